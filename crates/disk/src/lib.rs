@@ -1,0 +1,173 @@
+//! The only door to files.
+//!
+//! Everything Fulgurite reads or writes goes through two traits: [`Disk`], a
+//! file system, and [`DiskFile`], an open file. There are three of each: the
+//! real one ([`RealDisk`]), one held in memory ([`MemoryDisk`]) and the
+//! simulator's, which loses power. No other crate uses `std::fs`.
+//!
+//! What an implementation must keep true:
+//!
+//! 1. A call that returns `Ok` did all of its work: reads are exact, writes are
+//!    complete. Short transfers and interrupted calls are repeated inside.
+//! 2. A call that fails may have done any part of its work, but touched nothing
+//!    outside the range it was given.
+//! 3. Bytes are durable once `sync_data` or `sync_all` of their file returned
+//!    `Ok` after the write returned; a file's length with either; its name once
+//!    `sync_dir` of its folder returned `Ok`.
+//! 4. After a sync failed, what was unsynced then may be lost for good, and a
+//!    later sync that succeeds says nothing about it. Callers must not retry.
+//! 5. All methods may be called from many threads at once. Overlapping
+//!    transfers are the caller's business.
+//!
+//! Failures are [`DiskError`]s: the operation, the path, a kind to match on,
+//! and the operating system's error.
+
+mod error;
+mod memory;
+mod real;
+
+use std::fmt::Debug;
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use error::{DiskError, DiskErrorKind};
+pub use memory::MemoryDisk;
+pub use real::RealDisk;
+
+/// What the calls of this crate return.
+pub type Result<T> = std::result::Result<T, DiskError>;
+
+/// How [`Disk::open`] opens a file. The default is an existing file, for
+/// reading and writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenOptions {
+    /// Refuse writes through this handle. Not to be combined with the others.
+    pub read_only: bool,
+    /// Create the file if it is absent.
+    pub create: bool,
+    /// Create the file, and fail with `AlreadyExists` if it is there.
+    pub create_new: bool,
+    /// Cut the file to length 0.
+    pub truncate: bool,
+}
+
+impl OpenOptions {
+    /// An existing file, for reading only.
+    pub const READ: Self = Self {
+        read_only: true,
+        create: false,
+        create_new: false,
+        truncate: false,
+    };
+    /// An existing file, for reading and writing.
+    pub const WRITE: Self = Self {
+        read_only: false,
+        create: false,
+        create_new: false,
+        truncate: false,
+    };
+    /// A file for reading and writing, created if it is absent.
+    pub const CREATE: Self = Self {
+        read_only: false,
+        create: true,
+        create_new: false,
+        truncate: false,
+    };
+    /// A file for reading and writing that must not exist yet.
+    pub const CREATE_NEW: Self = Self {
+        read_only: false,
+        create: false,
+        create_new: true,
+        truncate: false,
+    };
+}
+
+/// Tells files apart whatever names they were opened by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    /// The device (for a disk in memory, the disk).
+    pub device: u64,
+    /// The file on that device.
+    pub inode: u64,
+}
+
+/// A file system.
+pub trait Disk: Send + Sync + 'static {
+    /// Opens, and if asked creates, the file at `path`.
+    fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>>;
+
+    /// Whether there is a file (or a folder) at `path`.
+    fn exists(&self, path: &Path) -> Result<bool>;
+
+    /// Removes the name `path`. Open handles go on working.
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Renames a file, replacing what is at `to`.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Makes the names in the folder `dir` durable: creations, removals and
+    /// renames that returned before. An empty path is the current folder.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+
+    /// An unnamed file that vanishes with its last handle, on the file system
+    /// that holds the folder of `near`.
+    fn temp_file(&self, near: &Path) -> Result<Arc<dyn DiskFile>>;
+
+    /// The absolute path without links. The last part may be absent.
+    fn canonical(&self, path: &Path) -> Result<PathBuf>;
+}
+
+/// An open file.
+pub trait DiskFile: Send + Sync + Debug {
+    /// The file's length in bytes.
+    fn len(&self) -> Result<u64>;
+
+    /// Whether the file holds no byte.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Which file this is.
+    fn identity(&self) -> Result<FileId>;
+
+    /// Fills `buf` from `offset` on. `UnexpectedEof` if the file ends before.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
+
+    /// Writes all of `buf` at `offset`, growing the file where needed.
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;
+
+    /// Writes all of `bufs`, one after the other, from `offset` on; in one
+    /// system call where their number allows it.
+    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()>;
+
+    /// Makes the file's bytes and length durable.
+    fn sync_data(&self) -> Result<()>;
+
+    /// Makes the file's bytes and all its attributes durable.
+    fn sync_all(&self) -> Result<()>;
+
+    /// Asks for these bytes to be written back soon, without waiting and
+    /// without a promise. May do nothing.
+    fn start_writeback(&self, offset: u64, len: u64);
+
+    /// Makes the file at least `offset + len` long and, where the file system
+    /// can, reserves room for these bytes. New bytes read as zero.
+    fn allocate(&self, offset: u64, len: u64) -> Result<()>;
+
+    /// Sets the file's length; new bytes read as zero.
+    fn truncate(&self, len: u64) -> Result<()>;
+
+    /// Locks the file for this handle alone, without waiting. `Busy`, with the
+    /// holder's process where that can be told, if another handle has a lock.
+    /// A lock is given up with its handle, and by the end of the process.
+    fn lock_exclusive(&self) -> Result<()>;
+
+    /// Locks the file against exclusive locks, without waiting.
+    fn lock_shared(&self) -> Result<()>;
+}
+
+/// The folder part of a path, as [`Disk::sync_dir`] wants it.
+pub fn parent_dir(path: &Path) -> &Path {
+    path.parent().unwrap_or_else(|| Path::new(""))
+}

@@ -1,0 +1,306 @@
+//! The operating system's files.
+//!
+//! Transfers are positional and go straight to the system call, so that no
+//! handle carries a cursor. Locks are `flock` locks: they belong to the handle,
+//! so two handles in one process exclude each other too, and closing an
+//! unrelated handle of the same file gives nothing up (which POSIX record locks
+//! would do).
+//!
+//! On Apple's systems a sync is `F_FULLFSYNC`, without which the drive's own
+//! cache keeps the bytes.
+
+mod holder;
+mod writeback;
+
+use std::fs;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::io::Errno;
+
+use crate::{Disk, DiskError, DiskErrorKind, DiskFile, FileId, OpenOptions, Result};
+
+/// The most slices one vectored call takes (`IOV_MAX` on every system we run on).
+const SLICES_MAX: usize = 1024;
+
+/// The operating system's file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(!options.read_only)
+            .create(options.create)
+            .create_new(options.create_new)
+            .truncate(options.truncate)
+            .open(path)
+            .map_err(|e| DiskError::new("open", path, e))?;
+        let is_dir = file
+            .metadata()
+            .map_err(|e| DiskError::new("open", path, e))?
+            .is_dir();
+        if is_dir {
+            return Err(DiskError::new(
+                "open",
+                path,
+                io::ErrorKind::IsADirectory.into(),
+            ));
+        }
+        Ok(Arc::new(RealFile {
+            file,
+            path: path.to_owned(),
+            read_only: options.read_only,
+        }))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists()
+            .map_err(|e| DiskError::new("look up", path, e))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|e| DiskError::new("remove", path, e))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|e| DiskError::new("rename", from, e))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let dir = folder_or_current(dir);
+        fs::File::open(dir)
+            .and_then(|handle| sync_everything(&handle))
+            .map_err(|e| DiskError::new("sync folder", dir, e))
+    }
+
+    fn temp_file(&self, near: &Path) -> Result<Arc<dyn DiskFile>> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let dir = folder_or_current(crate::parent_dir(near));
+        loop {
+            let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+            let path = dir.join(format!(".fulgurite-{}-{number}.tmp", std::process::id()));
+            match self.open(&path, OpenOptions::CREATE_NEW) {
+                Ok(file) => {
+                    self.remove(&path)?;
+                    return Ok(file);
+                }
+                // Left by a process of the same number that was killed.
+                Err(error) if error.kind == DiskErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn canonical(&self, path: &Path) -> Result<PathBuf> {
+        let whole = fs::canonicalize(path);
+        let resolved = match (whole, path.file_name()) {
+            (Err(error), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+                fs::canonicalize(folder_or_current(crate::parent_dir(path)))
+                    .map(|dir| dir.join(name))
+            }
+            (other, _) => other,
+        };
+        resolved.map_err(|e| DiskError::new("resolve", path, e))
+    }
+}
+
+fn folder_or_current(dir: &Path) -> &Path {
+    if dir.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        dir
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+fn sync_everything(file: &fs::File) -> io::Result<()> {
+    Ok(rustix::fs::fcntl_fullfsync(file)?)
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn sync_everything(file: &fs::File) -> io::Result<()> {
+    Ok(rustix::fs::fsync(file)?)
+}
+
+#[cfg(target_vendor = "apple")]
+fn sync_bytes(file: &fs::File) -> io::Result<()> {
+    sync_everything(file)
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn sync_bytes(file: &fs::File) -> io::Result<()> {
+    Ok(rustix::fs::fdatasync(file)?)
+}
+
+#[derive(Debug)]
+struct RealFile {
+    file: fs::File,
+    path: PathBuf,
+    read_only: bool,
+}
+
+impl RealFile {
+    #[cold]
+    fn error(&self, op: &'static str, source: io::Error) -> DiskError {
+        DiskError::new(op, &self.path, source)
+    }
+
+    #[inline]
+    fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(self.error("write", io::ErrorKind::ReadOnlyFilesystem.into()));
+        }
+        Ok(())
+    }
+
+    fn lock(&self, operation: FlockOperation) -> Result<()> {
+        loop {
+            match rustix::fs::flock(&self.file, operation) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    let pid = self.identity().ok().and_then(holder::of_lock);
+                    let kind = DiskErrorKind::Busy { pid };
+                    return Err(DiskError::with_kind(
+                        "lock",
+                        &self.path,
+                        kind,
+                        Errno::WOULDBLOCK.into(),
+                    ));
+                }
+                Err(error) => return Err(self.error("lock", error.into())),
+            }
+        }
+    }
+}
+
+impl DiskFile for RealFile {
+    fn len(&self) -> Result<u64> {
+        let metadata = self.file.metadata().map_err(|e| self.error("stat", e))?;
+        Ok(metadata.len())
+    }
+
+    fn identity(&self) -> Result<FileId> {
+        let metadata = self.file.metadata().map_err(|e| self.error("stat", e))?;
+        Ok(FileId {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+
+    fn read_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
+        while !buf.is_empty() {
+            match rustix::io::pread(&self.file, &mut *buf, offset) {
+                Ok(0) => return Err(self.error("read", io::ErrorKind::UnexpectedEof.into())),
+                Ok(count) => {
+                    buf = buf.get_mut(count..).unwrap_or_default();
+                    offset += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.error("read", error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, mut buf: &[u8], mut offset: u64) -> Result<()> {
+        self.check_writable()?;
+        while !buf.is_empty() {
+            match rustix::io::pwrite(&self.file, buf, offset) {
+                Ok(0) => return Err(self.error("write", io::ErrorKind::WriteZero.into())),
+                Ok(count) => {
+                    buf = buf.get(count..).unwrap_or_default();
+                    offset += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.error("write", error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], mut offset: u64) -> Result<()> {
+        self.check_writable()?;
+        let mut rest = bufs;
+        while !rest.is_empty() {
+            let (batch, later) = rest.split_at(rest.len().min(SLICES_MAX));
+            let mut count = match rustix::io::pwritev(&self.file, batch, offset) {
+                Ok(count) => count,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(self.error("write", error.into())),
+            };
+            let mut batch = batch.iter();
+            for buf in batch.by_ref() {
+                if count < buf.len() {
+                    // Cut short inside this slice (or before it): finish it alone,
+                    // and let the loop go on behind it.
+                    self.write_at(buf.get(count..).unwrap_or_default(), offset + count as u64)?;
+                    offset += buf.len() as u64;
+                    break;
+                }
+                count -= buf.len();
+                offset += buf.len() as u64;
+            }
+            let left_in_batch = batch.len();
+            rest = rest
+                .get(rest.len() - later.len() - left_in_batch..)
+                .unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        sync_bytes(&self.file).map_err(|e| self.error("sync", e))
+    }
+
+    fn sync_all(&self) -> Result<()> {
+        sync_everything(&self.file).map_err(|e| self.error("sync", e))
+    }
+
+    fn start_writeback(&self, offset: u64, len: u64) {
+        writeback::start(&self.file, offset, len);
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        self.check_writable()?;
+        if len == 0 {
+            return Ok(());
+        }
+        loop {
+            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, len) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                    let end = offset.saturating_add(len);
+                    return if self.len()? < end {
+                        self.truncate(end)
+                    } else {
+                        Ok(())
+                    };
+                }
+                Err(error) => return Err(self.error("allocate room in", error.into())),
+            }
+        }
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.check_writable()?;
+        self.file
+            .set_len(len)
+            .map_err(|e| self.error("set the length of", e))
+    }
+
+    fn lock_exclusive(&self) -> Result<()> {
+        self.lock(FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn lock_shared(&self) -> Result<()> {
+        self.lock(FlockOperation::NonBlockingLockShared)
+    }
+}
