@@ -1,0 +1,142 @@
+//! What a table and an index are, as parsed from their SQL text.
+//!
+//! These values are immutable and shared: a [`super::Schema`] holds them behind
+//! `Arc`, plans keep the ones they use. Expressions in them (CHECK, DEFAULT,
+//! indexed expressions, partial WHERE) stay as syntax; the binder binds them for
+//! the statement that needs them.
+
+use std::sync::Arc;
+
+use fulgurite_store::Tree;
+
+use crate::ast;
+use crate::value::{Affinity, Collation, Value};
+
+/// What a statement does about a violated constraint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ConflictAction {
+    /// Undo the statement (the default).
+    #[default]
+    Abort,
+    /// Undo the transaction.
+    Rollback,
+    /// Stop, keeping the rows done so far.
+    Fail,
+    /// Skip the row.
+    Ignore,
+    /// Delete the rows in the way; for NOT NULL use the default value.
+    Replace,
+}
+
+/// A table.
+#[derive(Debug)]
+pub struct Table {
+    /// Name as written in CREATE TABLE.
+    pub name: String,
+    /// The Int tree that holds the rows under their rowids.
+    pub tree: Tree,
+    /// Columns in order.
+    pub columns: Vec<Column>,
+    /// The INTEGER PRIMARY KEY column: an alias of the rowid, stored as NULL.
+    pub rowid_alias: Option<usize>,
+    /// INTEGER PRIMARY KEY AUTOINCREMENT.
+    pub autoincrement: bool,
+    /// What a duplicate rowid does unless the statement says otherwise.
+    pub rowid_conflict: ConflictAction,
+    /// All indexes, those of constraints first, then in order of creation.
+    pub indexes: Vec<Arc<Index>>,
+    /// CHECK constraints in order.
+    pub checks: Vec<Check>,
+    /// The CREATE TABLE text.
+    pub sql: String,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// Name as written.
+    pub name: String,
+    /// Declared type as written, empty where there is none.
+    pub decl_type: String,
+    /// From the declared type.
+    pub affinity: Affinity,
+    /// COLLATE, BINARY by default.
+    pub collation: Collation,
+    /// NOT NULL and what its violation does.
+    pub not_null: Option<ConflictAction>,
+    /// DEFAULT, as syntax.
+    pub default: Option<ast::Expr>,
+    /// What rows stored before ALTER TABLE ADD COLUMN show here: the constant
+    /// default with the column's affinity applied, else NULL.
+    pub missing: Value,
+    /// Position in the PRIMARY KEY counted from 1, 0 where not part of it.
+    pub primary_key: usize,
+}
+
+/// A CHECK constraint.
+#[derive(Debug, Clone)]
+pub struct Check {
+    /// What `CHECK constraint failed: …` names: the constraint or its text.
+    pub label: String,
+    /// The condition.
+    pub expr: ast::Expr,
+}
+
+/// Where an index comes from; PRAGMA index_list's letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexOrigin {
+    /// CREATE INDEX (`c`)
+    Create,
+    /// UNIQUE constraint (`u`)
+    Unique,
+    /// PRIMARY KEY constraint (`pk`)
+    PrimaryKey,
+}
+
+/// An index: a Bytes tree whose keys hold the indexed values and, unless it is
+/// unique and none of them is NULL, the rowid.
+#[derive(Debug)]
+pub struct Index {
+    /// Name; `sqlite_autoindex_T_N` for constraints.
+    pub name: String,
+    /// The table's name.
+    pub table: String,
+    /// The Bytes tree.
+    pub tree: Tree,
+    /// Key parts in order.
+    pub columns: Vec<IndexColumn>,
+    /// No two rows with equal keys (NULLs excepted).
+    pub unique: bool,
+    /// What a duplicate does unless the statement says otherwise.
+    pub conflict: ConflictAction,
+    /// Where it comes from.
+    pub origin: IndexOrigin,
+    /// The WHERE of a partial index.
+    pub predicate: Option<ast::Expr>,
+    /// The CREATE INDEX text; empty for constraints.
+    pub sql: String,
+}
+
+/// One key part of an index.
+#[derive(Debug, Clone)]
+pub struct IndexColumn {
+    /// What is indexed.
+    pub target: IndexTarget,
+    /// Its affinity, which the key was made with.
+    pub affinity: Option<Affinity>,
+    /// How texts are ordered.
+    pub collation: Collation,
+    /// DESC: the encoded part is complemented.
+    pub descending: bool,
+}
+
+/// What an index column holds.
+#[derive(Debug, Clone)]
+pub enum IndexTarget {
+    /// A column of the table.
+    Column(usize),
+    /// The rowid (its alias column).
+    Rowid,
+    /// An expression over the table's row.
+    Expr(ast::Expr),
+}
