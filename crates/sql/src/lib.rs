@@ -8,3 +8,6 @@
 //!
 //! Nothing that a caller, a file or a log hands in makes this crate panic; every
 //! failure is an `Error` with SQLite's code and text.
+
+pub mod error;
+pub mod value;
