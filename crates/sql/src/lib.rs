@@ -10,4 +10,6 @@
 //! failure is an `Error` with SQLite's code and text.
 
 pub mod error;
+pub mod key;
+pub mod row;
 pub mod value;

@@ -26,6 +26,7 @@ pub use arith::{
     shift_right, subtract,
 };
 pub use cast::cast;
+pub(crate) use compare::trim_spaces;
 pub use compare::{Collation, compare, compare_integer_real, hash, not_distinct};
 pub use decimal::{Decimal, decimal_to_real};
 pub use number::{
@@ -33,6 +34,9 @@ pub use number::{
 };
 pub use pattern::{PATTERN_LENGTH_MAX, glob, like};
 pub use text::{quote, render_integer, render_real, render_real_digits};
+
+/// Longest text or blob in bytes (SQLite's default limit).
+pub const LENGTH_MAX: usize = 1_000_000_000;
 
 /// A value that somebody else owns: a row, a parameter, a literal.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,0 +1,270 @@
+//! Decoding rows.
+
+use super::tag;
+use crate::error::{Error, Result};
+use crate::value::ValueRef;
+
+/// A row's bytes with their header read. Cheap to make and to copy; columns are
+/// decoded when asked for and borrow from the row.
+#[derive(Debug, Clone, Copy)]
+pub struct RowReader<'a> {
+    offsets: &'a [u8],
+    tags: &'a [u8],
+    body: &'a [u8],
+}
+
+impl<'a> RowReader<'a> {
+    /// Reads the header of a row.
+    ///
+    /// # Errors
+    /// `SQLITE_CORRUPT` where it is longer than the row.
+    #[inline]
+    pub fn new(row: &'a [u8]) -> Result<Self> {
+        let (count, rest) = match row {
+            [first, rest @ ..] if *first < 0x80 => (usize::from(*first), rest),
+            [first, second, rest @ ..] => (
+                (usize::from(*first & 0x7f) << 8) | usize::from(*second),
+                rest,
+            ),
+            _ => return Err(malformed("row without header")),
+        };
+        let short = || malformed("row shorter than its header");
+        let (offsets, rest) = rest
+            .split_at_checked(tag::offsets(count) * tag::OFFSET_BYTES)
+            .ok_or_else(short)?;
+        let (tags, body) = rest.split_at_checked(count).ok_or_else(short)?;
+        Ok(Self {
+            offsets,
+            tags,
+            body,
+        })
+    }
+
+    /// Columns stored; a table may have more by now.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.tags.len()
+    }
+
+    /// A row without any column.
+    pub fn is_empty(&self) -> bool {
+        self.tags.is_empty()
+    }
+
+    /// Column `i`; NULL where it is not stored.
+    ///
+    /// # Errors
+    /// `SQLITE_CORRUPT`.
+    #[inline]
+    pub fn column(&self, i: usize) -> Result<ValueRef<'a>> {
+        self.column_or(i, ValueRef::Null)
+    }
+
+    /// Column `i`; `default` where it is not stored.
+    ///
+    /// # Errors
+    /// `SQLITE_CORRUPT`.
+    #[inline]
+    pub fn column_or(&self, i: usize, default: ValueRef<'a>) -> Result<ValueRef<'a>> {
+        let Some(&tag) = self.tags.get(i) else {
+            return Ok(default);
+        };
+        let (from, at) = if i < tag::GROUP {
+            (0, 0)
+        } else {
+            self.group(i)?
+        };
+        let at = self.advance(from, i, at)?;
+        Ok(self.decode(tag, at)?.0)
+    }
+
+    /// Calls `f` with the place and the value of each of `columns`: one walk
+    /// over the row where they ascend. Columns that are not stored are left out.
+    ///
+    /// # Errors
+    /// `SQLITE_CORRUPT`, or what `f` returns.
+    #[inline]
+    pub fn select(
+        &self,
+        columns: impl IntoIterator<Item = usize>,
+        mut f: impl FnMut(usize, ValueRef<'a>) -> Result<()>,
+    ) -> Result<()> {
+        let (mut done, mut at) = (0, 0);
+        for (place, i) in columns.into_iter().enumerate() {
+            let Some(&tag) = self.tags.get(i) else {
+                continue;
+            };
+            if i < done {
+                (done, at) = (0, 0);
+            }
+            if i - done > tag::GROUP {
+                (done, at) = self.group(i)?;
+            }
+            at = self.advance(done, i, at)?;
+            let (value, len) = self.decode(tag, at)?;
+            f(place, value)?;
+            at += len;
+            done = i + 1;
+        }
+        Ok(())
+    }
+
+    /// All stored columns in order; ends after the first error.
+    pub fn values(&self) -> impl Iterator<Item = Result<ValueRef<'a>>> + use<'a> {
+        let row = *self;
+        let mut at = 0;
+        let mut failed = false;
+        row.tags.iter().map_while(move |&tag| {
+            if failed {
+                return None;
+            }
+            Some(match row.decode(tag, at) {
+                Ok((value, len)) => {
+                    at += len;
+                    Ok(value)
+                }
+                Err(e) => {
+                    failed = true;
+                    Err(e)
+                }
+            })
+        })
+    }
+
+    /// Checks the whole row: every column, every offset, and that nothing
+    /// follows.
+    ///
+    /// # Errors
+    /// `SQLITE_CORRUPT`.
+    pub fn validate(&self) -> Result<()> {
+        let mut at = 0;
+        for (i, &tag) in self.tags.iter().enumerate() {
+            if i >= tag::GROUP && i % tag::GROUP == 0 && self.group(i)? != (i, at) {
+                return Err(malformed("row with a wrong column offset"));
+            }
+            at += self.decode(tag, at)?.1;
+        }
+        if at == self.body.len() {
+            Ok(())
+        } else {
+            Err(malformed("row longer than its columns"))
+        }
+    }
+
+    /// The first column of the group of column `i`, and its place.
+    #[cold]
+    fn group(&self, i: usize) -> Result<(usize, usize)> {
+        let group = i / tag::GROUP;
+        if group == 0 {
+            return Ok((0, 0));
+        }
+        let at = (group - 1) * tag::OFFSET_BYTES;
+        let Some(bytes) = self.offsets.get(at..).and_then(|b| b.first_chunk::<4>()) else {
+            return Err(malformed("row without its column offsets"));
+        };
+        Ok((group * tag::GROUP, u32::from_le_bytes(*bytes) as usize))
+    }
+
+    /// The place of column `to`, that of `from` being `at`.
+    #[inline]
+    fn advance(&self, from: usize, to: usize, mut at: usize) -> Result<usize> {
+        for &tag in self.tags.get(from..to).unwrap_or(&[]) {
+            let len = tag::LENGTHS[usize::from(tag)];
+            at += if len < tag::NO_LENGTH {
+                usize::from(len)
+            } else {
+                self.prefixed(tag, at)?.1
+            };
+        }
+        Ok(at)
+    }
+
+    /// The value of a column at `at`, and the bytes it takes.
+    #[inline]
+    fn decode(&self, tag: u8, at: usize) -> Result<(ValueRef<'a>, usize)> {
+        let len = tag::LENGTHS[usize::from(tag)];
+        if len >= tag::NO_LENGTH {
+            return self.prefixed(tag, at);
+        }
+        let len = usize::from(len);
+        let Some(bytes) = self.body.get(at..).and_then(|b| b.get(..len)) else {
+            return Err(malformed("row shorter than its columns"));
+        };
+        let value = if tag >= tag::BLOB {
+            ValueRef::Blob(bytes)
+        } else if tag >= tag::TEXT {
+            ValueRef::Text(bytes)
+        } else if tag >= tag::INLINE {
+            ValueRef::Integer(i64::from(tag - tag::INLINE))
+        } else if tag == tag::NULL {
+            ValueRef::Null
+        } else if tag <= tag::INTEGER + 8 {
+            ValueRef::Integer(self.integer(at, len))
+        } else {
+            self.real(tag, at, len)
+        };
+        Ok((value, len))
+    }
+
+    /// The integer of `len` bytes (1 to 8) at `at`, known to lie in the body.
+    #[inline]
+    fn integer(&self, at: usize, len: usize) -> i64 {
+        let rest = self.body.get(at..).unwrap_or(&[]);
+        let word = match rest.first_chunk::<8>() {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => {
+                let mut bytes = [0u8; 8];
+                for (to, from) in bytes.iter_mut().zip(rest) {
+                    *to = *from;
+                }
+                u64::from_le_bytes(bytes)
+            }
+        };
+        let unused = 64 - 8 * len as u32;
+        ((word << unused) as i64) >> unused
+    }
+
+    fn real(&self, tag: u8, at: usize, len: usize) -> ValueRef<'a> {
+        let number = self.integer(at, len);
+        match tag {
+            tag::REAL_64 => ValueRef::real(f64::from_bits(number as u64)),
+            tag::REAL_32 => ValueRef::real(f64::from(f32::from_bits(number as u32))),
+            tag::REAL_HUNDREDTHS_2..=tag::REAL_HUNDREDTHS_4 => {
+                ValueRef::Real(number as f64 / 100.0)
+            }
+            _ => ValueRef::Real(number as f64),
+        }
+    }
+
+    /// A column whose length stands in front of its bytes, or a tag that does
+    /// not exist.
+    #[cold]
+    fn prefixed(&self, tag: u8, at: usize) -> Result<(ValueRef<'a>, usize)> {
+        let rest = self.body.get(at..).unwrap_or(&[]);
+        let prefix = match tag {
+            tag::TEXT_1 | tag::BLOB_1 => rest.first_chunk::<1>().map(|b| (usize::from(b[0]), 1)),
+            tag::TEXT_2 | tag::BLOB_2 => rest
+                .first_chunk::<2>()
+                .map(|b| (usize::from(u16::from_le_bytes(*b)), 2)),
+            tag::TEXT_4 | tag::BLOB_4 => rest
+                .first_chunk::<4>()
+                .map(|b| (u32::from_le_bytes(*b) as usize, 4)),
+            _ => return Err(malformed("row with an unknown column type")),
+        };
+        let bytes = prefix.and_then(|(len, skip)| Some((rest.get(skip..)?.get(..len)?, skip)));
+        let Some((bytes, skip)) = bytes else {
+            return Err(malformed("row shorter than its columns"));
+        };
+        let value = if tag >= tag::BLOB_1 {
+            ValueRef::Blob(bytes)
+        } else {
+            ValueRef::Text(bytes)
+        };
+        Ok((value, skip + bytes.len()))
+    }
+}
+
+#[cold]
+fn malformed(what: &'static str) -> Error {
+    Error::corrupt(what)
+}
