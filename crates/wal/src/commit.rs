@@ -1,0 +1,217 @@
+//! Filling a placed record, and waiting until it is acknowledged.
+//!
+//! A committer who is alone takes the straight path: copy, publish, take the
+//! flush lock, write, sync, return. Where another one leads, it spins briefly,
+//! yields where a sync is cheaper than a sleep, and otherwise sleeps until the
+//! leader is done; whoever wakes unserved leads next.
+
+use std::io::IoSlice;
+use std::mem;
+
+use super::buffer::{RING_BYTES, RING_RECORD_BYTES_MAX, SLOTS};
+use super::error::{Error, Result};
+use super::flush::Flush;
+use super::locks::{lock, try_lock};
+use super::parking::Outlook;
+use super::record::{HEADER_BYTES, Head, Kind, checksum_in_place, checksum_of_parts};
+use super::wal::{Durability, Placed, Ticket, Wal};
+use crate::primitives::{Ordering, spin_loop, yield_now};
+
+/// How often to look again before anything slower.
+const SPINS: u32 = 8;
+/// How often to let others run before sleeping, where a sync is quick.
+const YIELDS_QUICK: u32 = 400;
+/// The same where it is not.
+const YIELDS_SLOW: u32 = 2;
+/// Up to this time a sync is quick: sleeping and waking costs more.
+const QUICK_SYNC_NANOS: u32 = 20_000;
+
+const PADDING: [u8; 8] = [0; 8];
+
+impl Wal {
+    /// Copies a placed record into the log, outside all locks. The parts
+    /// together must have the length that was reserved. May wait for room in
+    /// the buffer, which records placed earlier make once they are filled: a
+    /// thread that places several fills them in their order.
+    ///
+    /// # Errors
+    /// `Poisoned` (then the record's outcome is unknown until the log is
+    /// recovered), `Closed`, or `Misuse` for a wrong length.
+    pub fn fill(&self, placed: Placed<'_>, kind: Kind, parts: &[&[u8]]) -> Result<Ticket> {
+        // An error on the way drops `placed`, which poisons; the first cause stays.
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        if !std::ptr::eq(self, placed.wal) || len != placed.payload_len {
+            return Err(Error::Misuse(
+                "a record was filled with another length than was reserved",
+            ));
+        }
+        self.check()?;
+        let head = Head {
+            len: len as u32,
+            seq: placed.seq,
+            durable: self.synced_seq.load(Ordering::Relaxed),
+            kind: kind.byte(),
+        };
+        if placed.end - placed.start > RING_RECORD_BYTES_MAX {
+            self.write_around_ring(&placed, &head, parts)?;
+        } else {
+            self.copy_to_ring(&placed, &head, parts)?;
+        }
+        let seq = placed.seq;
+        mem::forget(placed);
+        Ok(Ticket::new(seq))
+    }
+
+    fn copy_to_ring(&self, placed: &Placed<'_>, head: &Head, parts: &[&[u8]]) -> Result<()> {
+        if !self.has_buffer_room(placed) {
+            self.until(|| self.has_buffer_room(placed), false)?;
+        }
+        let ring = &self.buffer.ring;
+        let encoded = head.encode();
+        let payload_end = HEADER_BYTES + placed.payload_len;
+        // SAFETY: `place` gave these positions to this record alone, and
+        // `has_buffer_room` says that what lay there one lap ago is written.
+        // They are published only below, so nobody reads them yet.
+        unsafe {
+            ring.write(placed.start, &encoded);
+            let mut at = placed.start + HEADER_BYTES as u64;
+            for part in parts {
+                ring.write(at, part);
+                at += part.len() as u64;
+            }
+            ring.write(at, &PADDING[..(placed.end - at) as usize]);
+            let [whole, wrapped] = ring.read(placed.start, payload_end);
+            let checksum = if wrapped.is_empty() {
+                checksum_in_place(placed.salt, placed.position, &whole[4..])
+            } else {
+                checksum_of_parts(placed.salt, placed.position, &encoded, parts)
+            };
+            ring.write(placed.start, &checksum.to_le_bytes());
+        }
+        self.buffer.publish(placed.seq, placed.end);
+        self.parking.record_filled();
+        Ok(())
+    }
+
+    /// Writes a large record from where the caller has it, once everything
+    /// before it is written.
+    fn write_around_ring(&self, placed: &Placed<'_>, head: &Head, parts: &[&[u8]]) -> Result<()> {
+        let mut encoded = head.encode();
+        let checksum = checksum_of_parts(placed.salt, placed.position, &encoded, parts);
+        encoded[..4].copy_from_slice(&checksum.to_le_bytes());
+        let padding = (placed.end - placed.start) as usize - HEADER_BYTES - placed.payload_len;
+        let mut slices = Vec::with_capacity(parts.len() + 2);
+        slices.push(IoSlice::new(&encoded));
+        slices.extend(parts.iter().map(|part| IoSlice::new(part)));
+        slices.push(IoSlice::new(&PADDING[..padding]));
+
+        let is_next = || self.written_seq.load(Ordering::SeqCst) + 1 == placed.seq;
+        let result = loop {
+            self.until(is_next, false)?;
+            let mut flush = lock(&self.flush);
+            if flush.next_seq == placed.seq {
+                break self.write_next(&mut flush, placed, &slices);
+            }
+        };
+        self.parking.flush_ended();
+        result
+    }
+
+    /// Writes the record that comes next, past the ring.
+    fn write_next(
+        &self,
+        flush: &mut Flush,
+        placed: &Placed<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Result<()> {
+        self.check()?;
+        if placed.start >= self.boundary.load(Ordering::Acquire) {
+            self.cross(flush)?;
+        }
+        if flush.lsn < placed.start {
+            // The generation's begin record waits in the ring.
+            self.write_up_to(flush, placed.seq, placed.start)?;
+        }
+        let written = flush.target.file.write_vectored_at(slices, placed.position);
+        self.written(flush, placed.seq + 1, placed.end, written)
+    }
+
+    /// Waits until a record is acknowledged: in `full` mode synced, otherwise
+    /// written to the operating system.
+    ///
+    /// # Errors
+    /// `Poisoned`: the outcome is unknown until the log is recovered.
+    pub fn wait(&self, ticket: Ticket) -> Result<()> {
+        self.wait_seq(ticket.seq())
+    }
+
+    /// Waits until everything up to `seq` is acknowledged.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_seq(&self, seq: u64) -> Result<()> {
+        self.until(|| self.acked() >= seq, true)
+    }
+
+    fn has_buffer_room(&self, placed: &Placed<'_>) -> bool {
+        placed.end <= self.written_lsn.load(Ordering::Acquire) + RING_BYTES
+            && placed.seq <= self.written_seq.load(Ordering::Acquire) + SLOTS
+    }
+
+    /// Whether leading would get anything done.
+    fn can_lead(&self, sync: bool) -> bool {
+        let written = self.written_seq.load(Ordering::SeqCst);
+        self.buffer.is_filled(written + 1) || (sync && self.acked() < written)
+    }
+
+    /// Works or waits until `done`. With `sync`, leading goes on to the
+    /// acknowledgement.
+    fn until(&self, done: impl Fn() -> bool, sync: bool) -> Result<()> {
+        let mut turns = 0;
+        loop {
+            if done() {
+                return Ok(());
+            }
+            self.check()?;
+            if self.can_lead(sync)
+                && let Some(mut flush) = try_lock(&self.flush)
+            {
+                let result = self.lead(&mut flush, sync);
+                drop(flush);
+                self.parking.flush_ended();
+                result?;
+                continue;
+            }
+            turns += 1;
+            if turns <= SPINS {
+                spin_loop();
+            } else if turns <= SPINS + self.yields() {
+                yield_now();
+            } else {
+                self.counters.parks.add(1);
+                self.sleep(&done, sync);
+                turns = 0;
+            }
+        }
+    }
+
+    fn yields(&self) -> u32 {
+        let quick = self.options.durability != Durability::Full
+            || self.sync_nanos.load(Ordering::Relaxed) < QUICK_SYNC_NANOS;
+        if quick { YIELDS_QUICK } else { YIELDS_SLOW }
+    }
+
+    fn sleep(&self, done: &impl Fn() -> bool, sync: bool) {
+        self.parking.park(|| {
+            if done() || self.failed.load(Ordering::SeqCst) {
+                Outlook::GoOn
+            } else if !self.can_lead(sync) {
+                Outlook::Starved
+            } else if try_lock(&self.flush).is_some() {
+                Outlook::GoOn
+            } else {
+                Outlook::Led
+            }
+        });
+    }
+}

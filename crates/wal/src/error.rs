@@ -1,0 +1,106 @@
+//! What can go wrong with a log. Every variant can be cloned, because one
+//! failed sync is reported to every committer it concerns.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fulgurite_disk::{DiskError, DiskErrorKind};
+
+/// What the calls of this crate return.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a caller of [`Recovery::replay`](crate::Recovery::replay) may fail with.
+pub type ReplayError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A failure of the log.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file operation failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+
+    /// Bytes that were durable once can no longer be read back.
+    #[error("the log {} is damaged at byte {position}: {what}", file.display())]
+    Corrupt {
+        /// The log file.
+        file: PathBuf,
+        /// Where in it the damage begins.
+        position: u64,
+        /// What is missing there.
+        what: String,
+    },
+
+    /// A newer version of the format wrote the file.
+    #[error("the log {} has format version {version}; this program reads up to {}", file.display(), super::header::VERSION)]
+    NewerFormat {
+        /// The log file.
+        file: PathBuf,
+        /// Its format version.
+        version: u32,
+    },
+
+    /// The log belongs to another database.
+    #[error("the log {} belongs to another database; move it away if that database is gone", file.display())]
+    Foreign {
+        /// The log file.
+        file: PathBuf,
+    },
+
+    /// The log reached its limit, and no checkpoint made room in time.
+    #[error(
+        "the log has reached its limit of {limit_bytes} bytes and no checkpoint made room in time"
+    )]
+    Full {
+        /// The limit.
+        limit_bytes: u64,
+    },
+
+    /// One record cannot be that large.
+    #[error("a log record of {bytes} bytes is larger than the limit of {limit_bytes}")]
+    TooBig {
+        /// What was asked for.
+        bytes: u64,
+        /// The largest payload.
+        limit_bytes: u64,
+    },
+
+    /// An earlier write or sync failed, so nothing can be committed until the
+    /// database is opened anew. The cause is the first failure.
+    #[error("the log takes no more commits since an earlier failure: {0}")]
+    Poisoned(Arc<Error>),
+
+    /// [`Wal::switch`](crate::Wal::switch) without a prepared generation, or
+    /// [`Wal::prepare_switch`](crate::Wal::prepare_switch) while the older one
+    /// is still needed.
+    #[error("the log cannot switch: {0}")]
+    NotReady(&'static str),
+
+    /// The log was closed.
+    #[error("the log is closed")]
+    Closed,
+
+    /// The caller broke a rule of the interface.
+    #[error("misuse of the log: {0}")]
+    Misuse(&'static str),
+
+    /// The caller of the replay failed.
+    #[error("cannot apply log record {seq}: {source}")]
+    Replay {
+        /// The record's sequence number.
+        seq: u64,
+        /// What the caller said.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl Error {
+    /// Whether the disk or the log has no room left.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Full { .. } => true,
+            Self::Disk(error) => error.kind == DiskErrorKind::NoSpace,
+            _ => false,
+        }
+    }
+}

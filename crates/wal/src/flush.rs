@@ -1,0 +1,221 @@
+//! The leader's work: the filled prefix goes to the file, is synced where the
+//! mode wants it, and is acknowledged.
+//!
+//! Whoever holds the flush lock leads, so there is one write or sync at a time,
+//! and the next group gathers in the buffer meanwhile. In `full` mode a group is
+//! acknowledged only after its own sync; all earlier ones returned well before
+//! it, since they were under the same lock and a failed one poisons.
+//!
+//! **Crossing to the next generation.** When the prefix passes the boundary a
+//! switch has set, the leader writes the older file's rest, syncs it (`full`),
+//! acknowledges it, and only then writes the begin record and what follows to
+//! the newer file. The begin record carries the durable mark of that moment: in
+//! `full` it says that the older file is durable to its end.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::time::Instant;
+
+use fulgurite_disk::DiskFile;
+
+use super::error::Result;
+use super::generation::Generation;
+use super::locks::lock;
+use super::record::{EMPTY_RECORD_BYTES, Head, KIND_BEGIN, checksum_of_parts};
+use super::wal::{Durability, Wal};
+use crate::primitives::Ordering;
+
+/// What the leader goes on from.
+pub(super) struct Flush {
+    /// The first sequence number that is not written.
+    pub(super) next_seq: u64,
+    /// The first log position that is not written.
+    pub(super) lsn: u64,
+    /// The generation that position lies in.
+    pub(super) target: Generation,
+    /// Whether the target holds written bytes that were never synced.
+    pub(super) unsynced: bool,
+    /// `normal`: the older file, if a crossing left it unsynced.
+    pub(super) older_unsynced: Option<Arc<dyn DiskFile>>,
+    syncs: u32,
+}
+
+/// Every how many syncs one is timed; reading the clock costs a tenth of a
+/// commit on a memory file system.
+const TIMED_EVERY: u32 = 16;
+
+impl Flush {
+    pub(super) fn new(next_seq: u64, lsn: u64, target: Generation) -> Self {
+        Self {
+            next_seq,
+            lsn,
+            target,
+            unsynced: false,
+            older_unsynced: None,
+            syncs: 0,
+        }
+    }
+}
+
+/// The bytes of a begin record for a generation whose predecessor ended with `last_seq`.
+pub(super) fn begin_record(
+    salt: u64,
+    position: u64,
+    last_seq: u64,
+    durable: u64,
+) -> [u8; EMPTY_RECORD_BYTES as usize] {
+    let head = Head {
+        len: 0,
+        seq: last_seq,
+        durable,
+        kind: KIND_BEGIN,
+    }
+    .encode();
+    let mut bytes = [0; EMPTY_RECORD_BYTES as usize];
+    bytes[..head.len()].copy_from_slice(&head);
+    bytes[..4].copy_from_slice(&checksum_of_parts(salt, position, &head, &[]).to_le_bytes());
+    bytes
+}
+
+impl Wal {
+    /// Leads once: writes what is filled; with `sync`, does all that the mode
+    /// wants for an acknowledgement. A failure poisons the log.
+    pub(super) fn lead(&self, flush: &mut Flush, sync: bool) -> Result<()> {
+        self.check()?;
+        self.write_filled(flush)?;
+        self.acknowledge(flush, sync)
+    }
+
+    /// Acknowledges what is written, after a sync in `full` mode.
+    pub(super) fn acknowledge(&self, flush: &mut Flush, sync: bool) -> Result<()> {
+        let last = flush.next_seq - 1;
+        if self.options.durability == Durability::Full {
+            if !sync {
+                return Ok(());
+            }
+            if flush.unsynced {
+                self.sync_target(flush)?;
+            }
+            self.synced_seq.store(last, Ordering::Release);
+        }
+        // Somebody else's failure (a data sync of the store) may have come
+        // meanwhile: then nothing more is acknowledged.
+        self.check()?;
+        self.acked_seq.store(last, Ordering::Release);
+        Ok(())
+    }
+
+    fn sync_target(&self, flush: &mut Flush) -> Result<()> {
+        let started = flush.syncs.is_multiple_of(TIMED_EVERY).then(Instant::now);
+        self.sync_file(&*flush.target.file)?;
+        if let Some(started) = started {
+            let nanos = u32::try_from(started.elapsed().as_nanos()).unwrap_or(u32::MAX);
+            let before = self.sync_nanos.load(Ordering::Relaxed);
+            let smoothed = if flush.syncs == 0 {
+                nanos
+            } else {
+                before - before / 4 + nanos / 4
+            };
+            self.sync_nanos.store(smoothed, Ordering::Relaxed);
+        }
+        flush.syncs = flush.syncs.wrapping_add(1);
+        flush.unsynced = false;
+        self.counters.syncs.add_alone(1);
+        Ok(())
+    }
+
+    /// Writes the contiguous filled prefix, crossing to the next generation
+    /// where it passes the boundary.
+    pub(super) fn write_filled(&self, flush: &mut Flush) -> Result<()> {
+        let (next_seq, end) = self.buffer.filled_prefix(flush.next_seq, flush.lsn);
+        if next_seq == flush.next_seq {
+            return Ok(());
+        }
+        // Read after the prefix: a record behind the boundary was placed after
+        // the boundary was set, and both are visible with its slot.
+        let boundary = self.boundary.load(Ordering::Acquire);
+        if end > boundary {
+            let first_behind = self.boundary_seq.load(Ordering::Acquire) + 1;
+            self.write_up_to(flush, first_behind, boundary)?;
+            self.cross(flush)?;
+        }
+        self.write_up_to(flush, next_seq, end)
+    }
+
+    /// Writes from the ring up to the log position `end`, behind which
+    /// `next_seq` follows.
+    pub(super) fn write_up_to(&self, flush: &mut Flush, next_seq: u64, end: u64) -> Result<()> {
+        if end > flush.lsn {
+            let position = flush.target.position(flush.lsn);
+            // SAFETY: every record in the range is published as filled (and the
+            // begin record is written by the leader itself), so nobody writes
+            // to it; its space is not handed out again before `written_lsn`
+            // passes it below.
+            let [first, rest] =
+                unsafe { self.buffer.ring.read(flush.lsn, (end - flush.lsn) as usize) };
+            let written = if rest.is_empty() {
+                flush.target.file.write_at(first, position)
+            } else {
+                flush
+                    .target
+                    .file
+                    .write_vectored_at(&[IoSlice::new(first), IoSlice::new(rest)], position)
+            };
+            self.written(flush, next_seq, end, written)?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of a write up to the log position `end`.
+    pub(super) fn written(
+        &self,
+        flush: &mut Flush,
+        next_seq: u64,
+        end: u64,
+        result: fulgurite_disk::Result<()>,
+    ) -> Result<()> {
+        if let Err(error) = result {
+            self.poison(error.into());
+            return Err(self.failure_to_report());
+        }
+        let records = next_seq - flush.next_seq;
+        self.counters.writes.add_alone(1);
+        self.counters.records.add_alone(records);
+        self.counters.bytes.add_alone(end - flush.lsn);
+        self.counters.largest_group.raise_alone(records);
+        flush.unsynced = true;
+        flush.next_seq = next_seq;
+        flush.lsn = end;
+        self.written_lsn.store(end, Ordering::Release);
+        self.written_seq.store(next_seq - 1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Goes over to the next generation. All of the older one must be written.
+    /// The begin record is left in the ring, to be written with what follows.
+    pub(super) fn cross(&self, flush: &mut Flush) -> Result<()> {
+        if self.options.durability == Durability::Full {
+            self.acknowledge(flush, true)?;
+        } else if flush.unsynced {
+            flush.older_unsynced = Some(Arc::clone(&flush.target.file));
+        }
+        flush.unsynced = false;
+        flush.target = lock(&self.placement).current.clone();
+        debug_assert_eq!(
+            flush.lsn, flush.target.base,
+            "a crossing happens at the boundary"
+        );
+        self.boundary.store(u64::MAX, Ordering::Release);
+        let begin = begin_record(
+            flush.target.salt,
+            flush.target.position(flush.lsn),
+            flush.next_seq - 1,
+            self.synced_seq.load(Ordering::Acquire),
+        );
+        // SAFETY: `switch` set these positions aside for the begin record, the
+        // leader alone writes them, and all below the boundary is written, so
+        // no record of an earlier lap still needs the space.
+        unsafe { self.buffer.ring.write(flush.lsn, &begin) };
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! The files of the generations: making one, filling it with zeros, heading it.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::io::IoSlice;
+use std::path::Path;
+use std::sync::Arc;
+
+use fulgurite_disk::{Disk, DiskFile, OpenOptions, parent_dir};
+
+use super::error::Result;
+use super::header::{self, Header, RECORDS_START};
+
+/// The smallest room for records in a file, together with its head 256 KiB.
+pub(super) const CAPACITY_BYTES_MIN: u64 = (256 << 10) - RECORDS_START;
+/// An overrun is extended by at most this much (or by what one record needs).
+const EXTENSION_BYTES_MAX: u64 = 1 << 20;
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// A generation's file and where its records lie in the log.
+#[derive(Clone)]
+pub(super) struct Generation {
+    pub(super) number: u64,
+    pub(super) slot: usize,
+    pub(super) file: Arc<dyn DiskFile>,
+    pub(super) salt: u64,
+    /// The log position of its first record.
+    pub(super) base: u64,
+    /// How many bytes of records the file has room for, zero-filled or written
+    /// before.
+    pub(super) capacity: u64,
+}
+
+impl Generation {
+    /// Where in the file a log position lies.
+    pub(super) fn position(&self, lsn: u64) -> u64 {
+        RECORDS_START + (lsn - self.base)
+    }
+
+    /// The log position behind its room.
+    pub(super) fn room_end(&self) -> u64 {
+        self.base + self.capacity
+    }
+}
+
+/// A salt no earlier generation had: 64 random bits.
+pub(super) fn fresh_salt() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// The capacity to extend a file to that needs at least `needed`.
+pub(super) fn extended_capacity(capacity: u64, needed: u64) -> u64 {
+    needed
+        .max(capacity + capacity.min(EXTENSION_BYTES_MAX))
+        .next_multiple_of(4096)
+}
+
+/// Writes zeros over a part of the room for records.
+pub(super) fn fill_with_zeros(file: &dyn DiskFile, from: u64, to: u64) -> Result<()> {
+    let mut at = from;
+    while at < to {
+        let mut slices = [IoSlice::new(&[]); 16];
+        let mut end = at;
+        for slice in &mut slices {
+            let count = (to - end).min(ZEROS.len() as u64);
+            *slice = IoSlice::new(&ZEROS[..count as usize]);
+            end += count;
+        }
+        file.write_vectored_at(&slices, RECORDS_START + at)?;
+        file.start_writeback(RECORDS_START + at, end - at);
+        at = end;
+    }
+    Ok(())
+}
+
+/// What to do after each step that must be durable.
+pub(super) type Sync<'a> = &'a dyn Fn(&dyn DiskFile) -> Result<()>;
+
+/// Makes a new file under a passing name: head, `first` (the bytes of its first
+/// record, may be empty), zeros to `capacity`, all synced. [`publish_file`] then
+/// gives it its name.
+pub(super) fn create_file(
+    disk: &dyn Disk,
+    base: &Path,
+    header: &Header,
+    first: &[u8],
+    capacity: u64,
+    sync: Sync<'_>,
+) -> Result<Arc<dyn DiskFile>> {
+    let options = OpenOptions {
+        create: true,
+        truncate: true,
+        ..OpenOptions::WRITE
+    };
+    let file = disk.open(&header::new_path(base), options)?;
+    fill_with_zeros(&*file, 0, capacity)?;
+    if !first.is_empty() {
+        file.write_at(first, RECORDS_START)?;
+    }
+    header.write(&*file, &|_| Ok(()))?;
+    sync(&*file)?;
+    Ok(file)
+}
+
+/// Gives the file made last the name of `slot`, replacing what had it.
+pub(super) fn publish_file(disk: &dyn Disk, base: &Path, slot: usize) -> Result<()> {
+    disk.rename(&header::new_path(base), &header::path_of(base, slot))?;
+    Ok(())
+}
+
+/// Makes the names of the log's files durable.
+pub(super) fn sync_names(disk: &dyn Disk, base: &Path) -> Result<()> {
+    disk.sync_dir(parent_dir(base))?;
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! The write-ahead log.
+//!
+//! A log keeps *records*, numbered by commit sequence numbers without a gap, in
+//! two files that take turns, `<db>-wal0` and `<db>-wal1`, each use of one being
+//! a *generation* with a number and a salt of its own. It knows nothing of what
+//! a record holds.
+//!
+//! A commit takes four calls:
+//!
+//! 1. [`Wal::reserve`] before any lock: the log's limit, the file space.
+//! 2. [`Wal::place`] under the caller's commit lock: the record's sequence
+//!    number and position. Nothing in it can fail or wait.
+//! 3. [`Wal::fill`] outside all locks: the bytes go to the log buffer.
+//! 4. [`Wal::wait`]: one committer leads, writes what is filled and syncs it;
+//!    the others find themselves served.
+//!
+//! A checkpoint takes three: [`Wal::prepare_switch`] in the background,
+//! [`Wal::switch`] under the commit lock, [`Wal::recycle`] once it is durable.
+//!
+//! # What holds at every moment
+//!
+//! 1. `acked` grows contiguously. In `full` mode everything up to it is synced.
+//! 2. A record's *durable mark* is true: every sequence number up to it was
+//!    synced, or in a durable checkpoint, when the record was filled.
+//! 3. Nothing is written to a generation before its head is durable with its
+//!    name, and in `full` mode not before its predecessor is durable.
+//! 4. A generation's file is touched again only after [`Wal::recycle`].
+//! 5. After a failed write or sync nothing is acknowledged any more, nothing
+//!    recycled and nothing removed: the log is *poisoned*, with the first cause.
+//!
+//! # What a crash leaves, and why it is told apart
+//!
+//! Let `S` be the last durable checkpoint's sequence number. Records that are
+//! lost or torn were not synced, so no mark reaches them, by 2: the log ends
+//! before the first of them ([torn tail](Recovery::open)). Records that were
+//! acknowledged and synced are there; where one cannot be read, a record that
+//! was filled after its sync carries a mark that reaches it, or its successor
+//! generation's begin record does, by 3: [`Error::Corrupt`]. What no later
+//! record testifies for (rot in the very last groups) looks like a torn tail.
+//! Files in the middle of being made or reused are covered by `switch.rs`,
+//! what recovery concludes from marks by `survey.rs`.
+//!
+//! Recovery never appends to what it found: the caller makes a checkpoint of
+//! what was replayed, and [`Recovery::start`] opens a new generation whose begin
+//! record continues from there. A crash before that leaves the old generations
+//! as they were, and they are judged the same again; a crash after it leaves
+//! them, if at all, older than a generation that begins at the checkpoint, which
+//! makes them irrelevant.
+
+mod buffer;
+mod commit;
+mod error;
+mod flush;
+mod generation;
+mod header;
+mod locks;
+mod parking;
+mod primitives;
+mod record;
+mod recovery;
+mod ring;
+mod space;
+mod stats;
+mod survey;
+mod switch;
+mod wal;
+mod window;
+
+pub use error::{Error, ReplayError, Result};
+pub use record::{Kind, PAYLOAD_BYTES_MAX};
+pub use recovery::{Record, Recovery};
+pub use stats::WalStats;
+pub use wal::{Durability, GenerationId, Permit, Placed, PressureHook, Ticket, Wal, WalOptions};

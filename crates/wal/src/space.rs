@@ -1,0 +1,176 @@
+//! Room for records: the limit on the whole log, and the space in its files.
+//!
+//! A permit promises both before the caller takes any lock. The quick path
+//! compares one sum: log position of the next record + bytes of all outstanding
+//! permits must not pass `room_until`, the lower of the current file's end and
+//! the limit. What is granted there stays below `QUICK_OUTSTANDING_BYTES_MAX`,
+//! which any prepared generation has room for, so that a switch between permit
+//! and placement breaks no promise. Everything else is decided under the
+//! placement lock, against the prepared generation too; that never does I/O, so
+//! files are extended in between, and the decision is made anew.
+
+use std::time::Instant;
+
+use super::error::{Error, Result};
+use super::generation::{CAPACITY_BYTES_MIN, extended_capacity, fill_with_zeros};
+use super::locks::{lock, wait_at_most};
+use super::record::EMPTY_RECORD_BYTES;
+use super::wal::{Placement, Wal};
+use crate::primitives::Ordering;
+
+const QUICK_OUTSTANDING_BYTES_MAX: u64 = 128 << 10;
+const _: () = assert!(QUICK_OUTSTANDING_BYTES_MAX + EMPTY_RECORD_BYTES <= CAPACITY_BYTES_MIN);
+
+enum Decision {
+    Granted,
+    /// Generation `number` needs this capacity first.
+    Extend {
+        number: u64,
+        capacity: u64,
+    },
+    /// A checkpoint must make room first.
+    Wait,
+}
+
+impl Wal {
+    #[inline]
+    pub(super) fn reserve_quickly(&self, bytes: u64) -> bool {
+        let outstanding = self.outstanding.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        // Read after the addition: `place` raises the tail before it takes the
+        // permit's bytes off, so the sum is never too small.
+        let end = self.tail.load(Ordering::SeqCst) + outstanding;
+        if outstanding <= QUICK_OUTSTANDING_BYTES_MAX
+            && end <= self.room_until.load(Ordering::SeqCst)
+        {
+            return true;
+        }
+        self.outstanding.fetch_sub(bytes, Ordering::SeqCst);
+        false
+    }
+
+    #[cold]
+    pub(super) fn reserve_slowly(&self, bytes: u64) -> Result<()> {
+        let deadline = Instant::now() + self.options.reserve_timeout;
+        loop {
+            let epoch = *lock(&self.room_epoch);
+            self.check()?;
+            match self.decide(bytes) {
+                Decision::Granted => return Ok(()),
+                Decision::Extend { number, capacity } => self.extend(number, capacity)?,
+                Decision::Wait => self.wait_for_room(epoch, deadline)?,
+            }
+        }
+    }
+
+    fn decide(&self, bytes: u64) -> Decision {
+        let placement = lock(&self.placement);
+        let outstanding = self.outstanding.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        let decision = placement.decide(outstanding, bytes, self.options.limit_bytes);
+        if !matches!(decision, Decision::Granted) {
+            self.outstanding.fetch_sub(bytes, Ordering::SeqCst);
+        }
+        decision
+    }
+
+    /// Extends the file of a generation that is still in use.
+    fn extend(&self, number: u64, needed: u64) -> Result<()> {
+        let _extending = lock(&self.extending);
+        let (file, from) = {
+            let mut placement = lock(&self.placement);
+            match placement.generation(number) {
+                Some(generation) if generation.capacity < needed => {
+                    (generation.file.clone(), generation.capacity)
+                }
+                // Done by another one, or switched away from.
+                _ => return Ok(()),
+            }
+        };
+        let to = extended_capacity(from, needed);
+        fill_with_zeros(&*file, from, to)?;
+        self.counters.extensions.add(1);
+        let mut placement = lock(&self.placement);
+        if let Some(generation) = placement.generation(number) {
+            generation.capacity = to;
+        }
+        self.update_room(&placement);
+        Ok(())
+    }
+
+    /// Recomputes `room_until`; called with every change of what it depends on.
+    pub(super) fn update_room(&self, placement: &Placement) {
+        let by_limit = placement.floor().saturating_add(self.options.limit_bytes);
+        self.room_until
+            .store(by_limit.min(placement.current.room_end()), Ordering::SeqCst);
+    }
+
+    #[cold]
+    fn wait_for_room(&self, epoch: u64, deadline: Instant) -> Result<()> {
+        self.counters.pressure_waits.add(1);
+        if let Some(hook) = &self.options.pressure {
+            hook();
+        }
+        let mut current = lock(&self.room_epoch);
+        while *current == epoch {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Error::Full {
+                    limit_bytes: self.options.limit_bytes,
+                });
+            }
+            current = wait_at_most(&self.room_made, current, left);
+        }
+        Ok(())
+    }
+
+    /// Wakes the reservations that wait for room.
+    pub(super) fn announce_room(&self) {
+        *lock(&self.room_epoch) += 1;
+        self.room_made.notify_all();
+    }
+}
+
+impl Placement {
+    /// The generation with this number, if records may still be placed in it.
+    fn generation(&mut self, number: u64) -> Option<&mut super::generation::Generation> {
+        if self.current.number == number {
+            return Some(&mut self.current);
+        }
+        self.prepared
+            .as_mut()
+            .filter(|prepared| prepared.number == number)
+    }
+
+    fn decide(&self, outstanding: u64, bytes: u64, limit_bytes: u64) -> Decision {
+        let end = self.tail + outstanding;
+        let holds_nothing =
+            self.previous.is_none() && self.tail == self.current.base + EMPTY_RECORD_BYTES;
+        let alone = holds_nothing && outstanding == bytes;
+        if end > self.floor().saturating_add(limit_bytes) && !alone {
+            return Decision::Wait;
+        }
+        if end > self.current.room_end() {
+            return Decision::Extend {
+                number: self.current.number,
+                capacity: end - self.current.base,
+            };
+        }
+        self.decide_for_prepared(outstanding)
+    }
+
+    /// Whether the prepared generation could take all permits.
+    fn decide_for_prepared(&self, outstanding: u64) -> Decision {
+        let capacity = EMPTY_RECORD_BYTES + outstanding;
+        match &self.prepared {
+            Some(prepared) if prepared.capacity < capacity => Decision::Extend {
+                number: prepared.number,
+                capacity,
+            },
+            _ => Decision::Granted,
+        }
+    }
+
+    /// The capacity a generation needs before it can be published as prepared.
+    pub(super) fn capacity_for_permits(outstanding: u64) -> u64 {
+        EMPTY_RECORD_BYTES + outstanding
+    }
+}

@@ -1,0 +1,274 @@
+//! The life of a generation: prepared in the background, switched to under the
+//! caller's commit lock, recycled once a durable checkpoint covers it.
+//!
+//! What a crash finds, step by step. Let `a` be the current generation and `S`
+//! the sequence number of the last durable checkpoint.
+//!
+//! 1. *Preparing `a+1`, first time*: a file with a passing name. It is removed
+//!    at the next start. It gets its name only after all of it was synced.
+//! 2. *Preparing `a+1` in the file of `a-1`*: `a-1` was recycled, so all of its
+//!    records are at most `S`, and recovery needs none of them, whatever it
+//!    finds there. The two copies of the head are replaced one after the other,
+//!    each synced, so one of them is always whole: it says `a-1` or `a+1`.
+//! 3. *Prepared, not switched*: `a+1` has a head and no record of its salt.
+//! 4. *Switched*: nothing is written to `a+1` before the older file is written
+//!    to its end and, in `full` mode, synced. So a record found in `a+1` implies
+//!    that `a` was durable (its begin record's mark says so); and if `a` then
+//!    has an unreadable record, that is rot. In `normal` mode the mark is lower,
+//!    and a gap between the two is a lost tail.
+//! 5. *Checkpoint durable, not recycled*: `S` covers `a`; replay skips it.
+//! 6. *Recycled*: as 2. A commit waits for room until then, so the log never
+//!    holds more than two generations.
+
+use std::sync::Arc;
+
+use fulgurite_disk::DiskFile;
+
+use super::error::{Error, Result};
+use super::generation::{self, CAPACITY_BYTES_MIN, Generation, extended_capacity, fill_with_zeros};
+use super::header::{self, Header};
+use super::locks::lock;
+use super::record::EMPTY_RECORD_BYTES;
+use super::wal::{Durability, GenerationId, Placement, Wal};
+use crate::primitives::Ordering;
+
+/// What the next generation is made from.
+struct Plan {
+    header: Header,
+    slot: usize,
+    capacity: u64,
+    idle: Option<Generation>,
+}
+
+impl Wal {
+    /// Makes the next generation ready: its file is there, headed, filled with
+    /// zeros and durable, with its name. For a background thread. Does nothing
+    /// if one is ready.
+    ///
+    /// # Errors
+    /// `NotReady` while the older generation is not recycled; `Disk` if there
+    /// is no room (to be tried again later); `Poisoned` after a failed sync.
+    pub fn prepare_switch(&self) -> Result<()> {
+        let _background = lock(&self.background);
+        self.check()?;
+        let Some(plan) = self.plan_next()? else {
+            return Ok(());
+        };
+        let (slot, header) = (plan.slot, plan.header);
+        let (file, mut capacity) = self.make_file(plan)?;
+        loop {
+            let mut placement = lock(&self.placement);
+            let needed = Placement::capacity_for_permits(self.outstanding.load(Ordering::SeqCst));
+            if needed <= capacity {
+                placement.prepared = Some(Generation {
+                    number: header.number,
+                    slot,
+                    file,
+                    salt: header.salt,
+                    base: 0,
+                    capacity,
+                });
+                return Ok(());
+            }
+            drop(placement);
+            let extended = extended_capacity(capacity, needed);
+            fill_with_zeros(&*file, capacity, extended)?;
+            self.sync_file(&*file)?;
+            capacity = extended;
+        }
+    }
+
+    /// `None` if one is ready already.
+    fn plan_next(&self) -> Result<Option<Plan>> {
+        let placement = lock(&self.placement);
+        if placement.prepared.is_some() {
+            return Ok(None);
+        }
+        if placement.previous.is_some() {
+            return Err(Error::NotReady("the older generation is not recycled yet"));
+        }
+        let header = Header {
+            database: self.database,
+            number: placement.current.number + 1,
+            salt: generation::fresh_salt(),
+            durable: self.synced_seq.load(Ordering::Acquire),
+        };
+        let capacity = placement.current.capacity.max(CAPACITY_BYTES_MIN);
+        let slot = 1 - placement.current.slot;
+        Ok(Some(Plan {
+            header,
+            slot,
+            capacity,
+            idle: placement.idle.clone(),
+        }))
+    }
+
+    fn make_file(&self, plan: Plan) -> Result<(Arc<dyn DiskFile>, u64)> {
+        let sync = |file: &dyn DiskFile| self.sync_file(file);
+        let Some(idle) = plan.idle else {
+            let disk = &*self.disk;
+            let file =
+                generation::create_file(disk, &self.base, &plan.header, &[], plan.capacity, &sync)?;
+            generation::publish_file(disk, &self.base, plan.slot)?;
+            self.sync_names()?;
+            // From now on the file is reused, also if a later step fails.
+            return Ok((file, plan.capacity));
+        };
+        let capacity = plan.capacity.max(idle.capacity);
+        fill_with_zeros(&*idle.file, idle.capacity, capacity)?;
+        plan.header.write(&*idle.file, &sync)?;
+        lock(&self.placement).idle = None;
+        Ok((idle.file, capacity))
+    }
+
+    /// Makes later records go to the prepared generation. Called under the
+    /// commit lock, with the sequence number of the next record: no I/O, no
+    /// allocation, no wait. Returns the generation that was current.
+    ///
+    /// # Errors
+    /// `NotReady` if none is prepared, `Misuse` for a wrong sequence number;
+    /// nothing has changed then.
+    pub fn switch(&self, next_seq: u64) -> Result<GenerationId> {
+        let mut placement = lock(&self.placement);
+        if next_seq != placement.next_seq {
+            return Err(Error::Misuse(
+                "a switch was asked for at another sequence number than the next",
+            ));
+        }
+        let Some(mut next) = placement.prepared.take() else {
+            return Err(Error::NotReady("no generation is prepared"));
+        };
+        next.base = placement.tail;
+        self.current_base.store(next.base, Ordering::Relaxed);
+        self.boundary_seq.store(next_seq - 1, Ordering::Release);
+        self.boundary.store(placement.tail, Ordering::Release);
+        let old = std::mem::replace(&mut placement.current, next);
+        let id = GenerationId(old.number);
+        placement.previous = Some(old);
+        // The begin record's place.
+        placement.tail += EMPTY_RECORD_BYTES;
+        self.tail.store(placement.tail, Ordering::SeqCst);
+        self.update_room(&placement);
+        self.counters.switches.add_alone(1);
+        Ok(id)
+    }
+
+    /// Gives up a generation that a durable checkpoint covers, and lets waiting
+    /// reservations go on. Waits until all of its records are acknowledged.
+    ///
+    /// # Errors
+    /// `Misuse` if it is not the older one of two; `Poisoned`: it is kept.
+    pub fn recycle(&self, old: GenerationId) -> Result<()> {
+        let _background = lock(&self.background);
+        let last = {
+            let placement = lock(&self.placement);
+            match &placement.previous {
+                Some(previous) if previous.number == old.0 => {
+                    self.boundary_seq.load(Ordering::Acquire)
+                }
+                _ => {
+                    return Err(Error::Misuse(
+                        "only the older one of two generations can be recycled",
+                    ));
+                }
+            }
+        };
+        self.wait_seq(last)?;
+        self.leave(old, last)?;
+        let mut placement = lock(&self.placement);
+        placement.idle = placement.previous.take();
+        self.update_room(&placement);
+        drop(placement);
+        self.announce_room();
+        Ok(())
+    }
+
+    /// Makes sure that no leader writes to or syncs the older generation again.
+    fn leave(&self, old: GenerationId, last: u64) -> Result<()> {
+        let mut flush = lock(&self.flush);
+        let result = self.check().and_then(|()| {
+            if flush.target.number == old.0 {
+                self.cross(&mut flush)?;
+            }
+            flush.older_unsynced = None;
+            // The checkpoint made these durable, if their own sync did not.
+            if self.synced_seq.load(Ordering::Acquire) < last {
+                self.synced_seq.store(last, Ordering::Release);
+            }
+            Ok(())
+        });
+        drop(flush);
+        self.parking.flush_ended();
+        result
+    }
+
+    /// Makes everything filled so far durable, whatever the mode (`off`
+    /// excepted). `full` commits need no such call; in `normal` mode a
+    /// background thread makes it every now and then.
+    ///
+    /// # Errors
+    /// `Poisoned` after a failed sync.
+    pub fn sync(&self) -> Result<()> {
+        let _background = lock(&self.background);
+        let mut flush = lock(&self.flush);
+        let led = self.lead(&mut flush, true);
+        let last = flush.next_seq - 1;
+        let files = (
+            flush.older_unsynced.take(),
+            flush.unsynced.then(|| Arc::clone(&flush.target.file)),
+        );
+        if self.options.durability == Durability::Normal {
+            flush.unsynced = false;
+        }
+        drop(flush);
+        self.parking.flush_ended();
+        led?;
+        if self.options.durability == Durability::Normal {
+            // Outside the flush lock: commits in this mode go on meanwhile.
+            for file in [files.0, files.1].into_iter().flatten() {
+                self.sync_file(&*file)?;
+                self.counters.syncs.add(1);
+            }
+            let _flush = lock(&self.flush);
+            if self.synced_seq.load(Ordering::Acquire) < last {
+                self.synced_seq.store(last, Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the log after a last checkpoint that covers every record: removes
+    /// both files, durably. Every later call fails with `Closed`.
+    ///
+    /// # Errors
+    /// `Misuse` if a permit or an unacknowledged record is left; `Poisoned`:
+    /// then nothing is removed.
+    pub fn close(&self) -> Result<()> {
+        let _background = lock(&self.background);
+        self.check()?;
+        {
+            let placement = lock(&self.placement);
+            if self.outstanding.load(Ordering::SeqCst) != 0
+                || self.acked() + 1 != placement.next_seq
+            {
+                return Err(Error::Misuse("the log was closed with commits under way"));
+            }
+            self.poison(Error::Closed);
+        }
+        for slot in 0..2 {
+            let path = header::path_of(&self.base, slot);
+            if self.disk.exists(&path)? {
+                self.disk.remove(&path)?;
+            }
+        }
+        generation::sync_names(&*self.disk, &self.base)
+    }
+
+    fn sync_names(&self) -> Result<()> {
+        if self.options.durability == Durability::Off {
+            return Ok(());
+        }
+        generation::sync_names(&*self.disk, &self.base)
+            .inspect_err(|error| self.poison(error.clone()))
+    }
+}

@@ -1,0 +1,380 @@
+//! The log as its users see it, and the committer's path through it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use fulgurite_disk::{Disk, DiskFile};
+
+use super::buffer::Buffer;
+use super::error::{Error, Result};
+use super::flush::Flush;
+use super::generation::Generation;
+use super::locks::lock;
+use super::parking::Parking;
+use super::record::{EMPTY_RECORD_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
+use super::stats::{Counters, WalStats};
+use crate::primitives::{AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, Ordering};
+
+/// What an acknowledged commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// A power cut: `wait` returns once the record is synced.
+    #[default]
+    Full,
+    /// The end of the process: `wait` returns once the record is written to the
+    /// operating system. [`Wal::sync`] makes what was written durable.
+    Normal,
+    /// As `Normal`, and nothing is ever synced. For tests.
+    Off,
+}
+
+/// Called, without locks, by a reservation that has to wait for a checkpoint.
+pub type PressureHook = Arc<dyn Fn() + Send + Sync>;
+
+/// How a log behaves while it is open.
+#[derive(Clone)]
+pub struct WalOptions {
+    /// What an acknowledged commit survives.
+    pub durability: Durability,
+    /// How many bytes of records both generations hold together at most. One
+    /// record larger than this is let through when the log is empty.
+    pub limit_bytes: u64,
+    /// How long [`Wal::reserve`] waits for a checkpoint to make room.
+    pub reserve_timeout: Duration,
+    /// Should make a checkpoint start: a reservation waits for one.
+    pub pressure: Option<PressureHook>,
+}
+
+impl Default for WalOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Full,
+            limit_bytes: 32 << 20,
+            reserve_timeout: Duration::from_secs(5),
+            pressure: None,
+        }
+    }
+}
+
+/// Names a generation, from [`Wal::switch`] to [`Wal::recycle`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GenerationId(pub(super) u64);
+
+/// Room in the log for one record. Dropping it gives the room back.
+#[derive(Debug)]
+#[must_use = "dropping a permit gives the room back"]
+pub struct Permit<'w> {
+    wal: &'w Wal,
+    payload_len: usize,
+    bytes: u64,
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.wal.outstanding.fetch_sub(self.bytes, Ordering::SeqCst);
+    }
+}
+
+/// A record's place in the log, which must be filled. Dropping it unfilled
+/// poisons the log, since nothing after it could ever be acknowledged.
+#[derive(Debug)]
+#[must_use = "a placed record must be filled"]
+pub struct Placed<'w> {
+    pub(super) wal: &'w Wal,
+    pub(super) seq: u64,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) position: u64,
+    pub(super) salt: u64,
+    pub(super) payload_len: usize,
+}
+
+impl Drop for Placed<'_> {
+    fn drop(&mut self) {
+        self.wal
+            .poison(Error::Misuse("a record was placed and never filled"));
+    }
+}
+
+/// Names a filled record until it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket {
+    seq: u64,
+}
+
+impl Ticket {
+    pub(super) fn new(seq: u64) -> Self {
+        Self { seq }
+    }
+
+    /// The record's sequence number.
+    pub fn seq(self) -> u64 {
+        self.seq
+    }
+}
+
+/// What the next record gets: changed under the caller's commit lock, and for
+/// a few instructions at a time by the rare events that change the generations.
+pub(super) struct Placement {
+    pub(super) next_seq: u64,
+    /// The log position of the next record.
+    pub(super) tail: u64,
+    pub(super) current: Generation,
+    /// Still needed by a checkpoint that is not durable yet.
+    pub(super) previous: Option<Generation>,
+    /// Ready to become current.
+    pub(super) prepared: Option<Generation>,
+    /// Its file can be headed anew.
+    pub(super) idle: Option<Generation>,
+}
+
+impl Placement {
+    /// The log position from which on bytes count against the limit.
+    pub(super) fn floor(&self) -> u64 {
+        self.previous.as_ref().unwrap_or(&self.current).base
+    }
+}
+
+/// The open log. All methods take `&self` and may be called from many threads.
+pub struct Wal {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) base: PathBuf,
+    pub(super) database: [u8; 16],
+    pub(super) options: WalOptions,
+
+    /// Bytes of permits that were granted and not placed yet.
+    pub(super) outstanding: AtomicU64,
+    /// `Placement::tail`, to read without its lock.
+    pub(super) tail: AtomicU64,
+    /// The log position up to which file space and limit allow records.
+    pub(super) room_until: AtomicU64,
+    /// The current generation's first log position.
+    pub(super) current_base: AtomicU64,
+    pub(super) placement: Mutex<Placement>,
+
+    pub(super) buffer: Buffer,
+    /// Everything below is written, and its ring space free.
+    pub(super) written_lsn: AtomicU64,
+    pub(super) written_seq: AtomicU64,
+    /// Everything up to this is synced or in a durable checkpoint.
+    pub(super) synced_seq: AtomicU64,
+    pub(super) acked_seq: AtomicU64,
+    /// Where the leader must go over to the next file; `u64::MAX` if nowhere.
+    pub(super) boundary: AtomicU64,
+    /// The last sequence number before the boundary.
+    pub(super) boundary_seq: AtomicU64,
+    pub(super) flush: Mutex<Flush>,
+    pub(super) parking: Parking,
+    /// Smoothed time of a sync.
+    pub(super) sync_nanos: AtomicU32,
+
+    /// Held through preparing, recycling, explicit syncs and closing.
+    pub(super) background: Mutex<()>,
+    /// Held through extending a file.
+    pub(super) extending: Mutex<()>,
+    /// Counts the events that may have made room.
+    pub(super) room_epoch: Mutex<u64>,
+    pub(super) room_made: Condvar,
+
+    pub(super) failed: AtomicBool,
+    pub(super) failure: OnceLock<Error>,
+    pub(super) counters: Counters,
+}
+
+impl std::fmt::Debug for Wal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wal")
+            .field("base", &self.base)
+            .field("acked", &self.acked())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Wal {
+    /// A log whose current generation holds nothing but its begin record.
+    pub(super) fn new(
+        disk: Arc<dyn Disk>,
+        base: PathBuf,
+        database: [u8; 16],
+        options: WalOptions,
+        current: Generation,
+        next_seq: u64,
+    ) -> Self {
+        let tail = current.base + EMPTY_RECORD_BYTES;
+        let last = next_seq - 1;
+        let wal = Self {
+            disk,
+            base,
+            database,
+            options,
+            outstanding: AtomicU64::new(0),
+            tail: AtomicU64::new(tail),
+            room_until: AtomicU64::new(0),
+            current_base: AtomicU64::new(current.base),
+            buffer: Buffer::new(),
+            written_lsn: AtomicU64::new(tail),
+            written_seq: AtomicU64::new(last),
+            synced_seq: AtomicU64::new(last),
+            acked_seq: AtomicU64::new(last),
+            boundary: AtomicU64::new(u64::MAX),
+            boundary_seq: AtomicU64::new(0),
+            flush: Mutex::new(Flush::new(next_seq, tail, current.clone())),
+            placement: Mutex::new(Placement {
+                next_seq,
+                tail,
+                current,
+                previous: None,
+                prepared: None,
+                idle: None,
+            }),
+            parking: Parking::default(),
+            sync_nanos: AtomicU32::new(0),
+            background: Mutex::default(),
+            extending: Mutex::default(),
+            room_epoch: Mutex::default(),
+            room_made: Condvar::default(),
+            failed: AtomicBool::new(false),
+            failure: OnceLock::new(),
+            counters: Counters::default(),
+        };
+        wal.update_room(&lock(&wal.placement));
+        wal
+    }
+
+    /// Reserves room for one record, before the caller takes any lock: waits
+    /// for a checkpoint where the log is at its limit, and makes sure of the
+    /// file space, so that a full disk fails here and nowhere later.
+    ///
+    /// # Errors
+    /// `TooBig`; `Full` when no room was made in time; `Disk` when the file
+    /// cannot grow; `Poisoned` or `Closed`.
+    pub fn reserve(&self, payload_len: usize) -> Result<Permit<'_>> {
+        if payload_len > PAYLOAD_BYTES_MAX {
+            return Err(Error::TooBig {
+                bytes: payload_len as u64,
+                limit_bytes: PAYLOAD_BYTES_MAX as u64,
+            });
+        }
+        self.check()?;
+        let bytes = record_bytes(payload_len);
+        if !self.reserve_quickly(bytes) {
+            self.reserve_slowly(bytes)?;
+        }
+        Ok(Permit {
+            wal: self,
+            payload_len,
+            bytes,
+        })
+    }
+
+    /// Gives a record its place, under the caller's commit lock: no I/O, no
+    /// allocation, no wait. Sequence numbers must follow one another; one that
+    /// does not poisons the log, and the record's `fill` reports it.
+    pub fn place<'w>(&'w self, permit: Permit<'w>, seq: u64) -> Placed<'w> {
+        let (payload_len, bytes) = (permit.payload_len, permit.bytes);
+        let mut placement = lock(&self.placement);
+        if seq != placement.next_seq {
+            drop(placement);
+            self.poison(Error::Misuse("a record was placed out of sequence"));
+            return Placed {
+                wal: self,
+                seq: u64::MAX,
+                start: 0,
+                end: 0,
+                position: 0,
+                salt: 0,
+                payload_len,
+            };
+        }
+        placement.next_seq = seq + 1;
+        let start = placement.tail;
+        let end = start + bytes;
+        placement.tail = end;
+        let position = placement.current.position(start);
+        let salt = placement.current.salt;
+        // First the tail, then the permit: a reservation may see the bytes
+        // twice for a moment, but never not at all.
+        self.tail.store(end, Ordering::Release);
+        drop(placement);
+        drop(permit);
+        Placed {
+            wal: self,
+            seq,
+            start,
+            end,
+            position,
+            salt,
+            payload_len,
+        }
+    }
+
+    /// The largest acknowledged sequence number. Everything up to it is
+    /// acknowledged too, and it never falls.
+    #[inline]
+    pub fn acked(&self) -> u64 {
+        self.acked_seq.load(Ordering::Acquire)
+    }
+
+    /// The largest sequence number known to survive a power cut.
+    pub fn durable(&self) -> u64 {
+        self.synced_seq.load(Ordering::Acquire)
+    }
+
+    /// Bytes of records placed since the last switch.
+    pub fn bytes_since_switch(&self) -> u64 {
+        self.tail
+            .load(Ordering::Relaxed)
+            .saturating_sub(self.current_base.load(Ordering::Relaxed))
+    }
+
+    /// Counters since the log was opened.
+    pub fn stats(&self) -> WalStats {
+        self.counters.read()
+    }
+
+    /// Ends all committing, for good. The first cause stays; nothing that is
+    /// not acknowledged yet will be.
+    pub fn poison(&self, cause: Error) {
+        // A second failure while the first one spreads is a consequence of it.
+        let _ = self.failure.set(cause);
+        self.failed.store(true, Ordering::SeqCst);
+        self.parking.wake_all();
+        self.announce_room();
+    }
+
+    /// Why the log takes no more commits, if it takes none.
+    pub fn poisoned(&self) -> Option<Error> {
+        self.check().err()
+    }
+
+    /// Fails if the log is poisoned or closed.
+    #[inline]
+    pub(super) fn check(&self) -> Result<()> {
+        if self.failed.load(Ordering::SeqCst) {
+            Err(self.failure_to_report())
+        } else {
+            Ok(())
+        }
+    }
+
+    #[cold]
+    pub(super) fn failure_to_report(&self) -> Error {
+        match self.failure.get() {
+            Some(Error::Closed) | None => Error::Closed,
+            Some(cause) => Error::Poisoned(Arc::new(cause.clone())),
+        }
+    }
+
+    /// Syncs where the mode does. A failure poisons: the operating system may
+    /// have dropped what it could not write, so trying again proves nothing.
+    pub(super) fn sync_file(&self, file: &dyn DiskFile) -> Result<()> {
+        if self.options.durability == Durability::Off {
+            return Ok(());
+        }
+        file.sync_data().map_err(|error| {
+            self.poison(Error::Disk(error));
+            self.failure_to_report()
+        })
+    }
+}
