@@ -191,9 +191,12 @@ impl Wal {
         Ok(())
     }
 
-    /// Goes over to the next generation. All of the older one must be written.
-    /// The begin record is left in the ring, to be written with what follows.
+    /// Goes over to the next generation. All records of the older one must be
+    /// written. The begin record is left in the ring, to be written with what
+    /// follows.
     pub(super) fn cross(&self, flush: &mut Flush) -> Result<()> {
+        // Where the older one holds no record, its begin record still waits.
+        self.write_up_to(flush, flush.next_seq, self.boundary.load(Ordering::Acquire))?;
         if self.options.durability == Durability::Full {
             self.acknowledge(flush, true)?;
         } else if flush.unsynced {

@@ -173,7 +173,10 @@ impl Walk {
                 match self.step(&head, found, position, successor)? {
                     Step::Pass => {}
                     Step::Take => self.take(found, position, &mut run),
-                    Step::Stop => break self.look_on(&mut window, position)?.saw_valid,
+                    Step::Stop => {
+                        self.look_on(&mut window, position)?;
+                        break false;
+                    }
                 }
                 position += head.total_bytes();
                 continue;
