@@ -10,6 +10,7 @@
 //! failure is an `Error` with SQLite's code and text.
 
 pub mod error;
+pub mod func;
 pub mod key;
 pub mod row;
 pub mod value;

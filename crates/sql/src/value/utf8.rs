@@ -87,3 +87,13 @@ pub fn push(c: u32, out: &mut Vec<u8>) {
         _ => out.extend_from_slice(&[0xf0 | ((c >> 18) & 0x07) as u8, tail(12), tail(6), tail(0)]),
     }
 }
+
+/// The characters of `text`.
+pub fn characters(text: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (c, len) = next(rest)?;
+        rest = rest.get(len..).unwrap_or(&[]);
+        Some(c)
+    })
+}

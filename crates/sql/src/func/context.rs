@@ -1,0 +1,75 @@
+//! What functions know beyond their arguments.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::value::Collation;
+
+/// The state of a session that functions may ask for. One lives as long as the
+/// session; a statement calls [`Context::begin_statement`] when it starts.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// The collation of the call at hand (min, max, nullif).
+    pub collation: Collation,
+    /// Rows changed by the last INSERT, UPDATE or DELETE.
+    pub changes: i64,
+    /// Rows changed since the session was opened.
+    pub total_changes: i64,
+    /// The last rowid inserted.
+    pub last_insert_rowid: i64,
+    now_ms: Option<i64>,
+    random: u64,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self {
+            collation: Collation::Binary,
+            changes: 0,
+            total_changes: 0,
+            last_insert_rowid: 0,
+            now_ms: None,
+            random: RandomState::new().build_hasher().finish(),
+        }
+    }
+}
+
+impl Context {
+    /// A fresh session's.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets the clock move on: within a statement 'now' stands still.
+    pub fn begin_statement(&mut self) {
+        self.now_ms = None;
+    }
+
+    /// Fixes 'now', in milliseconds since 1970, until the next statement.
+    pub fn set_now_ms(&mut self, now_ms: i64) {
+        self.now_ms = Some(now_ms);
+    }
+
+    /// Starts the random numbers from a seed, so that a run can be repeated.
+    pub fn set_random_seed(&mut self, seed: u64) {
+        self.random = seed;
+    }
+
+    /// Milliseconds since 1970, the same through a statement.
+    pub fn now_ms(&mut self) -> i64 {
+        *self.now_ms.get_or_insert_with(|| {
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |d| d.as_millis());
+            i64::try_from(now).unwrap_or(0)
+        })
+    }
+
+    /// The next random number (SplitMix64 from a random seed).
+    pub fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}

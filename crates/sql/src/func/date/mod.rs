@@ -1,0 +1,166 @@
+//! Date and time functions, as described on SQLite's page "Date And Time
+//! Functions".
+//!
+//! Everything is one number, milliseconds since noon of 24 November 4714 BC
+//! (Julian day 0). Input that is no date makes NULL. The session's time zone is
+//! not known here, so `localtime` and `utc` raise SQLite's "local time
+//! unavailable".
+
+mod instant;
+mod parse;
+
+use super::registry::{fallible, plain};
+use super::{Context, ScalarFunction, Volatility, argument};
+use crate::error::Result;
+use crate::value::{Value, ValueRef, render_real_digits};
+use instant::{Instant, MS_A_DAY, UNIX_EPOCH_MS};
+
+pub(super) const FUNCTIONS: &[ScalarFunction] = &[
+    stable(fallible("date", 0, usize::MAX, date)),
+    stable(fallible("time", 0, usize::MAX, time)),
+    stable(fallible("datetime", 0, usize::MAX, datetime)),
+    stable(fallible("julianday", 0, usize::MAX, julianday)),
+    stable(fallible("unixepoch", 0, usize::MAX, unixepoch)),
+    stable(fallible("strftime", 1, usize::MAX, strftime)),
+    stable(plain("current_timestamp", 0, 0, |c, _| datetime(c, &[]))),
+    stable(plain("current_date", 0, 0, |c, _| date(c, &[]))),
+    stable(plain("current_time", 0, 0, |c, _| time(c, &[]))),
+];
+
+const fn stable(f: ScalarFunction) -> ScalarFunction {
+    ScalarFunction {
+        volatility: Volatility::Stable,
+        ..f
+    }
+}
+
+/// The instant that a time value and its modifiers stand for; none is 'now'.
+fn instant(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Option<Instant>> {
+    let Some((first, modifiers)) = arguments.split_first() else {
+        return Ok(Some(Instant::now(context)));
+    };
+    let Some(mut at) = Instant::parse(context, *first) else {
+        return Ok(None);
+    };
+    for (i, modifier) in modifiers.iter().enumerate() {
+        let Some(text) = modifier.to_text() else {
+            return Ok(None);
+        };
+        if !at.modify(&text, i == 0)? {
+            return Ok(None);
+        }
+    }
+    Ok(at.is_valid().then_some(at))
+}
+
+fn date(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    Ok(instant(context, arguments)?.map_or(Value::Null, |t| Value::text(ymd(&t))))
+}
+
+fn time(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    Ok(instant(context, arguments)?.map_or(Value::Null, |t| Value::text(hms(&t))))
+}
+
+fn datetime(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    Ok(instant(context, arguments)?.map_or(Value::Null, |t| {
+        Value::text(format!("{} {}", ymd(&t), hms(&t)))
+    }))
+}
+
+fn julianday(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    Ok(instant(context, arguments)?
+        .map_or(Value::Null, |t| Value::Real(t.ms as f64 / MS_A_DAY as f64)))
+}
+
+fn unixepoch(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    Ok(instant(context, arguments)?.map_or(Value::Null, |t| {
+        if t.subsecond {
+            Value::Real((t.ms - UNIX_EPOCH_MS) as f64 / 1000.0)
+        } else {
+            Value::Integer(t.ms / 1000 - UNIX_EPOCH_MS / 1000)
+        }
+    }))
+}
+
+fn ymd(t: &Instant) -> String {
+    let (y, m, d) = t.date();
+    let sign = if y < 0 { "-" } else { "" };
+    format!("{sign}{:04}-{m:02}-{d:02}", y.abs())
+}
+
+fn hms(t: &Instant) -> String {
+    let (h, m, s, ms) = t.time();
+    if t.subsecond {
+        format!("{h:02}:{m:02}:{s:02}.{ms:03}")
+    } else {
+        format!("{h:02}:{m:02}:{s:02}")
+    }
+}
+
+fn strftime(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let Some(format) = argument(arguments, 0).to_text() else {
+        return Ok(Value::Null);
+    };
+    let Some(t) = instant(context, arguments.get(1..).unwrap_or(&[]))? else {
+        return Ok(Value::Null);
+    };
+    let mut out = Vec::with_capacity(format.len() * 2);
+    let mut bytes = format.iter().copied().take_while(|b| *b != 0);
+    while let Some(b) = bytes.next() {
+        if b != b'%' {
+            out.push(b);
+            continue;
+        }
+        let Some(text) = bytes.next().and_then(|c| field(&t, c)) else {
+            return Ok(Value::Null);
+        };
+        out.extend_from_slice(text.as_bytes());
+    }
+    Ok(Value::Text(out))
+}
+
+/// What one `%` field shows; None for an unknown one.
+fn field(t: &Instant, conversion: u8) -> Option<String> {
+    let (year, month, day) = t.date();
+    let (hour, minute, second, ms) = t.time();
+    let hour_12 = if hour % 12 == 0 { 12 } else { hour % 12 };
+    // Days since the start of the year, and days since Monday and Sunday.
+    let day_of_year = t.day_of_year();
+    let (monday, sunday) = (t.weekday_from_monday(), (t.weekday_from_monday() + 1) % 7);
+    Some(match conversion {
+        b'd' => format!("{day:02}"),
+        b'e' => format!("{day:2}"),
+        b'f' => format!("{second:02}.{ms:03}"),
+        b'F' => ymd(t),
+        b'G' => format!("{:04}", t.iso_week().0),
+        b'g' => format!("{:02}", t.iso_week().0 % 100),
+        b'H' => format!("{hour:02}"),
+        b'I' => format!("{hour_12:02}"),
+        b'j' => format!("{:03}", day_of_year + 1),
+        b'J' => {
+            let mut out = Vec::new();
+            render_real_digits(t.ms as f64 / MS_A_DAY as f64, 16, &mut out);
+            let text = String::from_utf8_lossy(&out).into_owned();
+            text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
+        }
+        b'k' => format!("{hour:2}"),
+        b'l' => format!("{hour_12:2}"),
+        b'm' => format!("{month:02}"),
+        b'M' => format!("{minute:02}"),
+        b'p' => if hour >= 12 { "PM" } else { "AM" }.to_owned(),
+        b'P' => if hour >= 12 { "pm" } else { "am" }.to_owned(),
+        b'R' => format!("{hour:02}:{minute:02}"),
+        b's' if t.subsecond => format!("{:.3}", (t.ms - UNIX_EPOCH_MS) as f64 / 1000.0),
+        b's' => format!("{}", t.ms / 1000 - UNIX_EPOCH_MS / 1000),
+        b'S' => format!("{second:02}"),
+        b'T' => format!("{hour:02}:{minute:02}:{second:02}"),
+        b'u' => format!("{}", if sunday == 0 { 7 } else { sunday }),
+        b'U' => format!("{:02}", (day_of_year + 7 - sunday) / 7),
+        b'V' => format!("{:02}", t.iso_week().1),
+        b'w' => format!("{sunday}"),
+        b'W' => format!("{:02}", (day_of_year + 7 - monday) / 7),
+        b'Y' => format!("{}{:04}", if year < 0 { "-" } else { "" }, year.abs()),
+        b'%' => "%".to_owned(),
+        _ => return None,
+    })
+}

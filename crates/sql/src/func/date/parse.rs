@@ -1,0 +1,322 @@
+//! Time values and modifiers.
+
+use super::super::Context;
+use super::instant::{Instant, MS_A_DAY, UNIX_EPOCH_MS, month_length};
+use crate::error::{Error, Result};
+use crate::value::{Numeric, ValueRef, numeric_whole};
+
+/// Julian days from here on are no days any more.
+const JULIAN_DAY_END: f64 = 5_373_484.5;
+
+/// A walk over ASCII text.
+struct Scan<'a>(&'a [u8]);
+
+impl Scan<'_> {
+    fn take(&mut self, b: u8) -> bool {
+        match self.0 {
+            [first, rest @ ..] if *first == b => {
+                self.0 = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Exactly `n` digits, a number from `low` to `high`.
+    fn number(&mut self, n: usize, low: i64, high: i64) -> Option<i64> {
+        let (digits, rest) = self.0.split_at_checked(n)?;
+        let mut value = 0;
+        for d in digits {
+            if !d.is_ascii_digit() {
+                return None;
+            }
+            value = value * 10 + i64::from(d - b'0');
+        }
+        self.0 = rest;
+        (low..=high).contains(&value).then_some(value)
+    }
+
+    fn spaces(&mut self) {
+        self.0 = self.0.trim_ascii_start();
+    }
+
+    /// `YYYY-MM-DD`
+    fn date(&mut self) -> Option<(i64, i64, i64)> {
+        let year = self.number(4, 0, 9999)?;
+        let month = self.take(b'-').then(|| self.number(2, 1, 12))??;
+        let day = self.take(b'-').then(|| self.number(2, 1, 31))??;
+        Some((year, month, day))
+    }
+
+    /// `HH:MM[:SS[.SSS]]` in milliseconds.
+    fn time(&mut self) -> Option<i64> {
+        let hour = self.number(2, 0, 24)?;
+        let minute = self.take(b':').then(|| self.number(2, 0, 59))??;
+        let mut seconds = 0.0;
+        if self.take(b':') {
+            seconds = self.number(2, 0, 59)? as f64;
+            if let [b'.', b'0'..=b'9', ..] = self.0 {
+                self.take(b'.');
+                let (mut value, mut scale) = (0.0, 1.0);
+                while let [d @ b'0'..=b'9', rest @ ..] = self.0 {
+                    value = value * 10.0 + f64::from(d - b'0');
+                    scale *= 10.0;
+                    self.0 = rest;
+                }
+                seconds += (value / scale).min(0.999);
+            }
+        }
+        Some(hour * 3_600_000 + minute * 60_000 + (seconds * 1000.0 + 0.5) as i64)
+    }
+
+    /// `Z`, `±HH:MM` or nothing: milliseconds to take off.
+    fn zone(&mut self) -> Option<i64> {
+        self.spaces();
+        let sign = match self.0 {
+            [] => return Some(0),
+            [b'z' | b'Z', rest @ ..] => {
+                self.0 = rest;
+                self.spaces();
+                return self.0.is_empty().then_some(0);
+            }
+            [b'+', ..] => 1,
+            [b'-', ..] => -1,
+            _ => return None,
+        };
+        self.0 = self.0.get(1..)?;
+        let hour = self.number(2, 0, 14)?;
+        let minute = self.take(b':').then(|| self.number(2, 0, 59))??;
+        self.spaces();
+        self.0
+            .is_empty()
+            .then_some(sign * (hour * 60 + minute) * 60_000)
+    }
+}
+
+impl Instant {
+    /// A time value: a date, a time (of 1 January 2000), a number or 'now'.
+    pub fn parse(context: &mut Context, value: ValueRef<'_>) -> Option<Instant> {
+        match value {
+            ValueRef::Null => None,
+            ValueRef::Integer(i) => Some(Self::raw(i as f64)),
+            ValueRef::Real(r) => Some(Self::raw(r)),
+            ValueRef::Text(text) | ValueRef::Blob(text) => {
+                if let Some(at) = Self::parse_date(text).or_else(|| Self::parse_time(text)) {
+                    return Some(at);
+                }
+                if text.eq_ignore_ascii_case(b"now") {
+                    return Some(Self::now(context));
+                }
+                if is_subsecond(text) {
+                    return Some(Instant {
+                        subsecond: true,
+                        ..Self::now(context)
+                    });
+                }
+                match numeric_whole(text)? {
+                    Numeric::Integer(i) => Some(Self::raw(i as f64)),
+                    Numeric::Real(r) => Some(Self::raw(r)),
+                }
+            }
+        }
+    }
+
+    fn raw(r: f64) -> Instant {
+        let julian = (0.0..JULIAN_DAY_END).contains(&r);
+        let ms = if julian {
+            (r * MS_A_DAY as f64 + 0.5) as i64
+        } else {
+            0
+        };
+        Instant {
+            ms,
+            raw: Some(r),
+            undecided: !julian,
+            ..Instant::default()
+        }
+    }
+
+    fn parse_date(text: &[u8]) -> Option<Instant> {
+        let mut scan = Scan(text);
+        let negative = scan.take(b'-');
+        let (year, month, day) = scan.date()?;
+        let year = if negative { -year } else { year };
+        let mut at = Instant {
+            ms: Self::from_date(year, month, day),
+            floor_days: (day - month_length(year, month)).max(0),
+            ..Instant::default()
+        };
+        while let [b' ' | b'T' | b'\t', rest @ ..] = scan.0 {
+            scan.0 = rest;
+        }
+        if !scan.0.is_empty() {
+            at.ms += scan.time()?;
+            at.ms -= scan.zone()?;
+        }
+        Some(at)
+    }
+
+    fn parse_time(text: &[u8]) -> Option<Instant> {
+        let mut scan = Scan(text);
+        let ms = scan.time()? - scan.zone()?;
+        Some(Instant {
+            ms: Self::from_date(2000, 1, 1) + ms,
+            ..Instant::default()
+        })
+    }
+
+    /// Applies one modifier; false where it is none.
+    pub fn modify(&mut self, text: &[u8], first: bool) -> Result<bool> {
+        let lower = text.to_ascii_lowercase();
+        let lower = lower.split(|b| *b == 0).next().unwrap_or(&[]);
+        let raw = self.raw.filter(|_| first);
+        match lower {
+            b"auto" => return Ok(first && self.auto()),
+            b"julianday" => return Ok(raw.is_some() && !self.undecided),
+            b"unixepoch" => return Ok(raw.is_some_and(|r| self.set_unix(r))),
+            b"localtime" | b"utc" => return Err(Error::sql("local time unavailable")),
+            _ if is_subsecond(lower) => {
+                self.subsecond = true;
+                return Ok(true);
+            }
+            _ => {}
+        }
+        if self.undecided {
+            return Ok(false);
+        }
+        self.raw = None;
+        let (year, month, _) = self.date();
+        match lower {
+            b"ceiling" => self.floor_days = 0,
+            b"floor" => {
+                self.ms -= self.floor_days * MS_A_DAY;
+                self.floor_days = 0;
+            }
+            b"start of day" => self.ms -= self.ms_of_day(),
+            b"start of month" => self.ms = Self::from_date(year, month, 1),
+            b"start of year" => self.ms = Self::from_date(year, 1, 1),
+            _ => match lower.strip_prefix(b"weekday ") {
+                Some(day) => return Ok(self.weekday(day)),
+                None => return Ok(self.shift(lower).is_some()),
+            },
+        }
+        Ok(true)
+    }
+
+    fn auto(&mut self) -> bool {
+        match self.raw {
+            Some(r) if self.undecided => {
+                (-210_866_760_000.0..=253_402_300_799.0).contains(&r) && self.set_unix(r)
+            }
+            _ => true,
+        }
+    }
+
+    fn set_unix(&mut self, seconds: f64) -> bool {
+        let ms = seconds * 1000.0 + UNIX_EPOCH_MS as f64;
+        if !(0.0..464_269_060_800_000.0).contains(&ms) {
+            return false;
+        }
+        self.ms = (ms + 0.5) as i64;
+        self.raw = None;
+        self.undecided = false;
+        true
+    }
+
+    /// Moves on to the next such weekday (0 is Sunday), if it is not one.
+    fn weekday(&mut self, day: &[u8]) -> bool {
+        let wanted = match numeric_whole(day) {
+            Some(Numeric::Integer(i)) => i,
+            Some(Numeric::Real(r)) if r.fract() == 0.0 => r as i64,
+            _ => return false,
+        };
+        if !(0..7).contains(&wanted) {
+            return false;
+        }
+        let today = (self.weekday_from_monday() + 1) % 7;
+        self.ms += (wanted - today).rem_euclid(7) * MS_A_DAY;
+        true
+    }
+
+    /// `±N unit`, `±HH:MM[:SS.SSS]` or `±YYYY-MM-DD[ HH:MM…]`.
+    fn shift(&mut self, text: &[u8]) -> Option<()> {
+        let signed = matches!(text.first(), Some(b'+' | b'-'));
+        let negative = text.first() == Some(&b'-');
+        let body = if signed { text.get(1..)? } else { text };
+        if signed && body.get(4) == Some(&b'-') {
+            return self.shift_date(body, negative);
+        }
+        if body.get(2) == Some(&b':') {
+            let mut scan = Scan(body);
+            let ms = scan.time()?;
+            if !scan.0.is_empty() {
+                return None;
+            }
+            self.ms += if negative { -ms } else { ms };
+            return Some(());
+        }
+        let end = text.iter().position(|b| b.is_ascii_whitespace())?;
+        let amount = match numeric_whole(text.get(..end)?)? {
+            Numeric::Integer(i) => i as f64,
+            Numeric::Real(r) => r,
+        };
+        self.shift_units(amount, text.get(end..)?.trim_ascii())
+    }
+
+    fn shift_date(&mut self, body: &[u8], negative: bool) -> Option<()> {
+        let mut scan = Scan(body);
+        let sign = if negative { -1 } else { 1 };
+        let years = scan.number(4, 0, 9999)?;
+        let months = scan.take(b'-').then(|| scan.number(2, 0, 11))??;
+        let days = scan.take(b'-').then(|| scan.number(2, 0, 30))??;
+        let mut ms = days * MS_A_DAY;
+        if !scan.0.is_empty() {
+            scan.spaces();
+            ms += scan.time()?;
+            if !scan.0.is_empty() {
+                return None;
+            }
+        }
+        self.add_months(sign * (years * 12 + months));
+        self.ms += sign * ms;
+        Some(())
+    }
+
+    fn shift_units(&mut self, amount: f64, unit: &[u8]) -> Option<()> {
+        let unit = unit.strip_suffix(b"s").unwrap_or(unit);
+        let (limit, seconds) = match unit {
+            b"second" => (4.6427e14, 1.0),
+            b"minute" => (7.7379e12, 60.0),
+            b"hour" => (1.2897e11, 3600.0),
+            b"day" => (5_373_485.0, 86_400.0),
+            b"month" => (176_546.0, 2_592_000.0),
+            b"year" => (14_713.0, 31_536_000.0),
+            _ => return None,
+        };
+        if !(-limit < amount && amount < limit) {
+            return None;
+        }
+        let mut rest = amount;
+        let calendar = match unit {
+            b"month" => Some(1),
+            b"year" => Some(12),
+            _ => None,
+        };
+        if let Some(months) = calendar {
+            self.add_months(amount as i64 * months);
+            rest -= amount.trunc();
+        }
+        self.ms += (rest * 1000.0 * seconds + 0.5f64.copysign(rest)) as i64;
+        Some(())
+    }
+
+    fn add_months(&mut self, months: i64) {
+        let (year, month, day) = self.date();
+        let total = year * 12 + (month - 1) + months;
+        self.set_date(total.div_euclid(12), total.rem_euclid(12) + 1, day);
+    }
+}
+
+fn is_subsecond(text: &[u8]) -> bool {
+    text.eq_ignore_ascii_case(b"subsec") || text.eq_ignore_ascii_case(b"subsecond")
+}

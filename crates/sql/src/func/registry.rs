@@ -1,0 +1,149 @@
+//! The built-in functions by name.
+
+use std::sync::{Arc, LazyLock};
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    AggregateFunction, AggregateKind, Form, ScalarCall, ScalarFunction, Volatility, date, format,
+    general, math, text,
+};
+use crate::error::{Error, Result};
+
+/// A function found by name.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Function {
+    /// Of one row.
+    Scalar(Arc<ScalarFunction>),
+    /// Of a group's rows.
+    Aggregate(Arc<AggregateFunction>),
+}
+
+struct Registry {
+    scalars: FxHashMap<&'static str, Arc<ScalarFunction>>,
+    aggregates: FxHashMap<&'static str, Arc<AggregateFunction>>,
+}
+
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
+    let scalars = [
+        general::FUNCTIONS,
+        text::FUNCTIONS,
+        format::FUNCTIONS,
+        math::FUNCTIONS,
+        date::FUNCTIONS,
+    ];
+    Registry {
+        scalars: scalars
+            .into_iter()
+            .flatten()
+            .map(|f| (f.name, Arc::new(*f)))
+            .collect(),
+        aggregates: AGGREGATES.iter().map(|f| (f.name, Arc::new(*f))).collect(),
+    }
+});
+
+const fn aggregate_of(
+    name: &'static str,
+    kind: AggregateKind,
+    min: usize,
+    max: usize,
+) -> AggregateFunction {
+    let fallible = matches!(kind, AggregateKind::Sum | AggregateKind::GroupConcat);
+    AggregateFunction {
+        name,
+        kind,
+        arguments_min: min,
+        arguments_max: max,
+        fallible,
+    }
+}
+
+const AGGREGATES: &[AggregateFunction] = &[
+    aggregate_of("count", AggregateKind::Count, 0, 1),
+    aggregate_of("sum", AggregateKind::Sum, 1, 1),
+    aggregate_of("total", AggregateKind::Total, 1, 1),
+    aggregate_of("avg", AggregateKind::Avg, 1, 1),
+    aggregate_of("min", AggregateKind::Min, 1, 1),
+    aggregate_of("max", AggregateKind::Max, 1, 1),
+    aggregate_of("group_concat", AggregateKind::GroupConcat, 1, 2),
+    aggregate_of("string_agg", AggregateKind::GroupConcat, 2, 2),
+];
+
+/// A function that is immutable, eager and cannot fail; the rest is set on top.
+pub(super) const fn plain(
+    name: &'static str,
+    min: usize,
+    max: usize,
+    call: ScalarCall,
+) -> ScalarFunction {
+    ScalarFunction {
+        name,
+        arguments_min: min,
+        arguments_max: if max == usize::MAX { None } else { Some(max) },
+        volatility: Volatility::Immutable,
+        form: Form::Eager,
+        fallible: false,
+        call,
+    }
+}
+
+/// As [`plain`] for one that can raise an error.
+pub(super) const fn fallible(
+    name: &'static str,
+    min: usize,
+    max: usize,
+    call: ScalarCall,
+) -> ScalarFunction {
+    ScalarFunction {
+        fallible: true,
+        ..plain(name, min, max, call)
+    }
+}
+
+/// The function of this name (in any case) for so many arguments: `min` and
+/// `max` of one argument are aggregates.
+///
+/// # Errors
+/// `no such function: f`, `wrong number of arguments to function f()`.
+pub fn find(name: &str, arguments: usize) -> Result<Function> {
+    let lower = name.to_ascii_lowercase();
+    let scalar = REGISTRY.scalars.get(lower.as_str());
+    let aggregate = REGISTRY.aggregates.get(lower.as_str());
+    if let Some(f) = scalar.filter(|f| f.accepts(arguments)) {
+        return Ok(Function::Scalar(f.clone()));
+    }
+    if let Some(f) = aggregate.filter(|f| (f.arguments_min..=f.arguments_max).contains(&arguments))
+    {
+        return Ok(Function::Aggregate(f.clone()));
+    }
+    Err(if scalar.is_some() || aggregate.is_some() {
+        Error::sql(format!("wrong number of arguments to function {name}()"))
+    } else {
+        Error::sql(format!("no such function: {name}"))
+    })
+}
+
+/// The scalar function of this name, whatever its arguments.
+pub fn scalar(name: &str) -> Option<Arc<ScalarFunction>> {
+    REGISTRY
+        .scalars
+        .get(name.to_ascii_lowercase().as_str())
+        .cloned()
+}
+
+/// The aggregate of this name, whatever its arguments.
+pub fn aggregate(name: &str) -> Option<Arc<AggregateFunction>> {
+    REGISTRY
+        .aggregates
+        .get(name.to_ascii_lowercase().as_str())
+        .cloned()
+}
+
+/// Every function's name, for hints.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    REGISTRY
+        .scalars
+        .keys()
+        .chain(REGISTRY.aggregates.keys())
+        .copied()
+}
