@@ -1,0 +1,153 @@
+//! An open database, from which connections are made.
+
+use std::path::Path;
+
+use fulgurite_sql::Engine;
+use fulgurite_store::{Options, Store};
+
+use crate::open::Target;
+use crate::{Connection, Error, OpenFlags, Result};
+
+/// An open database. Cheap to clone; all clones, all their connections and
+/// every other open of the same file in this process are one database.
+///
+/// ```
+/// # fn main() -> fulgurite::Result<()> {
+/// let database = fulgurite::Database::in_memory()?;
+/// database.connect()?.execute_batch("CREATE TABLE t (a)")?;
+/// let threads: Vec<_> = (0..4)
+///     .map(|i| {
+///         let connection = database.connect();
+///         std::thread::spawn(move || connection?.execute("INSERT INTO t VALUES (?)", [i]))
+///     })
+///     .collect();
+/// for thread in threads {
+///     assert_eq!(thread.join().expect("no panic")?, 1);
+/// }
+/// let rows: i64 = database.connect()?.query_row("SELECT count(*) FROM t", [], |row| row.get(0))?;
+/// assert_eq!(rows, 4);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    engine: Engine,
+}
+
+impl Database {
+    /// Opens a file, creating it if it is absent.
+    ///
+    /// # Errors
+    /// A file that cannot be opened, is held by another process, is no database
+    /// or is damaged.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with_options(path, Options::default())
+    }
+
+    /// As [`Database::open`] with the store's options: cache size, durability,
+    /// page size, compression, read-only.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_with_options(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        Self::on(Store::open(path.as_ref(), options))
+    }
+
+    /// A new database in memory, gone with its last handle.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn in_memory() -> Result<Self> {
+        Self::in_memory_with_options(Options::default())
+    }
+
+    /// As [`Database::in_memory`] with the store's options.
+    ///
+    /// # Errors
+    /// Options that contradict each other.
+    pub fn in_memory_with_options(options: Options) -> Result<Self> {
+        Self::on(Store::in_memory(options))
+    }
+
+    pub(crate) fn open_target(path: &Path, flags: OpenFlags) -> Result<Self> {
+        match Target::new(path, flags)? {
+            Target::Memory => Self::in_memory(),
+            Target::File {
+                path,
+                read_only,
+                create,
+            } => Self::open_with_options(
+                path,
+                Options {
+                    read_only,
+                    create,
+                    ..Options::default()
+                },
+            ),
+        }
+    }
+
+    fn on(store: fulgurite_store::Result<Store>) -> Result<Self> {
+        let store = store.map_err(|e| Error::from_engine(e.into()))?;
+        let engine = Engine::open(store).map_err(Error::from_engine)?;
+        Ok(Self { engine })
+    }
+
+    /// A new connection.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn connect(&self) -> Result<Connection> {
+        Ok(Connection::new(self.clone()))
+    }
+
+    /// The file's path; None in memory.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.store().path()
+    }
+
+    /// Whether it was opened for reading only.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.store().options().read_only
+    }
+
+    /// The key-value store under the tables.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        self.engine.store()
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Writes everything committed so far into the database file.
+    ///
+    /// # Errors
+    /// A failing disk.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.store()
+            .checkpoint()
+            .map_err(|e| Error::from_engine(e.into()))
+    }
+
+    /// Walks the whole file; what is wrong with it, a line each. Empty means
+    /// sound.
+    ///
+    /// # Errors
+    /// Damage that keeps the walk from going on.
+    pub fn integrity_check(&self) -> Result<Vec<String>> {
+        self.store()
+            .integrity_check()
+            .map_err(|e| Error::from_engine(e.into()))
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database")
+            .field("path", &self.path())
+            .finish()
+    }
+}
