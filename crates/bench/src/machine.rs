@@ -1,0 +1,81 @@
+//! What the figures were taken on.
+
+use serde::Serialize;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+/// The machine and the file system under the databases.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    pub cpu: String,
+    pub cores: usize,
+    pub memory_bytes: u64,
+    pub kernel: String,
+    pub filesystem: String,
+    pub build: &'static str,
+}
+
+impl Machine {
+    /// Describes this machine; what cannot be found out is "unknown".
+    pub fn of(dir: &Path) -> Self {
+        Self {
+            cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(unknown),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: field("/proc/meminfo", "MemTotal")
+                .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
+                .map_or(0, |kib| kib * 1024),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+                .map_or_else(|_| unknown(), |text| text.trim().into()),
+            filesystem: filesystem(dir).unwrap_or_else(unknown),
+            build: if cfg!(debug_assertions) {
+                "debug"
+            } else {
+                "release"
+            },
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, {} cores, {} GiB, Linux {}, {} ({} build)",
+            self.cpu,
+            self.cores,
+            self.memory_bytes >> 30,
+            self.kernel,
+            self.filesystem,
+            self.build
+        )
+    }
+}
+
+fn unknown() -> String {
+    "unknown".into()
+}
+
+/// The value of the first `name : value` line of a file under /proc.
+pub fn field(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().into())
+    })
+}
+
+/// The type of the file system that holds `dir`.
+fn filesystem(dir: &Path) -> Option<String> {
+    let dir = fs::canonicalize(dir).ok()?;
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    mounts
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split(' ').skip(1);
+            Some((fields.next()?, fields.next()?))
+        })
+        .filter(|(point, _)| dir.starts_with(point))
+        .max_by_key(|(point, _)| point.len())
+        .map(|(_, kind)| kind.into())
+}

@@ -1,0 +1,157 @@
+//! `fulgurite-bench`: measures Fulgurite beside bundled SQLite, in one process
+//! and interleaved, and prints percentiles of both and their ratio.
+//!
+//! Whatever goes wrong ends the run with a message and a non-zero status; no
+//! figure of a failed run is printed.
+#![expect(
+    clippy::duplicate_mod,
+    reason = "both sides compile the one source of the workloads, each against its library"
+)]
+
+mod compare;
+mod control;
+mod data;
+mod kv;
+mod machine;
+mod measure;
+mod memory;
+mod ours;
+mod report;
+mod side;
+mod sqlite;
+mod stats;
+mod writers;
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+use machine::Machine;
+use report::Report;
+use side::Workspace;
+use std::path::PathBuf;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Measures Fulgurite beside SQLite.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Commit, reads, join, range, aggregate, insert, size
+    Compare {
+        #[command(flatten)]
+        common: Common,
+        /// Rows of the large tables
+        #[arg(long, default_value_t = 1_000_000)]
+        rows: usize,
+    },
+    /// The key-value interface: puts, gets, ranges, a mix
+    Store {
+        #[command(flatten)]
+        common: Common,
+        /// Entries loaded before the reads
+        #[arg(long, default_value_t = 1_000_000)]
+        rows: usize,
+    },
+    /// Many threads autocommitting, into one table and into one each
+    Writers {
+        #[command(flatten)]
+        common: Common,
+        /// Numbers of threads
+        #[arg(long, value_delimiter = ',', default_value = "8")]
+        threads: Vec<usize>,
+        /// Seconds a round and side
+        #[arg(long, default_value_t = 1.0)]
+        seconds: f64,
+    },
+    /// Peak memory with a database of ten times the cache limit
+    Memory {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// One side of `memory`, in a process of its own
+    #[command(hide = true)]
+    MemorySide(memory::SideArgs),
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Folder for the databases [default: the system's temporary folder]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Also write the figures to this file
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Page cache of either side, in MiB
+    #[arg(long, default_value_t = 256)]
+    cache_mib: usize,
+    /// Scales the number of rounds
+    #[arg(long, default_value_t = 1.0)]
+    effort: f64,
+    /// Seed of all random inputs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl Common {
+    fn start(&self) -> Result<(Workspace, Report)> {
+        let dir = self.dir.clone().unwrap_or_else(std::env::temp_dir);
+        let workspace =
+            Workspace::create(&dir).with_context(|| format!("cannot work in {}", dir.display()))?;
+        let report = Report::new(Machine::of(workspace.root()));
+        eprintln!("{}\nseed {}", report.machine, self.seed);
+        Ok((workspace, report))
+    }
+
+    fn options(&self, rows: usize) -> Result<compare::Options> {
+        let options = compare::Options {
+            rows,
+            cache_bytes: self.cache_mib << 20,
+            effort: self.effort,
+            seed: self.seed,
+        };
+        compare::check(&options)?;
+        Ok(options)
+    }
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().command {
+        Command::Compare { common, rows } => {
+            let options = common.options(rows)?;
+            let (workspace, mut report) = common.start()?;
+            compare::run(options, &workspace, &mut report)?;
+            report.finish(common.json.as_deref())
+        }
+        Command::Store { common, rows } => {
+            let options = common.options(rows)?;
+            let (workspace, mut report) = common.start()?;
+            kv::run(options, &workspace, &mut report)?;
+            report.finish(common.json.as_deref())
+        }
+        Command::Writers {
+            common,
+            threads,
+            seconds,
+        } => {
+            let options = common.options(1_000)?;
+            let (workspace, mut report) = common.start()?;
+            for threads in threads {
+                writers::run(options, threads, seconds, &workspace, &mut report)?;
+            }
+            report.finish(common.json.as_deref())
+        }
+        Command::Memory { common } => {
+            let options = common.options(1_000)?;
+            let (workspace, mut report) = common.start()?;
+            memory::run(options, &workspace, &mut report)?;
+            report.finish(common.json.as_deref())
+        }
+        Command::MemorySide(args) => memory::side(&args),
+    }
+}

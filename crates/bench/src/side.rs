@@ -1,0 +1,151 @@
+//! What a side of the comparison can be asked to do. Both sides run the same
+//! source ([`workload`](crate::ours)); only opening and checkpointing differ.
+
+use crate::data::Person;
+use crate::measure::Laps;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A sum over the answers, so that the sides can be compared.
+pub type Sum = Option<u64>;
+
+/// When a commit is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When it returns.
+    Full,
+    /// At a later sync; never corrupt.
+    Normal,
+}
+
+/// The settings that both sides are opened with.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    pub cache_bytes: usize,
+    pub durability: Durability,
+    pub busy_timeout: Duration,
+}
+
+impl Settings {
+    pub fn new(cache_bytes: usize, durability: Durability) -> Self {
+        Self {
+            cache_bytes,
+            durability,
+            busy_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// One warm connection. Every measured method laps once an operation.
+pub trait Side: Send {
+    fn batch(&mut self, sql: &str) -> Result<()>;
+    /// Brings the log into the database file.
+    fn checkpoint(&mut self) -> Result<()>;
+    /// Inserts all rows in one transaction; the time includes the commit.
+    fn load_people(&mut self, people: &[Person]) -> Result<Duration>;
+    /// Unmeasured: inserts rows of three numbers in one transaction.
+    fn load_numbers(&mut self, sql: &str, rows: &[(i64, i64, i64)]) -> Result<()>;
+    /// Autocommitted single-row updates by key.
+    fn update(&mut self, changes: &[(i64, String)], laps: &mut Laps) -> Result<Sum>;
+    /// Point reads of three columns, text materialized.
+    fn read(&mut self, keys: &[i64], laps: &mut Laps) -> Result<Sum>;
+    /// Scans of the hundred keys from each start.
+    fn range(&mut self, starts: &[i64], laps: &mut Laps) -> Result<Sum>;
+    /// Filtered sum and count over the whole of `sales`.
+    fn aggregate(&mut self, bounds: &[(i64, i64)], laps: &mut Laps) -> Result<Sum>;
+    /// Changes the amount of one order, unmeasured, and runs the join.
+    fn join(&mut self, sql: &str, change: (i64, i64), times: usize, laps: &mut Laps)
+    -> Result<Sum>;
+    /// Autocommitted single-row inserts.
+    fn insert_events(&mut self, people: &[Person], laps: &mut Laps) -> Result<Sum>;
+    /// Autocommitted single-row inserts by `sql` until a moment.
+    fn insert_until(&mut self, sql: &str, actor: i64, end: Instant, laps: &mut Laps) -> Result<()>;
+    /// Unmeasured: inserts rows with slices of `payload` in one transaction.
+    fn grow(&mut self, first: i64, rows: usize, payload: &[u8]) -> Result<()>;
+    /// Unmeasured: reads the payloads of some keys.
+    fn visit(&mut self, keys: &[i64]) -> Result<u64>;
+}
+
+/// One of the two libraries.
+#[derive(Debug, Clone, Copy)]
+pub struct Engine {
+    pub name: &'static str,
+    pub open: fn(&Path, &Settings) -> Result<Box<dyn Side>>,
+}
+
+/// Ours first, SQLite second: the order of every pair in this program.
+pub const ENGINES: [Engine; 2] = [
+    Engine {
+        name: "ours",
+        open: crate::ours::open,
+    },
+    Engine {
+        name: "sqlite",
+        open: crate::sqlite::open,
+    },
+];
+
+/// A folder for the databases of one run, removed at its end.
+#[derive(Debug)]
+pub struct Workspace {
+    root: PathBuf,
+}
+
+impl Workspace {
+    /// Makes a fresh folder under `parent`.
+    pub fn create(parent: &Path) -> Result<Self> {
+        let root = parent.join(format!("fulgurite-bench-{}", std::process::id()));
+        for engine in ENGINES {
+            std::fs::create_dir_all(root.join(engine.name))?;
+        }
+        Ok(Self { root })
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where `engine` keeps the database called `name`.
+    pub fn database(&self, engine: &Engine, name: &str) -> PathBuf {
+        self.root.join(engine.name).join(name)
+    }
+
+    /// Opens both sides' databases of that name.
+    pub fn open(&self, name: &str, settings: &Settings) -> Result<[Box<dyn Side>; 2]> {
+        let open = |engine: &Engine| (engine.open)(&self.database(engine, name), settings);
+        Ok([open(&ENGINES[0])?, open(&ENGINES[1])?])
+    }
+
+    /// Bytes of all files of the database called `name`, its logs included.
+    pub fn bytes(&self, engine: &Engine, name: &str) -> Result<u64> {
+        let mut bytes = 0;
+        for entry in std::fs::read_dir(self.root.join(engine.name))? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(name) {
+                bytes += entry.metadata()?.len();
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Removes the files of both sides' databases of that name.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        for engine in ENGINES {
+            for entry in std::fs::read_dir(self.root.join(engine.name))? {
+                let entry = entry?;
+                if entry.file_name().to_string_lossy().starts_with(name) {
+                    std::fs::remove_file(entry.path())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        // What cannot be removed is left behind; there is nobody to tell.
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}

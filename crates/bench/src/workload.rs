@@ -1,0 +1,199 @@
+//! Every workload, written once against `rusqlite`'s interface and compiled a
+//! second time against ours: the module above says which library `db` is.
+
+use super::db::{Connection, params};
+use crate::data::Person;
+use crate::measure::Laps;
+use crate::side::{Side, Sum};
+use anyhow::Result;
+use std::time::{Duration, Instant};
+
+/// A warm connection to one database.
+pub struct Session {
+    connection: Connection,
+}
+
+impl Session {
+    pub fn over(connection: Connection) -> Self {
+        Self { connection }
+    }
+}
+
+impl Side for Session {
+    fn batch(&mut self, sql: &str) -> Result<()> {
+        Ok(self.connection.execute_batch(sql)?)
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        super::checkpoint(&self.connection)
+    }
+
+    fn load_people(&mut self, people: &[Person]) -> Result<Duration> {
+        let started = Instant::now();
+        let transaction = self.connection.transaction()?;
+        {
+            let mut insert = transaction
+                .prepare_cached("INSERT INTO people (id, name, email) VALUES (?1, ?2, ?3)")?;
+            for person in people {
+                insert.execute(params![person.id, person.name, person.email])?;
+            }
+        }
+        transaction.commit()?;
+        Ok(started.elapsed())
+    }
+
+    fn load_numbers(&mut self, sql: &str, rows: &[(i64, i64, i64)]) -> Result<()> {
+        let transaction = self.connection.transaction()?;
+        {
+            let mut insert = transaction.prepare(sql)?;
+            for (a, b, c) in rows {
+                insert.execute(params![a, b, c])?;
+            }
+        }
+        Ok(transaction.commit()?)
+    }
+
+    fn update(&mut self, changes: &[(i64, String)], laps: &mut Laps) -> Result<Sum> {
+        let mut update = self
+            .connection
+            .prepare_cached("UPDATE people SET name = ?1 WHERE id = ?2")?;
+        let mut changed = 0;
+        laps.start();
+        for (id, name) in changes {
+            changed += update.execute(params![name, id])?;
+            laps.lap();
+        }
+        Ok(Some(changed as u64))
+    }
+
+    fn read(&mut self, keys: &[i64], laps: &mut Laps) -> Result<Sum> {
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT id, name, email FROM people WHERE id = ?1")?;
+        let mut sum = 0u64;
+        laps.start();
+        for key in keys {
+            let (id, name, email) = select.query_row([key], |row| {
+                Ok((
+                    row.get::<_, i64>(0)?,
+                    row.get::<_, String>(1)?,
+                    row.get::<_, String>(2)?,
+                ))
+            })?;
+            sum = sum.wrapping_mul(31) + id as u64 + (name.len() + email.len()) as u64;
+            laps.lap();
+        }
+        Ok(Some(sum))
+    }
+
+    fn range(&mut self, starts: &[i64], laps: &mut Laps) -> Result<Sum> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT id, name, email FROM people WHERE id >= ?1 AND id < ?2 ORDER BY id",
+        )?;
+        let mut sum = 0u64;
+        laps.start();
+        for start in starts {
+            let mut rows = select.query(params![start, start + 100])?;
+            while let Some(row) = rows.next()? {
+                let (name, email) = (row.get::<_, String>(1)?, row.get::<_, String>(2)?);
+                sum = sum.wrapping_mul(31) + row.get::<_, i64>(0)? as u64;
+                sum += (name.len() + email.len()) as u64;
+            }
+            drop(rows);
+            laps.lap();
+        }
+        Ok(Some(sum))
+    }
+
+    fn aggregate(&mut self, bounds: &[(i64, i64)], laps: &mut Laps) -> Result<Sum> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT SUM(amount), COUNT(*) FROM sales WHERE amount >= ?1 AND amount < ?2",
+        )?;
+        let mut sum = 0u64;
+        laps.start();
+        for (from, to) in bounds {
+            let (total, count) = select.query_row(params![from, to], |row| {
+                Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?))
+            })?;
+            sum = sum.wrapping_mul(31) + total.unwrap_or(0) as u64 + count as u64;
+            laps.lap();
+        }
+        Ok(Some(sum))
+    }
+
+    fn join(
+        &mut self,
+        sql: &str,
+        change: (i64, i64),
+        times: usize,
+        laps: &mut Laps,
+    ) -> Result<Sum> {
+        self.connection
+            .prepare_cached("UPDATE orders SET amount = ?1 WHERE id = ?2")?
+            .execute(params![change.1, change.0])?;
+        let mut select = self.connection.prepare_cached(sql)?;
+        let mut sum = 0u64;
+        laps.start();
+        for _ in 0..times {
+            let mut rows = select.query([])?;
+            while let Some(row) = rows.next()? {
+                let name = row.get::<_, String>(1)?;
+                let number = row.get::<_, i64>(0)? as u64 * 1_000 + row.get::<_, i64>(2)? as u64;
+                sum = sum.wrapping_add(number * name.len() as u64);
+            }
+            drop(rows);
+            laps.lap();
+        }
+        Ok(Some(sum))
+    }
+
+    fn insert_events(&mut self, people: &[Person], laps: &mut Laps) -> Result<Sum> {
+        let mut insert = self
+            .connection
+            .prepare_cached("INSERT INTO events (actor, note) VALUES (?1, ?2)")?;
+        laps.start();
+        for person in people {
+            insert.execute(params![person.id, person.name])?;
+            laps.lap();
+        }
+        drop(insert);
+        Ok(Some(self.connection.last_insert_rowid() as u64))
+    }
+
+    fn insert_until(&mut self, sql: &str, actor: i64, end: Instant, laps: &mut Laps) -> Result<()> {
+        let mut insert = self.connection.prepare_cached(sql)?;
+        laps.start();
+        while Instant::now() < end {
+            insert.execute(params![actor, "a note of some length"])?;
+            laps.lap();
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self, first: i64, rows: usize, payload: &[u8]) -> Result<()> {
+        let transaction = self.connection.transaction()?;
+        {
+            let mut insert =
+                transaction.prepare_cached("INSERT INTO heap (id, payload) VALUES (?1, ?2)")?;
+            for i in 0..rows {
+                let from = (crate::data::scattered(first as u64 + i as u64) as usize)
+                    % (payload.len() / 2);
+                let slice = &payload[from..from + payload.len() / 2];
+                insert.execute(params![first + i as i64, slice])?;
+            }
+        }
+        Ok(transaction.commit()?)
+    }
+
+    fn visit(&mut self, keys: &[i64]) -> Result<u64> {
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT payload FROM heap WHERE id = ?1")?;
+        let mut sum = 0;
+        for key in keys {
+            let payload = select.query_row([key], |row| row.get::<_, Vec<u8>>(0))?;
+            sum += payload.len() as u64;
+        }
+        Ok(sum)
+    }
+}
