@@ -1,0 +1,205 @@
+//! Random queries, and how far their answers are defined.
+
+use crate::compare::Check;
+use crate::expression::Writer;
+use crate::schema::{Table, World};
+use crate::statement::{Statement, visible};
+
+/// Draws a SELECT over up to three tables.
+pub fn select(mut writer: Writer<'_>, world: &World) -> Statement {
+    let w = &mut writer;
+    let (from, aliases) = sources(w, world);
+    let mut check = Check::default();
+    let filter = if w.chance(60) {
+        format!(" WHERE {}", w.condition(3))
+    } else {
+        String::new()
+    };
+    let sql = if w.chance(30) {
+        grouped(w, &from, &filter, &mut check)
+    } else {
+        plain(w, &from, &filter, &aliases, &mut check)
+    };
+    check.sums = sql.contains("sum(") || sql.contains("avg(") || sql.contains("total(");
+    Statement {
+        sql,
+        parameters: writer.parameters,
+        check,
+    }
+}
+
+/// The FROM clause, and the aliases of the tables that have a rowid.
+fn sources(w: &mut Writer<'_>, world: &World) -> (String, Vec<String>) {
+    let count = match w.rng.u32(..100) {
+        0..=3 => 0,
+        4..=59 => 1,
+        60..=93 => 2,
+        _ => 3,
+    };
+    let mut text = String::new();
+    let mut aliases = Vec::new();
+    let mut product = 1;
+    for i in 0..count {
+        let table: &Table = &world.tables[w.rng.usize(..world.tables.len())];
+        product *= world.rows.get(&table.name).copied().unwrap_or(1).max(1);
+        if product > 3_000 {
+            break;
+        }
+        let alias = format!("x{i}");
+        let source = format!("{} AS {alias}", table.name);
+        w.scope.extend(visible(table, Some(&alias)));
+        aliases.push(alias);
+        if i == 0 {
+            text = format!(" FROM {source}");
+            continue;
+        }
+        text += &match w.rng.u32(..5) {
+            0 => format!(", {source}"),
+            1 => format!(" CROSS JOIN {source}"),
+            2 | 3 => format!(" JOIN {source} ON {}", on(w)),
+            _ => format!(" LEFT JOIN {source} ON {}", on(w)),
+        };
+    }
+    (text, aliases)
+}
+
+fn on(w: &mut Writer<'_>) -> String {
+    if w.chance(75) {
+        let operator = w.pick(&["=", "=", "=", "<", "IS"]);
+        return format!("{} {operator} {}", w.leaf(), w.leaf());
+    }
+    w.condition(2)
+}
+
+fn plain(
+    w: &mut Writer<'_>,
+    from: &str,
+    filter: &str,
+    aliases: &[String],
+    check: &mut Check,
+) -> String {
+    let distinct = w.chance(15);
+    let width = w.rng.usize(1..5);
+    let columns: Vec<String> = (0..width)
+        .map(|i| match w.rng.u32(..10) {
+            0 if !from.is_empty() && !distinct => "*".into(),
+            1 => format!("{} AS n{i}", w.expression(2)),
+            2..=4 => w.expression(3),
+            _ => w.leaf(),
+        })
+        .collect();
+    let star = columns.iter().any(|column| column == "*");
+    let verb = if distinct {
+        "SELECT DISTINCT"
+    } else {
+        "SELECT"
+    };
+    let mut sql = format!("{verb} {}{from}{filter}", columns.join(", "));
+    if distinct {
+        check.loose = true;
+        if w.chance(50) {
+            order_by_all(w, &mut sql, width, check);
+        }
+        return sql;
+    }
+    if aliases.is_empty() {
+        return sql;
+    }
+    if w.chance(45) {
+        let mut keys: Vec<String> = (0..w.rng.usize(1..3))
+            .map(|_| {
+                let key = match w.rng.u32(..3) {
+                    0 if !star => w.rng.usize(1..=width).to_string(),
+                    1 => not_a_position(w.expression(2)),
+                    _ => not_a_position(w.leaf()),
+                };
+                let order = w.pick(&["", "", " DESC", " ASC", " NULLS LAST", " DESC NULLS FIRST"]);
+                format!("{key}{order}")
+            })
+            .collect();
+        keys.extend(aliases.iter().map(|alias| format!("{alias}.rowid")));
+        sql += &format!(" ORDER BY {}", keys.join(", "));
+        check.total_order = true;
+        limit(w, &mut sql, 40);
+    }
+    sql
+}
+
+fn grouped(w: &mut Writer<'_>, from: &str, filter: &str, check: &mut Check) -> String {
+    check.loose = true;
+    let keys: Vec<String> = (0..w.rng.usize(..3))
+        .map(|_| {
+            if w.chance(75) {
+                w.leaf()
+            } else {
+                w.expression(2)
+            }
+        })
+        .map(not_a_position)
+        .collect();
+    let mut columns = keys.clone();
+    for _ in 0..w.rng.usize(1..4) {
+        columns.push(aggregate(w));
+    }
+    let mut sql = format!("SELECT {}{from}{filter}", columns.join(", "));
+    if !keys.is_empty() {
+        sql += &format!(" GROUP BY {}", keys.join(", "));
+        if w.chance(35) {
+            let operator = w.pick(&["<", ">", "=", "IS NOT", "<="]);
+            sql += &format!(" HAVING {} {operator} {}", aggregate(w), w.literal());
+        }
+        if w.chance(50) {
+            order_by_all(w, &mut sql, columns.len(), check);
+        }
+    }
+    sql
+}
+
+/// An integer in ORDER BY or GROUP BY would be taken for a column's position.
+fn not_a_position(key: String) -> String {
+    if key.starts_with(|first: char| matches!(first, '-' | '?') || first.is_ascii_digit()) {
+        return format!("{key} + 0");
+    }
+    key
+}
+
+fn aggregate(w: &mut Writer<'_>) -> String {
+    match w.rng.u32(..10) {
+        0 | 1 => "count(*)".into(),
+        2 => format!("count({})", w.leaf()),
+        3 => format!("count(DISTINCT {})", w.leaf()),
+        4 | 5 => format!("sum({})", w.leaf()),
+        6 => format!("{}({})", w.pick(&["total", "avg"]), w.leaf()),
+        7 => format!("min({})", w.expression(1)),
+        8 => format!("max({})", w.expression(1)),
+        _ => format!(
+            "{}({}) {} {}",
+            w.pick(&["max", "min"]),
+            w.leaf(),
+            w.pick(&["+", "||", "="]),
+            w.literal()
+        ),
+    }
+}
+
+/// Orders by every column of the answer, so that ties are equal rows.
+fn order_by_all(w: &mut Writer<'_>, sql: &mut String, width: usize, check: &mut Check) {
+    let mut columns: Vec<usize> = (1..=width).collect();
+    w.rng.shuffle(&mut columns);
+    let keys: Vec<String> = columns
+        .iter()
+        .map(|column| format!("{column}{}", w.pick(&["", " DESC"])))
+        .collect();
+    *sql += &format!(" ORDER BY {}", keys.join(", "));
+    check.total_order = true;
+    limit(w, sql, 30);
+}
+
+fn limit(w: &mut Writer<'_>, sql: &mut String, percent: u32) {
+    if w.chance(percent) {
+        *sql += &format!(" LIMIT {}", w.pick(&["0", "1", "2", "5", "-1", "1+2"]));
+        if w.chance(40) {
+            *sql += &format!(" OFFSET {}", w.pick(&["0", "1", "3", "-1"]));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What the generator knows of the tables: it remembers every table it made by
+//! the text of its statement, and asks SQLite which of them are there.
+
+use crate::common::{Engine, Value};
+use std::collections::HashMap;
+
+/// A table as the generator made it.
+#[derive(Debug, Clone)]
+pub struct Table {
+    pub name: String,
+    pub columns: Vec<Column>,
+}
+
+/// A column as far as the generator cares.
+#[derive(Debug, Clone)]
+pub struct Column {
+    pub name: String,
+    /// It is the table's INTEGER PRIMARY KEY.
+    pub rowid: bool,
+}
+
+/// The tables and indexes that are there now, and their row counts.
+#[derive(Debug, Default)]
+pub struct World {
+    made: HashMap<String, Table>,
+    pub tables: Vec<Table>,
+    pub indexes: Vec<String>,
+    pub rows: HashMap<String, i64>,
+    pub in_transaction: bool,
+}
+
+impl World {
+    /// Remembers a table that a statement may be about to make.
+    pub fn remember(&mut self, sql: &str, table: Table) {
+        self.made.insert(sql.into(), table);
+    }
+
+    /// Brings the picture up to date from SQLite.
+    pub fn refresh(&mut self, sqlite: &mut dyn Engine) {
+        self.in_transaction = !sqlite.state().autocommit;
+        self.tables.clear();
+        self.indexes.clear();
+        let schema = sqlite.run("SELECT type, name, sql FROM sqlite_schema", &[]);
+        for row in &schema.rows {
+            let [Value::Text(kind), Value::Text(name), Value::Text(sql)] = row.as_slice() else {
+                continue;
+            };
+            let sql = String::from_utf8_lossy(sql);
+            match (kind.as_slice(), self.made.get(sql.as_ref())) {
+                (b"table", Some(table)) => self.tables.push(table.clone()),
+                (b"index", _) => self
+                    .indexes
+                    .push(String::from_utf8_lossy(name).into_owned()),
+                _ => {}
+            }
+        }
+        self.rows.clear();
+        for table in &self.tables {
+            let count = sqlite.run(&format!("SELECT count(*) FROM {}", table.name), &[]);
+            if let Some([Value::Integer(rows)]) = count.rows.first().map(Vec::as_slice) {
+                self.rows.insert(table.name.clone(), *rows);
+            }
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! Random statements: data, schema, transactions, and the ways to get them
+//! wrong.
+
+use crate::common::Value;
+use crate::compare::Check;
+use crate::expression::{Visible, Writer};
+use crate::schema::{Column, Table, World};
+use fastrand::Rng;
+
+/// A statement, its parameters, and how its answers are to be compared.
+#[derive(Debug, Clone)]
+pub struct Statement {
+    pub sql: String,
+    pub parameters: Vec<Value>,
+    pub check: Check,
+}
+
+impl Statement {
+    pub fn plain(sql: impl Into<String>) -> Self {
+        Self {
+            sql: sql.into(),
+            parameters: Vec::new(),
+            check: Check::default(),
+        }
+    }
+}
+
+const ROWS_PER_TABLE: i64 = 24;
+const CONFLICTS: [&str; 9] = [
+    "",
+    "",
+    "",
+    "",
+    "OR REPLACE ",
+    "OR IGNORE ",
+    "OR ABORT ",
+    "OR FAIL ",
+    "OR ROLLBACK ",
+];
+const ROWIDS: [&str; 14] = [
+    "NULL", "NULL", "1", "2", "3", "5", "8", "40", "-7", "0", "'12'", "6.0", "1.5", "'x'",
+];
+const TYPES: [&str; 12] = [
+    "INTEGER",
+    "INT",
+    "TEXT",
+    "REAL",
+    "NUMERIC",
+    "BLOB",
+    "",
+    "VARCHAR(10)",
+    "DECIMAL(5,2)",
+    "BOOLEAN",
+    "DOUBLE",
+    "DATE",
+];
+
+/// Draws the next statement.
+pub fn next(rng: &mut Rng, world: &mut World) -> Statement {
+    let bind_percent = if rng.u32(..3) == 0 { 40 } else { 0 };
+    let tables = world.tables.iter().map(|table| {
+        let columns = table.columns.iter().map(|column| column.name.clone());
+        (table.name.clone(), columns.collect())
+    });
+    let mut writer = Writer {
+        tables: tables.collect(),
+        rng,
+        parameters: Vec::new(),
+        scope: Vec::new(),
+        bind_percent,
+    };
+    let w = &mut writer;
+    if world.tables.len() < 2 {
+        return create_table(w, world);
+    }
+    let table = world.tables[w.rng.usize(..world.tables.len())].clone();
+    let crowded = world
+        .rows
+        .get(&table.name)
+        .is_some_and(|rows| *rows > ROWS_PER_TABLE);
+    let check = Check::default();
+    let sql = match w.rng.u32(..1_000) {
+        _ if crowded => delete(w, &table),
+        0..=299 => insert(w, &table, world),
+        300..=399 => update(w, &table),
+        400..=449 => delete(w, &table),
+        450..=829 => return crate::query::select(writer, world),
+        830..=904 => transaction(w, world),
+        905..=924 if world.tables.len() < 5 => return create_table(w, world),
+        905..=929 => drop_table(w, world),
+        930..=959 => create_index(w, &table),
+        960..=974 => drop_index(w, world),
+        _ => wrong(w, &table),
+    };
+    Statement {
+        sql,
+        parameters: writer.parameters,
+        check,
+    }
+}
+
+fn create_table(w: &mut Writer<'_>, world: &mut World) -> Statement {
+    let name = format!("t{}", w.rng.u32(..6));
+    let count = w.rng.usize(1..6);
+    let mut columns = Vec::new();
+    let mut parts = Vec::new();
+    let mut keyed = false;
+    for i in 0..count {
+        let mut text = format!("{}", char::from(b'a' + i as u8));
+        columns.push(Column {
+            name: text.clone(),
+            rowid: false,
+        });
+        if !keyed && w.chance(if i == 0 { 50 } else { 5 }) {
+            keyed = true;
+            let kind = w.pick(&["INTEGER", "INTEGER", "INTEGER", "INT", "TEXT", "REAL", ""]);
+            columns[i].rowid = kind == "INTEGER";
+            text += &format!(" {kind} PRIMARY KEY");
+            if w.chance(5) {
+                text += w.pick(&[" ON CONFLICT REPLACE", " ON CONFLICT IGNORE", " DESC"]);
+                columns[i].rowid &= !text.ends_with("DESC");
+            }
+        } else {
+            text += &format!(" {}", w.pick(&TYPES));
+        }
+        column_constraints(w, &mut text);
+        parts.push(text);
+    }
+    if count >= 2 && w.chance(12) {
+        parts.push("UNIQUE (a, b)".into());
+    }
+    if count >= 2 && !keyed && w.chance(12) {
+        parts.push(
+            w.pick(&[
+                "PRIMARY KEY (b, a)",
+                "PRIMARY KEY (a)",
+                "PRIMARY KEY (b COLLATE NOCASE)",
+            ])
+            .into(),
+        );
+    }
+    let sql = format!("CREATE TABLE {name}({})", parts.join(", "));
+    world.remember(&sql, Table { name, columns });
+    Statement::plain(sql)
+}
+
+fn column_constraints(w: &mut Writer<'_>, text: &mut String) {
+    if w.chance(12) {
+        *text += " NOT NULL";
+        if w.chance(10) {
+            *text += w.pick(&[
+                " ON CONFLICT IGNORE",
+                " ON CONFLICT REPLACE",
+                " ON CONFLICT FAIL",
+            ]);
+        }
+    }
+    if w.chance(10) {
+        *text += " UNIQUE";
+        if w.chance(15) {
+            *text += w.pick(&[" ON CONFLICT REPLACE", " ON CONFLICT IGNORE"]);
+        }
+    }
+    if w.chance(20) {
+        let value = w.value();
+        let sign = matches!(value, Value::Integer(i64::MIN))
+            || matches!(value, Value::Real(real) if !real.is_finite());
+        *text += &if sign {
+            " DEFAULT 7".into()
+        } else {
+            format!(" DEFAULT {value}")
+        };
+    }
+    if w.chance(15) {
+        *text += w.pick(&[" COLLATE NOCASE", " COLLATE RTRIM", " COLLATE BINARY"]);
+    }
+}
+
+fn drop_table(w: &mut Writer<'_>, world: &World) -> String {
+    let name = format!("t{}", w.rng.u32(..6));
+    if world.tables.len() < 3 || w.chance(30) {
+        return format!("DROP TABLE IF EXISTS {}", w.pick(&["t9", "missing"]));
+    }
+    format!("DROP TABLE {}{name}", w.pick(&["", "IF EXISTS "]))
+}
+
+fn create_index(w: &mut Writer<'_>, table: &Table) -> String {
+    let count = w.rng.usize(1..=2.min(table.columns.len()));
+    let columns: Vec<String> = (0..count)
+        .map(|_| {
+            let at = w.rng.usize(..table.columns.len());
+            let collation = w.pick(&["", "", "", " COLLATE NOCASE", " COLLATE BINARY"]);
+            let order = w.pick(&["", "", " DESC", " ASC"]);
+            format!("{}{collation}{order}", table.columns[at].name)
+        })
+        .collect();
+    let unique = w.pick(&["", "", "", "UNIQUE "]);
+    let absent = w.pick(&["", "", "IF NOT EXISTS "]);
+    format!(
+        "CREATE {unique}INDEX {absent}i{} ON {}({})",
+        w.rng.u32(..8),
+        table.name,
+        columns.join(", ")
+    )
+}
+
+fn drop_index(w: &mut Writer<'_>, world: &World) -> String {
+    if world.indexes.is_empty() || w.chance(10) {
+        return format!(
+            "DROP INDEX {}i{}",
+            w.pick(&["", "IF EXISTS "]),
+            w.rng.u32(..8)
+        );
+    }
+    let at = w.rng.usize(..world.indexes.len());
+    format!("DROP INDEX {}", world.indexes[at])
+}
+
+fn insert(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
+    let conflict = w.pick(&CONFLICTS);
+    let verb = if w.chance(8) {
+        "REPLACE ".into()
+    } else {
+        format!("INSERT {conflict}")
+    };
+    if w.chance(4) {
+        return format!("{verb}INTO {} DEFAULT VALUES", table.name);
+    }
+    let mut columns: Vec<&Column> = table.columns.iter().collect();
+    let mut list = String::new();
+    if w.chance(40) {
+        w.rng.shuffle(&mut columns);
+        columns.truncate(w.rng.usize(1..=columns.len()));
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        list = format!(" ({})", names.join(", "));
+    }
+    if w.chance(12) {
+        return format!(
+            "{verb}INTO {}{list} {}",
+            table.name,
+            rows_of(w, world, &columns)
+        );
+    }
+    let rows: Vec<String> = (0..w.rng.usize(1..4))
+        .map(|_| {
+            let values: Vec<String> = columns
+                .iter()
+                .map(|column| {
+                    if column.rowid && w.chance(85) {
+                        w.pick(&ROWIDS).into()
+                    } else {
+                        let value = if w.chance(90) {
+                            w.literal()
+                        } else {
+                            w.expression(2)
+                        };
+                        small_rowid(column, value)
+                    }
+                })
+                .collect();
+            format!("({})", values.join(", "))
+        })
+        .collect();
+    format!("{verb}INTO {}{list} VALUES {}", table.name, rows.join(", "))
+}
+
+/// A query in a defined order, to insert from.
+fn rows_of(w: &mut Writer<'_>, world: &World, columns: &[&Column]) -> String {
+    let source = &world.tables[w.rng.usize(..world.tables.len())];
+    w.scope = visible(source, None);
+    let columns: Vec<String> = columns
+        .iter()
+        .map(|column| small_rowid(column, w.expression(1)))
+        .collect();
+    let filter = if w.chance(50) {
+        format!(" WHERE {}", w.condition(2))
+    } else {
+        String::new()
+    };
+    format!(
+        "SELECT {} FROM {}{filter} ORDER BY rowid LIMIT {}",
+        columns.join(", "),
+        source.name,
+        w.rng.u32(1..8)
+    )
+}
+
+/// Past the largest rowid, SQLite draws random ones: keys keep away from it.
+fn small_rowid(column: &Column, value: String) -> String {
+    if column.rowid {
+        return format!("{value} % 1000");
+    }
+    value
+}
+
+fn update(w: &mut Writer<'_>, table: &Table) -> String {
+    w.scope = visible(table, None);
+    let conflict = w.pick(&CONFLICTS);
+    // A subquery that reads the changing table is a listed deviation.
+    w.tables.retain(|(name, _)| *name != table.name);
+    let count = w.rng.usize(1..=2.min(table.columns.len()));
+    let sets: Vec<String> = (0..count)
+        .map(|_| {
+            let at = w.rng.usize(..table.columns.len());
+            let value = if w.chance(50) {
+                w.literal()
+            } else {
+                w.expression(2)
+            };
+            let column = &table.columns[at];
+            format!("{} = {}", column.name, small_rowid(column, value))
+        })
+        .collect();
+    // What REPLACE and IGNORE leave depends on the order of rows, which is the
+    // key's where no index can serve the filter.
+    let filter = match conflict {
+        "" | "OR ABORT " | "OR ROLLBACK " => filter(w),
+        _ => format!(
+            " WHERE +rowid {} {}",
+            w.pick(&["<", ">", "="]),
+            w.rng.i32(-4..12)
+        ),
+    };
+    format!(
+        "UPDATE {conflict}{} SET {}{filter}",
+        table.name,
+        sets.join(", ")
+    )
+}
+
+fn delete(w: &mut Writer<'_>, table: &Table) -> String {
+    w.scope = visible(table, None);
+    w.tables.retain(|(name, _)| *name != table.name);
+    format!("DELETE FROM {}{}", table.name, filter(w))
+}
+
+fn filter(w: &mut Writer<'_>) -> String {
+    if w.chance(12) {
+        return String::new();
+    }
+    if w.chance(40) {
+        let operator = w.pick(&["=", "=", "<", ">=", "IS"]);
+        return format!(" WHERE {} {operator} {}", w.leaf(), w.literal());
+    }
+    format!(" WHERE {}", w.condition(3))
+}
+
+fn transaction(w: &mut Writer<'_>, world: &World) -> String {
+    if !world.in_transaction && w.chance(60) {
+        return w
+            .pick(&[
+                "BEGIN",
+                "BEGIN IMMEDIATE",
+                "BEGIN DEFERRED TRANSACTION",
+                "BEGIN EXCLUSIVE",
+                "SAVEPOINT s1",
+            ])
+            .into();
+    }
+    w.pick(&[
+        "COMMIT",
+        "END",
+        "COMMIT TRANSACTION",
+        "ROLLBACK",
+        "ROLLBACK",
+        "SAVEPOINT s1",
+        "SAVEPOINT s2",
+        "SAVEPOINT S1",
+        "RELEASE s1",
+        "RELEASE SAVEPOINT s2",
+        "ROLLBACK TO s1",
+        "ROLLBACK TO SAVEPOINT s2",
+        "ROLLBACK TRANSACTION TO s1",
+        "BEGIN",
+    ])
+    .into()
+}
+
+/// Statements that SQLite refuses, or that look as if it should.
+fn wrong(w: &mut Writer<'_>, table: &Table) -> String {
+    let name = &table.name;
+    let column = &table.columns[0].name;
+    match w.rng.u32(..16) {
+        0 => format!("SELECT nowhere FROM {name}"),
+        1 => "SELECT a FROM missing".into(),
+        2 => format!("INSERT INTO {name} VALUES (1, 2, 3, 4, 5, 6, 7)"),
+        3 => format!("INSERT INTO {name} ({column}, nowhere) VALUES (1, 2)"),
+        4 => format!("UPDATE {name} SET nowhere = 1"),
+        5 => format!("SELECT {column} FROM {name} WHERE"),
+        6 => format!("SELECT {column}, FROM {name}"),
+        7 => format!("CREATE TABLE {name}(x)"),
+        8 => format!("CREATE INDEX i1 ON {name}(nowhere)"),
+        9 => "SELECT nofunction(1)".into(),
+        10 => "SELECT abs(1, 2)".into(),
+        11 => format!("SELECT x.{column} FROM {name}"),
+        12 => format!("SELECT {column} FROM {name} AS p, {name} AS q"),
+        13 => "SELECT abs(-9223372036854775808)".into(),
+        14 => format!("SELECT count(*) FROM {name} WHERE count(*) > 1"),
+        _ => "DELETE FROM missing WHERE a = 1".into(),
+    }
+}
+
+/// The columns of a table as an expression may write them.
+pub fn visible(table: &Table, alias: Option<&str>) -> Vec<Visible> {
+    let prefix = alias.map_or(String::new(), |alias| format!("{alias}."));
+    let names = table.columns.iter().map(|column| column.name.as_str());
+    names
+        .chain(["rowid"])
+        .map(|name| Visible {
+            text: format!("{prefix}{name}"),
+        })
+        .collect()
+}
