@@ -88,8 +88,8 @@ impl Writer<'_> {
     /// A value of any type, small numbers above all.
     pub fn value(&mut self) -> Value {
         match self.rng.u32(..100) {
-            0..=11 => Value::Null,
-            12..=50 => Value::Integer(self.rng.i64(-3..12)),
+            0..=7 => Value::Null,
+            8..=50 => Value::Integer(self.rng.i64(-3..12)),
             51..=54 => Value::Integer(self.pick(&INTEGERS)),
             55..=68 => Value::Real(self.pick(&REALS)),
             69..=92 => Value::Text(self.pick(&TEXTS).into()),

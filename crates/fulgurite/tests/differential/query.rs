@@ -31,8 +31,8 @@ pub fn select(mut writer: Writer<'_>, world: &World) -> Statement {
 /// The FROM clause, and the aliases of the tables that have a rowid.
 fn sources(w: &mut Writer<'_>, world: &World) -> (String, Vec<String>) {
     let count = match w.rng.u32(..100) {
-        0..=3 => 0,
-        4..=59 => 1,
+        0..=9 => 0,
+        10..=59 => 1,
         60..=93 => 2,
         _ => 3,
     };
@@ -85,6 +85,7 @@ fn plain(
             0 if !from.is_empty() && !distinct => "*".into(),
             1 => format!("{} AS n{i}", w.expression(2)),
             2..=4 => w.expression(3),
+            5 | 6 => w.expression(1),
             _ => w.leaf(),
         })
         .collect();
