@@ -16,16 +16,25 @@ const PAYLOAD: [u8; 105] = [7; 105];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
+    let folder = arguments
+        .next()
+        .map_or_else(std::env::temp_dir, PathBuf::from);
     let commits: usize = arguments.next().map_or(Ok(20_000), |text| text.parse())?;
     let threads: usize = arguments.next().map_or(Ok(1), |text| text.parse())?;
     let base = folder.join(format!("commit-latency-{}", std::process::id()));
-    if threads == 1 { latency(&base, commits)? } else { throughput(&base, commits, threads)? }
+    if threads == 1 {
+        latency(&base, commits)?
+    } else {
+        throughput(&base, commits, threads)?
+    }
     Ok(())
 }
 
 fn open(base: &Path) -> fulgurite_wal::Result<Wal> {
-    let options = WalOptions { limit_bytes: 1 << 30, ..WalOptions::default() };
+    let options = WalOptions {
+        limit_bytes: 1 << 30,
+        ..WalOptions::default()
+    };
     Recovery::open(Arc::new(RealDisk), base, [0; 16], 0, false)?.start(options, 1)
 }
 
@@ -59,14 +68,29 @@ fn latency(base: &Path, commits: usize) -> Result<(), Box<dyn std::error::Error>
     RealDisk.remove(Path::new(&control_path))?;
     let (ours, bare) = (percentiles(ours), percentiles(bare));
     println!("                 p50        p95        p99");
-    println!("log       {:>10.2?} {:>10.2?} {:>10.2?}", ours[0], ours[1], ours[2]);
-    println!("bare      {:>10.2?} {:>10.2?} {:>10.2?}", bare[0], bare[1], bare[2]);
+    println!(
+        "log       {:>10.2?} {:>10.2?} {:>10.2?}",
+        ours[0], ours[1], ours[2]
+    );
+    println!(
+        "bare      {:>10.2?} {:>10.2?} {:>10.2?}",
+        bare[0], bare[1], bare[2]
+    );
     let ratio = |at: usize| ours[at].as_secs_f64() / bare[at].as_secs_f64();
-    println!("ratio     {:>10.2} {:>10.2} {:>10.2}", ratio(0), ratio(1), ratio(2));
+    println!(
+        "ratio     {:>10.2} {:>10.2} {:>10.2}",
+        ratio(0),
+        ratio(1),
+        ratio(2)
+    );
     Ok(())
 }
 
-fn bare_commit(control: &dyn DiskFile, record: &[u8; 136], index: u64) -> fulgurite_disk::Result<()> {
+fn bare_commit(
+    control: &dyn DiskFile,
+    record: &[u8; 136],
+    index: u64,
+) -> fulgurite_disk::Result<()> {
     control.write_at(record, index * 136)?;
     control.sync_data()
 }
@@ -76,7 +100,11 @@ fn percentiles(mut times: Vec<Duration>) -> [Duration; 3] {
     [50, 95, 99].map(|percent| times[(times.len() - 1) * percent / 100])
 }
 
-fn throughput(base: &Path, commits: usize, threads_max: usize) -> Result<(), Box<dyn std::error::Error>> {
+fn throughput(
+    base: &Path,
+    commits: usize,
+    threads_max: usize,
+) -> Result<(), Box<dyn std::error::Error>> {
     let mut threads = 1;
     while threads <= threads_max {
         let wal = open(base)?;
@@ -108,7 +136,9 @@ fn throughput(base: &Path, commits: usize, threads_max: usize) -> Result<(), Box
 fn concurrent_commit(wal: &Wal, next: &Mutex<u64>) -> fulgurite_wal::Result<()> {
     let permit = wal.reserve(PAYLOAD.len())?;
     let placed = {
-        let Ok(mut next) = next.lock() else { return Err(fulgurite_wal::Error::Closed) };
+        let Ok(mut next) = next.lock() else {
+            return Err(fulgurite_wal::Error::Closed);
+        };
         let placed = wal.place(permit, *next);
         *next += 1;
         placed

@@ -7,15 +7,7 @@
 //! space only once its record was written.
 
 use super::ring::Ring;
-use crate::primitives::{AtomicU64, Ordering};
-
-/// Bytes of the ring.
-pub(super) const RING_BYTES: u64 = 256 << 10;
-/// How many records the buffer holds at most.
-pub(super) const SLOTS: u64 = 4096;
-/// Records longer than this never enter the ring: they are written from where
-/// the caller has them, once everything before them is written.
-pub(super) const RING_RECORD_BYTES_MAX: u64 = 32 << 10;
+use crate::primitives::{AtomicU64, Ordering, RING_BYTES, SLOTS};
 
 struct Slot {
     /// The sequence number whose record is filled; `u64::MAX` before the first.

@@ -8,21 +8,17 @@
 use std::io::IoSlice;
 use std::mem;
 
-use super::buffer::{RING_BYTES, RING_RECORD_BYTES_MAX, SLOTS};
 use super::error::{Error, Result};
 use super::flush::Flush;
 use super::locks::{lock, try_lock};
 use super::parking::Outlook;
 use super::record::{HEADER_BYTES, Head, Kind, checksum_in_place, checksum_of_parts};
 use super::wal::{Durability, Placed, Ticket, Wal};
-use crate::primitives::{Ordering, spin_loop, yield_now};
+use crate::primitives::{
+    Ordering, RING_BYTES, RING_RECORD_BYTES_MAX, SLOTS, SPINS, YIELDS_QUICK, YIELDS_SLOW,
+    spin_loop, yield_now,
+};
 
-/// How often to look again before anything slower.
-const SPINS: u32 = 8;
-/// How often to let others run before sleeping, where a sync is quick.
-const YIELDS_QUICK: u32 = 400;
-/// The same where it is not.
-const YIELDS_SLOW: u32 = 2;
 /// Up to this time a sync is quick: sleeping and waking costs more.
 const QUICK_SYNC_NANOS: u32 = 20_000;
 

@@ -1,6 +1,6 @@
-//! The threading primitives the log is written with, in one place, so that
-//! `tests/model.rs` can compile the same sources against a scheduler that
-//! explores interleavings.
+//! The threading primitives the log is written with and the sizes its
+//! interleavings depend on, in one place, so that `tests/model.rs` can compile
+//! the same sources against a scheduler that explores interleavings.
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{
@@ -8,3 +8,18 @@ pub(crate) use std::sync::atomic::{
 };
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::thread::yield_now;
+
+/// Bytes of the log buffer's ring.
+pub(crate) const RING_BYTES: u64 = 256 << 10;
+/// How many records the log buffer holds at most.
+pub(crate) const SLOTS: u64 = 4096;
+/// Records longer than this never enter the ring: they are written from where
+/// the caller has them, once everything before them is written.
+pub(crate) const RING_RECORD_BYTES_MAX: u64 = 32 << 10;
+
+/// How often a committer looks again before anything slower.
+pub(crate) const SPINS: u32 = 8;
+/// How often it lets others run before it sleeps, where a sync is quick.
+pub(crate) const YIELDS_QUICK: u32 = 400;
+/// The same where it is not.
+pub(crate) const YIELDS_SLOW: u32 = 2;

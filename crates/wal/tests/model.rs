@@ -1,0 +1,329 @@
+//! The log's sources once more, on threads, locks and atomics whose every step
+//! is a choice of a scheduler that explores interleavings. Sizes are small, so
+//! that waiting for room, sleeping and waking happen in nearly every run.
+//!
+//! What is checked: no run hangs (the scheduler reports that), every record
+//! acknowledged is on the disk and synced at that moment, all come back in
+//! order, and a failing sync leaves nobody waiting and nothing acknowledged.
+
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use fulgurite_disk::{Disk, DiskError, DiskFile, FileId, MemoryDisk, OpenOptions, Result};
+use shuttle::sync::Mutex;
+use shuttle::thread;
+
+mod primitives {
+    pub(crate) use shuttle::hint::spin_loop;
+    pub(crate) use shuttle::sync::atomic::{
+        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+    pub(crate) use shuttle::thread::yield_now;
+
+    pub(crate) const RING_BYTES: u64 = 256;
+    pub(crate) const SLOTS: u64 = 4;
+    pub(crate) const RING_RECORD_BYTES_MAX: u64 = 128;
+    pub(crate) const SPINS: u32 = 1;
+    pub(crate) const YIELDS_QUICK: u32 = 1;
+    pub(crate) const YIELDS_SLOW: u32 = 0;
+}
+
+#[allow(dead_code, unused_imports, missing_docs, clippy::module_inception)]
+#[path = "../src/lib.rs"]
+mod wal;
+
+use wal::{Durability, Kind, Recovery, Wal, WalOptions};
+
+const DATABASE: [u8; 16] = [3; 16];
+
+/// A disk in memory that gives the scheduler a choice before every transfer,
+/// counts the bytes of log records synced, and can fail.
+#[derive(Clone)]
+struct TestDisk {
+    inner: MemoryDisk,
+    state: Arc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    writes: AtomicU64,
+    synced_writes: AtomicU64,
+    fail_syncs: AtomicBool,
+}
+
+#[derive(Debug)]
+struct TestFile {
+    inner: Arc<dyn DiskFile>,
+    state: Arc<State>,
+}
+
+impl Disk for TestDisk {
+    fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(TestFile {
+            inner: self.inner.open(path, options)?,
+            state: Arc::clone(&self.state),
+        }))
+    }
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.inner.exists(path)
+    }
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.sync_dir(dir)
+    }
+    fn temp_file(&self, near: &Path) -> Result<Arc<dyn DiskFile>> {
+        self.inner.temp_file(near)
+    }
+    fn canonical(&self, path: &Path) -> Result<PathBuf> {
+        self.inner.canonical(path)
+    }
+}
+
+impl DiskFile for TestFile {
+    fn len(&self) -> Result<u64> {
+        self.inner.len()
+    }
+    fn identity(&self) -> Result<FileId> {
+        self.inner.identity()
+    }
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.inner.read_at(buf, offset)
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        thread::yield_now();
+        self.inner.write_at(buf, offset)?;
+        self.state.writes.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
+        thread::yield_now();
+        self.inner.write_vectored_at(bufs, offset)?;
+        self.state.writes.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+    fn sync_data(&self) -> Result<()> {
+        let covered = self.state.writes.load(Ordering::SeqCst);
+        thread::yield_now();
+        if self.state.fail_syncs.load(Ordering::SeqCst) {
+            return Err(DiskError::new(
+                "sync",
+                Path::new("log"),
+                std::io::Error::other("no more"),
+            ));
+        }
+        self.state
+            .synced_writes
+            .fetch_max(covered, Ordering::SeqCst);
+        Ok(())
+    }
+    fn sync_all(&self) -> Result<()> {
+        self.sync_data()
+    }
+    fn start_writeback(&self, offset: u64, len: u64) {
+        self.inner.start_writeback(offset, len);
+    }
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        self.inner.allocate(offset, len)
+    }
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.inner.truncate(len)
+    }
+    fn lock_exclusive(&self) -> Result<()> {
+        self.inner.lock_exclusive()
+    }
+    fn lock_shared(&self) -> Result<()> {
+        self.inner.lock_shared()
+    }
+}
+
+fn open(disk: &TestDisk, durability: Durability) -> Wal {
+    let options = WalOptions {
+        durability,
+        ..WalOptions::default()
+    };
+    Recovery::open(
+        Arc::new(disk.clone()),
+        Path::new("m.db"),
+        DATABASE,
+        0,
+        false,
+    )
+    .unwrap()
+    .start(options, 1)
+    .unwrap()
+}
+
+fn new_disk() -> TestDisk {
+    TestDisk {
+        inner: MemoryDisk::new(),
+        state: Arc::default(),
+    }
+}
+
+fn commit(wal: &Wal, next: &Mutex<u64>, len: usize, wait: bool) -> wal::Result<u64> {
+    let permit = wal.reserve(len)?;
+    let placed = {
+        let mut next = next.lock().unwrap();
+        let placed = wal.place(permit, *next);
+        *next += 1;
+        placed
+    };
+    let ticket = wal.fill(placed, Kind::Commit, &[&vec![1; len]])?;
+    if wait {
+        wal.wait(ticket)?;
+        assert!(wal.acked() >= ticket.seq());
+    }
+    Ok(ticket.seq())
+}
+
+fn replayed(disk: &TestDisk, after: u64) -> u64 {
+    let mut expected = after;
+    let mut recovery = Recovery::open(
+        Arc::new(disk.clone()),
+        Path::new("m.db"),
+        DATABASE,
+        after,
+        true,
+    )
+    .unwrap();
+    recovery
+        .replay(&mut |record| {
+            expected += 1;
+            assert_eq!(record.seq, expected);
+            Ok(())
+        })
+        .unwrap();
+    expected
+}
+
+/// Three committers with records of several sizes, one of which is only filled
+/// and left to the others, beside a switch.
+fn committers_and_a_switch(durability: Durability) {
+    let disk = new_disk();
+    let wal = Arc::new(open(&disk, durability));
+    let next = Arc::new(Mutex::new(1));
+    let threads: Vec<_> = [[20, 0], [40, 150], [7, 80]]
+        .into_iter()
+        .enumerate()
+        .map(|(index, sizes)| {
+            let (wal, next) = (Arc::clone(&wal), Arc::clone(&next));
+            thread::spawn(move || {
+                commit(&wal, &next, sizes[0], index != 1).unwrap();
+                commit(&wal, &next, sizes[1], true).unwrap();
+            })
+        })
+        .collect();
+    wal.prepare_switch().unwrap();
+    let (old, covered) = {
+        let next = next.lock().unwrap();
+        (wal.switch(*next).unwrap(), *next - 1)
+    };
+    wal.recycle(old).unwrap();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    wal.wait_seq(6).unwrap();
+    assert_eq!(replayed(&disk, covered), 6);
+    if durability == Durability::Full {
+        let state = &disk.state;
+        assert_eq!(
+            state.synced_writes.load(Ordering::SeqCst),
+            state.writes.load(Ordering::SeqCst)
+        );
+    }
+}
+
+#[test]
+fn full_mode() {
+    shuttle::check_random(|| committers_and_a_switch(Durability::Full), 1000);
+    shuttle::check_pct(|| committers_and_a_switch(Durability::Full), 1000, 3);
+}
+
+#[test]
+fn normal_mode() {
+    shuttle::check_random(|| committers_and_a_switch(Durability::Normal), 300);
+}
+
+/// A sync fails at some moment: everybody returns, and whoever was told that
+/// the commit stands was told so before.
+fn failing_sync() {
+    let disk = new_disk();
+    let wal = Arc::new(open(&disk, Durability::Full));
+    let next = Arc::new(Mutex::new(1));
+    let threads: Vec<_> = (0..3)
+        .map(|index| {
+            let (wal, next) = (Arc::clone(&wal), Arc::clone(&next));
+            thread::spawn(move || {
+                let mut last = 0;
+                for len in [10, 150 * (index % 2), 30] {
+                    match commit(&wal, &next, len, true) {
+                        Ok(seq) => last = seq,
+                        Err(_) => break,
+                    }
+                }
+                last
+            })
+        })
+        .collect();
+    disk.state.fail_syncs.store(true, Ordering::SeqCst);
+    let told = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .max()
+        .unwrap();
+    let acked = wal.acked();
+    assert!(told <= acked);
+    if acked < 9 {
+        assert!(wal.poisoned().is_some());
+        assert!(wal.reserve(1).is_err());
+        assert!(wal.wait_seq(acked + 1).is_err());
+        assert!(wal.recycle_is_refused());
+    }
+    assert!(replayed(&disk, 0) >= acked);
+}
+
+trait Refusal {
+    fn recycle_is_refused(&self) -> bool;
+}
+
+impl Refusal for Wal {
+    fn recycle_is_refused(&self) -> bool {
+        self.prepare_switch().is_err() && self.close().is_err()
+    }
+}
+
+#[test]
+fn poison_reaches_everybody() {
+    shuttle::check_random(failing_sync, 1000);
+}
+
+/// One fills its record and leaves without waiting; the one behind it, whose
+/// record was there first, must be woken to lead.
+fn a_filler_leaves() {
+    let disk = new_disk();
+    let wal = Arc::new(open(&disk, Durability::Full));
+    let waiter = Arc::clone(&wal);
+    let next = Arc::new(Mutex::new(1));
+    let first = wal.place(wal.reserve(10).unwrap(), 1);
+    *next.lock().unwrap() = 2;
+    let thread = thread::spawn(move || commit(&waiter, &next, 20, true).unwrap());
+    for _ in 0..40 {
+        thread::yield_now();
+    }
+    wal.fill(first, Kind::Commit, &[&[1; 10]]).unwrap();
+    assert_eq!(thread.join().unwrap(), 2);
+    assert_eq!(replayed(&disk, 0), 2);
+}
+
+#[test]
+fn a_filler_that_leaves_wakes_who_waits_behind_it() {
+    shuttle::check_random(a_filler_leaves, 1000);
+}
