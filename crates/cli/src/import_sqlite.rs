@@ -93,7 +93,7 @@ fn read_schema(source: &Sqlite) -> rusqlite::Result<Vec<Entry>> {
         "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
          ORDER BY CASE type WHEN 'table' THEN 0 WHEN 'index' THEN 1 WHEN 'view' THEN 2 ELSE 3 END, rowid",
     )?;
-    let entries = stmt
+    stmt
         .query_map([], |row| {
             Ok(Entry {
                 kind: row.get(0)?,
@@ -101,8 +101,7 @@ fn read_schema(source: &Sqlite) -> rusqlite::Result<Vec<Entry>> {
                 sql: row.get(2)?,
             })
         })?
-        .collect();
-    entries
+        .collect()
 }
 
 /// Does the work; what was left out and why.
@@ -178,10 +177,9 @@ fn count_of(source: &Sqlite, table: &str) -> rusqlite::Result<u64> {
 /// The columns that hold data of their own: not those computed from others.
 fn stored_columns(source: &Sqlite, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut stmt = source.prepare("SELECT name FROM pragma_table_xinfo(?1) WHERE hidden = 0")?;
-    let columns = stmt
+    stmt
         .query_map([table], |row| row.get::<_, String>(0))?
-        .collect();
-    columns
+        .collect()
 }
 
 fn copy_rows(

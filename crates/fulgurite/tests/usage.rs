@@ -1,6 +1,9 @@
 //! One source file of everyday use, compiled against rusqlite and against this
 //! crate, must print the same.
 
+// The parameters are written in every way there is, the long ones too.
+#![expect(clippy::needless_borrows_for_generic_args)]
+
 mod on_sqlite {
     use rusqlite as db;
     include!("usage/workload.rs");
