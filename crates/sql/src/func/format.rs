@@ -17,8 +17,7 @@ const PRECISION_MAX: usize = 100_000_000;
 #[derive(Default)]
 struct Directive {
     left: bool,
-    plus: bool,
-    space: bool,
+    sign: Option<u8>,
     alternate: bool,
     alternate_2: bool,
     zero: bool,
@@ -30,10 +29,10 @@ struct Directive {
 
 impl Directive {
     fn sign(&self, negative: bool) -> &'static [u8] {
-        match (negative, self.plus, self.space) {
-            (true, ..) => b"-",
-            (false, true, _) => b"+",
-            (false, false, true) => b" ",
+        match (negative, self.sign) {
+            (true, _) => b"-",
+            (false, Some(b'+')) => b"+",
+            (false, Some(_)) => b" ",
             _ => b"",
         }
     }
@@ -101,8 +100,7 @@ fn parse(rest: &mut &[u8], arguments: &mut Arguments<'_, '_>) -> Directive {
     while let [b, tail @ ..] = *rest {
         match b {
             b'-' => d.left = true,
-            b'+' => d.plus = true,
-            b' ' => d.space = true,
+            b'+' | b' ' => d.sign = Some(*b),
             b'#' => d.alternate = true,
             b'!' => d.alternate_2 = true,
             b'0' => d.zero = true,
@@ -146,7 +144,7 @@ fn render(d: &Directive, arguments: &mut Arguments<'_, '_>, out: &mut Vec<u8>) -
         return Err(Error::too_big());
     }
     match d.conversion {
-        b'%' => out.push(b'%'),
+        b'%' => pad(d, b"", b"%", 1, false, out),
         b'd' | b'i' => {
             let i = arguments.take().to_integer();
             integer(d, i.unsigned_abs(), 10, d.sign(i < 0), out);
@@ -258,7 +256,7 @@ fn real(d: &Directive, r: f64, out: &mut Vec<u8>) {
         (decimal.digits(), decimal.point)
     };
     let negative =
-        r < 0.0 && !(d.alternate && !d.plus && !d.space && d.conversion == b'f' && point <= round);
+        r < 0.0 && !(d.alternate && d.sign.is_none() && d.conversion == b'f' && point <= round);
     let exponent = point - 1;
     let mut trim = d.alternate_2;
     if general {

@@ -105,7 +105,11 @@ fn abs(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
             .checked_abs()
             .map(Value::Integer)
             .ok_or_else(Error::integer_overflow),
-        other => Ok(Value::Real(other.to_real().abs())),
+        other => {
+            let r = other.to_real();
+            // Not abs(): the sign of zero stays.
+            Ok(Value::Real(if r < 0.0 { -r } else { r }))
+        }
     }
 }
 
@@ -132,7 +136,11 @@ fn round(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
         ));
     }
     let decimal = Decimal::new(r, -(places as i32), 20);
-    let digits = decimal.digits();
+    let digits = if decimal.point + places as i32 > 0 {
+        decimal.digits()
+    } else {
+        b"0"
+    };
     let mantissa = digits.iter().fold(0u64, |n, d| {
         n.wrapping_mul(10).wrapping_add(u64::from(d - b'0'))
     });

@@ -99,8 +99,8 @@ pub fn like_value(
     let escape = match escape.map(ValueRef::to_text) {
         None => None,
         Some(None) => return Ok(Value::Null),
-        Some(Some(e)) => match utf8::next(&e) {
-            Some((c, len)) if len == e.len() => Some(c),
+        Some(Some(e)) => match utf8::next(until_nul(&e)) {
+            Some((c, len)) if len == until_nul(&e).len() => Some(c),
             _ => return Err(Error::sql("ESCAPE expression must be a single character")),
         },
     };
@@ -199,7 +199,7 @@ fn trim(arguments: &[ValueRef<'_>], left: bool, right: bool) -> Value {
         },
     };
     let mut members = Vec::new();
-    let mut rest: &[u8] = &set;
+    let mut rest = until_nul(&set);
     while !rest.is_empty() {
         let (member, tail) = rest
             .split_at_checked(utf8::width(rest))
@@ -225,7 +225,7 @@ fn replace(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
         return Ok(Value::Null);
     };
     if pattern.first().is_none_or(|b| *b == 0) {
-        return Ok(argument(arguments, 0).to_value());
+        return Ok(Value::Text(text.into_owned()));
     }
     let Some(replacement) = argument(arguments, 2).to_text() else {
         return Ok(Value::Null);
@@ -252,7 +252,7 @@ fn replace(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
 /// place and a count.
 fn window(start: i64, count: Option<i64>, length: impl Fn() -> i64) -> (usize, usize) {
     let mut at = i128::from(start);
-    let mut n = count.map_or(LENGTH_MAX as i128, i128::from);
+    let mut n = i128::from(count.unwrap_or(i64::MAX));
     let backwards = n < 0;
     n = n.abs();
     if at < 0 {
@@ -286,6 +286,9 @@ fn substr(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
     let start = argument(arguments, 1).to_integer();
     let count = arguments.get(2).map(|v| v.to_integer());
     if let ValueRef::Blob(bytes) = argument(arguments, 0) {
+        if bytes.is_empty() {
+            return Ok(Value::Null);
+        }
         let (at, n) = window(start, count, || bytes.len() as i64);
         let rest = bytes.get(at..).unwrap_or(&[]);
         return Ok(Value::Blob(rest.get(..n).unwrap_or(rest).to_vec()));

@@ -19,14 +19,6 @@ fn numeric(v: ValueRef<'_>) -> Option<Numeric> {
 }
 
 #[inline]
-fn real(n: Numeric) -> f64 {
-    match n {
-        Numeric::Integer(i) => i as f64,
-        Numeric::Real(r) => r,
-    }
-}
-
-#[inline]
 fn arithmetic(
     a: ValueRef<'_>,
     b: ValueRef<'_>,
@@ -41,7 +33,8 @@ fn arithmetic(
     {
         return Value::Integer(k);
     }
-    Value::real(reals(real(x), real(y)))
+    // From the operands themselves: the text '-0' is the integer 0 and the real -0.0.
+    Value::real(reals(a.to_real(), b.to_real()))
 }
 
 /// `a + b`

@@ -131,7 +131,7 @@ fn field(t: &Instant, conversion: u8) -> Option<String> {
         b'd' => format!("{day:02}"),
         b'e' => format!("{day:2}"),
         b'f' => format!("{second:02}.{ms:03}"),
-        b'F' => ymd(t),
+        b'F' => format!("{year:04}-{month:02}-{day:02}"),
         b'G' => format!("{:04}", t.iso_week().0),
         b'g' => format!("{:02}", t.iso_week().0 % 100),
         b'H' => format!("{hour:02}"),
@@ -159,7 +159,7 @@ fn field(t: &Instant, conversion: u8) -> Option<String> {
         b'V' => format!("{:02}", t.iso_week().1),
         b'w' => format!("{sunday}"),
         b'W' => format!("{:02}", (day_of_year + 7 - monday) / 7),
-        b'Y' => format!("{}{:04}", if year < 0 { "-" } else { "" }, year.abs()),
+        b'Y' => format!("{year:04}"),
         b'%' => "%".to_owned(),
         _ => return None,
     })

@@ -253,6 +253,7 @@ impl Instant {
                 return None;
             }
             self.ms += if negative { -ms } else { ms };
+            self.floor_days = 0;
             return Some(());
         }
         let end = text.iter().position(|b| b.is_ascii_whitespace())?;
@@ -305,13 +306,21 @@ impl Instant {
         if let Some(months) = calendar {
             self.add_months(amount as i64 * months);
             rest -= amount.trunc();
+        } else {
+            self.floor_days = 0;
         }
         self.ms += (rest * 1000.0 * seconds + 0.5f64.copysign(rest)) as i64;
         Some(())
     }
 
     fn add_months(&mut self, months: i64) {
-        let (year, month, day) = self.date();
+        // A day beyond its month's end counts from the month it was written in.
+        let written = Instant {
+            ms: self.ms - self.floor_days * MS_A_DAY,
+            ..*self
+        };
+        let (year, month, day) = written.date();
+        let day = day + self.floor_days;
         let total = year * 12 + (month - 1) + months;
         self.set_date(total.div_euclid(12), total.rem_euclid(12) + 1, day);
     }
