@@ -9,8 +9,15 @@
 //! Nothing that a caller, a file or a log hands in makes this crate panic; every
 //! failure is an `Error` with SQLite's code and text.
 
+pub mod ast;
+pub mod bind;
 pub mod error;
+pub mod explain;
 pub mod func;
 pub mod key;
+pub mod parse;
+pub mod plan;
 pub mod row;
+pub mod schema;
+mod stack;
 pub mod value;

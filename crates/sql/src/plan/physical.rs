@@ -78,6 +78,7 @@ pub struct Subquery {
 }
 
 /// What a statement does.
+#[expect(clippy::large_enum_variant, reason = "one a plan, never in numbers")]
 #[derive(Debug)]
 pub enum Action {
     /// SELECT, VALUES, EXPLAIN, and those PRAGMAs that only read the schema.
@@ -201,9 +202,11 @@ pub enum Op {
         /// Everything in `columns` is in the key, so the row is not fetched.
         covering: bool,
         /// Alternatives for the leading key parts, all of one length; entries
-        /// are visited in key order and once. `[[]]`: no equality. The index
-        /// column's affinity is applied to each value; NULL finds nothing,
-        /// unless `null_matches` is set for its part (`IS`).
+        /// are visited in key order and once. `[[]]`: no equality. Each value,
+        /// those of `range` too, is converted as a comparison with the index
+        /// column's affinity converts (`Affinity::apply_comparison`: numeric for
+        /// REAL too); NULL finds nothing, unless `null_matches` is set for its
+        /// part (`IS`).
         prefixes: Vec<Vec<Expr>>,
         /// A part for which NULL finds NULLs.
         null_matches: Vec<bool>,
@@ -293,11 +296,12 @@ pub enum Op {
         /// Both.
         clause: LimitClause,
     },
-    /// Each row once, at its first appearance.
+    /// Each row once, at its first appearance. Only the leading columns, as many
+    /// as there are `collations`, tell rows apart.
     Distinct {
         /// Input.
         input: Box<Node>,
-        /// How texts compare, a column each.
+        /// How texts compare, for each leading column.
         collations: Vec<Collation>,
     },
     /// UNION and the like. UnionAll: left, then right. The others in order of

@@ -1,0 +1,16 @@
+//! Syntax trees: what the parser hands to the binder and the schema.
+//!
+//! Names are unquoted, literals decoded, offsets are bytes in the statement's
+//! text. AND and OR chains are flat and the depth of expressions is bounded by
+//! the parser, so trees may be walked, cloned and dropped recursively.
+
+mod expr;
+mod statement;
+
+pub use expr::{CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name, SortTerm};
+pub use statement::{
+    AlterAction, ColumnConstraint, ColumnDef, Compound, CreateIndex, CreateTable, Cte, Delete,
+    FromItem, Insert, InsertSource, JoinConstraint, JoinSpec, Pragma, QualifiedName, ResultColumn,
+    Select, SelectCore, SelectTable, Statement, TableBody, TableConstraint, TableConstraintKind,
+    Update, Upsert,
+};

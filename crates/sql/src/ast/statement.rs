@@ -1,0 +1,434 @@
+//! Statements as written.
+
+use super::{Expr, Name, SortTerm};
+use crate::plan::physical::{CompoundOp, TransactionAction};
+use crate::schema::ConflictAction;
+
+/// `schema.name`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QualifiedName {
+    /// The schema, if written.
+    pub schema: Option<Name>,
+    /// The name.
+    pub name: Name,
+}
+
+/// A statement.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Statement {
+    /// SELECT and VALUES
+    Select(Box<Select>),
+    /// INSERT and REPLACE
+    Insert(Box<Insert>),
+    /// UPDATE
+    Update(Box<Update>),
+    /// DELETE
+    Delete(Box<Delete>),
+    /// CREATE TABLE
+    CreateTable(Box<CreateTable>),
+    /// CREATE INDEX
+    CreateIndex(Box<CreateIndex>),
+    /// DROP TABLE
+    DropTable {
+        /// Which.
+        name: QualifiedName,
+        /// IF EXISTS
+        if_exists: bool,
+    },
+    /// DROP INDEX
+    DropIndex {
+        /// Which.
+        name: QualifiedName,
+        /// IF EXISTS
+        if_exists: bool,
+    },
+    /// ALTER TABLE
+    AlterTable {
+        /// Which.
+        name: QualifiedName,
+        /// How.
+        action: AlterAction,
+    },
+    /// BEGIN and the like
+    Transaction(TransactionAction),
+    /// PRAGMA
+    Pragma(Pragma),
+    /// EXPLAIN and EXPLAIN QUERY PLAN
+    Explain {
+        /// EXPLAIN QUERY PLAN
+        query_plan: bool,
+        /// What.
+        statement: Box<Statement>,
+    },
+    /// ANALYZE, REINDEX, VACUUM: nothing to do with our structures.
+    Maintenance(&'static str),
+    /// Something that the grammar knows and this version doesn't.
+    Unsupported(&'static str),
+}
+
+/// What ALTER TABLE does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AlterAction {
+    /// RENAME TO
+    RenameTable(Name),
+    /// RENAME COLUMN
+    RenameColumn(Name, Name),
+    /// ADD COLUMN, with the definition's text.
+    AddColumn(Box<ColumnDef>, String),
+    /// DROP COLUMN
+    DropColumn(Name),
+    /// Anything else.
+    Unsupported(&'static str),
+}
+
+/// A SELECT with its compounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Select {
+    /// WITH
+    pub ctes: Vec<Cte>,
+    /// WITH RECURSIVE
+    pub recursive: bool,
+    /// The first core.
+    pub first: SelectCore,
+    /// The others.
+    pub compounds: Vec<Compound>,
+    /// ORDER BY
+    pub order_by: Vec<SortTerm>,
+    /// LIMIT
+    pub limit: Option<Expr>,
+    /// OFFSET
+    pub offset: Option<Expr>,
+}
+
+/// `UNION …`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compound {
+    /// Operator.
+    pub op: CompoundOp,
+    /// Right side.
+    pub core: SelectCore,
+}
+
+/// `name(columns) AS (select)`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cte {
+    /// Name.
+    pub name: Name,
+    /// Columns, if given.
+    pub columns: Vec<Name>,
+    /// The query.
+    pub select: Box<Select>,
+}
+
+/// SELECT … or VALUES …
+#[expect(clippy::large_enum_variant, reason = "one a SELECT, never in numbers")]
+#[derive(Debug, Clone, PartialEq)]
+pub enum SelectCore {
+    /// SELECT
+    Select {
+        /// DISTINCT
+        distinct: bool,
+        /// Result columns.
+        columns: Vec<ResultColumn>,
+        /// FROM: empty where absent.
+        from: Vec<FromItem>,
+        /// WHERE
+        filter: Option<Expr>,
+        /// GROUP BY
+        group_by: Vec<Expr>,
+        /// HAVING
+        having: Option<Expr>,
+    },
+    /// VALUES
+    Values(Vec<Vec<Expr>>),
+}
+
+/// A result column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResultColumn {
+    /// An expression.
+    Expr {
+        /// The expression.
+        expr: Expr,
+        /// AS
+        alias: Option<Name>,
+        /// Its text.
+        text: String,
+    },
+    /// `*`
+    Star,
+    /// `t.*`
+    TableStar(Name),
+}
+
+/// A table of FROM and how it joins what stands before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FromItem {
+    /// The join; of no meaning for the first.
+    pub join: JoinSpec,
+    /// The table.
+    pub table: SelectTable,
+    /// ON or USING
+    pub constraint: Option<JoinConstraint>,
+}
+
+/// How a table joins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JoinSpec {
+    /// LEFT
+    pub left: bool,
+    /// RIGHT
+    pub right: bool,
+    /// NATURAL
+    pub natural: bool,
+    /// CROSS: the order as written.
+    pub cross: bool,
+}
+
+/// ON or USING.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JoinConstraint {
+    /// ON
+    On(Expr),
+    /// USING
+    Using(Vec<Name>),
+}
+
+/// A source of rows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SelectTable {
+    /// A table.
+    Table {
+        /// Name.
+        name: QualifiedName,
+        /// Alias.
+        alias: Option<Name>,
+        /// INDEXED BY
+        indexed_by: Option<Name>,
+        /// NOT INDEXED
+        not_indexed: bool,
+    },
+    /// A subquery.
+    Select(Box<Select>, Option<Name>),
+    /// `(a JOIN b)`
+    Joined(Vec<FromItem>, Option<Name>),
+    /// `f(x)`
+    Function(Name),
+}
+
+/// INSERT
+#[derive(Debug, Clone, PartialEq)]
+pub struct Insert {
+    /// OR
+    pub conflict: Option<ConflictAction>,
+    /// INTO
+    pub table: QualifiedName,
+    /// AS
+    pub alias: Option<Name>,
+    /// Columns; None: all.
+    pub columns: Option<Vec<Name>>,
+    /// The rows.
+    pub source: InsertSource,
+    /// ON CONFLICT
+    pub upserts: Vec<Upsert>,
+    /// RETURNING
+    pub returning: Vec<ResultColumn>,
+}
+
+/// What INSERT inserts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InsertSource {
+    /// VALUES or SELECT, WITH included
+    Select(Box<Select>),
+    /// DEFAULT VALUES
+    Defaults,
+}
+
+/// `a = x` or `(a, b) = (x, y)`
+pub type Assignment = (Vec<Name>, Expr);
+
+/// ON CONFLICT
+#[derive(Debug, Clone, PartialEq)]
+pub struct Upsert {
+    /// The target's columns; empty: any.
+    pub target: Vec<SortTerm>,
+    /// None: DO NOTHING
+    pub update: Option<(Vec<Assignment>, Option<Expr>)>,
+}
+
+/// UPDATE
+#[derive(Debug, Clone, PartialEq)]
+pub struct Update {
+    /// WITH
+    pub ctes: Vec<Cte>,
+    /// OR
+    pub conflict: Option<ConflictAction>,
+    /// Target.
+    pub table: QualifiedName,
+    /// AS
+    pub alias: Option<Name>,
+    /// SET
+    pub sets: Vec<Assignment>,
+    /// FROM
+    pub from: Vec<FromItem>,
+    /// WHERE
+    pub filter: Option<Expr>,
+    /// RETURNING
+    pub returning: Vec<ResultColumn>,
+}
+
+/// DELETE
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delete {
+    /// WITH
+    pub ctes: Vec<Cte>,
+    /// Target.
+    pub table: QualifiedName,
+    /// AS
+    pub alias: Option<Name>,
+    /// WHERE
+    pub filter: Option<Expr>,
+    /// RETURNING
+    pub returning: Vec<ResultColumn>,
+}
+
+/// CREATE TABLE
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateTable {
+    /// Name.
+    pub name: QualifiedName,
+    /// IF NOT EXISTS
+    pub if_not_exists: bool,
+    /// TEMP
+    pub temporary: bool,
+    /// The text from the name on, to be stored behind `CREATE TABLE `.
+    pub text: String,
+    /// The rest.
+    pub body: TableBody,
+}
+
+/// What a table is made from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableBody {
+    /// Definitions.
+    Columns {
+        /// Columns.
+        columns: Vec<ColumnDef>,
+        /// Constraints of the table.
+        constraints: Vec<TableConstraint>,
+        /// WITHOUT ROWID
+        without_rowid: bool,
+        /// STRICT
+        strict: bool,
+    },
+    /// AS SELECT
+    Select(Box<Select>),
+}
+
+/// A column of CREATE TABLE.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnDef {
+    /// Name.
+    pub name: Name,
+    /// Declared type, spaces as SQLite keeps them; empty where absent.
+    pub decl_type: String,
+    /// Constraints.
+    pub constraints: Vec<ColumnConstraint>,
+}
+
+/// A constraint of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnConstraint {
+    /// PRIMARY KEY
+    PrimaryKey {
+        /// DESC
+        descending: bool,
+        /// ON CONFLICT
+        conflict: Option<ConflictAction>,
+        /// AUTOINCREMENT
+        autoincrement: bool,
+    },
+    /// NOT NULL
+    NotNull(Option<ConflictAction>),
+    /// UNIQUE
+    Unique(Option<ConflictAction>),
+    /// CHECK
+    Check {
+        /// CONSTRAINT name
+        name: Option<String>,
+        /// Condition.
+        expr: Expr,
+        /// Its text.
+        text: String,
+    },
+    /// DEFAULT
+    Default(Expr),
+    /// COLLATE
+    Collate(Name),
+    /// REFERENCES: kept in the text, not enforced (as SQLite by default).
+    ForeignKey,
+    /// GENERATED ALWAYS AS
+    Generated,
+}
+
+/// A constraint of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableConstraint {
+    /// CONSTRAINT name
+    pub name: Option<String>,
+    /// The rest.
+    pub kind: TableConstraintKind,
+}
+
+/// Which constraint.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableConstraintKind {
+    /// PRIMARY KEY
+    PrimaryKey {
+        /// Columns.
+        columns: Vec<SortTerm>,
+        /// ON CONFLICT
+        conflict: Option<ConflictAction>,
+        /// AUTOINCREMENT
+        autoincrement: bool,
+    },
+    /// UNIQUE
+    Unique {
+        /// Columns.
+        columns: Vec<SortTerm>,
+        /// ON CONFLICT
+        conflict: Option<ConflictAction>,
+    },
+    /// CHECK and its text
+    Check(Expr, String),
+    /// FOREIGN KEY
+    ForeignKey,
+}
+
+/// CREATE INDEX
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateIndex {
+    /// UNIQUE
+    pub unique: bool,
+    /// IF NOT EXISTS
+    pub if_not_exists: bool,
+    /// Name.
+    pub name: QualifiedName,
+    /// ON
+    pub table: Name,
+    /// Columns.
+    pub columns: Vec<SortTerm>,
+    /// WHERE
+    pub filter: Option<Expr>,
+    /// The text from the name on.
+    pub text: String,
+}
+
+/// PRAGMA
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pragma {
+    /// Name.
+    pub name: Name,
+    /// Argument as text, number or name.
+    pub value: Option<super::Literal>,
+}

@@ -1,0 +1,408 @@
+//! Binding of CREATE, DROP and ALTER.
+
+use std::sync::Arc;
+
+use super::Binder;
+use super::dml::{plain_query, table_source, whole_row};
+use super::logical::{Block, Bound, BoundIndex};
+use crate::ast;
+use crate::ast::{AlterAction, TableBody};
+use crate::error::{Error, Result};
+use crate::plan::physical::{Action, SchemaChange, SchemaRewrite};
+use crate::schema::{
+    ConflictAction, Index, IndexOrigin, Table, index_columns, nearest, table_shape,
+};
+use crate::value::Affinity;
+
+/// `name` as an identifier that parses.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn change(change: SchemaChange) -> Bound {
+    Bound::Ready(Action::Schema(Box::new(change)), Vec::new())
+}
+
+fn nothing() -> Bound {
+    Bound::Ready(Action::Nothing, Vec::new())
+}
+
+/// Names that begin with `sqlite_` are the engine's own.
+fn check_name(name: &ast::Name) -> Result<()> {
+    let reserved = name
+        .text
+        .get(..7)
+        .is_some_and(|start| start.eq_ignore_ascii_case("sqlite_"));
+    if reserved {
+        let message = format!("object name reserved for internal use: {}", name.text);
+        return Err(Error::sql(message).with_offset(name.offset));
+    }
+    Ok(())
+}
+
+impl Binder<'_> {
+    fn in_main(&self, name: &ast::QualifiedName) -> Result<()> {
+        match &name.schema {
+            Some(schema) if !schema.text.eq_ignore_ascii_case("main") => {
+                Err(Error::sql(format!("unknown database {}", schema.text))
+                    .with_offset(schema.offset))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> Result<Bound> {
+        if create.temporary {
+            return Err(Error::sql("temporary tables are not supported"));
+        }
+        self.in_main(&create.name)?;
+        let name = &create.name.name;
+        check_name(name)?;
+        if self.schema.table(&name.text)?.is_some() {
+            if create.if_not_exists {
+                return Ok(nothing());
+            }
+            let error = Error::sql(format!(
+                "table {} already exists",
+                quoted_if_needed(&name.text)
+            ));
+            return Err(error
+                .with_offset(name.offset)
+                .with_hint("CREATE TABLE IF NOT EXISTS leaves it as it is"));
+        }
+        if self
+            .schema
+            .index_names()
+            .any(|i| i.eq_ignore_ascii_case(&name.text))
+        {
+            let message = format!("there is already an index named {}", name.text);
+            return Err(Error::sql(message).with_offset(name.offset));
+        }
+        match &create.body {
+            TableBody::Columns { .. } => {
+                let shape = table_shape(create)?;
+                self.check_shape(&name.text, &shape)?;
+                Ok(change(SchemaChange::CreateTable {
+                    name: name.text.clone(),
+                    sql: format!("CREATE TABLE {}", create.text),
+                    automatic_indexes: shape.automatic.into_iter().map(|i| i.name).collect(),
+                    source: None,
+                }))
+            }
+            TableBody::Select(select) => self.create_table_as(&name.text, select),
+        }
+    }
+
+    /// CHECK constraints must name columns of the table and call no subquery.
+    fn check_shape(&mut self, name: &str, shape: &crate::schema::TableShape) -> Result<()> {
+        let table = Arc::new(Table {
+            name: name.to_owned(),
+            tree: self.schema.tree().clone(),
+            columns: shape.columns.clone(),
+            rowid_alias: shape.rowid_alias,
+            autoincrement: shape.autoincrement,
+            rowid_conflict: shape.rowid_conflict,
+            indexes: Vec::new(),
+            checks: shape.checks.clone(),
+            sql: String::new(),
+        });
+        let before = self.subqueries.len();
+        self.target(&table)?;
+        if self.subqueries.len() > before {
+            return Err(Error::sql("subqueries prohibited in CHECK constraints"));
+        }
+        Ok(())
+    }
+
+    fn create_table_as(&mut self, name: &str, select: &ast::Select) -> Result<Bound> {
+        let query = self.query(select)?;
+        let mut names: Vec<String> = Vec::with_capacity(query.columns.len());
+        let mut affinities = Vec::with_capacity(query.columns.len());
+        let mut definitions = Vec::with_capacity(query.columns.len());
+        for column in &query.columns {
+            let wanted = &column.output.name;
+            let taken = |n: &str| names.iter().any(|o| o.eq_ignore_ascii_case(n));
+            let mut unique = wanted.clone();
+            let mut n = 0;
+            while taken(&unique) {
+                n += 1;
+                unique = format!("{wanted}:{n}");
+            }
+            let (word, affinity) = match column.props.affinity {
+                Some(Affinity::Text) => (" TEXT", Affinity::Text),
+                Some(Affinity::Numeric) => (" NUM", Affinity::Numeric),
+                Some(Affinity::Integer) => (" INT", Affinity::Integer),
+                Some(Affinity::Real) => (" REAL", Affinity::Real),
+                Some(Affinity::Blob) | None => ("", Affinity::Blob),
+            };
+            definitions.push(format!("{}{word}", quoted_if_needed(&unique)));
+            affinities.push(affinity);
+            names.push(unique);
+        }
+        let sql = format!(
+            "CREATE TABLE {}({})",
+            quoted_if_needed(name),
+            definitions.join(",")
+        );
+        Ok(Bound::CreateTableAs(
+            name.to_owned(),
+            sql,
+            Box::new(query),
+            affinities,
+        ))
+    }
+
+    pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<Bound> {
+        self.in_main(&create.name)?;
+        let name = &create.name.name;
+        check_name(name)?;
+        let qualified = ast::QualifiedName {
+            schema: None,
+            name: create.table.clone(),
+        };
+        if self
+            .schema
+            .index_names()
+            .any(|i| i.eq_ignore_ascii_case(&name.text))
+        {
+            if create.if_not_exists {
+                return Ok(nothing());
+            }
+            let message = format!("index {} already exists", name.text);
+            return Err(Error::sql(message).with_offset(name.offset));
+        }
+        let table = self.table(&qualified).map_err(|e| {
+            let error = Error::sql(format!("no such table: main.{}", create.table.text));
+            let error = error.with_offset(create.table.offset);
+            match e.hint() {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            }
+        })?;
+        if table.tree.id() == self.schema.tree().id() {
+            return Err(Error::sql(format!(
+                "table {} may not be indexed",
+                table.name
+            )));
+        }
+        if self.schema.table(&name.text)?.is_some() {
+            let message = format!("there is already a table named {}", name.text);
+            return Err(Error::sql(message).with_offset(name.offset));
+        }
+        let columns = index_columns(create, &table)?;
+        let id = self.new_source()?;
+        let before = self.subqueries.len();
+        let target = ast::QualifiedName {
+            schema: None,
+            name: ast::Name::synthetic(table.name.clone()),
+        };
+        let (key, predicate) = {
+            let scope = super::scope::ScopeTable {
+                name: target.name.text,
+                source: id,
+                columns: super::scope::ScopeColumns::Table(table.clone()),
+                merged: Vec::new(),
+            };
+            let (bound, _) = self.in_frame(|this| {
+                this.frame().tables.push(scope);
+                let key = this.index_key(&columns, &table, id)?;
+                let predicate = create.filter.as_ref().map(|p| this.expr(p)).transpose()?;
+                Ok((key, predicate))
+            })?;
+            bound
+        };
+        self.check_index_exprs(&key, predicate.as_ref(), before)?;
+        let source_id = self.new_source()?;
+        let block = Block {
+            sources: vec![table_source(&table, &table.name, source_id)],
+            outputs: whole_row(&table, source_id),
+            ..Block::default()
+        };
+        let index = Arc::new(Index {
+            name: name.text.clone(),
+            table: table.name.clone(),
+            tree: table.tree.clone(),
+            columns,
+            unique: create.unique,
+            conflict: ConflictAction::Abort,
+            origin: IndexOrigin::Create,
+            predicate: create.filter.clone(),
+            sql: String::new(),
+        });
+        let sql = format!(
+            "CREATE {}INDEX {}",
+            if create.unique { "UNIQUE " } else { "" },
+            create.text
+        );
+        let source = plain_query(block);
+        let bound = BoundIndex {
+            name: name.text.clone(),
+            sql,
+            table,
+            index,
+            id,
+            key,
+            predicate,
+            source,
+        };
+        Ok(Bound::CreateIndex(Box::new(bound)))
+    }
+
+    fn check_index_exprs(
+        &self,
+        key: &[super::expr::Expr],
+        predicate: Option<&super::expr::Expr>,
+        subqueries_before: usize,
+    ) -> Result<()> {
+        if self.subqueries.len() > subqueries_before {
+            let place = if predicate.is_some() {
+                "partial index WHERE clauses"
+            } else {
+                "index expressions"
+            };
+            return Err(Error::sql(format!("subqueries prohibited in {place}")));
+        }
+        if key.iter().chain(predicate).any(|e| !e.props.deterministic) {
+            let place = if predicate.is_some() {
+                "partial index WHERE clauses"
+            } else {
+                "index expressions"
+            };
+            return Err(Error::sql(format!(
+                "non-deterministic functions prohibited in {place}"
+            )));
+        }
+        Ok(())
+    }
+
+    pub(super) fn drop_table(
+        &mut self,
+        name: &ast::QualifiedName,
+        if_exists: bool,
+    ) -> Result<Bound> {
+        match self.table(name) {
+            Ok(table) if table.tree.id() == self.schema.tree().id() => Err(Error::sql(format!(
+                "table {} may not be dropped",
+                table.name
+            ))),
+            Ok(table) => Ok(change(SchemaChange::DropTable(table))),
+            Err(error) if if_exists && error.message().starts_with("no such table") => {
+                Ok(nothing())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn drop_index(
+        &mut self,
+        name: &ast::QualifiedName,
+        if_exists: bool,
+    ) -> Result<Bound> {
+        self.in_main(name)?;
+        match self.schema.index(&name.name.text)? {
+            Some((_, index)) if index.origin == IndexOrigin::Create => {
+                Ok(change(SchemaChange::DropIndex(index)))
+            }
+            Some(_) => Err(Error::sql(
+                "index associated with UNIQUE or PRIMARY KEY constraint cannot be dropped",
+            )),
+            None if if_exists => Ok(nothing()),
+            None => {
+                let error = Error::sql(format!("no such index: {}", name.name.text));
+                let error = error.with_offset(name.name.offset);
+                Err(match nearest(&name.name.text, self.schema.index_names()) {
+                    Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
+                    None => error,
+                })
+            }
+        }
+    }
+
+    pub(super) fn alter_table(
+        &mut self,
+        name: &ast::QualifiedName,
+        action: &AlterAction,
+    ) -> Result<Bound> {
+        let table = self.table(name)?;
+        if table.tree.id() == self.schema.tree().id() {
+            return Err(Error::sql(format!(
+                "table {} may not be altered",
+                table.name
+            )));
+        }
+        match action {
+            AlterAction::AddColumn(column, text) => self.add_column(&table, column, text),
+            AlterAction::RenameTable(_) => {
+                Err(Error::sql("ALTER TABLE RENAME TO is not supported"))
+            }
+            AlterAction::RenameColumn(..) => {
+                Err(Error::sql("ALTER TABLE RENAME COLUMN is not supported"))
+            }
+            AlterAction::DropColumn(_) => {
+                Err(Error::sql("ALTER TABLE DROP COLUMN is not supported"))
+            }
+            AlterAction::Unsupported(what) => Err(Error::sql(*what)),
+        }
+    }
+
+    /// The new column's text goes behind the last definition; rows stay as they
+    /// are and show the default.
+    fn add_column(
+        &mut self,
+        table: &Arc<Table>,
+        column: &ast::ColumnDef,
+        text: &str,
+    ) -> Result<Bound> {
+        use ast::ColumnConstraint as C;
+        let has = |f: fn(&C) -> bool| column.constraints.iter().any(f);
+        if has(|c| matches!(c, C::PrimaryKey { .. })) {
+            return Err(Error::sql("Cannot add a PRIMARY KEY column"));
+        }
+        if has(|c| matches!(c, C::Unique(_))) {
+            return Err(Error::sql("Cannot add a UNIQUE column"));
+        }
+        let end = table
+            .sql
+            .rfind(')')
+            .ok_or_else(|| Error::corrupt(format!("schema of {}", table.name)))?;
+        let (head, tail) = table.sql.split_at(end);
+        let sql = format!("{head}, {text}{tail}");
+        let parsed = crate::parse::parse(&sql)?.statement;
+        let Some(ast::Statement::CreateTable(create)) = parsed else {
+            return Err(Error::corrupt(format!("schema of {}", table.name)));
+        };
+        let shape = table_shape(&create)?;
+        if shape.columns.len() != table.columns.len() + 1 {
+            return Err(
+                Error::sql("a table that ends with constraints cannot get a column yet")
+                    .with_hint("create a new table with the column and copy the rows"),
+            );
+        }
+        self.check_shape(&table.name, &shape)?;
+        if let Some(added) = shape.columns.last() {
+            if added.not_null.is_some() && added.missing.is_null() {
+                return Err(Error::sql(
+                    "Cannot add a NOT NULL column with default value NULL",
+                ));
+            }
+            if let Some(default) = &added.default
+                && crate::schema::literal_value(default).is_none()
+            {
+                return Err(Error::sql("Cannot add a column with non-constant default"));
+            }
+        }
+        Ok(change(SchemaChange::Rewrite(vec![SchemaRewrite {
+            kind: "table",
+            name: table.name.clone(),
+            new_name: table.name.clone(),
+            new_table: table.name.clone(),
+            new_sql: Some(sql),
+        }])))
+    }
+}
+
+fn quoted_if_needed(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if plain { name.to_owned() } else { quoted(name) }
+}

@@ -1,0 +1,554 @@
+//! Binding of INSERT, UPDATE and DELETE.
+
+use std::sync::Arc;
+
+use super::Binder;
+use super::expr::{ColumnRef, Expr, ExprKind, Props, ROWID};
+use super::logical::{
+    Block, Body, Bound, BoundDelete, BoundInsert, BoundTarget, BoundUpdate, BoundUpsert, IndexHint,
+    Query, QueryColumn, Source, SourceKind,
+};
+use super::scalar::conjuncts;
+use super::scope::{ScopeColumns, ScopeTable, is_rowid_name};
+use crate::ast;
+use crate::ast::{InsertSource, Name, ResultColumn};
+use crate::error::{Error, Result};
+use crate::plan::physical::{OutputColumn, UpsertTarget};
+use crate::schema::{IndexTarget, Table, nearest};
+use crate::value::{Affinity, Value};
+
+impl Binder<'_> {
+    /// The table of a statement that writes.
+    fn writable(&self, name: &ast::QualifiedName) -> Result<Arc<Table>> {
+        let table = self.table(name)?;
+        if table.tree.id() == self.schema.tree().id() {
+            let message = format!("table {} may not be modified", table.name);
+            return Err(Error::sql(message).with_offset(name.name.offset));
+        }
+        Ok(table)
+    }
+
+    fn column_position(&self, table: &Table, name: &Name) -> Result<usize> {
+        if let Some(at) = table
+            .columns
+            .iter()
+            .position(|c| c.name.eq_ignore_ascii_case(&name.text))
+        {
+            return Ok(if table.rowid_alias == Some(at) {
+                ROWID
+            } else {
+                at
+            });
+        }
+        if is_rowid_name(&name.text) {
+            return Ok(ROWID);
+        }
+        let near = nearest(&name.text, table.columns.iter().map(|c| c.name.as_str()));
+        let error = Error::sql(format!(
+            "table {} has no column named {}",
+            table.name, name.text
+        ));
+        let error = error.with_offset(name.offset);
+        Err(match near {
+            Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
+            None => error,
+        })
+    }
+
+    /// A frame in which only the table's row is known, as source `id`.
+    fn row_frame<T>(
+        &mut self,
+        table: &Arc<Table>,
+        name: &str,
+        id: usize,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let columns = ScopeColumns::Table(table.clone());
+        let scope = ScopeTable {
+            name: name.to_owned(),
+            source: id,
+            columns,
+            merged: Vec::new(),
+        };
+        let (result, _) = self.in_frame(|this| {
+            this.frame().tables.push(scope);
+            f(this)
+        })?;
+        Ok(result)
+    }
+
+    /// Binds the constraints and indexes of a table.
+    pub(super) fn target(&mut self, table: &Arc<Table>) -> Result<BoundTarget> {
+        let id = self.new_source()?;
+        let defaults = table
+            .columns
+            .iter()
+            .map(|c| c.default.as_ref().map(|d| self.expr(d)).transpose())
+            .collect::<Result<_>>()?;
+        let (checks, indexes) = self.row_frame(table, &table.name, id, |this| {
+            let mut checks = Vec::with_capacity(table.checks.len());
+            for check in &table.checks {
+                checks.push((check.label.clone(), this.expr(&check.expr)?));
+            }
+            let mut indexes = Vec::with_capacity(table.indexes.len());
+            for index in &table.indexes {
+                let key = this.index_key(&index.columns, table, id)?;
+                let predicate = index.predicate.as_ref().map(|p| this.expr(p)).transpose()?;
+                indexes.push((key, predicate));
+            }
+            Ok((checks, indexes))
+        })?;
+        Ok(BoundTarget {
+            table: table.clone(),
+            id,
+            defaults,
+            checks,
+            indexes,
+        })
+    }
+
+    pub(super) fn index_key(
+        &mut self,
+        columns: &[crate::schema::IndexColumn],
+        table: &Table,
+        id: usize,
+    ) -> Result<Vec<Expr>> {
+        columns
+            .iter()
+            .map(|column| match &column.target {
+                IndexTarget::Column(at) => Ok(column_expr(table, id, *at)),
+                IndexTarget::Rowid => Ok(column_expr(table, id, ROWID)),
+                IndexTarget::Expr(expr) => self.expr(expr),
+            })
+            .collect()
+    }
+
+    fn returning(
+        &mut self,
+        columns: &[ResultColumn],
+        table: &Arc<Table>,
+        name: &str,
+        id: usize,
+    ) -> Result<(Option<Vec<Expr>>, Vec<OutputColumn>)> {
+        if columns.is_empty() {
+            return Ok((None, Vec::new()));
+        }
+        self.row_frame(table, name, id, |this| {
+            let mut exprs = Vec::new();
+            let mut outputs = Vec::new();
+            for column in columns {
+                match column {
+                    ResultColumn::Star => {
+                        for scope in &this.frame().tables {
+                            for i in 0..scope.width() {
+                                let found = scope.column(i);
+                                let (decl_type, origin) = (found.decl_type, found.origin);
+                                outputs.push(OutputColumn {
+                                    name: found.name,
+                                    decl_type,
+                                    origin,
+                                });
+                                exprs.push(found.expr);
+                            }
+                        }
+                    }
+                    ResultColumn::TableStar(_) => {
+                        return Err(Error::sql("RETURNING may not use \"TABLE.*\" wildcards"));
+                    }
+                    ResultColumn::Expr { expr, alias, text } => {
+                        let (bound, output) = this.result_column(expr, alias.as_ref(), text)?;
+                        exprs.push(bound);
+                        outputs.push(output);
+                    }
+                }
+            }
+            Ok((Some(exprs), outputs))
+        })
+    }
+
+    pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Bound> {
+        let table = self.writable(&insert.table)?;
+        let target = self.target(&table)?;
+        let listed = match &insert.columns {
+            None => None,
+            Some(names) => {
+                let mut at = Vec::with_capacity(names.len());
+                for name in names {
+                    at.push(self.column_position(&table, name)?);
+                }
+                Some(at)
+            }
+        };
+        let source = match &insert.source {
+            InsertSource::Defaults => {
+                let body = Body::Values(vec![Vec::new()]);
+                Query {
+                    body,
+                    columns: Vec::new(),
+                    order_by: Vec::new(),
+                    limit: None,
+                }
+            }
+            InsertSource::Select(select) => self.query(select)?,
+        };
+        let defaults = matches!(insert.source, InsertSource::Defaults);
+        let positions: Vec<usize> = match listed {
+            _ if defaults => Vec::new(),
+            Some(listed) => {
+                if source.columns.len() != listed.len() {
+                    let message = format!(
+                        "{} values for {} columns",
+                        source.columns.len(),
+                        listed.len()
+                    );
+                    return Err(Error::sql(message).with_offset(insert.table.name.offset));
+                }
+                listed
+            }
+            None => {
+                if source.columns.len() != table.columns.len() {
+                    let message = format!(
+                        "table {} has {} columns but {} values were supplied",
+                        table.name,
+                        table.columns.len(),
+                        source.columns.len()
+                    );
+                    return Err(Error::sql(message).with_offset(insert.table.name.offset));
+                }
+                (0..table.columns.len())
+                    .map(|i| {
+                        if table.rowid_alias == Some(i) {
+                            ROWID
+                        } else {
+                            i
+                        }
+                    })
+                    .collect()
+            }
+        };
+        // Of a column named twice the first counts.
+        let from_source = |wanted: usize| {
+            let at = positions.iter().position(|p| *p == wanted)?;
+            let props = source.columns.get(at).map_or(Props::CONSTANT, |c| c.props);
+            Some(Expr::input(
+                at,
+                Props {
+                    constant: false,
+                    ..props
+                },
+            ))
+        };
+        let rowid = from_source(ROWID);
+        let values = (0..table.columns.len())
+            .map(|i| {
+                let default = || {
+                    target
+                        .defaults
+                        .get(i)
+                        .cloned()
+                        .flatten()
+                        .unwrap_or_else(Expr::null)
+                };
+                if table.rowid_alias == Some(i) {
+                    Expr::null()
+                } else {
+                    from_source(i).unwrap_or_else(default)
+                }
+            })
+            .collect();
+        let name = insert
+            .alias
+            .as_ref()
+            .map_or(table.name.as_str(), |a| a.text.as_str());
+        let mut upserts = Vec::with_capacity(insert.upserts.len());
+        for upsert in &insert.upserts {
+            upserts.push(self.upsert(upsert, &table, name, target.id)?);
+        }
+        let (returning, columns) = self.returning(&insert.returning, &table, name, target.id)?;
+        let conflict = insert.conflict;
+        let bound = BoundInsert {
+            target,
+            source,
+            rowid,
+            values,
+            conflict,
+            upserts,
+            returning,
+            columns,
+        };
+        Ok(Bound::Insert(Box::new(bound)))
+    }
+
+    fn upsert(
+        &mut self,
+        upsert: &ast::Upsert,
+        table: &Arc<Table>,
+        name: &str,
+        id: usize,
+    ) -> Result<BoundUpsert> {
+        let target = match upsert.target.as_slice() {
+            [] => None,
+            terms => {
+                let mut wanted = Vec::with_capacity(terms.len());
+                for term in terms {
+                    let ast::ExprKind::Column(column) = &term.expr.kind else {
+                        return Err(Error::sql("ON CONFLICT on expressions is not supported"));
+                    };
+                    wanted.push(self.column_position(table, column).map_err(|_| {
+                        Error::sql(format!("no such column: {}", column.text))
+                            .with_offset(column.offset)
+                    })?);
+                }
+                Some(conflict_target(table, &wanted)?)
+            }
+        };
+        let Some((sets, predicate)) = &upsert.update else {
+            return Ok(BoundUpsert {
+                target,
+                update: None,
+            });
+        };
+        let excluded = self.new_source()?;
+        let update = self.row_frame(table, name, id, |this| {
+            let columns = ScopeColumns::Table(table.clone());
+            this.frame().tables.push(ScopeTable {
+                name: "excluded".to_owned(),
+                source: excluded,
+                columns,
+                // Plain names mean the existing row.
+                merged: table.columns.iter().map(|c| c.name.clone()).collect(),
+            });
+            let assignments = this.assignments(sets, table)?;
+            let predicate = predicate.as_ref().map(|p| this.expr(p)).transpose()?;
+            Ok((excluded, assignments, predicate))
+        })?;
+        Ok(BoundUpsert {
+            target,
+            update: Some(update),
+        })
+    }
+
+    /// SET: of a column assigned twice the last counts.
+    fn assignments(
+        &mut self,
+        sets: &[(Vec<Name>, ast::Expr)],
+        table: &Table,
+    ) -> Result<Vec<(usize, Expr)>> {
+        let mut out: Vec<(usize, Expr)> = Vec::new();
+        let mut assign = |column: usize, expr: Expr| {
+            out.retain(|(c, _)| *c != column);
+            out.push((column, expr));
+        };
+        for (names, expr) in sets {
+            let position = |this: &Self, name: &Name| {
+                this.column_position(table, name).map_err(|_| {
+                    Error::sql(format!("no such column: {}", name.text)).with_offset(name.offset)
+                })
+            };
+            match (names.as_slice(), &expr.kind) {
+                ([name], _) => assign(position(self, name)?, self.expr(expr)?),
+                (names, ast::ExprKind::RowValue(values)) if names.len() == values.len() => {
+                    for (name, value) in names.iter().zip(values) {
+                        assign(position(self, name)?, self.expr(value)?);
+                    }
+                }
+                (names, ast::ExprKind::RowValue(values)) => {
+                    let message =
+                        format!("{} columns assigned {} values", names.len(), values.len());
+                    return Err(Error::sql(message));
+                }
+                _ => {
+                    return Err(Error::sql(
+                        "assigning several columns from a subquery is not supported",
+                    ));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The rows that UPDATE or DELETE works on: rowid, all columns, `more`.
+    fn victims(
+        &mut self,
+        table: &Arc<Table>,
+        name: &str,
+        from: &[ast::FromItem],
+        filter: Option<&ast::Expr>,
+        more: impl FnOnce(&mut Self) -> Result<Vec<(usize, Expr)>>,
+    ) -> Result<(Query, Vec<usize>)> {
+        let id = self.new_source()?;
+        let ((block, assigned), _) = self.in_frame(|this| {
+            let columns = ScopeColumns::Table(table.clone());
+            this.frame().tables.push(ScopeTable {
+                name: name.to_owned(),
+                source: id,
+                columns,
+                merged: Vec::new(),
+            });
+            let mut block = Block::default();
+            block.sources.push(table_source(table, name, id));
+            this.more_from(from, &mut block)?;
+            if let Some(filter) = filter {
+                block.filter.extend(conjuncts(this.expr(filter)?));
+            }
+            block.outputs = whole_row(table, id);
+            let mut assigned = Vec::new();
+            for (column, expr) in more(this)? {
+                assigned.push(column);
+                block.outputs.push(expr);
+            }
+            Ok((block, assigned))
+        })?;
+        Ok((plain_query(block), assigned))
+    }
+
+    fn more_from(&mut self, from: &[ast::FromItem], block: &mut Block) -> Result<()> {
+        if from.is_empty() {
+            Ok(())
+        } else {
+            self.from(from, block)
+        }
+    }
+
+    pub(super) fn update(&mut self, update: &ast::Update) -> Result<Bound> {
+        let outer = self.ctes.len();
+        self.ctes.extend(update.ctes.iter().cloned());
+        let table = self.writable(&update.table)?;
+        let target = self.target(&table)?;
+        let name = update
+            .alias
+            .as_ref()
+            .map_or(table.name.as_str(), |a| a.text.as_str());
+        let (source, assigned) =
+            self.victims(&table, name, &update.from, update.filter.as_ref(), |this| {
+                this.assignments(&update.sets, &table)
+            })?;
+        let (returning, columns) = self.returning(&update.returning, &table, name, target.id)?;
+        self.ctes.truncate(outer);
+        let conflict = update.conflict;
+        let bound = BoundUpdate {
+            target,
+            source,
+            assigned,
+            conflict,
+            returning,
+            columns,
+        };
+        Ok(Bound::Update(Box::new(bound)))
+    }
+
+    pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<Bound> {
+        let outer = self.ctes.len();
+        self.ctes.extend(delete.ctes.iter().cloned());
+        let table = self.writable(&delete.table)?;
+        let target = self.target(&table)?;
+        let name = delete
+            .alias
+            .as_ref()
+            .map_or(table.name.as_str(), |a| a.text.as_str());
+        let (source, _) =
+            self.victims(
+                &table,
+                name,
+                &[],
+                delete.filter.as_ref(),
+                |_| Ok(Vec::new()),
+            )?;
+        let (returning, columns) = self.returning(&delete.returning, &table, name, target.id)?;
+        self.ctes.truncate(outer);
+        let whole_table = delete.filter.is_none() && returning.is_none();
+        Ok(Bound::Delete(Box::new(BoundDelete {
+            target,
+            source,
+            whole_table,
+            returning,
+            columns,
+        })))
+    }
+}
+
+/// A table as a block's source.
+pub(super) fn table_source(table: &Arc<Table>, name: &str, id: usize) -> Source {
+    let kind = SourceKind::Table(table.clone());
+    Source {
+        id,
+        alias: name.to_owned(),
+        kind,
+        left_join: None,
+        fixed: false,
+        index_hint: IndexHint::Any,
+    }
+}
+
+/// Rowid and all columns of a source.
+pub(super) fn whole_row(table: &Table, id: usize) -> Vec<Expr> {
+    let columns = (0..table.columns.len()).map(|i| column_expr(table, id, i));
+    std::iter::once(column_expr(table, id, ROWID))
+        .chain(columns)
+        .collect()
+}
+
+/// A block without order or names.
+pub(super) fn plain_query(block: Block) -> Query {
+    let column = |e: &Expr| QueryColumn {
+        output: OutputColumn {
+            name: String::new(),
+            decl_type: None,
+            origin: None,
+        },
+        props: e.props,
+    };
+    let columns = block.outputs.iter().map(column).collect();
+    Query {
+        body: Body::Block(Box::new(block)),
+        columns,
+        order_by: Vec::new(),
+        limit: None,
+    }
+}
+
+fn column_expr(table: &Table, id: usize, at: usize) -> Expr {
+    let at = if table.rowid_alias == Some(at) {
+        ROWID
+    } else {
+        at
+    };
+    let props = match table.columns.get(at) {
+        Some(column) => Props::column(Some(column.affinity), Some(column.collation)),
+        None => Props::column(Some(Affinity::Integer), None),
+    };
+    Expr {
+        kind: ExprKind::Column(ColumnRef {
+            source: id,
+            column: at,
+        }),
+        props,
+    }
+}
+
+fn conflict_target(table: &Table, wanted: &[usize]) -> Result<UpsertTarget> {
+    if wanted == [ROWID] {
+        return Ok(UpsertTarget::Rowid);
+    }
+    let same = |index: &crate::schema::Index| {
+        index.unique
+            && index.predicate.is_none()
+            && index.columns.len() == wanted.len()
+            && index.columns.iter().all(|c| match c.target {
+                IndexTarget::Column(at) => wanted.contains(&at),
+                IndexTarget::Rowid => wanted.contains(&ROWID),
+                IndexTarget::Expr(_) => false,
+            })
+    };
+    match table.indexes.iter().position(|i| same(i)) {
+        Some(at) => Ok(UpsertTarget::Index(at)),
+        None => Err(Error::sql(
+            "ON CONFLICT clause does not match any PRIMARY KEY or UNIQUE constraint",
+        )),
+    }
+}
+
+/// The literal of a value, for rows made at prepare.
+pub(super) fn text(value: impl Into<String>) -> Expr {
+    Expr::literal(Value::Text(value.into().into_bytes()))
+}

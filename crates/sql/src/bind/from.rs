@@ -1,0 +1,338 @@
+//! Binding of FROM: sources, joins and their conditions.
+
+use super::expr::{CompareOp, Expr};
+use super::logical::{Block, Body, IndexHint, Query, QueryColumn, Source, SourceKind};
+use super::scalar::{compare, conjuncts};
+use super::scope::{ScopeColumns, ScopeTable};
+use super::{Binder, Frame};
+use crate::ast;
+use crate::ast::{FromItem, JoinConstraint, Name, SelectTable};
+use crate::error::{Error, Result};
+use crate::plan::physical::OutputColumn;
+use crate::schema::nearest;
+
+/// Sources in one FROM, SQLite's limit.
+const MAX_JOIN: usize = 64;
+
+impl Binder<'_> {
+    /// Adds FROM's sources to the block and their names to the frame.
+    pub(super) fn from(&mut self, items: &[FromItem], block: &mut Block) -> Result<()> {
+        for (at, item) in items.iter().enumerate() {
+            if item.join.right {
+                return Err(Error::sql("RIGHT and FULL OUTER JOINs are not supported")
+                    .with_hint("swap the tables and write LEFT JOIN"));
+            }
+            let before = self.frame().tables.len();
+            self.frame().hidden = true;
+            let first = block.sources.len();
+            let plain = at == 0 || !item.join.left;
+            let bound = self.source(&item.table, plain, block);
+            self.frame().hidden = false;
+            bound?;
+            if block.sources.len() > MAX_JOIN {
+                return Err(Error::sql(format!("at most {MAX_JOIN} tables in a join")));
+            }
+            let mut on = self.join_columns(item, before)?;
+            if let Some(JoinConstraint::On(expr)) = &item.constraint {
+                on.extend(conjuncts(self.expr(expr)?));
+            }
+            if item.join.left {
+                if let Some(source) = block.sources.get_mut(first) {
+                    source.left_join = Some(on);
+                }
+            } else {
+                block.filter.extend(on);
+            }
+            if item.join.cross
+                && let Some(source) = block.sources.get_mut(first)
+            {
+                source.fixed = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Equalities of USING and NATURAL between the new tables (from `before` on)
+    /// and those before them.
+    fn join_columns(&mut self, item: &FromItem, before: usize) -> Result<Vec<Expr>> {
+        let names: Vec<Name> = match &item.constraint {
+            Some(JoinConstraint::Using(names)) => names.clone(),
+            _ if item.join.natural => self.common_columns(before),
+            _ => return Ok(Vec::new()),
+        };
+        let mut on = Vec::with_capacity(names.len());
+        for name in names {
+            let tables = &self.frame().tables;
+            let left = tables
+                .iter()
+                .take(before)
+                .find_map(|t| t.position(&name.text).map(|i| t.column(i)));
+            let right = tables
+                .iter()
+                .skip(before)
+                .find_map(|t| t.position(&name.text).map(|i| t.column(i)));
+            let (Some(left), Some(right)) = (left, right) else {
+                let message = format!(
+                    "cannot join using column {} - column not present in both tables",
+                    name.text
+                );
+                return Err(Error::sql(message).with_offset(name.offset));
+            };
+            on.push(compare(CompareOp::Equal, left.expr, right.expr));
+            for table in self.frame().tables.iter_mut().skip(before) {
+                if table.position(&name.text).is_some() {
+                    table.merged.push(name.text.clone());
+                }
+            }
+        }
+        Ok(on)
+    }
+
+    fn common_columns(&mut self, before: usize) -> Vec<Name> {
+        let tables = &self.frame().tables;
+        let mut names: Vec<Name> = Vec::new();
+        for table in tables.iter().skip(before) {
+            for i in 0..table.width() {
+                let name = table.column_name(i);
+                let shared = tables
+                    .iter()
+                    .take(before)
+                    .any(|t| t.position(name).is_some());
+                if shared && !names.iter().any(|n| n.text.eq_ignore_ascii_case(name)) {
+                    names.push(Name::synthetic(name));
+                }
+            }
+        }
+        names
+    }
+
+    /// `plain`: neither side of an outer join, so a parenthesized join may be
+    /// taken apart.
+    fn source(&mut self, table: &SelectTable, plain: bool, block: &mut Block) -> Result<()> {
+        match table {
+            SelectTable::Table {
+                name,
+                alias,
+                indexed_by,
+                not_indexed,
+            } => {
+                let hint = match indexed_by {
+                    Some(index) => IndexHint::Named(index.text.clone()),
+                    None if *not_indexed => IndexHint::None,
+                    None => IndexHint::Any,
+                };
+                self.named_source(name, alias.as_ref(), hint, block)
+            }
+            SelectTable::Select(select, alias) => {
+                let query = self.query(select)?;
+                let name = alias.as_ref().map_or(String::new(), |a| a.text.clone());
+                self.query_source(query, name, block)
+            }
+            SelectTable::Joined(items, None) if plain && items.iter().all(|i| !i.join.left) => {
+                self.frame().hidden = false;
+                self.from(items, block)
+            }
+            SelectTable::Joined(items, alias) => self.joined_source(items, alias.as_ref(), block),
+            SelectTable::Function(name) => Err(Error::sql(format!("no such table: {}", name.text))
+                .with_offset(name.offset)
+                .with_hint("table-valued functions are not supported")),
+        }
+    }
+
+    fn named_source(
+        &mut self,
+        name: &ast::QualifiedName,
+        alias: Option<&Name>,
+        index_hint: IndexHint,
+        block: &mut Block,
+    ) -> Result<()> {
+        let shown = alias.unwrap_or(&name.name).text.clone();
+        if name.schema.is_none()
+            && let Some(at) = self
+                .ctes
+                .iter()
+                .rposition(|c| c.name.text.eq_ignore_ascii_case(&name.name.text))
+        {
+            return self.cte_source(at, shown, block);
+        }
+        let table = self.table(name)?;
+        if let IndexHint::Named(index) = &index_hint
+            && !table
+                .indexes
+                .iter()
+                .any(|i| i.name.eq_ignore_ascii_case(index))
+        {
+            return Err(Error::sql(format!("no such index: {index}")));
+        }
+        let id = self.new_source()?;
+        self.frame().tables.push(ScopeTable {
+            name: shown.clone(),
+            source: id,
+            columns: ScopeColumns::Table(table.clone()),
+            merged: Vec::new(),
+        });
+        let kind = SourceKind::Table(table);
+        block.sources.push(Source {
+            id,
+            alias: shown,
+            kind,
+            left_join: None,
+            fixed: false,
+            index_hint,
+        });
+        Ok(())
+    }
+
+    /// A common table expression is bound anew wherever it is named; it sees
+    /// only those before it.
+    fn cte_source(&mut self, at: usize, shown: String, block: &mut Block) -> Result<()> {
+        let Some(cte) = self.ctes.get(at).cloned() else {
+            return Ok(());
+        };
+        let later = self.ctes.split_off(at);
+        let query = crate::stack::grow(|| self.query(&cte.select));
+        self.ctes.extend(later);
+        let mut query = query?;
+        if !cte.columns.is_empty() {
+            if cte.columns.len() != query.columns.len() {
+                let message = format!(
+                    "table {} has {} values for {} columns",
+                    cte.name.text,
+                    query.columns.len(),
+                    cte.columns.len()
+                );
+                return Err(Error::sql(message).with_offset(cte.name.offset));
+            }
+            for (column, name) in query.columns.iter_mut().zip(&cte.columns) {
+                column.output.name = name.text.clone();
+            }
+        }
+        self.query_source(query, shown, block)
+    }
+
+    fn query_source(&mut self, query: Query, name: String, block: &mut Block) -> Result<()> {
+        let id = self.new_source()?;
+        self.frame().tables.push(ScopeTable {
+            name: name.clone(),
+            source: id,
+            columns: ScopeColumns::Query(query.columns.clone(), 0),
+            merged: Vec::new(),
+        });
+        let alias = if name.is_empty() {
+            format!("subquery {id}")
+        } else {
+            name
+        };
+        let kind = SourceKind::Query(Box::new(query));
+        block.sources.push(Source {
+            id,
+            alias,
+            kind,
+            left_join: None,
+            fixed: false,
+            index_hint: IndexHint::Any,
+        });
+        Ok(())
+    }
+
+    /// A parenthesized join beside an outer join: a subquery of all its columns,
+    /// whose tables keep their names outside.
+    fn joined_source(
+        &mut self,
+        items: &[FromItem],
+        alias: Option<&Name>,
+        block: &mut Block,
+    ) -> Result<()> {
+        let (mut inner, frame) = self.in_frame(|this| {
+            let mut inner = Block::default();
+            this.from(items, &mut inner)?;
+            Ok(inner)
+        })?;
+        let id = self.new_source()?;
+        let mut columns: Vec<QueryColumn> = Vec::new();
+        for table in frame.tables {
+            let base = columns.len();
+            for i in 0..table.width() {
+                let found = table.column(i);
+                let output = OutputColumn {
+                    name: found.name,
+                    decl_type: found.decl_type,
+                    origin: found.origin,
+                };
+                columns.push(QueryColumn {
+                    output,
+                    props: found.expr.props,
+                });
+                inner.outputs.push(found.expr);
+            }
+            if alias.is_none() {
+                let own = columns.get(base..).unwrap_or(&[]).to_vec();
+                self.frame().tables.push(ScopeTable {
+                    name: table.name,
+                    source: id,
+                    columns: ScopeColumns::Query(own, base),
+                    merged: table.merged,
+                });
+            }
+        }
+        if let Some(alias) = alias {
+            self.frame().tables.push(ScopeTable {
+                name: alias.text.clone(),
+                source: id,
+                columns: ScopeColumns::Query(columns.clone(), 0),
+                merged: Vec::new(),
+            });
+        }
+        let query = Query {
+            body: Body::Block(Box::new(inner)),
+            columns,
+            order_by: Vec::new(),
+            limit: None,
+        };
+        let alias = alias.map_or_else(|| format!("join {id}"), |a| a.text.clone());
+        let kind = SourceKind::Query(Box::new(query));
+        block.sources.push(Source {
+            id,
+            alias,
+            kind,
+            left_join: None,
+            fixed: false,
+            index_hint: IndexHint::Any,
+        });
+        Ok(())
+    }
+
+    /// The table of a name.
+    pub(super) fn table(
+        &self,
+        name: &ast::QualifiedName,
+    ) -> Result<std::sync::Arc<crate::schema::Table>> {
+        let full = match &name.schema {
+            Some(schema) => format!("{}.{}", schema.text, name.name.text),
+            None => name.name.text.clone(),
+        };
+        let main = name
+            .schema
+            .as_ref()
+            .is_none_or(|s| s.text.eq_ignore_ascii_case("main"));
+        if main && let Some(table) = self.schema.table(&name.name.text)? {
+            return Ok(table);
+        }
+        let offset = name.schema.as_ref().unwrap_or(&name.name).offset;
+        let error = Error::sql(format!("no such table: {full}")).with_offset(offset);
+        let names = self.schema.table_names().iter().map(String::as_str);
+        Err(match nearest(&name.name.text, names) {
+            Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
+            None => error,
+        })
+    }
+}
+
+impl Frame {
+    /// Whether a table of this name is here.
+    pub fn has_table(&self, name: &str) -> bool {
+        self.tables
+            .iter()
+            .any(|t| t.name.eq_ignore_ascii_case(name))
+    }
+}

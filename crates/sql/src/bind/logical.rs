@@ -1,0 +1,253 @@
+//! Bound logical plans: query blocks with their sources and conditions.
+//!
+//! Expressions name columns by (source, column); sources are numbered through
+//! the whole statement. A block is what one SELECT says, not how to run it: the
+//! planner chooses the order of its sources, their access paths and where each
+//! condition is applied.
+
+use std::sync::Arc;
+
+use super::expr::{AggregateCall, Expr, Props, Register, SortKey};
+use crate::plan::physical::{CompoundOp, LimitClause, OutputColumn, UpsertTarget};
+use crate::schema::{ConflictAction, Table};
+use crate::value::{Affinity, Collation};
+
+/// A query with its order and limit.
+#[derive(Debug)]
+pub struct Query {
+    /// What yields the rows.
+    pub body: Body,
+    /// Result columns.
+    pub columns: Vec<QueryColumn>,
+    /// ORDER BY: over the block's sources, or, for a compound, over its result
+    /// row (`ExprKind::Input`).
+    pub order_by: Vec<SortKey>,
+    /// LIMIT and OFFSET.
+    pub limit: Option<LimitClause>,
+}
+
+/// A result column of a query.
+#[derive(Debug, Clone)]
+pub struct QueryColumn {
+    /// Name, declared type, origin.
+    pub output: OutputColumn,
+    /// What an enclosing query may know of it.
+    pub props: Props,
+}
+
+/// What yields a query's rows.
+#[derive(Debug)]
+pub enum Body {
+    /// A SELECT.
+    Block(Box<Block>),
+    /// VALUES.
+    Values(Vec<Vec<Expr>>),
+    /// A compound of two.
+    Compound {
+        /// Operator.
+        op: CompoundOp,
+        /// Left.
+        left: Box<Query>,
+        /// Right.
+        right: Box<Query>,
+        /// How texts compare, a column each.
+        collations: Vec<Collation>,
+    },
+}
+
+/// One SELECT.
+#[derive(Debug, Default)]
+pub struct Block {
+    /// FROM in order of the text.
+    pub sources: Vec<Source>,
+    /// Conjuncts of WHERE and of the ON clauses of inner joins.
+    pub filter: Vec<Expr>,
+    /// GROUP BY and aggregates.
+    pub aggregation: Option<Aggregation>,
+    /// HAVING's conjuncts.
+    pub having: Vec<Expr>,
+    /// Result expressions.
+    pub outputs: Vec<Expr>,
+    /// DISTINCT and how the results compare.
+    pub distinct: Option<Vec<Collation>>,
+}
+
+/// GROUP BY and aggregates of a block.
+#[derive(Debug)]
+pub struct Aggregation {
+    /// GROUP BY.
+    pub keys: Vec<(Expr, Collation)>,
+    /// Aggregates by number.
+    pub calls: Vec<AggregateCall>,
+}
+
+/// A source of a block.
+#[derive(Debug)]
+pub struct Source {
+    /// Its number.
+    pub id: usize,
+    /// Name for EXPLAIN.
+    pub alias: String,
+    /// What it is.
+    pub kind: SourceKind,
+    /// It is the right side of a LEFT JOIN with these ON conjuncts.
+    pub left_join: Option<Vec<Expr>>,
+    /// CROSS JOIN: stays behind those before it.
+    pub fixed: bool,
+    /// INDEXED BY.
+    pub index_hint: IndexHint,
+}
+
+/// INDEXED BY and NOT INDEXED.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum IndexHint {
+    /// Any.
+    #[default]
+    Any,
+    /// NOT INDEXED.
+    None,
+    /// INDEXED BY.
+    Named(String),
+}
+
+/// What a source is.
+#[derive(Debug)]
+pub enum SourceKind {
+    /// A table.
+    Table(Arc<Table>),
+    /// A subquery; column i of the source is its result column i.
+    Query(Box<Query>),
+}
+
+/// A subquery that an expression calls.
+#[derive(Debug)]
+pub struct LogicalSubquery {
+    /// Its query.
+    pub query: Query,
+    /// What the caller's row hands in.
+    pub bindings: Vec<(Register, Expr)>,
+    /// May be kept while the bindings are the same.
+    pub cacheable: bool,
+}
+
+/// The constraints of a table that is written, bound over its source `id`.
+#[derive(Debug)]
+pub struct BoundTarget {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The number that stands for the table's row in the expressions below.
+    pub id: usize,
+    /// Each column's DEFAULT.
+    pub defaults: Vec<Option<Expr>>,
+    /// CHECK constraints.
+    pub checks: Vec<(String, Expr)>,
+    /// Key expressions and predicate of each index.
+    pub indexes: Vec<(Vec<Expr>, Option<Expr>)>,
+}
+
+/// A bound INSERT.
+#[derive(Debug)]
+pub struct BoundInsert {
+    /// Target.
+    pub target: BoundTarget,
+    /// The rows.
+    pub source: Query,
+    /// Rowid over the source's row (`ExprKind::Input`).
+    pub rowid: Option<Expr>,
+    /// Columns over the source's row (`ExprKind::Input`).
+    pub values: Vec<Expr>,
+    /// OR clause.
+    pub conflict: Option<ConflictAction>,
+    /// ON CONFLICT clauses.
+    pub upserts: Vec<BoundUpsert>,
+    /// RETURNING over the target's row.
+    pub returning: Option<Vec<Expr>>,
+    /// Result columns.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// A bound ON CONFLICT.
+#[derive(Debug)]
+pub struct BoundUpsert {
+    /// Which constraint.
+    pub target: Option<UpsertTarget>,
+    /// None: DO NOTHING.
+    pub update: Option<BoundUpsertUpdate>,
+}
+
+/// DO UPDATE: source number of the `excluded` row, assignments, WHERE.
+pub type BoundUpsertUpdate = (usize, Vec<(usize, Expr)>, Option<Expr>);
+
+/// A bound UPDATE.
+#[derive(Debug)]
+pub struct BoundUpdate {
+    /// Target.
+    pub target: BoundTarget,
+    /// Yields rowid, all columns, new values in order of `assigned`.
+    pub source: Query,
+    /// Assigned columns; `ROWID` for the rowid.
+    pub assigned: Vec<usize>,
+    /// OR clause.
+    pub conflict: Option<ConflictAction>,
+    /// RETURNING over the target's row.
+    pub returning: Option<Vec<Expr>>,
+    /// Result columns.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// A bound DELETE.
+#[derive(Debug)]
+pub struct BoundDelete {
+    /// Target.
+    pub target: BoundTarget,
+    /// Yields rowid and all columns.
+    pub source: Query,
+    /// Neither WHERE nor RETURNING.
+    pub whole_table: bool,
+    /// RETURNING over the target's row.
+    pub returning: Option<Vec<Expr>>,
+    /// Result columns.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// A bound CREATE INDEX.
+#[derive(Debug)]
+pub struct BoundIndex {
+    /// Name.
+    pub name: String,
+    /// Text to store.
+    pub sql: String,
+    /// The table.
+    pub table: Arc<Table>,
+    /// The index, with the table's tree in place of its own.
+    pub index: Arc<crate::schema::Index>,
+    /// Number of the table's row in the expressions.
+    pub id: usize,
+    /// Key expressions.
+    pub key: Vec<Expr>,
+    /// WHERE.
+    pub predicate: Option<Expr>,
+    /// Yields rowid and all columns.
+    pub source: Query,
+}
+
+/// A bound statement.
+#[derive(Debug)]
+pub enum Bound {
+    /// SELECT and VALUES.
+    Query(Query),
+    /// INSERT.
+    Insert(Box<BoundInsert>),
+    /// UPDATE.
+    Update(Box<BoundUpdate>),
+    /// DELETE.
+    Delete(Box<BoundDelete>),
+    /// CREATE TABLE AS: name, text, rows, affinities.
+    CreateTableAs(String, String, Box<Query>, Vec<Affinity>),
+    /// CREATE INDEX.
+    CreateIndex(Box<BoundIndex>),
+    /// Needs no planning.
+    Ready(crate::plan::physical::Action, Vec<OutputColumn>),
+    /// EXPLAIN.
+    Explain(Box<Bound>),
+}

@@ -1,0 +1,133 @@
+//! Syntax trees to bound logical plans.
+//!
+//! The binder looks names up, checks what SQLite checks at prepare, and computes
+//! every expression's properties ([`expr::Props`]) and every comparison's pair
+//! ([`expr::Comparison`]). It reads the schema and nothing else; it changes
+//! nothing. Recursion follows the syntax tree, whose depth the parser bounds.
+
+mod call;
+mod ddl;
+mod dml;
+pub mod expr;
+mod from;
+pub mod logical;
+mod order;
+mod pragma;
+mod props;
+mod scalar;
+mod scope;
+mod select;
+
+use crate::ast;
+use crate::error::{Error, Result};
+use crate::plan::physical::Action;
+use crate::schema::Schema;
+use logical::{Bound, LogicalSubquery};
+use scope::{Frame, Level};
+
+/// Sources in a statement, views and common table expressions unfolded.
+const MAX_SOURCES: usize = 4096;
+
+/// What binding a statement gave.
+#[derive(Debug)]
+pub struct BoundStatement {
+    /// The statement.
+    pub bound: Bound,
+    /// Subqueries of its expressions.
+    pub subqueries: Vec<LogicalSubquery>,
+    /// Registers used so far.
+    pub registers: usize,
+    /// Sources numbered so far.
+    pub sources: usize,
+}
+
+/// Binds one statement against a schema.
+pub fn bind(schema: &Schema, statement: &ast::Statement) -> Result<BoundStatement> {
+    let mut binder = Binder {
+        schema,
+        frames: Vec::new(),
+        levels: vec![Level::default()],
+        subqueries: Vec::new(),
+        registers: 0,
+        sources: 0,
+        ctes: Vec::new(),
+    };
+    let bound = binder.statement(statement)?;
+    Ok(BoundStatement {
+        bound,
+        subqueries: binder.subqueries,
+        registers: binder.registers,
+        sources: binder.sources,
+    })
+}
+
+/// State of binding one statement.
+struct Binder<'a> {
+    schema: &'a Schema,
+    frames: Vec<Frame>,
+    levels: Vec<Level>,
+    subqueries: Vec<LogicalSubquery>,
+    registers: usize,
+    sources: usize,
+    ctes: Vec<ast::Cte>,
+}
+
+impl Binder<'_> {
+    fn statement(&mut self, statement: &ast::Statement) -> Result<Bound> {
+        use ast::Statement as S;
+        match statement {
+            S::Select(select) => Ok(Bound::Query(self.query(select)?)),
+            S::Insert(insert) => self.insert(insert),
+            S::Update(update) => self.update(update),
+            S::Delete(delete) => self.delete(delete),
+            S::CreateTable(create) => self.create_table(create),
+            S::CreateIndex(create) => self.create_index(create),
+            S::DropTable { name, if_exists } => self.drop_table(name, *if_exists),
+            S::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
+            S::AlterTable { name, action } => self.alter_table(name, action),
+            S::Transaction(action) => Ok(Bound::Ready(
+                Action::Transaction(action.clone()),
+                Vec::new(),
+            )),
+            S::Pragma(pragma) => self.pragma(pragma),
+            S::Explain { statement, .. } => {
+                Ok(Bound::Explain(Box::new(self.statement(statement)?)))
+            }
+            S::Maintenance(_) => Ok(Bound::Ready(Action::Nothing, Vec::new())),
+            S::Unsupported(what) => Err(Error::sql(format!("{what} is not supported"))),
+        }
+    }
+
+    fn new_source(&mut self) -> Result<usize> {
+        if self.sources >= MAX_SOURCES {
+            return Err(Error::sql(format!(
+                "too many tables in one statement (more than {MAX_SOURCES})"
+            )));
+        }
+        self.sources += 1;
+        Ok(self.sources - 1)
+    }
+
+    /// The innermost frame.
+    fn frame(&mut self) -> &mut Frame {
+        if self.frames.is_empty() {
+            self.frames.push(Frame {
+                level: self.levels.len() - 1,
+                ..Frame::default()
+            });
+        }
+        let last = self.frames.len() - 1;
+        &mut self.frames[last]
+    }
+
+    /// Runs `f` with a new innermost frame and hands that back too.
+    fn in_frame<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Frame)> {
+        self.frames.push(Frame {
+            level: self.levels.len() - 1,
+            ..Frame::default()
+        });
+        let result = f(self);
+        let frame = self.frames.pop().unwrap_or_default();
+        Ok((result?, frame))
+    }
+}

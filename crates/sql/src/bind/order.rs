@@ -1,0 +1,276 @@
+//! GROUP BY and ORDER BY: ordinals, aliases, expressions.
+
+use super::Binder;
+use super::expr::{Expr, SortKey};
+use super::logical::{Block, QueryColumn};
+use super::select::contains_aggregate;
+use crate::ast;
+use crate::ast::{ExprKind as A, Literal, ResultColumn, SelectCore, SortTerm};
+use crate::error::{Error, Result};
+use crate::value::Collation;
+
+/// What names a result column of a compound's SELECT.
+#[derive(Debug)]
+pub(super) struct ResultName {
+    alias: Option<String>,
+    expr: Option<ast::Expr>,
+}
+
+/// The names of a core's result columns.
+pub(super) fn result_names(core: &SelectCore, columns: &[QueryColumn]) -> Vec<ResultName> {
+    let listed = match core {
+        SelectCore::Select { columns, .. } => columns.as_slice(),
+        SelectCore::Values(_) => &[],
+    };
+    if listed.len() != columns.len()
+        || listed
+            .iter()
+            .any(|c| !matches!(c, ResultColumn::Expr { .. }))
+    {
+        let name = |c: &QueryColumn| ResultName {
+            alias: Some(c.output.name.clone()),
+            expr: None,
+        };
+        return columns.iter().map(name).collect();
+    }
+    listed
+        .iter()
+        .map(|column| match column {
+            ResultColumn::Expr { expr, alias, .. } => ResultName {
+                alias: alias.as_ref().map(|a| a.text.clone()),
+                expr: Some(expr.clone()),
+            },
+            _ => ResultName {
+                alias: None,
+                expr: None,
+            },
+        })
+        .collect()
+}
+
+impl Binder<'_> {
+    pub(super) fn group_by(
+        &mut self,
+        terms: &[ast::Expr],
+        block: &Block,
+    ) -> Result<Vec<(Expr, Collation)>> {
+        let mut keys = Vec::with_capacity(terms.len());
+        for (i, term) in terms.iter().enumerate() {
+            let key = match ordinal(term) {
+                Some(n) => output(block, n).ok_or_else(|| {
+                    out_of_range(i, "GROUP", block.outputs.len()).with_offset(term.offset)
+                })?,
+                None => self.expr(term)?,
+            };
+            if contains_aggregate(&key) {
+                return Err(Error::sql(
+                    "aggregate functions are not allowed in the GROUP BY clause",
+                )
+                .with_offset(term.offset));
+            }
+            let collation = key.collation();
+            keys.push((key, collation));
+        }
+        Ok(keys)
+    }
+
+    /// ORDER BY of a single SELECT, over its sources.
+    pub(super) fn order_by(
+        &mut self,
+        terms: &[SortTerm],
+        block: &Block,
+        columns: &[QueryColumn],
+    ) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(terms.len());
+        self.frame().aggregates_allowed = true;
+        for (i, term) in terms.iter().enumerate() {
+            let (inner, collation) = without_collate(&term.expr)?;
+            let mut expr = if let Some(n) = ordinal(inner) {
+                output(block, n).ok_or_else(|| {
+                    out_of_range(i, "ORDER", columns.len()).with_offset(term.expr.offset)
+                })?
+            } else if let Some(bound) = self.alias(inner) {
+                bound
+            } else {
+                self.expr(inner)?
+            };
+            if let Some(collation) = collation {
+                expr.props.collation = Some(collation);
+                expr.props.explicit_collation = true;
+            }
+            keys.push(sort_key(expr, term));
+        }
+        Ok(keys)
+    }
+
+    fn alias(&mut self, expr: &ast::Expr) -> Option<Expr> {
+        let A::Column(name) = &expr.kind else {
+            return None;
+        };
+        let aliases = &self.frame().aliases;
+        aliases
+            .iter()
+            .find(|(alias, _)| alias.eq_ignore_ascii_case(&name.text))
+            .map(|(_, e)| e.clone())
+    }
+
+    /// ORDER BY of a compound or VALUES, over its result row.
+    pub(super) fn order_by_result(
+        &mut self,
+        terms: &[SortTerm],
+        columns: &[QueryColumn],
+        names: &[Vec<ResultName>],
+    ) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(terms.len());
+        for (i, term) in terms.iter().enumerate() {
+            let (inner, collation) = without_collate(&term.expr)?;
+            let at = match ordinal(inner) {
+                Some(n) => usize::try_from(n)
+                    .ok()
+                    .and_then(|n| n.checked_sub(1))
+                    .filter(|n| *n < columns.len())
+                    .ok_or_else(|| {
+                        out_of_range(i, "ORDER", columns.len()).with_offset(term.expr.offset)
+                    })?,
+                None => names
+                    .iter()
+                    .find_map(|list| position(list, inner))
+                    .or_else(|| by_name(columns, inner))
+                    .ok_or_else(|| {
+                        let message = format!(
+                            "{} ORDER BY term does not match any column in the result set",
+                            ordinal_word(i)
+                        );
+                        Error::sql(message).with_offset(term.expr.offset)
+                    })?,
+            };
+            let Some(column) = columns.get(at) else {
+                continue;
+            };
+            let mut expr = Expr::input(at, column.props);
+            if let Some(collation) = collation {
+                expr.props.collation = Some(collation);
+            }
+            keys.push(sort_key(expr, term));
+        }
+        Ok(keys)
+    }
+}
+
+fn position(names: &[ResultName], expr: &ast::Expr) -> Option<usize> {
+    if let A::Column(name) = &expr.kind {
+        let alias = |n: &ResultName| {
+            n.alias
+                .as_ref()
+                .is_some_and(|a| a.eq_ignore_ascii_case(&name.text))
+        };
+        if let Some(at) = names.iter().position(alias) {
+            return Some(at);
+        }
+    }
+    names
+        .iter()
+        .position(|n| n.expr.as_ref().is_some_and(|e| same(e, expr)))
+}
+
+fn by_name(columns: &[QueryColumn], expr: &ast::Expr) -> Option<usize> {
+    let A::Column(name) = &expr.kind else {
+        return None;
+    };
+    columns
+        .iter()
+        .position(|c| c.output.name.eq_ignore_ascii_case(&name.text))
+}
+
+/// The same text, places apart.
+fn same(a: &ast::Expr, b: &ast::Expr) -> bool {
+    match (&a.kind, &b.kind) {
+        (A::Column(x), A::Column(y)) => x.text.eq_ignore_ascii_case(&y.text),
+        (
+            A::Qualified {
+                table: t,
+                column: c,
+                ..
+            },
+            A::Qualified {
+                table: u,
+                column: d,
+                ..
+            },
+        ) => t.text.eq_ignore_ascii_case(&u.text) && c.text.eq_ignore_ascii_case(&d.text),
+        (A::Literal(x), A::Literal(y)) => x == y,
+        (A::Binary(o, a, b), A::Binary(p, c, d)) => o == p && same(a, c) && same(b, d),
+        (A::Negate(x), A::Negate(y)) | (A::Plus(x), A::Plus(y)) | (A::Not(x), A::Not(y)) => {
+            same(x, y)
+        }
+        (A::Function(f), A::Function(g)) => {
+            f.name.text.eq_ignore_ascii_case(&g.name.text)
+                && match (&f.args, &g.args) {
+                    (None, None) => true,
+                    (Some(a), Some(b)) => {
+                        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+                    }
+                    _ => false,
+                }
+        }
+        _ => false,
+    }
+}
+
+fn sort_key(expr: Expr, term: &SortTerm) -> SortKey {
+    let collation = expr.collation();
+    let nulls_first = term.nulls_first.unwrap_or(!term.descending);
+    SortKey {
+        expr,
+        collation,
+        descending: term.descending,
+        nulls_first,
+    }
+}
+
+fn without_collate(expr: &ast::Expr) -> Result<(&ast::Expr, Option<Collation>)> {
+    match &expr.kind {
+        A::Collate(inner, name) => {
+            let collation = crate::schema::collation_named(name)?;
+            Ok((without_collate(inner)?.0, Some(collation)))
+        }
+        _ => Ok((expr, None)),
+    }
+}
+
+/// An integer literal counts columns.
+fn ordinal(expr: &ast::Expr) -> Option<i64> {
+    match &expr.kind {
+        A::Literal(Literal::Integer(n)) => Some(*n),
+        A::Negate(inner) => ordinal(inner).map(i64::wrapping_neg),
+        A::Plus(inner) => ordinal(inner),
+        _ => None,
+    }
+}
+
+fn output(block: &Block, n: i64) -> Option<Expr> {
+    let at = usize::try_from(n).ok()?.checked_sub(1)?;
+    block.outputs.get(at).map(|e| Expr {
+        kind: e.kind.clone(),
+        props: e.props,
+    })
+}
+
+fn out_of_range(term: usize, clause: &str, columns: usize) -> Error {
+    let term = ordinal_word(term);
+    Error::sql(format!(
+        "{term} {clause} BY term out of range - should be between 1 and {columns}"
+    ))
+}
+
+/// 1st, 2nd, 3rd, 4th, …
+fn ordinal_word(i: usize) -> String {
+    let n = i + 1;
+    let suffix = match (n % 10, n % 100) {
+        (1, h) if h != 11 => "st",
+        (2, h) if h != 12 => "nd",
+        (3, h) if h != 13 => "rd",
+        _ => "th",
+    };
+    format!("{n}{suffix}")
+}

@@ -1,0 +1,240 @@
+//! PRAGMAs: those about the schema are answered here as constant rows, the
+//! others go to the session. Unknown ones do nothing, as in SQLite.
+
+use super::Binder;
+use super::dml::text;
+use super::expr::{Expr, Props};
+use super::logical::{Body, Bound, Query, QueryColumn};
+use crate::ast;
+use crate::ast::Literal;
+use crate::error::Result;
+use crate::plan::physical::{Action, OutputColumn, Pragma};
+use crate::schema::{IndexOrigin, IndexTarget};
+use crate::value::Value;
+
+/// Those that the session answers, and the column they show.
+const SESSION: &[&str] = &[
+    "application_id",
+    "busy_timeout",
+    "cache_size",
+    "data_version",
+    "encoding",
+    "foreign_keys",
+    "freelist_count",
+    "integrity_check",
+    "isolation_level",
+    "journal_mode",
+    "page_count",
+    "page_size",
+    "quick_check",
+    "schema_version",
+    "synchronous",
+    "user_version",
+    "wal_checkpoint",
+];
+
+impl Binder<'_> {
+    pub(super) fn pragma(&mut self, pragma: &ast::Pragma) -> Result<Bound> {
+        let name = pragma.name.text.to_ascii_lowercase();
+        let argument = match &pragma.value {
+            Some(Literal::Text(text)) => text.clone(),
+            _ => String::new(),
+        };
+        match name.as_str() {
+            "table_info" | "table_xinfo" => {
+                return self.table_info(&argument, name == "table_xinfo");
+            }
+            "index_list" => return self.index_list(&argument),
+            "index_info" | "index_xinfo" => return self.index_info(&argument),
+            "table_list" => return self.table_list(),
+            "collation_list" => {
+                let names = ["RTRIM", "NOCASE", "BINARY"];
+                let rows = names
+                    .iter()
+                    .enumerate()
+                    .map(|(i, n)| vec![int(i), text(*n)])
+                    .collect();
+                return Ok(rows_of(&["seq", "name"], rows));
+            }
+            "database_list" => {
+                let path = self
+                    .schema
+                    .store()
+                    .path()
+                    .map_or(String::new(), |p| p.display().to_string());
+                return Ok(rows_of(
+                    &["seq", "name", "file"],
+                    vec![vec![int(0), text("main"), text(path)]],
+                ));
+            }
+            _ => {}
+        }
+        if !SESSION.contains(&name.as_str()) {
+            return Ok(Bound::Ready(Action::Nothing, Vec::new()));
+        }
+        let value = pragma.value.as_ref().map(|literal| match literal {
+            Literal::Null | Literal::Current(_) => Value::Null,
+            Literal::Integer(n) => Value::Integer(*n),
+            Literal::Real(r) => Value::real(*r),
+            Literal::Text(t) => Value::Text(t.clone().into_bytes()),
+            Literal::Blob(b) => Value::Blob(b.clone()),
+        });
+        let column = |name: &str| OutputColumn {
+            name: name.to_owned(),
+            decl_type: None,
+            origin: None,
+        };
+        let columns = match name.as_str() {
+            "wal_checkpoint" => vec![column("busy"), column("log"), column("checkpointed")],
+            "busy_timeout" => vec![column("timeout")],
+            other => vec![column(other)],
+        };
+        Ok(Bound::Ready(
+            Action::Pragma(Pragma { name, value }),
+            columns,
+        ))
+    }
+
+    fn table_info(&self, name: &str, extended: bool) -> Result<Bound> {
+        let mut names = vec!["cid", "name", "type", "notnull", "dflt_value", "pk"];
+        if extended {
+            names.push("hidden");
+        }
+        let Some(table) = self.schema.table(name)? else {
+            return Ok(rows_of(&names, Vec::new()));
+        };
+        let rows = table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(i, column)| {
+                let default = match &column.default {
+                    Some(expr) => default_text(&table.sql, expr),
+                    None => Expr::null(),
+                };
+                let not_null = usize::from(column.not_null.is_some());
+                let mut row = vec![
+                    int(i),
+                    text(column.name.clone()),
+                    text(column.decl_type.clone()),
+                    int(not_null),
+                    default,
+                    int(column.primary_key),
+                ];
+                if extended {
+                    row.push(int(0));
+                }
+                row
+            })
+            .collect();
+        Ok(rows_of(&names, rows))
+    }
+
+    /// Newest index first, as SQLite lists them.
+    fn index_list(&self, name: &str) -> Result<Bound> {
+        let names = ["seq", "name", "unique", "origin", "partial"];
+        let Some(table) = self.schema.table(name)? else {
+            return Ok(rows_of(&names, Vec::new()));
+        };
+        let rows = table
+            .indexes
+            .iter()
+            .rev()
+            .enumerate()
+            .map(|(i, index)| {
+                let origin = match index.origin {
+                    IndexOrigin::Create => "c",
+                    IndexOrigin::Unique => "u",
+                    IndexOrigin::PrimaryKey => "pk",
+                };
+                let partial = usize::from(index.predicate.is_some());
+                vec![
+                    int(i),
+                    text(index.name.clone()),
+                    int(usize::from(index.unique)),
+                    text(origin),
+                    int(partial),
+                ]
+            })
+            .collect();
+        Ok(rows_of(&names, rows))
+    }
+
+    fn index_info(&self, name: &str) -> Result<Bound> {
+        let names = ["seqno", "cid", "name"];
+        let Some((table, index)) = self.schema.index(name)? else {
+            return Ok(rows_of(&names, Vec::new()));
+        };
+        let rows = index
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(i, column)| {
+                let at = match &column.target {
+                    IndexTarget::Column(at) => Some(*at),
+                    IndexTarget::Rowid => table.rowid_alias,
+                    IndexTarget::Expr(_) => None,
+                };
+                match at.and_then(|at| table.columns.get(at).map(|c| (at, c))) {
+                    Some((at, c)) => vec![int(i), int(at), text(c.name.clone())],
+                    None => vec![int(i), Expr::literal(Value::Integer(-2)), Expr::null()],
+                }
+            })
+            .collect();
+        Ok(rows_of(&names, rows))
+    }
+
+    fn table_list(&self) -> Result<Bound> {
+        let names = ["schema", "name", "type", "ncol", "wr", "strict"];
+        let mut rows = Vec::new();
+        for name in self.schema.table_names() {
+            if let Some(table) = self.schema.table(name)? {
+                let row = vec![
+                    text("main"),
+                    text(name.clone()),
+                    text("table"),
+                    int(table.columns.len()),
+                    int(0),
+                    int(0),
+                ];
+                rows.push(row);
+            }
+        }
+        Ok(rows_of(&names, rows))
+    }
+}
+
+/// The text of a DEFAULT, from the CREATE TABLE it stands in.
+fn default_text(sql: &str, expr: &ast::Expr) -> Expr {
+    match crate::parse::expression_text(sql, expr.offset) {
+        Some(found) => text(found),
+        None => Expr::null(),
+    }
+}
+
+fn int(n: usize) -> Expr {
+    Expr::literal(Value::Integer(i64::try_from(n).unwrap_or(i64::MAX)))
+}
+
+fn rows_of(names: &[&str], rows: Vec<Vec<Expr>>) -> Bound {
+    let columns = names
+        .iter()
+        .map(|name| QueryColumn {
+            output: OutputColumn {
+                name: (*name).to_owned(),
+                decl_type: None,
+                origin: None,
+            },
+            props: Props {
+                constant: false,
+                ..Props::CONSTANT
+            },
+        })
+        .collect();
+    Bound::Query(Query {
+        body: Body::Values(rows),
+        columns,
+        order_by: Vec::new(),
+        limit: None,
+    })
+}

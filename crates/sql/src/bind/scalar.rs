@@ -1,0 +1,433 @@
+//! Binding of expressions.
+
+use super::Binder;
+use super::expr::{CaseArm, CompareOp, Comparison, Expr, ExprKind, Props, UnaryOp};
+use super::logical::LogicalSubquery;
+use super::scope::Level;
+use crate::ast;
+use crate::ast::{ExprKind as A, Literal};
+use crate::error::{Error, Result};
+use crate::schema::collation_named;
+use crate::value::{Affinity, Value};
+
+impl Binder<'_> {
+    pub(super) fn expr(&mut self, e: &ast::Expr) -> Result<Expr> {
+        let bound = crate::stack::grow(|| self.expr_inner(e))?;
+        if let Some(level) = self.levels.last_mut() {
+            level.fallible |= bound.props.fallible;
+            level.volatile |= !bound.props.deterministic;
+        }
+        Ok(bound)
+    }
+
+    fn boxed(&mut self, e: &ast::Expr) -> Result<Box<Expr>> {
+        Ok(Box::new(self.expr(e)?))
+    }
+
+    pub(super) fn exprs(&mut self, list: &[ast::Expr]) -> Result<Vec<Expr>> {
+        list.iter().map(|e| self.expr(e)).collect()
+    }
+
+    fn expr_inner(&mut self, e: &ast::Expr) -> Result<Expr> {
+        match &e.kind {
+            A::Literal(literal) => self.literal(literal),
+            A::Column(name) => self.column(None, name),
+            A::Qualified {
+                schema,
+                table,
+                column,
+            } => {
+                if let Some(schema) = schema
+                    && !schema.text.eq_ignore_ascii_case("main")
+                {
+                    let full = format!("{}.{}.{}", schema.text, table.text, column.text);
+                    return Err(
+                        Error::sql(format!("no such column: {full}")).with_offset(schema.offset)
+                    );
+                }
+                self.column(Some(table), column)
+            }
+            A::Parameter(index) => Ok(Expr {
+                kind: ExprKind::Parameter(*index),
+                props: Props::CONSTANT,
+            }),
+            A::Negate(operand) => self.unary(UnaryOp::Negate, operand),
+            A::BitNot(operand) => self.unary(UnaryOp::BitNot, operand),
+            A::Not(operand) => self.unary(UnaryOp::Not, operand),
+            A::Plus(operand) => {
+                // The value itself, which no longer counts as a column: the
+                // planner matches an index only where the affinity is there.
+                let operand = self.expr(operand)?;
+                Ok(Expr {
+                    props: Props {
+                        affinity: None,
+                        ..operand.props
+                    },
+                    ..operand
+                })
+            }
+            A::Binary(op, left, right) => {
+                let kind = ExprKind::Binary(*op, self.boxed(left)?, self.boxed(right)?);
+                Ok(Expr::operator(kind))
+            }
+            A::Compare(op, left, right) => self.compare(*op, left, right),
+            A::And(list) => Ok(Expr::operator(ExprKind::And(self.exprs(list)?))),
+            A::Or(list) => Ok(Expr::operator(ExprKind::Or(self.exprs(list)?))),
+            A::IsNull { expr, negated } => {
+                let kind = ExprKind::IsNull {
+                    expr: self.boxed(expr)?,
+                    negated: *negated,
+                };
+                Ok(Expr::operator(kind))
+            }
+            A::Between {
+                expr,
+                low,
+                high,
+                negated,
+            } => self.between(expr, low, high, *negated),
+            A::InList {
+                expr,
+                list,
+                negated,
+            } => self.in_list(expr, list, *negated),
+            A::InSelect {
+                expr,
+                select,
+                negated,
+            } => self.in_select(expr, select, *negated),
+            A::Exists(select) => {
+                let (subquery, props) = self.subquery(select)?;
+                Ok(Expr {
+                    kind: ExprKind::Exists(subquery),
+                    props: Props {
+                        affinity: None,
+                        collation: None,
+                        ..props
+                    },
+                })
+            }
+            A::Subquery(select) => {
+                let (subquery, props) = self.subquery(select)?;
+                self.check_width(subquery, 1)?;
+                Ok(Expr {
+                    kind: ExprKind::ScalarSubquery(subquery),
+                    props,
+                })
+            }
+            A::RowValue(_) => Err(Error::sql("row value misused").with_offset(e.offset)),
+            A::Case {
+                base,
+                whens,
+                otherwise,
+            } => self.case(base.as_deref(), whens, otherwise.as_deref()),
+            A::Cast(operand, type_name) => {
+                let operand = self.expr(operand)?;
+                let affinity = Affinity::of_declared_type(type_name);
+                let props = Props {
+                    affinity: Some(affinity),
+                    ..operand.props
+                };
+                Ok(Expr {
+                    kind: ExprKind::Cast(Box::new(operand), affinity),
+                    props,
+                })
+            }
+            A::Collate(operand, name) => {
+                let collation = collation_named(name)?;
+                let mut operand = self.expr(operand)?;
+                operand.props.collation = Some(collation);
+                operand.props.explicit_collation = true;
+                Ok(operand)
+            }
+            A::Like {
+                kind,
+                expr,
+                pattern,
+                escape,
+                negated,
+            } => {
+                let expr = self.boxed(expr)?;
+                let pattern = self.boxed(pattern)?;
+                let escape = escape.as_deref().map(|e| self.boxed(e)).transpose()?;
+                let fallible = escape.is_some();
+                let like = ExprKind::Like {
+                    kind: *kind,
+                    expr,
+                    pattern,
+                    escape,
+                    negated: *negated,
+                };
+                let mut bound = Expr::operator(like);
+                bound.props.fallible |= fallible;
+                Ok(bound)
+            }
+            A::Function(call) => self.call(call),
+        }
+    }
+
+    fn literal(&mut self, literal: &Literal) -> Result<Expr> {
+        Ok(Expr::literal(match literal {
+            Literal::Null => Value::Null,
+            Literal::Integer(n) => Value::Integer(*n),
+            Literal::Real(r) => Value::real(*r),
+            Literal::Text(text) => Value::Text(text.clone().into_bytes()),
+            Literal::Blob(bytes) => Value::Blob(bytes.clone()),
+            Literal::Current(function) => return self.scalar_call(function, Vec::new(), 0),
+        }))
+    }
+
+    fn column(&mut self, table: Option<&ast::Name>, name: &ast::Name) -> Result<Expr> {
+        if let Some(found) = self.resolve(table, name)? {
+            return Ok(found.expr);
+        }
+        if table.is_none() {
+            if name.double_quoted && !self.frames.is_empty() {
+                return Ok(Expr::literal(Value::Text(name.text.clone().into_bytes())));
+            }
+            if name.text.eq_ignore_ascii_case("true") {
+                return Ok(Expr::literal(Value::Integer(1)));
+            }
+            if name.text.eq_ignore_ascii_case("false") {
+                return Ok(Expr::literal(Value::Integer(0)));
+            }
+        }
+        Err(self.no_such_column(table, name))
+    }
+
+    fn unary(&mut self, op: UnaryOp, operand: &ast::Expr) -> Result<Expr> {
+        let operand = self.boxed(operand)?;
+        Ok(Expr::operator(ExprKind::Unary(op, operand)))
+    }
+
+    fn compare(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        if matches!(left.kind, A::RowValue(_)) || matches!(right.kind, A::RowValue(_)) {
+            return self.compare_rows(op, left, right);
+        }
+        if matches!(op, CompareOp::Is | CompareOp::IsNot)
+            && let Some(truth) = truth_word(right)
+            && !matches!(&right.kind, A::Column(name) if self.resolve(None, name)?.is_some())
+        {
+            let expr = self.boxed(left)?;
+            let negated = op == CompareOp::IsNot;
+            return Ok(Expr::operator(ExprKind::IsTruth {
+                expr,
+                truth,
+                negated,
+            }));
+        }
+        let (left, right) = (self.boxed(left)?, self.boxed(right)?);
+        Ok(compare(op, *left, *right))
+    }
+
+    /// `(a, b) = (c, d)` and its order, lexicographic from left to right.
+    fn compare_rows(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        let (A::RowValue(lefts), A::RowValue(rights)) = (&left.kind, &right.kind) else {
+            return Err(Error::sql("row value misused").with_offset(left.offset));
+        };
+        if lefts.len() != rights.len() {
+            return Err(Error::sql("row value misused").with_offset(left.offset));
+        }
+        let (lefts, rights) = (self.exprs(lefts)?, self.exprs(rights)?);
+        let pairs: Vec<(Expr, Expr)> = lefts.into_iter().zip(rights).collect();
+        let all = |op: CompareOp, pairs: Vec<(Expr, Expr)>| {
+            ExprKind::And(pairs.into_iter().map(|(l, r)| compare(op, l, r)).collect())
+        };
+        let negated =
+            |kind: ExprKind| ExprKind::Unary(UnaryOp::Not, Box::new(Expr::operator(kind)));
+        Ok(Expr::operator(match op {
+            CompareOp::Equal | CompareOp::Is => all(op, pairs),
+            CompareOp::NotEqual => negated(all(CompareOp::Equal, pairs)),
+            CompareOp::IsNot => negated(all(CompareOp::Is, pairs)),
+            _ => {
+                let strict = match op {
+                    CompareOp::Less | CompareOp::LessEqual => CompareOp::Less,
+                    _ => CompareOp::Greater,
+                };
+                let mut rest: Option<Expr> = None;
+                for (l, r) in pairs.into_iter().rev() {
+                    rest = Some(match rest {
+                        None => compare(op, l, r),
+                        Some(rest) => {
+                            let first = compare(strict, l.clone(), r.clone());
+                            let equal = compare(CompareOp::Equal, l, r);
+                            let tail = Expr::operator(ExprKind::And(vec![equal, rest]));
+                            Expr::operator(ExprKind::Or(vec![first, tail]))
+                        }
+                    });
+                }
+                return rest.ok_or_else(|| Error::sql("row value misused"));
+            }
+        }))
+    }
+
+    fn between(
+        &mut self,
+        expr: &ast::Expr,
+        low: &ast::Expr,
+        high: &ast::Expr,
+        negated: bool,
+    ) -> Result<Expr> {
+        let (expr, low, high) = (self.boxed(expr)?, self.boxed(low)?, self.boxed(high)?);
+        let low_comparison = Comparison::of(&expr.props, &low.props);
+        let high_comparison = Comparison::of(&expr.props, &high.props);
+        Ok(Expr::operator(ExprKind::Between {
+            expr,
+            low,
+            high,
+            low_comparison,
+            high_comparison,
+            negated,
+        }))
+    }
+
+    fn in_list(&mut self, expr: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr> {
+        if matches!(expr.kind, A::RowValue(_)) {
+            let mut alternatives = Vec::with_capacity(list.len());
+            for candidate in list {
+                alternatives.push(self.compare_rows(CompareOp::Equal, expr, candidate)?);
+            }
+            let any = Expr::operator(ExprKind::Or(alternatives));
+            return Ok(if negated {
+                Expr::operator(ExprKind::Unary(UnaryOp::Not, Box::new(any)))
+            } else {
+                any
+            });
+        }
+        let expr = self.boxed(expr)?;
+        let list = self.exprs(list)?;
+        let comparison = Comparison::of_in_list(&expr.props);
+        Ok(Expr::operator(ExprKind::InList {
+            expr,
+            list,
+            comparison,
+            negated,
+        }))
+    }
+
+    fn in_select(&mut self, expr: &ast::Expr, select: &ast::Select, negated: bool) -> Result<Expr> {
+        let exprs = match &expr.kind {
+            A::RowValue(list) => self.exprs(list)?,
+            _ => vec![self.expr(expr)?],
+        };
+        let (subquery, props) = self.subquery(select)?;
+        self.check_width(subquery, exprs.len())?;
+        let columns = self
+            .subqueries
+            .get(subquery)
+            .map(|s| s.query.columns.as_slice())
+            .unwrap_or(&[]);
+        let comparisons = exprs
+            .iter()
+            .zip(columns)
+            .map(|(e, c)| Comparison::of(&e.props, &c.props))
+            .collect();
+        let mut bound = Expr::operator(ExprKind::InSubquery {
+            exprs,
+            subquery,
+            comparisons,
+            negated,
+        });
+        bound.props.add(&Props {
+            explicit_collation: false,
+            ..props
+        });
+        Ok(bound)
+    }
+
+    /// Binds a subquery of an expression; its props are those of its first
+    /// column.
+    fn subquery(&mut self, select: &ast::Select) -> Result<(usize, Props)> {
+        self.levels.push(Level::default());
+        let query = self.query(select);
+        let level = self.levels.pop().unwrap_or_default();
+        let query = query?;
+        let first = query.columns.first().map_or(Props::CONSTANT, |c| c.props);
+        let props = Props {
+            affinity: first.affinity,
+            collation: first.collation,
+            explicit_collation: false,
+            deterministic: !level.volatile,
+            fallible: level.fallible,
+            constant: false,
+        };
+        let cacheable = !level.volatile;
+        self.subqueries.push(LogicalSubquery {
+            query,
+            bindings: level.captures,
+            cacheable,
+        });
+        Ok((self.subqueries.len() - 1, props))
+    }
+
+    fn check_width(&self, subquery: usize, expected: usize) -> Result<()> {
+        let width = self
+            .subqueries
+            .get(subquery)
+            .map_or(0, |s| s.query.columns.len());
+        if width == expected {
+            return Ok(());
+        }
+        Err(Error::sql(format!(
+            "sub-select returns {width} columns - expected {expected}"
+        )))
+    }
+
+    fn case(
+        &mut self,
+        base: Option<&ast::Expr>,
+        whens: &[ast::CaseWhen],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Expr> {
+        let base = base.map(|b| self.boxed(b)).transpose()?;
+        let mut arms = Vec::with_capacity(whens.len());
+        for when in whens {
+            let condition = self.expr(&when.when)?;
+            let comparison = base
+                .as_ref()
+                .map(|b| Comparison::of(&b.props, &condition.props));
+            arms.push(CaseArm {
+                when: condition,
+                comparison,
+                then: self.expr(&when.then)?,
+            });
+        }
+        let otherwise = otherwise.map(|e| self.boxed(e)).transpose()?;
+        Ok(Expr::operator(ExprKind::Case {
+            base,
+            arms,
+            otherwise,
+        }))
+    }
+}
+
+/// A comparison with its pair.
+pub(super) fn compare(op: CompareOp, left: Expr, right: Expr) -> Expr {
+    let comparison = Comparison::of(&left.props, &right.props);
+    Expr::operator(ExprKind::Compare(
+        op,
+        comparison,
+        Box::new(left),
+        Box::new(right),
+    ))
+}
+
+fn truth_word(e: &ast::Expr) -> Option<bool> {
+    match &e.kind {
+        A::Column(name) if name.double_quoted => None,
+        A::Column(name) if name.text.eq_ignore_ascii_case("true") => Some(true),
+        A::Column(name) if name.text.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
+}
+
+/// AND's operands, or the expression itself.
+pub fn conjuncts(expr: Expr) -> Vec<Expr> {
+    match expr.kind {
+        ExprKind::And(list) => list.into_iter().flat_map(conjuncts).collect(),
+        kind => vec![Expr {
+            kind,
+            props: expr.props,
+        }],
+    }
+}

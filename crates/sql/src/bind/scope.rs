@@ -1,0 +1,357 @@
+//! Names in scope.
+//!
+//! Each SELECT has a [`Frame`] with its tables. Each subquery of an expression
+//! opens a *level*: a name found in a frame of an outer level becomes a register
+//! that the caller fills, level by level ([`Binder::capture`]). A subquery in
+//! FROM has a frame of its own but no level; the frame around it is hidden
+//! meanwhile, since it may not see its neighbours.
+
+use std::sync::Arc;
+
+use super::Binder;
+use super::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Props, ROWID, Register};
+use super::logical::QueryColumn;
+use crate::ast::Name;
+use crate::error::{Error, Result};
+use crate::schema::{Table, nearest};
+use crate::value::{Affinity, Collation};
+
+/// The names of one SELECT.
+#[derive(Debug, Default)]
+pub struct Frame {
+    /// Sources in order.
+    pub tables: Vec<ScopeTable>,
+    /// Result columns with names, once bound.
+    pub aliases: Vec<(String, Expr)>,
+    /// Aggregates found so far.
+    pub aggregates: Vec<AggregateCall>,
+    /// An aggregate may stand here.
+    pub aggregates_allowed: bool,
+    /// While FROM is bound.
+    pub hidden: bool,
+    /// The subquery level it belongs to.
+    pub level: usize,
+}
+
+/// A source as names see it.
+#[derive(Debug)]
+pub struct ScopeTable {
+    /// Alias or name.
+    pub name: String,
+    /// Its number.
+    pub source: usize,
+    /// Its columns.
+    pub columns: ScopeColumns,
+    /// Columns that USING or NATURAL merged into a table before it.
+    pub merged: Vec<String>,
+}
+
+/// Columns of a source.
+#[derive(Debug)]
+pub enum ScopeColumns {
+    /// A table's.
+    Table(Arc<Table>),
+    /// A subquery's, from `base` on in the source.
+    Query(Vec<QueryColumn>, usize),
+}
+
+/// A column that a name stands for.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The expression.
+    pub expr: Expr,
+    /// The column's own name.
+    pub name: String,
+    /// Declared type.
+    pub decl_type: Option<String>,
+    /// Table and column.
+    pub origin: Option<(String, String)>,
+}
+
+/// What the caller of a subquery hands in.
+#[derive(Debug, Default)]
+pub struct Level {
+    /// Register and the caller's expression.
+    pub captures: Vec<(Register, Expr)>,
+    /// Something in it may raise.
+    pub fallible: bool,
+    /// Something in it is not deterministic.
+    pub volatile: bool,
+}
+
+impl ScopeTable {
+    /// Number of columns `*` shows.
+    pub fn width(&self) -> usize {
+        match &self.columns {
+            ScopeColumns::Table(table) => table.columns.len(),
+            ScopeColumns::Query(columns, _) => columns.len(),
+        }
+    }
+
+    /// Name of a column.
+    pub fn column_name(&self, at: usize) -> &str {
+        match &self.columns {
+            ScopeColumns::Table(table) => table.columns.get(at).map_or("", |c| c.name.as_str()),
+            ScopeColumns::Query(columns, _) => {
+                columns.get(at).map_or("", |c| c.output.name.as_str())
+            }
+        }
+    }
+
+    /// Position of the column of a name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        (0..self.width()).find(|i| self.column_name(*i).eq_ignore_ascii_case(name))
+    }
+
+    /// A column by position.
+    pub fn column(&self, at: usize) -> Found {
+        match &self.columns {
+            ScopeColumns::Table(table) => {
+                let alias = table.rowid_alias == Some(at);
+                let (name, decl_type, props) = match table.columns.get(at) {
+                    Some(c) => (
+                        c.name.clone(),
+                        c.decl_type.clone(),
+                        Props::column(Some(c.affinity), Some(c.collation)),
+                    ),
+                    None => (String::new(), String::new(), Props::column(None, None)),
+                };
+                let column = ColumnRef {
+                    source: self.source,
+                    column: if alias { ROWID } else { at },
+                };
+                Found {
+                    expr: Expr {
+                        kind: ExprKind::Column(column),
+                        props,
+                    },
+                    origin: Some((table.name.clone(), name.clone())),
+                    decl_type: Some(decl_type).filter(|t| !t.is_empty()),
+                    name,
+                }
+            }
+            ScopeColumns::Query(columns, base) => {
+                let column = ColumnRef {
+                    source: self.source,
+                    column: base + at,
+                };
+                let (output, props) = match columns.get(at) {
+                    Some(c) => (
+                        Some(c.output.clone()),
+                        Props {
+                            constant: false,
+                            ..c.props
+                        },
+                    ),
+                    None => (None, Props::column(None, None)),
+                };
+                let props = Props {
+                    explicit_collation: false,
+                    deterministic: true,
+                    fallible: false,
+                    ..props
+                };
+                Found {
+                    expr: Expr {
+                        kind: ExprKind::Column(column),
+                        props,
+                    },
+                    name: output.as_ref().map_or(String::new(), |o| o.name.clone()),
+                    decl_type: output.as_ref().and_then(|o| o.decl_type.clone()),
+                    origin: output.and_then(|o| o.origin),
+                }
+            }
+        }
+    }
+
+    /// The rowid, where it has one.
+    pub fn rowid(&self) -> Option<Found> {
+        let ScopeColumns::Table(table) = &self.columns else {
+            return None;
+        };
+        if let Some(alias) = table.rowid_alias {
+            return Some(self.column(alias));
+        }
+        let column = ColumnRef {
+            source: self.source,
+            column: ROWID,
+        };
+        let props = Props::column(Some(Affinity::Integer), Some(Collation::Binary));
+        Some(Found {
+            expr: Expr {
+                kind: ExprKind::Column(column),
+                props,
+            },
+            name: "rowid".to_owned(),
+            decl_type: Some("INTEGER".to_owned()),
+            origin: Some((table.name.clone(), "rowid".to_owned())),
+        })
+    }
+}
+
+/// rowid, oid, _rowid_
+pub fn is_rowid_name(name: &str) -> bool {
+    ["rowid", "oid", "_rowid_"]
+        .iter()
+        .any(|n| n.eq_ignore_ascii_case(name))
+}
+
+impl Frame {
+    /// The column that `[table.]name` stands for in this frame alone.
+    fn find(&self, table: Option<&str>, name: &str) -> Result<Option<Found>> {
+        let mut found: Option<Found> = None;
+        for candidate in &self.tables {
+            if table.is_some_and(|t| !candidate.name.eq_ignore_ascii_case(t)) {
+                continue;
+            }
+            let Some(at) = candidate.position(name) else {
+                continue;
+            };
+            if found.is_some() {
+                if table.is_none()
+                    && candidate
+                        .merged
+                        .iter()
+                        .any(|m| m.eq_ignore_ascii_case(name))
+                {
+                    continue;
+                }
+                return Err(ambiguous(table, name));
+            }
+            found = Some(candidate.column(at));
+        }
+        if found.is_some() || !is_rowid_name(name) {
+            return Ok(found);
+        }
+        let mut rowids = self
+            .tables
+            .iter()
+            .filter(|t| table.is_none_or(|name| t.name.eq_ignore_ascii_case(name)))
+            .filter_map(ScopeTable::rowid);
+        let first = rowids.next();
+        if first.is_some() && rowids.next().is_some() {
+            return Err(ambiguous(table, name));
+        }
+        Ok(first)
+    }
+}
+
+fn full_name(table: Option<&str>, name: &str) -> String {
+    table.map_or(name.to_owned(), |t| format!("{t}.{name}"))
+}
+
+fn ambiguous(table: Option<&str>, name: &str) -> Error {
+    Error::sql(format!("ambiguous column name: {}", full_name(table, name)))
+        .with_hint("put the table's name or alias before it")
+}
+
+impl Binder<'_> {
+    /// The column or alias that a name stands for, innermost SELECT first.
+    pub(super) fn resolve(&mut self, table: Option<&Name>, name: &Name) -> Result<Option<Found>> {
+        let qualifier = table.map(|t| t.text.as_str());
+        let mut hit = None;
+        for (at, frame) in self.frames.iter().enumerate().rev() {
+            if frame.hidden {
+                continue;
+            }
+            let found = frame
+                .find(qualifier, &name.text)
+                .map_err(|e| e.with_offset(name.offset))?;
+            let found = match found {
+                None if table.is_none() => frame.alias(&name.text),
+                other => other,
+            };
+            if let Some(found) = found {
+                hit = Some((at, found));
+                break;
+            }
+        }
+        let Some((at, mut found)) = hit else {
+            return Ok(None);
+        };
+        let level = self.frames.get(at).map_or(0, |f| f.level);
+        found.expr = self.capture(level, found.expr);
+        Ok(Some(found))
+    }
+
+    /// An expression of an outer level as the current one sees it.
+    fn capture(&mut self, from: usize, mut expr: Expr) -> Expr {
+        for level in self.levels.iter_mut().skip(from + 1) {
+            let props = Props {
+                fallible: false,
+                deterministic: true,
+                constant: false,
+                ..expr.props
+            };
+            let known = level
+                .captures
+                .iter()
+                .find(|(_, e)| *e == expr)
+                .map(|(r, _)| *r);
+            let register = known.unwrap_or_else(|| {
+                let register = self.registers;
+                self.registers += 1;
+                level.captures.push((register, expr.clone()));
+                register
+            });
+            expr = Expr {
+                kind: ExprKind::Register(register),
+                props,
+            };
+        }
+        expr
+    }
+
+    /// SQLite's complaint about a name, with the nearest one in scope.
+    pub(super) fn no_such_column(&self, table: Option<&Name>, name: &Name) -> Error {
+        let visible = || {
+            self.frames
+                .iter()
+                .rev()
+                .filter(|f| !f.hidden)
+                .flat_map(|f| &f.tables)
+        };
+        let qualifier = table.map(|t| t.text.as_str());
+        let offset = table.map_or(name.offset, |t| t.offset);
+        let error = Error::sql(format!(
+            "no such column: {}",
+            full_name(qualifier, &name.text)
+        ))
+        .with_offset(offset);
+        if let Some(table) = qualifier
+            && !visible().any(|t| t.name.eq_ignore_ascii_case(table))
+        {
+            return match nearest(table, visible().map(|t| t.name.as_str())) {
+                Some(near) => error.with_hint(format!(
+                    "no table here is called {table}; did you mean \"{near}\"?"
+                )),
+                None => error.with_hint(format!("no table here is called {table}")),
+            };
+        }
+        let of_table = |t: &&ScopeTable| qualifier.is_none_or(|q| t.name.eq_ignore_ascii_case(q));
+        let names: Vec<&str> = visible()
+            .filter(of_table)
+            .flat_map(|t| (0..t.width()).map(|i| t.column_name(i)))
+            .collect();
+        match nearest(&name.text, names) {
+            Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
+            None if name.double_quoted => error.with_hint("a string is written in single quotes"),
+            None => error,
+        }
+    }
+}
+
+impl Frame {
+    fn alias(&self, name: &str) -> Option<Found> {
+        let (alias, expr) = self
+            .aliases
+            .iter()
+            .find(|(alias, _)| alias.eq_ignore_ascii_case(name))?;
+        Some(Found {
+            expr: expr.clone(),
+            name: alias.clone(),
+            decl_type: None,
+            origin: None,
+        })
+    }
+}

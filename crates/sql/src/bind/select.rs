@@ -1,0 +1,410 @@
+//! Binding of SELECT, VALUES and compounds.
+
+use super::Binder;
+use super::expr::{Comparison, Expr, ExprKind, Props};
+use super::logical::{Aggregation, Block, Body, Query, QueryColumn};
+use super::scalar::conjuncts;
+use crate::ast;
+use crate::ast::{ResultColumn, SelectCore};
+use crate::error::{Error, Result};
+use crate::plan::physical::{CompoundOp, LimitClause, OutputColumn};
+use crate::value::Collation;
+
+/// Result columns, SQLite's limit.
+const MAX_COLUMNS: usize = 2000;
+/// Terms of a compound, SQLite's limit.
+const MAX_COMPOUND: usize = 500;
+
+/// A bound core and what its ORDER BY may name.
+struct Core {
+    body: Body,
+    columns: Vec<QueryColumn>,
+}
+
+impl Binder<'_> {
+    /// Binds a query with its common table expressions.
+    pub(super) fn query(&mut self, select: &ast::Select) -> Result<Query> {
+        if select.recursive && select.ctes.iter().any(names_itself) {
+            return Err(Error::sql(
+                "recursive common table expressions are not supported",
+            ));
+        }
+        let outer = self.ctes.len();
+        self.ctes.extend(select.ctes.iter().cloned());
+        let query = crate::stack::grow(|| self.query_body(select));
+        self.ctes.truncate(outer);
+        query
+    }
+
+    fn query_body(&mut self, select: &ast::Select) -> Result<Query> {
+        let limit = self.limit(select)?;
+        if select.compounds.is_empty() {
+            let (mut query, _) = self.in_frame(|this| {
+                let core = this.core(&select.first)?;
+                let Core { mut body, columns } = core;
+                let order_by = match &mut body {
+                    Body::Block(block) => {
+                        let order_by = this.order_by(&select.order_by, block, &columns)?;
+                        this.finish_aggregation(block)?;
+                        order_by
+                    }
+                    _ => this.order_by_result(&select.order_by, &columns, &[])?,
+                };
+                Ok(Query {
+                    body,
+                    columns,
+                    order_by,
+                    limit: None,
+                })
+            })?;
+            query.limit = limit;
+            return Ok(query);
+        }
+        if select.compounds.len() >= MAX_COMPOUND {
+            return Err(Error::sql("too many terms in compound SELECT"));
+        }
+        let mut names = Vec::new();
+        let mut left = self.compound_term(&select.first, &mut names)?;
+        for compound in &select.compounds {
+            let right = self.compound_term(&compound.core, &mut names)?;
+            left = combine(compound.op, left, right)?;
+        }
+        left.order_by = self.order_by_result(&select.order_by, &left.columns, &names)?;
+        left.limit = limit;
+        Ok(left)
+    }
+
+    /// One SELECT of a compound; `names` collects its columns' names and texts
+    /// for ORDER BY.
+    fn compound_term(
+        &mut self,
+        core: &SelectCore,
+        names: &mut Vec<Vec<super::order::ResultName>>,
+    ) -> Result<Query> {
+        let (query, _) = self.in_frame(|this| {
+            let mut bound = this.core(core)?;
+            if let Body::Block(block) = &mut bound.body {
+                this.finish_aggregation(block)?;
+            }
+            Ok(Query {
+                body: bound.body,
+                columns: bound.columns,
+                order_by: Vec::new(),
+                limit: None,
+            })
+        })?;
+        names.push(super::order::result_names(core, &query.columns));
+        Ok(query)
+    }
+
+    fn limit(&mut self, select: &ast::Select) -> Result<Option<LimitClause>> {
+        if select.limit.is_none() {
+            return Ok(None);
+        }
+        // No column is in scope here.
+        let hidden: Vec<bool> = self.frames.iter().map(|f| f.hidden).collect();
+        self.frames.iter_mut().for_each(|f| f.hidden = true);
+        let limit = select.limit.as_ref().map(|e| self.expr(e)).transpose();
+        let offset = select.offset.as_ref().map(|e| self.expr(e)).transpose();
+        for (frame, hidden) in self.frames.iter_mut().zip(hidden) {
+            frame.hidden = hidden;
+        }
+        Ok(Some(LimitClause {
+            limit: limit?,
+            offset: offset?,
+        }))
+    }
+
+    fn core(&mut self, core: &SelectCore) -> Result<Core> {
+        match core {
+            SelectCore::Values(rows) => self.values(rows),
+            SelectCore::Select {
+                distinct,
+                columns,
+                from,
+                filter,
+                group_by,
+                having,
+            } => {
+                let mut block = Block::default();
+                self.from(from, &mut block)?;
+                self.frame().aggregates_allowed = true;
+                let columns = self.result_columns(columns, &mut block)?;
+                self.frame().aggregates_allowed = false;
+                if let Some(filter) = filter {
+                    let filter = self.expr(filter)?;
+                    self.no_aggregate(&filter)?;
+                    block.filter.extend(conjuncts(filter));
+                }
+                let keys = self.group_by(group_by, &block)?;
+                self.frame().aggregates_allowed = true;
+                if let Some(having) = having {
+                    let having = self.expr(having)?;
+                    if group_by.is_empty() && self.frame().aggregates.is_empty() {
+                        return Err(Error::sql("HAVING clause on a non-aggregate query"));
+                    }
+                    block.having = conjuncts(having);
+                }
+                if !group_by.is_empty() {
+                    block.aggregation = Some(Aggregation {
+                        keys,
+                        calls: Vec::new(),
+                    });
+                }
+                if *distinct {
+                    block.distinct = Some(block.outputs.iter().map(Expr::collation).collect());
+                }
+                Ok(Core {
+                    body: Body::Block(Box::new(block)),
+                    columns,
+                })
+            }
+        }
+    }
+
+    /// Takes the aggregates found while the block's clauses were bound.
+    fn finish_aggregation(&mut self, block: &mut Block) -> Result<()> {
+        let calls = std::mem::take(&mut self.frame().aggregates);
+        match &mut block.aggregation {
+            Some(aggregation) => aggregation.calls = calls,
+            None if !calls.is_empty() => {
+                block.aggregation = Some(Aggregation {
+                    keys: Vec::new(),
+                    calls,
+                })
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn no_aggregate(&self, expr: &Expr) -> Result<()> {
+        if contains_aggregate(expr) {
+            return Err(Error::sql("misuse of aggregate"));
+        }
+        Ok(())
+    }
+
+    fn values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<Core> {
+        let mut bound = Vec::with_capacity(rows.len());
+        for row in rows {
+            bound.push(self.exprs(row)?);
+        }
+        let width = rows.first().map_or(0, Vec::len);
+        let columns = (0..width)
+            .map(|i| {
+                let output = OutputColumn {
+                    name: format!("column{}", i + 1),
+                    decl_type: None,
+                    origin: None,
+                };
+                let props = Props {
+                    constant: false,
+                    ..Props::CONSTANT
+                };
+                let props = match bound.as_slice() {
+                    [only] => only.get(i).map_or(props, |e| Props {
+                        constant: false,
+                        ..e.props
+                    }),
+                    _ => props,
+                };
+                QueryColumn { output, props }
+            })
+            .collect();
+        Ok(Core {
+            body: Body::Values(bound),
+            columns,
+        })
+    }
+
+    fn result_columns(
+        &mut self,
+        columns: &[ResultColumn],
+        block: &mut Block,
+    ) -> Result<Vec<QueryColumn>> {
+        let mut out = Vec::with_capacity(columns.len());
+        for column in columns {
+            match column {
+                ResultColumn::Star => {
+                    if self.frame().tables.is_empty() {
+                        return Err(Error::sql("no tables specified"));
+                    }
+                    self.star(None, block, &mut out);
+                }
+                ResultColumn::TableStar(name) => {
+                    if !self.frame().has_table(&name.text) {
+                        return Err(Error::sql(format!("no such table: {}", name.text))
+                            .with_offset(name.offset));
+                    }
+                    self.star(Some(&name.text), block, &mut out);
+                }
+                ResultColumn::Expr { expr, alias, text } => {
+                    let (bound, output) = self.result_column(expr, alias.as_ref(), text)?;
+                    if let Some(alias) = alias {
+                        self.frame()
+                            .aliases
+                            .push((alias.text.clone(), bound.clone()));
+                    }
+                    out.push(QueryColumn {
+                        output,
+                        props: bound.props,
+                    });
+                    block.outputs.push(bound);
+                }
+            }
+            if out.len() > MAX_COLUMNS {
+                return Err(Error::sql("too many columns in result set"));
+            }
+        }
+        Ok(out)
+    }
+
+    /// One result expression and how it is called.
+    pub(super) fn result_column(
+        &mut self,
+        expr: &ast::Expr,
+        alias: Option<&ast::Name>,
+        text: &str,
+    ) -> Result<(Expr, OutputColumn)> {
+        let named = match &expr.kind {
+            ast::ExprKind::Column(name) => self.resolve(None, name)?,
+            ast::ExprKind::Qualified { table, column, .. } => self.resolve(Some(table), column)?,
+            _ => None,
+        };
+        let bound = self.expr(expr)?;
+        let mut output = match named {
+            Some(found) => OutputColumn {
+                name: found.name,
+                decl_type: found.decl_type,
+                origin: found.origin,
+            },
+            None => OutputColumn {
+                name: text.to_owned(),
+                decl_type: None,
+                origin: None,
+            },
+        };
+        if let Some(alias) = alias {
+            output.name = alias.text.clone();
+        }
+        Ok((bound, output))
+    }
+
+    fn star(&mut self, only: Option<&str>, block: &mut Block, out: &mut Vec<QueryColumn>) {
+        for table in &self.frame().tables {
+            if only.is_some_and(|name| !table.name.eq_ignore_ascii_case(name)) {
+                continue;
+            }
+            for i in 0..table.width() {
+                let name = table.column_name(i);
+                if only.is_none() && table.merged.iter().any(|m| m.eq_ignore_ascii_case(name)) {
+                    continue;
+                }
+                let found = table.column(i);
+                let output = OutputColumn {
+                    name: found.name,
+                    decl_type: found.decl_type,
+                    origin: found.origin,
+                };
+                out.push(QueryColumn {
+                    output,
+                    props: found.expr.props,
+                });
+                block.outputs.push(found.expr);
+            }
+        }
+    }
+}
+
+fn combine(op: CompoundOp, left: Query, right: Query) -> Result<Query> {
+    if left.columns.len() != right.columns.len() {
+        if matches!(
+            (&left.body, &right.body),
+            (Body::Values(_), Body::Values(_))
+        ) {
+            return Err(Error::sql("all VALUES must have the same number of terms"));
+        }
+        let name = match op {
+            CompoundOp::UnionAll => "UNION ALL",
+            CompoundOp::Union => "UNION",
+            CompoundOp::Intersect => "INTERSECT",
+            CompoundOp::Except => "EXCEPT",
+        };
+        let message = format!(
+            "SELECTs to the left and right of {name} do not have the same number of result columns"
+        );
+        return Err(Error::sql(message));
+    }
+    let collations: Vec<Collation> = left
+        .columns
+        .iter()
+        .zip(&right.columns)
+        .map(|(l, r)| {
+            Comparison {
+                ..Comparison::of(&l.props, &r.props)
+            }
+            .collation
+        })
+        .collect();
+    let columns = left
+        .columns
+        .iter()
+        .zip(&right.columns)
+        .zip(&collations)
+        .map(|((l, r), collation)| {
+            let affinity = l
+                .props
+                .affinity
+                .filter(|_| l.props.affinity == r.props.affinity);
+            let mut props = Props {
+                affinity,
+                collation: Some(*collation),
+                constant: false,
+                ..l.props
+            };
+            props.explicit_collation = false;
+            props.deterministic &= r.props.deterministic;
+            props.fallible |= r.props.fallible;
+            QueryColumn {
+                output: l.output.clone(),
+                props,
+            }
+        })
+        .collect();
+    let body = Body::Compound {
+        op,
+        left: Box::new(left),
+        right: Box::new(right),
+        collations,
+    };
+    Ok(Query {
+        body,
+        columns,
+        order_by: Vec::new(),
+        limit: None,
+    })
+}
+
+/// Whether an aggregate of the block itself is in the expression.
+pub(super) fn contains_aggregate(expr: &Expr) -> bool {
+    if matches!(expr.kind, ExprKind::Aggregate(_)) {
+        return true;
+    }
+    let mut found = false;
+    expr.kind
+        .for_each_child(&mut |child| found = found || contains_aggregate(child));
+    found
+}
+
+/// Whether a common table expression's FROM names it.
+fn names_itself(cte: &ast::Cte) -> bool {
+    let named = |core: &SelectCore| match core {
+        SelectCore::Select { from, .. } => from.iter().any(|item| {
+            matches!(&item.table, ast::SelectTable::Table { name, .. }
+                if name.name.text.eq_ignore_ascii_case(&cte.name.text))
+        }),
+        SelectCore::Values(_) => false,
+    };
+    named(&cte.select.first) || cte.select.compounds.iter().any(|c| named(&c.core))
+}

@@ -1,0 +1,456 @@
+//! Lowering of expressions.
+
+use sqlite3_parser::ast as raw;
+
+use super::{Lowering, MAX_PARAMETERS, unquote};
+use crate::ast::{CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name, SortTerm};
+use crate::bind::expr::{BinaryOp, LikeKind};
+use crate::error::{Error, Result};
+
+impl Lowering<'_> {
+    pub(super) fn exprs(&mut self, list: &[raw::Expr<'_>]) -> Result<Vec<Expr>> {
+        list.iter().map(|e| self.expr(e)).collect()
+    }
+
+    fn boxed(&mut self, e: &raw::Expr<'_>) -> Result<Box<Expr>> {
+        Ok(Box::new(self.expr(e)?))
+    }
+
+    pub(super) fn expr(&mut self, e: &raw::Expr<'_>) -> Result<Expr> {
+        self.deeper(|this| {
+            let offset = this.tokens.offset();
+            let kind = this.expr_kind(e)?;
+            // A name knows its place better than the position before it.
+            let offset = match &kind {
+                ExprKind::Column(name) => name.offset,
+                ExprKind::Qualified { table, .. } => table.offset,
+                ExprKind::Function(call) => call.name.offset,
+                _ => offset,
+            };
+            Ok(Expr { kind, offset })
+        })
+    }
+
+    fn expr_kind(&mut self, e: &raw::Expr<'_>) -> Result<ExprKind> {
+        Ok(match e {
+            raw::Expr::Parenthesized(list) => match list.as_slice() {
+                [one] => self.expr(one)?.kind,
+                many => ExprKind::RowValue(self.exprs(many)?),
+            },
+            raw::Expr::Literal(literal) => ExprKind::Literal(self.literal(literal)?),
+            raw::Expr::Id(raw::Id(text)) | raw::Expr::Name(raw::Name(text)) => {
+                ExprKind::Column(self.name(text))
+            }
+            raw::Expr::Qualified(table, column) => {
+                let table = self.name(table.0);
+                ExprKind::Qualified {
+                    schema: None,
+                    table,
+                    column: self.name(column.0),
+                }
+            }
+            raw::Expr::DoublyQualified(schema, table, column) => {
+                let schema = Some(self.name(schema.0));
+                let table = self.name(table.0);
+                ExprKind::Qualified {
+                    schema,
+                    table,
+                    column: self.name(column.0),
+                }
+            }
+            raw::Expr::Variable(text) => ExprKind::Parameter(self.parameter(text)?),
+            raw::Expr::Unary(op, operand) => self.unary(*op, operand)?,
+            raw::Expr::Binary(_, op, _) => self.binary(*op, e)?,
+            raw::Expr::IsNull(operand) => ExprKind::IsNull {
+                expr: self.boxed(operand)?,
+                negated: false,
+            },
+            raw::Expr::NotNull(operand) => ExprKind::IsNull {
+                expr: self.boxed(operand)?,
+                negated: true,
+            },
+            raw::Expr::Between {
+                lhs,
+                not,
+                start,
+                end,
+            } => ExprKind::Between {
+                expr: self.boxed(lhs)?,
+                low: self.boxed(start)?,
+                high: self.boxed(end)?,
+                negated: *not,
+            },
+            raw::Expr::InList { lhs, not, rhs } => ExprKind::InList {
+                expr: self.boxed(lhs)?,
+                list: self.exprs(rhs.unwrap_or(&[]))?,
+                negated: *not,
+            },
+            raw::Expr::InSelect { lhs, not, rhs } => {
+                let expr = self.boxed(lhs)?;
+                ExprKind::InSelect {
+                    expr,
+                    select: Box::new(self.select(rhs)?),
+                    negated: *not,
+                }
+            }
+            raw::Expr::InTable {
+                lhs,
+                not,
+                rhs,
+                args,
+            } => {
+                if args.is_some() {
+                    return Err(Error::sql(format!(
+                        "no such table-valued function: {}",
+                        unquote(rhs.name.0)
+                    )));
+                }
+                let expr = self.boxed(lhs)?;
+                let table = self.qualified(rhs);
+                ExprKind::InSelect {
+                    expr,
+                    select: Box::new(super::select::whole_table(table)),
+                    negated: *not,
+                }
+            }
+            raw::Expr::Exists(select) => ExprKind::Exists(Box::new(self.select(select)?)),
+            raw::Expr::Subquery(select) => ExprKind::Subquery(Box::new(self.select(select)?)),
+            raw::Expr::Case {
+                base,
+                when_then_pairs,
+                else_expr,
+            } => {
+                let base = base.map(|b| self.boxed(b)).transpose()?;
+                let mut whens = Vec::with_capacity(when_then_pairs.len());
+                for (when, then) in *when_then_pairs {
+                    whens.push(CaseWhen {
+                        when: self.expr(when)?,
+                        then: self.expr(then)?,
+                    });
+                }
+                ExprKind::Case {
+                    base,
+                    whens,
+                    otherwise: else_expr.map(|e| self.boxed(e)).transpose()?,
+                }
+            }
+            raw::Expr::Cast { expr, type_name } => {
+                let expr = self.boxed(expr)?;
+                ExprKind::Cast(
+                    expr,
+                    type_name
+                        .as_ref()
+                        .map_or(String::new(), |t| t.name.to_owned()),
+                )
+            }
+            raw::Expr::Collate(operand, name) => {
+                let operand = self.boxed(operand)?;
+                ExprKind::Collate(operand, self.name(name))
+            }
+            raw::Expr::Like {
+                lhs,
+                not,
+                op,
+                rhs,
+                escape,
+            } => self.like(lhs, *not, *op, rhs, *escape)?,
+            raw::Expr::FunctionCall {
+                name,
+                distinctness,
+                args,
+                order_by,
+                filter_over,
+            } => {
+                let name = self.name(name.0);
+                let args = self.exprs(args.unwrap_or(&[]))?;
+                let order_by = match order_by {
+                    Some(raw::FunctionCallOrder::SortList(terms)) => self.sort_terms(terms)?,
+                    None => Vec::new(),
+                };
+                let distinct = *distinctness == Some(raw::Distinctness::Distinct);
+                self.call(name, Some(args), distinct, order_by, filter_over.as_ref())?
+            }
+            raw::Expr::FunctionCallStar { name, filter_over } => {
+                let name = self.name(name.0);
+                self.call(name, None, false, Vec::new(), filter_over.as_ref())?
+            }
+            raw::Expr::Raise(..) => {
+                return Err(Error::sql(
+                    "RAISE() may only be used within a trigger-program",
+                ));
+            }
+        })
+    }
+
+    fn call(
+        &mut self,
+        name: Name,
+        args: Option<Vec<Expr>>,
+        distinct: bool,
+        order_by: Vec<SortTerm>,
+        tail: Option<&raw::FunctionTail<'_>>,
+    ) -> Result<ExprKind> {
+        let filter = tail
+            .and_then(|t| t.filter_clause)
+            .map(|f| self.boxed(f))
+            .transpose()?;
+        let over = tail.is_some_and(|t| t.over_clause.is_some());
+        Ok(ExprKind::Function(Box::new(FunctionCall {
+            name,
+            args,
+            distinct,
+            filter,
+            order_by,
+            over,
+        })))
+    }
+
+    fn like(
+        &mut self,
+        lhs: &raw::Expr<'_>,
+        negated: bool,
+        op: raw::LikeOperator,
+        rhs: &raw::Expr<'_>,
+        escape: Option<&raw::Expr<'_>>,
+    ) -> Result<ExprKind> {
+        let expr = self.boxed(lhs)?;
+        let pattern = self.boxed(rhs)?;
+        let escape = escape.map(|e| self.boxed(e)).transpose()?;
+        let kind = match op {
+            raw::LikeOperator::Like => LikeKind::Like,
+            raw::LikeOperator::Glob => LikeKind::Glob,
+            raw::LikeOperator::Match | raw::LikeOperator::Regexp => {
+                let name = if op == raw::LikeOperator::Match {
+                    "MATCH"
+                } else {
+                    "REGEXP"
+                };
+                let call = FunctionCall {
+                    name: Name {
+                        text: name.to_owned(),
+                        offset: expr.offset,
+                        double_quoted: false,
+                    },
+                    args: Some(vec![*pattern, *expr]),
+                    distinct: false,
+                    filter: None,
+                    order_by: Vec::new(),
+                    over: false,
+                };
+                let kind = ExprKind::Function(Box::new(call));
+                return Ok(if negated {
+                    ExprKind::Not(Box::new(Expr { kind, offset: 0 }))
+                } else {
+                    kind
+                });
+            }
+        };
+        Ok(ExprKind::Like {
+            kind,
+            expr,
+            pattern,
+            escape,
+            negated,
+        })
+    }
+
+    fn unary(&mut self, op: raw::UnaryOperator, operand: &raw::Expr<'_>) -> Result<ExprKind> {
+        if op == raw::UnaryOperator::Negative
+            && let raw::Expr::Literal(raw::Literal::Numeric(text)) = operand
+            && text.replace('_', "") == "9223372036854775808"
+        {
+            self.tokens.locate(text);
+            return Ok(ExprKind::Literal(Literal::Integer(i64::MIN)));
+        }
+        let operand = self.boxed(operand)?;
+        Ok(match op {
+            raw::UnaryOperator::BitwiseNot => ExprKind::BitNot(operand),
+            raw::UnaryOperator::Negative => ExprKind::Negate(operand),
+            raw::UnaryOperator::Not => ExprKind::Not(operand),
+            raw::UnaryOperator::Positive => ExprKind::Plus(operand),
+        })
+    }
+
+    /// A chain of one left-associative operator becomes one flat AND or OR; the
+    /// depth of the chain counts as it does for SQLite.
+    fn binary(&mut self, op: raw::Operator, e: &raw::Expr<'_>) -> Result<ExprKind> {
+        if matches!(op, raw::Operator::And | raw::Operator::Or) {
+            let mut operands = Vec::new();
+            let mut at = e;
+            while let raw::Expr::Binary(left, o, right) = at
+                && *o == op
+            {
+                operands.push(*right);
+                at = left;
+                if self.depth + operands.len() > super::MAX_EXPR_DEPTH {
+                    return Err(super::too_deep());
+                }
+            }
+            operands.push(at);
+            let mut list = Vec::with_capacity(operands.len());
+            for operand in operands.into_iter().rev() {
+                list.push(self.expr(operand)?);
+            }
+            return Ok(if op == raw::Operator::And {
+                ExprKind::And(list)
+            } else {
+                ExprKind::Or(list)
+            });
+        }
+        let raw::Expr::Binary(left, _, right) = e else {
+            return Err(Error::misuse("not a binary expression"));
+        };
+        let (left, right) = (self.boxed(left)?, self.boxed(right)?);
+        let compare = match op {
+            raw::Operator::Equals => CompareOp::Equal,
+            raw::Operator::NotEquals => CompareOp::NotEqual,
+            raw::Operator::Less => CompareOp::Less,
+            raw::Operator::LessEquals => CompareOp::LessEqual,
+            raw::Operator::Greater => CompareOp::Greater,
+            raw::Operator::GreaterEquals => CompareOp::GreaterEqual,
+            raw::Operator::Is => CompareOp::Is,
+            raw::Operator::IsNot => CompareOp::IsNot,
+            raw::Operator::ArrowRight | raw::Operator::ArrowRightShift => {
+                let name = if op == raw::Operator::ArrowRight {
+                    "->"
+                } else {
+                    "->>"
+                };
+                return Err(
+                    Error::sql(format!("no such function: {name}")).with_offset(left.offset)
+                );
+            }
+            _ => return Ok(ExprKind::Binary(arithmetic(op)?, left, right)),
+        };
+        Ok(ExprKind::Compare(compare, left, right))
+    }
+
+    fn literal(&mut self, literal: &raw::Literal<'_>) -> Result<Literal> {
+        Ok(match literal {
+            raw::Literal::Numeric(text) => {
+                self.tokens.locate(text);
+                number(text)?
+            }
+            raw::Literal::String(text) => {
+                self.tokens.locate(text);
+                Literal::Text(unquote(text))
+            }
+            raw::Literal::Keyword(text) => {
+                self.tokens.locate(text);
+                Literal::Text((*text).to_owned())
+            }
+            raw::Literal::Blob(text) => {
+                self.tokens.locate(text);
+                Literal::Blob(blob(text))
+            }
+            raw::Literal::Null => Literal::Null,
+            raw::Literal::CurrentDate => Literal::Current("current_date"),
+            raw::Literal::CurrentTime => Literal::Current("current_time"),
+            raw::Literal::CurrentTimestamp => Literal::Current("current_timestamp"),
+        })
+    }
+
+    /// Numbers a parameter as SQLite does: `?` is one more than the largest so
+    /// far, a name is the number it got first.
+    fn parameter(&mut self, text: &str) -> Result<usize> {
+        let offset = self.tokens.locate(text);
+        let too_many = || Error::sql("too many SQL variables").with_offset(offset);
+        if text.is_empty() || text == "?" {
+            if self.parameters.len() >= MAX_PARAMETERS {
+                return Err(too_many());
+            }
+            self.parameters.push(None);
+            return Ok(self.parameters.len() - 1);
+        }
+        let digits = text.strip_prefix('?').unwrap_or(text);
+        let (name, index) = if digits.starts_with(|c: char| c.is_ascii_digit()) {
+            let number = digits
+                .parse::<usize>()
+                .ok()
+                .filter(|n| (1..=MAX_PARAMETERS).contains(n));
+            let Some(number) = number else {
+                let message = format!("variable number must be between ?1 and ?{MAX_PARAMETERS}");
+                return Err(Error::sql(message).with_offset(offset));
+            };
+            (format!("?{digits}"), Some(number - 1))
+        } else {
+            let known = self
+                .parameters
+                .iter()
+                .position(|p| p.as_deref() == Some(text));
+            (text.to_owned(), known)
+        };
+        let index = index.unwrap_or(self.parameters.len());
+        if index >= MAX_PARAMETERS {
+            return Err(too_many());
+        }
+        if index >= self.parameters.len() {
+            self.parameters.resize(index + 1, None);
+        }
+        if let Some(slot) = self.parameters.get_mut(index)
+            && slot.is_none()
+        {
+            *slot = Some(name);
+        }
+        Ok(index)
+    }
+
+    pub(super) fn sort_terms(&mut self, terms: &[raw::SortedColumn<'_>]) -> Result<Vec<SortTerm>> {
+        terms
+            .iter()
+            .map(|term| {
+                Ok(SortTerm {
+                    expr: self.expr(&term.expr)?,
+                    descending: term.order == Some(raw::SortOrder::Desc),
+                    nulls_first: term.nulls.map(|n| n == raw::NullsOrder::First),
+                })
+            })
+            .collect()
+    }
+}
+
+fn arithmetic(op: raw::Operator) -> Result<BinaryOp> {
+    Ok(match op {
+        raw::Operator::Add => BinaryOp::Add,
+        raw::Operator::Subtract => BinaryOp::Subtract,
+        raw::Operator::Multiply => BinaryOp::Multiply,
+        raw::Operator::Divide => BinaryOp::Divide,
+        raw::Operator::Modulus => BinaryOp::Remainder,
+        raw::Operator::BitwiseAnd => BinaryOp::BitAnd,
+        raw::Operator::BitwiseOr => BinaryOp::BitOr,
+        raw::Operator::LeftShift => BinaryOp::ShiftLeft,
+        raw::Operator::RightShift => BinaryOp::ShiftRight,
+        raw::Operator::Concat => BinaryOp::Concat,
+        _ => return Err(Error::misuse("not an arithmetic operator")),
+    })
+}
+
+/// A numeric literal; integers beyond 64 bits are reals.
+fn number(text: &str) -> Result<Literal> {
+    let text = text.replace('_', "");
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return match u64::from_str_radix(digits, 16) {
+            Ok(n) => Ok(Literal::Integer(n as i64)),
+            Err(_) => Err(Error::sql(format!("hex literal too big: {text}"))),
+        };
+    }
+    if let Ok(n) = text.parse::<i64>() {
+        return Ok(Literal::Integer(n));
+    }
+    match text.parse::<f64>() {
+        Ok(r) => Ok(Literal::Real(r)),
+        Err(_) => Err(Error::sql(format!("unrecognized token: \"{text}\""))),
+    }
+}
+
+fn blob(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex
+        .bytes()
+        .filter_map(|b| (b as char).to_digit(16))
+        .map(|d| d as u8)
+        .collect();
+    digits
+        .chunks_exact(2)
+        .map(|pair| pair.iter().fold(0, |n, d| (n << 4) | d))
+        .collect()
+}

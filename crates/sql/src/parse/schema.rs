@@ -1,0 +1,272 @@
+//! Lowering of CREATE TABLE, CREATE INDEX and ALTER TABLE.
+
+use sqlite3_parser::ast as raw;
+use sqlite3_parser::dialect::TokenType as T;
+
+use super::dml::conflict;
+use super::{Lowering, unquote};
+use crate::ast::{
+    AlterAction, ColumnConstraint, ColumnDef, CreateIndex, CreateTable, Expr, Name, SortTerm,
+    Statement, TableBody, TableConstraint, TableConstraintKind,
+};
+use crate::error::{Error, Result};
+
+impl Lowering<'_> {
+    pub(super) fn create_table(&mut self, stmt: &raw::Stmt<'_>) -> Result<Statement> {
+        let raw::Stmt::CreateTable {
+            temporary,
+            if_not_exists,
+            tbl_name,
+            body,
+        } = stmt
+        else {
+            return Err(Error::misuse("not a CREATE TABLE"));
+        };
+        let name = self.qualified(tbl_name);
+        let text = self.text_from(&name.name);
+        let body = match body {
+            raw::CreateTableBody::AsSelect(select) => {
+                TableBody::Select(Box::new(self.select(select)?))
+            }
+            raw::CreateTableBody::ColumnsAndConstraints {
+                columns,
+                constraints,
+                flags,
+            } => {
+                let columns = columns
+                    .iter()
+                    .map(|c| self.column(c))
+                    .collect::<Result<_>>()?;
+                let mut list = Vec::new();
+                for constraint in constraints.unwrap_or(&[]) {
+                    list.push(self.table_constraint(constraint)?);
+                }
+                TableBody::Columns {
+                    columns,
+                    constraints: list,
+                    without_rowid: flags.contains(raw::TabFlags::WithoutRowid),
+                    strict: flags.contains(raw::TabFlags::Strict),
+                }
+            }
+        };
+        let (if_not_exists, temporary) = (*if_not_exists, *temporary);
+        Ok(Statement::CreateTable(Box::new(CreateTable {
+            name,
+            if_not_exists,
+            temporary,
+            text,
+            body,
+        })))
+    }
+
+    pub(super) fn create_index(&mut self, stmt: &raw::Stmt<'_>) -> Result<Statement> {
+        let raw::Stmt::CreateIndex {
+            unique,
+            if_not_exists,
+            idx_name,
+            tbl_name,
+            columns,
+            where_clause,
+        } = stmt
+        else {
+            return Err(Error::misuse("not a CREATE INDEX"));
+        };
+        let name = self.qualified(idx_name);
+        let text = self.text_from(&name.name);
+        let table = self.name(tbl_name.0);
+        let columns = self.sort_terms(columns)?;
+        let filter = where_clause.as_ref().map(|e| self.expr(e)).transpose()?;
+        let (unique, if_not_exists) = (*unique, *if_not_exists);
+        let index = CreateIndex {
+            unique,
+            if_not_exists,
+            name,
+            table,
+            columns,
+            filter,
+            text,
+        };
+        Ok(Statement::CreateIndex(Box::new(index)))
+    }
+
+    /// The statement's text from a name to its end, without the semicolon.
+    fn text_from(&self, name: &Name) -> String {
+        let list = self.tokens.list();
+        let from = list
+            .iter()
+            .position(|t| t.start == name.offset)
+            .unwrap_or(0);
+        let semicolon = list.last().is_some_and(|t| t.kind == T::TK_SEMI);
+        let to = list.len().saturating_sub(if semicolon { 2 } else { 1 });
+        self.tokens.span(from, to).to_owned()
+    }
+
+    pub(super) fn column(&mut self, column: &raw::ColumnDefinition<'_>) -> Result<ColumnDef> {
+        let name = self.name(column.col_name.0);
+        let decl_type = match &column.col_type {
+            Some(declared) => self.declared_type(declared),
+            None => String::new(),
+        };
+        let mut constraints = Vec::with_capacity(column.constraints.len());
+        for constraint in column.constraints {
+            constraints.extend(self.column_constraint(constraint)?);
+        }
+        Ok(ColumnDef {
+            name,
+            decl_type,
+            constraints,
+        })
+    }
+
+    /// The text of a declared type: the words at the position and, if it has
+    /// one, the size in parentheses.
+    fn declared_type(&mut self, declared: &raw::Type<'_>) -> String {
+        let words = declared
+            .name
+            .split(' ')
+            .filter(|w| !w.is_empty())
+            .count()
+            .max(1);
+        let from = self.tokens.position();
+        let mut to = from + words - 1;
+        if declared.size.is_some() {
+            to = self.tokens.find_outside(to + 2, |_| false);
+        }
+        self.tokens.move_to(to + 1);
+        let text = self.tokens.span(from, to);
+        if words == 1 && declared.size.is_none() {
+            unquote(text)
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn column_constraint(
+        &mut self,
+        constraint: &raw::NamedColumnConstraint<'_>,
+    ) -> Result<Option<ColumnConstraint>> {
+        let name = constraint.name.as_ref().map(|n| self.name(n.0).text);
+        Ok(Some(match &constraint.constraint {
+            raw::ColumnConstraint::PrimaryKey {
+                order,
+                conflict_clause,
+                auto_increment,
+            } => ColumnConstraint::PrimaryKey {
+                descending: *order == Some(raw::SortOrder::Desc),
+                conflict: conflict_clause.map(conflict),
+                autoincrement: *auto_increment,
+            },
+            raw::ColumnConstraint::NotNull { nullable: true, .. } => return Ok(None),
+            raw::ColumnConstraint::NotNull {
+                conflict_clause, ..
+            } => ColumnConstraint::NotNull(conflict_clause.map(conflict)),
+            raw::ColumnConstraint::Unique(action) => ColumnConstraint::Unique(action.map(conflict)),
+            raw::ColumnConstraint::Check(expr) => {
+                let (expr, text) = self.check(expr)?;
+                ColumnConstraint::Check { name, expr, text }
+            }
+            raw::ColumnConstraint::Default(expr) => {
+                ColumnConstraint::Default(self.default_value(expr)?)
+            }
+            raw::ColumnConstraint::Defer(_) => return Ok(None),
+            raw::ColumnConstraint::Collate { collation_name } => {
+                ColumnConstraint::Collate(self.name(collation_name.0))
+            }
+            raw::ColumnConstraint::ForeignKey { clause, .. } => {
+                self.name(clause.tbl_name.0);
+                ColumnConstraint::ForeignKey
+            }
+            raw::ColumnConstraint::Generated { expr, .. } => {
+                self.expr(expr)?;
+                ColumnConstraint::Generated
+            }
+        }))
+    }
+
+    /// `DEFAULT name` is a string, as SQLite has it.
+    fn default_value(&mut self, expr: &raw::Expr<'_>) -> Result<Expr> {
+        use crate::ast::{ExprKind, Literal};
+        let mut lowered = self.expr(expr)?;
+        if let ExprKind::Column(name) = &lowered.kind
+            && !matches!(expr, raw::Expr::Parenthesized(_))
+        {
+            lowered.kind = match name.text.to_ascii_lowercase().as_str() {
+                "true" => ExprKind::Literal(Literal::Integer(1)),
+                "false" => ExprKind::Literal(Literal::Integer(0)),
+                _ => ExprKind::Literal(Literal::Text(name.text.clone())),
+            };
+        }
+        Ok(lowered)
+    }
+
+    fn check(&mut self, expr: &raw::Expr<'_>) -> Result<(Expr, String)> {
+        let open = self
+            .tokens
+            .find(&[T::TK_CHECK])
+            .map_or(self.tokens.position(), |i| i + 2);
+        self.tokens.move_to(open);
+        let close = self.tokens.find_outside(open, |_| false);
+        let text = self.tokens.span(open, close.saturating_sub(1)).to_owned();
+        let lowered = self.expr(expr)?;
+        self.tokens.move_to(close);
+        Ok((lowered, text))
+    }
+
+    fn table_constraint(
+        &mut self,
+        constraint: &raw::NamedTableConstraint<'_>,
+    ) -> Result<TableConstraint> {
+        let name = constraint.name.as_ref().map(|n| self.name(n.0).text);
+        let kind = match &constraint.constraint {
+            raw::TableConstraint::PrimaryKey {
+                columns,
+                auto_increment,
+                conflict_clause,
+            } => TableConstraintKind::PrimaryKey {
+                columns: self.key_columns(columns)?,
+                conflict: conflict_clause.map(conflict),
+                autoincrement: *auto_increment,
+            },
+            raw::TableConstraint::Unique {
+                columns,
+                conflict_clause,
+            } => TableConstraintKind::Unique {
+                columns: self.key_columns(columns)?,
+                conflict: conflict_clause.map(conflict),
+            },
+            raw::TableConstraint::Check(expr, _) => {
+                let (expr, text) = self.check(expr)?;
+                TableConstraintKind::Check(expr, text)
+            }
+            raw::TableConstraint::ForeignKey { .. } => TableConstraintKind::ForeignKey,
+        };
+        Ok(TableConstraint { name, kind })
+    }
+
+    fn key_columns(&mut self, columns: &[raw::SortedColumn<'_>]) -> Result<Vec<SortTerm>> {
+        self.sort_terms(columns)
+    }
+
+    pub(super) fn alter(
+        &mut self,
+        name: &raw::QualifiedName<'_>,
+        body: &raw::AlterTableBody<'_>,
+    ) -> Result<Statement> {
+        let name = self.qualified(name);
+        let action = match body {
+            raw::AlterTableBody::RenameTo(new) => AlterAction::RenameTable(self.name(new.0)),
+            raw::AlterTableBody::RenameColumn { old, new } => {
+                let old = self.name(old.0);
+                AlterAction::RenameColumn(old, self.name(new.0))
+            }
+            raw::AlterTableBody::DropColumn(column) => AlterAction::DropColumn(self.name(column.0)),
+            raw::AlterTableBody::AddColumn(column) => {
+                let column = self.column(column)?;
+                let text = self.text_from(&column.name);
+                AlterAction::AddColumn(Box::new(column), text)
+            }
+            _ => AlterAction::Unsupported("this form of ALTER TABLE is not supported"),
+        };
+        Ok(Statement::AlterTable { name, action })
+    }
+}

@@ -1,0 +1,332 @@
+//! Lowering of queries.
+
+use sqlite3_parser::ast as raw;
+use sqlite3_parser::dialect::TokenType as T;
+
+use super::Lowering;
+use crate::ast::{
+    Compound, Cte, Expr, FromItem, JoinConstraint, JoinSpec, Name, QualifiedName, ResultColumn,
+    Select, SelectCore, SelectTable,
+};
+use crate::error::{Error, Result};
+use crate::plan::physical::CompoundOp;
+
+/// Tokens that end a list of result columns.
+fn ends_columns(kind: T) -> bool {
+    use T::*;
+    matches!(
+        kind,
+        TK_WHERE
+            | TK_GROUP
+            | TK_HAVING
+            | TK_ORDER
+            | TK_LIMIT
+            | TK_UNION
+            | TK_EXCEPT
+            | TK_INTERSECT
+            | TK_WINDOW
+    )
+}
+
+/// `SELECT * FROM table`, as `x IN table` means it.
+pub(super) fn whole_table(name: QualifiedName) -> Select {
+    let table = SelectTable::Table {
+        name,
+        alias: None,
+        indexed_by: None,
+        not_indexed: false,
+    };
+    Select {
+        ctes: Vec::new(),
+        recursive: false,
+        first: SelectCore::Select {
+            distinct: false,
+            columns: vec![ResultColumn::Star],
+            from: vec![FromItem {
+                join: JoinSpec::default(),
+                table,
+                constraint: None,
+            }],
+            filter: None,
+            group_by: Vec::new(),
+            having: None,
+        },
+        compounds: Vec::new(),
+        order_by: Vec::new(),
+        limit: None,
+        offset: None,
+    }
+}
+
+impl Lowering<'_> {
+    pub(super) fn select(&mut self, select: &raw::Select<'_>) -> Result<Select> {
+        self.deeper(|this| this.select_inner(select))
+    }
+
+    fn select_inner(&mut self, select: &raw::Select<'_>) -> Result<Select> {
+        let ctes = self.ctes(select.with.as_ref())?;
+        let first = self.core(&select.body.select)?;
+        let mut compounds = Vec::new();
+        for compound in select.body.compounds.iter().flatten() {
+            let op = match compound.operator {
+                raw::CompoundOperator::Union => CompoundOp::Union,
+                raw::CompoundOperator::UnionAll => CompoundOp::UnionAll,
+                raw::CompoundOperator::Except => CompoundOp::Except,
+                raw::CompoundOperator::Intersect => CompoundOp::Intersect,
+            };
+            compounds.push(Compound {
+                op,
+                core: self.core(&compound.select)?,
+            });
+        }
+        let order_by = self.sort_terms(select.order_by.unwrap_or(&[]))?;
+        let (limit, offset) = self.limit(select.limit)?;
+        let recursive = select.with.as_ref().is_some_and(|w| w.recursive);
+        Ok(Select {
+            ctes,
+            recursive,
+            first,
+            compounds,
+            order_by,
+            limit,
+            offset,
+        })
+    }
+
+    pub(super) fn ctes(&mut self, with: Option<&raw::With<'_>>) -> Result<Vec<Cte>> {
+        let Some(with) = with else {
+            return Ok(Vec::new());
+        };
+        let mut ctes: Vec<Cte> = Vec::with_capacity(with.ctes.len());
+        for cte in with.ctes {
+            let name = self.name(cte.tbl_name.0);
+            if ctes
+                .iter()
+                .any(|c| c.name.text.eq_ignore_ascii_case(&name.text))
+            {
+                return Err(
+                    Error::sql(format!("duplicate WITH table name: {}", name.text))
+                        .with_offset(name.offset),
+                );
+            }
+            let columns = cte
+                .columns
+                .unwrap_or(&[])
+                .iter()
+                .map(|c| self.name(c.col_name.0))
+                .collect();
+            ctes.push(Cte {
+                name,
+                columns,
+                select: Box::new(self.select(cte.select)?),
+            });
+        }
+        Ok(ctes)
+    }
+
+    /// `LIMIT a OFFSET b` or `LIMIT b, a`; the tree doesn't tell which.
+    fn limit(&mut self, limit: Option<&raw::Limit<'_>>) -> Result<(Option<Expr>, Option<Expr>)> {
+        let Some(limit) = limit else {
+            return Ok((None, None));
+        };
+        let start = self
+            .tokens
+            .find(&[T::TK_LIMIT])
+            .map_or(self.tokens.position(), |i| i + 1);
+        self.tokens.move_to(start);
+        let first = self.expr(&limit.expr)?;
+        let Some(second) = limit.offset.as_ref() else {
+            return Ok((Some(first), None));
+        };
+        let between = self
+            .tokens
+            .find_outside(start, |k| matches!(k, T::TK_OFFSET | T::TK_COMMA));
+        let comma = self.tokens.kind(between) == Some(T::TK_COMMA);
+        let second = self.expr(second)?;
+        Ok(if comma {
+            (Some(second), Some(first))
+        } else {
+            (Some(first), Some(second))
+        })
+    }
+
+    fn core(&mut self, core: &raw::OneSelect<'_>) -> Result<SelectCore> {
+        match core {
+            raw::OneSelect::Values(rows) => {
+                let width = rows.first().map_or(0, |r| r.len());
+                let mut out = Vec::with_capacity(rows.len());
+                for row in rows {
+                    if row.len() != width {
+                        return Err(Error::sql("all VALUES must have the same number of terms"));
+                    }
+                    out.push(self.exprs(row)?);
+                }
+                Ok(SelectCore::Values(out))
+            }
+            raw::OneSelect::Select {
+                distinctness,
+                columns,
+                from,
+                where_clause,
+                group_by,
+                having,
+                window_clause,
+            } => {
+                if window_clause.is_some() {
+                    return Err(Error::sql("window functions are not supported"));
+                }
+                let columns = self.result_columns(columns, T::TK_SELECT)?;
+                let from = from.as_ref().map_or(Ok(Vec::new()), |f| self.from(f))?;
+                let filter = where_clause.map(|e| self.expr(e)).transpose()?;
+                let group_by = self.exprs(group_by.unwrap_or(&[]))?;
+                let having = having.map(|e| self.expr(e)).transpose()?;
+                let distinct = *distinctness == Some(raw::Distinctness::Distinct);
+                Ok(SelectCore::Select {
+                    distinct,
+                    columns,
+                    from,
+                    filter,
+                    group_by,
+                    having,
+                })
+            }
+        }
+    }
+
+    /// Result columns with their texts, behind the next `opening` keyword.
+    pub(super) fn result_columns(
+        &mut self,
+        columns: &[raw::ResultColumn<'_>],
+        opening: T,
+    ) -> Result<Vec<ResultColumn>> {
+        let mut start = self
+            .tokens
+            .find(&[opening])
+            .map_or(self.tokens.position(), |i| i + 1);
+        if matches!(self.tokens.kind(start), Some(T::TK_DISTINCT | T::TK_ALL)) {
+            start += 1;
+        }
+        let mut out = Vec::with_capacity(columns.len());
+        for column in columns {
+            self.tokens.move_to(start);
+            let mut end = self.tokens.find_outside(start, |k| {
+                k == T::TK_COMMA || k == T::TK_FROM || ends_columns(k)
+            });
+            // `a IS DISTINCT FROM b` holds no FROM clause.
+            while self.tokens.kind(end) == Some(T::TK_FROM)
+                && end > start
+                && self.tokens.kind(end - 1) == Some(T::TK_DISTINCT)
+            {
+                end = self.tokens.find_outside(end + 1, |k| {
+                    k == T::TK_COMMA || k == T::TK_FROM || ends_columns(k)
+                });
+            }
+            out.push(match column {
+                raw::ResultColumn::Star => ResultColumn::Star,
+                raw::ResultColumn::TableStar(name) => ResultColumn::TableStar(self.name(name.0)),
+                raw::ResultColumn::Expr(expr, alias) => {
+                    let expr = self.expr(expr)?;
+                    let (alias, words) = match alias {
+                        None => (None, 0),
+                        Some(raw::As::As(name)) => (Some(self.name(name.0)), 2),
+                        Some(raw::As::Elided(name)) => (Some(self.name(name.0)), 1),
+                    };
+                    let last = end.saturating_sub(1 + words).max(start);
+                    ResultColumn::Expr {
+                        expr,
+                        alias,
+                        text: self.tokens.span(start, last).to_owned(),
+                    }
+                }
+            });
+            self.tokens.move_to(end);
+            start = end + 1;
+        }
+        Ok(out)
+    }
+
+    pub(super) fn from(&mut self, from: &raw::FromClause<'_>) -> Result<Vec<FromItem>> {
+        let Some(first) = from.select else {
+            return Ok(Vec::new());
+        };
+        let mut items = vec![FromItem {
+            join: JoinSpec::default(),
+            table: self.table(first)?,
+            constraint: None,
+        }];
+        for joined in from.joins.iter().flatten() {
+            let join = match joined.operator {
+                raw::JoinOperator::Comma | raw::JoinOperator::TypedJoin(None) => {
+                    JoinSpec::default()
+                }
+                raw::JoinOperator::TypedJoin(Some(kind)) => JoinSpec {
+                    left: kind.contains(raw::JoinType::LEFT),
+                    right: kind.contains(raw::JoinType::RIGHT),
+                    natural: kind.contains(raw::JoinType::NATURAL),
+                    cross: kind.contains(raw::JoinType::CROSS),
+                },
+            };
+            let table = self.table(&joined.table)?;
+            let constraint = match &joined.constraint {
+                None => None,
+                Some(raw::JoinConstraint::On(expr)) => Some(JoinConstraint::On(self.expr(expr)?)),
+                Some(raw::JoinConstraint::Using(names)) => Some(JoinConstraint::Using(
+                    names.iter().map(|n| self.name(n.0)).collect(),
+                )),
+            };
+            items.push(FromItem {
+                join,
+                table,
+                constraint,
+            });
+        }
+        Ok(items)
+    }
+
+    fn table(&mut self, table: &raw::SelectTable<'_>) -> Result<SelectTable> {
+        self.deeper(|this| {
+            Ok(match table {
+                raw::SelectTable::Table(name, alias, indexed) => {
+                    let name = this.qualified(name);
+                    let alias = this.alias(alias.as_ref());
+                    let (indexed_by, not_indexed) = match indexed {
+                        None => (None, false),
+                        Some(raw::Indexed::NotIndexed) => (None, true),
+                        Some(raw::Indexed::IndexedBy(name)) => (Some(this.name(name.0)), false),
+                    };
+                    SelectTable::Table {
+                        name,
+                        alias,
+                        indexed_by,
+                        not_indexed,
+                    }
+                }
+                raw::SelectTable::TableCall(name, ..) => {
+                    SelectTable::Function(this.name(name.name.0))
+                }
+                raw::SelectTable::Select(select, alias) => {
+                    let select = Box::new(this.select(select)?);
+                    SelectTable::Select(select, this.alias(alias.as_ref()))
+                }
+                raw::SelectTable::Sub(from, alias) => {
+                    let items = this.from(from)?;
+                    SelectTable::Joined(items, this.alias(alias.as_ref()))
+                }
+            })
+        })
+    }
+
+    fn alias(&mut self, alias: Option<&raw::As<'_>>) -> Option<Name> {
+        match alias? {
+            raw::As::As(name) | raw::As::Elided(name) => Some(self.name(name.0)),
+        }
+    }
+
+    pub(super) fn qualified(&mut self, name: &raw::QualifiedName<'_>) -> QualifiedName {
+        let schema = name.db_name.as_ref().map(|n| self.name(n.0));
+        QualifiedName {
+            schema,
+            name: self.name(name.name.0),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Lowering of statements: which kind, and the small ones.
+
+use sqlite3_parser::ast as raw;
+use sqlite3_parser::dialect::TokenType as T;
+
+use super::{Lowering, unquote};
+use crate::ast::{ExprKind, Literal, Pragma, Statement};
+use crate::error::Result;
+use crate::plan::physical::{BeginMode, TransactionAction};
+
+impl Lowering<'_> {
+    pub(super) fn command(&mut self, command: &raw::Cmd<'_>) -> Result<Statement> {
+        let (query_plan, stmt) = match command {
+            raw::Cmd::Stmt(stmt) => return self.statement(stmt),
+            raw::Cmd::Explain(stmt) => (false, stmt),
+            raw::Cmd::ExplainQueryPlan(stmt) => (true, stmt),
+        };
+        Ok(Statement::Explain {
+            query_plan,
+            statement: Box::new(self.statement(stmt)?),
+        })
+    }
+
+    fn statement(&mut self, stmt: &raw::Stmt<'_>) -> Result<Statement> {
+        let transaction = |action| Ok(Statement::Transaction(action));
+        match stmt {
+            raw::Stmt::Select(select) => Ok(Statement::Select(Box::new(self.select(select)?))),
+            raw::Stmt::Insert { .. } => self.insert(stmt),
+            raw::Stmt::Update { .. } => self.update(stmt),
+            raw::Stmt::Delete { .. } => self.delete(stmt),
+            raw::Stmt::CreateTable { .. } => self.create_table(stmt),
+            raw::Stmt::CreateIndex { .. } => self.create_index(stmt),
+            raw::Stmt::DropTable {
+                if_exists,
+                tbl_name,
+            } => Ok(Statement::DropTable {
+                name: self.qualified(tbl_name),
+                if_exists: *if_exists,
+            }),
+            raw::Stmt::DropIndex {
+                if_exists,
+                idx_name,
+            } => Ok(Statement::DropIndex {
+                name: self.qualified(idx_name),
+                if_exists: *if_exists,
+            }),
+            raw::Stmt::AlterTable(name, body) => self.alter(name, body),
+            raw::Stmt::Begin(kind, _) => transaction(TransactionAction::Begin(match kind {
+                Some(raw::TransactionType::Immediate | raw::TransactionType::Exclusive) => {
+                    BeginMode::Immediate
+                }
+                Some(raw::TransactionType::Deferred) | None => BeginMode::Deferred,
+            })),
+            raw::Stmt::Commit(_) => transaction(TransactionAction::Commit),
+            raw::Stmt::Rollback {
+                savepoint_name: Some(name),
+                ..
+            } => transaction(TransactionAction::RollbackTo(unquote(name.0))),
+            raw::Stmt::Rollback { .. } => transaction(TransactionAction::Rollback),
+            raw::Stmt::Savepoint(name) => {
+                transaction(TransactionAction::Savepoint(unquote(name.0)))
+            }
+            raw::Stmt::Release(name) => transaction(TransactionAction::Release(unquote(name.0))),
+            raw::Stmt::Pragma(name, body) => self.pragma(name, body.as_ref()),
+            raw::Stmt::Analyze(_) => Ok(Statement::Maintenance("ANALYZE")),
+            raw::Stmt::Reindex { .. } => Ok(Statement::Maintenance("REINDEX")),
+            raw::Stmt::Vacuum(_, None) => Ok(Statement::Maintenance("VACUUM")),
+            raw::Stmt::Vacuum(..) => Ok(Statement::Unsupported("VACUUM INTO")),
+            raw::Stmt::Attach { .. } => Ok(Statement::Unsupported("ATTACH")),
+            raw::Stmt::Detach(_) => Ok(Statement::Unsupported("DETACH")),
+            raw::Stmt::CreateTrigger { .. } => Ok(Statement::Unsupported("CREATE TRIGGER")),
+            raw::Stmt::CreateView { .. } => Ok(Statement::Unsupported("CREATE VIEW")),
+            raw::Stmt::CreateVirtualTable { .. } => {
+                Ok(Statement::Unsupported("CREATE VIRTUAL TABLE"))
+            }
+            raw::Stmt::DropTrigger { .. } => Ok(Statement::Unsupported("DROP TRIGGER")),
+            raw::Stmt::DropView { .. } => Ok(Statement::Unsupported("DROP VIEW")),
+        }
+    }
+
+    fn pragma(
+        &mut self,
+        name: &raw::QualifiedName<'_>,
+        body: Option<&raw::PragmaBody<'_>>,
+    ) -> Result<Statement> {
+        let name = self.qualified(name).name;
+        let value = match body {
+            None => None,
+            Some(raw::PragmaBody::Equals(expr) | raw::PragmaBody::Call(expr)) => {
+                Some(match self.expr(expr)?.kind {
+                    ExprKind::Literal(literal) => literal,
+                    ExprKind::Column(name) => Literal::Text(name.text),
+                    ExprKind::Negate(inner) => match inner.kind {
+                        ExprKind::Literal(Literal::Integer(n)) => {
+                            Literal::Integer(n.wrapping_neg())
+                        }
+                        ExprKind::Literal(Literal::Real(r)) => Literal::Real(-r),
+                        _ => Literal::Null,
+                    },
+                    ExprKind::Plus(inner) => match inner.kind {
+                        ExprKind::Literal(literal) => literal,
+                        _ => Literal::Null,
+                    },
+                    _ => Literal::Null,
+                })
+            }
+        };
+        Ok(Statement::Pragma(Pragma { name, value }))
+    }
+}
+
+/// `BEGIN CONCURRENT` is BEGIN to the grammar: the byte range of the word that
+/// is to be left out.
+pub(super) fn concurrent(tokens: &super::Tokens<'_>) -> Option<(usize, usize)> {
+    let [begin, word, ..] = tokens.list() else {
+        return None;
+    };
+    let found = begin.kind == T::TK_BEGIN && tokens.text(*word).eq_ignore_ascii_case("concurrent");
+    found.then_some((word.start, word.end))
+}

@@ -1,0 +1,180 @@
+//! The statement's tokens with their places.
+//!
+//! The grammar's tree keeps no positions and drops the text of expressions,
+//! which SQLite uses to name result columns. The tokens give both back: lowering
+//! visits the tree in text order and advances a position in this list as it
+//! meets names and literals.
+
+use sqlite3_parser::dialect::TokenType;
+use sqlite3_parser::lexer::Scanner;
+use sqlite3_parser::lexer::sql::Tokenizer;
+
+/// How far [`Tokens::locate`] looks for a text before it gives up.
+const LOOK_AHEAD: usize = 256;
+
+/// One token.
+#[derive(Debug, Clone, Copy)]
+pub struct Token {
+    /// First byte.
+    pub start: usize,
+    /// Byte after the last.
+    pub end: usize,
+    /// What it is.
+    pub kind: TokenType,
+}
+
+/// The tokens of one statement and a position among them.
+#[derive(Debug)]
+pub struct Tokens<'a> {
+    sql: &'a str,
+    list: Vec<Token>,
+    at: usize,
+}
+
+/// Where the first statement of a text ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent {
+    /// Byte after its semicolon, or the end of the text.
+    pub end: usize,
+    /// Nothing but blanks, comments and the semicolon.
+    pub empty: bool,
+}
+
+impl<'a> Tokens<'a> {
+    /// Tokens of the first statement in `sql`, up to and with its semicolon. A
+    /// text that doesn't scan ends the list early: the parser reports it.
+    pub fn scan(sql: &'a str) -> (Tokens<'a>, Extent) {
+        let bytes = sql.as_bytes();
+        let mut scanner = Scanner::new(Tokenizer::new());
+        let mut list = Vec::new();
+        let mut trigger = false;
+        let mut end = sql.len();
+        while let Ok((_, Some((text, kind)), to)) = scanner.scan(bytes) {
+            let start = start_of(bytes, text, to);
+            list.push(Token {
+                start,
+                end: to,
+                kind,
+            });
+            if list.len() <= 4 && kind == TokenType::TK_TRIGGER {
+                trigger = true;
+            }
+            if kind == TokenType::TK_SEMI {
+                let before = list.len().checked_sub(2).and_then(|i| list.get(i));
+                if !trigger || before.is_some_and(|t| t.kind == TokenType::TK_END) {
+                    end = to;
+                    break;
+                }
+            }
+        }
+        let empty = list.iter().all(|t| t.kind == TokenType::TK_SEMI);
+        (Tokens { sql, list, at: 0 }, Extent { end, empty })
+    }
+
+    /// Whether the scan reached the end of the statement.
+    pub fn last_end(&self) -> usize {
+        self.list.last().map_or(0, |t| t.end)
+    }
+
+    /// All tokens.
+    pub fn list(&self) -> &[Token] {
+        &self.list
+    }
+
+    /// Text of a token.
+    pub fn text(&self, token: Token) -> &'a str {
+        self.sql.get(token.start..token.end).unwrap_or("")
+    }
+
+    /// Text between two tokens, both included.
+    pub fn span(&self, from: usize, to: usize) -> &'a str {
+        let (Some(a), Some(b)) = (self.list.get(from), self.list.get(to)) else {
+            return "";
+        };
+        self.sql.get(a.start..b.end).unwrap_or("")
+    }
+
+    /// The position.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Moves the position.
+    pub fn move_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// Kind of the n-th token.
+    pub fn kind(&self, at: usize) -> Option<TokenType> {
+        self.list.get(at).map(|t| t.kind)
+    }
+
+    /// Offset of the token at the position.
+    pub fn offset(&self) -> usize {
+        self.list.get(self.at).map_or(self.sql.len(), |t| t.start)
+    }
+
+    /// Offset of the next token with this text, which the position passes.
+    pub fn locate(&mut self, text: &str) -> usize {
+        let to = self.list.len().min(self.at + LOOK_AHEAD);
+        for i in self.at..to {
+            let Some(token) = self.list.get(i).copied() else {
+                break;
+            };
+            let found = self.text(token);
+            if found == text
+                || (found.len() > text.len()
+                    && found.len() <= text.len() + 3
+                    && value_of(found) == text)
+            {
+                self.at = i + 1;
+                return token.start;
+            }
+        }
+        self.offset()
+    }
+
+    /// Index of the next token of a kind, at or after the position.
+    pub fn find(&self, kinds: &[TokenType]) -> Option<usize> {
+        (self.at..self.list.len()).find(|i| self.kind(*i).is_some_and(|k| kinds.contains(&k)))
+    }
+
+    /// Index of the first token at or after `from`, outside parentheses opened
+    /// there, for which `stop` holds; or of the parenthesis that closes the
+    /// surrounding ones; or the end.
+    pub fn find_outside(&self, from: usize, stop: impl Fn(TokenType) -> bool) -> usize {
+        let mut depth = 0usize;
+        for (i, token) in self.list.iter().enumerate().skip(from) {
+            match token.kind {
+                TokenType::TK_LP => depth += 1,
+                TokenType::TK_RP if depth == 0 => return i,
+                TokenType::TK_RP => depth -= 1,
+                TokenType::TK_SEMI => return i,
+                kind if depth == 0 && stop(kind) => return i,
+                _ => {}
+            }
+        }
+        self.list.len()
+    }
+}
+
+/// The scanner hands out the value of variables and blobs without their marks.
+fn start_of(bytes: &[u8], text: &[u8], end: usize) -> usize {
+    let offset = (text.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize);
+    let start = if offset <= end { offset } else { end };
+    let before = |n: usize| start.checked_sub(n).and_then(|i| bytes.get(i)).copied();
+    match (before(1), before(2)) {
+        (Some(b'\''), Some(b'x' | b'X')) if start + text.len() + 1 == end => start - 2,
+        (Some(b'?'), _) if start + text.len() == end => start - 1,
+        _ => start,
+    }
+}
+
+/// A variable's or blob's text without its marks.
+fn value_of(text: &str) -> &str {
+    match text.as_bytes() {
+        [b'?', ..] => text.get(1..).unwrap_or(""),
+        [b'x' | b'X', b'\'', .., b'\''] => text.get(2..text.len() - 1).unwrap_or(""),
+        _ => text,
+    }
+}

@@ -1,0 +1,384 @@
+//! Access paths: how the rows of one table are found.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::physical::ScanColumn;
+use super::terms::{Term, TermOp};
+use crate::bind::expr::{ColumnRef, Expr, ExprKind, ROWID, SortKey};
+use crate::bind::logical::IndexHint;
+use crate::schema::{Index, IndexTarget, Table};
+use crate::value::Affinity;
+
+/// Cost of one row of a scan is 1; these are relative to it.
+pub const COST_SEEK: f64 = 4.0;
+/// Fetching a row for an index entry.
+const COST_FETCH: f64 = 3.0;
+/// Rows found by a key that is not unique, for want of statistics.
+const ROWS_PER_KEY: f64 = 10.0;
+/// Most alternatives that IN lists may unfold to.
+const PREFIXES_MAX: usize = 1000;
+
+/// A way to the rows.
+#[derive(Debug, Clone)]
+pub enum Path {
+    /// All rows in rowid order, within bounds.
+    Scan {
+        /// Lower bound.
+        low: Option<Term>,
+        /// Upper bound.
+        high: Option<Term>,
+    },
+    /// By rowid.
+    Rowid(Term),
+    /// Through an index.
+    Index {
+        /// The index.
+        index: Arc<Index>,
+        /// Equalities for its leading parts.
+        equal: Vec<Term>,
+        /// Lower bound of the next part.
+        low: Option<Term>,
+        /// Upper bound.
+        high: Option<Term>,
+        /// Needs no row.
+        covering: bool,
+    },
+}
+
+/// A path with its estimates.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// The path.
+    pub path: Path,
+    /// Cost of going it once.
+    pub cost: f64,
+    /// Rows it yields.
+    pub rows: f64,
+    /// Backwards.
+    pub reverse: bool,
+    /// It yields the order that was asked for.
+    pub ordered: bool,
+}
+
+/// What is known when a path is chosen.
+pub struct Request<'a> {
+    /// The table.
+    pub table: &'a Arc<Table>,
+    /// The source's number.
+    pub source: usize,
+    /// Rows of the table.
+    pub rows: f64,
+    /// Columns that are read.
+    pub needed: &'a BTreeSet<usize>,
+    /// Usable terms: their values are known before the table is read.
+    pub terms: &'a [Term],
+    /// An order that would spare a sort.
+    pub order: &'a [SortKey],
+    /// INDEXED BY.
+    pub hint: &'a IndexHint,
+    /// Only the first few rows may be wanted.
+    pub limited: bool,
+}
+
+impl Path {
+    /// The terms it answers.
+    pub fn terms(&self) -> Vec<&Term> {
+        match self {
+            Path::Scan { low, high } => low.iter().chain(high).collect(),
+            Path::Rowid(term) => vec![term],
+            Path::Index {
+                equal, low, high, ..
+            } => equal.iter().chain(low).chain(high).collect(),
+        }
+    }
+}
+
+/// The cheapest path.
+pub fn choose(request: &Request<'_>) -> Access {
+    let mut best = scan(request);
+    let mut consider = |access: Access| {
+        let sort = |a: &Access| {
+            if request.order.is_empty() || a.ordered {
+                0.0
+            } else {
+                a.rows * (a.rows + 2.0).log2() * 0.5
+            }
+        };
+        if access.cost + sort(&access) < best.cost + sort(&best) {
+            best = access;
+        }
+    };
+    if let IndexHint::Named(name) = request.hint {
+        let named = request
+            .table
+            .indexes
+            .iter()
+            .find(|i| i.name.eq_ignore_ascii_case(name));
+        if let Some(access) = named.and_then(|index| through_index(request, index, true)) {
+            return access;
+        }
+    }
+    for term in request.terms.iter().filter(|t| t.column.column == ROWID) {
+        if matches!(term.op, TermOp::Equal | TermOp::In | TermOp::Is)
+            && term.fits(Affinity::Integer, None)
+        {
+            let keys = term.values.len() as f64;
+            let ordered =
+                keys <= 1.0 && term.op != TermOp::In || rowid_order(request) == Some(false);
+            let cost = COST_SEEK * keys.max(1.0);
+            let path = Path::Rowid(term.clone());
+            consider(Access {
+                path,
+                cost,
+                rows: keys.min(request.rows),
+                reverse: false,
+                ordered,
+            });
+        }
+    }
+    if *request.hint != IndexHint::None {
+        for index in &request.table.indexes {
+            if let Some(access) = through_index(request, index, false) {
+                consider(access);
+            }
+        }
+    }
+    best
+}
+
+fn scan(request: &Request<'_>) -> Access {
+    let bound = |lower: bool| {
+        request
+            .terms
+            .iter()
+            .find(|t| {
+                t.column.column == ROWID
+                    && t.fits(Affinity::Integer, None)
+                    && match t.op {
+                        TermOp::Lower { .. } => lower,
+                        TermOp::Upper { .. } => !lower,
+                        _ => false,
+                    }
+            })
+            .cloned()
+    };
+    let (low, high) = (bound(true), bound(false));
+    let rows = request.rows * range_share(low.is_some(), high.is_some());
+    let order = rowid_order(request);
+    let ordered = order.is_some();
+    let reverse = order == Some(true);
+    Access {
+        path: Path::Scan { low, high },
+        cost: rows.max(1.0) + COST_SEEK,
+        rows,
+        reverse,
+        ordered,
+    }
+}
+
+fn range_share(low: bool, high: bool) -> f64 {
+    match (low, high) {
+        (true, true) => 1.0 / 16.0,
+        (false, false) => 1.0,
+        _ => 0.25,
+    }
+}
+
+/// Whether rowid order is the wanted one, and if so whether backwards.
+fn rowid_order(request: &Request<'_>) -> Option<bool> {
+    let first = request.order.first()?;
+    let rowid = ExprKind::Column(ColumnRef {
+        source: request.source,
+        column: ROWID,
+    });
+    (first.expr.kind == rowid && first.nulls_first != first.descending).then_some(first.descending)
+}
+
+/// The path through an index; without `forced` only where it narrows the search
+/// or yields the wanted order.
+fn through_index(request: &Request<'_>, index: &Arc<Index>, forced: bool) -> Option<Access> {
+    if index.predicate.is_some() {
+        return None;
+    }
+    let mut equal: Vec<Term> = Vec::new();
+    let mut alternatives = 1usize;
+    for part in &index.columns {
+        let Some(affinity) = part.affinity else { break };
+        let column = part_column(&part.target)?;
+        let found = request.terms.iter().find(|t| {
+            t.column.column == column
+                && matches!(t.op, TermOp::Equal | TermOp::Is | TermOp::In)
+                && t.values.len().saturating_mul(alternatives) <= PREFIXES_MAX
+                && t.fits(affinity, Some(part.collation))
+        });
+        let Some(term) = found else { break };
+        alternatives *= term.values.len();
+        equal.push(term.clone());
+    }
+    let (low, high) = range_terms(request, index, equal.len());
+    let (ordered, reverse) = match index_order(request, index, &equal) {
+        Some(reverse) => (true, reverse),
+        None => (request.order.is_empty(), false),
+    };
+    let useful = !equal.is_empty()
+        || low.is_some()
+        || high.is_some()
+        || (ordered && !request.order.is_empty());
+    if !useful && !forced {
+        return None;
+    }
+    let covering = request.needed.iter().all(|column| {
+        *column == ROWID
+            || index
+                .columns
+                .iter()
+                .any(|p| part_column(&p.target) == Some(*column))
+    });
+    let rows = if index.unique && equal.len() == index.columns.len() {
+        alternatives as f64
+    } else if equal.is_empty() {
+        request.rows * range_share(low.is_some(), high.is_some())
+    } else {
+        let per_key = (ROWS_PER_KEY - equal.len() as f64 + 1.0).max(1.0);
+        alternatives as f64 * per_key * range_share(low.is_some(), high.is_some()).max(0.25)
+    };
+    let rows = rows.min(request.rows);
+    let mut fetched = rows;
+    if request.limited && ordered && !request.order.is_empty() {
+        fetched = rows.min(100.0);
+    }
+    let each = if covering { 1.0 } else { 1.0 + COST_FETCH };
+    let cost = COST_SEEK * alternatives as f64 + fetched * each;
+    let path = Path::Index {
+        index: index.clone(),
+        equal,
+        low,
+        high,
+        covering,
+    };
+    Some(Access {
+        path,
+        cost,
+        rows,
+        reverse,
+        ordered,
+    })
+}
+
+fn range_terms(
+    request: &Request<'_>,
+    index: &Index,
+    prefix: usize,
+) -> (Option<Term>, Option<Term>) {
+    let Some(part) = index.columns.get(prefix) else {
+        return (None, None);
+    };
+    let (Some(affinity), Some(column)) = (part.affinity, part_column(&part.target)) else {
+        return (None, None);
+    };
+    let find = |lower: bool| {
+        request
+            .terms
+            .iter()
+            .find(|t| {
+                t.column.column == column
+                    && t.fits(affinity, Some(part.collation))
+                    && match t.op {
+                        TermOp::Lower { .. } => lower,
+                        TermOp::Upper { .. } => !lower,
+                        _ => false,
+                    }
+            })
+            .cloned()
+    };
+    (find(true), find(false))
+}
+
+/// Whether the index yields the wanted order, and if so whether backwards.
+/// Parts bound to one value may stand anywhere.
+fn index_order(request: &Request<'_>, index: &Index, equal: &[Term]) -> Option<bool> {
+    if request.order.is_empty() || equal.iter().any(|t| t.values.len() != 1) {
+        return None;
+    }
+    let mut parts = index.columns.iter().enumerate().peekable();
+    let mut reverse: Option<bool> = None;
+    for key in request.order {
+        let ExprKind::Column(column) = key.expr.kind else {
+            return None;
+        };
+        if column.source != request.source {
+            return None;
+        }
+        if equal.iter().any(|t| t.column.column == column.column) {
+            continue;
+        }
+        if key.nulls_first == key.descending {
+            return None;
+        }
+        while parts.peek().is_some_and(|(i, _)| *i < equal.len()) {
+            parts.next();
+        }
+        let backwards = match parts.next() {
+            Some((_, part)) => {
+                if part_column(&part.target) != Some(column.column)
+                    || part.collation != key.collation
+                {
+                    return None;
+                }
+                part.descending != key.descending
+            }
+            // Equal keys are in rowid order; what follows the rowid is unique.
+            None if column.column == ROWID => key.descending,
+            None => return None,
+        };
+        if reverse.is_some_and(|r| r != backwards) {
+            return None;
+        }
+        reverse = Some(backwards);
+        if column.column == ROWID {
+            break;
+        }
+    }
+    Some(reverse.unwrap_or(false))
+}
+
+fn part_column(target: &IndexTarget) -> Option<usize> {
+    match target {
+        IndexTarget::Column(at) => Some(*at),
+        IndexTarget::Rowid => Some(ROWID),
+        IndexTarget::Expr(_) => None,
+    }
+}
+
+/// All combinations of the terms' values, and which parts match NULL.
+pub fn prefixes(equal: &[(TermOp, Vec<Expr>)]) -> (Vec<Vec<Expr>>, Vec<bool>) {
+    let mut prefixes: Vec<Vec<Expr>> = vec![Vec::new()];
+    for (_, values) in equal {
+        prefixes = prefixes
+            .iter()
+            .flat_map(|prefix| {
+                values.iter().map(|value| {
+                    let mut longer = prefix.clone();
+                    longer.push(value.clone());
+                    longer
+                })
+            })
+            .collect();
+    }
+    (
+        prefixes,
+        equal.iter().map(|(op, _)| *op == TermOp::Is).collect(),
+    )
+}
+
+/// The columns of a scan in a fixed order.
+pub fn scan_columns(needed: &BTreeSet<usize>) -> Vec<ScanColumn> {
+    // ROWID is the largest number; the row begins with it.
+    let rowid = needed.contains(&ROWID).then_some(ScanColumn::Rowid);
+    let stored = needed
+        .iter()
+        .filter(|c| **c != ROWID)
+        .map(|c| ScanColumn::Column(*c));
+    rowid.into_iter().chain(stored).collect()
+}

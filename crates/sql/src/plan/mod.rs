@@ -1,0 +1,102 @@
+//! Bound logical plans to physical plans.
+//!
+//! A query block is planned in this order: its conditions are simplified
+//! (`rules`), the order of its sources and their access paths are chosen by cost
+//! (`join`, `access`), then aggregation, projection, DISTINCT, ORDER BY and LIMIT
+//! go on top (`block`). Expressions name (source, column) until an operator's
+//! input row is known and are then resolved to positions in it (`resolve`).
+//!
+//! Nothing here looks at a table's or a column's name: every choice follows from
+//! shapes, properties and row counts.
+
+mod access;
+mod block;
+mod join;
+mod layout;
+pub mod physical;
+mod resolve;
+mod rules;
+mod statement;
+mod terms;
+
+#[cfg(test)]
+mod tests;
+
+use fulgurite_store::Tree;
+
+use crate::bind::BoundStatement;
+use crate::bind::logical::LogicalSubquery;
+use crate::error::Result;
+use crate::parse::Parsed;
+use crate::schema::Schema;
+use physical::{Plan, Subquery};
+
+/// Row counts of trees, as the planner's costs need them.
+pub type RowCounts<'a> = &'a mut dyn FnMut(&Tree) -> u64;
+
+/// Binds and plans a parsed statement; None for an empty one.
+pub fn prepare(schema: &Schema, rows: RowCounts<'_>, parsed: &Parsed) -> Result<Option<Plan>> {
+    let Some(statement) = &parsed.statement else {
+        return Ok(None);
+    };
+    let BoundStatement {
+        bound,
+        subqueries,
+        registers,
+        ..
+    } = crate::bind::bind(schema, statement)?;
+    let mut planner = Planner {
+        rows,
+        logical: &subqueries,
+        subqueries: Vec::new(),
+        registers,
+        reads: Vec::new(),
+        writes: Vec::new(),
+        deterministic: true,
+    };
+    let (action, columns) = planner.statement(bound)?;
+    let Planner {
+        subqueries,
+        registers,
+        reads,
+        writes,
+        deterministic,
+        ..
+    } = planner;
+    Ok(Some(Plan {
+        action,
+        columns,
+        subqueries,
+        registers,
+        parameters: parsed.parameters.clone(),
+        reads,
+        writes,
+        schema_version: schema.version(),
+        deterministic,
+    }))
+}
+
+/// State of planning one statement.
+struct Planner<'a, 'r> {
+    rows: RowCounts<'r>,
+    logical: &'a [LogicalSubquery],
+    subqueries: Vec<Subquery>,
+    registers: usize,
+    reads: Vec<Tree>,
+    writes: Vec<Tree>,
+    deterministic: bool,
+}
+
+impl Planner<'_, '_> {
+    fn reads(&mut self, tree: &Tree) {
+        if !self.reads.iter().any(|t| t.id() == tree.id()) {
+            self.reads.push(tree.clone());
+        }
+    }
+
+    fn writes(&mut self, tree: &Tree) {
+        if !self.writes.iter().any(|t| t.id() == tree.id()) {
+            self.writes.push(tree.clone());
+        }
+    }
+}

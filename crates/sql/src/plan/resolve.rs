@@ -1,0 +1,185 @@
+//! Columns to positions and registers; logical subqueries to plans.
+//!
+//! A subquery is planned once for each place its call ends up in, since the
+//! bindings it takes depend on the row it is called with.
+
+use std::collections::BTreeSet;
+
+use super::Planner;
+use super::layout::Layout;
+use super::physical::{LimitClause, Subquery};
+use crate::bind::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Register, SortKey, SubqueryId};
+use crate::error::{Error, Result};
+
+/// Where a column's value comes from.
+pub enum Rows<'l> {
+    /// The operator's input row.
+    Input(&'l Layout),
+    /// Registers, which are allotted on demand: those a join stores from its
+    /// left row.
+    Registers(&'l Layout, &'l mut Vec<(Register, Expr)>),
+    /// Nowhere: constants only.
+    None,
+}
+
+impl Planner<'_, '_> {
+    /// An expression over an operator's input row.
+    pub fn resolve(&mut self, expr: &Expr, layout: &Layout) -> Result<Expr> {
+        self.resolve_rows(expr, &mut Rows::Input(layout))
+    }
+
+    pub fn resolve_all(&mut self, exprs: &[Expr], layout: &Layout) -> Result<Vec<Expr>> {
+        exprs.iter().map(|e| self.resolve(e, layout)).collect()
+    }
+
+    /// An expression that reads no row.
+    pub fn resolve_constant(&mut self, expr: &Expr) -> Result<Expr> {
+        self.resolve_rows(expr, &mut Rows::None)
+    }
+
+    pub fn resolve_limit(&mut self, limit: Option<&LimitClause>) -> Result<Option<LimitClause>> {
+        let Some(limit) = limit else { return Ok(None) };
+        let resolve = |this: &mut Self, e: &Option<Expr>| {
+            e.as_ref().map(|e| this.resolve_constant(e)).transpose()
+        };
+        Ok(Some(LimitClause {
+            limit: resolve(self, &limit.limit)?,
+            offset: resolve(self, &limit.offset)?,
+        }))
+    }
+
+    pub fn resolve_rows(&mut self, expr: &Expr, rows: &mut Rows<'_>) -> Result<Expr> {
+        let mut resolved = expr.clone();
+        self.resolve_in_place(&mut resolved, rows)?;
+        Ok(resolved)
+    }
+
+    fn resolve_in_place(&mut self, expr: &mut Expr, rows: &mut Rows<'_>) -> Result<()> {
+        if let Some(found) = self.find(expr, rows)? {
+            *expr = found;
+            return Ok(());
+        }
+        if let ExprKind::Function { function, .. } = &expr.kind {
+            self.deterministic &= function.is_deterministic();
+        }
+        let mut result = Ok(());
+        expr.kind.for_each_child_mut(&mut |child| {
+            if result.is_ok() {
+                result = crate::stack::grow(|| self.resolve_in_place(child, rows));
+            }
+        });
+        result?;
+        match &mut expr.kind {
+            ExprKind::Exists(id)
+            | ExprKind::ScalarSubquery(id)
+            | ExprKind::InSubquery { subquery: id, .. } => {
+                *id = self.plan_subquery(*id, rows)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, expr: &Expr, rows: &mut Rows<'_>) -> Result<Option<Expr>> {
+        let layout = match rows {
+            Rows::Input(layout) | Rows::Registers(layout, _) => Some(*layout),
+            Rows::None => None,
+        };
+        let at = match layout {
+            None => None,
+            Some(layout) => match (&expr.kind, layout.computed(expr)) {
+                (_, Some(at)) => Some(at),
+                (ExprKind::Column(column), None) => layout.column(*column),
+                _ => None,
+            },
+        };
+        match (at, rows) {
+            (Some(at), Rows::Input(_)) => Ok(Some(Expr::input(at, expr.props))),
+            (Some(at), Rows::Registers(_, bindings)) => {
+                let value = Expr::input(at, expr.props);
+                let known = bindings
+                    .iter()
+                    .find(|(_, e)| e.kind == value.kind)
+                    .map(|(r, _)| *r);
+                let register = known.unwrap_or_else(|| {
+                    let register = self.registers;
+                    self.registers += 1;
+                    bindings.push((register, value));
+                    register
+                });
+                Ok(Some(Expr {
+                    kind: ExprKind::Register(register),
+                    props: expr.props,
+                }))
+            }
+            _ if matches!(expr.kind, ExprKind::Column(_) | ExprKind::Aggregate(_)) => {
+                Err(Error::misuse("a column is not where the plan expects it"))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn plan_subquery(&mut self, id: SubqueryId, rows: &mut Rows<'_>) -> Result<SubqueryId> {
+        let logical = self.logical;
+        let subquery = logical
+            .get(id)
+            .ok_or_else(|| Error::misuse("no such subquery"))?;
+        let root = crate::stack::grow(|| self.query(&subquery.query))?;
+        let mut bindings = Vec::with_capacity(subquery.bindings.len());
+        for (register, expr) in &subquery.bindings {
+            bindings.push((*register, self.resolve_rows(expr, rows)?));
+        }
+        self.subqueries.push(Subquery {
+            root,
+            bindings,
+            cacheable: subquery.cacheable,
+        });
+        Ok(self.subqueries.len() - 1)
+    }
+
+    pub fn resolve_sort(&mut self, keys: &[SortKey], layout: &Layout) -> Result<Vec<SortKey>> {
+        keys.iter()
+            .map(|key| {
+                Ok(SortKey {
+                    expr: self.resolve(&key.expr, layout)?,
+                    ..key.clone()
+                })
+            })
+            .collect()
+    }
+
+    pub fn resolve_call(&mut self, call: &AggregateCall, layout: &Layout) -> Result<AggregateCall> {
+        Ok(AggregateCall {
+            function: call.function.clone(),
+            args: self.resolve_all(&call.args, layout)?,
+            distinct: call.distinct,
+            collation: call.collation,
+            filter: call
+                .filter
+                .as_ref()
+                .map(|f| self.resolve(f, layout))
+                .transpose()?,
+            order_by: self.resolve_sort(&call.order_by, layout)?,
+        })
+    }
+
+    /// Adds the columns that an expression reads, its subqueries' bindings
+    /// included.
+    pub fn collect_columns(&self, expr: &Expr, out: &mut BTreeSet<ColumnRef>) {
+        match &expr.kind {
+            ExprKind::Column(column) => {
+                out.insert(*column);
+            }
+            ExprKind::Exists(id)
+            | ExprKind::ScalarSubquery(id)
+            | ExprKind::InSubquery { subquery: id, .. } => {
+                for (_, binding) in self.logical.get(*id).map_or(&[][..], |s| &s.bindings) {
+                    self.collect_columns(binding, out);
+                }
+            }
+            _ => {}
+        }
+        expr.kind
+            .for_each_child(&mut |child| crate::stack::grow(|| self.collect_columns(child, out)));
+    }
+}

@@ -1,0 +1,10 @@
+//! Rewrites of bound conditions, one rule a file. Each takes and gives an
+//! expression (or a block's conditions) with the same answers, errors included.
+
+mod fold;
+mod or_to_in;
+mod outer_to_inner;
+
+pub use fold::fold;
+pub use or_to_in::or_to_in;
+pub use outer_to_inner::rejects_null;

@@ -1,0 +1,264 @@
+//! Plans of whole statements.
+
+use super::Planner;
+use super::layout::Layout;
+use super::physical::{
+    Action, Delete, IndexWriter, Insert, OutputColumn, SchemaChange, TableWriter, Update, Upsert,
+    UpsertUpdate,
+};
+use crate::bind::expr::{ColumnRef, Expr, ROWID};
+use crate::bind::logical::{
+    Bound, BoundDelete, BoundIndex, BoundInsert, BoundTarget, BoundUpdate, Query,
+};
+use crate::error::Result;
+use crate::schema::{IndexTarget, Table};
+
+/// The row of a table that is written: rowid, then all columns.
+fn table_row(table: &Table, id: usize) -> Layout {
+    let columns = (0..table.columns.len()).map(|column| ColumnRef { source: id, column });
+    Layout::of_columns(
+        std::iter::once(ColumnRef {
+            source: id,
+            column: ROWID,
+        })
+        .chain(columns),
+    )
+}
+
+impl Planner<'_, '_> {
+    /// The action of a bound statement and its result columns.
+    pub fn statement(&mut self, bound: Bound) -> Result<(Action, Vec<OutputColumn>)> {
+        Ok(match bound {
+            Bound::Query(query) => {
+                let columns = query.columns.iter().map(|c| c.output.clone()).collect();
+                (Action::Query(self.query(&query)?), columns)
+            }
+            Bound::Insert(insert) => self.insert(*insert)?,
+            Bound::Update(update) => self.update(*update)?,
+            Bound::Delete(delete) => self.delete(*delete)?,
+            Bound::CreateTableAs(name, sql, query, affinities) => {
+                let source = Some((self.query(&query)?, affinities));
+                let change = SchemaChange::CreateTable {
+                    name,
+                    sql,
+                    automatic_indexes: Vec::new(),
+                    source,
+                };
+                (Action::Schema(Box::new(change)), Vec::new())
+            }
+            Bound::CreateIndex(index) => (self.create_index(*index)?, Vec::new()),
+            Bound::Ready(action, columns) => (action, columns),
+            Bound::Explain(inner) => {
+                let (action, _) = self.statement(*inner)?;
+                // The explained statement is not run: it reads and writes nothing.
+                self.reads.clear();
+                self.writes.clear();
+                let node = crate::explain::rows(&action, &self.subqueries);
+                let columns = crate::explain::COLUMNS
+                    .iter()
+                    .map(|name| OutputColumn {
+                        name: (*name).to_owned(),
+                        decl_type: None,
+                        origin: None,
+                    })
+                    .collect();
+                (Action::Query(node), columns)
+            }
+        })
+    }
+
+    /// `assigned`: the columns an UPDATE changes; None where all may change.
+    fn target(&mut self, target: &BoundTarget, assigned: Option<&[usize]>) -> Result<TableWriter> {
+        let layout = table_row(&target.table, target.id);
+        self.writes(&target.table.tree);
+        let mut defaults = Vec::with_capacity(target.defaults.len());
+        for default in &target.defaults {
+            defaults.push(
+                default
+                    .as_ref()
+                    .map(|d| self.resolve_constant(d))
+                    .transpose()?,
+            );
+        }
+        let mut checks = Vec::with_capacity(target.checks.len());
+        for (label, check) in &target.checks {
+            checks.push((label.clone(), self.resolve(check, &layout)?));
+        }
+        let mut indexes = Vec::with_capacity(target.indexes.len());
+        for (index, (key, predicate)) in target.table.indexes.iter().zip(&target.indexes) {
+            self.writes(&index.tree);
+            let changes = |part: &crate::schema::IndexColumn| match part.target {
+                IndexTarget::Column(at) => assigned.is_none_or(|a| a.contains(&at)),
+                IndexTarget::Rowid => assigned.is_none_or(|a| a.contains(&ROWID)),
+                IndexTarget::Expr(_) => true,
+            };
+            let moved = assigned.is_none_or(|a| a.contains(&ROWID));
+            indexes.push(IndexWriter {
+                index: index.clone(),
+                key: self.resolve_all(key, &layout)?,
+                predicate: predicate
+                    .as_ref()
+                    .map(|p| self.resolve(p, &layout))
+                    .transpose()?,
+                affected: moved || predicate.is_some() || index.columns.iter().any(changes),
+            });
+        }
+        Ok(TableWriter {
+            table: target.table.clone(),
+            defaults,
+            checks,
+            indexes,
+        })
+    }
+
+    fn returning(
+        &mut self,
+        target: &BoundTarget,
+        exprs: Option<&[Expr]>,
+    ) -> Result<Option<Vec<Expr>>> {
+        let layout = table_row(&target.table, target.id);
+        exprs
+            .map(|list| self.resolve_all(list, &layout))
+            .transpose()
+    }
+
+    fn insert(&mut self, insert: BoundInsert) -> Result<(Action, Vec<OutputColumn>)> {
+        let BoundInsert {
+            target,
+            source,
+            rowid,
+            values,
+            conflict,
+            upserts,
+            returning,
+            columns,
+        } = insert;
+        let source = self.query(&source)?;
+        let writer = self.target(&target, None)?;
+        // The source's columns are inputs already; defaults hold no columns.
+        let rowid = rowid.map(|e| self.resolve_constant(&e)).transpose()?;
+        let values = values
+            .iter()
+            .map(|e| self.resolve_constant(e))
+            .collect::<Result<_>>()?;
+        let mut clauses = Vec::with_capacity(upserts.len());
+        for upsert in upserts {
+            let update = match upsert.update {
+                None => None,
+                Some((excluded, assignments, predicate)) => {
+                    let layout = table_row(&target.table, target.id)
+                        .join(&table_row(&target.table, excluded));
+                    let mut resolved = Vec::with_capacity(assignments.len());
+                    for (column, expr) in &assignments {
+                        resolved.push((*column, self.resolve(expr, &layout)?));
+                    }
+                    let predicate = predicate.map(|p| self.resolve(&p, &layout)).transpose()?;
+                    Some(UpsertUpdate {
+                        assignments: resolved,
+                        predicate,
+                    })
+                }
+            };
+            clauses.push(Upsert {
+                target: upsert.target,
+                update,
+            });
+        }
+        let returning = self.returning(&target, returning.as_deref())?;
+        let action = Insert {
+            target: writer,
+            source,
+            rowid,
+            values,
+            conflict,
+            upserts: clauses,
+            returning,
+        };
+        Ok((Action::Insert(Box::new(action)), columns))
+    }
+
+    fn update(&mut self, update: BoundUpdate) -> Result<(Action, Vec<OutputColumn>)> {
+        let BoundUpdate {
+            target,
+            source,
+            assigned,
+            conflict,
+            returning,
+            columns,
+        } = update;
+        let first = 1 + target.table.columns.len();
+        let props = |q: &Query, at: usize| q.columns.get(at).map(|c| c.props);
+        let mut assignments = Vec::with_capacity(assigned.len());
+        let mut rowid = None;
+        for (i, column) in assigned.iter().enumerate() {
+            let props = props(&source, first + i).unwrap_or(crate::bind::expr::Props::CONSTANT);
+            let value = Expr::input(first + i, props);
+            if *column == ROWID {
+                rowid = Some(value);
+            } else {
+                assignments.push((*column, value));
+            }
+        }
+        let node = self.query(&source)?;
+        let writer = self.target(&target, Some(&assigned))?;
+        let returning = self.returning(&target, returning.as_deref())?;
+        let action = Update {
+            target: writer,
+            source: node,
+            assignments,
+            rowid,
+            conflict,
+            returning,
+        };
+        Ok((Action::Update(Box::new(action)), columns))
+    }
+
+    fn delete(&mut self, delete: BoundDelete) -> Result<(Action, Vec<OutputColumn>)> {
+        let BoundDelete {
+            target,
+            source,
+            whole_table,
+            returning,
+            columns,
+        } = delete;
+        let source = self.query(&source)?;
+        let writer = self.target(&target, None)?;
+        let returning = self.returning(&target, returning.as_deref())?;
+        let action = Delete {
+            target: writer,
+            source,
+            whole_table,
+            returning,
+        };
+        Ok((Action::Delete(Box::new(action)), columns))
+    }
+
+    fn create_index(&mut self, bound: BoundIndex) -> Result<Action> {
+        let BoundIndex {
+            name,
+            sql,
+            table,
+            index,
+            id,
+            key,
+            predicate,
+            source,
+        } = bound;
+        let layout = table_row(&table, id);
+        let writer = IndexWriter {
+            index,
+            key: self.resolve_all(&key, &layout)?,
+            predicate: predicate.map(|p| self.resolve(&p, &layout)).transpose()?,
+            affected: true,
+        };
+        let source = self.query(&source)?;
+        let change = SchemaChange::CreateIndex {
+            name,
+            sql,
+            table,
+            source,
+            writer,
+        };
+        Ok(Action::Schema(Box::new(change)))
+    }
+}

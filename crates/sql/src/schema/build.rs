@@ -1,0 +1,517 @@
+//! CREATE statements to tables and indexes.
+//!
+//! Only the text decides: which columns alias the rowid, which constraints get
+//! an automatic index and how it is called. Creating a table and opening a
+//! database run the same code, so the two cannot disagree.
+
+use std::sync::Arc;
+
+use fulgurite_store::Tree;
+
+use super::table::{
+    Check, Column, ConflictAction, Index, IndexColumn, IndexOrigin, IndexTarget, Table,
+};
+use crate::ast;
+use crate::ast::{ColumnConstraint, ExprKind, Literal, SortTerm, TableConstraintKind};
+use crate::error::{Error, Result};
+use crate::value::{Affinity, Collation, Value};
+
+/// Columns in a table, SQLite's limit.
+const MAX_COLUMNS: usize = 2000;
+
+/// A table before its trees are known.
+#[derive(Debug)]
+pub struct TableShape {
+    /// Columns.
+    pub columns: Vec<Column>,
+    /// The INTEGER PRIMARY KEY column.
+    pub rowid_alias: Option<usize>,
+    /// AUTOINCREMENT
+    pub autoincrement: bool,
+    /// ON CONFLICT of the INTEGER PRIMARY KEY.
+    pub rowid_conflict: ConflictAction,
+    /// CHECK constraints.
+    pub checks: Vec<Check>,
+    /// Automatic indexes in order.
+    pub automatic: Vec<IndexShape>,
+}
+
+/// An automatic index before its tree is known.
+#[derive(Debug)]
+pub struct IndexShape {
+    /// Name.
+    pub name: String,
+    /// Key parts.
+    pub columns: Vec<IndexColumn>,
+    /// ON CONFLICT.
+    pub conflict: ConflictAction,
+    /// UNIQUE or PRIMARY KEY.
+    pub origin: IndexOrigin,
+}
+
+/// What a CREATE TABLE with column definitions describes.
+pub fn table_shape(create: &ast::CreateTable) -> Result<TableShape> {
+    let name = &create.name.name.text;
+    let ast::TableBody::Columns {
+        columns,
+        constraints,
+        without_rowid,
+        strict,
+    } = &create.body
+    else {
+        return Err(Error::corrupt(format!(
+            "table {name} has no column definitions"
+        )));
+    };
+    if *without_rowid {
+        return Err(
+            Error::sql(format!("WITHOUT ROWID is not supported (table {name})")).with_hint(
+                "leave WITHOUT ROWID out: the primary key then gets an index of its own",
+            ),
+        );
+    }
+    if *strict {
+        return Err(Error::sql(format!(
+            "STRICT is not supported (table {name})"
+        )));
+    }
+    let mut builder = Builder {
+        table: name,
+        shape: TableShape {
+            columns: Vec::with_capacity(columns.len()),
+            rowid_alias: None,
+            autoincrement: false,
+            rowid_conflict: ConflictAction::Abort,
+            checks: Vec::new(),
+            automatic: Vec::new(),
+        },
+        has_primary_key: false,
+    };
+    if columns.len() > MAX_COLUMNS {
+        return Err(Error::sql(format!("too many columns on {name}")));
+    }
+    for column in columns {
+        builder.column(column)?;
+    }
+    for constraint in constraints {
+        builder.constraint(constraint)?;
+    }
+    Ok(builder.shape)
+}
+
+struct Builder<'a> {
+    table: &'a str,
+    shape: TableShape,
+    has_primary_key: bool,
+}
+
+impl Builder<'_> {
+    fn column(&mut self, def: &ast::ColumnDef) -> Result<()> {
+        let name = &def.name.text;
+        if self
+            .shape
+            .columns
+            .iter()
+            .any(|c| c.name.eq_ignore_ascii_case(name))
+        {
+            return Err(
+                Error::sql(format!("duplicate column name: {name}")).with_offset(def.name.offset)
+            );
+        }
+        // The collation first: a UNIQUE before it uses it too.
+        let mut collation = Collation::Binary;
+        for constraint in &def.constraints {
+            if let ColumnConstraint::Collate(name) = constraint {
+                collation = collation_named(name)?;
+            }
+        }
+        let at = self.shape.columns.len();
+        self.shape.columns.push(Column {
+            name: name.clone(),
+            decl_type: def.decl_type.clone(),
+            affinity: Affinity::of_declared_type(&def.decl_type),
+            collation,
+            not_null: None,
+            default: None,
+            missing: Value::Null,
+            primary_key: 0,
+        });
+        for constraint in &def.constraints {
+            self.column_constraint(at, constraint)?;
+        }
+        Ok(())
+    }
+
+    fn column_constraint(&mut self, at: usize, constraint: &ColumnConstraint) -> Result<()> {
+        match constraint {
+            ColumnConstraint::PrimaryKey {
+                descending,
+                conflict,
+                autoincrement,
+            } => {
+                self.primary_key(&[at], *descending, *conflict, *autoincrement, None)?;
+            }
+            ColumnConstraint::Unique(conflict) => {
+                let columns = vec![self.key_column(at, None, false)];
+                self.automatic(columns, *conflict, IndexOrigin::Unique);
+            }
+            ColumnConstraint::NotNull(conflict) => {
+                self.edit(at, |c| c.not_null = Some(conflict.unwrap_or_default()))
+            }
+            ColumnConstraint::Default(expr) => {
+                if !is_constant(expr) {
+                    let column = self.shape.columns.get(at).map_or("", |c| c.name.as_str());
+                    return Err(Error::sql(format!(
+                        "default value of column [{column}] is not constant"
+                    )));
+                }
+                self.edit(at, |c| {
+                    c.missing =
+                        literal_value(expr).map_or(Value::Null, |v| c.affinity.apply_owned(v));
+                    c.default = Some(expr.clone());
+                });
+            }
+            ColumnConstraint::Check { name, expr, text } => {
+                let label = name.clone().unwrap_or_else(|| text.clone());
+                self.shape.checks.push(Check {
+                    label,
+                    expr: expr.clone(),
+                });
+            }
+            ColumnConstraint::Collate(_) | ColumnConstraint::ForeignKey => {}
+            ColumnConstraint::Generated => {
+                return Err(Error::sql(format!(
+                    "generated columns are not supported (table {})",
+                    self.table
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn constraint(&mut self, constraint: &ast::TableConstraint) -> Result<()> {
+        match &constraint.kind {
+            TableConstraintKind::PrimaryKey {
+                columns,
+                conflict,
+                autoincrement,
+            } => {
+                let parts = self.parts(columns)?;
+                let at: Vec<usize> = parts.iter().map(|(column, ..)| *column).collect();
+                self.primary_key(&at, false, *conflict, *autoincrement, Some(&parts))?;
+            }
+            TableConstraintKind::Unique { columns, conflict } => {
+                let parts = self.parts(columns)?;
+                let columns = parts
+                    .iter()
+                    .map(|(at, coll, desc)| self.key_column(*at, *coll, *desc))
+                    .collect();
+                self.automatic(columns, *conflict, IndexOrigin::Unique);
+            }
+            TableConstraintKind::Check(expr, text) => {
+                let label = constraint.name.clone().unwrap_or_else(|| text.clone());
+                self.shape.checks.push(Check {
+                    label,
+                    expr: expr.clone(),
+                });
+            }
+            TableConstraintKind::ForeignKey => {}
+        }
+        Ok(())
+    }
+
+    fn primary_key(
+        &mut self,
+        at: &[usize],
+        descending: bool,
+        conflict: Option<ConflictAction>,
+        autoincrement: bool,
+        parts: Option<&[(usize, Option<Collation>, bool)]>,
+    ) -> Result<()> {
+        if self.has_primary_key {
+            return Err(Error::sql(format!(
+                "table \"{}\" has more than one primary key",
+                self.table
+            )));
+        }
+        self.has_primary_key = true;
+        for (i, column) in at.iter().enumerate() {
+            self.edit(*column, |c| c.primary_key = i + 1);
+        }
+        if let [only] = at
+            && !descending
+            && self
+                .shape
+                .columns
+                .get(*only)
+                .is_some_and(|c| c.decl_type.eq_ignore_ascii_case("integer"))
+        {
+            self.shape.rowid_alias = Some(*only);
+            self.shape.rowid_conflict = conflict.unwrap_or_default();
+            self.shape.autoincrement = autoincrement;
+            return Ok(());
+        }
+        if autoincrement {
+            return Err(Error::sql(
+                "AUTOINCREMENT is only allowed on an INTEGER PRIMARY KEY",
+            ));
+        }
+        let columns = match parts {
+            Some(parts) => parts
+                .iter()
+                .map(|(at, coll, desc)| self.key_column(*at, *coll, *desc))
+                .collect(),
+            None => at
+                .iter()
+                .map(|at| self.key_column(*at, None, descending))
+                .collect(),
+        };
+        self.automatic(columns, conflict, IndexOrigin::PrimaryKey);
+        Ok(())
+    }
+
+    /// Adds an automatic index, unless an earlier one has the same key.
+    fn automatic(
+        &mut self,
+        columns: Vec<IndexColumn>,
+        conflict: Option<ConflictAction>,
+        origin: IndexOrigin,
+    ) {
+        let same = |other: &IndexShape| {
+            other.columns.len() == columns.len()
+                && other.columns.iter().zip(&columns).all(|(a, b)| {
+                    a.collation == b.collation
+                        && match (&a.target, &b.target) {
+                            (IndexTarget::Column(x), IndexTarget::Column(y)) => x == y,
+                            (IndexTarget::Rowid, IndexTarget::Rowid) => true,
+                            _ => false,
+                        }
+                })
+        };
+        if let Some(other) = self.shape.automatic.iter_mut().find(|i| same(i)) {
+            if origin == IndexOrigin::PrimaryKey {
+                other.origin = origin;
+            }
+            if let Some(conflict) = conflict {
+                other.conflict = conflict;
+            }
+            return;
+        }
+        let name = format!(
+            "sqlite_autoindex_{}_{}",
+            self.table,
+            self.shape.automatic.len() + 1
+        );
+        let conflict = conflict.unwrap_or_default();
+        self.shape.automatic.push(IndexShape {
+            name,
+            columns,
+            conflict,
+            origin,
+        });
+    }
+
+    fn edit(&mut self, at: usize, f: impl FnOnce(&mut Column)) {
+        if let Some(column) = self.shape.columns.get_mut(at) {
+            f(column);
+        }
+    }
+
+    fn key_column(&self, at: usize, collation: Option<Collation>, descending: bool) -> IndexColumn {
+        key_column(
+            &self.shape.columns,
+            self.shape.rowid_alias,
+            at,
+            collation,
+            descending,
+        )
+    }
+
+    fn parts(&self, terms: &[SortTerm]) -> Result<Vec<(usize, Option<Collation>, bool)>> {
+        terms
+            .iter()
+            .map(|term| {
+                let (name, collation) = plain_column(&term.expr)?.ok_or_else(|| {
+                    Error::sql("expressions prohibited in PRIMARY KEY and UNIQUE constraints")
+                })?;
+                let at = self
+                    .shape
+                    .columns
+                    .iter()
+                    .position(|c| c.name.eq_ignore_ascii_case(name));
+                let at = at.ok_or_else(|| Error::sql(format!("no such column: {name}")))?;
+                Ok((at, collation, term.descending))
+            })
+            .collect()
+    }
+}
+
+fn key_column(
+    columns: &[Column],
+    rowid_alias: Option<usize>,
+    at: usize,
+    collation: Option<Collation>,
+    descending: bool,
+) -> IndexColumn {
+    let column = columns.get(at);
+    IndexColumn {
+        target: if rowid_alias == Some(at) {
+            IndexTarget::Rowid
+        } else {
+            IndexTarget::Column(at)
+        },
+        affinity: column.map(|c| c.affinity),
+        collation: collation
+            .or(column.map(|c| c.collation))
+            .unwrap_or_default(),
+        descending,
+    }
+}
+
+/// The key parts of a CREATE INDEX over a table.
+pub fn index_columns(create: &ast::CreateIndex, table: &Table) -> Result<Vec<IndexColumn>> {
+    create
+        .columns
+        .iter()
+        .map(|term| {
+            if let Some((name, collation)) = plain_column(&term.expr)? {
+                if let Some(at) = table
+                    .columns
+                    .iter()
+                    .position(|c| c.name.eq_ignore_ascii_case(name))
+                {
+                    return Ok(key_column(
+                        &table.columns,
+                        table.rowid_alias,
+                        at,
+                        collation,
+                        term.descending,
+                    ));
+                }
+                let quoted = match strip_collate(&term.expr)?.0.kind {
+                    ExprKind::Column(ref name) => name.double_quoted,
+                    _ => false,
+                };
+                if !quoted {
+                    return Err(
+                        Error::sql(format!("no such column: {name}")).with_offset(term.expr.offset)
+                    );
+                }
+            }
+            let (expr, collation) = strip_collate(&term.expr)?;
+            Ok(IndexColumn {
+                target: IndexTarget::Expr(expr.clone()),
+                affinity: None,
+                collation: collation.unwrap_or_default(),
+                descending: term.descending,
+            })
+        })
+        .collect()
+}
+
+/// Makes an index of its shape.
+pub fn automatic_index(shape: IndexShape, table: &str, tree: Tree) -> Arc<Index> {
+    Arc::new(Index {
+        name: shape.name,
+        table: table.to_owned(),
+        tree,
+        columns: shape.columns,
+        unique: true,
+        conflict: shape.conflict,
+        origin: shape.origin,
+        predicate: None,
+        sql: String::new(),
+    })
+}
+
+/// A collation by name.
+pub fn collation_named(name: &ast::Name) -> Result<Collation> {
+    Collation::by_name(&name.text).ok_or_else(|| {
+        Error::sql(format!("no such collation sequence: {}", name.text))
+            .with_offset(name.offset)
+            .with_hint("BINARY, NOCASE and RTRIM are built in")
+    })
+}
+
+fn strip_collate(expr: &ast::Expr) -> Result<(&ast::Expr, Option<Collation>)> {
+    match &expr.kind {
+        ExprKind::Collate(inner, name) => {
+            let (inner, _) = strip_collate(inner)?;
+            Ok((inner, Some(collation_named(name)?)))
+        }
+        _ => Ok((expr, None)),
+    }
+}
+
+/// `name` or `name COLLATE c`; a string counts as a name here.
+fn plain_column(expr: &ast::Expr) -> Result<Option<(&str, Option<Collation>)>> {
+    let (inner, collation) = strip_collate(expr)?;
+    Ok(match &inner.kind {
+        ExprKind::Column(name) => Some((name.text.as_str(), collation)),
+        ExprKind::Literal(Literal::Text(text)) => Some((text.as_str(), collation)),
+        _ => None,
+    })
+}
+
+/// A literal with signs.
+pub fn literal_value(expr: &ast::Expr) -> Option<Value> {
+    match &expr.kind {
+        ExprKind::Literal(literal) => match literal {
+            Literal::Null => Some(Value::Null),
+            Literal::Integer(n) => Some(Value::Integer(*n)),
+            Literal::Real(r) => Some(Value::real(*r)),
+            Literal::Text(t) => Some(Value::Text(t.clone().into_bytes())),
+            Literal::Blob(b) => Some(Value::Blob(b.clone())),
+            Literal::Current(_) => None,
+        },
+        ExprKind::Negate(inner) => literal_value(inner).map(|v| crate::value::negate(v.as_ref())),
+        ExprKind::Plus(inner) => literal_value(inner),
+        _ => None,
+    }
+}
+
+/// Names no column, parameter or subquery.
+fn is_constant(expr: &ast::Expr) -> bool {
+    let all = |list: &[ast::Expr]| list.iter().all(is_constant);
+    let option = |e: &Option<Box<ast::Expr>>| e.as_deref().is_none_or(is_constant);
+    match &expr.kind {
+        ExprKind::Literal(_) => true,
+        ExprKind::Column(name) => name.double_quoted,
+        ExprKind::Qualified { .. }
+        | ExprKind::Parameter(_)
+        | ExprKind::InSelect { .. }
+        | ExprKind::Exists(_)
+        | ExprKind::Subquery(_) => false,
+        ExprKind::Negate(e)
+        | ExprKind::Plus(e)
+        | ExprKind::BitNot(e)
+        | ExprKind::Not(e)
+        | ExprKind::Cast(e, _)
+        | ExprKind::Collate(e, _)
+        | ExprKind::IsNull { expr: e, .. } => is_constant(e),
+        ExprKind::Binary(_, a, b) | ExprKind::Compare(_, a, b) => is_constant(a) && is_constant(b),
+        ExprKind::And(list) | ExprKind::Or(list) | ExprKind::RowValue(list) => all(list),
+        ExprKind::Between {
+            expr, low, high, ..
+        } => is_constant(expr) && is_constant(low) && is_constant(high),
+        ExprKind::InList { expr, list, .. } => is_constant(expr) && all(list),
+        ExprKind::Case {
+            base,
+            whens,
+            otherwise,
+        } => {
+            option(base)
+                && option(otherwise)
+                && whens
+                    .iter()
+                    .all(|w| is_constant(&w.when) && is_constant(&w.then))
+        }
+        ExprKind::Like {
+            expr,
+            pattern,
+            escape,
+            ..
+        } => is_constant(expr) && is_constant(pattern) && option(escape),
+        ExprKind::Function(call) => call.args.as_deref().is_none_or(all),
+    }
+}

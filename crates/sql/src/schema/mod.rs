@@ -1,0 +1,325 @@
+//! The schema: which tables and indexes a snapshot has.
+//!
+//! A [`Schema`] is an immutable value made from the rows of sqlite_schema as one
+//! snapshot holds them and identified by that tree's stamp. The texts are parsed
+//! when a name is first asked for; a text that doesn't parse, a root that doesn't
+//! exist or a duplicate name is an error for those who ask for that object, not
+//! for the others.
+
+mod build;
+mod names;
+mod table;
+
+use std::sync::{Arc, OnceLock};
+
+use fulgurite_store::{KeyKind, Seek, Store, Tree, TreeId, Txn};
+use rustc_hash::FxHashMap;
+
+pub use build::{
+    IndexShape, TableShape, collation_named, index_columns, literal_value, table_shape,
+};
+pub use names::nearest;
+pub use table::{
+    Check, Column, ConflictAction, Index, IndexColumn, IndexOrigin, IndexTarget, Table,
+};
+
+use crate::ast::Statement;
+use crate::error::{Error, Result};
+use crate::row::RowReader;
+use crate::value::{Affinity, Collation, Value, ValueRef};
+
+/// The family that holds the schema's rows.
+pub const SCHEMA_FAMILY: &str = "sqlite_schema";
+
+/// A row of sqlite_schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaRow {
+    /// `table` or `index`.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+    /// The table's name.
+    pub table: String,
+    /// Tree id.
+    pub root: i64,
+    /// CREATE text; None for automatic indexes.
+    pub sql: Option<String>,
+}
+
+/// All tables and indexes of one snapshot.
+pub struct Schema {
+    version: u64,
+    store: Store,
+    builtin: Arc<Table>,
+    tables: FxHashMap<String, TableEntry>,
+    /// Index name to table key.
+    indexes: FxHashMap<String, String>,
+    /// Names of tables in order of creation.
+    order: Vec<String>,
+}
+
+struct TableEntry {
+    row: SchemaRow,
+    indexes: Vec<SchemaRow>,
+    parsed: OnceLock<Result<Arc<Table>>>,
+}
+
+impl std::fmt::Debug for Schema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Schema")
+            .field("version", &self.version)
+            .field("tables", &self.order)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Schema {
+    /// The schema that `rows`, in rowid order, describe.
+    pub fn new(
+        store: Store,
+        schema_tree: Tree,
+        version: u64,
+        rows: impl IntoIterator<Item = SchemaRow>,
+    ) -> Schema {
+        let mut schema = Schema {
+            version,
+            store,
+            builtin: Arc::new(schema_table(schema_tree)),
+            tables: FxHashMap::default(),
+            indexes: FxHashMap::default(),
+            order: Vec::new(),
+        };
+        let mut later = Vec::new();
+        for row in rows {
+            if row.kind.eq_ignore_ascii_case("table") {
+                schema.order.push(row.name.clone());
+                let entry = TableEntry {
+                    indexes: Vec::new(),
+                    parsed: OnceLock::new(),
+                    row,
+                };
+                schema
+                    .tables
+                    .insert(entry.row.name.to_ascii_lowercase(), entry);
+            } else {
+                later.push(row);
+            }
+        }
+        for row in later {
+            let key = row.table.to_ascii_lowercase();
+            schema
+                .indexes
+                .insert(row.name.to_ascii_lowercase(), key.clone());
+            if let Some(entry) = schema.tables.get_mut(&key) {
+                entry.indexes.push(row);
+            }
+        }
+        schema
+    }
+
+    /// Reads the schema as a transaction sees it. `schema_tree` is the tree of
+    /// the family [`SCHEMA_FAMILY`].
+    ///
+    /// # Errors
+    /// What the store returns; `SQLITE_CORRUPT` for rows that don't decode.
+    pub fn load(txn: &mut Txn, schema_tree: &Tree) -> Result<Schema> {
+        let version = txn.stamp(schema_tree)?;
+        let mut rows = Vec::new();
+        let mut cursor = txn.cursor(schema_tree)?;
+        let mut more = cursor.seek(Seek::First)?;
+        while more {
+            rows.push(schema_row(cursor.value()?)?);
+            more = cursor.next()?;
+        }
+        Ok(Schema::new(
+            txn.store().clone(),
+            schema_tree.clone(),
+            version,
+            rows,
+        ))
+    }
+
+    /// The stamp of the rows it was made from.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The store it belongs to.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The tree of sqlite_schema.
+    pub fn tree(&self) -> &Tree {
+        &self.builtin.tree
+    }
+
+    /// The table of a name, in any case; None where there is none.
+    pub fn table(&self, name: &str) -> Result<Option<Arc<Table>>> {
+        let key = name.to_ascii_lowercase();
+        if matches!(key.as_str(), "sqlite_schema" | "sqlite_master") {
+            return Ok(Some(self.builtin.clone()));
+        }
+        match self.tables.get(&key) {
+            None => Ok(None),
+            Some(entry) => entry
+                .parsed
+                .get_or_init(|| self.parse(entry))
+                .clone()
+                .map(Some),
+        }
+    }
+
+    /// The index of a name, in any case, with its table.
+    pub fn index(&self, name: &str) -> Result<Option<(Arc<Table>, Arc<Index>)>> {
+        let Some(table) = self.indexes.get(&name.to_ascii_lowercase()) else {
+            return Ok(None);
+        };
+        let Some(table) = self.table(table)? else {
+            return Ok(None);
+        };
+        let found = table
+            .indexes
+            .iter()
+            .find(|i| i.name.eq_ignore_ascii_case(name))
+            .cloned();
+        Ok(found.map(|index| (table, index)))
+    }
+
+    /// Names of all tables, oldest first.
+    pub fn table_names(&self) -> &[String] {
+        &self.order
+    }
+
+    /// Names of all indexes.
+    pub fn index_names(&self) -> impl Iterator<Item = &str> {
+        self.tables
+            .values()
+            .flat_map(|t| t.indexes.iter().map(|i| i.name.as_str()))
+    }
+
+    fn tree_of(&self, row: &SchemaRow, kind: KeyKind) -> Result<Tree> {
+        let bad = || Error::corrupt(format!("malformed database schema ({})", row.name));
+        let id = u32::try_from(row.root).map_err(|_| bad())?;
+        let tree = self.store.tree(TreeId(id)).map_err(|_| bad())?;
+        if tree.kind() == kind {
+            Ok(tree)
+        } else {
+            Err(bad())
+        }
+    }
+
+    fn parse(&self, entry: &TableEntry) -> Result<Arc<Table>> {
+        let row = &entry.row;
+        let bad = |what: &str| {
+            Error::corrupt(format!("malformed database schema ({}) - {what}", row.name))
+        };
+        let sql = row.sql.clone().unwrap_or_default();
+        let Some(Statement::CreateTable(create)) = crate::parse::parse(&sql)?.statement else {
+            return Err(bad("not a CREATE TABLE"));
+        };
+        let shape = table_shape(&create)?;
+        let mut table = Table {
+            name: row.name.clone(),
+            tree: self.tree_of(row, KeyKind::Int)?,
+            columns: shape.columns,
+            rowid_alias: shape.rowid_alias,
+            autoincrement: shape.autoincrement,
+            rowid_conflict: shape.rowid_conflict,
+            indexes: Vec::new(),
+            checks: shape.checks,
+            sql,
+        };
+        for automatic in shape.automatic {
+            let found = entry
+                .indexes
+                .iter()
+                .find(|r| r.name.eq_ignore_ascii_case(&automatic.name));
+            let found = found.ok_or_else(|| bad("an automatic index is missing"))?;
+            let tree = self.tree_of(found, KeyKind::Bytes)?;
+            table
+                .indexes
+                .push(build::automatic_index(automatic, &table.name, tree));
+        }
+        for index in &entry.indexes {
+            if let Some(sql) = &index.sql {
+                let parsed = self.parse_index(index, sql, &table)?;
+                table.indexes.push(Arc::new(parsed));
+            }
+        }
+        Ok(Arc::new(table))
+    }
+
+    fn parse_index(&self, row: &SchemaRow, sql: &str, table: &Table) -> Result<Index> {
+        let Some(Statement::CreateIndex(create)) = crate::parse::parse(sql)?.statement else {
+            return Err(Error::corrupt(format!(
+                "malformed database schema ({}) - not a CREATE INDEX",
+                row.name
+            )));
+        };
+        Ok(Index {
+            name: row.name.clone(),
+            table: table.name.clone(),
+            tree: self.tree_of(row, KeyKind::Bytes)?,
+            columns: index_columns(&create, table)?,
+            unique: create.unique,
+            conflict: ConflictAction::Abort,
+            origin: IndexOrigin::Create,
+            predicate: create.filter,
+            sql: sql.to_owned(),
+        })
+    }
+}
+
+fn schema_row(bytes: &[u8]) -> Result<SchemaRow> {
+    let row = RowReader::new(bytes)?;
+    let text = |i: usize| -> Result<Option<String>> {
+        Ok(match row.column_or(i, ValueRef::Null)? {
+            ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+            _ => None,
+        })
+    };
+    let root = match row.column_or(3, ValueRef::Null)? {
+        ValueRef::Integer(root) => root,
+        _ => 0,
+    };
+    Ok(SchemaRow {
+        kind: text(0)?.unwrap_or_default(),
+        name: text(1)?.unwrap_or_default(),
+        table: text(2)?.unwrap_or_default(),
+        root,
+        sql: text(4)?,
+    })
+}
+
+/// sqlite_schema as a table like any other.
+fn schema_table(tree: Tree) -> Table {
+    let columns = [
+        ("type", "TEXT"),
+        ("name", "TEXT"),
+        ("tbl_name", "TEXT"),
+        ("rootpage", "INT"),
+        ("sql", "TEXT"),
+    ];
+    let column = |(name, decl_type): (&str, &str)| Column {
+        name: name.to_owned(),
+        decl_type: decl_type.to_owned(),
+        affinity: Affinity::of_declared_type(decl_type),
+        collation: Collation::Binary,
+        not_null: None,
+        default: None,
+        missing: Value::Null,
+        primary_key: 0,
+    };
+    Table {
+        name: "sqlite_schema".to_owned(),
+        tree,
+        columns: columns.into_iter().map(column).collect(),
+        rowid_alias: None,
+        autoincrement: false,
+        rowid_conflict: ConflictAction::Abort,
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        sql: "CREATE TABLE sqlite_schema(type text, name text, tbl_name text, rootpage int, sql text)".to_owned(),
+    }
+}
