@@ -1,0 +1,125 @@
+//! What a running statement carries through its operators and expressions.
+//!
+//! [`Run`] belongs to one statement and lives from its first step to its reset;
+//! [`Context`] joins it with the bindings for the length of one call. Buffers of
+//! expressions come from the run's pools, so that a statement in a steady state
+//! allocates nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+use crate::exec::batch::{Batch, Vector};
+use crate::exec::memory::Memory;
+use crate::exec::subquery::SubqueryRun;
+use crate::func;
+use crate::value::Value;
+
+/// State of one run of a statement.
+pub struct Run {
+    /// Values that joins and subquery calls hand down.
+    pub registers: Vec<Value>,
+    /// Subqueries of the plan; None while one is running.
+    pub subqueries: Vec<Option<Box<SubqueryRun>>>,
+    /// What functions may ask for.
+    pub functions: func::Context,
+    /// Set by an interrupt handle.
+    pub interrupt: Arc<AtomicBool>,
+    /// The connection's memory budget and where to spill.
+    pub memory: Memory,
+    vectors: Vec<Vector>,
+    rows: Vec<Vec<u32>>,
+    batches: Vec<Batch>,
+}
+
+/// Buffers kept in each pool.
+const POOL_MAX: usize = 32;
+
+impl Run {
+    /// A run without registers and subqueries.
+    pub fn new(functions: func::Context, interrupt: Arc<AtomicBool>, memory: Memory) -> Self {
+        Self {
+            registers: Vec::new(),
+            subqueries: Vec::new(),
+            functions,
+            interrupt,
+            memory,
+            vectors: Vec::new(),
+            rows: Vec::new(),
+            batches: Vec::new(),
+        }
+    }
+
+    /// An empty vector.
+    #[inline]
+    pub fn vector(&mut self) -> Vector {
+        self.vectors.pop().unwrap_or_default()
+    }
+
+    /// Takes a vector back.
+    #[inline]
+    pub fn recycle(&mut self, mut vector: Vector) {
+        if self.vectors.len() < POOL_MAX {
+            vector.clear();
+            self.vectors.push(vector);
+        }
+    }
+
+    /// An empty row list.
+    #[inline]
+    pub fn rows(&mut self) -> Vec<u32> {
+        self.rows.pop().unwrap_or_default()
+    }
+
+    /// Takes a row list back.
+    #[inline]
+    pub fn recycle_rows(&mut self, mut rows: Vec<u32>) {
+        if self.rows.len() < POOL_MAX {
+            rows.clear();
+            self.rows.push(rows);
+        }
+    }
+
+    /// A batch of no columns.
+    #[inline]
+    pub fn batch(&mut self) -> Batch {
+        self.batches.pop().unwrap_or_default()
+    }
+
+    /// Takes a batch back.
+    #[inline]
+    pub fn recycle_batch(&mut self, batch: Batch) {
+        if self.batches.len() < POOL_MAX {
+            self.batches.push(batch);
+        }
+    }
+
+    /// Stores a register.
+    #[inline]
+    pub fn set_register(&mut self, register: usize, value: crate::value::ValueRef<'_>) {
+        if self.registers.len() <= register {
+            self.registers.resize(register + 1, Value::Null);
+        }
+        if let Some(slot) = self.registers.get_mut(register) {
+            slot.assign(value);
+        }
+    }
+
+    /// The error of an interrupted statement, if it was.
+    #[inline]
+    pub fn check_interrupt(&self) -> Result<()> {
+        if self.interrupt.load(Ordering::Relaxed) {
+            Err(Error::interrupted())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// A run and the statement's bindings.
+pub struct Context<'p, 'r> {
+    /// Bound values.
+    pub parameters: &'p [Value],
+    /// The run.
+    pub run: &'r mut Run,
+}

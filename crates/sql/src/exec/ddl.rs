@@ -1,0 +1,249 @@
+//! CREATE, DROP and ALTER: trees, and the rows of sqlite_schema that name them,
+//! all in the statement's transaction.
+
+use fulgurite_store::{Key, KeyKind, Seek, Tree, Txn};
+
+use crate::error::{Error, Result};
+use crate::exec::batch::Batch;
+use crate::exec::context::Context;
+use crate::exec::dml::{Entry, KeyMaker, duplicate};
+use crate::exec::expr::Row;
+use crate::exec::ops::build;
+use crate::exec::sorter::Sorter;
+use crate::plan::physical::{IndexWriter, Node, SchemaChange, SchemaRewrite};
+use crate::row::{RowReader, RowWriter};
+use crate::schema::{Index, SchemaRow, Table};
+use crate::value::{Affinity, ValueRef};
+
+/// The rows of sqlite_schema as the transaction sees them, with their rowids.
+pub fn schema_rows(txn: &mut Txn, tree: &Tree) -> Result<Vec<(i64, SchemaRow)>> {
+    let mut cursor = txn.cursor(tree)?;
+    let mut rows = Vec::new();
+    let mut more = cursor.seek(Seek::First)?;
+    while more {
+        let rowid = cursor.key_int();
+        let reader = RowReader::new(cursor.value()?)?;
+        let text = |i: usize| -> Result<String> {
+            match reader.column(i)? {
+                ValueRef::Text(b) => Ok(String::from_utf8_lossy(b).into_owned()),
+                _ => Err(Error::corrupt("a row of sqlite_schema without its texts")),
+            }
+        };
+        let ValueRef::Integer(root) = reader.column(3)? else {
+            return Err(Error::corrupt("a row of sqlite_schema without its root"));
+        };
+        let sql = if reader.column(4)?.is_null() {
+            None
+        } else {
+            Some(text(4)?)
+        };
+        rows.push((
+            rowid,
+            SchemaRow {
+                kind: text(0)?,
+                name: text(1)?,
+                table: text(2)?,
+                root,
+                sql,
+            },
+        ));
+        more = cursor.next()?;
+    }
+    Ok(rows)
+}
+
+/// Changes the schema. `schema` is the tree of sqlite_schema.
+pub fn change(
+    change: &SchemaChange,
+    schema: &Tree,
+    txn: &mut Txn,
+    cx: &mut Context<'_, '_>,
+) -> Result<()> {
+    match change {
+        SchemaChange::CreateTable {
+            name,
+            sql,
+            automatic_indexes,
+            source,
+        } => {
+            let tree = txn.create_tree(KeyKind::Int)?;
+            add_row(txn, schema, &row_of("table", name, name, &tree, Some(sql)))?;
+            for index in automatic_indexes {
+                let index_tree = txn.create_tree(KeyKind::Bytes)?;
+                add_row(
+                    txn,
+                    schema,
+                    &row_of("index", index, name, &index_tree, None),
+                )?;
+            }
+            match source {
+                Some((node, affinities)) => fill(node, affinities, &tree, txn, cx),
+                None => Ok(()),
+            }
+        }
+        SchemaChange::CreateIndex {
+            name,
+            sql,
+            table,
+            source,
+            writer,
+        } => {
+            let tree = txn.create_tree(KeyKind::Bytes)?;
+            build_index(table, source, writer, &tree, txn, cx)?;
+            add_row(
+                txn,
+                schema,
+                &row_of("index", name, &table.name, &tree, Some(sql)),
+            )
+        }
+        SchemaChange::DropTable(table) => drop_table(table, schema, txn),
+        SchemaChange::DropIndex(index) => drop_index(index, schema, txn),
+        SchemaChange::Rewrite(rewrites) => {
+            rewrites.iter().try_for_each(|r| rewrite(r, schema, txn))
+        }
+    }
+}
+
+fn row_of(kind: &str, name: &str, table: &str, tree: &Tree, sql: Option<&String>) -> SchemaRow {
+    SchemaRow {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        table: table.to_owned(),
+        root: i64::from(tree.id().0),
+        sql: sql.cloned(),
+    }
+}
+
+fn encode_row(row: &SchemaRow) -> Result<Vec<u8>> {
+    let mut record = Vec::new();
+    let sql = row
+        .sql
+        .as_ref()
+        .map_or(ValueRef::Null, |s| ValueRef::Text(s.as_bytes()));
+    let values = [
+        ValueRef::Text(row.kind.as_bytes()),
+        ValueRef::Text(row.name.as_bytes()),
+        ValueRef::Text(row.table.as_bytes()),
+        ValueRef::Integer(row.root),
+        sql,
+    ];
+    RowWriter::encode(&mut record, values)?;
+    Ok(record)
+}
+
+fn add_row(txn: &mut Txn, schema: &Tree, row: &SchemaRow) -> Result<()> {
+    let rowid = txn.allocate_rowid(schema)?;
+    txn.put(schema, Key::Int(rowid), &encode_row(row)?)?;
+    Ok(())
+}
+
+/// CREATE TABLE … AS SELECT.
+fn fill(
+    node: &Node,
+    affinities: &[Affinity],
+    tree: &Tree,
+    txn: &mut Txn,
+    cx: &mut Context<'_, '_>,
+) -> Result<()> {
+    let mut source = build(node);
+    let (mut batch, mut record) = (Batch::default(), Vec::new());
+    source.attach(txn)?;
+    source.open(cx)?;
+    while source.next(cx, usize::MAX, &mut batch)? {
+        cx.run.check_interrupt()?;
+        batch.selection().try_each(|row| {
+            let values: Vec<_> = batch
+                .columns
+                .iter()
+                .zip(affinities)
+                .map(|(column, affinity)| affinity.apply(column.get(row)))
+                .collect();
+            record.clear();
+            RowWriter::encode(&mut record, values.iter().map(|v| v.as_ref()))?;
+            let rowid = txn.allocate_rowid(tree)?;
+            txn.put(tree, Key::Int(rowid), &record)?;
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Puts the entries of all rows into a new index, in key order.
+fn build_index(
+    table: &Table,
+    source: &Node,
+    writer: &IndexWriter,
+    tree: &Tree,
+    txn: &mut Txn,
+    cx: &mut Context<'_, '_>,
+) -> Result<()> {
+    let mut source = build(source);
+    let maker = KeyMaker::new(writer);
+    let mut sorter = Sorter::new(&cx.run.memory, None);
+    let (mut batch, mut entry) = (Batch::default(), Entry::default());
+    source.attach(txn)?;
+    source.open(cx)?;
+    while source.next(cx, usize::MAX, &mut batch)? {
+        cx.run.check_interrupt()?;
+        batch.selection().try_each(|row| {
+            let ValueRef::Integer(rowid) = batch.get(0, row) else {
+                return Ok(());
+            };
+            maker.make(writer, Row::Batch(&batch, row), rowid, cx, &mut entry)?;
+            if entry.present {
+                sorter.add(&entry.key, &entry.value)
+            } else {
+                Ok(())
+            }
+        })?;
+    }
+    sorter.finish()?;
+    let mut written = 0u32;
+    while let Some((key, value)) = sorter.next()? {
+        // Keys that need not be unique end with the rowid and never meet.
+        if !txn.insert(tree, Key::Bytes(key), value)? {
+            return Err(duplicate(table, &writer.index));
+        }
+        written = written.wrapping_add(1);
+        if written.is_multiple_of(4096) {
+            cx.run.check_interrupt()?;
+        }
+    }
+    Ok(())
+}
+
+fn drop_table(table: &Table, schema: &Tree, txn: &mut Txn) -> Result<()> {
+    for (rowid, row) in schema_rows(txn, schema)? {
+        if row.table.eq_ignore_ascii_case(&table.name) {
+            txn.delete(schema, Key::Int(rowid))?;
+        }
+    }
+    for index in &table.indexes {
+        txn.drop_tree(&index.tree)?;
+    }
+    txn.drop_tree(&table.tree)?;
+    Ok(())
+}
+
+fn drop_index(index: &Index, schema: &Tree, txn: &mut Txn) -> Result<()> {
+    for (rowid, row) in schema_rows(txn, schema)? {
+        if row.kind.eq_ignore_ascii_case("index") && row.name.eq_ignore_ascii_case(&index.name) {
+            txn.delete(schema, Key::Int(rowid))?;
+        }
+    }
+    txn.drop_tree(&index.tree)?;
+    Ok(())
+}
+
+fn rewrite(change: &SchemaRewrite, schema: &Tree, txn: &mut Txn) -> Result<()> {
+    for (rowid, mut row) in schema_rows(txn, schema)? {
+        if row.kind.eq_ignore_ascii_case(change.kind) && row.name.eq_ignore_ascii_case(&change.name)
+        {
+            row.name.clone_from(&change.new_name);
+            row.table.clone_from(&change.new_table);
+            row.sql.clone_from(&change.new_sql);
+            txn.put(schema, Key::Int(rowid), &encode_row(&row)?)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! DELETE.
+
+use fulgurite_store::Key;
+
+use super::Written;
+use super::sink::Sink;
+use crate::error::Error;
+use crate::exec::batch::Batch;
+use crate::exec::context::Context;
+use crate::exec::effects::Effects;
+use crate::exec::expr::Row;
+use crate::exec::ops::Operator;
+use crate::plan::physical::Delete;
+use crate::value::{Value, ValueRef};
+
+/// Deletes the rows of `source`, which is open.
+pub fn delete(
+    plan: &Delete,
+    source: &mut dyn Operator,
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+    effects: &mut Effects,
+) -> Written<()> {
+    let mut batch = Batch::default();
+    while source.next(cx, usize::MAX, &mut batch)? {
+        cx.run.check_interrupt()?;
+        for i in 0..batch.len() {
+            delete_source_row(
+                plan,
+                Row::Batch(&batch, batch.row_at(i).unwrap_or(0)),
+                sink,
+                cx,
+                effects,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes the row that a source row names.
+pub fn delete_source_row(
+    plan: &Delete,
+    source: Row<'_>,
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+    effects: &mut Effects,
+) -> Written<()> {
+    let ValueRef::Integer(rowid) = source.get(0) else {
+        return Err(Error::misuse("a deletion's source row has no rowid").into());
+    };
+    if sink.target.indexes.is_empty() {
+        if !sink.txn.delete(&sink.target.table.tree, Key::Int(rowid))? {
+            return Ok(());
+        }
+    } else {
+        sink.buffers
+            .old
+            .resize(sink.target.table.columns.len() + 1, Value::Null);
+        for (i, slot) in sink.buffers.old.iter_mut().enumerate() {
+            slot.assign(source.get(i));
+        }
+        sink.delete_old(rowid, cx)?;
+    }
+    effects.changed();
+    if let Some(returning) = &plan.returning {
+        effects.returned(returning, source, cx)?;
+    }
+    Ok(())
+}

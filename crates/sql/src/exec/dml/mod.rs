@@ -1,0 +1,57 @@
+//! INSERT, UPDATE and DELETE: sinks that take rows in source order, check the
+//! table's constraints against its state at that moment, and keep its indexes.
+//!
+//! A row is checked wholly before anything of it is written, except that a new
+//! row's own uniqueness is found out by inserting it; what was inserted is then
+//! taken back. So a statement of one row leaves nothing behind when it fails,
+//! and needs no savepoint. Statements of several rows are undone by the caller.
+
+mod delete;
+mod entry;
+mod insert;
+mod sink;
+mod update;
+mod upsert;
+
+pub use delete::{delete, delete_source_row};
+pub use entry::{Entry, KeyMaker, duplicate};
+pub use insert::{PointInsert, insert};
+pub use sink::{Buffers, Sink};
+pub use update::{update, update_source_row};
+
+use crate::error::Error;
+use crate::schema::ConflictAction;
+
+/// A failure, and how far it reaches.
+#[derive(Debug)]
+pub struct Failure {
+    /// What the caller is told.
+    pub error: Error,
+    /// Abort: undo the statement. Fail: keep the rows before. Rollback: undo the
+    /// transaction.
+    pub action: ConflictAction,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            action: ConflictAction::Abort,
+        }
+    }
+}
+
+impl From<fulgurite_store::Error> for Failure {
+    fn from(error: fulgurite_store::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// Result of writing.
+pub type Written<T> = std::result::Result<T, Failure>;
+
+/// A violated constraint under an action that is neither Ignore nor Replace.
+#[cold]
+pub fn violated(error: Error, action: ConflictAction) -> Failure {
+    Failure { error, action }
+}

@@ -1,0 +1,479 @@
+//! Writing rows of one table: constraints, the row, its index entries.
+//!
+//! A *row* is rowid and all columns, as `TableWriter` has it.
+
+use fulgurite_store::{Key, Txn};
+
+use super::entry::{Entry, KeyMaker, duplicate, duplicate_rowid};
+use super::{Failure, Written, violated};
+use crate::error::{Error, Result};
+use crate::exec::context::Context;
+use crate::exec::expr::{Row, condition, eval};
+use crate::exec::fetch::Fetch;
+use crate::key;
+use crate::plan::physical::TableWriter;
+use crate::row::RowWriter;
+use crate::schema::{ConflictAction, Table};
+use crate::value::{Value, ValueRef};
+
+/// Memory that a statement keeps for its writes.
+#[derive(Default)]
+pub struct Buffers {
+    /// The row being written.
+    pub row: Vec<Value>,
+    /// The row it replaces.
+    pub old: Vec<Value>,
+    /// An encoded row.
+    pub record: Vec<u8>,
+    entries: Vec<Entry>,
+    old_entries: Vec<Entry>,
+    makers: Vec<KeyMaker>,
+}
+
+/// What became of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is there.
+    Written,
+    /// A constraint with IGNORE left it out.
+    Skipped,
+}
+
+/// Which uniqueness a row breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conflict {
+    /// Another row has the rowid.
+    Rowid,
+    /// The row with this rowid has the key of this index.
+    Index(usize, i64),
+}
+
+/// See the module.
+pub struct Sink<'a> {
+    /// The transaction.
+    pub txn: &'a mut Txn,
+    /// The table and its constraints.
+    pub target: &'a TableWriter,
+    /// The statement's OR clause.
+    pub conflict: Option<ConflictAction>,
+    /// Memory.
+    pub buffers: &'a mut Buffers,
+    /// A row is half written: a failure now must undo more than that row.
+    pub torn: bool,
+}
+
+impl<'a> Sink<'a> {
+    /// For one statement.
+    pub fn new(
+        txn: &'a mut Txn,
+        target: &'a TableWriter,
+        conflict: Option<ConflictAction>,
+        buffers: &'a mut Buffers,
+    ) -> Self {
+        if buffers.makers.len() != target.indexes.len() {
+            buffers.makers = target.indexes.iter().map(KeyMaker::new).collect();
+            buffers
+                .entries
+                .resize_with(target.indexes.len(), Entry::default);
+            buffers
+                .old_entries
+                .resize_with(target.indexes.len(), Entry::default);
+        }
+        Self {
+            txn,
+            target,
+            conflict,
+            buffers,
+            torn: false,
+        }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &'a Table {
+        &self.target.table
+    }
+
+    fn action(&self, own: ConflictAction) -> ConflictAction {
+        self.conflict.unwrap_or(own)
+    }
+
+    /// May some violation delete rows that are in the way?
+    pub fn may_replace(&self) -> bool {
+        match self.conflict {
+            Some(action) => action == ConflictAction::Replace,
+            None => {
+                self.table().rowid_conflict == ConflictAction::Replace
+                    || self
+                        .target
+                        .indexes
+                        .iter()
+                        .any(|i| i.index.conflict == ConflictAction::Replace)
+            }
+        }
+    }
+
+    /// Sets a column of the row being written, with the column's affinity.
+    #[inline]
+    pub fn set_column(&mut self, column: usize, value: ValueRef<'_>) {
+        let Some(spec) = self.target.table.columns.get(column) else {
+            return;
+        };
+        if let Some(slot) = self.buffers.row.get_mut(column + 1) {
+            slot.assign(spec.affinity.apply(value).as_ref());
+        }
+    }
+
+    /// Makes room for a row.
+    pub fn start_row(&mut self) {
+        self.buffers
+            .row
+            .resize(self.target.table.columns.len() + 1, Value::Null);
+    }
+
+    /// Sets the rowid of the row being written, and the column that shows it.
+    #[inline]
+    pub fn set_rowid(&mut self, rowid: i64) {
+        if let Some(slot) = self.buffers.row.first_mut() {
+            *slot = Value::Integer(rowid);
+        }
+        if let Some(alias) = self.target.table.rowid_alias
+            && let Some(slot) = self.buffers.row.get_mut(alias + 1)
+        {
+            *slot = Value::Integer(rowid);
+        }
+    }
+
+    /// The rowid of the row being written.
+    pub fn rowid(&self) -> i64 {
+        match self.buffers.row.first() {
+            Some(Value::Integer(i)) => *i,
+            _ => 0,
+        }
+    }
+
+    /// NOT NULL and CHECK of the row being written.
+    pub fn check_row(&mut self, cx: &mut Context<'_, '_>) -> Written<Outcome> {
+        for (i, column) in self.target.table.columns.iter().enumerate() {
+            let Some(own) = column.not_null else { continue };
+            if !self.buffers.row.get(i + 1).is_some_and(Value::is_null) {
+                continue;
+            }
+            if self.null_violation(i, own, cx)? == Outcome::Skipped {
+                return Ok(Outcome::Skipped);
+            }
+        }
+        for (label, check) in &self.target.checks {
+            if condition(check, Row::Values(&self.buffers.row), cx)? != Some(false) {
+                continue;
+            }
+            return match self.action(ConflictAction::Abort) {
+                ConflictAction::Ignore => Ok(Outcome::Skipped),
+                ConflictAction::Replace => {
+                    Err(violated(Error::check(label), ConflictAction::Abort))
+                }
+                action => Err(violated(Error::check(label), action)),
+            };
+        }
+        Ok(Outcome::Written)
+    }
+
+    #[cold]
+    fn null_violation(
+        &mut self,
+        column: usize,
+        own: ConflictAction,
+        cx: &mut Context<'_, '_>,
+    ) -> Written<Outcome> {
+        let mut action = self.action(own);
+        if action == ConflictAction::Ignore {
+            return Ok(Outcome::Skipped);
+        }
+        if action == ConflictAction::Replace {
+            if let Some(Some(default)) = self.target.defaults.get(column) {
+                let value = eval(default, Row::Empty, cx)?;
+                if !value.as_ref().is_null() {
+                    self.set_column(column, value.as_ref());
+                    return Ok(Outcome::Written);
+                }
+            }
+            action = ConflictAction::Abort;
+        }
+        let table = &self.target.table;
+        let name = table.columns.get(column).map_or("", |c| c.name.as_str());
+        Err(violated(
+            Error::not_null(format!("{}.{name}", table.name)),
+            action,
+        ))
+    }
+
+    /// The row being written as bytes, into `buffers.record`.
+    pub fn encode(&mut self) -> Result<()> {
+        self.buffers.record.clear();
+        let alias = self.target.table.rowid_alias.unwrap_or(usize::MAX);
+        let columns = self.buffers.row.get(1..).unwrap_or(&[]);
+        let values = columns.iter().enumerate().map(|(i, v)| {
+            if i == alias {
+                ValueRef::Null
+            } else {
+                v.as_ref()
+            }
+        });
+        RowWriter::encode(&mut self.buffers.record, values)
+    }
+
+    /// Makes the index entries of the row being written.
+    pub fn make_entries(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
+        let rowid = self.rowid();
+        let Buffers {
+            row,
+            entries,
+            makers,
+            ..
+        } = &mut *self.buffers;
+        for ((writer, maker), entry) in self.target.indexes.iter().zip(makers).zip(entries) {
+            maker.make(writer, Row::Values(row), rowid, cx, entry)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the index entries of the row in `buffers.old`.
+    pub fn make_old_entries(
+        &mut self,
+        rowid: i64,
+        all: bool,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<()> {
+        let Buffers {
+            old,
+            old_entries,
+            makers,
+            ..
+        } = &mut *self.buffers;
+        for ((writer, maker), entry) in self.target.indexes.iter().zip(makers).zip(old_entries) {
+            if all || writer.affected {
+                maker.make(writer, Row::Values(old), rowid, cx, entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a new row whose entries are made and whose record is encoded.
+    /// `fresh`: the rowid was allocated for it. On a conflict nothing is left.
+    pub fn insert_row(&mut self, rowid: i64, fresh: bool) -> Result<Option<Conflict>> {
+        let tree = &self.target.table.tree;
+        self.torn = true;
+        if fresh {
+            self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
+        } else if !self
+            .txn
+            .insert(tree, Key::Int(rowid), &self.buffers.record)?
+        {
+            self.torn = false;
+            return Ok(Some(Conflict::Rowid));
+        }
+        for (i, writer) in self.target.indexes.iter().enumerate() {
+            let Some(entry) = self.buffers.entries.get(i).filter(|e| e.present) else {
+                continue;
+            };
+            let (index, key) = (&writer.index.tree, Key::Bytes(&entry.key));
+            if !entry.exclusive {
+                self.txn.put(index, key, &entry.value)?;
+            } else if !self.txn.insert(index, key, &entry.value)? {
+                let other = self.holder(i)?;
+                self.take_back(rowid, i)?;
+                self.torn = false;
+                return Ok(Some(Conflict::Index(i, other)));
+            }
+        }
+        self.torn = false;
+        Ok(None)
+    }
+
+    /// The rowid that holds the new entry's key in a unique index.
+    fn holder(&mut self, index: usize) -> Result<i64> {
+        let (Some(writer), Some(entry)) = (
+            self.target.indexes.get(index),
+            self.buffers.entries.get(index),
+        ) else {
+            return Ok(0);
+        };
+        let mut value = Vec::new();
+        if !self
+            .txn
+            .get_into(&writer.index.tree, Key::Bytes(&entry.key), &mut value)?
+        {
+            return Err(Error::corrupt("an index entry vanished"));
+        }
+        key::decode_rowid(&mut value.as_slice())
+    }
+
+    /// Removes the new row and its first `indexes` entries.
+    fn take_back(&mut self, rowid: i64, indexes: usize) -> Result<()> {
+        for (writer, entry) in self
+            .target
+            .indexes
+            .iter()
+            .zip(&self.buffers.entries)
+            .take(indexes)
+        {
+            if entry.present {
+                self.txn
+                    .delete(&writer.index.tree, Key::Bytes(&entry.key))?;
+            }
+        }
+        self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
+        Ok(())
+    }
+
+    /// What to do about a conflict: Skipped (IGNORE), or Written where the row
+    /// in the way is gone and the caller tries again.
+    pub fn resolve(&mut self, conflict: Conflict, cx: &mut Context<'_, '_>) -> Written<Outcome> {
+        let (own, error): (ConflictAction, &dyn Fn() -> Error) = match conflict {
+            Conflict::Rowid => (self.target.table.rowid_conflict, &|| {
+                duplicate_rowid(&self.target.table)
+            }),
+            Conflict::Index(i, _) => match self.target.indexes.get(i) {
+                Some(writer) => (writer.index.conflict, &|| {
+                    duplicate(&self.target.table, &writer.index)
+                }),
+                None => return Ok(Outcome::Skipped),
+            },
+        };
+        match self.action(own) {
+            ConflictAction::Ignore => Ok(Outcome::Skipped),
+            ConflictAction::Replace => {
+                let victim = if let Conflict::Index(_, other) = conflict {
+                    other
+                } else {
+                    self.rowid()
+                };
+                self.delete_by_rowid(victim, cx)?;
+                Ok(Outcome::Written)
+            }
+            action => Err(Failure {
+                error: error(),
+                action,
+            }),
+        }
+    }
+
+    /// Deletes the row of a rowid with its entries; false: there was none.
+    pub fn delete_by_rowid(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<bool> {
+        let mut record = Vec::new();
+        if !self
+            .txn
+            .get_into(&self.target.table.tree, Key::Int(rowid), &mut record)?
+        {
+            return Ok(false);
+        }
+        let keep = std::mem::take(&mut self.buffers.old);
+        let fetched =
+            Fetch::whole_row(&self.target.table).assign(rowid, &record, &mut self.buffers.old);
+        let outcome = fetched.and_then(|()| self.delete_old(rowid, cx));
+        self.buffers.old = keep;
+        outcome.map(|()| true)
+    }
+
+    /// Deletes the row in `buffers.old` with its entries.
+    pub fn delete_old(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<()> {
+        self.make_old_entries(rowid, true, cx)?;
+        self.torn = true;
+        for (writer, entry) in self.target.indexes.iter().zip(&self.buffers.old_entries) {
+            if entry.present {
+                self.txn
+                    .delete(&writer.index.tree, Key::Bytes(&entry.key))?;
+            }
+        }
+        self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
+        self.torn = false;
+        Ok(())
+    }
+
+    /// The first conflict of the row being written with rows other than `old`.
+    pub fn find_conflict(&mut self, old: i64, all: bool) -> Result<Option<Conflict>> {
+        let rowid = self.rowid();
+        if rowid != old
+            && self
+                .txn
+                .contains(&self.target.table.tree, Key::Int(rowid))?
+        {
+            return Ok(Some(Conflict::Rowid));
+        }
+        for (i, writer) in self.target.indexes.iter().enumerate() {
+            if !writer.index.unique || !(all || writer.affected) {
+                continue;
+            }
+            let (Some(new), Some(before)) =
+                (self.buffers.entries.get(i), self.buffers.old_entries.get(i))
+            else {
+                continue;
+            };
+            let own = before.present && before.exclusive && before.key == new.key;
+            if new.present
+                && new.exclusive
+                && !own
+                && self
+                    .txn
+                    .contains(&writer.index.tree, Key::Bytes(&new.key))?
+            {
+                let other = self.holder(i)?;
+                return Ok(Some(Conflict::Index(i, other)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts the row being written in the place of the row in `buffers.old`.
+    pub fn replace_old(&mut self, old: i64, all: bool) -> Result<()> {
+        let rowid = self.rowid();
+        self.torn = true;
+        for (i, writer) in self.target.indexes.iter().enumerate() {
+            if !(all || writer.affected) {
+                continue;
+            }
+            let (Some(new), Some(before)) =
+                (self.buffers.entries.get(i), self.buffers.old_entries.get(i))
+            else {
+                continue;
+            };
+            if new == before {
+                continue;
+            }
+            if before.present && !(new.present && new.key == before.key) {
+                self.txn
+                    .delete(&writer.index.tree, Key::Bytes(&before.key))?;
+            }
+            if new.present {
+                self.txn
+                    .put(&writer.index.tree, Key::Bytes(&new.key), &new.value)?;
+            }
+        }
+        if rowid != old {
+            self.txn.delete(&self.target.table.tree, Key::Int(old))?;
+        }
+        self.txn.put(
+            &self.target.table.tree,
+            Key::Int(rowid),
+            &self.buffers.record,
+        )?;
+        self.torn = false;
+        Ok(())
+    }
+
+    /// Makes new entries where an UPDATE may change them.
+    pub fn make_changed_entries(&mut self, all: bool, cx: &mut Context<'_, '_>) -> Result<()> {
+        let rowid = self.rowid();
+        let Buffers {
+            row,
+            entries,
+            makers,
+            ..
+        } = &mut *self.buffers;
+        for ((writer, maker), entry) in self.target.indexes.iter().zip(makers).zip(entries) {
+            if all || writer.affected {
+                maker.make(writer, Row::Values(row), rowid, cx, entry)?;
+            }
+        }
+        Ok(())
+    }
+}

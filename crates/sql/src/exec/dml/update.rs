@@ -1,0 +1,179 @@
+//! UPDATE.
+
+use fulgurite_store::Key;
+
+use super::Written;
+use super::sink::{Outcome, Sink};
+use crate::bind::expr::{Expr, ROWID};
+use crate::error::Error;
+use crate::exec::batch::Batch;
+use crate::exec::context::Context;
+use crate::exec::effects::Effects;
+use crate::exec::expr::{Row, eval};
+use crate::exec::fetch::Fetch;
+use crate::exec::ops::Operator;
+use crate::exec::range::rowid_of;
+use crate::plan::physical::Update;
+use crate::value::{Value, ValueRef};
+
+/// Updates the rows of `source`, which is open.
+pub fn update(
+    plan: &Update,
+    source: &mut dyn Operator,
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+    effects: &mut Effects,
+) -> Written<()> {
+    let mut batch = Batch::default();
+    // REPLACE may delete or change rows before their turn comes.
+    let reread = sink.may_replace();
+    let mut current = Vec::new();
+    while source.next(cx, usize::MAX, &mut batch)? {
+        cx.run.check_interrupt()?;
+        for i in 0..batch.len() {
+            let at = batch.row_at(i).unwrap_or(0);
+            if !reread {
+                update_source_row(plan, Row::Batch(&batch, at), sink, cx, effects)?;
+                continue;
+            }
+            if read_again(&batch, at, sink, &mut current)? {
+                update_source_row(plan, Row::Values(&current), sink, cx, effects)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The source row with the table's columns as they are now; false: gone.
+fn read_again(
+    batch: &Batch,
+    at: usize,
+    sink: &mut Sink<'_>,
+    out: &mut Vec<Value>,
+) -> Written<bool> {
+    let ValueRef::Integer(rowid) = batch.get(0, at) else {
+        return Ok(false);
+    };
+    let mut record = Vec::new();
+    if !sink
+        .txn
+        .get_into(&sink.target.table.tree, Key::Int(rowid), &mut record)?
+    {
+        return Ok(false);
+    }
+    Fetch::whole_row(&sink.target.table).assign(rowid, &record, out)?;
+    let known = out.len();
+    out.extend((known..batch.columns.len()).map(|c| batch.get(c, at).to_value()));
+    Ok(true)
+}
+
+/// Updates the row that a source row names.
+pub fn update_source_row(
+    plan: &Update,
+    source: Row<'_>,
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+    effects: &mut Effects,
+) -> Written<()> {
+    let ValueRef::Integer(old) = source.get(0) else {
+        return Err(Error::misuse("an update's source row has no rowid").into());
+    };
+    let rowid = match &plan.rowid {
+        None => old,
+        Some(expr) => {
+            let value = eval(expr, source, cx)?;
+            rowid_of(value.as_ref()).ok_or_else(Error::mismatch)?
+        }
+    };
+    let moved = rowid != old;
+    let indexed =
+        moved && !sink.target.indexes.is_empty() || sink.target.indexes.iter().any(|i| i.affected);
+    let replaces = sink.may_replace();
+    if indexed || replaces {
+        copy_row(
+            source,
+            sink.target.table.columns.len() + 1,
+            &mut sink.buffers.old,
+        );
+    }
+    sink.start_row();
+    for column in 0..sink.target.table.columns.len() {
+        if let Some(slot) = sink.buffers.row.get_mut(column + 1) {
+            slot.assign(source.get(column + 1));
+        }
+    }
+    assign(&plan.assignments, source, sink, cx)?;
+    sink.set_rowid(rowid);
+    if write(old, moved, indexed, sink, cx)? == Outcome::Skipped {
+        return Ok(());
+    }
+    effects.changed();
+    if let Some(returning) = &plan.returning {
+        let width = sink.buffers.row.len();
+        let mut row = sink.buffers.row.clone();
+        // What FROM adds stands behind the new row.
+        row.extend((width..source_width(source)).map(|c| source.get(c).to_value()));
+        effects.returned(returning, Row::Values(&row), cx)?;
+    }
+    Ok(())
+}
+
+fn source_width(source: Row<'_>) -> usize {
+    match source {
+        Row::Batch(batch, _) => batch.columns.len(),
+        Row::Values(values) => values.len(),
+        _ => 0,
+    }
+}
+
+fn copy_row(source: Row<'_>, width: usize, out: &mut Vec<Value>) {
+    out.resize(width, Value::Null);
+    for (i, slot) in out.iter_mut().enumerate() {
+        slot.assign(source.get(i));
+    }
+}
+
+fn assign(
+    assignments: &[(usize, Expr)],
+    source: Row<'_>,
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+) -> Written<()> {
+    for (column, expr) in assignments {
+        if *column != ROWID && sink.table().rowid_alias != Some(*column) {
+            let value = eval(expr, source, cx)?;
+            sink.set_column(*column, value.as_ref());
+        }
+    }
+    Ok(())
+}
+
+/// Checks the row in `buffers.row` and puts it in the place of row `old`.
+/// `indexed`: some index entry may change, and `buffers.old` holds the old row.
+pub fn write(
+    old: i64,
+    moved: bool,
+    indexed: bool,
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+) -> Written<Outcome> {
+    if sink.check_row(cx)? == Outcome::Skipped {
+        return Ok(Outcome::Skipped);
+    }
+    if indexed {
+        sink.make_old_entries(old, moved, cx)?;
+        sink.make_changed_entries(moved, cx)?;
+    }
+    if moved || indexed {
+        while let Some(conflict) = sink.find_conflict(old, moved)? {
+            if sink.resolve(conflict, cx)? == Outcome::Skipped {
+                return Ok(Outcome::Skipped);
+            }
+            // Removing the row in the way used the old entries' memory.
+            sink.make_old_entries(old, moved, cx)?;
+        }
+    }
+    sink.encode()?;
+    sink.replace_old(old, moved && indexed)?;
+    Ok(Outcome::Written)
+}

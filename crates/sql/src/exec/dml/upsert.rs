@@ -1,0 +1,102 @@
+//! ON CONFLICT … DO NOTHING and DO UPDATE.
+
+use fulgurite_store::Key;
+
+use super::sink::{Conflict, Outcome, Sink};
+use super::{Written, update};
+use crate::bind::expr::ROWID;
+use crate::error::Error;
+use crate::exec::context::Context;
+use crate::exec::effects::Effects;
+use crate::exec::expr::{Row, condition, eval};
+use crate::exec::fetch::Fetch;
+use crate::exec::range::rowid_of;
+use crate::plan::physical::{Insert, Upsert, UpsertTarget, UpsertUpdate};
+use crate::value::Value;
+
+/// What a clause did about a conflict.
+pub enum Upserted {
+    /// The row is dealt with.
+    Done,
+    /// No clause is for this constraint.
+    NotMine,
+}
+
+fn applies(upsert: &Upsert, conflict: Conflict) -> bool {
+    match (upsert.target, conflict) {
+        (None, _) | (Some(UpsertTarget::Rowid), Conflict::Rowid) => true,
+        (Some(UpsertTarget::Index(wanted)), Conflict::Index(i, _)) => wanted == i,
+        _ => false,
+    }
+}
+
+/// Applies the first clause that is for the conflict.
+pub fn resolve(
+    plan: &Insert,
+    conflict: Conflict,
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+    effects: &mut Effects,
+) -> Written<Upserted> {
+    let Some(clause) = plan.upserts.iter().find(|u| applies(u, conflict)) else {
+        return Ok(Upserted::NotMine);
+    };
+    let Some(change) = &clause.update else {
+        return Ok(Upserted::Done);
+    };
+    let old = if let Conflict::Index(_, other) = conflict {
+        other
+    } else {
+        sink.rowid()
+    };
+    let excluded = std::mem::take(&mut sink.buffers.row);
+    let outcome = update_existing(change, old, &excluded, sink, cx)?;
+    if outcome == Outcome::Written {
+        effects.changed();
+        if let Some(returning) = &plan.returning {
+            effects.returned(returning, Row::Values(&sink.buffers.row), cx)?;
+        }
+    }
+    Ok(Upserted::Done)
+}
+
+fn update_existing(
+    change: &UpsertUpdate,
+    old: i64,
+    excluded: &[Value],
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+) -> Written<Outcome> {
+    let mut record = Vec::new();
+    if !sink
+        .txn
+        .get_into(&sink.target.table.tree, Key::Int(old), &mut record)?
+    {
+        return Err(Error::corrupt("an index entry has no row").into());
+    }
+    let mut existing = Vec::new();
+    Fetch::whole_row(&sink.target.table).assign(old, &record, &mut existing)?;
+    let input = Row::Chain(&existing, excluded);
+    if let Some(predicate) = &change.predicate
+        && condition(predicate, input, cx)? != Some(true)
+    {
+        return Ok(Outcome::Skipped);
+    }
+    sink.buffers.row.clone_from(&existing);
+    let mut rowid = old;
+    for (column, expr) in &change.assignments {
+        let value = eval(expr, input, cx)?;
+        if *column == ROWID || sink.table().rowid_alias == Some(*column) {
+            rowid = rowid_of(value.as_ref()).ok_or_else(Error::mismatch)?;
+        } else {
+            sink.set_column(*column, value.as_ref());
+        }
+    }
+    sink.set_rowid(rowid);
+    sink.buffers.old = existing;
+    let moved = rowid != old;
+    // Without a proof of the contrary every entry may change.
+    update::write(old, true, !sink.target.indexes.is_empty(), sink, cx).inspect(|_| {
+        debug_assert!(!moved || sink.rowid() == rowid);
+    })
+}

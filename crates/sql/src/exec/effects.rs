@@ -1,0 +1,61 @@
+//! What a writing statement did, for its connection and its RETURNING clause.
+
+use crate::bind::expr::Expr;
+use crate::error::Result;
+use crate::exec::batch::Batch;
+use crate::exec::context::Context;
+use crate::exec::expr::{Row, eval};
+use crate::exec::rows::RowStore;
+
+/// See the module.
+#[derive(Default)]
+pub struct Effects {
+    /// Rows inserted, updated or deleted.
+    pub changes: u64,
+    /// The last row inserted.
+    pub last_rowid: Option<i64>,
+    /// Rows of RETURNING.
+    pub rows: Option<RowStore>,
+    scratch: Batch,
+}
+
+impl Effects {
+    /// Nothing done yet.
+    pub fn clear(&mut self) {
+        self.changes = 0;
+        self.last_rowid = None;
+        self.rows = None;
+    }
+
+    /// A row was inserted.
+    #[inline]
+    pub fn inserted(&mut self, rowid: i64) {
+        self.changes += 1;
+        self.last_rowid = Some(rowid);
+    }
+
+    /// A row was updated or deleted.
+    #[inline]
+    pub fn changed(&mut self) {
+        self.changes += 1;
+    }
+
+    /// Adds a row of RETURNING.
+    pub fn returned(
+        &mut self,
+        exprs: &[Expr],
+        row: Row<'_>,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<()> {
+        self.scratch.reset(exprs.len());
+        for (expr, column) in exprs.iter().zip(&mut self.scratch.columns) {
+            column.push(eval(expr, row, cx)?.as_ref())?;
+        }
+        self.scratch.set_rows(1);
+        let rows = match &mut self.rows {
+            Some(rows) => rows,
+            None => self.rows.insert(RowStore::new(exprs.len(), &cx.run.memory)),
+        };
+        rows.append(&self.scratch)
+    }
+}

@@ -1,0 +1,413 @@
+//! Evaluating a bound expression over one row.
+//!
+//! This is the complete evaluator: point paths and sinks use it directly, and
+//! the batch evaluator falls back to it for whatever has no kernel and, row by
+//! row, to find out which row of a batch failed.
+//!
+//! AND, OR, CASE and IN evaluate their parts left to right and stop as soon as
+//! the result is settled. Recursion follows the expression, whose depth the
+//! binder bounds; the rarer operations live in functions of their own so that
+//! the frame of [`eval`] stays small.
+
+use crate::bind::expr::{BinaryOp, CaseArm, Comparison, Expr, ExprKind, LikeKind, UnaryOp};
+use crate::error::{Error, Result};
+use crate::exec::context::Context;
+use crate::exec::expr::compare;
+use crate::exec::expr::row::Row;
+use crate::exec::subquery;
+use crate::func::{Form, ScalarFunction};
+use crate::value::{self, Applied, Collation, Value, ValueRef, utf8};
+
+/// What evaluation yields: borrowed from the row, the expression or a parameter
+/// where possible.
+pub type Datum<'a> = Applied<'a>;
+
+fn truth<'a>(value: Option<bool>) -> Datum<'a> {
+    Datum::Same(value.map_or(ValueRef::Null, |b| ValueRef::Integer(i64::from(b))))
+}
+
+/// The expression's value over `row`.
+pub fn eval<'a, 'p: 'a>(
+    expr: &'a Expr,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Datum<'a>> {
+    Ok(match &expr.kind {
+        ExprKind::Input(column) => Datum::Same(row.get(*column)),
+        ExprKind::Literal(value) => Datum::Same(value.as_ref()),
+        ExprKind::Parameter(index) => {
+            let params: &'p [Value] = cx.parameters;
+            Datum::Same(params.get(*index).map_or(ValueRef::Null, Value::as_ref))
+        }
+        ExprKind::Register(register) => register_value(*register, cx),
+        ExprKind::Binary(op, left, right) => {
+            let a = eval(left, row, cx)?;
+            let b = eval(right, row, cx)?;
+            binary(*op, a.as_ref(), b.as_ref())
+        }
+        ExprKind::Compare(op, how, left, right) => {
+            let a = eval(left, row, cx)?;
+            let b = eval(right, row, cx)?;
+            truth(compare::test(*op, *how, a.as_ref(), b.as_ref()))
+        }
+        ExprKind::And(_) | ExprKind::Or(_) | ExprKind::Between { .. } | ExprKind::InList { .. } => {
+            truth(condition(expr, row, cx)?)
+        }
+        ExprKind::IsNull { expr, negated } => {
+            truth(Some(eval(expr, row, cx)?.as_ref().is_null() != *negated))
+        }
+        ExprKind::IsTruth {
+            expr,
+            truth: wanted,
+            negated,
+        } => {
+            let is = eval(expr, row, cx)?.as_ref().truth() == Some(*wanted);
+            truth(Some(is != *negated))
+        }
+        ExprKind::Unary(op, operand) => unary(*op, eval(operand, row, cx)?.as_ref()),
+        ExprKind::Cast(operand, to) => {
+            Datum::Changed(value::cast(eval(operand, row, cx)?.as_ref(), *to))
+        }
+        ExprKind::Case {
+            base,
+            arms,
+            otherwise,
+        } => case(base.as_deref(), arms, otherwise.as_deref(), row, cx)?,
+        ExprKind::Like { .. } => truth(like(expr, row, cx)?),
+        ExprKind::Function { .. } => function(expr, row, cx)?,
+        ExprKind::ScalarSubquery(id) => Datum::Changed(subquery::scalar(*id, row, cx)?),
+        ExprKind::Exists(id) => truth(Some(subquery::exists(*id, row, cx)?)),
+        ExprKind::InSubquery {
+            exprs,
+            subquery,
+            comparisons,
+            negated,
+        } => {
+            let found = subquery::contains(*subquery, exprs, comparisons, row, cx)?;
+            truth(found.map(|f| f != *negated))
+        }
+        ExprKind::Column(_) | ExprKind::Aggregate(_) => return Err(unplanned()),
+    })
+}
+
+#[cold]
+fn unplanned() -> Error {
+    Error::misuse("an expression of a logical plan cannot be evaluated")
+}
+
+fn register_value<'a>(register: usize, cx: &Context<'_, '_>) -> Datum<'a> {
+    match cx.run.registers.get(register) {
+        None | Some(Value::Null) => Datum::Same(ValueRef::Null),
+        Some(Value::Integer(i)) => Datum::Same(ValueRef::Integer(*i)),
+        Some(Value::Real(r)) => Datum::Same(ValueRef::Real(*r)),
+        Some(other) => Datum::Changed(other.clone()),
+    }
+}
+
+/// The expression as a condition; None is NULL.
+pub fn condition<'a, 'p: 'a>(
+    expr: &'a Expr,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Option<bool>> {
+    match &expr.kind {
+        ExprKind::And(parts) => {
+            let mut result = Some(true);
+            for part in parts {
+                match condition(part, row, cx)? {
+                    Some(false) => return Ok(Some(false)),
+                    None => result = None,
+                    Some(true) => {}
+                }
+            }
+            Ok(result)
+        }
+        ExprKind::Or(parts) => {
+            let mut result = Some(false);
+            for part in parts {
+                match condition(part, row, cx)? {
+                    Some(true) => return Ok(Some(true)),
+                    None => result = None,
+                    Some(false) => {}
+                }
+            }
+            Ok(result)
+        }
+        ExprKind::Compare(op, how, left, right) => {
+            let a = eval(left, row, cx)?;
+            let b = eval(right, row, cx)?;
+            Ok(compare::test(*op, *how, a.as_ref(), b.as_ref()))
+        }
+        ExprKind::Between { .. } => between(expr, row, cx),
+        ExprKind::InList { .. } => in_list(expr, row, cx),
+        _ => Ok(eval(expr, row, cx)?.as_ref().truth()),
+    }
+}
+
+fn between<'a, 'p: 'a>(
+    expr: &'a Expr,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Option<bool>> {
+    use crate::bind::expr::CompareOp::{GreaterEqual, LessEqual};
+    let ExprKind::Between {
+        expr,
+        low,
+        high,
+        low_comparison,
+        high_comparison,
+        negated,
+    } = &expr.kind
+    else {
+        return Ok(None);
+    };
+    let x = eval(expr, row, cx)?;
+    let above = {
+        let low = eval(low, row, cx)?;
+        compare::test(GreaterEqual, *low_comparison, x.as_ref(), low.as_ref())
+    };
+    if above == Some(false) {
+        return Ok(Some(*negated));
+    }
+    let high = eval(high, row, cx)?;
+    let below = compare::test(LessEqual, *high_comparison, x.as_ref(), high.as_ref());
+    Ok(compare::and(above, below).map(|b| b != *negated))
+}
+
+fn in_list<'a, 'p: 'a>(
+    expr: &'a Expr,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Option<bool>> {
+    use crate::bind::expr::CompareOp::Equal;
+    let ExprKind::InList {
+        expr,
+        list,
+        comparison,
+        negated,
+    } = &expr.kind
+    else {
+        return Ok(None);
+    };
+    if list.is_empty() {
+        return Ok(Some(*negated));
+    }
+    let x = eval(expr, row, cx)?;
+    let mut result = Some(false);
+    for candidate in list {
+        let candidate = eval(candidate, row, cx)?;
+        match compare::test(Equal, *comparison, x.as_ref(), candidate.as_ref()) {
+            Some(true) => return Ok(Some(!negated)),
+            None => result = None,
+            Some(false) => {}
+        }
+    }
+    Ok(result.map(|b| b != *negated))
+}
+
+/// An operator over two values.
+#[inline]
+pub fn binary<'a>(op: BinaryOp, a: ValueRef<'_>, b: ValueRef<'_>) -> Datum<'a> {
+    if let (ValueRef::Integer(x), ValueRef::Integer(y)) = (a, b) {
+        let quick = match op {
+            BinaryOp::Add => x.checked_add(y),
+            BinaryOp::Subtract => x.checked_sub(y),
+            BinaryOp::Multiply => x.checked_mul(y),
+            _ => None,
+        };
+        if let Some(result) = quick {
+            return Datum::Same(ValueRef::Integer(result));
+        }
+    }
+    Datum::Changed(match op {
+        BinaryOp::Add => value::add(a, b),
+        BinaryOp::Subtract => value::subtract(a, b),
+        BinaryOp::Multiply => value::multiply(a, b),
+        BinaryOp::Divide => value::divide(a, b),
+        BinaryOp::Remainder => value::remainder(a, b),
+        BinaryOp::BitAnd => value::bit_and(a, b),
+        BinaryOp::BitOr => value::bit_or(a, b),
+        BinaryOp::ShiftLeft => value::shift_left(a, b),
+        BinaryOp::ShiftRight => value::shift_right(a, b),
+        BinaryOp::Concat => value::concat(a, b),
+    })
+}
+
+/// An operator over one value.
+pub fn unary<'a>(op: UnaryOp, operand: ValueRef<'_>) -> Datum<'a> {
+    match op {
+        UnaryOp::Negate => Datum::Changed(value::negate(operand)),
+        UnaryOp::BitNot => Datum::Changed(value::bit_not(operand)),
+        UnaryOp::Not => truth(operand.truth().map(|b| !b)),
+    }
+}
+
+fn case<'a, 'p: 'a>(
+    base: Option<&'a Expr>,
+    arms: &'a [CaseArm],
+    otherwise: Option<&'a Expr>,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Datum<'a>> {
+    let base = base.map(|b| eval(b, row, cx)).transpose()?;
+    for arm in arms {
+        let hit = match (&base, arm.comparison) {
+            (Some(base), Some(how)) => arm_matches(base.as_ref(), how, &arm.when, row, cx)?,
+            _ => condition(&arm.when, row, cx)? == Some(true),
+        };
+        if hit {
+            return eval(&arm.then, row, cx);
+        }
+    }
+    otherwise.map_or(Ok(Datum::Same(ValueRef::Null)), |e| eval(e, row, cx))
+}
+
+fn arm_matches<'a, 'p: 'a>(
+    base: ValueRef<'_>,
+    how: Comparison,
+    when: &'a Expr,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<bool> {
+    let when = eval(when, row, cx)?;
+    Ok(compare::test(
+        crate::bind::expr::CompareOp::Equal,
+        how,
+        base,
+        when.as_ref(),
+    ) == Some(true))
+}
+
+fn like<'a, 'p: 'a>(
+    expr: &'a Expr,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Option<bool>> {
+    let ExprKind::Like {
+        kind,
+        expr,
+        pattern,
+        escape,
+        negated,
+    } = &expr.kind
+    else {
+        return Ok(None);
+    };
+    let text = eval(expr, row, cx)?;
+    let pattern = eval(pattern, row, cx)?;
+    let escape = match escape {
+        None => None,
+        Some(e) => match escape_character(eval(e, row, cx)?.as_ref())? {
+            None => return Ok(None),
+            some => some,
+        },
+    };
+    let (Some(pattern), Some(text)) = (pattern.as_ref().to_text(), text.as_ref().to_text()) else {
+        return Ok(None);
+    };
+    if pattern.len() > value::PATTERN_LENGTH_MAX {
+        return Err(Error::sql("LIKE or GLOB pattern too complex"));
+    }
+    let matches = match kind {
+        LikeKind::Like => value::like(&pattern, &text, escape),
+        LikeKind::Glob => value::glob(&pattern, &text),
+    };
+    Ok(Some(matches != *negated))
+}
+
+/// The character of an ESCAPE clause; None for NULL.
+fn escape_character(value: ValueRef<'_>) -> Result<Option<u32>> {
+    let Some(text) = value.to_text() else {
+        return Ok(None);
+    };
+    match utf8::next(&text) {
+        Some((c, width)) if width == text.len() => Ok(Some(c)),
+        _ => Err(Error::sql("ESCAPE expression must be a single character")),
+    }
+}
+
+/// Arguments that fit without an allocation.
+const ARGUMENTS_INLINE: usize = 4;
+
+fn function<'a, 'p: 'a>(
+    expr: &'a Expr,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Datum<'a>> {
+    let ExprKind::Function {
+        function,
+        args,
+        collation,
+    } = &expr.kind
+    else {
+        return Ok(Datum::Same(ValueRef::Null));
+    };
+    match function.form {
+        Form::Eager => {}
+        Form::Coalesce => return coalesce(args, row, cx),
+        Form::If => return choose(args, row, cx),
+        Form::First => {
+            return args
+                .first()
+                .map_or(Ok(Datum::Same(ValueRef::Null)), |e| eval(e, row, cx));
+        }
+    }
+    if args.len() <= ARGUMENTS_INLINE {
+        let mut values = [const { Datum::Same(ValueRef::Null) }; ARGUMENTS_INLINE];
+        for (slot, arg) in values.iter_mut().zip(args) {
+            *slot = eval(arg, row, cx)?;
+        }
+        let refs = values.each_ref().map(Datum::as_ref);
+        return call(
+            function,
+            refs.get(..args.len()).unwrap_or(&refs),
+            *collation,
+            cx,
+        );
+    }
+    let values = args
+        .iter()
+        .map(|arg| eval(arg, row, cx))
+        .collect::<Result<Vec<_>>>()?;
+    let refs: Vec<ValueRef<'_>> = values.iter().map(Datum::as_ref).collect();
+    call(function, &refs, *collation, cx)
+}
+
+fn call<'a>(
+    function: &ScalarFunction,
+    args: &[ValueRef<'_>],
+    collation: Collation,
+    cx: &mut Context<'_, '_>,
+) -> Result<Datum<'a>> {
+    cx.run.functions.collation = collation;
+    Ok(Datum::Changed(function.call(&mut cx.run.functions, args)?))
+}
+
+fn coalesce<'a, 'p: 'a>(
+    args: &'a [Expr],
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Datum<'a>> {
+    for arg in args {
+        let value = eval(arg, row, cx)?;
+        if !value.as_ref().is_null() {
+            return Ok(value);
+        }
+    }
+    Ok(Datum::Same(ValueRef::Null))
+}
+
+fn choose<'a, 'p: 'a>(
+    args: &'a [Expr],
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Datum<'a>> {
+    for pair in args.chunks(2) {
+        match pair {
+            [test, then] if condition(test, row, cx)? == Some(true) => return eval(then, row, cx),
+            [otherwise] => return eval(otherwise, row, cx),
+            _ => {}
+        }
+    }
+    Ok(Datum::Same(ValueRef::Null))
+}

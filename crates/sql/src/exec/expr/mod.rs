@@ -1,0 +1,14 @@
+//! Evaluation of bound expressions: over one row ([`eval`]), over a batch
+//! ([`batch`]), and as a predicate that narrows a selection ([`filter`]).
+
+pub mod batch;
+pub mod compare;
+pub mod eval;
+pub mod filter;
+mod kernel;
+pub mod row;
+
+pub use batch::{Operand, eval_batch, operand};
+pub use eval::{Datum, condition, eval};
+pub use filter::filter;
+pub use row::Row;

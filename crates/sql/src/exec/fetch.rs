@@ -1,0 +1,133 @@
+//! From a stored row to the columns someone asked for.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::exec::batch::Vector;
+use crate::plan::physical::ScanColumn;
+use crate::row::RowReader;
+use crate::schema::Table;
+use crate::value::{Value, ValueRef};
+
+/// Which columns of a table's rows are wanted and where they go.
+pub struct Fetch {
+    table: Arc<Table>,
+    /// Stored columns, ascending.
+    stored: Vec<usize>,
+    /// Where each goes.
+    places: Vec<usize>,
+    /// Where the rowid goes.
+    rowids: Vec<usize>,
+    width: usize,
+}
+
+impl Fetch {
+    /// The columns of a scan, in its order.
+    pub fn new(table: &Arc<Table>, columns: &[ScanColumn]) -> Self {
+        let mut wanted: Vec<(usize, usize)> = Vec::new();
+        let mut rowids = Vec::new();
+        for (place, column) in columns.iter().enumerate() {
+            match column {
+                ScanColumn::Rowid => rowids.push(place),
+                ScanColumn::Column(c) if table.rowid_alias == Some(*c) => rowids.push(place),
+                ScanColumn::Column(c) => wanted.push((*c, place)),
+            }
+        }
+        wanted.sort_unstable();
+        let (stored, places) = wanted.into_iter().unzip();
+        Self {
+            table: Arc::clone(table),
+            stored,
+            places,
+            rowids,
+            width: columns.len(),
+        }
+    }
+
+    /// Rowid and all columns: a table's row as sinks see it.
+    pub fn whole_row(table: &Arc<Table>) -> Self {
+        let mut columns = vec![ScanColumn::Rowid];
+        columns.extend((0..table.columns.len()).map(ScanColumn::Column));
+        Self::new(table, &columns)
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// How many columns are wanted.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Calls `f` with place and value of each wanted column.
+    #[inline]
+    pub fn each<'a>(
+        &'a self,
+        rowid: i64,
+        row: &'a [u8],
+        mut f: impl FnMut(usize, ValueRef<'a>) -> Result<()>,
+    ) -> Result<()> {
+        for place in &self.rowids {
+            f(*place, ValueRef::Integer(rowid))?;
+        }
+        if self.stored.is_empty() {
+            return Ok(());
+        }
+        let reader = RowReader::new(row)?;
+        if self.stored.last().is_some_and(|last| *last >= reader.len()) {
+            return self.each_with_missing(&reader, f);
+        }
+        let places = &self.places;
+        reader.select(self.stored.iter().copied(), |i, value| {
+            f(places.get(i).copied().unwrap_or(usize::MAX), value)
+        })
+    }
+
+    /// For rows older than a column.
+    #[cold]
+    fn each_with_missing<'a>(
+        &'a self,
+        reader: &RowReader<'a>,
+        mut f: impl FnMut(usize, ValueRef<'a>) -> Result<()>,
+    ) -> Result<()> {
+        for (column, place) in self.stored.iter().zip(&self.places) {
+            let missing = self
+                .table
+                .columns
+                .get(*column)
+                .map_or(ValueRef::Null, |c| c.missing.as_ref());
+            f(*place, reader.column_or(*column, missing)?)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the row to the columns.
+    #[inline]
+    pub fn push(&self, rowid: i64, row: &[u8], out: &mut [Vector]) -> Result<()> {
+        self.each(rowid, row, |place, value| match out.get_mut(place) {
+            Some(column) => column.push(value),
+            None => Ok(()),
+        })
+    }
+
+    /// Overwrites `out` with the row.
+    pub fn assign(&self, rowid: i64, row: &[u8], out: &mut Vec<Value>) -> Result<()> {
+        out.resize(self.width, Value::Null);
+        self.each(rowid, row, |place, value| {
+            if let Some(slot) = out.get_mut(place) {
+                slot.assign(value);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// An index entry without a row.
+#[cold]
+pub fn dangling(index: &str, rowid: i64) -> Error {
+    Error::corrupt(format_args!(
+        "index {index} has an entry for rowid {rowid}, which its table has not"
+    ))
+}

@@ -1,0 +1,128 @@
+//! The memory budget of a connection and the place for what exceeds it.
+//!
+//! Operators that buffer (sorts, hash tables) reserve what they use. A refused
+//! reservation is no error: the operator spills to a temporary file. What is
+//! dropped gives its reservation back.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fulgurite_disk::{Disk, DiskFile};
+
+use crate::error::{Error, Result, code};
+
+/// Bytes a connection may buffer before it spills, unless set otherwise.
+pub const MEMORY_DEFAULT: usize = 64 << 20;
+
+struct Budget {
+    used: AtomicUsize,
+    limit: AtomicUsize,
+}
+
+/// A connection's budget; clones share it.
+#[derive(Clone)]
+pub struct Memory {
+    budget: Arc<Budget>,
+    disk: Arc<dyn Disk>,
+    near: Arc<PathBuf>,
+}
+
+impl Memory {
+    /// A budget of `limit` bytes whose spills are unlinked files of `disk` in
+    /// the directory of `near`.
+    pub fn new(disk: Arc<dyn Disk>, near: &Path, limit: usize) -> Self {
+        let budget = Budget {
+            used: AtomicUsize::new(0),
+            limit: AtomicUsize::new(limit),
+        };
+        Self {
+            budget: Arc::new(budget),
+            disk,
+            near: Arc::new(near.to_path_buf()),
+        }
+    }
+
+    /// Changes the limit for reservations to come.
+    pub fn set_limit(&self, limit: usize) {
+        self.budget.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// An empty reservation.
+    pub fn reservation(&self) -> Reservation {
+        Reservation {
+            budget: Arc::clone(&self.budget),
+            bytes: 0,
+        }
+    }
+
+    /// A new temporary file.
+    pub fn temp_file(&self) -> Result<Arc<dyn DiskFile>> {
+        self.disk.temp_file(&self.near).map_err(disk_error)
+    }
+}
+
+/// A failed access to a temporary file, as SQLite would report it.
+pub fn disk_error(error: fulgurite_disk::DiskError) -> Error {
+    let (extended, message) = match error.kind {
+        fulgurite_disk::DiskErrorKind::NoSpace => (code::FULL, "database or disk is full"),
+        fulgurite_disk::DiskErrorKind::PermissionDenied
+        | fulgurite_disk::DiskErrorKind::ReadOnly => {
+            (code::CANTOPEN, "unable to open database file")
+        }
+        _ => (code::IOERR, "disk I/O error"),
+    };
+    Error::new(extended, message).with_hint(error.to_string())
+}
+
+/// Bytes taken from a budget.
+pub struct Reservation {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Makes it `bytes` large. False: over the limit, and nothing changed.
+    pub fn resize(&mut self, bytes: usize) -> bool {
+        if bytes <= self.bytes {
+            self.budget
+                .used
+                .fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            self.bytes = bytes;
+            return true;
+        }
+        let more = bytes - self.bytes;
+        let used = self.budget.used.fetch_add(more, Ordering::Relaxed) + more;
+        if used > self.budget.limit.load(Ordering::Relaxed) {
+            self.budget.used.fetch_sub(more, Ordering::Relaxed);
+            return false;
+        }
+        self.bytes = bytes;
+        true
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_disk::MemoryDisk;
+
+    #[test]
+    fn a_dropped_reservation_comes_back() {
+        let memory = Memory::new(Arc::new(MemoryDisk::new()), Path::new("/db"), 100);
+        let mut a = memory.reservation();
+        let mut b = memory.reservation();
+        assert!(a.resize(60));
+        assert!(!b.resize(60));
+        drop(a);
+        assert!(b.resize(60));
+        assert!(b.resize(10));
+        assert!(memory.reservation().resize(90));
+    }
+}

@@ -1,0 +1,23 @@
+//! Running physical plans.
+//!
+//! [`batch`] holds rows as columns, [`expr`] evaluates expressions over them and
+//! over single rows, [`ops`] are the operators of a query, one a file, [`dml`]
+//! the sinks of INSERT, UPDATE and DELETE, [`ddl`] the changes of the schema.
+//! Beside them: what operators share ([`hash`], [`sorter`], [`rows`], [`fetch`],
+//! [`range`]) and what a run carries ([`context`], [`memory`], [`effects`]).
+
+pub mod batch;
+pub mod context;
+pub mod ddl;
+pub mod dml;
+pub mod effects;
+pub mod expr;
+pub mod fetch;
+pub mod hash;
+pub mod memory;
+pub mod ops;
+pub mod point;
+pub mod range;
+pub mod rows;
+pub mod sorter;
+pub mod subquery;

@@ -1,0 +1,177 @@
+//! Sorted aggregation: equal keys are neighbours, so a group is finished when
+//! the next one begins. Without keys there is one group, always.
+
+use fulgurite_store::Txn;
+
+use super::hashed::key_operands;
+use super::states::States;
+use crate::bind::expr::Expr;
+use crate::error::Result;
+use crate::exec::batch::{Batch, Vector};
+use crate::exec::context::Context;
+use crate::exec::ops::{BoxOperator, Delayed, Operator};
+use crate::plan::physical::Grouping;
+use crate::value::{Collation, Value, not_distinct};
+
+/// See the module.
+pub struct SortedAggregate {
+    input: BoxOperator,
+    keys: Vec<Expr>,
+    collations: Vec<Collation>,
+    width: usize,
+    states: States,
+    rows: Batch,
+    groups: Vec<u32>,
+    /// The keys of the groups at hand, a vector a key.
+    current: Vec<Vector>,
+    /// Groups at hand; the last one is unfinished.
+    open: usize,
+    /// The first group at hand that has not come out.
+    position: usize,
+    ended: bool,
+    delayed: Delayed,
+}
+
+impl SortedAggregate {
+    /// Over `input`.
+    pub fn new(input: BoxOperator, grouping: Grouping) -> Self {
+        let states = States::new(&grouping);
+        let width = grouping.keys.len() + grouping.aggregates.len() + grouping.bare.len();
+        let (keys, collations): (Vec<_>, Vec<_>) = grouping.keys.into_iter().unzip();
+        Self {
+            input,
+            current: vec![Vector::new(); keys.len()],
+            keys,
+            collations,
+            width,
+            states,
+            rows: Batch::default(),
+            groups: Vec::new(),
+            open: 0,
+            position: 0,
+            ended: false,
+            delayed: Delayed::default(),
+        }
+    }
+
+    /// Takes a batch; false at the end of the input.
+    fn take(&mut self, cx: &mut Context<'_, '_>) -> Result<bool> {
+        if !self.input.next(cx, usize::MAX, &mut self.rows)? {
+            return Ok(false);
+        }
+        cx.run.check_interrupt()?;
+        self.drop_finished()?;
+        self.groups.clear();
+        if self.keys.is_empty() {
+            self.groups.resize(self.rows.len(), 0);
+        } else {
+            let keys = key_operands(&self.keys, &self.rows, self.rows.selection(), cx)?;
+            self.rows.selection().try_each(|row| {
+                let same = self.open > 0
+                    && self.current.iter().zip(&keys).zip(&self.collations).all(
+                        |((have, key), collation)| {
+                            not_distinct(have.get(self.open - 1), key.get(row), *collation)
+                        },
+                    );
+                if !same {
+                    self.open += 1;
+                    for (have, key) in self.current.iter_mut().zip(&keys) {
+                        have.push(key.get(row))?;
+                    }
+                }
+                self.groups.push(self.open as u32 - 1);
+                Ok(())
+            })?;
+        }
+        self.states.grow(self.open);
+        self.states.step(&self.rows, &self.groups, cx)?;
+        Ok(true)
+    }
+
+    /// Forgets groups that came out.
+    fn drop_finished(&mut self) -> Result<()> {
+        if self.position == 0 {
+            return Ok(());
+        }
+        self.states.keep_from(self.position);
+        for column in &mut self.current {
+            let kept: Vec<Value> = (self.position..self.open)
+                .map(|g| column.get(g).to_value())
+                .collect();
+            column.clear();
+            kept.iter().try_for_each(|v| column.push(v.as_ref()))?;
+        }
+        self.open -= self.position;
+        self.position = 0;
+        Ok(())
+    }
+
+    fn emit(&mut self, end: usize, cx: &mut Context<'_, '_>, out: &mut Batch) -> Result<bool> {
+        let start = self.position;
+        let mut failure = None;
+        while self.position < end {
+            if let Err(error) =
+                self.states
+                    .finish(self.position, &mut out.columns, self.keys.len(), cx)
+            {
+                failure = Some(error);
+                break;
+            }
+            self.position += 1;
+        }
+        let done = self.position - start;
+        for (column, key) in out.columns.iter_mut().zip(&self.current) {
+            for group in start..self.position {
+                column.push_from(key, group)?;
+            }
+        }
+        for column in &mut out.columns {
+            column.truncate(done);
+        }
+        out.set_rows(done);
+        match failure {
+            Some(error) => self.delayed.after(done, error),
+            None => Ok(done > 0),
+        }
+    }
+}
+
+impl Operator for SortedAggregate {
+    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+        self.input.attach(txn)
+    }
+
+    fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
+        self.delayed.clear();
+        self.states.clear();
+        self.current.iter_mut().for_each(Vector::clear);
+        self.open = 0;
+        self.position = 0;
+        self.ended = false;
+        if self.keys.is_empty() {
+            self.open = 1;
+            self.states.grow(1);
+        }
+        self.input.open(cx)
+    }
+
+    fn next(&mut self, cx: &mut Context<'_, '_>, _want: usize, out: &mut Batch) -> Result<bool> {
+        self.delayed.raise()?;
+        out.reset(self.width);
+        while !self.ended {
+            if !self.take(cx)? {
+                self.ended = true;
+                break;
+            }
+            if !self.keys.is_empty() && self.open > self.position + 1 {
+                return self.emit(self.open - 1, cx, out);
+            }
+        }
+        self.emit(self.open, cx, out)
+    }
+
+    fn detach(&mut self) {
+        self.states.clear();
+        self.input.detach();
+    }
+}

@@ -1,0 +1,424 @@
+//! The aggregates of many groups: an accumulator for each group and call, and
+//! the bare expressions of the row that stands for the group.
+
+use std::sync::Arc;
+
+use super::ordered::OrderedCalls;
+use crate::bind::expr::{AggregateCall, Expr};
+use crate::error::Result;
+use crate::exec::batch::{Batch, Selection, Vector};
+use crate::exec::context::Context;
+use crate::exec::expr::batch::eval_rows;
+use crate::exec::expr::{Operand, Row, eval, filter, operand};
+use crate::exec::hash::GroupTable;
+use crate::func::Accumulator;
+use crate::plan::physical::Grouping;
+use crate::value::{Collation, Value, ValueRef};
+
+/// Most arguments of an aggregate.
+const ARGUMENTS_MAX: usize = 2;
+
+struct Call {
+    call: Arc<AggregateCall>,
+    groups: Vec<Accumulator>,
+    /// DISTINCT: pairs of group and value that were there.
+    seen: Option<GroupTable>,
+    /// ORDER BY within the call.
+    ordered: Option<OrderedCalls>,
+}
+
+/// See the module.
+pub struct States {
+    calls: Vec<Call>,
+    bare: Vec<Expr>,
+    extremum: Option<usize>,
+    /// The bare values, group after group.
+    bare_values: Vec<Value>,
+    /// Groups that have had a row.
+    started: Vec<bool>,
+    scratch: Vec<i64>,
+}
+
+impl States {
+    /// Of no groups.
+    pub fn new(grouping: &Grouping) -> Self {
+        let calls = grouping.aggregates.iter().map(|call| Call {
+            seen: call
+                .distinct
+                .then(|| GroupTable::new(vec![Collation::Binary, call.collation])),
+            ordered: (!call.order_by.is_empty()).then(OrderedCalls::default),
+            call: Arc::new(call.clone()),
+            groups: Vec::new(),
+        });
+        Self {
+            calls: calls.collect(),
+            bare: grouping.bare.clone(),
+            extremum: grouping.extremum,
+            bare_values: Vec::new(),
+            started: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Forgets all groups.
+    pub fn clear(&mut self) {
+        for call in &mut self.calls {
+            call.groups.clear();
+            call.ordered.iter_mut().for_each(OrderedCalls::clear);
+            call.seen.iter_mut().for_each(GroupTable::clear);
+        }
+        self.bare_values.clear();
+        self.started.clear();
+    }
+
+    /// Has that many groups from now on.
+    pub fn grow(&mut self, groups: usize) {
+        for call in &mut self.calls {
+            let function = &call.call.function;
+            call.groups
+                .resize_with(groups.max(call.groups.len()), || function.accumulator());
+        }
+        self.bare_values
+            .resize(groups * self.bare.len(), Value::Null);
+        self.started.resize(groups, false);
+    }
+
+    /// Drops the groups before `first`; it becomes group 0.
+    pub fn keep_from(&mut self, first: usize) {
+        for call in &mut self.calls {
+            call.groups.drain(..first.min(call.groups.len()));
+            call.ordered.iter_mut().for_each(|o| o.keep_from(first));
+            // Pairs of earlier groups are of no use, and those of the group that
+            // stays are numbered anew.
+            if let Some(seen) = &mut call.seen {
+                renumber(seen, first, call.call.collation);
+            }
+        }
+        let bare = (first * self.bare.len()).min(self.bare_values.len());
+        self.bare_values.drain(..bare);
+        self.started.drain(..first.min(self.started.len()));
+    }
+
+    /// Takes the selected rows; `groups` names each one's group.
+    pub fn step(&mut self, rows: &Batch, groups: &[u32], cx: &mut Context<'_, '_>) -> Result<()> {
+        self.first_rows(rows, groups, cx)?;
+        for i in 0..self.calls.len() {
+            let moved = self.step_call(i, rows, groups, cx)?;
+            for (group, row) in moved {
+                self.take_bare(group, row, rows, cx)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bare expressions of groups that just began.
+    fn first_rows(&mut self, rows: &Batch, groups: &[u32], cx: &mut Context<'_, '_>) -> Result<()> {
+        if self.bare.is_empty() {
+            return Ok(());
+        }
+        for (i, group) in groups.iter().enumerate() {
+            let group = *group as usize;
+            if let Some(started) = self.started.get_mut(group)
+                && !std::mem::replace(started, true)
+            {
+                self.take_bare(group, rows.row_at(i).unwrap_or(0), rows, cx)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_bare(
+        &mut self,
+        group: usize,
+        row: usize,
+        rows: &Batch,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<()> {
+        let start = group * self.bare.len();
+        for (expr, slot) in self
+            .bare
+            .iter()
+            .zip(self.bare_values.iter_mut().skip(start))
+        {
+            slot.assign(eval(expr, Row::Batch(rows, row), cx)?.as_ref());
+        }
+        Ok(())
+    }
+
+    /// Steps one call; answers with groups and rows that gave the extremum.
+    fn step_call(
+        &mut self,
+        index: usize,
+        rows: &Batch,
+        groups: &[u32],
+        cx: &mut Context<'_, '_>,
+    ) -> Result<Vec<(usize, usize)>> {
+        let tracked = self.extremum == Some(index) && !self.bare.is_empty();
+        let Some(call) = self.calls.get_mut(index) else {
+            return Ok(Vec::new());
+        };
+        let Some(test) = &call.call.filter else {
+            return call.step(
+                rows,
+                rows.selection(),
+                groups,
+                tracked,
+                &mut self.scratch,
+                cx,
+            );
+        };
+        let mut kept = cx.run.rows();
+        filter(test, rows, rows.selection(), cx, &mut kept)?;
+        let mut wanted = kept.iter().peekable();
+        let mut kept_groups = Vec::with_capacity(kept.len());
+        for (i, group) in groups.iter().enumerate() {
+            if wanted.peek().map(|r| **r as usize) == rows.row_at(i) {
+                wanted.next();
+                kept_groups.push(*group);
+            }
+        }
+        let moved = call.step(
+            rows,
+            Selection::Rows(&kept),
+            &kept_groups,
+            tracked,
+            &mut self.scratch,
+            cx,
+        );
+        cx.run.recycle_rows(kept);
+        moved
+    }
+
+    /// Appends a group's aggregates and bare values to a row of `out`, from
+    /// column `at` on.
+    pub fn finish(
+        &mut self,
+        group: usize,
+        out: &mut [Vector],
+        at: usize,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<()> {
+        let mut columns = out.iter_mut().skip(at);
+        for call in &mut self.calls {
+            if let Some(ordered) = &mut call.ordered
+                && let Some(accumulator) = call.groups.get_mut(group)
+            {
+                ordered.replay(group, &call.call, accumulator, cx)?;
+            }
+            let value = call
+                .groups
+                .get(group)
+                .map_or(Ok(Value::Null), Accumulator::finish)?;
+            if let Some(column) = columns.next() {
+                column.push(value.as_ref())?;
+            }
+        }
+        let start = group * self.bare.len();
+        for (value, column) in self
+            .bare_values
+            .iter()
+            .skip(start)
+            .take(self.bare.len())
+            .zip(columns)
+        {
+            column.push(value.as_ref())?;
+        }
+        Ok(())
+    }
+}
+
+/// Keeps the pairs of group `first`, which becomes group 0.
+fn renumber(seen: &mut GroupTable, first: usize, collation: Collation) {
+    let mut values = Vector::new();
+    if let [groups, stored] = seen.keys() {
+        for i in 0..groups.len() {
+            if groups.get(i) == ValueRef::Integer(first as i64) {
+                // A value that was stored once fits again.
+                let _ = values.push(stored.get(i));
+            }
+        }
+    }
+    let mut fresh = GroupTable::new(vec![Collation::Binary, collation]);
+    let zero = Operand::Constant(crate::exec::expr::Datum::Same(ValueRef::Integer(0)));
+    let mut numbers = Vec::new();
+    let all = Selection::All(values.len());
+    if fresh
+        .insert(&[zero, Operand::Column(&values)], all, &mut numbers)
+        .is_ok()
+    {
+        *seen = fresh;
+    }
+}
+
+impl Call {
+    fn step(
+        &mut self,
+        rows: &Batch,
+        selection: Selection<'_>,
+        groups: &[u32],
+        tracked: bool,
+        scratch: &mut Vec<i64>,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<Vec<(usize, usize)>> {
+        if selection.is_empty() {
+            return Ok(Vec::new());
+        }
+        if self.call.args.is_empty() {
+            self.count(groups);
+            return Ok(Vec::new());
+        }
+        let spec = Arc::clone(&self.call);
+        let mut args = Vec::with_capacity(ARGUMENTS_MAX);
+        for expr in &spec.args {
+            if expr.props.deterministic {
+                args.push(operand(expr, rows, selection, cx)?);
+            } else {
+                let mut out = cx.run.vector();
+                eval_rows(expr, rows, selection, cx, &mut out)?;
+                args.push(Operand::Computed(out));
+            }
+        }
+        let moved = if let Some(ordered) = &mut self.ordered {
+            ordered.collect(&spec, &args, rows, selection, groups, &mut self.seen, cx)?;
+            Vec::new()
+        } else if self.seen.is_some() {
+            self.step_distinct(&args, selection, groups)?
+        } else if !tracked && self.step_vector(&args, selection, groups, scratch)? {
+            Vec::new()
+        } else {
+            self.step_rows(&args, selection, groups, tracked)?
+        };
+        for arg in args {
+            arg.release(cx);
+        }
+        Ok(moved)
+    }
+
+    /// `count(*)`.
+    fn count(&mut self, groups: &[u32]) {
+        if let [only] = self.groups.as_mut_slice() {
+            only.step_count(groups.len() as u64);
+            return;
+        }
+        for group in groups {
+            if let Some(accumulator) = self.groups.get_mut(*group as usize) {
+                accumulator.step_count(1);
+            }
+        }
+    }
+
+    /// One group and a vector of integers: no dispatch a row. False: not done.
+    fn step_vector(
+        &mut self,
+        args: &[Operand<'_>],
+        selection: Selection<'_>,
+        groups: &[u32],
+        scratch: &mut Vec<i64>,
+    ) -> Result<bool> {
+        let [arg] = args else { return Ok(false) };
+        let Some(words) = arg.vector().and_then(Vector::integers) else {
+            return Ok(false);
+        };
+        if let [only] = self.groups.as_mut_slice() {
+            match selection {
+                Selection::All(n) => only.step_integers(words.get(..n).unwrap_or(words))?,
+                Selection::Rows(rows) => {
+                    scratch.clear();
+                    scratch.extend(
+                        rows.iter()
+                            .map(|r| words.get(*r as usize).copied().unwrap_or(0)),
+                    );
+                    only.step_integers(scratch)?
+                }
+            };
+            return Ok(true);
+        }
+        let mut next = groups.iter();
+        selection.try_each(|row| {
+            let group = next.next().map_or(usize::MAX, |g| *g as usize);
+            if let Some(accumulator) = self.groups.get_mut(group) {
+                let value = ValueRef::Integer(words.get(row).copied().unwrap_or(0));
+                accumulator.step(&[value], Collation::Binary)?;
+            }
+            Ok(())
+        })?;
+        Ok(true)
+    }
+
+    fn step_rows(
+        &mut self,
+        args: &[Operand<'_>],
+        selection: Selection<'_>,
+        groups: &[u32],
+        tracked: bool,
+    ) -> Result<Vec<(usize, usize)>> {
+        let mut moved = Vec::new();
+        let mut next = groups.iter();
+        let collation = self.call.collation;
+        selection.try_each(|row| {
+            let group = next.next().map_or(usize::MAX, |g| *g as usize);
+            let Some(accumulator) = self.groups.get_mut(group) else {
+                return Ok(());
+            };
+            let extreme = match args {
+                [one] => accumulator.step(&[one.get(row)], collation)?,
+                [one, two] => accumulator.step(&[one.get(row), two.get(row)], collation)?,
+                _ => {
+                    let values: Vec<ValueRef<'_>> = args.iter().map(|a| a.get(row)).collect();
+                    accumulator.step(&values, collation)?
+                }
+            };
+            if tracked && extreme {
+                moved.push((group, row));
+            }
+            Ok(())
+        })?;
+        Ok(moved)
+    }
+
+    fn step_distinct(
+        &mut self,
+        args: &[Operand<'_>],
+        selection: Selection<'_>,
+        groups: &[u32],
+    ) -> Result<Vec<(usize, usize)>> {
+        let Some(seen) = &mut self.seen else {
+            return Ok(Vec::new());
+        };
+        let fresh = new_pairs(seen, args, selection, groups)?;
+        let (rows, kept): (Vec<u32>, Vec<u32>) = fresh.into_iter().unzip();
+        self.step_rows(args, Selection::Rows(&rows), &kept, true)
+    }
+}
+
+/// The rows whose first argument its group has not had before, with the groups.
+/// NULLs, which no aggregate with DISTINCT counts, may come twice.
+pub fn new_pairs(
+    seen: &mut GroupTable,
+    args: &[Operand<'_>],
+    selection: Selection<'_>,
+    groups: &[u32],
+) -> Result<Vec<(u32, u32)>> {
+    let mut numbers = Vector::new();
+    let mut values = Vector::new();
+    let mut next = groups.iter();
+    let Some(arg) = args.first() else {
+        return Ok(Vec::new());
+    };
+    selection.try_each(|row| {
+        numbers.push_integer(next.next().map_or(0, |g| i64::from(*g)));
+        values.push(arg.get(row))
+    })?;
+    let mut known = seen.len() as u32;
+    let mut pairs = Vec::new();
+    let keys = [Operand::Column(&numbers), Operand::Column(&values)];
+    seen.insert(&keys, Selection::All(values.len()), &mut pairs)?;
+    let mut fresh = Vec::new();
+    for (i, (pair, group)) in pairs.iter().zip(groups).enumerate() {
+        if *pair == known {
+            known += 1;
+            fresh.push((selection.row(i).unwrap_or(0) as u32, *group));
+        }
+    }
+    Ok(fresh)
+}

@@ -1,0 +1,130 @@
+//! From a plan's nodes to operators.
+
+use super::BoxOperator;
+use super::aggregate::{HashAggregate, SortedAggregate};
+use super::compound::Compound;
+use super::count::CountRows;
+use super::distinct::Distinct;
+use super::filter::Filter;
+use super::hash_join::{self, HashJoin};
+use super::index_scan::{self, IndexScan};
+use super::limit::Limit;
+use super::lookup::RowidLookup;
+use super::materialize::Materialize;
+use super::nested_loop::NestedLoopJoin;
+use super::project::Project;
+use super::scan::TableScan;
+use super::sort::Sort;
+use super::values::Values;
+use crate::plan::physical::{Node, Op};
+
+/// The operators of a plan. Plans are as deep as the binder allows statements
+/// to be nested, so the recursion is bounded.
+pub fn build(node: &Node) -> BoxOperator {
+    match &node.op {
+        Op::Values(rows) => Box::new(Values::new(rows.clone(), node.width)),
+        Op::TableScan {
+            table,
+            columns,
+            range,
+            reverse,
+        } => Box::new(TableScan::new(table, columns, range.clone(), *reverse)),
+        Op::RowidLookup {
+            table,
+            columns,
+            keys,
+            reverse,
+        } => Box::new(RowidLookup::new(table, columns, keys.clone(), *reverse)),
+        Op::IndexScan {
+            table,
+            index,
+            columns,
+            covering,
+            prefixes,
+            null_matches,
+            range,
+            reverse,
+        } => Box::new(IndexScan::new(&index_scan::Spec {
+            table,
+            index,
+            columns,
+            covering: *covering,
+            prefixes,
+            null_matches,
+            range,
+            reverse: *reverse,
+        })),
+        Op::CountRows(table) => Box::new(CountRows::new(table.clone())),
+        Op::Filter { input, predicate } => Box::new(Filter::new(build(input), predicate.clone())),
+        Op::Project { input, exprs } => Box::new(Project::new(build(input), exprs.clone())),
+        Op::NestedLoopJoin { .. } | Op::HashJoin { .. } => build_join(node),
+        Op::HashAggregate { input, grouping } => {
+            Box::new(HashAggregate::new(build(input), grouping.clone()))
+        }
+        Op::SortedAggregate { input, grouping } => {
+            Box::new(SortedAggregate::new(build(input), grouping.clone()))
+        }
+        Op::Sort { input, keys, top } => Box::new(Sort::new(
+            build(input),
+            keys.clone(),
+            top.clone(),
+            node.width,
+        )),
+        Op::Limit { input, clause } => Box::new(Limit::new(build(input), clause.clone())),
+        Op::Distinct { input, collations } => {
+            Box::new(Distinct::new(build(input), collations.clone()))
+        }
+        Op::Compound {
+            op,
+            left,
+            right,
+            collations,
+        } => Box::new(Compound::new(
+            *op,
+            build(left),
+            build(right),
+            collations.clone(),
+        )),
+        Op::Materialize { input } => Box::new(Materialize::new(build(input), node.width)),
+    }
+}
+
+fn build_join(node: &Node) -> BoxOperator {
+    match &node.op {
+        Op::NestedLoopJoin {
+            left,
+            right,
+            kind,
+            bindings,
+            condition,
+        } => Box::new(NestedLoopJoin::new(
+            build(left),
+            build(right),
+            *kind,
+            bindings.clone(),
+            condition.clone(),
+            node.width,
+        )),
+        Op::HashJoin {
+            left,
+            right,
+            kind,
+            left_keys,
+            right_keys,
+            comparisons,
+            condition,
+        } => Box::new(HashJoin::new(
+            build(left),
+            build(right),
+            hash_join::Spec {
+                kind: *kind,
+                left_keys: left_keys.clone(),
+                right_keys: right_keys.clone(),
+                comparisons: comparisons.clone(),
+                condition: condition.clone(),
+                width: node.width,
+            },
+        )),
+        _ => Box::new(Values::new(Vec::new(), node.width)),
+    }
+}

@@ -1,0 +1,303 @@
+//! Hash join: the right side goes into a hash table by its keys, the left side
+//! asks it row by row. NULL keys have no partner.
+//!
+//! Rows with equal keys form a chain in the right side's order.
+
+use fulgurite_store::Txn;
+
+use super::pairs::Pairs;
+use super::{BoxOperator, Delayed, Operator};
+use crate::bind::expr::{Comparison, Expr};
+use crate::error::Result;
+use crate::exec::batch::{Batch, ROWS_MAX, Selection, Vector, tag};
+use crate::exec::context::Context;
+use crate::exec::expr::batch::eval_rows;
+use crate::exec::expr::{Operand, Row, condition, operand};
+use crate::exec::hash::{GroupTable, NONE};
+use crate::plan::physical::JoinKind;
+use crate::value::Affinity;
+
+/// What a plan says about a hash join.
+pub struct Spec {
+    /// Kind.
+    pub kind: JoinKind,
+    /// Over the left row.
+    pub left_keys: Vec<Expr>,
+    /// Over the right row.
+    pub right_keys: Vec<Expr>,
+    /// How each pair compares.
+    pub comparisons: Vec<Comparison>,
+    /// More conditions over the pair.
+    pub condition: Option<Expr>,
+    /// Columns of the result.
+    pub width: usize,
+}
+
+/// See the module.
+pub struct HashJoin {
+    left: BoxOperator,
+    right: BoxOperator,
+    spec: Spec,
+    table: GroupTable,
+    built: Batch,
+    /// First and last row of each group's chain, and each row's successor.
+    heads: Vec<(u32, u32)>,
+    chain: Vec<u32>,
+    groups: Vec<u32>,
+    left_rows: Batch,
+    position: usize,
+    /// Next right row of the left row at `position`, if it has been started.
+    candidate: Option<u32>,
+    matched: bool,
+    pairs: Pairs,
+    delayed: Delayed,
+}
+
+/// The keys of a batch as the comparisons see them. `Err`: some row failed.
+fn keys<'a, 'p: 'a>(
+    exprs: &'a [Expr],
+    comparisons: &[Comparison],
+    input: &'a Batch,
+    selection: Selection<'_>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Vec<Operand<'a>>> {
+    exprs
+        .iter()
+        .zip(comparisons)
+        .map(|(expr, how)| {
+            let value = if expr.props.deterministic {
+                operand(expr, input, selection, cx)?
+            } else {
+                let mut out = cx.run.vector();
+                eval_rows(expr, input, selection, cx, &mut out)?;
+                Operand::Computed(out)
+            };
+            convert(value, how.affinity, selection)
+        })
+        .collect()
+}
+
+/// Applies a comparison's affinity where it can change a value.
+fn convert<'a>(
+    value: Operand<'a>,
+    affinity: Affinity,
+    selection: Selection<'_>,
+) -> Result<Operand<'a>> {
+    let touched = match affinity {
+        Affinity::Blob => 0,
+        Affinity::Text => tag::INTEGER | tag::REAL,
+        _ => tag::TEXT,
+    };
+    if value.vector().is_some_and(|v| v.kinds() & touched == 0) {
+        return Ok(value);
+    }
+    let mut out = Vector::new();
+    for row in 0..selection.end() {
+        out.push(affinity.apply_comparison(value.get(row)).as_ref())?;
+    }
+    Ok(Operand::Computed(out))
+}
+
+impl HashJoin {
+    /// Of two inputs.
+    pub fn new(left: BoxOperator, right: BoxOperator, spec: Spec) -> Self {
+        let collations = spec.comparisons.iter().map(|c| c.collation).collect();
+        Self {
+            left,
+            right,
+            spec,
+            table: GroupTable::new(collations),
+            built: Batch::default(),
+            heads: Vec::new(),
+            chain: Vec::new(),
+            groups: Vec::new(),
+            left_rows: Batch::default(),
+            position: 0,
+            candidate: None,
+            matched: false,
+            pairs: Pairs::default(),
+            delayed: Delayed::default(),
+        }
+    }
+
+    fn build(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
+        self.table.clear();
+        self.heads.clear();
+        self.chain.clear();
+        self.built.reset(0);
+        let mut batch = Batch::default();
+        let mut kept = Vec::new();
+        self.right.open(cx)?;
+        while self.right.next(cx, usize::MAX, &mut batch)? {
+            cx.run.check_interrupt()?;
+            if self.built.columns.len() != batch.columns.len() {
+                self.built.reset(batch.columns.len());
+            }
+            let keys = keys(
+                &self.spec.right_keys,
+                &self.spec.comparisons,
+                &batch,
+                batch.selection(),
+                cx,
+            )?;
+            kept.clear();
+            batch.selection().each(|row| {
+                if keys.iter().all(|k| !k.get(row).is_null()) {
+                    kept.push(row as u32);
+                }
+            });
+            self.table
+                .insert(&keys, Selection::Rows(&kept), &mut self.groups)?;
+            for (column, source) in self.built.columns.iter_mut().zip(&batch.columns) {
+                column.gather(source, &kept)?;
+            }
+            for group in &self.groups {
+                let row = self.chain.len() as u32;
+                self.chain.push(NONE);
+                match self.heads.get_mut(*group as usize) {
+                    Some((_, last)) => {
+                        if let Some(link) = self.chain.get_mut(*last as usize) {
+                            *link = row;
+                        }
+                        *last = row;
+                    }
+                    None => self.heads.push((row, row)),
+                }
+            }
+        }
+        self.built.set_rows(self.chain.len());
+        Ok(())
+    }
+
+    /// Pulls left rows and finds their groups; false at the end.
+    fn refill(&mut self, cx: &mut Context<'_, '_>, want: usize) -> Result<bool> {
+        self.position = 0;
+        self.candidate = None;
+        if !self.left.next(cx, want, &mut self.left_rows)? {
+            self.left_rows.reset(0);
+            return Ok(false);
+        }
+        let selection = self.left_rows.selection();
+        let keys = keys(
+            &self.spec.left_keys,
+            &self.spec.comparisons,
+            &self.left_rows,
+            selection,
+            cx,
+        )?;
+        self.table.find(&keys, selection, &mut self.groups);
+        // A NULL is no key of the table, so it finds nothing.
+        Ok(true)
+    }
+
+    fn yields_right(&self) -> bool {
+        matches!(self.spec.kind, JoinKind::Inner | JoinKind::Left)
+    }
+
+    /// Joins the left row at `position` as far as `most` pairs allow; true: it
+    /// is done.
+    fn join_row(&mut self, cx: &mut Context<'_, '_>, most: usize) -> Result<bool> {
+        let Some(row) = self.left_rows.row_at(self.position) else {
+            return Ok(true);
+        };
+        let mut candidate = match self.candidate.take() {
+            Some(candidate) => candidate,
+            None => {
+                self.matched = false;
+                let group = self.groups.get(self.position).copied().unwrap_or(NONE);
+                self.heads.get(group as usize).map_or(NONE, |h| h.0)
+            }
+        };
+        while candidate != NONE {
+            if self.pairs.len() >= most {
+                self.candidate = Some(candidate);
+                return Ok(false);
+            }
+            let right = candidate as usize;
+            candidate = self.chain.get(right).copied().unwrap_or(NONE);
+            if let Some(test) = &self.spec.condition
+                && condition(
+                    test,
+                    Row::Pair(&self.left_rows, row, &self.built, right),
+                    cx,
+                )? != Some(true)
+            {
+                continue;
+            }
+            self.matched = true;
+            match self.spec.kind {
+                JoinKind::Inner | JoinKind::Left => self.pairs.push(row, right),
+                JoinKind::Semi => {
+                    self.pairs.push_alone(row);
+                    return Ok(true);
+                }
+                JoinKind::Anti => return Ok(true),
+            }
+        }
+        if !self.matched && matches!(self.spec.kind, JoinKind::Left | JoinKind::Anti) {
+            self.pairs.push_alone(row);
+        }
+        Ok(true)
+    }
+
+    fn fill(&mut self, cx: &mut Context<'_, '_>, want: usize) -> Result<bool> {
+        let most = want.clamp(1, ROWS_MAX);
+        loop {
+            if self.position >= self.left_rows.len() {
+                if !self.pairs.is_empty() {
+                    return Ok(true);
+                }
+                cx.run.check_interrupt()?;
+                if !self.refill(cx, want)? {
+                    return Ok(false);
+                }
+            }
+            while self.position < self.left_rows.len() {
+                if self.pairs.len() >= most || !self.join_row(cx, most)? {
+                    return Ok(true);
+                }
+                self.position += 1;
+            }
+        }
+    }
+}
+
+impl Operator for HashJoin {
+    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+        self.left.attach(txn)?;
+        self.right.attach(txn)
+    }
+
+    fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
+        self.delayed.clear();
+        self.pairs.clear();
+        self.left_rows.reset(0);
+        self.position = 0;
+        self.candidate = None;
+        self.build(cx)?;
+        self.left.open(cx)
+    }
+
+    fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
+        self.delayed.raise()?;
+        out.reset(self.spec.width);
+        let outcome = self.fill(cx, want);
+        let right = if self.yields_right() {
+            Some(&self.built)
+        } else {
+            None
+        };
+        self.pairs.flush(&self.left_rows, right, out)?;
+        match outcome {
+            Ok(more) => Ok(more),
+            Err(error) => self.delayed.after(out.rows(), error),
+        }
+    }
+
+    fn detach(&mut self) {
+        self.table.clear();
+        self.built.reset(0);
+        self.left.detach();
+        self.right.detach();
+    }
+}

@@ -1,0 +1,296 @@
+//! Index scan: rows through an index, in key order.
+//!
+//! The alternatives of the leading parts become key ranges, sorted and without
+//! duplicates; ranges of one scan never overlap because their prefixes have one
+//! length.
+
+use std::sync::Arc;
+
+use fulgurite_store::{Cursor, Key, Seek, Txn};
+
+use super::Operator;
+use super::scan::detached;
+use crate::bind::expr::Expr;
+use crate::error::Result;
+use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX, Vector};
+use crate::exec::context::Context;
+use crate::exec::expr::{Row, eval};
+use crate::exec::fetch::{Fetch, dangling};
+use crate::exec::range::{KeyRange, key_column, key_range};
+use crate::key::{self, KeyColumn, Residues};
+use crate::plan::physical::{Range, ScanColumn};
+use crate::schema::{Index, IndexTarget, Table};
+use crate::value::Affinity;
+
+/// Where an index-only scan finds its columns.
+struct Covering {
+    parts: Vec<KeyColumn>,
+    /// (key part, place), by part.
+    columns: Vec<(usize, usize)>,
+    rowids: Vec<usize>,
+}
+
+/// See the module.
+pub struct IndexScan {
+    fetch: Fetch,
+    index: Arc<Index>,
+    covering: Option<Covering>,
+    prefixes: Vec<Vec<Expr>>,
+    null_matches: Vec<bool>,
+    range: Range,
+    reverse: bool,
+    entries: Option<Cursor>,
+    rows: Option<Cursor>,
+    ranges: Vec<KeyRange>,
+    /// The range being read; `placed`: the cursor is on its next entry.
+    position: usize,
+    placed: bool,
+}
+
+/// What a plan says about an index scan.
+pub struct Spec<'a> {
+    /// The table.
+    pub table: &'a Arc<Table>,
+    /// The index.
+    pub index: &'a Arc<Index>,
+    /// Wanted columns.
+    pub columns: &'a [ScanColumn],
+    /// They are all in the key.
+    pub covering: bool,
+    /// Alternatives of the leading parts.
+    pub prefixes: &'a [Vec<Expr>],
+    /// Parts for which NULL finds NULLs.
+    pub null_matches: &'a [bool],
+    /// Bounds on the part after them.
+    pub range: &'a Range,
+    /// Backwards.
+    pub reverse: bool,
+}
+
+impl IndexScan {
+    /// As the plan says.
+    pub fn new(spec: &Spec<'_>) -> Self {
+        Self {
+            fetch: Fetch::new(spec.table, spec.columns),
+            index: Arc::clone(spec.index),
+            covering: if spec.covering {
+                Some(Covering::new(spec))
+            } else {
+                None
+            },
+            prefixes: spec.prefixes.to_vec(),
+            null_matches: spec.null_matches.to_vec(),
+            range: spec.range.clone(),
+            reverse: spec.reverse,
+            entries: None,
+            rows: None,
+            ranges: Vec::new(),
+            position: 0,
+            placed: false,
+        }
+    }
+
+    fn prefix(&self, values: &[Expr], cx: &mut Context<'_, '_>) -> Result<Option<Vec<u8>>> {
+        let mut out = Vec::with_capacity(16 * values.len());
+        for (i, (expr, column)) in values.iter().zip(&self.index.columns).enumerate() {
+            let value = eval(expr, Row::Empty, cx)?;
+            if value.as_ref().is_null() && !self.null_matches.get(i).copied().unwrap_or(false) {
+                return Ok(None);
+            }
+            let value = column
+                .affinity
+                .unwrap_or(Affinity::Blob)
+                .apply(value.as_ref());
+            key::encode(&mut out, value.as_ref(), key_column(column));
+        }
+        Ok(Some(out))
+    }
+
+    /// Puts the cursor on the next entry; false at the end of all ranges.
+    fn place(&mut self) -> Result<bool> {
+        let cursor = self.entries.as_mut().ok_or_else(detached)?;
+        while let Some(range) = self.ranges.get(self.position) {
+            let there = if self.placed {
+                true
+            } else if !self.reverse {
+                cursor.seek(Seek::AtLeast(Key::Bytes(&range.start)))?
+            } else if range.end.is_empty() {
+                cursor.seek(Seek::Last)?
+            } else {
+                cursor.seek(Seek::Before(Key::Bytes(&range.end)))?
+            };
+            if there {
+                let key = cursor.key_bytes();
+                let inside = if self.reverse {
+                    key >= range.start.as_slice()
+                } else {
+                    range.end.is_empty() || key < range.end.as_slice()
+                };
+                if inside {
+                    self.placed = true;
+                    return Ok(true);
+                }
+            }
+            self.placed = false;
+            self.position += 1;
+        }
+        Ok(false)
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let cursor = self.entries.as_mut().ok_or_else(detached)?;
+        let more = if self.reverse {
+            cursor.prev()?
+        } else {
+            cursor.next()?
+        };
+        if !more {
+            self.placed = false;
+            self.position += 1;
+        }
+        Ok(())
+    }
+
+    /// Appends the entry's row; the bytes it took.
+    fn push(&mut self, out: &mut [Vector]) -> Result<usize> {
+        let entry = self.entries.as_mut().ok_or_else(detached)?;
+        if let Some(covering) = &self.covering {
+            return covering.push(entry, self.index.unique, out);
+        }
+        let rowid = if self.index.unique {
+            key::decode_rowid(&mut entry.value()?)?
+        } else {
+            key::rowid_suffix(entry.key_bytes())?
+        };
+        let rows = self.rows.as_mut().ok_or_else(detached)?;
+        if !rows.seek(Seek::AtLeast(Key::Int(rowid)))? || rows.key_int() != rowid {
+            return Err(dangling(&self.index.name, rowid));
+        }
+        let value = rows.value()?;
+        self.fetch.push(rowid, value, out)?;
+        Ok(value.len())
+    }
+}
+
+impl Covering {
+    fn new(spec: &Spec<'_>) -> Self {
+        let part_of = |column: ScanColumn| {
+            spec.index
+                .columns
+                .iter()
+                .position(|part| match (&part.target, column) {
+                    (IndexTarget::Column(c), ScanColumn::Column(wanted)) => *c == wanted,
+                    _ => false,
+                })
+        };
+        let (mut columns, mut rowids) = (Vec::new(), Vec::new());
+        for (place, column) in spec.columns.iter().enumerate() {
+            match part_of(*column) {
+                Some(part) => columns.push((part, place)),
+                None => rowids.push(place),
+            }
+        }
+        columns.sort_unstable();
+        let last = columns.last().map_or(0, |c| c.0 + 1);
+        let parts = spec
+            .index
+            .columns
+            .iter()
+            .take(last)
+            .map(key_column)
+            .collect();
+        Self {
+            parts,
+            columns,
+            rowids,
+        }
+    }
+
+    fn push(&self, entry: &mut Cursor, unique: bool, out: &mut [Vector]) -> Result<usize> {
+        let (mut rowid, mut residues) = (0, Residues::new(&[])?);
+        let value: Vec<u8>;
+        if unique || !entry.value()?.is_empty() {
+            value = entry.value()?.to_vec();
+            let mut rest: &[u8] = &value;
+            if unique {
+                rowid = key::decode_rowid(&mut rest)?;
+            }
+            residues = Residues::new(rest)?;
+        }
+        let key = entry.key_bytes();
+        if !unique && !self.rowids.is_empty() {
+            rowid = key::rowid_suffix(key)?;
+        }
+        let mut rest = key;
+        let mut wanted = self.columns.iter().peekable();
+        for (i, part) in self.parts.iter().enumerate() {
+            if wanted.peek().is_none_or(|(p, _)| *p != i) {
+                key::skip(&mut rest)?;
+                continue;
+            }
+            let column = key::decode(&mut rest, *part, residues.take(i)?)?;
+            while let Some((_, place)) = wanted.next_if(|(p, _)| *p == i) {
+                if let Some(slot) = out.get_mut(*place) {
+                    slot.push(column.as_ref())?;
+                }
+            }
+        }
+        for place in &self.rowids {
+            if let Some(slot) = out.get_mut(*place) {
+                slot.push_integer(rowid);
+            }
+        }
+        Ok(key.len())
+    }
+}
+
+impl Operator for IndexScan {
+    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+        self.entries = Some(txn.cursor(&self.index.tree)?);
+        if self.covering.is_none() {
+            self.rows = Some(txn.cursor(&self.fetch.table().tree)?);
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
+        self.position = 0;
+        self.placed = false;
+        let mut ranges = std::mem::take(&mut self.ranges);
+        ranges.clear();
+        for values in &self.prefixes {
+            let Some(prefix) = self.prefix(values, cx)? else {
+                continue;
+            };
+            let next = self.index.columns.get(values.len());
+            ranges.extend(key_range(prefix, next, &self.range, cx)?);
+        }
+        if ranges.len() > 1 {
+            ranges.sort_unstable();
+            ranges.dedup();
+            if self.reverse {
+                ranges.reverse();
+            }
+        }
+        self.ranges = ranges;
+        Ok(())
+    }
+
+    fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
+        out.reset(self.fetch.width());
+        cx.run.check_interrupt()?;
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < want.clamp(1, ROWS_MAX) && bytes < BYTES_MAX && self.place()? {
+            bytes += self.push(&mut out.columns)?;
+            rows += 1;
+            self.advance()?;
+        }
+        out.set_rows(rows);
+        Ok(rows > 0)
+    }
+
+    fn detach(&mut self) {
+        self.entries = None;
+        self.rows = None;
+    }
+}

@@ -1,0 +1,90 @@
+//! Rowid lookup: rows with given rowids.
+
+use std::sync::Arc;
+
+use fulgurite_store::{Cursor, Key, Seek, Txn};
+
+use super::Operator;
+use super::scan::detached;
+use crate::bind::expr::Expr;
+use crate::error::Result;
+use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX};
+use crate::exec::context::Context;
+use crate::exec::expr::{Row, eval};
+use crate::exec::fetch::Fetch;
+use crate::exec::range::rowid_of;
+use crate::plan::physical::ScanColumn;
+use crate::schema::Table;
+
+/// See the module.
+pub struct RowidLookup {
+    fetch: Fetch,
+    keys: Vec<Expr>,
+    reverse: bool,
+    cursor: Option<Cursor>,
+    rowids: Vec<i64>,
+    position: usize,
+}
+
+impl RowidLookup {
+    /// Of the rows named by `keys`.
+    pub fn new(table: &Arc<Table>, columns: &[ScanColumn], keys: Vec<Expr>, reverse: bool) -> Self {
+        Self {
+            fetch: Fetch::new(table, columns),
+            keys,
+            reverse,
+            cursor: None,
+            rowids: Vec::new(),
+            position: 0,
+        }
+    }
+}
+
+impl Operator for RowidLookup {
+    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+        self.cursor = Some(txn.cursor(&self.fetch.table().tree)?);
+        Ok(())
+    }
+
+    fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
+        self.position = 0;
+        self.rowids.clear();
+        for key in &self.keys {
+            if let Some(rowid) = rowid_of(eval(key, Row::Empty, cx)?.as_ref()) {
+                self.rowids.push(rowid);
+            }
+        }
+        if self.rowids.len() > 1 {
+            self.rowids.sort_unstable();
+            self.rowids.dedup();
+            if self.reverse {
+                self.rowids.reverse();
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, _cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
+        out.reset(self.fetch.width());
+        let cursor = self.cursor.as_mut().ok_or_else(detached)?;
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < want.clamp(1, ROWS_MAX) && bytes < BYTES_MAX {
+            let Some(rowid) = self.rowids.get(self.position).copied() else {
+                break;
+            };
+            self.position += 1;
+            if cursor.seek(Seek::AtLeast(Key::Int(rowid)))? && cursor.key_int() == rowid {
+                let value = cursor.value()?;
+                bytes += value.len();
+                self.fetch.push(rowid, value, &mut out.columns)?;
+                rows += 1;
+            }
+        }
+        out.set_rows(rows);
+        Ok(rows > 0)
+    }
+
+    fn detach(&mut self) {
+        self.cursor = None;
+    }
+}

@@ -1,0 +1,82 @@
+//! The operators of a query, one a file.
+//!
+//! A tree of operators is built once from a plan's nodes and kept by the
+//! prepared statement. A run goes: [`Operator::attach`] takes the cursors (all
+//! reads of the run see the state of that moment and need the transaction no
+//! more), [`Operator::open`] starts from the first row and may be called again,
+//! [`Operator::next`] pulls batches, [`Operator::detach`] lets go of everything.
+//!
+//! A failing row ends its batch: the rows before it are delivered, and the error
+//! follows with the next pull ([`Delayed`]).
+
+mod aggregate;
+mod build;
+mod compound;
+mod count;
+mod distinct;
+mod filter;
+mod hash_join;
+mod index_scan;
+mod limit;
+mod lookup;
+mod materialize;
+mod nested_loop;
+mod pairs;
+mod project;
+mod scan;
+mod sort;
+mod values;
+
+pub use build::build;
+
+use fulgurite_store::Txn;
+
+use crate::error::{Error, Result};
+use crate::exec::batch::Batch;
+use crate::exec::context::Context;
+
+/// An operator.
+pub trait Operator: Send {
+    /// Takes the cursors of a run.
+    fn attach(&mut self, txn: &mut Txn) -> Result<()>;
+
+    /// Starts again from the first row.
+    fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()>;
+
+    /// Puts the next rows into `out`; false and none at the end. `want` is how
+    /// many the caller can use: a hint, more may come.
+    fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool>;
+
+    /// Drops cursors and what was buffered.
+    fn detach(&mut self);
+}
+
+/// An owned operator.
+pub type BoxOperator = Box<dyn Operator>;
+
+/// The error of a batch whose earlier rows are delivered first.
+#[derive(Default)]
+pub struct Delayed(Option<Error>);
+
+impl Delayed {
+    /// Raises what was kept.
+    #[inline]
+    pub fn raise(&mut self) -> Result<()> {
+        self.0.take().map_or(Ok(()), Err)
+    }
+
+    /// After `error` with `rows` good rows before it: keeps it, or raises it at
+    /// once where there are none.
+    pub fn after(&mut self, rows: usize, error: Error) -> Result<bool> {
+        if rows == 0 {
+            return Err(error);
+        }
+        self.0 = Some(error);
+        Ok(true)
+    }
+
+    /// Forgets it.
+    pub fn clear(&mut self) {
+        self.0 = None;
+    }
+}

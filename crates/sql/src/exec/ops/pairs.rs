@@ -1,0 +1,67 @@
+//! The rows that a join puts together: row numbers first, values in one go.
+
+use crate::error::Result;
+use crate::exec::batch::Batch;
+use crate::exec::hash::NONE;
+
+/// Pairs of row numbers of a left and a right batch.
+#[derive(Default)]
+pub struct Pairs {
+    left: Vec<u32>,
+    right: Vec<u32>,
+}
+
+impl Pairs {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.left.len()
+    }
+
+    /// No pairs?
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Adds a pair.
+    #[inline]
+    pub fn push(&mut self, left: usize, right: usize) {
+        self.left.push(left as u32);
+        self.right.push(right as u32);
+    }
+
+    /// Adds a left row without a partner.
+    pub fn push_alone(&mut self, left: usize) {
+        self.left.push(left as u32);
+        self.right.push(NONE);
+    }
+
+    /// Appends the pairs' values to `out`: left columns, then, if `right` is
+    /// given, right columns. Forgets the pairs.
+    pub fn flush(&mut self, left: &Batch, right: Option<&Batch>, out: &mut Batch) -> Result<()> {
+        let (front, back) = out
+            .columns
+            .split_at_mut_checked(left.columns.len())
+            .unwrap_or_default();
+        for (column, source) in front.iter_mut().zip(&left.columns) {
+            column.gather(source, &self.left)?;
+        }
+        if let Some(right) = right {
+            for (i, column) in back.iter_mut().enumerate() {
+                match right.columns.get(i) {
+                    Some(source) => column.gather(source, &self.right)?,
+                    None => self.right.iter().for_each(|_| column.push_null()),
+                }
+            }
+        }
+        out.set_rows(out.rows() + self.len());
+        self.left.clear();
+        self.right.clear();
+        Ok(())
+    }
+
+    /// Forgets the pairs.
+    pub fn clear(&mut self) {
+        self.left.clear();
+        self.right.clear();
+    }
+}

@@ -1,0 +1,111 @@
+//! Table scan: rows in rowid order.
+
+use std::sync::Arc;
+
+use fulgurite_store::{Cursor, Key, Seek, Txn};
+
+use super::Operator;
+use crate::error::{Error, Result};
+use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX};
+use crate::exec::context::Context;
+use crate::exec::fetch::Fetch;
+use crate::exec::range::rowid_range;
+use crate::plan::physical::{Range, ScanColumn};
+use crate::schema::Table;
+
+/// See the module.
+pub struct TableScan {
+    fetch: Fetch,
+    range: Range,
+    reverse: bool,
+    cursor: Option<Cursor>,
+    /// The last rowid to deliver; None: nothing is left.
+    last: Option<i64>,
+}
+
+impl TableScan {
+    /// Of the rows in `range`.
+    pub fn new(table: &Arc<Table>, columns: &[ScanColumn], range: Range, reverse: bool) -> Self {
+        Self {
+            fetch: Fetch::new(table, columns),
+            range,
+            reverse,
+            cursor: None,
+            last: None,
+        }
+    }
+}
+
+/// A run without its cursors: a bug of the caller, told as an error.
+#[cold]
+pub fn detached() -> Error {
+    Error::misuse("an operator was pulled outside a run")
+}
+
+impl Operator for TableScan {
+    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+        self.cursor = Some(txn.cursor(&self.fetch.table().tree)?);
+        self.last = None;
+        Ok(())
+    }
+
+    fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
+        self.last = None;
+        let Some((low, high)) = rowid_range(&self.range, cx)? else {
+            return Ok(());
+        };
+        let cursor = self.cursor.as_mut().ok_or_else(detached)?;
+        let (from, last) = if self.reverse {
+            (Seek::AtMost(Key::Int(high)), low)
+        } else {
+            (Seek::AtLeast(Key::Int(low)), high)
+        };
+        if cursor.seek(from)? {
+            self.last = Some(last);
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, _cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
+        out.reset(self.fetch.width());
+        let Some(last) = self.last else {
+            return Ok(false);
+        };
+        let cursor = self.cursor.as_mut().ok_or_else(detached)?;
+        let most = want.clamp(1, ROWS_MAX);
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < most && bytes < BYTES_MAX {
+            let rowid = cursor.key_int();
+            if if self.reverse {
+                rowid < last
+            } else {
+                rowid > last
+            } {
+                self.last = None;
+                break;
+            }
+            let value = cursor.value()?;
+            bytes += value.len();
+            self.fetch.push(rowid, value, &mut out.columns)?;
+            rows += 1;
+            // At its last rowid a scan is done without looking further.
+            let more = rowid != last
+                && if self.reverse {
+                    cursor.prev()?
+                } else {
+                    cursor.next()?
+                };
+            if !more {
+                self.last = None;
+                break;
+            }
+        }
+        out.set_rows(rows);
+        Ok(rows > 0)
+    }
+
+    fn detach(&mut self) {
+        self.cursor = None;
+        self.last = None;
+    }
+}

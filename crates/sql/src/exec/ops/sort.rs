@@ -1,0 +1,137 @@
+//! Sort: stable, external where the budget is short, top-N where a limit is
+//! known.
+
+use fulgurite_store::Txn;
+
+use super::limit::bounds;
+use super::{BoxOperator, Operator};
+use crate::bind::expr::SortKey;
+use crate::error::Result;
+use crate::exec::batch::{Batch, ROWS_MAX};
+use crate::exec::context::Context;
+use crate::exec::expr::{Row, eval};
+use crate::exec::rows::{decode_cell, encode_cell};
+use crate::exec::sorter::Sorter;
+use crate::key::{self, KeyColumn};
+use crate::plan::physical::LimitClause;
+use crate::value::ValueRef;
+
+/// See the module.
+pub struct Sort {
+    input: BoxOperator,
+    keys: Vec<SortKey>,
+    top: Option<LimitClause>,
+    width: usize,
+    sorter: Option<Sorter>,
+}
+
+impl Sort {
+    /// Over `input` of `width` columns.
+    pub fn new(
+        input: BoxOperator,
+        keys: Vec<SortKey>,
+        top: Option<LimitClause>,
+        width: usize,
+    ) -> Self {
+        Self {
+            input,
+            keys,
+            top,
+            width,
+            sorter: None,
+        }
+    }
+
+    fn build(&mut self, cx: &mut Context<'_, '_>) -> Result<Sorter> {
+        let limit = match &self.top {
+            None => None,
+            Some(clause) => {
+                let (offset, limit) = bounds(clause, cx)?;
+                usize::try_from(offset.saturating_add(limit))
+                    .ok()
+                    .filter(|l| *l < usize::MAX / 4)
+            }
+        };
+        let mut sorter = Sorter::new(&cx.run.memory, limit);
+        if limit == Some(0) {
+            return Ok(sorter);
+        }
+        let (mut batch, mut key, mut payload) = (Batch::default(), Vec::new(), Vec::new());
+        self.input.open(cx)?;
+        while self.input.next(cx, usize::MAX, &mut batch)? {
+            cx.run.check_interrupt()?;
+            batch.selection().try_each(|row| {
+                key.clear();
+                for term in &self.keys {
+                    let value = eval(&term.expr, Row::Batch(&batch, row), cx)?;
+                    encode_term(&mut key, value.as_ref(), term);
+                }
+                payload.clear();
+                for column in &batch.columns {
+                    encode_cell(column.get(row), &mut payload);
+                }
+                sorter.add(&key, &payload)
+            })?;
+        }
+        sorter.finish()?;
+        Ok(sorter)
+    }
+}
+
+/// Appends a term of an ordering to a sort key.
+pub fn encode_term(out: &mut Vec<u8>, value: ValueRef<'_>, term: &SortKey) {
+    // An encoded NULL is the smallest, complemented the largest; a byte in front
+    // moves it to the other end.
+    if term.nulls_first == term.descending {
+        out.push(if value.is_null() == term.nulls_first {
+            0
+        } else {
+            1
+        });
+    }
+    let column = KeyColumn {
+        collation: term.collation,
+        descending: term.descending,
+        real: false,
+    };
+    key::encode(out, value, column);
+}
+
+impl Operator for Sort {
+    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+        self.input.attach(txn)
+    }
+
+    fn open(&mut self, _cx: &mut Context<'_, '_>) -> Result<()> {
+        self.sorter = None;
+        Ok(())
+    }
+
+    fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
+        out.reset(self.width);
+        cx.run.check_interrupt()?;
+        if self.sorter.is_none() {
+            self.sorter = Some(self.build(cx)?);
+        }
+        let Some(sorter) = &mut self.sorter else {
+            return Ok(false);
+        };
+        let mut rows = 0;
+        while rows < want.clamp(1, ROWS_MAX) {
+            let Some((_, mut payload)) = sorter.next()? else {
+                break;
+            };
+            for column in &mut out.columns {
+                column.push(decode_cell(&mut payload)?)?;
+            }
+            rows += 1;
+        }
+        out.set_rows(rows);
+        Ok(rows > 0)
+    }
+
+    fn detach(&mut self) {
+        self.sorter = None;
+        self.input.detach();
+    }
+}

@@ -1,0 +1,181 @@
+//! Bounds of scans: of rowids, and of index keys.
+
+use crate::error::Result;
+use crate::exec::context::Context;
+use crate::exec::expr::{Row, eval};
+use crate::key::{self, AFTER, KeyColumn};
+use crate::plan::physical::{Bound, Range};
+use crate::schema::IndexColumn;
+use crate::value::{Affinity, ValueRef};
+
+/// How an index column is encoded.
+pub fn key_column(column: &IndexColumn) -> KeyColumn {
+    KeyColumn {
+        collation: column.collation,
+        descending: column.descending,
+        real: column.affinity == Some(Affinity::Real),
+    }
+}
+
+/// The rowid that a value names: an integer after NUMERIC affinity.
+#[inline]
+pub fn rowid_of(value: ValueRef<'_>) -> Option<i64> {
+    if let ValueRef::Integer(i) = value {
+        return Some(i);
+    }
+    match Affinity::Numeric.apply(value).as_ref() {
+        ValueRef::Integer(i) => Some(i),
+        _ => None,
+    }
+}
+
+/// Both ends, inclusive; None: nothing is between them.
+pub fn rowid_range(range: &Range, cx: &mut Context<'_, '_>) -> Result<Option<(i64, i64)>> {
+    let low = match &range.low {
+        Some(bound) => rowid_low(bound, cx)?,
+        None => Some(i64::MIN),
+    };
+    let high = match &range.high {
+        Some(bound) => rowid_high(bound, cx)?,
+        None => Some(i64::MAX),
+    };
+    Ok(match (low, high) {
+        (Some(low), Some(high)) if low <= high => Some((low, high)),
+        _ => None,
+    })
+}
+
+/// 2^63, the first real above all rowids.
+const ABOVE_ALL: f64 = 9_223_372_036_854_775_808.0;
+
+fn rowid_low(bound: &Bound, cx: &mut Context<'_, '_>) -> Result<Option<i64>> {
+    let value = eval(&bound.expr, Row::Empty, cx)?;
+    Ok(match Affinity::Numeric.apply(value.as_ref()).as_ref() {
+        ValueRef::Null | ValueRef::Text(_) | ValueRef::Blob(_) => None,
+        ValueRef::Integer(i) if bound.inclusive => Some(i),
+        ValueRef::Integer(i) => i.checked_add(1),
+        ValueRef::Real(r) if r >= ABOVE_ALL => None,
+        ValueRef::Real(r) if r < -ABOVE_ALL => Some(i64::MIN),
+        // An integral real became an integer above, unless it is too large to
+        // tell; what is left lies between two rowids.
+        ValueRef::Real(r) => {
+            let up = r.ceil() as i64;
+            if up as f64 == r && !bound.inclusive {
+                up.checked_add(1)
+            } else {
+                Some(up)
+            }
+        }
+    })
+}
+
+fn rowid_high(bound: &Bound, cx: &mut Context<'_, '_>) -> Result<Option<i64>> {
+    let value = eval(&bound.expr, Row::Empty, cx)?;
+    Ok(match Affinity::Numeric.apply(value.as_ref()).as_ref() {
+        ValueRef::Null => None,
+        ValueRef::Text(_) | ValueRef::Blob(_) => Some(i64::MAX),
+        ValueRef::Integer(i) if bound.inclusive => Some(i),
+        ValueRef::Integer(i) => i.checked_sub(1),
+        ValueRef::Real(r) if r >= ABOVE_ALL => Some(i64::MAX),
+        ValueRef::Real(r) if r < -ABOVE_ALL => None,
+        ValueRef::Real(r) => {
+            let down = r.floor() as i64;
+            if down as f64 == r && !bound.inclusive {
+                down.checked_sub(1)
+            } else {
+                Some(down)
+            }
+        }
+    })
+}
+
+/// Keys from `start` (inclusive) up to `end` (exclusive).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct KeyRange {
+    /// First key.
+    pub start: Vec<u8>,
+    /// First key after it; empty: no end.
+    pub end: Vec<u8>,
+}
+
+/// The keys that start with `prefix` and whose next part, encoded as `column`
+/// says, lies in `range`. None: nothing can.
+pub fn key_range(
+    prefix: Vec<u8>,
+    column: Option<&IndexColumn>,
+    range: &Range,
+    cx: &mut Context<'_, '_>,
+) -> Result<Option<KeyRange>> {
+    let whole = |prefix: Vec<u8>| {
+        let mut end = prefix.clone();
+        if !end.is_empty() {
+            end.push(AFTER);
+        }
+        KeyRange { start: prefix, end }
+    };
+    let Some(column) = column.filter(|_| range.low.is_some() || range.high.is_some()) else {
+        return Ok(Some(whole(prefix)));
+    };
+    let how = key_column(column);
+    let mut low = prefix.clone();
+    match &range.low {
+        Some(bound) => {
+            if !bound_value(&mut low, bound, column, how, cx)? {
+                return Ok(None);
+            }
+            // Ascending, the bound starts the range; descending, it ends it.
+            if bound.inclusive == how.descending {
+                low.push(AFTER);
+            }
+        }
+        None => {
+            key::encode(&mut low, ValueRef::Null, how);
+            if !how.descending {
+                low.push(AFTER);
+            }
+        }
+    }
+    let mut high = prefix.clone();
+    match &range.high {
+        Some(bound) => {
+            if !bound_value(&mut high, bound, column, how, cx)? {
+                return Ok(None);
+            }
+            if bound.inclusive != how.descending {
+                high.push(AFTER);
+            }
+        }
+        None if how.descending => {}
+        None => high.push(AFTER),
+    }
+    let (start, end) = if how.descending {
+        (high, low)
+    } else {
+        (low, high)
+    };
+    Ok((start < end).then_some(KeyRange { start, end }))
+}
+
+/// Appends a bound's value; false for NULL.
+fn bound_value(
+    out: &mut Vec<u8>,
+    bound: &Bound,
+    column: &IndexColumn,
+    how: KeyColumn,
+    cx: &mut Context<'_, '_>,
+) -> Result<bool> {
+    let value = eval(&bound.expr, Row::Empty, cx)?;
+    if value.as_ref().is_null() {
+        return Ok(false);
+    }
+    key::encode(
+        out,
+        column
+            .affinity
+            .unwrap_or(Affinity::Blob)
+            .apply(value.as_ref())
+            .as_ref(),
+        how,
+    );
+    Ok(true)
+}

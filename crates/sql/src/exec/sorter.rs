@@ -1,0 +1,392 @@
+//! Sorting of encoded records: a key that compares with memcmp and a payload.
+//!
+//! Records gather in one arena. When the budget refuses more, the arena is
+//! sorted and written to a temporary file as a run; at the end the runs are
+//! merged. Records with equal keys keep their order of arrival: within a run by
+//! position, between runs by the run's number.
+//!
+//! With a limit only the smallest records are kept, at most twice as many as
+//! asked for, so a top-N query needs no memory in the size of its input.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use fulgurite_disk::DiskFile;
+
+use crate::error::{Error, Result};
+use crate::exec::memory::{Memory, Reservation, disk_error};
+
+/// A run has at least this many bytes, whatever the budget says.
+const RUN_BYTES_MIN: usize = 1 << 20;
+/// Bytes read at once from a run while merging, at most.
+const READ_BYTES_MAX: usize = 256 << 10;
+/// Records below which a limit does not bother to cut.
+const CUT_MIN: usize = 1024;
+
+#[derive(Clone, Copy)]
+struct Entry {
+    /// The key's first eight bytes, big-endian.
+    prefix: u64,
+    start: usize,
+    key: u32,
+    payload: u32,
+}
+
+#[derive(Clone, Copy)]
+struct RunPlace {
+    start: u64,
+    end: u64,
+}
+
+/// See the module.
+pub struct Sorter {
+    arena: Vec<u8>,
+    entries: Vec<Entry>,
+    limit: Option<usize>,
+    /// With a limit: keys not below this one are of no use.
+    bound: Option<Vec<u8>>,
+    memory: Memory,
+    reservation: Reservation,
+    file: Option<Arc<dyn DiskFile>>,
+    runs: Vec<RunPlace>,
+    merge: Option<Merge>,
+    position: usize,
+}
+
+fn prefix(key: &[u8]) -> u64 {
+    let mut word = [0u8; 8];
+    for (to, from) in word.iter_mut().zip(key) {
+        *to = *from;
+    }
+    u64::from_be_bytes(word)
+}
+
+impl Sorter {
+    /// An empty sorter; with `limit` only that many records come out.
+    pub fn new(memory: &Memory, limit: Option<usize>) -> Self {
+        Self {
+            arena: Vec::new(),
+            entries: Vec::new(),
+            limit,
+            bound: None,
+            memory: memory.clone(),
+            reservation: memory.reservation(),
+            file: None,
+            runs: Vec::new(),
+            merge: None,
+            position: 0,
+        }
+    }
+
+    /// Adds a record.
+    pub fn add(&mut self, key: &[u8], payload: &[u8]) -> Result<()> {
+        if self.limit == Some(0) || self.bound.as_deref().is_some_and(|bound| key >= bound) {
+            return Ok(());
+        }
+        let (Ok(key_bytes), Ok(payload_bytes)) =
+            (u32::try_from(key.len()), u32::try_from(payload.len()))
+        else {
+            return Err(Error::too_big());
+        };
+        let start = self.arena.len();
+        self.arena.extend_from_slice(key);
+        self.arena.extend_from_slice(payload);
+        self.entries.push(Entry {
+            prefix: prefix(key),
+            start,
+            key: key_bytes,
+            payload: payload_bytes,
+        });
+        if let Some(limit) = self.limit
+            && self.entries.len() >= limit.saturating_mul(2).max(CUT_MIN)
+        {
+            self.cut(limit);
+        }
+        let used = self.arena.capacity() + self.entries.capacity() * size_of::<Entry>();
+        if !self.reservation.resize(used) && used > RUN_BYTES_MIN {
+            self.write_run()?;
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        let arena = &self.arena;
+        let key = |e: &Entry| arena.get(e.start..e.start + e.key as usize).unwrap_or(&[]);
+        self.entries
+            .sort_unstable_by(|a, b| match a.prefix.cmp(&b.prefix) {
+                Ordering::Equal => key(a).cmp(key(b)).then(a.start.cmp(&b.start)),
+                other => other,
+            });
+    }
+
+    /// Keeps the smallest `limit` records.
+    fn cut(&mut self, limit: usize) {
+        self.sort();
+        self.entries.truncate(limit);
+        let mut arena = Vec::with_capacity(self.arena.len() / 2);
+        // Positions must stay in order of arrival among equal keys; the sorted
+        // order is that order.
+        for entry in &mut self.entries {
+            let end = entry.start + entry.key as usize + entry.payload as usize;
+            let start = arena.len();
+            arena.extend_from_slice(self.arena.get(entry.start..end).unwrap_or(&[]));
+            entry.start = start;
+        }
+        self.arena = arena;
+        self.bound = self
+            .entries
+            .last()
+            .and_then(|e| self.arena.get(e.start..e.start + e.key as usize))
+            .map(<[u8]>::to_vec);
+    }
+
+    fn write_run(&mut self) -> Result<()> {
+        self.sort();
+        let file = match &self.file {
+            Some(file) => Arc::clone(file),
+            None => Arc::clone(self.file.insert(self.memory.temp_file()?)),
+        };
+        let start = self.runs.last().map_or(0, |r| r.end);
+        let mut end = start;
+        let mut buffer = Vec::with_capacity(READ_BYTES_MAX + 1024);
+        for entry in &self.entries {
+            buffer.extend_from_slice(&entry.key.to_le_bytes());
+            buffer.extend_from_slice(&entry.payload.to_le_bytes());
+            let record = entry.start..entry.start + entry.key as usize + entry.payload as usize;
+            buffer.extend_from_slice(self.arena.get(record).unwrap_or(&[]));
+            if buffer.len() >= READ_BYTES_MAX {
+                file.write_at(&buffer, end).map_err(disk_error)?;
+                end += buffer.len() as u64;
+                buffer.clear();
+            }
+        }
+        if !buffer.is_empty() {
+            file.write_at(&buffer, end).map_err(disk_error)?;
+            end += buffer.len() as u64;
+        }
+        self.runs.push(RunPlace { start, end });
+        self.entries.clear();
+        self.arena.clear();
+        Ok(())
+    }
+
+    /// Ends the input.
+    pub fn finish(&mut self) -> Result<()> {
+        self.position = 0;
+        if self.runs.is_empty() {
+            self.sort();
+            return Ok(());
+        }
+        if !self.entries.is_empty() {
+            self.write_run()?;
+        }
+        self.entries = Vec::new();
+        self.arena = Vec::new();
+        self.reservation.resize(0);
+        if let Some(file) = &self.file {
+            self.merge = Some(Merge::new(Arc::clone(file), &self.runs)?);
+        }
+        Ok(())
+    }
+
+    /// The next record in order.
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        if self.limit.is_some_and(|limit| self.position >= limit) {
+            return Ok(None);
+        }
+        self.position += 1;
+        if let Some(merge) = &mut self.merge {
+            return merge.next();
+        }
+        let Some(entry) = self.entries.get(self.position - 1) else {
+            return Ok(None);
+        };
+        let middle = entry.start + entry.key as usize;
+        let key = self.arena.get(entry.start..middle).unwrap_or(&[]);
+        let payload = self
+            .arena
+            .get(middle..middle + entry.payload as usize)
+            .unwrap_or(&[]);
+        Ok(Some((key, payload)))
+    }
+}
+
+/// Reads a run's records one after the other.
+struct RunReader {
+    place: RunPlace,
+    buffer: Vec<u8>,
+    at: usize,
+    read_bytes: usize,
+}
+
+impl RunReader {
+    /// The bytes of the next `count`, reading on where needed.
+    fn have(&mut self, file: &dyn DiskFile, count: usize) -> Result<bool> {
+        let there = self.buffer.len() - self.at;
+        if there >= count {
+            return Ok(true);
+        }
+        let left = usize::try_from(self.place.end - self.place.start).unwrap_or(usize::MAX);
+        let more = (count - there).max(self.read_bytes).min(left);
+        if there + more < count {
+            return Ok(false);
+        }
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        self.buffer.resize(there + more, 0);
+        if let Some(space) = self.buffer.get_mut(there..) {
+            file.read_at(space, self.place.start).map_err(disk_error)?;
+        }
+        self.place.start += more as u64;
+        Ok(true)
+    }
+
+    fn word(&self, at: usize) -> usize {
+        let bytes = self
+            .buffer
+            .get(self.at + at..self.at + at + 4)
+            .unwrap_or(&[0; 4]);
+        u32::from_le_bytes(bytes.try_into().unwrap_or_default()) as usize
+    }
+
+    /// The next record: its key goes to `key`, its payload to `payload`.
+    fn next(
+        &mut self,
+        file: &dyn DiskFile,
+        key: &mut Vec<u8>,
+        payload: &mut Vec<u8>,
+    ) -> Result<bool> {
+        if !self.have(file, 8)? {
+            return Ok(false);
+        }
+        let (k, p) = (self.word(0), self.word(4));
+        if !self.have(file, 8 + k + p)? {
+            return Err(Error::corrupt(
+                "a temporary file changed while it was in use",
+            ));
+        }
+        let start = self.at + 8;
+        key.clear();
+        key.extend_from_slice(self.buffer.get(start..start + k).unwrap_or(&[]));
+        payload.clear();
+        payload.extend_from_slice(self.buffer.get(start + k..start + k + p).unwrap_or(&[]));
+        self.at = start + k + p;
+        Ok(true)
+    }
+}
+
+type Head = Reverse<(Vec<u8>, usize, Vec<u8>)>;
+
+struct Merge {
+    file: Arc<dyn DiskFile>,
+    readers: Vec<RunReader>,
+    heads: BinaryHeap<Head>,
+    key: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+impl Merge {
+    fn new(file: Arc<dyn DiskFile>, runs: &[RunPlace]) -> Result<Self> {
+        let read_bytes = ((16 << 20) / runs.len().max(1)).clamp(4 << 10, READ_BYTES_MAX);
+        let mut readers: Vec<RunReader> = runs
+            .iter()
+            .map(|place| RunReader {
+                place: *place,
+                buffer: Vec::new(),
+                at: 0,
+                read_bytes,
+            })
+            .collect();
+        let mut heads = BinaryHeap::new();
+        for (i, reader) in readers.iter_mut().enumerate() {
+            let (mut key, mut payload) = (Vec::new(), Vec::new());
+            if reader.next(&*file, &mut key, &mut payload)? {
+                heads.push(Reverse((key, i, payload)));
+            }
+        }
+        Ok(Self {
+            file,
+            readers,
+            heads,
+            key: Vec::new(),
+            payload: Vec::new(),
+        })
+    }
+
+    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        let Some(Reverse((key, run, payload))) = self.heads.pop() else {
+            return Ok(None);
+        };
+        let (mut next_key, mut next_payload) = (
+            std::mem::take(&mut self.key),
+            std::mem::take(&mut self.payload),
+        );
+        self.key = key;
+        self.payload = payload;
+        if let Some(reader) = self.readers.get_mut(run)
+            && reader.next(&*self.file, &mut next_key, &mut next_payload)?
+        {
+            self.heads.push(Reverse((next_key, run, next_payload)));
+        }
+        Ok(Some((&self.key, &self.payload)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_disk::MemoryDisk;
+    use std::path::Path;
+
+    fn memory(limit: usize) -> Memory {
+        Memory::new(Arc::new(MemoryDisk::new()), Path::new("/db"), limit)
+    }
+
+    fn keys(sorter: &mut Sorter) -> Vec<(u32, u32)> {
+        let mut out = Vec::new();
+        sorter.finish().unwrap();
+        while let Some((key, payload)) = sorter.next().unwrap() {
+            out.push((
+                u32::from_be_bytes(key[..4].try_into().unwrap()),
+                u32::from_le_bytes(payload.try_into().unwrap()),
+            ));
+        }
+        out
+    }
+
+    fn scrambled(count: u32) -> impl Iterator<Item = (u32, u32)> {
+        (0..count).map(|i| (i.wrapping_mul(2_654_435_761) % 10_007, i))
+    }
+
+    #[test]
+    fn runs_merge_into_one_stable_order() {
+        let mut expected: Vec<_> = scrambled(200_000).collect();
+        expected.sort_by_key(|e| e.0);
+        for limit in [usize::MAX, 1000] {
+            let mut sorter = Sorter::new(&memory(limit), None);
+            for (key, value) in scrambled(200_000) {
+                sorter
+                    .add(&key.to_be_bytes(), &value.to_le_bytes())
+                    .unwrap();
+            }
+            assert_eq!(limit < usize::MAX, !sorter.runs.is_empty());
+            assert_eq!(keys(&mut sorter), expected);
+        }
+    }
+
+    #[test]
+    fn a_limit_keeps_the_smallest() {
+        let mut expected: Vec<_> = scrambled(50_000).collect();
+        expected.sort_by_key(|e| e.0);
+        expected.truncate(700);
+        let mut sorter = Sorter::new(&memory(usize::MAX), Some(700));
+        for (key, value) in scrambled(50_000) {
+            sorter
+                .add(&key.to_be_bytes(), &value.to_le_bytes())
+                .unwrap();
+        }
+        assert!(sorter.entries.len() <= 1400);
+        assert_eq!(keys(&mut sorter), expected);
+    }
+}

@@ -1,0 +1,262 @@
+//! Subqueries that expressions call.
+//!
+//! A subquery that is the same for equal bindings keeps its answer until they
+//! change; one without bindings runs once. While it runs, its state is taken out
+//! of the run, so that its own expressions may call other subqueries.
+
+use fulgurite_store::Txn;
+
+use crate::bind::expr::{Comparison, Expr, Register, SubqueryId};
+use crate::error::{Error, Result};
+use crate::exec::batch::Batch;
+use crate::exec::batch::{Selection, Vector};
+use crate::exec::context::Context;
+use crate::exec::expr::{Datum, Operand, Row, compare, eval};
+use crate::exec::hash::{GroupTable, NONE};
+use crate::exec::ops::{BoxOperator, build};
+use crate::plan::physical::Subquery;
+use crate::value::{Value, ValueRef};
+
+/// The rows of an IN's right side.
+struct Members {
+    /// Rows without NULLs, as the comparisons see them.
+    table: GroupTable,
+    /// Rows with NULLs.
+    partial: Vec<Vec<Value>>,
+    empty: bool,
+}
+
+enum Answer {
+    Scalar(Value),
+    Exists(bool),
+    Members(Members),
+}
+
+/// A subquery of a running statement.
+pub struct SubqueryRun {
+    operator: BoxOperator,
+    bindings: Vec<(Register, Expr)>,
+    cacheable: bool,
+    answer: Option<Answer>,
+    /// The bindings that `answer` holds for.
+    answered: Vec<Value>,
+}
+
+impl SubqueryRun {
+    /// From the plan.
+    pub fn new(subquery: &Subquery) -> Self {
+        Self {
+            operator: build(&subquery.root),
+            bindings: subquery.bindings.clone(),
+            cacheable: subquery.cacheable,
+            answer: None,
+            answered: Vec::new(),
+        }
+    }
+
+    /// Takes the cursors of a run.
+    pub fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+        self.answer = None;
+        self.operator.attach(txn)
+    }
+
+    /// Drops what the run held.
+    pub fn detach(&mut self) {
+        self.answer = None;
+        self.operator.detach();
+    }
+
+    /// Stores the bindings; true: the kept answer still holds.
+    fn bind(&mut self, row: Row<'_>, cx: &mut Context<'_, '_>) -> Result<bool> {
+        let mut same = self.answer.is_some() && self.cacheable;
+        self.answered.resize(self.bindings.len(), Value::Null);
+        for ((register, expr), before) in self.bindings.iter().zip(&mut self.answered) {
+            let value = eval(expr, row, cx)?;
+            if !identical(before.as_ref(), value.as_ref()) {
+                same = false;
+                before.assign(value.as_ref());
+            }
+            cx.run.set_register(*register, value.as_ref());
+        }
+        Ok(same)
+    }
+
+    fn first_row(&mut self, cx: &mut Context<'_, '_>) -> Result<Option<Value>> {
+        let mut batch = cx.run.batch();
+        self.operator.open(cx)?;
+        let found = self.operator.next(cx, 1, &mut batch)?;
+        let first = batch
+            .row_at(0)
+            .filter(|_| found)
+            .map(|row| batch.get(0, row).to_value());
+        cx.run.recycle_batch(batch);
+        Ok(first)
+    }
+
+    fn members(&mut self, comparisons: &[Comparison], cx: &mut Context<'_, '_>) -> Result<Members> {
+        let mut members = Members {
+            table: GroupTable::new(comparisons.iter().map(|c| c.collation).collect()),
+            partial: Vec::new(),
+            empty: true,
+        };
+        let (mut batch, mut groups) = (Batch::default(), Vec::new());
+        self.operator.open(cx)?;
+        while self.operator.next(cx, usize::MAX, &mut batch)? {
+            cx.run.check_interrupt()?;
+            members.empty = false;
+            let mut columns = vec![Vector::new(); comparisons.len()];
+            let mut rows = 0;
+            batch.selection().try_each(|row| {
+                if batch.columns.iter().any(|c| c.get(row).is_null()) {
+                    members.partial.push(
+                        batch
+                            .columns
+                            .iter()
+                            .map(|c| c.get(row).to_value())
+                            .collect(),
+                    );
+                    return Ok(());
+                }
+                rows += 1;
+                columns
+                    .iter_mut()
+                    .zip(&batch.columns)
+                    .zip(comparisons)
+                    .try_for_each(|((to, from), how)| {
+                        to.push(how.affinity.apply_comparison(from.get(row)).as_ref())
+                    })
+            })?;
+            let keys: Vec<Operand<'_>> = columns.iter().map(Operand::Column).collect();
+            members
+                .table
+                .insert(&keys, Selection::All(rows), &mut groups)?;
+        }
+        Ok(members)
+    }
+}
+
+/// Equal in type and bits: what a subquery cannot tell apart.
+fn identical(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
+    match (a, b) {
+        (ValueRef::Real(x), ValueRef::Real(y)) => x.to_bits() == y.to_bits(),
+        _ => a == b,
+    }
+}
+
+fn with<T>(
+    id: SubqueryId,
+    row: Row<'_>,
+    cx: &mut Context<'_, '_>,
+    f: impl FnOnce(&mut SubqueryRun, bool, &mut Context<'_, '_>) -> Result<T>,
+) -> Result<T> {
+    let slot = cx.run.subqueries.get_mut(id).and_then(Option::take);
+    let mut subquery =
+        slot.ok_or_else(|| Error::misuse("a subquery was called outside its statement"))?;
+    let outcome = subquery
+        .bind(row, cx)
+        .and_then(|kept| f(&mut subquery, kept, cx));
+    if outcome.is_err() {
+        subquery.answer = None;
+    }
+    if let Some(slot) = cx.run.subqueries.get_mut(id) {
+        *slot = Some(subquery);
+    }
+    outcome
+}
+
+/// First column of the first row; NULL without a row.
+pub fn scalar(id: SubqueryId, row: Row<'_>, cx: &mut Context<'_, '_>) -> Result<Value> {
+    with(id, row, cx, |subquery, kept, cx| {
+        if kept && let Some(Answer::Scalar(value)) = &subquery.answer {
+            return Ok(value.clone());
+        }
+        let value = subquery.first_row(cx)?.unwrap_or_default();
+        subquery.answer = Some(Answer::Scalar(value.clone()));
+        Ok(value)
+    })
+}
+
+/// Is there a row?
+pub fn exists(id: SubqueryId, row: Row<'_>, cx: &mut Context<'_, '_>) -> Result<bool> {
+    with(id, row, cx, |subquery, kept, cx| {
+        if kept && let Some(Answer::Exists(found)) = &subquery.answer {
+            return Ok(*found);
+        }
+        let found = subquery.first_row(cx)?.is_some();
+        subquery.answer = Some(Answer::Exists(found));
+        Ok(found)
+    })
+}
+
+/// Is the row of `exprs` among the subquery's rows? None is NULL.
+pub fn contains<'a, 'p: 'a>(
+    id: SubqueryId,
+    exprs: &'a [Expr],
+    comparisons: &[Comparison],
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Option<bool>> {
+    let values = exprs
+        .iter()
+        .map(|e| eval(e, row, cx))
+        .collect::<Result<Vec<Datum<'a>>>>()?;
+    with(id, row, cx, |subquery, kept, cx| {
+        if !kept || !matches!(subquery.answer, Some(Answer::Members(_))) {
+            subquery.answer = Some(Answer::Members(subquery.members(comparisons, cx)?));
+        }
+        match &mut subquery.answer {
+            Some(Answer::Members(members)) => Ok(members.contains(&values, comparisons)),
+            _ => Ok(None),
+        }
+    })
+}
+
+impl Members {
+    fn contains(&mut self, values: &[Datum<'_>], comparisons: &[Comparison]) -> Option<bool> {
+        if self.empty {
+            return Some(false);
+        }
+        let keys: Vec<Operand<'_>> = values
+            .iter()
+            .zip(comparisons)
+            .map(|(value, how)| Operand::Constant(how.affinity.apply_comparison(value.as_ref())))
+            .collect();
+        let nulls = values.iter().any(|v| v.as_ref().is_null());
+        if !nulls {
+            let mut group = Vec::with_capacity(1);
+            self.table.find(&keys, Selection::All(1), &mut group);
+            if group.first().is_some_and(|g| *g != NONE) {
+                return Some(true);
+            }
+        }
+        // NULL where some row differs in nothing that is known.
+        let unknown = |stored: &dyn Fn(usize) -> Value| {
+            values
+                .iter()
+                .zip(comparisons)
+                .enumerate()
+                .all(|(i, (value, how))| {
+                    compare::test(
+                        crate::bind::expr::CompareOp::Equal,
+                        *how,
+                        value.as_ref(),
+                        stored(i).as_ref(),
+                    ) != Some(false)
+                })
+        };
+        let partial = self
+            .partial
+            .iter()
+            .any(|row| unknown(&|i| row.get(i).cloned().unwrap_or_default()));
+        let whole = nulls
+            && (0..self.table.len()).any(|group| {
+                unknown(&|i| {
+                    self.table
+                        .keys()
+                        .get(i)
+                        .map_or(Value::Null, |k| k.get(group).to_value())
+                })
+            });
+        if partial || whole { None } else { Some(false) }
+    }
+}

@@ -1,0 +1,91 @@
+//! One open database: its store, and the newest schema read from it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fulgurite_disk::{Disk, RealDisk};
+use fulgurite_store::{KeyKind, Store, Tree, Txn};
+use parking_lot::Mutex;
+
+use super::Session;
+use crate::error::Result;
+use crate::exec::ddl::schema_rows;
+use crate::exec::memory::{MEMORY_DEFAULT, Memory};
+use crate::schema::{SCHEMA_FAMILY, Schema};
+
+struct Inner {
+    store: Store,
+    schema_tree: Tree,
+    newest: Mutex<Option<Arc<Schema>>>,
+}
+
+/// One open database. Clones are the same one.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+impl Engine {
+    /// Over a store, whose schema tree is created if it is new.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn open(store: Store) -> Result<Engine> {
+        let schema_tree = match store.family(SCHEMA_FAMILY)? {
+            Some(tree) => tree,
+            None => store.create_family(SCHEMA_FAMILY, KeyKind::Int)?,
+        };
+        Ok(Engine(Arc::new(Inner {
+            store,
+            schema_tree,
+            newest: Mutex::new(None),
+        })))
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// A new connection.
+    pub fn session(&self) -> Session {
+        Session::new(self)
+    }
+
+    /// The tree of sqlite_schema.
+    pub(super) fn schema_tree(&self) -> &Tree {
+        &self.0.schema_tree
+    }
+
+    /// A memory budget for a connection.
+    pub(super) fn memory(&self) -> Memory {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let near = match self.0.store.path() {
+            Some(path) => path.to_path_buf(),
+            None => temp_path(),
+        };
+        Memory::new(disk, &near, MEMORY_DEFAULT)
+    }
+
+    /// The schema as the transaction sees it.
+    pub(super) fn schema(&self, txn: &mut Txn) -> Result<Arc<Schema>> {
+        let version = txn.stamp(&self.0.schema_tree)?;
+        if let Some(newest) = self.0.newest.lock().as_ref()
+            && newest.version() == version
+        {
+            return Ok(Arc::clone(newest));
+        }
+        let rows = schema_rows(txn, &self.0.schema_tree)?;
+        let rows = rows.into_iter().map(|(_, row)| row);
+        let schema = Arc::new(Schema::new(
+            self.0.store.clone(),
+            self.0.schema_tree.clone(),
+            version,
+            rows,
+        ));
+        *self.0.newest.lock() = Some(Arc::clone(&schema));
+        Ok(schema)
+    }
+}
+
+fn temp_path() -> PathBuf {
+    std::env::temp_dir().join(Path::new("fulgurite"))
+}

@@ -1,0 +1,127 @@
+//! Engine, session and prepared statements: the handles that a front door holds.
+//!
+//! Handles are reference-counted, `Send` and without lifetimes. A [`Session`] is
+//! one connection: its state lies behind one mutex, which a statement holds only
+//! while it reads from or writes to the transaction; between steps a running
+//! query holds its cursors and nothing else.
+
+mod engine;
+mod expand;
+mod point;
+mod pragma;
+mod prepared;
+mod program;
+mod query;
+mod state;
+mod transaction;
+mod write;
+
+pub use engine::Engine;
+pub use prepared::{Prepared, Step};
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::error::Result;
+use state::State;
+
+/// One connection. Clones are the same connection.
+#[derive(Clone)]
+pub struct Session(Arc<Shared>);
+
+struct Shared {
+    engine: Engine,
+    state: Mutex<State>,
+    interrupt: Arc<AtomicBool>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("path", &self.0.engine.store().path())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    fn new(engine: &Engine) -> Self {
+        Self(Arc::new(Shared {
+            engine: engine.clone(),
+            state: Mutex::new(State::new(engine)),
+            interrupt: Arc::default(),
+        }))
+    }
+
+    /// The engine it belongs to.
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// Compiles the first statement of `sql`; also the bytes it takes. None: only
+    /// blanks and comments.
+    ///
+    /// # Errors
+    /// Those of SQLite's `sqlite3_prepare_v2`.
+    pub fn prepare(&self, sql: &str) -> Result<(Option<Prepared>, usize)> {
+        Prepared::compile(self, sql)
+    }
+
+    /// Rows changed by the last INSERT, UPDATE or DELETE.
+    pub fn changes(&self) -> u64 {
+        self.0.state.lock().functions.changes.unsigned_abs()
+    }
+
+    /// Rows changed since the session began.
+    pub fn total_changes(&self) -> u64 {
+        self.0.state.lock().functions.total_changes.unsigned_abs()
+    }
+
+    /// The last rowid inserted.
+    pub fn last_insert_rowid(&self) -> i64 {
+        self.0.state.lock().functions.last_insert_rowid
+    }
+
+    /// Sets what [`Session::last_insert_rowid`] answers.
+    pub fn set_last_insert_rowid(&self, rowid: i64) {
+        self.0.state.lock().functions.last_insert_rowid = rowid;
+    }
+
+    /// No explicit transaction is open.
+    pub fn is_autocommit(&self) -> bool {
+        self.0.state.lock().is_autocommit()
+    }
+
+    /// A handle that interrupts running statements from another thread.
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        InterruptHandle(Arc::clone(&self.0.interrupt))
+    }
+
+    /// Bounds waits for locks.
+    pub fn set_busy_timeout(&self, timeout: Duration) {
+        self.0.state.lock().set_busy_timeout(timeout);
+    }
+
+    /// How long waits for locks may last.
+    pub fn busy_timeout(&self) -> Duration {
+        self.0.state.lock().busy_timeout()
+    }
+
+    /// Bytes that statements of this connection may buffer before they spill.
+    pub fn set_memory_limit(&self, bytes: usize) {
+        self.0.state.lock().memory.set_limit(bytes);
+    }
+}
+
+/// Interrupts the statements of a session that are running now.
+#[derive(Clone, Debug)]
+pub struct InterruptHandle(Arc<AtomicBool>);
+
+impl InterruptHandle {
+    /// Running statements fail with "interrupted" at their next batch.
+    pub fn interrupt(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

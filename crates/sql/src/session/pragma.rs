@@ -1,0 +1,105 @@
+//! PRAGMAs that the session answers.
+
+use std::time::Duration;
+
+use fulgurite_store::{Durability, Isolation};
+
+use super::Engine;
+use super::state::State;
+use crate::error::Result;
+use crate::exec::batch::Batch;
+use crate::exec::effects::Effects;
+use crate::exec::rows::RowStore;
+use crate::plan::physical::Pragma;
+use crate::value::{Value, ValueRef};
+
+/// Runs one; its rows go to `effects.rows`.
+pub fn run(
+    pragma: &Pragma,
+    engine: &Engine,
+    state: &mut State,
+    effects: &mut Effects,
+) -> Result<()> {
+    let options = engine.store().options();
+    let text = |s: &str| Some(vec![vec![Value::from(s)]]);
+    let integer = |i: i64| Some(vec![vec![Value::Integer(i)]]);
+    let rows = match pragma.name.as_str() {
+        "busy_timeout" => {
+            if let Some(value) = &pragma.value {
+                let ms = u64::try_from(value.as_ref().to_integer()).unwrap_or(0);
+                state.set_busy_timeout(Duration::from_millis(ms));
+            }
+            integer(i64::try_from(state.busy_timeout().as_millis()).unwrap_or(i64::MAX))
+        }
+        "encoding" => text("UTF-8"),
+        "journal_mode" => text("wal"),
+        "synchronous" if pragma.value.is_none() => integer(match options.durability {
+            Durability::Full => 2,
+            Durability::Normal => 1,
+            Durability::Off => 0,
+        }),
+        "isolation_level" => text(match Isolation::default() {
+            Isolation::Serializable => "serializable",
+            Isolation::Snapshot => "snapshot",
+        }),
+        "page_size" if pragma.value.is_none() => integer(i64::from(options.page_size)),
+        "cache_size" if pragma.value.is_none() => {
+            integer(-i64::try_from(options.cache_bytes / 1024).unwrap_or(i64::MAX))
+        }
+        "schema_version" | "data_version" if pragma.value.is_none() => {
+            let ends = state.start_reading()?;
+            let stamp = state.txn.stamp(engine.schema_tree());
+            if ends {
+                state.txn.rollback();
+            }
+            integer(i64::try_from(stamp?).unwrap_or(i64::MAX))
+        }
+        "foreign_keys" | "user_version" | "application_id" | "freelist_count" | "page_count"
+            if pragma.value.is_none() =>
+        {
+            integer(0)
+        }
+        "integrity_check" | "quick_check" => {
+            let found = engine.store().integrity_check()?;
+            if found.is_empty() {
+                text("ok")
+            } else {
+                Some(
+                    found
+                        .into_iter()
+                        .map(|line| vec![Value::text(line)])
+                        .collect(),
+                )
+            }
+        }
+        "wal_checkpoint" => {
+            engine.store().checkpoint()?;
+            Some(vec![vec![
+                Value::Integer(0),
+                Value::Integer(0),
+                Value::Integer(0),
+            ]])
+        }
+        _ => None,
+    };
+    if let Some(rows) = rows {
+        keep(&rows, state, effects)?;
+    }
+    Ok(())
+}
+
+fn keep(rows: &[Vec<Value>], state: &State, effects: &mut Effects) -> Result<()> {
+    let width = rows.first().map_or(0, Vec::len);
+    let mut kept = RowStore::new(width, &state.memory);
+    let mut batch = Batch::new(width);
+    for row in rows {
+        batch.reset(width);
+        for (column, value) in batch.columns.iter_mut().zip(row) {
+            column.push(ValueRef::from(value))?;
+        }
+        batch.set_rows(1);
+        kept.append(&batch)?;
+    }
+    effects.rows = Some(kept);
+    Ok(())
+}

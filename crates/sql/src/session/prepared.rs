@@ -1,0 +1,410 @@
+//! A prepared statement.
+//!
+//! A statement is ready, or in the middle of its rows. Its first step checks the
+//! plan's schema version against the transaction's (one comparison) and compiles
+//! the text again where they differ, keeping bindings. An error resets it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use fulgurite_store::Txn;
+
+use super::program::{Kind, Program};
+use super::state::State;
+use super::{Engine, Session, Shared, expand, pragma, transaction};
+use crate::ast::Statement;
+use crate::error::{Error, Result, code};
+use crate::exec::batch::Batch;
+use crate::exec::context::Run;
+use crate::exec::dml::Buffers;
+use crate::exec::effects::Effects;
+use crate::exec::rows::RowStore;
+use crate::exec::subquery::SubqueryRun;
+use crate::plan::physical::{Action, BeginMode, OutputColumn, Plan, TransactionAction};
+use crate::value::{Value, ValueRef};
+
+/// What a step came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A row is there to be read.
+    Row,
+    /// The statement has run; stepping again runs it again.
+    Done,
+}
+
+/// Where a statement is.
+pub(super) enum Phase {
+    /// Before its first step.
+    Ready,
+    /// On the one row of a point read.
+    Point,
+    /// On a row of a query.
+    Rows,
+    /// On a row that was made beforehand: RETURNING, PRAGMA.
+    Kept(RowStore, u64),
+}
+
+/// A statement without its session.
+pub(super) struct Body {
+    pub(super) sql: String,
+    pub(super) program: Program,
+    pub(super) parameters: Vec<Value>,
+    pub(super) run: Run,
+    pub(super) phase: Phase,
+    pub(super) out: Batch,
+    /// The row at hand, by position among those of `out` that count.
+    pub(super) position: usize,
+    pub(super) row: usize,
+    pub(super) want: usize,
+    pub(super) effects: Effects,
+    pub(super) buffers: Buffers,
+    explain: bool,
+    columns: Vec<OutputColumn>,
+}
+
+/// A compiled statement with its bindings.
+pub struct Prepared {
+    session: Session,
+    body: Box<Body>,
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared")
+            .field("sql", &self.body.sql)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The plan of a statement's text in the transaction's state.
+fn plan_of(sql: &str, engine: &Engine, txn: &mut Txn) -> Result<(Option<Plan>, usize, bool)> {
+    let parsed = crate::parse::parse(sql)?;
+    let schema = engine.schema(txn)?;
+    let explain = matches!(parsed.statement, Some(Statement::Explain { .. }));
+    let plan = crate::plan::prepare(&schema, &mut |tree| txn.count(tree).unwrap_or(0), &parsed)?;
+    Ok((plan, parsed.consumed, explain))
+}
+
+fn subqueries(plan: &Plan) -> Vec<Option<Box<SubqueryRun>>> {
+    plan.subqueries
+        .iter()
+        .map(|s| Some(Box::new(SubqueryRun::new(s))))
+        .collect()
+}
+
+impl Prepared {
+    pub(super) fn compile(session: &Session, sql: &str) -> Result<(Option<Prepared>, usize)> {
+        let mut state = session.0.state.lock();
+        let state = &mut *state;
+        let engine = session.engine();
+        // A transaction that has not begun keeps its snapshot for later.
+        let within = state.explicit.as_ref().is_some_and(|e| e.begun);
+        if !within {
+            state.txn.begin_read()?;
+        }
+        let planned = plan_of(sql, engine, &mut state.txn);
+        if !within {
+            state.txn.rollback();
+        }
+        let (plan, consumed, explain) = planned?;
+        let Some(plan) = plan else {
+            return Ok((None, consumed));
+        };
+        let mut run = Run::new(
+            state.functions.clone(),
+            Arc::clone(&session.0.interrupt),
+            state.memory.clone(),
+        );
+        run.subqueries = subqueries(&plan);
+        let columns = plan.columns.clone();
+        let parameters = vec![Value::Null; plan.parameters.len()];
+        let body = Body {
+            sql: sql.get(..consumed).unwrap_or(sql).to_owned(),
+            program: Program::new(plan),
+            parameters,
+            run,
+            phase: Phase::Ready,
+            out: Batch::default(),
+            position: 0,
+            row: 0,
+            want: 0,
+            effects: Effects::default(),
+            buffers: Buffers::default(),
+            explain,
+            columns,
+        };
+        Ok((
+            Some(Prepared {
+                session: session.clone(),
+                body: Box::new(body),
+            }),
+            consumed,
+        ))
+    }
+
+    /// The session it belongs to.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// How many parameters it has.
+    pub fn parameter_count(&self) -> usize {
+        self.body.parameters.len()
+    }
+
+    /// The name of a parameter, counted from 1, with its prefix; None for `?`.
+    pub fn parameter_name(&self, i: usize) -> Option<&str> {
+        self.body
+            .program
+            .plan
+            .parameters
+            .get(i.checked_sub(1)?)?
+            .as_deref()
+    }
+
+    /// The number of the parameter of that name (with its prefix).
+    pub fn parameter_index(&self, name: &str) -> Option<usize> {
+        self.body
+            .program
+            .plan
+            .parameters
+            .iter()
+            .position(|p| p.as_deref() == Some(name))
+            .map(|i| i + 1)
+    }
+
+    /// Binds a parameter, counted from 1.
+    ///
+    /// # Errors
+    /// `SQLITE_RANGE` for one that does not exist, `SQLITE_MISUSE` in the middle
+    /// of the statement's rows.
+    #[inline]
+    pub fn bind(&mut self, i: usize, value: ValueRef<'_>) -> Result<()> {
+        if !matches!(self.body.phase, Phase::Ready) {
+            return Err(Error::misuse("bad parameter or other API misuse"));
+        }
+        match i
+            .checked_sub(1)
+            .and_then(|i| self.body.parameters.get_mut(i))
+        {
+            Some(slot) => {
+                slot.assign(value);
+                Ok(())
+            }
+            None => Err(Error::new(code::RANGE, "column index out of range")),
+        }
+    }
+
+    /// Makes all parameters NULL.
+    pub fn clear_bindings(&mut self) {
+        self.body.parameters.fill(Value::Null);
+    }
+
+    /// Columns of a row; 0 for statements without rows.
+    pub fn column_count(&self) -> usize {
+        self.body.columns.len()
+    }
+
+    /// A column's name, counted from 0.
+    pub fn column_name(&self, i: usize) -> Option<&str> {
+        self.body.columns.get(i).map(|c| c.name.as_str())
+    }
+
+    /// A column's declared type, where it comes from a table.
+    pub fn column_decltype(&self, i: usize) -> Option<&str> {
+        self.body
+            .columns
+            .get(i)
+            .and_then(|c| c.decl_type.as_deref())
+    }
+
+    /// It writes nothing to the database.
+    pub fn is_readonly(&self) -> bool {
+        match &self.body.program.plan.action {
+            Action::Query(_) | Action::Pragma(_) | Action::Nothing => true,
+            Action::Transaction(action) => {
+                *action != TransactionAction::Begin(BeginMode::Immediate)
+            }
+            Action::Insert(_) | Action::Update(_) | Action::Delete(_) | Action::Schema(_) => false,
+        }
+    }
+
+    /// It is an EXPLAIN.
+    pub fn is_explain(&self) -> bool {
+        self.body.explain
+    }
+
+    /// The statement's text.
+    pub fn sql(&self) -> &str {
+        &self.body.sql
+    }
+
+    /// The text with the bound values in the parameters' places.
+    pub fn expanded_sql(&self) -> String {
+        expand::expand(
+            &self.body.sql,
+            &self.body.program.plan.parameters,
+            &self.body.parameters,
+        )
+    }
+
+    /// Runs up to the next row.
+    ///
+    /// # Errors
+    /// Whatever the statement meets; it is reset then.
+    #[inline]
+    pub fn step(&mut self) -> Result<Step> {
+        let outcome = self.body.step(&self.session.0);
+        if outcome.is_err() {
+            self.body.reset(&self.session.0);
+        }
+        outcome
+    }
+
+    /// A column of the row at hand, counted from 0; NULL where there is none.
+    /// Valid until the next step or reset.
+    #[inline]
+    pub fn column(&self, i: usize) -> ValueRef<'_> {
+        match &self.body.phase {
+            Phase::Ready => ValueRef::Null,
+            Phase::Point => match &self.body.program.kind {
+                Kind::PointRead(point) => point.column(i),
+                _ => ValueRef::Null,
+            },
+            Phase::Rows | Phase::Kept(..) => self.body.out.get(i, self.body.row),
+        }
+    }
+
+    /// Goes back to the start; bindings survive.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.body.reset(&self.session.0);
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        self.body.reset(&self.session.0);
+    }
+}
+
+impl Body {
+    #[inline]
+    fn step(&mut self, shared: &Shared) -> Result<Step> {
+        match &mut self.phase {
+            Phase::Ready => self.start(shared),
+            Phase::Point => {
+                self.phase = Phase::Ready;
+                Ok(Step::Done)
+            }
+            Phase::Rows => self.next_row(shared),
+            Phase::Kept(..) => self.next_kept(),
+        }
+    }
+
+    fn start(&mut self, shared: &Shared) -> Result<Step> {
+        match self.program.kind {
+            Kind::PointRead(_) => self.read_point(shared),
+            Kind::Query(_) => self.start_query(shared),
+            Kind::PointInsert(_) | Kind::PointWrite(_) | Kind::Write(_) => {
+                self.write(shared)?;
+                self.hand_out()
+            }
+            Kind::Other => {
+                self.other(shared)?;
+                self.hand_out()
+            }
+        }
+    }
+
+    /// Goes on with the rows that the statement left, if it did.
+    fn hand_out(&mut self) -> Result<Step> {
+        match self.effects.rows.take() {
+            None => Ok(Step::Done),
+            Some(rows) => {
+                self.out.reset(0);
+                self.position = 0;
+                self.phase = Phase::Kept(rows, 0);
+                self.next_kept()
+            }
+        }
+    }
+
+    fn next_kept(&mut self) -> Result<Step> {
+        let Phase::Kept(rows, read) = &mut self.phase else {
+            return Ok(Step::Done);
+        };
+        if self.position >= self.out.len() {
+            self.position = 0;
+            if !rows.read(read, usize::MAX, &mut self.out)? {
+                self.phase = Phase::Ready;
+                return Ok(Step::Done);
+            }
+        }
+        self.row = self.out.row_at(self.position).unwrap_or(0);
+        self.position += 1;
+        Ok(Step::Row)
+    }
+
+    /// Back to the start.
+    #[inline]
+    pub(super) fn reset(&mut self, shared: &Shared) {
+        if matches!(self.phase, Phase::Rows) {
+            self.end_query(shared);
+        }
+        self.phase = Phase::Ready;
+    }
+
+    /// Compiles the text again if the schema is not the plan's. True: it was.
+    pub(super) fn revalidate(&mut self, engine: &Engine, txn: &mut Txn) -> Result<bool> {
+        if txn.stamp(engine.schema_tree())? == self.program.plan.schema_version {
+            return Ok(false);
+        }
+        self.recompile(engine, txn)?;
+        Ok(true)
+    }
+
+    #[cold]
+    fn recompile(&mut self, engine: &Engine, txn: &mut Txn) -> Result<()> {
+        let (plan, _, _) = plan_of(&self.sql, engine, txn)?;
+        let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
+        self.run.subqueries = subqueries(&plan);
+        self.columns.clone_from(&plan.columns);
+        self.parameters.resize(plan.parameters.len(), Value::Null);
+        self.program = Program::new(plan);
+        self.buffers = Buffers::default();
+        Ok(())
+    }
+
+    /// What every statement does first under the session's lock.
+    #[inline]
+    pub(super) fn begin_run(&mut self, state: &mut State) {
+        if state.running == 0 && self.run.interrupt.load(Ordering::Relaxed) {
+            self.run.interrupt.store(false, Ordering::Relaxed);
+        }
+        // The session's random numbers move on, the statement's go on from there.
+        state.functions.random();
+        self.run.functions.clone_from(&state.functions);
+        self.run.functions.begin_statement();
+        if self.run.registers.len() != self.program.plan.registers {
+            self.run
+                .registers
+                .resize(self.program.plan.registers, Value::Null);
+        }
+    }
+
+    /// Transactions, PRAGMAs and changes of the schema.
+    fn other(&mut self, shared: &Shared) -> Result<()> {
+        let mut state = shared.state.lock();
+        let state = &mut *state;
+        self.effects.clear();
+        self.begin_run(state);
+        let plan = Arc::clone(&self.program.plan);
+        match &plan.action {
+            Action::Transaction(action) => transaction::run(action, state),
+            Action::Pragma(pragma) => pragma::run(pragma, &shared.engine, state, &mut self.effects),
+            Action::Schema(_) => self.change_schema(&shared.engine, state),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What a prepared statement runs: its plan, made ready once.
+
+use std::sync::Arc;
+
+use fulgurite_store::Tree;
+
+use super::point::PointRead;
+use crate::exec::dml::PointInsert;
+use crate::exec::ops::{BoxOperator, build};
+use crate::plan::physical::{Action, Plan};
+
+/// How a plan is carried out.
+pub enum Kind {
+    /// A query of one row by key.
+    PointRead(Box<PointRead>),
+    /// Any other query.
+    Query(BoxOperator),
+    /// INSERT of one row of values.
+    PointInsert(Box<PointInsert>),
+    /// UPDATE or DELETE of one row by key.
+    PointWrite(Box<PointRead>),
+    /// Any other INSERT, UPDATE or DELETE, with its source.
+    Write(BoxOperator),
+    /// What the session does itself.
+    Other,
+}
+
+/// See the module.
+pub struct Program {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// How it is carried out.
+    pub kind: Kind,
+    /// The trees it reads or writes, for the locks of an autocommitted write.
+    pub trees: Vec<Tree>,
+}
+
+impl Program {
+    /// Makes a plan ready.
+    pub fn new(plan: Plan) -> Self {
+        let kind = match &plan.action {
+            Action::Query(root) => match PointRead::of_query(&plan, root) {
+                Some(point) => Kind::PointRead(Box::new(point)),
+                None => Kind::Query(build(root)),
+            },
+            Action::Insert(insert) => match PointInsert::new(insert) {
+                Some(point) if plan.subqueries.is_empty() => Kind::PointInsert(Box::new(point)),
+                _ => Kind::Write(build(&insert.source)),
+            },
+            Action::Update(update) => write(&plan, &update.source),
+            Action::Delete(delete) => write(&plan, &delete.source),
+            _ => Kind::Other,
+        };
+        let mut trees = plan.writes.clone();
+        trees.extend(
+            plan.reads
+                .iter()
+                .filter(|r| !plan.writes.iter().any(|w| w.id() == r.id()))
+                .cloned(),
+        );
+        Self {
+            plan: Arc::new(plan),
+            kind,
+            trees,
+        }
+    }
+}
+
+fn write(plan: &Plan, source: &crate::plan::physical::Node) -> Kind {
+    match PointRead::of_source(plan, source) {
+        Some(point) => Kind::PointWrite(Box::new(point)),
+        None => Kind::Write(build(source)),
+    }
+}

@@ -1,0 +1,140 @@
+//! Queries: the point read, and operators pulled batch by batch.
+
+use super::Shared;
+use super::prepared::{Body, Phase, Step};
+use super::program::Kind;
+use crate::error::Result;
+use crate::exec::batch::{ROWS_FIRST, ROWS_MAX};
+use crate::exec::context::Context;
+
+impl Body {
+    /// One row by key: begin, compare the schema's stamp, descend, end.
+    pub(super) fn read_point(&mut self, shared: &Shared) -> Result<Step> {
+        let found = {
+            let mut state = shared.state.lock();
+            let state = &mut *state;
+            let ends = state.start_reading()?;
+            self.begin_run(state);
+            let found = match self.revalidate(&shared.engine, &mut state.txn) {
+                Ok(_) => self.find_point(&mut state.txn),
+                Err(error) => Err(error),
+            };
+            if ends {
+                state.txn.rollback();
+            }
+            found?
+        };
+        let Kind::PointRead(point) = &mut self.program.kind else {
+            // Compiled again into something else.
+            return self.start_query(shared);
+        };
+        let Some(rowid) = found else {
+            return Ok(Step::Done);
+        };
+        let mut cx = Context {
+            parameters: &self.parameters,
+            run: &mut self.run,
+        };
+        if !point.accept(rowid, &mut cx)? {
+            return Ok(Step::Done);
+        }
+        point.compute(&mut cx)?;
+        self.phase = Phase::Point;
+        Ok(Step::Row)
+    }
+
+    #[inline]
+    fn find_point(&mut self, txn: &mut fulgurite_store::Txn) -> Result<Option<i64>> {
+        let Kind::PointRead(point) = &mut self.program.kind else {
+            return Ok(None);
+        };
+        let mut cx = Context {
+            parameters: &self.parameters,
+            run: &mut self.run,
+        };
+        match point.rowid(&mut cx)? {
+            Some(rowid) if point.get(rowid, txn)? => Ok(Some(rowid)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Takes the cursors of the statement's snapshot; the transaction is not
+    /// needed any more then.
+    pub(super) fn start_query(&mut self, shared: &Shared) -> Result<Step> {
+        {
+            let mut state = shared.state.lock();
+            let state = &mut *state;
+            let ends = state.start_reading()?;
+            self.begin_run(state);
+            let outcome = self.attach(shared, &mut state.txn);
+            if ends {
+                state.txn.rollback();
+            }
+            outcome?;
+            state.running += 1;
+            self.phase = Phase::Rows;
+        }
+        if !matches!(self.program.kind, Kind::Query(_)) {
+            self.end_query(shared);
+            self.phase = Phase::Ready;
+            return self.read_point(shared);
+        }
+        self.want = ROWS_FIRST;
+        self.position = 0;
+        self.out.reset(0);
+        if let Kind::Query(root) = &mut self.program.kind {
+            root.open(&mut Context {
+                parameters: &self.parameters,
+                run: &mut self.run,
+            })?;
+        }
+        self.next_row(shared)
+    }
+
+    fn attach(&mut self, shared: &Shared, txn: &mut fulgurite_store::Txn) -> Result<()> {
+        self.revalidate(&shared.engine, txn)?;
+        for subquery in self.run.subqueries.iter_mut().flatten() {
+            subquery.attach(txn)?;
+        }
+        match &mut self.program.kind {
+            Kind::Query(root) => root.attach(txn),
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes to the next row.
+    pub(super) fn next_row(&mut self, shared: &Shared) -> Result<Step> {
+        if self.position >= self.out.len() {
+            self.position = 0;
+            self.run.check_interrupt()?;
+            let Kind::Query(root) = &mut self.program.kind else {
+                return Ok(Step::Done);
+            };
+            let mut cx = Context {
+                parameters: &self.parameters,
+                run: &mut self.run,
+            };
+            if !root.next(&mut cx, self.want, &mut self.out)? {
+                self.end_query(shared);
+                self.phase = Phase::Ready;
+                return Ok(Step::Done);
+            }
+            self.want = (self.want * 4).min(ROWS_MAX);
+        }
+        self.row = self.out.row_at(self.position).unwrap_or(0);
+        self.position += 1;
+        Ok(Step::Row)
+    }
+
+    /// Lets go of cursors and buffers.
+    pub(super) fn end_query(&mut self, shared: &Shared) {
+        if let Kind::Query(root) = &mut self.program.kind {
+            root.detach();
+        }
+        for subquery in self.run.subqueries.iter_mut().flatten() {
+            subquery.detach();
+        }
+        let mut state = shared.state.lock();
+        state.running = state.running.saturating_sub(1);
+    }
+}

@@ -1,0 +1,131 @@
+//! A connection's state: its transaction context and what functions ask for.
+
+use std::time::Duration;
+
+use fulgurite_store::{Isolation, Savepoint, Tree, Txn};
+
+use super::Engine;
+use crate::error::{Error, Result};
+use crate::exec::memory::Memory;
+use crate::func;
+
+/// An explicit transaction, from BEGIN or SAVEPOINT to its end.
+pub struct Explicit {
+    /// The store's transaction has begun: it does with the first statement.
+    pub begun: bool,
+    /// A SAVEPOINT began it, so that its RELEASE commits.
+    pub by_savepoint: bool,
+    /// Innermost last; a place is taken when the store's transaction begins.
+    pub savepoints: Vec<(String, Option<Savepoint>)>,
+}
+
+/// See the module.
+pub struct State {
+    /// The one transaction context, reused.
+    pub txn: Txn,
+    /// The explicit transaction.
+    pub explicit: Option<Explicit>,
+    /// What functions ask for: changes, last rowid, random numbers.
+    pub functions: func::Context,
+    /// What statements may buffer.
+    pub memory: Memory,
+    /// Statements between their first step and their end.
+    pub running: usize,
+    busy_timeout: Duration,
+}
+
+impl State {
+    /// Of a new connection.
+    pub fn new(engine: &Engine) -> Self {
+        Self {
+            txn: engine.store().txn(),
+            explicit: None,
+            functions: func::Context::new(),
+            memory: engine.memory(),
+            running: 0,
+            busy_timeout: engine.store().options().busy_timeout,
+        }
+    }
+
+    /// No explicit transaction is open.
+    pub fn is_autocommit(&self) -> bool {
+        self.explicit.is_none()
+    }
+
+    /// How long waits for locks may last.
+    pub fn busy_timeout(&self) -> Duration {
+        self.busy_timeout
+    }
+
+    /// Bounds waits for locks.
+    pub fn set_busy_timeout(&mut self, timeout: Duration) {
+        self.busy_timeout = timeout;
+    }
+
+    /// Makes reading possible; true: the caller ends the transaction.
+    #[inline]
+    pub fn start_reading(&mut self) -> Result<bool> {
+        if self.explicit.is_none() {
+            self.txn.begin_read()?;
+            return Ok(true);
+        }
+        self.start_explicit()?;
+        Ok(false)
+    }
+
+    /// Makes writing to `trees` possible; true: the caller commits.
+    #[inline]
+    pub fn start_writing(&mut self, trees: &[Tree]) -> Result<bool> {
+        if self.explicit.is_some() {
+            self.start_explicit()?;
+            return Ok(false);
+        }
+        const FEW: usize = 8;
+        match trees {
+            [] => self.txn.begin_statement(&[])?,
+            [first, ..] if trees.len() <= FEW => {
+                let mut few = [first; FEW];
+                for (slot, tree) in few.iter_mut().zip(trees) {
+                    *slot = tree;
+                }
+                self.txn
+                    .begin_statement(few.get(..trees.len()).unwrap_or(&[]))?;
+            }
+            _ => self
+                .txn
+                .begin_statement(&trees.iter().collect::<Vec<_>>())?,
+        }
+        Ok(true)
+    }
+
+    /// Begins the store's transaction of an explicit one, if it has not.
+    pub fn start_explicit(&mut self) -> Result<()> {
+        let Some(explicit) = &mut self.explicit else {
+            return Ok(());
+        };
+        if !explicit.begun {
+            self.txn.begin(Isolation::default())?;
+            explicit.begun = true;
+            for (_, place) in &mut explicit.savepoints {
+                *place = Some(self.txn.savepoint());
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes the explicit transaction.
+    pub fn abandon(&mut self) {
+        if self.explicit.take().is_some_and(|e| e.begun) {
+            self.txn.rollback();
+        }
+    }
+
+    /// Commits the explicit transaction; it is over either way.
+    pub fn commit(&mut self) -> Result<()> {
+        match self.explicit.take() {
+            Some(explicit) if explicit.begun => Ok(self.txn.commit()?),
+            Some(_) => Ok(()),
+            None => Err(Error::sql("cannot commit - no transaction is active")),
+        }
+    }
+}

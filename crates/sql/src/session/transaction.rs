@@ -1,0 +1,85 @@
+//! BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, ROLLBACK TO.
+
+use super::state::{Explicit, State};
+use crate::error::{Error, Result};
+use crate::plan::physical::{BeginMode, TransactionAction};
+
+/// Runs a transaction statement.
+pub fn run(action: &TransactionAction, state: &mut State) -> Result<()> {
+    match action {
+        TransactionAction::Begin(mode) => begin(*mode, state),
+        TransactionAction::Commit => state.commit(),
+        TransactionAction::Rollback => {
+            if state.explicit.is_none() {
+                return Err(Error::sql("cannot rollback - no transaction is active"));
+            }
+            state.abandon();
+            Ok(())
+        }
+        TransactionAction::Savepoint(name) => savepoint(name, state),
+        TransactionAction::Release(name) => release(name, state),
+        TransactionAction::RollbackTo(name) => rollback_to(name, state),
+    }
+}
+
+fn begin(mode: BeginMode, state: &mut State) -> Result<()> {
+    if state.explicit.is_some() {
+        return Err(Error::sql(
+            "cannot start a transaction within a transaction",
+        ));
+    }
+    let begun = mode == BeginMode::Immediate;
+    if begun {
+        state.txn.begin_immediate()?;
+    }
+    state.explicit = Some(Explicit {
+        begun,
+        by_savepoint: false,
+        savepoints: Vec::new(),
+    });
+    Ok(())
+}
+
+fn savepoint(name: &str, state: &mut State) -> Result<()> {
+    let explicit = state.explicit.get_or_insert_with(|| Explicit {
+        begun: false,
+        by_savepoint: true,
+        savepoints: Vec::new(),
+    });
+    let place = explicit.begun.then(|| state.txn.savepoint());
+    explicit.savepoints.push((name.to_owned(), place));
+    Ok(())
+}
+
+/// The innermost savepoint of that name, in any case.
+fn find(name: &str, explicit: &Explicit) -> Result<usize> {
+    explicit
+        .savepoints
+        .iter()
+        .rposition(|(n, _)| n.eq_ignore_ascii_case(name))
+        .ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> Error {
+    Error::sql(format!("no such savepoint: {name}"))
+}
+
+fn release(name: &str, state: &mut State) -> Result<()> {
+    let explicit = state.explicit.as_mut().ok_or_else(|| unknown(name))?;
+    let at = find(name, explicit)?;
+    if at == 0 && explicit.by_savepoint {
+        return state.commit();
+    }
+    explicit.savepoints.truncate(at);
+    Ok(())
+}
+
+fn rollback_to(name: &str, state: &mut State) -> Result<()> {
+    let explicit = state.explicit.as_mut().ok_or_else(|| unknown(name))?;
+    let at = find(name, explicit)?;
+    explicit.savepoints.truncate(at + 1);
+    if let Some((_, Some(place))) = explicit.savepoints.last() {
+        state.txn.rollback_to(place)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! Statements that write: the transaction around them, and what a failure
+//! undoes.
+//!
+//! In autocommit the statement is the transaction. Within an explicit one, a
+//! statement that can fail midway takes a place to go back to first; one of a
+//! single row checks before it writes and needs none. Where even that row was
+//! left half written (the store failed), the whole transaction is undone, as
+//! SQLite does for a full disk or an I/O error.
+
+use fulgurite_store::{Savepoint, Txn};
+
+use super::prepared::Body;
+use super::program::Kind;
+use super::state::State;
+use super::{Engine, Shared};
+use crate::error::{Error, Result};
+use crate::exec::context::Context;
+use crate::exec::ddl;
+use crate::exec::dml::{self, Failure, Sink, Written};
+use crate::plan::physical::{Action, TableWriter};
+use crate::schema::ConflictAction;
+
+/// How often a statement is compiled again because the schema keeps changing.
+const COMPILES_MAX: usize = 50;
+
+impl Body {
+    /// Runs an INSERT, UPDATE or DELETE wholly.
+    pub(super) fn write(&mut self, shared: &Shared) -> Result<()> {
+        let mut guard = shared.state.lock();
+        let state = &mut *guard;
+        self.effects.clear();
+        let commits = self.start_write(&shared.engine, state)?;
+        self.begin_run(state);
+        let place = (!commits && self.needs_place()).then(|| state.txn.savepoint());
+        let mut torn = false;
+        let outcome = self.write_rows(&mut state.txn, &mut torn);
+        let result = match outcome {
+            Ok(()) if commits => state.txn.commit().map_err(Error::from),
+            Ok(()) => Ok(()),
+            Err(failure) => Err(self.undo(failure, commits, place, torn, state)),
+        };
+        if result.is_err() && commits {
+            self.effects.rows = None;
+        }
+        if let Some(rowid) = self.effects.last_rowid {
+            state.functions.last_insert_rowid = rowid;
+        }
+        state.functions.changes = i64::try_from(self.effects.changes).unwrap_or(i64::MAX);
+        state.functions.total_changes = state
+            .functions
+            .total_changes
+            .saturating_add(state.functions.changes);
+        result
+    }
+
+    /// Begins, with a plan of the schema that the transaction sees. True: the
+    /// statement commits itself.
+    fn start_write(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
+        for _ in 0..COMPILES_MAX {
+            let commits = match state.start_writing(&self.program.trees) {
+                Ok(commits) => commits,
+                Err(error) => {
+                    // A tree may be gone because the schema changed.
+                    if state.is_autocommit() && self.refresh(engine, state)? {
+                        continue;
+                    }
+                    return Err(error);
+                }
+            };
+            match self.revalidate(engine, &mut state.txn) {
+                Ok(false) => return Ok(commits),
+                Ok(true) if !commits => return Ok(false),
+                Ok(true) => state.txn.rollback(),
+                Err(error) => {
+                    if commits {
+                        state.txn.rollback();
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Err(Error::new(
+            crate::error::code::SCHEMA,
+            "database schema has changed",
+        ))
+    }
+
+    /// Compiles again if the visible schema is not the plan's.
+    fn refresh(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
+        state.txn.begin_read()?;
+        let changed = self.revalidate(engine, &mut state.txn);
+        state.txn.rollback();
+        changed
+    }
+
+    /// May the statement fail with some of its work done?
+    fn needs_place(&self) -> bool {
+        let replaces = |target: &TableWriter, conflict: Option<ConflictAction>| match conflict {
+            Some(action) => action == ConflictAction::Replace,
+            None => {
+                target.table.rowid_conflict == ConflictAction::Replace
+                    || target
+                        .indexes
+                        .iter()
+                        .any(|i| i.index.conflict == ConflictAction::Replace)
+            }
+        };
+        if matches!(self.program.kind, Kind::Write(_)) {
+            return true;
+        }
+        match &self.program.plan.action {
+            Action::Insert(insert) => {
+                insert.returning.is_some() || replaces(&insert.target, insert.conflict)
+            }
+            Action::Update(update) => {
+                update.returning.is_some() || replaces(&update.target, update.conflict)
+            }
+            Action::Delete(delete) => delete.returning.is_some(),
+            _ => true,
+        }
+    }
+
+    fn write_rows(&mut self, txn: &mut Txn, torn: &mut bool) -> Written<()> {
+        for subquery in self.run.subqueries.iter_mut().flatten() {
+            subquery.attach(txn)?;
+        }
+        let mut cx = Context {
+            parameters: &self.parameters,
+            run: &mut self.run,
+        };
+        let (target, conflict) = match &self.program.plan.action {
+            Action::Insert(insert) => (&insert.target, insert.conflict),
+            Action::Update(update) => (&update.target, update.conflict),
+            Action::Delete(delete) => (&delete.target, None),
+            _ => return Ok(()),
+        };
+        if let Kind::Write(source) = &mut self.program.kind {
+            source.attach(txn)?;
+        }
+        let mut sink = Sink::new(txn, target, conflict, &mut self.buffers);
+        let outcome = run_rows(
+            &self.program.plan.action,
+            &mut self.program.kind,
+            &mut sink,
+            &mut cx,
+            &mut self.effects,
+        );
+        *torn = sink.torn;
+        if let Kind::Write(source) = &mut self.program.kind {
+            source.detach();
+        }
+        for subquery in self.run.subqueries.iter_mut().flatten() {
+            subquery.detach();
+        }
+        outcome
+    }
+
+    /// Undoes as much as the failure asks for.
+    fn undo(
+        &mut self,
+        failure: Failure,
+        commits: bool,
+        place: Option<Savepoint>,
+        torn: bool,
+        state: &mut State,
+    ) -> Error {
+        let keeps = failure.action == ConflictAction::Fail && !torn;
+        if keeps {
+            if commits && let Err(error) = state.txn.commit() {
+                self.effects.changes = 0;
+                return error.into();
+            }
+            return failure.error;
+        }
+        self.effects.changes = 0;
+        if commits {
+            state.txn.rollback();
+        } else if failure.action == ConflictAction::Rollback {
+            state.abandon();
+        } else if let Some(place) = place {
+            if state.txn.rollback_to(&place).is_err() {
+                state.abandon();
+            }
+        } else if torn {
+            state.abandon();
+        }
+        failure.error
+    }
+
+    /// Runs CREATE, DROP or ALTER.
+    pub(super) fn change_schema(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
+        let commits = state.is_autocommit();
+        if commits {
+            state.txn.begin_immediate()?;
+        } else {
+            state.start_explicit()?;
+        }
+        let place = (!commits).then(|| state.txn.savepoint());
+        let mut outcome = self.revalidate(engine, &mut state.txn).map(|_| ());
+        if outcome.is_ok()
+            && let Action::Schema(change) = &self.program.plan.action
+        {
+            for subquery in self.run.subqueries.iter_mut().flatten() {
+                outcome = outcome.and_then(|()| subquery.attach(&mut state.txn));
+            }
+            let mut cx = Context {
+                parameters: &self.parameters,
+                run: &mut self.run,
+            };
+            outcome = outcome
+                .and_then(|()| ddl::change(change, engine.schema_tree(), &mut state.txn, &mut cx));
+        }
+        match (&outcome, place) {
+            (Ok(()), _) if commits => outcome = state.txn.commit().map_err(Error::from),
+            (Err(_), _) if commits => state.txn.rollback(),
+            (Err(_), Some(place)) => {
+                if state.txn.rollback_to(&place).is_err() {
+                    state.abandon();
+                }
+            }
+            _ => {}
+        }
+        outcome
+    }
+}
+
+fn run_rows(
+    action: &Action,
+    kind: &mut Kind,
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+    effects: &mut crate::exec::effects::Effects,
+) -> Written<()> {
+    match (action, kind) {
+        (Action::Insert(insert), Kind::PointInsert(point)) => point.run(insert, sink, cx, effects),
+        (action, Kind::PointWrite(point)) => {
+            let Some(rowid) = point.rowid(cx)? else {
+                return Ok(());
+            };
+            if !point.get(rowid, sink.txn)? || !point.accept(rowid, cx)? {
+                return Ok(());
+            }
+            match action {
+                Action::Update(update) => {
+                    dml::update_source_row(update, point.row(), sink, cx, effects)
+                }
+                Action::Delete(delete) => {
+                    dml::delete_source_row(delete, point.row(), sink, cx, effects)
+                }
+                _ => Ok(()),
+            }
+        }
+        (action, Kind::Write(source)) => {
+            source.open(cx)?;
+            match action {
+                Action::Insert(insert) => dml::insert(insert, source.as_mut(), sink, cx, effects),
+                Action::Update(update) => dml::update(update, source.as_mut(), sink, cx, effects),
+                Action::Delete(delete) => dml::delete(delete, source.as_mut(), sink, cx, effects),
+                _ => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
