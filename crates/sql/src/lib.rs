@@ -12,6 +12,7 @@
 pub mod ast;
 pub mod bind;
 pub mod error;
+pub mod exec;
 pub mod explain;
 pub mod func;
 pub mod key;
@@ -19,5 +20,6 @@ pub mod parse;
 pub mod plan;
 pub mod row;
 pub mod schema;
+pub mod session;
 mod stack;
 pub mod value;

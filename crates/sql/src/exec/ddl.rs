@@ -199,7 +199,7 @@ fn build_index(
     }
     sorter.finish()?;
     let mut written = 0u32;
-    while let Some((key, value)) = sorter.next()? {
+    while let Some((key, value)) = sorter.next_record()? {
         // Keys that need not be unique end with the rowid and never meet.
         if !txn.insert(tree, Key::Bytes(key), value)? {
             return Err(duplicate(table, &writer.index));

@@ -191,7 +191,7 @@ impl Sorter {
     }
 
     /// The next record in order.
-    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+    pub fn next_record(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         if self.limit.is_some_and(|limit| self.position >= limit) {
             return Ok(None);
         }
@@ -346,7 +346,7 @@ mod tests {
     fn keys(sorter: &mut Sorter) -> Vec<(u32, u32)> {
         let mut out = Vec::new();
         sorter.finish().unwrap();
-        while let Some((key, payload)) = sorter.next().unwrap() {
+        while let Some((key, payload)) = sorter.next_record().unwrap() {
             out.push((
                 u32::from_be_bytes(key[..4].try_into().unwrap()),
                 u32::from_le_bytes(payload.try_into().unwrap()),

@@ -210,15 +210,14 @@ impl Body {
             outcome = outcome
                 .and_then(|()| ddl::change(change, engine.schema_tree(), &mut state.txn, &mut cx));
         }
-        match (&outcome, place) {
-            (Ok(()), _) if commits => outcome = state.txn.commit().map_err(Error::from),
-            (Err(_), _) if commits => state.txn.rollback(),
-            (Err(_), Some(place)) => {
-                if state.txn.rollback_to(&place).is_err() {
-                    state.abandon();
-                }
+        if outcome.is_ok() {
+            if commits {
+                outcome = state.txn.commit().map_err(Error::from);
             }
-            _ => {}
+        } else if commits {
+            state.txn.rollback();
+        } else if place.is_some_and(|place| state.txn.rollback_to(&place).is_err()) {
+            state.abandon();
         }
         outcome
     }

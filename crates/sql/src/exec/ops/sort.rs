@@ -118,7 +118,7 @@ impl Operator for Sort {
         };
         let mut rows = 0;
         while rows < want.clamp(1, ROWS_MAX) {
-            let Some((_, mut payload)) = sorter.next()? else {
+            let Some((_, mut payload)) = sorter.next_record()? else {
                 break;
             };
             for column in &mut out.columns {

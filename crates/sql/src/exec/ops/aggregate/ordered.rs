@@ -92,7 +92,7 @@ impl OrderedCalls {
         };
         cx.run.check_interrupt()?;
         sorter.finish()?;
-        while let Some((_, mut payload)) = sorter.next()? {
+        while let Some((_, mut payload)) = sorter.next_record()? {
             let mut values = Vec::with_capacity(call.args.len());
             for _ in &call.args {
                 values.push(decode_cell(&mut payload)?);
