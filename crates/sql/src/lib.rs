@@ -23,3 +23,7 @@ pub mod schema;
 pub mod session;
 mod stack;
 pub mod value;
+
+pub use error::{Error, Result};
+pub use session::{Engine, InterruptHandle, Prepared, Session, Step};
+pub use value::{Value, ValueRef};
