@@ -71,11 +71,7 @@ fn format(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
         }
         let directive = parse(&mut rest, &mut arguments);
         if !render(&directive, &mut arguments, &mut out)? {
-            return Ok(if out.is_empty() {
-                Value::Null
-            } else {
-                Value::Text(out)
-            });
+            return Ok(Value::Text(out));
         }
         if out.len() > LENGTH_MAX {
             return Err(Error::too_big());

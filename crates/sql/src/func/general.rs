@@ -154,7 +154,7 @@ fn unhex(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
         },
     };
     let mut out = Vec::with_capacity(text.len() / 2);
-    let mut rest: &[u8] = &text;
+    let mut rest = text.split(|b| *b == 0).next().unwrap_or(&[]);
     while let Some((c, len)) = crate::value::utf8::next(rest) {
         let high = char::from_u32(c).and_then(|c| c.to_digit(16));
         rest = rest.get(len..).unwrap_or(&[]);

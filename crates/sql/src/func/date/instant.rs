@@ -22,6 +22,8 @@ pub(super) struct Instant {
     pub subsecond: bool,
     /// Days by which the day passed its month's end, for `floor`.
     pub floor_days: i64,
+    /// The same while the date still stands as it was written.
+    pub written_days: i64,
 }
 
 impl Instant {

@@ -144,6 +144,7 @@ impl Instant {
         let mut at = Instant {
             ms: Self::from_date(year, month, day),
             floor_days: (day - month_length(year, month)).max(0),
+            written_days: (day - month_length(year, month)).max(0),
             ..Instant::default()
         };
         while let [b' ' | b'T' | b'\t', rest @ ..] = scan.0 {
@@ -181,11 +182,13 @@ impl Instant {
             }
             _ => {}
         }
-        if self.undecided {
+        if !self.is_valid() {
             return Ok(false);
         }
         self.raw = None;
-        let (year, month, _) = self.date();
+        // A day beyond its month's end counts from the month it was written in.
+        let written = self.written();
+        let (year, month, _) = written.date();
         match lower {
             b"ceiling" => self.floor_days = 0,
             b"floor" => {
@@ -193,14 +196,23 @@ impl Instant {
                 self.floor_days = 0;
             }
             b"start of day" => self.ms -= self.ms_of_day(),
-            b"start of month" => self.ms = Self::from_date(year, month, 1),
-            b"start of year" => self.ms = Self::from_date(year, 1, 1),
+            b"start of month" => *self = self.moved(Self::from_date(year, month, 1)),
+            b"start of year" => *self = self.moved(Self::from_date(year, 1, 1)),
             _ => match lower.strip_prefix(b"weekday ") {
                 Some(day) => return Ok(self.weekday(day)),
                 None => return Ok(self.shift(lower).is_some()),
             },
         }
         Ok(true)
+    }
+
+    fn moved(&self, ms: i64) -> Instant {
+        Instant {
+            ms,
+            floor_days: 0,
+            written_days: 0,
+            ..*self
+        }
     }
 
     fn auto(&mut self) -> bool {
@@ -253,7 +265,7 @@ impl Instant {
                 return None;
             }
             self.ms += if negative { -ms } else { ms };
-            self.floor_days = 0;
+            (self.floor_days, self.written_days) = (0, 0);
             return Some(());
         }
         let end = text.iter().position(|b| b.is_ascii_whitespace())?;
@@ -307,20 +319,24 @@ impl Instant {
             self.add_months(amount as i64 * months);
             rest -= amount.trunc();
         } else {
-            self.floor_days = 0;
+            (self.floor_days, self.written_days) = (0, 0);
         }
         self.ms += (rest * 1000.0 * seconds + 0.5f64.copysign(rest)) as i64;
         Some(())
     }
 
-    fn add_months(&mut self, months: i64) {
-        // A day beyond its month's end counts from the month it was written in.
-        let written = Instant {
-            ms: self.ms - self.floor_days * MS_A_DAY,
+    /// The last day of the month that the text names, where its day lies beyond.
+    fn written(&self) -> Instant {
+        Instant {
+            ms: self.ms - self.written_days * MS_A_DAY,
             ..*self
-        };
-        let (year, month, day) = written.date();
-        let day = day + self.floor_days;
+        }
+    }
+
+    fn add_months(&mut self, months: i64) {
+        let (year, month, day) = self.written().date();
+        let day = day + self.written_days;
+        self.written_days = 0;
         let total = year * 12 + (month - 1) + months;
         self.set_date(total.div_euclid(12), total.rem_euclid(12) + 1, day);
     }
