@@ -1,0 +1,191 @@
+//! A handle of a simulated file.
+
+use std::io::{self, IoSlice};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fulgurite_disk::{DiskError, DiskFile, FileId, Result};
+use parking_lot::Mutex;
+
+use crate::Call;
+use crate::disk::{Verdict, World};
+use crate::inode::SECTOR_BYTES;
+
+pub(crate) struct SimFile {
+    world: Arc<Mutex<World>>,
+    inode: u64,
+    path: PathBuf,
+    read_only: bool,
+    /// Stands for this handle where locks are concerned.
+    lock: Arc<dyn DiskFile>,
+}
+
+impl std::fmt::Debug for SimFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SimFile")
+            .field("path", &self.path)
+            .field("inode", &self.inode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SimFile {
+    pub(crate) fn new(
+        world: Arc<Mutex<World>>,
+        inode: u64,
+        path: PathBuf,
+        read_only: bool,
+        lock: Arc<dyn DiskFile>,
+    ) -> Self {
+        Self {
+            world,
+            inode,
+            path,
+            read_only,
+            lock,
+        }
+    }
+
+    fn error(&self, op: &'static str, kind: io::ErrorKind) -> DiskError {
+        DiskError::new(op, &self.path, kind.into())
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            Err(self.error("write", io::ErrorKind::ReadOnlyFilesystem))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn index(&self, op: &'static str, offset: u64) -> Result<usize> {
+        // No simulated file comes near this.
+        match usize::try_from(offset) {
+            Ok(index) if index < 1 << 40 => Ok(index),
+            _ => Err(self.error(op, io::ErrorKind::FileTooLarge)),
+        }
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.check_writable()?;
+        let start = self.index("write", offset)?;
+        let mut world = self.world.lock();
+        match world.admit(Call::Write, "write", &self.path) {
+            Verdict::Do => {
+                world.inode(self.inode).write(start, bytes);
+                Ok(())
+            }
+            Verdict::Off(error) => Err(error),
+            Verdict::Fail(error) | Verdict::Cut(error) => {
+                // A part of the bytes, up to a sector's edge, got as far as the
+                // operating system.
+                let to_edge = SECTOR_BYTES - start % SECTOR_BYTES;
+                let sectors = bytes.len().saturating_sub(to_edge) / SECTOR_BYTES;
+                let done = match world.rng().below(3) {
+                    0 => 0,
+                    _ => (to_edge + world.rng().index(sectors + 1) * SECTOR_BYTES).min(bytes.len()),
+                };
+                if let Some(part) = bytes.get(..done).filter(|part| !part.is_empty()) {
+                    world.inode(self.inode).write(start, part);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut world = self.world.lock();
+        match world.admit(Call::Sync, "sync", &self.path) {
+            Verdict::Do => {
+                world.inode(self.inode).sync();
+                Ok(())
+            }
+            Verdict::Fail(error) => {
+                let (inode, rng) = world.inode_and_rng(self.inode);
+                inode.fail_sync(rng);
+                Err(error)
+            }
+            // What is unsynced stays in doubt.
+            Verdict::Cut(error) | Verdict::Off(error) => Err(error),
+        }
+    }
+}
+
+impl DiskFile for SimFile {
+    fn len(&self) -> Result<u64> {
+        Ok(self.world.lock().inode(self.inode).live().len() as u64)
+    }
+
+    fn identity(&self) -> Result<FileId> {
+        Ok(FileId {
+            device: self.world.lock().device(),
+            inode: self.inode,
+        })
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        let start = self.index("read", offset)?;
+        let mut world = self.world.lock();
+        world.admit(Call::Read, "read", &self.path).or_nothing()?;
+        match world.inode(self.inode).live().get(start..start + buf.len()) {
+            Some(bytes) => {
+                buf.copy_from_slice(bytes);
+                Ok(())
+            }
+            None if buf.is_empty() => Ok(()),
+            None => Err(self.error("read", io::ErrorKind::UnexpectedEof)),
+        }
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        self.write(buf, offset)
+    }
+
+    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
+        let joined: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
+        self.write(&joined, offset)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.sync()
+    }
+
+    fn sync_all(&self) -> Result<()> {
+        self.sync()
+    }
+
+    fn start_writeback(&self, _offset: u64, _len: u64) {}
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        self.check_writable()?;
+        let end = self.index("allocate room in", offset.saturating_add(len))?;
+        let mut world = self.world.lock();
+        world
+            .admit(Call::Allocate, "allocate room in", &self.path)
+            .or_nothing()?;
+        let inode = world.inode(self.inode);
+        if len > 0 && inode.live().len() < end {
+            inode.set_len(end);
+        }
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.check_writable()?;
+        let len = self.index("set the length of", len)?;
+        let mut world = self.world.lock();
+        world
+            .admit(Call::Truncate, "set the length of", &self.path)
+            .or_nothing()?;
+        world.inode(self.inode).set_len(len);
+        Ok(())
+    }
+
+    fn lock_exclusive(&self) -> Result<()> {
+        self.lock.lock_exclusive()
+    }
+
+    fn lock_shared(&self) -> Result<()> {
+        self.lock.lock_shared()
+    }
+}
