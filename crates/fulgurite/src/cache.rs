@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use fulgurite_sql::Prepared;
+use fulgurite_sql::session::Prepared;
 use hashlink::LruCache;
 
 use crate::{Connection, Result, Statement};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fallible_iterator::FallibleIterator;
-use fulgurite_sql::{Prepared, Session};
+use fulgurite_sql::session::{Prepared, Session};
 
 use crate::cache::StatementCache;
 use crate::{Database, Error, OpenFlags, Params, Result, Row, Statement, TransactionBehavior, ffi};
@@ -316,7 +316,7 @@ impl<'conn> FallibleIterator for Batch<'conn, '_> {
 /// Stops a connection's running statement; made by
 /// [`Connection::get_interrupt_handle`].
 pub struct InterruptHandle {
-    handle: fulgurite_sql::InterruptHandle,
+    handle: fulgurite_sql::session::InterruptHandle,
 }
 
 impl InterruptHandle {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fulgurite_sql::Engine;
+use fulgurite_sql::session::Engine;
 use fulgurite_store::{Options, Store};
 
 use crate::open::Target;

@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::Utf8Error;
 
-use fulgurite_sql as sql;
+use fulgurite_sql::error as sql;
 use parking_lot::Mutex;
 
 use crate::ffi;

@@ -2,7 +2,7 @@
 
 use fallible_iterator::FallibleIterator;
 use fallible_streaming_iterator::FallibleStreamingIterator;
-use fulgurite_sql::{Prepared, Step};
+use fulgurite_sql::session::{Prepared, Step};
 
 use crate::types::{FromSql, FromSqlError, ValueRef};
 use crate::{Error, Result, Statement};

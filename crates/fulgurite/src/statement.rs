@@ -9,7 +9,7 @@
 use std::ffi::c_int;
 use std::fmt;
 
-use fulgurite_sql::{Prepared, Step};
+use fulgurite_sql::session::{Prepared, Step};
 
 use crate::types::ToSqlOutput;
 use crate::{

@@ -1,6 +1,6 @@
 //! A value that somebody else owns: a column of the current row, a parameter.
 
-use fulgurite_sql as sql;
+use fulgurite_sql::value as sql;
 
 use super::{FromSqlError, FromSqlResult, Type, Value};
 
@@ -72,7 +72,7 @@ impl<'a> ValueRef<'a> {
     #[must_use]
     pub fn to_sql_literal(&self) -> String {
         let mut out = Vec::new();
-        sql::value::quote(self.to_engine(), &mut out);
+        sql::quote(self.to_engine(), &mut out);
         String::from_utf8(out)
             .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
     }
