@@ -265,15 +265,17 @@ impl Error {
 /// more of them; those stay [`Error::SqliteFailure`], as programs expect, with
 /// the place in [`Error::offset`].
 fn names_a_place(message: &str) -> bool {
-    const PLACELESS: [&str; 5] = [
-        "no such table: ",
-        "no such index: ",
-        "no such view: ",
-        "no such trigger: ",
-        "incomplete input",
+    const PLACED: [&str; 7] = [
+        "near \"",
+        "unrecognized token: ",
+        "no such column: ",
+        "ambiguous column name: ",
+        "no such function: ",
+        "wrong number of arguments to function ",
+        "misuse of ",
     ];
-    let about_columns = message.starts_with("table ") && message.contains(" has ");
-    !about_columns && !PLACELESS.iter().any(|prefix| message.starts_with(prefix))
+    let taken = message.starts_with("table ") && message.ends_with(" already exists");
+    taken || PLACED.iter().any(|prefix| message.starts_with(prefix))
 }
 
 impl PartialEq for Error {
