@@ -17,6 +17,7 @@ pub mod hash;
 pub mod memory;
 pub mod ops;
 pub mod point;
+pub mod point_read;
 pub mod range;
 pub mod rows;
 pub mod sorter;

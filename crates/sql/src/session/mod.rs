@@ -7,7 +7,6 @@
 
 mod engine;
 mod expand;
-mod point;
 mod pragma;
 mod prepared;
 mod program;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use fulgurite_store::Tree;
 
-use super::point::PointRead;
 use crate::exec::dml::PointInsert;
 use crate::exec::ops::{BoxOperator, build};
+use crate::exec::point_read::PointRead;
 use crate::plan::physical::{Action, Plan};
 
 /// How a plan is carried out.

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::exec::context::Context;
 use crate::exec::ddl;
 use crate::exec::dml::{self, Failure, Sink, Written};
+use crate::exec::expr::Row;
 use crate::plan::physical::{Action, TableWriter};
 use crate::schema::ConflictAction;
 
@@ -239,13 +240,11 @@ fn run_rows(
             if !point.get(rowid, sink.txn)? || !point.accept(rowid, cx)? {
                 return Ok(());
             }
+            point.compute(cx)?;
+            let row = Row::Read(point);
             match action {
-                Action::Update(update) => {
-                    dml::update_source_row(update, point.row(), sink, cx, effects)
-                }
-                Action::Delete(delete) => {
-                    dml::delete_source_row(delete, point.row(), sink, cx, effects)
-                }
+                Action::Update(update) => dml::update_source_row(update, row, sink, cx, effects),
+                Action::Delete(delete) => dml::delete_source_row(delete, row, sink, cx, effects),
                 _ => Ok(()),
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::exec::batch::Batch;
 use crate::exec::point::PointRow;
+use crate::exec::point_read::PointRead;
 use crate::value::{Value, ValueRef};
 
 /// The input row of an expression. Reading a column it does not have gives NULL.
@@ -21,6 +22,8 @@ pub enum Row<'a> {
     Refs(&'a [ValueRef<'a>]),
     /// A stored row that a point path found.
     Point(&'a PointRow),
+    /// The result columns of a point read.
+    Read(&'a PointRead),
 }
 
 impl<'a> Row<'a> {
@@ -41,6 +44,7 @@ impl<'a> Row<'a> {
             },
             Row::Refs(values) => values.get(column).copied().unwrap_or(ValueRef::Null),
             Row::Point(row) => row.get(column),
+            Row::Read(read) => read.column(column),
         }
     }
 }

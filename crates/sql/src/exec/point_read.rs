@@ -45,7 +45,7 @@ impl PointRead {
 
     /// If the source of an UPDATE or DELETE is one.
     pub fn of_source(plan: &Plan, source: &Node) -> Option<Self> {
-        Self::new(plan, source, Vec::new())
+        Self::of_query(plan, source)
     }
 
     fn new(plan: &Plan, node: &Node, outputs: Vec<Output>) -> Option<Self> {
@@ -122,11 +122,6 @@ impl PointRead {
             Some(Output::Computed(_)) => self.computed.get(i).map_or(ValueRef::Null, Value::as_ref),
             None => ValueRef::Null,
         }
-    }
-
-    /// The row as an UPDATE or DELETE reads it.
-    pub fn row(&self) -> Row<'_> {
-        Row::Point(&self.row)
     }
 }
 

@@ -1,0 +1,107 @@
+//! Queries over one and several tables.
+
+mod support;
+
+use support::same;
+
+const TABLES: &str = "
+CREATE TABLE u(id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE, age INT);
+CREATE TABLE o(id INTEGER PRIMARY KEY, uid INT, sum REAL, note);
+CREATE INDEX ou ON o(uid);
+INSERT INTO u VALUES (1, 'Ann', 30), (2, 'bob', NULL), (3, 'ANN', 41), (4, 'Cy', 30), (5, NULL, 7);
+INSERT INTO o VALUES (1, 1, 10.5, 'a'), (2, 1, 2, NULL), (3, 2, NULL, 'c'), (4, 9, 4, x'00'), (5, 4, 1e3, '1'), (6, 4, 1, 1), (7, NULL, 2, 1.0);
+";
+
+fn with(sql: &str) {
+    same(&format!("{TABLES}{sql}"));
+}
+
+#[test]
+fn joins() {
+    with("SELECT u.id, o.id FROM u JOIN o ON o.uid = u.id ORDER BY 1, 2");
+    with("SELECT u.id, o.id FROM u LEFT JOIN o ON o.uid = u.id ORDER BY 1, 2");
+    with(
+        "SELECT u.id, o.id FROM u LEFT JOIN o ON o.uid = u.id AND o.sum > 5 WHERE u.age IS NOT NULL ORDER BY 1, 2",
+    );
+    with("SELECT u.id, o.id FROM o LEFT JOIN u ON u.id = o.uid ORDER BY o.id");
+    with("SELECT a.id, b.id FROM u a, u b WHERE a.name = b.name AND a.id < b.id ORDER BY 1, 2");
+    with("SELECT a.id, b.id FROM o a, o b WHERE a.note = b.note ORDER BY 1, 2");
+    with(
+        "SELECT u.id, o.id, p.id FROM u JOIN o ON o.uid = u.id JOIN o p ON p.sum < o.sum ORDER BY 1, 2, 3",
+    );
+    with("SELECT count(*) FROM u, o");
+    with("SELECT u.id FROM u WHERE EXISTS (SELECT 1 FROM o WHERE o.uid = u.id) ORDER BY 1");
+    with("SELECT u.id FROM u WHERE u.id NOT IN (SELECT uid FROM o) ORDER BY 1");
+    with("SELECT u.id FROM u WHERE u.id IN (SELECT uid FROM o WHERE sum > 3) ORDER BY 1");
+    with("SELECT u.id, (SELECT max(sum) FROM o WHERE o.uid = u.id) FROM u ORDER BY 1");
+}
+
+#[test]
+fn groups() {
+    with(
+        "SELECT u.id, u.name, sum(o.sum), count(o.id), count(*) FROM u LEFT JOIN o ON o.uid = u.id GROUP BY u.id, u.name ORDER BY u.id",
+    );
+    with("SELECT lower(name), count(*), min(id), max(id) FROM u GROUP BY name ORDER BY name");
+    with("SELECT age, group_concat(name, '/') FROM u GROUP BY age ORDER BY age");
+    with("SELECT age, count(*) FROM u GROUP BY age HAVING count(*) > 1");
+    with(
+        "SELECT count(*), sum(sum), avg(sum), total(sum), min(sum), max(sum) FROM o WHERE id > 100",
+    );
+    with("SELECT sum(id), typeof(sum(id)), sum(sum), typeof(sum(sum)) FROM o");
+    with("SELECT count(DISTINCT age), sum(DISTINCT age) FROM u");
+    with("SELECT count(*) FILTER (WHERE age > 20), sum(id) FILTER (WHERE name IS NULL) FROM u");
+    with("SELECT max(age), name FROM u");
+    with("SELECT min(sum), note, id FROM o");
+    with("SELECT uid, max(sum), note FROM o GROUP BY uid ORDER BY uid");
+    with("SELECT sum(x) FROM (SELECT 9223372036854775807 AS x UNION ALL SELECT 1)");
+    with("SELECT note, count(*) FROM o GROUP BY note ORDER BY note");
+    with("SELECT DISTINCT note FROM o ORDER BY note");
+    with("SELECT group_concat(name, ',' ORDER BY id DESC) FROM u");
+}
+
+#[test]
+fn orders_and_limits() {
+    with("SELECT id FROM u ORDER BY age, id DESC");
+    with("SELECT id FROM u ORDER BY age DESC, name");
+    with("SELECT id FROM u ORDER BY age NULLS LAST, id");
+    with("SELECT id FROM u ORDER BY age DESC NULLS FIRST, id");
+    with("SELECT id, name FROM u ORDER BY name, id");
+    with("SELECT id, name FROM u ORDER BY name COLLATE BINARY, id");
+    with("SELECT id FROM o ORDER BY note, id");
+    with("SELECT id FROM o ORDER BY sum LIMIT 3");
+    with("SELECT id FROM o ORDER BY sum LIMIT 2 OFFSET 3");
+    with("SELECT id FROM o ORDER BY id LIMIT -1 OFFSET 5");
+    with("SELECT id FROM o ORDER BY id LIMIT 0");
+    with("SELECT id FROM o ORDER BY id LIMIT '2'");
+    with("SELECT id FROM o ORDER BY id LIMIT 'x'");
+    with("SELECT id FROM o ORDER BY id LIMIT NULL");
+    with("SELECT id FROM o ORDER BY id LIMIT 1.5");
+}
+
+#[test]
+fn compounds() {
+    with("SELECT id FROM u UNION SELECT uid FROM o ORDER BY 1");
+    with("SELECT id FROM u UNION ALL SELECT uid FROM o ORDER BY 1");
+    with("SELECT id FROM u INTERSECT SELECT uid FROM o ORDER BY 1");
+    with("SELECT id FROM u EXCEPT SELECT uid FROM o ORDER BY 1");
+    with("SELECT note FROM o UNION SELECT name FROM u ORDER BY 1");
+    with("SELECT 1 UNION SELECT 1 UNION SELECT '1'");
+}
+
+#[test]
+fn conditions_narrow_left_to_right() {
+    with("SELECT id FROM u WHERE age > 20 AND name LIKE 'a%'");
+    with("SELECT id FROM u WHERE age > 35 OR name = 'BOB' OR id = 5");
+    with("SELECT id FROM u WHERE NOT (age > 35 OR name = 'BOB')");
+    with("SELECT id FROM u WHERE age BETWEEN 7 AND 30");
+    with("SELECT id FROM u WHERE age NOT BETWEEN 7 AND 30");
+    with("SELECT id FROM o WHERE note IN ('a', 1, NULL)");
+    with("SELECT id FROM o WHERE note NOT IN ('a', 1)");
+    with("SELECT id FROM o WHERE uid IS NULL OR sum IS NULL");
+    with("SELECT id, CASE WHEN age > 30 THEN 'old' WHEN age > 10 THEN 'mid' ELSE age END FROM u");
+    with("SELECT id, coalesce(age, name, 'none'), iif(age > 30, 1, 0), nullif(age, 30) FROM u");
+    with("SELECT id, abs(CASE id WHEN 3 THEN -9223372036854775807 - 1 ELSE id END) FROM u");
+    with(
+        "SELECT id + age, id * 9223372036854775807, age / 0, -age, ~age, age % 4, age || name FROM u",
+    );
+}

@@ -1,0 +1,71 @@
+//! BEGIN, COMMIT, ROLLBACK, savepoints, and what an error leaves of them.
+
+mod support;
+
+use support::same;
+
+const TABLE: &str = "CREATE TABLE t(a INT UNIQUE); INSERT INTO t VALUES (1);";
+
+fn with(sql: &str) {
+    same(&format!("{TABLE}{sql}; SELECT * FROM t"));
+}
+
+#[test]
+fn begin_commit_rollback() {
+    with("BEGIN; INSERT INTO t VALUES (2); SELECT * FROM t; COMMIT; COMMIT");
+    with("BEGIN; INSERT INTO t VALUES (2); SELECT * FROM t; ROLLBACK; ROLLBACK");
+    with("BEGIN; BEGIN; COMMIT");
+    with("BEGIN IMMEDIATE; INSERT INTO t VALUES (2); COMMIT");
+    with("BEGIN EXCLUSIVE; INSERT INTO t VALUES (2); ROLLBACK");
+    with("BEGIN; COMMIT; BEGIN; ROLLBACK");
+}
+
+#[test]
+fn savepoints_nest_and_their_names_have_no_case() {
+    with(
+        "SAVEPOINT a; INSERT INTO t VALUES (2); SAVEPOINT B; INSERT INTO t VALUES (3); ROLLBACK TO b; SELECT * FROM t; RELEASE A",
+    );
+    with("SAVEPOINT a; INSERT INTO t VALUES (2); RELEASE a; RELEASE a");
+    with(
+        "SAVEPOINT a; SAVEPOINT a; INSERT INTO t VALUES (2); ROLLBACK TO a; RELEASE a; INSERT INTO t VALUES (4); ROLLBACK TO a; RELEASE a",
+    );
+    with("BEGIN; SAVEPOINT a; INSERT INTO t VALUES (2); RELEASE a; ROLLBACK");
+    with(
+        "BEGIN; INSERT INTO t VALUES (5); SAVEPOINT a; INSERT INTO t VALUES (2); ROLLBACK TO a; COMMIT",
+    );
+    with("BEGIN; ROLLBACK TO nope; RELEASE nope; COMMIT; ROLLBACK TO nope; RELEASE nope");
+    with(
+        "SAVEPOINT a; INSERT INTO t VALUES (2); ROLLBACK TO a; ROLLBACK TO a; INSERT INTO t VALUES (3); COMMIT",
+    );
+    with("SAVEPOINT a; INSERT INTO t VALUES (2); ROLLBACK");
+}
+
+#[test]
+fn an_error_keeps_the_transaction() {
+    with(
+        "BEGIN; INSERT INTO t VALUES (2); INSERT INTO t VALUES (1); INSERT INTO t VALUES (3); COMMIT",
+    );
+    with(
+        "BEGIN; INSERT INTO t VALUES (2); INSERT INTO t SELECT a + 1 FROM t; INSERT INTO t VALUES (9); COMMIT",
+    );
+}
+
+#[test]
+fn schema_changes_roll_back() {
+    with(
+        "BEGIN; CREATE TABLE u(b); INSERT INTO u VALUES (1); SELECT * FROM u; ROLLBACK; SELECT * FROM u",
+    );
+    with("BEGIN; DROP TABLE t; SELECT * FROM t; ROLLBACK; INSERT INTO t VALUES (7)");
+    with(
+        "BEGIN; CREATE INDEX i ON t(a); ROLLBACK; CREATE INDEX i ON t(a); INSERT INTO t VALUES (8)",
+    );
+    with(
+        "SAVEPOINT s; CREATE TABLE u(b); ROLLBACK TO s; CREATE TABLE u(c, d); INSERT INTO u VALUES (1, 2); SELECT * FROM u; RELEASE s",
+    );
+}
+
+#[test]
+fn an_insert_from_its_own_table_reads_the_state_at_its_start() {
+    same("CREATE TABLE t(a); INSERT INTO t VALUES (1), (2); INSERT INTO t SELECT a + 10 FROM t; SELECT * FROM t;
+          INSERT INTO t SELECT a FROM t ORDER BY a DESC; SELECT * FROM t");
+}

@@ -1,0 +1,81 @@
+//! RETURNING, upserts, DELETE and INSERT in their forms.
+
+mod support;
+
+use support::same;
+
+const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, k TEXT UNIQUE, n INT DEFAULT 7); INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2);";
+
+fn with(sql: &str) {
+    same(&format!(
+        "{TABLE}{sql}; SELECT * FROM t; SELECT k FROM t WHERE k > '' ORDER BY k"
+    ));
+}
+
+#[test]
+fn returning() {
+    with("INSERT INTO t(k) VALUES ('c'), ('d') RETURNING id, k, n, n * 2");
+    with("UPDATE t SET n = n + 1 RETURNING *");
+    with("UPDATE t SET n = n + 1 WHERE id = 2 RETURNING n");
+    with("DELETE FROM t WHERE n = 2 RETURNING k");
+    with("DELETE FROM t WHERE id = 1 RETURNING k, id");
+    with("INSERT INTO t(k) VALUES ('c'), ('a') RETURNING id");
+}
+
+#[test]
+fn upserts() {
+    with("INSERT INTO t(k, n) VALUES ('a', 5) ON CONFLICT DO NOTHING");
+    with("INSERT INTO t(k, n) VALUES ('a', 5) ON CONFLICT(k) DO UPDATE SET n = excluded.n + t.n");
+    with(
+        "INSERT INTO t(k, n) VALUES ('a', 5), ('c', 6), ('a', 7) ON CONFLICT(k) DO UPDATE SET n = n + excluded.n",
+    );
+    with("INSERT INTO t VALUES (1, 'q', 5) ON CONFLICT(id) DO UPDATE SET k = excluded.k");
+    with("INSERT INTO t VALUES (1, 'q', 5) ON CONFLICT(id) DO UPDATE SET k = 'b'");
+    with("INSERT INTO t(k, n) VALUES ('a', 5) ON CONFLICT(k) DO UPDATE SET n = 9 WHERE n > 100");
+    with("INSERT INTO t VALUES (1, 'q', 5) ON CONFLICT(k) DO NOTHING");
+}
+
+#[test]
+fn rowids_without_a_key() {
+    same("CREATE TABLE r(a); INSERT INTO r VALUES (1); INSERT INTO r(rowid, a) VALUES (10, 2); INSERT INTO r VALUES (3);
+          DELETE FROM r WHERE rowid = 11; INSERT INTO r VALUES (4); SELECT rowid, a FROM r;
+          INSERT INTO r(rowid, a) VALUES (-5, 6); SELECT rowid, * FROM r; DELETE FROM r; SELECT count(*) FROM r;
+          INSERT INTO r VALUES (9); SELECT rowid FROM r");
+}
+
+#[test]
+fn affinity_on_store() {
+    same("CREATE TABLE a(i INT, t TEXT, r REAL, n NUMERIC, b BLOB);
+          INSERT INTO a VALUES ('12', 12, 12, '12.0', 12), ('x', 1.5, '3', 'y', '5'), (1.0, NULL, 1e20, 1e300, x'01'), ('1e3', x'61', 'z', ' 7 ', 2.0);
+          SELECT i, typeof(i), t, typeof(t), r, typeof(r), n, typeof(n), b, typeof(b) FROM a");
+}
+
+#[test]
+fn inserts_from_queries() {
+    with("INSERT INTO t(k, n) SELECT k || k, n FROM t");
+    with("INSERT INTO t(k) SELECT 'z'");
+    with("INSERT INTO t DEFAULT VALUES");
+    with("INSERT INTO t(id, k) VALUES (NULL, 'x'), ('7', 'y')");
+    same(
+        "CREATE TABLE c AS SELECT 1 AS a, 'x' AS b, 2.5; SELECT * FROM c; SELECT sql FROM sqlite_schema",
+    );
+}
+
+#[test]
+fn deletes() {
+    with("DELETE FROM t WHERE id = 1");
+    with("DELETE FROM t WHERE id = '1'");
+    with("DELETE FROM t WHERE id = 9");
+    with("DELETE FROM t WHERE k = 'b'");
+    with("DELETE FROM t");
+    with("DELETE FROM t WHERE n IN (SELECT max(n) FROM t)");
+}
+
+#[test]
+fn indexes_follow_their_rows() {
+    same("CREATE TABLE x(a, b, c); CREATE INDEX xa ON x(a); CREATE UNIQUE INDEX xbc ON x(b, c DESC); CREATE INDEX xp ON x(c) WHERE a > 5;
+          INSERT INTO x VALUES (1, 2, 3), (6, 2, 4), (7, NULL, 3), (8, NULL, 3);
+          UPDATE x SET a = a + 3; SELECT a FROM x WHERE a = 9; SELECT c FROM x WHERE a > 5 AND c = 3; UPDATE x SET c = 4 WHERE a = 4;
+          UPDATE x SET b = 5 WHERE a > 9; DELETE FROM x WHERE a = 10; SELECT * FROM x; SELECT a, b FROM x WHERE b = 2 ORDER BY c;
+          CREATE UNIQUE INDEX bad ON x(b); SELECT name FROM sqlite_schema ORDER BY name");
+}
