@@ -27,11 +27,7 @@ impl Binder<'_> {
             ))
             .with_offset(offset));
         }
-        if call.distinct {
-            return Err(
-                Error::sql(format!("DISTINCT is not supported for {name}()")).with_offset(offset),
-            );
-        }
+        // DISTINCT means nothing to a scalar function, to SQLite too.
         let Some(args) = &call.args else {
             return Err(
                 Error::sql(format!("wrong number of arguments to function {name}()"))
@@ -78,8 +74,13 @@ impl Binder<'_> {
     fn aggregate(&mut self, call: &FunctionCall) -> Result<Expr> {
         let name = call.name.text.as_str();
         let misuse = || misuse(name, call.name.offset);
-        if !self.frames.last().is_some_and(|f| f.aggregates_allowed) {
-            return Err(misuse());
+        match self.frames.last() {
+            Some(frame) if frame.aggregates_allowed => {}
+            Some(frame) if frame.grouping => {
+                let message = "aggregate functions are not allowed in the GROUP BY clause";
+                return Err(Error::sql(message).with_offset(call.name.offset));
+            }
+            _ => return Err(misuse()),
         }
         // Aggregates do not nest.
         self.frame().aggregates_allowed = false;
@@ -150,11 +151,7 @@ impl Binder<'_> {
 }
 
 fn misuse(name: &str, offset: usize) -> Error {
-    Error::sql(format!(
-        "misuse of aggregate function {}()",
-        name.to_ascii_uppercase()
-    ))
-    .with_offset(offset)
+    Error::sql(format!("misuse of aggregate function {}()", name)).with_offset(offset)
 }
 
 fn hinted(error: Error, name: &str, offset: usize) -> Error {

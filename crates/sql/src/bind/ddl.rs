@@ -281,10 +281,9 @@ impl Binder<'_> {
         if_exists: bool,
     ) -> Result<Bound> {
         match self.table(name) {
-            Ok(table) if table.tree.id() == self.schema.tree().id() => Err(Error::sql(format!(
-                "table {} may not be dropped",
-                table.name
-            ))),
+            Ok(table) if table.tree.id() == self.schema.tree().id() => {
+                Err(Error::sql("table sqlite_master may not be dropped"))
+            }
             Ok(table) => Ok(change(SchemaChange::DropTable(table))),
             Err(error) if if_exists && error.message().starts_with("no such table") => {
                 Ok(nothing())

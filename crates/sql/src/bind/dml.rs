@@ -22,7 +22,7 @@ impl Binder<'_> {
     fn writable(&self, name: &ast::QualifiedName) -> Result<Arc<Table>> {
         let table = self.table(name)?;
         if table.tree.id() == self.schema.tree().id() {
-            let message = format!("table {} may not be modified", table.name);
+            let message = "table sqlite_master may not be modified";
             return Err(Error::sql(message).with_offset(name.name.offset));
         }
         Ok(table)

@@ -27,6 +27,8 @@ pub struct Frame {
     pub aggregates: Vec<AggregateCall>,
     /// An aggregate may stand here.
     pub aggregates_allowed: bool,
+    /// While GROUP BY is bound.
+    pub grouping: bool,
     /// While FROM is bound.
     pub hidden: bool,
     /// The subquery level it belongs to.

@@ -136,7 +136,9 @@ impl Binder<'_> {
                     self.no_aggregate(&filter)?;
                     block.filter.extend(conjuncts(filter));
                 }
+                self.frame().grouping = true;
                 let keys = self.group_by(group_by, &block)?;
+                self.frame().grouping = false;
                 self.frame().aggregates_allowed = true;
                 if let Some(having) = having {
                     let having = self.expr(having)?;
