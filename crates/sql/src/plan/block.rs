@@ -110,12 +110,19 @@ impl Planner<'_, '_> {
         if let Some(aggregation) = &block.aggregation {
             (node, layout) = self.aggregate(block, aggregation, order_by, node, &layout)?;
             node = self.filtered(node, block.having.clone(), &layout)?;
-            // SQLite's groups come in order of their keys.
-            let groups = aggregation
-                .keys
-                .iter()
-                .map(|(expr, collation)| ascending(expr.clone(), *collation));
-            keys.extend(groups);
+            // SQLite's groups come in order of their keys, each in the direction
+            // of the ORDER BY term beside it where there are as many.
+            let beside = order_by.len() == aggregation.keys.len();
+            for (i, (expr, collation)) in aggregation.keys.iter().enumerate() {
+                let descending = beside && order_by.get(i).is_some_and(|k| k.descending);
+                let (expr, collation) = (expr.clone(), *collation);
+                keys.push(SortKey {
+                    expr,
+                    collation,
+                    descending,
+                    nulls_first: !descending,
+                });
+            }
             ordered = false;
         }
         if ordered {
