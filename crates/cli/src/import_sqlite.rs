@@ -91,17 +91,17 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 fn read_schema(source: &Sqlite) -> rusqlite::Result<Vec<Entry>> {
     let mut stmt = source.prepare(
         "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+         AND name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'shadow')
          ORDER BY CASE type WHEN 'table' THEN 0 WHEN 'index' THEN 1 WHEN 'view' THEN 2 ELSE 3 END, rowid",
     )?;
-    stmt
-        .query_map([], |row| {
-            Ok(Entry {
-                kind: row.get(0)?,
-                name: row.get(1)?,
-                sql: row.get(2)?,
-            })
-        })?
-        .collect()
+    stmt.query_map([], |row| {
+        Ok(Entry {
+            kind: row.get(0)?,
+            name: row.get(1)?,
+            sql: row.get(2)?,
+        })
+    })?
+    .collect()
 }
 
 /// Does the work; what was left out and why.
@@ -110,6 +110,7 @@ fn copy(source: &Sqlite, target: &Database, entries: &[Entry]) -> Outcome<Vec<St
     let mut left_out = Vec::new();
     let (tables, others): (Vec<&Entry>, Vec<&Entry>) =
         entries.iter().partition(|e| e.kind == "table");
+    // Their shadow tables, which hold what they index, are not in the schema read.
     let (virtual_tables, tables): (Vec<&Entry>, Vec<&Entry>) =
         tables.into_iter().partition(|e| is_virtual(&e.sql));
     left_out.extend(
@@ -118,13 +119,18 @@ fn copy(source: &Sqlite, target: &Database, entries: &[Entry]) -> Outcome<Vec<St
             .map(|e| format!("virtual table {}", e.name)),
     );
 
+    let mut made = Vec::new();
     let mut counts = Vec::new();
-    for table in &tables {
-        connection
-            .execute_batch(&table.sql)
-            .map_err(|e| format!("table {}: {e}", table.name))?;
-        counts.push(count_of(source, &table.name)?);
+    for table in tables {
+        match connection.execute_batch(&table.sql) {
+            Ok(()) => {
+                counts.push(count_of(source, &table.name)?);
+                made.push(table);
+            }
+            Err(e) => left_out.push(format!("table {}: {e}", table.name)),
+        }
     }
+    let tables = made;
     let bar = ProgressBar::new(counts.iter().sum());
     bar.set_style(ProgressStyle::with_template(
         "{msg:20!} {wide_bar} {human_pos}/{human_len} rows {eta}",
@@ -177,8 +183,7 @@ fn count_of(source: &Sqlite, table: &str) -> rusqlite::Result<u64> {
 /// The columns that hold data of their own: not those computed from others.
 fn stored_columns(source: &Sqlite, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut stmt = source.prepare("SELECT name FROM pragma_table_xinfo(?1) WHERE hidden = 0")?;
-    stmt
-        .query_map([table], |row| row.get::<_, String>(0))?
+    stmt.query_map([table], |row| row.get::<_, String>(0))?
         .collect()
 }
 
