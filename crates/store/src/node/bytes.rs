@@ -1,0 +1,438 @@
+//! Nodes of byte-string keys.
+//!
+//! The heap begins, at its end, with the lower fence and below it the upper one
+//! (empty: unbounded). Their common prefix, `lower[..prefix]`, is missing from all
+//! keys. A slot is `head [u8; 4] | distance u16 | remainder length u16`, in leaves
+//! followed by the value's length u16: the head is the start of the key's remainder,
+//! zero-padded, compared as a big-endian number. The heap holds what the remainder
+//! has beyond four bytes, and the value right behind it.
+
+use std::cmp::Ordering;
+
+use super::{
+    AT_COUNT, AT_GARBAGE, AT_HEAP, AT_HEAP_END, AT_LOWER_LEN, AT_PREFIX, AT_UPPER_LEN, CHILD,
+    HEADER, OVERFLOW_BIT, common_prefix, count, garbage, get16, heap, heap_end, put16,
+};
+
+/// Bytes of a leaf's slot.
+pub(super) const LEAF: usize = 10;
+/// Bytes of an inner node's slot.
+pub(super) const INNER: usize = 8;
+
+const HEAD: usize = 4;
+
+/// A slot, decoded.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    pub head: [u8; HEAD],
+    pub distance: usize,
+    /// Length of the key without the page's prefix.
+    pub remainder: usize,
+    pub value: usize,
+    pub overflow: bool,
+}
+
+impl Slot {
+    #[inline]
+    pub fn decode<const S: usize>(raw: &[u8; S]) -> Slot {
+        let value = if S == LEAF {
+            u16::from_le_bytes([raw[S - 2], raw[S - 1]])
+        } else {
+            0
+        };
+        Slot {
+            head: [raw[0], raw[1], raw[2], raw[3]],
+            distance: usize::from(u16::from_le_bytes([raw[4], raw[5]])),
+            remainder: usize::from(u16::from_le_bytes([raw[6], raw[7]])),
+            value: usize::from(value & !OVERFLOW_BIT),
+            overflow: value & OVERFLOW_BIT != 0,
+        }
+    }
+
+    #[inline]
+    fn encode<const S: usize>(&self) -> [u8; S] {
+        let mut raw = [0; S];
+        raw[..4].copy_from_slice(&self.head);
+        raw[4..6].copy_from_slice(&(self.distance as u16).to_le_bytes());
+        raw[6..8].copy_from_slice(&(self.remainder as u16).to_le_bytes());
+        if S == LEAF {
+            let value = self.value as u16 | if self.overflow { OVERFLOW_BIT } else { 0 };
+            raw[S - 2..].copy_from_slice(&value.to_le_bytes());
+        }
+        raw
+    }
+
+    /// Bytes of the key in the heap.
+    #[inline]
+    pub fn tail(&self) -> usize {
+        self.remainder.saturating_sub(HEAD)
+    }
+
+    /// Bytes of the entry in the heap.
+    #[inline]
+    pub fn stored(&self) -> usize {
+        self.tail() + self.value
+    }
+}
+
+#[inline]
+fn head_of(remainder: &[u8]) -> [u8; HEAD] {
+    match remainder.first_chunk() {
+        Some(head) => *head,
+        None => {
+            let mut head = [0; HEAD];
+            head[..remainder.len()].copy_from_slice(remainder);
+            head
+        }
+    }
+}
+
+#[inline]
+pub(super) fn tail_of(remainder: &[u8]) -> &[u8] {
+    remainder.get(HEAD..).unwrap_or(&[])
+}
+
+#[inline]
+fn slot_head<const S: usize>(raw: &[u8; S]) -> u32 {
+    u32::from_be_bytes([raw[0], raw[1], raw[2], raw[3]])
+}
+
+#[inline]
+pub(super) fn slots<const S: usize>(page: &[u8]) -> &[[u8; S]] {
+    page[HEADER..HEADER + S * count(page)].as_chunks().0
+}
+
+#[inline]
+pub(super) fn slot<const S: usize>(page: &[u8], i: usize) -> Slot {
+    Slot::decode(&slots::<S>(page)[i])
+}
+
+#[inline]
+fn put_slot<const S: usize>(page: &mut [u8], i: usize, slot: Slot) {
+    page[HEADER + S * i..HEADER + S * (i + 1)].copy_from_slice(&slot.encode::<S>());
+}
+
+/// Writes the fences into the empty heap of a fresh page.
+pub(super) fn put_fences(page: &mut [u8], lower: &[u8], upper: &[u8]) {
+    let end = heap_end(page);
+    page[end - lower.len()..end].copy_from_slice(lower);
+    let end = end - lower.len();
+    page[end - upper.len()..end].copy_from_slice(upper);
+    put16(page, AT_LOWER_LEN, lower.len());
+    put16(page, AT_UPPER_LEN, upper.len());
+    put16(page, AT_PREFIX, common_prefix(lower, upper));
+    put16(page, AT_HEAP, lower.len() + upper.len());
+}
+
+#[inline]
+pub(super) fn lower(page: &[u8]) -> &[u8] {
+    let end = heap_end(page);
+    &page[end - get16(page, AT_LOWER_LEN)..end]
+}
+
+#[inline]
+pub(super) fn upper(page: &[u8]) -> &[u8] {
+    let end = heap_end(page) - get16(page, AT_LOWER_LEN);
+    &page[end - get16(page, AT_UPPER_LEN)..end]
+}
+
+#[inline]
+pub(super) fn fence_bytes(page: &[u8]) -> usize {
+    get16(page, AT_LOWER_LEN) + get16(page, AT_UPPER_LEN)
+}
+
+#[inline]
+pub(super) fn prefix(page: &[u8]) -> &[u8] {
+    let end = heap_end(page);
+    let start = end - get16(page, AT_LOWER_LEN);
+    &page[start..start + get16(page, AT_PREFIX)]
+}
+
+pub(super) fn covers(page: &[u8], key: &[u8]) -> bool {
+    let upper = upper(page);
+    lower(page) <= key && (upper.is_empty() || key < upper)
+}
+
+/// The key without the page's prefix, or on which side of all keys it lies.
+#[inline]
+fn strip<'a>(page: &[u8], key: &'a [u8]) -> Result<&'a [u8], Ordering> {
+    let prefix = prefix(page);
+    key.strip_prefix(prefix).ok_or_else(|| key.cmp(prefix))
+}
+
+/// The key, which lies within the fences, without the page's prefix.
+#[inline]
+fn remainder<'a>(page: &[u8], key: &'a [u8]) -> &'a [u8] {
+    debug_assert!(key.starts_with(prefix(page)));
+    &key[get16(page, AT_PREFIX)..]
+}
+
+/// The stored key against a remainder with the same head.
+#[inline]
+fn compare_tail(page: &[u8], slot: &Slot, remainder: &[u8]) -> Ordering {
+    let start = heap_end(page) - slot.distance;
+    // Equal heads and tails differ in zero bytes within the head at most.
+    page[start..start + slot.tail()]
+        .cmp(tail_of(remainder))
+        .then(slot.remainder.cmp(&remainder.len()))
+}
+
+#[inline]
+pub(super) fn search<const S: usize>(page: &[u8], key: &[u8]) -> Result<usize, usize> {
+    let slots = slots::<S>(page);
+    let remainder = match strip(page, key) {
+        Ok(remainder) => remainder,
+        Err(Ordering::Less) => return Err(0),
+        Err(_) => return Err(slots.len()),
+    };
+    let head = u32::from_be_bytes(head_of(remainder));
+    let low = slots.partition_point(|slot| slot_head(slot) < head);
+    // Usually no key, or just one, shares the head.
+    let equal = |i: usize| slots.get(i).is_some_and(|slot| slot_head(slot) == head);
+    if !equal(low) {
+        return Err(low);
+    }
+    let run = if equal(low + 1) {
+        slots[low..].partition_point(|slot| slot_head(slot) == head)
+    } else {
+        1
+    };
+    slots[low..low + run]
+        .binary_search_by(|slot| compare_tail(page, &Slot::decode(slot), remainder))
+        .map(|i| low + i)
+        .map_err(|i| low + i)
+}
+
+#[inline]
+pub(super) fn child_index(keys: &[u8], key: &[u8]) -> usize {
+    match search::<INNER>(keys, key) {
+        Ok(i) => i + 1,
+        Err(i) => i,
+    }
+}
+
+pub(super) fn compare_at<const S: usize>(page: &[u8], i: usize, key: &[u8]) -> Ordering {
+    match strip(page, key) {
+        Err(side) => side.reverse(),
+        Ok(remainder) => {
+            let slot = slot::<S>(page, i);
+            slot.head
+                .cmp(&head_of(remainder))
+                .then_with(|| compare_tail(page, &slot, remainder))
+        }
+    }
+}
+
+#[inline]
+pub(super) fn key_into<const S: usize>(page: &[u8], i: usize, out: &mut Vec<u8>) {
+    let slot = slot::<S>(page, i);
+    let start = heap_end(page) - slot.distance;
+    out.extend_from_slice(prefix(page));
+    out.extend_from_slice(&slot.head[..slot.remainder.min(HEAD)]);
+    out.extend_from_slice(&page[start..start + slot.tail()]);
+}
+
+#[inline]
+pub(super) fn value_at(page: &[u8], i: usize) -> (&[u8], bool) {
+    let slot = slot::<LEAF>(page, i);
+    let start = page.len() - slot.distance + slot.tail();
+    (&page[start..start + slot.value], slot.overflow)
+}
+
+/// Bytes between the slots and the heap.
+#[inline]
+fn gap<const S: usize>(page: &[u8]) -> usize {
+    heap_end(page) - heap(page) - (HEADER + S * count(page))
+}
+
+/// Grows the heap by `len` bytes, for which there is room; returns where they start
+/// and their distance (0 for nothing, so that the heap may shrink below it).
+#[inline]
+fn push(page: &mut [u8], len: usize) -> (usize, usize) {
+    if len == 0 {
+        return (heap_end(page), 0);
+    }
+    let distance = heap(page) + len;
+    put16(page, AT_HEAP, distance);
+    (heap_end(page) - distance, distance)
+}
+
+/// Rewrites the heap without its garbage so that it ends at `end`, a multiple of 16.
+#[cold]
+pub(super) fn compact<const S: usize>(page: &mut [u8], end: usize) {
+    let old_end = heap_end(page);
+    let old = page[old_end - heap(page)..old_end].to_vec();
+    let fences = fence_bytes(page);
+    put16(page, AT_HEAP_END, end / CHILD);
+    put16(page, AT_GARBAGE, 0);
+    put16(page, AT_HEAP, fences);
+    page[end - fences..end].copy_from_slice(&old[old.len() - fences..]);
+    for i in 0..count(page) {
+        let mut slot = slot::<S>(page, i);
+        let from = old.len() - slot.distance;
+        let (start, distance) = push(page, slot.stored());
+        page[start..start + slot.stored()].copy_from_slice(&old[from..from + slot.stored()]);
+        slot.distance = distance;
+        put_slot::<S>(page, i, slot);
+    }
+}
+
+/// Writes an entry for which there is a gap.
+#[inline]
+fn write_entry<const S: usize>(
+    page: &mut [u8],
+    i: usize,
+    remainder: &[u8],
+    value: &[u8],
+    overflow: bool,
+) {
+    let tail = tail_of(remainder);
+    let (start, distance) = push(page, tail.len() + value.len());
+    page[start..start + tail.len()].copy_from_slice(tail);
+    let start = start + tail.len();
+    page[start..start + value.len()].copy_from_slice(value);
+    let n = count(page);
+    page.copy_within(HEADER + S * i..HEADER + S * n, HEADER + S * (i + 1));
+    put16(page, AT_COUNT, n + 1);
+    let slot = Slot {
+        head: head_of(remainder),
+        distance,
+        remainder: remainder.len(),
+        value: value.len(),
+        overflow,
+    };
+    put_slot::<S>(page, i, slot);
+}
+
+#[inline]
+pub(super) fn insert_at(
+    page: &mut [u8],
+    i: usize,
+    key: &[u8],
+    value: &[u8],
+    overflow: bool,
+) -> bool {
+    let remainder = remainder(page, key);
+    let need = LEAF + tail_of(remainder).len() + value.len();
+    let gap = gap::<LEAF>(page);
+    if gap < need {
+        if gap + garbage(page) < need {
+            return false;
+        }
+        let end = page.len();
+        compact::<LEAF>(page, end);
+    }
+    write_entry::<LEAF>(page, i, remainder, value, overflow);
+    true
+}
+
+/// Counts `len` heap bytes at `distance` as dead, or takes them back if they are the newest.
+fn discard(page: &mut [u8], distance: usize, len: usize) {
+    if distance == heap(page) {
+        put16(page, AT_HEAP, distance - len);
+    } else {
+        let dead = garbage(page) + len;
+        put16(page, AT_GARBAGE, dead);
+    }
+}
+
+pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow: bool) -> bool {
+    let mut slot = slot::<LEAF>(page, i);
+    let start = page.len() - slot.distance;
+    if value.len() <= slot.value {
+        let from = start + slot.tail();
+        page[from..from + value.len()].copy_from_slice(value);
+        let dead = garbage(page) + slot.value - value.len();
+        put16(page, AT_GARBAGE, dead);
+        slot.value = value.len();
+        slot.overflow = overflow;
+        if slot.stored() == 0 {
+            slot.distance = 0;
+        }
+        put_slot::<LEAF>(page, i, slot);
+        return true;
+    }
+    let need = slot.tail() + value.len();
+    if gap::<LEAF>(page) + garbage(page) + slot.stored() < need {
+        return false;
+    }
+    let tail = page[start..start + slot.tail()].to_vec();
+    discard(page, slot.distance, slot.stored());
+    if gap::<LEAF>(page) < need {
+        // An entry without bytes, for the while of the compaction.
+        put_slot::<LEAF>(
+            page,
+            i,
+            Slot {
+                distance: 0,
+                remainder: 0,
+                value: 0,
+                overflow: false,
+                ..slot
+            },
+        );
+        let end = page.len();
+        compact::<LEAF>(page, end);
+    }
+    let (start, distance) = push(page, need);
+    page[start..start + tail.len()].copy_from_slice(&tail);
+    page[start + tail.len()..start + need].copy_from_slice(value);
+    put_slot::<LEAF>(
+        page,
+        i,
+        Slot {
+            distance,
+            value: value.len(),
+            overflow,
+            ..slot
+        },
+    );
+    true
+}
+
+pub(super) fn remove_at<const S: usize>(page: &mut [u8], i: usize) {
+    let slot = slot::<S>(page, i);
+    discard(page, slot.distance, slot.stored());
+    let n = count(page);
+    page.copy_within(HEADER + S * (i + 1)..HEADER + S * n, HEADER + S * i);
+    put16(page, AT_COUNT, n - 1);
+    if n == 1 {
+        put16(page, AT_HEAP, fence_bytes(page));
+        put16(page, AT_GARBAGE, 0);
+    }
+}
+
+/// Appends a separator to a key area that already has its final length.
+pub(super) fn push_separator(keys: &mut [u8], separator: &[u8]) -> bool {
+    let remainder = remainder(keys, separator);
+    let fits = gap::<INNER>(keys) >= INNER + tail_of(remainder).len();
+    if fits {
+        let n = count(keys);
+        write_entry::<INNER>(keys, n, remainder, &[], false);
+    }
+    fits
+}
+
+pub(super) fn insert_separator_at(keys: &mut [u8], i: usize, separator: &[u8]) -> bool {
+    let remainder = remainder(keys, separator);
+    let need = INNER + tail_of(remainder).len();
+    let end = keys.len() - CHILD;
+    let low = HEADER + INNER * count(keys);
+    if low + heap(keys) - garbage(keys) + need > end {
+        return false;
+    }
+    let old_end = heap_end(keys);
+    if old_end > end {
+        if low + heap(keys) + need <= end {
+            let start = old_end - heap(keys);
+            keys.copy_within(start..old_end, end - heap(keys));
+            put16(keys, AT_HEAP_END, end / CHILD);
+        } else {
+            compact::<INNER>(keys, end);
+        }
+    } else if gap::<INNER>(keys) < need {
+        compact::<INNER>(keys, end);
+    }
+    write_entry::<INNER>(keys, i, remainder, &[], false);
+    true
+}

@@ -1,0 +1,250 @@
+//! Verification of pages from outside.
+//!
+//! The argument that the other functions cannot panic on a page that passed: slots
+//! lie within the key area, every entry within the heap and apart from the others,
+//! sizes sum up, keys ascend within the fences and share the page's prefix.
+
+use super::bytes::{self, Slot};
+use super::{
+    AT_FLAGS, AT_LOWER_LEN, AT_PREFIX, AT_UPPER_LEN, HEADER, Kind, OVERFLOW_REF, PAGE_SIZE_MAX,
+    PAGE_SIZE_MIN, Regions, count, garbage, get16, heap, int, kind, level, max_inline_value,
+    max_key, regions,
+};
+
+type Verdict = Result<(), &'static str>;
+
+fn ensure(holds: bool, otherwise: &'static str) -> Verdict {
+    if holds { Ok(()) } else { Err(otherwise) }
+}
+
+/// Verifies everything the other functions rely on, of a whole page.
+pub fn check(page: &[u8]) -> Verdict {
+    let size = page.len();
+    ensure(
+        (PAGE_SIZE_MIN..=PAGE_SIZE_MAX).contains(&size) && size.is_power_of_two(),
+        "page size out of range",
+    )?;
+    let header = page
+        .first_chunk::<HEADER>()
+        .ok_or("page without a header")?;
+    let kind = kind(header).ok_or("unknown page kind")?;
+    ensure(
+        (level(page) > 0) == kind.is_inner(),
+        "page level contradicts its kind",
+    )?;
+    let regions = regions(header, size).ok_or("slots, heap and children overlap")?;
+    ensure(
+        kind.is_inner() || kind == Kind::Overflow || regions.heap_end == size,
+        "heap of a leaf ends early",
+    )?;
+    match kind {
+        Kind::IntLeaf => int_leaf(page),
+        Kind::IntInner => int_inner(page),
+        Kind::BytesLeaf => byte_keys::<{ bytes::LEAF }>(page, regions),
+        Kind::BytesInner => byte_keys::<{ bytes::INNER }>(page, regions),
+        Kind::Overflow => ensure(
+            heap(page) == 0 && count(page) == 0,
+            "overflow page with entries",
+        ),
+    }
+}
+
+fn int_leaf(page: &[u8]) -> Verdict {
+    ensure(
+        get16(page, AT_FLAGS) <= int::FLAGS_ALL,
+        "unknown fence flags",
+    )?;
+    let heap = heap(page);
+    let (mut end, mut sum, mut longest) = (0, garbage(page), 0);
+    let (mut in_order, mut in_heap, mut ascending, mut references) = (true, true, true, true);
+    let slots = int::leaf_slots(page);
+    let mut previous = i64::MIN;
+    for (i, slot) in slots.iter().enumerate() {
+        let key = int::slot_key(slot);
+        let (distance, len, overflow) = int::slot_value(slot);
+        ascending &= (key > previous) | (i == 0);
+        previous = key;
+        in_heap &= (len <= distance) & (distance <= heap);
+        in_order &= (distance >= end + len) | (len == 0);
+        end = end.max(distance);
+        references &= !overflow | (len == OVERFLOW_REF);
+        sum += len;
+        longest = longest.max(len);
+    }
+    ensure(in_heap, "value outside the heap")?;
+    ensure(sum == heap, "heap sizes do not sum up")?;
+    ensure(
+        longest <= max_inline_value(page.len(), 0),
+        "inline value too long",
+    )?;
+    ensure(references, "overflow reference of a wrong length")?;
+    ensure(
+        in_order || apart(0, slots.iter().map(int::slot_value).map(|(d, l, _)| (d, l))),
+        "values overlap",
+    )?;
+    ensure(ascending, "keys out of order")?;
+    ensure(
+        slots
+            .first()
+            .is_none_or(|s| int::covers(page, int::slot_key(s)))
+            && slots
+                .last()
+                .is_none_or(|s| int::covers(page, int::slot_key(s))),
+        "key outside the fences",
+    )
+}
+
+fn int_inner(page: &[u8]) -> Verdict {
+    ensure(
+        get16(page, AT_FLAGS) <= int::FLAGS_ALL,
+        "unknown fence flags",
+    )?;
+    ensure(
+        heap(page) == 0 && garbage(page) == 0,
+        "heap in a page without values",
+    )?;
+    let mut keys = int::separators(page).iter().map(|s| i64::from_le_bytes(*s));
+    ensure(
+        keys.clone().is_sorted_by(|a, b| a < b),
+        "separators out of order",
+    )?;
+    let ends = keys.clone().next().into_iter().chain(keys.next_back());
+    ensure(
+        ends.into_iter().all(|key| int::covers(page, key)),
+        "separator outside the fences",
+    )
+}
+
+/// Whether entries (distance, length) leave out the first `used` bytes and do not overlap.
+#[cold]
+fn apart(used: usize, entries: impl Iterator<Item = (usize, usize)>) -> bool {
+    let mut entries: Vec<_> = entries.filter(|(_, len)| *len > 0).collect();
+    entries.sort_unstable();
+    let mut end = used;
+    entries.into_iter().all(|(distance, len)| {
+        let free = distance >= end + len;
+        end = distance;
+        free
+    })
+}
+
+fn byte_fences(page: &[u8]) -> Verdict {
+    let (lower_len, upper_len) = (get16(page, AT_LOWER_LEN), get16(page, AT_UPPER_LEN));
+    ensure(
+        lower_len.max(upper_len) <= max_key(page.len()),
+        "fence too long",
+    )?;
+    ensure(
+        lower_len + upper_len <= heap(page),
+        "fences outside the heap",
+    )?;
+    let prefix = get16(page, AT_PREFIX);
+    ensure(
+        prefix <= lower_len.min(upper_len),
+        "prefix longer than the fences",
+    )?;
+    let (lower, upper) = (bytes::lower(page), bytes::upper(page));
+    ensure(
+        lower[..prefix] == upper[..prefix],
+        "fences do not share the prefix",
+    )?;
+    ensure(upper.is_empty() || lower < upper, "fences out of order")
+}
+
+fn byte_keys<const S: usize>(page: &[u8], regions: Regions) -> Verdict {
+    byte_fences(page)?;
+    let fences = get16(page, AT_LOWER_LEN) + get16(page, AT_UPPER_LEN);
+    let prefix = get16(page, AT_PREFIX);
+    let heap = heap(page);
+    let (mut end, mut sum, mut longest_key, mut longest) = (fences, fences + garbage(page), 0, 0);
+    let (mut in_order, mut in_heap, mut padded, mut references) = (true, true, true, true);
+    let slots = bytes::slots::<S>(page);
+    for raw in slots {
+        let slot = Slot::decode(raw);
+        let stored = slot.stored();
+        in_heap &= (stored == 0) | ((fences + stored <= slot.distance) & (slot.distance <= heap));
+        in_heap &= slot.distance <= heap;
+        in_order &= (slot.distance >= end + stored) | (stored == 0);
+        end = end.max(slot.distance);
+        // The head's bytes beyond a short remainder are zero.
+        let head = u64::from(u32::from_be_bytes(slot.head)) << 32;
+        padded &= head << (8 * slot.remainder.min(4)) == 0 || slot.remainder >= 4;
+        references &= !slot.overflow | (slot.value == OVERFLOW_REF);
+        sum += stored;
+        longest_key = longest_key.max(slot.remainder);
+        longest = longest.max(slot.remainder + slot.value);
+    }
+    ensure(in_heap, "entry outside the heap")?;
+    ensure(sum == heap, "heap sizes do not sum up")?;
+    ensure(longest_key + prefix <= max_key(page.len()), "key too long")?;
+    ensure(
+        longest + prefix <= max_inline_value(page.len(), 0),
+        "entry too long",
+    )?;
+    ensure(references, "overflow reference of a wrong length")?;
+    ensure(padded, "key head not padded with zeros")?;
+    let entries = slots
+        .iter()
+        .map(Slot::decode)
+        .map(|slot| (slot.distance, slot.stored()));
+    ensure(in_order || apart(fences, entries), "entries overlap")?;
+    ensure(
+        ascending(slots, page, regions.heap_end),
+        "keys out of order",
+    )?;
+    let (lower, upper) = (bytes::lower(page), bytes::upper(page));
+    let n = slots.len();
+    ensure(
+        n == 0 || bytes::compare_at::<S>(page, 0, lower).is_ge(),
+        "key below the lower fence",
+    )?;
+    ensure(
+        n == 0 || upper.is_empty() || bytes::compare_at::<S>(page, n - 1, upper).is_lt(),
+        "key beyond the upper fence",
+    )
+}
+
+fn ascending<const S: usize>(slots: &[[u8; S]], page: &[u8], heap_end: usize) -> bool {
+    slots.is_sorted_by(|a, b| {
+        let (a, b) = (Slot::decode(a), Slot::decode(b));
+        let tail = |slot: &Slot| {
+            let start = heap_end - slot.distance;
+            &page[start..start + slot.tail()]
+        };
+        match a.head.cmp(&b.head) {
+            std::cmp::Ordering::Equal => tail(&a)
+                .cmp(tail(&b))
+                .then(a.remainder.cmp(&b.remainder))
+                .is_lt(),
+            order => order.is_lt(),
+        }
+    })
+}
+
+/// Whether the leaf or inner node has no garbage and its entries lie in slot order.
+pub fn is_compact(page: &[u8]) -> bool {
+    if garbage(page) != 0 {
+        return false;
+    }
+    let mut end = 0;
+    let mut follows = |distance: usize, len: usize| {
+        let ok = len == 0 || distance >= end;
+        end = end.max(distance);
+        ok
+    };
+    match kind(page) {
+        Some(Kind::IntLeaf) => int::leaf_slots(page).iter().all(|s| {
+            let (distance, len, _) = int::slot_value(s);
+            follows(distance, len)
+        }),
+        Some(Kind::BytesLeaf) => bytes::slots::<{ bytes::LEAF }>(page).iter().all(|s| {
+            let slot = Slot::decode(s);
+            follows(slot.distance, slot.stored())
+        }),
+        Some(Kind::BytesInner) => bytes::slots::<{ bytes::INNER }>(page).iter().all(|s| {
+            let slot = Slot::decode(s);
+            follows(slot.distance, slot.stored())
+        }),
+        _ => true,
+    }
+}

@@ -1,0 +1,267 @@
+//! Nodes of integer keys.
+//!
+//! After the header: lower fence i64, upper fence i64 (flags bit 0 and bit 1 say
+//! which exist), then the slots. A leaf's slot is `key i64 | distance u16 | length
+//! u16`, key and value position in one cache line; an inner node's is the separator.
+
+use super::{
+    AT_COUNT, AT_FLAGS, AT_GARBAGE, AT_HEAP, CHILD, HEADER, OVERFLOW_BIT, count, garbage, get16,
+    get64, heap, put16,
+};
+
+/// Where the slots begin.
+pub(super) const BASE: usize = HEADER + 16;
+/// Bytes of a leaf's slot.
+pub(super) const LEAF: usize = 12;
+/// Bytes of an inner node's slot.
+pub(super) const INNER: usize = 8;
+
+const HAS_LOWER: usize = 1;
+const HAS_UPPER: usize = 2;
+pub(super) const FLAGS_ALL: usize = HAS_LOWER | HAS_UPPER;
+
+const _: () = assert!(BASE == 48);
+
+pub(super) fn put_fences(page: &mut [u8], lower: Option<i64>, upper: Option<i64>) {
+    let flags =
+        if lower.is_some() { HAS_LOWER } else { 0 } | if upper.is_some() { HAS_UPPER } else { 0 };
+    put16(page, AT_FLAGS, flags);
+    page[HEADER..HEADER + 8].copy_from_slice(&lower.unwrap_or(0).to_le_bytes());
+    page[HEADER + 8..BASE].copy_from_slice(&upper.unwrap_or(0).to_le_bytes());
+}
+
+pub(super) fn fences(page: &[u8]) -> (Option<i64>, Option<i64>) {
+    let flags = get16(page, AT_FLAGS);
+    (
+        (flags & HAS_LOWER != 0).then(|| get64(page, HEADER) as i64),
+        (flags & HAS_UPPER != 0).then(|| get64(page, HEADER + 8) as i64),
+    )
+}
+
+#[inline]
+pub(super) fn covers(page: &[u8], key: i64) -> bool {
+    let (lower, upper) = fences(page);
+    lower.is_none_or(|lower| lower <= key) && upper.is_none_or(|upper| key < upper)
+}
+
+#[inline]
+pub(super) fn leaf_slots(page: &[u8]) -> &[[u8; LEAF]] {
+    page[BASE..BASE + LEAF * count(page)].as_chunks().0
+}
+
+#[inline]
+pub(super) fn separators(keys: &[u8]) -> &[[u8; INNER]] {
+    keys[BASE..BASE + INNER * count(keys)].as_chunks().0
+}
+
+#[inline]
+pub(super) fn slot_key(slot: &[u8; LEAF]) -> i64 {
+    let [a, b, c, d, e, f, g, h, ..] = *slot;
+    i64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// Distance, length and overflow flag of a leaf's slot.
+#[inline]
+pub(super) fn slot_value(slot: &[u8; LEAF]) -> (usize, usize, bool) {
+    let [.., d0, d1, l0, l1] = *slot;
+    let len = u16::from_le_bytes([l0, l1]);
+    (
+        usize::from(u16::from_le_bytes([d0, d1])),
+        usize::from(len & !OVERFLOW_BIT),
+        len & OVERFLOW_BIT != 0,
+    )
+}
+
+#[inline]
+fn make_slot(key: i64, distance: usize, len: usize, overflow: bool) -> [u8; LEAF] {
+    let [a, b, c, d, e, f, g, h] = key.to_le_bytes();
+    let [d0, d1] = (distance as u16).to_le_bytes();
+    let [l0, l1] = (len as u16 | if overflow { OVERFLOW_BIT } else { 0 }).to_le_bytes();
+    [a, b, c, d, e, f, g, h, d0, d1, l0, l1]
+}
+
+/// Keys are distinct integers, so key `first + g` can lie at `g` or before it:
+/// dense pages are answered by one comparison, others by a search below `g`.
+#[inline]
+pub(super) fn search(page: &[u8], key: i64) -> Result<usize, usize> {
+    let slots = leaf_slots(page);
+    let (Some(first), Some(last)) = (slots.first(), slots.last()) else {
+        return Err(0);
+    };
+    let first = slot_key(first);
+    if key <= first {
+        return if key == first { Ok(0) } else { Err(0) };
+    }
+    let guess = key.wrapping_sub(first) as u64;
+    let below = match slots.get(guess as usize) {
+        Some(slot) if slot_key(slot) == key => return Ok(guess as usize),
+        Some(_) => &slots[..guess as usize],
+        None if key > slot_key(last) => return Err(slots.len()),
+        None => slots,
+    };
+    below.binary_search_by(|slot| slot_key(slot).cmp(&key))
+}
+
+#[inline]
+pub(super) fn child_index(keys: &[u8], key: i64) -> usize {
+    separators(keys).partition_point(|separator| i64::from_le_bytes(*separator) <= key)
+}
+
+#[inline]
+pub(super) fn leaf_key(page: &[u8], i: usize) -> i64 {
+    slot_key(&leaf_slots(page)[i])
+}
+
+#[inline]
+pub(super) fn separator(keys: &[u8], i: usize) -> i64 {
+    i64::from_le_bytes(separators(keys)[i])
+}
+
+#[inline]
+pub(super) fn value_at(page: &[u8], i: usize) -> (&[u8], bool) {
+    let (distance, len, overflow) = slot_value(&leaf_slots(page)[i]);
+    let start = page.len() - distance;
+    (&page[start..start + len], overflow)
+}
+
+/// Opens a gap for slot `i` of `S` bytes and counts it.
+fn open_slot<const S: usize>(page: &mut [u8], i: usize) {
+    let n = count(page);
+    page.copy_within(BASE + S * i..BASE + S * n, BASE + S * (i + 1));
+    put16(page, AT_COUNT, n + 1);
+}
+
+fn close_slot<const S: usize>(page: &mut [u8], i: usize) {
+    let n = count(page);
+    page.copy_within(BASE + S * (i + 1)..BASE + S * n, BASE + S * i);
+    put16(page, AT_COUNT, n - 1);
+}
+
+#[inline]
+fn put_slot(page: &mut [u8], i: usize, slot: [u8; LEAF]) {
+    page[BASE + LEAF * i..BASE + LEAF * (i + 1)].copy_from_slice(&slot);
+}
+
+/// Puts a value into the heap, which has room, and returns its distance (0 for an
+/// empty one, so that the heap may shrink below it).
+#[inline]
+fn push_value(page: &mut [u8], value: &[u8]) -> usize {
+    if value.is_empty() {
+        return 0;
+    }
+    let distance = heap(page) + value.len();
+    put16(page, AT_HEAP, distance);
+    let start = page.len() - distance;
+    page[start..start + value.len()].copy_from_slice(value);
+    distance
+}
+
+#[inline]
+fn gap(page: &[u8]) -> usize {
+    page.len() - heap(page) - (BASE + LEAF * count(page))
+}
+
+/// Rewrites the heap without its garbage.
+#[cold]
+pub(super) fn compact(page: &mut [u8]) {
+    let len = page.len();
+    let old = page[len - heap(page)..].to_vec();
+    put16(page, AT_HEAP, 0);
+    put16(page, AT_GARBAGE, 0);
+    for i in 0..count(page) {
+        let slot = leaf_slots(page)[i];
+        let (distance, len, overflow) = slot_value(&slot);
+        let start = old.len() - distance;
+        let distance = push_value(page, &old[start..start + len]);
+        put_slot(page, i, make_slot(slot_key(&slot), distance, len, overflow));
+    }
+}
+
+#[inline]
+pub(super) fn insert_at(page: &mut [u8], i: usize, key: i64, value: &[u8], overflow: bool) -> bool {
+    let need = LEAF + value.len();
+    let gap = gap(page);
+    if gap < need {
+        if gap + garbage(page) < need {
+            return false;
+        }
+        compact(page);
+    }
+    let distance = push_value(page, value);
+    open_slot::<LEAF>(page, i);
+    put_slot(page, i, make_slot(key, distance, value.len(), overflow));
+    true
+}
+
+/// Counts `len` heap bytes at `distance` as dead, or takes them back if they are the newest.
+fn discard(page: &mut [u8], distance: usize, len: usize) {
+    if distance == heap(page) {
+        put16(page, AT_HEAP, distance - len);
+    } else {
+        let dead = garbage(page) + len;
+        put16(page, AT_GARBAGE, dead);
+    }
+}
+
+pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow: bool) -> bool {
+    let slot = leaf_slots(page)[i];
+    let (distance, len, _) = slot_value(&slot);
+    let key = slot_key(&slot);
+    if value.len() <= len {
+        let start = page.len() - distance;
+        page[start..start + value.len()].copy_from_slice(value);
+        let dead = garbage(page) + len - value.len();
+        put16(page, AT_GARBAGE, dead);
+        let distance = if value.is_empty() { 0 } else { distance };
+        put_slot(page, i, make_slot(key, distance, value.len(), overflow));
+        return true;
+    }
+    if gap(page) + garbage(page) + len < value.len() {
+        return false;
+    }
+    discard(page, distance, len);
+    if gap(page) < value.len() {
+        put_slot(page, i, make_slot(key, 0, 0, false));
+        compact(page);
+    }
+    let distance = push_value(page, value);
+    put_slot(page, i, make_slot(key, distance, value.len(), overflow));
+    true
+}
+
+pub(super) fn remove_at(page: &mut [u8], i: usize) {
+    let (distance, len, _) = slot_value(&leaf_slots(page)[i]);
+    discard(page, distance, len);
+    close_slot::<LEAF>(page, i);
+    if count(page) == 0 {
+        put16(page, AT_HEAP, 0);
+        put16(page, AT_GARBAGE, 0);
+    }
+}
+
+/// Appends a separator to a key area that already has its final length.
+pub(super) fn push_separator(keys: &mut [u8], separator: i64) -> bool {
+    let n = count(keys);
+    let at = BASE + INNER * n;
+    let fits = at + INNER <= keys.len();
+    if fits {
+        keys[at..at + INNER].copy_from_slice(&separator.to_le_bytes());
+        put16(keys, AT_COUNT, n + 1);
+    }
+    fits
+}
+
+pub(super) fn insert_separator_at(keys: &mut [u8], i: usize, separator: i64) -> bool {
+    if BASE + INNER * (count(keys) + 1) + CHILD > keys.len() {
+        return false;
+    }
+    open_slot::<INNER>(keys, i);
+    keys[BASE + INNER * i..BASE + INNER * (i + 1)].copy_from_slice(&separator.to_le_bytes());
+    let end = super::heap_end(keys).min(keys.len() - CHILD);
+    put16(keys, super::AT_HEAP_END, end / CHILD);
+    true
+}
+
+pub(super) fn remove_separator_at(keys: &mut [u8], i: usize) {
+    close_slot::<INNER>(keys, i);
+}

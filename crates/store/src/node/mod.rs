@@ -1,0 +1,551 @@
+//! Page layouts: B+tree nodes and overflow chunks over plain byte buffers.
+//!
+//! A page is a buffer of 4 KiB to 64 KiB whose length is a power of two. All
+//! integers are little-endian unless said otherwise.
+//!
+//! ```text
+//! 0   kind u8 | level u8 | count u16 | heap u16 | garbage u16
+//! 8   birth u64                     commit sequence, lower bound
+//! 16  tree u32 | heap end u16 (in 16-byte units) | prefix length or fence flags u16
+//! 24  lower fence length u16 | upper fence length u16 | 0 u32     (byte keys)
+//!     payload length u32 | 0 u32                                  (overflow chunks)
+//! 32  [int pages: lower fence i64 | upper fence i64], slots growing up
+//!     ... gap ...
+//!     heap, growing down from its end, then the children
+//! ```
+//!
+//! The heap's entries are named by their distance from the heap's end, so that
+//! every offset of a 64 KiB page fits 16 bits. Children of inner nodes, 16 bytes
+//! each, grow down from the end of the page: child `i` lies at
+//! [`child_offset`]`(page_size, i)`. They may be changed by other threads while a
+//! node is read, so the functions on inner nodes take the *key area* only,
+//! `page[..page_size - 16 * children]`, and never touch what lies behind it.
+//!
+//! Invariants, established by [`init`], kept by every function here, and verified
+//! for a page from outside by [`check`]:
+//! 1. keys ascend strictly and lie within the fences `[lower, upper)`;
+//! 2. every entry lies in the heap, and fences + entries + garbage = heap;
+//! 3. slots, heap and children do not overlap;
+//! 4. keys and values respect [`max_key`] and [`max_inline_value`], so that a full
+//!    page can always be split.
+//!
+//! Functions other than [`check`] expect a page that satisfies these and an index
+//! below the count; on such pages none of them panics. The loader also compares
+//! kind, level and tree id with what the parent promised.
+
+mod bytes;
+mod check;
+mod int;
+mod overflow;
+mod split;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+pub use check::{check, is_compact};
+pub use overflow::{init_overflow, max_chunk, overflow_payload};
+pub use split::{
+    Split, SplitPoint, merge_inner, merge_leaves, split_inner, split_leaf, split_point,
+};
+
+/// Bytes of the header that all pages share.
+pub const HEADER: usize = 32;
+/// Bytes of a child slot: reference u64, checksum u32, hint u32.
+pub const CHILD: usize = 16;
+/// Smallest page size.
+pub const PAGE_SIZE_MIN: usize = 4096;
+/// Largest page size.
+pub const PAGE_SIZE_MAX: usize = 65536;
+/// Bytes of an overflow reference stored in a value's place.
+pub const OVERFLOW_REF: usize = 24;
+
+const AT_KIND: usize = 0;
+const AT_LEVEL: usize = 1;
+const AT_COUNT: usize = 2;
+const AT_HEAP: usize = 4;
+const AT_GARBAGE: usize = 6;
+const AT_BIRTH: usize = 8;
+const AT_TREE: usize = 16;
+const AT_HEAP_END: usize = 20;
+/// Length of the common prefix in pages of byte keys.
+const AT_PREFIX: usize = 22;
+/// Which fences exist in pages of integer keys.
+const AT_FLAGS: usize = 22;
+const AT_LOWER_LEN: usize = 24;
+const AT_UPPER_LEN: usize = 26;
+const AT_PAYLOAD: usize = 24;
+
+/// The top bit of a value's length: the value is an overflow reference.
+const OVERFLOW_BIT: u16 = 1 << 15;
+
+const _: () = {
+    assert!(HEADER.is_multiple_of(CHILD));
+    assert!(PAGE_SIZE_MAX - HEADER <= u16::MAX as usize);
+    assert!(PAGE_SIZE_MAX / 4 < OVERFLOW_BIT as usize);
+    assert!(max_key(PAGE_SIZE_MIN) + OVERFLOW_REF <= PAGE_SIZE_MIN / 4);
+};
+
+/// What a page holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Integer keys with values.
+    IntLeaf = 1,
+    /// Integer separators.
+    IntInner = 2,
+    /// Byte-string keys with values.
+    BytesLeaf = 3,
+    /// Byte-string separators.
+    BytesInner = 4,
+    /// A piece of a large value.
+    Overflow = 5,
+}
+
+impl Kind {
+    /// The kind that a stored byte names.
+    pub const fn from_byte(byte: u8) -> Option<Kind> {
+        Some(match byte {
+            1 => Kind::IntLeaf,
+            2 => Kind::IntInner,
+            3 => Kind::BytesLeaf,
+            4 => Kind::BytesInner,
+            5 => Kind::Overflow,
+            _ => return None,
+        })
+    }
+
+    /// Whether pages of this kind have separators and children.
+    pub const fn is_inner(self) -> bool {
+        matches!(self, Kind::IntInner | Kind::BytesInner)
+    }
+}
+
+/// A key of a tree. Keys of one tree are all of the same kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key<'a> {
+    /// A 64-bit integer (a rowid).
+    Int(i64),
+    /// A byte string, ordered by memcmp.
+    Bytes(&'a [u8]),
+}
+
+impl From<i64> for Key<'_> {
+    fn from(key: i64) -> Self {
+        Key::Int(key)
+    }
+}
+
+impl<'a> From<&'a [u8]> for Key<'a> {
+    fn from(key: &'a [u8]) -> Self {
+        Key::Bytes(key)
+    }
+}
+
+/// A [`Key`] that owns its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OwnedKey {
+    /// A 64-bit integer.
+    Int(i64),
+    /// A byte string.
+    Bytes(Vec<u8>),
+}
+
+impl OwnedKey {
+    /// The key, borrowed.
+    pub fn as_key(&self) -> Key<'_> {
+        match self {
+            OwnedKey::Int(key) => Key::Int(*key),
+            OwnedKey::Bytes(key) => Key::Bytes(key),
+        }
+    }
+}
+
+/// The longest key (and separator, and fence) of a page.
+pub const fn max_key(page_size: usize) -> usize {
+    page_size / 8
+}
+
+/// The longest value stored inline beside a key of `key_len` bytes (0 for integers).
+///
+/// A key and its value together stay within a quarter of the page: with less, two
+/// entries and two long fences might not leave a way to split.
+pub const fn max_inline_value(page_size: usize, key_len: usize) -> usize {
+    (page_size / 4).saturating_sub(key_len)
+}
+
+/// Where child `i` of an inner node (or the next chunk of an overflow page, `i` = 0) lies.
+pub const fn child_offset(page_size: usize, i: usize) -> usize {
+    page_size - CHILD * (i + 1)
+}
+
+/// The length of the key area of a page with `children` children; 0 when so many do
+/// not fit.
+pub const fn key_area(page_size: usize, children: usize) -> usize {
+    page_size.saturating_sub(CHILD * children)
+}
+
+#[inline]
+fn get16(page: &[u8], at: usize) -> usize {
+    usize::from(u16::from_le_bytes([page[at], page[at + 1]]))
+}
+
+/// Stores a count or length. All of them fit: pages end at 64 KiB and begin with a header.
+#[inline]
+fn put16(page: &mut [u8], at: usize, value: usize) {
+    debug_assert!(value <= usize::from(u16::MAX));
+    page[at..at + 2].copy_from_slice(&(value as u16).to_le_bytes());
+}
+
+#[inline]
+fn get32(page: &[u8], at: usize) -> u32 {
+    page[at..]
+        .first_chunk()
+        .map_or(0, |b| u32::from_le_bytes(*b))
+}
+
+#[inline]
+fn get64(page: &[u8], at: usize) -> u64 {
+    page[at..]
+        .first_chunk()
+        .map_or(0, |b| u64::from_le_bytes(*b))
+}
+
+/// What the page holds; `None` for a byte that names no kind.
+#[inline]
+pub fn kind(page: &[u8]) -> Option<Kind> {
+    Kind::from_byte(page[AT_KIND])
+}
+
+/// Distance from the leaves, which are level 0.
+#[inline]
+pub fn level(page: &[u8]) -> u8 {
+    page[AT_LEVEL]
+}
+
+/// Whether the page is a leaf (or an overflow chunk).
+#[inline]
+pub fn is_leaf(page: &[u8]) -> bool {
+    page[AT_LEVEL] == 0
+}
+
+/// Entries of a leaf, separators of an inner node.
+#[inline]
+pub fn count(page: &[u8]) -> usize {
+    get16(page, AT_COUNT)
+}
+
+/// Child slots of the page: one more than separators; one in an overflow chunk; none in a leaf.
+#[inline]
+pub fn child_count(page: &[u8]) -> usize {
+    match kind(page) {
+        Some(Kind::IntInner | Kind::BytesInner) => count(page) + 1,
+        Some(Kind::Overflow) => 1,
+        _ => 0,
+    }
+}
+
+/// The commit sequence that made the page, as a lower bound.
+#[inline]
+pub fn birth(page: &[u8]) -> u64 {
+    get64(page, AT_BIRTH)
+}
+
+/// Sets the commit sequence that made the page.
+#[inline]
+pub fn set_birth(page: &mut [u8], birth: u64) {
+    page[AT_BIRTH..AT_BIRTH + 8].copy_from_slice(&birth.to_le_bytes());
+}
+
+/// The tree the page belongs to.
+#[inline]
+pub fn tree(page: &[u8]) -> u32 {
+    get32(page, AT_TREE)
+}
+
+#[inline]
+fn heap(page: &[u8]) -> usize {
+    get16(page, AT_HEAP)
+}
+
+#[inline]
+fn garbage(page: &[u8]) -> usize {
+    get16(page, AT_GARBAGE)
+}
+
+/// Where the heap ends: at the page's end in leaves, at or before the children in inner nodes.
+#[inline]
+fn heap_end(page: &[u8]) -> usize {
+    get16(page, AT_HEAP_END) * CHILD
+}
+
+fn put_header(page: &mut [u8], kind: Kind, level: u8, tree: u32) {
+    page[..HEADER].fill(0);
+    page[AT_KIND] = kind as u8;
+    page[AT_LEVEL] = level;
+    page[AT_TREE..AT_TREE + 4].copy_from_slice(&tree.to_le_bytes());
+    let end = page.len() / CHILD;
+    put16(page, AT_HEAP_END, end);
+}
+
+/// The occupied parts of a page's key area: `page[..low]` and `page[heap_start..heap_end]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Regions {
+    /// End of the header and the slots.
+    pub low: usize,
+    /// Start of the heap.
+    pub heap_start: usize,
+    /// End of the heap.
+    pub heap_end: usize,
+}
+
+/// The occupied parts of a page, by its header alone; `None` where the header
+/// contradicts itself or the page's size.
+pub fn regions(header: &[u8; HEADER], page_size: usize) -> Option<Regions> {
+    let kind = kind(header)?;
+    let low = match kind {
+        Kind::IntLeaf => int::BASE + int::LEAF * count(header),
+        Kind::IntInner => int::BASE + int::INNER * count(header),
+        Kind::BytesLeaf => HEADER + bytes::LEAF * count(header),
+        Kind::BytesInner => HEADER + bytes::INNER * count(header),
+        Kind::Overflow => HEADER.checked_add(get32(header, AT_PAYLOAD) as usize)?,
+    };
+    let heap_end = heap_end(header);
+    let heap_start = heap_end.checked_sub(heap(header))?;
+    let limit = page_size.checked_sub(CHILD * child_count(header))?;
+    (low <= heap_start && heap_end <= limit).then_some(Regions {
+        low,
+        heap_start,
+        heap_end,
+    })
+}
+
+/// Makes an empty node of `page`: a whole leaf page, or the key area of an inner
+/// node that is about to get the children behind it.
+///
+/// `lower` is inclusive, `upper` exclusive; `None` is unbounded. The kind and the
+/// fences must agree.
+pub fn init(
+    page: &mut [u8],
+    kind: Kind,
+    level: u8,
+    tree: u32,
+    lower: Option<Key<'_>>,
+    upper: Option<Key<'_>>,
+) {
+    put_header(page, kind, level, tree);
+    match kind {
+        Kind::IntLeaf | Kind::IntInner => {
+            let int = |key: Option<Key<'_>>| match key {
+                Some(Key::Int(key)) => Some(key),
+                _ => None,
+            };
+            int::put_fences(page, int(lower), int(upper));
+        }
+        Kind::BytesLeaf | Kind::BytesInner => {
+            let bytes = |key| match key {
+                Some(Key::Bytes(key)) => key,
+                _ => &[],
+            };
+            bytes::put_fences(page, bytes(lower), bytes(upper));
+        }
+        Kind::Overflow => init_overflow(page, tree, &[]),
+    }
+}
+
+#[inline]
+fn is_int(page: &[u8]) -> bool {
+    page[AT_KIND] <= Kind::IntInner as u8
+}
+
+/// The position of `key` in a leaf, or where it would go.
+#[inline]
+pub fn search(page: &[u8], key: Key<'_>) -> Result<usize, usize> {
+    match key {
+        Key::Int(key) => int::search(page, key),
+        Key::Bytes(key) => bytes::search::<{ bytes::LEAF }>(page, key),
+    }
+}
+
+/// The child of an inner node whose range holds `key`.
+#[inline]
+pub fn child_index(keys: &[u8], key: Key<'_>) -> usize {
+    match key {
+        Key::Int(key) => int::child_index(keys, key),
+        Key::Bytes(key) => bytes::child_index(keys, key),
+    }
+}
+
+/// Whether `key` lies within the page's fences.
+#[inline]
+pub fn covers(page: &[u8], key: Key<'_>) -> bool {
+    match key {
+        Key::Int(key) => int::covers(page, key),
+        Key::Bytes(key) => bytes::covers(page, key),
+    }
+}
+
+/// The integer key or separator at `i` of a page of integer keys.
+#[inline]
+pub fn int_key_at(page: &[u8], i: usize) -> i64 {
+    if page[AT_KIND] == Kind::IntLeaf as u8 {
+        int::leaf_key(page, i)
+    } else {
+        int::separator(page, i)
+    }
+}
+
+/// Appends the byte-string key or separator at `i`, prefix included, to `out`.
+#[inline]
+pub fn key_into(page: &[u8], i: usize, out: &mut Vec<u8>) {
+    if page[AT_KIND] == Kind::BytesLeaf as u8 {
+        bytes::key_into::<{ bytes::LEAF }>(page, i, out);
+    } else {
+        bytes::key_into::<{ bytes::INNER }>(page, i, out);
+    }
+}
+
+/// The key or separator at `i`, copied.
+pub fn owned_key_at(page: &[u8], i: usize) -> OwnedKey {
+    if is_int(page) {
+        OwnedKey::Int(int_key_at(page, i))
+    } else {
+        let mut key = Vec::new();
+        key_into(page, i, &mut key);
+        OwnedKey::Bytes(key)
+    }
+}
+
+/// How the key at `i` of a leaf compares with `key`.
+#[inline]
+pub fn compare_at(page: &[u8], i: usize, key: Key<'_>) -> Ordering {
+    match key {
+        Key::Int(key) => int::leaf_key(page, i).cmp(&key),
+        Key::Bytes(key) => bytes::compare_at::<{ bytes::LEAF }>(page, i, key),
+    }
+}
+
+/// The value at `i` of a leaf, and whether it is an overflow reference.
+#[inline]
+pub fn value_at(page: &[u8], i: usize) -> (&[u8], bool) {
+    if is_int(page) {
+        int::value_at(page, i)
+    } else {
+        bytes::value_at(page, i)
+    }
+}
+
+/// Inserts an entry at `i`, where [`search`] said it belongs. `false`: it does not
+/// fit, even with the garbage collected, and the page is as before.
+#[inline]
+pub fn insert_at(page: &mut [u8], i: usize, key: Key<'_>, value: &[u8], overflow: bool) -> bool {
+    match key {
+        Key::Int(key) => int::insert_at(page, i, key, value, overflow),
+        Key::Bytes(key) => bytes::insert_at(page, i, key, value, overflow),
+    }
+}
+
+/// Replaces the value at `i` of a leaf. `false`: it does not fit, and the page is as before.
+#[inline]
+pub fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow: bool) -> bool {
+    if is_int(page) {
+        int::replace_value_at(page, i, value, overflow)
+    } else {
+        bytes::replace_value_at(page, i, value, overflow)
+    }
+}
+
+/// Removes the entry at `i` of a leaf.
+#[inline]
+pub fn remove_at(page: &mut [u8], i: usize) {
+    if is_int(page) {
+        int::remove_at(page, i);
+    } else {
+        bytes::remove_at::<{ bytes::LEAF }>(page, i);
+    }
+}
+
+/// Inserts separator `i` into an inner node; `keys` is the key area as it was.
+/// Afterwards its last [`CHILD`] bytes are free, and the caller makes them part of
+/// the children by inserting child `i + 1`. `false`: no room, nothing changed.
+pub fn insert_separator_at(keys: &mut [u8], i: usize, separator: Key<'_>) -> bool {
+    match separator {
+        Key::Int(key) => int::insert_separator_at(keys, i, key),
+        Key::Bytes(key) => bytes::insert_separator_at(keys, i, key),
+    }
+}
+
+/// Removes separator `i` of an inner node. The caller removes child `i` or `i + 1`.
+pub fn remove_separator_at(keys: &mut [u8], i: usize) {
+    if is_int(keys) {
+        int::remove_separator_at(keys, i);
+    } else {
+        bytes::remove_at::<{ bytes::INNER }>(keys, i);
+    }
+}
+
+/// The inclusive lower fence, `None` when unbounded.
+pub fn lower_fence(page: &[u8]) -> Option<Key<'_>> {
+    if is_int(page) {
+        int::fences(page).0.map(Key::Int)
+    } else {
+        Some(bytes::lower(page))
+            .filter(|f| !f.is_empty())
+            .map(Key::Bytes)
+    }
+}
+
+/// The exclusive upper fence, `None` when unbounded.
+pub fn upper_fence(page: &[u8]) -> Option<Key<'_>> {
+    if is_int(page) {
+        int::fences(page).1.map(Key::Int)
+    } else {
+        Some(bytes::upper(page))
+            .filter(|f| !f.is_empty())
+            .map(Key::Bytes)
+    }
+}
+
+/// Bytes in use: header, slots, live heap, and children.
+pub fn used_bytes(page: &[u8]) -> usize {
+    let slot = match kind(page) {
+        Some(Kind::IntLeaf) => {
+            return int::BASE + int::LEAF * count(page) + heap(page) - garbage(page);
+        }
+        Some(Kind::IntInner) => {
+            return int::BASE + int::INNER * count(page) + CHILD * child_count(page);
+        }
+        Some(Kind::BytesLeaf) => bytes::LEAF,
+        Some(Kind::BytesInner) => bytes::INNER,
+        _ => return HEADER + overflow_payload(page).len() + CHILD,
+    };
+    HEADER + slot * count(page) + heap(page) - garbage(page) + CHILD * child_count(page)
+}
+
+/// Bytes that are free once the garbage is collected, of a page of `page_size` bytes.
+pub fn free_space(page: &[u8], page_size: usize) -> usize {
+    page_size.saturating_sub(used_bytes(page))
+}
+
+/// Rewrites the page (its key area) so that it has no garbage and its entries lie in
+/// the order of their keys, as pages are stored.
+pub fn compact(page: &mut [u8]) {
+    let end = heap_end(page);
+    match kind(page) {
+        Some(Kind::IntLeaf) => int::compact(page),
+        Some(Kind::BytesLeaf) => bytes::compact::<{ bytes::LEAF }>(page, end),
+        Some(Kind::BytesInner) => bytes::compact::<{ bytes::INNER }>(page, end),
+        _ => {}
+    }
+}
+
+/// The shortest string that is greater than `left` and at most `right`, a prefix of
+/// `right`; `left` must be less than `right`.
+pub fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
+    let common = common_prefix(left, right);
+    &right[..right.len().min(common + 1)]
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}

@@ -1,0 +1,298 @@
+//! Splitting full nodes and merging small ones.
+//!
+//! A leaf is split together with the entry that did not fit, so that the sides are
+//! balanced with it and the separator is right for it. The limits of [`super::max_key`]
+//! and [`super::max_inline_value`] guarantee a split after which it fits.
+
+use super::{
+    CHILD, Key, Kind, OwnedKey, bytes, count, free_space, init, insert_at, int, is_int, key_into,
+    kind, level, lower_fence, owned_key_at, separator, set_birth, tree, upper_fence, used_bytes,
+    value_at,
+};
+
+/// Where to split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SplitPoint {
+    /// Ascending inserts: the new entry alone on the right.
+    Append,
+    /// In the middle, by bytes.
+    Middle,
+    /// Descending inserts: the new entry alone on the left.
+    Prepend,
+}
+
+/// How a leaf was split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Split {
+    /// The lower fence of the right page and the upper fence of the left one.
+    pub separator: OwnedKey,
+    /// Whether the pending entry belongs to the right page.
+    pub right: bool,
+    /// The pending entry's position there.
+    pub index: usize,
+}
+
+/// An entry that waits for the split, and where it belongs.
+struct Pending<'a> {
+    index: usize,
+    key: Key<'a>,
+    size: usize,
+}
+
+impl Pending<'_> {
+    /// Bytes of entry `i` of the leaf with the pending entry in its place.
+    fn size_at(&self, src: &[u8], i: usize) -> usize {
+        if i == self.index {
+            return self.size;
+        }
+        let i = i - usize::from(i > self.index);
+        if is_int(src) {
+            int::LEAF + value_at(src, i).0.len()
+        } else {
+            bytes::LEAF + bytes::slot::<{ bytes::LEAF }>(src, i).stored()
+        }
+    }
+
+    fn key_at(&self, src: &[u8], i: usize) -> OwnedKey {
+        if i == self.index {
+            return match self.key {
+                Key::Int(key) => OwnedKey::Int(key),
+                Key::Bytes(key) => OwnedKey::Bytes(key.to_vec()),
+            };
+        }
+        owned_key_at(src, i - usize::from(i > self.index))
+    }
+
+    /// The number of entries on the left that balances the sides best.
+    fn middle(&self, src: &[u8]) -> usize {
+        let n = count(src);
+        let total: usize = (0..=n).map(|i| self.size_at(src, i)).sum();
+        let mut left = 0;
+        for i in 0..n {
+            let size = self.size_at(src, i);
+            if 2 * left + size >= total {
+                return i.max(1);
+            }
+            left += size;
+        }
+        n.max(1)
+    }
+}
+
+/// Splits the full leaf `src`, into which an entry of `key` and `value_len` bytes was
+/// to be inserted at `index`, over the pages `left` and `right`. The caller then
+/// inserts the entry where the answer says; it fits.
+///
+/// `None`, with the pages in no defined state, only if the entry exceeds the limits.
+pub fn split_leaf(
+    src: &[u8],
+    left: &mut [u8],
+    right: &mut [u8],
+    at: SplitPoint,
+    index: usize,
+    key: Key<'_>,
+    value_len: usize,
+) -> Option<Split> {
+    let size = value_len
+        + match key {
+            Key::Int(_) => int::LEAF,
+            Key::Bytes(key) => {
+                let prefix = bytes::prefix(src).len();
+                bytes::LEAF + bytes::tail_of(key.get(prefix..)?).len()
+            }
+        };
+    let pending = Pending { index, key, size };
+    let n = count(src);
+    let preferred = match at {
+        SplitPoint::Append if index == n => Some(n),
+        SplitPoint::Prepend if index == 0 => Some(1),
+        _ => None,
+    };
+    if let Some(at) = preferred
+        && at > 0
+        && let Some(split) = split_leaf_at(src, left, right, at, &pending)
+    {
+        return Some(split);
+    }
+    let middle = pending.middle(src);
+    // Nearly always the first one fits; long fences may need a neighbour.
+    let mut points = (0..=n)
+        .flat_map(|d| [middle.checked_sub(d), Some(middle + d)])
+        .flatten();
+    points.find_map(|at| {
+        if (1..=n).contains(&at) {
+            split_leaf_at(src, left, right, at, &pending)
+        } else {
+            None
+        }
+    })
+}
+
+fn split_leaf_at(
+    src: &[u8],
+    left: &mut [u8],
+    right: &mut [u8],
+    at: usize,
+    pending: &Pending<'_>,
+) -> Option<Split> {
+    let middle = match (pending.key_at(src, at - 1), pending.key_at(src, at)) {
+        (OwnedKey::Bytes(last), OwnedKey::Bytes(first)) => {
+            OwnedKey::Bytes(separator(&last, &first).to_vec())
+        }
+        (_, first) => first,
+    };
+    let goes_right = pending.index >= at;
+    let cut = if goes_right { at } else { at - 1 };
+    init_like(left, src, lower_fence(src), Some(middle.as_key()));
+    init_like(right, src, Some(middle.as_key()), upper_fence(src));
+    if !(copy_entries(left, src, 0..cut) && copy_entries(right, src, cut..count(src))) {
+        return None;
+    }
+    let (side, index) = if goes_right {
+        (&*right, pending.index - at)
+    } else {
+        (&*left, pending.index)
+    };
+    let grown = match pending.key {
+        Key::Int(_) => pending.size,
+        Key::Bytes(key) => {
+            let tail = |page: &[u8]| bytes::tail_of(&key[bytes::prefix(page).len()..]).len();
+            pending.size - tail(src) + tail(side)
+        }
+    };
+    (free_space(side, side.len()) >= grown).then_some(Split {
+        separator: middle,
+        right: goes_right,
+        index,
+    })
+}
+
+/// Makes `page` an empty node with the identity of `src` and these fences.
+fn init_like(page: &mut [u8], src: &[u8], lower: Option<Key<'_>>, upper: Option<Key<'_>>) {
+    init(
+        page,
+        kind(src).unwrap_or(Kind::IntLeaf),
+        level(src),
+        tree(src),
+        lower,
+        upper,
+    );
+    set_birth(page, super::birth(src));
+}
+
+/// Appends entries of a leaf to another; `false` when they do not fit.
+fn copy_entries(dst: &mut [u8], src: &[u8], range: std::ops::Range<usize>) -> bool {
+    let mut key = Vec::new();
+    for i in range {
+        let (value, overflow) = value_at(src, i);
+        let at = count(dst);
+        let fits = if is_int(src) {
+            int::insert_at(dst, at, int::leaf_key(src, i), value, overflow)
+        } else {
+            key.clear();
+            key_into(src, i, &mut key);
+            insert_at(dst, at, Key::Bytes(&key), value, overflow)
+        };
+        if !fits {
+            return false;
+        }
+    }
+    true
+}
+
+/// Merges two neighbouring leaves into the page `dst`. `false`: they do not fit, and
+/// `dst` is in no defined state.
+pub fn merge_leaves(left: &[u8], right: &[u8], dst: &mut [u8]) -> bool {
+    // A longer shared prefix can only be lost, so this much is needed at least.
+    let fences = |page: &[u8]| {
+        if is_int(page) {
+            int::BASE
+        } else {
+            super::HEADER + bytes::fence_bytes(page)
+        }
+    };
+    if used_bytes(left) - fences(left) + used_bytes(right) - fences(right) > dst.len() {
+        return false;
+    }
+    init_like(dst, left, lower_fence(left), upper_fence(right));
+    set_birth(dst, super::birth(left).min(super::birth(right)));
+    copy_entries(dst, left, 0..count(left)) && copy_entries(dst, right, 0..count(right))
+}
+
+/// Which separator of a full inner node to push up, when separator `index` is to be
+/// inserted: children `..=m` go to the left node, the others to the right one.
+pub fn split_point(keys: &[u8], at: SplitPoint, index: usize) -> usize {
+    let n = count(keys);
+    match at {
+        SplitPoint::Append if index == n => n.saturating_sub(1),
+        SplitPoint::Prepend if index == 0 => 0,
+        _ if is_int(keys) => n / 2,
+        _ => {
+            let size = |i| CHILD + bytes::INNER + bytes::slot::<{ bytes::INNER }>(keys, i).stored();
+            let total: usize = (0..n).map(size).sum();
+            let mut left = 0;
+            let middle = (0..n).find(|&i| {
+                left += size(i);
+                2 * left >= total
+            });
+            // At least one separator on either side where there are three.
+            if n < 3 {
+                n / 2
+            } else {
+                middle.unwrap_or(0).clamp(1, n - 2)
+            }
+        }
+    }
+}
+
+/// Splits an inner node around separator `m`, which is returned to be inserted into
+/// the parent. `left` and `right` are the key areas of pages that take `m + 1` and
+/// `count - m` children, which the caller moves. A separator pending at `index`
+/// belongs left if `index <= m`, otherwise right at `index - m - 1`.
+pub fn split_inner(src: &[u8], m: usize, left: &mut [u8], right: &mut [u8]) -> OwnedKey {
+    let middle = owned_key_at(src, m);
+    init_like(left, src, lower_fence(src), Some(middle.as_key()));
+    init_like(right, src, Some(middle.as_key()), upper_fence(src));
+    let fits = copy_separators(left, src, 0..m) && copy_separators(right, src, m + 1..count(src));
+    // The pushed-up separator's slot and child make room for its copy in the fence.
+    debug_assert!(fits);
+    middle
+}
+
+fn push_separator(keys: &mut [u8], separator: Key<'_>) -> bool {
+    match separator {
+        Key::Int(key) => int::push_separator(keys, key),
+        Key::Bytes(key) => bytes::push_separator(keys, key),
+    }
+}
+
+fn copy_separators(dst: &mut [u8], src: &[u8], mut range: std::ops::Range<usize>) -> bool {
+    let mut key = Vec::new();
+    range.all(|i| {
+        if is_int(src) {
+            return int::push_separator(dst, int::separator(src, i));
+        }
+        key.clear();
+        key_into(src, i, &mut key);
+        bytes::push_separator(dst, &key)
+    })
+}
+
+/// Merges two neighbouring inner nodes and the separator between them. `dst` is the
+/// key area of a page that takes the children of both, which the caller moves.
+/// `false`: they do not fit, and `dst` is in no defined state.
+pub fn merge_inner(left: &[u8], right: &[u8], separator: Key<'_>, dst: &mut [u8]) -> bool {
+    let fences = if is_int(left) {
+        16
+    } else {
+        bytes::lower(left).len() + bytes::upper(right).len()
+    };
+    if dst.len() < super::HEADER + fences {
+        return false;
+    }
+    init_like(dst, left, lower_fence(left), upper_fence(right));
+    set_birth(dst, super::birth(left).min(super::birth(right)));
+    copy_separators(dst, left, 0..count(left))
+        && push_separator(dst, separator)
+        && copy_separators(dst, right, 0..count(right))
+}
