@@ -167,14 +167,65 @@ fn remainder<'a>(page: &[u8], key: &'a [u8]) -> &'a [u8] {
     &key[get16(page, AT_PREFIX)..]
 }
 
-/// The stored key against a remainder with the same head.
+/// The first eight bytes as a big-endian number, missing ones as zeros.
 #[inline]
-fn compare_tail(page: &[u8], slot: &Slot, remainder: &[u8]) -> Ordering {
-    let start = heap_end(page) - slot.distance;
-    // Equal heads and tails differ in zero bytes within the head at most.
-    page[start..start + slot.tail()]
-        .cmp(tail_of(remainder))
-        .then(slot.remainder.cmp(&remainder.len()))
+fn zero_padded(bytes: &[u8]) -> u64 {
+    let mut number = [0; 8];
+    let len = bytes.len().min(8);
+    number[..len].copy_from_slice(&bytes[..len]);
+    u64::from_be_bytes(number)
+}
+
+/// [`zero_padded`] of `page[start..start + len]`, by one load where the page goes on.
+#[inline]
+fn number_at(page: &[u8], start: usize, len: usize) -> u64 {
+    let missing = u64::MAX.checked_shr(8 * len as u32).unwrap_or(0);
+    match page[start..].first_chunk() {
+        Some(first) => u64::from_be_bytes(*first) & !missing,
+        None => zero_padded(&page[start..start + len]),
+    }
+}
+
+/// A key to compare with those that share its prefix and head: its length without the
+/// prefix, and what follows the head, of which the first eight bytes mostly decide.
+#[derive(Clone, Copy)]
+pub(super) struct Tail<'a> {
+    number: u64,
+    remainder: usize,
+    tail: &'a [u8],
+}
+
+impl<'a> Tail<'a> {
+    #[inline]
+    fn of(remainder: &'a [u8]) -> Tail<'a> {
+        let tail = tail_of(remainder);
+        Tail {
+            number: zero_padded(tail),
+            remainder: remainder.len(),
+            tail,
+        }
+    }
+
+    #[inline]
+    pub fn stored(page: &'a [u8], heap_end: usize, slot: &Slot) -> Tail<'a> {
+        let (start, len) = (heap_end - slot.distance, slot.tail());
+        Tail {
+            number: number_at(page, start, len),
+            remainder: slot.remainder,
+            tail: &page[start..start + len],
+        }
+    }
+
+    /// Without branches that depend on which is less: binary searches mispredict them.
+    #[inline]
+    pub fn less(&self, other: &Tail<'_>) -> bool {
+        if self.number == other.number && self.tail.len().min(other.tail.len()) > 8 {
+            return self.tail < other.tail;
+        }
+        // Equal up to zeros: the shorter one is less.
+        (self.number < other.number)
+            | ((self.number == other.number) & (self.remainder < other.remainder))
+    }
 }
 
 #[inline]
@@ -197,10 +248,21 @@ pub(super) fn search<const S: usize>(page: &[u8], key: &[u8]) -> Result<usize, u
     } else {
         1
     };
-    slots[low..low + run]
-        .binary_search_by(|slot| compare_tail(page, &Slot::decode(slot), remainder))
-        .map(|i| low + i)
-        .map_err(|i| low + i)
+    let run = &slots[low..low + run];
+    let heap_end = heap_end(page);
+    let sought = Tail::of(remainder);
+    let less = |slot: &[u8; S]| Tail::stored(page, heap_end, &Slot::decode(slot)).less(&sought);
+    // Ascending inserts of keys that share their head end here.
+    if low + run.len() == slots.len() && run.last().is_some_and(less) {
+        return Err(slots.len());
+    }
+    let i = run.partition_point(less);
+    match run.get(i) {
+        Some(slot) if !sought.less(&Tail::stored(page, heap_end, &Slot::decode(slot))) => {
+            Ok(low + i)
+        }
+        _ => Err(low + i),
+    }
 }
 
 #[inline]
@@ -216,9 +278,13 @@ pub(super) fn compare_at<const S: usize>(page: &[u8], i: usize, key: &[u8]) -> O
         Err(side) => side.reverse(),
         Ok(remainder) => {
             let slot = slot::<S>(page, i);
+            let (stored, sought) = (
+                Tail::stored(page, heap_end(page), &slot),
+                Tail::of(remainder),
+            );
             slot.head
                 .cmp(&head_of(remainder))
-                .then_with(|| compare_tail(page, &slot, remainder))
+                .then_with(|| sought.less(&stored).cmp(&stored.less(&sought)))
         }
     }
 }

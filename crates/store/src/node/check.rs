@@ -4,7 +4,7 @@
 //! lie within the key area, every entry within the heap and apart from the others,
 //! sizes sum up, keys ascend within the fences and share the page's prefix.
 
-use super::bytes::{self, Slot};
+use super::bytes::{self, Slot, Tail};
 use super::{
     AT_FLAGS, AT_LOWER_LEN, AT_PREFIX, AT_UPPER_LEN, HEADER, Kind, OVERFLOW_REF, PAGE_SIZE_MAX,
     PAGE_SIZE_MIN, Regions, count, garbage, get16, heap, int, kind, level, max_inline_value,
@@ -162,13 +162,12 @@ fn byte_keys<const S: usize>(page: &[u8], regions: Regions) -> Verdict {
     for raw in slots {
         let slot = Slot::decode(raw);
         let stored = slot.stored();
-        in_heap &= (stored == 0) | ((fences + stored <= slot.distance) & (slot.distance <= heap));
-        in_heap &= slot.distance <= heap;
+        in_heap &= ((stored == 0) | (fences + stored <= slot.distance)) & (slot.distance <= heap);
         in_order &= (slot.distance >= end + stored) | (stored == 0);
         end = end.max(slot.distance);
         // The head's bytes beyond a short remainder are zero.
-        let head = u64::from(u32::from_be_bytes(slot.head)) << 32;
-        padded &= head << (8 * slot.remainder.min(4)) == 0 || slot.remainder >= 4;
+        let head = u64::from(u32::from_be_bytes(slot.head));
+        padded &= (head << (8 * slot.remainder.min(4))) as u32 == 0;
         references &= !slot.overflow | (slot.value == OVERFLOW_REF);
         sum += stored;
         longest_key = longest_key.max(slot.remainder);
@@ -205,19 +204,11 @@ fn byte_keys<const S: usize>(page: &[u8], regions: Regions) -> Verdict {
 }
 
 fn ascending<const S: usize>(slots: &[[u8; S]], page: &[u8], heap_end: usize) -> bool {
+    let tail = |slot: &Slot| Tail::stored(page, heap_end, slot);
     slots.is_sorted_by(|a, b| {
         let (a, b) = (Slot::decode(a), Slot::decode(b));
-        let tail = |slot: &Slot| {
-            let start = heap_end - slot.distance;
-            &page[start..start + slot.tail()]
-        };
-        match a.head.cmp(&b.head) {
-            std::cmp::Ordering::Equal => tail(&a)
-                .cmp(tail(&b))
-                .then(a.remainder.cmp(&b.remainder))
-                .is_lt(),
-            order => order.is_lt(),
-        }
+        let (x, y) = (u32::from_be_bytes(a.head), u32::from_be_bytes(b.head));
+        (x < y) | ((x == y) && tail(&a).less(&tail(&b)))
     })
 }
 
