@@ -1,0 +1,315 @@
+//! Page images: how a page lies in its extent on disk.
+//!
+//! ```text
+//! 0   magic "FP" | version u8 (1) | codec u8 (0 none, 1 lz4)
+//! 4   raw length u32 | stored length u32          of the payload
+//! 12  log2 of the page size u8 | 0 [u8; 3]
+//! 16  the page's header, 32 bytes
+//! 48  payload, then zeros up to a multiple of 512
+//! ```
+//!
+//! The raw payload is the page without its header and its free gap: slots, heap, and
+//! the children in the order of their addresses, the last child first, 12 bytes each
+//! (reference u64, checksum u32). Pages are stored compact: no garbage, entries in
+//! the order of their keys.
+//!
+//! The checksum is CRC32C over the whole padded image and lies with the reference, in
+//! the parent. [`decode`] trusts nothing, but it judges the frame only: the caller
+//! compares the checksum before and runs [`node::check`](crate::node::check) after it.
+
+use crate::node::{self, CHILD, HEADER, Regions};
+
+/// Bytes of a unit, in which extents are counted.
+pub const UNIT: usize = 512;
+/// The longest extent of one reference, in units.
+pub const UNITS_MAX: u32 = (1 << 15) - 1;
+/// Bytes of the image's own header and the page's.
+const PREAMBLE: usize = 16 + HEADER;
+/// Bytes of a stored child.
+const STORED_CHILD: usize = 12;
+const MAGIC: [u8; 2] = *b"FP";
+const VERSION: u8 = 1;
+
+/// How payloads are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Codec {
+    /// As they are.
+    None = 0,
+    /// LZ4 blocks, where that saves a unit.
+    #[default]
+    Lz4 = 1,
+}
+
+/// Why bytes are not an image of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The magic number is missing.
+    #[error("no page image here")]
+    NotAnImage,
+    /// Written by a later version.
+    #[error("page image of version {0}, which is newer than this library")]
+    NewerVersion(u8),
+    /// A codec that does not exist.
+    #[error("unknown page codec {0}")]
+    UnknownCodec(u8),
+    /// The page size differs from the database's.
+    #[error("page image of another page size")]
+    PageSize,
+    /// A length contradicts another or the extent.
+    #[error("page image with contradicting lengths")]
+    Lengths,
+    /// The page header contradicts itself.
+    #[error("page image with a damaged page header")]
+    Header,
+    /// The compressed payload is damaged.
+    #[error("page image that does not decompress")]
+    Compressed,
+    /// A child is no extent.
+    #[error("page image with an invalid child reference")]
+    Child,
+}
+
+/// A place on disk as one word: bits 0..48 the position and 48..63 the length, both
+/// in units of 512 bytes. Bit 63 marks an in-memory handle, which is never stored.
+/// The word 0 refers to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExtentRef(u64);
+
+impl ExtentRef {
+    const POSITION_BITS: u32 = 48;
+    /// The first position that a reference cannot express.
+    pub const POSITION_END: u64 = 1 << Self::POSITION_BITS;
+
+    /// The extent of `units` units at `position`; `None` when it cannot be expressed.
+    pub const fn new(position: u64, units: u32) -> Option<ExtentRef> {
+        if units == 0 || units > UNITS_MAX || position >= Self::POSITION_END - units as u64 {
+            return None;
+        }
+        Some(ExtentRef(position | (units as u64) << Self::POSITION_BITS))
+    }
+
+    /// The extent that a stored word names; `None` for handles and for empty extents.
+    pub const fn from_word(word: u64) -> Option<ExtentRef> {
+        if Self::is_handle(word) {
+            return None;
+        }
+        Self::new(
+            word & (Self::POSITION_END - 1),
+            (word >> Self::POSITION_BITS) as u32,
+        )
+    }
+
+    /// Whether a child's word is an in-memory handle.
+    pub const fn is_handle(word: u64) -> bool {
+        word >> 63 != 0
+    }
+
+    /// The word to store.
+    pub const fn word(self) -> u64 {
+        self.0
+    }
+
+    /// The first unit.
+    pub const fn position(self) -> u64 {
+        self.0 & (Self::POSITION_END - 1)
+    }
+
+    /// The length in units.
+    pub const fn units(self) -> u32 {
+        (self.0 >> Self::POSITION_BITS) as u32
+    }
+
+    /// The unit behind the last one.
+    pub const fn end(self) -> u64 {
+        self.position() + self.units() as u64
+    }
+
+    /// Offset in the file, in bytes.
+    pub const fn byte_offset(self) -> u64 {
+        self.position() * UNIT as u64
+    }
+
+    /// Length in bytes.
+    pub const fn byte_len(self) -> usize {
+        self.units() as usize * UNIT
+    }
+}
+
+/// Buffers of [`encode`], reused from page to page.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    page: Vec<u8>,
+    raw: Vec<u8>,
+    image: Vec<u8>,
+}
+
+/// CRC32C of an image, padding included.
+#[inline]
+pub fn checksum(image: &[u8]) -> u32 {
+    crc_fast::crc32_iscsi(image)
+}
+
+/// The units that an image of a page of this size takes at most.
+pub const fn image_units_max(page_size: usize) -> u32 {
+    (page_size + PREAMBLE - HEADER).div_ceil(UNIT) as u32
+}
+
+/// Makes the image of a page: `keys` is its key area (the whole page of a leaf) and
+/// `children` are the references and checksums of its children, as many as it has.
+pub fn encode<'a>(
+    keys: &[u8],
+    children: &[(u64, u32)],
+    codec: Codec,
+    scratch: &'a mut Scratch,
+) -> &'a [u8] {
+    debug_assert_eq!(children.len(), node::child_count(keys));
+    debug_assert!(
+        children
+            .iter()
+            .all(|(word, _)| !ExtentRef::is_handle(*word))
+    );
+    let Scratch { page, raw, image } = scratch;
+    let page_size = keys.len() + CHILD * children.len();
+    let keys = if node::is_compact(keys) {
+        keys
+    } else {
+        page.clear();
+        page.extend_from_slice(keys);
+        node::compact(page);
+        page
+    };
+    raw.clear();
+    if let Some(Regions {
+        low,
+        heap_start,
+        heap_end,
+    }) = keys
+        .first_chunk()
+        .and_then(|header| node::regions(header, page_size))
+    {
+        raw.extend_from_slice(&keys[HEADER..low]);
+        raw.extend_from_slice(&keys[heap_start..heap_end]);
+    }
+    for (word, checksum) in children.iter().rev() {
+        raw.extend_from_slice(&word.to_le_bytes());
+        raw.extend_from_slice(&checksum.to_le_bytes());
+    }
+
+    let most = PREAMBLE + lz4_flex::block::get_maximum_output_size(raw.len());
+    image.resize(most.next_multiple_of(UNIT), 0);
+    let compressed = match codec {
+        Codec::None => None,
+        Codec::Lz4 => lz4_flex::block::compress_into(raw, &mut image[PREAMBLE..]).ok(),
+    };
+    let units = |stored: usize| (PREAMBLE + stored).div_ceil(UNIT);
+    let (codec, stored) = match compressed {
+        Some(len) if units(len) < units(raw.len()) => (Codec::Lz4, len),
+        _ => {
+            image[PREAMBLE..PREAMBLE + raw.len()].copy_from_slice(raw);
+            (Codec::None, raw.len())
+        }
+    };
+    image[..2].copy_from_slice(&MAGIC);
+    image[2] = VERSION;
+    image[3] = codec as u8;
+    image[4..8].copy_from_slice(&(raw.len() as u32).to_le_bytes());
+    image[8..12].copy_from_slice(&(stored as u32).to_le_bytes());
+    image[12..16].copy_from_slice(&[page_size.ilog2() as u8, 0, 0, 0]);
+    image[16..PREAMBLE].copy_from_slice(&keys[..HEADER]);
+    let end = units(stored) * UNIT;
+    image[PREAMBLE + stored..end].fill(0);
+    &image[..end]
+}
+
+/// Restores the page of an image into `page`, which has the database's page size.
+/// Hints of children become `u32::MAX`; the gap's bytes are undefined.
+pub fn decode(image: &[u8], page: &mut [u8]) -> Result<(), CodecError> {
+    let preamble = image.first_chunk::<PREAMBLE>().ok_or(CodecError::Lengths)?;
+    let [
+        m0,
+        m1,
+        version,
+        codec,
+        r0,
+        r1,
+        r2,
+        r3,
+        s0,
+        s1,
+        s2,
+        s3,
+        log2,
+        ..,
+    ] = *preamble;
+    if [m0, m1] != MAGIC || version == 0 {
+        return Err(CodecError::NotAnImage);
+    }
+    if version > VERSION {
+        return Err(CodecError::NewerVersion(version));
+    }
+    let size = page.len();
+    if !size.is_power_of_two() || size.ilog2() != u32::from(log2) || size < node::PAGE_SIZE_MIN {
+        return Err(CodecError::PageSize);
+    }
+    let raw_len = u32::from_le_bytes([r0, r1, r2, r3]) as usize;
+    let stored_len = u32::from_le_bytes([s0, s1, s2, s3]) as usize;
+    let payload = image[PREAMBLE..]
+        .get(..stored_len)
+        .ok_or(CodecError::Lengths)?;
+    if (PREAMBLE + stored_len).next_multiple_of(UNIT) != image.len() {
+        return Err(CodecError::Lengths);
+    }
+    let header = preamble.last_chunk::<HEADER>().ok_or(CodecError::Lengths)?;
+    let regions = node::regions(header, size).ok_or(CodecError::Header)?;
+    let children = node::child_count(header);
+    let heap = regions.heap_end - regions.heap_start;
+    // Not more than the page holds: slots, heap and whole children fit, says `regions`.
+    if raw_len != regions.low - HEADER + heap + STORED_CHILD * children {
+        return Err(CodecError::Lengths);
+    }
+    page[..HEADER].copy_from_slice(header);
+    let raw = &mut page[HEADER..HEADER + raw_len];
+    match codec {
+        0 if stored_len == raw_len => raw.copy_from_slice(payload),
+        0 => return Err(CodecError::Lengths),
+        1 => match lz4_flex::block::decompress_into(payload, raw) {
+            Ok(len) if len == raw_len => {}
+            _ => return Err(CodecError::Compressed),
+        },
+        other => return Err(CodecError::UnknownCodec(other)),
+    }
+    spread(page, regions, children)
+}
+
+/// Moves heap and children from behind the slots to their places. Children go first,
+/// from the highest address down: each lands at or above where it comes from, below
+/// those already moved.
+fn spread(page: &mut [u8], regions: Regions, children: usize) -> Result<(), CodecError> {
+    let Regions {
+        low,
+        heap_start,
+        heap_end,
+    } = regions;
+    let packed = low + (heap_end - heap_start) + STORED_CHILD * children;
+    // The next chunk of an overflow page may be missing.
+    let optional = node::kind(page) == Some(node::Kind::Overflow);
+    for i in 0..children {
+        let from = packed - STORED_CHILD * (i + 1);
+        let mut child = [0xff; CHILD];
+        child[..STORED_CHILD].copy_from_slice(&page[from..from + STORED_CHILD]);
+        let [a, b, c, d, e, f, g, h, ..] = child;
+        let word = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        if ExtentRef::from_word(word).is_none() && !(optional && word == 0) {
+            return Err(CodecError::Child);
+        }
+        let to = node::child_offset(page.len(), i);
+        page[to..to + CHILD].copy_from_slice(&child);
+    }
+    page.copy_within(low..low + (heap_end - heap_start), heap_start);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

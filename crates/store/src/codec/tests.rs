@@ -1,0 +1,270 @@
+//! Round trips of every kind of page, damaged images, and the documented bytes.
+
+use super::*;
+use crate::node::{Key, Kind};
+
+fn leaf(page_size: usize, entries: usize) -> Vec<u8> {
+    let mut page = vec![0xA5; page_size];
+    node::init(
+        &mut page,
+        Kind::BytesLeaf,
+        0,
+        7,
+        Some(Key::Bytes(b"user")),
+        Some(Key::Bytes(b"uservv")),
+    );
+    node::set_birth(&mut page, 99);
+    for n in 0..entries {
+        let key = format!("user{:05}", n * 7919 % 10_000);
+        if let Err(i) = node::search(&page, Key::Bytes(key.as_bytes())) {
+            node::insert_at(
+                &mut page,
+                i,
+                Key::Bytes(key.as_bytes()),
+                &[n as u8; 21],
+                false,
+            );
+        }
+    }
+    page
+}
+
+fn inner(page_size: usize, separators: usize, bytes: bool) -> (Vec<u8>, Vec<(u64, u32)>) {
+    let mut page = vec![0xA5; page_size];
+    let kind = if bytes {
+        Kind::BytesInner
+    } else {
+        Kind::IntInner
+    };
+    let mut n = 0;
+    node::init(
+        &mut page[..node::key_area(page_size, 1)],
+        kind,
+        2,
+        7,
+        None,
+        None,
+    );
+    while n < separators {
+        let text = format!("{n:07}");
+        let key = if bytes {
+            Key::Bytes(text.as_bytes())
+        } else {
+            Key::Int(n as i64)
+        };
+        if !node::insert_separator_at(&mut page[..node::key_area(page_size, n + 1)], n, key) {
+            break;
+        }
+        n += 1;
+    }
+    let children = (0..=n as u64).map(|i| {
+        (
+            ExtentRef::new(i * 1000 + 1, 8).map_or(0, ExtentRef::word),
+            i as u32 * 77,
+        )
+    });
+    (page, children.collect())
+}
+
+/// Decodes an image of `keys` and compares everything but the gap.
+fn round_trip(keys: &[u8], children: &[(u64, u32)], codec: Codec) -> usize {
+    let mut scratch = Scratch::default();
+    let page_size = keys.len() + CHILD * children.len();
+    let image = encode(keys, children, codec, &mut scratch);
+    assert_eq!(image.len() % UNIT, 0);
+    assert!(image.len() <= image_units_max(page_size) as usize * UNIT);
+    let mut page = vec![0x5A; page_size];
+    decode(image, &mut page).unwrap();
+    assert_eq!(node::check(&page), Ok(()));
+    assert!(node::is_compact(&page));
+    assert_eq!(node::birth(&page), node::birth(keys));
+    let n = node::count(keys);
+    assert_eq!(node::count(&page), n);
+    for i in 0..n {
+        assert_eq!(node::owned_key_at(&page, i), node::owned_key_at(keys, i));
+        if node::is_leaf(&page) {
+            assert_eq!(node::value_at(&page, i), node::value_at(keys, i));
+        }
+    }
+    for (i, (word, sum)) in children.iter().enumerate() {
+        let at = node::child_offset(page_size, i);
+        assert_eq!(page[at..at + 8], word.to_le_bytes());
+        assert_eq!(page[at + 8..at + 12], sum.to_le_bytes());
+        assert_eq!(page[at + 12..at + 16], [0xff; 4]);
+    }
+    image.len()
+}
+
+#[test]
+fn pages_survive() {
+    for codec in [Codec::None, Codec::Lz4] {
+        for page_size in [4096, 16384, 65536] {
+            for entries in [0, 1, 50, 5000] {
+                round_trip(&leaf(page_size, entries), &[], codec);
+                for bytes in [false, true] {
+                    let (page, children) = inner(page_size, entries, bytes);
+                    round_trip(
+                        &page[..node::key_area(page_size, children.len())],
+                        &children,
+                        codec,
+                    );
+                }
+            }
+            for (len, next) in [(0, 0), (100, 5 | 8 << 48), (node::max_chunk(page_size), 0)] {
+                let mut page = vec![0; page_size - CHILD];
+                node::init_overflow(&mut page, 3, &vec![9; len]);
+                round_trip(&page, &[(next, 1)], codec);
+            }
+        }
+    }
+    assert!(
+        round_trip(&leaf(4096, 5000), &[], Codec::Lz4)
+            < round_trip(&leaf(4096, 5000), &[], Codec::None)
+    );
+}
+
+#[test]
+fn incompressible_pages_are_stored_raw() {
+    let mut page = vec![0; 4096];
+    node::init(&mut page, Kind::IntLeaf, 0, 7, None, None);
+    let mut state = 1_u64;
+    for i in 0..3 {
+        let noise = std::iter::repeat_with(|| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 56) as u8
+        });
+        let noise: Vec<u8> = noise.take(1000).collect();
+        assert!(node::insert_at(
+            &mut page,
+            i,
+            Key::Int(i as i64),
+            &noise,
+            false
+        ));
+    }
+    let mut scratch = Scratch::default();
+    let image = encode(&page, &[], Codec::Lz4, &mut scratch);
+    assert_eq!((image[3], image.len()), (0, 3584));
+}
+
+#[test]
+fn damaged_images_are_refused_or_harmless() {
+    let mut scratch = Scratch::default();
+    let (page, children) = inner(4096, 90, true);
+    let images = [
+        encode(&leaf(4096, 500), &[], Codec::Lz4, &mut scratch).to_vec(),
+        encode(&leaf(4096, 30), &[], Codec::None, &mut scratch).to_vec(),
+        encode(
+            &page[..node::key_area(4096, children.len())],
+            &children,
+            Codec::Lz4,
+            &mut scratch,
+        )
+        .to_vec(),
+    ];
+    let mut out = vec![0; 4096];
+    for image in &images {
+        for bit in 0..image.len() * 8 {
+            let mut damaged = image.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(checksum(&damaged), checksum(image));
+            if decode(&damaged, &mut out).is_ok() {
+                let _ = node::check(&out);
+            }
+        }
+        for len in 0..image.len() {
+            assert!(decode(&image[..len], &mut out).is_err());
+        }
+        assert_eq!(decode(image, &mut [0; 8192]), Err(CodecError::PageSize));
+        let mut newer = image.clone();
+        newer[2] = 2;
+        assert_eq!(decode(&newer, &mut out), Err(CodecError::NewerVersion(2)));
+        newer[2] = 1;
+        newer[3] = 9;
+        assert_eq!(decode(&newer, &mut out), Err(CodecError::UnknownCodec(9)));
+    }
+    assert_eq!(decode(&[0; 512], &mut out), Err(CodecError::NotAnImage));
+}
+
+#[test]
+fn references() {
+    let extent = ExtentRef::new(5, 8).unwrap();
+    assert_eq!(
+        (extent.position(), extent.units(), extent.end()),
+        (5, 8, 13)
+    );
+    assert_eq!((extent.byte_offset(), extent.byte_len()), (2560, 4096));
+    assert_eq!(extent.word(), 5 | 8 << 48);
+    assert_eq!(ExtentRef::from_word(extent.word()), Some(extent));
+    assert_eq!(ExtentRef::from_word(0), None);
+    assert_eq!(ExtentRef::from_word(1 << 63 | extent.word()), None);
+    assert_eq!(ExtentRef::new(1, UNITS_MAX + 1), None);
+    assert_eq!(ExtentRef::new(ExtentRef::POSITION_END - 1, 2), None);
+}
+
+/// A leaf and an inner node, byte by byte as `docs/file-format.md` describes them.
+#[test]
+fn documented_bytes() {
+    let mut golden = vec![0; UNIT];
+    golden[..16].copy_from_slice(&[b'F', b'P', 1, 0, 30, 0, 0, 0, 30, 0, 0, 0, 12, 0, 0, 0]);
+    // kind 1, level 0, count 1, heap 2, garbage 0 | birth 6 | tree 17, heap end 256, flags 1
+    golden[16..32].copy_from_slice(&[1, 0, 1, 0, 2, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
+    golden[32..48].copy_from_slice(&[17, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    golden[48..64].copy_from_slice(&[
+        254, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0,
+    ]);
+    golden[64..76].copy_from_slice(&[3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2, 0]);
+    golden[76..78].copy_from_slice(b"hi");
+    let mut page = vec![0; 4096];
+    decode(&golden, &mut page).unwrap();
+    assert_eq!(node::check(&page), Ok(()));
+    assert_eq!(
+        (node::kind(&page), node::birth(&page), node::tree(&page)),
+        (Some(Kind::IntLeaf), 6, 17)
+    );
+    assert_eq!(
+        (node::lower_fence(&page), node::upper_fence(&page)),
+        (Some(Key::Int(-2)), None)
+    );
+    assert_eq!(
+        (node::int_key_at(&page, 0), node::value_at(&page, 0)),
+        (3, (&b"hi"[..], false))
+    );
+    assert_eq!(
+        encode(&page, &[], Codec::Lz4, &mut Scratch::default()),
+        golden
+    );
+
+    let mut golden = vec![0; UNIT];
+    golden[..16].copy_from_slice(&[b'F', b'P', 1, 0, 44, 0, 0, 0, 44, 0, 0, 0, 12, 0, 0, 0]);
+    // kind 4, level 1, count 1, heap 12 | birth 6 | tree 18, heap end 254, prefix 3, fences 4 and 5
+    golden[16..32].copy_from_slice(&[4, 1, 1, 0, 12, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
+    golden[32..48].copy_from_slice(&[18, 0, 0, 0, 254, 0, 3, 0, 4, 0, 5, 0, 0, 0, 0, 0]);
+    // The separator "abcdefghij": head "defg", tail "hij" at distance 12.
+    golden[48..56].copy_from_slice(b"defg\x0c\x00\x07\x00");
+    golden[56..68].copy_from_slice(b"hijabcxyabca");
+    // Child 1, then child 0: position, length in units, checksum.
+    golden[68..80].copy_from_slice(&[9, 0, 0, 0, 0, 0, 8, 0, 0xdd, 0xcc, 0xbb, 0xaa]);
+    golden[80..92].copy_from_slice(&[1, 0, 0, 0, 0, 0, 3, 0, 1, 2, 3, 4]);
+    decode(&golden, &mut page).unwrap();
+    assert_eq!(node::check(&page), Ok(()));
+    assert_eq!(
+        node::owned_key_at(&page, 0).as_key(),
+        Key::Bytes(b"abcdefghij")
+    );
+    assert_eq!(node::lower_fence(&page), Some(Key::Bytes(b"abca")));
+    assert_eq!(node::upper_fence(&page), Some(Key::Bytes(b"abcxy")));
+    let children = [(1 | 3 << 48, 0x0403_0201), (9 | 8 << 48, 0xaabb_ccdd)];
+    assert_eq!(
+        encode(
+            &page[..4064],
+            &children,
+            Codec::Lz4,
+            &mut Scratch::default()
+        ),
+        golden
+    );
+    assert_eq!(checksum(b"123456789"), 0xe306_9283);
+}
