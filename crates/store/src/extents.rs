@@ -1,0 +1,362 @@
+//! The free-space map: which units of the file are free.
+//!
+//! Everything below [`FreeMap::end`] that is not free is in use. Free runs are
+//! maximal: two never touch. A run is indexed by its start and, within its size
+//! class, by its start again: exact classes up to 16 units, then one a power of two,
+//! so that the lowest and the tightest fit are found without a walk over all runs.
+//!
+//! Misuse that rot or a bug can cause (freeing what is free, reserving what is in use)
+//! is a typed error and leaves the map as it was.
+
+mod persist;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::codec::ExtentRef;
+
+/// Consecutive units of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Run {
+    /// The first unit.
+    pub start: u64,
+    /// How many.
+    pub len: u64,
+}
+
+impl Run {
+    /// The unit behind the last one.
+    pub const fn end(self) -> u64 {
+        self.start.saturating_add(self.len)
+    }
+
+    /// The run as one reference, if it is short enough for one.
+    pub fn extent(self) -> Option<ExtentRef> {
+        ExtentRef::new(self.start, u32::try_from(self.len).ok()?)
+    }
+}
+
+impl From<ExtentRef> for Run {
+    fn from(extent: ExtentRef) -> Run {
+        Run {
+            start: extent.position(),
+            len: u64::from(extent.units()),
+        }
+    }
+}
+
+/// Why the map refuses an operation or a stored map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExtentError {
+    /// Part of what is to be freed is free already.
+    #[error("units {} to {} are freed twice", .0.start, .0.end())]
+    DoubleFree(Run),
+    /// What is to be freed or truncated lies outside the file, or is empty.
+    #[error("units {} to {} are not part of the file", .0.start, .0.end())]
+    Outside(Run),
+    /// What is to be reserved is in use.
+    #[error("units {} to {} are used twice", .0.start, .0.end())]
+    InUse(Run),
+    /// The stored map is not one.
+    #[error("damaged free-space map: {0}")]
+    Damaged(&'static str),
+    /// Written by a later version.
+    #[error("free-space map of version {0}, which is newer than this library")]
+    NewerVersion(u8),
+}
+
+const EXACT: u64 = 16;
+const CLASSES: usize = 16 + 48;
+/// How many runs of a class, not all of which fit, are looked at.
+const LOOK: usize = 32;
+
+/// The class of runs of this length, counted from the shortest.
+fn class_of(len: u64) -> usize {
+    if len <= EXACT {
+        return len.saturating_sub(1) as usize;
+    }
+    (EXACT as usize + (len.ilog2() - EXACT.ilog2()) as usize).min(CLASSES - 1)
+}
+
+/// Whether every run of the class of `len` is at least that long.
+fn all_fit(len: u64) -> bool {
+    len <= EXACT || len.is_power_of_two()
+}
+
+/// The free-space map.
+#[derive(Debug, Clone)]
+pub struct FreeMap {
+    runs: BTreeMap<u64, u64>,
+    classes: Vec<BTreeSet<u64>>,
+    end: u64,
+    free: u64,
+}
+
+impl FreeMap {
+    /// A map of a file of `end` units, all in use.
+    pub fn new(end: u64) -> FreeMap {
+        FreeMap {
+            runs: BTreeMap::new(),
+            classes: vec![BTreeSet::new(); CLASSES],
+            end,
+            free: 0,
+        }
+    }
+
+    /// The file's length in units.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Free units below [`end`](Self::end).
+    pub fn free_units(&self) -> u64 {
+        self.free
+    }
+
+    /// How many free runs there are.
+    pub fn run_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// The free runs, ascending.
+    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        self.runs.iter().map(|(&start, &len)| Run { start, len })
+    }
+
+    fn add(&mut self, run: Run) {
+        if run.len > 0 {
+            self.runs.insert(run.start, run.len);
+            self.classes[class_of(run.len)].insert(run.start);
+            self.free += run.len;
+        }
+    }
+
+    fn take_out(&mut self, run: Run) {
+        self.runs.remove(&run.start);
+        self.classes[class_of(run.len)].remove(&run.start);
+        self.free -= run.len;
+    }
+
+    /// The first `units` of a free run.
+    fn take_front(&mut self, run: Run, units: u64) -> Run {
+        self.take_out(run);
+        self.add(Run {
+            start: run.start + units,
+            len: run.len - units,
+        });
+        Run {
+            start: run.start,
+            len: units,
+        }
+    }
+
+    /// New units at the end of the file, with the free run that ends there.
+    fn grow(&mut self, units: u64) -> Run {
+        let start = match self.tail() {
+            Some(tail) if tail.len < units => {
+                self.take_out(tail);
+                tail.start
+            }
+            Some(tail) => return self.take_front(tail, units),
+            None => self.end,
+        };
+        self.end = start + units;
+        Run { start, len: units }
+    }
+
+    /// The free run at the end of the file.
+    fn tail(&self) -> Option<Run> {
+        let (&start, &len) = self.runs.last_key_value()?;
+        (start + len == self.end).then_some(Run { start, len })
+    }
+
+    fn run_at(&self, start: u64) -> Run {
+        Run {
+            start,
+            len: self.runs.get(&start).copied().unwrap_or(0),
+        }
+    }
+
+    /// Runs of the class of `units` that are long enough, among the lowest [`LOOK`].
+    fn fitting(&self, units: u64) -> impl Iterator<Item = Run> + '_ {
+        let look = if all_fit(units) { 1 } else { LOOK };
+        let class = self.classes[class_of(units)].iter().take(look);
+        class
+            .map(|&start| self.run_at(start))
+            .filter(move |run| run.len >= units)
+    }
+
+    /// The lowest place that holds `units`; the file grows if there is none.
+    pub fn allocate(&mut self, units: u32) -> Run {
+        let units = u64::from(units);
+        let longer = self.classes[class_of(units) + 1..]
+            .iter()
+            .filter_map(|class| class.first());
+        let lowest = longer
+            .copied()
+            .chain(self.fitting(units).map(|run| run.start))
+            .min();
+        match lowest {
+            Some(start) => self.take_front(self.run_at(start), units),
+            None => self.grow(units),
+        }
+    }
+
+    /// The tightest place that holds `units`; the file grows if there is none.
+    pub fn best_fit(&mut self, units: u32) -> Run {
+        let units = u64::from(units);
+        let tightest = self.fitting(units).min_by_key(|run| run.len).or_else(|| {
+            let class = self.classes[class_of(units) + 1..]
+                .iter()
+                .find(|class| !class.is_empty())?;
+            class
+                .iter()
+                .take(LOOK)
+                .map(|&start| self.run_at(start))
+                .min_by_key(|run| run.len)
+        });
+        match tightest {
+            Some(run) => self.take_front(run, units),
+            None => self.grow(units),
+        }
+    }
+
+    /// Places for the pieces of a batch, in their order and one behind the other as
+    /// far as the free runs allow: first in the long runs, from the lowest up, then in
+    /// whatever is free, then at the end of the file.
+    pub fn allocate_many(&mut self, pieces: &[u32]) -> Vec<Run> {
+        /// Runs from 32 KiB on take a write of their own without regret.
+        const LONG: u64 = 64;
+        let mut places = Vec::with_capacity(pieces.len());
+        let total: u64 = pieces.iter().copied().map(u64::from).sum();
+        for shortest in [LONG.min(total), 1] {
+            let fits = |run: &Run| run.len >= shortest;
+            let candidates: Vec<Run> = self.runs().filter(fits).collect();
+            for run in candidates {
+                let Some(&next) = pieces.get(places.len()) else {
+                    return places;
+                };
+                if run.len < u64::from(next) {
+                    continue;
+                }
+                let mut used = 0;
+                while let Some(&units) = pieces.get(places.len())
+                    && used + u64::from(units) <= run.len
+                {
+                    places.push(Run {
+                        start: run.start + used,
+                        len: u64::from(units),
+                    });
+                    used += u64::from(units);
+                }
+                self.take_front(run, used);
+            }
+        }
+        while let Some(&units) = pieces.get(places.len()) {
+            let place = self.grow(u64::from(units));
+            places.push(place);
+        }
+        places
+    }
+
+    /// Gives units back.
+    pub fn free(&mut self, run: impl Into<Run>) -> Result<(), ExtentError> {
+        let run = run.into();
+        if run.len == 0 || run.end() > self.end {
+            return Err(ExtentError::Outside(run));
+        }
+        let before = self
+            .runs
+            .range(..run.end())
+            .next_back()
+            .map(|(&start, &len)| Run { start, len });
+        if before.is_some_and(|before| before.end() > run.start) {
+            return Err(ExtentError::DoubleFree(run));
+        }
+        let mut joined = run;
+        if let Some(before) = before.filter(|before| before.end() == run.start) {
+            self.take_out(before);
+            joined = Run {
+                start: before.start,
+                len: before.len + joined.len,
+            };
+        }
+        let after = self.run_at(run.end());
+        if after.len > 0 {
+            self.take_out(after);
+            joined.len += after.len;
+        }
+        self.add(joined);
+        Ok(())
+    }
+
+    /// Marks units as used, wherever they lie; those between the end of the file and a
+    /// run behind it become free.
+    pub fn reserve(&mut self, run: impl Into<Run>) -> Result<(), ExtentError> {
+        let run = run.into();
+        if run.len == 0 || run.end() > ExtentRef::POSITION_END {
+            return Err(ExtentError::Outside(run));
+        }
+        let holder = self
+            .runs
+            .range(..=run.start)
+            .next_back()
+            .map(|(&start, &len)| Run { start, len });
+        // A run behind the end may begin in the free tail.
+        let holder = holder.filter(|holder| holder.end() > run.start);
+        let reach = match holder {
+            Some(holder) if holder.end() == self.end => u64::MAX,
+            Some(holder) => holder.end(),
+            None if run.start >= self.end => u64::MAX,
+            None => return Err(ExtentError::InUse(run)),
+        };
+        if run.end() > reach {
+            return Err(ExtentError::InUse(run));
+        }
+        let old_end = self.end;
+        self.end = self.end.max(run.end());
+        if let Some(holder) = holder {
+            self.take_out(holder);
+            self.add(Run {
+                start: holder.start,
+                len: run.start - holder.start,
+            });
+            self.add(Run {
+                start: run.end(),
+                len: holder.end().saturating_sub(run.end()),
+            });
+        } else if run.start > old_end {
+            return self.free(Run {
+                start: old_end,
+                len: run.start - old_end,
+            });
+        }
+        Ok(())
+    }
+
+    /// Where the file could end: before the free run at its end.
+    pub fn truncatable_end(&self) -> u64 {
+        self.tail().map_or(self.end, |tail| tail.start)
+    }
+
+    /// Ends the file at `end`, which must not cut off what is in use.
+    pub fn truncate_to(&mut self, end: u64) -> Result<(), ExtentError> {
+        if end < self.truncatable_end() || end > self.end {
+            return Err(ExtentError::Outside(Run {
+                start: end,
+                len: self.end.saturating_sub(end),
+            }));
+        }
+        if let Some(tail) = self.tail() {
+            self.take_out(tail);
+            self.add(Run {
+                start: tail.start,
+                len: end - tail.start,
+            });
+        }
+        self.end = end;
+        Ok(())
+    }
+}
