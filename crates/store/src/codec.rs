@@ -1,12 +1,13 @@
 //! Page images: how a page lies in its extent on disk.
 //!
 //! ```text
-//! 0   magic "FP" | version u8 (1) | codec u8 (0 none, 1 lz4)
-//! 4   raw length u32 | stored length u32          of the payload
-//! 12  log2 of the page size u8 | 0 [u8; 3]
-//! 16  the page's header, 32 bytes
-//! 48  payload, then zeros up to a multiple of 512
+//! 0   the page's header, of which the last four bytes are the image's own:
+//! 28    stored length u16 of the payload | version and codec u8 | log2 of the page size u8
+//! 32  payload, then zeros up to a multiple of 512
 //! ```
+//!
+//! Version and codec (0 none, 1 lz4) are a nibble each, the version the higher one. An
+//! image never takes more room than its page.
 //!
 //! The raw payload is the page without its header and its free gap: slots, heap, and
 //! the children in the order of their addresses, the last child first, 12 bytes each
@@ -23,11 +24,10 @@ use crate::node::{self, CHILD, HEADER, Regions};
 pub const UNIT: usize = 512;
 /// The longest extent of one reference, in units.
 pub const UNITS_MAX: u32 = (1 << 15) - 1;
-/// Bytes of the image's own header and the page's.
-const PREAMBLE: usize = 16 + HEADER;
+/// Where the image's own part of the header begins.
+const AT_OWN: usize = node::HEADER_SPARE;
 /// Bytes of a stored child.
 const STORED_CHILD: usize = 12;
-const MAGIC: [u8; 2] = *b"FP";
 const VERSION: u8 = 1;
 
 /// How payloads are compressed.
@@ -45,7 +45,7 @@ pub enum Codec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// The magic number is missing.
+    /// Neither a page kind nor a version.
     #[error("no page image here")]
     NotAnImage,
     /// Written by a later version.
@@ -153,7 +153,7 @@ pub fn checksum(image: &[u8]) -> u32 {
 
 /// The units that an image of a page of this size takes at most.
 pub const fn image_units_max(page_size: usize) -> u32 {
-    (page_size + PREAMBLE - HEADER).div_ceil(UNIT) as u32
+    page_size.div_ceil(UNIT) as u32
 }
 
 /// Makes the image of a page: `keys` is its key area (the whole page of a leaf) and
@@ -197,79 +197,61 @@ pub fn encode<'a>(
         raw.extend_from_slice(&checksum.to_le_bytes());
     }
 
-    let most = PREAMBLE + lz4_flex::block::get_maximum_output_size(raw.len());
+    let most = HEADER + lz4_flex::block::get_maximum_output_size(raw.len());
     image.resize(most.next_multiple_of(UNIT), 0);
     let compressed = match codec {
         Codec::None => None,
-        Codec::Lz4 => lz4_flex::block::compress_into(raw, &mut image[PREAMBLE..]).ok(),
+        Codec::Lz4 => lz4_flex::block::compress_into(raw, &mut image[HEADER..]).ok(),
     };
-    let units = |stored: usize| (PREAMBLE + stored).div_ceil(UNIT);
+    let units = |stored: usize| (HEADER + stored).div_ceil(UNIT);
     let (codec, stored) = match compressed {
         Some(len) if units(len) < units(raw.len()) => (Codec::Lz4, len),
         _ => {
-            image[PREAMBLE..PREAMBLE + raw.len()].copy_from_slice(raw);
+            image[HEADER..HEADER + raw.len()].copy_from_slice(raw);
             (Codec::None, raw.len())
         }
     };
-    image[..2].copy_from_slice(&MAGIC);
-    image[2] = VERSION;
-    image[3] = codec as u8;
-    image[4..8].copy_from_slice(&(raw.len() as u32).to_le_bytes());
-    image[8..12].copy_from_slice(&(stored as u32).to_le_bytes());
-    image[12..16].copy_from_slice(&[page_size.ilog2() as u8, 0, 0, 0]);
-    image[16..PREAMBLE].copy_from_slice(&keys[..HEADER]);
+    image[..HEADER].copy_from_slice(&keys[..HEADER]);
+    let [s0, s1] = (stored as u16).to_le_bytes();
+    let own = [s0, s1, VERSION << 4 | codec as u8, page_size.ilog2() as u8];
+    image[AT_OWN..HEADER].copy_from_slice(&own);
     let end = units(stored) * UNIT;
-    image[PREAMBLE + stored..end].fill(0);
+    image[HEADER + stored..end].fill(0);
     &image[..end]
 }
 
 /// Restores the page of an image into `page`, which has the database's page size.
 /// Hints of children become `u32::MAX`; the gap's bytes are undefined.
 pub fn decode(image: &[u8], page: &mut [u8]) -> Result<(), CodecError> {
-    let preamble = image.first_chunk::<PREAMBLE>().ok_or(CodecError::Lengths)?;
-    let [
-        m0,
-        m1,
-        version,
-        codec,
-        r0,
-        r1,
-        r2,
-        r3,
-        s0,
-        s1,
-        s2,
-        s3,
-        log2,
-        ..,
-    ] = *preamble;
-    if [m0, m1] != MAGIC || version == 0 {
+    let header = image.first_chunk::<HEADER>().ok_or(CodecError::Lengths)?;
+    let [.., s0, s1, kind, log2] = *header;
+    let (version, codec) = (kind >> 4, kind & 15);
+    if version == 0 || node::kind(header).is_none() {
         return Err(CodecError::NotAnImage);
     }
     if version > VERSION {
         return Err(CodecError::NewerVersion(version));
     }
     let size = page.len();
-    if !size.is_power_of_two() || size.ilog2() != u32::from(log2) || size < node::PAGE_SIZE_MIN {
+    if !(node::PAGE_SIZE_MIN..=node::PAGE_SIZE_MAX).contains(&size)
+        || 1_usize.checked_shl(log2.into()) != Some(size)
+    {
         return Err(CodecError::PageSize);
     }
-    let raw_len = u32::from_le_bytes([r0, r1, r2, r3]) as usize;
-    let stored_len = u32::from_le_bytes([s0, s1, s2, s3]) as usize;
-    let payload = image[PREAMBLE..]
+    let stored_len = usize::from(u16::from_le_bytes([s0, s1]));
+    let payload = image[HEADER..]
         .get(..stored_len)
         .ok_or(CodecError::Lengths)?;
-    if (PREAMBLE + stored_len).next_multiple_of(UNIT) != image.len() {
+    if (HEADER + stored_len).next_multiple_of(UNIT) != image.len() {
         return Err(CodecError::Lengths);
     }
-    let header = preamble.last_chunk::<HEADER>().ok_or(CodecError::Lengths)?;
     let regions = node::regions(header, size).ok_or(CodecError::Header)?;
     let children = node::child_count(header);
     let heap = regions.heap_end - regions.heap_start;
     // Not more than the page holds: slots, heap and whole children fit, says `regions`.
-    if raw_len != regions.low - HEADER + heap + STORED_CHILD * children {
-        return Err(CodecError::Lengths);
-    }
+    let raw_len = regions.low - HEADER + heap + STORED_CHILD * children;
     page[..HEADER].copy_from_slice(header);
+    page[AT_OWN..HEADER].fill(0);
     let raw = &mut page[HEADER..HEADER + raw_len];
     match codec {
         0 if stored_len == raw_len => raw.copy_from_slice(payload),

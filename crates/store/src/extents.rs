@@ -105,6 +105,20 @@ impl FreeMap {
         }
     }
 
+    /// A map with these runs, ascending and apart, built in one go.
+    fn from_sorted(end: u64, runs: &[Run]) -> FreeMap {
+        let mut classes = vec![Vec::new(); CLASSES];
+        for run in runs {
+            classes[class_of(run.len)].push(run.start);
+        }
+        FreeMap {
+            runs: runs.iter().map(|run| (run.start, run.len)).collect(),
+            classes: classes.into_iter().map(BTreeSet::from_iter).collect(),
+            end,
+            free: runs.iter().map(|run| run.len).sum(),
+        }
+    }
+
     /// The file's length in units.
     pub fn end(&self) -> u64 {
         self.end

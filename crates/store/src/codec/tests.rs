@@ -135,7 +135,7 @@ fn incompressible_pages_are_stored_raw() {
                 .wrapping_add(1);
             (state >> 56) as u8
         });
-        let noise: Vec<u8> = noise.take(1000).collect();
+        let noise: Vec<u8> = noise.take(1020).collect();
         assert!(node::insert_at(
             &mut page,
             i,
@@ -146,7 +146,7 @@ fn incompressible_pages_are_stored_raw() {
     }
     let mut scratch = Scratch::default();
     let image = encode(&page, &[], Codec::Lz4, &mut scratch);
-    assert_eq!((image[3], image.len()), (0, 3584));
+    assert_eq!((image[30], image.len()), (0x10, 3584));
 }
 
 #[test]
@@ -179,10 +179,9 @@ fn damaged_images_are_refused_or_harmless() {
         }
         assert_eq!(decode(image, &mut [0; 8192]), Err(CodecError::PageSize));
         let mut newer = image.clone();
-        newer[2] = 2;
+        newer[30] = 0x20;
         assert_eq!(decode(&newer, &mut out), Err(CodecError::NewerVersion(2)));
-        newer[2] = 1;
-        newer[3] = 9;
+        newer[30] = 0x19;
         assert_eq!(decode(&newer, &mut out), Err(CodecError::UnknownCodec(9)));
     }
     assert_eq!(decode(&[0; 512], &mut out), Err(CodecError::NotAnImage));
@@ -208,15 +207,15 @@ fn references() {
 #[test]
 fn documented_bytes() {
     let mut golden = vec![0; UNIT];
-    golden[..16].copy_from_slice(&[b'F', b'P', 1, 0, 30, 0, 0, 0, 30, 0, 0, 0, 12, 0, 0, 0]);
-    // kind 1, level 0, count 1, heap 2, garbage 0 | birth 6 | tree 17, heap end 256, flags 1
-    golden[16..32].copy_from_slice(&[1, 0, 1, 0, 2, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
-    golden[32..48].copy_from_slice(&[17, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    golden[48..64].copy_from_slice(&[
+    // kind 1, level 0, count 1, heap 2, garbage 0 | birth 6
+    golden[0..16].copy_from_slice(&[1, 0, 1, 0, 2, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
+    // tree 17, heap end 256, flags 1 | stored 30, version 1, codec 0, log2 12
+    golden[16..32].copy_from_slice(&[17, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 30, 0, 0x10, 12]);
+    golden[32..48].copy_from_slice(&[
         254, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0,
     ]);
-    golden[64..76].copy_from_slice(&[3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2, 0]);
-    golden[76..78].copy_from_slice(b"hi");
+    golden[48..60].copy_from_slice(&[3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2, 0]);
+    golden[60..62].copy_from_slice(b"hi");
     let mut page = vec![0; 4096];
     decode(&golden, &mut page).unwrap();
     assert_eq!(node::check(&page), Ok(()));
@@ -238,16 +237,16 @@ fn documented_bytes() {
     );
 
     let mut golden = vec![0; UNIT];
-    golden[..16].copy_from_slice(&[b'F', b'P', 1, 0, 44, 0, 0, 0, 44, 0, 0, 0, 12, 0, 0, 0]);
-    // kind 4, level 1, count 1, heap 12 | birth 6 | tree 18, heap end 254, prefix 3, fences 4 and 5
-    golden[16..32].copy_from_slice(&[4, 1, 1, 0, 12, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
-    golden[32..48].copy_from_slice(&[18, 0, 0, 0, 254, 0, 3, 0, 4, 0, 5, 0, 0, 0, 0, 0]);
+    // kind 4, level 1, count 1, heap 12 | birth 6
+    golden[0..16].copy_from_slice(&[4, 1, 1, 0, 12, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
+    // tree 18, heap end 254, prefix 3, fences of 4 and 5 bytes
+    golden[16..32].copy_from_slice(&[18, 0, 0, 0, 254, 0, 3, 0, 4, 0, 5, 0, 44, 0, 0x10, 12]);
     // The separator "abcdefghij": head "defg", tail "hij" at distance 12.
-    golden[48..56].copy_from_slice(b"defg\x0c\x00\x07\x00");
-    golden[56..68].copy_from_slice(b"hijabcxyabca");
+    golden[32..40].copy_from_slice(b"defg\x0c\x00\x07\x00");
+    golden[40..52].copy_from_slice(b"hijabcxyabca");
     // Child 1, then child 0: position, length in units, checksum.
-    golden[68..80].copy_from_slice(&[9, 0, 0, 0, 0, 0, 8, 0, 0xdd, 0xcc, 0xbb, 0xaa]);
-    golden[80..92].copy_from_slice(&[1, 0, 0, 0, 0, 0, 3, 0, 1, 2, 3, 4]);
+    golden[52..64].copy_from_slice(&[9, 0, 0, 0, 0, 0, 8, 0, 0xdd, 0xcc, 0xbb, 0xaa]);
+    golden[64..76].copy_from_slice(&[1, 0, 0, 0, 0, 0, 3, 0, 1, 2, 3, 4]);
     decode(&golden, &mut page).unwrap();
     assert_eq!(node::check(&page), Ok(()));
     assert_eq!(

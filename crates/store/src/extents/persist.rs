@@ -130,7 +130,7 @@ impl FreeMap {
         if end > end_max.min(ExtentRef::POSITION_END) {
             return Err(ExtentError::Damaged("it ends beyond the file"));
         }
-        let mut map = FreeMap::new(end);
+        let mut runs = Vec::new();
         let mut at = 0_u64;
         for i in 0..take_number(&mut bytes)? {
             let (gap, len) = (take_number(&mut bytes)?, take_number(&mut bytes)?);
@@ -139,12 +139,12 @@ impl FreeMap {
             if len == 0 || gap == 0 && i > 0 || run.end() > end {
                 return Err(ExtentError::Damaged("runs touch or leave the file"));
             }
-            map.add(run);
+            runs.push(run);
             at = run.end();
         }
         if bytes.iter().any(|byte| *byte != 0) {
             return Err(ExtentError::Damaged("something follows it"));
         }
-        Ok(map)
+        Ok(FreeMap::from_sorted(end, &runs))
     }
 }

@@ -60,6 +60,9 @@ pub const PAGE_SIZE_MAX: usize = 65536;
 /// Bytes of an overflow reference stored in a value's place.
 pub const OVERFLOW_REF: usize = 24;
 
+/// From here on the header's bytes are zero; images on disk use them.
+pub const HEADER_SPARE: usize = 28;
+
 const AT_KIND: usize = 0;
 const AT_LEVEL: usize = 1;
 const AT_COUNT: usize = 2;
