@@ -62,6 +62,11 @@ impl Slot {
         raw
     }
 
+    /// Whether the head's bytes beyond a short remainder are zero.
+    pub fn is_padded(&self) -> bool {
+        self.head.iter().skip(self.remainder).all(|byte| *byte == 0)
+    }
+
     /// Bytes of the key in the heap.
     #[inline]
     pub fn tail(&self) -> usize {

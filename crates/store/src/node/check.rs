@@ -49,47 +49,81 @@ pub fn check(page: &[u8]) -> Verdict {
     }
 }
 
+/// What a pass over the entries found, without branches: the questions that only some
+/// pages raise are looked into by a second pass.
+struct Totals {
+    /// Negative if an entry lies below the end of the one before it.
+    order: isize,
+    /// The greatest distance.
+    end: usize,
+    sum: usize,
+    longest: usize,
+    any_reference: bool,
+}
+
+impl Totals {
+    fn new(used: usize, garbage: usize) -> Totals {
+        Totals {
+            order: 0,
+            end: used,
+            sum: used + garbage,
+            longest: 0,
+            any_reference: false,
+        }
+    }
+
+    /// Notes an entry of `len` bytes, of which the value and the key make up `size`.
+    #[inline]
+    fn add(&mut self, distance: usize, len: usize, size: usize, reference: bool) {
+        let least = if len == 0 { 0 } else { self.end + len };
+        self.order |= distance.wrapping_sub(least) as isize;
+        self.end = self.end.max(distance);
+        self.sum += len;
+        self.longest = self.longest.max(size);
+        self.any_reference |= reference;
+    }
+
+    fn verdict(&self, heap: usize, size_max: usize, apart: impl FnOnce() -> bool) -> Verdict {
+        ensure(self.end <= heap, "entry outside the heap")?;
+        ensure(self.sum == heap, "heap sizes do not sum up")?;
+        ensure(self.longest <= size_max, "entry too long")?;
+        ensure(self.order >= 0 || apart(), "entries overlap")
+    }
+}
+
 fn int_leaf(page: &[u8]) -> Verdict {
     ensure(
         get16(page, AT_FLAGS) <= int::FLAGS_ALL,
         "unknown fence flags",
     )?;
-    let heap = heap(page);
-    let (mut end, mut sum, mut longest) = (0, garbage(page), 0);
-    let (mut in_order, mut in_heap, mut ascending, mut references) = (true, true, true, true);
     let slots = int::leaf_slots(page);
-    let mut previous = i64::MIN;
-    for (i, slot) in slots.iter().enumerate() {
+    let mut totals = Totals::new(0, garbage(page));
+    let (mut ascending, mut previous) = (true, None);
+    for slot in slots {
         let key = int::slot_key(slot);
         let (distance, len, overflow) = int::slot_value(slot);
-        ascending &= (key > previous) | (i == 0);
-        previous = key;
-        in_heap &= (len <= distance) & (distance <= heap);
-        in_order &= (distance >= end + len) | (len == 0);
-        end = end.max(distance);
-        references &= !overflow | (len == OVERFLOW_REF);
-        sum += len;
-        longest = longest.max(len);
+        totals.add(distance, len, len, overflow);
+        ascending &= previous.is_none_or(|previous| previous < key);
+        previous = Some(key);
     }
-    ensure(in_heap, "value outside the heap")?;
-    ensure(sum == heap, "heap sizes do not sum up")?;
+    let values = || slots.iter().map(int::slot_value);
+    let size_max = max_inline_value(page.len(), 0);
+    totals.verdict(heap(page), size_max, || {
+        apart(0, values().map(|(distance, len, _)| (distance, len)))
+    })?;
     ensure(
-        longest <= max_inline_value(page.len(), 0),
-        "inline value too long",
-    )?;
-    ensure(references, "overflow reference of a wrong length")?;
-    ensure(
-        in_order || apart(0, slots.iter().map(int::slot_value).map(|(d, l, _)| (d, l))),
-        "values overlap",
+        !totals.any_reference
+            || values().all(|(_, len, overflow)| !overflow || len == OVERFLOW_REF),
+        "overflow reference of a wrong length",
     )?;
     ensure(ascending, "keys out of order")?;
     ensure(
         slots
             .first()
-            .is_none_or(|s| int::covers(page, int::slot_key(s)))
+            .is_none_or(|slot| int::covers(page, int::slot_key(slot)))
             && slots
                 .last()
-                .is_none_or(|s| int::covers(page, int::slot_key(s))),
+                .is_none_or(|slot| int::covers(page, int::slot_key(slot))),
         "key outside the fences",
     )
 }
@@ -155,40 +189,40 @@ fn byte_keys<const S: usize>(page: &[u8], regions: Regions) -> Verdict {
     byte_fences(page)?;
     let fences = get16(page, AT_LOWER_LEN) + get16(page, AT_UPPER_LEN);
     let prefix = get16(page, AT_PREFIX);
-    let heap = heap(page);
-    let (mut end, mut sum, mut longest_key, mut longest) = (fences, fences + garbage(page), 0, 0);
-    let (mut in_order, mut in_heap, mut padded, mut references) = (true, true, true, true);
     let slots = bytes::slots::<S>(page);
+    let mut totals = Totals::new(fences, garbage(page));
+    let (mut shortest, mut longest) = (usize::MAX, 0);
+    let (mut ascending_heads, mut previous) = (true, 0);
     for raw in slots {
         let slot = Slot::decode(raw);
-        let stored = slot.stored();
-        in_heap &= ((stored == 0) | (fences + stored <= slot.distance)) & (slot.distance <= heap);
-        in_order &= (slot.distance >= end + stored) | (stored == 0);
-        end = end.max(slot.distance);
-        // The head's bytes beyond a short remainder are zero.
-        let head = u64::from(u32::from_be_bytes(slot.head));
-        padded &= (head << (8 * slot.remainder.min(4))) as u32 == 0;
-        references &= !slot.overflow | (slot.value == OVERFLOW_REF);
-        sum += stored;
-        longest_key = longest_key.max(slot.remainder);
-        longest = longest.max(slot.remainder + slot.value);
+        totals.add(
+            slot.distance,
+            slot.stored(),
+            slot.remainder + slot.value,
+            slot.overflow,
+        );
+        shortest = shortest.min(slot.remainder);
+        longest = longest.max(slot.remainder);
+        let head = u64::from(u32::from_be_bytes(slot.head)) + 1;
+        ascending_heads &= previous < head;
+        previous = head;
     }
-    ensure(in_heap, "entry outside the heap")?;
-    ensure(sum == heap, "heap sizes do not sum up")?;
-    ensure(longest_key + prefix <= max_key(page.len()), "key too long")?;
+    let each = || slots.iter().map(Slot::decode);
+    let size_max = max_inline_value(page.len(), prefix);
+    totals.verdict(heap(page), size_max, || {
+        apart(fences, each().map(|slot| (slot.distance, slot.stored())))
+    })?;
+    ensure(longest + prefix <= max_key(page.len()), "key too long")?;
     ensure(
-        longest + prefix <= max_inline_value(page.len(), 0),
-        "entry too long",
+        !totals.any_reference || each().all(|slot| !slot.overflow || slot.value == OVERFLOW_REF),
+        "overflow reference of a wrong length",
     )?;
-    ensure(references, "overflow reference of a wrong length")?;
-    ensure(padded, "key head not padded with zeros")?;
-    let entries = slots
-        .iter()
-        .map(Slot::decode)
-        .map(|slot| (slot.distance, slot.stored()));
-    ensure(in_order || apart(fences, entries), "entries overlap")?;
     ensure(
-        ascending(slots, page, regions.heap_end),
+        shortest >= 4 || each().all(|slot| slot.is_padded()),
+        "key head not padded with zeros",
+    )?;
+    ensure(
+        ascending_heads || ascending(slots, page, regions.heap_end),
         "keys out of order",
     )?;
     let (lower, upper) = (bytes::lower(page), bytes::upper(page));
