@@ -275,15 +275,13 @@ fn spread(page: &mut [u8], regions: Regions, children: usize) -> Result<(), Code
         heap_end,
     } = regions;
     let packed = low + (heap_end - heap_start) + STORED_CHILD * children;
-    // The next chunk of an overflow page may be missing.
-    let optional = node::kind(page) == Some(node::Kind::Overflow);
     for i in 0..children {
         let from = packed - STORED_CHILD * (i + 1);
         let mut child = [0xff; CHILD];
         child[..STORED_CHILD].copy_from_slice(&page[from..from + STORED_CHILD]);
         let [a, b, c, d, e, f, g, h, ..] = child;
         let word = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        if ExtentRef::from_word(word).is_none() && !(optional && word == 0) {
+        if ExtentRef::from_word(word).is_none() {
             return Err(CodecError::Child);
         }
         let to = node::child_offset(page.len(), i);

@@ -8,7 +8,7 @@ use super::bytes::{self, Slot, Tail};
 use super::{
     AT_FLAGS, AT_LOWER_LEN, AT_PREFIX, AT_UPPER_LEN, HEADER, Kind, OVERFLOW_REF, PAGE_SIZE_MAX,
     PAGE_SIZE_MIN, Regions, count, garbage, get16, heap, int, kind, level, max_inline_value,
-    max_key, regions,
+    max_key, overflow_payload, regions,
 };
 
 type Verdict = Result<(), &'static str>;
@@ -29,7 +29,7 @@ pub fn check(page: &[u8]) -> Verdict {
         .ok_or("page without a header")?;
     let kind = kind(header).ok_or("unknown page kind")?;
     ensure(
-        (level(page) > 0) == kind.is_inner(),
+        (level(page) > 0) == kind.is_inner() || kind == Kind::Overflow,
         "page level contradicts its kind",
     )?;
     let regions = regions(header, size).ok_or("slots, heap and children overlap")?;
@@ -43,8 +43,10 @@ pub fn check(page: &[u8]) -> Verdict {
         Kind::BytesLeaf => byte_keys::<{ bytes::LEAF }>(page, regions),
         Kind::BytesInner => byte_keys::<{ bytes::INNER }>(page, regions),
         Kind::Overflow => ensure(
-            heap(page) == 0 && count(page) == 0,
-            "overflow page with entries",
+            heap(page) == 0
+                && (count(page) > 0) == (level(page) > 0)
+                && (level(page) == 0 || overflow_payload(page).is_empty()),
+            "large value's node with the wrong contents",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Page layouts: B+tree nodes and overflow chunks over plain byte buffers.
+//! Page layouts: B+tree nodes and the nodes of large values over plain byte buffers.
 //!
 //! A page is a buffer of 4 KiB to 64 KiB whose length is a power of two. All
 //! integers are little-endian unless said otherwise.
@@ -44,7 +44,9 @@ mod tests;
 use std::cmp::Ordering;
 
 pub use check::{check, is_compact};
-pub use overflow::{init_overflow, max_chunk, overflow_payload};
+pub use overflow::{
+    init_overflow, init_overflow_index, max_chunk, max_overflow_children, overflow_payload,
+};
 pub use split::{
     Split, SplitPoint, merge_inner, merge_leaves, split_inner, split_leaf, split_point,
 };
@@ -58,7 +60,7 @@ pub const PAGE_SIZE_MIN: usize = 4096;
 /// Largest page size.
 pub const PAGE_SIZE_MAX: usize = 65536;
 /// Bytes of an overflow reference stored in a value's place.
-pub const OVERFLOW_REF: usize = 24;
+pub const OVERFLOW_REF: usize = 32;
 
 /// From here on the header's bytes are zero; images on disk use them.
 pub const HEADER_SPARE: usize = 28;
@@ -177,7 +179,7 @@ pub const fn max_inline_value(page_size: usize, key_len: usize) -> usize {
     (page_size / 4).saturating_sub(key_len)
 }
 
-/// Where child `i` of an inner node (or the next chunk of an overflow page, `i` = 0) lies.
+/// Where child `i` of an inner node (or of an overflow index) lies.
 pub const fn child_offset(page_size: usize, i: usize) -> usize {
     page_size - CHILD * (i + 1)
 }
@@ -226,7 +228,7 @@ pub fn level(page: &[u8]) -> u8 {
     page[AT_LEVEL]
 }
 
-/// Whether the page is a leaf (or an overflow chunk).
+/// Whether the page is a leaf, or an overflow chunk.
 #[inline]
 pub fn is_leaf(page: &[u8]) -> bool {
     page[AT_LEVEL] == 0
@@ -238,12 +240,13 @@ pub fn count(page: &[u8]) -> usize {
     get16(page, AT_COUNT)
 }
 
-/// Child slots of the page: one more than separators; one in an overflow chunk; none in a leaf.
+/// Child slots of the page: one more than separators; all entries of an overflow index;
+/// none in leaves and chunks.
 #[inline]
 pub fn child_count(page: &[u8]) -> usize {
     match kind(page) {
         Some(Kind::IntInner | Kind::BytesInner) => count(page) + 1,
-        Some(Kind::Overflow) => 1,
+        Some(Kind::Overflow) if level(page) > 0 => count(page),
         _ => 0,
     }
 }

@@ -111,7 +111,8 @@ fn limits_and_offsets() {
     assert_eq!(child_offset(4096, 0), 4080);
     assert_eq!(child_offset(65536, 2), 65536 - 48);
     assert_eq!(key_area(4096, 3), 4048);
-    assert_eq!(max_chunk(4096), 4048);
+    assert_eq!(max_chunk(4096), 4064);
+    assert_eq!(max_overflow_children(4096), 254);
     assert_eq!(separator(b"", b"a"), b"a");
     assert_eq!(separator(b"abc", b"abcde"), b"abcd");
     assert_eq!(separator(b"abcx", b"abd"), b"abd");
@@ -124,12 +125,20 @@ fn overflow_chunks() {
         for len in [0, 1, 100, max_chunk(page_size)] {
             let mut page = stale(page_size);
             let payload = vec![7; len];
-            init_overflow(&mut page[..page_size - CHILD], 9, &payload);
+            init_overflow(&mut page, 9, &payload);
             assert_eq!(check(&page), Ok(()));
             assert_eq!(overflow_payload(&page), payload);
-            assert_eq!((child_count(&page), tree(&page), level(&page)), (1, 9, 0));
+            assert_eq!((child_count(&page), tree(&page), level(&page)), (0, 9, 0));
             page[AT_PAYLOAD..AT_PAYLOAD + 4]
                 .copy_from_slice(&(max_chunk(page_size) as u32 + 1).to_le_bytes());
+            assert!(check(&page).is_err());
+        }
+        for children in [1, 2, max_overflow_children(page_size)] {
+            let mut page = stale(page_size);
+            init_overflow_index(&mut page, 9, 2, children);
+            assert_eq!(check(&page), Ok(()));
+            assert_eq!((child_count(&page), level(&page)), (children, 2));
+            page[AT_PAYLOAD] = 1;
             assert!(check(&page).is_err());
         }
     }

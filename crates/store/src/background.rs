@@ -1,0 +1,139 @@
+//! The background thread of a store: checkpoints, reclaim, syncs in `normal`.
+//!
+//! It wakes when a committer asks (the log is long, many pages are unwritten,
+//! somebody waits for frames or log space) and every [`IDLE`] otherwise. After a
+//! failed checkpoint it reports the failure to those who wait and tries again
+//! when asked, unless the store is poisoned. Closing ends it first, then makes a
+//! last checkpoint and removes the log.
+
+use crate::checkpoint;
+use crate::error::Error;
+use crate::options::Durability;
+use crate::reclaim;
+use crate::store::Core;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often it looks without being asked; in `normal`, the most that a power
+/// cut takes back.
+const IDLE: Duration = Duration::from_millis(200);
+
+#[derive(Default)]
+struct Inbox {
+    requested: bool,
+    stop: bool,
+}
+
+/// The thread's side that others see.
+#[derive(Default)]
+pub(crate) struct Background {
+    inbox: Mutex<Inbox>,
+    wake: Condvar,
+    asked: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Background {
+    /// Asks for a checkpoint soon. Cheap when one was asked for already.
+    pub(crate) fn request(&self) {
+        if !self.asked.swap(true, AcqRel) {
+            self.inbox.lock().requested = true;
+            self.wake.notify_one();
+        }
+    }
+
+    /// Waits for a request or the time to look; false when it is to stop.
+    fn next(&self) -> Option<bool> {
+        let mut inbox = self.inbox.lock();
+        if !inbox.requested && !inbox.stop {
+            self.wake.wait_for(&mut inbox, IDLE);
+        }
+        if inbox.stop {
+            return None;
+        }
+        let requested = std::mem::take(&mut inbox.requested);
+        if requested {
+            self.asked.store(false, Release);
+        }
+        Some(requested)
+    }
+}
+
+/// Starts the thread.
+pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
+    let weak = Arc::downgrade(core);
+    core.pool.on_pressure(Some(Box::new(move || {
+        if let Some(core) = weak.upgrade() {
+            core.background.request();
+        }
+    })));
+    let shared = core.clone();
+    let thread = std::thread::Builder::new()
+        .name("fulgurite-checkpoint".to_owned())
+        .spawn(move || run(&shared))
+        .map_err(|error| {
+            Error::new(
+                crate::ErrorKind::NoMemory,
+                format!("the checkpoint thread cannot be started: {error}"),
+            )
+        })?;
+    *core.background.thread.lock() = Some(thread);
+    Ok(())
+}
+
+fn run(core: &Core) {
+    while let Some(requested) = core.background.next() {
+        if requested {
+            // Those who wait are told the outcome; a failure that ends writing
+            // is kept by the store itself.
+            let outcome = checkpoint::run(core);
+            core.pool.relieve(outcome.err());
+        } else {
+            tidy(core);
+        }
+    }
+}
+
+/// What is done when nobody asks: frees what pins let go of, syncs in `normal`.
+fn tidy(core: &Core) {
+    if let Some(wal) = core.wal()
+        && core.options.durability == Durability::Normal
+    {
+        // A failure poisons the log, which reports it from then on.
+        let _ = wal.sync();
+    }
+    let mut free = Vec::new();
+    {
+        let mut reclaim = core.reclaim.lock();
+        for tree in core.all_trees() {
+            reclaim.process(core, &tree.0, &mut free);
+        }
+    }
+    core.pool.give_frames(&mut free);
+    core.check_pressure();
+}
+
+/// Closes a store: the last checkpoint, and the log removed. What cannot be
+/// done is left to the next opening, which recovers.
+pub(crate) fn close(core: &Core) {
+    let background = &core.background;
+    background.inbox.lock().stop = true;
+    background.wake.notify_all();
+    core.pool.on_pressure(None);
+    if let Some(thread) = background.thread.lock().take() {
+        let _ = thread.join();
+    }
+    if core.path.is_none() || core.options.read_only || core.check_writable().is_err() {
+        return;
+    }
+    // Dead subtrees are freed, so that the file does not keep their space.
+    let _ = reclaim::sweep(core);
+    if checkpoint::run(core).is_ok()
+        && let Some(wal) = core.wal()
+    {
+        let _ = wal.close();
+    }
+}

@@ -1,0 +1,283 @@
+//! The frame region: fixed-size page buffers with a small header each.
+//!
+//! A frame holds one node. Its **identity** says which: an extent reference
+//! for a node that is on disk, a handle (bit 63 set, never reused) for one
+//! that is not written yet, 0 for none. A child slot that hints at a frame is
+//! right if, and only if, the identities agree.
+//!
+//! Who may touch the bytes of a frame:
+//!
+//! 1. *Filling*: the thread that took the frame from the free list, until it
+//!    stores the identity. Nobody else can reach it.
+//! 2. *Private*: the transaction whose generation made the node, until it
+//!    publishes a root. Nobody else can reach it.
+//! 3. *Shared*: everybody reads. Only the child region changes, through
+//!    atomics: a reference is resolved from a handle to the extent it became
+//!    (checksum first, then the reference with release), hints change freely.
+//! 4. *Reused*: only after the identity was cleared and every walk that began
+//!    before has ended (see [`Readers`](super::readers::Readers)), or when no
+//!    snapshot can reach the node any more.
+//!
+//! This is one of the crate's few modules with `unsafe`; the rules above are
+//! its argument, and the callers' `unsafe` blocks name the rule they rely on.
+
+use crate::node;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::*};
+
+/// Number of a frame.
+pub(crate) type Frame = u32;
+
+/// A hint that points nowhere.
+pub(crate) const NO_HINT: u32 = u32::MAX;
+
+/// Marks references to nodes that have no extent yet.
+pub(crate) const HANDLE_BIT: u64 = 1 << 63;
+
+/// A child slot's two words: what it refers to, and how to find and trust it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ChildRef {
+    /// Extent reference, or handle, or 0 for no node.
+    pub(crate) reference: u64,
+    /// CRC32C of the child as stored; meaningless beside a handle.
+    pub(crate) checksum: u32,
+    /// The frame where the child was last seen.
+    pub(crate) hint: u32,
+}
+
+impl ChildRef {
+    pub(crate) const NONE: Self = Self {
+        reference: 0,
+        checksum: 0,
+        hint: NO_HINT,
+    };
+
+    pub(crate) fn is_none(self) -> bool {
+        self.reference == 0
+    }
+
+    pub(crate) fn is_handle(self) -> bool {
+        self.reference & HANDLE_BIT != 0
+    }
+
+    pub(crate) fn words(self) -> [u64; 2] {
+        [
+            self.reference,
+            u64::from(self.checksum) | u64::from(self.hint) << 32,
+        ]
+    }
+
+    pub(crate) fn from_words(words: [u64; 2]) -> Self {
+        Self {
+            reference: words[0],
+            checksum: words[1] as u32,
+            hint: (words[1] >> 32) as u32,
+        }
+    }
+}
+
+/// A frame's header.
+pub(crate) struct FrameMeta {
+    /// What the frame holds; see the module's header.
+    pub(crate) identity: AtomicU64,
+    /// Generation of the transaction that made the node, 0 for a loaded one.
+    pub(crate) generation: AtomicU64,
+    /// Pins, and [`EVICTING`].
+    pub(crate) pins: AtomicU32,
+    /// The replacement policy's heat.
+    pub(crate) heat: AtomicU8,
+}
+
+/// Set in [`FrameMeta::pins`] while a frame is being evicted: pinning fails.
+pub(crate) const EVICTING: u32 = 1 << 31;
+
+/// The region of frames.
+pub(crate) struct Frames {
+    base: NonNull<u8>,
+    layout: Layout,
+    page_size: usize,
+    metas: Box<[FrameMeta]>,
+}
+
+// SAFETY: the region is plain memory; who may touch which bytes when is
+// governed by the rules in the module's header, not by the owning thread.
+unsafe impl Send for Frames {}
+// SAFETY: as above.
+unsafe impl Sync for Frames {}
+
+impl Frames {
+    /// A region of `count` frames. Memory is taken from the system as frames
+    /// are first touched.
+    pub(crate) fn new(count: usize, page_size: usize) -> Self {
+        let layout = match Layout::from_size_align(count * page_size, 1 << 16) {
+            Ok(layout) if layout.size() > 0 => layout,
+            _ => panic!("a cache of {count} frames of {page_size} bytes cannot be laid out"),
+        };
+        // SAFETY: the layout's size is not zero, as just checked.
+        let base = unsafe { alloc_zeroed(layout) };
+        let Some(base) = NonNull::new(base) else {
+            handle_alloc_error(layout)
+        };
+        let metas = (0..count)
+            .map(|_| FrameMeta {
+                identity: AtomicU64::new(0),
+                generation: AtomicU64::new(0),
+                pins: AtomicU32::new(0),
+                heat: AtomicU8::new(0),
+            })
+            .collect();
+        Self {
+            base,
+            layout,
+            page_size,
+            metas,
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.metas.len()
+    }
+
+    pub(crate) fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    #[inline]
+    pub(crate) fn meta(&self, frame: Frame) -> &FrameMeta {
+        &self.metas[frame as usize]
+    }
+
+    /// The frame `hint` if it holds `identity`.
+    #[inline]
+    pub(crate) fn holding(&self, hint: u32, identity: u64) -> Option<Frame> {
+        let meta = self.metas.get(hint as usize)?;
+        (meta.identity.load(Acquire) == identity).then_some(hint)
+    }
+
+    #[inline]
+    fn start(&self, frame: Frame) -> *mut u8 {
+        assert!((frame as usize) < self.metas.len());
+        // SAFETY: the frame number was just checked, so the offset lies inside
+        // the region.
+        unsafe { self.base.as_ptr().add(frame as usize * self.page_size) }
+    }
+
+    /// The whole page of a node without children (a leaf).
+    ///
+    /// # Safety
+    /// Rule 3 or 2 must hold for as long as the borrow lives, and the node
+    /// must not have a child region.
+    #[inline]
+    pub(crate) unsafe fn page(&self, frame: Frame) -> &[u8] {
+        // SAFETY: in bounds; shared pages without children are not written to.
+        unsafe { std::slice::from_raw_parts(self.start(frame), self.page_size) }
+    }
+
+    /// The page up to its child region, for any node.
+    ///
+    /// # Safety
+    /// Rule 3 or 2 must hold for as long as the borrow lives.
+    #[inline]
+    pub(crate) unsafe fn keys(&self, frame: Frame) -> &[u8] {
+        let start = self.start(frame);
+        // SAFETY: the header is never part of the child region and does not
+        // change while the node is shared.
+        let header = unsafe { std::slice::from_raw_parts(start, node::HEADER) };
+        let children = node::child_count(header);
+        let length = self.page_size - children * node::CHILD;
+        // SAFETY: in bounds, and ends where the child region begins.
+        unsafe { std::slice::from_raw_parts(start, length) }
+    }
+
+    /// The whole page, to change it.
+    ///
+    /// # Safety
+    /// Rule 1 or 2 must hold for as long as the borrow lives, and no other
+    /// borrow of the page may be alive.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "exclusive by the module's rules 1 and 2")]
+    pub(crate) unsafe fn page_mut(&self, frame: Frame) -> &mut [u8] {
+        // SAFETY: in bounds; exclusive by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.start(frame), self.page_size) }
+    }
+
+    #[inline]
+    fn child_words(&self, frame: Frame, index: usize) -> [&AtomicU64; 2] {
+        let offset = node::child_offset(self.page_size, index);
+        assert!(offset >= node::HEADER && offset + node::CHILD <= self.page_size);
+        // SAFETY: in bounds as just checked, aligned to 8 because pages and
+        // child offsets are, and the child region is only accessed through
+        // atomics while shared (rule 3) or by its owner (rules 1, 2).
+        unsafe {
+            let first = self.start(frame).add(offset).cast::<u64>();
+            [AtomicU64::from_ptr(first), AtomicU64::from_ptr(first.add(1))]
+        }
+    }
+
+    /// Child `index` of an inner node.
+    #[inline]
+    pub(crate) fn child(&self, frame: Frame, index: usize) -> ChildRef {
+        let [reference, rest] = self.child_words(frame, index);
+        let reference = reference.load(Acquire);
+        ChildRef::from_words([reference, rest.load(Relaxed)])
+    }
+
+    /// Replaces a child of a private node, or resolves one of a shared node.
+    /// The checksum is stored before the reference that needs it.
+    #[inline]
+    pub(crate) fn set_child(&self, frame: Frame, index: usize, child: ChildRef) {
+        let [reference, rest] = self.child_words(frame, index);
+        let words = child.words();
+        rest.store(words[1], Relaxed);
+        reference.store(words[0], Release);
+    }
+
+    /// Notes where a child was found, unless the slot has changed meanwhile.
+    #[inline]
+    pub(crate) fn set_hint(&self, frame: Frame, index: usize, child: ChildRef, hint: u32) {
+        let [_, rest] = self.child_words(frame, index);
+        let was = child.words()[1];
+        let new = ChildRef { hint, ..child }.words()[1];
+        // A lost race leaves a hint that fails its comparison: harmless.
+        let _ = rest.compare_exchange(was, new, Relaxed, Relaxed);
+    }
+
+    /// Copies a shared node into a frame that is being filled.
+    ///
+    /// # Safety
+    /// Rule 3 must hold for `from`, rule 1 for `to`.
+    pub(crate) unsafe fn copy(&self, from: Frame, to: Frame) {
+        // SAFETY: as promised by the caller.
+        let (keys, page) = unsafe { (self.keys(from), self.page_mut(to)) };
+        page[..keys.len()].copy_from_slice(keys);
+        let children = (self.page_size - keys.len()) / node::CHILD;
+        for index in 0..children {
+            self.set_child(to, index, self.child(from, index));
+        }
+    }
+
+    /// Pins a frame against eviction; false if it is being evicted.
+    #[inline]
+    pub(crate) fn pin(&self, frame: Frame) -> bool {
+        let pins = &self.meta(frame).pins;
+        if pins.fetch_add(1, Acquire) & EVICTING != 0 {
+            pins.fetch_sub(1, Release);
+            return false;
+        }
+        true
+    }
+
+    #[inline]
+    pub(crate) fn unpin(&self, frame: Frame) {
+        let was = self.meta(frame).pins.fetch_sub(1, Release);
+        debug_assert!(was & !EVICTING > 0, "unpinned more often than pinned");
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with the same layout.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+    }
+}

@@ -1,0 +1,15 @@
+//! The page cache: nodes in frames, found by hints, bounded by a hard limit.
+//!
+//! * [`frames`]: the region of page buffers and the rules for touching them.
+//! * [`readers`]: snapshot pins, and the walks that keep evicted frames from
+//!   being reused under somebody's feet.
+//! * [`pool`]: following references, loading, evicting, taking frames.
+
+pub(crate) mod frames;
+pub(crate) mod pool;
+pub(crate) mod readers;
+
+pub(crate) use frames::{ChildRef, Frame, NO_HINT};
+pub use pool::CacheStats;
+pub(crate) use pool::{Absent, Pinned, Pool, Written};
+pub(crate) use readers::{SlotId, Walk};

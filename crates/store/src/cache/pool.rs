@@ -1,0 +1,562 @@
+//! Following references to nodes, loading and evicting them.
+//!
+//! A reference is an extent (the node is on disk, and perhaps in a frame) or a
+//! handle (the node was made in memory). What must hold:
+//!
+//! 1. A node that is not written yet stays in the frame its reference hints at
+//!    until it is written or dies; only then may the hint fail its comparison.
+//! 2. Once written, `written` maps the handle to the extent before the frame's
+//!    identity changes, and keeps doing so until the node dies. Slots are
+//!    resolved as they are met.
+//! 3. A clean frame is in `table` under its extent, except while it is being
+//!    evicted; a frame that is unwritten, being filled or free is not.
+//! 4. Loading verifies the checksum the parent holds, then the page's
+//!    structure, level and tree, before anybody can see the page.
+//! 5. No more frames than the limit allows ever exist. When all are taken by
+//!    unwritten nodes, whoever needs one waits for the checkpoint, holding
+//!    nothing that it needs.
+
+use super::frames::{ChildRef, EVICTING, Frame, Frames, HANDLE_BIT};
+use super::readers::Readers;
+use crate::codec::{self, ExtentRef};
+use crate::space::extent_of;
+use crate::error::{Error, ErrorKind, Result};
+use crate::node;
+use crate::policy::{self, Heat, Policy};
+use fulgurite_disk::DiskFile;
+use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use std::time::{Duration, Instant};
+
+/// Deepest tree that is believed; a page claiming more is corrupt.
+pub(crate) const MAX_LEVEL: u8 = 32;
+
+const SHARDS: usize = 32;
+const EVICT_BATCH: usize = 32;
+const HANDLE_BLOCK: u64 = 1 << 10;
+
+/// Where a node that began under a handle lies on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) extent: ExtentRef,
+    pub(crate) checksum: u32,
+}
+
+/// A reference whose node is not in memory: fetch it and start over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Absent {
+    pub(crate) extent: ExtentRef,
+    pub(crate) checksum: u32,
+    /// The level the parent promises, if there is a parent.
+    pub(crate) level: Option<u8>,
+}
+
+#[derive(Default)]
+struct FreeFrames {
+    list: Vec<Frame>,
+    /// Frames from here on were never used.
+    untouched: usize,
+}
+
+/// Counters of the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheStats {
+    /// Frames that exist (the limit).
+    pub frames: u64,
+    /// Bytes of a frame.
+    pub page_size: u64,
+    /// Frames holding nodes that are not on disk yet.
+    pub unwritten: u64,
+    /// Pages read from the disk.
+    pub loads: u64,
+    /// Pages evicted.
+    pub evictions: u64,
+}
+
+/// The cache. See the module's header.
+pub(crate) struct Pool {
+    pub(crate) frames: Frames,
+    pub(crate) readers: Readers,
+    pub(crate) file: Arc<dyn DiskFile>,
+    pub(crate) path: String,
+    table: Vec<Mutex<FxHashMap<u64, Frame>>>,
+    written: Vec<Mutex<FxHashMap<u64, Written>>>,
+    free: Mutex<FreeFrames>,
+    policy: Mutex<Policy>,
+    handles: AtomicU64,
+    generations: AtomicU64,
+    unwritten: AtomicUsize,
+    loads: AtomicU64,
+    evictions: AtomicU64,
+    relief: Mutex<Relief>,
+    relieved: Condvar,
+    pub(crate) busy_timeout: Duration,
+}
+
+/// How those who wait for frames and the checkpointer find each other.
+#[derive(Default)]
+struct Relief {
+    /// Called to ask for a checkpoint.
+    request: Option<Box<dyn Fn() + Send>>,
+    rounds: u64,
+    failed: Option<Error>,
+}
+
+impl Heat for Frames {
+    fn heat(&self, frame: Frame) -> u8 {
+        self.meta(frame).heat.load(Relaxed)
+    }
+
+    fn set_heat(&self, frame: Frame, heat: u8) {
+        self.meta(frame).heat.store(heat, Relaxed);
+    }
+}
+
+fn shard(key: u64) -> usize {
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 59) as usize % SHARDS
+}
+
+impl Pool {
+    pub(crate) fn new(
+        file: Arc<dyn DiskFile>,
+        path: String,
+        cache_bytes: usize,
+        page_size: usize,
+        busy_timeout: Duration,
+    ) -> Self {
+        let count = (cache_bytes / page_size).clamp(64, u32::MAX as usize - 1);
+        let shards = || (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self {
+            frames: Frames::new(count, page_size),
+            readers: Readers::new(),
+            file,
+            path,
+            table: shards(),
+            written: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            free: Mutex::default(),
+            policy: Mutex::new(Policy::new(count as u32)),
+            handles: AtomicU64::new(1),
+            generations: AtomicU64::new(1),
+            unwritten: AtomicUsize::new(0),
+            loads: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+            relief: Mutex::default(),
+            relieved: Condvar::new(),
+            busy_timeout,
+        }
+    }
+
+    pub(crate) fn page_size(&self) -> usize {
+        self.frames.page_size()
+    }
+
+    /// Frames holding nodes that are not written yet.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.unwritten.load(Relaxed)
+    }
+
+    pub(crate) fn stats(&self) -> CacheStats {
+        CacheStats {
+            frames: self.frames.count() as u64,
+            page_size: self.page_size() as u64,
+            unwritten: self.unwritten() as u64,
+            loads: self.loads.load(Relaxed),
+            evictions: self.evictions.load(Relaxed),
+        }
+    }
+
+    /// A number for a new transaction generation.
+    pub(crate) fn next_generation(&self) -> u64 {
+        self.generations.fetch_add(1, Relaxed)
+    }
+
+    /// A block of handle numbers for one writer: `[start, end)`.
+    pub(crate) fn handle_block(&self) -> (u64, u64) {
+        let start = self.handles.fetch_add(HANDLE_BLOCK, Relaxed);
+        (start | HANDLE_BIT, (start + HANDLE_BLOCK) | HANDLE_BIT)
+    }
+
+    // ---- following -------------------------------------------------------
+
+    /// The frame of child `index` of the inner node in `parent`. Call inside a
+    /// walk; the frame stays what it is until the walk ends.
+    #[inline]
+    pub(crate) fn follow(&self, parent: Frame, index: usize) -> std::result::Result<Frame, Absent> {
+        let child = self.frames.child(parent, index);
+        if let Some(frame) = self.frames.holding(child.hint, child.reference) {
+            self.touch(frame);
+            return Ok(frame);
+        }
+        self.follow_slowly(parent, index, child)
+    }
+
+    #[cold]
+    fn follow_slowly(
+        &self,
+        parent: Frame,
+        index: usize,
+        child: ChildRef,
+    ) -> std::result::Result<Frame, Absent> {
+        let resolved = self.resolved(child);
+        if resolved.reference != child.reference {
+            self.frames.set_child(parent, index, resolved);
+        }
+        match self.lookup(resolved.reference) {
+            Some(frame) => {
+                self.frames.set_hint(parent, index, resolved, frame);
+                self.touch(frame);
+                Ok(frame)
+            }
+            None => Err(Absent {
+                extent: extent_of(resolved.reference),
+                checksum: resolved.checksum,
+                // SAFETY: inside a walk the parent is shared or the caller's own.
+                level: Some(node::level(unsafe { self.frames.keys(parent) }).wrapping_sub(1)),
+            }),
+        }
+    }
+
+    /// The frame of a node referred to from outside any node (a root, an
+    /// overflow reference). `child` is brought up to date. Call inside a walk.
+    #[inline]
+    pub(crate) fn enter(&self, child: &mut ChildRef) -> std::result::Result<Frame, Absent> {
+        if let Some(frame) = self.frames.holding(child.hint, child.reference) {
+            self.touch(frame);
+            return Ok(frame);
+        }
+        *child = self.resolved(*child);
+        match self.lookup(child.reference) {
+            Some(frame) => {
+                child.hint = frame;
+                self.touch(frame);
+                Ok(frame)
+            }
+            None => Err(Absent {
+                extent: extent_of(child.reference),
+                checksum: child.checksum,
+                level: None,
+            }),
+        }
+    }
+
+    #[inline]
+    fn touch(&self, frame: Frame) {
+        policy::touch(&self.frames.meta(frame).heat);
+    }
+
+    /// The reference with a written handle replaced by its extent.
+    pub(crate) fn resolved(&self, child: ChildRef) -> ChildRef {
+        if !child.is_handle() {
+            return child;
+        }
+        match self.written_as(child.reference) {
+            Some(written) => ChildRef {
+                reference: written.extent.word(),
+                checksum: written.checksum,
+                hint: child.hint,
+            },
+            None => child,
+        }
+    }
+
+    /// Where the node with this handle was written, if it was.
+    pub(crate) fn written_as(&self, handle: u64) -> Option<Written> {
+        self.written[shard(handle)].lock().get(&handle).copied()
+    }
+
+    fn lookup(&self, reference: u64) -> Option<Frame> {
+        self.table[shard(reference)].lock().get(&reference).copied()
+    }
+
+    // ---- loading ---------------------------------------------------------
+
+    /// Loads an absent node and returns its frame pinned, so that the walk that
+    /// starts over will find it. Call outside walks: this does I/O and may wait.
+    pub(crate) fn fetch(&self, absent: Absent, tree: u32) -> Result<Pinned<'_>> {
+        loop {
+            if let Some(frame) = self.lookup(absent.extent.word())
+                && self.frames.pin(frame)
+            {
+                if self.frames.holding(frame, absent.extent.word()).is_some() {
+                    return Ok(Pinned { pool: self, frame });
+                }
+                self.frames.unpin(frame);
+            }
+            let frame = self.take_frame()?;
+            if let Err(error) = self.load(absent, tree, frame) {
+                self.give_frame(frame);
+                return Err(error);
+            }
+            let bits = absent.extent.word();
+            let mut table = self.table[shard(bits)].lock();
+            if table.contains_key(&bits) {
+                drop(table);
+                self.give_frame(frame);
+                continue;
+            }
+            let meta = self.frames.meta(frame);
+            meta.generation.store(0, Relaxed);
+            meta.heat.store(0, Relaxed);
+            meta.pins.store(1, Relaxed);
+            meta.identity.store(bits, Release);
+            table.insert(bits, frame);
+            drop(table);
+            self.policy.lock().insert(frame, bits);
+            self.loads.fetch_add(1, Relaxed);
+            return Ok(Pinned { pool: self, frame });
+        }
+    }
+
+    fn load(&self, absent: Absent, tree: u32, frame: Frame) -> Result<()> {
+        // SAFETY: the frame was just taken from the free list (rule 1).
+        let page = unsafe { self.frames.page_mut(frame) };
+        self.read_page(absent, tree, page)
+    }
+
+    /// Reads, verifies and unpacks a node into `page`.
+    pub(crate) fn read_page(&self, absent: Absent, tree: u32, page: &mut [u8]) -> Result<()> {
+        thread_local! {
+            static IMAGE: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+        }
+        IMAGE.with_borrow_mut(|image| {
+            self.read_image(absent, image)?;
+            let rotten = |what: &str| self.rot(absent.extent, what);
+            codec::decode(image, page).map_err(|error| rotten(&error.to_string()))?;
+            node::check(page).map_err(rotten)?;
+            if node::tree(page) != tree {
+                return Err(rotten("the page belongs to another tree"));
+            }
+            let level = node::level(page);
+            if level > MAX_LEVEL || absent.level.is_some_and(|promised| promised != level) {
+                return Err(rotten("the page is not of the level its parent says"));
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads the stored bytes of an extent and verifies their checksum.
+    pub(crate) fn read_image(&self, absent: Absent, image: &mut Vec<u8>) -> Result<()> {
+        let extent = absent.extent;
+        image.resize(extent.byte_len(), 0);
+        self.file.read_at(image, extent.byte_offset()).map_err(|error| {
+            if error.kind == fulgurite_disk::DiskErrorKind::UnexpectedEof {
+                self.rot(extent, "the file ends before the page")
+            } else {
+                error.into()
+            }
+        })?;
+        if codec::checksum(image) != absent.checksum {
+            return Err(self.rot(extent, "checksum mismatch"));
+        }
+        Ok(())
+    }
+
+    /// The error for an extent whose bytes are not what was written.
+    pub(crate) fn rot(&self, extent: ExtentRef, what: &str) -> Error {
+        Error::corrupt(format!(
+            "database disk image is malformed: {what} in {} at byte {} ({} bytes); restore a backup, or export what is readable",
+            self.path,
+            extent.byte_offset(),
+            extent.byte_len(),
+        ))
+    }
+
+    // ---- frames ----------------------------------------------------------
+
+    /// A free frame, for a node to be loaded or made. Evicts clean pages; if
+    /// there are none, asks for a checkpoint and waits for it.
+    pub(crate) fn take_frame(&self) -> Result<Frame> {
+        let deadline = Instant::now() + self.busy_timeout.max(Duration::from_secs(5));
+        loop {
+            if let Some(frame) = self.try_take_frame() {
+                return Ok(frame);
+            }
+            let mut relief = self.relief.lock();
+            let round = relief.rounds;
+            match &relief.request {
+                Some(request) => request(),
+                None => return Err(self.no_memory()),
+            }
+            while relief.rounds == round {
+                if self.relieved.wait_until(&mut relief, deadline).timed_out() {
+                    return Err(self.no_memory());
+                }
+            }
+            if let Some(error) = &relief.failed {
+                return Err(error.clone());
+            }
+        }
+    }
+
+    fn no_memory(&self) -> Error {
+        Error::new(
+            ErrorKind::NoMemory,
+            format!(
+                "the page cache ({} frames of {} bytes) is full of pages in use; raise cache_bytes or write in smaller transactions",
+                self.frames.count(),
+                self.page_size(),
+            ),
+        )
+    }
+
+    fn try_take_frame(&self) -> Option<Frame> {
+        {
+            let mut free = self.free.lock();
+            if let Some(frame) = free.list.pop() {
+                return Some(frame);
+            }
+            if free.untouched < self.frames.count() {
+                free.untouched += 1;
+                return Some((free.untouched - 1) as Frame);
+            }
+        }
+        self.evict()
+    }
+
+    /// Evicts a batch of clean frames; returns one and frees the others.
+    fn evict(&self) -> Option<Frame> {
+        let mut evicted = Vec::with_capacity(EVICT_BATCH);
+        {
+            let mut policy = self.policy.lock();
+            while evicted.len() < EVICT_BATCH {
+                let victim = policy.evict(&self.frames, |frame| {
+                    let pins = &self.frames.meta(frame).pins;
+                    pins.compare_exchange(0, EVICTING, Acquire, Relaxed).is_ok()
+                });
+                let Some(frame) = victim else { break };
+                let identity = self.frames.meta(frame).identity.load(Relaxed);
+                self.table[shard(identity)].lock().remove(&identity);
+                self.frames.meta(frame).identity.store(0, Release);
+                evicted.push(frame);
+            }
+        }
+        if evicted.is_empty() {
+            return None;
+        }
+        self.readers.quiesce();
+        self.evictions.fetch_add(evicted.len() as u64, Relaxed);
+        for frame in &evicted {
+            // Late pinners add one and take it back; only the mark is removed.
+            self.frames.meta(*frame).pins.fetch_sub(EVICTING, Release);
+        }
+        let taken = evicted.pop();
+        self.free.lock().list.extend(evicted);
+        taken
+    }
+
+    /// Returns a frame that holds nothing anybody can reach.
+    pub(crate) fn give_frame(&self, frame: Frame) {
+        self.frames.meta(frame).identity.store(0, Release);
+        self.free.lock().list.push(frame);
+    }
+
+    /// As [`give_frame`](Self::give_frame), for several.
+    pub(crate) fn give_frames(&self, frames: &mut Vec<Frame>) {
+        for frame in frames.iter() {
+            self.frames.meta(*frame).identity.store(0, Release);
+        }
+        self.free.lock().list.append(frames);
+    }
+
+    /// A frame became the home of an unwritten node.
+    #[inline]
+    pub(crate) fn note_unwritten(&self) {
+        self.unwritten.fetch_add(1, Relaxed);
+    }
+
+    // ---- written and dead nodes -------------------------------------------
+
+    /// The unwritten node `handle` in `frame` was written: from now on it is
+    /// clean, found by its extent, and may be evicted.
+    pub(crate) fn became_clean(&self, handle: u64, frame: Frame, written: Written) {
+        let bits = written.extent.word();
+        self.written[shard(handle)].lock().insert(handle, written);
+        let meta = self.frames.meta(frame);
+        meta.generation.store(0, Relaxed);
+        let mut table = self.table[shard(bits)].lock();
+        meta.identity.store(bits, Release);
+        table.insert(bits, frame);
+        drop(table);
+        self.unwritten.fetch_sub(1, Relaxed);
+        self.policy.lock().insert(frame, bits);
+    }
+
+    /// Forgets a node that nobody can reach any more: frees its frame, and
+    /// returns its extent if it has one.
+    pub(crate) fn bury(&self, node: ChildRef, free: &mut Vec<Frame>) -> Option<ExtentRef> {
+        let extent = if node.is_handle() {
+            match self.written[shard(node.reference)].lock().remove(&node.reference) {
+                Some(written) => written.extent,
+                None => {
+                    debug_assert!(self.frames.holding(node.hint, node.reference).is_some());
+                    self.unwritten.fetch_sub(1, Relaxed);
+                    self.frames.meta(node.hint).identity.store(0, Release);
+                    free.push(node.hint);
+                    return None;
+                }
+            }
+        } else {
+            extent_of(node.reference)
+        };
+        self.drop_resident(extent, free);
+        Some(extent)
+    }
+
+    /// Takes the frame of a dead extent away from it.
+    fn drop_resident(&self, extent: ExtentRef, free: &mut Vec<Frame>) {
+        let bits = extent.word();
+        // Whoever evicts does so under the policy's lock: a frame that is in the
+        // table now is not being evicted, and stays in it until we take it out.
+        let mut policy = self.policy.lock();
+        let Some(frame) = self.lookup(bits) else {
+            return;
+        };
+        let pins = &self.frames.meta(frame).pins;
+        // No snapshot reaches the node, so a pin can only be a fetch in passing
+        // that is about to notice and let go.
+        while pins.compare_exchange(0, EVICTING, Acquire, Relaxed).is_err() {
+            std::hint::spin_loop();
+        }
+        policy.remove(frame);
+        self.table[shard(bits)].lock().remove(&bits);
+        self.frames.meta(frame).identity.store(0, Release);
+        drop(policy);
+        pins.fetch_sub(EVICTING, Release);
+        free.push(frame);
+    }
+
+    // ---- relief ----------------------------------------------------------
+
+    /// Who to ask for a checkpoint when frames run out.
+    pub(crate) fn on_pressure(&self, request: Option<Box<dyn Fn() + Send>>) {
+        self.relief.lock().request = request;
+    }
+
+    /// A checkpoint ended: those who wait for frames look again.
+    pub(crate) fn relieve(&self, failed: Option<Error>) {
+        let mut relief = self.relief.lock();
+        relief.rounds += 1;
+        relief.failed = failed;
+        self.relieved.notify_all();
+    }
+}
+
+/// A frame that will not be evicted while this lives.
+pub(crate) struct Pinned<'p> {
+    pool: &'p Pool,
+    frame: Frame,
+}
+
+impl Pinned<'_> {
+    pub(crate) fn frame(&self) -> Frame {
+        self.frame
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        self.pool.frames.unpin(self.frame);
+    }
+}

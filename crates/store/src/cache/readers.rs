@@ -1,0 +1,243 @@
+//! Who is reading what: snapshot pins and walks, in one table of slots.
+//!
+//! A **pin** says "the nodes of the snapshot at this sequence number are in
+//! use"; it keeps them from being reclaimed for as long as the slot is held. A
+//! **walk** says "I am following frame hints right now"; it keeps evicted
+//! frames from being reused, and is short: no I/O, no lock, no wait inside.
+//!
+//! Protocols:
+//! 1. Pinning publishes the number, fences, and reads the moving number again;
+//!    if it moved, it starts over with the new one. So whoever reclaims (moves
+//!    the number, fences, scans the slots) either sees the pin or is seen by it.
+//! 2. A walk makes its slot's ticket odd, fences, and follows hints. Who
+//!    evicts clears identities, fences, and waits until each ticket that was
+//!    odd has changed; then nobody is left who compared before the clearing.
+//!
+//! Slots are taken with one compare-and-swap, from a place that a thread tends
+//! to return to. There are [`SLOTS`]; taking one more fails with Busy.
+
+use crate::error::{Error, ErrorKind, Result};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*, fence};
+
+/// Snapshots that can be open at the same time.
+pub(crate) const SLOTS: usize = 4096;
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Slot {
+    /// 0: free; else the pinned sequence number + 1.
+    pin: AtomicU64,
+    /// Odd while its holder walks.
+    ticket: AtomicU64,
+}
+
+/// The table of slots.
+pub(crate) struct Readers {
+    slots: Box<[Slot]>,
+    /// No slot at or above this index was ever taken.
+    high: AtomicUsize,
+    /// Counts pins made by copying another: a scan that one moved past starts
+    /// over.
+    copies: AtomicU64,
+}
+
+/// A held slot: give it back with [`Readers::release`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SlotId(u32);
+
+thread_local! {
+    static NEAR: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Readers {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+            high: AtomicUsize::new(0),
+            copies: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes a slot and pins the number that `current` says, following it while
+    /// it moves. Returns the slot and the pinned number.
+    pub(crate) fn pin(&self, current: impl Fn() -> u64) -> Result<(SlotId, u64)> {
+        let mut seq = current();
+        let index = self.take(seq)?;
+        loop {
+            fence(SeqCst);
+            let now = current();
+            if now == seq {
+                return Ok((SlotId(index as u32), seq));
+            }
+            seq = now;
+            self.slots[index].pin.store(seq + 1, Relaxed);
+        }
+    }
+
+    /// Takes a slot for a number that is already pinned by the caller, and stays
+    /// so until this returns.
+    pub(crate) fn pin_also(&self, seq: u64) -> Result<SlotId> {
+        let index = self.take(seq)?;
+        self.copies.fetch_add(1, SeqCst);
+        Ok(SlotId(index as u32))
+    }
+
+    fn take(&self, seq: u64) -> Result<usize> {
+        let near = NEAR.get();
+        for step in 0..SLOTS {
+            let index = (near + step) % SLOTS;
+            let pin = &self.slots[index].pin;
+            // The high mark first: who scans after this swap must look here.
+            if index >= self.high.load(Relaxed) {
+                self.high.fetch_max(index + 1, SeqCst);
+            }
+            if pin.load(Relaxed) == 0
+                && pin.compare_exchange(0, seq + 1, SeqCst, Relaxed).is_ok()
+            {
+                NEAR.set(index);
+                return Ok(index);
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Busy,
+            format!("{SLOTS} snapshots are open already; close some"),
+        ))
+    }
+
+    /// Ends the pin and frees the slot.
+    #[inline]
+    pub(crate) fn release(&self, slot: &SlotId) {
+        self.slots[slot.0 as usize].pin.store(0, Release);
+    }
+
+    /// Begins a walk. The slot's holder must not walk already.
+    #[inline]
+    pub(crate) fn walk(&self, slot: &SlotId) -> Walk<'_> {
+        let ticket = &self.slots[slot.0 as usize].ticket;
+        let began = ticket.load(Relaxed) + 1;
+        debug_assert!(began % 2 == 1, "a walk within a walk");
+        ticket.store(began, Relaxed);
+        fence(SeqCst);
+        Walk { ticket, began }
+    }
+
+    /// All pinned numbers, unordered, with repetitions.
+    pub(crate) fn pinned(&self, out: &mut Vec<u64>) {
+        let start = out.len();
+        loop {
+            let copies = self.copies.load(SeqCst);
+            fence(SeqCst);
+            for slot in &self.slots[..self.high.load(SeqCst)] {
+                let pin = slot.pin.load(SeqCst);
+                if pin != 0 {
+                    out.push(pin - 1);
+                }
+            }
+            if self.copies.load(SeqCst) == copies {
+                return;
+            }
+            out.truncate(start);
+        }
+    }
+
+    /// Waits until every walk that is under way has ended.
+    pub(crate) fn quiesce(&self) {
+        fence(SeqCst);
+        for slot in &self.slots[..self.high.load(SeqCst)] {
+            let seen = slot.ticket.load(Acquire);
+            if seen % 2 == 0 {
+                continue;
+            }
+            let mut rounds = 0u32;
+            while slot.ticket.load(Acquire) == seen {
+                rounds += 1;
+                if rounds < 64 {
+                    std::hint::spin_loop();
+                } else {
+                    std::thread::yield_now();
+                }
+            }
+        }
+    }
+}
+
+/// A walk under way; ends when dropped.
+pub(crate) struct Walk<'r> {
+    ticket: &'r AtomicU64,
+    began: u64,
+}
+
+impl Drop for Walk<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.ticket.store(self.began + 1, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pins_are_seen_until_released() {
+        let readers = Readers::new();
+        let (first, seq) = readers.pin(|| 7).expect("a slot");
+        assert_eq!(seq, 7);
+        let second = readers.pin_also(7).expect("a slot");
+        let (third, _) = readers.pin(|| 9).expect("a slot");
+        let mut pinned = Vec::new();
+        readers.pinned(&mut pinned);
+        pinned.sort_unstable();
+        assert_eq!(pinned, [7, 7, 9]);
+        for slot in [&first, &second, &third] {
+            readers.release(slot);
+        }
+        pinned.clear();
+        readers.pinned(&mut pinned);
+        assert!(pinned.is_empty());
+    }
+
+    #[test]
+    fn a_moving_number_is_followed() {
+        let readers = Readers::new();
+        let calls = Cell::new(0);
+        let (slot, seq) = readers
+            .pin(|| {
+                calls.set(calls.get() + 1);
+                calls.get().min(3)
+            })
+            .expect("a slot");
+        assert_eq!(seq, 3);
+        readers.release(&slot);
+    }
+
+    #[test]
+    fn one_snapshot_too_many_is_busy() {
+        let readers = Readers::new();
+        let held: Vec<_> = (0..SLOTS)
+            .map(|_| readers.pin_also(1).expect("a slot"))
+            .collect();
+        let error = readers.pin_also(1).expect_err("none is left");
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        held.iter().for_each(|slot| readers.release(slot));
+    }
+
+    #[test]
+    fn quiescing_waits_for_walks() {
+        use std::sync::atomic::AtomicBool;
+        let readers = Readers::new();
+        let done = AtomicBool::new(false);
+        let (slot, _) = readers.pin(|| 1).expect("a slot");
+        let walk = readers.walk(&slot);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                readers.quiesce();
+                assert!(done.load(SeqCst), "returned while the walk went on");
+            });
+            done.store(true, SeqCst);
+            drop(walk);
+            waiter.join().expect("no panic");
+        });
+    }
+}

@@ -1,0 +1,252 @@
+//! The integrity check: walks everything and says what is wrong.
+//!
+//! Each tree's visible version is walked from its root. A node that has an
+//! extent is read from disk, not from the cache, so that what is checked is what
+//! a restart would find: checksum, structure, level, key order, that its keys lie
+//! within what its parent says. Counts are compared with the tree's. At last
+//! every extent must be used by one node or blob only, and all others be free.
+//!
+//! A checkpoint cannot run meanwhile; readers and writers go on.
+
+use crate::cache::{Absent, ChildRef, SlotId};
+use crate::codec::ExtentRef;
+use crate::error::Result;
+use crate::extents::Run;
+use crate::node::{self, Kind, OwnedKey};
+use crate::space::extent_of;
+use crate::store::Core;
+use crate::tree::overflow::Reference;
+use crate::tree::versions::Root;
+use crate::tree::Tree;
+
+/// Stop collecting beyond this many: they rarely say more.
+const PROBLEMS_MAX: usize = 100;
+
+pub(crate) fn run(core: &Core) -> Result<Vec<String>> {
+    let checkpoint = core.checkpoint.lock();
+    let (slot, seq) = core.pool.readers.pin(|| core.visible())?;
+    let mut check = Check {
+        core,
+        slot: &slot,
+        problems: Vec::new(),
+        extents: Vec::new(),
+    };
+    for tree in core.all_trees() {
+        if let Some(root) = tree.0.versions.at(seq).filter(|root| !root.dropped) {
+            check.tree(&tree, root);
+        }
+    }
+    let blobs = [checkpoint.catalog, checkpoint.free_map];
+    for blob in blobs.into_iter().flatten() {
+        check.extents.push(blob.extent);
+        if let Err(error) = crate::checkpoint::read_blob(&core.pool, blob) {
+            check.report(error.to_string());
+        }
+    }
+    check.space();
+    let problems = check.problems;
+    core.pool.readers.release(&slot);
+    Ok(problems)
+}
+
+struct Check<'c> {
+    core: &'c Core,
+    slot: &'c SlotId,
+    problems: Vec<String>,
+    extents: Vec<ExtentRef>,
+}
+
+/// What a parent promises of a child.
+struct Promise {
+    node: ChildRef,
+    /// `None` for a root; `Some((level, is part of a large value))` otherwise.
+    level: Option<u8>,
+    value: bool,
+    low: Option<OwnedKey>,
+    high: Option<OwnedKey>,
+}
+
+impl Check<'_> {
+    fn report(&mut self, problem: String) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
+    }
+
+    fn tree(&mut self, tree: &Tree, root: Root) {
+        let id = tree.id().0;
+        let mut entries = 0;
+        let mut open = Vec::new();
+        if !root.node.is_none() {
+            open.push(Promise {
+                node: root.node,
+                level: None,
+                value: false,
+                low: None,
+                high: None,
+            });
+        }
+        let mut page = vec![0; self.core.pool.page_size()];
+        while let Some(promise) = open.pop() {
+            if self.problems.len() >= PROBLEMS_MAX {
+                return;
+            }
+            match self.load(&promise, id, &mut page) {
+                Ok(children) => {
+                    entries += self.page(&promise, id, &page, &children, &mut open);
+                }
+                Err(error) => self.report(format!("tree {id}: {error}")),
+            }
+        }
+        if entries != root.count && self.problems.is_empty() {
+            self.report(format!(
+                "tree {id} holds {entries} entries and says it holds {}",
+                root.count
+            ));
+        }
+    }
+
+    /// Reads a node, from disk if it is there, and returns its children.
+    fn load(&mut self, promise: &Promise, tree: u32, page: &mut [u8]) -> Result<Vec<ChildRef>> {
+        let pool = &self.core.pool;
+        let node = pool.resolved(promise.node);
+        if node.is_handle() {
+            let _walk = pool.readers.walk(self.slot);
+            // SAFETY: unwritten, so it is in its frame; inside a walk.
+            let keys = unsafe { pool.frames.keys(node.hint) };
+            page[..keys.len()].copy_from_slice(keys);
+            let count = node::child_count(keys);
+            return Ok((0..count).map(|index| pool.frames.child(node.hint, index)).collect());
+        }
+        let extent = extent_of(node.reference);
+        self.extents.push(extent);
+        let absent = Absent {
+            extent,
+            checksum: node.checksum,
+            level: promise.level,
+        };
+        pool.read_page(absent, tree, page)?;
+        let word = |at: usize| {
+            let bytes = page.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+            bytes.map_or(0, u64::from_le_bytes)
+        };
+        let children = (0..node::child_count(page)).map(|index| {
+            let at = node::child_offset(page.len(), index);
+            ChildRef::from_words([word(at), word(at + 8)])
+        });
+        Ok(children.collect())
+    }
+
+    /// Checks a page against its parent's promise; returns its entries.
+    fn page(
+        &mut self,
+        promise: &Promise,
+        tree: u32,
+        page: &[u8],
+        children: &[ChildRef],
+        open: &mut Vec<Promise>,
+    ) -> u64 {
+        let keys = &page[..node::key_area(page.len(), children.len())];
+        let is_value = node::kind(keys) == Some(Kind::Overflow);
+        let level = node::level(keys);
+        if is_value != promise.value {
+            self.report(format!("tree {tree}: a large value and a node are mixed up"));
+            return 0;
+        }
+        if is_value {
+            for child in children {
+                open.push(Promise {
+                    node: *child,
+                    level: level.checked_sub(1),
+                    value: true,
+                    low: None,
+                    high: None,
+                });
+            }
+            return 0;
+        }
+        let fence = |fence: Option<node::Key<'_>>| fence.map(crate::txn::reads::owned);
+        let (low, high) = (fence(node::lower_fence(keys)), fence(node::upper_fence(keys)));
+        if low != promise.low || high != promise.high {
+            self.report(format!(
+                "tree {tree}: a page covers other keys than its parent says"
+            ));
+        }
+        if level == 0 {
+            self.values(tree, keys, open);
+            return node::count(keys) as u64;
+        }
+        for (index, child) in children.iter().enumerate() {
+            let below = index.checked_sub(1).map(|i| node::owned_key_at(keys, i));
+            let above = (index < node::count(keys)).then(|| node::owned_key_at(keys, index));
+            open.push(Promise {
+                node: *child,
+                level: level.checked_sub(1),
+                value: false,
+                low: below.or_else(|| low.clone()),
+                high: above.or_else(|| high.clone()),
+            });
+        }
+        0
+    }
+
+    /// The large values of a leaf.
+    fn values(&mut self, tree: u32, page: &[u8], open: &mut Vec<Promise>) {
+        for index in 0..node::count(page) {
+            let (value, overflow) = node::value_at(page, index);
+            if !overflow {
+                continue;
+            }
+            match Reference::decode(value) {
+                Some(reference) => open.push(Promise {
+                    node: reference.node,
+                    level: None,
+                    value: true,
+                    low: None,
+                    high: None,
+                }),
+                None => self.report(format!("tree {tree}: a reference to a large value is damaged")),
+            }
+        }
+    }
+
+    /// Each extent used once, all others free.
+    fn space(&mut self) {
+        let core = self.core;
+        self.extents.sort_unstable_by_key(|extent| extent.position());
+        for pair in self.extents.clone().windows(2) {
+            if pair[0].end() > pair[1].position() {
+                self.report(format!(
+                    "bytes from {} on are used twice",
+                    pair[1].byte_offset()
+                ));
+            }
+        }
+        // Dead extents may be reachable from our snapshot too: count them once.
+        let reclaim = core.reclaim.lock();
+        let mut used = reclaim.dead_extents(core, u64::MAX);
+        let space = core.space.lock();
+        used.extend(space.unpublished());
+        used.extend(&self.extents);
+        used.sort_unstable_by_key(|extent| extent.position());
+        used.dedup();
+        let runs = used.into_iter().map(|extent| (Run::from(extent), true));
+        let mut all: Vec<(Run, bool)> = runs.chain(space.map.runs().map(|run| (run, false))).collect();
+        all.sort_unstable();
+        let end = space.map.end();
+        drop(space);
+        drop(reclaim);
+        let mut at = crate::checkpoint::meta::FIRST_UNIT;
+        for (run, is_used) in all {
+            if run.start < at && !is_used {
+                self.report(format!("units from {} on are used and free", run.start));
+            } else if run.start > at {
+                self.report(format!("units {at} to {} are neither used nor free", run.start));
+            }
+            at = at.max(run.end());
+        }
+        if at < end {
+            self.report(format!("units {at} to {end} are neither used nor free"));
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Checkpoints: making the state of one commit durable in the database file.
+//!
+//! 1. The log's idle generation is made ready. Under the commit lock: S = head,
+//!    pinned; later records go to the other generation.
+//! 2. S is waited for: its records are acknowledged.
+//! 3. From the roots of S every unwritten node is written to free extents,
+//!    children before parents ([`writer`]). They become clean as they go.
+//! 4. The catalog and the free map of exactly S are written. The map counts as
+//!    free what S does not reach, whatever uses it in memory.
+//! 5. `sync_data`. Meta slot A, sync; slot B, sync ([`meta`]).
+//! 6. Now the pin of the checkpoint before is let go, the log's old generation
+//!    recycled, and the file's free tail cut off.
+//!
+//! A failure before 5 leaves the old checkpoint valid and nothing recycled; the
+//! next one tries again. A failed write or sync in 5 poisons the store: what the
+//! medium holds is unknown until it is opened again. No commit waits for any of
+//! this but for log space and frames.
+
+pub(crate) mod catalog;
+pub(crate) mod collect;
+pub(crate) mod meta;
+pub(crate) mod writer;
+
+use crate::codec::{self, ExtentRef};
+use crate::error::{Error, ErrorKind, Result};
+use crate::extents::Run;
+use crate::reclaim;
+use crate::space::extent_of;
+use crate::store::{Core, log_error};
+use catalog::Entry;
+use meta::{Blob, Meta};
+pub use writer::WriteStats;
+pub(crate) use writer::WriteCounters;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+/// The last durable checkpoint.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct State {
+    pub(crate) seq: u64,
+    /// Meta writes so far.
+    pub(crate) counter: u64,
+    pub(crate) catalog: Option<Blob>,
+    pub(crate) free_map: Option<Blob>,
+    /// A generation of the log that a failed checkpoint left to recycle.
+    pending: Option<fulgurite_wal::GenerationId>,
+}
+
+impl State {
+    /// The state that a database was opened with.
+    pub(crate) fn of(meta: &Meta) -> Self {
+        Self {
+            seq: meta.checkpoint,
+            counter: meta.counter,
+            catalog: meta.catalog,
+            free_map: meta.free_map,
+            pending: None,
+        }
+    }
+}
+
+/// The numbers that checkpoints pin: the last durable one, and the one under
+/// way.
+pub(crate) struct Pins {
+    durable: AtomicU64,
+    running: AtomicU64,
+}
+
+const NONE: u64 = u64::MAX;
+
+impl Pins {
+    pub(crate) fn new(durable: u64) -> Self {
+        Self {
+            durable: AtomicU64::new(durable),
+            running: AtomicU64::new(NONE),
+        }
+    }
+
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.load(SeqCst)
+    }
+
+    /// The running one first: it becomes the durable one before it is cleared.
+    pub(crate) fn list(&self, out: &mut Vec<u64>) {
+        let running = self.running.load(SeqCst);
+        if running != NONE {
+            out.push(running);
+        }
+        out.push(self.durable.load(SeqCst));
+    }
+}
+
+/// Makes a checkpoint of the head. Does nothing if the last one covers it.
+pub(crate) fn run(core: &Core) -> Result<()> {
+    let mut state = core.checkpoint.lock();
+    if core.head() == state.seq && state.counter > 0 && state.pending.is_none() {
+        return Ok(());
+    }
+    core.space.check()?;
+    let begun = begin(core, &mut state)?;
+    let done = persist(core, &mut state, begun);
+    if done.is_err() {
+        core.checkpoint_pins.running.store(NONE, SeqCst);
+        return done;
+    }
+    finish(core, &mut state)
+}
+
+/// Step 1. Returns S.
+fn begin(core: &Core, state: &mut State) -> Result<u64> {
+    let wal = core.wal();
+    if let Some(wal) = wal
+        && state.pending.is_none()
+    {
+        wal.prepare_switch().map_err(log_error)?;
+    }
+    let commit = core.commit.lock();
+    let seq = commit.head;
+    core.checkpoint_pins.running.store(seq, SeqCst);
+    if let Some(wal) = wal
+        && state.pending.is_none()
+    {
+        match wal.switch(seq + 1) {
+            Ok(old) => state.pending = Some(old),
+            Err(error) => {
+                core.checkpoint_pins.running.store(NONE, SeqCst);
+                return Err(log_error(error));
+            }
+        }
+    }
+    Ok(seq)
+}
+
+/// Steps 2 to 5.
+fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
+    core.wait_visible(seq)?;
+    match reclaim::sweep(core) {
+        // A dead subtree that cannot be read keeps its space; the live data must
+        // still become durable.
+        Err(error) if error.kind() != ErrorKind::Corrupt => return Err(error),
+        _ => {}
+    }
+    let entries = write_trees(core, seq)?;
+    let bytes = catalog::encode(&entries);
+    let catalog = write_blob(core, &bytes)?;
+    let (free_map, end) = match write_free_map(core, state, seq) {
+        Ok(written) => written,
+        Err(error) => {
+            core.space.free(vec![catalog.extent]);
+            return Err(error);
+        }
+    };
+    let meta = Meta {
+        page_size: core.pool.page_size() as u32,
+        database: core.database,
+        counter: state.counter + 1,
+        checkpoint: seq,
+        end,
+        next_tree: core.next_tree.load(SeqCst),
+        catalog: Some(catalog),
+        free_map: Some(free_map),
+    };
+    if let Err(error) = write_meta(core, &meta) {
+        core.fail(&error);
+        return Err(error);
+    }
+    let old = [state.catalog, state.free_map];
+    core.space
+        .free(old.iter().flatten().map(|blob| blob.extent).collect());
+    state.seq = seq;
+    state.counter = meta.counter;
+    state.catalog = meta.catalog;
+    state.free_map = meta.free_map;
+    core.checkpoint_pins.durable.store(seq, SeqCst);
+    core.checkpoint_pins.running.store(NONE, SeqCst);
+    Ok(())
+}
+
+/// Step 3 for all trees. Returns the catalog's entries.
+fn write_trees(core: &Core, seq: u64) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for tree in core.all_trees() {
+        let Some(root) = tree.0.versions.at(seq) else {
+            continue;
+        };
+        if root.dropped {
+            core.retire_tree(&tree, root.seq);
+            continue;
+        }
+        let nodes = collect::unwritten(core, root.node);
+        writer::write_nodes(core, &nodes, None)?;
+        let node = core.pool.resolved(root.node);
+        if node.reference != root.node.reference {
+            tree.0.versions.refine(root.node.reference, root.seq, node);
+        }
+        entries.push(Entry {
+            tree: tree.id().0,
+            kind: tree.kind(),
+            root: (!node.is_none()).then(|| (extent_of(node.reference), node.checksum)),
+            count: root.count,
+        });
+    }
+    Ok(entries)
+}
+
+/// Writes bytes to an extent of their own.
+fn write_blob(core: &Core, bytes: &[u8]) -> Result<Blob> {
+    let extent = core.space.allocate(blob_units(bytes.len())?)?;
+    match fill_blob(core, extent, bytes) {
+        Ok(blob) => Ok(blob),
+        Err(error) => {
+            core.space.free(vec![extent]);
+            Err(error)
+        }
+    }
+}
+
+fn blob_units(length: usize) -> Result<u32> {
+    let units = length.div_ceil(codec::UNIT).max(1);
+    if units > codec::UNITS_MAX as usize {
+        return Err(Error::new(
+            ErrorKind::Full,
+            format!("the catalog or free map has grown to {length} bytes, more than an extent holds"),
+        ));
+    }
+    Ok(units as u32)
+}
+
+fn fill_blob(core: &Core, extent: ExtentRef, bytes: &[u8]) -> Result<Blob> {
+    let mut padded = bytes.to_vec();
+    padded.resize(extent.byte_len(), 0);
+    core.pool.file.write_at(&padded, extent.byte_offset())?;
+    Ok(Blob {
+        extent,
+        checksum: codec::checksum(&padded),
+        length: bytes.len() as u32,
+    })
+}
+
+/// Step 4: the complement of what S reaches and the map itself. Returns the
+/// map's place and the file's end.
+fn write_free_map(core: &Core, state: &State, seq: u64) -> Result<(Blob, u64)> {
+    // While this is held no dead extent is on its way from a list to the map.
+    let reclaim = core.reclaim.lock();
+    let mut free = reclaim.dead_extents(core, seq);
+    let mut space = core.space.lock();
+    free.extend(space.beyond(seq));
+    free.extend([state.catalog, state.free_map].iter().flatten().map(|blob| blob.extent));
+    let units = blob_units(space.map.encoded_len_max(free.len()))?;
+    let extent = space.allocate(units)?;
+    let mut bytes = Vec::new();
+    let free = free.into_iter().map(Run::from);
+    space.map.encode(free, [Run::from(extent)], &mut bytes);
+    let end = space.map.end();
+    drop(space);
+    drop(reclaim);
+    match fill_blob(core, extent, &bytes) {
+        Ok(blob) => Ok((blob, end)),
+        Err(error) => {
+            core.space.free(vec![extent]);
+            Err(error)
+        }
+    }
+}
+
+/// Step 5.
+fn write_meta(core: &Core, meta: &Meta) -> Result<()> {
+    let file = &core.pool.file;
+    let slot = meta.encode();
+    let sync = || -> Result<()> {
+        if core.options.durability == crate::Durability::Off {
+            return Ok(());
+        }
+        file.sync_data().map_err(Error::from)
+    };
+    sync()?;
+    for offset in [0, meta::SLOT as u64] {
+        file.write_at(&slot, offset)?;
+        sync()?;
+    }
+    Ok(())
+}
+
+/// Step 6.
+fn finish(core: &Core, state: &mut State) -> Result<()> {
+    if let (Some(wal), Some(old)) = (core.wal(), state.pending) {
+        wal.recycle(old).map_err(log_error)?;
+        state.pending = None;
+    }
+    let mut free = Vec::new();
+    {
+        let mut reclaim = core.reclaim.lock();
+        for tree in core.all_trees() {
+            reclaim.process(core, &tree.0, &mut free);
+        }
+    }
+    core.pool.give_frames(&mut free);
+    cut_tail(core)
+}
+
+/// Ends the file before the free run at its end, if there is one. The map stays
+/// locked meanwhile: what is allocated later grows the file again.
+fn cut_tail(core: &Core) -> Result<()> {
+    let mut space = core.space.lock();
+    let end = space.map.truncatable_end();
+    if end < space.map.end() {
+        core.pool.file.truncate(end * codec::UNIT as u64)?;
+        space
+            .map
+            .truncate_to(end)
+            .map_err(|error| Error::corrupt(format!("database disk image is malformed: {error}")))?;
+    }
+    Ok(())
+}
+
+/// Reads a blob back.
+pub(crate) fn read_blob(pool: &crate::cache::Pool, blob: Blob) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let absent = crate::cache::Absent {
+        extent: blob.extent,
+        checksum: blob.checksum,
+        level: None,
+    };
+    pool.read_image(absent, &mut bytes)?;
+    bytes.truncate(blob.length as usize);
+    Ok(bytes)
+}

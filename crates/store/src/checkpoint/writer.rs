@@ -1,0 +1,228 @@
+//! Writing nodes to free extents, in few large writes.
+//!
+//! Nodes are encoded one after the other into a buffer, extents are allocated
+//! for the whole batch, and what lies in one piece on disk is written with one
+//! call straight from the buffer. Children must have been written before their
+//! parents: an image carries their extents and checksums.
+
+use super::collect;
+use crate::cache::{ChildRef, Frame, Pool, Written};
+use crate::codec::{self, Codec, ExtentRef};
+use crate::options::Compression;
+use crate::error::Result;
+use crate::node;
+use crate::reclaim::each_child;
+use crate::store::Core;
+use crate::tree::overflow::Reference;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+/// Bytes gathered before they are written: one burst of much more than this
+/// would hold up the log's syncs.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Counters of the page writes since the store was opened.
+#[derive(Debug, Default)]
+pub(crate) struct WriteCounters {
+    pub(crate) pages: AtomicU64,
+    pub(crate) runs: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) calls: AtomicU64,
+}
+
+/// Page writes since the store was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteStats {
+    /// Nodes written.
+    pub pages: u64,
+    /// Contiguous stretches they went to.
+    pub runs: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Write calls made.
+    pub calls: u64,
+}
+
+impl WriteStats {
+    /// Pages a write call.
+    pub fn coalescing_factor(&self) -> f64 {
+        if self.calls == 0 {
+            0.0
+        } else {
+            self.pages as f64 / self.calls as f64
+        }
+    }
+}
+
+impl WriteCounters {
+    pub(crate) fn read(&self) -> WriteStats {
+        WriteStats {
+            pages: self.pages.load(Relaxed),
+            runs: self.runs.load(Relaxed),
+            bytes: self.bytes.load(Relaxed),
+            calls: self.calls.load(Relaxed),
+        }
+    }
+}
+
+/// One node of a batch: where its image lies in the buffer.
+struct Piece {
+    node: ChildRef,
+    start: usize,
+    length: usize,
+    checksum: u32,
+}
+
+/// Whether nothing that this unwritten node refers to is waiting to be written.
+pub(crate) fn is_ready(core: &Core, node: ChildRef) -> bool {
+    let mut ready = true;
+    each_child(core, node.hint, |child, _| {
+        ready &= !core.pool.resolved(child).is_handle();
+    });
+    ready
+}
+
+/// Writes unwritten nodes, given by handle and frame, children before parents.
+/// They are clean afterwards. `unpublished` marks extents of a fork that no
+/// checkpoint covers yet. Returns how many were written.
+pub(crate) fn write_nodes(
+    core: &Core,
+    nodes: &[ChildRef],
+    unpublished: Option<&Arc<AtomicU64>>,
+) -> Result<usize> {
+    let mut buffer = Vec::with_capacity(BATCH_BYTES + 2 * core.pool.page_size());
+    let mut scratch = Scratch::default();
+    let mut pieces = Vec::new();
+    let mut rank = 0;
+    for node in nodes {
+        // SAFETY: an unwritten node stays in its frame, and only its owner or the
+        // checkpoint that keeps it asks.
+        let next = collect::rank(unsafe { core.pool.frames.keys(node.hint) });
+        let has_children_before = next != std::mem::replace(&mut rank, next);
+        if buffer.len() >= BATCH_BYTES || has_children_before {
+            write_batch(core, &buffer, &pieces, unpublished)?;
+            buffer.clear();
+            pieces.clear();
+        }
+        let start = buffer.len();
+        encode(core, node.hint, &mut scratch, &mut buffer);
+        pieces.push(Piece {
+            node: *node,
+            start,
+            length: buffer.len() - start,
+            checksum: codec::checksum(&buffer[start..]),
+        });
+    }
+    write_batch(core, &buffer, &pieces, unpublished)?;
+    Ok(nodes.len())
+}
+
+#[derive(Default)]
+struct Scratch {
+    codec: codec::Scratch,
+    page: Vec<u8>,
+    children: Vec<(u64, u32)>,
+}
+
+/// Appends the image of the node in `frame` to `buffer`. Resolves the node's
+/// children in place on the way.
+fn encode(core: &Core, frame: Frame, scratch: &mut Scratch, buffer: &mut Vec<u8>) {
+    let pool = &core.pool;
+    // SAFETY: an unwritten node stays in its frame; it is shared, or private to
+    // the caller's fork, and only its child slots change.
+    let keys = unsafe { pool.frames.keys(frame) };
+    scratch.children.clear();
+    for index in 0..node::child_count(keys) {
+        let child = pool.frames.child(frame, index);
+        let resolved = pool.resolved(child);
+        debug_assert!(!resolved.is_handle(), "a parent before its child");
+        if resolved.reference != child.reference {
+            pool.frames.set_child(frame, index, resolved);
+        }
+        scratch.children.push((resolved.reference, resolved.checksum));
+    }
+    let codec = match core.options.compression {
+        Compression::None => Codec::None,
+        Compression::Lz4 => Codec::Lz4,
+    };
+    let mut source = keys;
+    if node::is_leaf(keys) && node::kind(keys) != Some(node::Kind::Overflow) {
+        scratch.page.clear();
+        scratch.page.extend_from_slice(keys);
+        resolve_values(pool, &mut scratch.page);
+        source = &scratch.page;
+    }
+    let image = codec::encode(source, &scratch.children, codec, &mut scratch.codec);
+    buffer.extend_from_slice(image);
+}
+
+/// Replaces the handles in the references to large values by extents.
+fn resolve_values(pool: &Pool, page: &mut [u8]) {
+    for index in 0..node::count(page) {
+        let (value, overflow) = node::value_at(page, index);
+        if !overflow {
+            continue;
+        }
+        if let Some(reference) = Reference::decode(value) {
+            let mut node = pool.resolved(reference.node);
+            debug_assert!(!node.is_handle(), "a leaf before its values");
+            node.hint = crate::cache::NO_HINT;
+            let stored = Reference { node, ..reference }.encode();
+            let replaced = node::replace_value_at(page, index, &stored, true);
+            debug_assert!(replaced, "a reference is as long as a reference");
+        }
+    }
+}
+
+fn write_batch(
+    core: &Core,
+    buffer: &[u8],
+    pieces: &[Piece],
+    unpublished: Option<&Arc<AtomicU64>>,
+) -> Result<()> {
+    if pieces.is_empty() {
+        return Ok(());
+    }
+    let lengths: Vec<u32> = pieces
+        .iter()
+        .map(|piece| (piece.length / codec::UNIT) as u32)
+        .collect();
+    let extents = core.space.allocate_many(&lengths, unpublished)?;
+    if let Err(error) = write_runs(core, buffer, pieces, &extents) {
+        core.space.free(extents);
+        return Err(error);
+    }
+    for (piece, extent) in pieces.iter().zip(extents) {
+        let written = Written {
+            extent,
+            checksum: piece.checksum,
+        };
+        core.pool
+            .became_clean(piece.node.reference, piece.node.hint, written);
+    }
+    Ok(())
+}
+
+/// Writes each stretch that is contiguous both in the buffer and on disk.
+fn write_runs(core: &Core, buffer: &[u8], pieces: &[Piece], extents: &[ExtentRef]) -> Result<()> {
+    let mut at = 0;
+    while at < pieces.len() {
+        let first = at;
+        at += 1;
+        while at < pieces.len()
+            && extents[at - 1].end() == extents[at].position()
+        {
+            at += 1;
+        }
+        let start = pieces[first].start;
+        let end = pieces[at - 1].start + pieces[at - 1].length;
+        let offset = extents[first].byte_offset();
+        core.pool.file.write_at(&buffer[start..end], offset)?;
+        core.pool.file.start_writeback(offset, (end - start) as u64);
+        core.writes.runs.fetch_add(1, Relaxed);
+        core.writes.calls.fetch_add(1, Relaxed);
+        core.writes.bytes.fetch_add((end - start) as u64, Relaxed);
+    }
+    core.writes.pages.fetch_add(pieces.len() as u64, Relaxed);
+    Ok(())
+}

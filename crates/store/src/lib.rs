@@ -1,0 +1,70 @@
+//! A transactional key-value store with column families.
+//!
+//! Trees of ordered keys, kept in one file beside a write-ahead log. Many
+//! transactions overlap: each works on a private fork of a snapshot and is
+//! validated when it commits; writers of different trees share nothing but a
+//! short critical section and the log's sync.
+//!
+//! * [`Store`]: an open database. [`Txn`]: a transaction. [`Cursor`]: ordered
+//!   access. [`Tree`]: a column family.
+//! * `cache`: pages in memory, with a hard limit.
+//! * `tree`: copy-on-write B+trees.
+//! * `txn`: transactions, validation, commit.
+//! * `reclaim`, `space`, `extents`: what is dead, what is free.
+//! * `checkpoint`, `open`: making a state durable, and finding it again.
+//! * `node`, `codec`: pages in memory and on disk.
+//! * `check`: the integrity check.
+//!
+//! What holds: acknowledged commits survive as the durability says; readers see
+//! only acknowledged states; every byte that is read back is verified by a
+//! checksum its parent holds; nothing live is overwritten in place; a failed
+//! sync ends all writing. Nothing read from a file can panic: it is a typed
+//! [`Error`] with file and position.
+//!
+//! ```
+//! use fulgurite_store::{Key, KeyKind, Options, Store};
+//!
+//! # fn main() -> fulgurite_store::Result<()> {
+//! let store = Store::in_memory(Options::default())?;
+//! let users = store.create_family("users", KeyKind::Bytes)?;
+//! let mut txn = store.txn();
+//! txn.begin_statement(&[&users])?;
+//! txn.put(&users, Key::Bytes(b"ada"), b"1815")?;
+//! txn.commit()?;
+//!
+//! txn.begin_read()?;
+//! let mut born = Vec::new();
+//! assert!(txn.get_into(&users, Key::Bytes(b"ada"), &mut born)?);
+//! assert_eq!(born, b"1815");
+//! # Ok(())
+//! # }
+//! ```
+
+mod background;
+mod cache;
+mod check;
+mod checkpoint;
+mod codec;
+mod error;
+mod extents;
+mod names;
+mod node;
+mod open;
+mod options;
+mod policy;
+mod reclaim;
+mod registry;
+mod space;
+mod store;
+mod tree;
+mod txn;
+
+pub use cache::CacheStats;
+pub use checkpoint::WriteStats;
+pub use error::{Error, ErrorKind, Result};
+pub use node::Key;
+pub use options::{Compression, Durability, Isolation, Options};
+pub use store::{Stats, Store};
+pub use tree::cursor::{Cursor, Seek};
+pub use tree::{KeyKind, Tree, TreeId};
+pub use txn::{Savepoint, Txn, TxnState};

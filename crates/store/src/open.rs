@@ -1,0 +1,336 @@
+//! Opening a store: create or find the file, lock it, read where it begins,
+//! replay the log, and make what was replayed durable before anything is
+//! answered.
+//!
+//! A new database is made under a temporary name (`<name>-new`), synced, and
+//! renamed, so a crash leaves either none or a whole one. A failure at any step
+//! leaves the files as they were.
+
+use crate::cache::ChildRef;
+use crate::checkpoint::meta::{FIRST_UNIT, Meta, SLOT};
+use crate::checkpoint::{self, State, catalog};
+use crate::codec::UNIT;
+use crate::error::{Error, ErrorKind, Result};
+use crate::extents::FreeMap;
+use crate::names::NAMES;
+use crate::node;
+use crate::options::{Durability, Options};
+use crate::space::Space;
+use crate::store::{Core, Handle, Store, log_error};
+use crate::tree::versions::Root;
+use crate::tree::{EMPTY, KeyKind, TreeId};
+use crate::{background, cache};
+use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, OpenOptions};
+use fulgurite_wal::{Recovery, WalOptions};
+use std::hash::{BuildHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+impl From<DiskError> for Error {
+    fn from(error: DiskError) -> Self {
+        let kind = match error.kind {
+            DiskErrorKind::NoSpace => ErrorKind::Full,
+            DiskErrorKind::Busy { .. } => ErrorKind::Busy,
+            DiskErrorKind::ReadOnly => ErrorKind::ReadOnly,
+            _ => ErrorKind::Io,
+        };
+        let message = match kind {
+            ErrorKind::Full => format!("database or disk is full: {error}"),
+            ErrorKind::Busy => format!("database is locked: {error}"),
+            ErrorKind::ReadOnly => format!("attempt to write a readonly database: {error}"),
+            _ => format!("disk I/O error: {error}"),
+        };
+        Error::caused(kind, message, error)
+    }
+}
+
+/// A failure to open or create the file itself.
+pub(crate) fn cannot_open(error: DiskError) -> Error {
+    let opened = Error::from(error.clone());
+    match error.kind {
+        DiskErrorKind::Busy { .. } | DiskErrorKind::NoSpace => opened,
+        _ => Error::caused(
+            ErrorKind::CantOpen,
+            format!("unable to open database file: {error}"),
+            error,
+        ),
+    }
+}
+
+fn check_options(options: &Options) -> Result<()> {
+    let size = options.page_size as usize;
+    let sizes = node::PAGE_SIZE_MIN..=node::PAGE_SIZE_MAX;
+    if !size.is_power_of_two() || !sizes.contains(&size) {
+        return Err(Error::misuse(format!(
+            "a page size of {size} bytes is not a power of two from {} to {}",
+            node::PAGE_SIZE_MIN,
+            node::PAGE_SIZE_MAX
+        )));
+    }
+    Ok(())
+}
+
+/// A random database id: hash keys of the process, time and an address.
+fn new_id() -> [u8; 16] {
+    let mut id = [0; 16];
+    for half in id.chunks_mut(8) {
+        let mut hasher = std::hash::RandomState::new().build_hasher();
+        hasher.write_u128(
+            std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .map_or(0, |since| since.as_nanos()),
+        );
+        hasher.write_u32(std::process::id());
+        half.copy_from_slice(&hasher.finish().to_le_bytes());
+    }
+    id
+}
+
+fn first_meta(options: &Options) -> Meta {
+    Meta {
+        page_size: options.page_size,
+        database: new_id(),
+        counter: 0,
+        checkpoint: 0,
+        end: FIRST_UNIT,
+        next_tree: NAMES.0 + 1,
+        catalog: None,
+        free_map: None,
+    }
+}
+
+/// A store in memory.
+pub(crate) fn in_memory(disk: Arc<dyn Disk>, options: Options) -> Result<Store> {
+    check_options(&options)?;
+    let file = disk.temp_file(Path::new("memory"))?;
+    let meta = first_meta(&options);
+    let core = assemble(disk, file, None, options, &meta)?;
+    let store = Store(Arc::new(Handle { core }));
+    background::start(store.core())?;
+    Ok(store)
+}
+
+/// Opens or creates the database at `path`.
+pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result<Store> {
+    check_options(&options)?;
+    let path = disk.canonical(path).map_err(cannot_open)?;
+    let file = find_or_create(&disk, &path, &options)?;
+    let meta = read_meta(&*file, &path)?;
+    let core = assemble(disk.clone(), file, Some(path.clone()), options.clone(), &meta)?;
+    let recovery = Recovery::open(
+        disk,
+        &path,
+        meta.database,
+        meta.checkpoint,
+        options.read_only,
+    )
+    .map_err(log_error)?;
+    // From here on dropping the store closes it; until the log is open, that
+    // writes nothing.
+    let store = Store(Arc::new(Handle { core }));
+    recover(&store, recovery)?;
+    if !options.read_only {
+        background::start(store.core())?;
+    }
+    Ok(store)
+}
+
+fn find_or_create(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    options: &Options,
+) -> Result<Arc<dyn DiskFile>> {
+    if !disk.exists(path).map_err(cannot_open)? {
+        if options.read_only || !options.create {
+            return Err(Error::new(
+                ErrorKind::CantOpen,
+                format!("unable to open database file: {} does not exist", path.display()),
+            ));
+        }
+        return create(disk, path, options);
+    }
+    let mode = if options.read_only {
+        OpenOptions::READ
+    } else {
+        OpenOptions::WRITE
+    };
+    let file = disk.open(path, mode).map_err(cannot_open)?;
+    if options.read_only {
+        file.lock_shared()?;
+    } else {
+        file.lock_exclusive()?;
+    }
+    if file.len()? == 0 && !options.read_only {
+        return create(disk, path, options);
+    }
+    Ok(file)
+}
+
+fn create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Arc<dyn DiskFile>> {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-new");
+    let temporary = PathBuf::from(name);
+    let file = disk
+        .open(&temporary, OpenOptions::CREATE)
+        .map_err(cannot_open)?;
+    file.lock_exclusive()?;
+    if disk.exists(path)? && disk.open(path, OpenOptions::READ)?.len()? > 0 {
+        // Another process finished making it meanwhile.
+        drop(file);
+        disk.remove(&temporary)?;
+        return find_or_create(disk, path, options);
+    }
+    let made = fill_new(disk, &*file, &temporary, path, options);
+    if let Err(error) = made {
+        // The name is of no use to anybody; failing to remove it changes nothing.
+        let _ = disk.remove(&temporary);
+        return Err(error);
+    }
+    Ok(file)
+}
+
+fn fill_new(
+    disk: &Arc<dyn Disk>,
+    file: &dyn DiskFile,
+    temporary: &Path,
+    path: &Path,
+    options: &Options,
+) -> Result<()> {
+    // A log left by a database of the same name that is gone is not ours.
+    Recovery::discard(&**disk, path).map_err(log_error)?;
+    file.truncate(0)?;
+    let slot = first_meta(options).encode();
+    for offset in [0, SLOT as u64] {
+        file.write_at(&slot, offset)?;
+    }
+    let durable = options.durability != Durability::Off;
+    if durable {
+        file.sync_all()?;
+    }
+    disk.rename(temporary, path)?;
+    if durable {
+        disk.sync_dir(path.parent().unwrap_or(Path::new("")))?;
+    }
+    Ok(())
+}
+
+fn read_meta(file: &dyn DiskFile, path: &Path) -> Result<Meta> {
+    let name = path.display().to_string();
+    let length = file.len()?;
+    let mut slots = [[0; SLOT]; 2];
+    for (at, slot) in slots.iter_mut().enumerate() {
+        let offset = (at * SLOT) as u64;
+        let there = length.saturating_sub(offset).min(SLOT as u64) as usize;
+        file.read_at(&mut slot[..there], offset)?;
+    }
+    Meta::choose(&slots, &name)
+}
+
+/// Puts together the core of a store from its meta slot, catalog and free map.
+fn assemble(
+    disk: Arc<dyn Disk>,
+    file: Arc<dyn DiskFile>,
+    path: Option<PathBuf>,
+    options: Options,
+    meta: &Meta,
+) -> Result<Arc<Core>> {
+    let length = file.len()?;
+    let state = State::of(meta);
+    let page_size = meta.page_size as usize;
+    let space = Space::new(FreeMap::new(meta.end.max(FIRST_UNIT)));
+    let core = Core::new(disk, file, path, options, page_size, meta.database, space, state);
+    load_free_map(&core, meta, length)?;
+    core.next_tree
+        .store(meta.next_tree, std::sync::atomic::Ordering::SeqCst);
+    let entries = match meta.catalog {
+        None => Vec::new(),
+        Some(blob) => catalog::decode(&checkpoint::read_blob(&core.pool, blob)?)
+            .ok_or_else(|| core.pool.rot(blob.extent, "the catalog makes no sense"))?,
+    };
+    if meta.catalog.is_none() {
+        let tree = core.add_tree(NAMES, KeyKind::Bytes);
+        tree.0.versions.publish(EMPTY, 0);
+    }
+    for entry in entries {
+        let tree = core.add_tree(TreeId(entry.tree), entry.kind);
+        let node = entry.root.map_or(ChildRef::NONE, |(extent, checksum)| ChildRef {
+            reference: extent.word(),
+            checksum,
+            hint: cache::NO_HINT,
+        });
+        let root = Root {
+            seq: meta.checkpoint,
+            node,
+            count: entry.count,
+            dropped: false,
+        };
+        tree.0.versions.publish(root, 0);
+    }
+    Ok(Arc::new(core))
+}
+
+fn load_free_map(core: &Core, meta: &Meta, length: u64) -> Result<()> {
+    let mut space = core.space.lock();
+    if let Some(blob) = meta.free_map {
+        let bytes = checkpoint::read_blob(&core.pool, blob)?;
+        space.map = FreeMap::decode(&bytes, meta.end)
+            .map_err(|error| core.pool.rot(blob.extent, &error.to_string()))?;
+    }
+    let needed = space.map.truncatable_end() * UNIT as u64;
+    if core.path.is_some() && length < needed {
+        return Err(Error::corrupt(format!(
+            "database disk image is malformed: {} is {length} bytes long and should have {needed}; it was truncated, restore a backup",
+            core.pool.path
+        )));
+    }
+    Ok(())
+}
+
+/// Replays the log, makes what was replayed durable, and opens a new log.
+fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
+    let core = store.core();
+    if !recovery.is_empty() {
+        let mut txn = store.txn();
+        txn.begin_replay()?;
+        recovery
+            .replay(&mut |record| Ok(txn.replay(record.payload)?))
+            .map_err(replay_error)?;
+        txn.finish_replay(recovery.last_seq())?;
+        if !core.options.read_only {
+            checkpoint::run(core)?;
+        }
+    }
+    if core.options.read_only {
+        return Ok(());
+    }
+    let weak = Arc::downgrade(core);
+    let options = WalOptions {
+        durability: match core.options.durability {
+            Durability::Full => fulgurite_wal::Durability::Full,
+            Durability::Normal => fulgurite_wal::Durability::Normal,
+            Durability::Off => fulgurite_wal::Durability::Off,
+        },
+        limit_bytes: core.options.log_limit_bytes,
+        reserve_timeout: core.options.busy_timeout,
+        pressure: Some(Arc::new(move || {
+            if let Some(core) = weak.upgrade() {
+                core.background.request();
+            }
+        })),
+    };
+    let next = recovery.last_seq() + 1;
+    let wal = recovery.start(options, next).map_err(log_error)?;
+    debug_assert!(core.wal.get().is_none());
+    let _ = core.wal.set(wal);
+    Ok(())
+}
+
+/// A failure of replaying: the store's own error where it was one.
+fn replay_error(error: fulgurite_wal::Error) -> Error {
+    if let fulgurite_wal::Error::Replay { source, seq } = &error
+        && let Some(own) = source.downcast_ref::<Error>()
+    {
+        return own.clone().during(&format!("replaying log record {seq}"));
+    }
+    log_error(error)
+}

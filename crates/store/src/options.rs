@@ -1,0 +1,77 @@
+//! How a store is opened.
+
+use std::time::Duration;
+
+/// When `commit` returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The commit is on the medium: it survives a power cut.
+    #[default]
+    Full,
+    /// The commit is with the operating system: it survives the process, and a
+    /// power cut may take the newest commits, never more and never a part.
+    Normal,
+    /// As `Normal`, and nothing is ever synced: for tests.
+    Off,
+}
+
+/// How pages are packed on their way to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// As they are.
+    None,
+    /// LZ4 block format, skipped where it saves no 512-byte unit.
+    #[default]
+    Lz4,
+}
+
+/// What a transaction may observe of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Isolation {
+    /// As if the transactions had run one after the other.
+    #[default]
+    Serializable,
+    /// A fixed snapshot; two transactions may each overwrite what the other
+    /// read (write skew).
+    Snapshot,
+}
+
+/// The settings of an open store.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Hard limit of the page cache in bytes. At least 64 pages.
+    pub cache_bytes: usize,
+    /// Page size in bytes, a power of two from 4096 to 65536. Only used when
+    /// the file is created.
+    pub page_size: u32,
+    /// When commits return.
+    pub durability: Durability,
+    /// How pages are packed.
+    pub compression: Compression,
+    /// Refuse writes and leave the files as they are.
+    pub read_only: bool,
+    /// Create the file when it is absent.
+    pub create: bool,
+    /// Bounds every wait for a lock or for space in the log.
+    pub busy_timeout: Duration,
+    /// The log's size in bytes at which a checkpoint starts.
+    pub checkpoint_bytes: u64,
+    /// The log's hard limit in bytes: committers wait for the checkpoint.
+    pub log_limit_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 64 << 20,
+            page_size: 4096,
+            durability: Durability::Full,
+            compression: Compression::Lz4,
+            read_only: false,
+            create: true,
+            busy_timeout: Duration::from_secs(5),
+            checkpoint_bytes: 24 << 20,
+            log_limit_bytes: 32 << 20,
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Freeing what no snapshot can reach any more.
+//!
+//! A node lives from its birth to its death, the commit that replaced it. It is
+//! freed when its death is visible and no pin lies in `[birth, death)`. Pins are
+//! the open snapshots and transactions, the last durable checkpoint and the one
+//! under way. So a snapshot held for long keeps what changed under it once, and
+//! nothing of what came and went since.
+//!
+//! * Deaths are noted in their tree's `graves` at publication, in order.
+//! * [`Reclaim::process`] looks at each visible one once: it is freed, or noted
+//!   under the newest pin that keeps it, and looked at again when that pin ends.
+//!   The work is in what died, never in what exists.
+//! * A dead subtree (a dropped tree, a large value) is first expanded into its
+//!   nodes, which may read inner nodes from disk: by the background thread only.
+//!
+//! Extents go back to the allocator under the `reclaim` lock, so a checkpoint
+//! that holds it sees each dead extent either in a list or free, never neither.
+
+use crate::cache::{ChildRef, Frame};
+use crate::codec::ExtentRef;
+use crate::error::Result;
+use crate::node;
+use crate::space::extent_of;
+use crate::store::Core;
+use crate::tree::TreeShared;
+use std::collections::BTreeMap;
+
+/// A node, or with `subtree` all nodes under it too, that a commit took out of
+/// its tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dead {
+    pub(crate) node: ChildRef,
+    pub(crate) birth: u64,
+    pub(crate) death: u64,
+    pub(crate) tree: u32,
+    pub(crate) subtree: bool,
+}
+
+impl Dead {
+    pub(crate) fn node(node: ChildRef, birth: u64) -> Self {
+        Self {
+            node,
+            birth,
+            death: 0,
+            tree: 0,
+            subtree: false,
+        }
+    }
+
+    pub(crate) fn subtree(node: ChildRef, birth: u64) -> Self {
+        Self {
+            subtree: true,
+            ..Self::node(node, birth)
+        }
+    }
+}
+
+/// The dead of one tree, by ascending death.
+#[derive(Default)]
+pub(crate) struct Graves {
+    few: Vec<Dead>,
+    /// From commits with many, moved instead of copied; the first entry of each
+    /// carries the death.
+    many: Vec<Vec<Dead>>,
+    /// How many survived the last look: look again when they have doubled.
+    survivors: usize,
+}
+
+impl Graves {
+    /// Takes over what a commit replaced. Under the commit lock, hence cheap.
+    /// Says whether it is time to look at them.
+    pub(crate) fn take_over(&mut self, tree: u32, death: u64, replaced: &mut Vec<Dead>) -> bool {
+        if replaced.len() > MANY {
+            replaced[0].death = death;
+            replaced[0].tree = tree;
+            self.many.push(std::mem::take(replaced));
+            return true;
+        }
+        self.few.extend(
+            replaced
+                .drain(..)
+                .map(|dead| Dead { death, tree, ..dead }),
+        );
+        self.few.len() >= 2 * self.survivors + LOOK_AT
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.many.is_empty()
+    }
+
+    fn take(&mut self) -> Vec<Dead> {
+        let mut taken = std::mem::take(&mut self.few);
+        for batch in self.many.drain(..) {
+            let (death, tree) = batch.first().map_or((0, 0), |dead| (dead.death, dead.tree));
+            taken.extend(batch.into_iter().map(|dead| Dead { death, tree, ..dead }));
+        }
+        taken
+    }
+
+    /// Puts back what was taken and is still needed.
+    fn put_back(&mut self, mut survivors: Vec<Dead>) {
+        self.survivors = survivors.len();
+        survivors.append(&mut self.few);
+        self.few = survivors;
+    }
+
+    fn each(&self, mut visit: impl FnMut(&Dead, u64)) {
+        for dead in &self.few {
+            visit(dead, dead.death);
+        }
+        for batch in &self.many {
+            let death = batch.first().map_or(0, |dead| dead.death);
+            for dead in batch {
+                visit(dead, death);
+            }
+        }
+    }
+}
+
+/// More than this is moved at publication instead of copied.
+const MANY: usize = 64;
+/// Dead nodes worth a look.
+const LOOK_AT: usize = 48;
+/// Survivors of a look that are set aside under the pin that keeps them.
+const SET_ASIDE: usize = 1024;
+
+/// The dead that are kept by somebody, and those to be expanded.
+#[derive(Default)]
+pub(crate) struct Reclaim {
+    kept: BTreeMap<u64, Vec<Dead>>,
+    subtrees: Vec<Dead>,
+}
+
+/// The newest of the sorted `pins` that lies in `[birth, death)`.
+fn keeper(pins: &[u64], birth: u64, death: u64) -> Option<u64> {
+    let below = pins.partition_point(|pin| *pin < death);
+    let newest = *pins.get(below.checked_sub(1)?)?;
+    (newest >= birth).then_some(newest)
+}
+
+impl Reclaim {
+    /// Looks at the dead of one tree. Frames that come free go to `free`.
+    pub(crate) fn process(&mut self, core: &Core, tree: &TreeShared, free: &mut Vec<Frame>) {
+        let visible = core.visible();
+        let mut pins = core.pins();
+        let taken = tree.graves.lock().take();
+        let set_aside = taken.len() > SET_ASIDE;
+        let mut survivors = Vec::new();
+        let mut extents = Vec::new();
+        for dead in taken {
+            if dead.death > visible {
+                survivors.push(dead);
+            } else if !set_aside && keeper(&pins, dead.birth, dead.death).is_some() {
+                survivors.push(dead);
+            } else {
+                self.settle(core, &pins, dead, free, &mut extents);
+            }
+        }
+        tree.graves.lock().put_back(survivors);
+        self.look_at_kept(core, &pins, free, &mut extents);
+        core.space.free(extents);
+        if tree.versions.older_len() > 0 {
+            // A new reader may pin `visible` or later, so that is the last one.
+            pins.retain(|pin| *pin < visible);
+            pins.push(visible);
+            tree.versions.prune(&pins);
+        }
+    }
+
+    /// Keeps nodes of an abandoned fork for the cursors that are on it.
+    pub(crate) fn keep(&mut self, pin: u64, dead: impl Iterator<Item = Dead>) {
+        self.kept.entry(pin).or_default().extend(dead);
+    }
+
+    fn look_at_kept(
+        &mut self,
+        core: &Core,
+        pins: &[u64],
+        free: &mut Vec<Frame>,
+        extents: &mut Vec<ExtentRef>,
+    ) {
+        let ended: Vec<u64> = self
+            .kept
+            .keys()
+            .filter(|pin| pins.binary_search(pin).is_err())
+            .copied()
+            .collect();
+        for pin in ended {
+            for dead in self.kept.remove(&pin).unwrap_or_default() {
+                self.settle(core, pins, dead, free, extents);
+            }
+        }
+    }
+
+    fn settle(
+        &mut self,
+        core: &Core,
+        pins: &[u64],
+        dead: Dead,
+        free: &mut Vec<Frame>,
+        extents: &mut Vec<ExtentRef>,
+    ) {
+        if let Some(pin) = keeper(pins, dead.birth, dead.death) {
+            self.kept.entry(pin).or_default().push(dead);
+        } else if dead.subtree {
+            self.subtrees.push(dead);
+        } else {
+            extents.extend(core.pool.bury(dead.node, free));
+        }
+    }
+
+    /// Puts visible dead nodes back: the next look at what is kept decides.
+    fn keep_waiting(&mut self, nodes: Vec<Dead>) {
+        for dead in nodes {
+            if dead.subtree {
+                self.subtrees.push(dead);
+            } else {
+                // Its birth is the oldest number that could keep it.
+                self.kept.entry(dead.birth).or_default().push(dead);
+            }
+        }
+    }
+
+    pub(crate) fn kept_len(&self) -> usize {
+        self.kept.values().map(Vec::len).sum()
+    }
+
+    /// Every extent whose node died at or before `seq` and was not freed yet.
+    pub(crate) fn dead_extents(&self, core: &Core, seq: u64) -> Vec<ExtentRef> {
+        let mut extents = Vec::new();
+        let mut visit = |dead: &Dead, death: u64| {
+            if death <= seq {
+                let node = core.pool.resolved(dead.node);
+                if !node.is_handle() {
+                    extents.push(extent_of(node.reference));
+                }
+            }
+        };
+        for dead in self.kept.values().flatten() {
+            visit(dead, dead.death);
+        }
+        for dead in &self.subtrees {
+            visit(dead, dead.death);
+        }
+        for tree in core.all_trees() {
+            tree.0.graves.lock().each(&mut visit);
+        }
+        extents
+    }
+}
+
+/// Looks at all dead of all trees, expanding subtrees: each is replaced by its
+/// nodes wherever it waits. Reads inner nodes that are not in memory, hence for
+/// the background thread only.
+pub(crate) fn sweep(core: &Core) -> Result<()> {
+    let mut free = Vec::new();
+    loop {
+        let mut subtrees = Vec::new();
+        {
+            let mut reclaim = core.reclaim.lock();
+            let visible = core.visible();
+            for tree in core.all_trees() {
+                reclaim.process(core, &tree.0, &mut free);
+                let mut graves = tree.0.graves.lock();
+                let taken = graves.take();
+                let (dead, rest) = taken
+                    .into_iter()
+                    .partition(|dead: &Dead| dead.subtree && dead.death <= visible);
+                graves.put_back(rest);
+                subtrees.extend::<Vec<Dead>>(dead);
+            }
+            subtrees.append(&mut reclaim.subtrees);
+            for kept in reclaim.kept.values_mut() {
+                subtrees.extend(kept.extract_if(.., |dead| dead.subtree));
+            }
+        }
+        core.pool.give_frames(&mut free);
+        if subtrees.is_empty() {
+            return Ok(());
+        }
+        let slot = core.pool.readers.pin_also(core.visible())?;
+        let expanded: Result<Vec<Vec<Dead>>> = subtrees
+            .iter()
+            .map(|dead| expand(core, &slot, *dead))
+            .collect();
+        core.pool.readers.release(&slot);
+        let mut reclaim = core.reclaim.lock();
+        let kept = match expanded {
+            Ok(lists) => lists.into_iter().flatten().collect(),
+            Err(error) => {
+                reclaim.keep_waiting(subtrees);
+                return Err(error);
+            }
+        };
+        reclaim.keep_waiting(kept);
+    }
+}
+
+/// The nodes of a dead subtree, the values outside its leaves included.
+fn expand(core: &Core, slot: &crate::cache::SlotId, dead: Dead) -> Result<Vec<Dead>> {
+    let mut nodes = Vec::new();
+    let mut open = vec![(dead.node, dead.birth)];
+    while let Some((mut node, mut birth)) = open.pop() {
+        if node.is_none() {
+            continue;
+        }
+        let mut fetched = Vec::new();
+        loop {
+            let walk = core.pool.readers.walk(slot);
+            match core.pool.enter(&mut node) {
+                Ok(frame) => {
+                    // SAFETY: inside the walk.
+                    let keys = unsafe { core.pool.frames.keys(frame) };
+                    let is_value = node::kind(keys) == Some(node::Kind::Overflow);
+                    each_child(core, frame, |child, value_birth| {
+                        // A value's nodes are all as old as the value.
+                        open.push((child, if is_value { birth } else { value_birth }));
+                    });
+                    if !is_value {
+                        birth = node::birth(keys);
+                    }
+                    break;
+                }
+                Err(absent) => {
+                    drop(walk);
+                    fetched.push(core.pool.fetch(absent, dead.tree)?);
+                }
+            }
+        }
+        nodes.push(Dead {
+            node,
+            birth,
+            subtree: false,
+            ..dead
+        });
+    }
+    Ok(nodes)
+}
+
+/// Visits what a node refers to: its children, or the large values of a leaf,
+/// with a lower bound of their births. Inside a walk.
+pub(crate) fn each_child(core: &Core, frame: Frame, mut visit: impl FnMut(ChildRef, u64)) {
+    // SAFETY: inside a walk.
+    let keys = unsafe { core.pool.frames.keys(frame) };
+    for index in 0..node::child_count(keys) {
+        visit(core.pool.frames.child(frame, index), 0);
+    }
+    if node::is_leaf(keys) && node::kind(keys) != Some(node::Kind::Overflow) {
+        for index in 0..node::count(keys) {
+            let (value, overflow) = node::value_at(keys, index);
+            if overflow
+                && let Some(reference) = crate::tree::overflow::Reference::decode(value)
+            {
+                visit(reference.node, reference.birth);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_pin_inside_the_life_keeps_a_node() {
+        let pins = [3, 7, 12];
+        assert_eq!(keeper(&pins, 4, 7), None);
+        assert_eq!(keeper(&pins, 4, 8), Some(7));
+        assert_eq!(keeper(&pins, 1, 100), Some(12));
+        assert_eq!(keeper(&pins, 13, 100), None);
+        assert_eq!(keeper(&pins, 1, 3), None);
+        assert_eq!(keeper(&[], 0, 100), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! The file's space: which extents are free, shared by all threads.
+//!
+//! Beside the free map it knows which extents belong to transactions that no
+//! checkpoint covers (what forks spilled): they are in use, but the persisted
+//! map counts them as free, so that a crash gives them back.
+
+use crate::codec::ExtentRef;
+use crate::error::{Error, Result};
+use crate::extents::{FreeMap, Run};
+use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+pub(crate) struct Inner {
+    pub(crate) map: FreeMap,
+    /// Extents of unpublished nodes, each with the cell that will say by which
+    /// commit it was published.
+    unpublished: FxHashMap<u64, Arc<AtomicU64>>,
+    /// A free that did not fit the map: a bug or rot, reported by the next
+    /// checkpoint instead of being written down.
+    fault: Option<String>,
+}
+
+/// See the module's header.
+pub(crate) struct Space(Mutex<Inner>);
+
+/// The extent that a reference, known to be no handle, names.
+///
+/// References come from pages that were verified when they were loaded, so a
+/// word that names nothing does not occur; it would be answered with the first
+/// unit of the file, whose checksum no child has.
+pub(crate) fn extent_of(reference: u64) -> ExtentRef {
+    const FIRST: ExtentRef = match ExtentRef::new(0, 1) {
+        Some(extent) => extent,
+        None => panic!("the first unit is an extent"),
+    };
+    ExtentRef::from_word(reference).unwrap_or(FIRST)
+}
+
+/// A run the map handed out for one extent.
+fn extent(run: Run) -> Result<ExtentRef> {
+    run.extent().ok_or_else(|| {
+        Error::new(
+            crate::ErrorKind::Full,
+            "the database file has reached its largest size",
+        )
+    })
+}
+
+impl Space {
+    pub(crate) fn new(map: FreeMap) -> Self {
+        Self(Mutex::new(Inner {
+            map,
+            unpublished: FxHashMap::default(),
+            fault: None,
+        }))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock()
+    }
+
+    /// Extents for a batch of nodes, as contiguous as they can be had.
+    pub(crate) fn allocate_many(
+        &self,
+        units: &[u32],
+        unpublished: Option<&Arc<AtomicU64>>,
+    ) -> Result<Vec<ExtentRef>> {
+        let mut inner = self.0.lock();
+        let runs = inner.map.allocate_many(units);
+        let extents: Vec<ExtentRef> = runs.into_iter().map(extent).collect::<Result<_>>()?;
+        if let Some(published) = unpublished {
+            for extent in &extents {
+                inner.unpublished.insert(extent.word(), published.clone());
+            }
+        }
+        Ok(extents)
+    }
+
+    pub(crate) fn allocate(&self, units: u32) -> Result<ExtentRef> {
+        self.0.lock().allocate(units)
+    }
+
+    pub(crate) fn free(&self, extents: Vec<ExtentRef>) {
+        if extents.is_empty() {
+            return;
+        }
+        let mut inner = self.0.lock();
+        for extent in extents {
+            if !inner.unpublished.is_empty() {
+                inner.unpublished.remove(&extent.word());
+            }
+            if let Err(error) = inner.map.free(extent) {
+                debug_assert!(false, "{error}");
+                inner.fault.get_or_insert(error.to_string());
+            }
+        }
+    }
+
+    /// The first free that did not fit the map.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &self.0.lock().fault {
+            None => Ok(()),
+            Some(fault) => Err(Error::corrupt(format!(
+                "database disk image is malformed: the free map is wrong: {fault}"
+            ))),
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) fn allocate(&mut self, units: u32) -> Result<ExtentRef> {
+        extent(self.map.allocate(units))
+    }
+
+    /// Extents of nodes that the checkpoint at `seq` does not cover. Those it
+    /// covers are forgotten: they are like any other from now on.
+    pub(crate) fn beyond(&mut self, seq: u64) -> Vec<ExtentRef> {
+        self.unpublished
+            .retain(|_, published| published.load(Acquire) > seq);
+        self.unpublished().collect()
+    }
+
+    /// Extents of nodes that no checkpoint covers.
+    pub(crate) fn unpublished(&self) -> impl Iterator<Item = ExtentRef> + '_ {
+        self.unpublished.keys().map(|word| extent_of(*word))
+    }
+}

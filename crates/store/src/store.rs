@@ -1,0 +1,451 @@
+//! The open store: what all its users share, and the public handle.
+
+use crate::background::Background;
+use crate::cache::Pool;
+use crate::cache::CacheStats;
+use crate::check;
+use crate::checkpoint;
+use crate::checkpoint::{WriteCounters, WriteStats};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names;
+use crate::open;
+use crate::options::{Durability, Options};
+use crate::reclaim::Reclaim;
+use crate::registry;
+use crate::space::Space;
+use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
+use crate::txn::Txn;
+use fulgurite_disk::{Disk, DiskFile, MemoryDisk, RealDisk};
+use fulgurite_wal::{Wal, WalStats};
+use parking_lot::lock_api::RawRwLock as _;
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// What the commit lock covers. See `txn/commit.rs`.
+pub(crate) struct CommitState {
+    /// The newest published commit.
+    pub(crate) head: u64,
+}
+
+/// What all users of an open store share.
+pub(crate) struct Core {
+    pub(crate) pool: Pool,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) options: Options,
+    pub(crate) database: [u8; 16],
+    /// Set once recovery is done; never set in memory or read-only.
+    pub(crate) wal: OnceLock<Wal>,
+    head: AtomicU64,
+    pub(crate) commit: Mutex<CommitState>,
+    /// Shared by committers and statements, exclusive for IMMEDIATE.
+    pub(crate) writers: parking_lot::RawRwLock,
+    trees: RwLock<FxHashMap<u32, Tree>>,
+    pub(crate) next_tree: AtomicU32,
+    stamps: AtomicU64,
+    pub(crate) space: Space,
+    pub(crate) reclaim: Mutex<Reclaim>,
+    pub(crate) checkpoint: Mutex<checkpoint::State>,
+    pub(crate) checkpoint_pins: checkpoint::Pins,
+    pub(crate) writes: WriteCounters,
+    /// A lower bound of all pins.
+    oldest_pin: AtomicU64,
+    pub(crate) background: Background,
+    /// The first failure that ended all writing.
+    failure: OnceLock<Error>,
+}
+
+impl Core {
+    #[expect(clippy::too_many_arguments, reason = "one call, when a store is opened")]
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        file: Arc<dyn DiskFile>,
+        path: Option<PathBuf>,
+        options: Options,
+        page_size: usize,
+        database: [u8; 16],
+        space: Space,
+        checkpoint: checkpoint::State,
+    ) -> Self {
+        let name = path
+            .as_ref()
+            .map_or_else(|| ":memory:".to_owned(), |path| path.display().to_string());
+        let pool = Pool::new(file, name, options.cache_bytes, page_size, options.busy_timeout);
+        let seq = checkpoint.seq;
+        Self {
+            pool,
+            disk,
+            path,
+            options,
+            database,
+            wal: OnceLock::new(),
+            head: AtomicU64::new(seq),
+            commit: Mutex::new(CommitState { head: seq }),
+            writers: parking_lot::RawRwLock::INIT,
+            trees: RwLock::default(),
+            next_tree: AtomicU32::new(1),
+            stamps: AtomicU64::new(1),
+            space,
+            reclaim: Mutex::default(),
+            checkpoint: Mutex::new(checkpoint),
+            checkpoint_pins: checkpoint::Pins::new(seq),
+            writes: WriteCounters::default(),
+            oldest_pin: AtomicU64::new(0),
+            background: Background::default(),
+            failure: OnceLock::new(),
+        }
+    }
+
+    // ---- sequence numbers --------------------------------------------------
+
+    #[inline]
+    pub(crate) fn wal(&self) -> Option<&Wal> {
+        self.wal.get()
+    }
+
+    /// The newest published commit, which the next writer builds on.
+    #[inline]
+    pub(crate) fn head(&self) -> u64 {
+        self.head.load(Acquire)
+    }
+
+    /// The newest acknowledged commit, which readers see.
+    #[inline]
+    pub(crate) fn visible(&self) -> u64 {
+        match self.wal.get() {
+            Some(wal) => wal.acked(),
+            None => self.head(),
+        }
+    }
+
+    /// Under the commit lock.
+    pub(crate) fn publish_head(&self, seq: u64) {
+        self.head.store(seq, Release);
+    }
+
+    /// Waits until this commit is acknowledged.
+    pub(crate) fn wait_visible(&self, seq: u64) -> Result<()> {
+        match self.wal.get() {
+            Some(wal) if wal.acked() < seq => wal.wait_seq(seq).map_err(log_error),
+            _ => Ok(()),
+        }
+    }
+
+    /// All pinned numbers, sorted, the checkpoints' among them.
+    pub(crate) fn pins(&self) -> Vec<u64> {
+        let mut pins = Vec::with_capacity(16);
+        self.checkpoint_pins.list(&mut pins);
+        self.pool.readers.pinned(&mut pins);
+        pins.sort_unstable();
+        pins.dedup();
+        let oldest = pins.first().copied().unwrap_or(u64::MAX);
+        self.oldest_pin.store(oldest.min(self.visible()), Relaxed);
+        pins
+    }
+
+    /// A number that no reader asks for less than: a bound, not the minimum.
+    pub(crate) fn needed_from(&self) -> u64 {
+        self.oldest_pin.load(Relaxed).min(self.visible())
+    }
+
+    pub(crate) fn next_stamp(&self) -> u64 {
+        self.stamps.fetch_add(1, Relaxed)
+    }
+
+    // ---- trees -------------------------------------------------------------
+
+    pub(crate) fn tree(&self, id: TreeId) -> Option<Tree> {
+        self.trees.read().get(&id.0).cloned()
+    }
+
+    pub(crate) fn all_trees(&self) -> Vec<Tree> {
+        let mut trees: Vec<Tree> = self.trees.read().values().cloned().collect();
+        trees.sort_unstable_by_key(Tree::id);
+        trees
+    }
+
+    pub(crate) fn new_tree(&self, kind: KeyKind) -> Result<Tree> {
+        let id = self.next_tree.fetch_add(1, Relaxed);
+        if id == u32::MAX {
+            return Err(Error::new(ErrorKind::Full, "all tree numbers are used"));
+        }
+        Ok(self.add_tree(TreeId(id), kind))
+    }
+
+    /// Makes a tree known. Its first version is published by whoever adds it.
+    pub(crate) fn add_tree(&self, id: TreeId, kind: KeyKind) -> Tree {
+        self.next_tree.fetch_max(id.0.saturating_add(1), Relaxed);
+        let tree = Tree(Arc::new(TreeShared::new(id, kind)));
+        self.trees.write().insert(id.0, tree.clone());
+        tree
+    }
+
+    pub(crate) fn forget_tree(&self, id: TreeId) {
+        self.trees.write().remove(&id.0);
+    }
+
+    /// Forgets a dropped tree once nobody can ask for it.
+    pub(crate) fn retire_tree(&self, tree: &Tree, dropped: u64) {
+        let oldest = self.pins().first().copied().unwrap_or(dropped);
+        if oldest >= dropped && tree.0.graves.lock().is_empty() {
+            self.forget_tree(tree.id());
+        }
+    }
+
+    // ---- limits and failures -----------------------------------------------
+
+    pub(crate) fn busy_timeout(&self) -> Duration {
+        self.options.busy_timeout
+    }
+
+    pub(crate) fn busy(&self, why: &str) -> Error {
+        Error::new(
+            ErrorKind::Busy,
+            format!(
+                "database is locked: {why}, and did not finish within the busy timeout of {:?}",
+                self.busy_timeout()
+            ),
+        )
+    }
+
+    /// Fails if nothing may be written (any more).
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(Error::new(
+                ErrorKind::ReadOnly,
+                format!("attempt to write a readonly database: {} was opened for reading", self.pool.path),
+            ));
+        }
+        if let Some(failure) = self.failure.get() {
+            return Err(poisoned(failure));
+        }
+        match self.wal.get().and_then(Wal::poisoned) {
+            Some(error) => Err(log_error(error)),
+            None => Ok(()),
+        }
+    }
+
+    /// A write or sync of the data file failed: ends all writing, for good.
+    pub(crate) fn fail(&self, error: &Error) {
+        let _ = self.failure.set(error.clone());
+        if let Some(wal) = self.wal.get() {
+            wal.poison(fulgurite_wal::Error::Misuse("the database file could not be written or synced"));
+        }
+    }
+
+    /// Asks for a checkpoint where the log or the unwritten pages call for one.
+    #[inline]
+    pub(crate) fn check_pressure(&self) {
+        let log_is_long = self
+            .wal
+            .get()
+            .is_some_and(|wal| wal.bytes_since_switch() >= self.options.checkpoint_bytes);
+        if log_is_long || self.pool.unwritten() > self.pool.frames.count() / 4 {
+            self.background.request();
+        }
+    }
+}
+
+pub(crate) fn poisoned(cause: &Error) -> Error {
+    Error::new(
+        ErrorKind::Poisoned,
+        format!("writing ended with an earlier failure ({cause}); close all connections and open the database again"),
+    )
+}
+
+/// A failure of the log, as the store reports it.
+pub(crate) fn log_error(error: fulgurite_wal::Error) -> Error {
+    use fulgurite_wal::Error as Log;
+    let kind = match &error {
+        Log::Disk(disk) => return Error::from(disk.clone()),
+        Log::Corrupt { .. } | Log::Foreign { .. } => ErrorKind::Corrupt,
+        Log::NewerFormat { .. } => ErrorKind::NewerFormat,
+        Log::Full { .. } => ErrorKind::Busy,
+        Log::TooBig { .. } => ErrorKind::TooBig,
+        Log::Poisoned(_) => ErrorKind::Poisoned,
+        _ => ErrorKind::Misuse,
+    };
+    let message = error.to_string();
+    match kind {
+        ErrorKind::Corrupt => {
+            Error::new(kind, format!("database disk image is malformed: {message}"))
+        }
+        _ => Error::new(kind, message),
+    }
+}
+
+/// Counters and sizes of an open store.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The newest acknowledged commit.
+    pub visible: u64,
+    /// The newest durable checkpoint.
+    pub checkpoint: u64,
+    /// The cache.
+    pub cache: CacheStats,
+    /// Page writes.
+    pub writes: WriteStats,
+    /// The log; `None` in memory or read-only.
+    pub log: Option<WalStats>,
+    /// Bytes of the database file in use, free space in its middle included.
+    pub file_bytes: u64,
+    /// Dead nodes that open snapshots keep.
+    pub kept_nodes: u64,
+}
+
+/// The last handle of a store closes it.
+pub(crate) struct Handle {
+    pub(crate) core: Arc<Core>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let stores = crate::registry::lock();
+        crate::background::close(&self.core);
+        drop(stores);
+    }
+}
+
+/// An open store: a transactional key-value store with column families (trees).
+/// Cheap to clone, `Send + Sync`. The last clone, transactions included, closes
+/// it with a checkpoint.
+#[derive(Clone)]
+pub struct Store(pub(crate) Arc<Handle>);
+
+impl Store {
+    /// Opens, and creates if it is absent, the database at `path`. A file that
+    /// this process has open already (by device and inode) joins the same store,
+    /// with the options of the first.
+    ///
+    /// # Errors
+    /// `CantOpen`, `ReadOnly`, `NotADatabase`, `NewerFormat`, `Corrupt`, `Busy`
+    /// (another process holds the file), `Io`, `Full`.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Store> {
+        registry::open(path.as_ref(), options)
+    }
+
+    /// As [`open`](Self::open), on a disk of the caller's.
+    pub fn open_on(disk: Arc<dyn Disk>, path: impl AsRef<Path>, options: Options) -> Result<Store> {
+        open::open(disk, path.as_ref(), options)
+    }
+
+    /// A store in memory, gone with its last handle.
+    pub fn in_memory(options: Options) -> Result<Store> {
+        let options = Options {
+            durability: Durability::Off,
+            read_only: false,
+            ..options
+        };
+        open::in_memory(Arc::new(MemoryDisk::new()), options)
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0.core
+    }
+
+    /// The file; `None` in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.core().path.as_deref()
+    }
+
+    /// What it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.core().options
+    }
+
+    /// The disk it is on, for temporary files beside it.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.core().disk
+    }
+
+    /// Bytes of a page.
+    pub fn page_size(&self) -> usize {
+        self.core().pool.page_size()
+    }
+
+    /// Whether two handles are of the same open store.
+    pub fn ptr_eq(&self, other: &Store) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The handle of a tree that exists, or that an open transaction makes.
+    pub fn tree(&self, id: TreeId) -> Result<Tree> {
+        self.core()
+            .tree(id)
+            .ok_or_else(|| Error::misuse(format!("there is no tree {}", id.0)))
+    }
+
+    /// The tree with this name, if there is one.
+    pub fn family(&self, name: &str) -> Result<Option<Tree>> {
+        names::find(self, name)
+    }
+
+    /// The tree with this name, created durably if there is none.
+    ///
+    /// # Errors
+    /// `Misuse` if there is one with other keys; what writing may fail with.
+    pub fn create_family(&self, name: &str, kind: KeyKind) -> Result<Tree> {
+        names::create(self, name, kind)
+    }
+
+    /// Removes the tree with this name and everything in it; false if there is
+    /// none.
+    pub fn drop_family(&self, name: &str) -> Result<bool> {
+        names::remove(self, name)
+    }
+
+    /// The names of all named trees, in order.
+    pub fn families(&self) -> Result<Vec<String>> {
+        names::list(self)
+    }
+
+    /// An idle transaction context. Keep one a session and reuse it.
+    pub fn txn(&self) -> Txn {
+        Txn::new(self)
+    }
+
+    /// Writes everything committed so far to the database file and shortens the
+    /// log. Runs by itself in the background.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.core().check_writable()?;
+        checkpoint::run(self.core())
+    }
+
+    /// Walks everything: order, fences, checksums, counts, and that each extent
+    /// is used once or free. An empty list means sound.
+    pub fn integrity_check(&self) -> Result<Vec<String>> {
+        check::run(self.core())
+    }
+
+    /// Counters and sizes.
+    pub fn stats(&self) -> Stats {
+        let core = self.core();
+        Stats {
+            visible: core.visible(),
+            checkpoint: core.checkpoint_pins.durable(),
+            cache: core.pool.stats(),
+            writes: core.writes.read(),
+            log: core.wal().map(Wal::stats),
+            file_bytes: core.space.lock().map.end() * crate::codec::UNIT as u64,
+            kept_nodes: core.reclaim.lock().kept_len() as u64,
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store({})", self.core().pool.path)
+    }
+}
+
+/// The real disk, shared by all stores of the process.
+pub(crate) fn real_disk() -> Arc<dyn Disk> {
+    static DISK: OnceLock<Arc<dyn Disk>> = OnceLock::new();
+    DISK.get_or_init(|| Arc::new(RealDisk)).clone()
+}

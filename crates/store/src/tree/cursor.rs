@@ -1,0 +1,353 @@
+//! Ordered access to one version of a tree.
+//!
+//! A cursor owns what it needs: a slot whose pin keeps the version's nodes, and
+//! a pin on the one leaf it is on. It holds no lock and no walk between calls,
+//! may be sent to another thread, and outlives the transaction it came from.
+//! There are no sibling links in a copy-on-write tree: at a leaf's end it goes
+//! on from the root with the leaf's fence as the target.
+
+use super::KeyKind;
+use super::compare;
+use super::overflow;
+use super::walk::{self, Target};
+use crate::cache::{ChildRef, Frame, Pool, SlotId};
+use crate::error::Result;
+use crate::node::{self, Key, OwnedKey};
+use crate::store::Store;
+use crate::txn::reads::Observer;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Where [`Cursor::seek`] goes. The answer is whether there is an entry there.
+#[derive(Debug, Clone, Copy)]
+pub enum Seek<'a> {
+    /// The first entry.
+    First,
+    /// The last entry.
+    Last,
+    /// The first entry at or after the key.
+    AtLeast(Key<'a>),
+    /// The first entry after the key.
+    After(Key<'a>),
+    /// The last entry at or before the key.
+    AtMost(Key<'a>),
+    /// The last entry before the key.
+    Before(Key<'a>),
+}
+
+/// A position in a version of a tree. See the module's header.
+pub struct Cursor {
+    store: Store,
+    slot: SlotId,
+    tree: u32,
+    kind: KeyKind,
+    root: ChildRef,
+    /// The pinned leaf; [`NOWHERE`] if there is none.
+    leaf: Frame,
+    index: usize,
+    count: usize,
+    /// Keeps the fork it looks at from being edited in place.
+    _watch: Option<Arc<()>>,
+    /// Records what was read, for serializable transactions.
+    observer: Option<Observer>,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+const NOWHERE: Frame = Frame::MAX;
+
+impl Cursor {
+    pub(crate) fn new(
+        store: Store,
+        slot: SlotId,
+        tree: &super::Tree,
+        root: ChildRef,
+        watch: Option<Arc<()>>,
+        observer: Option<Observer>,
+    ) -> Self {
+        Self {
+            store,
+            slot,
+            tree: tree.id().0,
+            kind: tree.kind(),
+            root,
+            leaf: NOWHERE,
+            index: 0,
+            count: 0,
+            _watch: watch,
+            observer,
+            key: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+
+    /// How the keys are ordered.
+    pub fn kind(&self) -> KeyKind {
+        self.kind
+    }
+
+    /// Whether the cursor is on an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.leaf != NOWHERE
+    }
+
+    /// Goes to a place; false, and the cursor is nowhere, if no entry is there.
+    pub fn seek(&mut self, to: Seek<'_>) -> Result<bool> {
+        let found = match to {
+            Seek::First => self.enter(Target::First, |_| 0)? && self.settle_forward()?,
+            Seek::Last => {
+                self.enter(Target::Last, |page| node::count(page))? && self.settle_backward()?
+            }
+            Seek::AtLeast(key) => {
+                self.enter(Target::Key(key), |page| {
+                    node::search(page, key).unwrap_or_else(|index| index)
+                })? && self.settle_forward()?
+            }
+            Seek::After(key) => {
+                self.enter(Target::Key(key), |page| match node::search(page, key) {
+                    Ok(index) => index + 1,
+                    Err(index) => index,
+                })? && self.settle_forward()?
+            }
+            Seek::AtMost(key) => {
+                self.enter(Target::Key(key), |page| match node::search(page, key) {
+                    Ok(index) => index + 1,
+                    Err(index) => index,
+                })? && self.settle_backward()?
+            }
+            Seek::Before(key) => {
+                self.enter(Target::Key(key), |page| {
+                    node::search(page, key).unwrap_or_else(|index| index)
+                })? && self.settle_backward()?
+            }
+        };
+        if self.observer.is_some() {
+            self.observe_seek(to);
+        }
+        Ok(found)
+    }
+
+    /// Moves to the next entry; false, and nowhere, at the end.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "a lending cursor is no iterator")]
+    pub fn next(&mut self) -> Result<bool> {
+        if self.leaf == NOWHERE {
+            return Ok(false);
+        }
+        self.index += 1;
+        let found = self.index < self.count || self.settle_forward()?;
+        if self.observer.is_some() {
+            self.observe_step(true);
+        }
+        Ok(found)
+    }
+
+    /// Moves to the previous entry; false, and nowhere, at the beginning.
+    #[inline]
+    pub fn prev(&mut self) -> Result<bool> {
+        if self.leaf == NOWHERE {
+            return Ok(false);
+        }
+        let found = if self.index > 0 {
+            self.index -= 1;
+            true
+        } else {
+            self.settle_backward()?
+        };
+        if self.observer.is_some() {
+            self.observe_step(false);
+        }
+        Ok(found)
+    }
+
+    /// The integer key of the entry; 0 if the cursor is nowhere.
+    #[inline]
+    pub fn key_int(&self) -> i64 {
+        if self.leaf == NOWHERE || self.kind != KeyKind::Int {
+            return 0;
+        }
+        node::int_key_at(self.page(), self.index)
+    }
+
+    /// The byte key of the entry; empty if the cursor is nowhere. Valid until
+    /// the cursor moves.
+    pub fn key_bytes(&mut self) -> &[u8] {
+        self.key.clear();
+        if self.leaf != NOWHERE && self.kind == KeyKind::Bytes {
+            let mut key = std::mem::take(&mut self.key);
+            node::key_into(self.page(), self.index, &mut key);
+            self.key = key;
+        }
+        &self.key
+    }
+
+    /// The value of the entry; empty if the cursor is nowhere. Loads a value
+    /// that lies outside its leaf. Valid until the cursor moves.
+    #[inline]
+    pub fn value(&mut self) -> Result<&[u8]> {
+        if self.leaf == NOWHERE {
+            return Ok(&[]);
+        }
+        if node::value_at(self.page(), self.index).1 {
+            return self.load_value();
+        }
+        Ok(node::value_at(self.page(), self.index).0)
+    }
+
+    #[cold]
+    fn load_value(&mut self) -> Result<&[u8]> {
+        let mut value = std::mem::take(&mut self.value);
+        value.clear();
+        let stored = node::value_at(self.page(), self.index).0;
+        let read = overflow::read(&self.store.core().pool, &self.slot, self.tree, stored, &mut value);
+        self.value = value;
+        read?;
+        Ok(&self.value)
+    }
+
+    #[inline]
+    fn page(&self) -> &[u8] {
+        debug_assert!(self.leaf != NOWHERE);
+        // SAFETY: a leaf of a version that our slot pins; the frame is pinned
+        // against eviction, and a sealed or published leaf is not edited.
+        unsafe { self.store.core().pool.frames.page(self.leaf) }
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.store.core().pool
+    }
+
+    fn leave(&mut self) {
+        if self.leaf != NOWHERE {
+            self.pool().frames.unpin(self.leaf);
+            self.leaf = NOWHERE;
+        }
+    }
+
+    /// Pins the target's leaf and goes to the index that `place` says, which
+    /// may be one past its end. False if the tree is empty.
+    fn enter(&mut self, target: Target<'_>, place: impl Fn(&[u8]) -> usize) -> Result<bool> {
+        self.leave();
+        loop {
+            let core = &**self.store.core();
+            let entered = walk::with_leaf(
+                &core.pool,
+                &self.slot,
+                self.tree,
+                &mut self.root,
+                target,
+                |frame, page| {
+                    core.pool
+                        .frames
+                        .pin(frame)
+                        .then(|| (frame, place(page), node::count(page)))
+                },
+            )?;
+            match entered {
+                None => return Ok(false),
+                // It is being evicted: it will be gone, and fetched again.
+                Some(None) => std::thread::yield_now(),
+                Some(Some((frame, index, count))) => {
+                    self.leaf = frame;
+                    self.index = index;
+                    self.count = count;
+                    return Ok(true);
+                }
+            }
+        }
+    }
+
+    /// From an index that may be past the leaf's end to the entry there.
+    fn settle_forward(&mut self) -> Result<bool> {
+        while self.index >= self.count {
+            let Some(fence) = node::upper_fence(self.page()).map(owned) else {
+                self.leave();
+                return Ok(false);
+            };
+            self.enter(Target::Key(fence.as_key()), |_| 0)?;
+        }
+        Ok(true)
+    }
+
+    /// From the index after the wanted entry to that entry.
+    fn settle_backward(&mut self) -> Result<bool> {
+        while self.index == 0 {
+            let Some(fence) = node::lower_fence(self.page()).map(owned) else {
+                self.leave();
+                return Ok(false);
+            };
+            self.enter(Target::Below(fence.as_key()), |page| node::count(page))?;
+        }
+        self.index -= 1;
+        Ok(true)
+    }
+
+    /// Where both cursors are on the first entry of the same leaf, takes both to
+    /// its end: what versions share need not be compared. Says whether it did.
+    pub(crate) fn skip_shared_leaf(&mut self, other: &mut Self) -> Result<bool> {
+        let shared = self.leaf != NOWHERE
+            && self.leaf == other.leaf
+            && self.index == other.index
+            && self.count > self.index + 1;
+        if shared {
+            self.index = self.count - 1;
+            other.index = other.count - 1;
+        }
+        Ok(shared)
+    }
+
+    /// The key of the entry, if the cursor is on one not beyond `high`.
+    pub(crate) fn key_within(&self, high: &Bound<OwnedKey>) -> Option<OwnedKey> {
+        self.current_key().filter(|key| match high {
+            Bound::Unbounded => true,
+            Bound::Included(high) => key <= high,
+            Bound::Excluded(high) => key < high,
+        })
+    }
+
+    /// Whether both cursors are on the same value, or both nowhere.
+    pub(crate) fn same_value(&self, other: &Self) -> bool {
+        match (self.valid(), other.valid()) {
+            (true, true) => {
+                let left = node::value_at(self.page(), self.index);
+                let right = node::value_at(other.page(), other.index);
+                compare::same_value(self.pool(), left, right)
+            }
+            _ => true,
+        }
+    }
+
+    fn current_key(&self) -> Option<OwnedKey> {
+        (self.leaf != NOWHERE).then(|| node::owned_key_at(self.page(), self.index))
+    }
+
+    fn observe_seek(&mut self, to: Seek<'_>) {
+        let at = self.current_key();
+        if let Some(observer) = &mut self.observer {
+            observer.seek(to, at);
+        }
+    }
+
+    fn observe_step(&mut self, forward: bool) {
+        let at = self.current_key();
+        if let Some(observer) = &mut self.observer {
+            observer.step(forward, at);
+        }
+    }
+}
+
+fn owned(key: Key<'_>) -> OwnedKey {
+    match key {
+        Key::Int(key) => OwnedKey::Int(key),
+        Key::Bytes(key) => OwnedKey::Bytes(key.to_vec()),
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        // The leaf first: the slot's pin is what keeps its node alive.
+        self.leave();
+        self.store.core().pool.readers.release(&self.slot);
+    }
+}

@@ -1,0 +1,358 @@
+//! Inserting into a fork, and splitting what overflows.
+//!
+//! Ascending inserts into the last leaf leave full pages behind (100/0), other
+//! splits balance by bytes. A run of inserts into one leaf skips the descent:
+//! the fork remembers the private leaf it edited last.
+
+use super::fork::{Context, Fork, Path};
+use super::overflow;
+use super::walk::Target;
+use crate::cache::{ChildRef, Frame};
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::{self, Key, OwnedKey, SplitPoint};
+
+/// What a write found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrote {
+    /// The key was new.
+    Inserted,
+    /// The key was there, and has the new value now.
+    Replaced,
+    /// The key was there, and nothing was written.
+    Exists,
+}
+
+/// Whether an existing entry may be overwritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfExists {
+    Replace,
+    Leave,
+}
+
+impl Fork {
+    /// Writes an entry.
+    pub(crate) fn put(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: Key<'_>,
+        value: &[u8],
+        if_exists: IfExists,
+    ) -> Result<Wrote> {
+        let page_size = cx.pool.page_size();
+        check_key(key, page_size)?;
+        self.settle(cx.pool);
+        let key_len = match key {
+            Key::Int(_) => 0,
+            Key::Bytes(key) => key.len(),
+        };
+        let wrote = if value.len() <= node::max_inline_value(page_size, key_len) {
+            self.put_stored(cx, key, value, false, if_exists)?
+        } else {
+            if if_exists == IfExists::Leave && self.holds(cx, key)? {
+                return Ok(Wrote::Exists);
+            }
+            let reference = overflow::write(self, cx, value)?;
+            self.put_stored(cx, key, &reference, true, if_exists)?
+        };
+        if wrote == Wrote::Inserted {
+            self.count += 1;
+        }
+        if let Key::Int(key) = key
+            && self.max_key.is_some_and(|max| key > max)
+        {
+            self.max_key = Some(key);
+        }
+        Ok(wrote)
+    }
+
+    fn holds(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<bool> {
+        self.get(cx.pool, cx.slot, key, |entry| entry.is_some())
+    }
+
+    /// The remembered leaf, if it is still private and holds the key's range.
+    fn remembered(&self, cx: &Context<'_>, key: Key<'_>) -> Option<Frame> {
+        let memo = self.memo?;
+        if !self.owns(cx.pool, memo) {
+            return None;
+        }
+        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+        let page = unsafe { cx.pool.frames.page(memo.hint) };
+        node::covers(page, key).then_some(memo.hint)
+    }
+
+    pub(super) fn remember(&mut self, cx: &Context<'_>, leaf: Frame) {
+        let reference = cx
+            .pool
+            .frames
+            .meta(leaf)
+            .identity
+            .load(std::sync::atomic::Ordering::Relaxed);
+        self.memo = Some(ChildRef {
+            reference,
+            checksum: 0,
+            hint: leaf,
+        });
+    }
+
+    fn put_stored(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: Key<'_>,
+        value: &[u8],
+        overflow: bool,
+        if_exists: IfExists,
+    ) -> Result<Wrote> {
+        let mut path = None;
+        let leaf = match self.remembered(cx, key) {
+            Some(leaf) => leaf,
+            None => {
+                self.plant(cx)?;
+                let found = self.private_path(cx, Target::Key(key))?;
+                let leaf = found.leaf;
+                path = Some(found);
+                self.remember(cx, leaf);
+                self.run = 0;
+                leaf
+            }
+        };
+        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+        let page = unsafe { cx.pool.frames.page_mut(leaf) };
+        let (index, wrote) = match node::search(page, key) {
+            Ok(_) if if_exists == IfExists::Leave => return Ok(Wrote::Exists),
+            Ok(index) => {
+                let (old, was_overflow) = node::value_at(page, index);
+                if was_overflow {
+                    self.replaced.extend(overflow::dead(old));
+                }
+                if node::replace_value_at(page, index, value, overflow) {
+                    return Ok(Wrote::Replaced);
+                }
+                node::remove_at(page, index);
+                (index, Wrote::Replaced)
+            }
+            Err(index) => (index, Wrote::Inserted),
+        };
+        let at_end = index == node::count(page);
+        self.run = if at_end { self.run.saturating_add(1) } else { 0 };
+        if !node::insert_at(page, index, key, value, overflow) {
+            let path = match path {
+                Some(path) => path,
+                None => self.private_path(cx, Target::Key(key))?,
+            };
+            self.split(cx, &path, index, key, value, overflow)?;
+        }
+        Ok(wrote)
+    }
+
+    /// Gives an empty tree its first leaf.
+    fn plant(&mut self, cx: &mut Context<'_>) -> Result<()> {
+        if !self.root.is_none() {
+            return Ok(());
+        }
+        let frame = self.new_frame(cx)?;
+        // SAFETY: from the free list (rule 1).
+        let page = unsafe { cx.pool.frames.page_mut(frame) };
+        let tree = self.tree.id().0;
+        node::init(page, self.tree.kind().leaf(), 0, tree, None, None);
+        self.root = self.adopt(cx.pool, frame);
+        Ok(())
+    }
+
+    /// A frame for a new node. Spills nodes of this fork first when it holds a
+    /// large share of the cache.
+    pub(super) fn new_frame(&mut self, cx: &mut Context<'_>) -> Result<Frame> {
+        cx.ensure_spare(1)?;
+        cx.spare
+            .pop()
+            .ok_or_else(|| Error::new(ErrorKind::NoMemory, "no frame was taken ahead"))
+    }
+
+    fn split(
+        &mut self,
+        cx: &mut Context<'_>,
+        path: &Path,
+        index: usize,
+        key: Key<'_>,
+        value: &[u8],
+        overflow: bool,
+    ) -> Result<()> {
+        let right_frame = self.new_frame(cx)?;
+        cx.scratch.resize(cx.pool.page_size(), 0);
+        // SAFETY: the leaf is private (rule 2), the new frame ours (rule 1); they
+        // differ, and nothing else borrows them.
+        let (leaf, right) = unsafe {
+            (
+                cx.pool.frames.page_mut(path.leaf),
+                cx.pool.frames.page_mut(right_frame),
+            )
+        };
+        let point = if index == node::count(leaf)
+            && (node::upper_fence(leaf).is_none() || self.run > 4)
+        {
+            SplitPoint::Append
+        } else if index == 0 && node::lower_fence(leaf).is_none() {
+            SplitPoint::Prepend
+        } else {
+            SplitPoint::Middle
+        };
+        let split =
+            node::split_leaf(leaf, cx.scratch, right, point, index, key, value.len());
+        let Some(split) = split else {
+            cx.spare.push(right_frame);
+            return Err(Error::corrupt("a full leaf cannot be split"));
+        };
+        leaf.copy_from_slice(cx.scratch);
+        let side = if split.right { &mut *right } else { &mut *leaf };
+        let fits = node::insert_at(side, split.index, key, value, overflow);
+        debug_assert!(fits, "the entry fits where the split says");
+        let child = self.adopt(cx.pool, right_frame);
+        self.remember(cx, if split.right { right_frame } else { path.leaf });
+        self.grow(cx, path, split.separator, child, point)
+    }
+
+    /// Inserts a separator and the child to its right into the parent of what
+    /// was split, splitting upwards as needed.
+    fn grow(
+        &mut self,
+        cx: &mut Context<'_>,
+        path: &Path,
+        mut separator: OwnedKey,
+        mut child: ChildRef,
+        point: SplitPoint,
+    ) -> Result<()> {
+        for &(frame, index) in path.steps().iter().rev() {
+            let index = index as usize;
+            if insert_child(cx, frame, index, separator.as_key(), child) {
+                return Ok(());
+            }
+            (separator, child) = self.split_inner(cx, frame, index, separator, child, point)?;
+        }
+        self.grow_root(cx, separator, child)
+    }
+
+    fn grow_root(
+        &mut self,
+        cx: &mut Context<'_>,
+        separator: OwnedKey,
+        child: ChildRef,
+    ) -> Result<()> {
+        let frame = self.new_frame(cx)?;
+        let page_size = cx.pool.page_size();
+        // SAFETY: `child` is private (rule 2), the new frame ours (rule 1).
+        let (level, page) = unsafe {
+            (
+                node::level(cx.pool.frames.keys(child.hint)) + 1,
+                cx.pool.frames.page_mut(frame),
+            )
+        };
+        if level >= crate::cache::pool::MAX_LEVEL {
+            return Err(Error::new(ErrorKind::Full, "the tree is as high as it may be"));
+        }
+        page.fill(0);
+        let kind = self.tree.kind().inner();
+        let keys = &mut page[..node::key_area(page_size, 1)];
+        node::init(keys, kind, level, self.tree.id().0, None, None);
+        let fits = node::insert_separator_at(keys, 0, separator.as_key());
+        debug_assert!(fits, "a separator fits into an empty node");
+        cx.pool.frames.set_child(frame, 0, self.root);
+        cx.pool.frames.set_child(frame, 1, child);
+        self.root = self.adopt(cx.pool, frame);
+        Ok(())
+    }
+
+    /// Splits a full inner node and inserts the separator that did not fit.
+    /// Returns what goes into its parent.
+    fn split_inner(
+        &mut self,
+        cx: &mut Context<'_>,
+        frame: Frame,
+        index: usize,
+        separator: OwnedKey,
+        child: ChildRef,
+        point: SplitPoint,
+    ) -> Result<(OwnedKey, ChildRef)> {
+        let right_frame = self.new_frame(cx)?;
+        let page_size = cx.pool.page_size();
+        cx.scratch.resize(page_size, 0);
+        let frames = &cx.pool.frames;
+        // SAFETY: `frame` is private (rule 2), the new one ours (rule 1).
+        let (page, right) = unsafe { (frames.page_mut(frame), frames.page_mut(right_frame)) };
+        let count = node::count(page);
+        let source = &page[..node::key_area(page_size, count + 1)];
+        let middle = node::split_point(source, point, index);
+        let left_area = node::key_area(page_size, middle + 1);
+        let right_area = node::key_area(page_size, count - middle);
+        let pushed = node::split_inner(
+            source,
+            middle,
+            &mut cx.scratch[..left_area],
+            &mut right[..right_area],
+        );
+        for (to, from) in (middle + 1..=count).enumerate() {
+            frames.set_child(right_frame, to, frames.child(frame, from));
+        }
+        page[..left_area].copy_from_slice(&cx.scratch[..left_area]);
+        let pushed_child = self.adopt(cx.pool, right_frame);
+        let (side, at) = if index <= middle {
+            (frame, index)
+        } else {
+            (right_frame, index - middle - 1)
+        };
+        let fits = insert_child(cx, side, at, separator.as_key(), child);
+        debug_assert!(fits, "a separator fits into half a node");
+        Ok((pushed, pushed_child))
+    }
+}
+
+/// Inserts separator `index` and child `index + 1` into a private inner node.
+/// False, with nothing changed, if there is no room.
+fn insert_child(
+    cx: &Context<'_>,
+    frame: Frame,
+    index: usize,
+    separator: Key<'_>,
+    child: ChildRef,
+) -> bool {
+    let page_size = cx.pool.page_size();
+    let frames = &cx.pool.frames;
+    // SAFETY: private to the fork (rule 2), and nothing else borrows it.
+    let page = unsafe { frames.page_mut(frame) };
+    let children = node::child_count(page);
+    let keys = &mut page[..node::key_area(page_size, children)];
+    if !node::insert_separator_at(keys, index, separator) {
+        return false;
+    }
+    for at in (index + 1..children).rev() {
+        frames.set_child(frame, at + 1, frames.child(frame, at));
+    }
+    frames.set_child(frame, index + 1, child);
+    true
+}
+
+/// Removes separator `index` and child `index + 1` of a private inner node.
+pub(super) fn remove_child(cx: &Context<'_>, frame: Frame, index: usize) {
+    let page_size = cx.pool.page_size();
+    let frames = &cx.pool.frames;
+    // SAFETY: private to the fork (rule 2), and nothing else borrows it.
+    let page = unsafe { frames.page_mut(frame) };
+    let children = node::child_count(page);
+    for at in index + 1..children - 1 {
+        frames.set_child(frame, at, frames.child(frame, at + 1));
+    }
+    let keys = &mut page[..node::key_area(page_size, children)];
+    node::remove_separator_at(keys, index);
+}
+
+fn check_key(key: Key<'_>, page_size: usize) -> Result<()> {
+    match key {
+        Key::Bytes(key) if key.len() > node::max_key(page_size) => Err(Error::new(
+            ErrorKind::TooBig,
+            format!(
+                "a key of {} bytes is over the limit of {} for pages of {page_size} bytes",
+                key.len(),
+                node::max_key(page_size)
+            ),
+        )),
+        _ => Ok(()),
+    }
+}

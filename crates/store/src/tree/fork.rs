@@ -1,0 +1,419 @@
+//! A transaction's private version of a tree.
+//!
+//! It starts as the base's root. Editing copies the path from the root to what
+//! is touched, once a node; copies belong to the fork's generation and are
+//! edited in place. Beside the root the fork keeps what publication needs: the
+//! nodes it made (to free them if it is abandoned) and the nodes it replaced
+//! (which die when it is published).
+//!
+//! 1. Nobody else reaches a node of the fork's own generation. That makes the
+//!    in-place edits sound: frames rule 2.
+//! 2. A savepoint is the root, the lengths of the two lists and the counters.
+//!    Taking one, or opening a cursor, ends the generation, so what it refers
+//!    to is not edited any more. Rolling back frees what was made since.
+//! 3. Birth numbers are a lower bound: one more than the base.
+//! 4. Handles are taken in blocks; a handle names one node for ever.
+
+use super::versions::Root;
+use super::{Tree, walk};
+use crate::cache::pool::MAX_LEVEL;
+use crate::cache::{Absent, ChildRef, Frame, Pinned, Pool, SlotId, Walk};
+use crate::error::Result;
+use crate::node::{self, Key};
+use crate::reclaim::Dead;
+use crate::tree::walk::Target;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+/// What fork operations work with.
+pub(crate) struct Context<'c> {
+    pub(crate) pool: &'c Pool,
+    /// The transaction's slot: its pin keeps the base alive.
+    pub(crate) slot: &'c SlotId,
+    /// Frames taken ahead, so that none is taken inside a walk.
+    pub(crate) spare: &'c mut Vec<Frame>,
+    /// A page-sized buffer.
+    pub(crate) scratch: &'c mut Vec<u8>,
+}
+
+impl Context<'_> {
+    /// Makes sure that `count` frames can be had without waiting.
+    pub(crate) fn ensure_spare(&mut self, count: usize) -> Result<()> {
+        while self.spare.len() < count {
+            self.spare.push(self.pool.take_frame()?);
+        }
+        Ok(())
+    }
+}
+
+/// A private version. See the module's header.
+pub(crate) struct Fork {
+    pub(crate) tree: Tree,
+    /// The version it started from.
+    pub(crate) base: Root,
+    pub(crate) root: ChildRef,
+    pub(crate) count: u64,
+    /// Nodes born here say they were born after this commit.
+    pub(crate) base_seq: u64,
+    pub(crate) generation: u64,
+    /// Nodes made, in order.
+    pub(crate) own: Vec<ChildRef>,
+    /// Nodes replaced, in order.
+    pub(crate) replaced: Vec<Dead>,
+    handles: (u64, u64),
+    /// The private leaf edited last.
+    pub(crate) memo: Option<ChildRef>,
+    /// Consecutive inserts at the end of the memo's leaf.
+    pub(crate) run: u32,
+    /// The largest integer key, if known.
+    pub(crate) max_key: Option<i64>,
+    /// Nodes made since the last spill looked: `own[spilled_to..]`.
+    pub(crate) spilled_to: usize,
+    /// Inner nodes that a spill passed by.
+    pub(crate) passed_by: Vec<ChildRef>,
+    /// Set to the commit's number at publication: tells the checkpoint whether
+    /// it covers the extents this fork spilled to.
+    pub(crate) published: Option<Arc<AtomicU64>>,
+    /// Clones are held by cursors over this fork.
+    pub(crate) cursors: Arc<()>,
+    /// A cursor was opened since the last edit: seal before the next one.
+    pub(crate) observed: bool,
+    /// The tree was made by this transaction.
+    pub(crate) created: bool,
+    pub(crate) dropped: bool,
+    /// The fork differs from its base.
+    pub(crate) changed: bool,
+    /// Counts edits and rewinds; never goes back.
+    pub(crate) edits: u64,
+    /// The stamp given to the state after that many edits.
+    pub(crate) stamp: (u64, u64),
+    /// Nodes of `own` that were written already.
+    pub(crate) spilled: usize,
+}
+
+/// Where [`Fork::rewind`] goes back to.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    root: ChildRef,
+    count: u64,
+    own: usize,
+    replaced: usize,
+    max_key: Option<i64>,
+    dropped: bool,
+    changed: bool,
+}
+
+/// The way from the root to a leaf through private nodes: each inner frame with
+/// the child taken, then the leaf.
+pub(crate) struct Path {
+    steps: [(Frame, u32); MAX_LEVEL as usize],
+    height: usize,
+    pub(crate) leaf: Frame,
+}
+
+impl Path {
+    /// The inner nodes and the child taken in each, root first.
+    pub(crate) fn steps(&self) -> &[(Frame, u32)] {
+        &self.steps[..self.height]
+    }
+}
+
+/// Why a descent has to start over.
+enum Stop {
+    Absent(Absent),
+    NeedFrames,
+}
+
+impl From<Absent> for Stop {
+    fn from(absent: Absent) -> Self {
+        Stop::Absent(absent)
+    }
+}
+
+/// Frames taken ahead of a descent; more are taken if the tree is that high.
+const SPARE: usize = 5;
+
+impl Fork {
+    pub(crate) fn new(tree: Tree, base: Root, base_seq: u64, pool: &Pool) -> Self {
+        Self {
+            tree,
+            base,
+            root: base.node,
+            count: base.count,
+            base_seq,
+            generation: pool.next_generation(),
+            own: Vec::new(),
+            replaced: Vec::new(),
+            handles: (0, 0),
+            memo: None,
+            run: 0,
+            max_key: None,
+            spilled_to: 0,
+            passed_by: Vec::new(),
+            published: None,
+            cursors: Arc::new(()),
+            observed: false,
+            created: false,
+            dropped: base.dropped,
+            changed: false,
+            edits: 0,
+            stamp: (0, 0),
+            spilled: 0,
+        }
+    }
+
+    /// Starts over from another base, keeping the buffers. What was made before
+    /// must have been published or abandoned.
+    pub(crate) fn restart(&mut self, tree: Tree, base: Root, base_seq: u64, pool: &Pool) {
+        self.tree = tree;
+        self.base = base;
+        self.root = base.node;
+        self.count = base.count;
+        self.base_seq = base_seq;
+        self.generation = pool.next_generation();
+        self.own.clear();
+        self.replaced.clear();
+        self.memo = None;
+        self.run = 0;
+        self.max_key = None;
+        self.spilled_to = 0;
+        self.passed_by.clear();
+        self.published = None;
+        self.created = false;
+        self.dropped = base.dropped;
+        self.changed = false;
+        self.edits = 0;
+        self.stamp = (0, 0);
+        self.spilled = 0;
+        self.observed = false;
+        if Arc::strong_count(&self.cursors) > 1 {
+            self.cursors = Arc::new(());
+        }
+    }
+
+    pub(crate) fn mark(&mut self, pool: &Pool) -> Mark {
+        self.seal(pool);
+        Mark {
+            root: self.root,
+            count: self.count,
+            own: self.own.len(),
+            replaced: self.replaced.len(),
+            max_key: self.max_key,
+            dropped: self.dropped,
+            changed: self.changed,
+        }
+    }
+
+    /// The mark of a fork that did not exist when the savepoint was taken.
+    pub(crate) fn first_mark(&self) -> Mark {
+        Mark {
+            root: self.base.node,
+            count: self.base.count,
+            own: 0,
+            replaced: 0,
+            max_key: None,
+            dropped: self.base.dropped,
+            changed: self.created,
+        }
+    }
+
+    /// Goes back to a mark; returns the nodes that were made since, which the
+    /// caller frees.
+    pub(crate) fn rewind(&mut self, mark: &Mark, pool: &Pool) -> Vec<ChildRef> {
+        self.root = mark.root;
+        self.count = mark.count;
+        self.replaced.truncate(mark.replaced);
+        self.max_key = mark.max_key;
+        self.dropped = mark.dropped;
+        self.changed = mark.changed;
+        self.edits += 1;
+        self.spilled_to = self.spilled_to.min(mark.own);
+        self.spilled = self.spilled.min(mark.own);
+        let made = self.own.split_off(mark.own.min(self.own.len()));
+        self.passed_by.retain(|node| !made.contains(node));
+        self.seal(pool);
+        made
+    }
+
+    /// Ends the generation: what exists now is not edited in place any more.
+    pub(crate) fn seal(&mut self, pool: &Pool) {
+        self.generation = pool.next_generation();
+        self.memo = None;
+        self.run = 0;
+    }
+
+    /// Whether a cursor over this fork is open.
+    pub(crate) fn is_watched(&self) -> bool {
+        Arc::strong_count(&self.cursors) > 1
+    }
+
+    /// Whether the node is of this generation and still in its frame.
+    #[inline]
+    pub(crate) fn owns(&self, pool: &Pool, child: ChildRef) -> bool {
+        child.is_handle()
+            && pool.frames.holding(child.hint, child.reference).is_some()
+            && pool.frames.meta(child.hint).generation.load(Relaxed) == self.generation
+    }
+
+    pub(crate) fn owns_frame(&self, pool: &Pool, frame: Frame) -> bool {
+        pool.frames.meta(frame).generation.load(Relaxed) == self.generation
+    }
+
+    /// Gives a filled spare frame an identity: a new node of this fork.
+    pub(crate) fn adopt(&mut self, pool: &Pool, frame: Frame) -> ChildRef {
+        if self.handles.0 == self.handles.1 {
+            self.handles = pool.handle_block();
+        }
+        let reference = self.handles.0;
+        self.handles.0 += 1;
+        // SAFETY: the frame is being filled by us (rule 1).
+        let page = unsafe { pool.frames.page_mut(frame) };
+        node::set_birth(page, self.base_seq + 1);
+        let meta = pool.frames.meta(frame);
+        meta.generation.store(self.generation, Relaxed);
+        meta.heat.store(0, Relaxed);
+        meta.identity.store(reference, Release);
+        pool.note_unwritten();
+        let child = ChildRef {
+            reference,
+            checksum: 0,
+            hint: frame,
+        };
+        self.own.push(child);
+        child
+    }
+
+    /// Notes that a node is no longer part of this version.
+    pub(crate) fn replace(&mut self, node: ChildRef, birth: u64) {
+        self.replaced.push(Dead::node(node, birth));
+    }
+
+    /// Copies a shared node into a private one. Inside a walk.
+    fn copy(
+        &mut self,
+        cx: &mut Context<'_>,
+        child: ChildRef,
+        frame: Frame,
+    ) -> std::result::Result<ChildRef, Stop> {
+        let to = cx.spare.pop().ok_or(Stop::NeedFrames)?;
+        // SAFETY: `frame` is shared and inside a walk (rule 3), `to` comes from
+        // the free list (rule 1).
+        let birth = unsafe {
+            cx.pool.frames.copy(frame, to);
+            node::birth(cx.pool.frames.keys(frame))
+        };
+        let hint = frame;
+        self.replace(ChildRef { hint, ..child }, birth);
+        Ok(self.adopt(cx.pool, to))
+    }
+
+    /// Before any edit: what cursors look at is not edited in place.
+    #[inline]
+    pub(crate) fn settle(&mut self, pool: &Pool) {
+        self.changed = true;
+        self.edits += 1;
+        if self.observed {
+            self.observed = false;
+            self.seal(pool);
+        }
+    }
+
+    /// Makes every node from the root to the target's leaf private. The tree
+    /// must not be empty.
+    pub(crate) fn private_path(
+        &mut self,
+        cx: &mut Context<'_>,
+        target: Target<'_>,
+    ) -> Result<Path> {
+        let mut fetched: Vec<Pinned<'_>> = Vec::new();
+        let pool = cx.pool;
+        loop {
+            cx.ensure_spare(SPARE)?;
+            let walk = pool.readers.walk(cx.slot);
+            match self.try_private_path(cx, target, &walk) {
+                Ok(path) => return Ok(path),
+                Err(Stop::NeedFrames) => {}
+                Err(Stop::Absent(absent)) => {
+                    drop(walk);
+                    fetched.push(pool.fetch(absent, self.tree.id().0)?);
+                }
+            }
+        }
+    }
+
+    fn try_private_path(
+        &mut self,
+        cx: &mut Context<'_>,
+        target: Target<'_>,
+        _walk: &Walk<'_>,
+    ) -> std::result::Result<Path, Stop> {
+        let pool = cx.pool;
+        let mut frame = pool.enter(&mut self.root)?;
+        if !self.owns_frame(pool, frame) {
+            let root = self.copy(cx, self.root, frame)?;
+            self.root = root;
+            frame = root.hint;
+        }
+        let mut path = Path {
+            steps: [(0, 0); MAX_LEVEL as usize],
+            height: 0,
+            leaf: frame,
+        };
+        loop {
+            // SAFETY: private, and nobody else borrows it.
+            let keys = unsafe { pool.frames.keys(frame) };
+            if node::is_leaf(keys) {
+                path.leaf = frame;
+                return Ok(path);
+            }
+            let index = walk::child_for(keys, target);
+            let mut next = pool.follow(frame, index)?;
+            if !self.owns_frame(pool, next) {
+                let child = pool.frames.child(frame, index);
+                let copy = self.copy(cx, child, next)?;
+                pool.frames.set_child(frame, index, copy);
+                next = copy.hint;
+            }
+            // Levels fall by one a step and begin at most at MAX_LEVEL.
+            path.steps[path.height] = (frame, index as u32);
+            path.height += 1;
+            frame = next;
+        }
+    }
+
+    /// Reads the entry under `key`.
+    pub(crate) fn get<R>(
+        &mut self,
+        pool: &Pool,
+        slot: &SlotId,
+        key: Key<'_>,
+        found: impl FnOnce(Option<(&[u8], bool)>) -> R,
+    ) -> Result<R> {
+        get(pool, slot, self.tree.id().0, &mut self.root, key, found)
+    }
+}
+
+/// Reads the entry under `key` of the version with this root: its stored value,
+/// and whether that is an overflow reference.
+#[inline]
+pub(crate) fn get<R>(
+    pool: &Pool,
+    slot: &SlotId,
+    tree: u32,
+    root: &mut ChildRef,
+    key: Key<'_>,
+    found: impl FnOnce(Option<(&[u8], bool)>) -> R,
+) -> Result<R> {
+    let mut found = Some(found);
+    let mut call = |entry: Option<(&[u8], bool)>| found.take().map(|found| found(entry));
+    let answer = walk::with_leaf(pool, slot, tree, root, Target::Key(key), |_, page| {
+        match node::search(page, key) {
+            Ok(index) => call(Some(node::value_at(page, index))),
+            Err(_) => call(None),
+        }
+    })?;
+    match answer.flatten() {
+        Some(answer) => Ok(answer),
+        None => call(None).ok_or_else(|| crate::error::Error::misuse("a lookup answered twice")),
+    }
+}

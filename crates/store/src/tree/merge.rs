@@ -1,0 +1,184 @@
+//! Deleting from a fork, and merging what becomes too empty.
+//!
+//! A node that falls below a quarter is merged with a neighbour under the same
+//! parent if both fit into one page; otherwise it stays. An inner root with a
+//! single child gives way to it; the last leaf of a tree stays, empty.
+
+use super::edit::remove_child;
+use super::fork::{Context, Fork, Path};
+use super::overflow;
+use super::walk::Target;
+use crate::cache::{ChildRef, Frame};
+use crate::error::Result;
+use crate::node::{self, Key};
+
+impl Fork {
+    /// Removes the entry under `key`; false if there is none.
+    pub(crate) fn delete(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<bool> {
+        let there = self.get(cx.pool, cx.slot, key, |entry| entry.is_some())?;
+        if !there {
+            return Ok(false);
+        }
+        self.settle(cx.pool);
+        let path = self.private_path(cx, Target::Key(key))?;
+        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+        let page = unsafe { cx.pool.frames.page_mut(path.leaf) };
+        let Ok(index) = node::search(page, key) else {
+            return Ok(false);
+        };
+        let (value, is_overflow) = node::value_at(page, index);
+        if is_overflow {
+            self.replaced.extend(overflow::dead(value));
+        }
+        node::remove_at(page, index);
+        self.count -= 1;
+        if let Key::Int(key) = key
+            && self.max_key == Some(key)
+        {
+            self.max_key = None;
+        }
+        self.remember(cx, path.leaf);
+        self.run = 0;
+        let sparse = node::used_bytes(page) < cx.pool.page_size() / 4;
+        if sparse && !path.steps().is_empty() {
+            self.memo = None;
+            self.merge_up(cx, &path)?;
+        }
+        Ok(true)
+    }
+
+    fn merge_up(&mut self, cx: &mut Context<'_>, path: &Path) -> Result<()> {
+        let mut frame = path.leaf;
+        for &(parent, index) in path.steps().iter().rev() {
+            // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+            let used = node::used_bytes(unsafe { cx.pool.frames.keys(frame) });
+            if used >= cx.pool.page_size() / 4
+                || !self.merge_with_neighbour(cx, parent, index as usize, frame)?
+            {
+                return Ok(());
+            }
+            frame = parent;
+        }
+        self.lower_root(cx)
+    }
+
+    /// An inner root with one child is not needed.
+    fn lower_root(&mut self, cx: &mut Context<'_>) -> Result<()> {
+        loop {
+            let root = self.root;
+            // SAFETY: the root is private since the path was made so (rule 2).
+            let keys = unsafe { cx.pool.frames.keys(root.hint) };
+            if node::is_leaf(keys) || node::count(keys) > 0 {
+                return Ok(());
+            }
+            self.replace(root, node::birth(keys));
+            self.root = cx.pool.frames.child(root.hint, 0);
+            if !self.owns(cx.pool, self.root) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Merges the node in `frame`, child `index` of `parent`, with the one
+    /// beside it. False if there is none or they do not fit.
+    fn merge_with_neighbour(
+        &mut self,
+        cx: &mut Context<'_>,
+        parent: Frame,
+        index: usize,
+        frame: Frame,
+    ) -> Result<bool> {
+        let pool = cx.pool;
+        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+        let separators = node::count(unsafe { pool.frames.keys(parent) });
+        if separators == 0 {
+            return Ok(false);
+        }
+        let beside = if index < separators { index + 1 } else { index - 1 };
+        let left_index = index.min(beside);
+        let tree = self.tree.id().0;
+        let mut fetched = Vec::new();
+        loop {
+            let walk = pool.readers.walk(cx.slot);
+            match pool.follow(parent, beside) {
+                Ok(other) => {
+                    let child = ChildRef {
+                        hint: other,
+                        ..pool.frames.child(parent, beside)
+                    };
+                    // SAFETY: inside the walk, shared or our own.
+                    let birth = node::birth(unsafe { pool.frames.keys(other) });
+                    let sides = if beside > index {
+                        (frame, other)
+                    } else {
+                        (other, frame)
+                    };
+                    if !merge_into_scratch(cx, parent, left_index, sides) {
+                        return Ok(false);
+                    }
+                    let merged = ChildRef {
+                        hint: frame,
+                        ..pool.frames.child(parent, index)
+                    };
+                    take_over(cx, frame, sides);
+                    drop(walk);
+                    self.replace(child, birth);
+                    pool.frames.set_child(parent, left_index, merged);
+                    remove_child(cx, parent, left_index);
+                    return Ok(true);
+                }
+                Err(absent) => {
+                    drop(walk);
+                    fetched.push(pool.fetch(absent, tree)?);
+                }
+            }
+        }
+    }
+}
+
+/// Builds the merged page (without children) in the scratch buffer.
+fn merge_into_scratch(
+    cx: &mut Context<'_>,
+    parent: Frame,
+    left_index: usize,
+    (left, right): (Frame, Frame),
+) -> bool {
+    let page_size = cx.pool.page_size();
+    cx.scratch.resize(page_size, 0);
+    let frames = &cx.pool.frames;
+    // SAFETY: inside the caller's walk; shared or private, and only read.
+    let (left, right, parent) =
+        unsafe { (frames.keys(left), frames.keys(right), frames.keys(parent)) };
+    if node::is_leaf(left) {
+        return node::merge_leaves(left, right, cx.scratch);
+    }
+    let children = node::child_count(left) + node::child_count(right);
+    if children * node::CHILD + node::HEADER >= page_size {
+        return false;
+    }
+    let separator = node::owned_key_at(parent, left_index);
+    let area = node::key_area(page_size, children);
+    node::merge_inner(left, right, separator.as_key(), &mut cx.scratch[..area])
+}
+
+/// Moves the merged page and the children of both sides into `frame`.
+fn take_over(cx: &mut Context<'_>, frame: Frame, (left, right): (Frame, Frame)) {
+    let frames = &cx.pool.frames;
+    let children: Vec<ChildRef> = [left, right]
+        .into_iter()
+        .flat_map(|side| {
+            // SAFETY: inside the caller's walk; shared or private, only read.
+            let count = node::child_count(unsafe { frames.keys(side) });
+            (0..count).map(move |index| frames.child(side, index))
+        })
+        .collect();
+    // SAFETY: private to the fork (rule 2), and nothing else borrows it.
+    let page = unsafe { frames.page_mut(frame) };
+    let birth = node::birth(page);
+    let area = node::key_area(page.len(), children.len());
+    page[..area].copy_from_slice(&cx.scratch[..area]);
+    node::set_birth(page, birth);
+    for (index, child) in children.into_iter().enumerate() {
+        frames.set_child(frame, index, child);
+    }
+}

@@ -1,0 +1,139 @@
+//! Trees: persistent (copy-on-write) B+trees over the cache.
+//!
+//! * [`versions`]: the live roots of a tree, by commit.
+//! * [`walk`]: from a root to a leaf.
+//! * [`fork`]: a transaction's private, growing version.
+//! * [`edit`], [`merge`]: inserting and deleting in a fork.
+//! * [`overflow`]: values too large for a leaf.
+//! * [`cursor`]: ordered access.
+//! * [`compare`]: whether two versions agree on a key or range.
+//!
+//! A node belongs to the generation that made it. A fork edits nodes of its own
+//! generation in place and copies all others, so what a snapshot reaches never
+//! changes.
+
+pub(crate) mod compare;
+pub(crate) mod cursor;
+pub(crate) mod edit;
+pub(crate) mod fork;
+pub(crate) mod merge;
+pub(crate) mod overflow;
+pub(crate) mod versions;
+pub(crate) mod walk;
+
+use crate::cache::ChildRef;
+use crate::node::Kind;
+use crate::reclaim::Graves;
+use crate::txn::rowid::Rowids;
+use parking_lot::Mutex;
+use parking_lot::lock_api::RawMutex as _;
+use std::fmt;
+use std::sync::Arc;
+use versions::{Root, Versions};
+
+/// Names a tree for good: never reused within a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TreeId(pub u32);
+
+/// How the keys of a tree are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// Byte strings, by memcmp.
+    Bytes,
+    /// 64-bit integers (rowids).
+    Int,
+}
+
+impl KeyKind {
+    pub(crate) fn leaf(self) -> Kind {
+        match self {
+            KeyKind::Bytes => Kind::BytesLeaf,
+            KeyKind::Int => Kind::IntLeaf,
+        }
+    }
+
+    pub(crate) fn inner(self) -> Kind {
+        match self {
+            KeyKind::Bytes => Kind::BytesInner,
+            KeyKind::Int => Kind::IntInner,
+        }
+    }
+
+    pub(crate) fn to_byte(self) -> u8 {
+        match self {
+            KeyKind::Bytes => 0,
+            KeyKind::Int => 1,
+        }
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(KeyKind::Bytes),
+            1 => Some(KeyKind::Int),
+            _ => None,
+        }
+    }
+}
+
+/// What all users of a tree share.
+pub(crate) struct TreeShared {
+    pub(crate) id: TreeId,
+    pub(crate) kind: KeyKind,
+    pub(crate) versions: Versions,
+    /// Held from validation to publication by whoever changes the tree, and by
+    /// autocommitted statements from their start.
+    pub(crate) writer: parking_lot::RawMutex,
+    /// Nodes that died with published commits and were not looked at since.
+    pub(crate) graves: Mutex<Graves>,
+    pub(crate) rowids: Rowids,
+}
+
+impl TreeShared {
+    pub(crate) fn new(id: TreeId, kind: KeyKind) -> Self {
+        Self {
+            id,
+            kind,
+            versions: Versions::new(),
+            writer: parking_lot::RawMutex::INIT,
+            graves: Mutex::default(),
+            rowids: Rowids::default(),
+        }
+    }
+
+    /// The newest published version; an empty one for a tree that is being
+    /// created.
+    pub(crate) fn head(&self) -> Root {
+        self.versions.head().unwrap_or(EMPTY)
+    }
+}
+
+/// The version of a tree that nobody has written to.
+pub(crate) const EMPTY: Root = Root {
+    seq: 0,
+    node: ChildRef::NONE,
+    count: 0,
+    dropped: false,
+};
+
+/// Handle of a tree (a column family): cheap to clone, `Send + Sync`, valid as
+/// long as the store is open.
+#[derive(Clone)]
+pub struct Tree(pub(crate) Arc<TreeShared>);
+
+impl Tree {
+    /// The tree's permanent number.
+    pub fn id(&self) -> TreeId {
+        self.0.id
+    }
+
+    /// How its keys are ordered.
+    pub fn kind(&self) -> KeyKind {
+        self.0.kind
+    }
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tree({}, {:?})", self.0.id.0, self.0.kind)
+    }
+}

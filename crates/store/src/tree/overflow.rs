@@ -1,0 +1,199 @@
+//! Values too large for a leaf.
+//!
+//! Such a value is a small tree of its own: chunks of bytes at level 0, and above
+//! them index nodes that hold nothing but children. It is written once and never
+//! changed. The leaf keeps a reference in the value's place:
+//!
+//! ```text
+//! 0   reference u64 | checksum u32 | hint u32     the value's root node
+//! 16  length u64                                  of the value, in bytes
+//! 24  birth u64                                   a lower bound, as in nodes
+//! ```
+//!
+//! A leaf's bytes do not change while it is shared, so a handle stays in the
+//! reference as long as the leaf is in memory, and is looked up when followed;
+//! the leaf's disk image carries the extent.
+
+use super::fork::{Context, Fork};
+use crate::cache::{Absent, ChildRef, Frame, Pool, SlotId};
+use crate::error::{Error, ErrorKind, Result};
+use crate::node;
+use crate::reclaim::Dead;
+
+/// Longest value in bytes.
+pub(crate) const MAX_VALUE: usize = 1 << 30;
+
+/// An overflow reference, decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reference {
+    pub(crate) node: ChildRef,
+    pub(crate) length: u64,
+    pub(crate) birth: u64,
+}
+
+impl Reference {
+    /// Reads the bytes that stand in a leaf; `None` if they are not that many.
+    pub(crate) fn decode(stored: &[u8]) -> Option<Self> {
+        let word = |at: usize| {
+            let bytes = stored.get(at..at + 8)?;
+            Some(u64::from_le_bytes(bytes.try_into().ok()?))
+        };
+        (stored.len() == node::OVERFLOW_REF).then_some(())?;
+        Some(Self {
+            node: ChildRef::from_words([word(0)?, word(8)?]),
+            length: word(16)?,
+            birth: word(24)?,
+        })
+    }
+
+    pub(crate) fn encode(self) -> [u8; node::OVERFLOW_REF] {
+        let [reference, rest] = self.node.words();
+        let mut stored = [0; node::OVERFLOW_REF];
+        for (at, word) in [reference, rest, self.length, self.birth].iter().enumerate() {
+            stored[at * 8..at * 8 + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        stored
+    }
+}
+
+/// What dies when the value with this reference is replaced or deleted.
+pub(crate) fn dead(stored: &[u8]) -> Option<Dead> {
+    let reference = Reference::decode(stored)?;
+    Some(Dead::subtree(reference.node, reference.birth))
+}
+
+/// Writes a value as nodes of the fork; returns the bytes for the leaf.
+pub(crate) fn write(
+    fork: &mut Fork,
+    cx: &mut Context<'_>,
+    value: &[u8],
+) -> Result<[u8; node::OVERFLOW_REF]> {
+    if value.len() > MAX_VALUE {
+        return Err(Error::new(
+            ErrorKind::TooBig,
+            format!("a value of {} bytes is over the limit of {MAX_VALUE}", value.len()),
+        ));
+    }
+    let page_size = cx.pool.page_size();
+    let tree = fork.tree.id().0;
+    let mut nodes = Vec::new();
+    for chunk in value.chunks(node::max_chunk(page_size)) {
+        let frame = fork.new_frame(cx)?;
+        // SAFETY: from the free list (frames rule 1).
+        node::init_overflow(unsafe { cx.pool.frames.page_mut(frame) }, tree, chunk);
+        nodes.push(fork.adopt(cx.pool, frame));
+    }
+    let mut level = 0;
+    while nodes.len() > 1 {
+        level += 1;
+        let mut above = Vec::with_capacity(nodes.len() / node::max_overflow_children(page_size) + 1);
+        for children in nodes.chunks(node::max_overflow_children(page_size)) {
+            let frame = fork.new_frame(cx)?;
+            // SAFETY: from the free list (frames rule 1).
+            let page = unsafe { cx.pool.frames.page_mut(frame) };
+            node::init_overflow_index(page, tree, level, children.len());
+            for (index, child) in children.iter().enumerate() {
+                cx.pool.frames.set_child(frame, index, *child);
+            }
+            above.push(fork.adopt(cx.pool, frame));
+        }
+        nodes = above;
+    }
+    let node = nodes
+        .first()
+        .copied()
+        .ok_or_else(|| Error::misuse("an empty value needs no overflow"))?;
+    Ok(Reference {
+        node,
+        length: value.len() as u64,
+        birth: fork.base_seq + 1,
+    }
+    .encode())
+}
+
+/// Appends the value with this reference to `out`.
+pub(crate) fn read(
+    pool: &Pool,
+    slot: &SlotId,
+    tree: u32,
+    stored: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let wrong = || {
+        Error::corrupt(format!(
+            "database disk image is malformed: an overflow value of tree {tree} in {} is not as long as its entry says",
+            pool.path
+        ))
+    };
+    let reference = Reference::decode(stored).ok_or_else(wrong)?;
+    if reference.length > MAX_VALUE as u64 {
+        return Err(wrong());
+    }
+    let length = reference.length as usize;
+    let end = out.len() + length;
+    let chunk_bytes = node::max_chunk(pool.page_size());
+    let mut root = reference.node;
+    for chunk in 0..length.div_ceil(chunk_bytes) {
+        read_chunk(pool, slot, tree, &mut root, chunk, out)?;
+    }
+    if out.len() == end { Ok(()) } else { Err(wrong()) }
+}
+
+/// Appends chunk number `chunk` of the value under `root`.
+fn read_chunk(
+    pool: &Pool,
+    slot: &SlotId,
+    tree: u32,
+    root: &mut ChildRef,
+    chunk: usize,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let mut fetched = Vec::new();
+    loop {
+        let walk = pool.readers.walk(slot);
+        match find_chunk(pool, root, chunk) {
+            Ok(Some(frame)) => {
+                // SAFETY: a chunk, inside the walk.
+                out.extend_from_slice(node::overflow_payload(unsafe { pool.frames.page(frame) }));
+                return Ok(());
+            }
+            Ok(None) => {
+                return Err(Error::corrupt(format!(
+                    "database disk image is malformed: an overflow value of tree {tree} in {} ends early",
+                    pool.path
+                )));
+            }
+            Err(absent) => {
+                drop(walk);
+                fetched.push(pool.fetch(absent, tree)?);
+            }
+        }
+    }
+}
+
+/// The frame of chunk number `chunk`; `None` if the value has no such chunk.
+/// Inside a walk.
+fn find_chunk(
+    pool: &Pool,
+    root: &mut ChildRef,
+    chunk: usize,
+) -> std::result::Result<Option<Frame>, Absent> {
+    let fan = node::max_overflow_children(pool.page_size());
+    let mut frame = pool.enter(root)?;
+    loop {
+        // SAFETY: inside the caller's walk.
+        let keys = unsafe { pool.frames.keys(frame) };
+        if node::kind(keys) != Some(node::Kind::Overflow) {
+            return Ok(None);
+        }
+        let level = u32::from(node::level(keys));
+        if level == 0 {
+            return Ok(Some(frame));
+        }
+        let index = chunk / fan.saturating_pow(level - 1) % fan;
+        if index >= node::child_count(keys) {
+            return Ok(None);
+        }
+        frame = pool.follow(frame, index)?;
+    }
+}

@@ -1,0 +1,370 @@
+//! Committing: validate, rebase, reserve, publish, log, wait.
+//!
+//! 1. An optimistic transaction takes the writers' lock shared and the writer
+//!    locks of the trees it changed. (A statement and an immediate transaction
+//!    hold what they need already.)
+//! 2. Each of its forks whose tree moved on is *rebased*: what it wrote, and for
+//!    serializable all it read, must be the same in its base and in the head;
+//!    then its operations are replayed onto a fork of the head. A difference is
+//!    a conflict: the transaction has rolled back and nothing was published.
+//! 3. Log space is reserved. A full disk fails here.
+//! 4. The commit lock covers: comparing that no tree that was only read moved
+//!    on since 2, taking the sequence number and the place in the log, and
+//!    publishing roots and deaths. No I/O, no frame, no wait.
+//! 5. The locks are released, the record is copied to its place, and the group
+//!    commit makes it durable. If that fails the outcome is unknown until the
+//!    database is opened again, and the store is poisoned.
+
+use super::reads::Reads;
+use super::redo::{Op, Ops};
+use super::{Txn, TxnState, WritersLock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::{Key, OwnedKey};
+use crate::store::{Core, log_error};
+use crate::tree::cursor::{Cursor, Seek};
+use crate::tree::edit::IfExists;
+use crate::tree::fork::Context;
+use crate::tree::versions::Root;
+use crate::tree::{EMPTY, Tree, TreeId, compare};
+use parking_lot::lock_api::RawRwLockTimed as _;
+use std::ops::Bound;
+use std::sync::atomic::Ordering::*;
+
+/// A tree that was read and not written, and the head it was validated with.
+pub(super) struct ReadHead {
+    tree: Tree,
+    seq: u64,
+}
+
+impl Txn {
+    /// Commits. Durable on return as the store's durability says. The context
+    /// is idle afterwards, also after an error; then nothing was committed,
+    /// except that after a failed sync the outcome is unknown until reopening.
+    pub fn commit(&mut self) -> Result<()> {
+        match self.state {
+            TxnState::Idle => Err(Error::misuse("no transaction is under way")),
+            TxnState::Read => {
+                self.end();
+                Ok(())
+            }
+            _ if self.redo.is_empty() => {
+                let base = self.seq;
+                self.rollback();
+                self.core.wait_visible(base)
+            }
+            _ => {
+                let prepared = self.prepare();
+                match prepared.and_then(|reads| self.publish_and_wait(reads)) {
+                    Ok(()) => Ok(()),
+                    Err(error) => {
+                        if self.state != TxnState::Idle {
+                            self.rollback();
+                        }
+                        Err(error)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Steps 1 and 2.
+    fn prepare(&mut self) -> Result<Vec<ReadHead>> {
+        self.core.check_writable()?;
+        self.discard_unborn();
+        if self.state != TxnState::Optimistic {
+            return Ok(Vec::new());
+        }
+        if !self
+            .core
+            .writers
+            .try_lock_shared_for(self.core.busy_timeout())
+        {
+            return Err(self.core.busy("a transaction begun IMMEDIATE is at work"));
+        }
+        self.writers = WritersLock::Shared;
+        let mut changed: Vec<Tree> = self
+            .forks
+            .iter()
+            .filter(|fork| fork.changed && !fork.created)
+            .map(|fork| fork.tree.clone())
+            .collect();
+        changed.sort_unstable_by_key(Tree::id);
+        self.locked = changed;
+        self.lock_trees()?;
+        let reads = self.validate()?;
+        for at in 0..self.forks.len() {
+            let fork = &self.forks[at];
+            if fork.changed && !fork.created && fork.tree.0.head().seq != fork.base.seq {
+                self.rebase(at)?;
+            }
+        }
+        Ok(reads)
+    }
+
+    /// Trees made and dropped in this transaction were never there.
+    pub(super) fn discard_unborn(&mut self) {
+        let mut at = 0;
+        while at < self.forks.len() {
+            if self.forks[at].created && self.forks[at].dropped {
+                let made = std::mem::take(&mut self.forks[at].own);
+                let watched = self.forks[at].is_watched();
+                self.abandon(at, made, watched);
+                self.core.forget_tree(self.forks[at].tree.id());
+                self.forks.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn conflict(&self, tree: TreeId, key: Option<Key<'_>>) -> Error {
+        let place = match key {
+            Some(Key::Int(key)) => format!("row {key} of tree {}", tree.0),
+            Some(Key::Bytes(key)) => {
+                let hex: String = key.iter().take(32).map(|b| format!("{b:02x}")).collect();
+                format!("key x'{hex}' of tree {}", tree.0)
+            }
+            None => format!("tree {}", tree.0),
+        };
+        Error::new(
+            ErrorKind::Conflict,
+            format!("another transaction changed {place} first; this one was rolled back, run it again"),
+        )
+    }
+
+    /// Whether what was written and read is the same in base and head. Returns
+    /// the heads of the trees that were only read.
+    fn validate(&self) -> Result<Vec<ReadHead>> {
+        for fork in self.forks.iter().filter(|fork| fork.changed && !fork.created) {
+            let head = fork.tree.0.head();
+            if head.seq == fork.base.seq {
+                continue;
+            }
+            if head.dropped || fork.dropped {
+                return Err(self.conflict(fork.tree.id(), None));
+            }
+            self.validate_writes(&fork.tree, fork.base, head)?;
+        }
+        let Some(reads) = &self.reads else {
+            return Ok(Vec::new());
+        };
+        let reads = reads.lock();
+        self.validate_reads(&reads)
+    }
+
+    fn validate_writes(&self, tree: &Tree, base: Root, head: Root) -> Result<()> {
+        for op in Ops::new(&self.redo) {
+            let op = op.map_err(|_| Error::misuse("a redo buffer is not readable"))?;
+            let (Op::Put { key, .. } | Op::Delete { key, .. }) = op else {
+                continue;
+            };
+            if op.tree() == tree.id().0 {
+                self.validate_key(tree, base, head, key)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_key(&self, tree: &Tree, base: Root, head: Root, key: Key<'_>) -> Result<()> {
+        let slot = self.slot.as_ref().ok_or_else(super::no_slot)?;
+        let roots = [base.node, head.node];
+        if compare::same_under_key(&self.core.pool, slot, tree.id().0, roots, key)? {
+            Ok(())
+        } else {
+            Err(self.conflict(tree.id(), Some(key)))
+        }
+    }
+
+    fn validate_reads(&self, reads: &Reads) -> Result<Vec<ReadHead>> {
+        let mut heads = Vec::new();
+        // The heads compared with are pinned while they are compared.
+        let core = &*self.core;
+        let (slot, seq) = core.pool.readers.pin(|| core.head())?;
+        let validated = reads.trees.iter().try_for_each(|read| {
+            let base = read.tree.0.versions.at(self.seq).unwrap_or(EMPTY);
+            let head = read.tree.0.versions.at(seq).unwrap_or(EMPTY);
+            if !self.locked.iter().any(|tree| tree.id() == read.tree.id()) {
+                heads.push(ReadHead {
+                    tree: read.tree.clone(),
+                    seq: head.seq,
+                });
+            }
+            if base.seq == head.seq {
+                return Ok(());
+            }
+            if read.whole || head.dropped {
+                return Err(self.conflict(read.tree.id(), None));
+            }
+            for key in &read.points {
+                self.validate_key(&read.tree, base, head, key.as_key())?;
+            }
+            for range in &read.ranges {
+                let range = range.lock().clone();
+                self.validate_range(&read.tree, [base, head], &range.low, &range.high)?;
+            }
+            Ok(())
+        });
+        core.pool.readers.release(&slot);
+        validated.map(|()| heads)
+    }
+
+    /// Whether both versions hold the same entries in a range.
+    fn validate_range(
+        &self,
+        tree: &Tree,
+        [base, head]: [Root; 2],
+        low: &Bound<OwnedKey>,
+        high: &Bound<OwnedKey>,
+    ) -> Result<()> {
+        let seek = match low {
+            Bound::Unbounded => Seek::First,
+            Bound::Included(key) => Seek::AtLeast(key.as_key()),
+            Bound::Excluded(key) => Seek::After(key.as_key()),
+        };
+        let open = |root: Root| -> Result<Cursor> {
+            let slot = self.core.pool.readers.pin_also(self.seq)?;
+            let mut cursor = Cursor::new(self.store.clone(), slot, tree, root.node, None, None);
+            cursor.seek(seek)?;
+            Ok(cursor)
+        };
+        let (mut base, mut head) = (open(base)?, open(head)?);
+        loop {
+            let [left, right] = [base.key_within(high), head.key_within(high)];
+            // Leaves that both versions share need no comparing.
+            if left.is_some() && base.skip_shared_leaf(&mut head)? {
+                continue;
+            }
+            if left != right || (left.is_some() && !base.same_value(&head)) {
+                let differs = left.as_ref().or(right.as_ref());
+                return Err(self.conflict(tree.id(), differs.map(OwnedKey::as_key)));
+            }
+            if left.is_none() {
+                return Ok(());
+            }
+            base.next()?;
+            head.next()?;
+        }
+    }
+
+    /// Replays a fork's operations onto the head of its tree, whose writer lock
+    /// is held.
+    fn rebase(&mut self, at: usize) -> Result<()> {
+        let tree = self.forks[at].tree.clone();
+        let made = std::mem::take(&mut self.forks[at].own);
+        let watched = self.forks[at].is_watched();
+        self.abandon(at, made, watched);
+        let core = self.core.clone();
+        let (slot, seq) = core.pool.readers.pin(|| core.head())?;
+        let head = tree.0.head();
+        let fork = &mut self.forks[at];
+        fork.restart(tree.clone(), head, seq, &core.pool);
+        let mut cx = Context {
+            pool: &core.pool,
+            slot: &slot,
+            spare: &mut self.spare,
+            scratch: &mut self.scratch,
+        };
+        let mut replayed = Ok(());
+        for op in Ops::new(&self.redo) {
+            let Ok(op) = op else { continue };
+            if op.tree() != tree.id().0 {
+                continue;
+            }
+            replayed = match op {
+                Op::Put { key, value, .. } => {
+                    fork.put(&mut cx, key, value, IfExists::Replace).map(drop)
+                }
+                Op::Delete { key, .. } => fork.delete(&mut cx, key).map(drop),
+                Op::Create { .. } | Op::Drop { .. } => Ok(()),
+            };
+            if replayed.is_err() {
+                break;
+            }
+        }
+        // The tree's writer lock keeps its head where it is from here on.
+        core.pool.readers.release(&slot);
+        replayed
+    }
+
+    /// Steps 3 to 5.
+    pub(super) fn publish_and_wait(&mut self, mut reads: Vec<ReadHead>) -> Result<()> {
+        let core = self.core.clone();
+        let wal = core.wal();
+        let mut permit = match wal {
+            Some(wal) => Some(wal.reserve(self.redo.len()).map_err(log_error)?),
+            None => None,
+        };
+        let needed_from = core.needed_from();
+        let (seq, placed, look) = loop {
+            let mut commit = core.commit.lock();
+            if reads.iter().any(|read| read.tree.0.head().seq != read.seq) {
+                drop(commit);
+                reads = self.validate()?;
+                continue;
+            }
+            let seq = commit.head + 1;
+            let placed = match (wal, permit.take()) {
+                (Some(wal), Some(permit)) => Some(wal.place(permit, seq)),
+                _ => None,
+            };
+            let mut look = false;
+            for fork in self.forks.iter_mut().filter(|fork| fork.changed) {
+                look |= fork
+                    .tree
+                    .0
+                    .graves
+                    .lock()
+                    .take_over(fork.tree.id().0, seq, &mut fork.replaced);
+                let root = Root {
+                    seq,
+                    node: fork.root,
+                    count: fork.count,
+                    dropped: fork.dropped,
+                };
+                fork.tree.0.versions.publish(root, needed_from);
+                if let Some(published) = &fork.published {
+                    published.store(seq, Release);
+                }
+            }
+            commit.head = seq;
+            core.publish_head(seq);
+            break (seq, placed, look);
+        };
+        self.unlock_trees();
+        self.unlock_writers();
+        let logged = match (wal, placed) {
+            (Some(wal), Some(placed)) => wal
+                .fill(placed, fulgurite_wal::Kind::Commit, &[&self.redo])
+                .and_then(|ticket| wal.wait(ticket))
+                .map_err(log_error),
+            _ => Ok(()),
+        };
+        self.after_publication(&core, seq, look && logged.is_ok());
+        core.check_pressure();
+        logged
+    }
+
+    fn after_publication(&mut self, core: &Core, _seq: u64, look: bool) {
+        let trees: Vec<Tree> = if look {
+            let changed = self.forks.iter().filter(|fork| fork.changed);
+            changed.map(|fork| fork.tree.clone()).collect()
+        } else {
+            Vec::new()
+        };
+        for fork in &mut self.forks {
+            fork.own.clear();
+        }
+        self.end();
+        // Our own pin is gone, so what we replaced can be freed here and now.
+        if let Some(mut reclaim) = (!trees.is_empty()).then(|| core.reclaim.try_lock()).flatten() {
+            for tree in trees {
+                reclaim.process(core, &tree.0, &mut self.spare);
+            }
+            drop(reclaim);
+            if self.spare.len() > 2 * super::SPARE_KEPT {
+                let mut surplus = self.spare.split_off(super::SPARE_KEPT);
+                core.pool.give_frames(&mut surplus);
+            }
+        }
+    }
+}

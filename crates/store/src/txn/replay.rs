@@ -1,0 +1,64 @@
+//! Replaying the log into a transaction, at recovery.
+//!
+//! All records go into one transaction, which is published under the last
+//! record's number. It holds no more than its share of the cache, as any other.
+
+use super::redo::{Op, Ops};
+use super::{Txn, TxnState};
+use crate::error::{Error, Result};
+use crate::tree::EMPTY;
+use crate::tree::TreeId;
+
+impl Txn {
+    pub(crate) fn begin_replay(&mut self) -> Result<()> {
+        self.idle()?;
+        self.pin_head()?;
+        self.state = TxnState::Immediate;
+        Ok(())
+    }
+
+    /// Applies the operations of one record.
+    pub(crate) fn replay(&mut self, payload: &[u8]) -> Result<()> {
+        for op in Ops::new(payload) {
+            let op = op.map_err(|at| {
+                Error::corrupt(format!(
+                    "database disk image is malformed: byte {at} of a log record is no operation"
+                ))
+            })?;
+            self.apply(op)?;
+            // It is in the log already.
+            self.redo.clear();
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, op: Op<'_>) -> Result<()> {
+        if let Op::Create { tree, kind } = op {
+            let tree = self.core.add_tree(TreeId(tree), kind);
+            let mut fork = self.new_fork(&tree, EMPTY);
+            fork.created = true;
+            fork.changed = true;
+            self.forks.push(fork);
+            return Ok(());
+        }
+        let tree = self.core.tree(TreeId(op.tree())).ok_or_else(|| {
+            Error::corrupt(format!(
+                "database disk image is malformed: the log writes to tree {}, which does not exist",
+                op.tree()
+            ))
+        })?;
+        match op {
+            Op::Put { key, value, .. } => self.put(&tree, key, value).map(drop),
+            Op::Delete { key, .. } => self.delete(&tree, key).map(drop),
+            Op::Drop { .. } => self.drop_tree(&tree),
+            Op::Create { .. } => Ok(()),
+        }
+    }
+
+    /// Publishes what was replayed as the state of commit `last`.
+    pub(crate) fn finish_replay(&mut self, last: u64) -> Result<()> {
+        self.discard_unborn();
+        self.core.commit.lock().head = last - 1;
+        self.publish_and_wait(Vec::new())
+    }
+}

@@ -1,0 +1,333 @@
+//! Random operations against a `BTreeMap`: transactions, savepoints, snapshots,
+//! cursors, checkpoints, reopening, with a cache far smaller than the data.
+//!
+//! `FULGURITE_MODEL_OPS` sets the number of operations a seed, and
+//! `FULGURITE_MODEL_SEEDS` the number of seeds; a failure prints its seed.
+
+mod common;
+
+use common::{Rng, env};
+use fulgurite_disk::{Disk, MemoryDisk};
+use fulgurite_store::{Cursor, Isolation, Key, KeyKind, Options, Savepoint, Seek, Store, Tree, Txn};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Integers as their order-preserving bytes, so that one model serves both.
+fn model_key(key: &Key<'_>) -> Vec<u8> {
+    match key {
+        Key::Int(key) => ((*key as u64) ^ (1 << 63)).to_be_bytes().to_vec(),
+        Key::Bytes(key) => key.to_vec(),
+    }
+}
+
+struct World {
+    disk: Arc<MemoryDisk>,
+    options: Options,
+    store: Option<Store>,
+    trees: Vec<Tree>,
+    committed: Vec<Map>,
+    rng: Rng,
+}
+
+/// A transaction under way and what it should see.
+struct Open {
+    txn: Txn,
+    maps: Vec<Map>,
+    savepoints: Vec<(Savepoint, Vec<Map>)>,
+}
+
+/// Keys are drawn from a small space, so that they collide, and from a large
+/// one, so that trees grow.
+fn random_key(rng: &mut Rng, kind: KeyKind, buffer: &mut Vec<u8>) -> i64 {
+    let narrow = rng.chance(2, 3);
+    let number = if narrow { rng.below(400) } else { rng.below(1 << 40) } as i64 - 200;
+    buffer.clear();
+    if kind == KeyKind::Bytes {
+        let text = format!("{}{:x}", ["", "shared/prefix/", "shared/prefix/of keys/"][rng.below(3) as usize], number);
+        buffer.extend_from_slice(text.as_bytes());
+        if rng.chance(1, 20) {
+            buffer.resize(rng.below(500) as usize, 0);
+        }
+    }
+    number
+}
+
+fn random_value(rng: &mut Rng) -> Vec<u8> {
+    let length = match rng.below(40) {
+        0 => rng.below(20_000),
+        1 => rng.below(1_000_000 / 20),
+        2..=6 => rng.below(1500),
+        _ => rng.below(60),
+    };
+    let fill = rng.next() as u8;
+    let noisy = rng.chance(1, 2);
+    (0..length)
+        .map(|i| if noisy { rng.next() as u8 } else { fill.wrapping_add(i as u8 / 16) })
+        .collect()
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let options = Options {
+            cache_bytes: [64, 100, 400, 4000][rng.below(4) as usize] * 4096,
+            page_size: [4096, 4096, 8192, 65536][rng.below(4) as usize],
+            checkpoint_bytes: 256 << 10,
+            ..Options::default()
+        };
+        let options = Options {
+            cache_bytes: options.cache_bytes.max(100 * options.page_size as usize),
+            ..options
+        };
+        let disk = Arc::new(MemoryDisk::new());
+        let mut world = World {
+            disk,
+            options,
+            store: None,
+            trees: Vec::new(),
+            committed: vec![Map::new(); 3],
+            rng,
+        };
+        world.open();
+        world
+    }
+
+    fn open(&mut self) {
+        let disk: Arc<dyn Disk> = self.disk.clone();
+        let store = Store::open_on(disk, "model.db", self.options.clone()).expect("opens");
+        let kinds = [("a", KeyKind::Int), ("b", KeyKind::Bytes), ("c", KeyKind::Int)];
+        self.trees = kinds
+            .into_iter()
+            .map(|(name, kind)| store.create_family(name, kind).expect("a family"))
+            .collect();
+        self.store = Some(store);
+    }
+
+    fn store(&self) -> &Store {
+        self.store.as_ref().expect("open")
+    }
+
+    fn begin(&mut self) -> Open {
+        let mut txn = self.store().txn();
+        match self.rng.below(4) {
+            0 => txn.begin_immediate().expect("begins"),
+            1 => txn.begin(Isolation::Serializable).expect("begins"),
+            2 => txn.begin(Isolation::Snapshot).expect("begins"),
+            _ => {
+                let trees: Vec<&Tree> = self.trees.iter().rev().collect();
+                txn.begin_statement(&trees).expect("begins");
+            }
+        }
+        Open {
+            txn,
+            maps: self.committed.clone(),
+            savepoints: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, open: &mut Open) {
+        let at = self.rng.below(3) as usize;
+        let tree = self.trees[at].clone();
+        let mut buffer = Vec::new();
+        let number = random_key(&mut self.rng, tree.kind(), &mut buffer);
+        let key = match tree.kind() {
+            KeyKind::Int => Key::Int(number),
+            KeyKind::Bytes => Key::Bytes(&buffer),
+        };
+        let mapped = model_key(&key);
+        let map = &mut open.maps[at];
+        match self.rng.below(100) {
+            0..40 => {
+                let value = random_value(&mut self.rng);
+                let replaced = open.txn.put(&tree, key, &value).expect("puts");
+                assert_eq!(replaced, map.insert(mapped, value).is_some());
+            }
+            40..50 => {
+                let value = random_value(&mut self.rng);
+                let inserted = open.txn.insert(&tree, key, &value).expect("inserts");
+                assert_eq!(inserted, !map.contains_key(&mapped));
+                map.entry(mapped).or_insert(value);
+            }
+            50..72 => {
+                let deleted = open.txn.delete(&tree, key).expect("deletes");
+                assert_eq!(deleted, map.remove(&mapped).is_some());
+            }
+            72..88 => {
+                let mut value = Vec::new();
+                let found = open.txn.get_into(&tree, key, &mut value).expect("gets");
+                assert_eq!(found.then_some(&value), map.get(&mapped));
+            }
+            88..92 => {
+                let savepoint = open.txn.savepoint();
+                open.savepoints.push((savepoint, open.maps.clone()));
+            }
+            92..95 => {
+                if !open.savepoints.is_empty() {
+                    let to = self.rng.below(open.savepoints.len() as u64) as usize;
+                    open.savepoints.truncate(to + 1);
+                    let (savepoint, maps) = &open.savepoints[to];
+                    open.txn.rollback_to(savepoint).expect("rolls back");
+                    open.maps = maps.clone();
+                }
+            }
+            95 => {
+                let run = self.rng.below(400) as i64;
+                for i in 0..run {
+                    let number = number.saturating_add(i);
+                    let text = format!("{number:020}");
+                    let key = match tree.kind() {
+                        KeyKind::Int => Key::Int(number),
+                        KeyKind::Bytes => Key::Bytes(text.as_bytes()),
+                    };
+                    open.txn.put(&tree, key, b"run").expect("puts");
+                    map.insert(model_key(&key), b"run".to_vec());
+                }
+            }
+            96 => {
+                let doomed: Vec<Vec<u8>> = map.range(mapped..).take(300).map(|(k, _)| k.clone()).collect();
+                for stored in doomed {
+                    let number = stored.first_chunk().map(|b| (u64::from_be_bytes(*b) ^ (1 << 63)) as i64);
+                    let key = match tree.kind() {
+                        KeyKind::Int => Key::Int(number.expect("8 bytes")),
+                        KeyKind::Bytes => Key::Bytes(&stored),
+                    };
+                    assert!(open.txn.delete(&tree, key).expect("deletes"));
+                    map.remove(&stored);
+                }
+            }
+            97 => {
+                if tree.kind() == KeyKind::Int {
+                    let rowid = open.txn.allocate_rowid(&tree).expect("a rowid");
+                    let key = Key::Int(rowid);
+                    let largest = map.keys().next_back().and_then(|k| k.first_chunk().map(|b| (u64::from_be_bytes(*b) ^ (1 << 63)) as i64));
+                    assert_eq!(rowid, largest.map_or(1, |l| (l + 1).max(1)));
+                    open.txn.put(&tree, key, b"allocated").expect("puts");
+                    map.insert(model_key(&key), b"allocated".to_vec());
+                }
+            }
+            _ => {
+                assert_eq!(open.txn.count(&tree).expect("counts"), map.len() as u64);
+                let mut cursor = open.txn.cursor(&tree).expect("a cursor");
+                walk(&mut self.rng, &mut cursor, map, &key);
+            }
+        }
+    }
+
+    fn verify(&mut self) {
+        let mut txn = self.store().txn();
+        txn.begin_read().expect("reads");
+        for (tree, map) in self.trees.iter().zip(&self.committed) {
+            let mut cursor = txn.cursor(tree).expect("a cursor");
+            compare(&mut cursor, map);
+            assert_eq!(txn.count(tree).expect("counts"), map.len() as u64);
+        }
+        let problems = self.store().integrity_check().expect("checks");
+        assert_eq!(problems, Vec::<String>::new());
+    }
+}
+
+fn cursor_key(cursor: &mut Cursor) -> Vec<u8> {
+    match cursor.kind() {
+        KeyKind::Int => model_key(&Key::Int(cursor.key_int())),
+        KeyKind::Bytes => cursor.key_bytes().to_vec(),
+    }
+}
+
+fn compare(cursor: &mut Cursor, map: &Map) {
+    let mut more = cursor.seek(Seek::First).expect("seeks");
+    for (key, value) in map {
+        assert!(more, "the tree ends before {key:?}");
+        assert_eq!(&cursor_key(cursor), key);
+        assert_eq!(cursor.value().expect("a value"), value);
+        more = cursor.next().expect("moves");
+    }
+    assert!(!more, "the tree goes on after its last key");
+}
+
+/// Seeks and a few steps in either direction.
+fn walk(rng: &mut Rng, cursor: &mut Cursor, map: &Map, key: &Key<'_>) {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let mapped = model_key(key);
+    let forward = rng.chance(1, 2);
+    let steps = rng.below(200) as usize;
+    let (seek, bounds) = match (forward, rng.below(3)) {
+        (true, 0) => (Seek::First, (Unbounded, Unbounded)),
+        (true, 1) => (Seek::AtLeast(*key), (Included(mapped), Unbounded)),
+        (true, _) => (Seek::After(*key), (Excluded(mapped), Unbounded)),
+        (false, 0) => (Seek::Last, (Unbounded, Unbounded)),
+        (false, 1) => (Seek::AtMost(*key), (Unbounded, Included(mapped))),
+        (false, _) => (Seek::Before(*key), (Unbounded, Excluded(mapped))),
+    };
+    let range = map.range::<Vec<u8>, _>(bounds);
+    let expected: Vec<_> = if forward {
+        range.take(steps).collect()
+    } else {
+        range.rev().take(steps).collect()
+    };
+    let mut there = cursor.seek(seek).expect("seeks");
+    for (key, value) in expected {
+        assert!(there);
+        assert_eq!(&cursor_key(cursor), key);
+        assert_eq!(cursor.value().expect("a value"), value);
+        there = if forward { cursor.next() } else { cursor.prev() }.expect("moves");
+    }
+}
+
+fn run(seed: u64, ops: u64) {
+    let mut world = World::new(seed);
+    let mut done = 0;
+    let mut snapshots: Vec<(Txn, Vec<Map>)> = Vec::new();
+    while done < ops {
+        let mut open = world.begin();
+        let length = 1 + world.rng.below(120);
+        for _ in 0..length {
+            world.step(&mut open);
+        }
+        done += length;
+        if world.rng.chance(3, 4) {
+            open.txn.commit().expect("commits");
+            world.committed = std::mem::take(&mut open.maps);
+        } else if world.rng.chance(1, 2) {
+            open.txn.rollback();
+        }
+        drop(open);
+        match world.rng.below(40) {
+            0 => world.store().checkpoint().expect("a checkpoint"),
+            1 => {
+                let mut txn = world.store().txn();
+                txn.begin_read().expect("reads");
+                snapshots.push((txn, world.committed.clone()));
+            }
+            2 => {
+                for (mut txn, maps) in snapshots.drain(..) {
+                    for (tree, map) in world.trees.iter().zip(&maps) {
+                        compare(&mut txn.cursor(tree).expect("a cursor"), map);
+                    }
+                }
+            }
+            3 => world.verify(),
+            4 => {
+                snapshots.clear();
+                world.trees.clear();
+                world.store = None;
+                world.open();
+                world.verify();
+            }
+            _ => {}
+        }
+    }
+    snapshots.clear();
+    world.verify();
+}
+
+#[test]
+fn behaves_like_a_map() {
+    let seeds = env("FULGURITE_MODEL_SEEDS", 12);
+    let ops = env("FULGURITE_MODEL_OPS", 4_000);
+    for seed in 0..seeds {
+        eprintln!("seed {seed}");
+        run(seed, ops);
+    }
+}
