@@ -24,6 +24,10 @@ const PROBLEMS_MAX: usize = 100;
 
 pub(crate) fn run(core: &Core) -> Result<Vec<String>> {
     let checkpoint = core.checkpoint.lock();
+    // Dead subtrees are known by their roots until they are expanded.
+    if let Err(error) = crate::reclaim::sweep(core) {
+        return Ok(vec![format!("a dead subtree cannot be read: {error}")]);
+    }
     let (slot, seq) = core.pool.readers.pin(|| core.visible())?;
     let mut check = Check {
         core,
