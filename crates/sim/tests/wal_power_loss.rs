@@ -6,12 +6,23 @@
 //! recovery succeeds, replays from the checkpoint without a gap, every record
 //! with the bytes it was given, and at least up to what was promised: in `full`
 //! mode what was acknowledged, in `normal` mode what was synced.
+//!
+//! `FULGURITE_SIM_FACTOR=20` runs twenty times as many workloads.
 
 mod log;
 
 use fulgurite_sim::{Call, Fault, FaultError, Rng, SimDisk};
 use fulgurite_wal::{Durability, Error};
 use log::{Life, Oracle, Trace};
+
+/// The seeds of a test's workloads: `count` of them, times the factor asked for.
+fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
+    let factor = std::env::var("FULGURITE_SIM_FACTOR")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
+    first..first + count * factor
+}
 
 /// Cuts the power at every call of the workload that `seed` names, then twice
 /// more in the lives after. Returns how many cuts there were.
@@ -63,7 +74,7 @@ fn nothing_synced_is_lost_in_normal_mode() {
 #[test]
 fn killed_processes_lose_nothing_acknowledged() {
     for durability in [Durability::Full, Durability::Normal, Durability::Off] {
-        for seed in 200..230 {
+        for seed in seeds(200_000, 20) {
             let _trace = Trace(format!("seed {seed}, {durability:?}"));
             let mut rng = Rng::new(seed);
             let mut oracle = Oracle::default();
@@ -83,7 +94,7 @@ fn killed_processes_lose_nothing_acknowledged() {
 /// Each call fails in turn, once or for good; then the power goes.
 #[test]
 fn failing_calls_lose_nothing_promised() {
-    for seed in 300..312 {
+    for seed in seeds(300_000, 6) {
         let disk = SimDisk::new(seed);
         Life::new(&disk, Durability::Full, seed).run(&mut Oracle::default(), 25);
         for after in 0..disk.calls() {
@@ -118,7 +129,7 @@ fn failing_calls_lose_nothing_promised() {
 #[test]
 fn rot_is_reported_or_harmless() {
     let (mut reported, mut harmless, mut tails) = (0, 0, 0);
-    for seed in 400..412 {
+    for seed in seeds(400_000, 6) {
         let disk = SimDisk::new(seed);
         let mut oracle = Oracle::default();
         Life::new(&disk, Durability::Full, seed).run(&mut oracle, 30);
@@ -158,7 +169,7 @@ fn rot_is_reported_or_harmless() {
         }
     }
     assert!(
-        reported > 100 && harmless > 100,
+        reported > 50 && harmless > 50,
         "{reported} reported, {harmless} harmless, {tails} tails"
     );
 }

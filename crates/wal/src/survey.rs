@@ -246,17 +246,16 @@ impl Walk {
     fn look_on(&mut self, window: &mut Window, mut position: u64) -> Result<Beyond> {
         let mut saw_valid = false;
         loop {
-            position += 8;
-            let Some((_, head)) = window.head_at(position)? else {
+            let Some((next, head)) = window.next_head(position + 8)? else {
                 return Ok(Beyond {
                     resume: None,
                     saw_valid,
                 });
             };
+            position = next;
             let resumes = !self.took_anything() && head.seq <= self.wanted;
             let testifies = head.durable >= self.wanted;
-            // Zeros, which is what most of a file holds, have kind 0.
-            let plausible = head.kind != 0 && head.durable <= head.seq && (resumes || testifies);
+            let plausible = head.durable <= head.seq && (resumes || testifies);
             if plausible && window.valid_record_at(position)?.is_some() {
                 if resumes {
                     return Ok(Beyond {

@@ -255,8 +255,11 @@ impl Wal {
             }
             self.poison(Error::Closed);
         }
-        for slot in 0..2 {
-            let path = header::path_of(&self.base, slot);
+        for path in [
+            header::path_of(&self.base, 0),
+            header::path_of(&self.base, 1),
+            header::new_path(&self.base),
+        ] {
             if self.disk.exists(&path)? {
                 self.disk.remove(&path)?;
             }

@@ -66,6 +66,26 @@ impl Window {
         Ok(self.bytes.get(at..at + count))
     }
 
+    /// The first aligned position from `position` on where a record's kind would
+    /// not be zero, with the head that would be there. Zeros are most of what lies behind a log's last record, so
+    /// this is where a look-out spends its time.
+    pub(super) fn next_head(&mut self, mut position: u64) -> Result<Option<(u64, Head)>> {
+        loop {
+            let kind_at = HEADER_BYTES - 1;
+            if self.get(position, HEADER_BYTES)?.is_none() {
+                return Ok(None);
+            }
+            let at = (position - self.start) as usize + kind_at;
+            let kinds = self.bytes.get(at..).unwrap_or_default().iter().step_by(8);
+            let seen = kinds.len() as u64;
+            if let Some(index) = kinds.copied().position(|kind| kind != 0) {
+                position += index as u64 * 8;
+                return Ok(self.head_at(position)?.map(|(_, head)| (position, head)));
+            }
+            position += seen * 8;
+        }
+    }
+
     /// The head of the record that would be at `position`, with the checksum it
     /// carries; nothing is verified.
     pub(super) fn head_at(&mut self, position: u64) -> Result<Option<(u32, Head)>> {
