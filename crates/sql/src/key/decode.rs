@@ -144,7 +144,15 @@ fn take(input: &mut &[u8], len: usize, flip: u8) -> Result<u128> {
         return Err(malformed("key shorter than its columns"));
     };
     *input = rest;
-    Ok(bytes.iter().fold(0, |n, b| (n << 8) | u128::from(b ^ flip)))
+    let fold = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(0u64, |n, b| (n << 8) | u64::from(b ^ flip))
+    };
+    Ok(match bytes {
+        [first, rest @ ..] if len == 9 => (u128::from(first ^ flip) << 64) | u128::from(fold(rest)),
+        _ => u128::from(fold(bytes)),
+    })
 }
 
 /// A text or blob; `rest` follows its tag.

@@ -101,7 +101,13 @@ fn read(tag: u8, bytes: &[u8]) -> Result<i64> {
     if usize::from(tag.abs_diff(ROWID)) != len || length(code) != len {
         return Err(wrong());
     }
-    let bits = (bytes.iter().fold(0u128, |n, b| (n << 8) | u128::from(*b)) >> 3) as u64;
+    // The ninth byte's bits above 64 are zeros or, for negative rowids, ones
+    // that are set below.
+    let low = bytes.iter().fold(0u64, |n, b| (n << 8) | u64::from(*b)) >> 3;
+    let bits = match bytes {
+        [first, _, _, _, _, _, _, _, _] => low | (u64::from(*first) << 61),
+        _ => low,
+    };
     if tag > ROWID {
         return i64::try_from(bits).map_err(|_| wrong());
     }

@@ -209,18 +209,17 @@ impl<'a> RowReader<'a> {
     /// The integer of `len` bytes (1 to 8) at `at`, known to lie in the body.
     #[inline]
     fn integer(&self, at: usize, len: usize) -> i64 {
-        let rest = self.body.get(at..).unwrap_or(&[]);
-        let word = match rest.first_chunk::<8>() {
-            Some(bytes) => u64::from_le_bytes(*bytes),
-            None => {
-                let mut bytes = [0u8; 8];
-                for (to, from) in bytes.iter_mut().zip(rest) {
-                    *to = *from;
-                }
-                u64::from_le_bytes(bytes)
-            }
-        };
         let unused = 64 - 8 * len as u32;
+        if let Some(bytes) = self.body.get(at..).and_then(|b| b.first_chunk::<8>()) {
+            return ((u64::from_le_bytes(*bytes) << unused) as i64) >> unused;
+        }
+        // Near the end of the row: the eight bytes that end with the integer.
+        let upto = self.body.get(..at + len).unwrap_or(&[]);
+        if let Some(bytes) = upto.last_chunk::<8>() {
+            return i64::from_le_bytes(*bytes) >> unused;
+        }
+        let own = upto.get(at..).unwrap_or(&[]);
+        let word = own.iter().rev().fold(0u64, |n, b| (n << 8) | u64::from(*b));
         ((word << unused) as i64) >> unused
     }
 
