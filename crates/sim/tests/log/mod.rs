@@ -50,7 +50,8 @@ impl From<DiskError> for Stop {
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
         match error {
-            Error::Disk(_) => Self::Disk,
+            // Closing that was cut short has closed all the same.
+            Error::Disk(_) | Error::Closed => Self::Disk,
             Error::Poisoned(cause) if matches!(*cause, Error::Disk(_)) => Self::Disk,
             other => panic!("{other}"),
         }
@@ -162,6 +163,15 @@ impl Life {
         for _ in 0..steps {
             let result = self.step(&wal, oracle);
             self.note(&wal, oracle);
+            if result.is_err() {
+                // A program may go on trying; nothing false may come of it.
+                for _ in 0..3 {
+                    if self.step(&wal, oracle).is_ok_and(|closed| closed) {
+                        break;
+                    }
+                    self.note(&wal, oracle);
+                }
+            }
             if result? {
                 drop(wal);
                 wal = self.open(oracle)?;
@@ -265,7 +275,7 @@ impl Life {
     }
 
     fn commit_group(&mut self, wal: &Wal, oracle: &mut Oracle) -> Result<(), Stop> {
-        let mut group = Vec::new();
+        let mut permits = Vec::new();
         for _ in 0..=self.rng.below(4) {
             let len = match self.rng.below(40) {
                 0 => 200_000 + self.rng.index(200_000),
@@ -273,7 +283,10 @@ impl Life {
                 4..=9 => self.rng.index(5_000),
                 _ => self.rng.index(300),
             };
-            let permit = wal.reserve(len)?;
+            permits.push((wal.reserve(len)?, len));
+        }
+        let mut group = Vec::new();
+        for (permit, len) in permits {
             let seq = self.head + 1;
             let tag = self.rng.bits() ^ oracle.lives;
             let payload: Vec<u8> = (0..len)
