@@ -15,9 +15,9 @@ use crate::extents::Run;
 use crate::node::{self, Kind, OwnedKey};
 use crate::space::extent_of;
 use crate::store::Core;
+use crate::tree::Tree;
 use crate::tree::overflow::Reference;
 use crate::tree::versions::Root;
-use crate::tree::Tree;
 
 /// Stop collecting beyond this many: they rarely say more.
 const PROBLEMS_MAX: usize = 100;
@@ -120,7 +120,9 @@ impl Check<'_> {
             let keys = unsafe { pool.frames.keys(node.hint) };
             page[..keys.len()].copy_from_slice(keys);
             let count = node::child_count(keys);
-            return Ok((0..count).map(|index| pool.frames.child(node.hint, index)).collect());
+            return Ok((0..count)
+                .map(|index| pool.frames.child(node.hint, index))
+                .collect());
         }
         let extent = extent_of(node.reference);
         self.extents.push(extent);
@@ -154,7 +156,9 @@ impl Check<'_> {
         let is_value = node::kind(keys) == Some(Kind::Overflow);
         let level = node::level(keys);
         if is_value != promise.value {
-            self.report(format!("tree {tree}: a large value and a node are mixed up"));
+            self.report(format!(
+                "tree {tree}: a large value and a node are mixed up"
+            ));
             return 0;
         }
         if is_value {
@@ -170,7 +174,10 @@ impl Check<'_> {
             return 0;
         }
         let fence = |fence: Option<node::Key<'_>>| fence.map(crate::txn::reads::owned);
-        let (low, high) = (fence(node::lower_fence(keys)), fence(node::upper_fence(keys)));
+        let (low, high) = (
+            fence(node::lower_fence(keys)),
+            fence(node::upper_fence(keys)),
+        );
         if low != promise.low || high != promise.high {
             self.report(format!(
                 "tree {tree}: a page covers other keys than its parent says"
@@ -209,7 +216,9 @@ impl Check<'_> {
                     low: None,
                     high: None,
                 }),
-                None => self.report(format!("tree {tree}: a reference to a large value is damaged")),
+                None => self.report(format!(
+                    "tree {tree}: a reference to a large value is damaged"
+                )),
             }
         }
     }
@@ -217,7 +226,8 @@ impl Check<'_> {
     /// Each extent used once, all others free.
     fn space(&mut self) {
         let core = self.core;
-        self.extents.sort_unstable_by_key(|extent| extent.position());
+        self.extents
+            .sort_unstable_by_key(|extent| extent.position());
         for pair in self.extents.clone().windows(2) {
             if pair[0].end() > pair[1].position() {
                 self.report(format!(
@@ -235,7 +245,9 @@ impl Check<'_> {
         used.sort_unstable_by_key(|extent| extent.position());
         used.dedup();
         let runs = used.into_iter().map(|extent| (Run::from(extent), true));
-        let mut all: Vec<(Run, bool)> = runs.chain(space.map.runs().map(|run| (run, false))).collect();
+        let mut all: Vec<(Run, bool)> = runs
+            .chain(space.map.runs().map(|run| (run, false)))
+            .collect();
         all.sort_unstable();
         let end = space.map.end();
         drop(space);
@@ -245,7 +257,10 @@ impl Check<'_> {
             if run.start < at && !is_used {
                 self.report(format!("units from {} on are used and free", run.start));
             } else if run.start > at {
-                self.report(format!("units {at} to {} are neither used nor free", run.start));
+                self.report(format!(
+                    "units {at} to {} are neither used nor free",
+                    run.start
+                ));
             }
             at = at.max(run.end());
         }

@@ -116,7 +116,13 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
     let path = disk.canonical(path).map_err(cannot_open)?;
     let file = find_or_create(&disk, &path, &options)?;
     let meta = read_meta(&*file, &path)?;
-    let core = assemble(disk.clone(), file, Some(path.clone()), options.clone(), &meta)?;
+    let core = assemble(
+        disk.clone(),
+        file,
+        Some(path.clone()),
+        options.clone(),
+        &meta,
+    )?;
     let recovery = Recovery::open(
         disk,
         &path,
@@ -144,7 +150,10 @@ fn find_or_create(
         if options.read_only || !options.create {
             return Err(Error::new(
                 ErrorKind::CantOpen,
-                format!("unable to open database file: {} does not exist", path.display()),
+                format!(
+                    "unable to open database file: {} does not exist",
+                    path.display()
+                ),
             ));
         }
         return create(disk, path, options);
@@ -238,7 +247,16 @@ fn assemble(
     let state = State::of(meta);
     let page_size = meta.page_size as usize;
     let space = Space::new(FreeMap::new(meta.end.max(FIRST_UNIT)));
-    let core = Core::new(disk, file, path, options, page_size, meta.database, space, state);
+    let core = Core::new(
+        disk,
+        file,
+        path,
+        options,
+        page_size,
+        meta.database,
+        space,
+        state,
+    );
     load_free_map(&core, meta, length)?;
     core.next_tree
         .store(meta.next_tree, std::sync::atomic::Ordering::SeqCst);
@@ -253,11 +271,13 @@ fn assemble(
     }
     for entry in entries {
         let tree = core.add_tree(TreeId(entry.tree), entry.kind);
-        let node = entry.root.map_or(ChildRef::NONE, |(extent, checksum)| ChildRef {
-            reference: extent.word(),
-            checksum,
-            hint: cache::NO_HINT,
-        });
+        let node = entry
+            .root
+            .map_or(ChildRef::NONE, |(extent, checksum)| ChildRef {
+                reference: extent.word(),
+                checksum,
+                hint: cache::NO_HINT,
+            });
         let root = Root {
             seq: meta.checkpoint,
             node,
@@ -293,7 +313,10 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
         let mut txn = store.txn();
         txn.begin_replay()?;
         recovery
-            .replay(&mut |record| Ok(txn.replay(record.payload)?))
+            .replay(&mut |record| Ok(txn.reserve(record)?))
+            .map_err(replay_error)?;
+        recovery
+            .replay(&mut |record| Ok(txn.replay(record)?))
             .map_err(replay_error)?;
         txn.finish_replay(recovery.last_seq())?;
         if !core.options.read_only {

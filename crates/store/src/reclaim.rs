@@ -76,11 +76,11 @@ impl Graves {
             self.many.push(std::mem::take(replaced));
             return true;
         }
-        self.few.extend(
-            replaced
-                .drain(..)
-                .map(|dead| Dead { death, tree, ..dead }),
-        );
+        self.few.extend(replaced.drain(..).map(|dead| Dead {
+            death,
+            tree,
+            ..dead
+        }));
         self.few.len() >= 2 * self.survivors + LOOK_AT
     }
 
@@ -92,7 +92,11 @@ impl Graves {
         let mut taken = std::mem::take(&mut self.few);
         for batch in self.many.drain(..) {
             let (death, tree) = batch.first().map_or((0, 0), |dead| (dead.death, dead.tree));
-            taken.extend(batch.into_iter().map(|dead| Dead { death, tree, ..dead }));
+            taken.extend(batch.into_iter().map(|dead| Dead {
+                death,
+                tree,
+                ..dead
+            }));
         }
         taken
     }
@@ -296,6 +300,20 @@ pub(crate) fn sweep(core: &Core) -> Result<()> {
     }
 }
 
+/// The nodes that died: one, or all of a subtree.
+pub(crate) fn nodes_of(
+    core: &Core,
+    slot: &crate::cache::SlotId,
+    dead: Dead,
+    tree: u32,
+) -> Result<Vec<Dead>> {
+    if dead.subtree {
+        expand(core, slot, Dead { tree, ..dead })
+    } else {
+        Ok(vec![dead])
+    }
+}
+
 /// The nodes of a dead subtree, the values outside its leaves included.
 fn expand(core: &Core, slot: &crate::cache::SlotId, dead: Dead) -> Result<Vec<Dead>> {
     let mut nodes = Vec::new();
@@ -348,9 +366,7 @@ pub(crate) fn each_child(core: &Core, frame: Frame, mut visit: impl FnMut(ChildR
     if node::is_leaf(keys) && node::kind(keys) != Some(node::Kind::Overflow) {
         for index in 0..node::count(keys) {
             let (value, overflow) = node::value_at(keys, index);
-            if overflow
-                && let Some(reference) = crate::tree::overflow::Reference::decode(value)
-            {
+            if overflow && let Some(reference) = crate::tree::overflow::Reference::decode(value) {
                 visit(reference.node, reference.birth);
             }
         }

@@ -29,7 +29,9 @@ pub(crate) fn open(path: &Path, options: Options) -> Result<Store> {
     let mut stores = STORES.lock();
     stores.retain(|_, handle| handle.strong_count() > 0);
     if disk.exists(path)? {
-        let file = disk.open(path, OpenOptions::READ).map_err(open::cannot_open)?;
+        let file = disk
+            .open(path, OpenOptions::READ)
+            .map_err(open::cannot_open)?;
         let id = file.identity()?;
         if let Some(handle) = stores.get(&id).and_then(Weak::upgrade) {
             return Ok(Store(handle));

@@ -1,8 +1,8 @@
 //! The open store: what all its users share, and the public handle.
 
 use crate::background::Background;
-use crate::cache::Pool;
 use crate::cache::CacheStats;
+use crate::cache::Pool;
 use crate::check;
 use crate::checkpoint;
 use crate::checkpoint::{WriteCounters, WriteStats};
@@ -61,7 +61,10 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    #[expect(clippy::too_many_arguments, reason = "one call, when a store is opened")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call, when a store is opened"
+    )]
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         file: Arc<dyn DiskFile>,
@@ -75,7 +78,13 @@ impl Core {
         let name = path
             .as_ref()
             .map_or_else(|| ":memory:".to_owned(), |path| path.display().to_string());
-        let pool = Pool::new(file, name, options.cache_bytes, page_size, options.busy_timeout);
+        let pool = Pool::new(
+            file,
+            name,
+            options.cache_bytes,
+            page_size,
+            options.busy_timeout,
+        );
         let seq = checkpoint.seq;
         Self {
             pool,
@@ -218,7 +227,10 @@ impl Core {
         if self.options.read_only {
             return Err(Error::new(
                 ErrorKind::ReadOnly,
-                format!("attempt to write a readonly database: {} was opened for reading", self.pool.path),
+                format!(
+                    "attempt to write a readonly database: {} was opened for reading",
+                    self.pool.path
+                ),
             ));
         }
         if let Some(failure) = self.failure.get() {
@@ -234,7 +246,9 @@ impl Core {
     pub(crate) fn fail(&self, error: &Error) {
         let _ = self.failure.set(error.clone());
         if let Some(wal) = self.wal.get() {
-            wal.poison(fulgurite_wal::Error::Misuse("the database file could not be written or synced"));
+            wal.poison(fulgurite_wal::Error::Misuse(
+                "the database file could not be written or synced",
+            ));
         }
     }
 
@@ -254,7 +268,9 @@ impl Core {
 pub(crate) fn poisoned(cause: &Error) -> Error {
     Error::new(
         ErrorKind::Poisoned,
-        format!("writing ended with an earlier failure ({cause}); close all connections and open the database again"),
+        format!(
+            "writing ended with an earlier failure ({cause}); close all connections and open the database again"
+        ),
     )
 }
 

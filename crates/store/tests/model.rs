@@ -8,7 +8,9 @@ mod common;
 
 use common::{Rng, env};
 use fulgurite_disk::{Disk, MemoryDisk};
-use fulgurite_store::{Cursor, Isolation, Key, KeyKind, Options, Savepoint, Seek, Store, Tree, Txn};
+use fulgurite_store::{
+    Cursor, Isolation, Key, KeyKind, Options, Savepoint, Seek, Store, Tree, Txn,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,10 +44,19 @@ struct Open {
 /// one, so that trees grow.
 fn random_key(rng: &mut Rng, kind: KeyKind, buffer: &mut Vec<u8>) -> i64 {
     let narrow = rng.chance(2, 3);
-    let number = if narrow { rng.below(400) } else { rng.below(1 << 40) } as i64 - 200;
+    let number = if narrow {
+        rng.below(400)
+    } else {
+        rng.below(1 << 40)
+    } as i64
+        - 200;
     buffer.clear();
     if kind == KeyKind::Bytes {
-        let text = format!("{}{:x}", ["", "shared/prefix/", "shared/prefix/of keys/"][rng.below(3) as usize], number);
+        let text = format!(
+            "{}{:x}",
+            ["", "shared/prefix/", "shared/prefix/of keys/"][rng.below(3) as usize],
+            number
+        );
         buffer.extend_from_slice(text.as_bytes());
         if rng.chance(1, 20) {
             buffer.resize(rng.below(500) as usize, 0);
@@ -64,7 +75,13 @@ fn random_value(rng: &mut Rng) -> Vec<u8> {
     let fill = rng.next() as u8;
     let noisy = rng.chance(1, 2);
     (0..length)
-        .map(|i| if noisy { rng.next() as u8 } else { fill.wrapping_add(i as u8 / 16) })
+        .map(|i| {
+            if noisy {
+                rng.next() as u8
+            } else {
+                fill.wrapping_add(i as u8 / 16)
+            }
+        })
         .collect()
 }
 
@@ -97,7 +114,11 @@ impl World {
     fn open(&mut self) {
         let disk: Arc<dyn Disk> = self.disk.clone();
         let store = Store::open_on(disk, "model.db", self.options.clone()).expect("opens");
-        let kinds = [("a", KeyKind::Int), ("b", KeyKind::Bytes), ("c", KeyKind::Int)];
+        let kinds = [
+            ("a", KeyKind::Int),
+            ("b", KeyKind::Bytes),
+            ("c", KeyKind::Int),
+        ];
         self.trees = kinds
             .into_iter()
             .map(|(name, kind)| store.create_family(name, kind).expect("a family"))
@@ -186,9 +207,15 @@ impl World {
                 }
             }
             96 => {
-                let doomed: Vec<Vec<u8>> = map.range(mapped..).take(300).map(|(k, _)| k.clone()).collect();
+                let doomed: Vec<Vec<u8>> = map
+                    .range(mapped..)
+                    .take(300)
+                    .map(|(k, _)| k.clone())
+                    .collect();
                 for stored in doomed {
-                    let number = stored.first_chunk().map(|b| (u64::from_be_bytes(*b) ^ (1 << 63)) as i64);
+                    let number = stored
+                        .first_chunk()
+                        .map(|b| (u64::from_be_bytes(*b) ^ (1 << 63)) as i64);
                     let key = match tree.kind() {
                         KeyKind::Int => Key::Int(number.expect("8 bytes")),
                         KeyKind::Bytes => Key::Bytes(&stored),
@@ -201,7 +228,10 @@ impl World {
                 if tree.kind() == KeyKind::Int {
                     let rowid = open.txn.allocate_rowid(&tree).expect("a rowid");
                     let key = Key::Int(rowid);
-                    let largest = map.keys().next_back().and_then(|k| k.first_chunk().map(|b| (u64::from_be_bytes(*b) ^ (1 << 63)) as i64));
+                    let largest = map.keys().next_back().and_then(|k| {
+                        k.first_chunk()
+                            .map(|b| (u64::from_be_bytes(*b) ^ (1 << 63)) as i64)
+                    });
                     assert_eq!(rowid, largest.map_or(1, |l| (l + 1).max(1)));
                     open.txn.put(&tree, key, b"allocated").expect("puts");
                     map.insert(model_key(&key), b"allocated".to_vec());
@@ -271,7 +301,12 @@ fn walk(rng: &mut Rng, cursor: &mut Cursor, map: &Map, key: &Key<'_>) {
         assert!(there);
         assert_eq!(&cursor_key(cursor), key);
         assert_eq!(cursor.value().expect("a value"), value);
-        there = if forward { cursor.next() } else { cursor.prev() }.expect("moves");
+        there = if forward {
+            cursor.next()
+        } else {
+            cursor.prev()
+        }
+        .expect("moves");
     }
 }
 

@@ -196,7 +196,10 @@ impl Frames {
     /// Rule 1 or 2 must hold for as long as the borrow lives, and no other
     /// borrow of the page may be alive.
     #[inline]
-    #[expect(clippy::mut_from_ref, reason = "exclusive by the module's rules 1 and 2")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "exclusive by the module's rules 1 and 2"
+    )]
     pub(crate) unsafe fn page_mut(&self, frame: Frame) -> &mut [u8] {
         // SAFETY: in bounds; exclusive by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start(frame), self.page_size) }
@@ -211,7 +214,10 @@ impl Frames {
         // atomics while shared (rule 3) or by its owner (rules 1, 2).
         unsafe {
             let first = self.start(frame).add(offset).cast::<u64>();
-            [AtomicU64::from_ptr(first), AtomicU64::from_ptr(first.add(1))]
+            [
+                AtomicU64::from_ptr(first),
+                AtomicU64::from_ptr(first.add(1)),
+            ]
         }
     }
 

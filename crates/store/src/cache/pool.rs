@@ -19,10 +19,10 @@
 use super::frames::{ChildRef, EVICTING, Frame, Frames, HANDLE_BIT};
 use super::readers::Readers;
 use crate::codec::{self, ExtentRef};
-use crate::space::extent_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
 use crate::policy::{self, Heat, Policy};
+use crate::space::extent_of;
 use fulgurite_disk::DiskFile;
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
@@ -340,13 +340,15 @@ impl Pool {
     pub(crate) fn read_image(&self, absent: Absent, image: &mut Vec<u8>) -> Result<()> {
         let extent = absent.extent;
         image.resize(extent.byte_len(), 0);
-        self.file.read_at(image, extent.byte_offset()).map_err(|error| {
-            if error.kind == fulgurite_disk::DiskErrorKind::UnexpectedEof {
-                self.rot(extent, "the file ends before the page")
-            } else {
-                error.into()
-            }
-        })?;
+        self.file
+            .read_at(image, extent.byte_offset())
+            .map_err(|error| {
+                if error.kind == fulgurite_disk::DiskErrorKind::UnexpectedEof {
+                    self.rot(extent, "the file ends before the page")
+                } else {
+                    error.into()
+                }
+            })?;
         if codec::checksum(image) != absent.checksum {
             return Err(self.rot(extent, "checksum mismatch"));
         }
@@ -487,7 +489,10 @@ impl Pool {
     /// returns its extent if it has one.
     pub(crate) fn bury(&self, node: ChildRef, free: &mut Vec<Frame>) -> Option<ExtentRef> {
         let extent = if node.is_handle() {
-            match self.written[shard(node.reference)].lock().remove(&node.reference) {
+            match self.written[shard(node.reference)]
+                .lock()
+                .remove(&node.reference)
+            {
                 Some(written) => written.extent,
                 None => {
                     debug_assert!(self.frames.holding(node.hint, node.reference).is_some());
@@ -516,7 +521,10 @@ impl Pool {
         let pins = &self.frames.meta(frame).pins;
         // No snapshot reaches the node, so a pin can only be a fetch in passing
         // that is about to notice and let go.
-        while pins.compare_exchange(0, EVICTING, Acquire, Relaxed).is_err() {
+        while pins
+            .compare_exchange(0, EVICTING, Acquire, Relaxed)
+            .is_err()
+        {
             std::hint::spin_loop();
         }
         policy.remove(frame);
@@ -547,12 +555,6 @@ impl Pool {
 pub(crate) struct Pinned<'p> {
     pool: &'p Pool,
     frame: Frame,
-}
-
-impl Pinned<'_> {
-    pub(crate) fn frame(&self) -> Frame {
-        self.frame
-    }
 }
 
 impl Drop for Pinned<'_> {

@@ -92,9 +92,7 @@ impl Readers {
             if index >= self.high.load(Relaxed) {
                 self.high.fetch_max(index + 1, SeqCst);
             }
-            if pin.load(Relaxed) == 0
-                && pin.compare_exchange(0, seq + 1, SeqCst, Relaxed).is_ok()
-            {
+            if pin.load(Relaxed) == 0 && pin.compare_exchange(0, seq + 1, SeqCst, Relaxed).is_ok() {
                 NEAR.set(index);
                 return Ok(index);
             }

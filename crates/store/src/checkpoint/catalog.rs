@@ -29,7 +29,9 @@ pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
     bytes.extend_from_slice(&[VERSION, 0, 0, 0]);
     bytes.extend_from_slice(&(entries.len() as u32).to_le_bytes());
     for entry in entries {
-        let (extent, checksum) = entry.root.map_or((0, 0), |(extent, sum)| (extent.word(), sum));
+        let (extent, checksum) = entry
+            .root
+            .map_or((0, 0), |(extent, sum)| (extent.word(), sum));
         bytes.extend_from_slice(&entry.tree.to_le_bytes());
         bytes.extend_from_slice(&[entry.kind.to_byte(), 0, 0, 0]);
         bytes.extend_from_slice(&extent.to_le_bytes());
@@ -77,7 +79,12 @@ mod tests {
     #[test]
     fn entries_come_back() {
         let entries = [
-            Entry { tree: 1, kind: KeyKind::Bytes, root: None, count: 0 },
+            Entry {
+                tree: 1,
+                kind: KeyKind::Bytes,
+                root: None,
+                count: 0,
+            },
             Entry {
                 tree: 9,
                 kind: KeyKind::Int,

@@ -175,7 +175,11 @@ mod tests {
             let mut rotten = new;
             rotten[byte] ^= 0x10;
             let chosen = Meta::choose(&[rotten, old], "x");
-            assert_eq!(chosen.expect("the other slot is whole"), meta(1), "byte {byte}");
+            assert_eq!(
+                chosen.expect("the other slot is whole"),
+                meta(1),
+                "byte {byte}"
+            );
             let error = Meta::choose(&[rotten, rotten], "x").expect_err("none is whole");
             let expected = if byte < 8 {
                 ErrorKind::NotADatabase

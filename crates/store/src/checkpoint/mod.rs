@@ -29,9 +29,9 @@ use crate::space::extent_of;
 use crate::store::{Core, log_error};
 use catalog::Entry;
 use meta::{Blob, Meta};
-pub use writer::WriteStats;
-pub(crate) use writer::WriteCounters;
 use std::sync::atomic::{AtomicU64, Ordering::*};
+pub(crate) use writer::WriteCounters;
+pub use writer::WriteStats;
 
 /// The last durable checkpoint.
 #[derive(Debug, Clone, Default)]
@@ -219,7 +219,9 @@ fn blob_units(length: usize) -> Result<u32> {
     if units > codec::UNITS_MAX as usize {
         return Err(Error::new(
             ErrorKind::Full,
-            format!("the catalog or free map has grown to {length} bytes, more than an extent holds"),
+            format!(
+                "the catalog or free map has grown to {length} bytes, more than an extent holds"
+            ),
         ));
     }
     Ok(units as u32)
@@ -244,7 +246,12 @@ fn write_free_map(core: &Core, state: &State, seq: u64) -> Result<(Blob, u64)> {
     let mut free = reclaim.dead_extents(core, seq);
     let mut space = core.space.lock();
     free.extend(space.beyond(seq));
-    free.extend([state.catalog, state.free_map].iter().flatten().map(|blob| blob.extent));
+    free.extend(
+        [state.catalog, state.free_map]
+            .iter()
+            .flatten()
+            .map(|blob| blob.extent),
+    );
     let units = blob_units(space.map.encoded_len_max(free.len()))?;
     let extent = space.allocate(units)?;
     let mut bytes = Vec::new();
@@ -304,10 +311,9 @@ fn cut_tail(core: &Core) -> Result<()> {
     let end = space.map.truncatable_end();
     if end < space.map.end() {
         core.pool.file.truncate(end * codec::UNIT as u64)?;
-        space
-            .map
-            .truncate_to(end)
-            .map_err(|error| Error::corrupt(format!("database disk image is malformed: {error}")))?;
+        space.map.truncate_to(end).map_err(|error| {
+            Error::corrupt(format!("database disk image is malformed: {error}"))
+        })?;
     }
     Ok(())
 }

@@ -8,9 +8,9 @@
 use super::collect;
 use crate::cache::{ChildRef, Frame, Pool, Written};
 use crate::codec::{self, Codec, ExtentRef};
-use crate::options::Compression;
 use crate::error::Result;
 use crate::node;
+use crate::options::Compression;
 use crate::reclaim::each_child;
 use crate::store::Core;
 use crate::tree::overflow::Reference;
@@ -139,7 +139,9 @@ fn encode(core: &Core, frame: Frame, scratch: &mut Scratch, buffer: &mut Vec<u8>
         if resolved.reference != child.reference {
             pool.frames.set_child(frame, index, resolved);
         }
-        scratch.children.push((resolved.reference, resolved.checksum));
+        scratch
+            .children
+            .push((resolved.reference, resolved.checksum));
     }
     let codec = match core.options.compression {
         Compression::None => Codec::None,
@@ -209,9 +211,7 @@ fn write_runs(core: &Core, buffer: &[u8], pieces: &[Piece], extents: &[ExtentRef
     while at < pieces.len() {
         let first = at;
         at += 1;
-        while at < pieces.len()
-            && extents[at - 1].end() == extents[at].position()
-        {
+        while at < pieces.len() && extents[at - 1].end() == extents[at].position() {
             at += 1;
         }
         let start = pieces[first].start;

@@ -50,7 +50,9 @@ fn try_same(
         let frame = walk::descend(pool, root, Target::Key(key))?;
         // SAFETY: a leaf, inside the caller's walk.
         let page = unsafe { pool.frames.page(frame) };
-        Ok(node::search(page, key).ok().map(|index| (frame, node::value_at(page, index))))
+        Ok(node::search(page, key)
+            .ok()
+            .map(|index| (frame, node::value_at(page, index))))
     };
     Ok(match (entry(left)?, entry(right)?) {
         (None, None) => true,

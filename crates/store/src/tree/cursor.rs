@@ -130,7 +130,10 @@ impl Cursor {
 
     /// Moves to the next entry; false, and nowhere, at the end.
     #[inline]
-    #[expect(clippy::should_implement_trait, reason = "a lending cursor is no iterator")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a lending cursor is no iterator"
+    )]
     pub fn next(&mut self) -> Result<bool> {
         if self.leaf == NOWHERE {
             return Ok(false);
@@ -200,7 +203,13 @@ impl Cursor {
         let mut value = std::mem::take(&mut self.value);
         value.clear();
         let stored = node::value_at(self.page(), self.index).0;
-        let read = overflow::read(&self.store.core().pool, &self.slot, self.tree, stored, &mut value);
+        let read = overflow::read(
+            &self.store.core().pool,
+            &self.slot,
+            self.tree,
+            stored,
+            &mut value,
+        );
         self.value = value;
         read?;
         Ok(&self.value)

@@ -133,7 +133,11 @@ impl Fork {
             Err(index) => (index, Wrote::Inserted),
         };
         let at_end = index == node::count(page);
-        self.run = if at_end { self.run.saturating_add(1) } else { 0 };
+        self.run = if at_end {
+            self.run.saturating_add(1)
+        } else {
+            0
+        };
         if !node::insert_at(page, index, key, value, overflow) {
             let path = match path {
                 Some(path) => path,
@@ -186,17 +190,15 @@ impl Fork {
                 cx.pool.frames.page_mut(right_frame),
             )
         };
-        let point = if index == node::count(leaf)
-            && (node::upper_fence(leaf).is_none() || self.run > 4)
-        {
-            SplitPoint::Append
-        } else if index == 0 && node::lower_fence(leaf).is_none() {
-            SplitPoint::Prepend
-        } else {
-            SplitPoint::Middle
-        };
-        let split =
-            node::split_leaf(leaf, cx.scratch, right, point, index, key, value.len());
+        let point =
+            if index == node::count(leaf) && (node::upper_fence(leaf).is_none() || self.run > 4) {
+                SplitPoint::Append
+            } else if index == 0 && node::lower_fence(leaf).is_none() {
+                SplitPoint::Prepend
+            } else {
+                SplitPoint::Middle
+            };
+        let split = node::split_leaf(leaf, cx.scratch, right, point, index, key, value.len());
         let Some(split) = split else {
             cx.spare.push(right_frame);
             return Err(Error::corrupt("a full leaf cannot be split"));
@@ -246,7 +248,10 @@ impl Fork {
             )
         };
         if level >= crate::cache::pool::MAX_LEVEL {
-            return Err(Error::new(ErrorKind::Full, "the tree is as high as it may be"));
+            return Err(Error::new(
+                ErrorKind::Full,
+                "the tree is as high as it may be",
+            ));
         }
         page.fill(0);
         let kind = self.tree.kind().inner();

@@ -242,6 +242,11 @@ impl Fork {
         self.run = 0;
     }
 
+    /// Whether the tree has changed since the fork was made.
+    pub(crate) fn has_moved_on(&self) -> bool {
+        !self.created && self.tree.0.head().seq != self.base.seq
+    }
+
     /// Whether a cursor over this fork is open.
     pub(crate) fn is_watched(&self) -> bool {
         Arc::strong_count(&self.cursors) > 1
@@ -406,12 +411,18 @@ pub(crate) fn get<R>(
 ) -> Result<R> {
     let mut found = Some(found);
     let mut call = |entry: Option<(&[u8], bool)>| found.take().map(|found| found(entry));
-    let answer = walk::with_leaf(pool, slot, tree, root, Target::Key(key), |_, page| {
-        match node::search(page, key) {
-            Ok(index) => call(Some(node::value_at(page, index))),
-            Err(_) => call(None),
-        }
-    })?;
+    let answer =
+        walk::with_leaf(
+            pool,
+            slot,
+            tree,
+            root,
+            Target::Key(key),
+            |_, page| match node::search(page, key) {
+                Ok(index) => call(Some(node::value_at(page, index))),
+                Err(_) => call(None),
+            },
+        )?;
     match answer.flatten() {
         Some(answer) => Ok(answer),
         None => call(None).ok_or_else(|| crate::error::Error::misuse("a lookup answered twice")),

@@ -94,7 +94,11 @@ impl Fork {
         if separators == 0 {
             return Ok(false);
         }
-        let beside = if index < separators { index + 1 } else { index - 1 };
+        let beside = if index < separators {
+            index + 1
+        } else {
+            index - 1
+        };
         let left_index = index.min(beside);
         let tree = self.tree.id().0;
         let mut fetched = Vec::new();

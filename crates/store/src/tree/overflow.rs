@@ -49,7 +49,10 @@ impl Reference {
     pub(crate) fn encode(self) -> [u8; node::OVERFLOW_REF] {
         let [reference, rest] = self.node.words();
         let mut stored = [0; node::OVERFLOW_REF];
-        for (at, word) in [reference, rest, self.length, self.birth].iter().enumerate() {
+        for (at, word) in [reference, rest, self.length, self.birth]
+            .iter()
+            .enumerate()
+        {
             stored[at * 8..at * 8 + 8].copy_from_slice(&word.to_le_bytes());
         }
         stored
@@ -71,7 +74,10 @@ pub(crate) fn write(
     if value.len() > MAX_VALUE {
         return Err(Error::new(
             ErrorKind::TooBig,
-            format!("a value of {} bytes is over the limit of {MAX_VALUE}", value.len()),
+            format!(
+                "a value of {} bytes is over the limit of {MAX_VALUE}",
+                value.len()
+            ),
         ));
     }
     let page_size = cx.pool.page_size();
@@ -86,7 +92,8 @@ pub(crate) fn write(
     let mut level = 0;
     while nodes.len() > 1 {
         level += 1;
-        let mut above = Vec::with_capacity(nodes.len() / node::max_overflow_children(page_size) + 1);
+        let mut above =
+            Vec::with_capacity(nodes.len() / node::max_overflow_children(page_size) + 1);
         for children in nodes.chunks(node::max_overflow_children(page_size)) {
             let frame = fork.new_frame(cx)?;
             // SAFETY: from the free list (frames rule 1).
@@ -136,7 +143,11 @@ pub(crate) fn read(
     for chunk in 0..length.div_ceil(chunk_bytes) {
         read_chunk(pool, slot, tree, &mut root, chunk, out)?;
     }
-    if out.len() == end { Ok(()) } else { Err(wrong()) }
+    if out.len() == end {
+        Ok(())
+    } else {
+        Err(wrong())
+    }
 }
 
 /// Appends chunk number `chunk` of the value under `root`.

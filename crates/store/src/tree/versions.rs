@@ -36,7 +36,13 @@ pub(crate) struct Root {
 impl Root {
     fn words(&self) -> [u64; WORDS] {
         let [reference, rest] = self.node.words();
-        [self.seq, reference, rest, self.count, u64::from(self.dropped)]
+        [
+            self.seq,
+            reference,
+            rest,
+            self.count,
+            u64::from(self.dropped),
+        ]
     }
 
     fn from_words(words: [u64; WORDS]) -> Self {

@@ -95,15 +95,20 @@ pub(crate) fn last_int_key(
 ) -> Result<Option<i64>> {
     let mut target = Target::Last;
     loop {
-        let found = with_leaf(pool, slot, tree, root, target, |_, page| {
-            match node::count(page) {
+        let found = with_leaf(
+            pool,
+            slot,
+            tree,
+            root,
+            target,
+            |_, page| match node::count(page) {
                 0 => Err(node::lower_fence(page).and_then(|fence| match fence {
                     Key::Int(key) => Some(key),
                     Key::Bytes(_) => None,
                 })),
                 count => Ok(node::int_key_at(page, count - 1)),
-            }
-        })?;
+            },
+        )?;
         match found {
             Some(Ok(key)) => return Ok(Some(key)),
             // An empty leaf: the one before it.

@@ -47,7 +47,7 @@ impl Txn {
                 self.end();
                 Ok(())
             }
-            _ if self.redo.is_empty() => {
+            _ if !self.wrote => {
                 let base = self.seq;
                 self.rollback();
                 self.core.wait_visible(base)
@@ -71,8 +71,15 @@ impl Txn {
     fn prepare(&mut self) -> Result<Vec<ReadHead>> {
         self.core.check_writable()?;
         self.discard_unborn();
+        if self.bulk && self.core.wal().is_some() {
+            // The trees it wrote to are locked and have not moved on.
+            self.redo = self.write_bulk()?;
+        }
         if self.state != TxnState::Optimistic {
             return Ok(Vec::new());
+        }
+        if self.bulk {
+            return self.validate();
         }
         if !self
             .core
@@ -82,19 +89,13 @@ impl Txn {
             return Err(self.core.busy("a transaction begun IMMEDIATE is at work"));
         }
         self.writers = WritersLock::Shared;
-        let mut changed: Vec<Tree> = self
-            .forks
-            .iter()
-            .filter(|fork| fork.changed && !fork.created)
-            .map(|fork| fork.tree.clone())
-            .collect();
+        let mut changed = self.changed_trees();
         changed.sort_unstable_by_key(Tree::id);
         self.locked = changed;
         self.lock_trees()?;
         let reads = self.validate()?;
         for at in 0..self.forks.len() {
-            let fork = &self.forks[at];
-            if fork.changed && !fork.created && fork.tree.0.head().seq != fork.base.seq {
+            if self.forks[at].changed && self.forks[at].has_moved_on() {
                 self.rebase(at)?;
             }
         }
@@ -117,7 +118,7 @@ impl Txn {
         }
     }
 
-    fn conflict(&self, tree: TreeId, key: Option<Key<'_>>) -> Error {
+    pub(super) fn conflict(&self, tree: TreeId, key: Option<Key<'_>>) -> Error {
         let place = match key {
             Some(Key::Int(key)) => format!("row {key} of tree {}", tree.0),
             Some(Key::Bytes(key)) => {
@@ -128,14 +129,20 @@ impl Txn {
         };
         Error::new(
             ErrorKind::Conflict,
-            format!("another transaction changed {place} first; this one was rolled back, run it again"),
+            format!(
+                "another transaction changed {place} first; this one was rolled back, run it again"
+            ),
         )
     }
 
     /// Whether what was written and read is the same in base and head. Returns
     /// the heads of the trees that were only read.
     fn validate(&self) -> Result<Vec<ReadHead>> {
-        for fork in self.forks.iter().filter(|fork| fork.changed && !fork.created) {
+        for fork in self
+            .forks
+            .iter()
+            .filter(|fork| fork.changed && !fork.created)
+        {
             let head = fork.tree.0.head();
             if head.seq == fork.base.seq {
                 continue;
@@ -294,6 +301,11 @@ impl Txn {
             Some(wal) => Some(wal.reserve(self.redo.len()).map_err(log_error)?),
             None => None,
         };
+        let kind = if self.bulk {
+            fulgurite_wal::Kind::Attach
+        } else {
+            fulgurite_wal::Kind::Commit
+        };
         let needed_from = core.needed_from();
         let (seq, placed, look) = loop {
             let mut commit = core.commit.lock();
@@ -309,12 +321,12 @@ impl Txn {
             };
             let mut look = false;
             for fork in self.forks.iter_mut().filter(|fork| fork.changed) {
-                look |= fork
-                    .tree
-                    .0
-                    .graves
-                    .lock()
-                    .take_over(fork.tree.id().0, seq, &mut fork.replaced);
+                look |=
+                    fork.tree
+                        .0
+                        .graves
+                        .lock()
+                        .take_over(fork.tree.id().0, seq, &mut fork.replaced);
                 let root = Root {
                     seq,
                     node: fork.root,
@@ -334,7 +346,7 @@ impl Txn {
         self.unlock_writers();
         let logged = match (wal, placed) {
             (Some(wal), Some(placed)) => wal
-                .fill(placed, fulgurite_wal::Kind::Commit, &[&self.redo])
+                .fill(placed, kind, &[&self.redo])
                 .and_then(|ticket| wal.wait(ticket))
                 .map_err(log_error),
             _ => Ok(()),
@@ -356,7 +368,10 @@ impl Txn {
         }
         self.end();
         // Our own pin is gone, so what we replaced can be freed here and now.
-        if let Some(mut reclaim) = (!trees.is_empty()).then(|| core.reclaim.try_lock()).flatten() {
+        if let Some(mut reclaim) = (!trees.is_empty())
+            .then(|| core.reclaim.try_lock())
+            .flatten()
+        {
             for tree in trees {
                 reclaim.process(core, &tree.0, &mut self.spare);
             }

@@ -21,6 +21,7 @@
 //! its state from before the operation if it is rolled back to a savepoint taken
 //! there; otherwise roll it back whole.
 
+mod bulk;
 mod commit;
 pub(crate) mod reads;
 pub(crate) mod redo;
@@ -94,6 +95,12 @@ pub struct Txn {
     claims: Vec<Tree>,
     reads: Option<Arc<Mutex<Reads>>>,
     stored: Vec<u8>,
+    /// No redo is kept: see `bulk.rs`.
+    bulk: bool,
+    /// Bytes of redo at which to become bulk.
+    bulk_at: usize,
+    /// Something was written, kept in the redo or not.
+    wrote: bool,
 }
 
 /// A place to roll back to. Taking one costs the same whatever was written.
@@ -125,6 +132,9 @@ impl Txn {
             claims: Vec::new(),
             reads: None,
             stored: Vec::new(),
+            bulk: false,
+            bulk_at: bulk::REDO_LIMIT,
+            wrote: false,
         }
     }
 
@@ -193,7 +203,11 @@ impl Txn {
     /// the writers to finish and keeps others out until it ends.
     pub fn begin_immediate(&mut self) -> Result<()> {
         self.writable()?;
-        if !self.core.writers.try_lock_exclusive_for(self.core.busy_timeout()) {
+        if !self
+            .core
+            .writers
+            .try_lock_exclusive_for(self.core.busy_timeout())
+        {
             return Err(self.core.busy("another writer is at work"));
         }
         self.writers = WritersLock::Exclusive;
@@ -214,7 +228,10 @@ impl Txn {
     pub fn begin_statement(&mut self, trees: &[&Tree]) -> Result<()> {
         self.writable()?;
         if !self.core.writers.try_lock_shared()
-            && !self.core.writers.try_lock_shared_for(self.core.busy_timeout())
+            && !self
+                .core
+                .writers
+                .try_lock_shared_for(self.core.busy_timeout())
         {
             return Err(self.core.busy("a transaction begun IMMEDIATE is at work"));
         }
@@ -294,6 +311,9 @@ impl Txn {
             tree.0.rowids.release();
         }
         self.reads = None;
+        self.bulk = false;
+        self.bulk_at = bulk::REDO_LIMIT;
+        self.wrote = false;
         if self.spare.len() > SPARE_KEPT {
             let mut surplus = self.spare.split_off(SPARE_KEPT / 2);
             self.core.pool.give_frames(&mut surplus);
@@ -344,10 +364,12 @@ impl Txn {
 
     /// Puts trees and counts back to what they were; the savepoint stays.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
-        if savepoint.redo > self.redo.len() {
-            return Err(Error::misuse("the savepoint is of another transaction"));
+        if !self.bulk {
+            if savepoint.redo > self.redo.len() {
+                return Err(Error::misuse("the savepoint is of another transaction"));
+            }
+            self.redo.truncate(savepoint.redo);
         }
-        self.redo.truncate(savepoint.redo);
         let mut at = 0;
         while at < self.forks.len() {
             let id = self.forks[at].tree.id();
@@ -417,6 +439,7 @@ impl Txn {
             }
             TxnState::Optimistic | TxnState::Immediate => {}
         }
+        self.lock_for_bulk(tree)?;
         let view = self.view(tree)?;
         let base = self.views[view].root;
         let fork = self.new_fork(tree, base);
@@ -486,7 +509,14 @@ impl Txn {
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
         let root = &mut self.views[view].root;
         let was = root.node;
-        let answer = fork::get(&self.core.pool, slot, tree.id().0, &mut root.node, key, found);
+        let answer = fork::get(
+            &self.core.pool,
+            slot,
+            tree.id().0,
+            &mut root.node,
+            key,
+            found,
+        );
         if root.node != was {
             tree.0.versions.refine(was.reference, root.seq, root.node);
         }
@@ -540,18 +570,35 @@ impl Txn {
     /// A cursor over the tree as it is now. Later writes of this transaction do
     /// not show in it, and it may outlive the transaction.
     pub fn cursor(&mut self, tree: &Tree) -> Result<Cursor> {
-        let observer = self.reads.as_ref().map(|reads| Reads::observer(reads, tree));
+        let observer = self
+            .reads
+            .as_ref()
+            .map(|reads| Reads::observer(reads, tree));
         if let Some(at) = self.fork_of(tree.id()) {
             let slot = self.core.pool.readers.pin_also(self.seq)?;
             let fork = &mut self.forks[at];
             fork.observed = true;
             let watch = Some(fork.cursors.clone());
-            return Ok(Cursor::new(self.store.clone(), slot, tree, fork.root, watch, observer));
+            return Ok(Cursor::new(
+                self.store.clone(),
+                slot,
+                tree,
+                fork.root,
+                watch,
+                observer,
+            ));
         }
         let view = self.view(tree)?;
         let root = self.views[view].root.node;
         let slot = self.core.pool.readers.pin_also(self.seq)?;
-        Ok(Cursor::new(self.store.clone(), slot, tree, root, None, observer))
+        Ok(Cursor::new(
+            self.store.clone(),
+            slot,
+            tree,
+            root,
+            None,
+            observer,
+        ))
     }
 
     // ---- writing ---------------------------------------------------------
@@ -571,6 +618,20 @@ impl Txn {
             scratch: &mut self.scratch,
         };
         edit(&mut self.forks[at], &mut cx)
+    }
+
+    /// Appends an operation to the redo, unless none is kept.
+    #[inline]
+    fn log(&mut self, op: Op<'_>) -> Result<()> {
+        self.wrote = true;
+        if self.bulk {
+            return Ok(());
+        }
+        redo::encode(&mut self.redo, op);
+        if self.redo.len() >= self.bulk_at {
+            self.become_bulk()?;
+        }
+        Ok(())
     }
 
     /// Writes an entry; true if there was one under this key.
@@ -596,7 +657,7 @@ impl Txn {
         let wrote = self.with_fork(tree, |fork, cx| fork.put(cx, key, value, if_exists))?;
         if wrote != Wrote::Exists {
             let tree = tree.id().0;
-            redo::encode(&mut self.redo, Op::Put { tree, key, value });
+            self.log(Op::Put { tree, key, value })?;
         }
         Ok(wrote)
     }
@@ -608,7 +669,7 @@ impl Txn {
         let deleted = self.with_fork(tree, |fork, cx| fork.delete(cx, key))?;
         if deleted {
             let tree = tree.id().0;
-            redo::encode(&mut self.redo, Op::Delete { tree, key });
+            self.log(Op::Delete { tree, key })?;
         }
         Ok(deleted)
     }
@@ -635,7 +696,10 @@ impl Txn {
             self.claims.push(tree.clone());
         }
         allocated.ok_or_else(|| {
-            Error::new(ErrorKind::Full, "database or disk is full: the largest row number is taken")
+            Error::new(
+                ErrorKind::Full,
+                "database or disk is full: the largest row number is taken",
+            )
         })
     }
 
@@ -667,7 +731,10 @@ impl Txn {
         fork.changed = true;
         self.forks.push(fork);
         let tree_number = tree.id().0;
-        redo::encode(&mut self.redo, Op::Create { tree: tree_number, kind });
+        self.log(Op::Create {
+            tree: tree_number,
+            kind,
+        })?;
         Ok(tree)
     }
 
@@ -685,8 +752,7 @@ impl Txn {
         fork.max_key = None;
         fork.dropped = true;
         let tree = tree.id().0;
-        redo::encode(&mut self.redo, Op::Drop { tree });
-        Ok(())
+        self.log(Op::Drop { tree })
     }
 }
 

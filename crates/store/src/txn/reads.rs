@@ -54,13 +54,11 @@ fn size(key: Key<'_>) -> usize {
 }
 
 impl Reads {
-    pub(crate) fn clear(&mut self) {
-        self.trees.clear();
-        self.bytes = 0;
-    }
-
     fn of(&mut self, tree: &Tree) -> usize {
-        let found = self.trees.iter().position(|reads| reads.tree.id() == tree.id());
+        let found = self
+            .trees
+            .iter()
+            .position(|reads| reads.tree.id() == tree.id());
         found.unwrap_or_else(|| {
             self.trees.push(TreeReads {
                 tree: tree.clone(),

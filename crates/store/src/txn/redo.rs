@@ -26,10 +26,22 @@ const DELETE_BYTES: u8 = DELETE + BYTES;
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op<'a> {
-    Put { tree: u32, key: Key<'a>, value: &'a [u8] },
-    Delete { tree: u32, key: Key<'a> },
-    Create { tree: u32, kind: KeyKind },
-    Drop { tree: u32 },
+    Put {
+        tree: u32,
+        key: Key<'a>,
+        value: &'a [u8],
+    },
+    Delete {
+        tree: u32,
+        key: Key<'a>,
+    },
+    Create {
+        tree: u32,
+        kind: KeyKind,
+    },
+    Drop {
+        tree: u32,
+    },
 }
 
 impl Op<'_> {
@@ -146,7 +158,10 @@ impl<'a> Ops<'a> {
                 let value = self.take(length)?;
                 Some(Op::Put { tree, key, value })
             }
-            DELETE | DELETE_BYTES => Some(Op::Delete { tree, key: key(self)? }),
+            DELETE | DELETE_BYTES => Some(Op::Delete {
+                tree,
+                key: key(self)?,
+            }),
             CREATE => Some(Op::Create {
                 tree,
                 kind: KeyKind::from_byte(self.byte()?)?,
@@ -180,11 +195,28 @@ mod tests {
     #[test]
     fn operations_come_back_as_written() {
         let ops = [
-            Op::Put { tree: 3, key: Key::Int(-7), value: b"value" },
-            Op::Put { tree: 300, key: Key::Bytes(b""), value: b"" },
-            Op::Delete { tree: u32::MAX, key: Key::Int(i64::MIN) },
-            Op::Delete { tree: 0, key: Key::Bytes(&[9; 500]) },
-            Op::Create { tree: 17, kind: KeyKind::Int },
+            Op::Put {
+                tree: 3,
+                key: Key::Int(-7),
+                value: b"value",
+            },
+            Op::Put {
+                tree: 300,
+                key: Key::Bytes(b""),
+                value: b"",
+            },
+            Op::Delete {
+                tree: u32::MAX,
+                key: Key::Int(i64::MIN),
+            },
+            Op::Delete {
+                tree: 0,
+                key: Key::Bytes(&[9; 500]),
+            },
+            Op::Create {
+                tree: 17,
+                kind: KeyKind::Int,
+            },
             Op::Drop { tree: 17 },
         ];
         let mut bytes = Vec::new();
@@ -200,13 +232,22 @@ mod tests {
         let mut bytes = Vec::new();
         encode(&mut bytes, Op::Drop { tree: 5 });
         let good = bytes.len();
-        encode(&mut bytes, Op::Put { tree: 1, key: Key::Int(1), value: b"abc" });
+        encode(
+            &mut bytes,
+            Op::Put {
+                tree: 1,
+                key: Key::Int(1),
+                value: b"abc",
+            },
+        );
         for cut in good + 1..bytes.len() {
             let read: Vec<_> = Ops::new(&bytes[..cut]).collect();
             assert_eq!(read, [Ok(Op::Drop { tree: 5 }), Err(good)], "cut at {cut}");
         }
         for first in 0..=255u8 {
-            let noise = [first, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+            let noise = [
+                first, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+            ];
             assert!(Ops::new(&noise).count() <= noise.len());
         }
     }

@@ -4,21 +4,43 @@
 //! record's number. It holds no more than its share of the cache, as any other.
 
 use super::redo::{Op, Ops};
-use super::{Txn, TxnState};
+use super::{Txn, TxnState, bulk};
 use crate::error::{Error, Result};
 use crate::tree::EMPTY;
 use crate::tree::TreeId;
+use fulgurite_wal::{Kind, Record};
 
 impl Txn {
     pub(crate) fn begin_replay(&mut self) -> Result<()> {
         self.idle()?;
         self.pin_head()?;
         self.state = TxnState::Immediate;
+        // What is replayed is in the log already.
+        self.bulk = true;
         Ok(())
     }
 
-    /// Applies the operations of one record.
-    pub(crate) fn replay(&mut self, payload: &[u8]) -> Result<()> {
+    /// A first pass over the log: what attach records use is not free.
+    pub(crate) fn reserve(&self, record: Record<'_>) -> Result<()> {
+        match record.kind {
+            Kind::Attach => bulk::reserve(&self.core, record.payload),
+            _ => Ok(()),
+        }
+    }
+
+    /// Applies one record.
+    pub(crate) fn replay(&mut self, record: Record<'_>) -> Result<()> {
+        match record.kind {
+            Kind::Commit => self.replay_operations(record.payload),
+            Kind::Attach => self.attach(record.payload),
+            kind => Err(Error::corrupt(format!(
+                "database disk image is malformed: log record {} is of kind {kind:?}, which nothing wrote",
+                record.seq
+            ))),
+        }
+    }
+
+    fn replay_operations(&mut self, payload: &[u8]) -> Result<()> {
         for op in Ops::new(payload) {
             let op = op.map_err(|at| {
                 Error::corrupt(format!(
@@ -26,8 +48,6 @@ impl Txn {
                 ))
             })?;
             self.apply(op)?;
-            // It is in the log already.
-            self.redo.clear();
         }
         Ok(())
     }
@@ -58,6 +78,7 @@ impl Txn {
     /// Publishes what was replayed as the state of commit `last`.
     pub(crate) fn finish_replay(&mut self, last: u64) -> Result<()> {
         self.discard_unborn();
+        self.bulk = false;
         self.core.commit.lock().head = last - 1;
         self.publish_and_wait(Vec::new())
     }

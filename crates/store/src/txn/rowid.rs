@@ -69,7 +69,11 @@ mod tests {
         assert_eq!(rowids.allocate(Some(10), true), Some(11));
         assert_eq!(rowids.allocate(Some(10), true), Some(12));
         rowids.release();
-        assert_eq!(rowids.allocate(Some(12), false), Some(13), "12 was committed");
+        assert_eq!(
+            rowids.allocate(Some(12), false),
+            Some(13),
+            "12 was committed"
+        );
         rowids.release();
         assert_eq!(rowids.allocate(Some(13), true), Some(14));
     }

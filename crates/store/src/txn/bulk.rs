@@ -1,0 +1,357 @@
+//! Transactions too large for the log.
+//!
+//! When a transaction's redo passes [`REDO_LIMIT`] it becomes *bulk*: it takes
+//! the locks that a commit needs (Busy if it cannot), checks that nothing it
+//! depends on moved on, and keeps no redo from there on. At commit it writes its
+//! pages to free extents, syncs the data file, and logs one attach record with
+//! the new roots. So its data is written once, and memory is bounded whatever
+//! its size.
+//!
+//! Why replaying an attach record is sound: the checkpoint that is durable when
+//! it is logged covers the base of each of its trees, and their writer locks
+//! keep them there, so recovery finds the base, takes the new root, and goes on.
+//! The pages were synced before the record was written. Until a checkpoint
+//! covers it, its extents are free in the persisted map; so recovery reserves
+//! the extents of all attach records before it replays anything.
+//!
+//! ```text
+//! version u8 (1) | trees u32 | runs u32 | freed u32
+//! trees times:  tree u32 | kind u8 | flags u8 (1 created, 2 dropped) | 0 u16 |
+//!               root extent u64 (0: empty) | root checksum u32 | 0 u32 | entries u64
+//! runs times:   first unit u64 | units u64      extents that are in use now
+//! freed times:  extent u64                      of the base, not reached any more
+//! ```
+
+use super::{Txn, TxnState, WritersLock};
+use crate::cache::{ChildRef, NO_HINT};
+use crate::checkpoint::{self, collect, writer};
+use crate::codec::ExtentRef;
+use crate::error::{Error, Result};
+use crate::extents::Run;
+use crate::options::Durability;
+use crate::reclaim::{self, Dead};
+use crate::space::extent_of;
+use crate::store::Core;
+use crate::tree::{EMPTY, KeyKind, Tree, TreeId};
+use parking_lot::lock_api::{RawMutexTimed as _, RawRwLockTimed as _};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Bytes of redo beyond which a transaction becomes bulk.
+pub(super) const REDO_LIMIT: usize = 8 << 20;
+
+const VERSION: u8 = 1;
+const CREATED: u8 = 1;
+const DROPPED: u8 = 2;
+
+impl Txn {
+    /// Makes the transaction bulk. If a tree it wrote to has moved on since its
+    /// snapshot, it stays as it is, to be rebased at commit like any other.
+    #[cold]
+    pub(super) fn become_bulk(&mut self) -> Result<()> {
+        if self.writers == WritersLock::None {
+            let timeout = self.core.busy_timeout();
+            if !self.core.writers.try_lock_shared_for(timeout) {
+                return Err(self.core.busy("a transaction begun IMMEDIATE is at work"));
+            }
+            self.writers = WritersLock::Shared;
+        }
+        if self.state == TxnState::Optimistic {
+            let mut trees: Vec<Tree> = self.changed_trees();
+            trees.sort_unstable_by_key(Tree::id);
+            self.locked = trees;
+            self.lock_trees()?;
+            let changed = self.forks.iter().filter(|fork| fork.changed);
+            if changed.clone().any(|fork| fork.has_moved_on()) {
+                self.unlock_trees();
+                self.unlock_writers();
+                // Look again when it has grown as much once more.
+                self.bulk_at += REDO_LIMIT;
+                return Ok(());
+            }
+        }
+        self.bulk = true;
+        self.redo.clear();
+        self.redo.shrink_to(1 << 16);
+        Ok(())
+    }
+
+    pub(super) fn changed_trees(&self) -> Vec<Tree> {
+        let changed = self
+            .forks
+            .iter()
+            .filter(|fork| fork.changed && !fork.created);
+        changed.map(|fork| fork.tree.clone()).collect()
+    }
+
+    /// A bulk transaction that begins to write to another tree takes its lock.
+    pub(super) fn lock_for_bulk(&mut self, tree: &Tree) -> Result<()> {
+        if !self.bulk
+            || self.state != TxnState::Optimistic
+            || self.locked.iter().any(|locked| locked.id() == tree.id())
+        {
+            return Ok(());
+        }
+        if !tree.0.writer.try_lock_for(self.core.busy_timeout()) {
+            return Err(self
+                .core
+                .busy(&format!("tree {} is being written", tree.id().0)));
+        }
+        self.locked.push(tree.clone());
+        if tree.0.head().seq != tree.0.versions.at(self.seq).unwrap_or(EMPTY).seq {
+            return Err(self.conflict(tree.id(), None));
+        }
+        Ok(())
+    }
+
+    /// Writes the pages, syncs them, and returns the attach record.
+    pub(super) fn write_bulk(&mut self) -> Result<Vec<u8>> {
+        let core = self.core.clone();
+        let base = self.forks.iter().map(|fork| fork.base.seq).max();
+        if core.checkpoint_pins.durable() < base.unwrap_or(0) {
+            checkpoint::run(&core)?;
+        }
+        let mut trees = Vec::new();
+        let mut used = BTreeSet::new();
+        let mut freed = Vec::new();
+        for fork in self.forks.iter_mut().filter(|fork| fork.changed) {
+            let unpublished = fork
+                .published
+                .get_or_insert_with(|| Arc::new(AtomicU64::new(u64::MAX)))
+                .clone();
+            let nodes = collect::unwritten(&core, fork.root);
+            fork.spilled += writer::write_nodes(&core, &nodes, Some(&unpublished))?;
+            fork.root = core.pool.resolved(fork.root);
+            let own = fork.own.iter().map(|node| core.pool.resolved(*node));
+            used.extend(
+                own.filter(|node| !node.is_handle())
+                    .map(|node| node.reference),
+            );
+            let slot = self.slot.as_ref().ok_or_else(super::no_slot)?;
+            for dead in &fork.replaced {
+                for node in reclaim::nodes_of(&core, slot, *dead, fork.tree.id().0)? {
+                    let node = core.pool.resolved(node.node);
+                    if !node.is_handle() && !used.remove(&node.reference) {
+                        freed.push(node.reference);
+                    }
+                }
+            }
+            trees.push(TreeRecord {
+                tree: fork.tree.id(),
+                kind: fork.tree.kind(),
+                created: fork.created,
+                dropped: fork.dropped,
+                root: fork.root,
+                count: fork.count,
+            });
+        }
+        if core.options.durability != Durability::Off
+            && let Err(error) = core.pool.file.sync_data()
+        {
+            let error = Error::from(error);
+            core.fail(&error);
+            return Err(error);
+        }
+        Ok(encode(&trees, &runs(&used), &freed))
+    }
+
+    /// Recovery: takes over the roots of an attach record.
+    pub(super) fn attach(&mut self, payload: &[u8]) -> Result<()> {
+        let record = decode(payload).ok_or_else(malformed)?;
+        let mut freed = record.freed.iter();
+        for entry in &record.trees {
+            let at = if entry.created {
+                let tree = self.core.add_tree(entry.tree, entry.kind);
+                let mut fork = self.new_fork(&tree, EMPTY);
+                fork.created = true;
+                self.forks.push(fork);
+                self.forks.len() - 1
+            } else {
+                let tree = self.core.tree(entry.tree).ok_or_else(malformed)?;
+                self.fork(&tree)?
+            };
+            let fork = &mut self.forks[at];
+            fork.settle(&self.core.pool);
+            fork.root = entry.root;
+            fork.count = entry.count;
+            fork.dropped = entry.dropped;
+            fork.max_key = None;
+            fork.memo = None;
+            // Which tree an extent was of does not matter for freeing it.
+            let dead = freed.by_ref().map(|reference| {
+                Dead::node(
+                    ChildRef {
+                        reference: *reference,
+                        checksum: 0,
+                        hint: NO_HINT,
+                    },
+                    0,
+                )
+            });
+            fork.replaced.extend(dead);
+        }
+        Ok(())
+    }
+}
+
+/// Recovery: marks the extents of an attach record as used.
+pub(super) fn reserve(core: &Core, payload: &[u8]) -> Result<()> {
+    let record = decode(payload).ok_or_else(malformed)?;
+    let mut space = core.space.lock();
+    for run in record.runs {
+        space
+            .map
+            .reserve(run)
+            .map_err(|error| Error::corrupt(format!("{}: {error}", malformed())))?;
+    }
+    Ok(())
+}
+
+fn malformed() -> Error {
+    Error::corrupt("database disk image is malformed: an attach record of the log makes no sense")
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TreeRecord {
+    tree: TreeId,
+    kind: KeyKind,
+    created: bool,
+    dropped: bool,
+    root: ChildRef,
+    count: u64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Record {
+    trees: Vec<TreeRecord>,
+    runs: Vec<Run>,
+    freed: Vec<u64>,
+}
+
+/// The extents as contiguous runs. References do not sort by position.
+fn runs(used: &BTreeSet<u64>) -> Vec<Run> {
+    let mut extents: Vec<ExtentRef> = used.iter().map(|word| extent_of(*word)).collect();
+    extents.sort_unstable_by_key(|extent| extent.position());
+    let mut runs: Vec<Run> = Vec::new();
+    for extent in extents {
+        match runs.last_mut() {
+            Some(last) if last.end() == extent.position() => last.len += u64::from(extent.units()),
+            _ => runs.push(extent.into()),
+        }
+    }
+    runs
+}
+
+fn encode(trees: &[TreeRecord], runs: &[Run], freed: &[u64]) -> Vec<u8> {
+    let mut out = vec![VERSION];
+    for count in [trees.len(), runs.len(), freed.len()] {
+        out.extend_from_slice(&(count as u32).to_le_bytes());
+    }
+    for tree in trees {
+        let flags = u8::from(tree.created) * CREATED | u8::from(tree.dropped) * DROPPED;
+        out.extend_from_slice(&tree.tree.0.to_le_bytes());
+        out.extend_from_slice(&[tree.kind.to_byte(), flags, 0, 0]);
+        out.extend_from_slice(&tree.root.reference.to_le_bytes());
+        out.extend_from_slice(&tree.root.checksum.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&tree.count.to_le_bytes());
+    }
+    for run in runs {
+        out.extend_from_slice(&run.start.to_le_bytes());
+        out.extend_from_slice(&run.len.to_le_bytes());
+    }
+    for reference in freed {
+        out.extend_from_slice(&reference.to_le_bytes());
+    }
+    out
+}
+
+fn decode(payload: &[u8]) -> Option<Record> {
+    let mut at = 0;
+    let mut take = |count: usize| {
+        let bytes = payload.get(at..at + count)?;
+        at += count;
+        Some(bytes)
+    };
+    let word = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_le_bytes);
+    let half = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_le_bytes);
+    if take(1)? != [VERSION] {
+        return None;
+    }
+    let [trees, runs, freed] = [half(take(4)?)?, half(take(4)?)?, half(take(4)?)?];
+    let mut record = Record {
+        trees: Vec::new(),
+        runs: Vec::new(),
+        freed: Vec::new(),
+    };
+    for _ in 0..trees {
+        let tree = TreeId(half(take(4)?)?);
+        let marks = take(4)?;
+        let reference = word(take(8)?)?;
+        let checksum = half(take(4)?)?;
+        take(4)?;
+        if reference != 0 {
+            ExtentRef::from_word(reference)?;
+        }
+        record.trees.push(TreeRecord {
+            tree,
+            kind: KeyKind::from_byte(*marks.first()?)?,
+            created: marks.get(1)? & CREATED != 0,
+            dropped: marks.get(1)? & DROPPED != 0,
+            root: ChildRef {
+                reference,
+                checksum,
+                hint: NO_HINT,
+            },
+            count: word(take(8)?)?,
+        });
+    }
+    for _ in 0..runs {
+        let (start, len) = (word(take(8)?)?, word(take(8)?)?);
+        record.runs.push(Run { start, len });
+    }
+    for _ in 0..freed {
+        let reference = word(take(8)?)?;
+        ExtentRef::from_word(reference)?;
+        record.freed.push(reference);
+    }
+    (at == payload.len()).then_some(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back() {
+        let reference = ExtentRef::new(40, 3).expect("an extent").word();
+        let tree = TreeRecord {
+            tree: TreeId(7),
+            kind: KeyKind::Int,
+            created: true,
+            dropped: false,
+            root: ChildRef {
+                reference,
+                checksum: 9,
+                hint: NO_HINT,
+            },
+            count: 11,
+        };
+        let used = BTreeSet::from([
+            reference,
+            ExtentRef::new(43, 2).expect("an extent").word(),
+            ExtentRef::new(50, 1).expect("an extent").word(),
+        ]);
+        let runs = runs(&used);
+        assert_eq!(runs, [Run { start: 40, len: 5 }, Run { start: 50, len: 1 }]);
+        let bytes = encode(&[tree], &runs, &[reference]);
+        let record = decode(&bytes).expect("whole");
+        assert_eq!(record.trees, [tree]);
+        assert_eq!(record.runs, runs);
+        assert_eq!(record.freed, [reference]);
+        for cut in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..cut]), None, "cut at {cut}");
+        }
+    }
+}

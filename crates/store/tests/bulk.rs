@@ -1,0 +1,114 @@
+//! Transactions far larger than the cache and the log: committed, rolled back,
+//! rolled back in part, found again.
+
+mod common;
+
+use common::Rng;
+use fulgurite_disk::MemoryDisk;
+use fulgurite_store::{Isolation, Key, KeyKind, Options, Seek, Store, Tree, Txn};
+use std::sync::Arc;
+
+const ROWS: i64 = 150_000;
+
+fn options() -> Options {
+    Options {
+        cache_bytes: 2 << 20,
+        ..Options::default()
+    }
+}
+
+fn value(key: i64) -> Vec<u8> {
+    let mut rng = Rng::new(key as u64);
+    (0..100)
+        .map(|i| if i < 50 { rng.next() as u8 } else { b' ' })
+        .collect()
+}
+
+fn fill(txn: &mut Txn, tree: &Tree, keys: impl Iterator<Item = i64>) {
+    for key in keys {
+        txn.put(tree, Key::Int(key), &value(key)).expect("puts");
+    }
+}
+
+fn verify(store: &Store, tree: &Tree, expected: impl Iterator<Item = i64>) {
+    let mut txn = store.txn();
+    txn.begin_read().expect("begins");
+    let mut cursor = txn.cursor(tree).expect("a cursor");
+    let mut more = cursor.seek(Seek::First).expect("seeks");
+    for key in expected {
+        assert!(more, "ends before {key}");
+        assert_eq!(cursor.key_int(), key);
+        assert_eq!(cursor.value().expect("a value"), value(key));
+        more = cursor.next().expect("moves");
+    }
+    assert!(!more);
+    assert_eq!(
+        store.integrity_check().expect("checks"),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_transaction_larger_than_cache_and_log() {
+    let disk = Arc::new(MemoryDisk::new());
+    let store = Store::open_on(disk.clone(), "bulk.db", options()).expect("opens");
+    let tree = store.create_family("rows", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+
+    // Rolled back: nothing is left, and the space is free again.
+    txn.begin(Isolation::Serializable).expect("begins");
+    fill(&mut txn, &tree, 0..ROWS);
+    txn.rollback();
+    verify(&store, &tree, 0..0);
+
+    txn.begin(Isolation::Serializable).expect("begins");
+    fill(&mut txn, &tree, 0..ROWS);
+    let before = store.stats().writes.bytes;
+    txn.commit().expect("commits");
+    verify(&store, &tree, 0..ROWS);
+    assert!(store.stats().writes.bytes - before < 20 << 20);
+    drop((txn, tree, store));
+
+    let store = Store::open_on(disk.clone(), "bulk.db", options()).expect("opens again");
+    let tree = store.family("rows").expect("reads").expect("is there");
+    verify(&store, &tree, 0..ROWS);
+
+    // Scattered changes to most pages, a savepoint amid them.
+    let mut txn = store.txn();
+    txn.begin_immediate().expect("begins");
+    for key in (0..ROWS).step_by(2) {
+        assert!(txn.delete(&tree, Key::Int(key)).expect("deletes"));
+    }
+    let savepoint = txn.savepoint();
+    fill(&mut txn, &tree, ROWS..2 * ROWS);
+    txn.rollback_to(&savepoint).expect("rolls back");
+    assert_eq!(txn.count(&tree).expect("counts"), ROWS as u64 / 2);
+    txn.commit().expect("commits");
+    verify(&store, &tree, (1..ROWS).step_by(2));
+
+    // The next ordinary commit goes on from there.
+    txn.begin_statement(&[&tree]).expect("begins");
+    fill(&mut txn, &tree, ROWS + 1..ROWS + 2);
+    txn.commit().expect("commits");
+    drop((txn, tree, store));
+    let store = Store::open_on(disk, "bulk.db", options()).expect("opens again");
+    let tree = store.family("rows").expect("reads").expect("is there");
+    verify(&store, &tree, (1..ROWS + 2).step_by(2));
+}
+
+#[test]
+fn the_cache_limit_holds() {
+    let store = Store::open_on(Arc::new(MemoryDisk::new()), "limit.db", options()).expect("opens");
+    let tree = store.create_family("rows", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+    txn.begin_immediate().expect("begins");
+    fill(&mut txn, &tree, 0..ROWS);
+    txn.commit().expect("commits");
+    let cache = store.stats().cache;
+    assert_eq!(cache.frames * cache.page_size, 2 << 20);
+    assert!(
+        store.stats().file_bytes > 4 * (2 << 20),
+        "far more than the cache"
+    );
+    verify(&store, &tree, 0..ROWS);
+}
