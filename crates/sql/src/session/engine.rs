@@ -1,9 +1,8 @@
 //! One open database: its store, and the newest schema read from it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use fulgurite_disk::{Disk, RealDisk};
 use fulgurite_store::{KeyKind, Store, Tree, Txn};
 use parking_lot::Mutex;
 
@@ -57,12 +56,8 @@ impl Engine {
 
     /// A memory budget for a connection.
     pub(super) fn memory(&self) -> Memory {
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let near = match self.0.store.path() {
-            Some(path) => path.to_path_buf(),
-            None => temp_path(),
-        };
-        Memory::new(disk, &near, MEMORY_DEFAULT)
+        let near = self.0.store.path().unwrap_or(Path::new("memory"));
+        Memory::new(Arc::clone(self.0.store.disk()), near, MEMORY_DEFAULT)
     }
 
     /// The schema as the transaction sees it.
@@ -84,8 +79,4 @@ impl Engine {
         *self.0.newest.lock() = Some(Arc::clone(&schema));
         Ok(schema)
     }
-}
-
-fn temp_path() -> PathBuf {
-    std::env::temp_dir().join(Path::new("fulgurite"))
 }
