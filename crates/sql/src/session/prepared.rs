@@ -81,7 +81,11 @@ fn plan_of(sql: &str, engine: &Engine, txn: &mut Txn) -> Result<(Option<Plan>, u
     let parsed = crate::parse::parse(sql)?;
     let schema = engine.schema(txn)?;
     let explain = matches!(parsed.statement, Some(Statement::Explain { .. }));
-    let plan = crate::plan::prepare(&schema, &mut |tree| txn.estimate(tree).unwrap_or(0), &parsed)?;
+    let plan = crate::plan::prepare(
+        &schema,
+        &mut |tree| txn.estimate(tree).unwrap_or(0),
+        &parsed,
+    )?;
     Ok((plan, parsed.consumed, explain))
 }
 

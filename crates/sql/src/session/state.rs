@@ -31,6 +31,7 @@ pub struct State {
     pub memory: Memory,
     /// Statements between their first step and their end.
     pub running: usize,
+    schema_tree: Tree,
     busy_timeout: Duration,
 }
 
@@ -43,6 +44,7 @@ impl State {
             functions: func::Context::new(),
             memory: engine.memory(),
             running: 0,
+            schema_tree: engine.schema_tree().clone(),
             busy_timeout: engine.store().options().busy_timeout,
         }
     }
@@ -99,12 +101,36 @@ impl State {
     }
 
     /// Begins the store's transaction of an explicit one, if it has not.
+    #[inline]
     pub fn start_explicit(&mut self) -> Result<()> {
-        let Some(explicit) = &mut self.explicit else {
-            return Ok(());
-        };
-        if !explicit.begun {
+        match &self.explicit {
+            Some(explicit) if !explicit.begun => self.begin_explicit(false),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`State::start_explicit`], for a change of the schema: one that begins
+    /// here keeps other writers out from the start.
+    pub fn start_explicit_change(&mut self) -> Result<()> {
+        match &self.explicit {
+            Some(explicit) if !explicit.begun => self.begin_explicit(true),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin_explicit(&mut self, immediate: bool) -> Result<()> {
+        if immediate {
+            self.txn.begin_immediate()?;
+        } else {
             self.txn.begin(Isolation::default())?;
+            // Whoever uses the schema conflicts with whoever changes it: the
+            // transaction depends on all rows of sqlite_schema.
+            if let Err(error) = self.txn.count(&self.schema_tree) {
+                self.txn.rollback();
+                return Err(error.into());
+            }
+        }
+        if let Some(explicit) = &mut self.explicit {
             explicit.begun = true;
             for (_, place) in &mut explicit.savepoints {
                 *place = Some(self.txn.savepoint());

@@ -194,7 +194,7 @@ impl Body {
         if commits {
             state.txn.begin_immediate()?;
         } else {
-            state.start_explicit()?;
+            state.start_explicit_change()?;
         }
         let place = (!commits).then(|| state.txn.savepoint());
         let mut outcome = self.revalidate(engine, &mut state.txn).map(|_| ());
