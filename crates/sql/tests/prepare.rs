@@ -8,6 +8,8 @@ const TABLES: &[&str] = &[
     "CREATE TABLE u(x, y, z TEXT COLLATE NOCASE, UNIQUE(x, y))",
     "CREATE INDEX ta ON t(a)",
     "CREATE UNIQUE INDEX uz ON u(z, x)",
+    "CREATE VIEW v AS SELECT a + 1 AS k, b FROM t WHERE a > 0",
+    "CREATE VIEW w(p, q) AS SELECT max(x), z FROM u GROUP BY z",
 ];
 
 /// Our schema as SQLite's sqlite_schema describes it.

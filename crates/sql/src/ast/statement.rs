@@ -42,6 +42,15 @@ pub enum Statement {
         /// IF EXISTS
         if_exists: bool,
     },
+    /// CREATE VIEW
+    CreateView(Box<CreateView>),
+    /// DROP VIEW
+    DropView {
+        /// Which.
+        name: QualifiedName,
+        /// IF EXISTS
+        if_exists: bool,
+    },
     /// ALTER TABLE
     AlterTable {
         /// Which.
@@ -420,6 +429,23 @@ pub struct CreateIndex {
     pub columns: Vec<SortTerm>,
     /// WHERE
     pub filter: Option<Expr>,
+    /// The text from the name on.
+    pub text: String,
+}
+
+/// CREATE VIEW
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateView {
+    /// Name.
+    pub name: QualifiedName,
+    /// IF NOT EXISTS
+    pub if_not_exists: bool,
+    /// TEMP
+    pub temporary: bool,
+    /// Column names, if given.
+    pub columns: Vec<Name>,
+    /// The query.
+    pub select: Select,
     /// The text from the name on.
     pub text: String,
 }

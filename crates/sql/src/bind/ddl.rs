@@ -78,6 +78,13 @@ impl Binder<'_> {
             let message = format!("there is already an index named {}", name.text);
             return Err(Error::sql(message).with_offset(name.offset));
         }
+        if let Some(view) = self.schema.view(&name.text)? {
+            if create.if_not_exists {
+                return Ok(nothing());
+            }
+            let message = format!("view {} already exists", quoted_if_needed(&view.name));
+            return Err(Error::sql(message).with_offset(name.offset));
+        }
         match &create.body {
             TableBody::Columns { .. } => {
                 let shape = table_shape(create)?;
@@ -280,6 +287,12 @@ impl Binder<'_> {
         name: &ast::QualifiedName,
         if_exists: bool,
     ) -> Result<Bound> {
+        if self.schema.view(&name.name.text)?.is_some() {
+            return Err(Error::sql(format!(
+                "use DROP VIEW to delete view {}",
+                name.name.text
+            )));
+        }
         match self.table(name) {
             Ok(table) if table.tree.id() == self.schema.tree().id() => {
                 Err(Error::sql("table sqlite_master may not be dropped"))
@@ -290,6 +303,52 @@ impl Binder<'_> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    pub(super) fn create_view(&mut self, create: &ast::CreateView) -> Result<Bound> {
+        if create.temporary {
+            return Err(Error::sql("temporary views are not supported"));
+        }
+        self.in_main(&create.name)?;
+        let name = &create.name.name;
+        check_name(name)?;
+        let kind = match (
+            self.schema.table(&name.text)?,
+            self.schema.view(&name.text)?,
+        ) {
+            (None, None) => {
+                let (name, sql) = (name.text.clone(), format!("CREATE VIEW {}", create.text));
+                return Ok(change(SchemaChange::CreateView { name, sql }));
+            }
+            _ if create.if_not_exists => return Ok(nothing()),
+            (Some(_), _) => "table",
+            (None, Some(_)) => "view",
+        };
+        let message = format!("{kind} {} already exists", quoted_if_needed(&name.text));
+        Err(Error::sql(message).with_offset(name.offset))
+    }
+
+    pub(super) fn drop_view(
+        &mut self,
+        name: &ast::QualifiedName,
+        if_exists: bool,
+    ) -> Result<Bound> {
+        self.in_main(name)?;
+        let text = &name.name.text;
+        if let Some(view) = self.schema.view(text)? {
+            return Ok(change(SchemaChange::DropView(view.name.clone())));
+        }
+        if self.schema.table(text)?.is_some() {
+            return Err(Error::sql(format!("use DROP TABLE to delete table {text}")));
+        }
+        if if_exists {
+            return Ok(nothing());
+        }
+        let error = Error::sql(format!("no such view: {text}")).with_offset(name.name.offset);
+        Err(match nearest(text, self.schema.view_names()) {
+            Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
+            None => error,
+        })
     }
 
     pub(super) fn drop_index(

@@ -20,6 +20,10 @@ use crate::value::{Affinity, Value};
 impl Binder<'_> {
     /// The table of a statement that writes.
     fn writable(&self, name: &ast::QualifiedName) -> Result<Arc<Table>> {
+        if let Some(view) = self.schema.view(&name.name.text)? {
+            let message = format!("cannot modify {} because it is a view", view.name);
+            return Err(Error::sql(message).with_offset(name.name.offset));
+        }
         let table = self.table(name)?;
         if table.tree.id() == self.schema.tree().id() {
             let message = "table sqlite_master may not be modified";

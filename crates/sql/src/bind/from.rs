@@ -1,6 +1,6 @@
 //! Binding of FROM: sources, joins and their conditions.
 
-use super::expr::{CompareOp, Expr};
+use super::expr::{CompareOp, Expr, SortKey};
 use super::logical::{Block, Body, IndexHint, Query, QueryColumn, Source, SourceKind};
 use super::scalar::{compare, conjuncts};
 use super::scope::{ScopeColumns, ScopeTable};
@@ -9,7 +9,7 @@ use crate::ast;
 use crate::ast::{FromItem, JoinConstraint, Name, SelectTable};
 use crate::error::{Error, Result};
 use crate::plan::physical::OutputColumn;
-use crate::schema::nearest;
+use crate::schema::{View, nearest};
 
 /// Sources in one FROM, SQLite's limit.
 const MAX_JOIN: usize = 64;
@@ -121,12 +121,12 @@ impl Binder<'_> {
                     None if *not_indexed => IndexHint::None,
                     None => IndexHint::Any,
                 };
-                self.named_source(name, alias.as_ref(), hint, block)
+                self.named_source(name, alias.as_ref(), hint, plain, block)
             }
             SelectTable::Select(select, alias) => {
                 let query = self.query(select)?;
                 let name = alias.as_ref().map_or(String::new(), |a| a.text.clone());
-                self.query_source(query, name, block)
+                self.query_source(query, name, plain, block)
             }
             SelectTable::Joined(items, None) if plain && items.iter().all(|i| !i.join.left) => {
                 self.frame().hidden = false;
@@ -144,6 +144,7 @@ impl Binder<'_> {
         name: &ast::QualifiedName,
         alias: Option<&Name>,
         index_hint: IndexHint,
+        plain: bool,
         block: &mut Block,
     ) -> Result<()> {
         let shown = alias.unwrap_or(&name.name).text.clone();
@@ -153,7 +154,16 @@ impl Binder<'_> {
                 .iter()
                 .rposition(|c| c.name.text.eq_ignore_ascii_case(&name.name.text))
         {
-            return self.cte_source(at, shown, block);
+            return self.cte_source(at, shown, plain, block);
+        }
+        if self.schema.table(&name.name.text)?.is_none()
+            && name
+                .schema
+                .as_ref()
+                .is_none_or(|s| s.text.eq_ignore_ascii_case("main"))
+            && let Some(view) = self.schema.view(&name.name.text)?
+        {
+            return self.view_source(&view, shown, plain, block);
         }
         let table = self.table(name)?;
         if let IndexHint::Named(index) = &index_hint
@@ -183,9 +193,49 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// A view is bound where it is named, but sees nothing of what is there.
+    fn view_source(
+        &mut self,
+        view: &View,
+        shown: String,
+        plain: bool,
+        block: &mut Block,
+    ) -> Result<()> {
+        if self
+            .views
+            .iter()
+            .any(|v| v.eq_ignore_ascii_case(&view.name))
+        {
+            return Err(Error::sql(format!(
+                "view {} is circularly defined",
+                view.name
+            )));
+        }
+        let ctes = std::mem::take(&mut self.ctes);
+        let frames = std::mem::take(&mut self.frames);
+        self.views.push(view.name.clone());
+        let query = crate::stack::grow(|| self.query(&view.definition.select));
+        self.views.pop();
+        self.frames = frames;
+        self.ctes = ctes;
+        let mut query = query?;
+        rename(
+            &mut query,
+            &view.definition.columns,
+            &view.definition.name.name,
+        )?;
+        self.query_source(query, shown, plain, block)
+    }
+
     /// A common table expression is bound anew wherever it is named; it sees
     /// only those before it.
-    fn cte_source(&mut self, at: usize, shown: String, block: &mut Block) -> Result<()> {
+    fn cte_source(
+        &mut self,
+        at: usize,
+        shown: String,
+        plain: bool,
+        block: &mut Block,
+    ) -> Result<()> {
         let Some(cte) = self.ctes.get(at).cloned() else {
             return Ok(());
         };
@@ -193,24 +243,35 @@ impl Binder<'_> {
         let query = crate::stack::grow(|| self.query(&cte.select));
         self.ctes.extend(later);
         let mut query = query?;
-        if !cte.columns.is_empty() {
-            if cte.columns.len() != query.columns.len() {
-                let message = format!(
-                    "table {} has {} values for {} columns",
-                    cte.name.text,
-                    query.columns.len(),
-                    cte.columns.len()
-                );
-                return Err(Error::sql(message).with_offset(cte.name.offset));
-            }
-            for (column, name) in query.columns.iter_mut().zip(&cte.columns) {
-                column.output.name = name.text.clone();
-            }
-        }
-        self.query_source(query, shown, block)
+        rename(&mut query, &cte.columns, &cte.name)?;
+        self.query_source(query, shown, plain, block)
     }
 
-    fn query_source(&mut self, query: Query, name: String, block: &mut Block) -> Result<()> {
+    fn query_source(
+        &mut self,
+        query: Query,
+        name: String,
+        plain: bool,
+        block: &mut Block,
+    ) -> Result<()> {
+        let query = match (plain, query.body) {
+            (true, Body::Block(inner))
+                if mergeable(&inner, &query.order_by, query.limit.is_some()) =>
+            {
+                let inner = *inner;
+                block.sources.extend(inner.sources);
+                block.filter.extend(inner.filter);
+                let columns = query.columns.into_iter().zip(inner.outputs).collect();
+                self.frame().tables.push(ScopeTable {
+                    name,
+                    source: usize::MAX,
+                    columns: ScopeColumns::Exprs(columns),
+                    merged: Vec::new(),
+                });
+                return Ok(());
+            }
+            (_, body) => Query { body, ..query },
+        };
         let id = self.new_source()?;
         self.frame().tables.push(ScopeTable {
             name: name.clone(),
@@ -335,4 +396,39 @@ impl Frame {
             .iter()
             .any(|t| t.name.eq_ignore_ascii_case(name))
     }
+}
+
+/// A subquery in FROM that only selects and joins: its sources can join those
+/// around it.
+fn mergeable(block: &Block, order_by: &[SortKey], limited: bool) -> bool {
+    let simple = |e: &Expr| e.props.deterministic && !e.props.fallible;
+    !limited
+        && order_by.is_empty()
+        && block.aggregation.is_none()
+        && block.distinct.is_none()
+        && block.having.is_empty()
+        && !block.sources.is_empty()
+        && block.outputs.iter().all(simple)
+        && block.filter.iter().all(simple)
+}
+
+/// Gives a subquery's columns the names that a view or a common table
+/// expression lists.
+fn rename(query: &mut Query, names: &[Name], of: &Name) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    if names.len() != query.columns.len() {
+        let message = format!(
+            "table {} has {} values for {} columns",
+            of.text,
+            query.columns.len(),
+            names.len()
+        );
+        return Err(Error::sql(message).with_offset(of.offset));
+    }
+    for (column, name) in query.columns.iter_mut().zip(names) {
+        column.output.name = name.text.clone();
+    }
+    Ok(())
 }

@@ -51,6 +51,7 @@ pub fn bind(schema: &Schema, statement: &ast::Statement) -> Result<BoundStatemen
         registers: 0,
         sources: 0,
         ctes: Vec::new(),
+        views: Vec::new(),
     };
     let bound = binder.statement(statement)?;
     Ok(BoundStatement {
@@ -70,6 +71,8 @@ struct Binder<'a> {
     registers: usize,
     sources: usize,
     ctes: Vec<ast::Cte>,
+    /// Views that are being unfolded, outermost first.
+    views: Vec<String>,
 }
 
 impl Binder<'_> {
@@ -84,6 +87,8 @@ impl Binder<'_> {
             S::CreateIndex(create) => self.create_index(create),
             S::DropTable { name, if_exists } => self.drop_table(name, *if_exists),
             S::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
+            S::CreateView(create) => self.create_view(create),
+            S::DropView { name, if_exists } => self.drop_view(name, *if_exists),
             S::AlterTable { name, action } => self.alter_table(name, action),
             S::Transaction(action) => Ok(Bound::Ready(
                 Action::Transaction(action.clone()),

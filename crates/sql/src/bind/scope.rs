@@ -53,6 +53,8 @@ pub struct ScopeTable {
 pub enum ScopeColumns {
     /// A table's.
     Table(Arc<Table>),
+    /// Expressions over other sources: a subquery that has been merged.
+    Exprs(Vec<(QueryColumn, Expr)>),
     /// A subquery's, from `base` on in the source.
     Query(Vec<QueryColumn>, usize),
 }
@@ -87,6 +89,7 @@ impl ScopeTable {
         match &self.columns {
             ScopeColumns::Table(table) => table.columns.len(),
             ScopeColumns::Query(columns, _) => columns.len(),
+            ScopeColumns::Exprs(columns) => columns.len(),
         }
     }
 
@@ -96,6 +99,9 @@ impl ScopeTable {
             ScopeColumns::Table(table) => table.columns.get(at).map_or("", |c| c.name.as_str()),
             ScopeColumns::Query(columns, _) => {
                 columns.get(at).map_or("", |c| c.output.name.as_str())
+            }
+            ScopeColumns::Exprs(columns) => {
+                columns.get(at).map_or("", |(c, _)| c.output.name.as_str())
             }
         }
     }
@@ -130,6 +136,29 @@ impl ScopeTable {
                     origin: Some((table.name.clone(), name.clone())),
                     decl_type: Some(decl_type).filter(|t| !t.is_empty()),
                     name,
+                }
+            }
+            ScopeColumns::Exprs(columns) => {
+                let Some((column, expr)) = columns.get(at) else {
+                    return Found {
+                        expr: Expr::null(),
+                        name: String::new(),
+                        decl_type: None,
+                        origin: None,
+                    };
+                };
+                let props = Props {
+                    explicit_collation: false,
+                    ..expr.props
+                };
+                Found {
+                    expr: Expr {
+                        kind: expr.kind.clone(),
+                        props,
+                    },
+                    name: column.output.name.clone(),
+                    decl_type: column.output.decl_type.clone(),
+                    origin: column.output.origin.clone(),
                 }
             }
             ScopeColumns::Query(columns, base) => {

@@ -101,6 +101,17 @@ pub fn change(
         }
         SchemaChange::DropTable(table) => drop_table(table, schema, txn),
         SchemaChange::DropIndex(index) => drop_index(index, schema, txn),
+        SchemaChange::CreateView { name, sql } => {
+            let row = SchemaRow {
+                kind: "view".to_owned(),
+                name: name.clone(),
+                table: name.clone(),
+                root: 0,
+                sql: Some(sql.clone()),
+            };
+            add_row(txn, schema, &row)
+        }
+        SchemaChange::DropView(name) => drop_view(name, schema, txn),
         SchemaChange::Rewrite(rewrites) => {
             rewrites.iter().try_for_each(|r| rewrite(r, schema, txn))
         }
@@ -248,6 +259,15 @@ fn drop_index(index: &Index, schema: &Tree, txn: &mut Txn) -> Result<()> {
         }
     }
     txn.drop_tree(&index.tree)?;
+    Ok(())
+}
+
+fn drop_view(name: &str, schema: &Tree, txn: &mut Txn) -> Result<()> {
+    for (rowid, row) in schema_rows(txn, schema)? {
+        if row.kind.eq_ignore_ascii_case("view") && row.name.eq_ignore_ascii_case(name) {
+            txn.delete(schema, Key::Int(rowid))?;
+        }
+    }
     Ok(())
 }
 

@@ -123,6 +123,8 @@ fn lines(action: &Action, subqueries: &[Subquery]) -> Vec<Line> {
             }
             SchemaChange::DropTable(table) => printer.line(format!("DROP TABLE {}", table.name)),
             SchemaChange::DropIndex(index) => printer.line(format!("DROP INDEX {}", index.name)),
+            SchemaChange::CreateView { name, .. } => printer.line(format!("CREATE VIEW {name}")),
+            SchemaChange::DropView(name) => printer.line(format!("DROP VIEW {name}")),
             SchemaChange::Rewrite(_) => printer.line("ALTER TABLE".to_owned()),
         },
         Action::Transaction(_) => printer.line("TRANSACTION".to_owned()),

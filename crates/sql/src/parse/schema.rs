@@ -6,8 +6,8 @@ use sqlite3_parser::dialect::TokenType as T;
 use super::dml::conflict;
 use super::{Lowering, unquote};
 use crate::ast::{
-    AlterAction, ColumnConstraint, ColumnDef, CreateIndex, CreateTable, Expr, Name, SortTerm,
-    Statement, TableBody, TableConstraint, TableConstraintKind,
+    AlterAction, ColumnConstraint, ColumnDef, CreateIndex, CreateTable, CreateView, Expr, Name,
+    SortTerm, Statement, TableBody, TableConstraint, TableConstraintKind,
 };
 use crate::error::{Error, Result};
 
@@ -87,6 +87,40 @@ impl Lowering<'_> {
             text,
         };
         Ok(Statement::CreateIndex(Box::new(index)))
+    }
+
+    pub(super) fn create_view(&mut self, stmt: &raw::Stmt<'_>) -> Result<Statement> {
+        let raw::Stmt::CreateView {
+            temporary,
+            if_not_exists,
+            view_name,
+            columns,
+            select,
+        } = stmt
+        else {
+            return Err(Error::misuse("not a CREATE VIEW"));
+        };
+        let name = self.qualified(view_name);
+        let text = self.text_from(&name.name);
+        let columns = columns
+            .unwrap_or(&[])
+            .iter()
+            .map(|c| self.name(c.col_name.0))
+            .collect();
+        let select = self.select(select)?;
+        if !self.parameters.is_empty() {
+            return Err(Error::sql("parameters are not allowed in views"));
+        }
+        let (if_not_exists, temporary) = (*if_not_exists, *temporary);
+        let view = CreateView {
+            name,
+            if_not_exists,
+            temporary,
+            columns,
+            select,
+            text,
+        };
+        Ok(Statement::CreateView(Box::new(view)))
     }
 
     /// The statement's text from a name to its end, without the semicolon.

@@ -69,12 +69,18 @@ impl Lowering<'_> {
             raw::Stmt::Attach { .. } => Ok(Statement::Unsupported("ATTACH")),
             raw::Stmt::Detach(_) => Ok(Statement::Unsupported("DETACH")),
             raw::Stmt::CreateTrigger { .. } => Ok(Statement::Unsupported("CREATE TRIGGER")),
-            raw::Stmt::CreateView { .. } => Ok(Statement::Unsupported("CREATE VIEW")),
+            raw::Stmt::CreateView { .. } => self.create_view(stmt),
             raw::Stmt::CreateVirtualTable { .. } => {
                 Ok(Statement::Unsupported("CREATE VIRTUAL TABLE"))
             }
             raw::Stmt::DropTrigger { .. } => Ok(Statement::Unsupported("DROP TRIGGER")),
-            raw::Stmt::DropView { .. } => Ok(Statement::Unsupported("DROP VIEW")),
+            raw::Stmt::DropView {
+                if_exists,
+                view_name,
+            } => Ok(Statement::DropView {
+                name: self.qualified(view_name),
+                if_exists: *if_exists,
+            }),
         }
     }
 

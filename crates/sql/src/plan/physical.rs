@@ -492,6 +492,15 @@ pub enum SchemaChange {
     DropTable(Arc<Table>),
     /// Drops an index and its row.
     DropIndex(Arc<Index>),
+    /// Adds the row of a view, whose root is 0.
+    CreateView {
+        /// Name.
+        name: String,
+        /// Text to store.
+        sql: String,
+    },
+    /// Removes a view's row.
+    DropView(String),
     /// Replaces the sql (and names) of rows in sqlite_schema: ALTER TABLE.
     Rewrite(Vec<SchemaRewrite>),
 }

@@ -23,7 +23,7 @@ pub use table::{
     Check, Column, ConflictAction, Index, IndexColumn, IndexOrigin, IndexTarget, Table,
 };
 
-use crate::ast::Statement;
+use crate::ast::{CreateView, Statement};
 use crate::error::{Error, Result};
 use crate::row::RowReader;
 use crate::value::{Affinity, Collation, Value, ValueRef};
@@ -54,8 +54,23 @@ pub struct Schema {
     tables: FxHashMap<String, TableEntry>,
     /// Index name to table key.
     indexes: FxHashMap<String, String>,
+    views: FxHashMap<String, ViewEntry>,
     /// Names of tables in order of creation.
     order: Vec<String>,
+}
+
+/// A view: its columns' names, if given, and its query.
+#[derive(Debug)]
+pub struct View {
+    /// Name as written.
+    pub name: String,
+    /// The CREATE VIEW.
+    pub definition: CreateView,
+}
+
+struct ViewEntry {
+    row: SchemaRow,
+    parsed: OnceLock<Result<Arc<View>>>,
 }
 
 struct TableEntry {
@@ -87,6 +102,7 @@ impl Schema {
             builtin: Arc::new(schema_table(schema_tree)),
             tables: FxHashMap::default(),
             indexes: FxHashMap::default(),
+            views: FxHashMap::default(),
             order: Vec::new(),
         };
         let mut later = Vec::new();
@@ -101,6 +117,10 @@ impl Schema {
                 schema
                     .tables
                     .insert(entry.row.name.to_ascii_lowercase(), entry);
+            } else if row.kind.eq_ignore_ascii_case("view") {
+                let parsed = OnceLock::new();
+                let key = row.name.to_ascii_lowercase();
+                schema.views.insert(key, ViewEntry { row, parsed });
             } else {
                 later.push(row);
             }
@@ -184,6 +204,35 @@ impl Schema {
             .find(|i| i.name.eq_ignore_ascii_case(name))
             .cloned();
         Ok(found.map(|index| (table, index)))
+    }
+
+    /// The view of a name, in any case.
+    pub fn view(&self, name: &str) -> Result<Option<Arc<View>>> {
+        let Some(entry) = self.views.get(&name.to_ascii_lowercase()) else {
+            return Ok(None);
+        };
+        let parse = || {
+            let sql = entry.row.sql.as_deref().unwrap_or_default();
+            match crate::parse::parse(sql)?.statement {
+                Some(Statement::CreateView(create)) => {
+                    let name = entry.row.name.clone();
+                    Ok(Arc::new(View {
+                        name,
+                        definition: *create,
+                    }))
+                }
+                _ => Err(Error::corrupt(format!(
+                    "malformed database schema ({}) - not a CREATE VIEW",
+                    entry.row.name
+                ))),
+            }
+        };
+        entry.parsed.get_or_init(parse).clone().map(Some)
+    }
+
+    /// Names of all views.
+    pub fn view_names(&self) -> impl Iterator<Item = &str> {
+        self.views.values().map(|v| v.row.name.as_str())
     }
 
     /// Names of all tables, oldest first.
