@@ -151,11 +151,6 @@ pub fn checksum(image: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(image)
 }
 
-/// The units that an image of a page of this size takes at most.
-pub const fn image_units_max(page_size: usize) -> u32 {
-    page_size.div_ceil(UNIT) as u32
-}
-
 /// Makes the image of a page: `keys` is its key area (the whole page of a leaf) and
 /// `children` are the references and checksums of its children, as many as it has.
 pub fn encode<'a>(

@@ -124,11 +124,6 @@ impl FreeMap {
         self.end
     }
 
-    /// Free units below [`end`](Self::end).
-    pub fn free_units(&self) -> u64 {
-        self.free
-    }
-
     /// How many free runs there are.
     pub fn run_count(&self) -> usize {
         self.runs.len()
@@ -214,25 +209,6 @@ impl FreeMap {
             .min();
         match lowest {
             Some(start) => self.take_front(self.run_at(start), units),
-            None => self.grow(units),
-        }
-    }
-
-    /// The tightest place that holds `units`; the file grows if there is none.
-    pub fn best_fit(&mut self, units: u32) -> Run {
-        let units = u64::from(units);
-        let tightest = self.fitting(units).min_by_key(|run| run.len).or_else(|| {
-            let class = self.classes[class_of(units) + 1..]
-                .iter()
-                .find(|class| !class.is_empty())?;
-            class
-                .iter()
-                .take(LOOK)
-                .map(|&start| self.run_at(start))
-                .min_by_key(|run| run.len)
-        });
-        match tightest {
-            Some(run) => self.take_front(run, units),
             None => self.grow(units),
         }
     }

@@ -182,13 +182,9 @@ impl Policy {
     }
 
     /// Frames in the queues.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.small.len + self.main.len
-    }
-
-    /// Whether no frame is in a queue.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     fn push(&mut self, frame: u32, place: Place) {
@@ -220,11 +216,6 @@ impl Policy {
             Place::Small
         };
         self.push(frame, place);
-    }
-
-    /// Changes the key of a frame whose page got an extent.
-    pub fn set_key(&mut self, frame: u32, key: u64) {
-        self.links[frame as usize].key = key;
     }
 
     /// Takes out a frame that was given up otherwise. Its key is not remembered.

@@ -152,9 +152,8 @@ impl Reclaim {
         let mut survivors = Vec::new();
         let mut extents = Vec::new();
         for dead in taken {
-            if dead.death > visible {
-                survivors.push(dead);
-            } else if !set_aside && keeper(&pins, dead.birth, dead.death).is_some() {
+            let kept = !set_aside && keeper(&pins, dead.birth, dead.death).is_some();
+            if dead.death > visible || kept {
                 survivors.push(dead);
             } else {
                 self.settle(core, &pins, dead, free, &mut extents);

@@ -41,15 +41,11 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Ordering;
-
 pub use check::{check, is_compact};
 pub use overflow::{
     init_overflow, init_overflow_index, max_chunk, max_overflow_children, overflow_payload,
 };
-pub use split::{
-    Split, SplitPoint, merge_inner, merge_leaves, split_inner, split_leaf, split_point,
-};
+pub use split::{SplitPoint, merge_inner, merge_leaves, split_inner, split_leaf, split_point};
 
 /// Bytes of the header that all pages share.
 pub const HEADER: usize = 32;
@@ -419,15 +415,6 @@ pub fn owned_key_at(page: &[u8], i: usize) -> OwnedKey {
         let mut key = Vec::new();
         key_into(page, i, &mut key);
         OwnedKey::Bytes(key)
-    }
-}
-
-/// How the key at `i` of a leaf compares with `key`.
-#[inline]
-pub fn compare_at(page: &[u8], i: usize, key: Key<'_>) -> Ordering {
-    match key {
-        Key::Int(key) => int::leaf_key(page, i).cmp(&key),
-        Key::Bytes(key) => bytes::compare_at::<{ bytes::LEAF }>(page, i, key),
     }
 }
 

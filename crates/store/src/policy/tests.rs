@@ -153,6 +153,6 @@ fn one_frame_is_enough() {
     let mut cache = Cache::new(1);
     (0..10).for_each(|key| assert!(!cache.access(key)));
     assert!(cache.access(9));
-    assert!(Policy::new(0).is_empty());
+    assert_eq!(Policy::new(0).len(), 0);
     assert_eq!(Policy::new(0).evict(&[][..], |_| true), None);
 }

@@ -96,9 +96,7 @@ impl Cursor {
     pub fn seek(&mut self, to: Seek<'_>) -> Result<bool> {
         let found = match to {
             Seek::First => self.enter(Target::First, |_| 0)? && self.settle_forward()?,
-            Seek::Last => {
-                self.enter(Target::Last, |page| node::count(page))? && self.settle_backward()?
-            }
+            Seek::Last => self.enter(Target::Last, node::count)? && self.settle_backward()?,
             Seek::AtLeast(key) => {
                 self.enter(Target::Key(key), |page| {
                     node::search(page, key).unwrap_or_else(|index| index)
@@ -286,7 +284,7 @@ impl Cursor {
                 self.leave();
                 return Ok(false);
             };
-            self.enter(Target::Below(fence.as_key()), |page| node::count(page))?;
+            self.enter(Target::Below(fence.as_key()), node::count)?;
         }
         self.index -= 1;
         Ok(true)

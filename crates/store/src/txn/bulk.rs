@@ -249,7 +249,8 @@ fn encode(trees: &[TreeRecord], runs: &[Run], freed: &[u64]) -> Vec<u8> {
         out.extend_from_slice(&(count as u32).to_le_bytes());
     }
     for tree in trees {
-        let flags = u8::from(tree.created) * CREATED | u8::from(tree.dropped) * DROPPED;
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags = flag(tree.created, CREATED) | flag(tree.dropped, DROPPED);
         out.extend_from_slice(&tree.tree.0.to_le_bytes());
         out.extend_from_slice(&[tree.kind.to_byte(), flags, 0, 0]);
         out.extend_from_slice(&tree.root.reference.to_le_bytes());

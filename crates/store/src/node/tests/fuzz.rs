@@ -39,7 +39,7 @@ fn exercise(page: &[u8]) {
         assert_eq!(found.is_ok(), i < n || page_has(page, key));
     }
     for i in 0..n {
-        let _ = (value_at(page, i), compare_at(page, i, probes[0].as_key()));
+        let _ = value_at(page, i);
     }
     let mut copy = page.to_vec();
     compact(&mut copy);
