@@ -62,7 +62,7 @@ impl Fetch {
     }
 
     /// Calls `f` with place and value of each wanted column.
-    #[inline]
+    #[inline(always)]
     pub fn each<'a>(
         &'a self,
         rowid: i64,
@@ -104,7 +104,7 @@ impl Fetch {
     }
 
     /// Appends the row to the columns.
-    #[inline]
+    #[inline(always)]
     pub fn push(&self, rowid: i64, row: &[u8], out: &mut [Vector]) -> Result<()> {
         self.each(rowid, row, |place, value| match out.get_mut(place) {
             Some(column) => column.push(value),

@@ -150,6 +150,18 @@ impl GroupTable {
     ) -> crate::error::Result<()> {
         groups.clear();
         self.reserve(selection.len());
+        if let Some(words) = self.plain(keys) {
+            return selection.try_each(|row| {
+                let word = words.get(row).copied().unwrap_or(0);
+                let hash = mix(0, word as u64);
+                let group = match self.probe_integer(word, hash) {
+                    Ok(group) => group,
+                    Err(slot) => self.add(keys, row, hash, slot)?,
+                };
+                groups.push(group);
+                Ok(())
+            });
+        }
         let mut hashes = std::mem::take(&mut self.scratch);
         hash_rows(keys, &self.collations, selection, &mut hashes);
         let mut next = hashes.iter();
@@ -173,6 +185,12 @@ impl GroupTable {
             groups.resize(selection.len(), NONE);
             return;
         }
+        if let Some(words) = self.plain(keys) {
+            return selection.each(|row| {
+                let word = words.get(row).copied().unwrap_or(0);
+                groups.push(self.probe_integer(word, mix(0, word as u64)).unwrap_or(NONE));
+            });
+        }
         let mut hashes = std::mem::take(&mut self.scratch);
         hash_rows(keys, &self.collations, selection, &mut hashes);
         let mut next = hashes.iter();
@@ -181,6 +199,34 @@ impl GroupTable {
             groups.push(self.probe(keys, row, hash).unwrap_or(NONE));
         });
         self.scratch = hashes;
+    }
+
+    /// The rows' keys, where keys and groups are one column of plain integers:
+    /// nothing but the numbers needs comparing then.
+    fn plain<'a>(&self, keys: &'a [Operand<'_>]) -> Option<&'a [i64]> {
+        let ([key], [mine]) = (keys, self.keys.as_slice()) else {
+            return None;
+        };
+        let words = key.vector()?.integers()?;
+        (mine.is_empty() || mine.integers().is_some()).then_some(words)
+    }
+
+    /// As [`GroupTable::probe`] for a plain integer.
+    #[inline(always)]
+    fn probe_integer(&self, word: i64, hash: u64) -> Result<u32, usize> {
+        let mask = self.slots.len() - 1;
+        let mine = self.keys.first().map_or(&[][..], Vector::words);
+        let mut slot = hash as usize & mask;
+        loop {
+            let group = self.slots.get(slot).copied().unwrap_or(NONE);
+            if group == NONE {
+                return Err(slot);
+            }
+            if mine.get(group as usize) == Some(&word) {
+                return Ok(group);
+            }
+            slot = (slot + 1) & mask;
+        }
     }
 
     /// The group, or the free slot where it belongs.

@@ -326,7 +326,7 @@ impl Body {
         match self.effects.rows.take() {
             None => Ok(Step::Done),
             Some(rows) => {
-                self.out.reset(0);
+                self.out.clear();
                 self.position = 0;
                 self.phase = Phase::Kept(rows, 0);
                 self.next_kept()

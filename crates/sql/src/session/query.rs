@@ -81,7 +81,7 @@ impl Body {
         }
         self.want = ROWS_FIRST;
         self.position = 0;
-        self.out.reset(0);
+        self.out.clear();
         if let Kind::Query(root) = &mut self.program.kind {
             root.open(&mut Context {
                 parameters: &self.parameters,

@@ -121,6 +121,17 @@ impl Batch {
         self.selection.clear();
     }
 
+    /// Forgets the rows and keeps columns and memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        for column in &mut self.columns {
+            column.clear();
+        }
+        self.rows = 0;
+        self.selected = false;
+        self.selection.clear();
+    }
+
     /// Says how many rows the columns hold; all of them count.
     #[inline]
     pub fn set_rows(&mut self, rows: usize) {

@@ -132,7 +132,7 @@ impl Vector {
         self.bytes.get(start..start + length).unwrap_or(&[])
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, kind: u8, word: i64) {
         if self.kinds != kind || !self.tags.is_empty() {
             self.note(kind);
@@ -141,6 +141,7 @@ impl Vector {
     }
 
     /// Keeps the tags in step with a value about to be pushed.
+    #[cold]
     fn note(&mut self, kind: u8) {
         if self.words.is_empty() {
             self.kinds = kind;
@@ -185,7 +186,7 @@ impl Vector {
     }
 
     /// Appends a value, copying its bytes.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, value: ValueRef<'_>) -> Result<()> {
         match value {
             ValueRef::Null => self.push_null(),

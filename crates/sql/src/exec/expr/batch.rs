@@ -29,7 +29,7 @@ pub enum Operand<'a> {
 
 impl Operand<'_> {
     /// The value for a row.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, row: usize) -> ValueRef<'_> {
         match self {
             Operand::Constant(value) => value.as_ref(),

@@ -124,7 +124,7 @@ impl HashJoin {
         self.table.clear();
         self.heads.clear();
         self.chain.clear();
-        self.built.reset(0);
+        self.built.clear();
         let mut batch = Batch::default();
         let mut kept = Vec::new();
         self.right.open(cx)?;
@@ -174,7 +174,7 @@ impl HashJoin {
         self.position = 0;
         self.candidate = None;
         if !self.left.next(cx, want, &mut self.left_rows)? {
-            self.left_rows.reset(0);
+            self.left_rows.clear();
             return Ok(false);
         }
         let selection = self.left_rows.selection();
@@ -271,7 +271,7 @@ impl Operator for HashJoin {
     fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
         self.delayed.clear();
         self.pairs.clear();
-        self.left_rows.reset(0);
+        self.left_rows.clear();
         self.position = 0;
         self.candidate = None;
         self.build(cx)?;
@@ -296,7 +296,7 @@ impl Operator for HashJoin {
 
     fn detach(&mut self) {
         self.table.clear();
-        self.built.reset(0);
+        self.built.clear();
         self.left.detach();
         self.right.detach();
     }

@@ -92,7 +92,7 @@ impl NestedLoopJoin {
         self.right_position = 0;
         // The pairs collected so far point into the old right rows.
         self.flush(out)?;
-        self.right_rows.reset(0);
+        self.right_rows.clear();
         self.active = true;
         self.matched = false;
         Ok(true)
@@ -180,8 +180,8 @@ impl Operator for NestedLoopJoin {
     fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
         self.delayed.clear();
         self.pairs.clear();
-        self.left_rows.reset(0);
-        self.right_rows.reset(0);
+        self.left_rows.clear();
+        self.right_rows.clear();
         self.position = 0;
         self.right_position = 0;
         self.active = false;
