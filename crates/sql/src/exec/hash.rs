@@ -188,7 +188,10 @@ impl GroupTable {
         if let Some(words) = self.plain(keys) {
             return selection.each(|row| {
                 let word = words.get(row).copied().unwrap_or(0);
-                groups.push(self.probe_integer(word, mix(0, word as u64)).unwrap_or(NONE));
+                groups.push(
+                    self.probe_integer(word, mix(0, word as u64))
+                        .unwrap_or(NONE),
+                );
             });
         }
         let mut hashes = std::mem::take(&mut self.scratch);

@@ -12,12 +12,16 @@ use crate::exec::expr::{Row, eval};
 use crate::exec::ops::Operator;
 use crate::exec::range::rowid_of;
 use crate::plan::physical::{Insert, Op};
+use crate::row::RowWriter;
+use crate::value::{Value, ValueRef};
 
 /// An INSERT of one row of VALUES, with the source's expressions in place: the
 /// point path.
 pub struct PointInsert {
     rowid: Option<Expr>,
     values: Vec<Expr>,
+    /// All of them are parameters or literals.
+    plain: bool,
 }
 
 impl PointInsert {
@@ -52,7 +56,15 @@ impl PointInsert {
             Some(e) => Some(inline(e)?),
             None => None,
         };
-        Some(Self { rowid, values })
+        let plain = values
+            .iter()
+            .chain(&rowid)
+            .all(|e| matches!(e.kind, ExprKind::Parameter(_) | ExprKind::Literal(_)));
+        Some(Self {
+            rowid,
+            values,
+            plain,
+        })
     }
 
     /// Inserts the row.
@@ -63,6 +75,9 @@ impl PointInsert {
         cx: &mut Context<'_, '_>,
         effects: &mut Effects,
     ) -> Written<()> {
+        if self.insert_as_given(plan, sink, cx, effects)? {
+            return Ok(());
+        }
         insert_row(
             plan,
             self.rowid.as_ref(),
@@ -72,6 +87,75 @@ impl PointInsert {
             cx,
             effects,
         )
+    }
+
+    /// The row straight from parameters and literals into the record, where the
+    /// columns take every value as it is and nothing else wants to see the row.
+    /// False: not so, or something is in the way; nothing was written then.
+    fn insert_as_given(
+        &self,
+        plan: &Insert,
+        sink: &mut Sink<'_>,
+        cx: &mut Context<'_, '_>,
+        effects: &mut Effects,
+    ) -> Written<bool> {
+        if !self.plain
+            || plan.returning.is_some()
+            || !sink.target.checks.is_empty()
+            || !sink.target.indexes.is_empty()
+        {
+            return Ok(false);
+        }
+        let table = sink.table();
+        let alias = table.rowid_alias.unwrap_or(usize::MAX);
+        for (i, (column, expr)) in table.columns.iter().zip(&self.values).enumerate() {
+            let value = given(expr, cx.parameters);
+            let fits =
+                column.affinity.keeps(value) && !(column.not_null.is_some() && value.is_null());
+            if i != alias && !fits {
+                return Ok(false);
+            }
+        }
+        let rowid = match self
+            .rowid
+            .as_ref()
+            .map_or(ValueRef::Null, |e| given(e, cx.parameters))
+        {
+            ValueRef::Integer(rowid) => Some(rowid),
+            ValueRef::Null => None,
+            _ => return Ok(false),
+        };
+        let fresh = rowid.is_none();
+        let rowid = match rowid {
+            Some(rowid) => rowid,
+            None => sink.txn.allocate_rowid(&table.tree)?,
+        };
+        let parameters = cx.parameters;
+        let values = self.values.iter().enumerate();
+        let values = values.map(|(i, e)| {
+            if i == alias {
+                ValueRef::Null
+            } else {
+                given(e, parameters)
+            }
+        });
+        sink.buffers.record.clear();
+        RowWriter::encode(&mut sink.buffers.record, values)?;
+        if sink.insert_row(rowid, fresh)?.is_some() {
+            return Ok(false);
+        }
+        effects.inserted(rowid);
+        Ok(true)
+    }
+}
+
+/// The value of a parameter or literal.
+#[inline]
+fn given<'a>(expr: &'a Expr, parameters: &'a [Value]) -> ValueRef<'a> {
+    match &expr.kind {
+        ExprKind::Parameter(i) => parameters.get(*i).map_or(ValueRef::Null, Value::as_ref),
+        ExprKind::Literal(value) => value.as_ref(),
+        _ => ValueRef::Null,
     }
 }
 
