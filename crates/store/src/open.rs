@@ -115,10 +115,10 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
     check_options(&options)?;
     let path = disk.canonical(path).map_err(cannot_open)?;
     let file = find_or_create(&disk, &path, &options)?;
-    let meta = read_meta(&*file, &path)?;
+    let (meta, stale) = read_meta(&*file, &path)?;
     let core = assemble(
         disk.clone(),
-        file,
+        file.clone(),
         Some(path.clone()),
         options.clone(),
         &meta,
@@ -131,6 +131,11 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
         options.read_only,
     )
     .map_err(log_error)?;
+    if let Some(offset) = stale
+        && !options.read_only
+    {
+        renew_slot(&*file, &meta, offset, &options)?;
+    }
     // From here on dropping the store closes it; until the log is open, that
     // writes nothing.
     let store = Store(Arc::new(Handle { core }));
@@ -223,7 +228,9 @@ fn fill_new(
     Ok(())
 }
 
-fn read_meta(file: &dyn DiskFile, path: &Path) -> Result<Meta> {
+/// The newer whole meta slot, and where the other one is if it says anything
+/// else.
+fn read_meta(file: &dyn DiskFile, path: &Path) -> Result<(Meta, Option<u64>)> {
     let name = path.display().to_string();
     let length = file.len()?;
     let mut slots = [[0; SLOT]; 2];
@@ -232,7 +239,26 @@ fn read_meta(file: &dyn DiskFile, path: &Path) -> Result<Meta> {
         let there = length.saturating_sub(offset).min(SLOT as u64) as usize;
         file.read_at(&mut slot[..there], offset)?;
     }
-    Meta::choose(&slots, &name)
+    let meta = Meta::choose(&slots, &name)?;
+    let chosen = meta.encode();
+    let stale = slots.iter().position(|slot| *slot != chosen);
+    Ok((meta, stale.map(|at| (at * SLOT) as u64)))
+}
+
+/// Makes both meta slots the same. A crash between the writes of the two leaves
+/// the second behind, and the log that it needs goes when a new one is started:
+/// torn then, the first would leave nothing to open the database with.
+fn renew_slot(file: &dyn DiskFile, meta: &Meta, offset: u64, options: &Options) -> Result<()> {
+    let durable = options.durability != Durability::Off;
+    if durable {
+        // The end of a process may have left the whole one unsynced.
+        file.sync_data()?;
+    }
+    file.write_at(&meta.encode(), offset)?;
+    if durable {
+        file.sync_data()?;
+    }
+    Ok(())
 }
 
 /// Puts together the core of a store from its meta slot, catalog and free map.
