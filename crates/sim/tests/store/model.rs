@@ -1,0 +1,200 @@
+//! The state a store should be in, and the states it may be in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fulgurite_store::{Key, KeyKind, Result, Seek, Store, TreeId, Txn};
+
+/// Stands for the number of a named tree whose making failed half-way.
+pub const UNKNOWN_TREE: u32 = u32::MAX;
+
+/// A key of either kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RowKey {
+    Int(i64),
+    Bytes(Vec<u8>),
+}
+
+impl RowKey {
+    pub fn borrow(&self) -> Key<'_> {
+        match self {
+            Self::Int(key) => Key::Int(*key),
+            Self::Bytes(key) => Key::Bytes(key),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    pub kind: KeyKind,
+    pub rows: BTreeMap<RowKey, Arc<[u8]>>,
+}
+
+impl Table {
+    pub fn new(kind: KeyKind) -> Arc<Self> {
+        Arc::new(Self {
+            kind,
+            rows: BTreeMap::new(),
+        })
+    }
+}
+
+/// All that a store holds. Clones share what they have in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct State {
+    pub names: BTreeMap<String, u32>,
+    /// The trees with a name and those without.
+    pub tables: BTreeMap<u32, Arc<Table>>,
+}
+
+impl State {
+    pub fn table(&mut self, tree: u32) -> Option<&mut Table> {
+        self.tables.get_mut(&tree).map(Arc::make_mut)
+    }
+
+    /// The first difference between this and what the store shows.
+    pub fn difference(&self, store: &Store) -> Result<Option<String>> {
+        let names: Vec<&String> = self.names.keys().collect();
+        let families = store.families()?;
+        if families.iter().ne(names.iter().copied()) {
+            return Ok(Some(format!("families {families:?}, not {names:?}")));
+        }
+        for (name, tree) in &self.names {
+            let found = store.family(name)?.map(|tree| tree.id().0);
+            if found != Some(*tree) {
+                return Ok(Some(format!("family {name} is tree {found:?}, not {tree}")));
+            }
+        }
+        let mut txn = store.txn();
+        txn.begin_read()?;
+        self.difference_in(&mut txn)
+    }
+
+    /// As [`difference`](Self::difference), in a snapshot, without the names.
+    pub fn difference_in(&self, txn: &mut Txn) -> Result<Option<String>> {
+        let store = txn.store().clone();
+        for (id, table) in &self.tables {
+            let Ok(tree) = store.tree(TreeId(*id)) else {
+                return Ok(Some(format!("tree {id} is missing")));
+            };
+            if tree.kind() != table.kind {
+                return Ok(Some(format!("tree {id} has other keys")));
+            }
+            let count = txn.count(&tree)?;
+            if count != table.rows.len() as u64 {
+                return Ok(Some(format!(
+                    "tree {id} counts {count} entries, not {}",
+                    table.rows.len()
+                )));
+            }
+            let mut cursor = txn.cursor(&tree)?;
+            let mut more = cursor.seek(Seek::First)?;
+            for (key, value) in &table.rows {
+                let found = more.then(|| match table.kind {
+                    KeyKind::Int => RowKey::Int(cursor.key_int()),
+                    KeyKind::Bytes => RowKey::Bytes(cursor.key_bytes().to_vec()),
+                });
+                if found.as_ref() != Some(key) {
+                    return Ok(Some(format!("tree {id} has {found:?}, not {key:?}")));
+                }
+                if cursor.value()? != &**value {
+                    return Ok(Some(format!("tree {id} has another value under {key:?}")));
+                }
+                more = cursor.next()?;
+            }
+            if more {
+                return Ok(Some(format!("tree {id} goes on after its end")));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The states that a power cut may leave, oldest first. The last is the one
+/// that readers of the running store see, unless a commit's outcome is unknown.
+#[derive(Debug, Clone)]
+pub struct Oracle {
+    pub candidates: Vec<State>,
+    /// Tree numbers that were given out, to look for ones that should be gone.
+    pub highest_tree: u32,
+}
+
+impl Default for Oracle {
+    fn default() -> Self {
+        Self {
+            candidates: vec![State::default()],
+            highest_tree: 0,
+        }
+    }
+}
+
+impl Oracle {
+    pub fn newest(&self) -> &State {
+        self.candidates.last().expect("there is always one")
+    }
+
+    /// A commit was acknowledged: durable, or only with the operating system.
+    pub fn acknowledge(&mut self, state: State, durable: bool) {
+        if durable {
+            self.candidates.clear();
+        }
+        self.candidates.push(state);
+    }
+
+    /// Everything acknowledged so far is durable.
+    pub fn settle(&mut self) {
+        let newest = self.candidates.pop().into_iter();
+        self.candidates = newest.collect();
+    }
+
+    /// The newest candidate's unknown tree number is looked up.
+    fn learn_numbers(&mut self, store: &Store) -> Result<()> {
+        for state in &mut self.candidates {
+            for (name, id) in &mut state.names {
+                if *id == UNKNOWN_TREE
+                    && let Some(tree) = store.family(name)?
+                    && let Some(table) = state.tables.remove(&UNKNOWN_TREE)
+                {
+                    *id = tree.id().0;
+                    state.tables.insert(*id, table);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A tree that is there and should not be.
+    fn left_over(&self, state: &State, store: &Store) -> Result<Option<String>> {
+        let mut txn = store.txn();
+        txn.begin_read()?;
+        let gone = (1..=self.highest_tree).filter(|id| !state.tables.contains_key(id));
+        for id in gone {
+            if let Ok(tree) = store.tree(TreeId(id))
+                && txn.count(&tree).is_ok()
+            {
+                return Ok(Some(format!("tree {id} is there and should not be")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds out which state the store is in; from now on it is the only one.
+    pub fn adopt(&mut self, store: &Store) -> Result<()> {
+        self.learn_numbers(store)?;
+        let mut differences = Vec::new();
+        for state in self.candidates.iter().rev() {
+            let difference = match state.difference(store)? {
+                None => self.left_over(state, store)?,
+                some => some,
+            };
+            match difference {
+                None => {
+                    self.candidates = vec![state.clone()];
+                    return Ok(());
+                }
+                Some(difference) => differences.push(difference),
+            }
+        }
+        panic!("the store is in none of the states it may be in (newest first): {differences:#?}");
+    }
+}
