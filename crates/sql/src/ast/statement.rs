@@ -69,7 +69,9 @@ pub enum Statement {
         /// What.
         statement: Box<Statement>,
     },
-    /// ANALYZE, REINDEX, VACUUM: nothing to do with our structures.
+    /// REINDEX of a collation, table or index, or of everything.
+    Reindex(Option<QualifiedName>),
+    /// ANALYZE, VACUUM: nothing to do with our structures.
     Maintenance(&'static str),
     /// Something that the grammar knows and this version doesn't.
     Unsupported(&'static str),

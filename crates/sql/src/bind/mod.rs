@@ -98,6 +98,7 @@ impl Binder<'_> {
             S::Explain { statement, .. } => {
                 Ok(Bound::Explain(Box::new(self.statement(statement)?)))
             }
+            S::Reindex(name) => self.reindex(name.as_ref()),
             S::Maintenance(_) => Ok(Bound::Ready(Action::Nothing, Vec::new())),
             S::Unsupported(what) => Err(Error::sql(format!("{what} is not supported"))),
         }

@@ -265,7 +265,7 @@ impl Lowering<'_> {
         let operand = self.boxed(operand)?;
         Ok(match op {
             raw::UnaryOperator::BitwiseNot => ExprKind::BitNot(operand),
-            raw::UnaryOperator::Negative => ExprKind::Negate(operand),
+            raw::UnaryOperator::Negative => negated(operand),
             raw::UnaryOperator::Not => ExprKind::Not(operand),
             raw::UnaryOperator::Positive => ExprKind::Plus(operand),
         })
@@ -406,6 +406,17 @@ impl Lowering<'_> {
                 })
             })
             .collect()
+    }
+}
+
+/// A minus before a number is part of the number: -0.0 keeps its sign.
+fn negated(operand: Box<Expr>) -> ExprKind {
+    match operand.kind {
+        ExprKind::Literal(Literal::Real(r)) => ExprKind::Literal(Literal::Real(-r)),
+        ExprKind::Literal(Literal::Integer(n)) if n != i64::MIN => {
+            ExprKind::Literal(Literal::Integer(-n))
+        }
+        _ => ExprKind::Negate(operand),
     }
 }
 

@@ -63,7 +63,9 @@ impl Lowering<'_> {
             raw::Stmt::Release(name) => transaction(TransactionAction::Release(unquote(name.0))),
             raw::Stmt::Pragma(name, body) => self.pragma(name, body.as_ref()),
             raw::Stmt::Analyze(_) => Ok(Statement::Maintenance("ANALYZE")),
-            raw::Stmt::Reindex { .. } => Ok(Statement::Maintenance("REINDEX")),
+            raw::Stmt::Reindex { obj_name } => Ok(Statement::Reindex(
+                obj_name.as_ref().map(|name| self.qualified(name)),
+            )),
             raw::Stmt::Vacuum(_, None) => Ok(Statement::Maintenance("VACUUM")),
             raw::Stmt::Vacuum(..) => Ok(Statement::Unsupported("VACUUM INTO")),
             raw::Stmt::Attach { .. } => Ok(Statement::Unsupported("ATTACH")),

@@ -176,10 +176,9 @@ impl Planner<'_, '_> {
                 ..key
             });
         }
-        for expr in &mut exprs {
-            rules::fold(expr);
-        }
-        let exprs = self.resolve_all(&exprs, layout)?;
+        // Folded only now: what the layout has computed is known by its shape.
+        let mut exprs = self.resolve_all(&exprs, layout)?;
+        exprs.iter_mut().for_each(rules::fold);
         let identity = exprs.len() == node.width
             && exprs
                 .iter()
@@ -431,9 +430,9 @@ impl Planner<'_, '_> {
         let mut keys = Vec::with_capacity(aggregation.keys.len());
         for (expr, collation) in &aggregation.keys {
             output.push_computed(expr.kind.clone());
-            let mut folded = expr.clone();
-            rules::fold(&mut folded);
-            keys.push((self.resolve(&folded, layout)?, *collation));
+            let mut key = self.resolve(expr, layout)?;
+            rules::fold(&mut key);
+            keys.push((key, *collation));
         }
         let mut aggregates = Vec::with_capacity(aggregation.calls.len());
         for (i, call) in aggregation.calls.iter().enumerate() {

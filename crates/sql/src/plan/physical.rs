@@ -360,7 +360,7 @@ pub struct TableWriter {
     pub defaults: Vec<Option<Expr>>,
     /// CHECK constraints: label and condition; false is a violation, NULL is not.
     pub checks: Vec<(String, Expr)>,
-    /// Every index of the table.
+    /// Every index of the table, in the order of their checks.
     pub indexes: Vec<IndexWriter>,
 }
 

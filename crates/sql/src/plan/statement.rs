@@ -4,14 +4,14 @@ use super::Planner;
 use super::layout::Layout;
 use super::physical::{
     Action, Delete, IndexWriter, Insert, OutputColumn, SchemaChange, TableWriter, Update, Upsert,
-    UpsertUpdate,
+    UpsertTarget, UpsertUpdate,
 };
 use crate::bind::expr::{ColumnRef, Expr, ROWID};
 use crate::bind::logical::{
     Bound, BoundDelete, BoundIndex, BoundInsert, BoundTarget, BoundUpdate, Query,
 };
 use crate::error::Result;
-use crate::schema::{IndexTarget, Table};
+use crate::schema::{ConflictAction, IndexTarget, Table};
 
 /// The row of a table that is written: rowid, then all columns.
 fn table_row(table: &Table, id: usize) -> Layout {
@@ -23,6 +23,19 @@ fn table_row(table: &Table, id: usize) -> Layout {
         })
         .chain(columns),
     )
+}
+
+/// The order in which SQLite checks indexes: the newest first, but those that
+/// replace rows last.
+fn check_order(table: &Table) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..table.indexes.len()).rev().collect();
+    order.sort_by_key(|at| {
+        table
+            .indexes
+            .get(*at)
+            .is_some_and(|i| i.conflict == ConflictAction::Replace)
+    });
+    order
 }
 
 impl Planner<'_, '_> {
@@ -85,7 +98,12 @@ impl Planner<'_, '_> {
             checks.push((label.clone(), self.resolve(check, &layout)?));
         }
         let mut indexes = Vec::with_capacity(target.indexes.len());
-        for (index, (key, predicate)) in target.table.indexes.iter().zip(&target.indexes) {
+        for at in check_order(&target.table) {
+            let (Some(index), Some((key, predicate))) =
+                (target.table.indexes.get(at), target.indexes.get(at))
+            else {
+                continue;
+            };
             self.writes(&index.tree);
             let changes = |part: &crate::schema::IndexColumn| match part.target {
                 IndexTarget::Column(at) => assigned.is_none_or(|a| a.contains(&at)),
@@ -160,7 +178,13 @@ impl Planner<'_, '_> {
                 }
             };
             clauses.push(Upsert {
-                target: upsert.target,
+                target: upsert.target.map(|t| match t {
+                    UpsertTarget::Index(at) => {
+                        let order = check_order(&target.table);
+                        UpsertTarget::Index(order.iter().position(|i| *i == at).unwrap_or(at))
+                    }
+                    UpsertTarget::Rowid => t,
+                }),
                 update,
             });
         }
