@@ -76,6 +76,10 @@ impl Binder<'_> {
         let misuse = || misuse(name, call.name.offset);
         match self.frames.last() {
             Some(frame) if frame.aggregates_allowed => {}
+            Some(frame) if frame.filtering => {
+                let message = format!("misuse of aggregate: {name}()");
+                return Err(Error::sql(message).with_offset(call.name.offset));
+            }
             Some(frame) if frame.grouping => {
                 let message = "aggregate functions are not allowed in the GROUP BY clause";
                 return Err(Error::sql(message).with_offset(call.name.offset));

@@ -392,15 +392,16 @@ impl Binder<'_> {
             let mut block = Block::default();
             block.sources.push(table_source(table, name, id));
             this.more_from(from, &mut block)?;
-            if let Some(filter) = filter {
-                block.filter.extend(conjuncts(this.expr(filter)?));
-            }
             block.outputs = whole_row(table, id);
             let mut assigned = Vec::new();
             for (column, expr) in more(this)? {
                 assigned.push(column);
                 block.outputs.push(expr);
             }
+            if let Some(filter) = filter {
+                block.filter.extend(conjuncts(this.expr(filter)?));
+            }
+            this.join_conditions(&mut block)?;
             Ok((block, assigned))
         })?;
         Ok((plain_query(block), assigned))

@@ -1,6 +1,6 @@
 //! Binding of FROM: sources, joins and their conditions.
 
-use super::expr::{CompareOp, Expr, SortKey};
+use super::expr::{CompareOp, Expr, ExprKind, SortKey};
 use super::logical::{Block, Body, IndexHint, Query, QueryColumn, Source, SourceKind};
 use super::scalar::{compare, conjuncts};
 use super::scope::{ScopeColumns, ScopeTable};
@@ -32,21 +32,42 @@ impl Binder<'_> {
             if block.sources.len() > MAX_JOIN {
                 return Err(Error::sql(format!("at most {MAX_JOIN} tables in a join")));
             }
-            let mut on = self.join_columns(item, before)?;
-            if let Some(JoinConstraint::On(expr)) = &item.constraint {
-                on.extend(conjuncts(self.expr(expr)?));
+            let on = self.join_columns(item, before)?;
+            let source = block.sources.get_mut(first).filter(|_| item.join.left);
+            let id = source.as_ref().map(|s| s.id);
+            match source {
+                Some(source) => source.left_join = Some(on),
+                None => block.filter.extend(on),
             }
-            if item.join.left {
-                if let Some(source) = block.sources.get_mut(first) {
-                    source.left_join = Some(on);
-                }
-            } else {
-                block.filter.extend(on);
+            if let Some(JoinConstraint::On(expr)) = &item.constraint {
+                self.frame().pending.push((id, expr.clone()));
             }
             if item.join.cross
                 && let Some(source) = block.sources.get_mut(first)
             {
                 source.fixed = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds the ON conditions of the frame, which SQLite looks at after WHERE.
+    /// Those of a LEFT JOIN may not read what stands behind it.
+    pub(super) fn join_conditions(&mut self, block: &mut Block) -> Result<()> {
+        for (id, expr) in std::mem::take(&mut self.frame().pending) {
+            let on = conjuncts(self.expr(&expr)?);
+            let at = id.and_then(|id| block.sources.iter().position(|s| s.id == id));
+            let Some(at) = at else {
+                block.filter.extend(on);
+                continue;
+            };
+            let later: Vec<usize> = block.sources.iter().skip(at + 1).map(|s| s.id).collect();
+            if on.iter().any(|c| reads_source(c, &later)) {
+                let message = "ON clause references tables to its right";
+                return Err(Error::sql(message).with_offset(expr.offset));
+            }
+            if let Some(source) = block.sources.get_mut(at) {
+                source.left_join.get_or_insert_default().extend(on);
             }
         }
         Ok(())
@@ -307,6 +328,7 @@ impl Binder<'_> {
         let (mut inner, frame) = self.in_frame(|this| {
             let mut inner = Block::default();
             this.from(items, &mut inner)?;
+            this.join_conditions(&mut inner)?;
             Ok(inner)
         })?;
         let id = self.new_source()?;
@@ -396,6 +418,13 @@ impl Frame {
             .iter()
             .any(|t| t.name.eq_ignore_ascii_case(name))
     }
+}
+
+fn reads_source(expr: &Expr, sources: &[usize]) -> bool {
+    let mut found = matches!(&expr.kind, ExprKind::Column(c) if sources.contains(&c.source));
+    expr.kind
+        .for_each_child(&mut |child| found = found || reads_source(child, sources));
+    found
 }
 
 /// A subquery in FROM that only selects and joins: its sources can join those

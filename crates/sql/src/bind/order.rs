@@ -56,12 +56,17 @@ impl Binder<'_> {
     ) -> Result<Vec<(Expr, Collation)>> {
         let mut keys = Vec::with_capacity(terms.len());
         for (i, term) in terms.iter().enumerate() {
-            let key = match ordinal(term) {
+            let (inner, collation) = without_collate(term)?;
+            let mut key = match ordinal(inner) {
                 Some(n) => output(block, n).ok_or_else(|| {
                     out_of_range(i, "GROUP", block.outputs.len()).with_offset(term.offset)
                 })?,
-                None => self.expr(term)?,
+                None => self.expr(inner)?,
             };
+            if collation.is_some() {
+                key.props.collation = collation;
+                key.props.explicit_collation = true;
+            }
             if contains_aggregate(&key) {
                 return Err(Error::sql(
                     "aggregate functions are not allowed in the GROUP BY clause",

@@ -282,6 +282,10 @@ impl Binder<'_> {
     }
 
     fn in_list(&mut self, expr: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr> {
+        if list.is_empty() {
+            // To SQLite this is the word TRUE or FALSE; the operand is dropped.
+            return Ok(Expr::literal(Value::Integer(negated.into())));
+        }
         if matches!(expr.kind, A::RowValue(_)) {
             let mut alternatives = Vec::with_capacity(list.len());
             for candidate in list {
@@ -414,6 +418,7 @@ pub(super) fn compare(op: CompareOp, left: Expr, right: Expr) -> Expr {
 
 fn truth_word(e: &ast::Expr) -> Option<bool> {
     match &e.kind {
+        A::InList { list, negated, .. } if list.is_empty() => Some(*negated),
         A::Column(name) if name.double_quoted => None,
         A::Column(name) if name.text.eq_ignore_ascii_case("true") => Some(true),
         A::Column(name) if name.text.eq_ignore_ascii_case("false") => Some(false),

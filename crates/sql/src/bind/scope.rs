@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::Binder;
 use super::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Props, ROWID, Register};
 use super::logical::QueryColumn;
-use crate::ast::Name;
+use crate::ast::{self, Name};
 use crate::error::{Error, Result};
 use crate::schema::{Table, nearest};
 use crate::value::{Affinity, Collation};
@@ -27,6 +27,11 @@ pub struct Frame {
     pub aggregates: Vec<AggregateCall>,
     /// An aggregate may stand here.
     pub aggregates_allowed: bool,
+    /// While WHERE of an aggregate query is bound.
+    pub filtering: bool,
+    /// ON conditions still to be bound, with the source whose LEFT JOIN they
+    /// belong to.
+    pub pending: Vec<(Option<usize>, ast::Expr)>,
     /// While GROUP BY is bound.
     pub grouping: bool,
     /// While FROM is bound.

@@ -132,10 +132,14 @@ impl Binder<'_> {
                 let columns = self.result_columns(columns, &mut block)?;
                 self.frame().aggregates_allowed = false;
                 if let Some(filter) = filter {
+                    let frame = self.frame();
+                    frame.filtering = !frame.aggregates.is_empty() || !group_by.is_empty();
                     let filter = self.expr(filter)?;
+                    self.frame().filtering = false;
                     self.no_aggregate(&filter)?;
                     block.filter.extend(conjuncts(filter));
                 }
+                self.join_conditions(&mut block)?;
                 self.frame().grouping = true;
                 let keys = self.group_by(group_by, &block)?;
                 self.frame().grouping = false;

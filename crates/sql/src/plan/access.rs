@@ -79,6 +79,8 @@ pub struct Request<'a> {
     pub hint: &'a IndexHint,
     /// Only the first few rows may be wanted.
     pub limited: bool,
+    /// No other source multiplies its rows: a rowid comes once.
+    pub alone: bool,
 }
 
 impl Path {
@@ -188,6 +190,9 @@ fn range_share(low: bool, high: bool) -> f64 {
 /// Whether rowid order is the wanted one, and if so whether backwards.
 fn rowid_order(request: &Request<'_>) -> Option<bool> {
     let first = request.order.first()?;
+    if request.order.len() > 1 && !request.alone {
+        return None;
+    }
     let rowid = ExprKind::Column(ColumnRef {
         source: request.source,
         column: ROWID,
@@ -336,7 +341,7 @@ fn index_order(request: &Request<'_>, index: &Index, equal: &[Term]) -> Option<b
             return None;
         }
         reverse = Some(backwards);
-        if column.column == ROWID {
+        if column.column == ROWID && request.alone {
             break;
         }
     }

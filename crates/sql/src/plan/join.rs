@@ -382,6 +382,7 @@ impl Planner<'_, '_> {
                 order,
                 hint: &this.source.index_hint,
                 limited: problem.limited && problem.items.len() == 1,
+                alone: problem.items.len() == 1,
             }),
         }
     }
@@ -449,6 +450,8 @@ impl Planner<'_, '_> {
                 .all(|s| *s == id || placed.contains(s))
             {
                 cross.push(condition.expr.clone());
+            } else if outer {
+                return Err(Error::sql("ON clause references tables to its right"));
             } else {
                 continue;
             }

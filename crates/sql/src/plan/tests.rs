@@ -119,7 +119,7 @@ fn statements_are_planned_or_refused() {
         ("SELECT foo(1)", "no such function: foo"),
         (
             "SELECT max(count(*)) FROM users",
-            "misuse of aggregate function COUNT()",
+            "misuse of aggregate function count()",
         ),
     ] {
         assert_eq!(error(sql), message, "{sql}");

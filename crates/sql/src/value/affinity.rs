@@ -52,7 +52,10 @@ impl Affinity {
         match (self, value) {
             (Affinity::Blob, _) | (_, ValueRef::Null | ValueRef::Blob(_)) => true,
             (Affinity::Text, v) => matches!(v, ValueRef::Text(_)),
-            (Affinity::Real, v) => matches!(v, ValueRef::Real(_)),
+            // A column stores -0.0 as 0, as SQLite's records do.
+            (Affinity::Real, v) => {
+                matches!(v, ValueRef::Real(r) if r != 0.0 || r.is_sign_positive())
+            }
             (Affinity::Numeric | Affinity::Integer, v) => matches!(v, ValueRef::Integer(_)),
         }
     }
