@@ -350,10 +350,15 @@ impl Binder<'_> {
                 })
             };
             match (names.as_slice(), &expr.kind) {
-                ([name], _) => assign(position(self, name)?, self.expr(expr)?),
+                ([name], _) => {
+                    // The value first: its errors come first in SQLite.
+                    let value = self.expr(expr)?;
+                    assign(position(self, name)?, value);
+                }
                 (names, ast::ExprKind::RowValue(values)) if names.len() == values.len() => {
                     for (name, value) in names.iter().zip(values) {
-                        assign(position(self, name)?, self.expr(value)?);
+                        let value = self.expr(value)?;
+                        assign(position(self, name)?, value);
                     }
                 }
                 (names, ast::ExprKind::RowValue(values)) => {

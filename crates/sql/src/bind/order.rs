@@ -243,14 +243,17 @@ fn without_collate(expr: &ast::Expr) -> Result<(&ast::Expr, Option<Collation>)> 
     }
 }
 
-/// An integer literal counts columns.
+/// An integer literal counts columns; larger ones than 32 bits are constants.
 fn ordinal(expr: &ast::Expr) -> Option<i64> {
-    match &expr.kind {
+    let n = match &expr.kind {
         A::Literal(Literal::Integer(n)) => Some(*n),
         A::Negate(inner) => ordinal(inner).map(i64::wrapping_neg),
         A::Plus(inner) => ordinal(inner),
+        // SQLite's parser makes 0 of `0 AND x`.
+        A::And(list) if list.iter().any(|e| ordinal(e) == Some(0)) => Some(0),
         _ => None,
-    }
+    };
+    n.filter(|n| i32::try_from(*n).is_ok())
 }
 
 fn output(block: &Block, n: i64) -> Option<Expr> {

@@ -61,14 +61,8 @@ impl Lowering<'_> {
             raw::Expr::Variable(text) => ExprKind::Parameter(self.parameter(text)?),
             raw::Expr::Unary(op, operand) => self.unary(*op, operand)?,
             raw::Expr::Binary(_, op, _) => self.binary(*op, e)?,
-            raw::Expr::IsNull(operand) => ExprKind::IsNull {
-                expr: self.boxed(operand)?,
-                negated: false,
-            },
-            raw::Expr::NotNull(operand) => ExprKind::IsNull {
-                expr: self.boxed(operand)?,
-                negated: true,
-            },
+            raw::Expr::IsNull(operand) => is_null(self.boxed(operand)?, false),
+            raw::Expr::NotNull(operand) => is_null(self.boxed(operand)?, true),
             raw::Expr::Between {
                 lhs,
                 not,
@@ -322,7 +316,12 @@ impl Lowering<'_> {
             }
             _ => return Ok(ExprKind::Binary(arithmetic(op)?, left, right)),
         };
-        Ok(ExprKind::Compare(compare, left, right))
+        let null = matches!(right.kind, ExprKind::Literal(Literal::Null));
+        Ok(match compare {
+            CompareOp::Is if null => is_null(left, false),
+            CompareOp::IsNot if null => is_null(left, true),
+            _ => ExprKind::Compare(compare, left, right),
+        })
     }
 
     fn literal(&mut self, literal: &raw::Literal<'_>) -> Result<Literal> {
@@ -406,6 +405,21 @@ impl Lowering<'_> {
                 })
             })
             .collect()
+    }
+}
+
+/// `5 IS NULL` is the number 0, also where a number counts columns.
+fn is_null(expr: Box<Expr>, negated: bool) -> ExprKind {
+    let mut inner = &expr.kind;
+    while let ExprKind::Negate(operand) | ExprKind::Plus(operand) = inner {
+        inner = &operand.kind;
+    }
+    match inner {
+        ExprKind::Literal(Literal::Null | Literal::Current(_)) => {
+            ExprKind::IsNull { expr, negated }
+        }
+        ExprKind::Literal(_) => ExprKind::Literal(Literal::Integer(negated.into())),
+        _ => ExprKind::IsNull { expr, negated },
     }
 }
 

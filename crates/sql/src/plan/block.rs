@@ -295,11 +295,6 @@ impl Planner<'_, '_> {
         limited: bool,
     ) -> Result<(Node, Layout, bool)> {
         let conditions: Vec<Condition> = filter.iter().map(|e| self.condition(e.clone())).collect();
-        let last: Vec<Expr> = conditions
-            .iter()
-            .filter(|c| !c.movable)
-            .map(|c| c.expr.clone())
-            .collect();
         if block.sources.is_empty() {
             let one = Node {
                 op: Op::Values(vec![Vec::new()]),
@@ -334,6 +329,11 @@ impl Planner<'_, '_> {
                 all.extend(on.iter().map(|e| self.condition(e.clone())));
             }
         }
+        let last: Vec<Expr> = all
+            .iter()
+            .filter(|c| !c.movable)
+            .map(|c| c.expr.clone())
+            .collect();
         let extremum = block.aggregation.is_some() && !wanted.is_empty();
         let problem = Problem {
             items: &items,
