@@ -485,6 +485,31 @@ impl Pool {
         self.policy.lock().insert(frame, bits);
     }
 
+    /// The unwritten node `handle` in `frame`, which only its transaction can
+    /// reach, was written and need not stay cached. If this says so, the frame
+    /// is to be given to [`free_cold`](Self::free_cold).
+    pub(crate) fn became_cold(&self, handle: u64, frame: Frame, written: Written) -> bool {
+        let meta = self.frames.meta(frame);
+        if meta.pins.compare_exchange(0, EVICTING, Acquire, Relaxed).is_err() {
+            // A cursor is on it.
+            self.became_clean(handle, frame, written);
+            return false;
+        }
+        self.written[shard(handle)].lock().insert(handle, written);
+        meta.identity.store(0, Release);
+        self.unwritten.fetch_sub(1, Relaxed);
+        true
+    }
+
+    /// Frees frames whose nodes became cold, once nobody walks through them.
+    pub(crate) fn free_cold(&self, frames: &mut Vec<Frame>) {
+        self.readers.quiesce();
+        for frame in frames.iter() {
+            self.frames.meta(*frame).pins.fetch_sub(EVICTING, Release);
+        }
+        self.free.lock().list.append(frames);
+    }
+
     /// Forgets a node that nobody can reach any more: frees its frame, and
     /// returns its extent if it has one.
     pub(crate) fn bury(&self, node: ChildRef, free: &mut Vec<Frame>) -> Option<ExtentRef> {

@@ -187,7 +187,7 @@ fn write_trees(core: &Core, seq: u64) -> Result<Vec<Entry>> {
             continue;
         }
         let nodes = collect::unwritten(core, root.node);
-        writer::write_nodes(core, &nodes, None)?;
+        writer::write_nodes(core, &nodes, None, writer::After::Keep)?;
         let node = core.pool.resolved(root.node);
         if node.reference != root.node.reference {
             tree.0.versions.refine(root.node.reference, root.seq, node);

@@ -65,6 +65,15 @@ impl WriteCounters {
     }
 }
 
+/// What becomes of the frames of written nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    /// They stay as cached pages.
+    Keep,
+    /// They are free: only for nodes of one transaction that nobody else reaches.
+    Release,
+}
+
 /// One node of a batch: where its image lies in the buffer.
 struct Piece {
     node: ChildRef,
@@ -89,6 +98,7 @@ pub(crate) fn write_nodes(
     core: &Core,
     nodes: &[ChildRef],
     unpublished: Option<&Arc<AtomicU64>>,
+    after: After,
 ) -> Result<usize> {
     let mut buffer = Vec::with_capacity(BATCH_BYTES + 2 * core.pool.page_size());
     let mut scratch = Scratch::default();
@@ -100,7 +110,7 @@ pub(crate) fn write_nodes(
         let next = collect::rank(unsafe { core.pool.frames.keys(node.hint) });
         let has_children_before = next != std::mem::replace(&mut rank, next);
         if buffer.len() >= BATCH_BYTES || has_children_before {
-            write_batch(core, &buffer, &pieces, unpublished)?;
+            write_batch(core, &buffer, &pieces, unpublished, after)?;
             buffer.clear();
             pieces.clear();
         }
@@ -113,7 +123,7 @@ pub(crate) fn write_nodes(
             checksum: codec::checksum(&buffer[start..]),
         });
     }
-    write_batch(core, &buffer, &pieces, unpublished)?;
+    write_batch(core, &buffer, &pieces, unpublished, after)?;
     Ok(nodes.len())
 }
 
@@ -181,6 +191,7 @@ fn write_batch(
     buffer: &[u8],
     pieces: &[Piece],
     unpublished: Option<&Arc<AtomicU64>>,
+    after: After,
 ) -> Result<()> {
     if pieces.is_empty() {
         return Ok(());
@@ -194,13 +205,24 @@ fn write_batch(
         core.space.free(extents);
         return Err(error);
     }
+    let mut cold = Vec::new();
     for (piece, extent) in pieces.iter().zip(extents) {
         let written = Written {
             extent,
             checksum: piece.checksum,
         };
-        core.pool
-            .became_clean(piece.node.reference, piece.node.hint, written);
+        let (handle, frame) = (piece.node.reference, piece.node.hint);
+        match after {
+            After::Keep => core.pool.became_clean(handle, frame, written),
+            After::Release => {
+                if core.pool.became_cold(handle, frame, written) {
+                    cold.push(frame);
+                }
+            }
+        }
+    }
+    if !cold.is_empty() {
+        core.pool.free_cold(&mut cold);
     }
     Ok(())
 }

@@ -107,6 +107,7 @@ impl Txn {
 
     /// Writes the pages, syncs them, and returns the attach record.
     pub(super) fn write_bulk(&mut self) -> Result<Vec<u8>> {
+        self.settle_spills()?;
         let core = self.core.clone();
         let base = self.forks.iter().map(|fork| fork.base.seq).max();
         if core.checkpoint_pins.durable() < base.unwrap_or(0) {
@@ -121,7 +122,8 @@ impl Txn {
                 .get_or_insert_with(|| Arc::new(AtomicU64::new(u64::MAX)))
                 .clone();
             let nodes = collect::unwritten(&core, fork.root);
-            fork.spilled += writer::write_nodes(&core, &nodes, Some(&unpublished))?;
+            fork.spilled +=
+                writer::write_nodes(&core, &nodes, Some(&unpublished), writer::After::Keep)?;
             fork.root = core.pool.resolved(fork.root);
             let own = fork.own.iter().map(|node| core.pool.resolved(*node));
             used.extend(

@@ -70,6 +70,7 @@ impl Txn {
     /// Steps 1 and 2.
     fn prepare(&mut self) -> Result<Vec<ReadHead>> {
         self.core.check_writable()?;
+        self.settle_spills()?;
         self.discard_unborn();
         if self.bulk && self.core.wal().is_some() {
             // The trees it wrote to are locked and have not moved on.

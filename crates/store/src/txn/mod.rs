@@ -101,6 +101,7 @@ pub struct Txn {
     bulk_at: usize,
     /// Something was written, kept in the redo or not.
     wrote: bool,
+    spiller: Option<spill::Spiller>,
 }
 
 /// A place to roll back to. Taking one costs the same whatever was written.
@@ -135,6 +136,7 @@ impl Txn {
             bulk: false,
             bulk_at: bulk::REDO_LIMIT,
             wrote: false,
+            spiller: None,
         }
     }
 
@@ -284,6 +286,8 @@ impl Txn {
 
     /// Undoes everything and goes back to idle.
     pub fn rollback(&mut self) {
+        // What could not be written is not needed any more.
+        let _ = self.settle_spills();
         for at in 0..self.forks.len() {
             let made = std::mem::take(&mut self.forks[at].own);
             let watched = self.forks[at].is_watched();
@@ -364,6 +368,7 @@ impl Txn {
 
     /// Puts trees and counts back to what they were; the savepoint stays.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        self.settle_spills()?;
         if !self.bulk {
             if savepoint.redo > self.redo.len() {
                 return Err(Error::misuse("the savepoint is of another transaction"));

@@ -77,6 +77,7 @@ impl Txn {
 
     /// Publishes what was replayed as the state of commit `last`.
     pub(crate) fn finish_replay(&mut self, last: u64) -> Result<()> {
+        self.settle_spills()?;
         self.discard_unborn();
         self.bulk = false;
         self.core.commit.lock().head = last - 1;

@@ -1,45 +1,171 @@
 //! Writing a transaction's nodes out before it commits, so that it may be far
 //! larger than the cache.
 //!
-//! When a fork holds more than a quarter of the frames, its oldest unwritten
-//! nodes go to free extents, leaves first, nodes with children or large values
-//! once those are written. They are clean then and can be evicted; if one is edited again,
-//! it is copied like any node that is on disk. The extents are registered as
-//! belonging to no checkpoint until the fork is published, so a crash frees them.
+//! When a fork holds more unwritten nodes than its budget, the older half goes
+//! to free extents, leaves first, nodes with children or large values once
+//! those are written. A helper thread of the transaction encodes, compresses and
+//! writes them, while the transaction goes on. What must hold:
+//!
+//! 1. A node that was handed over belongs to no generation: it is read, and
+//!    copied before it is edited, as any shared node.
+//! 2. Batches are written in the order they were handed over. Nothing that is
+//!    under way is freed: rewinding, rolling back and committing wait for the
+//!    helper first ([`Txn::settle_spills`]).
+//! 3. The extents are registered as belonging to no checkpoint until the fork is
+//!    published, so a crash frees them.
+//! 4. Frames of written nodes are free at once, not kept as cached pages: a load
+//!    reuses its own frames and leaves the others' pages in the cache.
+//!
+//! A failed write is reported by the next operation of the transaction.
 
 use super::Txn;
 use crate::cache::ChildRef;
 use crate::checkpoint::writer;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::node;
+use crate::store::Core;
+use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Unwritten bytes a fork holds at most, where the cache is large enough.
+const BUDGET_BYTES: usize = 8 << 20;
+/// Batches that wait for the helper; one more waits with the transaction.
+const WAITING: usize = 1;
+
+struct Batch {
+    nodes: Vec<ChildRef>,
+    unpublished: Arc<AtomicU64>,
+    /// A cursor may be on the nodes: they stay cached.
+    watched: bool,
+}
+
+/// The helper thread of a transaction that spills.
+pub(super) struct Spiller {
+    batches: SyncSender<Batch>,
+    thread: JoinHandle<()>,
+    failure: Arc<Mutex<Option<Error>>>,
+}
+
+impl Spiller {
+    fn start(core: &Arc<Core>) -> Result<Self> {
+        let (batches, received) = sync_channel::<Batch>(WAITING);
+        let failure = Arc::new(Mutex::new(None));
+        let (core, reported) = (core.clone(), failure.clone());
+        let thread = std::thread::Builder::new()
+            .name("fulgurite-spill".to_owned())
+            .spawn(move || {
+                for batch in received {
+                    let after = if batch.watched {
+                        writer::After::Keep
+                    } else {
+                        writer::After::Release
+                    };
+                    let written =
+                        writer::write_nodes(&core, &batch.nodes, Some(&batch.unpublished), after);
+                    if let Err(error) = written {
+                        reported.lock().get_or_insert(error);
+                        return;
+                    }
+                }
+            })
+            .map_err(|error| {
+                Error::new(
+                    ErrorKind::NoMemory,
+                    format!("the spill thread cannot be started: {error}"),
+                )
+            })?;
+        Ok(Self {
+            batches,
+            thread,
+            failure,
+        })
+    }
+
+    /// Waits until everything handed over is written.
+    fn finish(self) -> Result<()> {
+        drop(self.batches);
+        let ended = self.thread.join();
+        match (self.failure.lock().take(), ended) {
+            (Some(error), _) => Err(error),
+            (None, Err(_)) => Err(Error::misuse("the spill thread panicked")),
+            (None, Ok(())) => Ok(()),
+        }
+    }
+}
 
 impl Txn {
     /// Spills if the fork holds too much of the cache.
     #[inline]
     pub(super) fn make_room(&mut self, at: usize) -> Result<()> {
         let fork = &self.forks[at];
-        if fork.own.len() - fork.spilled <= self.core.pool.frames.count() / 4 {
+        let held = fork.own.len() - fork.spilled;
+        if held <= 32 || held <= self.budget() {
             return Ok(());
         }
         self.spill(at)
     }
 
+    /// Nodes that a fork may hold unwritten.
+    #[inline]
+    fn budget(&self) -> usize {
+        let frames = &self.core.pool.frames;
+        let share = frames.count() / 4 / self.forks.len().max(1);
+        share.min(BUDGET_BYTES / frames.page_size()).max(16)
+    }
+
+    /// Waits for the helper thread, if there is one.
+    pub(super) fn settle_spills(&mut self) -> Result<()> {
+        match self.spiller.take() {
+            None => Ok(()),
+            Some(spiller) => spiller.finish(),
+        }
+    }
+
     #[cold]
     fn spill(&mut self, at: usize) -> Result<()> {
-        let core = self.core.clone();
-        let pool = &core.pool;
+        let nodes = self.choose(at);
+        if nodes.is_empty() {
+            return Ok(());
+        }
         let fork = &mut self.forks[at];
         let unpublished = fork
             .published
             .get_or_insert_with(|| Arc::new(AtomicU64::new(u64::MAX)))
             .clone();
-        let aim = pool.frames.count() / 8;
+        for node in &nodes {
+            let meta = self.core.pool.frames.meta(node.hint);
+            meta.generation.store(0, Relaxed);
+        }
+        fork.spilled += nodes.len();
+        let batch = Batch {
+            nodes,
+            unpublished,
+            watched: fork.is_watched(),
+        };
+        let spiller = match self.spiller.take() {
+            Some(spiller) => spiller,
+            None => Spiller::start(&self.core)?,
+        };
+        let sent = spiller.batches.send(batch);
+        self.spiller = Some(spiller);
+        match sent {
+            Ok(()) => Ok(()),
+            // It ended, so it has failed.
+            Err(_) => self.settle_spills(),
+        }
+    }
+
+    /// The older half of the fork's unwritten nodes, as far as they are ready.
+    fn choose(&mut self, at: usize) -> Vec<ChildRef> {
+        let core = self.core.clone();
+        let pool = &core.pool;
+        let aim = self.budget() / 2;
+        let fork = &mut self.forks[at];
         let memo = fork.memo.map(|memo| memo.reference);
         let mut chosen: Vec<ChildRef> = Vec::with_capacity(aim);
-        let mut passed_by = Vec::new();
-        let mut waiting = std::mem::take(&mut fork.passed_by);
         while chosen.len() < aim && fork.spilled_to < fork.own.len() {
             let node = fork.own[fork.spilled_to];
             fork.spilled_to += 1;
@@ -52,23 +178,23 @@ impl Txn {
                 && (node::kind(keys) == Some(node::Kind::Overflow)
                     || writer::is_ready(&core, node));
             if Some(node.reference) == memo || !is_bottom {
-                passed_by.push(node);
+                fork.passed_by.push(node);
             } else {
                 chosen.push(node);
             }
         }
-        let written = writer::write_nodes(&core, &chosen, Some(&unpublished))?;
-        fork.spilled += written;
-        // Inner nodes come last: their children are on disk more often than not.
-        waiting.append(&mut passed_by);
-        if waiting.len() > aim {
-            let (ready, rest): (Vec<_>, Vec<_>) = waiting
-                .into_iter()
-                .partition(|node| writer::is_ready(&core, *node));
-            fork.spilled += writer::write_nodes(&core, &ready, Some(&unpublished))?;
-            waiting = rest;
+        // Nodes passed by come last: what they refer to is on disk by now more
+        // often than not.
+        if fork.passed_by.len() > aim / 4 {
+            let passed_by = std::mem::take(&mut fork.passed_by);
+            for node in passed_by {
+                if Some(node.reference) != memo && writer::is_ready(&core, node) {
+                    chosen.push(node);
+                } else {
+                    fork.passed_by.push(node);
+                }
+            }
         }
-        fork.passed_by = waiting;
-        Ok(())
+        chosen
     }
 }
