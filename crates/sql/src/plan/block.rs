@@ -305,7 +305,8 @@ impl Planner<'_, '_> {
             let node = self.filtered(one, filter.to_vec(), &layout)?;
             return Ok((node, layout, wanted.is_empty()));
         }
-        let mut needed = self.needed(block, filter, order_by);
+        let mut needed = self.needed(block, Some(filter), order_by);
+        let mut shown = self.needed(block, None, order_by);
         let mut items = Vec::with_capacity(block.sources.len());
         for source in &block.sources {
             let on = match &source.left_join {
@@ -318,6 +319,7 @@ impl Planner<'_, '_> {
             items.push(Item {
                 source,
                 needed: needed.remove(&source.id).unwrap_or_default(),
+                shown: shown.remove(&source.id).unwrap_or_default(),
                 on,
                 rows,
             });
@@ -386,21 +388,17 @@ impl Planner<'_, '_> {
     }
 
     /// The columns of each source that anything in the block reads.
-    fn needed(&self, block: &Block, filter: &[Expr], order_by: &[SortKey]) -> Needed {
+    /// With `filter` None: of each source's columns those that are read above the
+    /// joins.
+    fn needed(&self, block: &Block, filter: Option<&[Expr]>, order_by: &[SortKey]) -> Needed {
         let mut columns: BTreeSet<ColumnRef> = BTreeSet::new();
         let mut add = |expr: &Expr| self.collect_columns(expr, &mut columns);
-        filter
-            .iter()
-            .chain(&block.having)
-            .chain(&block.outputs)
-            .for_each(&mut add);
+        block.having.iter().chain(&block.outputs).for_each(&mut add);
         order_by.iter().for_each(|k| add(&k.expr));
-        block
-            .sources
-            .iter()
-            .filter_map(|s| s.left_join.as_ref())
-            .flatten()
-            .for_each(&mut add);
+        if let Some(filter) = filter {
+            let on = block.sources.iter().filter_map(|s| s.left_join.as_ref());
+            filter.iter().chain(on.flatten()).for_each(&mut add);
+        }
         if let Some(aggregation) = &block.aggregation {
             aggregation.keys.iter().for_each(|(e, _)| add(e));
             for call in &aggregation.calls {

@@ -44,6 +44,8 @@ pub struct Item<'b> {
     pub source: &'b Source,
     /// Columns that are read.
     pub needed: BTreeSet<usize>,
+    /// Those of them that are read above the joins.
+    pub shown: BTreeSet<usize>,
     /// ON conditions, if it is the right side of a LEFT JOIN.
     pub on: Option<Vec<Condition>>,
     /// Rows it has.
@@ -422,8 +424,9 @@ impl Planner<'_, '_> {
             .map(|t| t.condition)
             .collect();
         let mut bindings = Vec::new();
+        let columns = self.columns_left(problem, step.item, &done);
         let (mut right, layout) =
-            self.source_node(item, &access, before.as_ref(), &mut bindings)?;
+            self.source_node(item, &access, &columns, before.as_ref(), &mut bindings)?;
         let keys = match &step.method {
             Method::Hash(_, keys) => keys.clone(),
             _ => Vec::new(),
@@ -542,6 +545,42 @@ impl Planner<'_, '_> {
         })
     }
 
+    /// The columns of an item that are read once its path has answered the
+    /// conditions in `done`.
+    fn columns_left(
+        &self,
+        problem: &Problem<'_, '_>,
+        item: usize,
+        done: &BTreeSet<usize>,
+    ) -> BTreeSet<usize> {
+        let mut columns = BTreeSet::new();
+        let own = problem.items.get(item).and_then(|i| i.on.as_deref());
+        let lists = std::iter::once((problem.conditions, own.is_none())).chain(
+            problem
+                .items
+                .iter()
+                .enumerate()
+                .filter_map(|(i, other)| other.on.as_deref().map(|on| (on, i == item))),
+        );
+        for (list, answered) in lists {
+            for (at, condition) in list.iter().enumerate() {
+                if !(answered && done.contains(&at)) {
+                    self.collect_columns(&condition.expr, &mut columns);
+                }
+            }
+        }
+        let id = problem.id(item);
+        let mut left: BTreeSet<usize> = columns
+            .into_iter()
+            .filter(|c| c.source == id)
+            .map(|c| c.column)
+            .collect();
+        if let Some(item) = problem.items.get(item) {
+            left.extend(&item.shown);
+        }
+        left
+    }
+
     /// WHERE conditions on the right side of a LEFT JOIN, above it.
     fn late_conditions(
         &mut self,
@@ -565,6 +604,7 @@ impl Planner<'_, '_> {
         &mut self,
         item: &Item<'_>,
         access: &Access,
+        columns: &BTreeSet<usize>,
         before: Option<&Joined>,
         bindings: &mut Vec<(usize, Expr)>,
     ) -> Result<(Node, Layout)> {
@@ -580,7 +620,7 @@ impl Planner<'_, '_> {
             SourceKind::Table(table) => table.clone(),
         };
         self.reads(&table.tree);
-        let columns = access::scan_columns(&item.needed);
+        let columns = access::scan_columns(columns);
         let layout = Layout::of_columns(columns.iter().map(|c| ColumnRef {
             source: id,
             column: column_number(*c),

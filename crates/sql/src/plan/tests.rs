@@ -88,6 +88,54 @@ fn a_key_is_looked_up() {
         plan("SELECT id, name FROM users WHERE id = ?"),
         "LOOKUP users (rowid=?1) [rowid, name]\n"
     );
+    assert_eq!(
+        plan("SELECT name FROM users WHERE id = ?"),
+        "LOOKUP users (rowid=?1) [name]\n"
+    );
+}
+
+#[test]
+fn access_paths_orders_and_joins() {
+    for (sql, expected) in [
+        (
+            "SELECT total FROM orders WHERE user_id = 3 ORDER BY total DESC",
+            "SEARCH orders USING COVERING INDEX by_user (user_id=3) BACKWARDS [total]\n",
+        ),
+        ("SELECT count(*) FROM orders", "COUNT orders FROM COUNTER\n"),
+        (
+            "SELECT max(id) FROM orders",
+            "AGGREGATE max($0)\n  LIMIT 1\n    FILTER $0 IS NOT NULL\n      SCAN orders BACKWARDS [rowid]\n",
+        ),
+        (
+            "SELECT name FROM users WHERE id = 1 OR id = 2",
+            "LOOKUP users (rowid IN (1, 2)) [name]\n",
+        ),
+        // A text compared with a NOCASE index needs NOCASE, and a column of
+        // numbers compared with a TEXT one cannot be looked up in its index.
+        (
+            "SELECT id FROM orders WHERE note = 'x' COLLATE BINARY",
+            "PROJECT $0\n  FILTER $1='x'\n    SCAN orders [rowid, note]\n",
+        ),
+        (
+            "SELECT id FROM users WHERE email = 5.5",
+            "SEARCH users USING COVERING INDEX sqlite_autoindex_users_1 (email=5.5) [rowid]\n",
+        ),
+        (
+            "SELECT id FROM users WHERE email = CAST(? AS INT)",
+            "PROJECT $0\n  FILTER $1=CAST(?1 AS Integer)\n    SCAN users [rowid, email]\n",
+        ),
+        (
+            "SELECT k FROM (SELECT id AS k, name FROM users WHERE age > 3) WHERE k = 7",
+            "PROJECT $0\n  FILTER $1>3\n    LOOKUP users (rowid=7) [rowid, age]\n",
+        ),
+        (
+            "SELECT u.name, o.total FROM orders o JOIN users u ON u.id = o.user_id WHERE o.id = 9",
+            "PROJECT $2, $1\n  NESTED LOOP JOIN PASSING r0=$0\n    LOOKUP orders (rowid=9) [user_id, total]\n    \
+             LOOKUP users (rowid=r0) [name]\n",
+        ),
+    ] {
+        assert_eq!(plan(sql), expected, "{sql}");
+    }
 }
 
 #[test]
@@ -124,4 +172,37 @@ fn statements_are_planned_or_refused() {
     ] {
         assert_eq!(error(sql), message, "{sql}");
     }
+}
+
+#[test]
+fn deep_statements_end_with_an_answer_on_a_small_stack() {
+    let wrap = |open: &str, inner: &str, close: &str, n: usize| {
+        format!("SELECT {}{inner}{}", open.repeat(n), close.repeat(n))
+    };
+    let check = move || {
+        for n in [10, 400, 990, 1_100, 50_000] {
+            let chain = |op: &str| format!("SELECT id{} FROM users", format!(" {op} id").repeat(n));
+            for sql in [
+                wrap("(", "1", ")", n),
+                wrap("NOT ", "1", "", n),
+                wrap("-(", "?", ")", n),
+                wrap("abs(", "?", ")", n),
+                wrap("(SELECT ", "1", ")", n),
+                wrap("EXISTS(SELECT * FROM (SELECT ", "1", "))", n / 3),
+                wrap("CASE WHEN 1 THEN ", "1", " END", n),
+                wrap("1 IN (", "1", ")", n),
+                chain("+"),
+                chain("AND"),
+                chain("="),
+                format!("SELECT 1 WHERE {}1", "1 = 1 OR ".repeat(n)),
+                format!("VALUES (1){}", ",(1)".repeat(n)),
+            ] {
+                if let Err(error) = prepare(&shop(), &sql) {
+                    assert!(!error.message().is_empty());
+                }
+            }
+        }
+    };
+    let small = std::thread::Builder::new().stack_size(1 << 20).spawn(check);
+    small.expect("thread").join().expect("no panic");
 }
