@@ -24,6 +24,8 @@ pub struct Life<'a> {
     store: Option<Store>,
     /// What readers see.
     pub visible: State,
+    /// What they saw before the last commit.
+    pub previous: State,
     /// A snapshot kept open, and what it should show.
     reader: Option<(Txn, State)>,
 }
@@ -37,6 +39,7 @@ impl<'a> Life<'a> {
             rng: Rng::new(seed),
             store: None,
             visible: State::default(),
+            previous: State::default(),
             reader: None,
         }
     }
@@ -51,6 +54,7 @@ impl<'a> Life<'a> {
     pub fn run_with(mut self, steps: usize, bulk: bool) -> bool {
         let done = self
             .start()
+            .and_then(|()| self.check())
             .and_then(|()| {
                 (0..steps).try_for_each(|step| match bulk && step % 3 == 2 {
                     true => self.bulk(),
@@ -76,7 +80,7 @@ impl<'a> Life<'a> {
         self.oracle.adopt(&store)?;
         self.visible = self.oracle.newest().clone();
         self.store = Some(store);
-        self.check()
+        Ok(())
     }
 
     /// Reads everything, and checks the store's structure.
@@ -85,6 +89,45 @@ impl<'a> Life<'a> {
         assert_eq!(self.visible.difference(&store)?, None);
         assert_eq!(store.integrity_check()?, Vec::<String>::new());
         Ok(())
+    }
+
+    /// Does something at random, on a store opened again if that failed last.
+    pub fn step_or_start(&mut self) -> Result<()> {
+        match self.store {
+            Some(_) => self.step(),
+            None => self.start(),
+        }
+    }
+
+    /// After a failure: either writing goes on and nothing was committed, or it
+    /// has ended for good, with the first cause, and reading goes on. Returns
+    /// which; `reads` says whether reading works.
+    pub fn look_around(&mut self, reads: bool) -> Result<bool> {
+        let Some(store) = self.store.clone() else {
+            return Ok(false);
+        };
+        self.reader = None;
+        let refused = store.txn().begin_immediate().err();
+        match &refused {
+            None => self.commit_had_no_effect(),
+            Some(refused) => {
+                assert_eq!(refused.kind(), ErrorKind::Poisoned, "{refused}");
+                let cause = refused.message().to_owned();
+                let first = ["simulated", "no storage space"];
+                assert!(first.iter().any(|text| cause.contains(text)), "{cause}");
+                let again = store.checkpoint().expect_err("nothing is written any more");
+                assert_eq!(again.kind(), ErrorKind::Poisoned, "{again}");
+                let again = store
+                    .txn()
+                    .begin(Isolation::Snapshot)
+                    .expect_err("no writer");
+                assert_eq!(again.message(), cause);
+            }
+        }
+        if reads {
+            assert_eq!(self.visible.difference(&store)?, None);
+        }
+        Ok(refused.is_some())
     }
 
     /// Closes the store.
@@ -112,6 +155,15 @@ impl<'a> Life<'a> {
             15 => self.end_reader().and_then(|()| self.begin_reader()),
             _ => self.end_reader(),
         }
+    }
+
+    /// Makes a commit that changes something, named trees aside.
+    pub fn commit_something(&mut self) -> Result<()> {
+        let before = self.visible.clone();
+        while self.visible == before {
+            self.statement()?;
+        }
+        Ok(())
     }
 
     pub fn checkpoint(&mut self) -> Result<()> {
@@ -143,7 +195,7 @@ impl<'a> Life<'a> {
             Ok(()) => {
                 let durable = self.options.durability == Durability::Full;
                 self.oracle.acknowledge(next.clone(), durable);
-                self.visible = next;
+                self.previous = std::mem::replace(&mut self.visible, next);
                 Ok(())
             }
             Err(error) => {
@@ -320,7 +372,7 @@ impl<'a> Life<'a> {
                 let deleted = txn.delete(&tree, key.borrow())?;
                 assert_eq!(deleted, known.is_some(), "delete {key:?}");
                 table.rows.remove(&key);
-                Ok(Some((id, key, None)))
+                Ok(deleted.then_some((id, key, None)))
             }
             3 => {
                 let value = self.value();

@@ -9,13 +9,11 @@
 //!
 //! `FULGURITE_SIM_FACTOR=20` runs twenty times as many workloads.
 
-mod store;
-
+use super::life::Life;
+use super::model::Oracle;
+use super::{Trace, assert_no_background_panic, options, seeds, watch_background};
 use fulgurite_sim::{Rng, SimDisk};
 use fulgurite_store::{Durability, Options};
-use store::life::Life;
-use store::model::Oracle;
-use store::{Trace, assert_no_background_panic, options, seeds, watch_background};
 
 /// The settings that a seed stands for.
 fn options_of(seed: u64, durability: Durability) -> Options {
@@ -124,7 +122,10 @@ fn bulk_transactions_are_whole_or_absent() {
     watch_background();
     let mut cuts = 0;
     for seed in seeds(300_000, 4) {
-        let options = options_of(seed, Durability::Full);
+        let options = Options {
+            cache_bytes: 2 << 20,
+            ..options_of(seed, Durability::Full)
+        };
         let mut rng = Rng::new(seed);
         let disk = SimDisk::new(seed);
         let mut oracle = Oracle::default();

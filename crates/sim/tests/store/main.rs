@@ -1,8 +1,12 @@
-//! What the tests of the store on the simulated disk share: the model they
-//! compare with, the workload they run, and what they print when they fail.
+//! The store on the simulated disk: power cuts, failing calls, rot. Here is what
+//! these tests share beside the model they compare with and the workload they
+//! run.
 
-pub mod life;
-pub mod model;
+mod faults;
+mod life;
+mod model;
+mod power_loss;
+mod rot;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -47,6 +51,7 @@ pub fn options() -> Options {
     }
 }
 
+/// Opens the database.
 pub fn open(disk: &SimDisk, options: &Options) -> Result<Store> {
     Store::open_on(Arc::new(disk.clone()), Path::new(PATH), options.clone())
 }
@@ -67,6 +72,7 @@ pub fn watch_background() {
     });
 }
 
+/// Fails if there was one.
 pub fn assert_no_background_panic() {
     assert_eq!(
         BACKGROUND_PANICS.load(SeqCst),
