@@ -7,6 +7,7 @@ mod life;
 mod model;
 mod power_loss;
 mod rot;
+mod writers;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
