@@ -16,7 +16,7 @@
 //! Extents go back to the allocator under the `reclaim` lock, so a checkpoint
 //! that holds it sees each dead extent either in a list or free, never neither.
 
-use crate::cache::{ChildRef, Frame};
+use crate::cache::{ChildRef, Frame, NO_HINT};
 use crate::codec::ExtentRef;
 use crate::error::Result;
 use crate::node;
@@ -135,6 +135,17 @@ pub(crate) struct Reclaim {
     subtrees: Vec<Dead>,
 }
 
+/// Frees the frame of a dead node that is on disk and that no reader can ask
+/// for: only a checkpoint keeps it, which needs no more than its extent.
+fn unseat(core: &Core, readers: &[u64], dead: &mut Dead, free: &mut Vec<Frame>) {
+    let on_disk = !dead.node.is_handle() && !dead.subtree && dead.node.hint != NO_HINT;
+    if on_disk && keeper(readers, dead.birth, dead.death).is_none() {
+        core.pool
+            .drop_resident(extent_of(dead.node.reference), free);
+        dead.node.hint = NO_HINT;
+    }
+}
+
 /// The newest of the sorted `pins` that lies in `[birth, death)`.
 fn keeper(pins: &[u64], birth: u64, death: u64) -> Option<u64> {
     let below = pins.partition_point(|pin| *pin < death);
@@ -151,7 +162,14 @@ impl Reclaim {
         let set_aside = taken.len() > SET_ASIDE;
         let mut survivors = Vec::new();
         let mut extents = Vec::new();
-        for dead in taken {
+        let mut readers = Vec::with_capacity(16);
+        core.pool.readers.pinned(&mut readers);
+        readers.sort_unstable();
+        for mut dead in taken {
+            // `visible` was read before the pins: who pins later pins no less.
+            if dead.death <= visible {
+                unseat(core, &readers, &mut dead, free);
+            }
             let kept = !set_aside && keeper(&pins, dead.birth, dead.death).is_some();
             if dead.death > visible || kept {
                 survivors.push(dead);

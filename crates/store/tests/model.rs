@@ -232,7 +232,7 @@ impl World {
                         k.first_chunk()
                             .map(|b| (u64::from_be_bytes(*b) ^ (1 << 63)) as i64)
                     });
-                    assert_eq!(rowid, largest.map_or(1, |l| (l + 1).max(1)));
+                    assert_eq!(rowid, largest.map_or(1, |l| l + 1));
                     open.txn.put(&tree, key, b"allocated").expect("puts");
                     map.insert(model_key(&key), b"allocated".to_vec());
                 }

@@ -490,7 +490,11 @@ impl Pool {
     /// is to be given to [`free_cold`](Self::free_cold).
     pub(crate) fn became_cold(&self, handle: u64, frame: Frame, written: Written) -> bool {
         let meta = self.frames.meta(frame);
-        if meta.pins.compare_exchange(0, EVICTING, Acquire, Relaxed).is_err() {
+        if meta
+            .pins
+            .compare_exchange(0, EVICTING, Acquire, Relaxed)
+            .is_err()
+        {
             // A cursor is on it.
             self.became_clean(handle, frame, written);
             return false;
@@ -535,7 +539,7 @@ impl Pool {
     }
 
     /// Takes the frame of a dead extent away from it.
-    fn drop_resident(&self, extent: ExtentRef, free: &mut Vec<Frame>) {
+    pub(crate) fn drop_resident(&self, extent: ExtentRef, free: &mut Vec<Frame>) {
         let bits = extent.word();
         // Whoever evicts does so under the policy's lock: a frame that is in the
         // table now is not being evicted, and stays in it until we take it out.

@@ -27,7 +27,7 @@ impl Rowids {
         let mut claims = self.0.lock();
         let mut next = match largest {
             None => 1,
-            Some(largest) => largest.checked_add(1)?.max(1),
+            Some(largest) => largest.checked_add(1)?,
         };
         let others = claims.claims - u32::from(!first_claim && claims.claims > 0);
         if others > 0 {
@@ -58,7 +58,7 @@ mod tests {
         rowids.release();
         assert_eq!(rowids.allocate(Some(1), true), Some(2), "given back");
         rowids.release();
-        assert_eq!(rowids.allocate(Some(-5), true), Some(1));
+        assert_eq!(rowids.allocate(Some(-5), true), Some(-4));
         rowids.release();
         assert_eq!(rowids.allocate(Some(i64::MAX), true), None);
     }
