@@ -105,7 +105,7 @@ pub(crate) fn in_memory(disk: Arc<dyn Disk>, options: Options) -> Result<Store> 
     let file = disk.temp_file(Path::new("memory"))?;
     let meta = first_meta(&options);
     let core = assemble(disk, file, None, options, &meta)?;
-    let store = Store(Arc::new(Handle { core }));
+    let store = Store::new(Arc::new(Handle { core }));
     background::start(store.core())?;
     Ok(store)
 }
@@ -138,7 +138,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
     }
     // From here on dropping the store closes it; until the log is open, that
     // writes nothing.
-    let store = Store(Arc::new(Handle { core }));
+    let store = Store::new(Arc::new(Handle { core }));
     recover(&store, recovery)?;
     if !options.read_only {
         background::start(store.core())?;

@@ -24,7 +24,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 /// What the commit lock covers. See `txn/commit.rs`.
 pub(crate) struct CommitState {
@@ -208,16 +207,12 @@ impl Core {
 
     // ---- limits and failures -----------------------------------------------
 
-    pub(crate) fn busy_timeout(&self) -> Duration {
-        self.options.busy_timeout
-    }
-
-    pub(crate) fn busy(&self, why: &str) -> Error {
+    fn read_only(&self) -> Error {
         Error::new(
-            ErrorKind::Busy,
+            ErrorKind::ReadOnly,
             format!(
-                "database is locked: {why}, and did not finish within the busy timeout of {:?}",
-                self.busy_timeout()
+                "attempt to write a readonly database: {} was opened for reading",
+                self.pool.path
             ),
         )
     }
@@ -225,13 +220,7 @@ impl Core {
     /// Fails if nothing may be written (any more).
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.options.read_only {
-            return Err(Error::new(
-                ErrorKind::ReadOnly,
-                format!(
-                    "attempt to write a readonly database: {} was opened for reading",
-                    self.pool.path
-                ),
-            ));
+            return Err(self.read_only());
         }
         if let Some(failure) = self.failure.get() {
             return Err(poisoned(failure));
@@ -332,12 +321,17 @@ impl Drop for Handle {
 /// Cheap to clone, `Send + Sync`. The last clone, transactions included, closes
 /// it with a checkpoint.
 #[derive(Clone)]
-pub struct Store(pub(crate) Arc<Handle>);
+pub struct Store {
+    pub(crate) handle: Arc<Handle>,
+    /// This handle refuses writes, whatever others of the same store may do.
+    pub(crate) read_only: bool,
+}
 
 impl Store {
     /// Opens, and creates if it is absent, the database at `path`. A file that
     /// this process has open already (by device and inode) joins the same store,
-    /// with the options of the first.
+    /// with the options of the first; asked for reading only, this handle refuses
+    /// writes.
     ///
     /// # Errors
     /// `CantOpen`, `ReadOnly`, `NotADatabase`, `NewerFormat`, `Corrupt`, `Busy`
@@ -361,8 +355,21 @@ impl Store {
         open::in_memory(Arc::new(MemoryDisk::new()), options)
     }
 
+    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+        let read_only = handle.core.options.read_only;
+        Self { handle, read_only }
+    }
+
+    /// Fails if this handle may not write, or nobody may any more.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(self.core().read_only());
+        }
+        self.core().check_writable()
+    }
+
     pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.0.core
+        &self.handle.core
     }
 
     /// The file; `None` in memory.
@@ -387,7 +394,7 @@ impl Store {
 
     /// Whether two handles are of the same open store.
     pub fn ptr_eq(&self, other: &Store) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.handle, &other.handle)
     }
 
     /// The handle of a tree that exists, or that an open transaction makes.
@@ -429,7 +436,7 @@ impl Store {
     /// Writes everything committed so far to the database file and shortens the
     /// log. Runs by itself in the background.
     pub fn checkpoint(&self) -> Result<()> {
-        self.core().check_writable()?;
+        self.check_writable()?;
         checkpoint::run(self.core())
     }
 

@@ -61,6 +61,7 @@ impl State {
 
     /// Bounds waits for locks.
     pub fn set_busy_timeout(&mut self, timeout: Duration) {
+        self.txn.set_busy_timeout(timeout);
         self.busy_timeout = timeout;
     }
 

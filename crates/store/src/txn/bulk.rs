@@ -51,9 +51,9 @@ impl Txn {
     #[cold]
     pub(super) fn become_bulk(&mut self) -> Result<()> {
         if self.writers == WritersLock::None {
-            let timeout = self.core.busy_timeout();
+            let timeout = self.busy_timeout;
             if !self.core.writers.try_lock_shared_for(timeout) {
-                return Err(self.core.busy("a transaction begun IMMEDIATE is at work"));
+                return Err(self.busy("a transaction begun IMMEDIATE is at work"));
             }
             self.writers = WritersLock::Shared;
         }
@@ -93,10 +93,8 @@ impl Txn {
         {
             return Ok(());
         }
-        if !tree.0.writer.try_lock_for(self.core.busy_timeout()) {
-            return Err(self
-                .core
-                .busy(&format!("tree {} is being written", tree.id().0)));
+        if !tree.0.writer.try_lock_for(self.busy_timeout) {
+            return Err(self.busy(&format!("tree {} is being written", tree.id().0)));
         }
         self.locked.push(tree.clone());
         if tree.0.head().seq != tree.0.versions.at(self.seq).unwrap_or(EMPTY).seq {

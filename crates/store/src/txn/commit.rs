@@ -82,12 +82,8 @@ impl Txn {
         if self.bulk {
             return self.validate();
         }
-        if !self
-            .core
-            .writers
-            .try_lock_shared_for(self.core.busy_timeout())
-        {
-            return Err(self.core.busy("a transaction begun IMMEDIATE is at work"));
+        if !self.core.writers.try_lock_shared_for(self.busy_timeout) {
+            return Err(self.busy("a transaction begun IMMEDIATE is at work"));
         }
         self.writers = WritersLock::Shared;
         let mut changed = self.changed_trees();

@@ -45,6 +45,7 @@ use parking_lot::lock_api::{RawMutexTimed as _, RawRwLock as _, RawRwLockTimed a
 use reads::Reads;
 use redo::Op;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where a transaction context stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +103,7 @@ pub struct Txn {
     /// Something was written, kept in the redo or not.
     wrote: bool,
     spiller: Option<spill::Spiller>,
+    busy_timeout: Duration,
 }
 
 /// A place to roll back to. Taking one costs the same whatever was written.
@@ -137,12 +139,29 @@ impl Txn {
             bulk_at: bulk::REDO_LIMIT,
             wrote: false,
             spiller: None,
+            busy_timeout: store.options().busy_timeout,
         }
     }
 
     /// The store it belongs to.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Bounds every wait of this context for a lock. At first it is the store's
+    /// `busy_timeout`.
+    pub fn set_busy_timeout(&mut self, timeout: Duration) {
+        self.busy_timeout = timeout;
+    }
+
+    fn busy(&self, why: &str) -> Error {
+        Error::new(
+            ErrorKind::Busy,
+            format!(
+                "database is locked: {why}, and did not finish within the busy timeout of {:?}",
+                self.busy_timeout
+            ),
+        )
     }
 
     /// Where it stands.
@@ -163,7 +182,7 @@ impl Txn {
 
     fn writable(&self) -> Result<()> {
         self.idle()?;
-        self.core.check_writable()
+        self.store.check_writable()
     }
 
     #[inline]
@@ -205,12 +224,8 @@ impl Txn {
     /// the writers to finish and keeps others out until it ends.
     pub fn begin_immediate(&mut self) -> Result<()> {
         self.writable()?;
-        if !self
-            .core
-            .writers
-            .try_lock_exclusive_for(self.core.busy_timeout())
-        {
-            return Err(self.core.busy("another writer is at work"));
+        if !self.core.writers.try_lock_exclusive_for(self.busy_timeout) {
+            return Err(self.busy("another writer is at work"));
         }
         self.writers = WritersLock::Exclusive;
         let begun = self
@@ -230,12 +245,9 @@ impl Txn {
     pub fn begin_statement(&mut self, trees: &[&Tree]) -> Result<()> {
         self.writable()?;
         if !self.core.writers.try_lock_shared()
-            && !self
-                .core
-                .writers
-                .try_lock_shared_for(self.core.busy_timeout())
+            && !self.core.writers.try_lock_shared_for(self.busy_timeout)
         {
-            return Err(self.core.busy("a transaction begun IMMEDIATE is at work"));
+            return Err(self.busy("a transaction begun IMMEDIATE is at work"));
         }
         self.writers = WritersLock::Shared;
         self.locked.extend(trees.iter().map(|tree| (*tree).clone()));
@@ -254,10 +266,8 @@ impl Txn {
     fn lock_trees(&mut self) -> Result<()> {
         for at in 0..self.locked.len() {
             let tree = &self.locked[at];
-            if !tree.0.writer.try_lock_for(self.core.busy_timeout()) {
-                let error = self
-                    .core
-                    .busy(&format!("tree {} is being written", tree.id().0));
+            if !tree.0.writer.try_lock_for(self.busy_timeout) {
+                let error = self.busy(&format!("tree {} is being written", tree.id().0));
                 self.locked.truncate(at);
                 return Err(error);
             }

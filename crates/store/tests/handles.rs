@@ -1,0 +1,143 @@
+//! Several handles of one file in one process, and who waits for whom.
+
+use fulgurite_store::{ErrorKind, Isolation, Key, KeyKind, Options, Store};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A file name in a folder of its own, removed with it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("fulgurite-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        Self(folder)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("test.db")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn opening_again_joins_the_open_store() {
+    let place = Place::new("join");
+    let first = Store::open(place.file(), Options::default()).expect("opens");
+    let second = Store::open(place.file(), Options::default()).expect("joins");
+    assert!(first.ptr_eq(&second));
+    let tree = first.create_family("t", KeyKind::Int).expect("a family");
+    let mut txn = second.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    txn.put(&tree, Key::Int(1), b"one").expect("puts");
+    txn.commit().expect("commits");
+    drop((txn, tree, first, second));
+
+    let again = Store::open(place.file(), Options::default()).expect("opens");
+    let tree = again.family("t").expect("reads").expect("is there");
+    let mut txn = again.txn();
+    txn.begin_read().expect("begins");
+    assert!(txn.contains(&tree, Key::Int(1)).expect("looks"));
+}
+
+#[test]
+fn a_read_only_handle_of_a_writable_store_refuses_writes() {
+    let place = Place::new("read-only");
+    let writable = Store::open(place.file(), Options::default()).expect("opens");
+    let tree = writable.create_family("t", KeyKind::Int).expect("a family");
+    let options = Options {
+        read_only: true,
+        ..Options::default()
+    };
+    let reading = Store::open(place.file(), options.clone()).expect("joins");
+    let mut txn = reading.txn();
+    let refused = txn.begin(Isolation::Serializable).expect_err("read-only");
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+    let refused = txn.begin_statement(&[&tree]).expect_err("read-only");
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+    assert_eq!(
+        reading.checkpoint().expect_err("read-only").kind(),
+        ErrorKind::ReadOnly
+    );
+    txn.begin_read().expect("reads");
+    assert_eq!(txn.count(&tree).expect("counts"), 0);
+    drop((txn, reading, tree, writable));
+
+    // The other way round nobody may write.
+    let reading = Store::open(place.file(), options).expect("opens");
+    let refused = Store::open(place.file(), Options::default()).expect_err("open for reading");
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+    drop(reading);
+    Store::open(place.file(), Options::default()).expect("opens for writing");
+}
+
+#[test]
+fn waits_end_with_the_busy_timeout() {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let mut holder = store.txn();
+    holder.begin_immediate().expect("begins");
+    let mut waiter = store.txn();
+    waiter.set_busy_timeout(Duration::ZERO);
+    let busy = waiter.begin_statement(&[&tree]).expect_err("locked");
+    assert_eq!(busy.kind(), ErrorKind::Busy);
+    assert!(busy.message().starts_with("database is locked"), "{busy}");
+    holder.rollback();
+    waiter.begin_statement(&[&tree]).expect("free again");
+}
+
+#[test]
+fn overlapping_writers_of_one_key_conflict_and_of_two_do_not() {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let mut first = store.txn();
+    let mut second = store.txn();
+    for (other_key, wins) in [(2, true), (1, false)] {
+        first.begin(Isolation::Snapshot).expect("begins");
+        second.begin(Isolation::Snapshot).expect("begins");
+        first
+            .put(&tree, Key::Int(1), &[b'f', other_key as u8])
+            .expect("puts");
+        second
+            .put(&tree, Key::Int(other_key), &[other_key as u8, wins as u8])
+            .expect("puts");
+        first.commit().expect("commits");
+        match second.commit() {
+            Ok(()) => assert!(wins),
+            Err(error) => {
+                assert!(!wins, "{error}");
+                assert_eq!(error.kind(), ErrorKind::Conflict);
+                assert!(error.message().contains("row 1"), "{error}");
+            }
+        }
+    }
+    first.begin_read().expect("reads");
+    assert_eq!(first.count(&tree).expect("counts"), 2);
+}
+
+#[test]
+fn write_skew_is_prevented_by_serializable_and_allowed_by_snapshot() {
+    for (isolation, skew) in [
+        (Isolation::Serializable, false),
+        (Isolation::Snapshot, true),
+    ] {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let [mut first, mut second] = [store.txn(), store.txn()];
+        first.begin(isolation).expect("begins");
+        second.begin(isolation).expect("begins");
+        for txn in [&mut first, &mut second] {
+            assert!(!txn.contains(&tree, Key::Int(1)).expect("looks"));
+            assert!(!txn.contains(&tree, Key::Int(2)).expect("looks"));
+        }
+        first.put(&tree, Key::Int(1), b"").expect("puts");
+        second.put(&tree, Key::Int(2), b"").expect("puts");
+        first.commit().expect("commits");
+        assert_eq!(second.commit().is_ok(), skew, "{isolation:?}");
+    }
+}
