@@ -86,7 +86,7 @@ pub(super) fn create_file(
     first: &[u8],
     capacity: u64,
     sync: Sync<'_>,
-) -> Result<Arc<dyn DiskFile>> {
+) -> Result<()> {
     let options = OpenOptions {
         create: true,
         truncate: true,
@@ -98,14 +98,15 @@ pub(super) fn create_file(
         file.write_at(first, RECORDS_START)?;
     }
     header.write(&*file, &|_| Ok(()))?;
-    sync(&*file)?;
-    Ok(file)
+    sync(&*file)
 }
 
-/// Gives the file made last the name of `slot`, replacing what had it.
-pub(super) fn publish_file(disk: &dyn Disk, base: &Path, slot: usize) -> Result<()> {
-    disk.rename(&header::new_path(base), &header::path_of(base, slot))?;
-    Ok(())
+/// Gives the file made last the name of `slot`, replacing what had it. Returns
+/// it opened by that name, which its errors then say.
+pub(super) fn publish_file(disk: &dyn Disk, base: &Path, slot: usize) -> Result<Arc<dyn DiskFile>> {
+    let path = header::path_of(base, slot);
+    disk.rename(&header::new_path(base), &path)?;
+    Ok(disk.open(&path, OpenOptions::WRITE)?)
 }
 
 /// Makes the names of the log's files durable.

@@ -159,9 +159,8 @@ impl Recovery {
             }
         };
         let disk = &*self.disk;
-        let file =
-            generation::create_file(disk, &self.base, &header, &begin, CAPACITY_BYTES_MIN, &sync)?;
-        generation::publish_file(disk, &self.base, 0)?;
+        generation::create_file(disk, &self.base, &header, &begin, CAPACITY_BYTES_MIN, &sync)?;
+        let file = generation::publish_file(disk, &self.base, 0)?;
         let other = header::path_of(&self.base, 1);
         if disk.exists(&other)? {
             disk.remove(&other)?;

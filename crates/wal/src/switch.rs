@@ -107,9 +107,8 @@ impl Wal {
         let sync = |file: &dyn DiskFile| self.sync_file(file);
         let Some(idle) = plan.idle else {
             let disk = &*self.disk;
-            let file =
-                generation::create_file(disk, &self.base, &plan.header, &[], plan.capacity, &sync)?;
-            generation::publish_file(disk, &self.base, plan.slot)?;
+            generation::create_file(disk, &self.base, &plan.header, &[], plan.capacity, &sync)?;
+            let file = generation::publish_file(disk, &self.base, plan.slot)?;
             self.sync_names()?;
             // From now on the file is reused, also if a later step fails.
             return Ok((file, plan.capacity));

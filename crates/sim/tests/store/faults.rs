@@ -143,3 +143,20 @@ fn failing_reads_are_reported_and_change_nothing() {
     println!("{} runs, {} errors", tally.runs, tally.errors);
     assert!(tally.errors >= 60);
 }
+
+/// The log's files are made under a passing name, which no error says later.
+#[test]
+fn failures_name_the_file_at_fault() {
+    let disk = SimDisk::new(1);
+    let mut oracle = Oracle::default();
+    let mut life = Life::new(&disk, &options(), &mut oracle, 1);
+    life.start().expect("nothing fails");
+    disk.fail(Fault {
+        call: Some(Call::Write),
+        after: 0,
+        for_good: true,
+        error: FaultError::Io,
+    });
+    let error = life.create_family("a family").expect_err("no write works");
+    assert!(error.message().contains("p.db-wal0"), "{error}");
+}

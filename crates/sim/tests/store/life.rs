@@ -157,6 +157,11 @@ impl<'a> Life<'a> {
         }
     }
 
+    /// Creates a family that the model does not know.
+    pub fn create_family(&mut self, name: &str) -> Result<()> {
+        self.store()?.create_family(name, KeyKind::Int).map(drop)
+    }
+
     /// Makes a commit that changes something, named trees aside.
     pub fn commit_something(&mut self) -> Result<()> {
         let before = self.visible.clone();
