@@ -8,9 +8,97 @@ pub struct Person {
     pub email: String,
 }
 
-const SYLLABLES: [&str; 24] = [
-    "ba", "cor", "den", "el", "fi", "gar", "ha", "in", "jo", "ka", "lu", "mar", "ne", "or", "pe",
-    "ri", "sa", "ta", "ul", "va", "wen", "xi", "yo", "zan",
+/// First and last names that are common somewhere.
+const FIRST: [&str; 64] = [
+    "Mary", "James", "Maria", "John", "Anna", "Robert", "Linda", "Michael", "Fatima", "David",
+    "Elena", "William", "Susan", "Richard", "Yuki", "Joseph", "Sofia", "Thomas", "Karen", "Carlos",
+    "Nancy", "Daniel", "Lisa", "Matthew", "Chen", "Anthony", "Emily", "Mark", "Ingrid", "Paul",
+    "Laura", "Steven", "Olga", "Andrew", "Amira", "Kenneth", "Julia", "George", "Hannah", "Joshua",
+    "Aisha", "Kevin", "Greta", "Brian", "Nina", "Edward", "Clara", "Ronald", "Priya", "Timothy",
+    "Lucia", "Jason", "Marta", "Jeffrey", "Eva", "Ryan", "Ines", "Jacob", "Leila", "Gary", "Rosa",
+    "Nicolas", "Vera", "Eric",
+];
+const LAST: [&str; 80] = [
+    "Smith",
+    "Johnson",
+    "Garcia",
+    "Brown",
+    "Miller",
+    "Kim",
+    "Martinez",
+    "Davis",
+    "Nguyen",
+    "Lopez",
+    "Wilson",
+    "Anderson",
+    "Tanaka",
+    "Thomas",
+    "Taylor",
+    "Moore",
+    "Jackson",
+    "Martin",
+    "Lee",
+    "Perez",
+    "Thompson",
+    "White",
+    "Harris",
+    "Sanchez",
+    "Clark",
+    "Ramirez",
+    "Lewis",
+    "Robinson",
+    "Walker",
+    "Young",
+    "Allen",
+    "King",
+    "Wright",
+    "Scott",
+    "Torres",
+    "Nowak",
+    "Hill",
+    "Flores",
+    "Green",
+    "Adams",
+    "Nelson",
+    "Baker",
+    "Hall",
+    "Rivera",
+    "Campbell",
+    "Mitchell",
+    "Carter",
+    "Roberts",
+    "Muller",
+    "Phillips",
+    "Evans",
+    "Turner",
+    "Diaz",
+    "Parker",
+    "Cruz",
+    "Edwards",
+    "Collins",
+    "Reyes",
+    "Stewart",
+    "Morris",
+    "Morales",
+    "Murphy",
+    "Cook",
+    "Rogers",
+    "Gutierrez",
+    "Ortiz",
+    "Morgan",
+    "Cooper",
+    "Peterson",
+    "Bailey",
+    "Reed",
+    "Kelly",
+    "Howard",
+    "Ramos",
+    "Schmidt",
+    "Cox",
+    "Ward",
+    "Ivanova",
+    "Watson",
+    "Andersson",
 ];
 const HOSTS: [&str; 6] = [
     "example.com",
@@ -26,36 +114,24 @@ pub fn people(rng: &mut fastrand::Rng, count: usize) -> Vec<Person> {
     (1..=count as i64).map(|id| person(rng, id)).collect()
 }
 
-/// One person with a random name.
+/// One person with a random name and an address made from it.
 pub fn person(rng: &mut fastrand::Rng, id: i64) -> Person {
-    let (first, last) = (word(rng, 2), word(rng, 3));
-    let host = HOSTS[rng.usize(..HOSTS.len())];
+    let (first, last) = (pick(rng, &FIRST), pick(rng, &LAST));
+    let (number, host) = (rng.u32(..10_000), pick(rng, &HOSTS));
     Person {
         id,
-        email: format!("{first}.{last}{}@{host}", rng.u32(..1_000)),
-        name: format!("{} {}", capital(&first), capital(&last)),
+        name: format!("{first} {last}"),
+        email: format!("{first}.{last}{number}@{host}").to_ascii_lowercase(),
     }
 }
 
 /// A full name, to rename somebody.
 pub fn name(rng: &mut fastrand::Rng) -> String {
-    format!("{} {}", capital(&word(rng, 2)), capital(&word(rng, 3)))
+    format!("{} {}", pick(rng, &FIRST), pick(rng, &LAST))
 }
 
-fn word(rng: &mut fastrand::Rng, syllables: usize) -> String {
-    (0..syllables)
-        .map(|_| SYLLABLES[rng.usize(..SYLLABLES.len())])
-        .collect()
-}
-
-fn capital(word: &str) -> String {
-    let mut chars = word.chars();
-    chars
-        .next()
-        .map(|first| first.to_ascii_uppercase())
-        .into_iter()
-        .chain(chars)
-        .collect()
+fn pick(rng: &mut fastrand::Rng, from: &[&'static str]) -> &'static str {
+    from[rng.usize(..from.len())]
 }
 
 /// `count` keys of a table with the keys 1 to `rows`.
