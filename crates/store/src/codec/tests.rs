@@ -154,7 +154,7 @@ fn incompressible_pages_are_stored_raw() {
     }
     let mut scratch = Scratch::default();
     let image = encode(&page, &[], Codec::Lz4, &mut scratch);
-    assert_eq!((image[30], image.len()), (0x10, 3584));
+    assert_eq!((image[30], image.len()), (0x12, 3584));
 }
 
 #[test]
@@ -217,13 +217,13 @@ fn documented_bytes() {
     let mut golden = vec![0; UNIT];
     // kind 1, level 0, count 1, heap 2, garbage 0 | birth 6
     golden[0..16].copy_from_slice(&[1, 0, 1, 0, 2, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
-    // tree 17, heap end 256, flags 1 | stored 30, version 1, codec 0, log2 12
-    golden[16..32].copy_from_slice(&[17, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 30, 0, 0x10, 12]);
+    // tree 17, heap end 256, flags 1 | stored 20, version 1, codec 2, log2 12
+    golden[16..32].copy_from_slice(&[17, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 20, 0, 0x12, 12]);
     golden[32..48].copy_from_slice(&[
         254, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0,
     ]);
-    golden[48..60].copy_from_slice(&[3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2, 0]);
-    golden[60..62].copy_from_slice(b"hi");
+    // Key 3, length 2, the value.
+    golden[48..52].copy_from_slice(&[6, 4, b'h', b'i']);
     let mut page = vec![0; 4096];
     decode(&golden, &mut page).unwrap();
     assert_eq!(node::check(&page), Ok(()));

@@ -73,7 +73,7 @@ pub(super) fn slot_value(slot: &[u8; LEAF]) -> (usize, usize, bool) {
 }
 
 #[inline]
-fn make_slot(key: i64, distance: usize, len: usize, overflow: bool) -> [u8; LEAF] {
+pub(super) fn make_slot(key: i64, distance: usize, len: usize, overflow: bool) -> [u8; LEAF] {
     let [a, b, c, d, e, f, g, h] = key.to_le_bytes();
     let [d0, d1] = (distance as u16).to_le_bytes();
     let [l0, l1] = (len as u16 | if overflow { OVERFLOW_BIT } else { 0 }).to_le_bytes();
@@ -138,8 +138,16 @@ fn close_slot<const S: usize>(page: &mut [u8], i: usize) {
 }
 
 #[inline]
-fn put_slot(page: &mut [u8], i: usize, slot: [u8; LEAF]) {
+pub(super) fn put_slot(page: &mut [u8], i: usize, slot: [u8; LEAF]) {
     page[BASE + LEAF * i..BASE + LEAF * (i + 1)].copy_from_slice(&slot);
+}
+
+/// Says where the value of a slot lies, leaving its key.
+#[inline]
+pub(super) fn set_value(page: &mut [u8], i: usize, distance: usize, len: usize, overflow: bool) {
+    let slot = make_slot(0, distance, len, overflow);
+    let at = BASE + LEAF * i + 8;
+    page[at..at + 4].copy_from_slice(&slot[8..]);
 }
 
 /// Puts a value into the heap, which has room, and returns its distance (0 for an

@@ -37,6 +37,7 @@ mod bytes;
 mod check;
 mod int;
 mod overflow;
+mod pack;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ pub use check::{check, is_compact};
 pub use overflow::{
     init_overflow, init_overflow_index, max_chunk, max_overflow_children, overflow_payload,
 };
+pub use pack::{pack_slots, unpack_slots};
 pub use split::{SplitPoint, merge_inner, merge_leaves, split_inner, split_leaf, split_point};
 
 /// Bytes of the header that all pages share.
