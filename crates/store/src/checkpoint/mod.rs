@@ -29,6 +29,7 @@ use crate::space::extent_of;
 use crate::store::{Core, log_error};
 use catalog::Entry;
 use meta::{Blob, Meta};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 pub(crate) use writer::WriteCounters;
 pub use writer::WriteStats;
@@ -58,11 +59,13 @@ impl State {
     }
 }
 
-/// The numbers that checkpoints pin: the last durable one, and the one under
-/// way.
+/// The numbers that checkpoints pin: the last durable one, the one under way,
+/// and those of attach records that no durable one covers. Recovery would start
+/// from the pages of these, so what they reach is not free before.
 pub(crate) struct Pins {
     durable: AtomicU64,
     running: AtomicU64,
+    attached: Mutex<Vec<u64>>,
 }
 
 const NONE: u64 = u64::MAX;
@@ -72,7 +75,19 @@ impl Pins {
         Self {
             durable: AtomicU64::new(durable),
             running: AtomicU64::new(NONE),
+            attached: Mutex::default(),
         }
+    }
+
+    /// An attach record with this number is about to be published.
+    pub(crate) fn attach(&self, seq: u64) {
+        self.attached.lock().push(seq);
+    }
+
+    /// The checkpoint at `seq` is durable.
+    fn cover(&self, seq: u64) {
+        self.durable.store(seq, SeqCst);
+        self.attached.lock().retain(|attached| *attached > seq);
     }
 
     pub(crate) fn durable(&self) -> u64 {
@@ -85,6 +100,7 @@ impl Pins {
         if running != NONE {
             out.push(running);
         }
+        out.extend_from_slice(&self.attached.lock());
         out.push(self.durable.load(SeqCst));
     }
 }
@@ -170,7 +186,7 @@ fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
     state.counter = meta.counter;
     state.catalog = meta.catalog;
     state.free_map = meta.free_map;
-    core.checkpoint_pins.durable.store(seq, SeqCst);
+    core.checkpoint_pins.cover(seq);
     core.checkpoint_pins.running.store(NONE, SeqCst);
     Ok(())
 }

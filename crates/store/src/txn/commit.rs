@@ -312,6 +312,9 @@ impl Txn {
                 continue;
             }
             let seq = commit.head + 1;
+            if self.bulk && wal.is_some() {
+                core.checkpoint_pins.attach(seq);
+            }
             let placed = match (wal, permit.take()) {
                 (Some(wal), Some(permit)) => Some(wal.place(permit, seq)),
                 _ => None,

@@ -32,7 +32,10 @@ impl Txn {
     pub(crate) fn replay(&mut self, record: Record<'_>) -> Result<()> {
         match record.kind {
             Kind::Commit => self.replay_operations(record.payload),
-            Kind::Attach => self.attach(record.payload),
+            Kind::Attach => {
+                self.core.checkpoint_pins.attach(record.seq);
+                self.attach(record.payload)
+            }
             kind => Err(Error::corrupt(format!(
                 "database disk image is malformed: log record {} is of kind {kind:?}, which nothing wrote",
                 record.seq
