@@ -121,7 +121,7 @@ fn long_workloads_cut_at_random() {
 fn bulk_transactions_are_whole_or_absent() {
     watch_background();
     let mut cuts = 0;
-    for seed in seeds(300_000, 4) {
+    for seed in seeds(300_000, 6) {
         let options = Options {
             cache_bytes: 2 << 20,
             ..options_of(seed, Durability::Full)
