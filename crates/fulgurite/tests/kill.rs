@@ -149,12 +149,12 @@ fn spawn(path: &Path) -> Child {
 /// each writer acknowledged.
 fn run_and_kill(path: &Path, moment: &Moment) -> HashMap<i64, i64> {
     let mut child = spawn(path);
-    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).split(b'\n');
+    let lines = BufReader::new(child.stdout.take().expect("a pipe")).split(b'\n');
     let mut acknowledged = HashMap::new();
     let mut seen = 0;
     let mut killed = false;
     // After the kill, the pipe still holds what was acknowledged before it.
-    while let Some(line) = lines.next() {
+    for line in lines {
         let line = String::from_utf8_lossy(&line.expect("the pipe can be read")).into_owned();
         let words: Vec<&str> = line.split(' ').collect();
         match (words.as_slice(), moment) {
