@@ -158,7 +158,9 @@ fn grouped(w: &mut Writer<'_>, from: &str, filter: &str, check: &mut Check) -> S
 
 /// An integer in ORDER BY or GROUP BY would be taken for a column's position.
 fn not_a_position(key: String) -> String {
-    if key.starts_with(|first: char| matches!(first, '-' | '?') || first.is_ascii_digit()) {
+    let number = |first: char| matches!(first, '-' | '?') || first.is_ascii_digit();
+    let bare = key.trim_start_matches('(');
+    if bare.starts_with(number) && (bare == key || key.contains("COLLATE")) {
         return format!("{key} + 0");
     }
     key

@@ -153,14 +153,8 @@ impl<'a> Sink<'a> {
 
     /// NOT NULL and CHECK of the row being written.
     pub fn check_row(&mut self, cx: &mut Context<'_, '_>) -> Written<Outcome> {
-        for (i, column) in self.target.table.columns.iter().enumerate() {
-            let Some(own) = column.not_null else { continue };
-            if !self.buffers.row.get(i + 1).is_some_and(Value::is_null) {
-                continue;
-            }
-            if self.null_violation(i, own, cx)? == Outcome::Skipped {
-                return Ok(Outcome::Skipped);
-            }
+        if self.check_nulls(false, cx)? == Outcome::Skipped {
+            return Ok(Outcome::Skipped);
         }
         for (label, check) in &self.target.checks {
             if condition(check, Row::Values(&self.buffers.row), cx)? != Some(false) {
@@ -173,6 +167,32 @@ impl<'a> Sink<'a> {
                 }
                 action => Err(violated(Error::check(label), action)),
             };
+        }
+        Ok(Outcome::Written)
+    }
+
+    /// NOT NULL. Columns that a default may fill come last, as in SQLite.
+    #[inline]
+    fn check_nulls(&mut self, filling: bool, cx: &mut Context<'_, '_>) -> Written<Outcome> {
+        let mut to_fill = false;
+        for (i, column) in self.target.table.columns.iter().enumerate() {
+            let Some(own) = column.not_null else { continue };
+            if !self.buffers.row.get(i + 1).is_some_and(Value::is_null) {
+                continue;
+            }
+            if !filling
+                && self.action(own) == ConflictAction::Replace
+                && matches!(self.target.defaults.get(i), Some(Some(_)))
+            {
+                to_fill = true;
+                continue;
+            }
+            if self.null_violation(i, own, cx)? == Outcome::Skipped {
+                return Ok(Outcome::Skipped);
+            }
+        }
+        if to_fill {
+            return self.check_nulls(true, cx);
         }
         Ok(Outcome::Written)
     }
@@ -269,7 +289,12 @@ impl<'a> Sink<'a> {
             .insert(tree, Key::Int(rowid), &self.buffers.record)?
         {
             self.torn = false;
-            return Ok(Some(Conflict::Rowid));
+            let other = if self.rowid_last() {
+                self.index_conflict(true, false)?
+            } else {
+                None
+            };
+            return Ok(other.or(Some(Conflict::Rowid)));
         }
         for (i, writer) in self.target.indexes.iter().enumerate() {
             let Some(entry) = self.buffers.entries.get(i).filter(|e| e.present) else {
@@ -392,13 +417,25 @@ impl<'a> Sink<'a> {
     /// The first conflict of the row being written with rows other than `old`.
     pub fn find_conflict(&mut self, old: i64, all: bool) -> Result<Option<Conflict>> {
         let rowid = self.rowid();
-        if rowid != old
+        let taken = rowid != old
             && self
                 .txn
-                .contains(&self.target.table.tree, Key::Int(rowid))?
-        {
+                .contains(&self.target.table.tree, Key::Int(rowid))?;
+        if taken && !self.rowid_last() {
             return Ok(Some(Conflict::Rowid));
         }
+        let other = self.index_conflict(all, true)?;
+        Ok(other.or(taken.then_some(Conflict::Rowid)))
+    }
+
+    /// A rowid that replaces on its own account is checked after the indexes.
+    fn rowid_last(&self) -> bool {
+        self.conflict.is_none() && self.target.table.rowid_conflict == ConflictAction::Replace
+    }
+
+    /// The first unique index in which another row has the key of the row being
+    /// written; `changed`: the entries of the row in `buffers.old` are its own.
+    fn index_conflict(&mut self, all: bool, changed: bool) -> Result<Option<Conflict>> {
         for (i, writer) in self.target.indexes.iter().enumerate() {
             if !writer.index.unique || !(all || writer.affected) {
                 continue;
@@ -408,7 +445,7 @@ impl<'a> Sink<'a> {
             else {
                 continue;
             };
-            let own = before.present && before.exclusive && before.key == new.key;
+            let own = changed && before.present && before.exclusive && before.key == new.key;
             if new.present
                 && new.exclusive
                 && !own
