@@ -61,15 +61,14 @@ pub fn hash_value(state: u64, value: ValueRef<'_>, collation: Collation) -> u64 
 }
 
 /// Hashes of the selected rows over all keys, in the selection's order.
-pub fn hash_rows(
-    keys: &[Operand<'_>],
-    collations: &[Collation],
+pub fn hash_rows<'k>(
+    keys: impl Iterator<Item = (&'k Operand<'k>, Collation)>,
     selection: Selection<'_>,
     out: &mut Vec<u64>,
 ) {
     out.clear();
     out.resize(selection.len(), 0);
-    for (key, collation) in keys.iter().zip(collations) {
+    for (key, collation) in keys {
         let mut slots = out.iter_mut();
         match key.vector().and_then(Vector::integers) {
             Some(words) => selection.each(|row| {
@@ -79,7 +78,7 @@ pub fn hash_rows(
             }),
             None => selection.each(|row| {
                 if let Some(slot) = slots.next() {
-                    *slot = hash_value(*slot, key.get(row), *collation);
+                    *slot = hash_value(*slot, key.get(row), collation);
                 }
             }),
         }
@@ -91,6 +90,8 @@ pub fn hash_rows(
 pub struct GroupTable {
     keys: Vec<Vector>,
     collations: Vec<Collation>,
+    /// The keys that tell groups apart; the others follow from them.
+    telling: Vec<usize>,
     hashes: Vec<u64>,
     slots: Vec<u32>,
     scratch: Vec<u64>,
@@ -102,9 +103,17 @@ pub const NONE: u32 = u32::MAX;
 impl GroupTable {
     /// An empty table.
     pub fn new(collations: Vec<Collation>) -> Self {
+        let telling = (0..collations.len()).collect();
+        Self::told_apart_by(telling, collations)
+    }
+
+    /// An empty table whose other keys are the same wherever the `telling` ones
+    /// are: they are stored, but neither hashed nor compared.
+    pub fn told_apart_by(telling: Vec<usize>, collations: Vec<Collation>) -> Self {
         Self {
             keys: vec![Vector::new(); collations.len()],
             collations,
+            telling,
             hashes: Vec::new(),
             slots: Vec::new(),
             scratch: Vec::new(),
@@ -163,7 +172,7 @@ impl GroupTable {
             });
         }
         let mut hashes = std::mem::take(&mut self.scratch);
-        hash_rows(keys, &self.collations, selection, &mut hashes);
+        hash_rows(self.told(keys), selection, &mut hashes);
         let mut next = hashes.iter();
         let result = selection.try_each(|row| {
             let hash = next.next().copied().unwrap_or(0);
@@ -195,7 +204,7 @@ impl GroupTable {
             });
         }
         let mut hashes = std::mem::take(&mut self.scratch);
-        hash_rows(keys, &self.collations, selection, &mut hashes);
+        hash_rows(self.told(keys), selection, &mut hashes);
         let mut next = hashes.iter();
         selection.each(|row| {
             let hash = next.next().copied().unwrap_or(0);
@@ -204,12 +213,24 @@ impl GroupTable {
         self.scratch = hashes;
     }
 
+    /// Those of the keys that tell groups apart, with their collations.
+    fn told<'k>(
+        &self,
+        keys: &'k [Operand<'k>],
+    ) -> impl Iterator<Item = (&'k Operand<'k>, Collation)> {
+        self.telling.iter().filter_map(|i| {
+            let collation = self.collations.get(*i).copied().unwrap_or_default();
+            Some((keys.get(*i)?, collation))
+        })
+    }
+
     /// The rows' keys, where keys and groups are one column of plain integers:
     /// nothing but the numbers needs comparing then.
     fn plain<'a>(&self, keys: &'a [Operand<'_>]) -> Option<&'a [i64]> {
-        let ([key], [mine]) = (keys, self.keys.as_slice()) else {
+        let [only] = *self.telling.as_slice() else {
             return None;
         };
+        let (key, mine) = (keys.get(only)?, self.keys.get(only)?);
         let words = key.vector()?.integers()?;
         (mine.is_empty() || mine.integers().is_some()).then_some(words)
     }
@@ -218,7 +239,8 @@ impl GroupTable {
     #[inline(always)]
     fn probe_integer(&self, word: i64, hash: u64) -> Result<u32, usize> {
         let mask = self.slots.len() - 1;
-        let mine = self.keys.first().map_or(&[][..], Vector::words);
+        let only = self.telling.first().and_then(|only| self.keys.get(*only));
+        let mine = only.map_or(&[][..], Vector::words);
         let mut slot = hash as usize & mask;
         loop {
             let group = self.slots.get(slot).copied().unwrap_or(NONE);
@@ -253,17 +275,17 @@ impl GroupTable {
 
     #[inline]
     fn equal(&self, keys: &[Operand<'_>], row: usize, group: usize) -> bool {
-        self.keys
+        self.telling
             .iter()
-            .zip(keys)
-            .zip(&self.collations)
+            .filter_map(|i| self.keys.get(*i))
+            .zip(self.told(keys))
             .all(
-                |((mine, other), collation)| match (mine.get(group), other.get(row)) {
+                |(mine, (other, collation))| match (mine.get(group), other.get(row)) {
                     (ValueRef::Integer(a), ValueRef::Integer(b)) => a == b,
-                    (ValueRef::Text(a), ValueRef::Text(b)) if *collation == Collation::Binary => {
+                    (ValueRef::Text(a), ValueRef::Text(b)) if collation == Collation::Binary => {
                         a == b
                     }
-                    (a, b) => not_distinct(a, b, *collation),
+                    (a, b) => not_distinct(a, b, collation),
                 },
             )
     }

@@ -110,6 +110,7 @@ impl Accumulator {
     ///
     /// # Errors
     /// As [`Accumulator::step`].
+    #[inline]
     pub fn step_integers(&mut self, values: &[i64]) -> Result<Option<usize>> {
         match self {
             Accumulator::Sum(sum) | Accumulator::Total(sum) | Accumulator::Avg(sum) => {

@@ -475,6 +475,7 @@ impl Planner<'_, '_> {
         );
         let grouping = Grouping {
             keys,
+            telling: rules::telling_keys(&aggregation.keys),
             aggregates,
             bare,
             extremum,

@@ -340,6 +340,9 @@ pub struct LimitClause {
 pub struct Grouping {
     /// GROUP BY over the input row, with the collation of each key.
     pub keys: Vec<(Expr, Collation)>,
+    /// The keys, by position, that tell groups apart: where they are equal, so
+    /// are all others.
+    pub telling: Vec<usize>,
     /// The aggregates.
     pub aggregates: Vec<AggregateCall>,
     /// Expressions outside aggregates that are no keys: taken from the row that

@@ -4,7 +4,9 @@
 mod fold;
 mod or_to_in;
 mod outer_to_inner;
+mod telling_keys;
 
 pub use fold::fold;
 pub use or_to_in::or_to_in;
 pub use outer_to_inner::rejects_null;
+pub use telling_keys::telling_keys;

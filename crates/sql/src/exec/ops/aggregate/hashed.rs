@@ -55,7 +55,7 @@ impl HashAggregate {
             input,
             keys,
             width,
-            table: GroupTable::new(collations),
+            table: GroupTable::told_apart_by(grouping.telling, collations),
             states,
             rows: Batch::default(),
             built: false,

@@ -337,8 +337,8 @@ impl Call {
         selection.try_each(|row| {
             let group = next.next().map_or(usize::MAX, |g| *g as usize);
             if let Some(accumulator) = self.groups.get_mut(group) {
-                let value = ValueRef::Integer(words.get(row).copied().unwrap_or(0));
-                accumulator.step(&[value], Collation::Binary)?;
+                let word = words.get(row).copied().unwrap_or(0);
+                accumulator.step_integers(std::slice::from_ref(&word))?;
             }
             Ok(())
         })?;
