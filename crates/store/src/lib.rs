@@ -62,7 +62,7 @@ mod txn;
 pub use cache::CacheStats;
 pub use checkpoint::WriteStats;
 pub use error::{Error, ErrorKind, Result};
-pub use node::Key;
+pub use node::{Key, Run};
 pub use options::{Compression, Durability, Isolation, Options};
 pub use store::{Stats, Store};
 pub use tree::cursor::{Cursor, Seek};

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use fulgurite_store::Run;
+
 use crate::error::{Error, Result};
 use crate::exec::batch::Vector;
 use crate::plan::physical::ScanColumn;
-use crate::row::RowReader;
+use crate::row::{RowBlock, RowReader};
 use crate::schema::Table;
 use crate::value::{Value, ValueRef};
 
@@ -110,6 +112,39 @@ impl Fetch {
             Some(column) => column.push(value),
             None => Ok(()),
         })
+    }
+
+    /// Appends the first rows of the run to the columns, as far as they can be
+    /// decoded together. How many they were, and their bytes; none: the first
+    /// row needs [`Fetch::push`].
+    pub fn push_run(&self, run: Run<'_>, out: &mut [Vector]) -> Result<(usize, usize)> {
+        let (count, bytes) = match self.stored.last() {
+            None => (run.len(), 0),
+            Some(last) => {
+                let Some(mut block) = RowBlock::of(run, last + 1) else {
+                    return Ok((0, 0));
+                };
+                let mut previous = None;
+                for (column, place) in self.stored.iter().zip(&self.places) {
+                    // A column asked for twice is read from the start again.
+                    if previous == Some(column) {
+                        block.rewind();
+                    }
+                    if let Some(out) = out.get_mut(*place) {
+                        block.column(*column, out)?;
+                    }
+                    previous = Some(column);
+                }
+                (block.len(), block.bytes())
+            }
+        };
+        for place in &self.rowids {
+            let slots = out.get_mut(*place).and_then(|v| v.extend_integers(count));
+            for (slot, rowid) in slots.into_iter().flatten().zip(run.keys()) {
+                *slot = rowid;
+            }
+        }
+        Ok((count, bytes))
     }
 
     /// Overwrites `out` with the row.

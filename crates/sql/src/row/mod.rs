@@ -10,9 +10,11 @@
 //! Decoding checks everything it touches: bytes that no writer can have made
 //! give `SQLITE_CORRUPT`, never a panic and never a read beyond the row.
 
+mod columns;
 mod read;
 mod tag;
 mod write;
 
+pub use columns::RowBlock;
 pub use read::RowReader;
 pub use write::{COLUMNS_MAX, RowWriter};

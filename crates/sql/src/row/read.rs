@@ -40,6 +40,33 @@ impl<'a> RowReader<'a> {
         })
     }
 
+    /// A row whose tags, as many as the byte before them says, start at `tags`
+    /// of a page, and which ends at `end`. It stores no offsets.
+    #[inline(always)]
+    pub(super) fn narrow(page: &'a [u8], tags: usize, end: usize) -> Result<Self> {
+        let short = || malformed("row shorter than its header");
+        let count = tags.checked_sub(1).and_then(|at| page.get(at));
+        let (tags, body) = (count.zip(page.get(tags..end)))
+            .and_then(|(count, rest)| rest.split_at_checked(usize::from(*count)))
+            .ok_or_else(short)?;
+        Ok(Self {
+            offsets: &[],
+            tags,
+            body,
+        })
+    }
+
+    /// Column `to` and where it ends in the body, column `from` starting at `at`.
+    #[inline(always)]
+    pub(super) fn go_on(&self, from: usize, to: usize, at: usize) -> Result<(ValueRef<'a>, usize)> {
+        let at = self.advance(from, to, at)?;
+        let Some(&tag) = self.tags.get(to) else {
+            return Ok((ValueRef::Null, at));
+        };
+        let (value, len) = self.decode(tag, at)?;
+        Ok((value, at + len))
+    }
+
     /// Columns stored; a table may have more by now.
     #[inline]
     pub fn len(&self) -> usize {

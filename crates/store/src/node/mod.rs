@@ -38,6 +38,7 @@ mod check;
 mod int;
 mod overflow;
 mod pack;
+mod run;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -47,6 +48,7 @@ pub use overflow::{
     init_overflow, init_overflow_index, max_chunk, max_overflow_children, overflow_payload,
 };
 pub use pack::{pack_slots, unpack_slots};
+pub use run::Run;
 pub use split::{SplitPoint, merge_inner, merge_leaves, split_inner, split_leaf, split_point};
 
 /// Bytes of the header that all pages share.

@@ -12,7 +12,7 @@ use super::overflow;
 use super::walk::{self, Target};
 use crate::cache::{ChildRef, Frame, Pool, SlotId};
 use crate::error::Result;
-use crate::node::{self, Key, OwnedKey};
+use crate::node::{self, Key, OwnedKey, Run};
 use crate::store::Store;
 use crate::txn::reads::Observer;
 use std::ops::Bound;
@@ -158,6 +158,31 @@ impl Cursor {
         };
         if self.observer.is_some() {
             self.observe_step(false);
+        }
+        Ok(found)
+    }
+
+    /// The entry and those after it in its leaf; none if the cursor is nowhere or
+    /// the keys are bytes. To whoever goes on by [`Cursor::skip`] they count as
+    /// read only as far as that goes.
+    #[inline]
+    pub fn run(&self) -> Run<'_> {
+        if self.leaf == NOWHERE || self.kind != KeyKind::Int {
+            return Run::EMPTY;
+        }
+        Run::new(self.page(), self.index)
+    }
+
+    /// Moves `count` entries on, at most past the last one of [`Cursor::run`];
+    /// false, and nowhere, at the end. Every entry up to there counts as read.
+    pub fn skip(&mut self, count: usize) -> Result<bool> {
+        if self.leaf == NOWHERE {
+            return Ok(false);
+        }
+        self.index = self.index.saturating_add(count).min(self.count);
+        let found = self.settle_forward()?;
+        if self.observer.is_some() {
+            self.observe_step(true);
         }
         Ok(found)
     }

@@ -205,7 +205,7 @@ impl Vector {
             return Err(Error::too_big());
         }
         self.bytes.extend_from_slice(bytes);
-        self.put(kind, ((start as u64) << 32 | bytes.len() as u64) as i64);
+        self.put(kind, Self::word_of(start, bytes.len()));
         Ok(())
     }
 
@@ -229,8 +229,33 @@ impl Vector {
             );
             return Ok(());
         }
+        if self.gather_texts(other, rows) {
+            return Ok(());
+        }
         rows.iter()
             .try_for_each(|r| self.push(other.get(*r as usize)))
+    }
+
+    /// As [`Vector::gather`] where all are texts, or all blobs, whose bytes are
+    /// worth being copied once for all rows. False: not done.
+    fn gather_texts(&mut self, other: &Vector, rows: &[u32]) -> bool {
+        /// Bytes copied for each row at most.
+        const WORTH: usize = 16;
+        let start = self.bytes.len();
+        if !matches!(other.kinds, tag::TEXT | tag::BLOB)
+            || !(self.is_empty() || self.kinds == other.kinds)
+            || other.bytes.len() > rows.len() * WORTH
+            || start + other.bytes.len() > u32::MAX as usize
+            || rows.iter().any(|r| *r as usize >= other.words.len())
+        {
+            return false;
+        }
+        self.kinds = other.kinds;
+        self.bytes.extend_from_slice(&other.bytes);
+        let words = rows.iter().filter_map(|r| other.words.get(*r as usize));
+        self.words
+            .extend(words.map(|word| word.wrapping_add((start as i64) << 32)));
+        true
     }
 
     /// Becomes `count` times the same value.
@@ -252,6 +277,47 @@ impl Vector {
         self.kinds = tag::INTEGER;
         self.words.resize(count, 0);
         &mut self.words
+    }
+
+    /// Room for `count` more integers (zeros so far) behind what it holds, if
+    /// that is nothing but integers; [`Vector::truncate`] takes back the rest.
+    #[inline]
+    pub fn extend_integers(&mut self, count: usize) -> Option<&mut [i64]> {
+        if self.words.is_empty() {
+            self.clear();
+            self.kinds = tag::INTEGER;
+        } else if self.kinds != tag::INTEGER {
+            return None;
+        }
+        let start = self.words.len();
+        self.words.resize(start + count, 0);
+        self.words.get_mut(start..)
+    }
+
+    /// Takes over `heap` and has room for `count` more texts (empty so far) in
+    /// it, if it holds nothing else. The words are to be made by
+    /// [`Vector::word_of`]; `heap` starts at the position that comes back.
+    pub fn extend_texts(&mut self, heap: &[u8], count: usize) -> Option<(usize, &mut [i64])> {
+        let base = self.bytes.len();
+        if base + heap.len() > u32::MAX as usize {
+            return None;
+        }
+        if self.words.is_empty() {
+            self.tags.clear();
+            self.kinds = tag::TEXT;
+        } else if self.kinds != tag::TEXT {
+            return None;
+        }
+        self.bytes.extend_from_slice(heap);
+        let start = self.words.len();
+        self.words.resize(start + count, 0);
+        Some((base, self.words.get_mut(start..)?))
+    }
+
+    /// The word of a text or blob of `len` bytes at `start` of the bytes.
+    #[inline]
+    pub fn word_of(start: usize, len: usize) -> i64 {
+        ((start as u64) << 32 | len as u64) as i64
     }
 
     /// Becomes reals only, one for each row; a kernel writes them. A caller that

@@ -1,0 +1,107 @@
+//! Scans over rows that differ from each other in what they store.
+
+mod support;
+
+use support::same;
+
+/// A value for row `i`: `kind` of them repeat row after row, as far as they do.
+fn value(kind: usize, i: usize) -> String {
+    let text = |len: usize| format!("'{}'", "xyz".repeat(len).get(..len).unwrap_or_default());
+    match kind % 12 {
+        0 => (i % 100).to_string(),
+        1 => format!("{}", (i as i64 - 300) * 7_919),
+        2 => i64::MAX.wrapping_sub(i as i64).to_string(),
+        3 => "NULL".to_owned(),
+        4 => text(i % 96),
+        5 => text(90 + i % 20),
+        6 => text(5_000 + i),
+        7 => format!("{}.25", i),
+        8 => format!("x'{:04x}'", i),
+        9 => format!("zeroblob({})", 40 + i),
+        10 => format!("{}e300", i + 1),
+        _ => text(3),
+    }
+}
+
+/// 700 rows of three columns; `mix` says how often a row breaks the pattern.
+fn table(kinds: [usize; 3], mix: usize) -> String {
+    let rows: Vec<String> = (1..=700)
+        .map(|i| {
+            let kind = |k: usize| if i % mix == 0 { k + i / mix } else { k };
+            let values = kinds.map(|k| value(kind(k), i));
+            format!("({}, {})", i * 3, values.join(", "))
+        })
+        .collect();
+    format!(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b, c); INSERT INTO t VALUES {};",
+        rows.join(", ")
+    )
+}
+
+const QUERIES: &str = "
+SELECT * FROM t;
+SELECT c, a, c, id FROM t WHERE id >= 100 AND id < 401;
+SELECT b FROM t WHERE id BETWEEN 99 AND 102;
+SELECT id FROM t WHERE id > 2050;
+SELECT c, id FROM t ORDER BY id DESC LIMIT 70;
+SELECT id, a FROM t LIMIT 5 OFFSET 63;
+SELECT typeof(a), typeof(b), typeof(c), count(*), min(id), max(id) FROM t
+    GROUP BY typeof(a), typeof(b), typeof(c) ORDER BY 1, 2, 3;
+SELECT x.id, y.id, y.b FROM t x JOIN t y ON x.id = y.id + 3 WHERE x.id < 600;
+SELECT x.id, x.b, count(y.id), min(y.c) FROM t x LEFT JOIN t y ON y.id = x.id - 900
+    GROUP BY x.id, x.b ORDER BY x.id;
+SELECT count(*) FROM t;
+";
+
+#[test]
+fn rows_of_one_pattern() {
+    for first in 0..12 {
+        same(&format!(
+            "{}{QUERIES}",
+            table([first, first + 1, first + 5], usize::MAX)
+        ));
+    }
+}
+
+#[test]
+fn rows_that_break_the_pattern() {
+    for (first, mix) in [(0, 2), (4, 3), (1, 50), (4, 65), (11, 64), (8, 7)] {
+        same(&format!(
+            "{}{QUERIES}",
+            table([first, first + 3, first + 4], mix)
+        ));
+    }
+}
+
+#[test]
+fn wide_rows() {
+    let names: Vec<String> = (0..40).map(|i| format!("c{i}")).collect();
+    let row = |i: usize| {
+        let values: Vec<String> = (0..40).map(|c| value(c, i)).collect();
+        format!("({})", values.join(", "))
+    };
+    let rows: Vec<String> = (1..100).map(row).collect();
+    same(&format!(
+        "CREATE TABLE w({}); INSERT INTO w VALUES {};
+         SELECT c0, c15, c16, c39, c4 FROM w; SELECT c39 FROM w WHERE rowid > 90;",
+        names.join(", "),
+        rows.join(", ")
+    ));
+}
+
+#[test]
+fn a_grouped_rowid_stands_for_its_row() {
+    const TABLES: &str = "CREATE TABLE u(id INTEGER PRIMARY KEY, n TEXT COLLATE NOCASE);
+        CREATE TABLE o(u INT, x INT);
+        INSERT INTO u VALUES (1, 'a'), (2, 'A'), (3, NULL), (4, 'b');
+        INSERT INTO o VALUES (1, 5), (2, 6), (1, 7), (9, 8), (NULL, 1), (4, 2);";
+    for query in [
+        "SELECT u.id, n, sum(x) FROM o LEFT JOIN u ON u.id = o.u GROUP BY u.id, n",
+        "SELECT n, u.id, sum(x) FROM o LEFT JOIN u ON u.id = o.u GROUP BY n, u.id",
+        "SELECT n, rowid, count(*) FROM u GROUP BY n, rowid ORDER BY 2",
+        "SELECT a.id, b.n, count(*) FROM u a, u b GROUP BY a.id, b.n ORDER BY a.id, b.n",
+        "SELECT u.id, n, x FROM o JOIN u ON u.id = o.u GROUP BY u.id, n, x",
+    ] {
+        same(&format!("{TABLES}{query};"));
+    }
+}

@@ -1,0 +1,82 @@
+//! A cursor's runs: the entries of a leaf at once.
+
+use fulgurite_store::{Cursor, Isolation, Key, KeyKind, Options, Seek, Store, Tree};
+
+const ROWS: i64 = 3_000;
+
+fn value(key: i64) -> Vec<u8> {
+    // Now and then one that lies outside its leaf.
+    let len = if key % 97 == 0 { 20_000 } else { key % 40 };
+    vec![key as u8; len as usize]
+}
+
+fn filled() -> (Store, Tree) {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = store.create_family("rows", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    for key in 0..ROWS {
+        txn.put(&tree, Key::Int(key * 2), &value(key))
+            .expect("puts");
+    }
+    txn.commit().expect("commits");
+    (store, tree)
+}
+
+/// Reads up to `last` by runs, checks every entry, and says how many there were.
+fn read(cursor: &mut Cursor, from: i64, last: i64) -> i64 {
+    let mut key = from;
+    let mut more = cursor.seek(Seek::AtLeast(Key::Int(from))).expect("seeks");
+    while more {
+        let run = cursor.run().up_to(last).first(50);
+        for (found, place) in run.keys().zip(run.places()) {
+            assert_eq!(found, key);
+            let expected = value(key / 2);
+            match place {
+                Some((start, end)) => assert_eq!(run.page()[start..end], expected),
+                None => assert!(expected.len() > 10_000),
+            }
+            key += 2;
+        }
+        let taken = run.len();
+        more = taken > 0 && cursor.skip(taken).expect("skips");
+    }
+    (key - from) / 2
+}
+
+#[test]
+fn runs_give_what_steps_give() {
+    let (store, tree) = filled();
+    let mut txn = store.txn();
+    txn.begin_read().expect("begins");
+    let mut cursor = txn.cursor(&tree).expect("a cursor");
+    assert!(cursor.run().is_empty());
+    assert_eq!(read(&mut cursor, 0, i64::MAX), ROWS);
+    assert!(!cursor.valid());
+    assert_eq!(read(&mut cursor, 1_000, 1_999), 500);
+    assert_eq!(cursor.key_int(), 2_000);
+    assert!(cursor.skip(usize::MAX).expect("skips"));
+}
+
+#[test]
+fn what_a_run_passed_was_read() {
+    for (inserted, conflicts) in [(501, true), (601, true), (999, false)] {
+        let (store, tree) = filled();
+        let other = store
+            .create_family("notes", KeyKind::Int)
+            .expect("a family");
+        let mut reader = store.txn();
+        reader.begin(Isolation::Serializable).expect("begins");
+        let mut cursor = reader.cursor(&tree).expect("a cursor");
+        // The entry after the last one wanted, 602, is looked at too.
+        assert_eq!(read(&mut cursor, 400, 600), 101);
+        drop(cursor);
+        reader.put(&other, Key::Int(1), b"sum").expect("puts");
+
+        let mut writer = store.txn();
+        writer.begin_statement(&[&tree]).expect("begins");
+        writer.put(&tree, Key::Int(inserted), b"new").expect("puts");
+        writer.commit().expect("commits");
+        assert_eq!(reader.commit().is_err(), conflicts, "key {inserted}");
+    }
+}
