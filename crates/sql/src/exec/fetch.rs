@@ -135,7 +135,7 @@ impl Fetch {
                     }
                     previous = Some(column);
                 }
-                (block.len(), block.bytes())
+                (block.rows(), block.bytes())
             }
         };
         for place in &self.rowids {

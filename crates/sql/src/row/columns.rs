@@ -84,7 +84,7 @@ impl<'a> RowBlock<'a> {
     }
 
     /// How many rows.
-    pub fn len(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.len
     }
 
