@@ -13,8 +13,9 @@
 //!    helper first ([`Txn::settle_spills`]).
 //! 3. The extents are registered as belonging to no checkpoint until the fork is
 //!    published, so a crash frees them.
-//! 4. Frames of written nodes are free at once, not kept as cached pages: a load
-//!    reuses its own frames and leaves the others' pages in the cache.
+//! 4. Written nodes stay cached while the cache has room to spare. Beyond that
+//!    their frames are free at once: a load reuses its own frames and leaves the
+//!    others' pages in the cache.
 //!
 //! A failed write is reported by the next operation of the transaction.
 
@@ -58,7 +59,7 @@ impl Spiller {
             .name("fulgurite-spill".to_owned())
             .spawn(move || {
                 for batch in received {
-                    let after = if batch.watched {
+                    let after = if batch.watched || core.pool.has_room() {
                         writer::After::Keep
                     } else {
                         writer::After::Release
