@@ -249,8 +249,6 @@ fn ordinal(expr: &ast::Expr) -> Option<i64> {
         A::Literal(Literal::Integer(n)) => Some(*n),
         A::Negate(inner) => ordinal(inner).map(i64::wrapping_neg),
         A::Plus(inner) => ordinal(inner),
-        // SQLite's parser makes 0 of `0 AND x`.
-        A::And(list) if list.iter().any(|e| ordinal(e) == Some(0)) => Some(0),
         _ => None,
     };
     n.filter(|n| i32::try_from(*n).is_ok())

@@ -126,8 +126,8 @@ pub fn choose(request: &Request<'_>) -> Access {
             && term.fits(Affinity::Integer, None)
         {
             let keys = term.values.len() as f64;
-            let ordered =
-                keys <= 1.0 && term.op != TermOp::In || rowid_order(request) == Some(false);
+            let single = keys <= 1.0 && term.op != TermOp::In;
+            let ordered = single && own_order(request) || rowid_order(request) == Some(false);
             let cost = COST_SEEK * keys.max(1.0);
             let path = Path::Rowid(term.clone());
             consider(Access {
@@ -185,6 +185,12 @@ fn range_share(low: bool, high: bool) -> f64 {
         (false, false) => 1.0,
         _ => 0.25,
     }
+}
+
+/// Whether the wanted order is of this source's rows alone: one row satisfies it.
+fn own_order(request: &Request<'_>) -> bool {
+    let own = |key: &SortKey| matches!(key.expr.kind, ExprKind::Column(column) if column.source == request.source);
+    request.alone || request.order.iter().all(own)
 }
 
 /// Whether rowid order is the wanted one, and if so whether backwards.
