@@ -448,11 +448,6 @@ impl Pool {
         taken
     }
 
-    /// Whether a good part of the frames was never used.
-    pub(crate) fn has_room(&self) -> bool {
-        self.free.lock().untouched < self.frames.count() / 4 * 3
-    }
-
     /// Returns a frame that holds nothing anybody can reach.
     pub(crate) fn give_frame(&self, frame: Frame) {
         self.frames.meta(frame).identity.store(0, Release);
