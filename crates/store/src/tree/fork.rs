@@ -80,6 +80,8 @@ pub(crate) struct Fork {
     pub(crate) observed: bool,
     /// The tree was made by this transaction.
     pub(crate) created: bool,
+    /// Its root came from an attach record: it reaches nodes that it did not make.
+    pub(crate) attached: bool,
     pub(crate) dropped: bool,
     /// The fork differs from its base.
     pub(crate) changed: bool,
@@ -154,6 +156,7 @@ impl Fork {
             cursors: Arc::new(()),
             observed: false,
             created: false,
+            attached: false,
             dropped: base.dropped,
             changed: false,
             edits: 0,
@@ -180,6 +183,7 @@ impl Fork {
         self.passed_by.clear();
         self.published = None;
         self.created = false;
+        self.attached = false;
         self.dropped = base.dropped;
         self.changed = false;
         self.edits = 0;

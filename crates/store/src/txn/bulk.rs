@@ -173,6 +173,7 @@ impl Txn {
             };
             let fork = &mut self.forks[at];
             fork.settle(&self.core.pool);
+            fork.attached = true;
             fork.root = entry.root;
             fork.count = entry.count;
             fork.dropped = entry.dropped;

@@ -99,11 +99,13 @@ impl Txn {
         Ok(reads)
     }
 
-    /// Trees made and dropped in this transaction were never there.
+    /// Trees made and dropped in this transaction were never there. (What an
+    /// attach record brought is freed as any dropped tree.)
     pub(super) fn discard_unborn(&mut self) {
         let mut at = 0;
         while at < self.forks.len() {
-            if self.forks[at].created && self.forks[at].dropped {
+            let fork = &self.forks[at];
+            if fork.created && fork.dropped && !fork.attached {
                 let made = std::mem::take(&mut self.forks[at].own);
                 let watched = self.forks[at].is_watched();
                 self.abandon(at, made, watched);
