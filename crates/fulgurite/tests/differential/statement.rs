@@ -130,16 +130,14 @@ fn create_table(w: &mut Writer<'_>, world: &mut World) -> Statement {
         parts.push("UNIQUE (a, b)".into());
     }
     if count >= 2 && !keyed && w.chance(12) {
-        let keys = [
-            "PRIMARY KEY (b, a)",
-            "PRIMARY KEY (a)",
-            "PRIMARY KEY (b COLLATE NOCASE)",
-        ];
-        let key = w.pick(&keys);
-        // Of a column that turns out to be INTEGER, this is the rowid.
-        columns[0].rowid = key == keys[1];
-        columns[1].rowid = key == keys[2];
-        parts.push(key.into());
+        parts.push(
+            w.pick(&[
+                "PRIMARY KEY (b, a)",
+                "PRIMARY KEY (a)",
+                "PRIMARY KEY (b COLLATE NOCASE)",
+            ])
+            .into(),
+        );
     }
     let sql = format!("CREATE TABLE {name}({})", parts.join(", "));
     world.remember(&sql, Table { name, columns });
