@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use fulgurite_sql::session::Engine;
-use fulgurite_store::{Options, Store};
+use fulgurite_store::{Options, Stats, Store};
 
 use crate::open::Target;
-use crate::{Connection, Error, OpenFlags, Result};
+use crate::{Connection, Error, OpenFlags, Result, Transaction};
 
 /// An open database. Cheap to clone; all clones, all their connections and
 /// every other open of the same file in this process are one database.
@@ -116,6 +116,21 @@ impl Database {
     #[must_use]
     pub fn store(&self) -> &Store {
         self.engine.store()
+    }
+
+    /// Counters and sizes: commits, log, cache, file.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.store().stats()
+    }
+
+    /// Runs `work` in a transaction on a connection of its own and commits it;
+    /// see [`Connection::transact`], which keeps prepared statements.
+    ///
+    /// # Errors
+    /// As [`Connection::transact`].
+    pub fn transact<T>(&self, work: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        self.connect()?.transact(work)
     }
 
     pub(crate) fn engine(&self) -> &Engine {

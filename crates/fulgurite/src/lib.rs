@@ -41,6 +41,7 @@ pub mod ffi;
 mod open;
 mod params;
 mod pragma;
+mod retry;
 mod row;
 mod statement;
 mod transaction;
@@ -50,7 +51,7 @@ use std::ffi::CStr;
 
 pub use fallible_iterator;
 pub use fallible_streaming_iterator;
-pub use fulgurite_store::{Compression, Durability, Options};
+pub use fulgurite_store::{Compression, Durability, Options, Stats};
 
 pub use cache::CachedStatement;
 pub use column::Column;

@@ -1,6 +1,8 @@
 //! The crate's one error type: a kind to match on, and a message that names
 //! the object, the place and the way out.
 
+use crate::node::{Key, OwnedKey};
+use crate::tree::TreeId;
 use std::fmt;
 use std::sync::Arc;
 
@@ -51,6 +53,51 @@ pub enum ErrorKind {
     Misuse,
 }
 
+/// What two overlapping transactions could not both have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    tree: TreeId,
+    key: Option<OwnedKey>,
+}
+
+impl Conflict {
+    /// The tree.
+    pub fn tree(&self) -> TreeId {
+        self.tree
+    }
+
+    /// The key; `None` where the transaction depended on the tree as a whole.
+    pub fn key(&self) -> Option<Key<'_>> {
+        self.key.as_ref().map(OwnedKey::as_key)
+    }
+}
+
+/// Bytes of a key that a message shows.
+const KEY_SHOWN: usize = 32;
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.key() {
+            Some(Key::Int(key)) => write!(f, "row {key} of ")?,
+            Some(Key::Bytes(key)) => {
+                f.write_str("key x'")?;
+                for byte in key.iter().take(KEY_SHOWN) {
+                    write!(f, "{byte:02x}")?;
+                }
+                f.write_str(if key.len() > KEY_SHOWN {
+                    "…' of "
+                } else {
+                    "' of "
+                })?;
+            }
+            None => {}
+        }
+        write!(f, "tree {}", self.tree.0)
+    }
+}
+
+impl std::error::Error for Conflict {}
+
 impl Error {
     /// An error of this kind with this message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
@@ -85,6 +132,23 @@ impl Error {
     pub(crate) fn during(mut self, what: &str) -> Self {
         self.message = format!("{} (while {what})", self.message);
         self
+    }
+
+    /// A lost transaction: what another one changed first.
+    pub(crate) fn conflicting(tree: TreeId, key: Option<Key<'_>>) -> Self {
+        let conflict = Conflict {
+            tree,
+            key: key.map(OwnedKey::from),
+        };
+        let message = format!(
+            "another transaction changed {conflict} first; this one cannot commit, run it again"
+        );
+        Self::caused(ErrorKind::Conflict, message, conflict)
+    }
+
+    /// What a lost transaction ([`ErrorKind::Conflict`]) lost against.
+    pub fn conflict(&self) -> Option<&Conflict> {
+        self.cause.as_deref()?.downcast_ref()
     }
 
     /// What callers match on.

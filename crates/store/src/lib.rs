@@ -61,10 +61,10 @@ mod txn;
 
 pub use cache::CacheStats;
 pub use checkpoint::WriteStats;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Conflict, Error, ErrorKind, Result};
 pub use node::{Key, Run};
 pub use options::{Compression, Durability, Isolation, Options};
 pub use store::{Stats, Store};
 pub use tree::cursor::{Cursor, Seek};
 pub use tree::{KeyKind, Tree, TreeId};
-pub use txn::{Savepoint, Txn, TxnState};
+pub use txn::{CommitLockStats, LOSSES_MAX, Savepoint, Txn, TxnState, pause_after};

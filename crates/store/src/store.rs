@@ -14,7 +14,7 @@ use crate::reclaim::Reclaim;
 use crate::registry;
 use crate::space::Space;
 use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
-use crate::txn::Txn;
+use crate::txn::{CommitLockStats, Critical, Txn};
 use fulgurite_disk::{Disk, DiskFile, MemoryDisk, RealDisk};
 use fulgurite_wal::{Wal, WalStats};
 use parking_lot::lock_api::RawRwLock as _;
@@ -42,6 +42,7 @@ pub(crate) struct Core {
     pub(crate) wal: OnceLock<Wal>,
     head: AtomicU64,
     pub(crate) commit: Mutex<CommitState>,
+    pub(crate) critical: Critical,
     /// Shared by committers and statements, exclusive for IMMEDIATE.
     pub(crate) writers: parking_lot::RawRwLock,
     trees: RwLock<FxHashMap<u32, Tree>>,
@@ -94,6 +95,7 @@ impl Core {
             wal: OnceLock::new(),
             head: AtomicU64::new(seq),
             commit: Mutex::new(CommitState { head: seq }),
+            critical: Critical::default(),
             writers: parking_lot::RawRwLock::INIT,
             trees: RwLock::default(),
             next_tree: AtomicU32::new(1),
@@ -300,6 +302,8 @@ pub struct Stats {
     pub log: Option<WalStats>,
     /// Bytes of the database file in use, free space in its middle included.
     pub file_bytes: u64,
+    /// How long commits held the lock that all of them share.
+    pub commit_lock: CommitLockStats,
     /// Dead nodes that open snapshots keep.
     pub kept_nodes: u64,
 }
@@ -456,6 +460,7 @@ impl Store {
             writes: core.writes.read(),
             log: core.wal().map(Wal::stats),
             file_bytes: core.space.lock().map.end() * crate::codec::UNIT as u64,
+            commit_lock: core.critical.read(),
             kept_nodes: core.reclaim.lock().kept_len() as u64,
         }
     }

@@ -31,6 +31,7 @@ const SESSION: &[&str] = &[
     "synchronous",
     "user_version",
     "wal_checkpoint",
+    "wal_status",
 ];
 
 impl Binder<'_> {
@@ -86,6 +87,7 @@ impl Binder<'_> {
         };
         let columns = match name.as_str() {
             "wal_checkpoint" => vec![column("busy"), column("log"), column("checkpointed")],
+            "wal_status" => vec![column("counter"), column("value")],
             "busy_timeout" => vec![column("timeout")],
             other => vec![column(other)],
         };

@@ -1,7 +1,7 @@
 //! CREATE, DROP and ALTER: trees, and the rows of sqlite_schema that name them,
 //! all in the statement's transaction.
 
-use fulgurite_store::{Key, KeyKind, Seek, Tree, Txn, TxnState};
+use fulgurite_store::{Key, KeyKind, Seek, Tree, Txn};
 
 use crate::error::{Error, Result};
 use crate::exec::batch::Batch;
@@ -89,9 +89,6 @@ pub fn change(
             writer,
         } => {
             let tree = txn.create_tree(KeyKind::Bytes)?;
-            if txn.state() == TxnState::Optimistic {
-                claim(&table.tree, txn)?;
-            }
             build_index(table, source, writer, &tree, txn, cx)?;
             add_row(
                 txn,
@@ -148,19 +145,6 @@ fn encode_row(row: &SchemaRow) -> Result<Vec<u8>> {
 fn add_row(txn: &mut Txn, schema: &Tree, row: &SchemaRow) -> Result<()> {
     let rowid = txn.allocate_rowid(schema)?;
     txn.put(schema, Key::Int(rowid), &encode_row(row)?)?;
-    Ok(())
-}
-
-/// Makes the transaction a writer of a table whose rows it leaves alone. So its
-/// commit waits for statements that write to the table, and fails after them:
-/// they don't know the index that is being made.
-fn claim(tree: &Tree, txn: &mut Txn) -> Result<()> {
-    let (key, mut value) = (Key::Int(i64::MIN), Vec::new());
-    let there = txn.get_into(tree, key, &mut value)?;
-    txn.put(tree, key, &value)?;
-    if !there {
-        txn.delete(tree, key)?;
-    }
     Ok(())
 }
 

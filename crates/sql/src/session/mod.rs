@@ -5,6 +5,7 @@
 //! while it reads from or writes to the transaction; between steps a running
 //! query holds its cursors and nothing else.
 
+mod conflict;
 mod engine;
 mod expand;
 mod pragma;
@@ -12,6 +13,7 @@ mod prepared;
 mod program;
 mod query;
 mod state;
+mod status;
 mod transaction;
 mod write;
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use fulgurite_store::{Durability, Isolation};
 
-use super::Engine;
 use super::state::State;
-use crate::error::Result;
+use super::{Engine, status};
+use crate::error::{Error, Result};
 use crate::exec::batch::Batch;
 use crate::exec::effects::Effects;
 use crate::exec::rows::RowStore;
@@ -38,10 +38,16 @@ pub fn run(
             Durability::Normal => 1,
             Durability::Off => 0,
         }),
-        "isolation_level" => text(match Isolation::default() {
-            Isolation::Serializable => "serializable",
-            Isolation::Snapshot => "snapshot",
-        }),
+        "isolation_level" => {
+            if let Some(value) = &pragma.value {
+                state.isolation = isolation(value)?;
+            }
+            text(match state.isolation {
+                Isolation::Serializable => "serializable",
+                Isolation::Snapshot => "snapshot",
+            })
+        }
+        "wal_status" => Some(status::rows(engine.store())),
         "page_size" if pragma.value.is_none() => integer(i64::from(options.page_size)),
         "cache_size" if pragma.value.is_none() => {
             integer(-i64::try_from(options.cache_bytes / 1024).unwrap_or(i64::MAX))
@@ -86,6 +92,21 @@ pub fn run(
         keep(&rows, state, effects)?;
     }
     Ok(())
+}
+
+/// The level of that name, in any case.
+fn isolation(value: &Value) -> Result<Isolation> {
+    let name = value.as_ref().to_text().unwrap_or_default();
+    let name = String::from_utf8_lossy(&name).to_ascii_lowercase();
+    match name.as_str() {
+        "serializable" => Ok(Isolation::Serializable),
+        "snapshot" => Ok(Isolation::Snapshot),
+        _ => Err(
+            Error::sql(format!("no such isolation level: {name}")).with_hint(
+                "PRAGMA isolation_level is serializable, which is the default, or snapshot",
+            ),
+        ),
+    }
 }
 
 fn keep(rows: &[Vec<Value>], state: &State, effects: &mut Effects) -> Result<()> {

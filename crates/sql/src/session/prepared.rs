@@ -405,7 +405,7 @@ impl Body {
         self.begin_run(state);
         let plan = Arc::clone(&self.program.plan);
         match &plan.action {
-            Action::Transaction(action) => transaction::run(action, state),
+            Action::Transaction(action) => transaction::run(action, state, &shared.engine),
             Action::Pragma(pragma) => pragma::run(pragma, &shared.engine, state, &mut self.effects),
             Action::Schema(_) => self.change_schema(&shared.engine, state),
             _ => Ok(()),

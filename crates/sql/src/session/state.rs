@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use fulgurite_store::{Isolation, Savepoint, Tree, Txn};
+use fulgurite_store::{Isolation, Savepoint, Tree, Txn, TxnState};
 
-use super::Engine;
+use super::{Engine, conflict};
 use crate::error::{Error, Result};
 use crate::exec::memory::Memory;
 use crate::func;
@@ -31,6 +31,8 @@ pub struct State {
     pub memory: Memory,
     /// Statements between their first step and their end.
     pub running: usize,
+    /// What explicit transactions that begin from now on may observe.
+    pub isolation: Isolation,
     schema_tree: Tree,
     busy_timeout: Duration,
 }
@@ -44,6 +46,7 @@ impl State {
             functions: func::Context::new(),
             memory: engine.memory(),
             running: 0,
+            isolation: Isolation::default(),
             schema_tree: engine.schema_tree().clone(),
             busy_timeout: engine.store().options().busy_timeout,
         }
@@ -110,12 +113,13 @@ impl State {
         }
     }
 
-    /// As [`State::start_explicit`], for a change of the schema: one that begins
-    /// here keeps other writers out from the start.
+    /// As [`State::start_explicit`], for a change of the schema: other writers,
+    /// who know the schema as it was, are kept out from here to the end.
     pub fn start_explicit_change(&mut self) -> Result<()> {
         match &self.explicit {
             Some(explicit) if !explicit.begun => self.begin_explicit(true),
-            _ => Ok(()),
+            Some(_) => Ok(self.txn.exclude_writers()?),
+            None => Ok(()),
         }
     }
 
@@ -123,13 +127,10 @@ impl State {
         if immediate {
             self.txn.begin_immediate()?;
         } else {
-            self.txn.begin(Isolation::default())?;
+            self.txn.begin(self.isolation)?;
             // Whoever uses the schema conflicts with whoever changes it: the
             // transaction depends on all rows of sqlite_schema.
-            if let Err(error) = self.txn.count(&self.schema_tree) {
-                self.txn.rollback();
-                return Err(error.into());
-            }
+            self.txn.depend_on(&self.schema_tree);
         }
         if let Some(explicit) = &mut self.explicit {
             explicit.begun = true;
@@ -147,10 +148,18 @@ impl State {
         }
     }
 
-    /// Commits the explicit transaction; it is over either way.
-    pub fn commit(&mut self) -> Result<()> {
+    /// Commits the explicit transaction. It is over either way, except that
+    /// `SQLITE_BUSY` leaves it open to be committed later.
+    pub fn commit(&mut self, engine: &Engine) -> Result<()> {
         match self.explicit.take() {
-            Some(explicit) if explicit.begun => Ok(self.txn.commit()?),
+            Some(explicit) if explicit.begun => {
+                let committed = self.txn.commit();
+                if self.txn.state() != TxnState::Idle {
+                    self.explicit = Some(explicit);
+                    return Ok(committed?);
+                }
+                committed.map_err(|error| conflict::explain(error, engine, &mut self.txn))
+            }
             Some(_) => Ok(()),
             None => Err(Error::sql("cannot commit - no transaction is active")),
         }

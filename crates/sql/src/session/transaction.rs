@@ -1,14 +1,15 @@
 //! BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, ROLLBACK TO.
 
+use super::Engine;
 use super::state::{Explicit, State};
 use crate::error::{Error, Result};
 use crate::plan::physical::{BeginMode, TransactionAction};
 
 /// Runs a transaction statement.
-pub fn run(action: &TransactionAction, state: &mut State) -> Result<()> {
+pub fn run(action: &TransactionAction, state: &mut State, engine: &Engine) -> Result<()> {
     match action {
         TransactionAction::Begin(mode) => begin(*mode, state),
-        TransactionAction::Commit => state.commit(),
+        TransactionAction::Commit => state.commit(engine),
         TransactionAction::Rollback => {
             if state.explicit.is_none() {
                 return Err(Error::sql("cannot rollback - no transaction is active"));
@@ -17,7 +18,7 @@ pub fn run(action: &TransactionAction, state: &mut State) -> Result<()> {
             Ok(())
         }
         TransactionAction::Savepoint(name) => savepoint(name, state),
-        TransactionAction::Release(name) => release(name, state),
+        TransactionAction::Release(name) => release(name, state, engine),
         TransactionAction::RollbackTo(name) => rollback_to(name, state),
     }
 }
@@ -64,11 +65,11 @@ fn unknown(name: &str) -> Error {
     Error::sql(format!("no such savepoint: {name}"))
 }
 
-fn release(name: &str, state: &mut State) -> Result<()> {
+fn release(name: &str, state: &mut State, engine: &Engine) -> Result<()> {
     let explicit = state.explicit.as_mut().ok_or_else(|| unknown(name))?;
     let at = find(name, explicit)?;
     if at == 0 && explicit.by_savepoint {
-        return state.commit();
+        return state.commit(engine);
     }
     explicit.savepoints.truncate(at);
     Ok(())

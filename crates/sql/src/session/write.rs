@@ -175,7 +175,12 @@ impl Body {
         }
         self.effects.changes = 0;
         if commits {
+            // The failure tells about data that others published: nobody may
+            // hear of it before it is durable.
             state.txn.rollback();
+            if let Err(error) = state.txn.wait_until_visible() {
+                return error.into();
+            }
         } else if failure.action == ConflictAction::Rollback {
             state.abandon();
         } else if let Some(place) = place {

@@ -156,6 +156,15 @@ pub enum OwnedKey {
     Bytes(Vec<u8>),
 }
 
+impl From<Key<'_>> for OwnedKey {
+    fn from(key: Key<'_>) -> Self {
+        match key {
+            Key::Int(key) => OwnedKey::Int(key),
+            Key::Bytes(key) => OwnedKey::Bytes(key.to_vec()),
+        }
+    }
+}
+
 impl OwnedKey {
     /// The key, borrowed.
     pub fn as_key(&self) -> Key<'_> {

@@ -33,7 +33,6 @@ use crate::reclaim::{self, Dead};
 use crate::space::extent_of;
 use crate::store::Core;
 use crate::tree::{EMPTY, KeyKind, Tree, TreeId};
-use parking_lot::lock_api::{RawMutexTimed as _, RawRwLockTimed as _};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -50,22 +49,14 @@ impl Txn {
     /// snapshot, it stays as it is, to be rebased at commit like any other.
     #[cold]
     pub(super) fn become_bulk(&mut self) -> Result<()> {
-        if self.writers == WritersLock::None {
-            let timeout = self.busy_timeout;
-            if !self.core.writers.try_lock_shared_for(timeout) {
-                return Err(self.busy("a transaction begun IMMEDIATE is at work"));
-            }
-            self.writers = WritersLock::Shared;
-        }
         if self.state == TxnState::Optimistic {
-            let mut trees: Vec<Tree> = self.changed_trees();
-            trees.sort_unstable_by_key(Tree::id);
-            self.locked = trees;
-            self.lock_trees()?;
-            let changed = self.forks.iter().filter(|fork| fork.changed);
-            if changed.clone().any(|fork| fork.has_moved_on()) {
+            self.hold_bulk_locks(None)?;
+            let mut changed = self.forks.iter().filter(|fork| fork.changed);
+            if changed.any(|fork| fork.has_moved_on()) {
                 self.unlock_trees();
-                self.unlock_writers();
+                if self.writers == WritersLock::Shared {
+                    self.unlock_writers();
+                }
                 // Look again when it has grown as much once more.
                 self.bulk_at += REDO_LIMIT;
                 return Ok(());
@@ -93,10 +84,7 @@ impl Txn {
         {
             return Ok(());
         }
-        if !tree.0.writer.try_lock_for(self.busy_timeout) {
-            return Err(self.busy(&format!("tree {} is being written", tree.id().0)));
-        }
-        self.locked.push(tree.clone());
+        self.hold_bulk_locks(Some(tree))?;
         if tree.0.head().seq != tree.0.versions.at(self.seq).unwrap_or(EMPTY).seq {
             return Err(self.conflict(tree.id(), None));
         }

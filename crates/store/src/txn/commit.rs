@@ -15,9 +15,10 @@
 //!    commit makes it durable. If that fails the outcome is unknown until the
 //!    database is opened again, and the store is poisoned.
 
+use super::critical::SAMPLE;
 use super::reads::Reads;
 use super::redo::{Op, Ops};
-use super::{Txn, TxnState, WritersLock};
+use super::{Txn, TxnState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{Key, OwnedKey};
 use crate::store::{Core, log_error};
@@ -26,9 +27,9 @@ use crate::tree::edit::IfExists;
 use crate::tree::fork::Context;
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, Tree, TreeId, compare};
-use parking_lot::lock_api::RawRwLockTimed as _;
 use std::ops::Bound;
 use std::sync::atomic::Ordering::*;
+use std::time::Instant;
 
 /// A tree that was read and not written, and the head it was validated with.
 pub(super) struct ReadHead {
@@ -40,6 +41,11 @@ impl Txn {
     /// Commits. Durable on return as the store's durability says. The context
     /// is idle afterwards, also after an error; then nothing was committed,
     /// except that after a failed sync the outcome is unknown until reopening.
+    ///
+    /// # Errors
+    /// `Conflict`: it lost; run it again. `Busy`, where another writer was not
+    /// done in time: if the context is not idle then, the transaction is as it
+    /// was and can be committed later. Whatever reading and writing fail with.
     pub fn commit(&mut self) -> Result<()> {
         match self.state {
             TxnState::Idle => Err(Error::misuse("no transaction is under way")),
@@ -53,6 +59,12 @@ impl Txn {
                 self.core.wait_visible(base)
             }
             _ => {
+                if let Err(error) = self.lock_for_commit() {
+                    if error.kind() != ErrorKind::Busy {
+                        self.rollback();
+                    }
+                    return Err(error);
+                }
                 let prepared = self.prepare();
                 match prepared.and_then(|reads| self.publish_and_wait(reads)) {
                     Ok(()) => Ok(()),
@@ -67,7 +79,7 @@ impl Txn {
         }
     }
 
-    /// Steps 1 and 2.
+    /// Step 2, and what a bulk transaction writes.
     fn prepare(&mut self) -> Result<Vec<ReadHead>> {
         self.core.check_writable()?;
         self.settle_spills()?;
@@ -82,14 +94,6 @@ impl Txn {
         if self.bulk {
             return self.validate();
         }
-        if !self.core.writers.try_lock_shared_for(self.busy_timeout) {
-            return Err(self.busy("a transaction begun IMMEDIATE is at work"));
-        }
-        self.writers = WritersLock::Shared;
-        let mut changed = self.changed_trees();
-        changed.sort_unstable_by_key(Tree::id);
-        self.locked = changed;
-        self.lock_trees()?;
         let reads = self.validate()?;
         for at in 0..self.forks.len() {
             if self.forks[at].changed && self.forks[at].has_moved_on() {
@@ -118,20 +122,7 @@ impl Txn {
     }
 
     pub(super) fn conflict(&self, tree: TreeId, key: Option<Key<'_>>) -> Error {
-        let place = match key {
-            Some(Key::Int(key)) => format!("row {key} of tree {}", tree.0),
-            Some(Key::Bytes(key)) => {
-                let hex: String = key.iter().take(32).map(|b| format!("{b:02x}")).collect();
-                format!("key x'{hex}' of tree {}", tree.0)
-            }
-            None => format!("tree {}", tree.0),
-        };
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "another transaction changed {place} first; this one was rolled back, run it again"
-            ),
-        )
+        Error::conflicting(tree, key)
     }
 
     /// Whether what was written and read is the same in base and head. Returns
@@ -308,6 +299,7 @@ impl Txn {
         let needed_from = core.needed_from();
         let (seq, placed, look) = loop {
             let mut commit = core.commit.lock();
+            let since = commit.head.is_multiple_of(SAMPLE).then(Instant::now);
             if reads.iter().any(|read| read.tree.0.head().seq != read.seq) {
                 drop(commit);
                 reads = self.validate()?;
@@ -342,6 +334,9 @@ impl Txn {
             }
             commit.head = seq;
             core.publish_head(seq);
+            if let Some(since) = since {
+                core.critical.record(since.elapsed());
+            }
             break (seq, placed, look);
         };
         self.unlock_trees();

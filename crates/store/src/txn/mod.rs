@@ -23,11 +23,18 @@
 
 mod bulk;
 mod commit;
+mod critical;
+mod locks;
 pub(crate) mod reads;
 pub(crate) mod redo;
 mod replay;
+mod retry;
 pub(crate) mod rowid;
 mod spill;
+
+pub use critical::CommitLockStats;
+pub(crate) use critical::Critical;
+pub use retry::{LOSSES_MAX, pause_after};
 
 use crate::cache::{Frame, SlotId};
 use crate::error::{Error, ErrorKind, Result};
@@ -41,7 +48,6 @@ use crate::tree::fork::{self, Context, Fork, Mark};
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, KeyKind, Tree, TreeId, overflow, walk};
 use parking_lot::Mutex;
-use parking_lot::lock_api::{RawMutexTimed as _, RawRwLock as _, RawRwLockTimed as _};
 use reads::Reads;
 use redo::Op;
 use std::sync::Arc;
@@ -94,7 +100,11 @@ pub struct Txn {
     locked: Vec<Tree>,
     /// Trees on whose rowids this transaction holds a claim.
     claims: Vec<Tree>,
+    /// What its answers depended on, where a commit may lose.
     reads: Option<Arc<Mutex<Reads>>>,
+    /// Every answer counts (serializable), not only what decides about
+    /// uniqueness and the schema.
+    observes: bool,
     stored: Vec<u8>,
     /// No redo is kept: see `bulk.rs`.
     bulk: bool,
@@ -134,6 +144,7 @@ impl Txn {
             locked: Vec::new(),
             claims: Vec::new(),
             reads: None,
+            observes: false,
             stored: Vec::new(),
             bulk: false,
             bulk_at: bulk::REDO_LIMIT,
@@ -152,16 +163,6 @@ impl Txn {
     /// `busy_timeout`.
     pub fn set_busy_timeout(&mut self, timeout: Duration) {
         self.busy_timeout = timeout;
-    }
-
-    fn busy(&self, why: &str) -> Error {
-        Error::new(
-            ErrorKind::Busy,
-            format!(
-                "database is locked: {why}, and did not finish within the busy timeout of {:?}",
-                self.busy_timeout
-            ),
-        )
     }
 
     /// Where it stands.
@@ -215,81 +216,10 @@ impl Txn {
     pub fn begin(&mut self, isolation: Isolation) -> Result<()> {
         self.writable()?;
         self.pin_visible()?;
-        self.reads = (isolation == Isolation::Serializable).then(Arc::default);
+        self.reads = Some(Arc::default());
+        self.observes = isolation == Isolation::Serializable;
         self.state = TxnState::Optimistic;
         Ok(())
-    }
-
-    /// Begins an explicit transaction that no other can make fail: waits for
-    /// the writers to finish and keeps others out until it ends.
-    pub fn begin_immediate(&mut self) -> Result<()> {
-        self.writable()?;
-        if !self.core.writers.try_lock_exclusive_for(self.busy_timeout) {
-            return Err(self.busy("another writer is at work"));
-        }
-        self.writers = WritersLock::Exclusive;
-        let begun = self
-            .core
-            .wait_visible(self.core.head())
-            .and_then(|()| self.pin_head());
-        if let Err(error) = begun {
-            self.end();
-            return Err(error);
-        }
-        self.state = TxnState::Immediate;
-        Ok(())
-    }
-
-    /// Begins an autocommitted statement that writes, or decides by reading,
-    /// these trees.
-    pub fn begin_statement(&mut self, trees: &[&Tree]) -> Result<()> {
-        self.writable()?;
-        if !self.core.writers.try_lock_shared()
-            && !self.core.writers.try_lock_shared_for(self.busy_timeout)
-        {
-            return Err(self.busy("a transaction begun IMMEDIATE is at work"));
-        }
-        self.writers = WritersLock::Shared;
-        self.locked.extend(trees.iter().map(|tree| (*tree).clone()));
-        self.locked.sort_unstable_by_key(Tree::id);
-        self.locked.dedup_by_key(|tree| tree.id());
-        let begun = self.lock_trees().and_then(|()| self.pin_head());
-        if let Err(error) = begun {
-            self.end();
-            return Err(error);
-        }
-        self.state = TxnState::Statement;
-        Ok(())
-    }
-
-    /// Takes the writer locks of `self.locked`; on failure keeps none.
-    fn lock_trees(&mut self) -> Result<()> {
-        for at in 0..self.locked.len() {
-            let tree = &self.locked[at];
-            if !tree.0.writer.try_lock_for(self.busy_timeout) {
-                let error = self.busy(&format!("tree {} is being written", tree.id().0));
-                self.locked.truncate(at);
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    fn unlock_trees(&mut self) {
-        for tree in self.locked.drain(..) {
-            // SAFETY: `locked` holds the trees whose lock this context took.
-            unsafe { parking_lot::lock_api::RawMutex::unlock(&tree.0.writer) };
-        }
-    }
-
-    fn unlock_writers(&mut self) {
-        match std::mem::replace(&mut self.writers, WritersLock::None) {
-            WritersLock::None => {}
-            // SAFETY: taken by this context, as `writers` said.
-            WritersLock::Shared => unsafe { self.core.writers.unlock_shared() },
-            // SAFETY: as above.
-            WritersLock::Exclusive => unsafe { self.core.writers.unlock_exclusive() },
-        }
     }
 
     // ---- ending ----------------------------------------------------------
@@ -325,6 +255,7 @@ impl Txn {
             tree.0.rowids.release();
         }
         self.reads = None;
+        self.observes = false;
         self.bulk = false;
         self.bulk_at = bulk::REDO_LIMIT;
         self.wrote = false;
@@ -475,8 +406,23 @@ impl Txn {
     // ---- reading ---------------------------------------------------------
 
     fn observe(&self, tree: &Tree, key: Key<'_>) {
+        if self.observes {
+            self.observe_always(tree, key);
+        }
+    }
+
+    /// Also under `snapshot`: uniqueness is decided by this answer.
+    fn observe_always(&self, tree: &Tree, key: Key<'_>) {
         if let Some(reads) = &self.reads {
             reads.lock().point(tree, key);
+        }
+    }
+
+    /// Makes the transaction depend on every entry of a tree, under `snapshot`
+    /// too: its commit loses if another one changed the tree meanwhile.
+    pub fn depend_on(&mut self, tree: &Tree) {
+        if let Some(reads) = &self.reads {
+            reads.lock().whole(tree);
         }
     }
 
@@ -543,13 +489,26 @@ impl Txn {
     pub fn contains(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
         check_kind(tree, key)?;
         self.observe(tree, key);
+        self.has(tree, key)
+    }
+
+    /// As [`contains`](Self::contains), to decide about uniqueness: the commit
+    /// depends on the answer under `snapshot` too.
+    #[inline]
+    pub fn is_taken(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
+        check_kind(tree, key)?;
+        self.observe_always(tree, key);
+        self.has(tree, key)
+    }
+
+    fn has(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
         self.look_up(tree, key, |entry| entry.is_some())
     }
 
     /// The number of entries; costs the same however many they are.
     pub fn count(&mut self, tree: &Tree) -> Result<u64> {
-        if let Some(reads) = &self.reads {
-            reads.lock().whole(tree);
+        if self.observes {
+            self.depend_on(tree);
         }
         self.estimate(tree)
     }
@@ -588,6 +547,7 @@ impl Txn {
         let observer = self
             .reads
             .as_ref()
+            .filter(|_| self.observes)
             .map(|reads| Reads::observer(reads, tree));
         if let Some(at) = self.fork_of(tree.id()) {
             let slot = self.core.pool.readers.pin_also(self.seq)?;
@@ -657,7 +617,8 @@ impl Txn {
     /// Writes an entry unless there is one under this key; false, and nothing
     /// is written, if there is.
     pub fn insert(&mut self, tree: &Tree, key: Key<'_>, value: &[u8]) -> Result<bool> {
-        self.observe(tree, key);
+        check_kind(tree, key)?;
+        self.observe_always(tree, key);
         Ok(self.write(tree, key, value, IfExists::Leave)? == Wrote::Inserted)
     }
 
@@ -701,15 +662,25 @@ impl Txn {
                 largest
             }
         };
-        let moved_on = tree.0.head().seq != self.forks[at].base.seq;
-        if self.state == TxnState::Optimistic && moved_on {
-            largest = largest.max(self.largest_at_head(tree)?);
-        }
-        let first_claim = !self.claims.iter().any(|claim| claim.id() == tree.id());
-        let allocated = tree.0.rowids.allocate(largest, first_claim);
-        if first_claim && allocated.is_some() {
-            self.claims.push(tree.clone());
-        }
+        let base = self.forks[at].base.seq;
+        let mut seen = base;
+        let allocated = loop {
+            let head = tree.0.head().seq;
+            if self.state == TxnState::Optimistic && head != seen {
+                largest = largest.max(self.largest_at_head(tree)?);
+            }
+            seen = head;
+            let first_claim = !self.claims.iter().any(|claim| claim.id() == tree.id());
+            let allocated = tree.0.rowids.allocate(largest, first_claim);
+            if first_claim && allocated.is_some() {
+                self.claims.push(tree.clone());
+            }
+            // One that published in between has let go of its claim, maybe
+            // before ours was asked for: its rows decide then.
+            if self.state != TxnState::Optimistic || tree.0.head().seq == seen {
+                break allocated;
+            }
+        };
         allocated.ok_or_else(|| {
             Error::new(
                 ErrorKind::Full,

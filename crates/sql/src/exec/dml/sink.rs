@@ -420,7 +420,7 @@ impl<'a> Sink<'a> {
         let taken = rowid != old
             && self
                 .txn
-                .contains(&self.target.table.tree, Key::Int(rowid))?;
+                .is_taken(&self.target.table.tree, Key::Int(rowid))?;
         if taken && !self.rowid_last() {
             return Ok(Some(Conflict::Rowid));
         }
@@ -451,7 +451,7 @@ impl<'a> Sink<'a> {
                 && !own
                 && self
                     .txn
-                    .contains(&writer.index.tree, Key::Bytes(&new.key))?
+                    .is_taken(&writer.index.tree, Key::Bytes(&new.key))?
             {
                 let other = self.holder(i)?;
                 return Ok(Some(Conflict::Index(i, other)));

@@ -1,0 +1,326 @@
+//! Overlapping transactions through SQL: unique keys, rowids, changes of the
+//! schema, IMMEDIATE, the retry helper, and what is said to who loses.
+
+use fulgurite::{Connection, Database, Error, ErrorCode, ffi};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const LEVELS: [&str; 2] = ["serializable", "snapshot"];
+
+fn pair(level: &str, setup: &str) -> (Connection, Connection) {
+    let database = Database::in_memory().expect("a database");
+    let connect = || {
+        let connection = database.connect().expect("a connection");
+        connection
+            .pragma_update(None, "isolation_level", level)
+            .expect("the level");
+        connection
+    };
+    let (a, b) = (connect(), connect());
+    a.execute_batch(setup).expect(setup);
+    (a, b)
+}
+
+fn run(connection: &Connection, sql: &str) {
+    connection.execute_batch(sql).expect(sql);
+}
+
+fn number(connection: &Connection, sql: &str) -> i64 {
+    connection.query_row(sql, [], |row| row.get(0)).expect(sql)
+}
+
+fn lost(outcome: Result<(), Error>) -> String {
+    let error = outcome.expect_err("a conflict");
+    let code = error.sqlite_extended_error_code();
+    assert_eq!(code, Some(ffi::SQLITE_BUSY_SNAPSHOT), "{error}");
+    assert_eq!(error.to_string(), "database is locked");
+    error.hint().expect("what it lost against")
+}
+
+fn is_busy(outcome: Result<(), Error>) -> bool {
+    outcome.is_err_and(|e| e.sqlite_extended_error_code() == Some(ffi::SQLITE_BUSY))
+}
+
+#[test]
+fn of_two_inserts_of_a_unique_key_one_wins() {
+    for level in LEVELS {
+        let (a, b) = pair(
+            level,
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, mail TEXT UNIQUE)",
+        );
+        run(&a, "BEGIN; INSERT INTO t (mail) VALUES ('ada')");
+        run(&b, "BEGIN; INSERT INTO t (mail) VALUES ('ada')");
+        run(&a, "COMMIT");
+        let hint = lost(b.execute_batch("COMMIT"));
+        assert!(
+            hint.contains("('ada') of index sqlite_autoindex_t_1 on table t"),
+            "{hint}"
+        );
+        assert!(b.is_autocommit());
+        assert_eq!(number(&b, "SELECT count(*) FROM t"), 1);
+        let again = b.execute_batch("INSERT INTO t (mail) VALUES ('ada')");
+        let code = again.expect_err("taken").sqlite_error_code();
+        assert_eq!(code, Some(ErrorCode::ConstraintViolation));
+    }
+}
+
+/// A row that was left out because its key was taken depends on the key being
+/// taken, under `snapshot` too.
+#[test]
+fn an_ignored_insert_loses_against_the_removal_of_what_it_met() {
+    for level in LEVELS {
+        let (a, b) = pair(
+            level,
+            "CREATE TABLE t (a UNIQUE, b); INSERT INTO t VALUES (1, 'old'); CREATE TABLE u (c)",
+        );
+        run(
+            &a,
+            "BEGIN; INSERT OR IGNORE INTO t VALUES (1, 'new'); INSERT INTO u VALUES (1)",
+        );
+        run(&b, "DELETE FROM t");
+        lost(a.execute_batch("COMMIT"));
+        assert_eq!(number(&b, "SELECT count(*) FROM u"), 0);
+    }
+}
+
+#[test]
+fn inserts_without_a_key_never_collide() {
+    for level in LEVELS {
+        let (a, b) = pair(level, "CREATE TABLE t (x); INSERT INTO t VALUES (0)");
+        run(&a, "BEGIN; INSERT INTO t VALUES ('a'), ('a')");
+        run(&b, "BEGIN; INSERT INTO t VALUES ('b')");
+        run(&a, "INSERT INTO t VALUES ('a')");
+        run(&b, "INSERT INTO t VALUES ('b'); COMMIT");
+        run(&b, "INSERT INTO t VALUES ('c')");
+        run(&a, "INSERT INTO t VALUES ('a'); COMMIT");
+        assert_eq!(number(&b, "SELECT count(*) FROM t"), 8);
+        run(
+            &a,
+            "BEGIN; INSERT INTO t VALUES ('d'); ROLLBACK; INSERT INTO t VALUES ('e')",
+        );
+        let taken = number(&a, "SELECT max(rowid) FROM t WHERE x <> 'e'");
+        assert_eq!(
+            number(&a, "SELECT rowid FROM t WHERE x = 'e'"),
+            taken + 1,
+            "given back"
+        );
+    }
+}
+
+#[test]
+fn a_lost_row_is_named() {
+    let (a, b) = pair(
+        "snapshot",
+        "CREATE TABLE account (id INTEGER PRIMARY KEY, n INT); INSERT INTO account VALUES (17, 1)",
+    );
+    run(
+        &a,
+        "BEGIN CONCURRENT; UPDATE account SET n = 2 WHERE id = 17",
+    );
+    run(&b, "UPDATE account SET n = 3 WHERE id = 17");
+    let hint = lost(a.execute_batch("COMMIT"));
+    assert_eq!(
+        hint,
+        "another transaction changed row 17 of table account first; this one was rolled back, run it again"
+    );
+    assert_eq!(number(&a, "SELECT n FROM account"), 3);
+}
+
+#[test]
+fn who_used_the_schema_loses_against_its_change() {
+    for level in LEVELS {
+        let (a, b) = pair(level, "CREATE TABLE t (x); CREATE TABLE u (y)");
+        run(&a, "BEGIN; INSERT INTO t VALUES (1)");
+        run(&b, "CREATE INDEX i ON t (x)");
+        let hint = lost(a.execute_batch("COMMIT"));
+        assert!(hint.contains("changed the schema"), "{hint}");
+        run(&a, "INSERT INTO t VALUES (1)");
+        assert_eq!(number(&a, "SELECT count(*) FROM t WHERE x = 1"), 1);
+    }
+}
+
+/// A statement that had begun with the old schema must not be published after
+/// the new one: it would not know the index.
+#[test]
+fn a_change_of_the_schema_keeps_writers_out_and_counts_what_it_read() {
+    for level in LEVELS {
+        let (a, b) = pair(level, "CREATE TABLE t (x); INSERT INTO t VALUES (1)");
+        b.busy_timeout(Duration::ZERO).expect("set");
+        run(&a, "BEGIN; SELECT * FROM t; CREATE INDEX i ON t (x)");
+        assert!(is_busy(b.execute_batch("INSERT INTO t VALUES (2)")));
+        assert_eq!(number(&b, "SELECT count(*) FROM t"), 1, "readers go on");
+        run(&a, "COMMIT");
+        run(&b, "INSERT INTO t VALUES (2)");
+        assert_eq!(number(&b, "SELECT count(*) FROM t WHERE x > 0"), 2);
+
+        run(&a, "DROP INDEX i; BEGIN; SELECT * FROM t");
+        run(&b, "INSERT INTO t VALUES (3)");
+        run(&a, "CREATE INDEX i ON t (x)");
+        lost(a.execute_batch("COMMIT"));
+        assert_eq!(number(&a, "SELECT count(*) FROM t WHERE x > 0"), 3);
+    }
+}
+
+#[test]
+fn indexes_made_beside_inserts_hold_every_row() {
+    let database = Database::in_memory().expect("a database");
+    let first = database.connect().expect("a connection");
+    run(&first, "CREATE TABLE t (x INT)");
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let connection = database.connect().expect("a connection");
+            scope.spawn(move || {
+                for i in 0..400 {
+                    connection
+                        .execute("INSERT INTO t VALUES (?)", [thread * 1000 + i])
+                        .expect("an insert");
+                }
+            });
+        }
+        let mut connection = database.connect().expect("a connection");
+        scope.spawn(move || {
+            for _ in 0..40 {
+                let made = connection.transact(|tx| {
+                    tx.query_row("SELECT count(*) FROM t", [], |_| Ok(()))?;
+                    tx.execute_batch("DROP INDEX IF EXISTS i; CREATE INDEX i ON t (x)")
+                });
+                made.expect("an index");
+            }
+        });
+    });
+    assert_eq!(number(&first, "SELECT count(*) FROM t"), 800);
+    assert_eq!(number(&first, "SELECT count(*) FROM t WHERE x >= 0"), 800);
+    assert_eq!(
+        database.integrity_check().expect("a check"),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn immediate_keeps_writers_out_and_cannot_lose() {
+    let (a, b) = pair(
+        "serializable",
+        "CREATE TABLE t (x); INSERT INTO t VALUES (1)",
+    );
+    b.busy_timeout(Duration::ZERO).expect("set");
+    let c = b.database().connect().expect("a connection");
+    c.busy_timeout(Duration::ZERO).expect("set");
+    run(&b, "BEGIN; UPDATE t SET x = 5");
+    for begin in ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"] {
+        run(&a, begin);
+        run(&a, "UPDATE t SET x = x + 1");
+        assert!(is_busy(b.execute_batch("COMMIT")));
+        assert!(is_busy(c.execute_batch("INSERT INTO t VALUES (9)")));
+        assert!(is_busy(c.execute_batch("BEGIN IMMEDIATE")));
+        run(&a, "COMMIT");
+    }
+    // COMMIT that was refused can be tried again; its row has changed since.
+    assert!(!b.is_autocommit());
+    lost(b.execute_batch("COMMIT"));
+    assert_eq!(number(&b, "SELECT x FROM t"), 3);
+}
+
+#[test]
+fn the_isolation_level_is_set_a_connection() {
+    let (a, b) = pair("serializable", "CREATE TABLE t (x)");
+    let level = |c: &Connection| -> String {
+        c.pragma_query_value(None, "isolation_level", |row| row.get(0))
+            .expect("a level")
+    };
+    run(&a, "PRAGMA isolation_level = SNAPSHOT");
+    assert_eq!(
+        (level(&a).as_str(), level(&b).as_str()),
+        ("snapshot", "serializable")
+    );
+    let wrong = a
+        .execute_batch("PRAGMA isolation_level = casual")
+        .expect_err("no level");
+    assert_eq!(wrong.to_string(), "no such isolation level: casual");
+    assert!(
+        wrong
+            .hint()
+            .is_some_and(|hint| hint.contains("serializable"))
+    );
+    assert_eq!(level(&a), "snapshot");
+}
+
+#[test]
+fn transact_gets_everybody_through() {
+    const THREADS: i64 = 8;
+    const EACH: i64 = 50;
+    let database = Database::in_memory().expect("a database");
+    let first = database.connect().expect("a connection");
+    run(
+        &first,
+        "CREATE TABLE hot (n INT); INSERT INTO hot VALUES (0)",
+    );
+    let attempts = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    let counted = database.transact(|tx| {
+                        attempts.fetch_add(1, Ordering::Relaxed);
+                        let n: i64 = tx.query_row("SELECT n FROM hot", [], |row| row.get(0))?;
+                        std::thread::yield_now();
+                        tx.execute("UPDATE hot SET n = ?", [n + 1])
+                    });
+                    assert_eq!(counted.expect("it gets through"), 1);
+                }
+            });
+        }
+    });
+    assert_eq!(number(&first, "SELECT n FROM hot"), THREADS * EACH);
+    println!("{} attempts for {}", attempts.into_inner(), THREADS * EACH);
+}
+
+#[test]
+fn errors_and_panics_of_the_work_roll_back() {
+    let (mut a, b) = pair(
+        "serializable",
+        "CREATE TABLE t (x UNIQUE); INSERT INTO t VALUES (1)",
+    );
+    let failed = a.transact(|tx| {
+        tx.execute("INSERT INTO t VALUES (2)", [])?;
+        tx.execute("INSERT INTO t VALUES (1)", [])
+    });
+    let code = failed.expect_err("taken").sqlite_error_code();
+    assert_eq!(code, Some(ErrorCode::ConstraintViolation));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _ = a.transact::<()>(|tx| {
+            tx.execute("INSERT INTO t VALUES (3)", [])?;
+            panic!("on purpose");
+        });
+    }));
+    assert!(panicked.is_err() && a.is_autocommit());
+    run(&a, "BEGIN IMMEDIATE; INSERT INTO t VALUES (4)");
+    drop(a);
+    assert_eq!(number(&b, "SELECT count(*) FROM t"), 1);
+    run(&b, "INSERT INTO t VALUES (2)");
+}
+
+#[test]
+fn counters_tell_of_commits() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let database = Database::open(dir.path().join("c.db")).expect("a database");
+    let connection = database.connect().expect("a connection");
+    run(&connection, "CREATE TABLE t (x)");
+    for _ in 0..20 {
+        run(&connection, "INSERT INTO t VALUES (1)");
+    }
+    let counter = |name: &str| -> i64 {
+        let mut found = None;
+        let look = connection.pragma_query(None, "wal_status", |row| {
+            if row.get::<_, String>("counter")? == name {
+                found = Some(row.get("value")?);
+            }
+            Ok(())
+        });
+        look.expect("rows");
+        found.unwrap_or_else(|| panic!("no counter {name}"))
+    };
+    assert!(counter("records") >= 21 && counter("syncs") >= 1);
+    assert!(counter("commit_lock_p50_ns") <= counter("commit_lock_longest_ns"));
+    assert!(database.stats().commit_lock.measured >= 2);
+    assert_eq!(database.stats().visible as i64, counter("visible_commit"));
+}

@@ -1,0 +1,206 @@
+//! The locks of a transaction, and the ways to begin that take some.
+//!
+//! In the only order they are taken: the writers' lock (shared, or exclusive),
+//! the writer locks of trees by ascending number, the commit lock. A wait for
+//! one of the first two is bounded by `busy_timeout` and fails with
+//! [`ErrorKind::Busy`]; whoever fails lets go of all it holds, or stays as it
+//! was where it says so. Nobody waits for a lock of an earlier kind while it
+//! holds one of a later kind, so no circle of waiting can form.
+
+use super::{Txn, TxnState, WritersLock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::tree::Tree;
+use crate::tree::fork::Fork;
+use parking_lot::lock_api::{RawMutex as _, RawMutexTimed as _};
+use parking_lot::lock_api::{RawRwLock as _, RawRwLockTimed as _};
+
+impl Txn {
+    pub(super) fn busy(&self, why: &str) -> Error {
+        Error::new(
+            ErrorKind::Busy,
+            format!(
+                "database is locked: {why}, and did not finish within the busy timeout of {:?}",
+                self.busy_timeout
+            ),
+        )
+    }
+
+    /// Begins an explicit transaction that no other can make fail: waits for
+    /// the writers to finish and keeps others out until it ends.
+    pub fn begin_immediate(&mut self) -> Result<()> {
+        self.writable()?;
+        if !self.core.writers.try_lock_exclusive_for(self.busy_timeout) {
+            return Err(self.busy("another writer is at work"));
+        }
+        self.writers = WritersLock::Exclusive;
+        let begun = self
+            .core
+            .wait_visible(self.core.head())
+            .and_then(|()| self.pin_head());
+        if let Err(error) = begun {
+            self.end();
+            return Err(error);
+        }
+        self.state = TxnState::Immediate;
+        Ok(())
+    }
+
+    /// Begins an autocommitted statement that writes, or decides by reading,
+    /// these trees.
+    pub fn begin_statement(&mut self, trees: &[&Tree]) -> Result<()> {
+        self.writable()?;
+        self.lock_shared()?;
+        self.locked.extend(trees.iter().map(|tree| (*tree).clone()));
+        self.locked.sort_unstable_by_key(Tree::id);
+        self.locked.dedup_by_key(|tree| tree.id());
+        let begun = self.lock_trees().and_then(|()| self.pin_head());
+        if let Err(error) = begun {
+            self.end();
+            return Err(error);
+        }
+        self.state = TxnState::Statement;
+        Ok(())
+    }
+
+    /// Takes the writer locks of `self.locked`, which is in order; on failure it
+    /// names those that were taken.
+    pub(super) fn lock_trees(&mut self) -> Result<()> {
+        for at in 0..self.locked.len() {
+            let tree = &self.locked[at];
+            if !tree.0.writer.try_lock() && !tree.0.writer.try_lock_for(self.busy_timeout) {
+                let error = self.busy(&format!("tree {} is being written", tree.id().0));
+                self.locked.truncate(at);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn unlock_trees(&mut self) {
+        for tree in self.locked.drain(..) {
+            // SAFETY: `locked` holds the trees whose lock this context took.
+            unsafe { parking_lot::lock_api::RawMutex::unlock(&tree.0.writer) };
+        }
+    }
+
+    pub(super) fn unlock_writers(&mut self) {
+        match std::mem::replace(&mut self.writers, WritersLock::None) {
+            WritersLock::None => {}
+            // SAFETY: taken by this context, as `writers` said.
+            WritersLock::Shared => unsafe { self.core.writers.unlock_shared() },
+            // SAFETY: as above.
+            WritersLock::Exclusive => unsafe { self.core.writers.unlock_exclusive() },
+        }
+    }
+
+    /// Waits until no other writer is at work and keeps them out until this
+    /// transaction ends, as if it had begun IMMEDIATE, except that its snapshot
+    /// stays, so that its commit may lose. For what no overlapping writer can
+    /// take into account, such as a change of the schema. What is read from here
+    /// on counts at commit, under `snapshot` too.
+    ///
+    /// # Errors
+    /// `Busy`, and nothing has changed; `Conflict` where the transaction cannot
+    /// commit any more.
+    pub fn exclude_writers(&mut self) -> Result<()> {
+        match self.state {
+            TxnState::Immediate => return Ok(()),
+            TxnState::Optimistic => {}
+            _ => return Err(Error::misuse("no explicit transaction is under way")),
+        }
+        self.observes = true;
+        if self.writers == WritersLock::Exclusive {
+            return Ok(());
+        }
+        // What a bulk transaction holds must not be held while it waits.
+        self.unlock_trees();
+        self.unlock_writers();
+        if !self.core.writers.try_lock_exclusive_for(self.busy_timeout) {
+            return Err(self.busy("another writer is at work"));
+        }
+        self.writers = WritersLock::Exclusive;
+        self.check_bulk_base()
+    }
+
+    /// Sees to it that a bulk transaction holds the writer locks of all trees it
+    /// changed, and of `also`. Where it has to wait it lets go of those it has
+    /// and takes all in order; none may have moved on by then, since it keeps no
+    /// redo to rebase.
+    pub(super) fn hold_bulk_locks(&mut self, also: Option<&Tree>) -> Result<()> {
+        if self.writers == WritersLock::None {
+            self.lock_shared()?;
+        }
+        let mut needed = self.changed_trees();
+        needed.extend(also.cloned());
+        needed.retain(|tree| !self.locked.iter().any(|held| held.id() == tree.id()));
+        if let [tree] = needed.as_slice()
+            && tree.0.writer.try_lock()
+        {
+            self.locked.append(&mut needed);
+        } else if !needed.is_empty() {
+            needed.extend(self.locked.iter().cloned());
+            self.unlock_trees();
+            needed.sort_unstable_by_key(Tree::id);
+            needed.dedup_by_key(|tree| tree.id());
+            self.locked = needed;
+            self.lock_trees()?;
+        }
+        self.check_bulk_base()
+    }
+
+    /// Takes what an optimistic transaction needs to commit; `Busy` leaves it as
+    /// it was.
+    pub(super) fn lock_for_commit(&mut self) -> Result<()> {
+        if self.state != TxnState::Optimistic {
+            return Ok(());
+        }
+        let alone = self.writers == WritersLock::Exclusive;
+        let locked = self.lock_changed();
+        if locked.is_err() {
+            self.unlock_trees();
+            if !alone {
+                self.unlock_writers();
+            }
+        }
+        locked
+    }
+
+    fn lock_changed(&mut self) -> Result<()> {
+        if self.bulk {
+            return self.hold_bulk_locks(None);
+        }
+        if self.writers == WritersLock::None {
+            self.lock_shared()?;
+        }
+        self.locked = self.changed_trees();
+        self.locked.sort_unstable_by_key(Tree::id);
+        self.lock_trees()
+    }
+
+    /// Fails if a bulk transaction has lost.
+    fn check_bulk_base(&self) -> Result<()> {
+        let lost = |fork: &&Fork| self.bulk && fork.changed && fork.has_moved_on();
+        match self.forks.iter().find(lost) {
+            Some(fork) => Err(self.conflict(fork.tree.id(), None)),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the writers' lock shared.
+    pub(super) fn lock_shared(&mut self) -> Result<()> {
+        if !self.core.writers.try_lock_shared()
+            && !self.core.writers.try_lock_shared_for(self.busy_timeout)
+        {
+            return Err(self.busy("a transaction begun IMMEDIATE is at work"));
+        }
+        self.writers = WritersLock::Shared;
+        Ok(())
+    }
+
+    /// Waits until all that this transaction, or the last one of this context,
+    /// saw is acknowledged. What is told about the data that a statement met, its
+    /// errors too, must not be told before.
+    pub fn wait_until_visible(&self) -> Result<()> {
+        self.core.wait_visible(self.seq)
+    }
+}
