@@ -156,9 +156,15 @@ fn grouped(w: &mut Writer<'_>, from: &str, filter: &str, check: &mut Check) -> S
     sql
 }
 
-/// An integer in ORDER BY or GROUP BY would be taken for a column's position.
+/// An integer in ORDER BY or GROUP BY would be taken for a column's position;
+/// SQLite's parser makes 0 of some expressions, whatever a person meant.
 fn not_a_position(key: String) -> String {
-    if key.starts_with(|first: char| matches!(first, '-' | '?') || first.is_ascii_digit()) {
+    let number = |first: char| matches!(first, '-' | '?') || first.is_ascii_digit();
+    let bare = key.trim_start_matches('(');
+    if key.contains("IN ()") || key.contains(" AND ") {
+        return format!("({key}) || ''");
+    }
+    if bare.starts_with(number) && (bare == key || key.contains("COLLATE")) {
         return format!("{key} + 0");
     }
     key

@@ -78,11 +78,14 @@ pub fn next(rng: &mut Rng, world: &mut World) -> Statement {
         .rows
         .get(&table.name)
         .is_some_and(|rows| *rows > ROWS_PER_TABLE);
-    let check = Check::default();
+    let mut check = Check::default();
     let sql = match w.rng.u32(..1_000) {
         _ if crowded => delete(w, &table),
         0..=299 => insert(w, &table, world),
-        300..=399 => update(w, &table),
+        300..=399 => {
+            check.any_constraint = true;
+            update(w, &table)
+        }
         400..=449 => delete(w, &table),
         450..=829 => return crate::query::select(writer, world),
         830..=904 => transaction(w, world),
@@ -130,14 +133,16 @@ fn create_table(w: &mut Writer<'_>, world: &mut World) -> Statement {
         parts.push("UNIQUE (a, b)".into());
     }
     if count >= 2 && !keyed && w.chance(12) {
-        parts.push(
-            w.pick(&[
-                "PRIMARY KEY (b, a)",
-                "PRIMARY KEY (a)",
-                "PRIMARY KEY (b COLLATE NOCASE)",
-            ])
-            .into(),
-        );
+        let keys = [
+            "PRIMARY KEY (b, a)",
+            "PRIMARY KEY (a)",
+            "PRIMARY KEY (b COLLATE NOCASE)",
+        ];
+        let key = w.pick(&keys);
+        // Of a column that turns out to be INTEGER, this is the rowid.
+        columns[0].rowid = key == keys[1];
+        columns[1].rowid = key == keys[2];
+        parts.push(key.into());
     }
     let sql = format!("CREATE TABLE {name}({})", parts.join(", "));
     world.remember(&sql, Table { name, columns });

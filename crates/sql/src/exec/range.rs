@@ -168,14 +168,10 @@ fn bound_value(
     if value.as_ref().is_null() {
         return Ok(false);
     }
-    key::encode(
-        out,
-        column
-            .affinity
-            .unwrap_or(Affinity::Blob)
-            .apply(value.as_ref())
-            .as_ref(),
-        how,
-    );
+    // As the comparison sees it, not as the column would store it: a REAL column
+    // would round large integers, and equal what it is not equal to.
+    let affinity = column.affinity.unwrap_or(Affinity::Blob);
+    let value = affinity.apply_comparison(value.as_ref());
+    key::encode(out, value.as_ref(), how);
     Ok(true)
 }

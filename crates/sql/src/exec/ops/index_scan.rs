@@ -97,10 +97,8 @@ impl IndexScan {
             if value.as_ref().is_null() && !self.null_matches.get(i).copied().unwrap_or(false) {
                 return Ok(None);
             }
-            let value = column
-                .affinity
-                .unwrap_or(Affinity::Blob)
-                .apply(value.as_ref());
+            let affinity = column.affinity.unwrap_or(Affinity::Blob);
+            let value = affinity.apply_comparison(value.as_ref());
             key::encode(&mut out, value.as_ref(), key_column(column));
         }
         Ok(Some(out))
