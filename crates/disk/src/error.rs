@@ -41,6 +41,8 @@ pub enum DiskErrorKind {
     },
     /// The file ends before the bytes that were asked for.
     UnexpectedEof,
+    /// This machine, file system or disk has no such way of access.
+    Unsupported,
     /// Anything else, such as an I/O error.
     Other,
 }
@@ -93,6 +95,7 @@ fn kind_of(source: &io::Error) -> DiskErrorKind {
             DiskErrorKind::Busy { pid: None }
         }
         io::ErrorKind::UnexpectedEof => DiskErrorKind::UnexpectedEof,
+        io::ErrorKind::Unsupported => DiskErrorKind::Unsupported,
         _ => DiskErrorKind::Other,
     }
 }

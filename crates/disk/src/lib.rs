@@ -22,6 +22,8 @@
 //! Failures are [`DiskError`]s: the operation, the path, a kind to match on,
 //! and the operating system's error.
 
+mod access;
+mod aligned;
 mod error;
 mod memory;
 mod real;
@@ -31,6 +33,8 @@ use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use access::{Access, Lifetime};
+pub use aligned::AlignedFile;
 pub use error::{DiskError, DiskErrorKind};
 pub use memory::MemoryDisk;
 pub use real::RealDisk;
@@ -97,6 +101,25 @@ pub trait Disk: Send + Sync + 'static {
     /// Opens, and if asked creates, the file at `path`.
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>>;
 
+    /// Opens a file in a way of its own. A file opened with [`Access::Direct`]
+    /// takes aligned transfers only, see [`AlignedFile`]; one opened with
+    /// [`Access::Mapped`] keeps the length it has now.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and `Unsupported` where this disk, this file
+    /// system or this machine has no such access.
+    fn open_with(
+        &self,
+        path: &Path,
+        options: OpenOptions,
+        access: Access,
+    ) -> Result<Arc<dyn DiskFile>> {
+        match access {
+            Access::Buffered => self.open(path, options),
+            _ => Err(access::unsupported(path, access)),
+        }
+    }
+
     /// Whether there is a file (or a folder) at `path`.
     fn exists(&self, path: &Path) -> Result<bool>;
 
@@ -146,6 +169,18 @@ pub trait DiskFile: Send + Sync + Debug {
 
     /// Makes the file's bytes and all its attributes durable.
     fn sync_all(&self) -> Result<()>;
+
+    /// Writes as [`write_vectored_at`](Self::write_vectored_at) and makes the
+    /// file's bytes durable as [`sync_data`](Self::sync_data), in one system
+    /// call where the file's access has one.
+    fn write_and_sync_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
+        self.write_vectored_at(bufs, offset)?;
+        self.sync_data()
+    }
+
+    /// Tells the device how soon the file's bytes will be overwritten, where it
+    /// wants to know. A hint without a promise.
+    fn hint_lifetime(&self, _lifetime: Lifetime) {}
 
     /// Asks for these bytes to be written back soon, without waiting and
     /// without a promise. May do nothing.

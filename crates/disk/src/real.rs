@@ -10,11 +10,17 @@
 //! cache keeps the bytes.
 
 mod holder;
+#[cfg(target_os = "linux")]
+mod mapped;
+#[cfg(target_os = "linux")]
+mod special;
+#[cfg(target_os = "linux")]
+mod uring;
 mod writeback;
 
 use std::fs;
 use std::io::{self, IoSlice};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,14 +37,16 @@ const SLICES_MAX: usize = 1024;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 
-impl Disk for RealDisk {
-    fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
+impl RealFile {
+    /// Opens a file with additional flags of the system's `open`.
+    fn open(path: &Path, options: OpenOptions, flags: i32) -> Result<Self> {
         let file = fs::OpenOptions::new()
             .read(true)
             .write(!options.read_only)
             .create(options.create)
             .create_new(options.create_new)
             .truncate(options.truncate)
+            .custom_flags(flags)
             .open(path)
             .map_err(|e| DiskError::new("open", path, e))?;
         let is_dir = file
@@ -52,11 +60,27 @@ impl Disk for RealDisk {
                 io::ErrorKind::IsADirectory.into(),
             ));
         }
-        Ok(Arc::new(RealFile {
+        Ok(Self {
             file,
             path: path.to_owned(),
             read_only: options.read_only,
-        }))
+        })
+    }
+}
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(RealFile::open(path, options, 0)?))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn open_with(
+        &self,
+        path: &Path,
+        options: OpenOptions,
+        access: crate::Access,
+    ) -> Result<Arc<dyn DiskFile>> {
+        special::open(path, options, access)
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
@@ -261,6 +285,10 @@ impl DiskFile for RealFile {
 
     fn sync_all(&self) -> Result<()> {
         sync_everything(&self.file).map_err(|e| self.error("sync", e))
+    }
+
+    fn hint_lifetime(&self, lifetime: crate::Lifetime) {
+        writeback::hint_lifetime(&self.file, lifetime);
     }
 
     fn start_writeback(&self, offset: u64, len: u64) {
