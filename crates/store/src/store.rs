@@ -16,7 +16,7 @@ use crate::space::Space;
 use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
 use crate::txn::{CommitLockStats, Critical, Txn};
 use fulgurite_disk::{Disk, DiskFile, MemoryDisk, RealDisk};
-use fulgurite_wal::{Wal, WalStats};
+use fulgurite_wal::{TwinLog, WalStats};
 use parking_lot::lock_api::RawRwLock as _;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
@@ -39,7 +39,7 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) database: [u8; 16],
     /// Set once recovery is done; never set in memory or read-only.
-    pub(crate) wal: OnceLock<Wal>,
+    pub(crate) wal: OnceLock<TwinLog>,
     head: AtomicU64,
     pub(crate) commit: Mutex<CommitState>,
     pub(crate) critical: Critical,
@@ -114,7 +114,7 @@ impl Core {
     // ---- sequence numbers --------------------------------------------------
 
     #[inline]
-    pub(crate) fn wal(&self) -> Option<&Wal> {
+    pub(crate) fn wal(&self) -> Option<&TwinLog> {
         self.wal.get()
     }
 
@@ -227,7 +227,7 @@ impl Core {
         if let Some(failure) = self.failure.get() {
             return Err(poisoned(failure));
         }
-        match self.wal.get().and_then(Wal::poisoned) {
+        match self.wal.get().and_then(TwinLog::poisoned) {
             Some(error) => Err(log_error(error)),
             None => Ok(()),
         }
@@ -458,7 +458,7 @@ impl Store {
             checkpoint: core.checkpoint_pins.durable(),
             cache: core.pool.stats(),
             writes: core.writes.read(),
-            log: core.wal().map(Wal::stats),
+            log: core.wal().map(TwinLog::stats),
             file_bytes: core.space.lock().map.end() * crate::codec::UNIT as u64,
             commit_lock: core.critical.read(),
             kept_nodes: core.reclaim.lock().kept_len() as u64,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fulgurite_disk::{Disk, DiskFile, OpenOptions, RealDisk};
-use fulgurite_wal::{Kind, Recovery, Wal, WalOptions};
+use fulgurite_wal::{Kind, Recovery, TwinLog, WalOptions};
 
 const PAYLOAD: [u8; 105] = [7; 105];
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn open(base: &Path) -> fulgurite_wal::Result<Wal> {
+fn open(base: &Path) -> fulgurite_wal::Result<TwinLog> {
     let options = WalOptions {
         limit_bytes: 1 << 30,
         ..WalOptions::default()
@@ -38,7 +38,7 @@ fn open(base: &Path) -> fulgurite_wal::Result<Wal> {
     Recovery::open(Arc::new(RealDisk), base, [0; 16], 0, false)?.start(options, 1)
 }
 
-fn commit(wal: &Wal, seq: u64) -> fulgurite_wal::Result<()> {
+fn commit(wal: &TwinLog, seq: u64) -> fulgurite_wal::Result<()> {
     let permit = wal.reserve(PAYLOAD.len())?;
     let placed = wal.place(permit, seq);
     let ticket = wal.fill(placed, Kind::Commit, &[&PAYLOAD])?;
@@ -133,7 +133,7 @@ fn throughput(
     Ok(())
 }
 
-fn concurrent_commit(wal: &Wal, next: &Mutex<u64>) -> fulgurite_wal::Result<()> {
+fn concurrent_commit(wal: &TwinLog, next: &Mutex<u64>) -> fulgurite_wal::Result<()> {
     let permit = wal.reserve(PAYLOAD.len())?;
     let placed = {
         let Ok(mut next) = next.lock() else {

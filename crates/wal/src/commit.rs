@@ -1,30 +1,23 @@
-//! Filling a placed record, and waiting until it is acknowledged.
-//!
-//! A committer who is alone takes the straight path: copy, publish, take the
-//! flush lock, write, sync, return. Where another one leads, it spins briefly,
-//! yields where a sync is cheaper than a sleep, and otherwise sleeps until the
-//! leader is done; whoever wakes unserved leads next.
+//! Filling a placed record, and waiting until it is acknowledged. See
+//! `leading.rs` for who leads.
 
 use std::io::IoSlice;
 use std::mem;
 
 use super::error::{Error, Result};
 use super::flush::Flush;
+use super::gather::{Gather, Waiting};
+use super::leading::Leads;
 use super::locks::{lock, try_lock};
-use super::parking::Outlook;
+use super::parking::Parking;
 use super::record::{HEADER_BYTES, Head, Kind, checksum_in_place, checksum_of_parts};
-use super::wal::{Durability, Placed, Ticket, Wal};
-use crate::primitives::{
-    Ordering, RING_BYTES, RING_RECORD_BYTES_MAX, SLOTS, SPINS, YIELDS_QUICK, YIELDS_SLOW,
-    spin_loop, yield_now,
-};
-
-/// Up to this time a sync is quick: sleeping and waking costs more.
-const QUICK_SYNC_NANOS: u32 = 20_000;
+use super::stats::Counters;
+use super::twin::{Durability, Placed, Ticket, TwinLog};
+use crate::primitives::{Ordering, RING_BYTES, RING_RECORD_BYTES_MAX, SLOTS};
 
 const PADDING: [u8; 8] = [0; 8];
 
-impl Wal {
+impl TwinLog {
     /// Copies a placed record into the log, outside all locks. The parts
     /// together must have the length that was reserved. May wait for room in
     /// the buffer, which records placed earlier make once they are filled: a
@@ -146,68 +139,64 @@ impl Wal {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn wait_seq(&self, seq: u64) -> Result<()> {
+        if self.acked() >= seq {
+            return Ok(());
+        }
+        let _present = self.gather.enter();
         self.until(|| self.acked() >= seq, true)
+    }
+
+    /// Lets a crowd that is on its way come along.
+    fn wait_for_crowd(&self, flush: &Flush) {
+        let waited = self.gather.wait(Waiting::Adaptive, || {
+            (lock(&self.placement).next_seq - flush.next_seq, 0)
+        });
+        if let Some(time) = waited {
+            self.counters.gathered(time);
+        }
     }
 
     fn has_buffer_room(&self, placed: &Placed<'_>) -> bool {
         placed.end <= self.written_lsn.load(Ordering::Acquire) + RING_BYTES
             && placed.seq <= self.written_seq.load(Ordering::Acquire) + SLOTS
     }
+}
 
-    /// Whether leading would get anything done.
+impl Leads for TwinLog {
+    fn parking(&self) -> &Parking {
+        &self.parking
+    }
+
+    fn gather(&self) -> &Gather {
+        &self.gather
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn check(&self) -> Result<()> {
+        TwinLog::check(self)
+    }
+
+    fn is_synced(&self) -> bool {
+        self.options.durability == Durability::Full
+    }
+
     fn can_lead(&self, sync: bool) -> bool {
         let written = self.written_seq.load(Ordering::SeqCst);
         self.buffer.is_filled(written + 1) || (sync && self.acked() < written)
     }
 
-    /// Works or waits until `done`. With `sync`, leading goes on to the
-    /// acknowledgement.
-    fn until(&self, done: impl Fn() -> bool, sync: bool) -> Result<()> {
-        let mut turns = 0;
-        loop {
-            if done() {
-                return Ok(());
-            }
-            self.check()?;
-            if self.can_lead(sync)
-                && let Some(mut flush) = try_lock(&self.flush)
-            {
-                let result = self.lead(&mut flush, sync);
-                drop(flush);
-                self.parking.flush_ended();
-                result?;
-                continue;
-            }
-            turns += 1;
-            if turns <= SPINS {
-                spin_loop();
-            } else if turns <= SPINS + self.yields() {
-                yield_now();
-            } else {
-                self.counters.parks.add(1);
-                self.sleep(&done, sync);
-                turns = 0;
-            }
+    fn try_lead(&self, sync: bool) -> Option<Result<()>> {
+        let mut flush = try_lock(&self.flush)?;
+        if sync && self.is_synced() {
+            self.wait_for_crowd(&flush);
         }
+        Some(self.lead(&mut flush, sync))
     }
 
-    fn yields(&self) -> u32 {
-        let quick = self.options.durability != Durability::Full
-            || self.sync_nanos.load(Ordering::Relaxed) < QUICK_SYNC_NANOS;
-        if quick { YIELDS_QUICK } else { YIELDS_SLOW }
-    }
-
-    fn sleep(&self, done: &impl Fn() -> bool, sync: bool) {
-        self.parking.park(|| {
-            if done() || self.failed.load(Ordering::SeqCst) {
-                Outlook::GoOn
-            } else if !self.can_lead(sync) {
-                Outlook::Starved
-            } else if try_lock(&self.flush).is_some() {
-                Outlook::GoOn
-            } else {
-                Outlook::Led
-            }
-        });
+    fn is_led(&self) -> bool {
+        try_lock(&self.flush).is_none()
     }
 }

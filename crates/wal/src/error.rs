@@ -47,9 +47,43 @@ pub enum Error {
         file: PathBuf,
     },
 
+    /// The file is no log of this kind.
+    #[error("{} is not a Fulgurite log; give the path of one, or of a file that does not exist", file.display())]
+    NotALog {
+        /// The file.
+        file: PathBuf,
+    },
+
+    /// No record begins at this position, or it was truncated away.
+    #[error("no record begins at log position {position}; the log holds {first} to {end}")]
+    NoRecord {
+        /// What was asked for.
+        position: u64,
+        /// The log's first position.
+        first: u64,
+        /// The position behind its last record.
+        end: u64,
+    },
+
+    /// A side of a mirrored log is gone.
+    #[error("the side {} of the mirrored log is missing; put it back, or say in the options to go on with the other side or to rebuild this one", file.display())]
+    SideMissing {
+        /// The missing side.
+        file: PathBuf,
+    },
+
+    /// The sides of a mirrored log were each written to without the other.
+    #[error("the sides {} and {} of the mirrored log went on without each other; move away the one that is to be given up, and have it rebuilt", first.display(), second.display())]
+    SidesDiverged {
+        /// One side.
+        first: PathBuf,
+        /// The other side.
+        second: PathBuf,
+    },
+
     /// The log reached its limit, and no checkpoint made room in time.
     #[error(
-        "the log has reached its limit of {limit_bytes} bytes and no checkpoint made room in time"
+        "the log has reached its limit of {limit_bytes} bytes and no checkpoint or truncation made room in time"
     )]
     Full {
         /// The limit.
@@ -70,8 +104,8 @@ pub enum Error {
     #[error("the log takes no more commits since an earlier failure: {0}")]
     Poisoned(Arc<Error>),
 
-    /// [`Wal::switch`](crate::Wal::switch) without a prepared generation, or
-    /// [`Wal::prepare_switch`](crate::Wal::prepare_switch) while the older one
+    /// [`TwinLog::switch`](crate::TwinLog::switch) without a prepared generation, or
+    /// [`TwinLog::prepare_switch`](crate::TwinLog::prepare_switch) while the older one
     /// is still needed.
     #[error("the log cannot switch: {0}")]
     NotReady(&'static str),

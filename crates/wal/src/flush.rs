@@ -14,7 +14,6 @@
 
 use std::io::IoSlice;
 use std::sync::Arc;
-use std::time::Instant;
 
 use fulgurite_disk::DiskFile;
 
@@ -22,7 +21,7 @@ use super::error::Result;
 use super::generation::Generation;
 use super::locks::lock;
 use super::record::{EMPTY_RECORD_BYTES, Head, KIND_BEGIN, checksum_of_parts};
-use super::wal::{Durability, Wal};
+use super::twin::{Durability, TwinLog};
 use crate::primitives::Ordering;
 
 /// What the leader goes on from.
@@ -39,10 +38,6 @@ pub(super) struct Flush {
     pub(super) older_unsynced: Option<Arc<dyn DiskFile>>,
     syncs: u32,
 }
-
-/// Every how many syncs one is timed; reading the clock costs a tenth of a
-/// commit on a memory file system.
-const TIMED_EVERY: u32 = 16;
 
 impl Flush {
     pub(super) fn new(next_seq: u64, lsn: u64, target: Generation) -> Self {
@@ -77,7 +72,7 @@ pub(super) fn begin_record(
     bytes
 }
 
-impl Wal {
+impl TwinLog {
     /// Leads once: writes what is filled; with `sync`, does all that the mode
     /// wants for an acknowledgement. A failure poisons the log.
     pub(super) fn lead(&self, flush: &mut Flush, sync: bool) -> Result<()> {
@@ -106,21 +101,14 @@ impl Wal {
     }
 
     fn sync_target(&self, flush: &mut Flush) -> Result<()> {
-        let started = flush.syncs.is_multiple_of(TIMED_EVERY).then(Instant::now);
-        self.sync_file(&*flush.target.file)?;
-        if let Some(started) = started {
-            let nanos = u32::try_from(started.elapsed().as_nanos()).unwrap_or(u32::MAX);
-            let before = self.sync_nanos.load(Ordering::Relaxed);
-            let smoothed = if flush.syncs == 0 {
-                nanos
-            } else {
-                before - before / 4 + nanos / 4
-            };
-            self.sync_nanos.store(smoothed, Ordering::Relaxed);
-        }
+        self.gather
+            .timed(flush.syncs, || self.sync_file(&*flush.target.file))?;
         flush.syncs = flush.syncs.wrapping_add(1);
         flush.unsynced = false;
         self.counters.syncs.add_alone(1);
+        let placed = lock(&self.placement).next_seq;
+        let acked = self.acked_seq.load(Ordering::Relaxed);
+        self.gather.served(placed.saturating_sub(acked + 1));
         Ok(())
     }
 

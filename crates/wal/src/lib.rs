@@ -7,15 +7,15 @@
 //!
 //! A commit takes four calls:
 //!
-//! 1. [`Wal::reserve`] before any lock: the log's limit, the file space.
-//! 2. [`Wal::place`] under the caller's commit lock: the record's sequence
+//! 1. [`TwinLog::reserve`] before any lock: the log's limit, the file space.
+//! 2. [`TwinLog::place`] under the caller's commit lock: the record's sequence
 //!    number and position. Nothing in it can fail or wait.
-//! 3. [`Wal::fill`] outside all locks: the bytes go to the log buffer.
-//! 4. [`Wal::wait`]: one committer leads, writes what is filled and syncs it;
+//! 3. [`TwinLog::fill`] outside all locks: the bytes go to the log buffer.
+//! 4. [`TwinLog::wait`]: one committer leads, writes what is filled and syncs it;
 //!    the others find themselves served.
 //!
-//! A checkpoint takes three: [`Wal::prepare_switch`] in the background,
-//! [`Wal::switch`] under the commit lock, [`Wal::recycle`] once it is durable.
+//! A checkpoint takes three: [`TwinLog::prepare_switch`] in the background,
+//! [`TwinLog::switch`] under the commit lock, [`TwinLog::recycle`] once it is durable.
 //!
 //! # What holds at every moment
 //!
@@ -24,7 +24,7 @@
 //!    synced, or in a durable checkpoint, when the record was filled.
 //! 3. Nothing is written to a generation before its head is durable with its
 //!    name, and in `full` mode not before its predecessor is durable.
-//! 4. A generation's file is touched again only after [`Wal::recycle`].
+//! 4. A generation's file is touched again only after [`TwinLog::recycle`].
 //! 5. After a failed write or sync nothing is acknowledged any more, nothing
 //!    recycled and nothing removed: the log is *poisoned*, with the first cause.
 //!
@@ -51,23 +51,30 @@ mod buffer;
 mod commit;
 mod error;
 mod flush;
+mod gather;
 mod generation;
 mod header;
+mod leading;
 mod locks;
 mod parking;
 mod primitives;
 mod record;
 mod recovery;
 mod ring;
+mod solo;
 mod space;
 mod stats;
 mod survey;
 mod switch;
-mod wal;
+mod twin;
 mod window;
 
 pub use error::{Error, ReplayError, Result};
+pub use gather::Waiting;
 pub use record::{Kind, PAYLOAD_BYTES_MAX};
 pub use recovery::{Record, Recovery};
+pub use solo::{Device, Entries, Entry, Lone, Lsn, Measured, Options, Preallocation, Stats, Wal};
 pub use stats::WalStats;
-pub use wal::{Durability, GenerationId, Permit, Placed, PressureHook, Ticket, Wal, WalOptions};
+pub use twin::{
+    Durability, GenerationId, Permit, Placed, PressureHook, Ticket, TwinLog, WalOptions,
+};

@@ -17,6 +17,9 @@ pub(crate) const SLOTS: u64 = 4096;
 /// the caller has them, once everything before them is written.
 pub(crate) const RING_RECORD_BYTES_MAX: u64 = 32 << 10;
 
+/// Bytes of the ring of a log on its own.
+pub(crate) const SOLO_RING_BYTES: u64 = 1 << 20;
+
 /// How often a committer looks again before anything slower.
 pub(crate) const SPINS: u32 = 8;
 /// How often it lets others run before it sleeps, where a sync is quick.

@@ -12,7 +12,7 @@ use super::generation::{self, CAPACITY_BYTES_MIN, Generation};
 use super::header::{self, Header, RECORDS_START};
 use super::record::Kind;
 use super::survey::{self, Run};
-use super::wal::{Durability, Wal, WalOptions};
+use super::twin::{Durability, TwinLog, WalOptions};
 use super::window::Window;
 
 /// A record that is handed to the replay.
@@ -133,7 +133,7 @@ impl Recovery {
     /// `Misuse` if the log was opened for reading, or if `next_seq` leaves out
     /// what was to be replayed; `Disk`: the old generations are still there, or
     /// not needed any more.
-    pub fn start(self, options: WalOptions, next_seq: u64) -> Result<Wal> {
+    pub fn start(self, options: WalOptions, next_seq: u64) -> Result<TwinLog> {
         if self.read_only {
             return Err(Error::Misuse(
                 "a log that was opened for reading was started",
@@ -176,7 +176,7 @@ impl Recovery {
             base: 0,
             capacity: CAPACITY_BYTES_MIN,
         };
-        Ok(Wal::new(
+        Ok(TwinLog::new(
             self.disk,
             self.base,
             self.database,

@@ -3,7 +3,7 @@
 //! This is the one place with `unsafe` in the crate. The ring itself does not
 //! know who owns which bytes; its callers do:
 //!
-//! 1. `Wal::place` gives every record a range of log positions that no other
+//! 1. `TwinLog::place` gives every record a range of log positions that no other
 //!    record gets (a counter under a lock, for the life of the log).
 //! 2. A record's bytes are copied in only when everything one ring length below
 //!    its end has been written to the file, which the leader published with a

@@ -15,7 +15,7 @@ use super::error::{Error, Result};
 use super::generation::{CAPACITY_BYTES_MIN, extended_capacity, fill_with_zeros};
 use super::locks::{lock, wait_at_most};
 use super::record::EMPTY_RECORD_BYTES;
-use super::wal::{Placement, Wal};
+use super::twin::{Placement, TwinLog};
 use crate::primitives::Ordering;
 
 const QUICK_OUTSTANDING_BYTES_MAX: u64 = 128 << 10;
@@ -32,7 +32,7 @@ enum Decision {
     Wait,
 }
 
-impl Wal {
+impl TwinLog {
     #[inline]
     pub(super) fn reserve_quickly(&self, bytes: u64) -> bool {
         let outstanding = self.outstanding.fetch_add(bytes, Ordering::SeqCst) + bytes;

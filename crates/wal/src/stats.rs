@@ -23,6 +23,10 @@ pub struct WalStats {
     pub extensions: u64,
     /// Switches to another generation.
     pub switches: u64,
+    /// How often a leader waited for a crowd on its way.
+    pub crowd_waits: u64,
+    /// How long leaders waited so, all together, in nanoseconds.
+    pub crowd_wait_nanos: u64,
 }
 
 #[derive(Default)]
@@ -36,6 +40,8 @@ pub(super) struct Counters {
     pub(super) pressure_waits: Counter,
     pub(super) extensions: Counter,
     pub(super) switches: Counter,
+    pub(super) crowd_waits: Counter,
+    pub(super) crowd_wait_nanos: Counter,
 }
 
 #[derive(Default)]
@@ -59,12 +65,19 @@ impl Counter {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Counters {
+    /// A leader waited for a crowd; it holds the flush lock.
+    pub(super) fn gathered(&self, time: std::time::Duration) {
+        self.crowd_waits.add_alone(1);
+        self.crowd_wait_nanos
+            .add_alone(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
     pub(super) fn read(&self) -> WalStats {
         WalStats {
             records: self.records.get(),
@@ -76,6 +89,8 @@ impl Counters {
             pressure_waits: self.pressure_waits.get(),
             extensions: self.extensions.get(),
             switches: self.switches.get(),
+            crowd_waits: self.crowd_waits.get(),
+            crowd_wait_nanos: self.crowd_wait_nanos.get(),
         }
     }
 }

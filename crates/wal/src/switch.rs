@@ -29,7 +29,7 @@ use super::generation::{self, CAPACITY_BYTES_MIN, Generation, extended_capacity,
 use super::header::{self, Header};
 use super::locks::lock;
 use super::record::EMPTY_RECORD_BYTES;
-use super::wal::{Durability, GenerationId, Placement, Wal};
+use super::twin::{Durability, GenerationId, Placement, TwinLog};
 use crate::primitives::Ordering;
 
 /// What the next generation is made from.
@@ -40,7 +40,7 @@ struct Plan {
     idle: Option<Generation>,
 }
 
-impl Wal {
+impl TwinLog {
     /// Makes the next generation ready: its file is there, headed, filled with
     /// zeros and durable, with its name. For a background thread. Does nothing
     /// if one is ready.

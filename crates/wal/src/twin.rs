@@ -9,12 +9,13 @@ use fulgurite_disk::{Disk, DiskFile};
 use super::buffer::Buffer;
 use super::error::{Error, Result};
 use super::flush::Flush;
+use super::gather::Gather;
 use super::generation::Generation;
 use super::locks::lock;
 use super::parking::Parking;
 use super::record::{EMPTY_RECORD_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
 use super::stats::{Counters, WalStats};
-use crate::primitives::{AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, Ordering};
+use crate::primitives::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 
 /// What an acknowledged commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,7 +24,7 @@ pub enum Durability {
     #[default]
     Full,
     /// The end of the process: `wait` returns once the record is written to the
-    /// operating system. [`Wal::sync`] makes what was written durable.
+    /// operating system. [`TwinLog::sync`] makes what was written durable.
     Normal,
     /// As `Normal`, and nothing is ever synced. For tests.
     Off,
@@ -40,7 +41,7 @@ pub struct WalOptions {
     /// How many bytes of records both generations hold together at most. One
     /// record larger than this is let through when the log is empty.
     pub limit_bytes: u64,
-    /// How long [`Wal::reserve`] waits for a checkpoint to make room.
+    /// How long [`TwinLog::reserve`] waits for a checkpoint to make room.
     pub reserve_timeout: Duration,
     /// Should make a checkpoint start: a reservation waits for one.
     pub pressure: Option<PressureHook>,
@@ -57,7 +58,7 @@ impl Default for WalOptions {
     }
 }
 
-/// Names a generation, from [`Wal::switch`] to [`Wal::recycle`].
+/// Names a generation, from [`TwinLog::switch`] to [`TwinLog::recycle`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GenerationId(pub(super) u64);
 
@@ -65,7 +66,7 @@ pub struct GenerationId(pub(super) u64);
 #[derive(Debug)]
 #[must_use = "dropping a permit gives the room back"]
 pub struct Permit<'w> {
-    wal: &'w Wal,
+    wal: &'w TwinLog,
     payload_len: usize,
     bytes: u64,
 }
@@ -81,7 +82,7 @@ impl Drop for Permit<'_> {
 #[derive(Debug)]
 #[must_use = "a placed record must be filled"]
 pub struct Placed<'w> {
-    pub(super) wal: &'w Wal,
+    pub(super) wal: &'w TwinLog,
     pub(super) seq: u64,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -137,7 +138,7 @@ impl Placement {
 }
 
 /// The open log. All methods take `&self` and may be called from many threads.
-pub struct Wal {
+pub struct TwinLog {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) base: PathBuf,
     pub(super) database: [u8; 16],
@@ -166,8 +167,7 @@ pub struct Wal {
     pub(super) boundary_seq: AtomicU64,
     pub(super) flush: Mutex<Flush>,
     pub(super) parking: Parking,
-    /// Smoothed time of a sync.
-    pub(super) sync_nanos: AtomicU32,
+    pub(super) gather: Gather,
 
     /// Held through preparing, recycling, explicit syncs and closing.
     pub(super) background: Mutex<()>,
@@ -182,16 +182,16 @@ pub struct Wal {
     pub(super) counters: Counters,
 }
 
-impl std::fmt::Debug for Wal {
+impl std::fmt::Debug for TwinLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Wal")
+        f.debug_struct("TwinLog")
             .field("base", &self.base)
             .field("acked", &self.acked())
             .finish_non_exhaustive()
     }
 }
 
-impl Wal {
+impl TwinLog {
     /// A log whose current generation holds nothing but its begin record.
     pub(super) fn new(
         disk: Arc<dyn Disk>,
@@ -229,7 +229,7 @@ impl Wal {
                 idle: None,
             }),
             parking: Parking::default(),
-            sync_nanos: AtomicU32::new(0),
+            gather: Gather::default(),
             background: Mutex::default(),
             extending: Mutex::default(),
             room_epoch: Mutex::default(),

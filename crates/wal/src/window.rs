@@ -11,8 +11,26 @@ use super::record::{HEADER_BYTES, Head, PAYLOAD_BYTES_MAX, checksum_in_place};
 
 const READ_AHEAD_BYTES: u64 = 1 << 20;
 
+/// Bytes that can be read by position: a file, or a log's laps around one.
+pub(super) trait Source: Send + Sync {
+    /// The position behind the last byte.
+    fn end(&self) -> fulgurite_disk::Result<u64>;
+
+    fn read(&self, buf: &mut [u8], position: u64) -> fulgurite_disk::Result<()>;
+}
+
+impl Source for Arc<dyn DiskFile> {
+    fn end(&self) -> fulgurite_disk::Result<u64> {
+        self.len()
+    }
+
+    fn read(&self, buf: &mut [u8], position: u64) -> fulgurite_disk::Result<()> {
+        self.read_at(buf, position)
+    }
+}
+
 pub(super) struct Window {
-    file: Arc<dyn DiskFile>,
+    source: Box<dyn Source>,
     path: PathBuf,
     salt: u64,
     len: u64,
@@ -23,13 +41,13 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(file: Arc<dyn DiskFile>, path: &Path, salt: u64) -> Result<Self> {
-        let len = file.len()?;
+    pub(super) fn new(source: impl Source + 'static, path: &Path, salt: u64) -> Result<Self> {
+        let len = source.end()?;
         // A sound log is judged once to its end; the rest is for a look-out
         // through damaged parts.
         let budget = len.saturating_mul(16).saturating_add(1 << 30);
         Ok(Self {
-            file,
+            source: Box::new(source),
             path: path.to_owned(),
             salt,
             len,
@@ -41,6 +59,11 @@ impl Window {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Judges by another salt from now on.
+    pub(super) fn set_salt(&mut self, salt: u64) {
+        self.salt = salt;
     }
 
     /// The bytes at `position`, or `None` where the file ends before.
@@ -57,7 +80,7 @@ impl Window {
                 .min(self.len - position);
             self.bytes.resize(ahead as usize, 0);
             self.start = position;
-            if let Err(error) = self.file.read_at(&mut self.bytes, position) {
+            if let Err(error) = self.source.read(&mut self.bytes, position) {
                 self.bytes.clear();
                 return Err(error.into());
             }

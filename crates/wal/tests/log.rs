@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fulgurite_disk::{Disk, MemoryDisk, OpenOptions};
-use fulgurite_wal::{Durability, Error, Kind, PAYLOAD_BYTES_MAX, Recovery, Wal, WalOptions};
+use fulgurite_wal::{Durability, Error, Kind, PAYLOAD_BYTES_MAX, Recovery, TwinLog, WalOptions};
 
 const DATABASE: [u8; 16] = *b"0123456789abcdef";
 
@@ -18,7 +18,7 @@ fn recover(disk: &MemoryDisk, after_seq: u64) -> fulgurite_wal::Result<Recovery>
     Recovery::open(Arc::new(disk.clone()), base(), DATABASE, after_seq, false)
 }
 
-fn start(disk: &MemoryDisk, options: WalOptions) -> Wal {
+fn start(disk: &MemoryDisk, options: WalOptions) -> TwinLog {
     recover(disk, 0).unwrap().start(options, 1).unwrap()
 }
 
@@ -39,7 +39,7 @@ fn replay(disk: &MemoryDisk, after_seq: u64) -> Vec<(u64, Kind, Vec<u8>)> {
     records
 }
 
-fn commit(wal: &Wal, seq: u64, payload: &[u8]) {
+fn commit(wal: &TwinLog, seq: u64, payload: &[u8]) {
     let permit = wal.reserve(payload.len()).unwrap();
     let placed = wal.place(permit, seq);
     let ticket = wal.fill(placed, Kind::Commit, &[payload]).unwrap();

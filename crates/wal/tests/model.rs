@@ -24,6 +24,7 @@ mod primitives {
     pub(crate) use shuttle::thread::yield_now;
 
     pub(crate) const RING_BYTES: u64 = 256;
+    pub(crate) const SOLO_RING_BYTES: u64 = 256;
     pub(crate) const SLOTS: u64 = 4;
     pub(crate) const RING_RECORD_BYTES_MAX: u64 = 128;
     pub(crate) const SPINS: u32 = 1;
@@ -35,7 +36,7 @@ mod primitives {
 #[path = "../src/lib.rs"]
 mod wal;
 
-use wal::{Durability, Kind, Recovery, Wal, WalOptions};
+use wal::{Durability, Kind, Recovery, TwinLog, WalOptions};
 
 const DATABASE: [u8; 16] = [3; 16];
 
@@ -144,7 +145,7 @@ impl DiskFile for TestFile {
     }
 }
 
-fn open(disk: &TestDisk, durability: Durability) -> Wal {
+fn open(disk: &TestDisk, durability: Durability) -> TwinLog {
     let options = WalOptions {
         durability,
         ..WalOptions::default()
@@ -168,7 +169,7 @@ fn new_disk() -> TestDisk {
     }
 }
 
-fn commit(wal: &Wal, next: &Mutex<u64>, len: usize, wait: bool) -> wal::Result<u64> {
+fn commit(wal: &TwinLog, next: &Mutex<u64>, len: usize, wait: bool) -> wal::Result<u64> {
     let permit = wal.reserve(len)?;
     let placed = {
         let mut next = next.lock().unwrap();
@@ -294,7 +295,7 @@ trait Refusal {
     fn recycle_is_refused(&self) -> bool;
 }
 
-impl Refusal for Wal {
+impl Refusal for TwinLog {
     fn recycle_is_refused(&self) -> bool {
         self.prepare_switch().is_err() && self.close().is_err()
     }

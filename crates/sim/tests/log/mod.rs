@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fulgurite_disk::{Disk, DiskError, OpenOptions};
 use fulgurite_sim::{Rng, SimDisk};
-use fulgurite_wal::{Durability, Error, GenerationId, Kind, Recovery, Wal, WalOptions};
+use fulgurite_wal::{Durability, Error, GenerationId, Kind, Recovery, TwinLog, WalOptions};
 
 const DATABASE: [u8; 16] = *b"power loss tests";
 const BASE: &str = "d/p.db";
@@ -180,7 +180,7 @@ impl Life {
         Ok(())
     }
 
-    fn note(&self, wal: &Wal, oracle: &mut Oracle) {
+    fn note(&self, wal: &TwinLog, oracle: &mut Oracle) {
         oracle.acked = oracle.acked.max(wal.acked());
         let safe = if self.durability == Durability::Full {
             wal.acked()
@@ -192,7 +192,7 @@ impl Life {
         }
     }
 
-    fn open(&mut self, oracle: &mut Oracle) -> Result<Wal, Stop> {
+    fn open(&mut self, oracle: &mut Oracle) -> Result<TwinLog, Stop> {
         self.checkpoint = None;
         let last = oracle.check(&self.disk)?;
         assert!(
@@ -246,7 +246,7 @@ impl Life {
     }
 
     /// One step; true if the process is to start again.
-    fn step(&mut self, wal: &Wal, oracle: &mut Oracle) -> Result<bool, Stop> {
+    fn step(&mut self, wal: &TwinLog, oracle: &mut Oracle) -> Result<bool, Stop> {
         match self.rng.below(16) {
             0..=8 => self.commit_group(wal, oracle)?,
             9 | 10 => match wal.prepare_switch() {
@@ -274,7 +274,7 @@ impl Life {
         Ok(false)
     }
 
-    fn commit_group(&mut self, wal: &Wal, oracle: &mut Oracle) -> Result<(), Stop> {
+    fn commit_group(&mut self, wal: &TwinLog, oracle: &mut Oracle) -> Result<(), Stop> {
         let mut permits = Vec::new();
         for _ in 0..=self.rng.below(4) {
             let len = match self.rng.below(40) {
@@ -321,7 +321,7 @@ impl Life {
         Ok(())
     }
 
-    fn finish_checkpoint(&mut self, wal: &Wal, oracle: &mut Oracle) -> Result<(), Stop> {
+    fn finish_checkpoint(&mut self, wal: &TwinLog, oracle: &mut Oracle) -> Result<(), Stop> {
         let before = read_checkpoint(&self.disk)?;
         match self.checkpoint.take() {
             Some((old, seq)) => {

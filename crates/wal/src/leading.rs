@@ -1,0 +1,88 @@
+//! Who writes and syncs: leader and followers, for both kinds of log.
+//!
+//! A committer who is alone takes the straight path: take the flush lock,
+//! write, sync, return. Where another one leads, it spins briefly, yields where
+//! a sync is cheaper than a sleep, and otherwise sleeps until the leader is
+//! done; whoever wakes unserved leads next.
+
+use super::error::Result;
+use super::gather::Gather;
+use super::parking::{Outlook, Parking};
+use super::stats::Counters;
+use crate::primitives::{SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop, yield_now};
+
+/// A log whose committers take turns in leading.
+pub(super) trait Leads {
+    fn parking(&self) -> &Parking;
+
+    fn gather(&self) -> &Gather;
+
+    fn counters(&self) -> &Counters;
+
+    /// Fails once the log is poisoned or closed.
+    fn check(&self) -> Result<()>;
+
+    /// Whether an acknowledgement needs a sync at all.
+    fn is_synced(&self) -> bool;
+
+    /// Whether leading would get anything done.
+    fn can_lead(&self, sync: bool) -> bool;
+
+    /// Leads once, unless somebody does already: writes what is there and, with
+    /// `sync`, goes on to the acknowledgement. Lets go of the flush lock before
+    /// it returns.
+    fn try_lead(&self, sync: bool) -> Option<Result<()>>;
+
+    /// Whether somebody leads.
+    fn is_led(&self) -> bool;
+
+    /// Works or waits until `done`.
+    fn until(&self, done: impl Fn() -> bool, sync: bool) -> Result<()> {
+        let mut turns = 0;
+        loop {
+            if done() {
+                return Ok(());
+            }
+            self.check()?;
+            if self.can_lead(sync)
+                && let Some(result) = self.try_lead(sync)
+            {
+                self.parking().flush_ended();
+                result?;
+                continue;
+            }
+            turns += 1;
+            if turns <= SPINS {
+                spin_loop();
+            } else if turns <= SPINS + self.yields() {
+                yield_now();
+            } else {
+                self.counters().parks.add(1);
+                self.sleep(&done, sync);
+                turns = 0;
+            }
+        }
+    }
+
+    fn yields(&self) -> u32 {
+        if !self.is_synced() || self.gather().sync_is_quick() {
+            YIELDS_QUICK
+        } else {
+            YIELDS_SLOW
+        }
+    }
+
+    fn sleep(&self, done: &impl Fn() -> bool, sync: bool) {
+        self.parking().park(|| {
+            if done() || self.check().is_err() {
+                Outlook::GoOn
+            } else if !self.can_lead(sync) {
+                Outlook::Starved
+            } else if self.is_led() {
+                Outlook::Led
+            } else {
+                Outlook::GoOn
+            }
+        });
+    }
+}

@@ -1,0 +1,360 @@
+//! Appending: a place in the log, room for it, and the copy into the ring.
+//!
+//! A record is placed and copied under the tail's lock, which costs less for
+//! small records than letting copies overlap. What is larger than an eighth of
+//! the ring goes to the file from where the caller has it, under both locks.
+//!
+//! A record of at most 512 bytes never crosses a block border: the rest of the
+//! block stays zero, and a commit of one record writes one block.
+
+use std::time::Instant;
+
+use super::core::{Core, Flush, Tail};
+use super::entry::Lsn;
+use super::error::{Error, Result};
+use super::generation::fill_with_zeros;
+use super::locks::{lock, wait_at_most};
+use super::options::Preallocation;
+use super::record::{
+    HEADER_BYTES, Head, KIND_BEGIN, Kind, PAYLOAD_BYTES_MAX, checksum_in_place, checksum_of_parts,
+    record_bytes,
+};
+use super::volume::{BLOCK, START};
+use crate::primitives::{Ordering, SOLO_RING_BYTES};
+
+/// Larger records never enter the ring.
+const RING_RECORD_BYTES_MAX: u64 = SOLO_RING_BYTES / 8;
+/// Larger records may cross a block border.
+const UNCROSSED_BYTES_MAX: u64 = 512;
+/// The file is prepared at least so far ahead.
+const AHEAD_BYTES: u64 = 512 << 10;
+pub(super) const EXTENSION_BYTES_MIN: u64 = 1 << 20;
+/// A life's first record, which holds its number.
+const BEGIN_BYTES: u64 = record_bytes(8);
+const EXTENSION_BYTES_MAX: u64 = 16 << 20;
+static ZEROS: [u8; UNCROSSED_BYTES_MAX as usize] = [0; UNCROSSED_BYTES_MAX as usize];
+
+/// Where a record lies in the log.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// Why a record could not be appended at once.
+enum Obstacle {
+    /// The limit, or the file: room up to here is needed.
+    Room(u64),
+    /// The ring: everything up to here must be written.
+    Ring(u64),
+}
+
+/// The place of a record of `bytes`.
+fn place_in(tail: &Tail, bytes: u64) -> Place {
+    let begin = tail.begins.map_or(0, |_| BEGIN_BYTES);
+    place(tail.lsn + begin, bytes)
+}
+
+/// The place of a record of `bytes` where the log ends at `tail`.
+fn place(tail: u64, bytes: u64) -> Place {
+    let in_block = tail % BLOCK;
+    let start = if bytes <= UNCROSSED_BYTES_MAX && in_block + bytes > BLOCK {
+        tail - in_block + BLOCK
+    } else {
+        tail
+    };
+    Place {
+        start,
+        end: start + bytes,
+    }
+}
+
+impl Core {
+    pub(super) fn append(&self, payload: &[u8]) -> Result<Place> {
+        self.check_size(payload)?;
+        loop {
+            self.check()?;
+            let obstacle = {
+                let mut tail = lock(&self.tail);
+                match self.append_under_lock(&mut tail, payload) {
+                    Ok(place) => {
+                        drop(tail);
+                        self.appended_to(place.end);
+                        return Ok(place);
+                    }
+                    Err(obstacle) => obstacle,
+                }
+            };
+            match obstacle {
+                Obstacle::Room(end) => self.make_room(end)?,
+                Obstacle::Ring(until) if record_bytes(payload.len()) <= RING_RECORD_BYTES_MAX => {
+                    self.wait_written(until)?;
+                }
+                Obstacle::Ring(_) => {
+                    if let Some(place) = self.append_around_ring(payload)? {
+                        return Ok(place);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn append_all(&self, payloads: &[&[u8]]) -> Result<Vec<Lsn>> {
+        let mut places = Vec::with_capacity(payloads.len());
+        for payload in payloads {
+            self.check_size(payload)?;
+        }
+        while places.len() < payloads.len() {
+            self.check()?;
+            let mut end = None;
+            {
+                let mut tail = lock(&self.tail);
+                for payload in payloads.iter().skip(places.len()) {
+                    let Ok(place) = self.append_under_lock(&mut tail, payload) else {
+                        break;
+                    };
+                    places.push(Lsn(place.start));
+                    end = Some(place.end);
+                }
+            }
+            if let Some(end) = end {
+                self.appended_to(end);
+            }
+            // The one that met an obstacle goes the long way.
+            if let Some(payload) = payloads.get(places.len()) {
+                places.push(Lsn(self.append(payload)?.start));
+            }
+        }
+        Ok(places)
+    }
+
+    fn check_size(&self, payload: &[u8]) -> Result<()> {
+        let limit = (self.volume.capacity / 2 - HEADER_BYTES as u64).min(PAYLOAD_BYTES_MAX as u64);
+        if payload.len() as u64 > limit {
+            return Err(Error::TooBig {
+                bytes: payload.len() as u64,
+                limit_bytes: limit,
+            });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn append_under_lock(
+        &self,
+        tail: &mut Tail,
+        payload: &[u8],
+    ) -> std::result::Result<Place, Obstacle> {
+        let bytes = record_bytes(payload.len());
+        let place = place_in(tail, bytes);
+        if place.end > self.room_until.load(Ordering::Acquire) {
+            return Err(Obstacle::Room(place.end));
+        }
+        if bytes > RING_RECORD_BYTES_MAX {
+            return Err(Obstacle::Ring(tail.lsn));
+        }
+        if place.end > self.written.load(Ordering::Acquire) + SOLO_RING_BYTES {
+            // Half a ring more than needed, so that the next ones find room.
+            let until = place.end - SOLO_RING_BYTES / 2;
+            return Err(Obstacle::Ring(until.min(tail.lsn)));
+        }
+        if tail.begins.is_some() {
+            self.begin_life(tail);
+        }
+        let kind = Kind::Commit.byte();
+        self.copy_to_ring(tail, place, kind, tail.seq, payload);
+        tail.seq += 1;
+        Ok(place)
+    }
+
+    /// Puts the life's first record into the ring, before its first entry.
+    #[cold]
+    fn begin_life(&self, tail: &mut Tail) {
+        if let Some(life) = tail.begins.take() {
+            let place = Place {
+                start: tail.lsn,
+                end: tail.lsn + BEGIN_BYTES,
+            };
+            self.copy_to_ring(tail, place, KIND_BEGIN, tail.seq - 1, &life.to_le_bytes());
+        }
+    }
+
+    /// Copies a record, and the zeros before it, into the ring. Room was made
+    /// sure of, and the tail's lock is held.
+    #[inline]
+    fn copy_to_ring(&self, tail: &mut Tail, place: Place, kind: u8, seq: u64, payload: &[u8]) {
+        let head = Head {
+            len: payload.len() as u32,
+            seq,
+            durable: self.durable_seq.load(Ordering::Relaxed),
+            kind,
+        }
+        .encode();
+        let ring = &self.ring;
+        let end_of_payload = HEADER_BYTES + payload.len();
+        let padding = (place.end - place.start) as usize - end_of_payload;
+        // SAFETY: the positions from the tail on belong to the holder of its
+        // lock; what lay there one lap of the ring ago is written, as the
+        // caller checked against `written`; the leader reads only up to the
+        // tail that is set below, under the same lock.
+        unsafe {
+            if place.start > tail.lsn {
+                ring.write(tail.lsn, &ZEROS[..(place.start - tail.lsn) as usize]);
+            }
+            ring.write(place.start, &head);
+            ring.write(place.start + HEADER_BYTES as u64, payload);
+            ring.write(place.start + end_of_payload as u64, &ZEROS[..padding]);
+            let [whole, wrapped] = ring.read(place.start, end_of_payload);
+            let checksum = if wrapped.is_empty() {
+                checksum_in_place(self.salt, place.start, &whole[4..])
+            } else {
+                checksum_of_parts(self.salt, place.start, &head, &[payload])
+            };
+            ring.write(place.start, &checksum.to_le_bytes());
+        }
+        tail.lsn = place.end;
+        // SeqCst, with the check for starving sleepers in `appended_to`.
+        self.appended.store(place.end, Ordering::SeqCst);
+    }
+
+    /// After the tail moved, outside its lock.
+    #[inline]
+    fn appended_to(&self, end: u64) {
+        let unwritten = end.saturating_sub(self.written.load(Ordering::Relaxed));
+        let ahead = self.prepared_until.load(Ordering::Relaxed);
+        if unwritten > SOLO_RING_BYTES / 2 || end + AHEAD_BYTES > ahead {
+            self.signal.raise();
+        }
+    }
+
+    /// Writes a large record from where the caller has it, together with all
+    /// that waits before it. `None` if room was lost meanwhile.
+    fn append_around_ring(&self, payload: &[u8]) -> Result<Option<Place>> {
+        let result = self.append_under_both_locks(payload);
+        self.parking.flush_ended();
+        result
+    }
+
+    fn append_under_both_locks(&self, payload: &[u8]) -> Result<Option<Place>> {
+        let mut flush = lock(&self.flush);
+        let mut tail = lock(&self.tail);
+        self.check()?;
+        let place = place_in(&tail, record_bytes(payload.len()));
+        if place.end > self.room_until.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        self.begin_life(&mut tail);
+        self.write_ring(&mut flush, &tail)?;
+        let mut head = Head {
+            len: payload.len() as u32,
+            seq: tail.seq,
+            durable: self.durable_seq.load(Ordering::Relaxed),
+            kind: Kind::Commit.byte(),
+        }
+        .encode();
+        let checksum = checksum_of_parts(self.salt, place.start, &head, &[payload]);
+        head[..4].copy_from_slice(&checksum.to_le_bytes());
+        let padding = (place.end - place.start) as usize - HEADER_BYTES - payload.len();
+        let parts: [&[u8]; 3] = [&head, payload, &ZEROS[..padding]];
+        tail.lsn = place.end;
+        tail.seq += 1;
+        self.appended.store(place.end, Ordering::SeqCst);
+        let written = self.volume.write(place.start, &parts, false);
+        self.written_to(&mut flush, place.end, tail.seq, written)?;
+        drop(tail);
+        self.appended_to(place.end);
+        Ok(Some(place))
+    }
+
+    /// Writes what waits in the ring up to the tail, whose lock is held.
+    fn write_ring(&self, flush: &mut Flush, tail: &Tail) -> Result<()> {
+        if tail.lsn == flush.lsn {
+            return Ok(());
+        }
+        // SAFETY: as in `flush.rs`: the range is below the tail.
+        let parts = unsafe { self.ring.read(flush.lsn, (tail.lsn - flush.lsn) as usize) };
+        let written = self.volume.write(flush.lsn, &parts, false);
+        self.written_to(flush, tail.lsn, tail.seq, written)
+    }
+
+    /// Extends the file or waits for a truncation, until records may reach `end`.
+    #[cold]
+    fn make_room(&self, end: u64) -> Result<()> {
+        let deadline = Instant::now() + self.append_timeout;
+        loop {
+            let epoch = *lock(&self.room_epoch);
+            self.check()?;
+            if end <= self.room_until.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            if end <= self.head() + self.volume.capacity {
+                self.extend(end)?;
+                continue;
+            }
+            self.counters.pressure_waits.add(1);
+            let mut current = lock(&self.room_epoch);
+            while *current == epoch {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(Error::Full {
+                        limit_bytes: self.volume.capacity,
+                    });
+                }
+                current = wait_at_most(&self.room_made, current, left);
+            }
+        }
+    }
+
+    /// Whether the file should be prepared further.
+    pub(super) fn wants_extension(&self) -> Option<u64> {
+        let wanted = self.appended() + AHEAD_BYTES;
+        (wanted > self.prepared_until.load(Ordering::Acquire)).then_some(wanted)
+    }
+
+    /// Prepares the file up to `end` and further ahead.
+    pub(super) fn extend(&self, end: u64) -> Result<()> {
+        let mut head = lock(&self.head);
+        let (from, capacity) = (head.header.prepared, self.volume.capacity);
+        if end <= self.prepared_until.load(Ordering::Acquire) || from >= capacity {
+            return Ok(());
+        }
+        let step = from.clamp(EXTENSION_BYTES_MIN, EXTENSION_BYTES_MAX);
+        let to = end.max(from + step).next_multiple_of(BLOCK).min(capacity);
+        let file = &*self.volume.file;
+        match self.preallocation {
+            Preallocation::None => {}
+            Preallocation::Allocate => file.allocate(START + from, to - from)?,
+            Preallocation::ZeroFill => fill_with_zeros(file, from, to)?,
+        }
+        if self.preallocation != Preallocation::None {
+            file.sync_data()
+                .map_err(|error| self.poison(Error::Disk(error)))?;
+            let mut header = head.header;
+            header.prepared = to;
+            header.update += 1;
+            self.write_header(&mut head, header)?;
+            self.counters.extensions.add(1);
+        }
+        let until = if to == capacity { u64::MAX } else { to };
+        self.prepared_until.store(until, Ordering::Release);
+        self.update_room();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_records_stay_in_a_block() {
+        let at = |tail, bytes| {
+            let place = place(tail, bytes);
+            (place.start, place.end)
+        };
+        assert_eq!(at(0, 160), (0, 160));
+        assert_eq!(at(4096 - 160, 160), (4096 - 160, 4096));
+        assert_eq!(at(4096 - 152, 160), (4096, 4096 + 160));
+        assert_eq!(at(4096 - 152, 520), (4096 - 152, 4096 - 152 + 520));
+    }
+}

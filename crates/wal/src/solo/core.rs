@@ -1,0 +1,207 @@
+//! The state of an open log, shared by its threads.
+//!
+//! Positions only grow: `durable <= written <= appended <= room_until`. The
+//! tail's lock covers placing a record and copying it into the ring; the flush
+//! lock covers writing and syncing. Where both are taken, flush comes first.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use fulgurite_disk::DiskFile;
+
+use super::super::stats::Counters;
+use super::background::Signal;
+use super::device::Device;
+use super::error::{Error, Result};
+use super::gather::{Gather, Waiting};
+use super::header::Header;
+use super::locks::lock;
+use super::mirror::MirrorFile;
+use super::options::Preallocation;
+use super::parking::Parking;
+use super::probe::Measured;
+use super::ring::Ring;
+use super::volume::Volume;
+use crate::primitives::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
+
+/// Where the next record goes.
+pub(super) struct Tail {
+    pub(super) lsn: u64,
+    pub(super) seq: u64,
+    /// The life whose first record is still to be placed, with the first entry:
+    /// a log at its limit has no room for it.
+    pub(super) begins: Option<u64>,
+}
+
+/// What the leader goes on from.
+pub(super) struct Flush {
+    /// The first position that is not written, and the next sequence number there.
+    pub(super) lsn: u64,
+    pub(super) seq: u64,
+    pub(super) syncs: u32,
+}
+
+/// The head as it is on disk, and where lives begin behind it.
+pub(super) struct Head {
+    pub(super) header: Header,
+    pub(super) lives: Vec<Life>,
+}
+
+/// A life's number and where it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Life {
+    pub(super) start: u64,
+    pub(super) number: u64,
+}
+
+pub(super) struct Core {
+    pub(super) path: PathBuf,
+    pub(super) device: Device,
+    pub(super) measured: Vec<Measured>,
+    pub(super) volume: Volume,
+    pub(super) mirror: Option<Arc<MirrorFile>>,
+    /// Held for its locks, which exclude other processes.
+    pub(super) _locks: Vec<Arc<dyn DiskFile>>,
+    pub(super) waiting: Waiting,
+    pub(super) start_writeback: bool,
+    pub(super) preallocation: Preallocation,
+    pub(super) append_timeout: Duration,
+    /// The salt of this life's records.
+    pub(super) salt: u64,
+
+    pub(super) ring: Ring,
+    pub(super) tail: Mutex<Tail>,
+    pub(super) appended: AtomicU64,
+    /// Up to where the limit and the prepared file allow records.
+    pub(super) room_until: AtomicU64,
+    pub(super) prepared_until: AtomicU64,
+    pub(super) head_lsn: AtomicU64,
+    pub(super) head: Mutex<Head>,
+
+    pub(super) flush: Mutex<Flush>,
+    pub(super) written: AtomicU64,
+    pub(super) durable: AtomicU64,
+    /// The last sequence number that is durable.
+    pub(super) durable_seq: AtomicU64,
+
+    pub(super) parking: Parking,
+    pub(super) gather: Gather,
+    pub(super) counters: Counters,
+    pub(super) signal: Signal,
+    /// Counts the events that may have made room.
+    pub(super) room_epoch: Mutex<u64>,
+    pub(super) room_made: Condvar,
+    pub(super) failed: AtomicBool,
+    pub(super) failure: OnceLock<Error>,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core")
+            .field("path", &self.path)
+            .field("device", &self.device)
+            .field("appended", &self.appended())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Counters since a log was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Records appended and written.
+    pub records: u64,
+    /// Bytes of records written, with their heads and padding.
+    pub bytes: u64,
+    /// Write calls.
+    pub writes: u64,
+    /// Syncs. `records / syncs` is the mean group.
+    pub syncs: u64,
+    /// The most records one write carried.
+    pub largest_group: u64,
+    /// How often a committer slept because another one led.
+    pub parks: u64,
+    /// How often a leader waited for a crowd on its way, and how long all
+    /// together, in nanoseconds.
+    pub crowd_waits: u64,
+    /// See `crowd_waits`.
+    pub crowd_wait_nanos: u64,
+    /// How often an append waited for a truncation.
+    pub pressure_waits: u64,
+    /// How often the file was extended.
+    pub extensions: u64,
+    /// Bytes of records kept now.
+    pub kept_bytes: u64,
+    /// The most bytes that can be kept.
+    pub limit_bytes: u64,
+    /// The sides of a mirror that work; 1 without a mirror.
+    pub sides: u32,
+}
+
+impl Core {
+    pub(super) fn appended(&self) -> u64 {
+        self.appended.load(Ordering::Acquire)
+    }
+
+    pub(super) fn head(&self) -> u64 {
+        self.head_lsn.load(Ordering::Acquire)
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        let counted = self.counters.read();
+        Stats {
+            records: counted.records,
+            bytes: counted.bytes,
+            writes: counted.writes,
+            syncs: counted.syncs,
+            largest_group: counted.largest_group,
+            parks: counted.parks,
+            crowd_waits: counted.crowd_waits,
+            crowd_wait_nanos: counted.crowd_wait_nanos,
+            pressure_waits: counted.pressure_waits,
+            extensions: counted.extensions,
+            kept_bytes: self.appended().saturating_sub(self.head()),
+            limit_bytes: self.volume.capacity,
+            sides: self.mirror.as_ref().map_or(1, |mirror| mirror.working()),
+        }
+    }
+
+    /// Recomputes up to where records may be placed, after a change of the head
+    /// or of the prepared room.
+    pub(super) fn update_room(&self) {
+        let by_limit = self.head() + self.volume.capacity;
+        let until = by_limit.min(self.prepared_until.load(Ordering::Acquire));
+        self.room_until.store(until, Ordering::Release);
+        *lock(&self.room_epoch) += 1;
+        self.room_made.notify_all();
+    }
+
+    /// Ends all appending, for good; the first cause stays.
+    pub(super) fn poison(&self, cause: Error) -> Error {
+        // A second failure while the first one spreads is a consequence of it.
+        let _ = self.failure.set(cause);
+        self.failed.store(true, Ordering::SeqCst);
+        self.parking.wake_all();
+        *lock(&self.room_epoch) += 1;
+        self.room_made.notify_all();
+        self.failure_to_report()
+    }
+
+    #[inline]
+    pub(super) fn check(&self) -> Result<()> {
+        if self.failed.load(Ordering::SeqCst) {
+            Err(self.failure_to_report())
+        } else {
+            Ok(())
+        }
+    }
+
+    #[cold]
+    fn failure_to_report(&self) -> Error {
+        match self.failure.get() {
+            Some(cause) => Error::Poisoned(Arc::new(cause.clone())),
+            None => Error::Closed,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The leader's work: what is appended goes to the file, and is synced.
+//!
+//! One write or sync at a time, under the flush lock; the next group gathers in
+//! the ring meanwhile. (Two overlapping syncs were tried; see ADR 30.)
+
+use super::super::stats::Counters;
+use super::core::{Core, Flush};
+use super::error::{Error, Result};
+use super::gather::Gather;
+use super::header::Header;
+use super::leading::Leads;
+use super::locks::{lock, try_lock};
+use super::parking::Parking;
+use crate::primitives::Ordering;
+
+impl Core {
+    /// Waits until everything below `end` is durable.
+    pub(super) fn wait_durable(&self, end: u64) -> Result<()> {
+        if self.durable.load(Ordering::Acquire) >= end {
+            return self.check();
+        }
+        let _present = self.gather.enter();
+        self.until(|| self.durable.load(Ordering::Acquire) >= end, true)
+    }
+
+    /// Waits until everything below `end` is written to the operating system.
+    pub(super) fn wait_written(&self, end: u64) -> Result<()> {
+        self.until(|| self.written.load(Ordering::Acquire) >= end, false)
+    }
+
+    fn lead(&self, flush: &mut Flush, sync: bool) -> Result<()> {
+        self.check()?;
+        let (end, seq) = {
+            let tail = lock(&self.tail);
+            (tail.lsn, tail.seq)
+        };
+        if !sync {
+            return self.write(flush, end, seq);
+        }
+        let before = flush.lsn;
+        let durable = self.durable.load(Ordering::Relaxed);
+        if self.start_writeback && end > before {
+            self.write(flush, end, seq)?;
+            let offset = self.volume.offset(before);
+            self.volume.file.start_writeback(offset, end - before);
+        }
+        if end == flush.lsn && end == durable {
+            return Ok(());
+        }
+        let number = flush.syncs;
+        let result = if end > flush.lsn {
+            // SAFETY: the range lies below the tail as it was under its lock, so
+            // its bytes are copied and nobody writes to them; their ring space
+            // is not used again before `written` passes them.
+            let parts = unsafe { self.ring.read(flush.lsn, (end - flush.lsn) as usize) };
+            let synced = self
+                .gather
+                .timed(number, || self.volume.write(flush.lsn, &parts, true));
+            self.written_to(flush, end, seq, synced)
+        } else {
+            self.gather
+                .timed(number, || self.volume.file.sync_data())
+                .map_err(|error| self.poison(Error::Disk(error)))
+        };
+        result?;
+        flush.syncs = flush.syncs.wrapping_add(1);
+        self.counters.syncs.add_alone(1);
+        let placed = lock(&self.tail).seq;
+        let served_from = self.durable_seq.load(Ordering::Relaxed) + 1;
+        self.gather.served(placed.saturating_sub(served_from));
+        self.check()?;
+        self.durable_seq.store(seq - 1, Ordering::Relaxed);
+        self.durable.store(end, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn write(&self, flush: &mut Flush, end: u64, seq: u64) -> Result<()> {
+        if end == flush.lsn {
+            return Ok(());
+        }
+        // SAFETY: as in `lead`.
+        let parts = unsafe { self.ring.read(flush.lsn, (end - flush.lsn) as usize) };
+        let written = self.volume.write(flush.lsn, &parts, false);
+        self.written_to(flush, end, seq, written)
+    }
+
+    /// Takes note of a write up to `end`, behind which `seq` follows.
+    pub(super) fn written_to(
+        &self,
+        flush: &mut Flush,
+        end: u64,
+        seq: u64,
+        result: fulgurite_disk::Result<()>,
+    ) -> Result<()> {
+        result.map_err(|error| self.poison(Error::Disk(error)))?;
+        let records = seq - flush.seq;
+        self.counters.writes.add_alone(1);
+        self.counters.records.add_alone(records);
+        self.counters.bytes.add_alone(end - flush.lsn);
+        self.counters.largest_group.raise_alone(records);
+        flush.lsn = end;
+        flush.seq = seq;
+        self.written.store(end, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Replaces the head on disk. A failure poisons, since either head may be
+    /// there.
+    pub(super) fn write_header(&self, head: &mut super::core::Head, header: Header) -> Result<()> {
+        self.check()?;
+        header
+            .write(&*self.volume.file)
+            .map_err(|error| self.poison(Error::Disk(error)))?;
+        head.header = header;
+        Ok(())
+    }
+
+    fn wait_for_crowd(&self, flush: &Flush) {
+        let waited = self.gather.wait(self.waiting, || {
+            let tail = lock(&self.tail);
+            (tail.seq - flush.seq, tail.lsn - flush.lsn)
+        });
+        if let Some(time) = waited {
+            self.counters.gathered(time);
+        }
+    }
+}
+
+impl Leads for Core {
+    fn parking(&self) -> &Parking {
+        &self.parking
+    }
+
+    fn gather(&self) -> &Gather {
+        &self.gather
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn check(&self) -> Result<()> {
+        Core::check(self)
+    }
+
+    fn is_synced(&self) -> bool {
+        true
+    }
+
+    fn can_lead(&self, sync: bool) -> bool {
+        let reached = if sync { &self.durable } else { &self.written };
+        self.appended.load(Ordering::SeqCst) > reached.load(Ordering::SeqCst)
+    }
+
+    fn try_lead(&self, sync: bool) -> Option<Result<()>> {
+        let mut flush = try_lock(&self.flush)?;
+        if sync {
+            self.wait_for_crowd(&flush);
+        }
+        Some(self.lead(&mut flush, sync))
+    }
+
+    fn is_led(&self) -> bool {
+        try_lock(&self.flush).is_none()
+    }
+}

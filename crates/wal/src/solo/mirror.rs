@@ -1,0 +1,543 @@
+//! A log on two paths: everything is written and synced to both, in parallel.
+//!
+//! Each side carries a *label*, twice, in the spare room of the log's head, at
+//! bytes 2048 and 6144:
+//!
+//! ```text
+//!  0  8 bytes   magic "FulgSIDE"
+//!  8  u64       epoch
+//! 16  u64       the log's salt
+//! 24  u8        members: bit 0 the first path, bit 1 the second
+//! 25  35 bytes  reserved, zero
+//! 60  u32       CRC-32C of bytes 0 .. 60
+//! ```
+//!
+//! Where a write or sync fails on one side, the other gets a label with the next
+//! epoch that names it the only member, synced, before the call returns. So
+//! nothing is acknowledged on one side alone that a stale other side could hide:
+//! when both are seen again, the lower epoch is stale and is rebuilt. A side
+//! alone cannot know whether it is stale, so opening one is the caller's
+//! explicit choice. Sides whose labels exclude each other are never chosen
+//! between.
+//!
+//! After a crash both sides are members and may differ in what was never
+//! acknowledged; the first one that can be read is taken, and the other one made
+//! equal to it before the log is opened.
+
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use fulgurite_disk::{
+    Disk, DiskError, DiskErrorKind, DiskFile, FileId, Lifetime, OpenOptions, Result as DiskResult,
+    parent_dir,
+};
+
+use super::error::{Error, Result};
+use super::header::Header;
+use super::locks::lock;
+use super::open::judge;
+use super::options::Lone;
+use crate::primitives::{AtomicBool, Mutex, Ordering};
+
+const MAGIC: &[u8; 8] = b"FulgSIDE";
+const BYTES: usize = 64;
+const COPIES: [u64; 2] = [2048, 6144];
+const BOTH: u8 = 3;
+const CHUNK_BYTES: u64 = 1 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Label {
+    epoch: u64,
+    salt: u64,
+    members: u8,
+}
+
+impl Label {
+    fn encode(self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..16].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.salt.to_le_bytes());
+        bytes[24] = self.members;
+        let crc = crc_fast::crc32_iscsi(&bytes[..60]);
+        bytes[60..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8; BYTES]) -> Option<Self> {
+        let u64_at = |at: usize| {
+            let mut field = [0; 8];
+            field.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(field)
+        };
+        let crc = crc_fast::crc32_iscsi(&bytes[..60]).to_le_bytes();
+        let sound = &bytes[..8] == MAGIC && bytes[60..] == crc;
+        sound.then(|| Self {
+            epoch: u64_at(8),
+            salt: u64_at(16),
+            members: bytes[24],
+        })
+    }
+
+    /// Writes and syncs both copies, one after the other.
+    fn write(self, file: &dyn DiskFile) -> DiskResult<()> {
+        for position in COPIES {
+            file.write_at(&self.encode(), position)?;
+            file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    fn read(file: &dyn DiskFile, path: &Path) -> Result<Self> {
+        let mut newest: Option<Self> = None;
+        let len = file.len()?;
+        for position in COPIES {
+            let mut bytes = [0; BYTES];
+            if len < position + BYTES as u64 {
+                continue;
+            }
+            file.read_at(&mut bytes, position)?;
+            newest = newest.max_by_epoch(Self::decode(&bytes));
+        }
+        newest.ok_or_else(|| Error::Corrupt {
+            file: path.to_owned(),
+            position: COPIES[0],
+            what: "neither copy of the label of a mirror's side can be read".to_owned(),
+        })
+    }
+
+    fn has(self, side: usize) -> bool {
+        self.members & 1 << side != 0
+    }
+}
+
+/// The newer of two labels.
+trait MaxByEpoch {
+    fn max_by_epoch(self, other: Self) -> Self;
+}
+
+impl MaxByEpoch for Option<Label> {
+    fn max_by_epoch(self, other: Self) -> Self {
+        match (self, other) {
+            (Some(a), Some(b)) => Some(if b.epoch > a.epoch { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// The label of a side that is being made.
+pub(super) fn write_first_label(file: &dyn DiskFile, salt: u64) -> Result<()> {
+    let label = Label {
+        epoch: 1,
+        salt,
+        members: BOTH,
+    };
+    Ok(label.write(file)?)
+}
+
+/// Decides which side is the truth, and makes the other one equal to it. The
+/// sides to go on with, the truth first.
+pub(super) fn settle(disk: &dyn Disk, paths: [&Path; 2], lone: Lone) -> Result<Vec<PathBuf>> {
+    let there = [disk.exists(paths[0])?, disk.exists(paths[1])?];
+    let (truth, whole) = match there {
+        [true, true] => choose(disk, paths)?,
+        [true, false] => (0, false),
+        _ => (1, false),
+    };
+    let other = 1 - truth;
+    let file = disk.open(paths[truth], OpenOptions::WRITE)?;
+    let mut label = Label::read(&*file, paths[truth])?;
+    if whole {
+        equalize(disk, paths[truth], paths[other])?;
+        return Ok(vec![paths[truth].to_owned(), paths[other].to_owned()]);
+    }
+    label.epoch += 1;
+    match lone {
+        Lone::Refuse if !there[other] => Err(Error::SideMissing {
+            file: paths[other].to_owned(),
+        }),
+        Lone::Open if !there[other] => {
+            label.members = 1 << truth;
+            label.write(&*file)?;
+            Ok(vec![paths[truth].to_owned()])
+        }
+        _ => {
+            judge(&file, paths[truth])?;
+            rebuild(disk, &*file, paths[other])?;
+            // First on the truth: until the other side has the label too, it is
+            // stale and is rebuilt again.
+            label.members = BOTH;
+            label.write(&*file)?;
+            label.write(&*disk.open(paths[other], OpenOptions::WRITE)?)?;
+            Ok(vec![paths[truth].to_owned(), paths[other].to_owned()])
+        }
+    }
+}
+
+/// Of two sides that are there: which one is the truth, and whether the other
+/// one is a member too.
+fn choose(disk: &dyn Disk, paths: [&Path; 2]) -> Result<(usize, bool)> {
+    let open = |side: usize| disk.open(paths[side], OpenOptions::READ);
+    let files = [open(0)?, open(1)?];
+    let labels = [
+        Label::read(&*files[0], paths[0])?,
+        Label::read(&*files[1], paths[1])?,
+    ];
+    let diverged = || Error::SidesDiverged {
+        first: paths[0].to_owned(),
+        second: paths[1].to_owned(),
+    };
+    if labels[0].salt != labels[1].salt {
+        return Err(Error::NotALog {
+            file: paths[1].to_owned(),
+        });
+    }
+    if labels[0].epoch != labels[1].epoch {
+        let newer = usize::from(labels[1].epoch > labels[0].epoch);
+        let agreed = labels[newer].has(newer) && labels[1 - newer].has(newer);
+        return if agreed {
+            Ok((newer, false))
+        } else {
+            Err(diverged())
+        };
+    }
+    if labels[0].members != BOTH || labels[1].members != BOTH {
+        return Err(diverged());
+    }
+    match judge(&files[0], paths[0]) {
+        Err(Error::Corrupt { .. }) if judge(&files[1], paths[1]).is_ok() => Ok((1, true)),
+        Err(error) => Err(error),
+        Ok(_) => Ok((0, true)),
+    }
+}
+
+/// Copies a whole side to a new file that then takes the path `to`.
+fn rebuild(disk: &dyn Disk, from: &dyn DiskFile, to: &Path) -> Result<()> {
+    let mut name = to.as_os_str().to_owned();
+    name.push("-new");
+    let passing = PathBuf::from(name);
+    let options = OpenOptions {
+        truncate: true,
+        ..OpenOptions::CREATE
+    };
+    let file = disk.open(&passing, options)?;
+    let len = from.len()?;
+    let mut bytes = vec![0; CHUNK_BYTES as usize];
+    for at in (0..len).step_by(CHUNK_BYTES as usize) {
+        let chunk = &mut bytes[..(len - at).min(CHUNK_BYTES) as usize];
+        from.read_at(chunk, at)?;
+        file.write_at(chunk, at)?;
+    }
+    file.sync_all()?;
+    disk.rename(&passing, to)?;
+    disk.sync_dir(parent_dir(to))?;
+    Ok(())
+}
+
+/// Writes what differs, so that the side `to` is what the side `from` is. Both
+/// hold everything acknowledged, so no durable byte changes.
+fn equalize(disk: &dyn Disk, from: &Path, to: &Path) -> Result<()> {
+    const BLOCK: usize = 4096;
+    let source = disk.open(from, OpenOptions::READ)?;
+    let target = disk.open(to, OpenOptions::WRITE)?;
+    let len = source.len()?;
+    if target.len()? != len {
+        target.truncate(len)?;
+    }
+    let (mut wanted, mut found) = (vec![0; CHUNK_BYTES as usize], vec![0; CHUNK_BYTES as usize]);
+    for at in (0..len).step_by(CHUNK_BYTES as usize) {
+        let count = (len - at).min(CHUNK_BYTES) as usize;
+        source.read_at(&mut wanted[..count], at)?;
+        target.read_at(&mut found[..count], at)?;
+        let blocks = wanted[..count]
+            .chunks(BLOCK)
+            .zip(found[..count].chunks(BLOCK));
+        for (number, (wanted, found)) in blocks.enumerate() {
+            if wanted != found {
+                target.write_at(wanted, at + (number * BLOCK) as u64)?;
+            }
+        }
+    }
+    target.sync_all()?;
+    Header::read(&*target, to)?;
+    Ok(())
+}
+
+/// What is to be done on a side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    Write,
+    WriteAndSync,
+    Sync,
+}
+
+impl Act {
+    fn run(self, file: &dyn DiskFile, bufs: &[IoSlice<'_>], offset: u64) -> DiskResult<()> {
+        match self {
+            Self::Write => file.write_vectored_at(bufs, offset),
+            Self::WriteAndSync => file.write_and_sync_at(bufs, offset),
+            Self::Sync => file.sync_data(),
+        }
+    }
+}
+
+struct Job {
+    act: Act,
+    bytes: Vec<u8>,
+    offset: u64,
+}
+
+type Answer = (DiskResult<()>, Vec<u8>);
+
+/// The thread that works on the second side while the caller works on the first.
+#[derive(Debug)]
+struct Second {
+    jobs: Sender<Job>,
+    answers: Receiver<Answer>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Side {
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    lost: AtomicBool,
+    /// Its bit in a label's members.
+    bit: u8,
+}
+
+#[derive(Debug)]
+struct State {
+    label: Label,
+    second: Option<Second>,
+}
+
+/// The sides as one file.
+#[derive(Debug)]
+pub(super) struct MirrorFile {
+    sides: Vec<Side>,
+    state: Mutex<State>,
+}
+
+impl MirrorFile {
+    /// The sides that [`settle`] returned, opened; `first` is the path that bit
+    /// 0 of a label's members stands for.
+    pub(super) fn new(files: Vec<(PathBuf, Arc<dyn DiskFile>)>, first: &Path) -> Result<Self> {
+        let mut label = None;
+        let mut sides = Vec::new();
+        for (path, file) in files {
+            let own = Label::read(&*file, &path)?;
+            label = label.max_by_epoch(Some(own));
+            sides.push(Side {
+                bit: if path == first { 1 } else { 2 },
+                path,
+                file,
+                lost: AtomicBool::new(false),
+            });
+        }
+        let label = label.ok_or(Error::Misuse("a mirror without sides"))?;
+        let second = match sides.as_slice() {
+            [_, second] => Some(Second::start(Arc::clone(&second.file), &second.path)?),
+            _ => None,
+        };
+        Ok(Self {
+            sides,
+            state: Mutex::new(State { label, second }),
+        })
+    }
+
+    /// How many sides work.
+    pub(super) fn working(&self) -> u32 {
+        self.working_sides().count() as u32
+    }
+
+    fn working_sides(&self) -> impl Iterator<Item = &Side> {
+        self.sides
+            .iter()
+            .filter(|side| !side.lost.load(Ordering::Acquire))
+    }
+
+    fn act(&self, act: Act, bufs: &[IoSlice<'_>], offset: u64) -> DiskResult<()> {
+        let mut state = lock(&self.state);
+        let mut working = self.working_sides();
+        let (Some(first), second) = (working.next(), working.next()) else {
+            return Err(self.no_side());
+        };
+        let Some(second) = second else {
+            return act.run(&*first.file, bufs, offset);
+        };
+        let sent = state
+            .second
+            .as_mut()
+            .is_some_and(|other| other.send(act, bufs, offset));
+        let of_first = act.run(&*first.file, bufs, offset);
+        let answer = if sent {
+            state.second.as_mut().and_then(Second::receive)
+        } else {
+            None
+        };
+        let of_second = answer.unwrap_or_else(|| act.run(&*second.file, bufs, offset));
+        self.decide(&mut state, (first, of_first), (second, of_second))
+    }
+
+    /// What two results mean: a side that failed is given up, durably, before
+    /// the other one's success counts.
+    fn decide(
+        &self,
+        state: &mut State,
+        first: (&Side, DiskResult<()>),
+        second: (&Side, DiskResult<()>),
+    ) -> DiskResult<()> {
+        let (lost, survivor) = match (first, second) {
+            ((_, Ok(())), (_, Ok(()))) => return Ok(()),
+            ((_, Err(error)), (_, Err(_))) => return Err(error),
+            ((lost, Err(_)), (survivor, Ok(()))) | ((survivor, Ok(())), (lost, Err(_))) => {
+                (lost, survivor)
+            }
+        };
+        state.label.epoch += 1;
+        state.label.members = survivor.bit;
+        state.label.write(&*survivor.file)?;
+        lost.lost.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Does the same on both sides, one after the other.
+    fn each(&self, run: impl Fn(&dyn DiskFile) -> DiskResult<()>) -> DiskResult<()> {
+        let mut state = lock(&self.state);
+        let mut working = self.working_sides();
+        match (working.next(), working.next()) {
+            (Some(first), Some(second)) => {
+                let results = (run(&*first.file), run(&*second.file));
+                self.decide(&mut state, (first, results.0), (second, results.1))
+            }
+            (Some(only), None) => run(&*only.file),
+            _ => Err(self.no_side()),
+        }
+    }
+
+    fn no_side(&self) -> DiskError {
+        let path = self.sides.first().map_or(Path::new(""), |side| &side.path);
+        let source = std::io::Error::other("no side of the mirror works any more");
+        DiskError::with_kind("write", path, DiskErrorKind::Other, source)
+    }
+
+    fn any(&self) -> DiskResult<&dyn DiskFile> {
+        let side = self.working_sides().next().ok_or_else(|| self.no_side())?;
+        Ok(&*side.file)
+    }
+}
+
+impl Second {
+    fn start(file: Arc<dyn DiskFile>, path: &Path) -> Result<Self> {
+        let (jobs, to_do) = channel::<Job>();
+        let (done, answers) = channel::<Answer>();
+        thread::Builder::new()
+            .name("fulgurite-mirror".to_owned())
+            .spawn(move || {
+                // Ends with the mirror, which holds the other ends.
+                while let Ok(job) = to_do.recv() {
+                    let bufs = [IoSlice::new(&job.bytes)];
+                    let result = job.act.run(&*file, &bufs, job.offset);
+                    if done.send((result, job.bytes)).is_err() {
+                        break;
+                    }
+                }
+            })
+            .map_err(|e| {
+                DiskError::with_kind("start a thread for", path, DiskErrorKind::Other, e)
+            })?;
+        Ok(Self {
+            jobs,
+            answers,
+            buffer: Vec::new(),
+        })
+    }
+
+    fn send(&mut self, act: Act, bufs: &[IoSlice<'_>], offset: u64) -> bool {
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.clear();
+        for buf in bufs {
+            bytes.extend_from_slice(buf);
+        }
+        self.jobs.send(Job { act, bytes, offset }).is_ok()
+    }
+
+    fn receive(&mut self) -> Option<DiskResult<()>> {
+        let (result, bytes) = self.answers.recv().ok()?;
+        self.buffer = bytes;
+        Some(result)
+    }
+}
+
+impl DiskFile for MirrorFile {
+    fn len(&self) -> DiskResult<u64> {
+        self.any()?.len()
+    }
+
+    fn identity(&self) -> DiskResult<FileId> {
+        self.any()?.identity()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> DiskResult<()> {
+        let mut last = Err(self.no_side());
+        for side in self.working_sides() {
+            last = side.file.read_at(buf, offset);
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> DiskResult<()> {
+        self.act(Act::Write, &[IoSlice::new(buf)], offset)
+    }
+
+    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> DiskResult<()> {
+        self.act(Act::Write, bufs, offset)
+    }
+
+    fn write_and_sync_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> DiskResult<()> {
+        self.act(Act::WriteAndSync, bufs, offset)
+    }
+
+    fn sync_data(&self) -> DiskResult<()> {
+        self.act(Act::Sync, &[], 0)
+    }
+
+    fn sync_all(&self) -> DiskResult<()> {
+        self.each(|file| file.sync_all())
+    }
+
+    fn hint_lifetime(&self, lifetime: Lifetime) {
+        for side in self.working_sides() {
+            side.file.hint_lifetime(lifetime);
+        }
+    }
+
+    fn start_writeback(&self, offset: u64, len: u64) {
+        for side in self.working_sides() {
+            side.file.start_writeback(offset, len);
+        }
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> DiskResult<()> {
+        self.each(|file| file.allocate(offset, len))
+    }
+
+    fn truncate(&self, len: u64) -> DiskResult<()> {
+        self.each(|file| file.truncate(len))
+    }
+
+    fn lock_exclusive(&self) -> DiskResult<()> {
+        self.each(|file| file.lock_exclusive())
+    }
+
+    fn lock_shared(&self) -> DiskResult<()> {
+        self.each(|file| file.lock_shared())
+    }
+}

@@ -1,0 +1,336 @@
+//! Making and opening a log.
+//!
+//! A new log is made under a passing name: head, room, all synced, renamed, the
+//! folder synced. So a file without a head is damaged or no log at all.
+//!
+//! Opening locks the file, reads the head, walks along the records and judges
+//! where the walk ends. What was found is synced (it may come from the
+//! operating system's memory, left by a process that was killed), and the head
+//! of a new life is made durable before anything is appended.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use fulgurite_disk::{Disk, DiskErrorKind, DiskFile, Lifetime, OpenOptions, parent_dir};
+
+use super::append::EXTENSION_BYTES_MIN;
+use super::core::{Core, Flush, Head, Life, Tail};
+use super::device::Device;
+use super::error::{Error, Result};
+use super::generation::{fill_with_zeros, fresh_salt};
+use super::header::Header;
+use super::mirror::{self, MirrorFile};
+use super::options::{Options, Preallocation};
+use super::probe::{self, Measured};
+use super::reader::Walk;
+use super::ring::Ring;
+use super::volume::{BLOCK, START, Volume};
+use crate::primitives::{AtomicBool, AtomicU64, Mutex, SOLO_RING_BYTES};
+
+const LIMIT_BYTES_MIN: u64 = 64 << 10;
+const LIMIT_BYTES_MAX: u64 = 1 << 50;
+
+/// What a log was found to hold.
+pub(super) struct Found {
+    pub(super) header: Header,
+    end: u64,
+    next_seq: u64,
+    lives: Vec<Life>,
+}
+
+pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
+    let disk = Arc::clone(&options.disk);
+    let mut measured = Vec::new();
+    let mut paths = vec![path.to_owned()];
+    paths.extend(options.mirror.clone());
+    let mut present = false;
+    for path in &paths {
+        present |= disk.exists(path)?;
+    }
+    if !present {
+        measured = create(&*disk, &paths, &options)?;
+    }
+    let locks = lock_all(&*disk, &paths)?;
+    let sides = match &options.mirror {
+        None => vec![path.to_owned()],
+        Some(second) => mirror::settle(&*disk, [path, second], options.lone)?,
+    };
+    let truth = sides.first().map_or(path, PathBuf::as_path);
+    let plain = disk.open(truth, OpenOptions::WRITE)?;
+    let found = judge(&plain, truth)?;
+    plain.sync_data()?;
+    let mut header = found.header;
+    let device = options
+        .device
+        .unwrap_or_else(|| Device::from_code(header.device));
+    for side in &sides {
+        prepare_for(device, &*disk, side, &mut header, options.preallocation)?;
+    }
+    let (file, mirror, device) = open_device(&*disk, &sides, device, path, &options)?;
+    if options.lifetime != Lifetime::NotSet {
+        file.hint_lifetime(options.lifetime);
+    }
+    header.life += 1;
+    header.life_start = found.end;
+    header.update += 1;
+    header.write(&*file)?;
+    let found = Found { header, ..found };
+    Ok(assemble(
+        path, options, found, file, mirror, device, locks, measured,
+    ))
+}
+
+/// Makes a log at all `paths`, each locked while it is made.
+fn create(disk: &dyn Disk, paths: &[PathBuf], options: &Options) -> Result<Vec<Measured>> {
+    let capacity = options
+        .limit_bytes
+        .clamp(LIMIT_BYTES_MIN, LIMIT_BYTES_MAX)
+        .next_multiple_of(BLOCK);
+    let (device, measured) = match (options.device, paths.first()) {
+        (None, Some(path)) => probe::probe(disk, path)?,
+        (device, _) => (device.unwrap_or(Device::File), Vec::new()),
+    };
+    let prepared = match options.preallocation {
+        Preallocation::None => 0,
+        _ => EXTENSION_BYTES_MIN.min(capacity),
+    };
+    let header = Header {
+        device: device.code(),
+        update: 1,
+        salt: fresh_salt(),
+        capacity,
+        first: 0,
+        first_seq: 1,
+        first_life: 0,
+        life: 0,
+        life_start: 0,
+        prepared,
+    };
+    for path in paths {
+        let mut name = path.as_os_str().to_owned();
+        name.push("-new");
+        let passing = PathBuf::from(name);
+        let file = disk.open(&passing, OpenOptions::CREATE)?;
+        file.lock_exclusive()?;
+        if disk.exists(path)? {
+            // Another process was faster; its log is opened.
+            disk.remove(&passing)?;
+            return Ok(measured);
+        }
+        file.truncate(0)?;
+        file.truncate(START)?;
+        prepare(&*file, 0, prepared, options.preallocation)?;
+        header.write(&*file)?;
+        if paths.len() > 1 {
+            mirror::write_first_label(&*file, header.salt)?;
+        }
+        file.sync_all()?;
+        disk.rename(&passing, path)?;
+        disk.sync_dir(parent_dir(path))?;
+    }
+    Ok(measured)
+}
+
+fn prepare(file: &dyn DiskFile, from: u64, to: u64, how: Preallocation) -> Result<()> {
+    match how {
+        Preallocation::None => {}
+        Preallocation::Allocate => file.allocate(START + from, to - from)?,
+        Preallocation::ZeroFill => fill_with_zeros(file, from, to)?,
+    }
+    Ok(())
+}
+
+fn lock_all(disk: &dyn Disk, paths: &[PathBuf]) -> Result<Vec<Arc<dyn DiskFile>>> {
+    let mut locks = Vec::new();
+    for path in paths {
+        if disk.exists(path)? {
+            let file = disk.open(path, OpenOptions::WRITE)?;
+            file.lock_exclusive()?;
+            locks.push(file);
+        }
+    }
+    Ok(locks)
+}
+
+/// Reads the log in a file and says where it ends, or what durable is missing.
+pub(super) fn judge(file: &Arc<dyn DiskFile>, path: &Path) -> Result<Found> {
+    let header = Header::read(&**file, path)?;
+    let room = file.len()?.saturating_sub(START);
+    let corrupt = |position, what: String| Error::Corrupt {
+        file: path.to_owned(),
+        position,
+        what,
+    };
+    if room < header.prepared {
+        let what = format!(
+            "the file is cut short; it had {} bytes",
+            START + header.prepared
+        );
+        return Err(corrupt(START + room, what));
+    }
+    let limit = header.first + header.capacity;
+    let end = if room < header.capacity {
+        limit.min(room)
+    } else {
+        limit
+    };
+    let volume = Volume {
+        file: Arc::clone(file),
+        capacity: header.capacity,
+    };
+    let mut walk = Walk::over(volume.clone(), path, header, end)?;
+    while walk.next()?.is_some() {}
+    if walk.position < header.life_start {
+        let what = format!(
+            "record {} is missing, though the head says that everything before log position {} was durable",
+            walk.next_seq, header.life_start
+        );
+        return Err(corrupt(volume.offset(walk.position), what));
+    }
+    if let Some((witness, mark)) = walk.testimony()? {
+        let what = format!(
+            "record {} is missing, though everything up to record {mark} was durable according to the record at byte {}",
+            walk.next_seq,
+            volume.offset(witness)
+        );
+        return Err(corrupt(volume.offset(walk.position), what));
+    }
+    Ok(Found {
+        header,
+        end: walk.position,
+        next_seq: walk.next_seq,
+        lives: walk.lives,
+    })
+}
+
+/// Gives the file the length a device needs.
+fn prepare_for(
+    device: Device,
+    disk: &dyn Disk,
+    path: &Path,
+    header: &mut Header,
+    how: Preallocation,
+) -> Result<()> {
+    let file = disk.open(path, OpenOptions::WRITE)?;
+    let len = file.len()?;
+    if device == Device::Mmap && len < START + header.capacity {
+        let from = len.saturating_sub(START);
+        let how = match how {
+            Preallocation::None => Preallocation::Allocate,
+            how => how,
+        };
+        prepare(&*file, from, header.capacity, how)?;
+        file.sync_all()?;
+    } else if !len.is_multiple_of(BLOCK) {
+        file.truncate(len.next_multiple_of(BLOCK))?;
+        file.sync_all()?;
+    }
+    if device == Device::Mmap {
+        header.prepared = header.capacity;
+    }
+    Ok(())
+}
+
+type Opened = (Arc<dyn DiskFile>, Option<Arc<MirrorFile>>, Device);
+
+/// Opens the device on every side. Where it was not asked for but recorded in
+/// the file, and is not to be had, a plain file takes its place.
+fn open_device(
+    disk: &dyn Disk,
+    sides: &[PathBuf],
+    device: Device,
+    first: &Path,
+    options: &Options,
+) -> Result<Opened> {
+    let mut files = Vec::new();
+    for side in sides {
+        match device.open(disk, side) {
+            Ok(file) => files.push((side.clone(), file)),
+            Err(error) if error.kind == DiskErrorKind::Unsupported && options.device.is_none() => {
+                return open_device(disk, sides, Device::File, first, options);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if options.mirror.is_none()
+        && let [(_, file)] = files.as_slice()
+    {
+        return Ok((Arc::clone(file), None, device));
+    }
+    let mirror = Arc::new(MirrorFile::new(files, first)?);
+    Ok((
+        Arc::clone(&mirror) as Arc<dyn DiskFile>,
+        Some(mirror),
+        device,
+    ))
+}
+
+#[expect(clippy::too_many_arguments, reason = "each is one part of the whole")]
+fn assemble(
+    path: &Path,
+    options: Options,
+    found: Found,
+    file: Arc<dyn DiskFile>,
+    mirror: Option<Arc<MirrorFile>>,
+    device: Device,
+    locks: Vec<Arc<dyn DiskFile>>,
+    measured: Vec<Measured>,
+) -> Core {
+    let header = found.header;
+    let grows = options.preallocation != Preallocation::None;
+    let prepared_until = if grows && header.prepared < header.capacity {
+        header.prepared
+    } else {
+        u64::MAX
+    };
+    let mut lives = found.lives;
+    lives.push(Life {
+        start: found.end,
+        number: header.life,
+    });
+    let core = Core {
+        path: path.to_owned(),
+        device,
+        measured,
+        volume: Volume {
+            file,
+            capacity: header.capacity,
+        },
+        mirror,
+        _locks: locks,
+        waiting: options.waiting,
+        start_writeback: options.start_writeback,
+        preallocation: options.preallocation,
+        append_timeout: options.append_timeout,
+        salt: header.salt_of(header.life),
+        ring: Ring::new(SOLO_RING_BYTES as usize),
+        tail: Mutex::new(Tail {
+            lsn: found.end,
+            seq: found.next_seq,
+            begins: Some(header.life),
+        }),
+        appended: AtomicU64::new(found.end),
+        room_until: AtomicU64::new(0),
+        prepared_until: AtomicU64::new(prepared_until),
+        head_lsn: AtomicU64::new(header.first),
+        head: Mutex::new(Head { header, lives }),
+        flush: Mutex::new(Flush {
+            lsn: found.end,
+            seq: found.next_seq,
+            syncs: 0,
+        }),
+        written: AtomicU64::new(found.end),
+        durable: AtomicU64::new(found.end),
+        durable_seq: AtomicU64::new(found.next_seq - 1),
+        parking: Default::default(),
+        gather: Default::default(),
+        counters: Default::default(),
+        signal: Default::default(),
+        room_epoch: Mutex::default(),
+        room_made: Default::default(),
+        failed: AtomicBool::new(false),
+        failure: OnceLock::new(),
+    };
+    core.update_room();
+    core
+}

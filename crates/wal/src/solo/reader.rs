@@ -1,0 +1,280 @@
+//! Walking along the records of a log.
+//!
+//! The next record begins where the last one ended or, behind the zeros of a
+//! block's end, at the next block. It has the next sequence number and a
+//! checksum seeded with its position and the salt of the life at hand; or it is
+//! the first of a later life, which carries that life's number. No life but the
+//! newest reaches behind the position where the newest began.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::core::{Core, Life};
+use super::entry::Lsn;
+use super::error::{Error, Result};
+use super::header::Header;
+use super::locks::lock;
+use super::record::{Head, KIND_BEGIN, Kind};
+use super::volume::{BLOCK, Laps, Volume};
+use super::window::Window;
+
+/// The payload of a life's first record: its number.
+const LIFE_BYTES: u32 = 8;
+
+/// A walk, and what it passed.
+pub(super) struct Walk {
+    window: Window,
+    header: Header,
+    pub(super) position: u64,
+    pub(super) next_seq: u64,
+    pub(super) life: u64,
+    /// The lives whose beginnings were passed, and the one at the start.
+    pub(super) lives: Vec<Life>,
+}
+
+impl Walk {
+    /// A walk from the log's first record up to `end` at most.
+    pub(super) fn new(core: &Core, header: Header, end: u64) -> Result<Self> {
+        Self::over(core.volume.clone(), &core.path, header, end)
+    }
+
+    pub(super) fn over(volume: Volume, path: &Path, header: Header, end: u64) -> Result<Self> {
+        let laps = Laps { volume, end };
+        Ok(Self {
+            window: Window::new(laps, path, header.salt_of(header.first_life))?,
+            header,
+            position: header.first,
+            next_seq: header.first_seq,
+            life: header.first_life,
+            lives: vec![Life {
+                start: header.first,
+                number: header.first_life,
+            }],
+        })
+    }
+
+    /// The sequence number of the entry that begins at `position`, written in
+    /// `life`, if there is one.
+    pub(super) fn entry_at(&mut self, position: u64, life: u64) -> Result<Option<u64>> {
+        if !position.is_multiple_of(8) {
+            return Ok(None);
+        }
+        self.window.set_salt(self.header.salt_of(life));
+        let head = self.window.valid_record_at(position)?;
+        Ok(head
+            .filter(|head| Kind::from_byte(head.kind).is_some())
+            .map(|head| head.seq))
+    }
+
+    /// Begins at `position`, whose entry has number `seq` and is of `life`.
+    fn begin_at(&mut self, position: u64, seq: u64, life: u64) {
+        self.position = position;
+        self.next_seq = seq;
+        self.life = life;
+        self.window.set_salt(self.header.salt_of(life));
+    }
+
+    /// The next entry: where it begins, and how long its payload is. `None`
+    /// where the walk ends; `position` then is behind the last record.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, u32)>> {
+        loop {
+            let block = self.position.next_multiple_of(BLOCK);
+            let mut found = self.record_at(self.position)?;
+            if found.is_none() && block != self.position {
+                found = self.record_at(block)?;
+            }
+            let Some((position, head)) = found else {
+                return Ok(None);
+            };
+            self.position = position + head.total_bytes();
+            if head.kind != KIND_BEGIN {
+                self.next_seq += 1;
+                return Ok(Some((position, head.len)));
+            }
+        }
+    }
+
+    fn record_at(&mut self, position: u64) -> Result<Option<(u64, Head)>> {
+        let Some((_, head)) = self.window.head_at(position)? else {
+            return Ok(None);
+        };
+        if head.kind == KIND_BEGIN {
+            return self.begin_record_at(position, head);
+        }
+        if position >= self.header.life_start && self.life != self.header.life {
+            return Ok(None);
+        }
+        let wanted = head.seq == self.next_seq && Kind::from_byte(head.kind).is_some();
+        if !wanted || self.window.valid_record_at(position)?.is_none() {
+            return Ok(None);
+        }
+        Ok(Some((position, head)))
+    }
+
+    fn begin_record_at(&mut self, position: u64, head: Head) -> Result<Option<(u64, Head)>> {
+        if head.len != LIFE_BYTES || head.seq + 1 != self.next_seq {
+            return Ok(None);
+        }
+        let number = match self.window.payload_at(position, LIFE_BYTES)? {
+            Some(payload) => payload.try_into().map_or(0, u64::from_le_bytes),
+            None => return Ok(None),
+        };
+        let is_first = position == self.header.first && number == self.life;
+        let is_newest = number == self.header.life;
+        let is_due = is_newest || position < self.header.life_start;
+        if !(is_first || number > self.life) || number > self.header.life || !is_due {
+            return Ok(None);
+        }
+        self.window.set_salt(self.header.salt_of(number));
+        if self.window.valid_record_at(position)?.is_none() {
+            self.window.set_salt(self.header.salt_of(self.life));
+            return Ok(None);
+        }
+        self.life = number;
+        self.lives.push(Life {
+            start: position,
+            number,
+        });
+        Ok(Some((position, head)))
+    }
+
+    /// The payload of an entry just found.
+    pub(super) fn payload(&mut self, position: u64, len: u32) -> Result<Option<&[u8]>> {
+        self.window.payload_at(position, len)
+    }
+
+    /// Looks at every aligned position behind the walk's end for a record of
+    /// the newest life whose mark says that what is missing was durable. Its
+    /// position and mark.
+    pub(super) fn testimony(&mut self) -> Result<Option<(u64, u64)>> {
+        self.window.set_salt(self.header.salt_of(self.header.life));
+        let mut position = self.position;
+        while let Some((at, head)) = self.window.next_head(position)? {
+            let plausible = head.seq >= self.next_seq
+                && head.durable >= self.next_seq
+                && head.durable <= head.seq;
+            if plausible && self.window.valid_record_at(at)?.is_some() {
+                return Ok(Some((at, head.durable)));
+            }
+            position = at + 8;
+        }
+        Ok(None)
+    }
+}
+
+/// The records of a log from a position on, as they were when
+/// [`Wal::replay`](super::Wal::replay) was called.
+pub struct Entries {
+    core: Arc<Core>,
+    walk: Walk,
+    /// Where to begin to hand out.
+    from: u64,
+    end: u64,
+    /// Nothing more to come.
+    done: bool,
+}
+
+impl std::fmt::Debug for Entries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entries")
+            .field("position", &self.walk.position)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Entries {
+    pub(super) fn new(core: &Arc<Core>, from: Lsn) -> Result<Self> {
+        let end = core.appended();
+        core.wait_written(end)?;
+        let (header, lives) = {
+            let head = lock(&core.head);
+            (head.header, head.lives.clone())
+        };
+        let mut walk = Walk::new(core, header, end)?;
+        let from = from.0;
+        if from > header.first && from < end {
+            let life = lives
+                .iter()
+                .rev()
+                .find(|life| life.start <= from)
+                .map_or(header.first_life, |life| life.number);
+            match walk.entry_at(from, life)? {
+                Some(seq) => walk.begin_at(from, seq, life),
+                None => return Err(no_record(from, &header, end)),
+            }
+        } else if from != Lsn::FIRST.0 && from != header.first && from != end {
+            return Err(no_record(from, &header, end));
+        }
+        Ok(Self {
+            core: Arc::clone(core),
+            walk,
+            from,
+            end,
+            done: from == end && from != Lsn::FIRST.0,
+        })
+    }
+
+    fn step(&mut self) -> Result<Option<(Lsn, Vec<u8>)>> {
+        let Some((position, len)) = self.walk.next()? else {
+            return if self.walk.position < self.end {
+                Err(self.broken(self.walk.position))
+            } else {
+                Ok(None)
+            };
+        };
+        let payload = match self.walk.payload(position, len)? {
+            Some(payload) => payload.to_vec(),
+            None => return Err(self.broken(position)),
+        };
+        // What was read may have been given up and written over meanwhile.
+        if self.core.head() > position {
+            return Err(no_record(position, &self.walk.header, self.end));
+        }
+        Ok(Some((Lsn(position), payload)))
+    }
+
+    /// Why no record could be read at `position`, which is before the end.
+    fn broken(&self, position: u64) -> Error {
+        let first = self.core.head();
+        if first > position {
+            return Error::NoRecord {
+                position,
+                first,
+                end: self.end,
+            };
+        }
+        Error::Corrupt {
+            file: self.core.path.clone(),
+            position: self.core.volume.offset(position),
+            what: format!("the record at log position {position} cannot be read any more"),
+        }
+    }
+}
+
+fn no_record(position: u64, header: &Header, end: u64) -> Error {
+    Error::NoRecord {
+        position,
+        first: header.first,
+        end,
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<(Lsn, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.done {
+            match self.step() {
+                Ok(Some((lsn, _))) if lsn.0 < self.from => {}
+                Ok(Some(record)) => return Some(Ok(record)),
+                Ok(None) => self.done = true,
+                Err(error) => {
+                    self.done = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}

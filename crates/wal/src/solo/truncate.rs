@@ -1,0 +1,56 @@
+//! Moving the log's beginning.
+
+use super::core::Core;
+use super::entry::Lsn;
+use super::error::{Error, Result};
+use super::locks::lock;
+use super::reader::Walk;
+use crate::primitives::Ordering;
+
+impl Core {
+    pub(super) fn truncate(&self, before: Lsn) -> Result<()> {
+        let before = before.0;
+        let mut head = lock(&self.head);
+        self.check()?;
+        if before <= head.header.first {
+            return Ok(());
+        }
+        let mut header = head.header;
+        let (end, next_seq) = {
+            let tail = lock(&self.tail);
+            (tail.lsn, tail.seq)
+        };
+        if before == end {
+            header.first_seq = next_seq;
+            header.first_life = header.life;
+        } else {
+            self.wait_written(end)?;
+            let life = head
+                .lives
+                .iter()
+                .rev()
+                .find(|life| life.start <= before)
+                .map_or(header.first_life, |life| life.number);
+            let seq = Walk::new(self, header, end)?.entry_at(before, life)?;
+            let Some(seq) = seq else {
+                return Err(Error::NoRecord {
+                    position: before,
+                    first: header.first,
+                    end,
+                });
+            };
+            header.first_seq = seq;
+            header.first_life = life;
+        }
+        header.first = before;
+        header.update += 1;
+        self.write_header(&mut head, header)?;
+        // A life whose successor began before the head is not needed any more.
+        while head.lives.get(1).is_some_and(|next| next.start <= before) {
+            head.lives.remove(0);
+        }
+        self.head_lsn.store(before, Ordering::Release);
+        self.update_room();
+        Ok(())
+    }
+}

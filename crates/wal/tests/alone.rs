@@ -1,0 +1,486 @@
+//! The log on its own, through its public interface: what was appended comes
+//! back, on every device; the limit; bad input.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fulgurite_disk::{Disk, DiskErrorKind, MemoryDisk, OpenOptions};
+use fulgurite_wal::{Device, Entry, Error, Lone, Lsn, Options, Preallocation, ReplayError, Wal};
+
+/// A folder that goes with its owner.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fulgurite-alone-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn in_memory(disk: &MemoryDisk) -> Options {
+    Options::memory()
+        .disk(Arc::new(disk.clone()))
+        .limit_bytes(64 << 10)
+}
+
+fn payload(number: usize) -> Vec<u8> {
+    let len = number * 37 % 700;
+    (0..len).map(|at| (at * 7 + number) as u8).collect()
+}
+
+fn contents(log: &Wal, from: Lsn) -> Vec<Vec<u8>> {
+    log.replay(from)
+        .unwrap()
+        .map(|record| record.unwrap().1)
+        .collect()
+}
+
+fn open_or_skip(path: &Path, options: Options) -> Option<Wal> {
+    match Wal::open(path, options) {
+        Ok(log) => Some(log),
+        Err(Error::Disk(error)) if error.kind == DiskErrorKind::Unsupported => {
+            eprintln!("not available: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn every_device_gives_back_what_it_was_given() {
+    let folder = Folder::new();
+    let policies = [
+        Preallocation::None,
+        Preallocation::Allocate,
+        Preallocation::ZeroFill,
+    ];
+    for device in Device::DURABLE {
+        for preallocation in policies {
+            let path = folder.path(&format!("{device}-{preallocation:?}"));
+            let options = || {
+                Options::device(device)
+                    .limit_bytes(256 << 10)
+                    .preallocation(preallocation)
+            };
+            let Some(log) = open_or_skip(&path, options()) else {
+                continue;
+            };
+            let wanted: Vec<_> = (0..60).map(payload).collect();
+            for (number, payload) in wanted.iter().enumerate() {
+                if number % 5 == 0 {
+                    log.commit(payload).unwrap();
+                } else {
+                    log.append(payload).unwrap();
+                }
+            }
+            assert_eq!(contents(&log, Lsn::FIRST), wanted, "{device}");
+            log.close().unwrap();
+            // With every device, what another one wrote.
+            let log = Wal::open(&path, Options::file()).unwrap();
+            assert_eq!(contents(&log, Lsn::FIRST), wanted, "{device}");
+            drop(log);
+            let log = Wal::open(&path, options()).unwrap();
+            log.commit(b"more").unwrap();
+            assert_eq!(contents(&log, Lsn::FIRST).len(), 61, "{device}");
+        }
+    }
+}
+
+/// Many laps around a small file, truncated as it fills, reopened on the way.
+#[test]
+fn laps_and_lives() {
+    let disk = MemoryDisk::new();
+    let path = Path::new("laps.log");
+    let mut kept = std::collections::VecDeque::new();
+    let mut number = 0;
+    for life in 0..12 {
+        let log = Wal::open(path, in_memory(&disk)).unwrap();
+        let wanted: Vec<_> = kept
+            .iter()
+            .map(|(_, p): &(Lsn, Vec<u8>)| p.clone())
+            .collect();
+        assert_eq!(contents(&log, Lsn::FIRST), wanted, "life {life}");
+        for _ in 0..200 {
+            let bytes = if number % 50 == 49 {
+                vec![number as u8; 9_000]
+            } else {
+                payload(number)
+            };
+            number += 1;
+            kept.push_back((log.append(&bytes).unwrap(), bytes));
+            while kept.len() > 60 || log.end().to_u64() - log.first().to_u64() > 50_000 {
+                kept.pop_front();
+                let before = kept.front().map_or(log.end(), |(lsn, _)| *lsn);
+                log.truncate(before).unwrap();
+            }
+        }
+        let (middle, _) = &kept[kept.len() / 2];
+        assert_eq!(contents(&log, *middle).len(), kept.len() - kept.len() / 2);
+    }
+}
+
+#[test]
+fn large_records_pass_the_ring_by() {
+    let folder = Folder::new();
+    let log = Wal::open(folder.path("large"), Options::file()).unwrap();
+    let sizes = [10, 200_000, 5, 3_000_000, 131_072, 7];
+    for size in sizes {
+        log.append(&vec![size as u8; size]).unwrap();
+    }
+    log.flush().unwrap();
+    drop(log);
+    let log = Wal::open(folder.path("large"), Options::file()).unwrap();
+    let found: Vec<_> = contents(&log, Lsn::FIRST).iter().map(Vec::len).collect();
+    assert_eq!(found, sizes);
+}
+
+#[test]
+fn append_all_keeps_records_together() {
+    let log = Wal::open("m", in_memory(&MemoryDisk::new())).unwrap();
+    let lsns = log.append_all(&[b"one", b"two", b"three"]).unwrap();
+    assert!(lsns.is_sorted());
+    assert_eq!(
+        contents(&log, lsns[1]),
+        [b"two".to_vec(), b"three".to_vec()]
+    );
+    assert_eq!(log.append_all(&[]).unwrap(), []);
+}
+
+#[test]
+fn many_committers_share_syncs_and_lose_nothing() {
+    let folder = Folder::new();
+    let log = Wal::open(folder.path("crowd"), Options::file()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8u64 {
+            let log = &log;
+            scope.spawn(move || {
+                for turn in 0..50u64 {
+                    log.commit(&(thread * 1_000 + turn).to_le_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    let mut found: Vec<u64> = contents(&log, Lsn::FIRST)
+        .iter()
+        .map(|bytes| u64::from_le_bytes(bytes.as_slice().try_into().unwrap()))
+        .collect();
+    found.sort_unstable();
+    let wanted: Vec<u64> = (0..8)
+        .flat_map(|thread| (0..50).map(move |turn| thread * 1_000 + turn))
+        .collect();
+    assert_eq!(found, wanted);
+    let stats = log.stats();
+    assert_eq!(stats.records, 400);
+    assert!(stats.syncs <= 401, "{stats:?}");
+}
+
+#[test]
+fn the_limit_holds_appends_back_until_a_truncation() {
+    let disk = MemoryDisk::new();
+    let mut options = in_memory(&disk);
+    options.append_timeout = Duration::from_millis(1);
+    let log = Wal::open("full", options).unwrap();
+    let mut lsns = Vec::new();
+    let full = loop {
+        match log.append(&[1; 1_000]) {
+            Ok(lsn) => lsns.push(lsn),
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        matches!(
+            full,
+            Error::Full {
+                limit_bytes: 65_536
+            }
+        ),
+        "{full}"
+    );
+    assert!(full.is_full());
+    drop(log);
+    // A full log opens, and can be truncated.
+    let log = Wal::open("full", in_memory(&disk)).unwrap();
+    assert_eq!(contents(&log, Lsn::FIRST).len(), lsns.len());
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| log.append(&[2; 1_000]));
+        log.truncate(lsns[3]).unwrap();
+        waiter.join().unwrap().unwrap();
+    });
+    assert_eq!(contents(&log, Lsn::FIRST).len(), lsns.len() - 3 + 1);
+    let too_big = log.append(&vec![0; 64 << 10]).unwrap_err();
+    assert!(matches!(too_big, Error::TooBig { .. }), "{too_big}");
+}
+
+#[test]
+fn positions_that_are_no_records_are_refused() {
+    let log = Wal::open("p", in_memory(&MemoryDisk::new())).unwrap();
+    let first = log.append(b"first").unwrap();
+    let second = log.append(b"second").unwrap();
+    for position in [
+        first.to_u64() + 8,
+        log.end().to_u64() + 8,
+        second.to_u64() + 1,
+    ] {
+        let lsn = Lsn::from_u64(position);
+        assert!(
+            matches!(log.truncate(lsn), Err(Error::NoRecord { .. })),
+            "{lsn}"
+        );
+        assert!(
+            matches!(log.replay(lsn), Err(Error::NoRecord { .. })),
+            "{lsn}"
+        );
+    }
+    log.truncate(second).unwrap();
+    assert!(matches!(log.replay(first), Err(Error::NoRecord { .. })));
+    log.truncate(log.end()).unwrap();
+    assert_eq!(contents(&log, Lsn::FIRST), Vec::<Vec<u8>>::new());
+    assert_eq!(contents(&log, log.end()), Vec::<Vec<u8>>::new());
+    // Backwards is nothing to do.
+    log.truncate(first).unwrap();
+}
+
+struct Order(u32);
+
+impl Entry for Order {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, ReplayError> {
+        Ok(Self(u32::from_le_bytes(bytes.try_into()?)))
+    }
+}
+
+#[test]
+fn typed_entries_come_back_typed_and_strangers_are_errors() {
+    let log = Wal::open("t", in_memory(&MemoryDisk::new())).unwrap();
+    log.commit_entry(&Order(7)).unwrap();
+    log.append_entry(&Order(8)).unwrap();
+    let mut sum = 0;
+    log.replay_entries(Lsn::FIRST, |_, Order(number)| {
+        sum += number;
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(sum, 15);
+    log.append(b"longer than an order").unwrap();
+    let error = log
+        .replay_entries(Lsn::FIRST, |_, _: Order| Ok(()))
+        .unwrap_err();
+    assert!(matches!(error, Error::Replay { .. }), "{error}");
+}
+
+#[test]
+fn a_log_has_one_owner() {
+    let folder = Folder::new();
+    let _log = Wal::open(folder.path("one"), Options::file()).unwrap();
+    match Wal::open(folder.path("one"), Options::file()) {
+        Err(Error::Disk(error)) => assert!(matches!(error.kind, DiskErrorKind::Busy { .. })),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A log of ten commits, and its bytes.
+fn ten_commits() -> (MemoryDisk, Vec<u8>) {
+    let disk = MemoryDisk::new();
+    let log = Wal::open("x", in_memory(&disk)).unwrap();
+    for number in 0..10 {
+        log.commit(&[number; 100]).unwrap();
+    }
+    drop(log);
+    let file = disk.open(Path::new("x"), OpenOptions::READ).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_at(&mut bytes, 0).unwrap();
+    (disk, bytes)
+}
+
+fn reopen_with(bytes: &[u8]) -> Result<Wal, Error> {
+    let disk = MemoryDisk::new();
+    let file = disk.open(Path::new("x"), OpenOptions::CREATE).unwrap();
+    file.write_at(bytes, 0).unwrap();
+    Wal::open("x", in_memory(&disk))
+}
+
+#[test]
+fn foreign_newer_and_shortened_files_are_refused() {
+    let (_, good) = ten_commits();
+    assert_eq!(contents(&reopen_with(&good).unwrap(), Lsn::FIRST).len(), 10);
+
+    let error = reopen_with(b"SQLite format 3").unwrap_err();
+    assert!(matches!(error, Error::NotALog { .. }), "{error}");
+
+    let mut newer = good.clone();
+    for copy in [0, 4096] {
+        newer[copy + 8] = 2;
+        let crc = crc32c(&newer[copy..copy + 124]);
+        newer[copy + 124..copy + 128].copy_from_slice(&crc.to_le_bytes());
+    }
+    let error = reopen_with(&newer).unwrap_err();
+    assert!(
+        matches!(error, Error::NewerFormat { version: 2, .. }),
+        "{error}"
+    );
+
+    let mut headless = good.clone();
+    headless[20] ^= 1;
+    headless[4096 + 20] ^= 1;
+    let error = reopen_with(&headless).unwrap_err();
+    assert!(
+        matches!(error, Error::Corrupt { position: 0, .. }),
+        "{error}"
+    );
+
+    for len in [100, 8192, 8192 + 500, good.len() - 1] {
+        let error = reopen_with(&good[..len]).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { .. }), "{len}: {error}");
+    }
+}
+
+fn crc32c(bytes: &[u8]) -> u32 {
+    let mut crc = !0u32;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
+        }
+    }
+    !crc
+}
+
+/// Flips every bit of the head and of the records, one at a time: every record
+/// comes back, or the damage is reported; only the last commit, which nothing
+/// testifies for, may look like a torn tail.
+#[test]
+fn a_flipped_bit_is_reported_or_harmless() {
+    let (_, good) = ten_commits();
+    let mut reported = 0;
+    for at in (0..200).chain(8192..8192 + 40 + 10 * 128) {
+        let mut bad = good.clone();
+        bad[at] ^= 1 << (at % 8);
+        match reopen_with(&bad) {
+            Ok(log) => {
+                let found = contents(&log, Lsn::FIRST);
+                assert!(
+                    found.len() >= 9,
+                    "bit in byte {at}: {} records",
+                    found.len()
+                );
+                assert!(found.iter().zip(0..).all(|(bytes, n)| *bytes == [n; 100]));
+            }
+            Err(Error::Corrupt { .. }) => reported += 1,
+            Err(error) => panic!("bit in byte {at}: {error}"),
+        }
+    }
+    assert!(reported > 1_000, "{reported}");
+}
+
+#[test]
+fn a_file_that_is_cut_under_the_map_is_an_error_and_no_signal() {
+    let folder = Folder::new();
+    let path = folder.path("cut");
+    let Some(log) = open_or_skip(&path, Options::mmap().limit_bytes(1 << 20)) else {
+        return;
+    };
+    log.commit(b"before").unwrap();
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(8192)
+        .unwrap();
+    let error = log.commit(&[1; 5_000]).unwrap_err();
+    assert!(matches!(error, Error::Poisoned(_)), "{error}");
+    assert!(log.append(b"after").is_err());
+}
+
+#[test]
+fn auto_probes_once_and_remembers() {
+    let folder = Folder::new();
+    let path = folder.path("auto");
+    let log = Wal::open(&path, Options::auto()).unwrap();
+    let device = log.device();
+    assert_eq!(log.measured().len(), 4);
+    assert!(log.measured()[0].commit.is_ok());
+    log.commit(b"x").unwrap();
+    drop(log);
+    let log = Wal::open(&path, Options::auto()).unwrap();
+    assert_eq!((log.device(), log.measured().len()), (device, 0));
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
+}
+
+#[test]
+fn a_mirror_goes_on_alone_and_is_rebuilt() {
+    let folder = Folder::new();
+    let (a, b) = (folder.path("a"), folder.path("b"));
+    let log = Wal::open(&a, Options::mirror(&b)).unwrap();
+    log.commit(b"one").unwrap();
+    assert_eq!(log.stats().sides, 2);
+    drop(log);
+    assert_eq!(std::fs::read(&a).unwrap(), std::fs::read(&b).unwrap());
+
+    std::fs::remove_file(&a).unwrap();
+    let error = Wal::open(&a, Options::mirror(&b)).unwrap_err();
+    assert!(matches!(error, Error::SideMissing { .. }), "{error}");
+
+    let stale = std::fs::read(&b).unwrap();
+    let lone = |lone| Options {
+        lone,
+        ..Options::mirror(&b)
+    };
+    let log = Wal::open(&a, lone(Lone::Open)).unwrap();
+    assert_eq!(log.stats().sides, 1);
+    log.commit(b"two").unwrap();
+    drop(log);
+
+    // The lost side comes back as it was: stale, and rebuilt from the other.
+    std::fs::write(&a, &stale).unwrap();
+    let log = Wal::open(&a, Options::mirror(&b)).unwrap();
+    assert_eq!(
+        contents(&log, Lsn::FIRST),
+        [b"one".to_vec(), b"two".to_vec()]
+    );
+    assert_eq!(log.stats().sides, 2);
+    drop(log);
+
+    std::fs::remove_file(&b).unwrap();
+    let log = Wal::open(&a, lone(Lone::Rebuild)).unwrap();
+    assert_eq!(contents(&log, Lsn::FIRST).len(), 2);
+    drop(log);
+    assert_eq!(std::fs::read(&a).unwrap(), std::fs::read(&b).unwrap());
+}
+
+#[test]
+fn sides_that_went_apart_are_not_chosen_between() {
+    let folder = Folder::new();
+    let (a, b) = (folder.path("a"), folder.path("b"));
+    drop(Wal::open(&a, Options::mirror(&b)).unwrap());
+    let open = || Options {
+        lone: Lone::Open,
+        ..Options::mirror(&b)
+    };
+    for side in [&a, &b] {
+        let away = folder.path("away");
+        std::fs::rename(side, &away).unwrap();
+        Wal::open(&a, open()).unwrap().commit(b"apart").unwrap();
+        std::fs::rename(&away, side).unwrap();
+    }
+    let error = Wal::open(&a, Options::mirror(&b)).unwrap_err();
+    assert!(matches!(error, Error::SidesDiverged { .. }), "{error}");
+}
