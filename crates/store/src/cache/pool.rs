@@ -8,8 +8,10 @@
 //! 2. Once written, `written` maps the handle to the extent before the frame's
 //!    identity changes, and keeps doing so until the node dies. Slots are
 //!    resolved as they are met.
-//! 3. A clean frame is in `table` under its extent, except while it is being
-//!    evicted; a frame that is unwritten, being filled or free is not.
+//! 3. A clean frame is in `table` under its extent and in `policy`, a frame that
+//!    is unwritten, being filled or free is in neither. It enters and leaves both
+//!    at once, under the policy's lock: one that left the table alone would be
+//!    evicted under whatever node came to live in it next.
 //! 4. Loading verifies the checksum the parent holds, then the page's
 //!    structure, level and tree, before anybody can see the page.
 //! 5. No more frames than the limit allows ever exist. When all are taken by
@@ -290,9 +292,11 @@ impl Pool {
                 return Err(error);
             }
             let bits = absent.extent.word();
+            let mut policy = self.policy.lock();
             let mut table = self.table[shard(bits)].lock();
             if table.contains_key(&bits) {
                 drop(table);
+                drop(policy);
                 self.give_frame(frame);
                 continue;
             }
@@ -302,8 +306,9 @@ impl Pool {
             meta.pins.store(1, Relaxed);
             meta.identity.store(bits, Release);
             table.insert(bits, frame);
+            policy.insert(frame, bits);
             drop(table);
-            self.policy.lock().insert(frame, bits);
+            drop(policy);
             self.loads.fetch_add(1, Relaxed);
             return Ok(Pinned { pool: self, frame });
         }
@@ -429,6 +434,7 @@ impl Pool {
                 });
                 let Some(frame) = victim else { break };
                 let identity = self.frames.meta(frame).identity.load(Relaxed);
+                debug_assert!(identity & HANDLE_BIT == 0, "an unwritten node has no seat");
                 self.table[shard(identity)].lock().remove(&identity);
                 self.frames.meta(frame).identity.store(0, Release);
                 evicted.push(frame);
@@ -477,12 +483,14 @@ impl Pool {
         self.written[shard(handle)].lock().insert(handle, written);
         let meta = self.frames.meta(frame);
         meta.generation.store(0, Relaxed);
+        let mut policy = self.policy.lock();
         let mut table = self.table[shard(bits)].lock();
         meta.identity.store(bits, Release);
         table.insert(bits, frame);
+        policy.insert(frame, bits);
         drop(table);
+        drop(policy);
         self.unwritten.fetch_sub(1, Relaxed);
-        self.policy.lock().insert(frame, bits);
     }
 
     /// The unwritten node `handle` in `frame`, which only its transaction can

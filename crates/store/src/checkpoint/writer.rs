@@ -8,7 +8,7 @@
 use super::collect;
 use crate::cache::{ChildRef, Frame, Pool, Written};
 use crate::codec::{self, Codec, ExtentRef};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::node;
 use crate::options::Compression;
 use crate::reclaim::each_child;
@@ -115,7 +115,7 @@ pub(crate) fn write_nodes(
             pieces.clear();
         }
         let start = buffer.len();
-        encode(core, node.hint, &mut scratch, &mut buffer);
+        encode(core, node.hint, &mut scratch, &mut buffer)?;
         pieces.push(Piece {
             node: *node,
             start,
@@ -135,8 +135,9 @@ struct Scratch {
 }
 
 /// Appends the image of the node in `frame` to `buffer`. Resolves the node's
-/// children in place on the way.
-fn encode(core: &Core, frame: Frame, scratch: &mut Scratch, buffer: &mut Vec<u8>) {
+/// children in place on the way. A child that is nowhere on disk would make the
+/// image unreadable: then nothing is written, and the checkpoint before stays.
+fn encode(core: &Core, frame: Frame, scratch: &mut Scratch, buffer: &mut Vec<u8>) -> Result<()> {
     let pool = &core.pool;
     // SAFETY: an unwritten node stays in its frame; it is shared, or private to
     // the caller's fork, and only its child slots change.
@@ -145,7 +146,7 @@ fn encode(core: &Core, frame: Frame, scratch: &mut Scratch, buffer: &mut Vec<u8>
     for index in 0..node::child_count(keys) {
         let child = pool.frames.child(frame, index);
         let resolved = pool.resolved(child);
-        debug_assert!(!resolved.is_handle(), "a parent before its child");
+        check_written(resolved)?;
         if resolved.reference != child.reference {
             pool.frames.set_child(frame, index, resolved);
         }
@@ -161,15 +162,25 @@ fn encode(core: &Core, frame: Frame, scratch: &mut Scratch, buffer: &mut Vec<u8>
     if node::is_leaf(keys) && node::kind(keys) != Some(node::Kind::Overflow) {
         scratch.page.clear();
         scratch.page.extend_from_slice(keys);
-        resolve_values(pool, &mut scratch.page);
+        resolve_values(pool, &mut scratch.page)?;
         source = &scratch.page;
     }
     let image = codec::encode(source, &scratch.children, codec, &mut scratch.codec);
     buffer.extend_from_slice(image);
+    Ok(())
+}
+
+fn check_written(child: ChildRef) -> Result<()> {
+    if child.is_handle() {
+        return Err(Error::misuse(
+            "a page refers to one that is not written; the last checkpoint and the log are whole",
+        ));
+    }
+    Ok(())
 }
 
 /// Replaces the handles in the references to large values by extents.
-fn resolve_values(pool: &Pool, page: &mut [u8]) {
+fn resolve_values(pool: &Pool, page: &mut [u8]) -> Result<()> {
     for index in 0..node::count(page) {
         let (value, overflow) = node::value_at(page, index);
         if !overflow {
@@ -177,13 +188,14 @@ fn resolve_values(pool: &Pool, page: &mut [u8]) {
         }
         if let Some(reference) = Reference::decode(value) {
             let mut node = pool.resolved(reference.node);
-            debug_assert!(!node.is_handle(), "a leaf before its values");
+            check_written(node)?;
             node.hint = crate::cache::NO_HINT;
             let stored = Reference { node, ..reference }.encode();
             let replaced = node::replace_value_at(page, index, &stored, true);
             debug_assert!(replaced, "a reference is as long as a reference");
         }
     }
+    Ok(())
 }
 
 fn write_batch(
