@@ -89,12 +89,21 @@ fn run(core: &Core) {
         if requested {
             // Those who wait are told the outcome; a failure that ends writing
             // is kept by the store itself.
-            let outcome = checkpoint::run(core);
+            let outcome = checkpoint::run(core).and_then(|()| unload_kept(core));
             core.pool.relieve(outcome.err());
         } else {
             tidy(core);
         }
     }
+}
+
+/// Where unwritten nodes fill much of the cache even after a checkpoint, those
+/// that old snapshots keep are written too.
+fn unload_kept(core: &Core) -> Result<(), Error> {
+    if core.pool.unwritten() <= core.pool.frames.count() / 4 {
+        return Ok(());
+    }
+    reclaim::write_kept(core)
 }
 
 /// What is done when nobody asks: frees what pins let go of, syncs in `normal`.

@@ -17,6 +17,7 @@
 //! that holds it sees each dead extent either in a list or free, never neither.
 
 use crate::cache::{ChildRef, Frame, NO_HINT};
+use crate::checkpoint::{collect, writer};
 use crate::codec::ExtentRef;
 use crate::error::Result;
 use crate::node;
@@ -246,6 +247,34 @@ impl Reclaim {
         self.kept.values().map(Vec::len).sum()
     }
 
+    /// Nodes in memory alone that died at or before `seq`, lowest first: old
+    /// snapshots keep them, no checkpoint writes them.
+    fn unwritten(&self, core: &Core, seq: u64) -> Vec<ChildRef> {
+        let frames = &core.pool.frames;
+        let mut found: Vec<(u16, ChildRef)> = Vec::new();
+        let mut visit = |dead: &Dead, death: u64| {
+            let node = dead.node;
+            if !dead.subtree
+                && death <= seq
+                && node.is_handle()
+                && frames.holding(node.hint, node.reference).is_some()
+            {
+                // SAFETY: dead and not buried, which takes the lock that the
+                // caller holds: it is shared and stays in its frame.
+                let rank = collect::rank(unsafe { frames.keys(node.hint) });
+                found.push((rank, node));
+            }
+        };
+        for dead in self.kept.values().flatten() {
+            visit(dead, dead.death);
+        }
+        for tree in core.all_trees() {
+            tree.0.graves.lock().each(&mut visit);
+        }
+        found.sort_by_key(|(rank, _)| *rank);
+        found.into_iter().map(|(_, node)| node).collect()
+    }
+
     /// Every extent whose node died at or before `seq` and was not freed yet.
     pub(crate) fn dead_extents(&self, core: &Core, seq: u64) -> Vec<ExtentRef> {
         let mut extents = Vec::new();
@@ -315,6 +344,27 @@ pub(crate) fn sweep(core: &Core) -> Result<()> {
         };
         reclaim.keep_waiting(kept);
     }
+}
+
+/// Writes out what old snapshots alone keep in memory, so that its frames can be
+/// evicted. Only what died before the durable checkpoint, hence what every later
+/// one counts as free. For the background thread.
+pub(crate) fn write_kept(core: &Core) -> Result<()> {
+    let reclaim = core.reclaim.lock();
+    let nodes = reclaim.unwritten(core, core.checkpoint_pins.durable());
+    let rank = |node: &ChildRef| {
+        // SAFETY: as in `unwritten`; the lock is still held.
+        collect::rank(unsafe { core.pool.frames.keys(node.hint) })
+    };
+    for level in nodes.chunk_by(|a, b| rank(a) == rank(b)) {
+        let ready: Vec<ChildRef> = level
+            .iter()
+            .filter(|node| writer::is_ready(core, **node))
+            .copied()
+            .collect();
+        writer::write_nodes(core, &ready, None, writer::After::Keep)?;
+    }
+    Ok(())
 }
 
 /// The nodes that died: one, or all of a subtree.

@@ -1,8 +1,9 @@
 //! Random operations against a `BTreeMap`: transactions, savepoints, snapshots,
 //! cursors, checkpoints, reopening, with a cache far smaller than the data.
 //!
-//! `FULGURITE_MODEL_OPS` sets the number of operations a seed, and
-//! `FULGURITE_MODEL_SEEDS` the number of seeds; a failure prints its seed.
+//! `FULGURITE_MODEL_OPS` sets the number of operations a seed,
+//! `FULGURITE_MODEL_SEEDS` the number of seeds and `FULGURITE_MODEL_FIRST` the
+//! first; a failure prints its seed.
 
 mod common;
 
@@ -361,7 +362,8 @@ fn run(seed: u64, ops: u64) {
 fn behaves_like_a_map() {
     let seeds = env("FULGURITE_MODEL_SEEDS", 12);
     let ops = env("FULGURITE_MODEL_OPS", 4_000);
-    for seed in 0..seeds {
+    let first = env("FULGURITE_MODEL_FIRST", 0);
+    for seed in first..first + seeds {
         eprintln!("seed {seed}");
         run(seed, ops);
     }

@@ -17,6 +17,9 @@ pub struct Check {
     /// Sums of reals may differ in their last digits, and a sum that overflows
     /// on the way may do so in one order of rows only.
     pub sums: bool,
+    /// NOCASE is at work, under which SQLite takes texts of one length for equal
+    /// that agree up to a zero byte (a listed deviation).
+    pub no_case: bool,
 }
 
 /// What differs, or nothing.
@@ -51,6 +54,9 @@ pub fn difference(check: Check, sqlite: &Answer, ours: &Answer) -> Option<String
             sqlite.columns, ours.columns
         ));
     }
+    if check.no_case && (has_zero_byte(&sqlite.rows) || has_zero_byte(&ours.rows)) {
+        return None;
+    }
     let (a, b) = (canonical(check, &sqlite.rows), canonical(check, &ours.rows));
     (a != b).then(|| {
         let (only_sqlite, only_ours) = (missing(&a, &b), missing(&b, &a));
@@ -64,6 +70,11 @@ pub fn difference(check: Check, sqlite: &Answer, ours: &Answer) -> Option<String
             first.map_or("the number of rows".into(), |at| format!("row {at}")),
         )
     })
+}
+
+fn has_zero_byte(rows: &[Vec<Value>]) -> bool {
+    let zero = |value: &Value| matches!(value, Value::Text(bytes) if bytes.contains(&0));
+    rows.iter().flatten().any(zero)
 }
 
 /// A few of the rows that `rows` has and `others` has not, or has fewer times.

@@ -80,7 +80,9 @@ impl Pair {
     fn run(&mut self, statement: &Statement) -> Option<String> {
         let theirs = self.sqlite.run(&statement.sql, &statement.parameters);
         let ours = self.ours.run(&statement.sql, &statement.parameters);
-        if let Some(difference) = compare::difference(statement.check, &theirs, &ours) {
+        let mut check = statement.check;
+        check.no_case = statement.sql.contains("NOCASE");
+        if let Some(difference) = compare::difference(check, &theirs, &ours) {
             return Some(difference);
         }
         let (theirs, ours) = (self.sqlite.state(), self.ours.state());

@@ -585,7 +585,7 @@ impl Txn {
         edit: impl FnOnce(&mut Fork, &mut Context<'_>) -> Result<R>,
     ) -> Result<R> {
         let at = self.fork(tree)?;
-        self.make_room(at)?;
+        self.make_room()?;
         let mut cx = Context {
             pool: &self.core.pool,
             slot: self.slot.as_ref().ok_or_else(no_slot)?,

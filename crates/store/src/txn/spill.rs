@@ -1,9 +1,10 @@
 //! Writing a transaction's nodes out before it commits, so that it may be far
 //! larger than the cache.
 //!
-//! When a fork holds more unwritten nodes than its budget, the older half goes
-//! to free extents, leaves first, nodes with children or large values once
-//! those are written. A helper thread of the transaction encodes, compresses and
+//! When a transaction's forks hold more unwritten nodes than its budget, the
+//! older half of the largest goes to free extents, leaves first, nodes with
+//! children or large values once those are written. The budget shrinks where
+//! unwritten nodes, whosever they are, fill half the cache. A helper thread of the transaction encodes, compresses and
 //! writes them, while the transaction goes on. What must hold:
 //!
 //! 1. A node that was handed over belongs to no generation: it is read, and
@@ -26,6 +27,7 @@ use crate::checkpoint::writer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
 use crate::store::Core;
+use crate::tree::fork::Fork;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
@@ -34,6 +36,8 @@ use std::thread::JoinHandle;
 
 /// Unwritten bytes a fork holds at most, where the cache is large enough.
 const BUDGET_BYTES: usize = 8 << 20;
+/// Unwritten nodes that the forks of a transaction may always hold.
+const BUDGET_MIN: usize = 16;
 /// Batches that wait for the helper; one more waits with the transaction.
 const WAITING: usize = 1;
 
@@ -98,24 +102,33 @@ impl Spiller {
     }
 }
 
+/// Nodes a fork made and has not handed over.
+#[inline]
+fn unwritten(fork: &Fork) -> usize {
+    fork.own.len() - fork.spilled
+}
+
 impl Txn {
-    /// Spills if the fork holds too much of the cache.
+    /// Spills if the forks hold too much of the cache.
     #[inline]
-    pub(super) fn make_room(&mut self, at: usize) -> Result<()> {
-        let fork = &self.forks[at];
-        let held = fork.own.len() - fork.spilled;
-        if held <= 32 || held <= self.budget() {
+    pub(super) fn make_room(&mut self) -> Result<()> {
+        let held: usize = self.forks.iter().map(unwritten).sum();
+        if held <= BUDGET_MIN || held <= self.budget() {
             return Ok(());
         }
-        self.spill(at)
+        self.spill()
     }
 
-    /// Nodes that a fork may hold unwritten.
+    /// Nodes that the forks may hold unwritten.
     #[inline]
     fn budget(&self) -> usize {
-        let frames = &self.core.pool.frames;
-        let share = frames.count() / 4 / self.forks.len().max(1);
-        share.min(BUDGET_BYTES / frames.page_size()).max(16)
+        let pool = &self.core.pool;
+        let count = pool.frames.count();
+        if pool.unwritten() > count / 2 {
+            return BUDGET_MIN;
+        }
+        let most = BUDGET_BYTES / pool.frames.page_size();
+        (count / 4).min(most).max(BUDGET_MIN)
     }
 
     /// Waits for the helper thread, if there is one.
@@ -127,7 +140,11 @@ impl Txn {
     }
 
     #[cold]
-    fn spill(&mut self, at: usize) -> Result<()> {
+    fn spill(&mut self) -> Result<()> {
+        let largest = (0..self.forks.len()).max_by_key(|at| unwritten(&self.forks[*at]));
+        let Some(at) = largest else {
+            return Ok(());
+        };
         let nodes = self.choose(at);
         if nodes.is_empty() {
             return Ok(());
@@ -172,6 +189,8 @@ impl Txn {
             let node = fork.own[fork.spilled_to];
             fork.spilled_to += 1;
             if pool.frames.holding(node.hint, node.reference).is_none() {
+                // It died, and counts no more.
+                fork.spilled += 1;
                 continue;
             }
             // SAFETY: a private node (frames rule 2), and nothing borrows it.
