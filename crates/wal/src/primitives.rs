@@ -18,7 +18,7 @@ pub(crate) const SLOTS: u64 = 4096;
 pub(crate) const RING_RECORD_BYTES_MAX: u64 = 32 << 10;
 
 /// Bytes of the ring of a log on its own.
-pub(crate) const SOLO_RING_BYTES: u64 = 1 << 20;
+pub(crate) const SOLO_RING_BYTES: u64 = 4 << 20;
 
 /// How often a committer looks again before anything slower.
 pub(crate) const SPINS: u32 = 8;

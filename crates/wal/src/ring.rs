@@ -71,6 +71,26 @@ impl Ring {
         }
     }
 
+    /// A range in one piece, to be written; `None` where it passes the ring's end.
+    ///
+    /// # Safety
+    /// Until the range is published, nobody else may read or write it.
+    #[inline]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the caller owns the range, as the contract says"
+    )]
+    pub(super) unsafe fn piece(&self, position: u64, len: usize) -> Option<&mut [u8]> {
+        let start = (position & (self.len() - 1)) as usize;
+        if len > self.bytes.len() - start {
+            return None;
+        }
+        let first = self.bytes.as_ptr().wrapping_add(start) as *mut u8;
+        // SAFETY: the range lies inside the allocation by the check above, every
+        // byte was initialised when the ring was made, and the caller owns it.
+        Some(unsafe { std::slice::from_raw_parts_mut(first, len) })
+    }
+
     /// The bytes of a range, in two parts where it passes the ring's end.
     ///
     /// # Safety

@@ -1,8 +1,8 @@
 //! Appending: a place in the log, room for it, and the copy into the ring.
 //!
 //! A record is placed and copied under the tail's lock, which costs less for
-//! small records than letting copies overlap. What is larger than an eighth of
-//! the ring goes to the file from where the caller has it, under both locks.
+//! small records than letting copies overlap. What is larger than a part of the
+//! ring goes to the file from where the caller has it, under both locks.
 //!
 //! A record of at most 512 bytes never crosses a block border: the rest of the
 //! block stays zero, and a commit of one record writes one block.
@@ -23,7 +23,7 @@ use super::volume::{BLOCK, START};
 use crate::primitives::{Ordering, SOLO_RING_BYTES};
 
 /// Larger records never enter the ring.
-const RING_RECORD_BYTES_MAX: u64 = SOLO_RING_BYTES / 8;
+const RING_RECORD_BYTES_MAX: u64 = SOLO_RING_BYTES / 32;
 /// Larger records may cross a block border.
 const UNCROSSED_BYTES_MAX: u64 = 512;
 /// The file is prepared at least so far ahead.
@@ -190,31 +190,45 @@ impl Core {
             kind,
         }
         .encode();
-        let ring = &self.ring;
-        let end_of_payload = HEADER_BYTES + payload.len();
-        let padding = (place.end - place.start) as usize - end_of_payload;
         // SAFETY: the positions from the tail on belong to the holder of its
         // lock; what lay there one lap of the ring ago is written, as the
         // caller checked against `written`; the leader reads only up to the
         // tail that is set below, under the same lock.
         unsafe {
             if place.start > tail.lsn {
-                ring.write(tail.lsn, &ZEROS[..(place.start - tail.lsn) as usize]);
+                let gap = (place.start - tail.lsn) as usize;
+                self.ring.write(tail.lsn, &ZEROS[..gap]);
             }
-            ring.write(place.start, &head);
-            ring.write(place.start + HEADER_BYTES as u64, payload);
-            ring.write(place.start + end_of_payload as u64, &ZEROS[..padding]);
-            let [whole, wrapped] = ring.read(place.start, end_of_payload);
-            let checksum = if wrapped.is_empty() {
-                checksum_in_place(self.salt, place.start, &whole[4..])
-            } else {
-                checksum_of_parts(self.salt, place.start, &head, &[payload])
-            };
-            ring.write(place.start, &checksum.to_le_bytes());
+            match self
+                .ring
+                .piece(place.start, (place.end - place.start) as usize)
+            {
+                Some(record) => fill_piece(record, self.salt, place.start, &head, payload),
+                None => self.copy_in_parts(place, &head, payload),
+            }
         }
         tail.lsn = place.end;
-        // SeqCst, with the check for starving sleepers in `appended_to`.
-        self.appended.store(place.end, Ordering::SeqCst);
+        self.appended.store(place.end, Ordering::Release);
+    }
+
+    /// Copies a record that passes the ring's end.
+    ///
+    /// # Safety
+    /// The place must be the caller's alone.
+    #[cold]
+    unsafe fn copy_in_parts(&self, place: Place, head: &[u8; HEADER_BYTES], payload: &[u8]) {
+        let mut head = *head;
+        let checksum = checksum_of_parts(self.salt, place.start, &head, &[payload]);
+        head[..4].copy_from_slice(&checksum.to_le_bytes());
+        let payload_at = place.start + HEADER_BYTES as u64;
+        let payload_end = payload_at + payload.len() as u64;
+        // SAFETY: as the caller vouches.
+        unsafe {
+            self.ring.write(place.start, &head);
+            self.ring.write(payload_at, payload);
+            let padding = (place.end - payload_end) as usize;
+            self.ring.write(payload_end, &ZEROS[..padding]);
+        }
     }
 
     /// After the tail moved, outside its lock.
@@ -222,7 +236,7 @@ impl Core {
     fn appended_to(&self, end: u64) {
         let unwritten = end.saturating_sub(self.written.load(Ordering::Relaxed));
         let ahead = self.prepared_until.load(Ordering::Relaxed);
-        if unwritten > SOLO_RING_BYTES / 2 || end + AHEAD_BYTES > ahead {
+        if unwritten > SOLO_RING_BYTES / 4 * 3 || end + AHEAD_BYTES > ahead {
             self.signal.raise();
         }
     }
@@ -258,7 +272,7 @@ impl Core {
         let parts: [&[u8]; 3] = [&head, payload, &ZEROS[..padding]];
         tail.lsn = place.end;
         tail.seq += 1;
-        self.appended.store(place.end, Ordering::SeqCst);
+        self.appended.store(place.end, Ordering::Release);
         let written = self.volume.write(place.start, &parts, false);
         self.written_to(&mut flush, place.end, tail.seq, written)?;
         drop(tail);
@@ -340,6 +354,25 @@ impl Core {
         self.update_room();
         Ok(())
     }
+}
+
+/// Lays a record out in its place in the ring.
+#[inline]
+fn fill_piece(
+    record: &mut [u8],
+    salt: u64,
+    position: u64,
+    head: &[u8; HEADER_BYTES],
+    payload: &[u8],
+) {
+    let (in_head, rest) = record.split_at_mut(HEADER_BYTES);
+    let (in_payload, padding) = rest.split_at_mut(payload.len());
+    in_head.copy_from_slice(head);
+    in_payload.copy_from_slice(payload);
+    padding.fill(0);
+    let judged = &record[4..HEADER_BYTES + payload.len()];
+    let checksum = checksum_in_place(salt, position, judged);
+    record[..4].copy_from_slice(&checksum.to_le_bytes());
 }
 
 #[cfg(test)]

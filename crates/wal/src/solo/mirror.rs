@@ -155,6 +155,10 @@ pub(super) fn settle(disk: &dyn Disk, paths: [&Path; 2], lone: Lone) -> Result<V
         return Ok(vec![paths[truth].to_owned(), paths[other].to_owned()]);
     }
     label.epoch += 1;
+    // A side that no opening ever wrote to holds nothing: making the log was
+    // cut short, and is completed.
+    let is_unused = Header::read(&*file, paths[truth])?.life == 0;
+    let lone = if is_unused { Lone::Rebuild } else { lone };
     match lone {
         Lone::Refuse if !there[other] => Err(Error::SideMissing {
             file: paths[other].to_owned(),
@@ -325,7 +329,11 @@ pub(super) struct MirrorFile {
 impl MirrorFile {
     /// The sides that [`settle`] returned, opened; `first` is the path that bit
     /// 0 of a label's members stands for.
-    pub(super) fn new(files: Vec<(PathBuf, Arc<dyn DiskFile>)>, first: &Path) -> Result<Self> {
+    pub(super) fn new(
+        files: Vec<(PathBuf, Arc<dyn DiskFile>)>,
+        first: &Path,
+        in_parallel: bool,
+    ) -> Result<Self> {
         let mut label = None;
         let mut sides = Vec::new();
         for (path, file) in files {
@@ -340,7 +348,9 @@ impl MirrorFile {
         }
         let label = label.ok_or(Error::Misuse("a mirror without sides"))?;
         let second = match sides.as_slice() {
-            [_, second] => Some(Second::start(Arc::clone(&second.file), &second.path)?),
+            [_, second] if in_parallel => {
+                Some(Second::start(Arc::clone(&second.file), &second.path)?)
+            }
             _ => None,
         };
         Ok(Self {

@@ -4,9 +4,11 @@
 //! folder synced. So a file without a head is damaged or no log at all.
 //!
 //! Opening locks the file, reads the head, walks along the records and judges
-//! where the walk ends. What was found is synced (it may come from the
-//! operating system's memory, left by a process that was killed), and the head
-//! of a new life is made durable before anything is appended.
+//! where the walk ends. What was found and is not known to be durable may come
+//! from the operating system's memory: left by a process that was killed, or by
+//! a sync that failed, after which a system may call pages clean that it could
+//! not write. So it is written anew and synced, and then the head of a new life
+//! is made durable, before anything is appended.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -28,6 +30,7 @@ use super::volume::{BLOCK, START, Volume};
 use crate::primitives::{AtomicBool, AtomicU64, Mutex, SOLO_RING_BYTES};
 
 const LIMIT_BYTES_MIN: u64 = 64 << 10;
+const REWRITE_BYTES: u64 = 1 << 20;
 const LIMIT_BYTES_MAX: u64 = 1 << 50;
 
 /// What a log was found to hold.
@@ -36,6 +39,8 @@ pub(super) struct Found {
     end: u64,
     next_seq: u64,
     lives: Vec<Life>,
+    /// From here to the end nothing says that the records were synced.
+    known_durable: u64,
 }
 
 pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
@@ -58,7 +63,6 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
     let truth = sides.first().map_or(path, PathBuf::as_path);
     let plain = disk.open(truth, OpenOptions::WRITE)?;
     let found = judge(&plain, truth)?;
-    plain.sync_data()?;
     let mut header = found.header;
     let device = options
         .device
@@ -70,6 +74,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
     if options.lifetime != Lifetime::NotSet {
         file.hint_lifetime(options.lifetime);
     }
+    rewrite(&file, &found)?;
     header.life += 1;
     header.life_start = found.end;
     header.update += 1;
@@ -197,10 +202,29 @@ pub(super) fn judge(file: &Arc<dyn DiskFile>, path: &Path) -> Result<Found> {
     }
     Ok(Found {
         header,
+        known_durable: walk.known_durable(),
         end: walk.position,
         next_seq: walk.next_seq,
         lives: walk.lives,
     })
+}
+
+/// Writes and syncs the records again that nothing says were synced.
+fn rewrite(file: &Arc<dyn DiskFile>, found: &Found) -> Result<()> {
+    let volume = Volume {
+        file: Arc::clone(file),
+        capacity: found.header.capacity,
+    };
+    let mut bytes = vec![0; REWRITE_BYTES as usize];
+    let mut at = found.known_durable;
+    while at < found.end {
+        let piece = &mut bytes[..(found.end - at).min(REWRITE_BYTES) as usize];
+        volume.read(piece, at)?;
+        volume.write(at, &[piece], false)?;
+        at += piece.len() as u64;
+    }
+    file.sync_data()?;
+    Ok(())
 }
 
 /// Gives the file the length a device needs.
@@ -257,7 +281,7 @@ fn open_device(
     {
         return Ok((Arc::clone(file), None, device));
     }
-    let mirror = Arc::new(MirrorFile::new(files, first)?);
+    let mirror = Arc::new(MirrorFile::new(files, first, options.mirror_in_parallel)?);
     Ok((
         Arc::clone(&mirror) as Arc<dyn DiskFile>,
         Some(mirror),

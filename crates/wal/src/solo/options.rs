@@ -59,6 +59,9 @@ pub struct Options {
     /// A second path, best on another disk: everything is written and synced to
     /// both, in parallel, and the log goes on where one fails.
     pub mirror: Option<PathBuf>,
+    /// Whether the mirror's sides are written at the same time, or, so that the
+    /// order of all calls can be reproduced, one after the other.
+    pub mirror_in_parallel: bool,
     /// What to do where one side of the mirror is missing.
     pub lone: Lone,
     /// The file system.
@@ -99,6 +102,7 @@ impl Options {
             lifetime: Lifetime::NotSet,
             start_writeback: false,
             mirror: None,
+            mirror_in_parallel: true,
             lone: Lone::default(),
             disk,
         }

@@ -6,6 +6,7 @@
 //! the first of a later life, which carries that life's number. No life but the
 //! newest reaches behind the position where the newest began.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +31,10 @@ pub(super) struct Walk {
     pub(super) life: u64,
     /// The lives whose beginnings were passed, and the one at the start.
     pub(super) lives: Vec<Life>,
+    /// The highest durable mark passed, and the records behind it that were
+    /// passed: their numbers and where they begin.
+    mark: u64,
+    unmarked: VecDeque<(u64, u64)>,
 }
 
 impl Walk {
@@ -50,6 +55,8 @@ impl Walk {
                 start: header.first,
                 number: header.first_life,
             }],
+            mark: 0,
+            unmarked: VecDeque::new(),
         })
     }
 
@@ -87,11 +94,30 @@ impl Walk {
                 return Ok(None);
             };
             self.position = position + head.total_bytes();
+            self.note_mark(head.durable, head.seq, position);
             if head.kind != KIND_BEGIN {
                 self.next_seq += 1;
                 return Ok(Some((position, head.len)));
             }
         }
+    }
+
+    fn note_mark(&mut self, mark: u64, seq: u64, position: u64) {
+        self.mark = self.mark.max(mark);
+        self.unmarked.push_back((seq, position));
+        while self
+            .unmarked
+            .front()
+            .is_some_and(|(seq, _)| *seq <= self.mark)
+        {
+            self.unmarked.pop_front();
+        }
+    }
+
+    /// The position from which on nothing says that the records were synced.
+    pub(super) fn known_durable(&self) -> u64 {
+        let unmarked = self.unmarked.front().map_or(self.position, |(_, at)| *at);
+        unmarked.max(self.header.life_start).min(self.position)
     }
 
     fn record_at(&mut self, position: u64) -> Result<Option<(u64, Head)>> {

@@ -1,0 +1,298 @@
+//! Power cuts under a log on its own: a seeded workload of commits, appends,
+//! flushes, truncations and reopenings, cut at every call in turn, then in the
+//! lives after.
+//!
+//! After each cut the log must open and hold, in order and unchanged, a run of
+//! what was appended: with everything that was acknowledged, and nothing that
+//! an acknowledged truncation gave up.
+//!
+//! Every device runs with its own alignment, gathering and labels over the
+//! simulated disk; what the operating system adds below (its page cache, a map,
+//! an io_uring) is the simulated disk's own: bytes are durable once synced.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fulgurite_disk::{Access, Disk, DiskFile, OpenOptions, Result as DiskResult};
+use fulgurite_wal::{Device, Error, Lsn, Options, Wal};
+
+use crate::{Call, Fault, FaultError, Rng, SimDisk};
+
+const PATH: &str = "d/a.log";
+const SECOND: &str = "e/b.log";
+const STEPS: usize = 18;
+const LIMIT_BYTES: u64 = 64 << 10;
+
+/// What a round of power cuts found.
+#[derive(Debug, Clone, Default)]
+pub struct LogCuts {
+    /// How often the power was cut.
+    pub cuts: u64,
+    /// What went wrong, one line each, with seed and call.
+    pub losses: Vec<String>,
+}
+
+/// The simulated disk, opened in whatever way a device asks for.
+struct AnyAccess(SimDisk);
+
+impl Disk for AnyAccess {
+    fn open(&self, path: &Path, options: OpenOptions) -> DiskResult<Arc<dyn DiskFile>> {
+        self.0.open(path, options)
+    }
+
+    fn open_with(
+        &self,
+        path: &Path,
+        options: OpenOptions,
+        _access: Access,
+    ) -> DiskResult<Arc<dyn DiskFile>> {
+        self.0.open(path, options)
+    }
+
+    fn exists(&self, path: &Path) -> DiskResult<bool> {
+        self.0.exists(path)
+    }
+
+    fn remove(&self, path: &Path) -> DiskResult<()> {
+        self.0.remove(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> DiskResult<()> {
+        self.0.rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> DiskResult<()> {
+        self.0.sync_dir(dir)
+    }
+
+    fn temp_file(&self, near: &Path) -> DiskResult<Arc<dyn DiskFile>> {
+        self.0.temp_file(near)
+    }
+
+    fn canonical(&self, path: &Path) -> DiskResult<std::path::PathBuf> {
+        self.0.canonical(path)
+    }
+}
+
+/// What was appended and promised.
+#[derive(Default)]
+struct Oracle {
+    /// Everything appended that may still come back, in order.
+    history: Vec<(Lsn, Vec<u8>)>,
+    /// So many of them must come back.
+    acked: usize,
+    /// So many of them must not, and so many may not.
+    given_up: usize,
+    asked_to_give_up: usize,
+}
+
+impl Oracle {
+    /// Compares with what a log holds after a crash, and goes on from there.
+    fn compare(&mut self, log: &Wal) -> Result<(), String> {
+        let found: Vec<(Lsn, Vec<u8>)> = log
+            .replay(Lsn::FIRST)
+            .and_then(Iterator::collect)
+            .map_err(|error| error.to_string())?;
+        let first = match found.first() {
+            Some((lsn, _)) => self
+                .history
+                .iter()
+                .position(|(known, _)| known == lsn)
+                .ok_or_else(|| format!("a record at {lsn} that nobody appended"))?,
+            None => self.history.partition_point(|(lsn, _)| *lsn < log.first()),
+        };
+        let end = first + found.len();
+        if self.history.get(first..end) != Some(&found[..]) {
+            let lsns = |records: &[(Lsn, Vec<u8>)]| {
+                let pairs = records
+                    .iter()
+                    .map(|(lsn, payload)| (lsn.to_u64(), payload.len()));
+                pairs.collect::<Vec<_>>()
+            };
+            return Err(format!(
+                "records differ from what was appended: {:?}, not {:?}",
+                lsns(&found),
+                lsns(self.history.get(first..).unwrap_or_default())
+            ));
+        }
+        if first < self.given_up || first > self.asked_to_give_up.max(self.given_up) {
+            let (from, to) = (self.given_up, self.asked_to_give_up);
+            return Err(format!("begins with record {first}, not {from} to {to}"));
+        }
+        if end < self.acked {
+            return Err(format!(
+                "{end} of {} acknowledged records are there",
+                self.acked
+            ));
+        }
+        self.history.truncate(end);
+        self.acked = end;
+        self.given_up = first;
+        self.asked_to_give_up = first;
+        Ok(())
+    }
+}
+
+/// One life: opens the log, compares, takes random steps until the disk fails.
+/// `Err` is what is wrong; a disk that fails as the test wanted is not.
+fn live(
+    disk: &SimDisk,
+    options: &Options,
+    rng: &mut Rng,
+    oracle: &mut Oracle,
+) -> Result<(), String> {
+    let open = || {
+        let disk = Arc::new(AnyAccess(disk.clone()));
+        match Wal::open(PATH, options.clone().disk(disk)) {
+            Ok(log) => Ok(Some(log)),
+            Err(Error::Disk(_) | Error::Poisoned(_)) => Ok(None),
+            Err(error) => Err(format!("does not open: {error}")),
+        }
+    };
+    let Some(mut log) = open()? else {
+        return Ok(());
+    };
+    oracle.compare(&log)?;
+    for _ in 0..STEPS {
+        if rng.one_in(9) {
+            drop(log);
+            log = match open()? {
+                Some(log) => log,
+                None => return Ok(()),
+            };
+            oracle.compare(&log)?;
+        } else if step(&log, rng, oracle).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn step(log: &Wal, rng: &mut Rng, oracle: &mut Oracle) -> Result<(), Error> {
+    match rng.below(10) {
+        0..=4 => {
+            let lsn = append(log, rng, oracle)?;
+            log.flush()?;
+            debug_assert!(lsn < log.end());
+            oracle.acked = oracle.history.len();
+        }
+        5..=7 => {
+            append(log, rng, oracle)?;
+        }
+        8 => log.flush_async()?,
+        _ => {
+            let kept = oracle.history.len() - oracle.given_up;
+            let to = oracle.given_up + rng.index(kept + 1);
+            let before = oracle.history.get(to).map_or(log.end(), |(lsn, _)| *lsn);
+            oracle.asked_to_give_up = to;
+            log.truncate(before)?;
+            oracle.given_up = to;
+        }
+    }
+    Ok(())
+}
+
+fn append(log: &Wal, rng: &mut Rng, oracle: &mut Oracle) -> Result<Lsn, Error> {
+    let len = match rng.below(12) {
+        0 => 3_000 + rng.index(9_000),
+        1 | 2 => rng.index(1_500),
+        _ => rng.index(200),
+    };
+    let tag = rng.bits();
+    let payload: Vec<u8> = (0..len)
+        .map(|at| (tag >> (at % 8 * 8)) as u8 ^ at as u8)
+        .collect();
+    // Room for it: a lone thread would wait for itself.
+    if log.end().to_u64() - log.first().to_u64() + len as u64 + 8_192 > LIMIT_BYTES {
+        oracle.asked_to_give_up = oracle.history.len();
+        log.truncate(log.end())?;
+        oracle.given_up = oracle.history.len();
+    }
+    // What a failing append leaves behind is not known to anybody.
+    let lsn = log.append(&payload)?;
+    oracle.history.push((lsn, payload));
+    Ok(lsn)
+}
+
+fn options_for(device: Device, mirrored: bool) -> Options {
+    Options {
+        mirror: mirrored.then(|| SECOND.into()),
+        mirror_in_parallel: false,
+        ..Options::device(device).limit_bytes(LIMIT_BYTES)
+    }
+}
+
+/// Cuts the power at every call of the workload that `seed` names, and twice
+/// more in the lives after each cut.
+pub fn cut_log_everywhere(device: Device, mirrored: bool, seed: u64) -> LogCuts {
+    let options = options_for(device, mirrored);
+    let mut result = LogCuts::default();
+    let whole = SimDisk::new(seed);
+    let found = live(
+        &whole,
+        &options,
+        &mut Rng::new(seed),
+        &mut Oracle::default(),
+    );
+    if let Err(what) = found {
+        result.losses.push(format!("seed {seed}, no cut: {what}"));
+    }
+    for call in 0..whole.calls() {
+        let mut disk = SimDisk::new(seed);
+        let mut oracle = Oracle::default();
+        let mut rng = Rng::new(seed);
+        disk.stop_at(call);
+        let mut found = live(&disk, &options, &mut rng, &mut oracle);
+        for stop in [rng.below(30), rng.below(30), u64::MAX] {
+            if found.is_err() {
+                break;
+            }
+            disk.power_off();
+            result.cuts += 1;
+            disk = disk.crash_image(rng.bits() ^ call);
+            if stop < u64::MAX {
+                disk.stop_at(stop);
+            }
+            found = live(&disk, &options, &mut rng, &mut oracle);
+        }
+        if let Err(what) = found {
+            result
+                .losses
+                .push(format!("{device}, seed {seed}, cut at call {call}: {what}"));
+        }
+    }
+    result
+}
+
+/// Makes each sync of the workload fail in turn, once; then the power goes.
+pub fn log_after_a_failing_sync(device: Device, mirrored: bool, seed: u64) -> LogCuts {
+    let options = options_for(device, mirrored);
+    let mut result = LogCuts::default();
+    for after in 0.. {
+        let disk = SimDisk::new(seed);
+        let mut rng = Rng::new(seed);
+        disk.fail(Fault {
+            call: Some(Call::Sync),
+            after,
+            for_good: false,
+            error: FaultError::Io,
+        });
+        let mut oracle = Oracle::default();
+        let mut found = live(&disk, &options, &mut rng, &mut oracle);
+        disk.power_off();
+        result.cuts += 1;
+        let image = disk.crash_image(rng.bits());
+        if found.is_ok() {
+            found = live(&image, &options, &mut rng, &mut oracle);
+        }
+        if let Err(what) = found {
+            result.losses.push(format!(
+                "{device}, seed {seed}, sync {after} failed: {what}"
+            ));
+        }
+        if after >= 40 {
+            break;
+        }
+    }
+    result
+}

@@ -1,0 +1,51 @@
+//! The log on its own, on a disk that loses power: every device, and a mirror,
+//! cut at every call of seeded workloads; and with one failing sync.
+//!
+//! `FULGURITE_SIM_FACTOR=20` runs twenty times as many workloads.
+
+use fulgurite_sim::{cut_log_everywhere, log_after_a_failing_sync};
+use fulgurite_wal::Device;
+
+fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
+    let factor = std::env::var("FULGURITE_SIM_FACTOR")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
+    first..first + count * factor
+}
+
+fn cut(device: Device, mirrored: bool, seeds: std::ops::Range<u64>) -> u64 {
+    let mut cuts = 0;
+    for seed in seeds {
+        let found = cut_log_everywhere(device, mirrored, seed);
+        assert!(found.losses.is_empty(), "{:#?}", found.losses);
+        cuts += found.cuts;
+    }
+    cuts
+}
+
+#[test]
+fn no_device_loses_what_it_acknowledged() {
+    for device in Device::DURABLE {
+        let cuts = cut(device, false, seeds(500_000, 4));
+        assert!(cuts >= 400, "{device}: {cuts} power cuts");
+    }
+}
+
+#[test]
+fn no_mirror_loses_what_it_acknowledged() {
+    for device in [Device::File, Device::Direct] {
+        let cuts = cut(device, true, seeds(510_000, 2));
+        assert!(cuts >= 400, "{device}: {cuts} power cuts");
+    }
+}
+
+#[test]
+fn a_failing_sync_loses_nothing_acknowledged() {
+    for mirrored in [false, true] {
+        for seed in seeds(520_000, 6) {
+            let found = log_after_a_failing_sync(Device::File, mirrored, seed);
+            assert!(found.losses.is_empty(), "{:#?}", found.losses);
+        }
+    }
+}
