@@ -28,6 +28,7 @@ use machine::Machine;
 use report::Report;
 use side::Workspace;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -58,13 +59,24 @@ enum Command {
         #[arg(long, default_value_t = 1_000_000)]
         rows: usize,
     },
-    /// Many threads autocommitting, into one table and into one each
+    /// Many threads writing: tables, explicit transactions, a hot row, families
     Writers {
         #[command(flatten)]
         common: Common,
-        /// Numbers of threads
-        #[arg(long, value_delimiter = ',', default_value = "8")]
+        /// Numbers of threads of the autocommitting cases
+        #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32")]
         threads: Vec<usize>,
+        /// What to measure
+        #[arg(
+            long,
+            value_enum,
+            value_delimiter = ',',
+            default_value = "one-table,one-each,explicit,hot,families"
+        )]
+        cases: Vec<writers::Case>,
+        /// Rows of the table that explicit transactions update
+        #[arg(long, default_value_t = 1_000_000)]
+        rows: u64,
         /// Seconds a round and side
         #[arg(long, default_value_t = 1.0)]
         seconds: f64,
@@ -137,13 +149,19 @@ fn main() -> Result<()> {
         Command::Writers {
             common,
             threads,
+            cases,
+            rows,
             seconds,
         } => {
             let options = common.options(1_000)?;
             let (workspace, mut report) = common.start()?;
-            for threads in threads {
-                writers::run(options, threads, seconds, &workspace, &mut report)?;
-            }
+            let plan = writers::Plan {
+                cases,
+                threads,
+                rows,
+                time: Duration::from_secs_f64(seconds),
+            };
+            writers::run(options, &plan, &workspace, &mut report)?;
             report.finish(common.json.as_deref())
         }
         Command::Memory { common } => {

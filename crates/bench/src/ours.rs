@@ -1,6 +1,6 @@
 //! Our side.
 
-use crate::side::{Durability, Settings, Side};
+use crate::side::{CommitLock, Durability, Settings, Side};
 use anyhow::Result;
 use fulgurite as db;
 use std::path::Path;
@@ -21,6 +21,13 @@ pub fn open(path: &Path, settings: &Settings) -> Result<Box<dyn Side>> {
     };
     let connection = db::Database::open_with_options(path, options)?.connect()?;
     Ok(Box::new(workload::Session::over(connection)))
+}
+
+/// A transaction that may lose.
+const BEGIN: &str = "BEGIN";
+
+fn commit_lock(connection: &db::Connection) -> Option<CommitLock> {
+    Some(connection.database().stats().commit_lock)
 }
 
 fn checkpoint(connection: &db::Connection) -> Result<()> {

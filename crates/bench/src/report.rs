@@ -108,6 +108,43 @@ pub struct Report {
     pub machine: Machine,
     pub sqlite_version: String,
     pub metrics: Vec<Metric>,
+    /// What the run was to reach, where the command knows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bars: Vec<Bar>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A figure, and what it is to be.
+#[derive(Debug, Clone, Serialize)]
+pub struct Bar {
+    pub case: String,
+    pub better: Better,
+    pub bar: f64,
+    pub figure: f64,
+    pub met: bool,
+}
+
+impl Bar {
+    pub fn at_least(case: &str, bar: f64, figure: f64) -> Self {
+        Self {
+            case: case.into(),
+            better: Better::Higher,
+            bar,
+            figure,
+            met: figure >= bar,
+        }
+    }
+
+    pub fn at_most(case: &str, bar: f64, figure: f64) -> Self {
+        Self {
+            case: case.into(),
+            better: Better::Lower,
+            bar,
+            figure,
+            met: figure <= bar,
+        }
+    }
 }
 
 impl Report {
@@ -116,6 +153,8 @@ impl Report {
             machine,
             sqlite_version: rusqlite::version().into(),
             metrics: Vec::new(),
+            bars: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -129,18 +168,53 @@ impl Report {
         self.metrics.push(metric);
     }
 
+    /// Adds a bar.
+    pub fn bar(&mut self, bar: Bar) {
+        self.bars.push(bar);
+    }
+
+    /// Adds a line to be printed below the tables.
+    pub fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
     /// Prints the table, and writes the JSON file if one is wanted.
     pub fn finish(&self, json: Option<&Path>) -> Result<()> {
         println!("{}", self.machine);
         println!("SQLite {}, bundled\n", self.sqlite_version);
         println!("{}", self.table());
         println!("\nRatios are ours / SQLite's; in the bar, | is where SQLite stands.");
+        if !self.bars.is_empty() {
+            println!("\n{}", self.bar_table());
+        }
+        for note in &self.notes {
+            println!("{note}");
+        }
         if let Some(path) = json {
             let text = serde_json::to_string_pretty(self)?;
             std::fs::write(path, text + "\n")
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(())
+    }
+
+    fn bar_table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_preset(presets::ASCII_MARKDOWN);
+        table.set_header(["case", "bar", "figure", "met"]);
+        for bar in &self.bars {
+            let sign = match bar.better {
+                Better::Lower => "≤",
+                Better::Higher => "≥",
+            };
+            table.add_row([
+                Cell::new(&bar.case),
+                right(&format!("{sign} {}", figure(bar.bar))),
+                right(&figure(bar.figure)),
+                Cell::new(if bar.met { "yes" } else { "no" }),
+            ]);
+        }
+        table
     }
 
     fn table(&self) -> Table {

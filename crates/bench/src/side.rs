@@ -7,6 +7,9 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// How long a commit lock was held.
+pub type CommitLock = fulgurite_store::CommitLockStats;
+
 /// A sum over the answers, so that the sides can be compared.
 pub type Sum = Option<u64>;
 
@@ -61,6 +64,19 @@ pub trait Side: Send {
     fn insert_events(&mut self, people: &[Person], laps: &mut Laps) -> Result<Sum>;
     /// Autocommitted single-row inserts by `sql` until a moment.
     fn insert_until(&mut self, sql: &str, actor: i64, end: Instant, laps: &mut Laps) -> Result<()>;
+    /// Runs an autocommitted statement until a moment.
+    fn update_until(&mut self, sql: &str, end: Instant, laps: &mut Laps) -> Result<()>;
+    /// Transactions of five updates of random rows out of so many, until a
+    /// moment; one that lost is run again. How often that was.
+    fn five_updates_until(
+        &mut self,
+        rows: u64,
+        seed: u64,
+        end: Instant,
+        laps: &mut Laps,
+    ) -> Result<u64>;
+    /// How long commits held the lock that all share, if the engine tells.
+    fn commit_lock(&self) -> Option<CommitLock>;
     /// Unmeasured: inserts rows with slices of `payload` in one transaction.
     fn grow(&mut self, first: i64, rows: usize, payload: &[u8]) -> Result<()>;
     /// Unmeasured: reads the payloads of some keys.

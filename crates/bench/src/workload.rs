@@ -4,7 +4,7 @@
 use super::db::{Connection, params};
 use crate::data::Person;
 use crate::measure::Laps;
-use crate::side::{Side, Sum};
+use crate::side::{CommitLock, Side, Sum};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -168,6 +168,54 @@ impl Side for Session {
             laps.lap();
         }
         Ok(())
+    }
+
+    fn update_until(&mut self, sql: &str, end: Instant, laps: &mut Laps) -> Result<()> {
+        let mut update = self.connection.prepare_cached(sql)?;
+        laps.start();
+        while Instant::now() < end {
+            update.execute([])?;
+            laps.lap();
+        }
+        Ok(())
+    }
+
+    fn five_updates_until(
+        &mut self,
+        rows: u64,
+        seed: u64,
+        end: Instant,
+        laps: &mut Laps,
+    ) -> Result<u64> {
+        const SNAPSHOT_LOST: i32 = 517;
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut begin = self.connection.prepare_cached(super::BEGIN)?;
+        let mut commit = self.connection.prepare_cached("COMMIT")?;
+        let mut update = self
+            .connection
+            .prepare_cached("UPDATE accounts SET balance = balance + ?1 WHERE id = ?2")?;
+        let mut lost = 0;
+        laps.start();
+        while Instant::now() < end {
+            let ids: [i64; 5] = std::array::from_fn(|_| 1 + rng.u64(..rows) as i64);
+            loop {
+                begin.execute([])?;
+                for (by, id) in (-2i64..).zip(ids) {
+                    update.execute(params![by, id])?;
+                }
+                match commit.execute([]) {
+                    Ok(_) => break,
+                    Err(e) if e.sqlite_extended_error_code() == Some(SNAPSHOT_LOST) => lost += 1,
+                    Err(e) => return Err(e.into()),
+                }
+            }
+            laps.lap();
+        }
+        Ok(lost)
+    }
+
+    fn commit_lock(&self) -> Option<CommitLock> {
+        super::commit_lock(&self.connection)
     }
 
     fn grow(&mut self, first: i64, rows: usize, payload: &[u8]) -> Result<()> {

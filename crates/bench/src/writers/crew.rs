@@ -1,0 +1,172 @@
+//! Threads at one database, each on a warm connection of its own.
+
+use crate::measure::Laps;
+use crate::side::{CommitLock, Engine, Settings, Side, Workspace};
+use crate::stats::Samples;
+use anyhow::{Context, Result, anyhow};
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What the threads do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Job {
+    /// Autocommitted inserts into one table.
+    OneTable,
+    /// The same, into one table each.
+    OneTableEach,
+    /// Transactions of five updates of random rows of so many.
+    FiveUpdates(u64),
+    /// Autocommitted updates of one and the same row.
+    HotRow,
+}
+
+/// What one thread saw.
+struct Outcome {
+    nanos: Vec<u64>,
+    aborts: u64,
+    elapsed: Duration,
+}
+
+/// What all threads of a side did, round by round.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// Commits a second.
+    pub rates: Vec<f64>,
+    /// The commits of the slowest thread by the mean of all threads.
+    pub slowest: Vec<f64>,
+    pub samples: Samples,
+    pub aborts: u64,
+    pub commits: u64,
+}
+
+/// Warm connections to one database, one a thread.
+pub struct Crew {
+    connections: Vec<Box<dyn Side>>,
+}
+
+impl Crew {
+    /// Makes the database with a table a thread, one for all, and `rows` rows of
+    /// `accounts`.
+    pub fn assemble(
+        engine: &Engine,
+        workspace: &Workspace,
+        name: &str,
+        settings: &Settings,
+        rows: u64,
+    ) -> Result<Self> {
+        let path = workspace.database(engine, name);
+        let mut first = (engine.open)(&path, settings)?;
+        for table in 0..=super::THREADS_MAX {
+            first.batch(&format!(
+                "CREATE TABLE w{table} (id INTEGER PRIMARY KEY, actor INTEGER NOT NULL, note TEXT)"
+            ))?;
+        }
+        first.batch(
+            "CREATE TABLE accounts (id INTEGER PRIMARY KEY, owner INTEGER, balance INTEGER);
+             CREATE TABLE hot (id INTEGER PRIMARY KEY, n INTEGER);
+             INSERT INTO hot VALUES (1, 0)",
+        )?;
+        let rows: Vec<_> = (1..=rows as i64).map(|id| (id, id % 977, 1_000)).collect();
+        first.load_numbers("INSERT INTO accounts VALUES (?1, ?2, ?3)", &rows)?;
+        first.checkpoint()?;
+        let mut crew = Self {
+            connections: vec![first],
+        };
+        crew.grow(engine, &path, settings)?;
+        Ok(crew)
+    }
+
+    fn grow(&mut self, engine: &Engine, path: &std::path::Path, settings: &Settings) -> Result<()> {
+        while self.connections.len() < super::THREADS_MAX {
+            self.connections.push((engine.open)(path, settings)?);
+        }
+        Ok(())
+    }
+
+    /// How long commits held the engine's commit lock since the last call.
+    pub fn commit_lock(&self) -> Option<CommitLock> {
+        self.connections.first()?.commit_lock()
+    }
+
+    /// Works for `time` on so many threads and adds what they did to `record`.
+    pub fn work(
+        &mut self,
+        job: Job,
+        threads: usize,
+        seed: u64,
+        time: Duration,
+        record: &mut Record,
+    ) -> Result<()> {
+        let barrier = Barrier::new(threads);
+        let outcomes: Vec<Result<Outcome>> = thread::scope(|scope| {
+            let barrier = &barrier;
+            let handles: Vec<_> = self
+                .connections
+                .iter_mut()
+                .take(threads)
+                .enumerate()
+                .map(|(i, connection)| {
+                    let seed = seed.wrapping_mul(64).wrapping_add(i as u64);
+                    scope.spawn(move || write(connection.as_mut(), job, i, seed, time, barrier))
+                })
+                .collect();
+            handles
+                .into_iter()
+                .map(|handle| handle.join().map_err(|_| anyhow!("a writer panicked"))?)
+                .collect()
+        });
+        let mut nanos = Vec::new();
+        let mut longest = Duration::ZERO;
+        let mut slowest = usize::MAX;
+        for outcome in outcomes {
+            let outcome = outcome?;
+            longest = longest.max(outcome.elapsed);
+            slowest = slowest.min(outcome.nanos.len());
+            record.aborts += outcome.aborts;
+            nanos.extend(outcome.nanos);
+        }
+        let commits = nanos.len();
+        record.commits += commits as u64;
+        record.rates.push(commits as f64 / longest.as_secs_f64());
+        let mean = (commits as f64 / threads as f64).max(1.0);
+        record.slowest.push(slowest as f64 / mean);
+        record.samples.push_round(nanos);
+        Ok(())
+    }
+}
+
+fn write(
+    connection: &mut dyn Side,
+    job: Job,
+    actor: usize,
+    seed: u64,
+    time: Duration,
+    barrier: &Barrier,
+) -> Result<Outcome> {
+    let table = if job == Job::OneTable { 0 } else { actor + 1 };
+    let insert = format!("INSERT INTO w{table} (actor, note) VALUES (?1, ?2)");
+    let mut laps = Laps::with_capacity(1 << 16);
+    barrier.wait();
+    let started = Instant::now();
+    let end = started + time;
+    let mut aborts = 0;
+    match job {
+        Job::OneTable | Job::OneTableEach => {
+            connection.insert_until(&insert, actor as i64, end, &mut laps)?;
+        }
+        Job::HotRow => {
+            connection.update_until("UPDATE hot SET n = n + 1 WHERE id = 1", end, &mut laps)?
+        }
+        Job::FiveUpdates(rows) => {
+            aborts = connection
+                .five_updates_until(rows, seed, end, &mut laps)
+                .context("a transaction of five updates")?;
+        }
+    }
+    Ok(Outcome {
+        nanos: laps.into_nanos(),
+        aborts,
+        elapsed: started.elapsed(),
+    })
+}
