@@ -9,12 +9,11 @@
 use crate::checkpoint;
 use crate::error::Error;
 use crate::options::Durability;
+use crate::primitives::atomic::{AtomicBool, Ordering::*};
+use crate::primitives::{Condvar, JoinHandle, Mutex, spawn};
 use crate::reclaim;
 use crate::store::Core;
-use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::*};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often it looks without being asked; in `normal`, the most that a power
@@ -71,15 +70,12 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
         }
     })));
     let shared = core.clone();
-    let thread = std::thread::Builder::new()
-        .name("fulgurite-checkpoint".to_owned())
-        .spawn(move || run(&shared))
-        .map_err(|error| {
-            Error::new(
-                crate::ErrorKind::NoMemory,
-                format!("the checkpoint thread cannot be started: {error}"),
-            )
-        })?;
+    let thread = spawn("fulgurite-checkpoint", move || run(&shared)).map_err(|error| {
+        Error::new(
+            crate::ErrorKind::NoMemory,
+            format!("the checkpoint thread cannot be started: {error}"),
+        )
+    })?;
     *core.background.thread.lock() = Some(thread);
     Ok(())
 }

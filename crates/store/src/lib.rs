@@ -52,6 +52,8 @@ mod node;
 mod open;
 mod options;
 mod policy;
+#[cfg_attr(fulgurite_model, path = "../../model-store/primitives.rs")]
+mod primitives;
 mod reclaim;
 mod registry;
 mod space;

@@ -21,6 +21,7 @@ use crate::checkpoint::{collect, writer};
 use crate::codec::ExtentRef;
 use crate::error::Result;
 use crate::node;
+use crate::primitives::LOOK_AT;
 use crate::space::extent_of;
 use crate::store::Core;
 use crate::tree::TreeShared;
@@ -124,8 +125,6 @@ impl Graves {
 
 /// More than this is moved at publication instead of copied.
 const MANY: usize = 64;
-/// Dead nodes worth a look.
-const LOOK_AT: usize = 48;
 /// Survivors of a look that are set aside under the pin that keeps them.
 const SET_ASIDE: usize = 1024;
 

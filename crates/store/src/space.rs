@@ -7,7 +7,7 @@
 use crate::codec::ExtentRef;
 use crate::error::{Error, Result};
 use crate::extents::{FreeMap, Run};
-use parking_lot::{Mutex, MutexGuard};
+use crate::primitives::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};

@@ -10,6 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names;
 use crate::open;
 use crate::options::{Durability, Options};
+use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use crate::primitives::{Mutex, RwLock, SharedLock};
 use crate::reclaim::Reclaim;
 use crate::registry;
 use crate::space::Space;
@@ -17,12 +19,9 @@ use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
 use crate::txn::{CommitLockStats, Critical, Txn};
 use fulgurite_disk::{Disk, DiskFile, MemoryDisk, RealDisk};
 use fulgurite_wal::{TwinLog, WalStats};
-use parking_lot::lock_api::RawRwLock as _;
-use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, OnceLock};
 
 /// What the commit lock covers. See `txn/commit.rs`.
@@ -44,7 +43,7 @@ pub(crate) struct Core {
     pub(crate) commit: Mutex<CommitState>,
     pub(crate) critical: Critical,
     /// Shared by committers and statements, exclusive for IMMEDIATE.
-    pub(crate) writers: parking_lot::RawRwLock,
+    pub(crate) writers: SharedLock,
     trees: RwLock<FxHashMap<u32, Tree>>,
     pub(crate) next_tree: AtomicU32,
     stamps: AtomicU64,
@@ -96,7 +95,7 @@ impl Core {
             head: AtomicU64::new(seq),
             commit: Mutex::new(CommitState { head: seq }),
             critical: Critical::default(),
-            writers: parking_lot::RawRwLock::INIT,
+            writers: SharedLock::new(),
             trees: RwLock::default(),
             next_tree: AtomicU32::new(1),
             stamps: AtomicU64::new(1),
@@ -149,12 +148,14 @@ impl Core {
     /// All pinned numbers, sorted, the checkpoints' among them.
     pub(crate) fn pins(&self) -> Vec<u64> {
         let mut pins = Vec::with_capacity(16);
+        // Before the pins: one that the list misses is of this number or later.
+        let visible = self.visible();
         self.checkpoint_pins.list(&mut pins);
         self.pool.readers.pinned(&mut pins);
         pins.sort_unstable();
         pins.dedup();
         let oldest = pins.first().copied().unwrap_or(u64::MAX);
-        self.oldest_pin.store(oldest.min(self.visible()), Relaxed);
+        self.oldest_pin.store(oldest.min(visible), Relaxed);
         pins
     }
 

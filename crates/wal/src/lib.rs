@@ -57,6 +57,7 @@ mod header;
 mod leading;
 mod locks;
 mod parking;
+#[cfg_attr(fulgurite_model, path = "../../model-wal/primitives.rs")]
 mod primitives;
 mod record;
 mod recovery;

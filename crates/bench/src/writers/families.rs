@@ -151,6 +151,12 @@ pub fn run(
         }
     }
     tell(&rates, report);
+    if let Some(log) = store.stats().log {
+        report.note(format!(
+            "families: {} records, {} writes, {} parks, {} waits for a checkpoint, {} switches",
+            log.records, log.writes, log.parks, log.pressure_waits, log.switches
+        ));
+    }
     let lock = store.stats().commit_lock;
     report.note(format!(
         "families: commit lock held p50 {} ns, p99 {} ns, longest {} ns ({} measured)",

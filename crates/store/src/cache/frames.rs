@@ -22,9 +22,10 @@
 //! its argument, and the callers' `unsafe` blocks name the rule they rely on.
 
 use crate::node;
+use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU8, AtomicU64 as ChildWord};
 
 /// Number of a frame.
 pub(crate) type Frame = u32;
@@ -230,7 +231,7 @@ impl Frames {
     }
 
     #[inline]
-    fn child_words(&self, frame: Frame, index: usize) -> [&AtomicU64; 2] {
+    fn child_words(&self, frame: Frame, index: usize) -> [&ChildWord; 2] {
         let offset = node::child_offset(self.page_size, index);
         assert!(offset >= node::HEADER && offset + node::CHILD <= self.page_size);
         // SAFETY: in bounds as just checked, aligned to 8 because pages and
@@ -239,8 +240,8 @@ impl Frames {
         unsafe {
             let first = self.start(frame).add(offset).cast::<u64>();
             [
-                AtomicU64::from_ptr(first),
-                AtomicU64::from_ptr(first.add(1)),
+                ChildWord::from_ptr(first),
+                ChildWord::from_ptr(first.add(1)),
             ]
         }
     }

@@ -24,12 +24,12 @@ use crate::codec::{self, ExtentRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
 use crate::policy::{self, Heat, Policy};
+use crate::primitives::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use crate::primitives::{Condvar, FRAMES_MIN, Mutex, spin_loop};
 use crate::space::extent_of;
 use fulgurite_disk::DiskFile;
-use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use std::time::{Duration, Instant};
 
 /// Deepest tree that is believed; a page claiming more is corrupt.
@@ -128,7 +128,7 @@ impl Pool {
         page_size: usize,
         busy_timeout: Duration,
     ) -> Self {
-        let count = (cache_bytes / page_size).clamp(64, u32::MAX as usize - 1);
+        let count = (cache_bytes / page_size).clamp(FRAMES_MIN, u32::MAX as usize - 1);
         let shards = || (0..SHARDS).map(|_| Mutex::default()).collect();
         Self {
             frames: Frames::new(count, page_size),
@@ -145,7 +145,7 @@ impl Pool {
             loads: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             relief: Mutex::default(),
-            relieved: Condvar::new(),
+            relieved: Condvar::default(),
             busy_timeout,
         }
     }
@@ -562,7 +562,7 @@ impl Pool {
             .compare_exchange(0, EVICTING, Acquire, Relaxed)
             .is_err()
         {
-            std::hint::spin_loop();
+            spin_loop();
         }
         policy.remove(frame);
         self.table[shard(bits)].lock().remove(&bits);

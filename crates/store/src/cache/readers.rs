@@ -17,11 +17,9 @@
 //! to return to. There are [`SLOTS`]; taking one more fails with Busy.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::primitives::atomic::{AtomicU64, AtomicUsize, Ordering::*, fence};
+use crate::primitives::{SLOTS, spin_loop, yield_now};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*, fence};
-
-/// Snapshots that can be open at the same time.
-pub(crate) const SLOTS: usize = 4096;
 
 #[derive(Default)]
 #[repr(align(64))]
@@ -151,9 +149,9 @@ impl Readers {
             while slot.ticket.load(Acquire) == seen {
                 rounds += 1;
                 if rounds < 64 {
-                    std::hint::spin_loop();
+                    spin_loop();
                 } else {
-                    std::thread::yield_now();
+                    yield_now();
                 }
             }
         }

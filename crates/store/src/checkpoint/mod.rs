@@ -24,13 +24,13 @@ pub(crate) mod writer;
 use crate::codec::{self, ExtentRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::extents::Run;
+use crate::primitives::Mutex;
+use crate::primitives::atomic::{AtomicU64, Ordering::*};
 use crate::reclaim;
 use crate::space::extent_of;
 use crate::store::{Core, log_error};
 use catalog::Entry;
 use meta::{Blob, Meta};
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::*};
 pub(crate) use writer::WriteCounters;
 pub use writer::WriteStats;
 

@@ -279,7 +279,7 @@ impl Cursor {
             match entered {
                 None => return Ok(false),
                 // It is being evicted: it will be gone, and fetched again.
-                Some(None) => std::thread::yield_now(),
+                Some(None) => crate::primitives::yield_now(),
                 Some(Some((frame, index, count))) => {
                     self.leaf = frame;
                     self.index = index;

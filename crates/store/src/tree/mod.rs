@@ -23,10 +23,9 @@ pub(crate) mod walk;
 
 use crate::cache::ChildRef;
 use crate::node::Kind;
+use crate::primitives::{ExclusiveLock, Mutex};
 use crate::reclaim::Graves;
 use crate::txn::rowid::Rowids;
-use parking_lot::Mutex;
-use parking_lot::lock_api::RawMutex as _;
 use std::fmt;
 use std::sync::Arc;
 use versions::{Root, Versions};
@@ -82,7 +81,7 @@ pub(crate) struct TreeShared {
     pub(crate) versions: Versions,
     /// Held from validation to publication by whoever changes the tree, and by
     /// autocommitted statements from their start.
-    pub(crate) writer: parking_lot::RawMutex,
+    pub(crate) writer: ExclusiveLock,
     /// Nodes that died with published commits and were not looked at since.
     pub(crate) graves: Mutex<Graves>,
     pub(crate) rowids: Rowids,
@@ -94,7 +93,7 @@ impl TreeShared {
             id,
             kind,
             versions: Versions::new(),
-            writer: parking_lot::RawMutex::INIT,
+            writer: ExclusiveLock::new(),
             graves: Mutex::default(),
             rowids: Rowids::default(),
         }

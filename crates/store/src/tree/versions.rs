@@ -13,11 +13,10 @@
 //!    out or [`Versions::prune`] runs: memory is in the pins, not in the commits.
 
 use crate::cache::ChildRef;
-use parking_lot::Mutex;
+use crate::primitives::atomic::{AtomicU64, Ordering::*, fence};
+use crate::primitives::{Mutex, RING, spin_loop};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::*, fence};
 
-const RING: usize = 8;
 const WORDS: usize = 5;
 
 /// One version of a tree.
@@ -90,7 +89,7 @@ impl Versions {
         loop {
             let before = self.lock.load(Acquire);
             if before % 2 == 1 {
-                std::hint::spin_loop();
+                spin_loop();
                 continue;
             }
             let published = self.published.load(Relaxed);

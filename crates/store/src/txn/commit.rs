@@ -60,22 +60,33 @@ impl Txn {
             }
             _ => {
                 if let Err(error) = self.lock_for_commit() {
-                    if error.kind() != ErrorKind::Busy {
-                        self.rollback();
-                    }
-                    return Err(error);
+                    return match error.kind() {
+                        ErrorKind::Busy => Err(error),
+                        _ => Err(self.lose(error)),
+                    };
                 }
                 let prepared = self.prepare();
                 match prepared.and_then(|reads| self.publish_and_wait(reads)) {
                     Ok(()) => Ok(()),
-                    Err(error) => {
-                        if self.state != TxnState::Idle {
-                            self.rollback();
-                        }
-                        Err(error)
-                    }
+                    Err(error) => Err(self.lose(error)),
                 }
             }
+        }
+    }
+
+    /// Rolls back. Who lost against another transaction hears of it when that one
+    /// is visible: to run again before would only lose again.
+    #[cold]
+    fn lose(&mut self, error: Error) -> Error {
+        if self.state != TxnState::Idle {
+            self.rollback();
+        }
+        if error.kind() != ErrorKind::Conflict {
+            return error;
+        }
+        match self.core.wait_visible(self.core.head()) {
+            Ok(()) => error,
+            Err(poisoned) => poisoned,
         }
     }
 

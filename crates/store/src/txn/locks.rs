@@ -11,8 +11,6 @@ use super::{Txn, TxnState, WritersLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tree::Tree;
 use crate::tree::fork::Fork;
-use parking_lot::lock_api::{RawMutex as _, RawMutexTimed as _};
-use parking_lot::lock_api::{RawRwLock as _, RawRwLockTimed as _};
 
 impl Txn {
     pub(super) fn busy(&self, why: &str) -> Error {
@@ -79,7 +77,7 @@ impl Txn {
     pub(super) fn unlock_trees(&mut self) {
         for tree in self.locked.drain(..) {
             // SAFETY: `locked` holds the trees whose lock this context took.
-            unsafe { parking_lot::lock_api::RawMutex::unlock(&tree.0.writer) };
+            unsafe { tree.0.writer.unlock() };
         }
     }
 

@@ -7,9 +7,9 @@
 //! tree as a whole.
 
 use crate::node::{Key, OwnedKey};
+use crate::primitives::Mutex;
 use crate::tree::Tree;
 use crate::tree::cursor::Seek;
-use parking_lot::Mutex;
 use std::ops::Bound;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 //! taken. When the last claim ends the tree's contents alone decide again, so a
 //! rolled-back allocation is given back.
 
-use parking_lot::Mutex;
+use crate::primitives::Mutex;
 
 #[derive(Default)]
 struct Claims {

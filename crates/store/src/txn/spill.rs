@@ -26,13 +26,11 @@ use crate::cache::ChildRef;
 use crate::checkpoint::writer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
+use crate::primitives::{JoinHandle, Mutex, SyncSender, spawn, sync_channel};
 use crate::store::Core;
 use crate::tree::fork::Fork;
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::JoinHandle;
 
 /// Unwritten bytes a fork holds at most, where the cache is large enough.
 const BUDGET_BYTES: usize = 8 << 20;
@@ -60,29 +58,27 @@ impl Spiller {
         let (batches, received) = sync_channel::<Batch>(WAITING);
         let failure = Arc::new(Mutex::new(None));
         let (core, reported) = (core.clone(), failure.clone());
-        let thread = std::thread::Builder::new()
-            .name("fulgurite-spill".to_owned())
-            .spawn(move || {
-                for batch in received {
-                    let after = if batch.watched {
-                        writer::After::Keep
-                    } else {
-                        writer::After::Release
-                    };
-                    let written =
-                        writer::write_nodes(&core, &batch.nodes, Some(&batch.unpublished), after);
-                    if let Err(error) = written {
-                        reported.lock().get_or_insert(error);
-                        return;
-                    }
+        let thread = spawn("fulgurite-spill", move || {
+            for batch in received {
+                let after = if batch.watched {
+                    writer::After::Keep
+                } else {
+                    writer::After::Release
+                };
+                let written =
+                    writer::write_nodes(&core, &batch.nodes, Some(&batch.unpublished), after);
+                if let Err(error) = written {
+                    reported.lock().get_or_insert(error);
+                    return;
                 }
-            })
-            .map_err(|error| {
-                Error::new(
-                    ErrorKind::NoMemory,
-                    format!("the spill thread cannot be started: {error}"),
-                )
-            })?;
+            }
+        })
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::NoMemory,
+                format!("the spill thread cannot be started: {error}"),
+            )
+        })?;
         Ok(Self {
             batches,
             thread,

@@ -1,0 +1,200 @@
+//! The store's `primitives`, made of a scheduler's: every lock, wait and atomic
+//! step is a choice. No wait ever times out, so that whoever would wait for ever
+//! is reported. Sizes are small, so that rings turn over and lists fill.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+pub(crate) use shuttle::hint::spin_loop;
+pub(crate) use shuttle::sync::mpsc::{SyncSender, sync_channel};
+pub(crate) use shuttle::thread::{JoinHandle, yield_now};
+
+pub(crate) mod atomic {
+    pub(crate) use shuttle::sync::atomic::{
+        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+}
+
+pub(crate) const SLOTS: usize = 64;
+pub(crate) const RING: usize = 2;
+pub(crate) const LOOK_AT: usize = 2;
+pub(crate) const FRAMES_MIN: usize = 16;
+
+pub(crate) fn spawn(
+    _name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    Ok(shuttle::thread::spawn(work))
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+/// Empty only while its owner waits on a condition.
+pub(crate) struct MutexGuard<'a, T>(Option<shuttle::sync::MutexGuard<'a, T>>);
+
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(shuttle::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock().ok().map(|guard| MutexGuard(Some(guard)))
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_deref().expect("held")
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_deref_mut().expect("held")
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct RwLock<T>(shuttle::sync::RwLock<T>);
+
+impl<T> RwLock<T> {
+    pub(crate) fn read(&self) -> shuttle::sync::RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn write(&self) -> shuttle::sync::RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Condvar(shuttle::sync::Condvar);
+
+/// What a wait that ended without timing out says.
+pub(crate) struct Woken;
+
+impl Woken {
+    pub(crate) fn timed_out(&self) -> bool {
+        false
+    }
+}
+
+impl Condvar {
+    pub(crate) fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
+    pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _: Duration) -> Woken {
+        let held = guard.0.take().expect("held");
+        guard.0 = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
+        Woken
+    }
+
+    pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, _: Instant) -> Woken {
+        self.wait_for(guard, Duration::ZERO)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct ExclusiveLock {
+    held: Mutex<bool>,
+    freed: Condvar,
+}
+
+impl ExclusiveLock {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn try_lock(&self) -> bool {
+        !std::mem::replace(&mut *self.held.lock(), true)
+    }
+
+    pub(crate) fn try_lock_for(&self, timeout: Duration) -> bool {
+        let mut held = self.held.lock();
+        while *held {
+            self.freed.wait_for(&mut held, timeout);
+        }
+        *held = true;
+        true
+    }
+
+    pub(crate) unsafe fn unlock(&self) {
+        let was_held = std::mem::replace(&mut *self.held.lock(), false);
+        assert!(was_held, "a lock is given back that nobody holds");
+        self.freed.notify_one();
+    }
+}
+
+#[derive(Default)]
+struct Holders {
+    shared: u32,
+    /// Somebody holds it alone, or waits for the last of the others to leave.
+    alone: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct SharedLock {
+    holders: Mutex<Holders>,
+    freed: Condvar,
+}
+
+impl SharedLock {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn try_lock_shared(&self) -> bool {
+        let mut holders = self.holders.lock();
+        let free = !holders.alone;
+        holders.shared += u32::from(free);
+        free
+    }
+
+    pub(crate) fn try_lock_shared_for(&self, timeout: Duration) -> bool {
+        let mut holders = self.holders.lock();
+        while holders.alone {
+            self.freed.wait_for(&mut holders, timeout);
+        }
+        holders.shared += 1;
+        true
+    }
+
+    pub(crate) fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
+        let mut holders = self.holders.lock();
+        while holders.alone {
+            self.freed.wait_for(&mut holders, timeout);
+        }
+        holders.alone = true;
+        while holders.shared > 0 {
+            self.freed.wait_for(&mut holders, timeout);
+        }
+        true
+    }
+
+    pub(crate) unsafe fn unlock_shared(&self) {
+        let mut holders = self.holders.lock();
+        assert!(holders.shared > 0, "a lock is given back that nobody holds");
+        holders.shared -= 1;
+        self.freed.notify_all();
+    }
+
+    pub(crate) unsafe fn unlock_exclusive(&self) {
+        let mut holders = self.holders.lock();
+        assert!(holders.alone, "a lock is given back that nobody holds");
+        holders.alone = false;
+        self.freed.notify_all();
+    }
+}

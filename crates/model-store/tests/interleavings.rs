@@ -1,0 +1,385 @@
+//! The real store and the real log, compiled on a scheduler that chooses at
+//! every lock, wait and atomic step who runs next. What is checked in each: no
+//! run hangs (no wait times out here; the scheduler reports who waits for ever),
+//! and what the comment of the scenario says.
+//!
+//! `FULGURITE_MODEL_RUNS` multiplies the number of runs, which is small so that
+//! the suite stays quick. A failing run prints the schedule to replay it.
+
+use fulgurite_sim::{Call, Fault, FaultError, SimDisk};
+use fulgurite_store_model::{Durability, ErrorKind, Isolation, Key, KeyKind, Options, Seek};
+use fulgurite_store_model::{Store, Tree, Txn};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::{Config, Runner, thread};
+use std::sync::Arc;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Schedulers {
+    /// One that is fair, and one that lets some threads starve for long.
+    Both,
+    /// Where a thread may wait for frames that another one lets go of in time.
+    Fair,
+}
+use Schedulers::{Both, Fair};
+
+fn explore(runs: usize, schedulers: Schedulers, scenario: impl Fn() + Send + Sync + 'static) {
+    let factor = std::env::var("FULGURITE_MODEL_RUNS")
+        .ok()
+        .and_then(|text| text.parse::<usize>().ok())
+        .unwrap_or(1);
+    let mut config = Config::new();
+    config.stack_size = 1 << 20;
+    config.max_steps = shuttle::MaxSteps::FailAfter(10_000_000);
+    config.silence_warnings = true;
+    let scenario = Arc::new(scenario);
+    let again = Arc::clone(&scenario);
+    let runs = runs * factor;
+    Runner::new(RandomScheduler::new(runs), config.clone()).run(move || scenario());
+    if schedulers == Schedulers::Both {
+        Runner::new(PctScheduler::new(3, runs), config).run(move || again());
+    }
+}
+
+fn options() -> Options {
+    Options {
+        cache_bytes: 1 << 20,
+        durability: Durability::Full,
+        ..Options::default()
+    }
+}
+
+fn open(disk: &SimDisk, options: Options) -> Store {
+    Store::open_on(Arc::new(disk.clone()), "/m.db", options).expect("opens")
+}
+
+fn put(txn: &mut Txn, tree: &Tree, key: i64, value: i64) {
+    txn.put(tree, Key::Int(key), &value.to_le_bytes())
+        .expect("a put");
+}
+
+fn get(txn: &mut Txn, tree: &Tree, key: i64) -> Option<i64> {
+    let mut value = Vec::new();
+    let found = txn.get_into(tree, Key::Int(key), &mut value);
+    found
+        .expect("a get")
+        .then(|| i64::from_le_bytes(value.as_slice().try_into().expect("eight bytes")))
+}
+
+/// Adds to a value in an autocommitted statement.
+fn add(txn: &mut Txn, tree: &Tree, key: i64, by: i64) -> fulgurite_store_model::Result<()> {
+    txn.begin_statement(&[tree])?;
+    let value = get(txn, tree, key).unwrap_or(0);
+    put(txn, tree, key, value + by);
+    txn.commit()
+}
+
+fn read(store: &Store, tree: &Tree, key: i64) -> Option<i64> {
+    let mut txn = store.txn();
+    txn.begin_read().expect("reads");
+    get(&mut txn, tree, key)
+}
+
+/// Committers of one tree and of two, group commit between them, a checkpoint
+/// with its generation switch beside them: whoever was told that it committed
+/// sees it, and after reopening all of it is there.
+fn commit_pipeline() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk, options());
+    let shared = store
+        .create_family("shared", KeyKind::Int)
+        .expect("a family");
+    let own = store.create_family("own", KeyKind::Int).expect("a family");
+    let threads: Vec<_> = (0..2)
+        .map(|thread| {
+            let (store, shared, own) = (store.clone(), shared.clone(), own.clone());
+            let disk = disk.clone();
+            thread::spawn(move || {
+                let mut txn = store.txn();
+                let mut crashed = disk.crash_image(0);
+                for round in 1..=2 {
+                    add(&mut txn, &shared, 0, 1).expect("commits");
+                    crashed = disk.crash_image(round as u64);
+                    assert!(read(&store, &shared, 0).is_some_and(|seen| seen >= round));
+                    if thread == 0 {
+                        add(&mut txn, &own, 0, 1).expect("commits");
+                        assert_eq!(read(&store, &own, 0), Some(round));
+                    }
+                }
+                crashed
+            })
+        })
+        .collect();
+    store.checkpoint().expect("a checkpoint");
+    store.checkpoint().expect("a checkpoint");
+    let crashed = threads.into_iter().map(|t| t.join().expect("no panic"));
+    let crashed: Vec<SimDisk> = crashed.collect();
+    drop((store, shared, own));
+    // After a thread's second commit its power was cut; in the end it was not.
+    for (disk, least) in crashed.into_iter().map(|disk| (disk, 2)).chain([(disk, 4)]) {
+        let store = open(&disk, options());
+        let shared = store.family("shared").expect("reads").expect("there");
+        assert!(read(&store, &shared, 0).is_some_and(|seen| seen >= least));
+        assert_eq!(
+            store.integrity_check().expect("a check"),
+            Vec::<String>::new()
+        );
+    }
+}
+
+#[test]
+fn commits_group_switch_and_recover() {
+    explore(60, Both, commit_pipeline);
+}
+
+/// A sync fails at some moment: everybody returns, nobody after is told that it
+/// committed, and readers go on with what was acknowledged.
+fn poison() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk, options());
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let (store, tree) = (store.clone(), tree.clone());
+            thread::spawn(move || {
+                let mut txn = store.txn();
+                let mut told = 0;
+                for _ in 0..2 {
+                    match add(&mut txn, &tree, 0, 1) {
+                        Ok(()) => told += 1,
+                        Err(error) => {
+                            assert!(
+                                matches!(error.kind(), ErrorKind::Poisoned | ErrorKind::Io),
+                                "{error}"
+                            );
+                            break;
+                        }
+                    }
+                }
+                told
+            })
+        })
+        .collect();
+    disk.fail(Fault {
+        call: Some(Call::Sync),
+        after: 0,
+        for_good: true,
+        error: FaultError::Io,
+    });
+    let told: i64 = threads
+        .into_iter()
+        .map(|t| t.join().expect("no panic"))
+        .sum();
+    let seen = read(&store, &tree, 0).unwrap_or(0);
+    assert!(seen >= told, "{told} were told, {seen} are seen");
+    let mut txn = store.txn();
+    if told < 4 {
+        assert!(add(&mut txn, &tree, 0, 1).is_err());
+        assert_eq!(read(&store, &tree, 0).unwrap_or(0), seen, "readers go on");
+    }
+}
+
+#[test]
+fn poison_reaches_everybody() {
+    explore(80, Both, poison);
+}
+
+/// A snapshot is pinned while its versions are replaced, the rings of versions
+/// turn over and the dead are reclaimed: two trees that change together are the
+/// same in it however late it looks, and later snapshots never go back.
+fn pinned_snapshot() {
+    let store = Store::in_memory(options()).expect("opens");
+    let trees = ["left", "right"].map(|name| {
+        let made = store.create_family(name, KeyKind::Int);
+        made.expect("a family")
+    });
+    let writers: Vec<_> = (0..2)
+        .map(|_| {
+            let (store, trees) = (store.clone(), trees.clone());
+            thread::spawn(move || {
+                let mut txn = store.txn();
+                for _ in 0..3 {
+                    let named: Vec<&Tree> = trees.iter().collect();
+                    txn.begin_statement(&named).expect("begins");
+                    for tree in &trees {
+                        let value = get(&mut txn, tree, 0).unwrap_or(0);
+                        put(&mut txn, tree, 0, value + 1);
+                    }
+                    txn.commit().expect("commits");
+                }
+            })
+        })
+        .collect();
+    let mut least = 0;
+    for _ in 0..3 {
+        let mut txn = store.txn();
+        txn.begin_read().expect("reads");
+        let first = get(&mut txn, &trees[0], 0).unwrap_or(0);
+        assert!(first >= least, "went back from {least} to {first}");
+        least = first;
+        assert_eq!(get(&mut txn, &trees[1], 0).unwrap_or(0), first);
+    }
+    for writer in writers {
+        writer.join().expect("no panic");
+    }
+    assert_eq!(read(&store, &trees[1], 0), Some(6));
+}
+
+#[test]
+fn a_pinned_snapshot_keeps_its_answer() {
+    explore(400, Both, pinned_snapshot);
+}
+
+/// Each of two transactions reads what the other writes: under serializable at
+/// most one commits, and one does unless both validated before either published.
+fn write_skew() {
+    let store = Store::in_memory(options()).expect("opens");
+    let [left, right] =
+        ["left", "right"].map(|name| store.create_family(name, KeyKind::Int).expect("a family"));
+    let threads: Vec<_> = [(left.clone(), right.clone()), (right.clone(), left.clone())]
+        .into_iter()
+        .map(|(reads, writes)| {
+            let store = store.clone();
+            thread::spawn(move || {
+                let mut txn = store.txn();
+                txn.begin(Isolation::Serializable).expect("begins");
+                let free = get(&mut txn, &reads, 0).is_none();
+                if free {
+                    put(&mut txn, &writes, 0, 1);
+                }
+                match txn.commit() {
+                    Ok(()) => free,
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+                        false
+                    }
+                }
+            })
+        })
+        .collect();
+    let wrote = threads
+        .into_iter()
+        .map(|t| t.join().expect("no panic"))
+        .filter(|wrote| *wrote)
+        .count();
+    let there = [&left, &right]
+        .into_iter()
+        .filter(|tree| read(&store, tree, 0).is_some())
+        .count();
+    assert_eq!(wrote, there);
+    assert!(there <= 1, "both wrote what the other read as absent");
+}
+
+#[test]
+fn of_two_that_read_what_the_other_writes_one_commits() {
+    explore(300, Both, write_skew);
+}
+
+/// IMMEDIATE, optimistic and autocommitted transactions add to one counter:
+/// IMMEDIATE and statements never lose, and nothing is lost.
+fn three_kinds() {
+    let store = Store::in_memory(options()).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let immediate = {
+        let (store, tree) = (store.clone(), tree.clone());
+        thread::spawn(move || {
+            let mut txn = store.txn();
+            for _ in 0..2 {
+                txn.begin_immediate().expect("begins");
+                let value = get(&mut txn, &tree, 0).unwrap_or(0);
+                put(&mut txn, &tree, 0, value + 1);
+                txn.commit().expect("cannot lose");
+            }
+        })
+    };
+    let statements = {
+        let (store, tree) = (store.clone(), tree.clone());
+        thread::spawn(move || {
+            let mut txn = store.txn();
+            for _ in 0..2 {
+                add(&mut txn, &tree, 0, 1).expect("cannot lose");
+            }
+        })
+    };
+    let mut txn = store.txn();
+    let mut committed = 0;
+    for _ in 0..3 {
+        txn.begin(Isolation::Serializable).expect("begins");
+        let value = get(&mut txn, &tree, 0).unwrap_or(0);
+        put(&mut txn, &tree, 0, value + 1);
+        match txn.commit() {
+            Ok(()) => committed += 1,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+        }
+    }
+    immediate.join().expect("no panic");
+    statements.join().expect("no panic");
+    assert_eq!(read(&store, &tree, 0), Some(4 + committed));
+}
+
+#[test]
+fn immediate_meets_optimistic_committers() {
+    explore(200, Both, three_kinds);
+}
+
+/// A cache much smaller than the data: readers walk and hold cursors while pages
+/// are evicted, replaced and written, and their extents are used again.
+fn eviction() {
+    const ROWS: i64 = 24;
+    let disk = SimDisk::new(1);
+    let small = Options {
+        cache_bytes: 0,
+        checkpoint_bytes: 8 << 10,
+        ..options()
+    };
+    let store = open(&disk, small);
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let filled = |mark: u8| vec![mark; 900];
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    for key in 0..ROWS {
+        txn.put(&tree, Key::Int(key), &filled(0)).expect("a put");
+    }
+    txn.commit().expect("commits");
+    store.checkpoint().expect("a checkpoint");
+    let writer = {
+        let (store, tree) = (store.clone(), tree.clone());
+        thread::spawn(move || {
+            let mut txn = store.txn();
+            for mark in 1..=2 {
+                txn.begin_statement(&[&tree]).expect("begins");
+                for key in (0..ROWS).step_by(5) {
+                    txn.put(&tree, Key::Int(key), &vec![mark; 900])
+                        .expect("a put");
+                }
+                txn.commit().expect("commits");
+                store.checkpoint().expect("a checkpoint");
+            }
+        })
+    };
+    for _ in 0..2 {
+        let mut txn = store.txn();
+        txn.begin_read().expect("reads");
+        let mut cursor = txn.cursor(&tree).expect("a cursor");
+        let mut more = cursor.seek(Seek::First).expect("a seek");
+        let mark = cursor.value().expect("a value")[0];
+        let mut rows = 0;
+        while more {
+            let expected = if cursor.key_int() % 5 == 0 { mark } else { 0 };
+            assert_eq!(cursor.value().expect("a value"), filled(expected));
+            rows += 1;
+            more = cursor.next().expect("a step");
+        }
+        assert_eq!(rows, ROWS);
+    }
+    writer.join().expect("no panic");
+    drop(txn);
+    assert_eq!(
+        store.integrity_check().expect("a check"),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn pages_are_evicted_and_extents_reused_under_readers() {
+    explore(15, Fair, eviction);
+}

@@ -1,0 +1,17 @@
+//! The log's `primitives`, made of a scheduler's. Sizes are small, so that
+//! waiting for room, sleeping and waking happen in nearly every run.
+
+pub(crate) use shuttle::hint::spin_loop;
+pub(crate) use shuttle::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+pub(crate) use shuttle::thread::yield_now;
+
+pub(crate) const RING_BYTES: u64 = 1024;
+pub(crate) const SLOTS: u64 = 4;
+pub(crate) const RING_RECORD_BYTES_MAX: u64 = 512;
+pub(crate) const SPINS: u32 = 1;
+pub(crate) const YIELDS_QUICK: u32 = 1;
+pub(crate) const YIELDS_SLOW: u32 = 0;
+pub(crate) const SOLO_RING_BYTES: u64 = 4096;
