@@ -30,7 +30,7 @@
 //! except the calls that say so in their names (`get_unwrap`) and
 //! [`DropBehavior::Panic`].
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod cache;
 mod column;

@@ -3,6 +3,7 @@
 
 mod from_sql;
 mod to_sql;
+mod utf8;
 mod value;
 mod value_ref;
 

@@ -2,7 +2,7 @@
 
 use fulgurite_sql::value as sql;
 
-use super::{FromSqlError, FromSqlResult, Type, Value};
+use super::{FromSqlError, FromSqlResult, Type, Value, utf8};
 
 /// A borrowed value. Text is bytes that are meant to be UTF-8 but need not be,
 /// as in SQLite.
@@ -106,7 +106,7 @@ macro_rules! accessors {
 accessors! {
     as_i64, as_i64_or_null -> i64, "integer" { ValueRef::Integer(i) => Ok(i) }
     as_f64, as_f64_or_null -> f64, "real" { ValueRef::Real(r) => Ok(r) }
-    as_str, as_str_or_null -> &'a str, "text, checked to be UTF-8" { ValueRef::Text(t) => Ok(std::str::from_utf8(t)?) }
+    as_str, as_str_or_null -> &'a str, "text, checked to be UTF-8" { ValueRef::Text(t) => Ok(utf8::text(t)?) }
     as_blob, as_blob_or_null -> &'a [u8], "blob" { ValueRef::Blob(b) => Ok(b) }
     as_bytes, as_bytes_or_null -> &'a [u8], "bytes of a text or blob" {
         ValueRef::Text(b) => Ok(b),
@@ -123,7 +123,7 @@ impl TryFrom<ValueRef<'_>> for Value {
             ValueRef::Null => Self::Null,
             ValueRef::Integer(i) => Self::Integer(i),
             ValueRef::Real(r) => Self::Real(r),
-            ValueRef::Text(t) => Self::Text(std::str::from_utf8(t)?.to_owned()),
+            ValueRef::Text(t) => Self::Text(utf8::text(t)?.to_owned()),
             ValueRef::Blob(b) => Self::Blob(b.to_vec()),
         })
     }
