@@ -102,9 +102,49 @@ pub(super) fn search(page: &[u8], key: i64) -> Result<usize, usize> {
     below.binary_search_by(|slot| slot_key(slot).cmp(&key))
 }
 
+/// How many separators are not above the key. Rowids are mostly dense, so that the
+/// fences say about where: the guess is checked, and a search on the side where the
+/// key lies makes up for a wrong one.
 #[inline]
 pub(super) fn child_index(keys: &[u8], key: i64) -> usize {
-    separators(keys).partition_point(|separator| i64::from_le_bytes(*separator) <= key)
+    let separators = separators(keys);
+    let not_above = |separator: &[u8; INNER]| i64::from_le_bytes(*separator) <= key;
+    let guess = guess_child(keys, separators.len(), key);
+    match separators.get(guess) {
+        Some(next) if not_above(next) => {
+            guess + 1 + separators[guess + 1..].partition_point(not_above)
+        }
+        _ => {
+            let below = &separators[..guess];
+            match below.last() {
+                Some(last) if !not_above(last) => below[..guess - 1].partition_point(not_above),
+                _ => guess,
+            }
+        }
+    }
+}
+
+/// The child where the key would lie if the keys between the fences were spread
+/// evenly over the children; one in the middle if there is a fence missing.
+#[inline]
+fn guess_child(keys: &[u8], separators: usize, key: i64) -> usize {
+    let (Some(lower), Some(upper)) = fences(keys) else {
+        return separators / 2;
+    };
+    let span = upper.wrapping_sub(lower) as u64 as f64;
+    let above = key.wrapping_sub(lower) as u64 as f64;
+    let guess = above / span * (separators + 1) as f64;
+    (guess as usize).min(separators)
+}
+
+/// Where in its leaf the slot of `key` begins if the leaf holds all integers from
+/// its lower fence on, which separator `index - 1` of its parent is.
+#[inline]
+pub(super) fn likely_slot(parent: &[u8], index: usize, key: i64) -> Option<usize> {
+    let lower = separators(parent).get(index.checked_sub(1)?)?;
+    let above = key.wrapping_sub(i64::from_le_bytes(*lower)) as u64;
+    let offset = usize::try_from(above).ok()?.checked_mul(LEAF)?;
+    offset.checked_add(BASE)
 }
 
 #[inline]

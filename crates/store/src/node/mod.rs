@@ -391,6 +391,16 @@ pub fn child_index(keys: &[u8], key: Key<'_>) -> usize {
     }
 }
 
+/// Where the slot of `key` lies in child `index`, a leaf, if its keys are dense: a
+/// hint for fetching it ahead, which may be wrong and point behind the page.
+#[inline]
+pub fn likely_slot(parent: &[u8], index: usize, key: Key<'_>) -> Option<usize> {
+    match key {
+        Key::Int(key) if level(parent) == 1 => int::likely_slot(parent, index, key),
+        _ => None,
+    }
+}
+
 /// Whether `key` lies within the page's fences.
 #[inline]
 pub fn covers(page: &[u8], key: Key<'_>) -> bool {

@@ -51,7 +51,16 @@ pub(crate) fn descend(
         if node::is_leaf(keys) {
             return Ok(frame);
         }
-        frame = pool.follow(frame, child_for(keys, target))?;
+        let index = child_for(keys, target);
+        if let Target::Key(key) = target
+            && let Some(offset) = node::likely_slot(keys, index, key)
+        {
+            // The slot is looked at after the leaf's header: both are on their
+            // way at once.
+            pool.frames
+                .prefetch(pool.frames.child(frame, index).hint, offset);
+        }
+        frame = pool.follow(frame, index)?;
     }
 }
 

@@ -344,3 +344,37 @@ fn ascending_and_descending() {
         );
     }
 }
+
+#[test]
+fn the_child_of_an_integer_is_found_however_the_separators_are_spread() {
+    let spreads: [fn(i64) -> i64; 5] = [
+        |i| 77 * i,
+        |i| i * i * i,
+        |i| i64::MIN + 1 + i * i,
+        |i| i64::MAX - 200 * 200 + i * i,
+        |i| if i < 60 { i } else { i64::MAX / 200 * i },
+    ];
+    for (spread, fenced) in spreads.iter().flat_map(|s| [(s, true), (s, false)]) {
+        for count in [0, 1, 2, 3, 40, 100] {
+            let separators: Vec<i64> = (1..=count).map(spread).collect();
+            let mut page = stale(4096);
+            let area = key_area(4096, separators.len() + 1);
+            let fence = |i| fenced.then_some(Key::Int(spread(i)));
+            let fences = (fence(0), fence(count + 1));
+            init(&mut page[..area], Kind::IntInner, 1, 4, fences.0, fences.1);
+            for (i, separator) in separators.iter().enumerate() {
+                assert!(insert_separator_at(
+                    &mut page[..area],
+                    i,
+                    Key::Int(*separator)
+                ));
+            }
+            let near = |key: i64| [key.saturating_sub(1), key, key.saturating_add(1)];
+            let ends = [i64::MIN, spread(0), spread(count + 1), i64::MAX];
+            for key in separators.iter().copied().chain(ends).flat_map(near) {
+                let expected = separators.iter().filter(|s| **s <= key).count();
+                assert_eq!(child_index(&page[..area], Key::Int(key)), expected, "{key}");
+            }
+        }
+    }
+}
