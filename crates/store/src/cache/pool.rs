@@ -38,6 +38,8 @@ pub(crate) const MAX_LEVEL: u8 = 32;
 const SHARDS: usize = 32;
 const EVICT_BATCH: usize = 32;
 const HANDLE_BLOCK: u64 = 1 << 10;
+/// The longest that [`Pool::pace`] holds somebody up.
+const PACE: Duration = Duration::from_millis(100);
 
 /// Where a node that began under a handle lies on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -393,6 +395,30 @@ impl Pool {
             }
             if let Some(error) = &relief.failed {
                 return Err(error.clone());
+            }
+        }
+    }
+
+    /// Holds up a committer that has let go of everything, while three quarters of
+    /// the frames wait to be written: for a batch of them, which takes milliseconds.
+    /// So the pages that are read keep a part of the cache, and writers never run
+    /// into its end all at once.
+    pub(crate) fn pace(&self) {
+        let limit = self.frames.count() / 4 * 3;
+        if self.unwritten() <= limit {
+            return;
+        }
+        let deadline = Instant::now() + PACE;
+        let mut relief = self.relief.lock();
+        let round = relief.rounds;
+        let Some(request) = &relief.request else {
+            return;
+        };
+        request();
+        // What was written since is seen: it is counted before its relief is told.
+        while self.unwritten() > limit && relief.rounds == round {
+            if self.relieved.wait_until(&mut relief, deadline).timed_out() {
+                return;
             }
         }
     }

@@ -236,11 +236,14 @@ fn write_batch(
     if !cold.is_empty() {
         core.pool.free_cold(&mut cold);
     }
+    // Frames can be had again before the whole checkpoint is done.
+    core.pool.relieve(None);
     Ok(())
 }
 
 /// Writes each stretch that is contiguous both in the buffer and on disk.
 fn write_runs(core: &Core, buffer: &[u8], pieces: &[Piece], extents: &[ExtentRef]) -> Result<()> {
+    let (mut low, mut high) = (u64::MAX, 0);
     let mut at = 0;
     while at < pieces.len() {
         let first = at;
@@ -252,11 +255,14 @@ fn write_runs(core: &Core, buffer: &[u8], pieces: &[Piece], extents: &[ExtentRef
         let end = pieces[at - 1].start + pieces[at - 1].length;
         let offset = extents[first].byte_offset();
         core.pool.file.write_at(&buffer[start..end], offset)?;
-        core.pool.file.start_writeback(offset, (end - start) as u64);
+        low = low.min(offset);
+        high = high.max(offset + (end - start) as u64);
         core.writes.runs.fetch_add(1, Relaxed);
         core.writes.calls.fetch_add(1, Relaxed);
         core.writes.bytes.fetch_add((end - start) as u64, Relaxed);
     }
+    // One call however scattered: only what is dirty in between is started.
+    core.pool.file.start_writeback(low, high - low);
     core.writes.pages.fetch_add(pieces.len() as u64, Relaxed);
     Ok(())
 }

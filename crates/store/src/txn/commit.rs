@@ -361,6 +361,7 @@ impl Txn {
         };
         self.after_publication(&core, seq, look && logged.is_ok());
         core.check_pressure();
+        core.pool.pace();
         logged
     }
 
