@@ -83,7 +83,6 @@ fn beside(events: &[Event]) -> Transaction {
         committed: true,
         began: 0,
         ended: 100,
-        ..Transaction::default()
     }
 }
 
