@@ -16,6 +16,7 @@ mod machine;
 mod measure;
 mod memory;
 mod ours;
+mod recovery;
 mod report;
 mod side;
 mod sqlite;
@@ -86,6 +87,14 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Opening after a crash with a full log, and after a clean end
+    Recovery {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// One opening of `recovery`, in a process of its own
+    #[command(hide = true)]
+    RecoverySide(recovery::SideArgs),
     /// One side of `memory`, in a process of its own
     #[command(hide = true)]
     MemorySide(memory::SideArgs),
@@ -170,6 +179,13 @@ fn main() -> Result<()> {
             memory::run(options, &workspace, &mut report)?;
             report.finish(common.json.as_deref())
         }
+        Command::Recovery { common } => {
+            let options = common.options(1_000)?;
+            let (workspace, mut report) = common.start()?;
+            recovery::run(options, &workspace, &mut report)?;
+            report.finish(common.json.as_deref())
+        }
+        Command::RecoverySide(args) => recovery::side(&args),
         Command::MemorySide(args) => memory::side(&args),
     }
 }

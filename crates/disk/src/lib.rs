@@ -26,7 +26,9 @@ mod access;
 mod aligned;
 mod error;
 mod memory;
+pub mod mutation;
 mod real;
+pub mod transfer;
 
 use std::fmt::Debug;
 use std::io::IoSlice;

@@ -28,10 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 
-use crate::{Disk, DiskError, DiskErrorKind, DiskFile, FileId, OpenOptions, Result};
-
-/// The most slices one vectored call takes (`IOV_MAX` on every system we run on).
-const SLICES_MAX: usize = 1024;
+use crate::{Disk, DiskError, DiskErrorKind, DiskFile, FileId, OpenOptions, Result, transfer};
 
 /// The operating system's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -183,6 +180,11 @@ impl RealFile {
         Ok(())
     }
 
+    #[inline]
+    fn write_some(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        Ok(rustix::io::pwrite(&self.file, buf, offset)?)
+    }
+
     fn lock(&self, operation: FlockOperation) -> Result<()> {
         loop {
             match rustix::fs::flock(&self.file, operation) {
@@ -218,65 +220,26 @@ impl DiskFile for RealFile {
         })
     }
 
-    fn read_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
-        while !buf.is_empty() {
-            match rustix::io::pread(&self.file, &mut *buf, offset) {
-                Ok(0) => return Err(self.error("read", io::ErrorKind::UnexpectedEof.into())),
-                Ok(count) => {
-                    buf = buf.get_mut(count..).unwrap_or_default();
-                    offset += count as u64;
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(self.error("read", error.into())),
-            }
-        }
-        Ok(())
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        transfer::read_whole(buf, offset, |buf, offset| {
+            Ok(rustix::io::pread(&self.file, buf, offset)?)
+        })
+        .map_err(|e| self.error("read", e))
     }
 
-    fn write_at(&self, mut buf: &[u8], mut offset: u64) -> Result<()> {
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         self.check_writable()?;
-        while !buf.is_empty() {
-            match rustix::io::pwrite(&self.file, buf, offset) {
-                Ok(0) => return Err(self.error("write", io::ErrorKind::WriteZero.into())),
-                Ok(count) => {
-                    buf = buf.get(count..).unwrap_or_default();
-                    offset += count as u64;
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(self.error("write", error.into())),
-            }
-        }
-        Ok(())
+        transfer::write_whole(buf, offset, |buf, offset| self.write_some(buf, offset))
+            .map_err(|e| self.error("write", e))
     }
 
-    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], mut offset: u64) -> Result<()> {
+    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
         self.check_writable()?;
-        let mut rest = bufs;
-        while !rest.is_empty() {
-            let (batch, later) = rest.split_at(rest.len().min(SLICES_MAX));
-            let mut count = match rustix::io::pwritev(&self.file, batch, offset) {
-                Ok(count) => count,
-                Err(Errno::INTR) => continue,
-                Err(error) => return Err(self.error("write", error.into())),
-            };
-            let mut batch = batch.iter();
-            for buf in batch.by_ref() {
-                if count < buf.len() {
-                    // Cut short inside this slice (or before it): finish it alone,
-                    // and let the loop go on behind it.
-                    self.write_at(buf.get(count..).unwrap_or_default(), offset + count as u64)?;
-                    offset += buf.len() as u64;
-                    break;
-                }
-                count -= buf.len();
-                offset += buf.len() as u64;
-            }
-            let left_in_batch = batch.len();
-            rest = rest
-                .get(rest.len() - later.len() - left_in_batch..)
-                .unwrap_or_default();
-        }
-        Ok(())
+        let vectored =
+            |batch: &[IoSlice<'_>], offset| Ok(rustix::io::pwritev(&self.file, batch, offset)?);
+        let write = |buf: &[u8], offset| self.write_some(buf, offset);
+        transfer::write_vectored_whole(bufs, offset, vectored, write)
+            .map_err(|e| self.error("write", e))
     }
 
     fn sync_data(&self) -> Result<()> {

@@ -49,7 +49,7 @@ impl Database {
     /// # Errors
     /// As [`Database::open`].
     pub fn open_with_options(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        Self::on(Store::open(path.as_ref(), options))
+        Self::on_store(Store::open(path.as_ref(), options))
     }
 
     /// A new database in memory, gone with its last handle.
@@ -65,7 +65,7 @@ impl Database {
     /// # Errors
     /// Options that contradict each other.
     pub fn in_memory_with_options(options: Options) -> Result<Self> {
-        Self::on(Store::in_memory(options))
+        Self::on_store(Store::in_memory(options))
     }
 
     pub(crate) fn open_target(path: &Path, flags: OpenFlags) -> Result<Self> {
@@ -86,7 +86,12 @@ impl Database {
         }
     }
 
-    fn on(store: fulgurite_store::Result<Store>) -> Result<Self> {
+    /// The database in a store that was opened by itself, such as one on a disk
+    /// that is not the operating system's.
+    ///
+    /// # Errors
+    /// Those of opening the store; a schema that cannot be read.
+    pub fn on_store(store: fulgurite_store::Result<Store>) -> Result<Self> {
         let store = store.map_err(|e| Error::from_engine(e.into()))?;
         let engine = Engine::open(store).map_err(Error::from_engine)?;
         Ok(Self { engine })

@@ -4,59 +4,17 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use fulgurite_disk::{Disk, DiskError, DiskFile, MemoryDisk, OpenOptions, Result, parent_dir};
+use fulgurite_disk::{Disk, DiskError, DiskFile, MemoryDisk, OpenOptions, Result};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::Rng;
+use crate::fault::{Call, Fault};
 use crate::file::SimFile;
+use crate::gate::Gate;
 use crate::inode::Inode;
-
-/// The kinds of calls, for choosing which one fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
-    /// Opening a file, with or without creating it.
-    Open,
-    /// Removing a name.
-    Remove,
-    /// Renaming a file.
-    Rename,
-    /// Syncing a folder.
-    SyncDir,
-    /// Reading.
-    Read,
-    /// Writing, whole or vectored.
-    Write,
-    /// `sync_data` and `sync_all`.
-    Sync,
-    /// Allocating room.
-    Allocate,
-    /// Setting a file's length.
-    Truncate,
-}
-
-/// What a failing call reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultError {
-    /// An I/O error.
-    Io,
-    /// No space left.
-    NoSpace,
-}
-
-/// A failure to come.
-#[derive(Debug, Clone, Copy)]
-pub struct Fault {
-    /// Which calls it concerns; `None`: all but reads.
-    pub call: Option<Call>,
-    /// How many of these calls still succeed.
-    pub after: u64,
-    /// Whether all later ones fail too, or just this one.
-    pub for_good: bool,
-    /// What is reported.
-    pub error: FaultError,
-}
+use crate::journal::{Effect, Journal};
+use crate::world::{NameChange, Verdict, World};
 
 /// A file system in memory that keeps apart what a process sees and what a
 /// power cut leaves.
@@ -73,6 +31,9 @@ pub struct Fault {
 ///   done a part of its work. After a failing sync the unsynced bytes may be
 ///   lost for good, though they are still seen and later syncs succeed.
 ///
+/// - [`record`](Self::record) keeps a [`Journal`], from which the disk of any
+///   earlier moment can be had again.
+///
 /// Clones share the disk. All of it follows from the seeds and the calls.
 #[derive(Debug, Clone)]
 pub struct SimDisk {
@@ -80,104 +41,69 @@ pub struct SimDisk {
     locks: MemoryDisk,
 }
 
-#[derive(Debug)]
-pub(crate) struct World {
-    device: u64,
-    rng: Rng,
-    inodes: BTreeMap<u64, Inode>,
-    next_inode: u64,
-    names: BTreeMap<PathBuf, u64>,
-    durable_names: BTreeMap<PathBuf, u64>,
-    /// Changes of names that are not durable yet, oldest first.
-    pending_names: Vec<NameChange>,
-    calls: u64,
-    stop_at: Option<u64>,
-    stopped: bool,
-    faults: Vec<Fault>,
-}
-
-#[derive(Debug, Clone)]
-enum NameChange {
-    Set(PathBuf, u64),
-    Removed(PathBuf),
-    Renamed(PathBuf, PathBuf),
-}
-
-impl NameChange {
-    fn apply(&self, names: &mut BTreeMap<PathBuf, u64>) {
-        match self {
-            Self::Set(path, inode) => {
-                names.insert(path.clone(), *inode);
-            }
-            Self::Removed(path) => {
-                names.remove(path);
-            }
-            Self::Renamed(from, to) => {
-                if let Some(inode) = names.remove(from) {
-                    names.insert(to.clone(), inode);
-                }
-            }
-        }
-    }
-
-    fn folder(&self) -> &Path {
-        match self {
-            Self::Set(path, _) | Self::Removed(path) | Self::Renamed(_, path) => parent_dir(path),
-        }
-    }
-}
-
-/// Whether a call is to be done, and what it reports.
-pub(crate) enum Verdict {
-    Do,
-    /// To be done in part, or not at all, and reported as this error.
-    Fail(DiskError),
-    /// As `Fail`, the power being cut meanwhile.
-    Cut(DiskError),
-    /// Not to be done at all: the power is off.
-    Off(DiskError),
-}
-
-impl Verdict {
-    /// For calls that do all or nothing, and nothing when they fail.
-    pub(crate) fn or_nothing(self) -> Result<()> {
-        match self {
-            Self::Do => Ok(()),
-            Self::Fail(error) | Self::Cut(error) | Self::Off(error) => Err(error),
-        }
-    }
-}
-
 impl SimDisk {
     /// An empty disk.
     pub fn new(seed: u64) -> Self {
-        Self::with(seed, BTreeMap::new(), BTreeMap::new())
+        Self::of(World::new(seed, BTreeMap::new(), BTreeMap::new()))
     }
 
-    fn with(seed: u64, names: BTreeMap<PathBuf, u64>, inodes: BTreeMap<u64, Inode>) -> Self {
-        static DEVICES: AtomicU64 = AtomicU64::new(1 << 32);
-        let world = World {
-            device: DEVICES.fetch_add(1, Ordering::Relaxed),
-            rng: Rng::new(seed),
-            next_inode: inodes.keys().last().map_or(1, |last| last + 1),
-            inodes,
-            durable_names: names.clone(),
-            names,
-            pending_names: Vec::new(),
-            calls: 0,
-            stop_at: None,
-            stopped: false,
-            faults: Vec::new(),
-        };
+    fn of(world: World) -> Self {
         Self {
             world: Arc::new(Mutex::new(world)),
             locks: MemoryDisk::new(),
         }
     }
 
+    /// Another disk in the same state, unsynced bytes and names included, with
+    /// nothing to fail.
+    pub fn fork(&self) -> Self {
+        Self::of(self.world.lock().fork())
+    }
+
+    /// Begins to keep a journal.
+    pub fn record(&self) {
+        self.world.lock().journal = Some(Vec::new());
+    }
+
+    /// Ends the journal. `before` is a fork of the moment it was begun.
+    pub fn recorded(&self, before: SimDisk) -> Journal {
+        Journal {
+            before,
+            effects: self.world.lock().journal.take().unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn enact(&self, effect: &Effect) {
+        self.world.lock().enact(effect);
+    }
+
+    /// Makes one thread stop at its calls.
+    pub fn set_gate(&self, gate: Option<Arc<Gate>>) {
+        self.world.lock().gate = gate;
+    }
+
+    /// Before a call of the gate's thread, outside the disk's own lock.
+    pub(crate) fn pass_gate(world: &Mutex<World>) {
+        let gate = world.lock().gate.clone();
+        if let Some(gate) = gate {
+            gate.stop_here();
+        }
+    }
+
+    /// From now on system calls transfer less than they are asked to, or are
+    /// interrupted, at random.
+    pub fn set_choppy(&self, choppy: bool) {
+        self.world.lock().choppy = choppy;
+    }
+
     /// How many calls have changed or synced something.
     pub fn calls(&self) -> u64 {
         self.world.lock().calls
+    }
+
+    /// How many calls met a fault.
+    pub fn faults_met(&self) -> u64 {
+        self.world.lock().faults_met
     }
 
     /// Cuts the power at the call with this number.
@@ -225,7 +151,7 @@ impl SimDisk {
             }
         }
         drop(world);
-        Self::with(rng.bits(), names, inodes)
+        Self::of(World::new(rng.bits(), names, inodes))
     }
 
     /// A disk as the end of the process at this moment leaves it: nothing is lost.
@@ -234,12 +160,12 @@ impl SimDisk {
         let names = world.names.clone();
         let inodes = names.values().filter_map(|inode| {
             let file = world.inodes.get(inode)?;
-            Some((*inode, Inode::settled(file.live().to_vec())))
+            Some((*inode, Inode::settled(file.live().clone())))
         });
         let inodes = inodes.collect();
         let seed = world.rng.bits();
         drop(world);
-        Self::with(seed, names, inodes)
+        Self::of(World::new(seed, names, inodes))
     }
 
     /// The files, by name.
@@ -285,106 +211,15 @@ impl SimDisk {
     }
 }
 
-impl World {
-    pub(crate) fn device(&self) -> u64 {
-        self.device
-    }
-
-    pub(crate) fn rng(&mut self) -> &mut Rng {
-        &mut self.rng
-    }
-
-    pub(crate) fn inode(&mut self, inode: u64) -> &mut Inode {
-        self.inodes.entry(inode).or_default()
-    }
-
-    /// The inode and the generator at once.
-    pub(crate) fn inode_and_rng(&mut self, inode: u64) -> (&mut Inode, &mut Rng) {
-        (self.inodes.entry(inode).or_default(), &mut self.rng)
-    }
-
-    fn create(&mut self, path: &Path) -> u64 {
-        let inode = self.next_inode;
-        self.next_inode += 1;
-        self.inodes.insert(inode, Inode::default());
-        self.change_names(NameChange::Set(path.to_owned(), inode));
-        inode
-    }
-
-    fn change_names(&mut self, change: NameChange) {
-        change.apply(&mut self.names);
-        self.pending_names.push(change);
-    }
-
-    /// Counts a call and decides about it.
-    pub(crate) fn admit(&mut self, call: Call, op: &'static str, path: &Path) -> Verdict {
-        let changes = call != Call::Read;
-        if changes && self.stop_at == Some(self.calls) {
-            self.stopped = true;
-            self.calls += 1;
-            return Verdict::Cut(powered_off(op, path));
-        }
-        if self.stopped {
-            return Verdict::Off(powered_off(op, path));
-        }
-        if changes {
-            self.calls += 1;
-        }
-        let mut error = None;
-        self.faults.retain_mut(|fault| {
-            let concerned = fault.call.map_or(changes, |concerned| concerned == call);
-            if !concerned {
-                return true;
-            }
-            if fault.after > 0 {
-                fault.after -= 1;
-                return true;
-            }
-            error = Some(fault.error);
-            fault.for_good
-        });
-        match error {
-            Some(FaultError::Io) => Verdict::Fail(DiskError::new(
-                op,
-                path,
-                io::Error::other("simulated I/O error"),
-            )),
-            Some(FaultError::NoSpace) => {
-                Verdict::Fail(DiskError::new(op, path, io::ErrorKind::StorageFull.into()))
-            }
-            None => Verdict::Do,
-        }
-    }
-
-    /// Admits a change of names. One that the power cut meets may have
-    /// happened.
-    fn admit_names(
-        &mut self,
-        call: Call,
-        op: &'static str,
-        path: &Path,
-        change: NameChange,
-    ) -> Result<()> {
-        let verdict = self.admit(call, op, path);
-        if matches!(verdict, Verdict::Do)
-            || (matches!(verdict, Verdict::Cut(_)) && self.rng.one_in(2))
-        {
-            self.change_names(change);
-        }
-        verdict.or_nothing()
-    }
-}
-
-fn powered_off(op: &'static str, path: &Path) -> DiskError {
-    DiskError::new(op, path, io::Error::other("simulated power cut"))
-}
-
 fn error(op: &'static str, path: &Path, kind: io::ErrorKind) -> DiskError {
     DiskError::new(op, path, kind.into())
 }
 
 impl Disk for SimDisk {
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
+        if options.create || options.create_new || options.truncate {
+            Self::pass_gate(&self.world);
+        }
         let mut world = self.world();
         let present = world.names.get(path).copied();
         let creates = options.create || options.create_new;
@@ -400,10 +235,14 @@ impl Disk for SimDisk {
         world.admit(call, "open", path).or_nothing()?;
         let inode = match present {
             Some(inode) => inode,
-            None => world.create(path),
+            None => {
+                let inode = world.next_inode;
+                world.enact(&Effect::Create(path.to_owned(), inode));
+                inode
+            }
         };
-        if options.truncate {
-            world.inode(inode).set_len(0);
+        if options.truncate && present.is_some() {
+            world.enact(&Effect::SetLen(inode, 0));
         }
         drop(world);
         self.handle(inode, path, options.read_only)
@@ -446,14 +285,7 @@ impl Disk for SimDisk {
         world
             .admit(Call::SyncDir, "sync folder", dir)
             .or_nothing()?;
-        let (synced, rest) = std::mem::take(&mut world.pending_names)
-            .into_iter()
-            .partition(|change| change.folder() == dir);
-        world.pending_names = rest;
-        let synced: Vec<NameChange> = synced;
-        for change in synced {
-            change.apply(&mut world.durable_names);
-        }
+        world.enact(&Effect::SyncDir(dir.to_owned()));
         Ok(())
     }
 
@@ -464,8 +296,7 @@ impl Disk for SimDisk {
             return Err(error);
         }
         let inode = world.next_inode;
-        world.next_inode += 1;
-        world.inodes.insert(inode, Inode::default());
+        world.enact(&Effect::Anonymous(inode));
         drop(world);
         self.handle(inode, Path::new("(temporary)"), false)
     }

@@ -4,12 +4,14 @@ use std::io::{self, IoSlice};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fulgurite_disk::{DiskError, DiskFile, FileId, Result};
+use fulgurite_disk::{DiskError, DiskFile, FileId, Result, transfer};
 use parking_lot::Mutex;
 
 use crate::Call;
-use crate::disk::{Verdict, World};
+use crate::disk::SimDisk;
 use crate::inode::SECTOR_BYTES;
+use crate::journal::Effect;
+use crate::world::{Verdict, World};
 
 pub(crate) struct SimFile {
     world: Arc<Mutex<World>>,
@@ -69,10 +71,24 @@ impl SimFile {
     fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.check_writable()?;
         let start = self.index("write", offset)?;
+        self.pass_gate();
         let mut world = self.world.lock();
         match world.admit(Call::Write, "write", &self.path) {
+            Verdict::Do if world.choppy => {
+                drop(world);
+                transfer::write_whole(bytes, offset, |bytes, offset| self.some(bytes, offset))
+                    .map_err(|source| DiskError::new("write", &self.path, source))
+            }
             Verdict::Do => {
-                world.inode(self.inode).write(start, bytes);
+                world.enact_write(self.inode, start, bytes);
+                Ok(())
+            }
+            Verdict::Pretend { misdirected } => {
+                if misdirected {
+                    let len = world.inode(self.inode).live().len();
+                    let elsewhere = world.rng.index(len.max(1)) / SECTOR_BYTES * SECTOR_BYTES;
+                    world.enact_write(self.inode, elsewhere, bytes);
+                }
                 Ok(())
             }
             Verdict::Off(error) => Err(error),
@@ -81,28 +97,49 @@ impl SimFile {
                 // operating system.
                 let to_edge = SECTOR_BYTES - start % SECTOR_BYTES;
                 let sectors = bytes.len().saturating_sub(to_edge) / SECTOR_BYTES;
-                let done = match world.rng().below(3) {
+                let done = match world.rng.below(3) {
                     0 => 0,
-                    _ => (to_edge + world.rng().index(sectors + 1) * SECTOR_BYTES).min(bytes.len()),
+                    _ => (to_edge + world.rng.index(sectors + 1) * SECTOR_BYTES).min(bytes.len()),
                 };
                 if let Some(part) = bytes.get(..done).filter(|part| !part.is_empty()) {
-                    world.inode(self.inode).write(start, part);
+                    world.enact_write(self.inode, start, part);
                 }
                 Err(error)
             }
         }
     }
 
+    /// One system call of a choppy disk: interrupted, short, or whole.
+    fn some(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut world = self.world.lock();
+        let count = match world.rng.below(4) {
+            0 => return Err(io::ErrorKind::Interrupted.into()),
+            1 => 1 + world.rng.index(bytes.len()),
+            _ => bytes.len(),
+        };
+        world.enact_write(self.inode, offset as usize, &bytes[..count]);
+        Ok(count)
+    }
+
+    /// The data file's calls, where the engine holds nothing that a commit needs.
+    fn pass_gate(&self) {
+        if !self.path.to_string_lossy().contains("-wal") {
+            SimDisk::pass_gate(&self.world);
+        }
+    }
+
     fn sync(&self) -> Result<()> {
+        self.pass_gate();
         let mut world = self.world.lock();
         match world.admit(Call::Sync, "sync", &self.path) {
             Verdict::Do => {
-                world.inode(self.inode).sync();
+                world.enact(&Effect::Sync(self.inode));
                 Ok(())
             }
+            Verdict::Pretend { .. } => Ok(()),
             Verdict::Fail(error) => {
-                let (inode, rng) = world.inode_and_rng(self.inode);
-                inode.fail_sync(rng);
+                let luck = world.rng.bits();
+                world.enact(&Effect::FailSync(self.inode, luck));
                 Err(error)
             }
             // What is unsynced stays in doubt.
@@ -118,7 +155,7 @@ impl DiskFile for SimFile {
 
     fn identity(&self) -> Result<FileId> {
         Ok(FileId {
-            device: self.world.lock().device(),
+            device: self.world.lock().device,
             inode: self.inode,
         })
     }
@@ -127,13 +164,12 @@ impl DiskFile for SimFile {
         let start = self.index("read", offset)?;
         let mut world = self.world.lock();
         world.admit(Call::Read, "read", &self.path).or_nothing()?;
-        match world.inode(self.inode).live().get(start..start + buf.len()) {
-            Some(bytes) => {
-                buf.copy_from_slice(bytes);
-                Ok(())
-            }
-            None if buf.is_empty() => Ok(()),
-            None => Err(self.error("read", io::ErrorKind::UnexpectedEof)),
+        let live = world.inode(self.inode).live();
+        if buf.is_empty() || start + buf.len() <= live.len() {
+            live.read(start, buf);
+            Ok(())
+        } else {
+            Err(self.error("read", io::ErrorKind::UnexpectedEof))
         }
     }
 
@@ -142,7 +178,11 @@ impl DiskFile for SimFile {
     }
 
     fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
-        let joined: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
+        let joined = bufs
+            .iter()
+            .map(|buf| &**buf)
+            .collect::<Vec<&[u8]>>()
+            .concat();
         self.write(&joined, offset)
     }
 
@@ -163,9 +203,8 @@ impl DiskFile for SimFile {
         world
             .admit(Call::Allocate, "allocate room in", &self.path)
             .or_nothing()?;
-        let inode = world.inode(self.inode);
-        if len > 0 && inode.live().len() < end {
-            inode.set_len(end);
+        if len > 0 && world.inode(self.inode).live().len() < end {
+            world.enact(&Effect::SetLen(self.inode, end));
         }
         Ok(())
     }
@@ -177,7 +216,9 @@ impl DiskFile for SimFile {
         world
             .admit(Call::Truncate, "set the length of", &self.path)
             .or_nothing()?;
-        world.inode(self.inode).set_len(len);
+        if world.inode(self.inode).live().len() != len {
+            world.enact(&Effect::SetLen(self.inode, len));
+        }
         Ok(())
     }
 

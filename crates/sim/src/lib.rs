@@ -1,17 +1,39 @@
-//! A disk that loses power, tears writes and fails on demand, for proving what
-//! the engine promises about durability. See [`SimDisk`].
+//! The proof that nothing is lost: a disk that loses power, tears writes and
+//! fails on demand ([`SimDisk`]), workloads over key-value transactions ([`kv`])
+//! and SQL ([`sql`]), and the harness that cuts the power at every moment of
+//! each of them ([`proof`]).
 //!
-//! But for one that measurements use too ([`cut_log_everywhere`]), the harnesses
-//! live in this crate's tests: each runs a seeded workload, cuts
-//! the power at every call in turn, recovers from what the disk is left with,
-//! and compares with what had been acknowledged.
+//! One seed is one run: the workload, the schedule of commits between the calls
+//! of a checkpoint, what fails, and what a power cut leaves all follow from it.
+//! `fulgurite-sim soak` runs seeds for as long as wanted, `fulgurite-sim replay`
+//! one of them; `docs/testing.md` says what is covered.
 
+mod busy;
+pub mod damage;
 mod disk;
+mod fault;
+pub mod faults;
 mod file;
+pub mod fuzz;
+mod gate;
 mod inode;
+mod journal;
+pub mod kv;
 mod log_cuts;
+mod pages;
+pub mod panics;
+pub mod proof;
 mod rng;
+pub mod seed;
+pub mod sql;
+mod world;
 
-pub use disk::{Call, Fault, FaultError, SimDisk};
+pub use disk::SimDisk;
+pub use fault::{Call, Fault, FaultError};
+pub use gate::Gate;
+pub use journal::{Journal, Moment, Replay};
 pub use log_cuts::{LogCuts, cut_log_everywhere, log_after_a_failing_sync};
 pub use rng::Rng;
+
+/// Where the database of all workloads is.
+pub const PATH: &str = "d/p.db";

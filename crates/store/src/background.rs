@@ -13,6 +13,7 @@ use crate::primitives::atomic::{AtomicBool, Ordering::*};
 use crate::primitives::{Condvar, JoinHandle, Mutex, spawn};
 use crate::reclaim;
 use crate::store::Core;
+use fulgurite_disk::mutation::{Mutation, planted};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,6 +137,11 @@ pub(crate) fn close(core: &Core) {
     }
     // Dead subtrees are freed, so that the file does not keep their space.
     let _ = reclaim::sweep(core);
+    if planted(Mutation::RemoveLogFirst)
+        && let Some(wal) = core.wal()
+    {
+        let _ = core.wait_visible(core.head()).map(|()| wal.close());
+    }
     if checkpoint::run(core).is_ok()
         && let Some(wal) = core.wal()
     {

@@ -20,6 +20,7 @@ use crate::store::{Core, Handle, Store, log_error};
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, KeyKind, TreeId};
 use crate::{background, cache};
+use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, OpenOptions};
 use fulgurite_wal::{Recovery, WalOptions};
 use std::hash::{BuildHasher, Hasher};
@@ -222,7 +223,7 @@ fn fill_new(
         file.sync_all()?;
     }
     disk.rename(temporary, path)?;
-    if durable {
+    if durable && !planted(Mutation::SkipDirectorySync) {
         disk.sync_dir(path.parent().unwrap_or(Path::new("")))?;
     }
     Ok(())

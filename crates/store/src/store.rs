@@ -17,6 +17,7 @@ use crate::registry;
 use crate::space::Space;
 use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
 use crate::txn::{CommitLockStats, Critical, Txn};
+use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskFile, MemoryDisk, RealDisk};
 use fulgurite_wal::{TwinLog, WalStats};
 use rustc_hash::FxHashMap;
@@ -127,6 +128,7 @@ impl Core {
     #[inline]
     pub(crate) fn visible(&self) -> u64 {
         match self.wal.get() {
+            Some(_) if planted(Mutation::ShowHead) => self.head(),
             Some(wal) => wal.acked(),
             None => self.head(),
         }

@@ -16,6 +16,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use fulgurite_disk::DiskFile;
+use fulgurite_disk::mutation::{Mutation, planted};
 
 use super::error::Result;
 use super::generation::Generation;
@@ -88,7 +89,7 @@ impl TwinLog {
             if !sync {
                 return Ok(());
             }
-            if flush.unsynced {
+            if flush.unsynced && !planted(Mutation::SkipLogSync) {
                 self.sync_target(flush)?;
             }
             self.synced_seq.store(last, Ordering::Release);

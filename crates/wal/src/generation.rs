@@ -6,6 +6,7 @@ use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
 
+use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskFile, OpenOptions, parent_dir};
 
 use super::error::Result;
@@ -111,6 +112,9 @@ pub(super) fn publish_file(disk: &dyn Disk, base: &Path, slot: usize) -> Result<
 
 /// Makes the names of the log's files durable.
 pub(super) fn sync_names(disk: &dyn Disk, base: &Path) -> Result<()> {
+    if planted(Mutation::SkipDirectorySync) {
+        return Ok(());
+    }
     disk.sync_dir(parent_dir(base))?;
     Ok(())
 }

@@ -14,6 +14,7 @@
 //! this generation at this place, whatever surrounds it.
 
 use crc_fast::{CrcAlgorithm, Digest};
+use fulgurite_disk::mutation::{Mutation, planted};
 
 /// Bytes before the payload.
 pub(super) const HEADER_BYTES: usize = 25;
@@ -115,6 +116,9 @@ impl Head {
 /// What a generation and a position mix into a record's checksum: the low half
 /// of SplitMix64's output function over `salt + position`.
 pub(super) fn seed(salt: u64, position: u64) -> u32 {
+    if planted(Mutation::NoSalt) {
+        return 0;
+    }
     let mut x = salt.wrapping_add(position);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fulgurite_disk::{Disk, DiskFile};
+use fulgurite_disk::mutation::{Mutation, planted};
+use fulgurite_disk::{Disk, DiskFile, OpenOptions};
 
 use super::error::{Error, ReplayError, Result};
 use super::flush::begin_record;
@@ -147,7 +148,7 @@ impl Recovery {
         let header = Header {
             database: self.database,
             number: self.newest_number + 1,
-            salt: generation::fresh_salt(),
+            salt: self.replayed_salt().unwrap_or_else(generation::fresh_salt),
             durable: last,
         };
         let begin = begin_record(header.salt, RECORDS_START, last, last);
@@ -159,8 +160,16 @@ impl Recovery {
             }
         };
         let disk = &*self.disk;
-        generation::create_file(disk, &self.base, &header, &begin, CAPACITY_BYTES_MIN, &sync)?;
-        let file = generation::publish_file(disk, &self.base, 0)?;
+        let file = if self.replayed_salt().is_some() {
+            let file = disk.open(&header::path_of(&self.base, 0), OpenOptions::WRITE)?;
+            file.write_at(&begin, RECORDS_START)?;
+            header.write(&*file, &sync)?;
+            file
+        } else {
+            let capacity = CAPACITY_BYTES_MIN;
+            generation::create_file(disk, &self.base, &header, &begin, capacity, &sync)?;
+            generation::publish_file(disk, &self.base, 0)?
+        };
         let other = header::path_of(&self.base, 1);
         if disk.exists(&other)? {
             disk.remove(&other)?;
@@ -184,6 +193,18 @@ impl Recovery {
             current,
             next_seq,
         ))
+    }
+}
+
+impl Recovery {
+    /// A planted bug: the salt of what was replayed, whose file is gone on with.
+    fn replayed_salt(&self) -> Option<u64> {
+        if !planted(Mutation::AppendToReplayed) {
+            return None;
+        }
+        let path = header::path_of(&self.base, 0);
+        let run = self.runs.iter().find(|run| run.path == path)?;
+        Some(run.salt)
     }
 }
 

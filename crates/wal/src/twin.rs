@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskFile};
 
 use super::buffer::Buffer;
@@ -372,7 +373,11 @@ impl TwinLog {
         if self.options.durability == Durability::Off {
             return Ok(());
         }
-        file.sync_data().map_err(|error| {
+        let mut synced = file.sync_data();
+        if synced.is_err() && planted(Mutation::RetryFailedSync) {
+            synced = file.sync_data();
+        }
+        synced.map_err(|error| {
             self.poison(Error::Disk(error));
             self.failure_to_report()
         })

@@ -8,9 +8,9 @@
 //!
 //! `FULGURITE_SIM_FACTOR=20` runs twenty times as many workloads.
 
-use super::life::Life;
-use super::model::Oracle;
 use super::{Trace, assert_no_background_panic, options, seeds, watch_background};
+use fulgurite_sim::kv::Life;
+use fulgurite_sim::kv::Oracle;
 use fulgurite_sim::{Call, Fault, FaultError, Rng, SimDisk};
 use fulgurite_store::ErrorKind;
 

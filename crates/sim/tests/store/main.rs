@@ -3,9 +3,6 @@
 //! run.
 
 mod faults;
-mod life;
-mod model;
-mod power_loss;
 mod rot;
 mod writers;
 

@@ -11,10 +11,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::life::Life;
-use super::model::{Oracle, State};
 use super::{PATH, Trace, assert_no_background_panic, factor, open, options, watch_background};
 use fulgurite_disk::{Disk, OpenOptions};
+use fulgurite_sim::kv::Life;
+use fulgurite_sim::kv::{Oracle, State};
 use fulgurite_sim::{Rng, SimDisk};
 use fulgurite_store::{Error, ErrorKind, Options, Store};
 

@@ -30,6 +30,7 @@ use crate::reclaim;
 use crate::space::extent_of;
 use crate::store::{Core, log_error};
 use catalog::Entry;
+use fulgurite_disk::mutation::{Mutation, planted};
 use meta::{Blob, Meta};
 pub(crate) use writer::WriteCounters;
 pub use writer::WriteStats;
@@ -101,7 +102,9 @@ impl Pins {
             out.push(running);
         }
         out.extend_from_slice(&self.attached.lock());
-        out.push(self.durable.load(SeqCst));
+        if !planted(Mutation::FreeExtentEarly) {
+            out.push(self.durable.load(SeqCst));
+        }
     }
 }
 
@@ -113,6 +116,13 @@ pub(crate) fn run(core: &Core) -> Result<()> {
     }
     core.space.check()?;
     let begun = begin(core, &mut state)?;
+    if planted(Mutation::RecycleEarly)
+        && let (Some(wal), Some(old)) = (core.wal(), state.pending.take())
+    {
+        wal.recycle(old)
+            .and_then(|()| wal.prepare_switch())
+            .map_err(log_error)?;
+    }
     let done = persist(core, &mut state, begun);
     if done.is_err() {
         core.checkpoint_pins.running.store(NONE, SeqCst);
@@ -169,7 +179,7 @@ fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
         page_size: core.pool.page_size() as u32,
         database: core.database,
         counter: state.counter + 1,
-        checkpoint: seq,
+        checkpoint: seq + u64::from(planted(Mutation::CheckpointOtherSequence)),
         end,
         next_tree: core.next_tree.load(SeqCst),
         catalog: Some(catalog),
@@ -293,10 +303,20 @@ fn write_meta(core: &Core, meta: &Meta) -> Result<()> {
         if core.options.durability == crate::Durability::Off {
             return Ok(());
         }
-        file.sync_data().map_err(Error::from)
+        let again = |error| match planted(Mutation::RetryFailedSync) {
+            true => file.sync_data(),
+            false => Err(error),
+        };
+        file.sync_data().or_else(again).map_err(Error::from)
     };
-    sync()?;
-    for offset in [0, meta::SLOT as u64] {
+    if !planted(Mutation::SkipDataSync) {
+        sync()?;
+    }
+    let slots: &[u64] = match planted(Mutation::StaleMetaSlot) {
+        true => &[0],
+        false => &[0, meta::SLOT as u64],
+    };
+    for &offset in slots {
         file.write_at(&slot, offset)?;
         sync()?;
     }

@@ -33,6 +33,7 @@ use crate::reclaim::{self, Dead};
 use crate::space::extent_of;
 use crate::store::Core;
 use crate::tree::{EMPTY, KeyKind, Tree, TreeId};
+use fulgurite_disk::mutation::{Mutation, planted};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -135,6 +136,7 @@ impl Txn {
             });
         }
         if core.options.durability != Durability::Off
+            && !planted(Mutation::SkipBulkSync)
             && let Err(error) = core.pool.file.sync_data()
         {
             let error = Error::from(error);

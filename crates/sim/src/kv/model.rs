@@ -11,11 +11,14 @@ pub const UNKNOWN_TREE: u32 = u32::MAX;
 /// A key of either kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RowKey {
+    /// An integer.
     Int(i64),
+    /// Bytes.
     Bytes(Vec<u8>),
 }
 
 impl RowKey {
+    /// As the store takes it.
     pub fn borrow(&self) -> Key<'_> {
         match self {
             Self::Int(key) => Key::Int(*key),
@@ -24,13 +27,17 @@ impl RowKey {
     }
 }
 
+/// A tree and its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
+    /// What its keys are.
     pub kind: KeyKind,
+    /// Its entries.
     pub rows: BTreeMap<RowKey, Arc<[u8]>>,
 }
 
 impl Table {
+    /// An empty one.
     pub fn new(kind: KeyKind) -> Arc<Self> {
         Arc::new(Self {
             kind,
@@ -42,12 +49,14 @@ impl Table {
 /// All that a store holds. Clones share what they have in common.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
+    /// The named trees.
     pub names: BTreeMap<String, u32>,
     /// The trees with a name and those without.
     pub tables: BTreeMap<u32, Arc<Table>>,
 }
 
 impl State {
+    /// A table to be changed.
     pub fn table(&mut self, tree: u32) -> Option<&mut Table> {
         self.tables.get_mut(&tree).map(Arc::make_mut)
     }
@@ -114,6 +123,7 @@ impl State {
 /// that readers of the running store see, unless a commit's outcome is unknown.
 #[derive(Debug, Clone)]
 pub struct Oracle {
+    /// Never empty.
     pub candidates: Vec<State>,
     /// Tree numbers that were given out, to look for ones that should be gone.
     pub highest_tree: u32,
@@ -129,16 +139,31 @@ impl Default for Oracle {
 }
 
 impl Oracle {
+    /// The state with everything in it.
     pub fn newest(&self) -> &State {
         self.candidates.last().expect("there is always one")
     }
 
-    /// A commit was acknowledged: durable, or only with the operating system.
+    /// A commit to this state is under way.
+    pub fn under_way(&mut self, state: State) {
+        self.candidates.push(state);
+    }
+
+    /// The commit that was under way led to `state` and was acknowledged:
+    /// durable, or only with the operating system.
     pub fn acknowledge(&mut self, state: State, durable: bool) {
         if durable {
             self.candidates.clear();
+        } else {
+            self.candidates.pop();
         }
         self.candidates.push(state);
+    }
+
+    /// The states older than the newest `kept` are ruled out by a checkpoint.
+    pub fn keep(&mut self, kept: usize) {
+        let ruled_out = self.candidates.len().saturating_sub(kept.max(1));
+        self.candidates.drain(..ruled_out);
     }
 
     /// Everything acknowledged so far is durable.

@@ -1,25 +1,33 @@
 //! One life of a process that uses a store: it opens it, compares it with what
 //! it may hold, works at random, and ends where the disk does.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use fulgurite_sim::{Rng, SimDisk};
 use fulgurite_store::{
     Durability, Error, ErrorKind, Isolation, KeyKind, Options, Result, Savepoint, Store, TreeId,
     Txn,
 };
 
 use super::model::{Oracle, RowKey, State, Table, UNKNOWN_TREE};
-use super::open;
+use crate::busy;
+use crate::proof::{Lives, Timeline, step_rng};
+use crate::{PATH, Rng, SimDisk};
+
+/// Steps from this number on are transactions of bulk size.
+pub const BULK: u64 = 1 << 32;
 
 /// A change of an overlapping transaction, to be made again on what it commits
 /// onto.
 type Change = (u32, RowKey, Option<Arc<[u8]>>);
 
+/// See the module's header.
 pub struct Life<'a> {
-    pub disk: &'a SimDisk,
-    pub options: Options,
-    pub oracle: &'a mut Oracle,
+    disk: &'a SimDisk,
+    options: Options,
+    oracle: &'a mut Oracle,
+    timeline: Option<&'a mut Timeline<Oracle>>,
+    seed: u64,
     rng: Rng,
     store: Option<Store>,
     /// What readers see.
@@ -30,12 +38,44 @@ pub struct Life<'a> {
     reader: Option<(Txn, State)>,
 }
 
+/// Opens the database of all workloads.
+///
+/// # Errors
+/// The store's.
+pub fn open(disk: &SimDisk, options: &Options) -> Result<Store> {
+    Store::open_on(Arc::new(disk.clone()), Path::new(PATH), options.clone())
+}
+
+/// Key-value workloads.
+#[derive(Debug)]
+pub struct KeyValue;
+
+impl Lives for KeyValue {
+    type Oracle = Oracle;
+
+    fn live(
+        disk: &SimDisk,
+        options: &Options,
+        oracle: &mut Oracle,
+        timeline: Option<&mut Timeline<Oracle>>,
+        seed: u64,
+        steps: &[u64],
+    ) -> bool {
+        let mut life = Life::new(disk, options, oracle, seed);
+        life.timeline = timeline;
+        life.run_steps(steps)
+    }
+}
+
 impl<'a> Life<'a> {
+    /// A life that has not begun.
     pub fn new(disk: &'a SimDisk, options: &Options, oracle: &'a mut Oracle, seed: u64) -> Self {
         Self {
             disk,
             options: options.clone(),
             oracle,
+            timeline: None,
+            seed,
             rng: Rng::new(seed),
             store: None,
             visible: State::default(),
@@ -47,18 +87,37 @@ impl<'a> Life<'a> {
     /// Lives until the power is cut or the steps are done, and closes the store
     /// then. Nothing else may fail. Returns whether everything was done.
     pub fn run(self, steps: usize) -> bool {
-        self.run_with(steps, false)
+        let steps: Vec<u64> = (0..steps as u64).collect();
+        self.run_steps(&steps)
     }
 
     /// As [`run`](Self::run), with a few transactions of bulk size.
-    pub fn run_with(mut self, steps: usize, bulk: bool) -> bool {
+    pub fn run_with(self, steps: usize, bulk: bool) -> bool {
+        let number = |step| {
+            if bulk && step % 3 == 2 {
+                BULK + step
+            } else {
+                step
+            }
+        };
+        let steps: Vec<u64> = (0..steps as u64).map(number).collect();
+        self.run_steps(&steps)
+    }
+
+    /// As [`run`](Self::run), the steps given by their numbers: each is what it
+    /// is whichever others there are.
+    pub fn run_steps(mut self, steps: &[u64]) -> bool {
         let done = self
             .start()
             .and_then(|()| self.check())
             .and_then(|()| {
-                (0..steps).try_for_each(|step| match bulk && step % 3 == 2 {
-                    true => self.bulk(),
-                    false => self.step(),
+                steps.iter().try_for_each(|step| {
+                    self.rng = step_rng(self.seed, *step);
+                    if *step >= BULK {
+                        self.bulk()
+                    } else {
+                        self.step()
+                    }
                 })
             })
             .and_then(|()| self.check())
@@ -67,6 +126,13 @@ impl<'a> Life<'a> {
             assert!(self.disk.is_stopped(), "{error}");
         }
         done.is_ok()
+    }
+
+    /// Takes down what a power cut may leave from now on.
+    fn note(&mut self) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.push((self.disk.calls(), self.oracle.clone()));
+        }
     }
 
     fn store(&self) -> Result<Store> {
@@ -78,6 +144,7 @@ impl<'a> Life<'a> {
     pub fn start(&mut self) -> Result<()> {
         let store = open(self.disk, &self.options)?;
         self.oracle.adopt(&store)?;
+        self.note();
         self.visible = self.oracle.newest().clone();
         self.store = Some(store);
         Ok(())
@@ -102,6 +169,15 @@ impl<'a> Life<'a> {
             Some(_) => self.step(),
             None => self.start(),
         }
+    }
+
+    /// As [`step_or_start`](Self::step_or_start), the step given by its number.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn step_or_start_at(&mut self, step: u64) -> Result<()> {
+        self.rng = step_rng(self.seed, step);
+        self.step_or_start()
     }
 
     /// After a failure: either writing goes on and nothing was committed, or it
@@ -141,13 +217,14 @@ impl<'a> Life<'a> {
         self.store = None;
         if !self.disk.is_stopped() {
             self.oracle.settle();
+            self.note();
         }
         Ok(())
     }
 
     /// Does something at random.
     pub fn step(&mut self) -> Result<()> {
-        match self.rng.below(18) {
+        match self.rng.below(20) {
             0..=4 => self.statement(),
             5..=9 => self.explicit(),
             10 | 11 => self.checkpoint(),
@@ -157,6 +234,7 @@ impl<'a> Life<'a> {
                 self.start()
             }
             14 => self.overlap(),
+            18 | 19 => self.busy_checkpoint(),
             15 => self.end_reader().and_then(|()| self.begin_reader()),
             _ => self.end_reader(),
         }
@@ -176,9 +254,42 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
+    /// Makes a checkpoint.
+    ///
+    /// # Errors
+    /// The disk's.
     pub fn checkpoint(&mut self) -> Result<()> {
         self.store()?.checkpoint()?;
         self.oracle.settle();
+        self.note();
+        Ok(())
+    }
+
+    /// Makes a checkpoint, with commits between its calls.
+    fn busy_checkpoint(&mut self) -> Result<()> {
+        let store = self.store()?;
+        let disk = self.disk.clone();
+        let kept = self.oracle.candidates.len();
+        let mut commits = Ok(());
+        let checkpoint = busy::meanwhile(
+            &disk,
+            move || store.checkpoint(),
+            || {
+                if commits.is_ok() && self.rng.one_in(2) {
+                    commits = match self.rng.below(3) {
+                        0 => self.explicit(),
+                        _ => self.statement(),
+                    };
+                }
+            },
+        );
+        commits?;
+        checkpoint?;
+        if self.options.durability != Durability::Full {
+            // What was acknowledged before it began is covered.
+            self.oracle.keep(self.oracle.candidates.len() + 1 - kept);
+            self.note();
+        }
         Ok(())
     }
 
@@ -201,18 +312,19 @@ impl<'a> Life<'a> {
 
     /// Runs what commits `next`; if that fails its outcome is unknown.
     fn commit(&mut self, next: State, commit: impl FnOnce() -> Result<()>) -> Result<()> {
-        match commit() {
-            Ok(()) => {
-                let durable = self.options.durability == Durability::Full;
-                self.oracle.acknowledge(next.clone(), durable);
-                self.previous = std::mem::replace(&mut self.visible, next);
-                Ok(())
-            }
-            Err(error) => {
-                self.oracle.candidates.push(next);
-                Err(error)
-            }
-        }
+        self.oracle.under_way(next.clone());
+        self.note();
+        commit()?;
+        self.committed(next);
+        Ok(())
+    }
+
+    /// What was under way led to this state, and was acknowledged.
+    fn committed(&mut self, next: State) {
+        let durable = self.options.durability == Durability::Full;
+        self.oracle.acknowledge(next.clone(), durable);
+        self.note();
+        self.previous = std::mem::replace(&mut self.visible, next);
     }
 
     /// A commit failed, and the store said that nothing was committed.
@@ -222,6 +334,7 @@ impl<'a> Life<'a> {
             self.oracle.candidates.pop();
         }
         assert!(self.oracle.newest() == visible);
+        self.note();
     }
 
     /// Creates a named tree, or drops one.
@@ -241,19 +354,17 @@ impl<'a> Life<'a> {
         }
         let kind = self.kind();
         let table = Table::new(kind);
-        let tree = match store.create_family(&name, kind) {
-            Ok(tree) => tree.id().0,
-            Err(error) => {
-                next.names.insert(name, UNKNOWN_TREE);
-                next.tables.insert(UNKNOWN_TREE, table);
-                self.oracle.candidates.push(next);
-                return Err(error);
-            }
-        };
+        let mut unknown = next.clone();
+        unknown.names.insert(name.clone(), UNKNOWN_TREE);
+        unknown.tables.insert(UNKNOWN_TREE, table.clone());
+        self.oracle.under_way(unknown);
+        self.note();
+        let tree = store.create_family(&name, kind)?.id().0;
         self.oracle.highest_tree = self.oracle.highest_tree.max(tree);
         next.names.insert(name, tree);
         next.tables.insert(tree, table);
-        self.commit(next, || Ok(()))
+        self.committed(next);
+        Ok(())
     }
 
     /// An autocommitted statement on one or two trees.
@@ -353,11 +464,9 @@ impl<'a> Life<'a> {
                 };
             }
         }
-        let before = self.visible.clone();
         let committed = self.commit(next, || txn.commit());
         match committed {
             Err(error) if error.kind() == ErrorKind::Conflict => {
-                self.visible = before;
                 self.commit_had_no_effect();
                 Ok(())
             }
@@ -477,6 +586,9 @@ impl<'a> Life<'a> {
     }
 
     fn value(&mut self) -> Arc<[u8]> {
+        if self.rng.one_in(24) {
+            return self.forged();
+        }
         let len = match self.rng.below(20) {
             0..=8 => self.rng.index(40),
             9..=14 => self.rng.index(300),
@@ -485,6 +597,26 @@ impl<'a> Life<'a> {
             _ => self.rng.index(40_000),
         };
         self.filled(len)
+    }
+
+    /// What looks like records of the log to come, at every alignment, as somebody
+    /// would write them who knows the format and not the salt.
+    fn forged(&mut self) -> Arc<[u8]> {
+        let newest = self.store.as_ref().map_or(0, |store| store.stats().visible);
+        let mut bytes = vec![0xaa; 500];
+        for turn in 0..24_u64 {
+            let mut record = [0; 33];
+            record[4..8].copy_from_slice(&8_u32.to_le_bytes());
+            record[8..16].copy_from_slice(&(newest + 1 + turn % 3).to_le_bytes());
+            record[16..24].copy_from_slice(&(newest + 2).to_le_bytes());
+            record[24] = 1;
+            let crc = crc_fast::crc32_iscsi(&record[4..]);
+            record[..4].copy_from_slice(&crc.to_le_bytes());
+            bytes.extend_from_slice(&record);
+            // 41 bytes apart: a new place within eight bytes each time.
+            bytes.extend_from_slice(&[0; 8]);
+        }
+        bytes.into()
     }
 
     /// Half of it noise, half of it blanks.

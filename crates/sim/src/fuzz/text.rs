@@ -1,0 +1,122 @@
+//! SQL text: the statements of the corpus, whole, cut up, and put together.
+
+use fulgurite::{Connection, Result};
+
+use crate::Rng;
+
+const CORPUS: &str = include_str!("../../corpus/statements.sql");
+const SCHEMA: &str = include_str!("../../corpus/schema.sql");
+/// Rows looked at of a result.
+const ROWS_MAX: usize = 200;
+
+pub(super) fn statements() -> Vec<&'static str> {
+    CORPUS
+        .split(";\n")
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .collect()
+}
+
+pub(super) fn run(statements: &[&str], rng: &mut Rng) {
+    let connection = Connection::open_in_memory().expect("memory is there");
+    connection
+        .execute_batch(SCHEMA)
+        .expect("the schema is valid");
+    for _ in 0..3 {
+        let text = made_up(statements, rng);
+        if let Err(error) = execute(&connection, &text, rng) {
+            assert!(error.result_code() != 0, "an error without a code: {text}");
+            assert!(!error.to_string().contains("malformed"), "{error}: {text}");
+        }
+    }
+    let sql = "PRAGMA integrity_check";
+    if !connection.is_autocommit() {
+        connection.execute_batch("ROLLBACK").expect("it rolls back");
+    }
+    let found: String = connection
+        .query_row(sql, [], |row| row.get(0))
+        .expect("the check runs");
+    assert_eq!(found, "ok");
+}
+
+fn execute(connection: &Connection, text: &str, rng: &mut Rng) -> Result<()> {
+    if rng.one_in(4) {
+        return connection.execute_batch(text);
+    }
+    let mut statement = connection.prepare(text)?;
+    for number in 1..=statement.parameter_count() {
+        statement.raw_bind_parameter(number, rng.below(5) as i64)?;
+    }
+    let mut rows = statement.raw_query();
+    for _ in 0..ROWS_MAX {
+        if rows.next()?.is_none() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn made_up(statements: &[&str], rng: &mut Rng) -> String {
+    let one = statements[rng.index(statements.len())];
+    match rng.below(6) {
+        0 => one.to_owned(),
+        1 => {
+            // Bytes that need not be text any more.
+            let mut bytes = one.as_bytes().to_vec();
+            for _ in 0..1 + rng.below(3) {
+                let at = rng.index(bytes.len());
+                bytes[at] = rng.bits() as u8;
+            }
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+        2 => {
+            let mut at = rng.index(one.len() + 1);
+            while !one.is_char_boundary(at) {
+                at -= 1;
+            }
+            one[..at].to_owned()
+        }
+        _ => {
+            let other = statements[rng.index(statements.len())];
+            let mut words = words(one);
+            let others = self::words(other);
+            for _ in 0..1 + rng.below(4) {
+                let at = rng.index(words.len() + 1);
+                let from = rng.index(others.len());
+                let end = others.len().min(from + 1 + rng.index(6));
+                match rng.below(4) {
+                    0 if at < words.len() => {
+                        words.remove(at);
+                    }
+                    1 if at < words.len() => words[at] = others[from],
+                    2 => {
+                        words.splice(at..at, ["(", "SELECT", "1", ")"]);
+                    }
+                    _ => {
+                        words.splice(at..at, others[from..end].iter().copied());
+                    }
+                }
+            }
+            words.join(" ")
+        }
+    }
+}
+
+/// Roughly SQL's words: names and numbers, strings, and single signs.
+fn words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let end = if first.is_alphanumeric() || first == '_' {
+            rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '.')
+        } else if first == '\'' {
+            rest[1..].find('\'').map(|at| at + 2)
+        } else {
+            Some(first.len_utf8())
+        };
+        let (word, later) = rest.split_at(end.unwrap_or(rest.len()));
+        words.push(word);
+        rest = later.trim_start();
+    }
+    words
+}

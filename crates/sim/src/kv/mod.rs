@@ -1,0 +1,8 @@
+//! Key-value workloads: random transactions on random trees, and the model they
+//! are compared with.
+
+mod life;
+mod model;
+
+pub use life::{BULK, KeyValue, Life, open};
+pub use model::{Oracle, RowKey, State, Table};

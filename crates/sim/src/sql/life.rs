@@ -1,0 +1,400 @@
+//! One life of a process that uses a database by SQL: it opens it, compares it
+//! with what it may hold, works at random, and ends where the disk does.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fulgurite::{Connection, Database, Durability, Error, ErrorCode, Options, Result};
+use fulgurite_store::Store;
+
+use super::change;
+use super::model::{Oracle, State};
+use crate::busy;
+use crate::proof::{Lives, Timeline, step_rng};
+use crate::{PATH, Rng, SimDisk};
+
+/// SQL workloads.
+#[derive(Debug)]
+pub struct Sql;
+
+impl Lives for Sql {
+    type Oracle = Oracle;
+
+    fn live(
+        disk: &SimDisk,
+        options: &Options,
+        oracle: &mut Oracle,
+        timeline: Option<&mut Timeline<Oracle>>,
+        seed: u64,
+        steps: &[u64],
+    ) -> bool {
+        let mut session = Session::new(disk, options, oracle, timeline);
+        let done = session
+            .start()
+            .and_then(|()| session.check())
+            .and_then(|()| {
+                steps.iter().try_for_each(|step| {
+                    let mut rng = step_rng(seed, *step);
+                    session.step(&mut rng)
+                })
+            })
+            .and_then(|()| session.check())
+            .and_then(|()| session.stop());
+        if let Err(error) = &done {
+            assert!(disk.is_stopped(), "{error}");
+        }
+        done.is_ok()
+    }
+}
+
+/// Opens the database of all workloads.
+///
+/// # Errors
+/// The engine's.
+pub fn open(disk: &SimDisk, options: &Options) -> Result<Database> {
+    Database::on_store(Store::open_on(
+        Arc::new(disk.clone()),
+        Path::new(PATH),
+        options.clone(),
+    ))
+}
+
+/// An open database, and what it holds. See the module's header.
+pub struct Session<'a> {
+    disk: &'a SimDisk,
+    options: Options,
+    oracle: &'a mut Oracle,
+    timeline: Option<&'a mut Timeline<Oracle>>,
+    open: Option<Open>,
+    /// What readers see.
+    pub visible: State,
+}
+
+struct Open {
+    /// A snapshot kept open, and what it shows.
+    reader: Option<(Connection, State)>,
+    other: Connection,
+    main: Connection,
+    database: Database,
+}
+
+impl std::fmt::Debug for Session<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Session<'a> {
+    /// A life that has not begun.
+    pub fn new(
+        disk: &'a SimDisk,
+        options: &Options,
+        oracle: &'a mut Oracle,
+        timeline: Option<&'a mut Timeline<Oracle>>,
+    ) -> Self {
+        Self {
+            disk,
+            options: options.clone(),
+            oracle,
+            timeline,
+            open: None,
+            visible: State::default(),
+        }
+    }
+
+    fn note(&mut self) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.push((self.disk.calls(), self.oracle.clone()));
+        }
+    }
+
+    fn main(&self) -> &Connection {
+        &self
+            .open
+            .as_ref()
+            .expect("it is open between its steps")
+            .main
+    }
+
+    /// Opens it and finds out which of its possible states it is in.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn start(&mut self) -> Result<()> {
+        let database = open(self.disk, &self.options)?;
+        let main = database.connect()?;
+        self.visible = self.oracle.adopt(&main)?;
+        self.note();
+        self.open = Some(Open {
+            reader: None,
+            other: database.connect()?,
+            main,
+            database,
+        });
+        Ok(())
+    }
+
+    /// Reads everything, and checks structure and indexes.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn check(&mut self) -> Result<()> {
+        assert_eq!(self.visible.difference(self.main())?, None);
+        let sql = "PRAGMA integrity_check";
+        let found: String = self.main().query_row(sql, [], |row| row.get(0))?;
+        assert_eq!(found, "ok");
+        Ok(())
+    }
+
+    /// Closes it.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn stop(&mut self) -> Result<()> {
+        self.end_reader()?;
+        self.open = None;
+        if !self.disk.is_stopped() {
+            self.oracle.keep(1);
+            self.note();
+        }
+        Ok(())
+    }
+
+    /// After a failure: whether writing goes on. If it does, what failed had no
+    /// effect. Reading goes on in any case.
+    ///
+    /// # Errors
+    /// What reading fails with.
+    pub fn look_around(&mut self) -> Result<bool> {
+        let Some(open) = &mut self.open else {
+            return Ok(true);
+        };
+        open.reader = None;
+        for connection in [&open.main, &open.other] {
+            if !connection.is_autocommit() {
+                // One that failed may have rolled back by itself.
+                let _ = connection.execute_batch("ROLLBACK");
+            }
+        }
+        let begun = open.main.execute_batch("BEGIN IMMEDIATE");
+        let goes_on = begun.is_ok();
+        if goes_on {
+            open.main.execute_batch("ROLLBACK")?;
+            if self.oracle.candidates.last() != Some(&self.visible) {
+                self.oracle.candidates.pop();
+            }
+            assert_eq!(self.oracle.candidates.last(), Some(&self.visible));
+            self.note();
+        }
+        assert_eq!(self.visible.difference(self.main())?, None);
+        Ok(goes_on)
+    }
+
+    /// Does something at random; opens the database where it is not open.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn step(&mut self, rng: &mut Rng) -> Result<()> {
+        if self.open.is_none() {
+            return self.start();
+        }
+        match rng.below(24) {
+            0..=6 => self.autocommit(rng, change::rows),
+            7 | 8 => self.autocommit(rng, change::schema),
+            9..=13 => self.transaction(rng),
+            14 => self.autocommit_load(rng),
+            15 | 16 => self.overlap(rng),
+            17 | 18 => self.checkpoint(),
+            19 | 20 => self.busy_checkpoint(rng),
+            21 => {
+                self.stop()?;
+                self.start()
+            }
+            22 => self.end_reader().and_then(|()| self.begin_reader()),
+            _ => self.end_reader(),
+        }
+    }
+
+    /// Runs what commits `next`; if that fails its outcome is unknown.
+    fn commit(&mut self, next: State, sql: &str) -> Result<()> {
+        self.oracle.candidates.push(next.clone());
+        self.note();
+        self.main().execute_batch(sql)?;
+        self.committed(next);
+        Ok(())
+    }
+
+    fn committed(&mut self, next: State) {
+        self.oracle.candidates.pop();
+        if self.options.durability == Durability::Full {
+            self.oracle.candidates.clear();
+        }
+        self.oracle.candidates.push(next.clone());
+        self.note();
+        self.visible = next;
+    }
+
+    /// One statement that commits by itself. What it leads to is found out on a
+    /// copy in a transaction that is rolled back, so that the oracle knows it
+    /// before the first call.
+    fn autocommit(
+        &mut self,
+        rng: &mut Rng,
+        work: fn(&mut Rng, &Connection, &mut State) -> Result<()>,
+    ) -> Result<()> {
+        let mut next = self.visible.clone();
+        let again = rng.clone();
+        self.main().execute_batch("BEGIN")?;
+        let tried = work(rng, self.main(), &mut next);
+        self.main().execute_batch("ROLLBACK")?;
+        tried?;
+        self.oracle.candidates.push(next.clone());
+        self.note();
+        let mut same = self.visible.clone();
+        work(&mut again.clone(), self.main(), &mut same)?;
+        assert!(same == next, "the same statement did something else");
+        self.committed(next);
+        Ok(())
+    }
+
+    fn autocommit_load(&mut self, rng: &mut Rng) -> Result<()> {
+        let mut next = self.visible.clone();
+        self.main().execute_batch("BEGIN IMMEDIATE")?;
+        change::load(rng, self.main(), &mut next)?;
+        self.commit(next, "COMMIT")
+    }
+
+    /// Several statements, with savepoints and an end of either kind.
+    fn transaction(&mut self, rng: &mut Rng) -> Result<()> {
+        let begin = ["BEGIN", "BEGIN IMMEDIATE"][rng.index(2)];
+        self.main().execute_batch(begin)?;
+        let mut next = self.visible.clone();
+        for _ in 0..1 + rng.below(6) {
+            match rng.below(8) {
+                0 => {
+                    let kept = next.clone();
+                    self.main().execute_batch("SAVEPOINT s")?;
+                    change::rows(rng, self.main(), &mut next)?;
+                    if rng.one_in(2) {
+                        self.main().execute_batch("ROLLBACK TO s")?;
+                        next = kept;
+                    }
+                    self.main().execute_batch("RELEASE s")?;
+                }
+                1 => change::schema(rng, self.main(), &mut next)?,
+                _ => change::rows(rng, self.main(), &mut next)?,
+            }
+        }
+        if rng.one_in(5) {
+            return self.main().execute_batch("ROLLBACK");
+        }
+        self.commit(next, "COMMIT")
+    }
+
+    /// Two transactions at once on rows of their own: the second is put on top
+    /// of the first, or loses.
+    fn overlap(&mut self, rng: &mut Rng) -> Result<()> {
+        let Some((name, table)) = self.visible.tables.iter().next() else {
+            return Ok(());
+        };
+        let (name, added) = (name.clone(), table.added);
+        let open = self.open.as_ref().expect("it is open");
+        let (ours, theirs) = (2_000 + rng.below(9) as i64, 3_000 + rng.below(9) as i64);
+        let insert = |id: i64| format!("INSERT OR REPLACE INTO {name} (id, a) VALUES ({id}, {id})");
+        open.other.execute_batch("BEGIN")?;
+        open.other.execute_batch(&insert(theirs))?;
+        let put = |state: &mut State, id: i64| {
+            let mut row = vec![fulgurite::types::Value::Integer(id)];
+            row.resize(3 + added, fulgurite::types::Value::Null);
+            let table = state.table(&name).expect("it is there");
+            table.rows.insert(id, row);
+        };
+        let mut next = self.visible.clone();
+        put(&mut next, ours);
+        self.commit(next, &insert(ours))?;
+        let mut next = self.visible.clone();
+        put(&mut next, theirs);
+        self.oracle.candidates.push(next.clone());
+        self.note();
+        let open = self.open.as_ref().expect("it is open");
+        match open.other.execute_batch("COMMIT") {
+            Ok(()) => self.committed(next),
+            Err(error) if is_conflict(&error) => {
+                self.oracle.candidates.pop();
+                self.note();
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// A statement that commits by itself, of either kind.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn autocommit_any(&mut self, rng: &mut Rng) -> Result<()> {
+        if rng.one_in(3) {
+            self.autocommit(rng, change::schema)
+        } else {
+            self.autocommit(rng, change::rows)
+        }
+    }
+
+    /// Makes a checkpoint.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn checkpoint(&mut self) -> Result<()> {
+        let open = self.open.as_ref().expect("it is open");
+        open.database.checkpoint()?;
+        self.oracle.keep(1);
+        self.note();
+        Ok(())
+    }
+
+    /// A checkpoint with commits between its calls.
+    fn busy_checkpoint(&mut self, rng: &mut Rng) -> Result<()> {
+        let database = self.open.as_ref().expect("it is open").database.clone();
+        let kept = self.oracle.candidates.len();
+        let mut commits = Ok(());
+        let checkpoint = busy::meanwhile(
+            &self.disk.clone(),
+            move || database.checkpoint(),
+            || {
+                if commits.is_ok() && rng.one_in(3) {
+                    commits = match rng.below(3) {
+                        0 => self.transaction(rng),
+                        _ => self.autocommit(rng, change::rows),
+                    };
+                }
+            },
+        );
+        commits?;
+        checkpoint?;
+        if self.options.durability != Durability::Full {
+            self.oracle.keep(self.oracle.candidates.len() + 1 - kept);
+            self.note();
+        }
+        Ok(())
+    }
+
+    fn begin_reader(&mut self) -> Result<()> {
+        let open = self.open.as_mut().expect("it is open");
+        let reader = open.database.connect()?;
+        reader.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
+        open.reader = Some((reader, self.visible.clone()));
+        Ok(())
+    }
+
+    /// The snapshot still shows what it showed.
+    fn end_reader(&mut self) -> Result<()> {
+        if let Some((reader, state)) = self.open.as_mut().and_then(|open| open.reader.take()) {
+            assert_eq!(state.difference(&reader)?, None);
+        }
+        Ok(())
+    }
+}
+
+fn is_conflict(error: &Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}

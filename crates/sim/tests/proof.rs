@@ -1,0 +1,78 @@
+//! The power cut at every moment of a few hundred workloads, key-value and SQL,
+//! and of the lives that come after: what the soak does, a slice of it.
+//!
+//! `FULGURITE_SIM_FACTOR=20` runs twenty times as many seeds. A failing one is
+//! run again by `cargo run --release -p fulgurite-sim -- replay SEED --shrink`.
+
+use fulgurite_sim::proof::{self, Case, Kind, Tally};
+use fulgurite_sim::{panics, seed};
+
+// Stores are opened and closed by the thousand.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn factor() -> u64 {
+    std::env::var("FULGURITE_SIM_FACTOR")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1)
+}
+
+/// Proves `count` seeds of a kind, and says how many power cuts there were.
+fn prove(kind: Kind, first: u64, count: u64) -> Tally {
+    panics::watch();
+    let mut tally = Tally::default();
+    let seeds = (first..).map(Case::of).filter(|case| case.kind == kind);
+    for case in seeds.take((count * factor()) as usize) {
+        if let Err(failure) = seed::prove(&case, &mut tally) {
+            panic!("{failure}\nreplay {} --shrink", case.seed);
+        }
+    }
+    println!("{tally:?}");
+    tally
+}
+
+#[test]
+fn key_value_workloads_lose_nothing() {
+    let tally = prove(Kind::KeyValue, 0, 72);
+    assert!(tally.cuts >= 10_000 && tally.again >= 3_000, "{tally:?}");
+}
+
+#[test]
+fn sql_workloads_lose_nothing() {
+    let tally = prove(Kind::Sql, 0, 72);
+    assert!(tally.cuts >= 9_000 && tally.again >= 3_000, "{tally:?}");
+}
+
+/// Without this a seed would say nothing: the schedule of a checkpoint's thread
+/// and the commits between its calls included, a seed does the same each time.
+#[test]
+fn a_seed_is_one_run() {
+    panics::watch();
+    for seed in 0..20 {
+        let case = Case::of(seed);
+        let runs = [0, 1].map(|_| proof::journal(&case).expect("nothing fails").digest());
+        assert_eq!(runs[0], runs[1], "seed {seed}");
+    }
+}
+
+/// A step does the same whichever others are left out, or shrinking would be
+/// looking for something else.
+#[test]
+fn a_seed_can_be_shrunk() {
+    let case = Case::of(5);
+    let failure = proof::Failure {
+        at: String::new(),
+        message: "nothing".to_owned(),
+    };
+    // It does not fail, so nothing can be left out.
+    let (same, why) = seed::shrink(
+        &Case {
+            steps: vec![0, 1],
+            ..case
+        },
+        failure,
+    );
+    assert_eq!(same.steps, [0, 1]);
+    assert_eq!(why.message, "nothing");
+}
