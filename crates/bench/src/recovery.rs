@@ -196,7 +196,7 @@ pub fn side(args: &SideArgs) -> Result<()> {
     let started = Instant::now();
     let settings = Settings::new(args.cache_bytes, Durability::Full);
     let sql = "SELECT length(payload) FROM heap WHERE id = 7";
-    let length: usize = if ours {
+    let length: i64 = if ours {
         let connection = ours_open(args, fulgurite::Durability::Full)?;
         connection.query_row(sql, [], |row| row.get(0))?
     } else {
@@ -205,7 +205,7 @@ pub fn side(args: &SideArgs) -> Result<()> {
     };
     // Closing is not part of it: it would checkpoint on SQLite's side.
     let micros = started.elapsed().as_secs_f64() * 1e6;
-    ensure!(length == PAYLOAD_BYTES, "row 7 has {length} bytes");
+    ensure!(length == PAYLOAD_BYTES as i64, "row 7 has {length} bytes");
     let opened = Opened {
         micros,
         grown_bytes: peak()?.saturating_sub(before),
