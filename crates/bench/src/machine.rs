@@ -79,3 +79,30 @@ fn filesystem(dir: &Path) -> Option<String> {
         .max_by_key(|(point, _)| point.len())
         .map(|(_, kind)| kind.into())
 }
+
+/// Bytes written so far by the block device under `dir`, if there is one.
+pub fn written_bytes(dir: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let device = fs::metadata(dir).ok()?.dev();
+    // As glibc's `major` and `minor` take them apart.
+    let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);
+    let minor = (device & 0xff) | (device >> 12 & !0xff);
+    let text = fs::read_to_string("/proc/diskstats").ok()?;
+    text.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let same = fields.first()?.parse() == Ok(major) && fields.get(1)?.parse() == Ok(minor);
+        // The tenth field counts sectors of 512 bytes.
+        same.then(|| {
+            fields
+                .get(9)?
+                .parse::<u64>()
+                .ok()
+                .map(|sectors| sectors * 512)
+        })?
+    })
+}
+
+/// Bytes this process has caused to be written to block devices.
+pub fn own_written_bytes() -> Option<u64> {
+    field("/proc/self/io", "write_bytes")?.parse().ok()
+}

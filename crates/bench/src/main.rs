@@ -12,6 +12,7 @@ mod compare;
 mod control;
 mod data;
 mod kv;
+mod logs;
 mod machine;
 mod measure;
 mod memory;
@@ -95,6 +96,14 @@ enum Command {
     /// One opening of `recovery`, in a process of its own
     #[command(hide = true)]
     RecoverySide(recovery::SideArgs),
+    /// The log on its own: its bars, beside raw controls and published logs, and
+    /// every device under every load
+    Wal {
+        #[command(flatten)]
+        common: Common,
+        #[command(flatten)]
+        wal: logs::Args,
+    },
     /// One side of `memory`, in a process of its own
     #[command(hide = true)]
     MemorySide(memory::SideArgs),
@@ -186,6 +195,17 @@ fn main() -> Result<()> {
             report.finish(common.json.as_deref())
         }
         Command::RecoverySide(args) => recovery::side(&args),
+        Command::Wal { common, wal } => {
+            let (workspace, mut report) = common.start()?;
+            logs::run(
+                &wal,
+                common.effort,
+                common.seed,
+                workspace.root(),
+                &mut report,
+            )?;
+            report.finish(common.json.as_deref())
+        }
         Command::MemorySide(args) => memory::side(&args),
     }
 }

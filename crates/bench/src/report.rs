@@ -39,6 +39,9 @@ pub struct Metric {
     pub pairs: Option<Pairs>,
     /// What was measured, in a few words.
     pub what: String,
+    /// What the second figure is, where it is not SQLite's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
 }
 
 impl Metric {
@@ -67,7 +70,14 @@ impl Metric {
             ratio: Figures::Distribution(ours.zip(sqlite, |a, b| a / b)),
             pairs: None,
             what: what.into(),
+            beside: None,
         }
+    }
+
+    /// Says what the second figure is, where it is not SQLite's.
+    pub fn beside(mut self, beside: &str) -> Self {
+        self.beside = Some(beside.into());
+        self
     }
 
     /// One figure a side.
@@ -90,6 +100,7 @@ impl Metric {
             },
             pairs: None,
             what: what.into(),
+            beside: None,
         }
     }
 
@@ -113,6 +124,9 @@ pub struct Report {
     pub bars: Vec<Bar>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// `wal`: every combination of device and load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log_grid: Vec<crate::logs::Cell>,
 }
 
 /// A figure, and what it is to be.
@@ -155,6 +169,7 @@ impl Report {
             metrics: Vec::new(),
             bars: Vec::new(),
             notes: Vec::new(),
+            log_grid: Vec::new(),
         }
     }
 
@@ -164,7 +179,8 @@ impl Report {
             Figures::Distribution(p) => p.p50,
             Figures::Single { value } => value,
         };
-        eprintln!("  {:<28} {:>8} × SQLite", metric.name, figure(ratio));
+        let other = metric.beside.as_deref().unwrap_or("SQLite");
+        eprintln!("  {:<28} {:>8} × {other}", metric.name, figure(ratio));
         self.metrics.push(metric);
     }
 
@@ -183,12 +199,17 @@ impl Report {
         println!("{}", self.machine);
         println!("SQLite {}, bundled\n", self.sqlite_version);
         println!("{}", self.table());
-        println!("\nRatios are ours / SQLite's; in the bar, | is where SQLite stands.");
+        println!(
+            "\nRatios are ours / SQLite's (or / what stands beside); in the bar, | is where that stands."
+        );
         if !self.bars.is_empty() {
             println!("\n{}", self.bar_table());
         }
         for note in &self.notes {
             println!("{note}");
+        }
+        if !self.log_grid.is_empty() {
+            println!("\n{}", crate::logs::table(&self.log_grid));
         }
         if let Some(path) = json {
             let text = serde_json::to_string_pretty(self)?;
@@ -225,7 +246,10 @@ impl Report {
         ]);
         for metric in &self.metrics {
             table.add_row([
-                Cell::new(&metric.name),
+                Cell::new(match &metric.beside {
+                    Some(other) => format!("{} (beside: {other})", metric.name),
+                    None => metric.name.clone(),
+                }),
                 Cell::new(metric.unit),
                 Cell::new(match metric.better {
                     Better::Lower => "lower",
@@ -258,7 +282,7 @@ fn columns(figures: Figures) -> String {
 }
 
 /// Three significant digits, and digit groups in large numbers.
-fn figure(value: f64) -> String {
+pub fn figure(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
         "–".into()

@@ -1,0 +1,308 @@
+//! The bars of the log on its own.
+
+use super::contenders::{Commitlog, Contender, Okay, Ours, Raw, RawOverlapped};
+use super::crew;
+use super::slow_disk::SlowDisk;
+use crate::machine;
+use crate::measure::{Laps, Plan, interleave, toss};
+use crate::report::{Bar, Better, Figures, Metric, Report};
+use crate::stats::{Percentiles, Samples};
+use anyhow::Result;
+use fulgurite_wal::{Device, Options};
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const PAYLOAD: [u8; 128] = [0x5A; 128];
+const CROWD: usize = 64;
+const CROWD_TIME: Duration = Duration::from_millis(300);
+
+/// Measures every bar and adds it to the report.
+pub fn run(effort: f64, seed: u64, folder: &Path, report: &mut Report) -> Result<()> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let rounds = ((8.0 * effort) as usize).max(2);
+    let ours = Ours::open(&folder.join("bars.log"), Options::file())?;
+    ours.warm_up()?;
+    let raw = Raw::create(&folder.join("bars.raw"))?;
+    commit(effort, &mut rng, &ours, &raw, report)?;
+    appends(effort, &ours, report)?;
+    block_bytes(folder, &ours, report)?;
+    crowd(rounds, &mut rng, &ours, &raw, report)?;
+    overlapped(rounds, folder, &ours, report)?;
+    for micros in [60, 200, 1_000] {
+        simulated_crowd(rounds, micros, report)?;
+    }
+    peers(rounds, folder, &ours, report)?;
+    judge(folder, report);
+    Ok(())
+}
+
+/// What the figures were to reach.
+fn judge(folder: &Path, report: &mut Report) {
+    let on_disk = machine::written_bytes(folder).is_some();
+    let ratio = |name: &str| {
+        let metric = report.metrics.iter().find(|metric| metric.name == name)?;
+        Some(match metric.ratio {
+            Figures::Distribution(p) => (p.p50, p.p95),
+            Figures::Single { value } => (value, value),
+        })
+    };
+    let mut bars = Vec::new();
+    if let Some((p50, p95)) = ratio("wal_commit_128") {
+        if on_disk {
+            bars.push(Bar::at_most("commit, × raw, p50", 1.10, p50));
+            bars.push(Bar::at_most("commit, × raw, p95", 1.10, p95));
+        } else {
+            bars.push(Bar::at_most("commit on tmpfs, × raw, p50", 1.7, p50));
+        }
+    }
+    let at_least = [
+        ("append, × bare loop", "wal_append_128", 0.4),
+        (
+            "8 committers, sync 60 µs, × one",
+            "wal_crowd_8_sync_60us",
+            3.4,
+        ),
+        (
+            "8 committers, sync 200 µs, × one",
+            "wal_crowd_8_sync_200us",
+            3.6,
+        ),
+        (
+            "8 committers, sync 1 ms, × one",
+            "wal_crowd_8_sync_1000us",
+            6.5,
+        ),
+    ];
+    for (case, name, bar) in at_least {
+        bars.extend(ratio(name).map(|(figure, _)| Bar::at_least(case, bar, figure)));
+    }
+    if on_disk {
+        let crowd = ratio("wal_crowd_64");
+        bars.extend(crowd.map(|(x, _)| Bar::at_least("64 committers, × one", 12.0, x)));
+        let p99 = ratio("wal_crowd_64_p99");
+        bars.extend(p99.map(|(x, _)| Bar::at_most("64 committers, p99 / sync", 4.0, x)));
+        let bytes = ratio("wal_block_bytes");
+        bars.extend(bytes.map(|(x, _)| Bar::at_most("KiB written a commit", 4.2, x * 4.0)));
+    }
+    report.bars.extend(bars);
+}
+
+/// One committer beside the raw control.
+fn commit(
+    effort: f64,
+    rng: &mut fastrand::Rng,
+    ours: &Ours,
+    raw: &Raw,
+    report: &mut Report,
+) -> Result<()> {
+    let plan = Plan::new(effort, 60, 50);
+    let run = |log: &dyn Contender, laps: &mut Laps| -> Result<Option<u64>> {
+        laps.start();
+        for _ in 0..plan.operations {
+            log.commit(&PAYLOAD)?;
+            laps.lap();
+        }
+        Ok(None)
+    };
+    let [a, b] = interleave(
+        plan,
+        rng,
+        |_| (),
+        [
+            Box::new(|(), laps: &mut Laps| run(ours, laps)),
+            Box::new(|(), laps: &mut Laps| run(raw, laps)),
+        ],
+    )?;
+    let what = "commit of 128 bytes, one committer, and a bare write and fdatasync";
+    report.push(Metric::latency("wal_commit_128", what, &a, &b).beside("raw pwrite + fdatasync"));
+    Ok(())
+}
+
+/// Appends without a flush, beside a loop that copies and checksums.
+fn appends(effort: f64, ours: &Ours, report: &mut Report) -> Result<()> {
+    let rounds = ((40.0 * effort) as usize).max(5);
+    // A burst that the log's buffer takes, and one it has to write on the way.
+    for (name, records, what) in [
+        (
+            "wal_append_128",
+            15_000,
+            "appends of 128 bytes in bursts of 15,000, flushed in between",
+        ),
+        (
+            "wal_append_128_sustained",
+            150_000,
+            "appends of 128 bytes in bursts of 150,000",
+        ),
+    ] {
+        let (mut rates, mut bare) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            ours.log.truncate(ours.log.end())?;
+            let start = Instant::now();
+            for _ in 0..records {
+                ours.log.append(black_box(&PAYLOAD))?;
+            }
+            rates.push(records as f64 / start.elapsed().as_secs_f64());
+            ours.log.flush()?;
+            bare.push(bare_loop(records));
+        }
+        report.push(
+            Metric::rate(name, what, "records/s", &rates, &bare).beside("bare copy + CRC-32C"),
+        );
+    }
+    Ok(())
+}
+
+fn bare_loop(records: usize) -> f64 {
+    let mut buffer = vec![0u8; 1 << 20];
+    let mut sum = 0;
+    let start = Instant::now();
+    for record in 0..records {
+        let at = record * PAYLOAD.len() % (buffer.len() - PAYLOAD.len());
+        let place = &mut buffer[at..at + PAYLOAD.len()];
+        place.copy_from_slice(black_box(&PAYLOAD));
+        sum ^= crc_fast::crc32_iscsi(place);
+    }
+    let rate = records as f64 / start.elapsed().as_secs_f64();
+    black_box(sum);
+    rate
+}
+
+/// What a commit costs the disk: as the block layer counts it, for the whole
+/// device, and as the kernel counts this process.
+fn block_bytes(folder: &Path, ours: &Ours, report: &mut Report) -> Result<()> {
+    const COMMITS: u64 = 2_000;
+    let count = || (machine::written_bytes(folder), machine::own_written_bytes());
+    let before = count();
+    for _ in 0..COMMITS {
+        ours.log.commit(&PAYLOAD)?;
+    }
+    let after = count();
+    let mut push = |name: &str, what: &str, before: Option<u64>, after: Option<u64>| {
+        let written = before.zip(after).map(|(a, b)| b.saturating_sub(a));
+        if let Some(written) = written.filter(|written| *written > 0) {
+            let bytes = written as f64 / COMMITS as f64;
+            let metric = Metric::single(name, what, Better::Lower, "bytes", bytes, 4096.0);
+            report.push(metric.beside("one block"));
+        }
+    };
+    let what = "bytes the device wrote a commit of 128 bytes; whatever else ran counts too";
+    push("wal_device_bytes", what, before.0, after.0);
+    let what = "bytes this process had written a commit of 128 bytes";
+    push("wal_block_bytes", what, before.1, after.1);
+    Ok(())
+}
+
+/// Many committers beside one.
+fn crowd(
+    rounds: usize,
+    rng: &mut fastrand::Rng,
+    ours: &Ours,
+    raw: &Raw,
+    report: &mut Report,
+) -> Result<()> {
+    let (mut rates, mut samples) = ([Vec::new(), Vec::new()], Samples::default());
+    let mut sync = Samples::default();
+    for _ in 0..rounds {
+        for side in toss(rng) {
+            let committers = [CROWD, 1][side];
+            let work = crew::work(ours, committers, &PAYLOAD, CROWD_TIME)?;
+            rates[side].push(work.rate);
+            if side == 0 {
+                samples.push_round(work.nanos);
+            }
+        }
+        sync.push_round(crew::work(raw, 1, &PAYLOAD, CROWD_TIME / 4)?.nanos);
+    }
+    let what = "64 committers and one";
+    let metric = Metric::rate("wal_crowd_64", what, "commits/s", &rates[0], &rates[1]);
+    report.push(metric.beside("one committer"));
+    // The bar: the crowd's p99 over the median sync.
+    let (crowd, sync) = (samples.micros().p99, sync.micros().p50);
+    let what = "p99 of a commit among 64, and the median of a bare write and sync";
+    let metric = Metric::single("wal_crowd_64_p99", what, Better::Lower, "µs", crowd, sync);
+    report.push(metric.beside("raw sync"));
+    let mut one = 0.0;
+    for committers in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
+        let rate = crew::work(ours, committers, &PAYLOAD, CROWD_TIME)?.rate;
+        if committers == 1 {
+            one = rate;
+        }
+        let name = format!("wal_committers_{committers}");
+        let what = "committers on one log, once each";
+        let metric = Metric::single(&name, what, Better::Higher, "commits/s", rate, one);
+        report.push(metric.beside("one committer"));
+    }
+    Ok(())
+}
+
+/// What overlapping syncs could bring: bare writes and syncs by eight threads
+/// at once, each its own blocks, beside eight committers that share one sync.
+fn overlapped(rounds: usize, folder: &Path, ours: &Ours, report: &mut Report) -> Result<()> {
+    let raw = RawOverlapped::create(&folder.join("overlapped.raw"))?;
+    let (mut shared, mut apart) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        shared.push(crew::work(ours, 8, &PAYLOAD, CROWD_TIME)?.rate);
+        apart.push(crew::work(&raw, 8, &PAYLOAD, CROWD_TIME)?.rate);
+    }
+    let what = "8 committers, and 8 threads that each write and sync alone, at once";
+    let metric = Metric::rate("wal_overlapped_8", what, "commits/s", &shared, &apart);
+    report.push(metric.beside("raw overlapped syncs"));
+    Ok(())
+}
+
+/// Eight committers beside one where a sync takes `micros`.
+fn simulated_crowd(rounds: usize, micros: u64, report: &mut Report) -> Result<()> {
+    let disk = Arc::new(SlowDisk::new(Duration::from_micros(micros)));
+    let options = Options::device(Device::Memory).disk(disk);
+    let ours = Ours::open(Path::new("simulated.log"), options)?;
+    let mut rates = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        for (side, committers) in [8, 1].into_iter().enumerate() {
+            let work = crew::work(&ours, committers, &PAYLOAD, CROWD_TIME)?;
+            rates[side].push(work.rate);
+        }
+    }
+    let name = format!("wal_crowd_8_sync_{micros}us");
+    let what = "8 committers and one, where a sync takes that long";
+    report
+        .push(Metric::rate(&name, what, "commits/s", &rates[0], &rates[1]).beside("one committer"));
+    let stats = ours.log.stats();
+    eprintln!(
+        "    mean group {:.2}, {} waits for a crowd",
+        stats.records as f64 / stats.syncs.max(1) as f64,
+        stats.crowd_waits
+    );
+    Ok(())
+}
+
+/// Beside published logs, at the same durability.
+fn peers(rounds: usize, folder: &Path, ours: &Ours, report: &mut Report) -> Result<()> {
+    let okay = Okay::create(&folder.join("okaywal"))?;
+    let commitlog = Commitlog::create(&folder.join("commitlog"))?;
+    let peers: [(&str, &dyn Contender); 2] = [("okaywal", &okay), ("commitlog", &commitlog)];
+    for (name, peer) in peers {
+        for committers in [1, 8, 64] {
+            let (mut rates, mut samples) = (
+                [Vec::new(), Vec::new()],
+                [(); 2].map(|()| Samples::default()),
+            );
+            for _ in 0..rounds {
+                for (side, log) in [ours as &dyn Contender, peer].into_iter().enumerate() {
+                    let work = crew::work(log, committers, &PAYLOAD, CROWD_TIME)?;
+                    rates[side].push(work.rate);
+                    samples[side].push_round(work.nanos);
+                }
+            }
+            let what = "durable commits of 128 bytes";
+            let metric = format!("wal_{committers}_vs_{name}");
+            report
+                .push(Metric::rate(&metric, what, "commits/s", &rates[0], &rates[1]).beside(name));
+            let [a, b]: [Percentiles; 2] = [samples[0].micros(), samples[1].micros()];
+            let metric = format!("{metric}_latency");
+            report.push(Metric::distribution(&metric, what, "µs", a, b).beside(name));
+        }
+    }
+    Ok(())
+}
