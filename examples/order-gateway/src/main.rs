@@ -1,0 +1,143 @@
+//! The order gateway, its load client, and both in one command.
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use order_gateway::load::{self, Figures, STAGES};
+use order_gateway::server::{self, Gateway};
+use std::fs::File;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+/// Takes orders over HTTP and loses none that it answered. Without a command:
+/// serves on loopback and measures itself with 1 and 64 clients.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Folder of the log for the run without a command
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Seconds of load a number of clients
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serves until it is ended
+    Serve {
+        /// The log; made if it is not there
+        log: PathBuf,
+        /// Where to listen
+        #[arg(long, default_value = "127.0.0.1:7070")]
+        listen: SocketAddr,
+    },
+    /// Sends orders to a gateway
+    Load {
+        /// Where it listens
+        #[arg(long, default_value = "127.0.0.1:7070")]
+        connect: SocketAddr,
+        /// Connections
+        #[arg(long, default_value_t = 64)]
+        clients: usize,
+    },
+}
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    let time = Duration::from_secs_f64(cli.seconds);
+    match cli.command {
+        Some(Command::Serve { log, listen }) => {
+            let runtime = Runtime::new()?;
+            runtime.block_on(async {
+                let gateway = Gateway::recover(&log)?;
+                let listener = TcpListener::bind(listen).await?;
+                let orders = gateway.orders();
+                println!("listening on {}, {orders} orders", listener.local_addr()?);
+                server::serve(gateway, listener).await
+            })
+        }
+        Some(Command::Load { connect, clients }) => {
+            let run = std::process::id().to_string();
+            print(clients, load::run(connect, clients, time, &run)?);
+            Ok(())
+        }
+        None => {
+            let dir = cli.dir.unwrap_or_else(std::env::temp_dir);
+            let folder = dir.join(format!("order-gateway-{}", std::process::id()));
+            std::fs::create_dir_all(&folder)?;
+            let result = measure(&folder, time);
+            std::fs::remove_dir_all(&folder)?;
+            result
+        }
+    }
+}
+
+/// Serves and loads in one process, beside a bare write and sync.
+fn measure(folder: &Path, time: Duration) -> Result<()> {
+    let runtime = Runtime::new()?;
+    let gateway = Gateway::recover(&folder.join("orders.log"))?;
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
+    let address = listener.local_addr()?;
+    runtime.spawn(server::serve(gateway, listener));
+    load::run(address, 1, time / 10, "warm-up")?;
+    let mut rates = Vec::new();
+    for clients in [1, 64] {
+        let sync = raw_sync(folder)?;
+        let figures = load::run(address, clients, time, &format!("run-{clients}"))?;
+        rates.push(figures.rate);
+        let p50 = print(clients, figures);
+        println!(
+            "  a bare write and fdatasync: p50 {sync:.0} µs; the round trip takes {:.0} µs more\n",
+            p50 - sync
+        );
+    }
+    if let [one, many] = rates[..] {
+        println!("64 clients: {:.1} × the throughput of one", many / one);
+    }
+    Ok(())
+}
+
+/// Prints the figures; the median of the round trip.
+fn print(clients: usize, mut figures: Figures) -> f64 {
+    println!("{clients} clients: {:.0} orders/s; µs:", figures.rate);
+    println!(
+        "  {:<12}{:>9}{:>9}{:>9}{:>9}{:>9}",
+        "", "min", "avg", "p50", "p90", "p99"
+    );
+    let row = |name: &str, times: &mut [f64]| {
+        let summary = load::summary(times);
+        print!("  {name:<12}");
+        for value in summary {
+            print!("{value:>9.1}");
+        }
+        println!();
+        summary[2]
+    };
+    let p50 = row("round trip", &mut figures.round_trip);
+    for (name, times) in STAGES.iter().zip(&mut figures.stages) {
+        row(name, times);
+    }
+    p50
+}
+
+/// The median time of a bare write of 128 bytes and its sync, in microseconds.
+fn raw_sync(folder: &Path) -> Result<f64> {
+    let path = folder.join("raw");
+    let file = File::create(&path).with_context(|| path.display().to_string())?;
+    file.write_all_at(&vec![0; 1 << 20], 0)?;
+    file.sync_all()?;
+    let mut times = Vec::new();
+    for number in 0..500 {
+        let start = Instant::now();
+        file.write_all_at(&[1; 128], number * 128)?;
+        file.sync_data()?;
+        times.push(start.elapsed().as_nanos() as f64 / 1_000.0);
+    }
+    Ok(load::summary(&mut times)[2])
+}
