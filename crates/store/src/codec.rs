@@ -3,7 +3,7 @@
 //! ```text
 //! 0   the page's header, of which the last four bytes are the image's own:
 //! 28    stored length u16 of the payload | version and codec u8 | log2 of the page size u8
-//! 32  payload, then zeros up to a multiple of 512
+//! 32  payload, then zeros up to a multiple of 64
 //! ```
 //!
 //! Version and codec (bit 0: lz4, bit 1: packed slots) are a nibble each, the version
@@ -25,10 +25,13 @@
 use crate::node::{self, CHILD, HEADER, Kind, Regions};
 use std::cell::RefCell;
 
-/// Bytes of a unit, in which extents are counted.
-pub const UNIT: usize = 512;
+/// Bytes of a unit, in which extents are counted: small beside an image, of which
+/// half a unit is lost on average.
+pub const UNIT: usize = 64;
+/// Bytes that compression must save to be worth undoing at every load.
+const WORTH: usize = 512;
 /// The longest extent of one reference, in units.
-pub const UNITS_MAX: u32 = (1 << 15) - 1;
+pub const UNITS_MAX: u32 = (1 << 19) - 1;
 /// Where the image's own part of the header begins.
 const AT_OWN: usize = node::HEADER_SPARE;
 /// Where the slots of an integer leaf begin.
@@ -83,14 +86,14 @@ pub enum CodecError {
     Child,
 }
 
-/// A place on disk as one word: bits 0..48 the position and 48..63 the length, both
-/// in units of 512 bytes. Bit 63 marks an in-memory handle, which is never stored.
+/// A place on disk as one word: bits 0..44 the position and 44..63 the length, both
+/// in units of 64 bytes. Bit 63 marks an in-memory handle, which is never stored.
 /// The word 0 refers to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExtentRef(u64);
 
 impl ExtentRef {
-    const POSITION_BITS: u32 = 48;
+    const POSITION_BITS: u32 = 44;
     /// The first position that a reference cannot express.
     pub const POSITION_END: u64 = 1 << Self::POSITION_BITS;
 
@@ -222,7 +225,7 @@ pub fn encode<'a>(
     };
     let units = |stored: usize| (HEADER + stored).div_ceil(UNIT);
     let (codec, stored) = match compressed {
-        Some(len) if units(len) < units(raw.len()) => (Codec::Lz4, len),
+        Some(len) if len + WORTH <= raw.len() => (Codec::Lz4, len),
         _ => {
             image[HEADER..HEADER + raw.len()].copy_from_slice(raw);
             (Codec::None, raw.len())

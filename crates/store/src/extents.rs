@@ -2,7 +2,7 @@
 //!
 //! Everything below [`FreeMap::end`] that is not free is in use. Free runs are
 //! maximal: two never touch. A run is indexed by its start and, within its size
-//! class, by its start again: exact classes up to 16 units, then one a power of two,
+//! class, by its start again: exact classes up to 128 units, then one a power of two,
 //! so that the lowest and the tightest fit are found without a walk over all runs.
 //!
 //! Misuse that rot or a bug can cause (freeing what is free, reserving what is in use)
@@ -67,8 +67,8 @@ pub enum ExtentError {
     NewerVersion(u8),
 }
 
-const EXACT: u64 = 16;
-const CLASSES: usize = 16 + 48;
+const EXACT: u64 = 128;
+const CLASSES: usize = EXACT as usize + 48;
 /// How many runs of a class, not all of which fit, are looked at.
 const LOOK: usize = 32;
 
@@ -218,7 +218,7 @@ impl FreeMap {
     /// whatever is free, then at the end of the file.
     pub fn allocate_many(&mut self, pieces: &[u32]) -> Vec<Run> {
         /// Runs from 32 KiB on take a write of their own without regret.
-        const LONG: u64 = 64;
+        const LONG: u64 = 512;
         let mut places = Vec::with_capacity(pieces.len());
         let total: u64 = pieces.iter().copied().map(u64::from).sum();
         for shortest in [LONG.min(total), 1] {

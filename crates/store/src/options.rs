@@ -20,7 +20,7 @@ pub enum Durability {
 pub enum Compression {
     /// As they are.
     None,
-    /// LZ4 block format, skipped where it saves no 512-byte unit.
+    /// LZ4 block format, skipped where it saves less than 512 bytes.
     #[default]
     Lz4,
 }

@@ -171,7 +171,7 @@ fn flipped_bytes_of_a_closed_database() {
         flip_all(&sample, Path::new(PATH), len, 7, &mut tally);
     }
     println!("{tally:?}");
-    assert!(tally.refused > 100 && tally.reported > 1_000 && tally.older == 0);
+    assert!(tally.refused > 50 && tally.reported > 1_000 && tally.older == 0);
 }
 
 #[test]

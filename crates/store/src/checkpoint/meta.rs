@@ -6,7 +6,7 @@
 //! 16   database id, 16 bytes
 //! 32   counter u64            writes of the meta so far; the higher one wins
 //! 40   checkpoint u64         the sequence number that this state is of
-//! 48   end u64                end of the file's used part, in 512-byte units
+//! 48   end u64                end of the file's used part, in 64-byte units
 //! 56   next tree u32 | 0 u32
 //! 64   catalog: extent u64 | checksum u32 | length in bytes u32
 //! 80   free map: extent u64 | checksum u32 | length in bytes u32
@@ -21,8 +21,8 @@ use crate::codec::{self, ExtentRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
 
-/// The format version this code writes, and the newest it reads.
-pub(crate) const VERSION: u32 = 1;
+/// The format version this code writes and reads. Version 1 had units of 512 bytes.
+pub(crate) const VERSION: u32 = 2;
 /// Bytes of a slot.
 pub(crate) const SLOT: usize = 4096;
 /// The first unit of data.
@@ -84,8 +84,8 @@ impl Meta {
         if u32_at(SLOT - 4) != codec::checksum(&slot[..SLOT - 4]) {
             return Err(Fault::Rotten);
         }
-        if u32_at(8) > VERSION {
-            return Err(Fault::Newer(u32_at(8)));
+        if u32_at(8) != VERSION {
+            return Err(Fault::OtherVersion(u32_at(8)));
         }
         let blob = |at: usize| -> std::result::Result<Option<Blob>, Fault> {
             let bits = u64_at(at);
@@ -121,12 +121,14 @@ impl Meta {
     pub(crate) fn choose(slots: &[[u8; SLOT]; 2], path: &str) -> Result<Self> {
         match [Self::decode(&slots[0]), Self::decode(&slots[1])] {
             [Ok(a), Ok(b)] => Ok(if b.counter > a.counter { b } else { a }),
-            [Err(Fault::Newer(version)), _] | [_, Err(Fault::Newer(version))] => Err(Error::new(
-                ErrorKind::NewerFormat,
-                format!(
-                    "{path} has format version {version}, and this program reads up to {VERSION}; open it with a newer one"
-                ),
-            )),
+            [Err(Fault::OtherVersion(version)), _] | [_, Err(Fault::OtherVersion(version))] => {
+                Err(Error::new(
+                    ErrorKind::NewerFormat,
+                    format!(
+                        "{path} has format version {version}, and this program reads version {VERSION}; open it with the program that wrote it or a newer one"
+                    ),
+                ))
+            }
             [Ok(meta), Err(_)] | [Err(_), Ok(meta)] => Ok(meta),
             [Err(Fault::Foreign), Err(Fault::Foreign)] => Err(Error::new(
                 ErrorKind::NotADatabase,
@@ -142,7 +144,7 @@ impl Meta {
 enum Fault {
     Foreign,
     Rotten,
-    Newer(u32),
+    OtherVersion(u32),
 }
 
 #[cfg(test)]
@@ -158,7 +160,7 @@ mod tests {
             end: 99,
             next_tree: 17,
             catalog: Some(Blob {
-                extent: ExtentRef::new(16, 3).expect("an extent"),
+                extent: ExtentRef::new(16, 19).expect("an extent"),
                 checksum: 5,
                 length: 1200,
             }),
@@ -191,13 +193,16 @@ mod tests {
     }
 
     #[test]
-    fn newer_formats_are_named() {
-        let mut slot = meta(1).encode();
-        slot[8] = 9;
-        let checksum = codec::checksum(&slot[..SLOT - 4]);
-        slot[SLOT - 4..].copy_from_slice(&checksum.to_le_bytes());
-        let error = Meta::choose(&[slot, slot], "x").expect_err("too new");
-        assert_eq!(error.kind(), ErrorKind::NewerFormat);
-        assert!(error.message().contains("version 9"), "{error}");
+    fn other_formats_are_named() {
+        for version in [1, 9] {
+            let mut slot = meta(1).encode();
+            slot[8] = version;
+            let checksum = codec::checksum(&slot[..SLOT - 4]);
+            slot[SLOT - 4..].copy_from_slice(&checksum.to_le_bytes());
+            let error = Meta::choose(&[slot, slot], "x").expect_err("another version");
+            assert_eq!(error.kind(), ErrorKind::NewerFormat);
+            let named = format!("format version {version},");
+            assert!(error.message().contains(&named), "{error}");
+        }
     }
 }

@@ -119,7 +119,7 @@ fn pages_survive() {
             for children in [1, 100, node::max_overflow_children(page_size)] {
                 let mut page = vec![0; page_size];
                 node::init_overflow_index(&mut page, 3, 1, children);
-                let children = vec![(5 | 8 << 48, 1); children];
+                let children = vec![(5 | 8 << 44, 1); children];
                 let keys = &page[..node::key_area(page_size, children.len())];
                 round_trip(keys, &children, codec);
             }
@@ -154,7 +154,7 @@ fn incompressible_pages_are_stored_raw() {
     }
     let mut scratch = Scratch::default();
     let image = encode(&page, &[], Codec::Lz4, &mut scratch);
-    assert_eq!((image[30], image.len()), (0x12, 3584));
+    assert_eq!((image[30], image.len()), (0x12, 3136));
 }
 
 #[test]
@@ -202,8 +202,8 @@ fn references() {
         (extent.position(), extent.units(), extent.end()),
         (5, 8, 13)
     );
-    assert_eq!((extent.byte_offset(), extent.byte_len()), (2560, 4096));
-    assert_eq!(extent.word(), 5 | 8 << 48);
+    assert_eq!((extent.byte_offset(), extent.byte_len()), (320, 512));
+    assert_eq!(extent.word(), 5 | 8 << 44);
     assert_eq!(ExtentRef::from_word(extent.word()), Some(extent));
     assert_eq!(ExtentRef::from_word(0), None);
     assert_eq!(ExtentRef::from_word(1 << 63 | extent.word()), None);
@@ -244,7 +244,7 @@ fn documented_bytes() {
         golden
     );
 
-    let mut golden = vec![0; UNIT];
+    let mut golden = vec![0; 2 * UNIT];
     // kind 4, level 1, count 1, heap 12 | birth 6
     golden[0..16].copy_from_slice(&[4, 1, 1, 0, 12, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
     // tree 18, heap end 254, prefix 3, fences of 4 and 5 bytes
@@ -253,8 +253,8 @@ fn documented_bytes() {
     golden[32..40].copy_from_slice(b"defg\x0c\x00\x07\x00");
     golden[40..52].copy_from_slice(b"hijabcxyabca");
     // Child 1, then child 0: position, length in units, checksum.
-    golden[52..64].copy_from_slice(&[9, 0, 0, 0, 0, 0, 8, 0, 0xdd, 0xcc, 0xbb, 0xaa]);
-    golden[64..76].copy_from_slice(&[1, 0, 0, 0, 0, 0, 3, 0, 1, 2, 3, 4]);
+    golden[52..64].copy_from_slice(&[9, 0, 0, 0, 0, 0x80, 0, 0, 0xdd, 0xcc, 0xbb, 0xaa]);
+    golden[64..76].copy_from_slice(&[1, 0, 0, 0, 0, 0x30, 0, 0, 1, 2, 3, 4]);
     decode(&golden, &mut page).unwrap();
     assert_eq!(node::check(&page), Ok(()));
     assert_eq!(
@@ -263,7 +263,7 @@ fn documented_bytes() {
     );
     assert_eq!(node::lower_fence(&page), Some(Key::Bytes(b"abca")));
     assert_eq!(node::upper_fence(&page), Some(Key::Bytes(b"abcxy")));
-    let children = [(1 | 3 << 48, 0x0403_0201), (9 | 8 << 48, 0xaabb_ccdd)];
+    let children = [(1 | 3 << 44, 0x0403_0201), (9 | 8 << 44, 0xaabb_ccdd)];
     assert_eq!(
         encode(
             &page[..4064],

@@ -187,24 +187,24 @@ fn stored_maps_are_the_same(map: &FreeMap, bitmap: &Bitmap, live: &[Run], random
 
 #[test]
 fn batches_are_packed() {
-    let mut map = FreeMap::new(1000);
-    for start in [10, 20, 100, 300] {
+    let mut map = FreeMap::new(10_000);
+    for start in [100, 200, 1000, 3000] {
         map.free(Run {
             start,
-            len: if start < 50 { 8 } else { 100 },
+            len: if start < 500 { 64 } else { 800 },
         })
         .unwrap();
     }
-    let places = map.allocate_many(&[8; 30]);
+    let places = map.allocate_many(&[64; 30]);
     let starts: Vec<u64> = places.iter().map(|run| run.start).collect();
-    let run_of = |start: u64, n: u64| (0..n).map(move |i| start + 8 * i);
-    let expected: Vec<u64> = run_of(100, 12)
-        .chain(run_of(300, 12))
-        .chain([10, 20])
-        .chain(run_of(1000, 4))
+    let run_of = |start: u64, n: u64| (0..n).map(move |i| start + 64 * i);
+    let expected: Vec<u64> = run_of(1000, 12)
+        .chain(run_of(3000, 12))
+        .chain([100, 200])
+        .chain(run_of(10_000, 4))
         .collect();
     assert_eq!(starts, expected);
-    assert_eq!(map.end(), 1032);
+    assert_eq!(map.end(), 10_256);
 }
 
 #[test]
