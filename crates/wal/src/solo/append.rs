@@ -75,7 +75,7 @@ impl Core {
         loop {
             self.check()?;
             let obstacle = {
-                let mut tail = lock(&self.tail);
+                let mut tail = self.tail.lock();
                 match self.append_under_lock(&mut tail, payload) {
                     Ok(place) => {
                         drop(tail);
@@ -108,7 +108,7 @@ impl Core {
             self.check()?;
             let mut end = None;
             {
-                let mut tail = lock(&self.tail);
+                let mut tail = self.tail.lock();
                 for payload in payloads.iter().skip(places.len()) {
                     let Ok(place) = self.append_under_lock(&mut tail, payload) else {
                         break;
@@ -251,7 +251,7 @@ impl Core {
 
     fn append_under_both_locks(&self, payload: &[u8]) -> Result<Option<Place>> {
         let mut flush = lock(&self.flush);
-        let mut tail = lock(&self.tail);
+        let mut tail = self.tail.lock();
         self.check()?;
         let place = place_in(&tail, record_bytes(payload.len()));
         if place.end > self.room_until.load(Ordering::Acquire) {

@@ -22,6 +22,7 @@ use super::options::Preallocation;
 use super::parking::Parking;
 use super::probe::Measured;
 use super::ring::Ring;
+use super::spin::SpinLock;
 use super::volume::Volume;
 use crate::primitives::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 
@@ -71,7 +72,7 @@ pub(super) struct Core {
     pub(super) salt: u64,
 
     pub(super) ring: Ring,
-    pub(super) tail: Mutex<Tail>,
+    pub(super) tail: SpinLock<Tail>,
     pub(super) appended: AtomicU64,
     /// Up to where the limit and the prepared file allow records.
     pub(super) room_until: AtomicU64,

@@ -9,7 +9,7 @@ use super::error::{Error, Result};
 use super::gather::Gather;
 use super::header::Header;
 use super::leading::Leads;
-use super::locks::{lock, try_lock};
+use super::locks::try_lock;
 use super::parking::Parking;
 use crate::primitives::Ordering;
 
@@ -31,7 +31,7 @@ impl Core {
     fn lead(&self, flush: &mut Flush, sync: bool) -> Result<()> {
         self.check()?;
         let (end, seq) = {
-            let tail = lock(&self.tail);
+            let tail = self.tail.lock();
             (tail.lsn, tail.seq)
         };
         if !sync {
@@ -65,7 +65,7 @@ impl Core {
         result?;
         flush.syncs = flush.syncs.wrapping_add(1);
         self.counters.syncs.add_alone(1);
-        let placed = lock(&self.tail).seq;
+        let placed = self.tail.lock().seq;
         let served_from = self.durable_seq.load(Ordering::Relaxed) + 1;
         self.gather.served(placed.saturating_sub(served_from));
         self.check()?;
@@ -117,7 +117,7 @@ impl Core {
 
     fn wait_for_crowd(&self, flush: &Flush) {
         let waited = self.gather.wait(self.waiting, || {
-            let tail = lock(&self.tail);
+            let tail = self.tail.lock();
             (tail.seq - flush.seq, tail.lsn - flush.lsn)
         });
         if let Some(time) = waited {

@@ -64,6 +64,7 @@ mod open;
 mod options;
 mod probe;
 mod reader;
+mod spin;
 mod truncate;
 mod volume;
 

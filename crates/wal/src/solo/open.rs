@@ -26,6 +26,7 @@ use super::options::{Options, Preallocation};
 use super::probe::{self, Measured};
 use super::reader::Walk;
 use super::ring::Ring;
+use super::spin::SpinLock;
 use super::volume::{BLOCK, START, Volume};
 use crate::primitives::{AtomicBool, AtomicU64, Mutex, SOLO_RING_BYTES};
 
@@ -328,7 +329,7 @@ fn assemble(
         append_timeout: options.append_timeout,
         salt: header.salt_of(header.life),
         ring: Ring::new(SOLO_RING_BYTES as usize),
-        tail: Mutex::new(Tail {
+        tail: SpinLock::new(Tail {
             lsn: found.end,
             seq: found.next_seq,
             begins: Some(header.life),

@@ -17,7 +17,7 @@ impl Core {
         }
         let mut header = head.header;
         let (end, next_seq) = {
-            let tail = lock(&self.tail);
+            let tail = self.tail.lock();
             (tail.lsn, tail.seq)
         };
         if before == end {
