@@ -20,6 +20,9 @@ pub(crate) const RING_RECORD_BYTES_MAX: u64 = 32 << 10;
 /// Bytes of the ring of a log on its own.
 pub(crate) const SOLO_RING_BYTES: u64 = 4 << 20;
 
+/// Whether a log on its own has a thread behind it.
+pub(crate) const HAS_BACKGROUND: bool = true;
+
 /// How often a committer looks again before anything slower.
 pub(crate) const SPINS: u32 = 8;
 /// How often it lets others run before it sleeps, where a sync is quick.

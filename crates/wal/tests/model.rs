@@ -24,7 +24,8 @@ mod primitives {
     pub(crate) use shuttle::thread::yield_now;
 
     pub(crate) const RING_BYTES: u64 = 256;
-    pub(crate) const SOLO_RING_BYTES: u64 = 256;
+    pub(crate) const SOLO_RING_BYTES: u64 = 2048;
+    pub(crate) const HAS_BACKGROUND: bool = false;
     pub(crate) const SLOTS: u64 = 4;
     pub(crate) const RING_RECORD_BYTES_MAX: u64 = 128;
     pub(crate) const SPINS: u32 = 1;
@@ -36,7 +37,7 @@ mod primitives {
 #[path = "../src/lib.rs"]
 mod wal;
 
-use wal::{Durability, Kind, Recovery, TwinLog, WalOptions};
+use wal::{Durability, Kind, Lsn, Options, Recovery, TwinLog, Wal, WalOptions};
 
 const DATABASE: [u8; 16] = [3; 16];
 
@@ -327,4 +328,90 @@ fn a_filler_leaves() {
 #[test]
 fn a_filler_that_leaves_wakes_who_waits_behind_it() {
     shuttle::check_random(a_filler_leaves, 1000);
+}
+
+fn open_alone(disk: &TestDisk) -> Wal {
+    let options = Options::memory()
+        .limit_bytes(64 << 10)
+        .disk(Arc::new(disk.clone()));
+    Wal::open("alone.log", options).unwrap()
+}
+
+/// Three committers on a log of its own, with records in the ring and around
+/// it, beside appends that nobody waits for and a truncation.
+fn committers_alone() {
+    let disk = new_disk();
+    let log = Arc::new(open_alone(&disk));
+    let threads: Vec<_> = [[20, 100], [130, 8], [16, 24]]
+        .into_iter()
+        .map(|sizes| {
+            let log = Arc::clone(&log);
+            thread::spawn(move || {
+                log.append(&[1; 5]).unwrap();
+                for size in sizes {
+                    log.commit(&vec![1; size]).unwrap();
+                }
+            })
+        })
+        .collect();
+    let first = log.append(&[2; 9]).unwrap();
+    log.truncate(first).unwrap();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    log.flush().unwrap();
+    let state = &disk.state;
+    assert_eq!(
+        state.synced_writes.load(Ordering::SeqCst),
+        state.writes.load(Ordering::SeqCst)
+    );
+    let records = |log: &Wal| {
+        let records = log.replay(Lsn::FIRST).unwrap();
+        records.collect::<wal::Result<Vec<_>>>().unwrap()
+    };
+    let before = records(&log);
+    assert!(before.len() <= 10 && before[0].0 == first);
+    drop(log);
+    assert_eq!(records(&open_alone(&disk)), before);
+}
+
+#[test]
+fn a_log_on_its_own() {
+    shuttle::check_random(committers_alone, 500);
+    shuttle::check_pct(committers_alone, 500, 3);
+}
+
+/// As `failing_sync`, for a log on its own.
+fn failing_sync_alone() {
+    let disk = new_disk();
+    let log = Arc::new(open_alone(&disk));
+    let threads: Vec<_> = (0..3)
+        .map(|index| {
+            let log = Arc::clone(&log);
+            thread::spawn(move || {
+                let sizes = [10, 100 * (index % 2), 30];
+                sizes
+                    .into_iter()
+                    .map_while(|size| log.commit(&vec![3; size]).ok())
+                    .count()
+            })
+        })
+        .collect();
+    disk.state.fail_syncs.store(true, Ordering::SeqCst);
+    let told: usize = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .sum();
+    if told < 9 {
+        assert!(log.poisoned().is_some());
+        assert!(log.append(&[0]).is_err() && log.flush().is_err());
+    }
+    drop(log);
+    disk.state.fail_syncs.store(false, Ordering::SeqCst);
+    assert!(open_alone(&disk).replay(Lsn::FIRST).unwrap().count() >= told);
+}
+
+#[test]
+fn poison_reaches_everybody_on_a_log_on_its_own() {
+    shuttle::check_random(failing_sync_alone, 500);
 }

@@ -10,7 +10,7 @@ use fulgurite_disk::{DiskError, DiskErrorKind};
 use super::core::Core;
 use super::error::Result;
 use super::locks::{lock, wait};
-use crate::primitives::{AtomicBool, Condvar, Mutex, Ordering};
+use crate::primitives::{AtomicBool, Condvar, HAS_BACKGROUND, Mutex, Ordering};
 
 /// Wakes the thread.
 #[derive(Default)]
@@ -68,6 +68,12 @@ pub(super) struct Background {
 
 impl Background {
     pub(super) fn start(core: &Arc<Core>) -> Result<Self> {
+        if !HAS_BACKGROUND {
+            return Ok(Self {
+                core: Weak::new(),
+                thread: None,
+            });
+        }
         let worked = Arc::clone(core);
         let thread = thread::Builder::new()
             .name("fulgurite-log".to_owned())

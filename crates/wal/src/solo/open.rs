@@ -93,7 +93,7 @@ fn create(disk: &dyn Disk, paths: &[PathBuf], options: &Options) -> Result<Vec<M
         .clamp(LIMIT_BYTES_MIN, LIMIT_BYTES_MAX)
         .next_multiple_of(BLOCK);
     let (device, measured) = match (options.device, paths.first()) {
-        (None, Some(path)) => probe::probe(disk, path)?,
+        (None, Some(path)) => probe::probe(disk, path, capacity)?,
         (device, _) => (device.unwrap_or(Device::File), Vec::new()),
     };
     let prepared = match options.preallocation {

@@ -109,7 +109,8 @@ impl Options {
     }
 
     /// Whichever device commits fastest at full durability. Found out when the
-    /// log is made, in at most 200 ms, and recorded in its file.
+    /// log is made, in at most 200 ms, and recorded in its file. (A map is tried
+    /// for logs of at most 64 MiB: it wants its whole file made ready at once.)
     pub fn auto() -> Self {
         Self {
             device: None,

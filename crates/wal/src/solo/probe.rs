@@ -16,6 +16,8 @@ use super::error::Result;
 
 /// All trials together. Setting up and removing the files comes on top.
 const BUDGET: Duration = Duration::from_millis(120);
+/// A map wants its whole file made ready at once; larger ones are not tried.
+const MAPPED_BYTES_MAX: u64 = 64 << 20;
 const ROUNDS_MAX: usize = 200;
 const FILE_BYTES: u64 = 64 << 10;
 const RECORD: [u8; 160] = [0x5a; 160];
@@ -37,10 +39,13 @@ struct Trial {
     times: Vec<Duration>,
 }
 
-/// Tries all devices in the folder of `log`.
-pub(super) fn probe(disk: &dyn Disk, log: &Path) -> Result<(Device, Vec<Measured>)> {
+/// Tries all devices in the folder of `log`, which will hold `capacity` bytes.
+pub(super) fn probe(disk: &dyn Disk, log: &Path, capacity: u64) -> Result<(Device, Vec<Measured>)> {
     let mut trials = Vec::new();
     for device in CANDIDATES {
+        if device == Device::Mmap && capacity > MAPPED_BYTES_MAX {
+            continue;
+        }
         let mut name = log.as_os_str().to_owned();
         name.push(format!("-probe{}", device.code()));
         trials.push(Trial::start(disk, device, PathBuf::from(name))?);
