@@ -13,6 +13,7 @@ mod control;
 mod data;
 mod kv;
 mod logs;
+mod long;
 mod machine;
 mod measure;
 mod memory;
@@ -82,6 +83,17 @@ enum Command {
         /// Seconds a round and side
         #[arg(long, default_value_t = 1.0)]
         seconds: f64,
+    },
+    /// A reader held over many commits, and one very large transaction
+    Long {
+        #[command(flatten)]
+        common: Common,
+        /// Commits under the reader
+        #[arg(long, default_value_t = 1_000_000)]
+        commits: u64,
+        /// Rows of the large transaction
+        #[arg(long, default_value_t = 10_000_000)]
+        rows: i64,
     },
     /// Peak memory with a database of ten times the cache limit
     Memory {
@@ -180,6 +192,22 @@ fn main() -> Result<()> {
                 time: Duration::from_secs_f64(seconds),
             };
             writers::run(options, &plan, &workspace, &mut report)?;
+            report.finish(common.json.as_deref())
+        }
+        Command::Long {
+            common,
+            commits,
+            rows,
+        } => {
+            let options = common.options(1_000)?;
+            let (workspace, mut report) = common.start()?;
+            let plan = long::Plan {
+                commits,
+                rows,
+                cache_bytes: options.cache_bytes,
+                seed: options.seed,
+            };
+            long::run(plan, &workspace, &mut report)?;
             report.finish(common.json.as_deref())
         }
         Command::Memory { common } => {

@@ -133,7 +133,8 @@ fn exercise(side: &mut dyn Side, rows: usize, rng: &mut fastrand::Rng) -> Result
 }
 
 /// A line of /proc/self/status, in bytes.
-fn resident(name: &str) -> Result<u64> {
+/// A size of this process, in bytes, as the kernel calls it.
+pub fn resident(name: &str) -> Result<u64> {
     let text = machine::field("/proc/self/status", name).context("no /proc/self/status")?;
     let kibibytes = text.split_whitespace().next().context("empty field")?;
     Ok(kibibytes.parse::<u64>()? * 1_024)

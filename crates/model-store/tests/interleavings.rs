@@ -383,3 +383,56 @@ fn eviction() {
 fn pages_are_evicted_and_extents_reused_under_readers() {
     explore(15, Fair, eviction);
 }
+
+/// A log that holds next to nothing, so that every writer waits for checkpoints,
+/// IMMEDIATE and statements alike. No wait times out here: whoever
+/// held what a checkpoint needs would be reported.
+fn pressure() {
+    let disk = SimDisk::new(1);
+    let small = Options {
+        cache_bytes: 64 << 12,
+        checkpoint_bytes: 2 << 10,
+        log_limit_bytes: 4 << 10,
+        ..options()
+    };
+    let store = open(&disk, small);
+    let trees = ["left", "right"].map(|name| {
+        let made = store.create_family(name, KeyKind::Int);
+        made.expect("a family")
+    });
+    let writers: Vec<_> = trees
+        .iter()
+        .cloned()
+        .map(|tree| {
+            let store = store.clone();
+            thread::spawn(move || {
+                let mut txn = store.txn();
+                for round in 0..3 {
+                    txn.begin_statement(&[&tree]).expect("begins");
+                    txn.put(&tree, Key::Int(round), &[7; 900]).expect("a put");
+                    txn.commit().expect("commits");
+                }
+            })
+        })
+        .collect();
+    let mut txn = store.txn();
+    for round in 10..12 {
+        txn.begin_immediate().expect("begins");
+        for tree in &trees {
+            txn.put(tree, Key::Int(round), &[8; 900]).expect("a put");
+        }
+        txn.commit().expect("commits");
+    }
+    for writer in writers {
+        writer.join().expect("no panic");
+    }
+    txn.begin_read().expect("reads");
+    for tree in &trees {
+        assert_eq!(txn.count(tree).expect("counts"), 5);
+    }
+}
+
+#[test]
+fn nobody_who_waits_holds_what_a_checkpoint_needs() {
+    explore(60, Fair, pressure);
+}

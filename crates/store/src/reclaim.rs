@@ -110,16 +110,15 @@ impl Graves {
         self.few = survivors;
     }
 
-    fn each(&self, mut visit: impl FnMut(&Dead, u64)) {
-        for dead in &self.few {
-            visit(dead, dead.death);
-        }
+    /// All of them with their deaths, copied, so that who publishes waits for no
+    /// more than the copy.
+    fn copied(&self) -> Vec<Dead> {
+        let mut all = self.few.clone();
         for batch in &self.many {
             let death = batch.first().map_or(0, |dead| dead.death);
-            for dead in batch {
-                visit(dead, death);
-            }
+            all.extend(batch.iter().map(|dead| Dead { death, ..*dead }));
         }
+        all
     }
 }
 
@@ -268,7 +267,8 @@ impl Reclaim {
             visit(dead, dead.death);
         }
         for tree in core.all_trees() {
-            tree.0.graves.lock().each(&mut visit);
+            let dead = tree.0.graves.lock().copied();
+            dead.iter().for_each(|dead| visit(dead, dead.death));
         }
         found.sort_by_key(|(rank, _)| *rank);
         found.into_iter().map(|(_, node)| node).collect()
@@ -292,7 +292,8 @@ impl Reclaim {
             visit(dead, dead.death);
         }
         for tree in core.all_trees() {
-            tree.0.graves.lock().each(&mut visit);
+            let dead = tree.0.graves.lock().copied();
+            dead.iter().for_each(|dead| visit(dead, dead.death));
         }
         extents
     }

@@ -141,6 +141,7 @@ impl Core {
 
     /// Waits until this commit is acknowledged.
     pub(crate) fn wait_visible(&self, seq: u64) -> Result<()> {
+        crate::txn::not_within_commit_lock();
         match self.wal.get() {
             Some(wal) if wal.acked() < seq => wal.wait_seq(seq).map_err(log_error),
             _ => Ok(()),

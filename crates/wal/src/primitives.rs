@@ -24,7 +24,7 @@ pub(crate) const SOLO_RING_BYTES: u64 = 4 << 20;
 pub(crate) const HAS_BACKGROUND: bool = true;
 
 /// How often a committer looks again before anything slower.
-pub(crate) const SPINS: u32 = 8;
+pub(crate) const SPINS: u32 = 40;
 /// How often it lets others run before it sleeps, where a sync is quick.
 pub(crate) const YIELDS_QUICK: u32 = 400;
 /// The same where it is not.

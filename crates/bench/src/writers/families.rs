@@ -137,6 +137,10 @@ pub fn run(
         .collect();
     let mut rates = vec![[Vec::new(), Vec::new()]; THREADS.len()];
     let mut first = 0;
+    // Both warm: all families hold something, and the caches have been touched.
+    work(&mut ours, first, 2 * time)?;
+    work(&mut redb, first, 2 * time)?;
+    first += 1 << 32;
     // The numbers of threads take turns too, so that no drift favours one.
     for _ in 0..rounds {
         for (at, threads) in THREADS.into_iter().enumerate() {

@@ -280,6 +280,7 @@ impl Pool {
     /// Loads an absent node and returns its frame pinned, so that the walk that
     /// starts over will find it. Call outside walks: this does I/O and may wait.
     pub(crate) fn fetch(&self, absent: Absent, tree: u32) -> Result<Pinned<'_>> {
+        crate::txn::not_within_commit_lock();
         loop {
             if let Some(frame) = self.lookup(absent.extent.word())
                 && self.frames.pin(frame)
@@ -378,6 +379,7 @@ impl Pool {
     /// A free frame, for a node to be loaded or made. Evicts clean pages; if
     /// there are none, asks for a checkpoint and waits for it.
     pub(crate) fn take_frame(&self) -> Result<Frame> {
+        crate::txn::not_within_commit_lock();
         let deadline = Instant::now() + self.busy_timeout.max(Duration::from_secs(5));
         loop {
             if let Some(frame) = self.try_take_frame() {

@@ -100,6 +100,7 @@ pub(crate) fn write_nodes(
     unpublished: Option<&Arc<AtomicU64>>,
     after: After,
 ) -> Result<usize> {
+    crate::txn::not_within_commit_lock();
     let mut buffer = Vec::with_capacity(BATCH_BYTES + 2 * core.pool.page_size());
     let mut scratch = Scratch::default();
     let mut pieces = Vec::new();

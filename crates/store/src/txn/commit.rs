@@ -15,7 +15,7 @@
 //!    commit makes it durable. If that fails the outcome is unknown until the
 //!    database is opened again, and the store is poisoned.
 
-use super::critical::SAMPLE;
+use super::critical::{Held, SAMPLE};
 use super::reads::Reads;
 use super::redo::{Op, Ops};
 use super::{Txn, TxnState};
@@ -310,9 +310,10 @@ impl Txn {
         let needed_from = core.needed_from();
         let (seq, placed, look) = loop {
             let mut commit = core.commit.lock();
+            let held = Held::begin();
             let since = commit.head.is_multiple_of(SAMPLE).then(Instant::now);
             if reads.iter().any(|read| read.tree.0.head().seq != read.seq) {
-                drop(commit);
+                drop((held, commit));
                 reads = self.validate()?;
                 continue;
             }

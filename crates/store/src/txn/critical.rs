@@ -6,6 +6,43 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+/// Marks, in debug builds, that this thread is inside the commit lock, so that
+/// what must never happen there can say so: every debug test checks it.
+pub(crate) struct Held(());
+
+#[cfg(all(debug_assertions, not(fulgurite_model)))]
+thread_local! {
+    static HELD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+impl Held {
+    #[inline]
+    pub(crate) fn begin() -> Self {
+        #[cfg(all(debug_assertions, not(fulgurite_model)))]
+        HELD.set(true);
+        Self(())
+    }
+}
+
+impl Drop for Held {
+    #[inline]
+    fn drop(&mut self) {
+        #[cfg(all(debug_assertions, not(fulgurite_model)))]
+        HELD.set(false);
+    }
+}
+
+/// For what takes a page, transfers data or waits: none of it belongs inside the
+/// commit lock.
+#[inline]
+pub(crate) fn not_within_commit_lock() {
+    #[cfg(all(debug_assertions, not(fulgurite_model)))]
+    debug_assert!(
+        !HELD.get(),
+        "a page, a transfer or a wait inside the commit lock"
+    );
+}
+
 /// One commit in so many is measured.
 pub(crate) const SAMPLE: u64 = 8;
 

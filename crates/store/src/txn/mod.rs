@@ -33,7 +33,7 @@ pub(crate) mod rowid;
 mod spill;
 
 pub use critical::CommitLockStats;
-pub(crate) use critical::Critical;
+pub(crate) use critical::{Critical, not_within_commit_lock};
 pub use retry::{LOSSES_MAX, pause_after};
 
 use crate::cache::{Frame, SlotId};
