@@ -125,6 +125,12 @@ impl DiskFile for AlignedFile {
     }
 
     fn read_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
+        let len = self.inner.len()?;
+        if offset.saturating_add(buf.len() as u64) > len {
+            // Whole blocks behind the end: the file's own error says it.
+            let behind = len.next_multiple_of(BLOCK);
+            return self.inner.read_at(Window::new().bytes(), behind);
+        }
         let mut window = self.window.lock();
         // A reader leaves the writer's window alone.
         let mut other = None;
@@ -139,9 +145,6 @@ impl DiskFile for AlignedFile {
                 other
             };
             let (at, count) = window.part(offset, buf.len());
-            if offset + count as u64 > self.inner.len()? {
-                return self.inner.read_at(buf, offset);
-            }
             let (now, later) = buf.split_at_mut(count);
             now.copy_from_slice(&window.bytes()[at..at + count]);
             offset += count as u64;

@@ -1,0 +1,133 @@
+//! Every way into a file gives the same bytes, and says so where it is not to
+//! be had.
+
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fulgurite_disk::{
+    Access, AlignedFile, Disk, DiskErrorKind, DiskFile, MemoryDisk, OpenOptions, RealDisk,
+};
+
+const LEN: usize = 256 << 10;
+
+/// A file that goes with its owner.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("fulgurite-access-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, vec![0; LEN]).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Writes at places of all alignments, in all three ways, and compares with
+/// what is read back through the same file and through `plain`.
+fn write_and_compare(file: &dyn DiskFile, plain: &dyn DiskFile) {
+    let mut wanted = vec![0u8; LEN];
+    let mut random = 0x5eed_u64;
+    for turn in 0..300 {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let len = (random >> 33) as usize % [40, 700, 9_000, 70_000][turn % 4];
+        let at = (random >> 13) as usize % (LEN - len);
+        let bytes: Vec<u8> = (0..len).map(|i| (i + turn) as u8).collect();
+        let (first, rest) = bytes.split_at(len / 3);
+        let parts = [IoSlice::new(first), IoSlice::new(rest)];
+        match turn % 3 {
+            0 => file.write_at(&bytes, at as u64).unwrap(),
+            1 => file.write_vectored_at(&parts, at as u64).unwrap(),
+            _ => file.write_and_sync_at(&parts, at as u64).unwrap(),
+        }
+        wanted[at..at + len].copy_from_slice(&bytes);
+        let mut part = vec![0; len];
+        file.read_at(&mut part, at as u64).unwrap();
+        assert!(part == bytes, "turn {turn}");
+    }
+    file.sync_data().unwrap();
+    for reader in [file, plain] {
+        let mut found = vec![0; LEN];
+        reader.read_at(&mut found, 0).unwrap();
+        assert!(found == wanted);
+    }
+    let mut beyond = [0; 10];
+    let error = file.read_at(&mut beyond, LEN as u64 - 5).unwrap_err();
+    assert_eq!(error.kind, DiskErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn every_access_gives_the_same_bytes() {
+    for access in [
+        Access::Buffered,
+        Access::Direct,
+        Access::Mapped,
+        Access::Ring,
+        Access::RingPolled,
+    ] {
+        let scratch = Scratch::new(&format!("{access:?}"));
+        let file = match RealDisk.open_with(&scratch.0, OpenOptions::WRITE, access) {
+            Ok(file) => file,
+            Err(error) => {
+                assert_eq!(error.kind, DiskErrorKind::Unsupported, "{error}");
+                eprintln!("not available: {error}");
+                continue;
+            }
+        };
+        let file: Arc<dyn DiskFile> = match access {
+            Access::Direct => Arc::new(AlignedFile::new(file)),
+            _ => file,
+        };
+        let plain = RealDisk.open(&scratch.0, OpenOptions::READ).unwrap();
+        write_and_compare(&*file, &*plain);
+    }
+}
+
+#[test]
+fn aligned_blocks_hold_what_was_written_anywhere() {
+    let disk = MemoryDisk::new();
+    let path = Path::new("aligned");
+    let plain = disk.open(path, OpenOptions::CREATE).unwrap();
+    plain.truncate(LEN as u64).unwrap();
+    write_and_compare(&AlignedFile::new(Arc::clone(&plain)), &*plain);
+}
+
+#[test]
+fn a_disk_without_an_access_says_so() {
+    let disk = MemoryDisk::new();
+    let path = Path::new("plain");
+    drop(disk.open(path, OpenOptions::CREATE).unwrap());
+    let open = |access| disk.open_with(path, OpenOptions::WRITE, access);
+    assert!(open(Access::Buffered).is_ok());
+    for access in [Access::Direct, Access::Mapped, Access::Ring] {
+        assert_eq!(open(access).unwrap_err().kind, DiskErrorKind::Unsupported);
+    }
+}
+
+/// A write behind the end of the map, and one where the file was cut short.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_map_reports_what_it_cannot_write() {
+    let scratch = Scratch::new("short");
+    let Ok(file) = RealDisk.open_with(&scratch.0, OpenOptions::WRITE, Access::Mapped) else {
+        return;
+    };
+    assert!(file.write_at(&[1; 10], LEN as u64 - 5).is_err());
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&scratch.0)
+        .unwrap()
+        .set_len(100)
+        .unwrap();
+    assert!(file.write_at(&[1; 10], 50_000).is_err());
+    file.write_at(&[1; 10], 20).unwrap();
+    file.sync_data().unwrap();
+}
