@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Planner;
-use super::join::{Condition, Item, Needed, Problem};
+use super::join::Needed;
 use super::layout::Layout;
+use super::order::{Condition, Item, Problem};
 use super::physical::{CompoundOp, Grouping, LimitClause, Node, Op};
 use super::rules;
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey};

@@ -13,6 +13,7 @@ mod access;
 mod block;
 mod join;
 mod layout;
+mod order;
 pub mod physical;
 mod resolve;
 mod rules;
