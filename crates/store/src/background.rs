@@ -119,6 +119,7 @@ fn tidy(core: &Core) {
         }
     }
     core.pool.give_frames(&mut free);
+    core.pool.balance();
     core.check_pressure();
 }
 

@@ -44,6 +44,7 @@ mod background;
 mod cache;
 mod check;
 mod checkpoint;
+mod chunks;
 mod codec;
 mod error;
 mod extents;
@@ -61,7 +62,7 @@ mod store;
 mod tree;
 mod txn;
 
-pub use cache::CacheStats;
+pub use cache::{CacheStats, MemoryCharge, MemoryCounter};
 pub use checkpoint::WriteStats;
 pub use error::{Conflict, Error, ErrorKind, Result};
 pub use node::{Key, Run};

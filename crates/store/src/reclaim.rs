@@ -16,8 +16,9 @@
 //! Extents go back to the allocator under the `reclaim` lock, so a checkpoint
 //! that holds it sees each dead extent either in a list or free, never neither.
 
-use crate::cache::{ChildRef, Frame, NO_HINT};
+use crate::cache::{Charge, ChildRef, Frame, NO_HINT};
 use crate::checkpoint::{collect, writer};
+use crate::chunks::Chunks;
 use crate::codec::ExtentRef;
 use crate::error::Result;
 use crate::node;
@@ -63,7 +64,7 @@ pub(crate) struct Graves {
     few: Vec<Dead>,
     /// From commits with many, moved instead of copied; the first entry of each
     /// carries the death.
-    many: Vec<Vec<Dead>>,
+    many: Vec<Chunks<Dead>>,
     /// How many survived the last look: look again when they have doubled.
     survivors: usize,
 }
@@ -71,18 +72,21 @@ pub(crate) struct Graves {
 impl Graves {
     /// Takes over what a commit replaced. Under the commit lock, hence cheap.
     /// Says whether it is time to look at them.
-    pub(crate) fn take_over(&mut self, tree: u32, death: u64, replaced: &mut Vec<Dead>) -> bool {
+    pub(crate) fn take_over(&mut self, tree: u32, death: u64, replaced: &mut Chunks<Dead>) -> bool {
         if replaced.len() > MANY {
-            replaced[0].death = death;
-            replaced[0].tree = tree;
+            if let Some(first) = replaced.first_mut() {
+                first.death = death;
+                first.tree = tree;
+            }
             self.many.push(std::mem::take(replaced));
             return true;
         }
-        self.few.extend(replaced.drain(..).map(|dead| Dead {
+        self.few.extend(replaced.iter().map(|dead| Dead {
             death,
             tree,
-            ..dead
+            ..*dead
         }));
+        replaced.clear();
         self.few.len() >= 2 * self.survivors + LOOK_AT
     }
 
@@ -90,10 +94,11 @@ impl Graves {
         self.few.is_empty() && self.many.is_empty()
     }
 
-    fn take(&mut self) -> Vec<Dead> {
-        let mut taken = std::mem::take(&mut self.few);
-        for batch in self.many.drain(..) {
-            let (death, tree) = batch.first().map_or((0, 0), |dead| (dead.death, dead.tree));
+    fn take(&mut self) -> Chunks<Dead> {
+        let mut taken: Chunks<Dead> = self.few.drain(..).collect();
+        for mut batch in self.many.drain(..) {
+            let first = batch.first_mut();
+            let (death, tree) = first.map_or((0, 0), |dead| (dead.death, dead.tree));
             taken.extend(batch.into_iter().map(|dead| Dead {
                 death,
                 tree,
@@ -115,7 +120,7 @@ impl Graves {
     fn copied(&self) -> Vec<Dead> {
         let mut all = self.few.clone();
         for batch in &self.many {
-            let death = batch.first().map_or(0, |dead| dead.death);
+            let death = batch.iter().next().map_or(0, |dead| dead.death);
             all.extend(batch.iter().map(|dead| Dead { death, ..*dead }));
         }
         all
@@ -124,14 +129,18 @@ impl Graves {
 
 /// More than this is moved at publication instead of copied.
 const MANY: usize = 64;
+/// Extents gathered before they go back to the allocator.
+const FREED_AT_ONCE: usize = 4096;
 /// Survivors of a look that are set aside under the pin that keeps them.
 const SET_ASIDE: usize = 1024;
 
 /// The dead that are kept by somebody, and those to be expanded.
 #[derive(Default)]
 pub(crate) struct Reclaim {
-    kept: BTreeMap<u64, Vec<Dead>>,
+    kept: BTreeMap<u64, Chunks<Dead>>,
     subtrees: Vec<Dead>,
+    /// Counts the lists against the cache's limit.
+    charge: Option<Charge>,
 }
 
 /// Frees the frame of a dead node that is on disk and that no reader can ask
@@ -158,6 +167,7 @@ impl Reclaim {
         let visible = core.visible();
         let mut pins = core.pins();
         let taken = tree.graves.lock().take();
+        self.charge_lists(core, taken.len());
         let set_aside = taken.len() > SET_ASIDE;
         let mut survivors = Vec::new();
         let mut extents = Vec::new();
@@ -175,9 +185,14 @@ impl Reclaim {
             } else {
                 self.settle(core, &pins, dead, free, &mut extents);
             }
+            if extents.len() >= FREED_AT_ONCE {
+                core.space.free(std::mem::take(&mut extents));
+            }
         }
+        let survived = survivors.len();
         tree.graves.lock().put_back(survivors);
         self.look_at_kept(core, &pins, free, &mut extents);
+        self.charge_lists(core, survived);
         core.space.free(extents);
         if tree.versions.older_len() > 0 {
             // A new reader may pin `visible` or later, so that is the last one.
@@ -185,6 +200,15 @@ impl Reclaim {
             pins.push(visible);
             tree.versions.prune(&pins);
         }
+    }
+
+    /// With `more` dead under way.
+    fn charge_lists(&mut self, core: &Core, more: usize) {
+        let entries = more + self.kept_len() + self.subtrees.len();
+        // And the extents they become, for the next checkpoint's free map.
+        let bytes = entries * (size_of::<Dead>() + 16);
+        let charge = self.charge.get_or_insert_with(|| core.pool.charge());
+        charge.set(bytes);
     }
 
     /// Keeps nodes of an abandoned fork for the cursors that are on it.
@@ -242,7 +266,7 @@ impl Reclaim {
     }
 
     pub(crate) fn kept_len(&self) -> usize {
-        self.kept.values().map(Vec::len).sum()
+        self.kept.values().map(Chunks::len).sum()
     }
 
     /// Nodes in memory alone that died at or before `seq`, lowest first: old
@@ -263,7 +287,7 @@ impl Reclaim {
                 found.push((rank, node));
             }
         };
-        for dead in self.kept.values().flatten() {
+        for dead in self.kept.values().flat_map(Chunks::iter) {
             visit(dead, dead.death);
         }
         for tree in core.all_trees() {
@@ -285,7 +309,7 @@ impl Reclaim {
                 }
             }
         };
-        for dead in self.kept.values().flatten() {
+        for dead in self.kept.values().flat_map(Chunks::iter) {
             visit(dead, dead.death);
         }
         for dead in &self.subtrees {
@@ -321,7 +345,7 @@ pub(crate) fn sweep(core: &Core) -> Result<()> {
             }
             subtrees.append(&mut reclaim.subtrees);
             for kept in reclaim.kept.values_mut() {
-                subtrees.extend(kept.extract_if(.., |dead| dead.subtree));
+                subtrees.extend(kept.extract(|dead| dead.subtree));
             }
         }
         core.pool.give_frames(&mut free);

@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::cache::CacheStats;
-use crate::cache::Pool;
+use crate::cache::{MemoryCounter, Pool};
 use crate::check;
 use crate::checkpoint;
 use crate::checkpoint::{WriteCounters, WriteStats};
@@ -393,6 +393,17 @@ impl Store {
     /// The disk it is on, for temporary files beside it.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.core().disk
+    }
+
+    /// Counts memory that is buffered beside the store against the limit of its
+    /// cache, which gives up as many pages.
+    pub fn memory_counter(&self) -> MemoryCounter {
+        MemoryCounter::new(self.core().clone())
+    }
+
+    /// Bytes that the cache may take.
+    pub fn cache_bytes(&self) -> usize {
+        self.core().options.cache_bytes
     }
 
     /// Bytes of a page.

@@ -105,7 +105,9 @@ fn the_cache_limit_holds() {
     fill(&mut txn, &tree, 0..ROWS);
     txn.commit().expect("commits");
     let cache = store.stats().cache;
-    assert_eq!(cache.frames * cache.page_size, 2 << 20);
+    // What each frame takes beside its page counts too.
+    let pages = cache.frames * cache.page_size;
+    assert!(pages <= 2 << 20 && pages > (2 << 20) * 9 / 10, "{pages}");
     assert!(
         store.stats().file_bytes > 4 * (2 << 20),
         "far more than the cache"

@@ -9,15 +9,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fulgurite_disk::{Disk, DiskFile};
+use fulgurite_store::{MemoryCharge, Store};
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result, code};
 
-/// Bytes a connection may buffer before it spills, unless set otherwise.
+/// Bytes a connection may buffer before it spills, unless set otherwise; a
+/// quarter of the cache where that is less.
 pub const MEMORY_DEFAULT: usize = 64 << 20;
 
 struct Budget {
     used: AtomicUsize,
     limit: AtomicUsize,
+    /// Counts what is used against the limit of a store's cache as well.
+    charge: Option<Mutex<MemoryCharge>>,
+}
+
+impl Budget {
+    fn count(&self) {
+        if let Some(charge) = &self.charge {
+            charge.lock().set(self.used.load(Ordering::Relaxed));
+        }
+    }
 }
 
 /// A connection's budget; clones share it.
@@ -32,9 +45,27 @@ impl Memory {
     /// A budget of `limit` bytes whose spills are unlinked files of `disk` in
     /// the directory of `near`.
     pub fn new(disk: Arc<dyn Disk>, near: &Path, limit: usize) -> Self {
+        Self::counted(disk, near, limit, None)
+    }
+
+    /// A budget for statements over a store: what is reserved counts against the
+    /// limit of the store's cache, too.
+    pub fn beside(store: &Store, limit: usize) -> Self {
+        let near = store.path().unwrap_or(Path::new("memory"));
+        let charge = store.memory_counter().charge();
+        Self::counted(Arc::clone(store.disk()), near, limit, Some(charge))
+    }
+
+    fn counted(
+        disk: Arc<dyn Disk>,
+        near: &Path,
+        limit: usize,
+        charge: Option<MemoryCharge>,
+    ) -> Self {
         let budget = Budget {
             used: AtomicUsize::new(0),
             limit: AtomicUsize::new(limit),
+            charge: charge.map(Mutex::new),
         };
         Self {
             budget: Arc::new(budget),
@@ -84,11 +115,14 @@ pub struct Reservation {
 impl Reservation {
     /// Makes it `bytes` large. False: over the limit, and nothing changed.
     pub fn resize(&mut self, bytes: usize) -> bool {
+        if bytes == self.bytes {
+            return true;
+        }
         if bytes <= self.bytes {
             self.budget
                 .used
                 .fetch_sub(self.bytes - bytes, Ordering::Relaxed);
-            self.bytes = bytes;
+            self.note(bytes);
             return true;
         }
         let more = bytes - self.bytes;
@@ -97,14 +131,22 @@ impl Reservation {
             self.budget.used.fetch_sub(more, Ordering::Relaxed);
             return false;
         }
-        self.bytes = bytes;
+        self.note(bytes);
         true
+    }
+
+    fn note(&mut self, bytes: usize) {
+        self.bytes = bytes;
+        self.budget.count();
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.bytes > 0 {
+            self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+            self.budget.count();
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! One open database: its store, and the newest schema read from it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use fulgurite_store::{KeyKind, Store, Tree, Txn};
@@ -56,8 +55,8 @@ impl Engine {
 
     /// A memory budget for a connection.
     pub(super) fn memory(&self) -> Memory {
-        let near = self.0.store.path().unwrap_or(Path::new("memory"));
-        Memory::new(Arc::clone(self.0.store.disk()), near, MEMORY_DEFAULT)
+        let store = &self.0.store;
+        Memory::beside(store, MEMORY_DEFAULT.min(store.cache_bytes() / 4))
     }
 
     /// The schema as the transaction sees it.

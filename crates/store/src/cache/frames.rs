@@ -180,6 +180,25 @@ impl Frames {
         (meta.identity.load(Acquire) == identity).then_some(hint)
     }
 
+    /// Gives the memory of a frame that nobody can reach back to the system,
+    /// where that is possible. Its bytes are arbitrary afterwards.
+    pub(crate) fn let_go(&self, frame: Frame) {
+        let start = self.start(frame);
+        #[cfg(target_os = "linux")]
+        // SAFETY: the page lies inside the region and is in nobody's use (rule
+        // 1), so losing its bytes is harmless; where the system cannot drop it
+        // (pages larger than ours) it declines.
+        let _ = unsafe {
+            rustix::mm::madvise(
+                start.cast(),
+                self.page_size,
+                rustix::mm::Advice::LinuxDontNeed,
+            )
+        };
+        #[cfg(not(target_os = "linux"))]
+        let _ = start;
+    }
+
     #[inline]
     fn start(&self, frame: Frame) -> *mut u8 {
         assert!((frame as usize) < self.metas.len());

@@ -18,6 +18,9 @@
 //!    unwritten nodes, whoever needs one waits for the checkpoint, holding
 //!    nothing that it needs.
 
+mod ballast;
+mod written;
+
 use super::frames::{ChildRef, EVICTING, Frame, Frames, HANDLE_BIT};
 use super::readers::Readers;
 use crate::codec::{self, ExtentRef};
@@ -27,6 +30,9 @@ use crate::policy::{self, Heat, Policy};
 use crate::primitives::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use crate::primitives::{Condvar, FRAMES_MIN, Mutex, spin_loop};
 use crate::space::extent_of;
+use ballast::Ballast;
+pub(crate) use ballast::Charge;
+pub use ballast::{MemoryCharge, MemoryCounter};
 use fulgurite_disk::DiskFile;
 use fulgurite_disk::mutation::{Mutation, planted};
 use rustc_hash::FxHashMap;
@@ -38,6 +44,9 @@ pub(crate) const MAX_LEVEL: u8 = 32;
 
 const SHARDS: usize = 32;
 const EVICT_BATCH: usize = 32;
+/// Bytes beside a frame's page: its header, its place in table and policy, a
+/// ghost's.
+const FRAME_EXTRA: usize = 24 + 26 + 24 + 50;
 const HANDLE_BLOCK: u64 = 1 << 10;
 /// The longest that [`Pool::pace`] holds somebody up.
 const PACE: Duration = Duration::from_millis(100);
@@ -78,6 +87,8 @@ pub struct CacheStats {
     pub loads: u64,
     /// Pages evicted.
     pub evictions: u64,
+    /// Bytes held beside the frames that count against the limit.
+    pub charged: u64,
 }
 
 /// The cache. See the module's header.
@@ -88,6 +99,10 @@ pub(crate) struct Pool {
     pub(crate) path: String,
     table: Vec<Mutex<FxHashMap<u64, Frame>>>,
     written: Vec<Mutex<FxHashMap<u64, Written>>>,
+    /// From the extents in `written` back to their handles, so that a node takes
+    /// its entry along however it is referred to when it dies.
+    handle_of: Vec<Mutex<FxHashMap<u64, u64>>>,
+    ballast: Ballast,
     free: Mutex<FreeFrames>,
     policy: Mutex<Policy>,
     handles: AtomicU64,
@@ -131,7 +146,8 @@ impl Pool {
         page_size: usize,
         busy_timeout: Duration,
     ) -> Self {
-        let count = (cache_bytes / page_size).clamp(FRAMES_MIN, u32::MAX as usize - 1);
+        let count =
+            (cache_bytes / (page_size + FRAME_EXTRA)).clamp(FRAMES_MIN, u32::MAX as usize - 1);
         let shards = || (0..SHARDS).map(|_| Mutex::default()).collect();
         Self {
             frames: Frames::new(count, page_size),
@@ -140,6 +156,8 @@ impl Pool {
             path,
             table: shards(),
             written: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            handle_of: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            ballast: Ballast::new(),
             free: Mutex::default(),
             policy: Mutex::new(Policy::new(count as u32)),
             handles: AtomicU64::new(1),
@@ -169,6 +187,7 @@ impl Pool {
             unwritten: self.unwritten() as u64,
             loads: self.loads.load(Relaxed),
             evictions: self.evictions.load(Relaxed),
+            charged: self.charged() as u64,
         }
     }
 
@@ -389,11 +408,11 @@ impl Pool {
             let round = relief.rounds;
             match &relief.request {
                 Some(request) => request(),
-                None => return Err(self.no_memory()),
+                None => return self.take_idle().ok_or_else(|| self.no_memory()),
             }
             while relief.rounds == round {
                 if self.relieved.wait_until(&mut relief, deadline).timed_out() {
-                    return Err(self.no_memory());
+                    return self.take_idle().ok_or_else(|| self.no_memory());
                 }
             }
             if let Some(error) = &relief.failed {
@@ -509,7 +528,7 @@ impl Pool {
     /// clean, found by its extent, and may be evicted.
     pub(crate) fn became_clean(&self, handle: u64, frame: Frame, written: Written) {
         let bits = written.extent.word();
-        self.written[shard(handle)].lock().insert(handle, written);
+        self.note_written(handle, written);
         let meta = self.frames.meta(frame);
         meta.generation.store(0, Relaxed);
         let mut policy = self.policy.lock();
@@ -536,7 +555,7 @@ impl Pool {
             self.became_clean(handle, frame, written);
             return false;
         }
-        self.written[shard(handle)].lock().insert(handle, written);
+        self.note_written(handle, written);
         meta.identity.store(0, Release);
         self.unwritten.fetch_sub(1, Relaxed);
         true
@@ -555,11 +574,11 @@ impl Pool {
     /// returns its extent if it has one.
     pub(crate) fn bury(&self, node: ChildRef, free: &mut Vec<Frame>) -> Option<ExtentRef> {
         let extent = if node.is_handle() {
-            match self.written[shard(node.reference)]
-                .lock()
-                .remove(&node.reference)
-            {
-                Some(written) => written.extent,
+            match self.forget_written(node.reference) {
+                Some(written) => {
+                    self.forget_handle_of(written.extent.word());
+                    written.extent
+                }
                 None => {
                     debug_assert!(self.frames.holding(node.hint, node.reference).is_some());
                     self.unwritten.fetch_sub(1, Relaxed);
@@ -569,6 +588,9 @@ impl Pool {
                 }
             }
         } else {
+            if let Some(handle) = self.forget_handle_of(node.reference) {
+                self.forget_written(handle);
+            }
             extent_of(node.reference)
         };
         self.drop_resident(extent, free);

@@ -267,6 +267,7 @@ fn fill_blob(core: &Core, extent: ExtentRef, bytes: &[u8]) -> Result<Blob> {
 /// Step 4: the complement of what S reaches and the map itself. Returns the
 /// map's place and the file's end.
 fn write_free_map(core: &Core, state: &State, seq: u64) -> Result<(Blob, u64)> {
+    core.pool.balance();
     // While this is held no dead extent is on its way from a list to the map.
     let reclaim = core.reclaim.lock();
     let mut free = reclaim.dead_extents(core, seq);

@@ -125,6 +125,7 @@ pub(crate) fn write_nodes(
         });
     }
     write_batch(core, &buffer, &pieces, unpublished, after)?;
+    core.pool.balance();
     Ok(nodes.len())
 }
 

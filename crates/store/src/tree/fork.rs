@@ -18,6 +18,7 @@ use super::versions::Root;
 use super::{Tree, walk};
 use crate::cache::pool::MAX_LEVEL;
 use crate::cache::{Absent, ChildRef, Frame, Pinned, Pool, SlotId, Walk};
+use crate::chunks::Chunks;
 use crate::error::Result;
 use crate::node::{self, Key};
 use crate::reclaim::Dead;
@@ -59,7 +60,7 @@ pub(crate) struct Fork {
     /// Nodes made, in order.
     pub(crate) own: Vec<ChildRef>,
     /// Nodes replaced, in order.
-    pub(crate) replaced: Vec<Dead>,
+    pub(crate) replaced: Chunks<Dead>,
     handles: (u64, u64),
     /// The private leaf edited last.
     pub(crate) memo: Option<ChildRef>,
@@ -132,6 +133,8 @@ impl From<Absent> for Stop {
     }
 }
 
+/// Entries of a list that an idle fork keeps room for.
+const KEPT: usize = 4096;
 /// Frames taken ahead of a descent; more are taken if the tree is that high.
 const SPARE: usize = 5;
 
@@ -145,7 +148,7 @@ impl Fork {
             base_seq,
             generation: pool.next_generation(),
             own: Vec::new(),
-            replaced: Vec::new(),
+            replaced: Chunks::default(),
             handles: (0, 0),
             memo: None,
             run: 0,
@@ -193,6 +196,15 @@ impl Fork {
         if Arc::strong_count(&self.cursors) > 1 {
             self.cursors = Arc::new(());
         }
+    }
+
+    /// Lets go of what a large transaction's lists took.
+    pub(crate) fn trim(&mut self) {
+        self.own.clear();
+        self.own.shrink_to(KEPT);
+        self.replaced.clear();
+        self.passed_by.clear();
+        self.passed_by.shrink_to(KEPT);
     }
 
     pub(crate) fn mark(&mut self, pool: &Pool) -> Mark {

@@ -118,7 +118,7 @@ impl Txn {
                     .map(|node| node.reference),
             );
             let slot = self.slot.as_ref().ok_or_else(super::no_slot)?;
-            for dead in &fork.replaced {
+            for dead in fork.replaced.iter() {
                 for node in reclaim::nodes_of(&core, slot, *dead, fork.tree.id().0)? {
                     let node = core.pool.resolved(node.node);
                     if !node.is_handle() && !used.remove(&node.reference) {

@@ -36,7 +36,7 @@ pub use critical::CommitLockStats;
 pub(crate) use critical::{Critical, not_within_commit_lock};
 pub use retry::{LOSSES_MAX, pause_after};
 
-use crate::cache::{Frame, SlotId};
+use crate::cache::{Charge, Frame, SlotId};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::Key;
 use crate::options::Isolation;
@@ -96,6 +96,8 @@ pub struct Txn {
     redo: Vec<u8>,
     spare: Vec<Frame>,
     scratch: Vec<u8>,
+    /// What the lists of the forks and the redo hold.
+    charge: Charge,
     writers: WritersLock,
     locked: Vec<Tree>,
     /// Trees on whose rowids this transaction holds a claim.
@@ -110,6 +112,8 @@ pub struct Txn {
     bulk: bool,
     /// Bytes of redo at which to become bulk.
     bulk_at: usize,
+    /// Bytes of redo at which to count it again.
+    redo_step: usize,
     /// Something was written, kept in the redo or not.
     wrote: bool,
     spiller: Option<spill::Spiller>,
@@ -123,6 +127,9 @@ pub struct Savepoint {
     redo: usize,
 }
 
+/// Bytes of redo after which it is counted anew. [`bulk::REDO_LIMIT`] is a
+/// multiple of it.
+const REDO_STEP: usize = 512 << 10;
 /// Spare frames a context keeps between transactions.
 const SPARE_KEPT: usize = 32;
 
@@ -140,6 +147,7 @@ impl Txn {
             redo: Vec::new(),
             spare: Vec::new(),
             scratch: Vec::new(),
+            charge: store.core().pool.charge(),
             writers: WritersLock::None,
             locked: Vec::new(),
             claims: Vec::new(),
@@ -148,6 +156,7 @@ impl Txn {
             stored: Vec::new(),
             bulk: false,
             bulk_at: bulk::REDO_LIMIT,
+            redo_step: REDO_STEP,
             wrote: false,
             spiller: None,
             busy_timeout: store.options().busy_timeout,
@@ -246,9 +255,11 @@ impl Txn {
         self.unlock_writers();
         self.retired.append(&mut self.forks);
         self.retired.truncate(4);
+        self.retired.iter_mut().for_each(Fork::trim);
+        self.charge.set(0);
         self.views.clear();
         self.redo.clear();
-        if self.redo.capacity() > 1 << 20 {
+        if self.redo.capacity() > REDO_STEP {
             self.redo = Vec::new();
         }
         for tree in self.claims.drain(..) {
@@ -258,6 +269,7 @@ impl Txn {
         self.observes = false;
         self.bulk = false;
         self.bulk_at = bulk::REDO_LIMIT;
+        self.redo_step = REDO_STEP;
         self.wrote = false;
         if self.spare.len() > SPARE_KEPT {
             let mut surplus = self.spare.split_off(SPARE_KEPT / 2);
@@ -603,6 +615,16 @@ impl Txn {
             return Ok(());
         }
         redo::encode(&mut self.redo, op);
+        if self.redo.len() >= self.redo_step {
+            self.redo_has_grown()?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn redo_has_grown(&mut self) -> Result<()> {
+        self.redo_step = self.redo.len() + REDO_STEP;
+        self.charge_lists();
         if self.redo.len() >= self.bulk_at {
             self.become_bulk()?;
         }

@@ -27,6 +27,7 @@ use crate::checkpoint::writer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
 use crate::primitives::{JoinHandle, Mutex, SyncSender, spawn, sync_channel};
+use crate::reclaim::Dead;
 use crate::store::Core;
 use crate::tree::fork::Fork;
 use std::sync::Arc;
@@ -36,6 +37,9 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 const BUDGET_BYTES: usize = 8 << 20;
 /// Unwritten nodes that the forks of a transaction may always hold.
 const BUDGET_MIN: usize = 16;
+/// Bytes of a fork's node in its own list, the space's list of unpublished
+/// extents, and the sets of an attach record.
+const OWN_ENTRY: usize = 24 + 28 + 32;
 /// Batches that wait for the helper; one more waits with the transaction.
 const WAITING: usize = 1;
 
@@ -135,8 +139,19 @@ impl Txn {
         }
     }
 
+    /// Counts the lists of the forks against the cache's limit.
+    pub(super) fn charge_lists(&mut self) {
+        let lists = self
+            .forks
+            .iter()
+            .map(|fork| fork.own.len() * OWN_ENTRY + fork.replaced.len() * size_of::<Dead>());
+        self.charge.set(lists.sum::<usize>() + 2 * self.redo.len());
+        self.core.pool.balance();
+    }
+
     #[cold]
     fn spill(&mut self) -> Result<()> {
+        self.charge_lists();
         let largest = (0..self.forks.len()).max_by_key(|at| unwritten(&self.forks[*at]));
         let Some(at) = largest else {
             return Ok(());
