@@ -1,7 +1,8 @@
 //! A process that writes at full speed is killed with SIGKILL at random moments,
-//! over and over on the same file; after each kill the database is opened and
-//! must hold every commit that was acknowledged, at most one more a writer, and
-//! no half of any.
+//! over and over on the same file: while it opens the database and recovers from
+//! the kill before, while it makes a checkpoint, and in between. After each kill
+//! the database is opened and must hold every commit that was acknowledged, at
+//! most one more a writer, and no half of any.
 //!
 //! `FULGURITE_KILLS` sets how many kills (15 unless set), `FULGURITE_KILL_SEED`
 //! the seed. The page cache outlives a killed process, so this proves the order
@@ -65,15 +66,20 @@ fn write(database: &Database, writer: i64) -> Result<()> {
             0 => one_row(&connection, writer, number)?,
             _ => several_tables(&mut connection, writer, number)?,
         }
-        // One write a line: a line is either there or not.
-        let line = format!("ack {writer} {number}\n");
-        std::io::stdout()
-            .write_all(line.as_bytes())
-            .expect("the parent listens");
+        say(&format!("ack {writer} {number}"));
         if writer == 0 && number % CHECKPOINT_EVERY == 0 {
+            say("checkpoint begins");
             database.checkpoint()?;
+            say("checkpoint ends");
         }
     }
+}
+
+/// One write a line: a line is either there or not.
+fn say(line: &str) {
+    std::io::stdout()
+        .write_all(format!("{line}\n").as_bytes())
+        .expect("the parent listens");
 }
 
 fn one_row(connection: &Connection, writer: i64, number: i64) -> Result<()> {
@@ -126,11 +132,21 @@ enum Moment {
     Opening(u64),
     /// After so many acknowledgements.
     Acknowledged(u64),
+    /// So many microseconds after so many checkpoints began.
+    Checkpoint(u64, u64),
+}
+
+/// What a kill interrupted.
+#[derive(Debug, Default)]
+struct Interrupted {
+    recoveries: u64,
+    checkpoints: u64,
 }
 
 fn moment(rng: &mut Rng) -> Moment {
-    match rng.u32(..6) {
-        0 => Moment::Opening(rng.u64(..6_000)),
+    match rng.u32(..8) {
+        0 | 1 => Moment::Opening(rng.u64(..6_000)),
+        2..=4 => Moment::Checkpoint(rng.u64(1..4), rng.u64(..3_000)),
         _ => Moment::Acknowledged(rng.u64(..400)),
     }
 }
@@ -147,37 +163,56 @@ fn spawn(path: &Path) -> Child {
 
 /// Runs a child until its moment, kills it, and returns the last number that
 /// each writer acknowledged.
-fn run_and_kill(path: &Path, moment: &Moment) -> HashMap<i64, i64> {
+fn run_and_kill(path: &Path, moment: &Moment, interrupted: &mut Interrupted) -> HashMap<i64, i64> {
     let mut child = spawn(path);
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).split(b'\n');
     let mut acknowledged = HashMap::new();
-    let mut seen = 0;
+    let (mut seen, mut checkpoints) = (0, 0);
+    let (mut opening, mut checkpointing) = (false, false);
     let mut killed = false;
     // After the kill, the pipe still holds what was acknowledged before it.
     for line in lines {
         let line = String::from_utf8_lossy(&line.expect("the pipe can be read")).into_owned();
         let words: Vec<&str> = line.split(' ').collect();
-        match (words.as_slice(), moment) {
-            (["opening"], Moment::Opening(micros)) => {
-                thread::sleep(Duration::from_micros(*micros));
-                child.kill().expect("the child can be killed");
-                killed = true;
+        let mut wait = None;
+        match words.as_slice() {
+            ["opening"] => {
+                opening = true;
+                if let Moment::Opening(micros) = moment {
+                    wait = Some(*micros);
+                }
             }
-            (["ack", writer, number], _) => {
+            ["open"] => opening = false,
+            ["ack", writer, number] => {
                 if let (Ok(writer), Ok(number)) = (writer.parse(), number.parse()) {
                     acknowledged.insert(writer, number);
                 }
                 seen += 1;
             }
+            ["checkpoint", "begins"] => {
+                (checkpointing, checkpoints) = (true, checkpoints + 1);
+                match moment {
+                    Moment::Checkpoint(count, micros) if checkpoints == *count => {
+                        wait = Some(*micros);
+                    }
+                    _ => {}
+                }
+            }
+            ["checkpoint", "ends"] => checkpointing = false,
             _ => {}
         }
-        if !killed
-            && matches!(moment, Moment::Acknowledged(count) if seen >= *count && line == "open" || seen > *count)
+        if matches!(moment, Moment::Acknowledged(count) if seen >= *count && line == "open" || seen > *count)
         {
+            wait = Some(0);
+        }
+        if let (false, Some(micros)) = (killed, wait) {
+            thread::sleep(Duration::from_micros(micros));
             child.kill().expect("the child can be killed");
             killed = true;
         }
     }
+    interrupted.recoveries += u64::from(opening);
+    interrupted.checkpoints += u64::from(checkpointing);
     let output = child
         .wait_with_output()
         .expect("the child can be waited for");
@@ -268,6 +303,7 @@ fn a_killed_writer_loses_no_acknowledged_commit() {
     let seed = setting("FULGURITE_KILL_SEED", 1);
     let mut rng = Rng::with_seed(seed);
     let (mut done, mut commits) = (0, 0);
+    let mut interrupted = Interrupted::default();
     while done < kills {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("killed.db");
@@ -275,11 +311,11 @@ fn a_killed_writer_loses_no_acknowledged_commit() {
         let mut known: HashMap<i64, i64> = HashMap::new();
         for _ in 0..KILLS_PER_FILE.min(kills - done) {
             let moment = moment(&mut rng);
-            known.extend(run_and_kill(&path, &moment));
+            known.extend(run_and_kill(&path, &moment, &mut interrupted));
             known = check(&path, &known);
             done += 1;
         }
         commits += known.values().sum::<i64>();
     }
-    println!("seed {seed}: {done} kills, {commits} commits, none lost");
+    println!("seed {seed}: {done} kills, {commits} commits, none lost; {interrupted:?}");
 }

@@ -43,7 +43,7 @@ impl Pages {
             let count = bytes.len().min(PIECE_BYTES - start);
             let (now, later) = bytes.split_at(count);
             let piece = &mut self.pieces[at / PIECE_BYTES];
-            if count == PIECE_BYTES && now.iter().all(|byte| *byte == 0) {
+            if count == PIECE_BYTES && *now == ZEROS[..] {
                 *piece = Arc::clone(&ZEROS);
             } else if piece[start..start + count] != *now {
                 Arc::make_mut(piece)[start..start + count].copy_from_slice(now);

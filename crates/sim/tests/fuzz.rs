@@ -1,0 +1,29 @@
+//! A slice of what `fulgurite-sim fuzz` does for as long as wanted. Inputs that
+//! once failed are listed here for ever, by target and number.
+
+use fulgurite_sim::fuzz::{Bench, Target};
+use fulgurite_sim::panics;
+use fulgurite_sim::proof::Tally;
+
+/// How many inputs a target.
+const SLICE: [(Target, u64); 4] = [
+    (Target::Database, 300),
+    (Target::Log, 60),
+    (Target::Sql, 500),
+    (Target::Codes, 20_000),
+];
+
+#[test]
+fn made_up_inputs_do_no_harm() {
+    panics::watch();
+    let bench = Bench::default();
+    let mut tally = Tally::default();
+    for (target, count) in SLICE {
+        for number in 0..count {
+            if let Err(failure) = bench.run(target, number, &mut tally) {
+                panic!("{failure}");
+            }
+        }
+    }
+    println!("{} executions", tally.executions);
+}
