@@ -233,7 +233,8 @@ fn load(args: &SideArgs) -> Result<()> {
 
 fn ours_open(args: &SideArgs, durability: fulgurite::Durability) -> Result<fulgurite::Connection> {
     let options = fulgurite::Options {
-        cache_bytes: args.cache_bytes,
+        // While the log is filled nothing must ask for a checkpoint.
+        cache_bytes: if args.fill { 1 << 30 } else { args.cache_bytes },
         durability,
         // Only the hard limit ends what fills the log.
         checkpoint_bytes: 1 << 30,

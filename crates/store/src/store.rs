@@ -468,15 +468,18 @@ impl Store {
     /// Counters and sizes.
     pub fn stats(&self) -> Stats {
         let core = self.core();
+        // One lock after the other: a checkpoint takes the second one first.
+        let file_bytes = core.space.lock().map.end() * crate::codec::UNIT as u64;
+        let kept_nodes = core.reclaim.lock().kept_len() as u64;
         Stats {
             visible: core.visible(),
             checkpoint: core.checkpoint_pins.durable(),
             cache: core.pool.stats(),
             writes: core.writes.read(),
             log: core.wal().map(TwinLog::stats),
-            file_bytes: core.space.lock().map.end() * crate::codec::UNIT as u64,
+            file_bytes,
             commit_lock: core.critical.read(),
-            kept_nodes: core.reclaim.lock().kept_len() as u64,
+            kept_nodes,
         }
     }
 }

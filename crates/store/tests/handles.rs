@@ -141,3 +141,33 @@ fn write_skew_is_prevented_by_serializable_and_allowed_by_snapshot() {
         assert_eq!(second.commit().is_ok(), skew, "{isolation:?}");
     }
 }
+
+/// Counters were read under the lock of the free map, and then that of the dead
+/// nodes was taken: a checkpoint takes them the other way round, and both waited
+/// for ever.
+#[test]
+fn counters_can_be_read_during_checkpoints() {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = store
+        .create_family("counted", KeyKind::Int)
+        .expect("creates");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                assert!(store.stats().file_bytes > 0);
+            }
+        });
+        let mut txn = store.txn();
+        for number in 0..400_i64 {
+            txn.begin_statement(&[&tree]).expect("begins");
+            txn.put(&tree, Key::Int(number % 50), &[7; 900])
+                .expect("puts");
+            txn.commit().expect("commits");
+            if number % 4 == 0 {
+                store.checkpoint().expect("makes a checkpoint");
+            }
+        }
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+}
