@@ -101,8 +101,3 @@ pub fn written_bytes(dir: &Path) -> Option<u64> {
         })?
     })
 }
-
-/// Bytes this process has caused to be written to block devices.
-pub fn own_written_bytes() -> Option<u64> {
-    field("/proc/self/io", "write_bytes")?.parse().ok()
-}
