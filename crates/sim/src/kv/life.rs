@@ -324,7 +324,10 @@ impl<'a> Life<'a> {
         let durable = self.options.durability == Durability::Full;
         self.oracle.acknowledge(next.clone(), durable);
         self.note();
-        self.previous = std::mem::replace(&mut self.visible, next);
+        // What changes nothing need not have been written anywhere.
+        if next != self.visible {
+            self.previous = std::mem::replace(&mut self.visible, next);
+        }
     }
 
     /// A commit failed, and the store said that nothing was committed.
