@@ -15,3 +15,4 @@ pub(crate) const SPINS: u32 = 1;
 pub(crate) const YIELDS_QUICK: u32 = 1;
 pub(crate) const YIELDS_SLOW: u32 = 0;
 pub(crate) const SOLO_RING_BYTES: u64 = 4096;
+pub(crate) const HAS_BACKGROUND: bool = false;
