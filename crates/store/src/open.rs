@@ -176,6 +176,15 @@ fn find_or_create(
         file.lock_exclusive()?;
     }
     if file.len()? == 0 && !options.read_only {
+        // Nobody makes a log before the database: its data is lost, and what the
+        // log holds must not be thrown away unasked.
+        if let Some(log) = Recovery::left_behind(&**disk, path).map_err(log_error)? {
+            return Err(Error::corrupt(format!(
+                "database disk image is malformed: {} is empty, but its log {} is not; restore the database file, or remove the log to begin anew",
+                path.display(),
+                log.display()
+            )));
+        }
         return create(disk, path, options);
     }
     Ok(file)
@@ -187,7 +196,11 @@ fn create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Arc<dy
     let temporary = PathBuf::from(name);
     let file = disk
         .open(&temporary, OpenOptions::CREATE)
-        .map_err(cannot_open)?;
+        .map_err(|error| {
+            // The caller knows the database's name, not that of its making.
+            let path = path.to_path_buf();
+            cannot_open(DiskError { path, ..error })
+        })?;
     file.lock_exclusive()?;
     if disk.exists(path)? && disk.open(path, OpenOptions::READ)?.len()? > 0 {
         // Another process finished making it meanwhile.

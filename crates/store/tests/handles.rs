@@ -171,3 +171,29 @@ fn counters_can_be_read_during_checkpoints() {
         done.store(true, std::sync::atomic::Ordering::SeqCst);
     });
 }
+
+#[test]
+fn an_empty_file_beside_a_log_is_no_new_database() {
+    let place = Place::new("empty");
+    let log = place.0.join("test.db-wal0");
+    std::fs::write(place.file(), b"").expect("writes");
+    std::fs::write(&log, b"what was committed").expect("writes");
+    let refused = Store::open(place.file(), Options::default()).expect_err("data is lost");
+    assert_eq!(refused.kind(), ErrorKind::Corrupt);
+    assert!(refused.to_string().contains("test.db-wal0"), "{refused}");
+    assert_eq!(
+        std::fs::read(&log).expect("still there"),
+        b"what was committed"
+    );
+    std::fs::remove_file(&log).expect("removes");
+    drop(Store::open(place.file(), Options::default()).expect("opens"));
+}
+
+#[test]
+fn an_error_while_creating_names_the_database() {
+    let place = Place::new("names");
+    let path = place.0.join("no such folder").join("test.db");
+    let refused = Store::open(&path, Options::default()).expect_err("no folder");
+    assert_eq!(refused.kind(), ErrorKind::CantOpen);
+    assert!(!refused.to_string().contains("-new"), "{refused}");
+}

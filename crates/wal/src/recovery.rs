@@ -77,6 +77,19 @@ impl Recovery {
         })
     }
 
+    /// The log file that lies beside `base` and is not empty, if there is one.
+    ///
+    /// # Errors
+    /// `Disk`.
+    pub fn left_behind(disk: &dyn Disk, base: &Path) -> Result<Option<PathBuf>> {
+        for path in [header::path_of(base, 0), header::path_of(base, 1)] {
+            if disk.exists(&path)? && disk.open(&path, OpenOptions::READ)?.len()? > 0 {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+
     /// Removes the log files of a database that is about to be created, left by
     /// one that had the same path and is gone.
     ///
