@@ -7,10 +7,10 @@ use fulgurite_sim::proof::Tally;
 
 /// How many inputs a target.
 const SLICE: [(Target, u64); 4] = [
-    (Target::Database, 300),
-    (Target::Log, 60),
-    (Target::Sql, 500),
-    (Target::Codes, 20_000),
+    (Target::Database, 120),
+    (Target::Log, 30),
+    (Target::Sql, 150),
+    (Target::Codes, 5_000),
 ];
 
 #[test]
