@@ -5,7 +5,7 @@
 
 use super::redo::{Op, Ops};
 use super::{Txn, TxnState, bulk};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::tree::EMPTY;
 use crate::tree::TreeId;
 use fulgurite_wal::{Kind, Record};
@@ -70,12 +70,19 @@ impl Txn {
                 op.tree()
             ))
         })?;
-        match op {
+        let applied = match op {
             Op::Put { key, value, .. } => self.put(&tree, key, value).map(drop),
             Op::Delete { key, .. } => self.delete(&tree, key).map(drop),
             Op::Drop { .. } => self.drop_tree(&tree),
             Op::Create { .. } => Ok(()),
-        }
+        };
+        // What a transaction would have been refused is in no log that is whole.
+        applied.map_err(|error| match error.kind() {
+            ErrorKind::Misuse | ErrorKind::TooBig => Error::corrupt(format!(
+                "database disk image is malformed: the log holds what was never committed: {error}"
+            )),
+            _ => error,
+        })
     }
 
     /// Publishes what was replayed as the state of commit `last`.
