@@ -24,12 +24,6 @@ const COUNTING_MIN: usize = 1024;
 /// Bytes by which charges change before it is worth an adjustment.
 const STEP_BYTES: usize = 256 << 10;
 
-/// What is there at all times or comes and goes with every batch, and is charged by
-/// nobody: the log's ring, images on their way to the disk, read-ahead. A 16th of a
-/// small cache.
-const BUFFERS_BYTES: usize = 4 << 20;
-const BUFFERS_SHARE: usize = 16;
-
 /// A share of the cache that may stay out of use for nothing.
 const KEPT_SHARE: usize = 16;
 
@@ -148,10 +142,7 @@ impl Pool {
         let ballast = &self.ballast;
         let wanted = match count < COUNTING_MIN {
             true => 0,
-            false => {
-                let buffers = BUFFERS_BYTES.min(count * self.page_size() / BUFFERS_SHARE);
-                ((self.charged() + buffers) / self.page_size()).min(count / 2)
-            }
+            false => (self.charged() / self.page_size()).min(count / 2),
         };
         let held = ballast.held.load(Relaxed);
         let step = STEP_BYTES / self.page_size();
