@@ -97,6 +97,9 @@ pub struct GroupTable {
     scratch: Vec<u64>,
 }
 
+/// Bytes that an empty table keeps for its next use.
+const KEPT_BYTES: usize = 256 << 10;
+
 /// No group.
 pub const NONE: u32 = u32::MAX;
 
@@ -125,6 +128,15 @@ impl GroupTable {
         self.keys.iter_mut().for_each(Vector::clear);
         self.hashes.clear();
         self.slots.fill(NONE);
+    }
+
+    /// Gives large memory back; to be called when it is clear.
+    pub fn release(&mut self) {
+        if self.memory() > KEPT_BYTES {
+            self.keys.iter_mut().for_each(|key| *key = Vector::new());
+            self.hashes = Vec::new();
+            self.slots = Vec::new();
+        }
     }
 
     /// Number of groups.

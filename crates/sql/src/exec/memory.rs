@@ -1,12 +1,17 @@
 //! The memory budget of a connection and the place for what exceeds it.
 //!
-//! Operators that buffer (sorts, hash tables) reserve what they use. A refused
-//! reservation is no error: the operator spills to a temporary file. What is
-//! dropped gives its reservation back.
+//! Operators that buffer (sorts, hash tables, kept rows) reserve what they use. A
+//! refused reservation is no error: the operator spills to a temporary file. What
+//! can neither be refused nor spilled, such as the batch at hand or the buffers
+//! of a merge, is counted all the same ([`Reservation::force`]), so that others
+//! find less. What is dropped gives its reservation back.
+//!
+//! Temporary files are unlinked from the start: they vanish with the last handle,
+//! after an error or a crash, too.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use fulgurite_disk::{Disk, DiskFile};
 use fulgurite_store::{MemoryCharge, Store};
@@ -79,6 +84,11 @@ impl Memory {
         self.budget.limit.store(limit, Ordering::Relaxed);
     }
 
+    /// Bytes that may be reserved at once.
+    pub fn limit(&self) -> usize {
+        self.budget.limit.load(Ordering::Relaxed)
+    }
+
     /// An empty reservation.
     pub fn reservation(&self) -> Reservation {
         Reservation {
@@ -88,8 +98,37 @@ impl Memory {
     }
 
     /// A new temporary file.
-    pub fn temp_file(&self) -> Result<Arc<dyn DiskFile>> {
-        self.disk.temp_file(&self.near).map_err(disk_error)
+    pub fn temp_file(&self) -> Result<TempFile> {
+        Ok(TempFile {
+            file: self.disk.temp_file(&self.near).map_err(disk_error)?,
+            end: AtomicU64::new(0),
+        })
+    }
+}
+
+/// A file that nobody else sees and that goes with its last owner. It only grows.
+pub struct TempFile {
+    file: Arc<dyn DiskFile>,
+    end: AtomicU64,
+}
+
+impl TempFile {
+    /// Writes `bytes` behind what is there; says where.
+    ///
+    /// # Errors
+    /// `SQLITE_FULL` where the disk has no room, `SQLITE_IOERR`.
+    pub fn append(&self, bytes: &[u8]) -> Result<u64> {
+        let place = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.file.write_at(bytes, place).map_err(disk_error)?;
+        Ok(place)
+    }
+
+    /// Fills `bytes` from `place` on.
+    ///
+    /// # Errors
+    /// `SQLITE_IOERR`.
+    pub fn read(&self, bytes: &mut [u8], place: u64) -> Result<()> {
+        self.file.read_at(bytes, place).map_err(disk_error)
     }
 }
 
@@ -135,6 +174,15 @@ impl Reservation {
         true
     }
 
+    /// Makes it `bytes` large, over the limit where it must be.
+    pub fn force(&mut self, bytes: usize) {
+        if !self.resize(bytes) {
+            let more = bytes - self.bytes;
+            self.budget.used.fetch_add(more, Ordering::Relaxed);
+            self.note(bytes);
+        }
+    }
+
     fn note(&mut self, bytes: usize) {
         self.bytes = bytes;
         self.budget.count();
@@ -147,6 +195,34 @@ impl Drop for Reservation {
             self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
             self.budget.count();
         }
+    }
+}
+
+/// What an operator holds of the budget, from run to run.
+#[derive(Default)]
+pub struct Held(Option<Reservation>);
+
+impl Held {
+    /// As [`Reservation::resize`].
+    #[inline]
+    pub fn resize(&mut self, memory: &Memory, bytes: usize) -> bool {
+        self.of(memory).resize(bytes)
+    }
+
+    /// As [`Reservation::force`].
+    #[inline]
+    pub fn force(&mut self, memory: &Memory, bytes: usize) {
+        self.of(memory).force(bytes);
+    }
+
+    /// Gives everything back.
+    pub fn release(&mut self) {
+        self.0 = None;
+    }
+
+    #[inline]
+    fn of(&mut self, memory: &Memory) -> &mut Reservation {
+        self.0.get_or_insert_with(|| memory.reservation())
     }
 }
 
@@ -166,5 +242,15 @@ mod tests {
         assert!(b.resize(60));
         assert!(b.resize(10));
         assert!(memory.reservation().resize(90));
+    }
+
+    #[test]
+    fn what_is_forced_is_missing_to_others() {
+        let memory = Memory::new(Arc::new(MemoryDisk::new()), Path::new("/db"), 100);
+        let mut a = memory.reservation();
+        a.force(150);
+        assert!(!memory.reservation().resize(1));
+        a.force(20);
+        assert!(memory.reservation().resize(80));
     }
 }

@@ -4,7 +4,7 @@
 //! over single rows, [`ops`] are the operators of a query, one a file, [`dml`]
 //! the sinks of INSERT, UPDATE and DELETE, [`ddl`] the changes of the schema.
 //! Beside them: what operators share ([`hash`], [`sorter`], [`rows`], [`fetch`],
-//! [`range`]) and what a run carries ([`context`], [`memory`], [`effects`]).
+//! [`range`], [`once`], [`external`]) and what a run carries ([`context`], [`memory`], [`effects`]).
 
 pub mod batch;
 pub mod context;
@@ -12,9 +12,11 @@ pub mod ddl;
 pub mod dml;
 pub mod effects;
 pub mod expr;
+pub mod external;
 pub mod fetch;
 pub mod hash;
 pub mod memory;
+pub mod once;
 pub mod ops;
 pub mod point;
 pub mod point_read;

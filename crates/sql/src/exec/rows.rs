@@ -6,15 +6,15 @@
 
 use std::sync::Arc;
 
-use fulgurite_disk::DiskFile;
-
 use crate::error::{Error, Result};
 use crate::exec::batch::{Batch, ROWS_MAX, tag};
-use crate::exec::memory::{Memory, Reservation, disk_error};
+use crate::exec::memory::{Memory, Reservation, TempFile};
 use crate::value::ValueRef;
 
 /// Bytes of a full block; a larger row gets a block of its own.
 const BLOCK_BYTES: usize = 64 << 10;
+/// The same for one of many stores that share a file.
+const SHARED_BLOCK_BYTES: usize = 16 << 10;
 
 /// Appends a cell.
 #[inline]
@@ -83,8 +83,8 @@ pub struct RowStore {
     memory: Memory,
     reservation: Reservation,
     reserved: usize,
-    file: Option<Arc<dyn DiskFile>>,
-    file_bytes: u64,
+    file: Option<Arc<TempFile>>,
+    block_bytes: usize,
     /// The file block read last.
     loaded: Option<usize>,
     buffer: Vec<u8>,
@@ -102,9 +102,18 @@ impl RowStore {
             reservation: memory.reservation(),
             reserved: 0,
             file: None,
-            file_bytes: 0,
+            block_bytes: BLOCK_BYTES,
             loaded: None,
             buffer: Vec::new(),
+        }
+    }
+
+    /// No rows, and those to come go to the file, which others use, too.
+    pub fn in_file(width: usize, memory: &Memory, file: Arc<TempFile>) -> Self {
+        Self {
+            file: Some(file),
+            block_bytes: SHARED_BLOCK_BYTES,
+            ..Self::new(width, memory)
         }
     }
 
@@ -128,9 +137,15 @@ impl RowStore {
         })
     }
 
+    /// Appends a row of `width` cells.
+    pub fn push<'a>(&mut self, cells: impl Iterator<Item = ValueRef<'a>>) -> Result<()> {
+        cells.for_each(|cell| encode_cell(cell, &mut self.open));
+        self.row_done()
+    }
+
     fn row_done(&mut self) -> Result<()> {
         self.rows += 1;
-        if self.width == 0 || self.open.len() < BLOCK_BYTES {
+        if self.width == 0 || self.open.len() < self.block_bytes {
             return Ok(());
         }
         let block = std::mem::take(&mut self.open);
@@ -141,14 +156,12 @@ impl RowStore {
         }
         let file = match &self.file {
             Some(file) => file,
-            None => self.file.insert(self.memory.temp_file()?),
+            None => self.file.insert(Arc::new(self.memory.temp_file()?)),
         };
-        file.write_at(&block, self.file_bytes).map_err(disk_error)?;
         self.blocks.push(Block::File {
-            offset: self.file_bytes,
+            offset: file.append(&block)?,
             length: block.len(),
         });
-        self.file_bytes += block.len() as u64;
         self.open = block;
         self.open.clear();
         Ok(())
@@ -173,8 +186,7 @@ impl RowStore {
                     self.loaded = None;
                     self.buffer.resize(*length, 0);
                     if let Some(file) = &self.file {
-                        file.read_at(&mut self.buffer, *offset)
-                            .map_err(disk_error)?;
+                        file.read(&mut self.buffer, *offset)?;
                     }
                     self.loaded = Some(block);
                 }

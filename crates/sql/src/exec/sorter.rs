@@ -12,14 +12,16 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use fulgurite_disk::DiskFile;
-
 use crate::error::{Error, Result};
-use crate::exec::memory::{Memory, Reservation, disk_error};
+use crate::exec::memory::{Memory, Reservation, TempFile};
 
-/// A run has at least this many bytes, whatever the budget says.
-const RUN_BYTES_MIN: usize = 1 << 20;
-/// Bytes read at once from a run while merging, at most.
+/// Bytes of memory that a run may fill, whatever the budget says.
+const RUN_BYTES_MIN: usize = 256 << 10;
+/// Bytes of the arena and entries that the first record makes room for.
+const ARENA_MIN: usize = 4 << 10;
+const ENTRIES_MIN: usize = 64;
+/// Bytes read at once from a run while merging, at least and at most.
+const READ_BYTES_MIN: usize = 4 << 10;
 const READ_BYTES_MAX: usize = 256 << 10;
 /// Records below which a limit does not bother to cut.
 const CUT_MIN: usize = 1024;
@@ -48,7 +50,7 @@ pub struct Sorter {
     bound: Option<Vec<u8>>,
     memory: Memory,
     reservation: Reservation,
-    file: Option<Arc<dyn DiskFile>>,
+    file: Option<Arc<TempFile>>,
     runs: Vec<RunPlace>,
     merge: Option<Merge>,
     position: usize,
@@ -89,6 +91,11 @@ impl Sorter {
         else {
             return Err(Error::too_big());
         };
+        if self.arena.capacity() - self.arena.len() < key.len() + payload.len()
+            || self.entries.len() == self.entries.capacity()
+        {
+            self.make_room(key.len() + payload.len())?;
+        }
         let start = self.arena.len();
         self.arena.extend_from_slice(key);
         self.arena.extend_from_slice(payload);
@@ -103,10 +110,33 @@ impl Sorter {
         {
             self.cut(limit);
         }
-        let used = self.arena.capacity() + self.entries.capacity() * size_of::<Entry>();
-        if !self.reservation.resize(used) && used > RUN_BYTES_MIN {
-            self.write_run()?;
+        Ok(())
+    }
+
+    /// Room for one more record of `bytes`: reserved, or got by writing a run.
+    fn make_room(&mut self, bytes: usize) -> Result<()> {
+        let doubled = |have: usize, need: usize, least: usize| {
+            if need <= have {
+                have
+            } else {
+                need.max(have * 2).max(least)
+            }
+        };
+        let size = |arena: usize, entries: usize| arena + entries * size_of::<Entry>();
+        let mut arena = doubled(self.arena.capacity(), self.arena.len() + bytes, ARENA_MIN);
+        let mut entries = doubled(self.entries.capacity(), self.entries.len() + 1, ENTRIES_MIN);
+        let wanted = size(arena, entries);
+        if !self.reservation.resize(wanted) {
+            let large = wanted > RUN_BYTES_MIN;
+            if large && !self.entries.is_empty() {
+                self.write_run()?;
+                arena = self.arena.capacity().max(bytes);
+                entries = self.entries.capacity();
+            }
+            self.reservation.force(size(arena, entries));
         }
+        self.arena.reserve_exact(arena - self.arena.len());
+        self.entries.reserve_exact(entries - self.entries.len());
         Ok(())
     }
 
@@ -145,7 +175,7 @@ impl Sorter {
         self.sort();
         let file = match &self.file {
             Some(file) => Arc::clone(file),
-            None => Arc::clone(self.file.insert(self.memory.temp_file()?)),
+            None => Arc::clone(self.file.insert(Arc::new(self.memory.temp_file()?))),
         };
         let start = self.runs.last().map_or(0, |r| r.end);
         let mut end = start;
@@ -156,13 +186,13 @@ impl Sorter {
             let record = entry.start..entry.start + entry.key as usize + entry.payload as usize;
             buffer.extend_from_slice(self.arena.get(record).unwrap_or(&[]));
             if buffer.len() >= READ_BYTES_MAX {
-                file.write_at(&buffer, end).map_err(disk_error)?;
+                file.append(&buffer)?;
                 end += buffer.len() as u64;
                 buffer.clear();
             }
         }
         if !buffer.is_empty() {
-            file.write_at(&buffer, end).map_err(disk_error)?;
+            file.append(&buffer)?;
             end += buffer.len() as u64;
         }
         self.runs.push(RunPlace { start, end });
@@ -183,9 +213,11 @@ impl Sorter {
         }
         self.entries = Vec::new();
         self.arena = Vec::new();
-        self.reservation.resize(0);
         if let Some(file) = &self.file {
-            self.merge = Some(Merge::new(Arc::clone(file), &self.runs)?);
+            let memory = self.memory.limit() / 4;
+            let merge = Merge::new(Arc::clone(file), &self.runs, memory)?;
+            self.reservation.force(merge.memory());
+            self.merge = Some(merge);
         }
         Ok(())
     }
@@ -222,7 +254,7 @@ struct RunReader {
 
 impl RunReader {
     /// The bytes of the next `count`, reading on where needed.
-    fn have(&mut self, file: &dyn DiskFile, count: usize) -> Result<bool> {
+    fn have(&mut self, file: &TempFile, count: usize) -> Result<bool> {
         let there = self.buffer.len() - self.at;
         if there >= count {
             return Ok(true);
@@ -236,7 +268,7 @@ impl RunReader {
         self.at = 0;
         self.buffer.resize(there + more, 0);
         if let Some(space) = self.buffer.get_mut(there..) {
-            file.read_at(space, self.place.start).map_err(disk_error)?;
+            file.read(space, self.place.start)?;
         }
         self.place.start += more as u64;
         Ok(true)
@@ -251,12 +283,7 @@ impl RunReader {
     }
 
     /// The next record: its key goes to `key`, its payload to `payload`.
-    fn next(
-        &mut self,
-        file: &dyn DiskFile,
-        key: &mut Vec<u8>,
-        payload: &mut Vec<u8>,
-    ) -> Result<bool> {
+    fn next(&mut self, file: &TempFile, key: &mut Vec<u8>, payload: &mut Vec<u8>) -> Result<bool> {
         if !self.have(file, 8)? {
             return Ok(false);
         }
@@ -279,7 +306,7 @@ impl RunReader {
 type Head = Reverse<(Vec<u8>, usize, Vec<u8>)>;
 
 struct Merge {
-    file: Arc<dyn DiskFile>,
+    file: Arc<TempFile>,
     readers: Vec<RunReader>,
     heads: BinaryHeap<Head>,
     key: Vec<u8>,
@@ -287,8 +314,9 @@ struct Merge {
 }
 
 impl Merge {
-    fn new(file: Arc<dyn DiskFile>, runs: &[RunPlace]) -> Result<Self> {
-        let read_bytes = ((16 << 20) / runs.len().max(1)).clamp(4 << 10, READ_BYTES_MAX);
+    /// Of these runs, with about `memory` bytes for reading them.
+    fn new(file: Arc<TempFile>, runs: &[RunPlace], memory: usize) -> Result<Self> {
+        let read_bytes = (memory / runs.len().max(1)).clamp(READ_BYTES_MIN, READ_BYTES_MAX);
         let mut readers: Vec<RunReader> = runs
             .iter()
             .map(|place| RunReader {
@@ -301,7 +329,7 @@ impl Merge {
         let mut heads = BinaryHeap::new();
         for (i, reader) in readers.iter_mut().enumerate() {
             let (mut key, mut payload) = (Vec::new(), Vec::new());
-            if reader.next(&*file, &mut key, &mut payload)? {
+            if reader.next(&file, &mut key, &mut payload)? {
                 heads.push(Reverse((key, i, payload)));
             }
         }
@@ -312,6 +340,11 @@ impl Merge {
             key: Vec::new(),
             payload: Vec::new(),
         })
+    }
+
+    /// Bytes for reading, about.
+    fn memory(&self) -> usize {
+        self.readers.iter().map(|r| r.buffer.capacity()).sum()
     }
 
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
@@ -325,7 +358,7 @@ impl Merge {
         self.key = key;
         self.payload = payload;
         if let Some(reader) = self.readers.get_mut(run)
-            && reader.next(&*self.file, &mut next_key, &mut next_payload)?
+            && reader.next(&self.file, &mut next_key, &mut next_payload)?
         {
             self.heads.push(Reverse((next_key, run, next_payload)));
         }
@@ -371,6 +404,7 @@ mod tests {
                     .unwrap();
             }
             assert_eq!(limit < usize::MAX, !sorter.runs.is_empty());
+            assert!(sorter.runs.len() < 200, "{} runs", sorter.runs.len());
             assert_eq!(keys(&mut sorter), expected);
         }
     }

@@ -13,6 +13,7 @@ use crate::exec::batch::{Selection, Vector};
 use crate::exec::context::Context;
 use crate::exec::expr::{Datum, Operand, Row, compare, eval};
 use crate::exec::hash::{GroupTable, NONE};
+use crate::exec::memory::Held;
 use crate::exec::ops::{BoxOperator, build};
 use crate::plan::physical::Subquery;
 use crate::value::{Value, ValueRef};
@@ -24,6 +25,7 @@ struct Members {
     /// Rows with NULLs.
     partial: Vec<Vec<Value>>,
     empty: bool,
+    held: Held,
 }
 
 enum Answer {
@@ -98,6 +100,7 @@ impl SubqueryRun {
             table: GroupTable::new(comparisons.iter().map(|c| c.collation).collect()),
             partial: Vec::new(),
             empty: true,
+            held: Held::default(),
         };
         let (mut batch, mut groups) = (Batch::default(), Vec::new());
         self.operator.open(cx)?;
@@ -108,6 +111,10 @@ impl SubqueryRun {
             let mut rows = 0;
             batch.selection().try_each(|row| {
                 if batch.columns.iter().any(|c| c.get(row).is_null()) {
+                    // One NULL says as much as many.
+                    if comparisons.len() == 1 && !members.partial.is_empty() {
+                        return Ok(());
+                    }
                     members.partial.push(
                         batch
                             .columns
@@ -130,6 +137,8 @@ impl SubqueryRun {
             members
                 .table
                 .insert(&keys, Selection::All(rows), &mut groups)?;
+            // Asked in any order, it cannot go to disk.
+            members.held.force(&cx.run.memory, members.table.memory());
         }
         Ok(members)
     }

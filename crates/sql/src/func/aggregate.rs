@@ -36,6 +36,12 @@ pub struct AggregateFunction {
 }
 
 impl AggregateFunction {
+    /// Its accumulators may hold values of any size.
+    pub fn holds_values(&self) -> bool {
+        use AggregateKind::{GroupConcat, Max, Min};
+        matches!(self.kind, Min | Max | GroupConcat)
+    }
+
     /// An accumulator for a group without rows.
     pub fn accumulator(&self) -> Accumulator {
         match self.kind {
@@ -175,8 +181,7 @@ impl Accumulator {
     /// Bytes held beyond the accumulator itself, for the memory budget.
     pub fn heap_bytes(&self) -> usize {
         match self {
-            Accumulator::Min(Value::Text(b) | Value::Blob(b))
-            | Accumulator::Max(Value::Text(b) | Value::Blob(b)) => b.capacity(),
+            Accumulator::Min(value) | Accumulator::Max(value) => value.heap_bytes(),
             Accumulator::GroupConcat(Some(text)) => text.capacity(),
             _ => 0,
         }

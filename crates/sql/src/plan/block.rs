@@ -481,12 +481,7 @@ impl Planner<'_, '_> {
             bare,
             extremum,
         };
-        let input = Box::new(input);
-        let op = if grouping.keys.is_empty() {
-            Op::SortedAggregate { input, grouping }
-        } else {
-            Op::HashAggregate { input, grouping }
-        };
+        let op = aggregate_op(input, grouping);
         Ok((
             Node {
                 op,
@@ -561,6 +556,39 @@ impl Planner<'_, '_> {
         let (node, _) = self.project(block, node, &layout, block.outputs.clone(), Vec::new())?;
         self.limited(node, limit).map(Some)
     }
+}
+
+/// Groups by sorting where the state of a group may grow with its rows, so that
+/// one group is in memory at a time; else by hashing.
+fn aggregate_op(input: Node, grouping: Grouping) -> Op {
+    let grows = grouping.aggregates.iter().any(|call| {
+        call.distinct
+            || !call.order_by.is_empty()
+            || call.function.kind == AggregateKind::GroupConcat
+    });
+    let sortable = grouping.keys.iter().all(|(e, _)| e.props.deterministic);
+    if grouping.keys.is_empty() {
+        let input = Box::new(input);
+        return Op::SortedAggregate { input, grouping };
+    }
+    if !grows || !sortable {
+        let input = Box::new(input);
+        return Op::HashAggregate { input, grouping };
+    }
+    let keys = grouping.keys.iter();
+    let keys = keys.map(|(expr, collation)| ascending(expr.clone(), *collation));
+    let (width, rows) = (input.width, input.rows);
+    let sorted = Op::Sort {
+        keys: keys.collect(),
+        input: Box::new(input),
+        top: None,
+    };
+    let input = Box::new(Node {
+        op: sorted,
+        width,
+        rows,
+    });
+    Op::SortedAggregate { input, grouping }
 }
 
 fn ascending(expr: Expr, collation: Collation) -> SortKey {

@@ -261,6 +261,15 @@ impl Value {
         };
     }
 
+    /// Bytes held beyond the value itself.
+    #[inline]
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Value::Text(b) | Value::Blob(b) => b.capacity(),
+            _ => 0,
+        }
+    }
+
     /// The storage class.
     #[inline]
     pub fn kind(&self) -> Type {

@@ -108,7 +108,7 @@ pub fn must(session: &Session, sql: &str) -> Vec<String> {
 }
 
 /// Bundled SQLite's answer to one statement, in the same words.
-fn sqlite(connection: &rusqlite::Connection, sql: &str) -> Vec<String> {
+pub fn sqlite(connection: &rusqlite::Connection, sql: &str) -> Vec<String> {
     let error = |e: rusqlite::Error| match e {
         rusqlite::Error::SqliteFailure(code, message) => {
             format!(

@@ -1,14 +1,21 @@
 //! Compound: UNION ALL, UNION, INTERSECT and EXCEPT.
+//!
+//! INTERSECT and EXCEPT gather the right side's rows first. Where the budget is
+//! too small for them, both sides are told apart on disk.
+
+use std::sync::Arc;
 
 use fulgurite_store::Txn;
 
-use super::distinct::keep_new;
-use super::{BoxOperator, Operator};
+use super::{BoxOperator, Delayed, Operator};
 use crate::error::Result;
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::expr::Operand;
+use crate::exec::external::{ExternalSet, Stay};
 use crate::exec::hash::{GroupTable, NONE};
+use crate::exec::memory::Held;
+use crate::exec::once::Once;
 use crate::plan::physical::CompoundOp;
 use crate::value::Collation;
 
@@ -17,13 +24,18 @@ pub struct Compound {
     op: CompoundOp,
     left: BoxOperator,
     right: BoxOperator,
-    /// Rows that came out already.
-    seen: GroupTable,
-    /// INTERSECT and EXCEPT: the rows of the right side.
+    collations: Arc<[Collation]>,
+    /// Lets each row out once.
+    once: Once,
+    /// INTERSECT and EXCEPT: the rows of the right side, unless they are on disk.
     filter: GroupTable,
+    held: Held,
+    filtered: bool,
     groups: Vec<u32>,
     on_right: bool,
     filter_ready: bool,
+    ended: bool,
+    delayed: Delayed,
 }
 
 impl Compound {
@@ -38,24 +50,82 @@ impl Compound {
             op,
             left,
             right,
-            seen: GroupTable::new(collations.clone()),
+            collations: collations.clone().into(),
+            once: Once::new(collations.clone()),
             filter: GroupTable::new(collations),
+            held: Held::default(),
+            filtered: false,
             groups: Vec::new(),
             on_right: false,
             filter_ready: false,
+            ended: false,
+            delayed: Delayed::default(),
         }
+    }
+
+    fn has_filter(&self) -> bool {
+        matches!(self.op, CompoundOp::Intersect | CompoundOp::Except)
     }
 
     fn build_filter(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
         let mut batch = Batch::default();
+        let mut on_disk: Option<ExternalSet> = None;
         self.right.open(cx)?;
         while self.right.next(cx, usize::MAX, &mut batch)? {
             cx.run.check_interrupt()?;
+            if let Some(set) = &mut on_disk {
+                batch
+                    .selection()
+                    .try_each(|row| set.mark(batch.columns.iter().map(|c| c.get(row))))?;
+                continue;
+            }
             let keys: Vec<Operand<'_>> = batch.columns.iter().map(Operand::Column).collect();
             self.filter
                 .insert(&keys, batch.selection(), &mut self.groups)?;
+            if !self.held.resize(&cx.run.memory, self.filter.memory()) {
+                let mut set = ExternalSet::new(Arc::clone(&self.collations), &cx.run.memory);
+                for group in 0..self.filter.len() {
+                    set.mark(self.filter.keys().iter().map(|k| k.get(group)))?;
+                }
+                self.filter.clear();
+                self.filter.release();
+                self.held.release();
+                on_disk = Some(set);
+            }
         }
         self.filter_ready = true;
+        self.filtered = on_disk.is_none();
+        if let Some(set) = on_disk {
+            self.once.wait_in(set);
+        }
+        Ok(())
+    }
+
+    /// The next batch of the inputs; false at the end of both.
+    fn pull(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
+        if self.on_right {
+            return self.right.next(cx, want, out);
+        }
+        if self.left.next(cx, want, out)? {
+            return Ok(true);
+        }
+        if self.has_filter() {
+            return Ok(false);
+        }
+        self.on_right = true;
+        self.right.open(cx)?;
+        self.right.next(cx, want, out)
+    }
+
+    /// Ends the input; what waited on disk comes out.
+    fn finish(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
+        self.ended = true;
+        let stay = if self.op == CompoundOp::Intersect && !self.filtered {
+            Stay::Marked
+        } else {
+            Stay::Unmarked
+        };
+        self.once.finish(stay, cx)?;
         Ok(())
     }
 
@@ -82,47 +152,57 @@ impl Operator for Compound {
     }
 
     fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
-        self.seen.clear();
+        self.once.clear();
         self.filter.clear();
         self.on_right = false;
         self.filter_ready = false;
+        self.filtered = false;
+        self.ended = false;
+        self.delayed.clear();
         self.left.open(cx)
     }
 
     fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
-        if matches!(self.op, CompoundOp::Intersect | CompoundOp::Except) && !self.filter_ready {
+        if self.has_filter() && !self.filter_ready {
             self.build_filter(cx)?;
         }
-        loop {
+        while !self.ended {
             cx.run.check_interrupt()?;
-            let more = if self.on_right {
-                self.right.next(cx, want, out)?
-            } else {
-                self.left.next(cx, want, out)?
-            };
-            if !more {
-                if self.on_right || matches!(self.op, CompoundOp::Intersect | CompoundOp::Except) {
-                    return Ok(false);
+            match self.pull(cx, want, out) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.finish(cx)?;
+                    break;
                 }
-                self.on_right = true;
-                self.right.open(cx)?;
-                continue;
+                // The rows that wait came before it.
+                Err(error) => {
+                    self.delayed.keep(error);
+                    self.finish(cx)?;
+                    break;
+                }
             }
-            if self.filter_ready {
+            if self.filtered {
                 self.apply_filter(out, cx);
             }
             if self.op != CompoundOp::UnionAll {
-                keep_new(out, &mut self.seen, &mut self.groups, cx)?;
+                self.once.keep_new(out, cx)?;
             }
             if !out.is_empty() {
                 return Ok(true);
             }
         }
+        if self.once.read(want, out)? {
+            return Ok(true);
+        }
+        self.delayed.raise()?;
+        Ok(false)
     }
 
     fn detach(&mut self) {
-        self.seen.clear();
+        self.once.release();
         self.filter.clear();
+        self.filter.release();
+        self.held.release();
         self.left.detach();
         self.right.detach();
     }

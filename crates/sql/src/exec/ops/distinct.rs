@@ -2,19 +2,21 @@
 
 use fulgurite_store::Txn;
 
-use super::{BoxOperator, Operator};
+use super::{BoxOperator, Delayed, Operator};
 use crate::error::Result;
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
-use crate::exec::expr::Operand;
-use crate::exec::hash::GroupTable;
+use crate::exec::external::Stay;
+use crate::exec::once::Once;
 use crate::value::Collation;
 
 /// See the module.
 pub struct Distinct {
     input: BoxOperator,
-    seen: GroupTable,
-    groups: Vec<u32>,
+    once: Once,
+    /// The input has ended; what waited on disk comes out.
+    ended: bool,
+    delayed: Delayed,
 }
 
 impl Distinct {
@@ -22,33 +24,11 @@ impl Distinct {
     pub fn new(input: BoxOperator, collations: Vec<Collation>) -> Self {
         Self {
             input,
-            seen: GroupTable::new(collations),
-            groups: Vec::new(),
+            once: Once::new(collations),
+            ended: false,
+            delayed: Delayed::default(),
         }
     }
-}
-
-/// Keeps the rows of the batch that `seen` meets for the first time.
-pub fn keep_new(
-    batch: &mut Batch,
-    seen: &mut GroupTable,
-    groups: &mut Vec<u32>,
-    cx: &mut Context<'_, '_>,
-) -> Result<()> {
-    let mut known = seen.len() as u32;
-    let keys: Vec<Operand<'_>> = batch.columns.iter().map(Operand::Column).collect();
-    seen.insert(&keys, batch.selection(), groups)?;
-    let mut kept = cx.run.rows();
-    let mut next = groups.iter();
-    batch.selection().each(|row| {
-        if next.next() == Some(&known) {
-            known += 1;
-            kept.push(row as u32);
-        }
-    });
-    batch.select(&mut kept);
-    cx.run.recycle_rows(kept);
-    Ok(())
 }
 
 impl Operator for Distinct {
@@ -57,23 +37,42 @@ impl Operator for Distinct {
     }
 
     fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
-        self.seen.clear();
+        self.once.clear();
+        self.ended = false;
+        self.delayed.clear();
         self.input.open(cx)
     }
 
     fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
-        while self.input.next(cx, want, out)? {
+        while !self.ended {
+            match self.input.next(cx, want, out) {
+                Ok(true) => {}
+                Ok(false) => self.ended = true,
+                // The rows that wait came before it.
+                Err(error) => {
+                    self.ended = true;
+                    self.delayed.keep(error);
+                }
+            }
             cx.run.check_interrupt()?;
-            keep_new(out, &mut self.seen, &mut self.groups, cx)?;
+            if self.ended {
+                self.once.finish(Stay::Unmarked, cx)?;
+                break;
+            }
+            self.once.keep_new(out, cx)?;
             if !out.is_empty() {
                 return Ok(true);
             }
         }
+        if self.once.read(want, out)? {
+            return Ok(true);
+        }
+        self.delayed.raise()?;
         Ok(false)
     }
 
     fn detach(&mut self) {
-        self.seen.clear();
+        self.once.release();
         self.input.detach();
     }
 }

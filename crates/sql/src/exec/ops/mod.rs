@@ -75,6 +75,11 @@ impl Delayed {
         Ok(true)
     }
 
+    /// Keeps it.
+    pub fn keep(&mut self, error: Error) {
+        self.0 = Some(error);
+    }
+
     /// Forgets it.
     pub fn clear(&mut self) {
         self.0 = None;

@@ -5,6 +5,7 @@
 
 mod hashed;
 mod ordered;
+mod seen;
 mod sorted;
 mod states;
 

@@ -1,13 +1,12 @@
 //! Aggregates with ORDER BY among their arguments: the rows of a group are kept
 //! with their sort keys and stepped in order when the group is finished.
 
-use super::states::new_pairs;
+use super::seen::Seen;
 use crate::bind::expr::AggregateCall;
 use crate::error::Result;
 use crate::exec::batch::{Batch, Selection};
 use crate::exec::context::Context;
 use crate::exec::expr::{Operand, Row, eval};
-use crate::exec::hash::GroupTable;
 use crate::exec::ops::sort::encode_term;
 use crate::exec::rows::{decode_cell, encode_cell};
 use crate::exec::sorter::Sorter;
@@ -35,18 +34,23 @@ impl OrderedCalls {
         clippy::too_many_arguments,
         reason = "the state of one step, taken apart for borrowing"
     )]
-    pub fn collect(
+    pub fn collect<'p, 'r>(
         &mut self,
         call: &AggregateCall,
         args: &[Operand<'_>],
         rows: &Batch,
         selection: Selection<'_>,
         groups: &[u32],
-        seen: &mut Option<GroupTable>,
-        cx: &mut Context<'_, '_>,
+        seen: &mut Option<Seen>,
+        cx: &mut Context<'p, 'r>,
     ) -> Result<()> {
         let taken: Vec<(u32, u32)> = match seen {
-            Some(seen) => new_pairs(seen, args, selection, groups)?,
+            Some(seen) => {
+                let mut place = |row: usize, key: &mut Vec<u8>, cx: &mut Context<'p, 'r>| {
+                    encode_place(call, rows, row, key, cx)
+                };
+                seen.fresh(args, selection, groups, &mut place, cx)?
+            }
             None => groups
                 .iter()
                 .enumerate()
@@ -55,28 +59,34 @@ impl OrderedCalls {
         };
         let (mut key, mut payload) = (Vec::new(), Vec::new());
         for (row, group) in taken {
-            let (row, group) = (row as usize, group as usize);
             key.clear();
-            for term in &call.order_by {
-                encode_term(
-                    &mut key,
-                    eval(&term.expr, Row::Batch(rows, row), cx)?.as_ref(),
-                    term,
-                );
-            }
+            encode_place(call, rows, row as usize, &mut key, cx)?;
             payload.clear();
             for arg in args {
-                encode_cell(arg.get(row), &mut payload);
+                encode_cell(arg.get(row as usize), &mut payload);
             }
-            if self.groups.len() <= group {
-                self.groups.resize_with(group + 1, || None);
-            }
-            if let Some(slot) = self.groups.get_mut(group) {
-                slot.get_or_insert_with(|| Sorter::new(&cx.run.memory, None))
-                    .add(&key, &payload)?;
-            }
+            self.add(group as usize, &key, &payload, cx)?;
         }
         Ok(())
+    }
+
+    /// Keeps a row's arguments under its place in the order.
+    pub fn add(
+        &mut self,
+        group: usize,
+        key: &[u8],
+        arguments: &[u8],
+        cx: &mut Context<'_, '_>,
+    ) -> Result<()> {
+        if self.groups.len() <= group {
+            self.groups.resize_with(group + 1, || None);
+        }
+        match self.groups.get_mut(group) {
+            Some(slot) => slot
+                .get_or_insert_with(|| Sorter::new(&cx.run.memory, None))
+                .add(key, arguments),
+            None => Ok(()),
+        }
     }
 
     /// Steps a group's rows in order.
@@ -101,4 +111,19 @@ impl OrderedCalls {
         }
         Ok(())
     }
+}
+
+/// A row's place in the order of the call.
+fn encode_place(
+    call: &AggregateCall,
+    rows: &Batch,
+    row: usize,
+    key: &mut Vec<u8>,
+    cx: &mut Context<'_, '_>,
+) -> Result<()> {
+    for term in &call.order_by {
+        let value = eval(&term.expr, Row::Batch(rows, row), cx)?;
+        encode_term(key, value.as_ref(), term);
+    }
+    Ok(())
 }

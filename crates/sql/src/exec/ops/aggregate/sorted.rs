@@ -9,6 +9,7 @@ use crate::bind::expr::Expr;
 use crate::error::Result;
 use crate::exec::batch::{Batch, Vector};
 use crate::exec::context::Context;
+use crate::exec::memory::Held;
 use crate::exec::ops::{BoxOperator, Delayed, Operator};
 use crate::plan::physical::Grouping;
 use crate::value::{Collation, Value, not_distinct};
@@ -30,6 +31,7 @@ pub struct SortedAggregate {
     position: usize,
     ended: bool,
     delayed: Delayed,
+    held: Held,
 }
 
 impl SortedAggregate {
@@ -51,6 +53,7 @@ impl SortedAggregate {
             position: 0,
             ended: false,
             delayed: Delayed::default(),
+            held: Held::default(),
         }
     }
 
@@ -85,6 +88,8 @@ impl SortedAggregate {
         }
         self.states.grow(self.open);
         self.states.step(&self.rows, &self.groups, cx)?;
+        // The groups at hand are needed whole; sets and orders spill themselves.
+        self.held.force(&cx.run.memory, self.states.memory());
         Ok(true)
     }
 
@@ -172,6 +177,7 @@ impl Operator for SortedAggregate {
 
     fn detach(&mut self) {
         self.states.clear();
+        self.held.release();
         self.input.detach();
     }
 }

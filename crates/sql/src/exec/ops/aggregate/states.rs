@@ -4,16 +4,17 @@
 use std::sync::Arc;
 
 use super::ordered::OrderedCalls;
+use super::seen::Seen;
 use crate::bind::expr::{AggregateCall, Expr};
 use crate::error::Result;
 use crate::exec::batch::{Batch, Selection, Vector};
 use crate::exec::context::Context;
 use crate::exec::expr::batch::eval_rows;
 use crate::exec::expr::{Operand, Row, eval, filter, operand};
-use crate::exec::hash::GroupTable;
+use crate::exec::rows::decode_cell;
 use crate::func::Accumulator;
 use crate::plan::physical::Grouping;
-use crate::value::{Collation, Value, ValueRef};
+use crate::value::{Value, ValueRef};
 
 /// Most arguments of an aggregate.
 const ARGUMENTS_MAX: usize = 2;
@@ -22,9 +23,11 @@ struct Call {
     call: Arc<AggregateCall>,
     groups: Vec<Accumulator>,
     /// DISTINCT: pairs of group and value that were there.
-    seen: Option<GroupTable>,
+    seen: Option<Seen>,
     /// ORDER BY within the call.
     ordered: Option<OrderedCalls>,
+    /// Bytes that the accumulators hold beyond themselves.
+    heap_bytes: usize,
 }
 
 /// See the module.
@@ -37,18 +40,19 @@ pub struct States {
     /// Groups that have had a row.
     started: Vec<bool>,
     scratch: Vec<i64>,
+    /// Bytes of texts and blobs in `bare_values`.
+    bare_bytes: usize,
 }
 
 impl States {
     /// Of no groups.
     pub fn new(grouping: &Grouping) -> Self {
         let calls = grouping.aggregates.iter().map(|call| Call {
-            seen: call
-                .distinct
-                .then(|| GroupTable::new(vec![Collation::Binary, call.collation])),
+            seen: call.distinct.then(|| Seen::new(call.collation)),
             ordered: (!call.order_by.is_empty()).then(OrderedCalls::default),
             call: Arc::new(call.clone()),
             groups: Vec::new(),
+            heap_bytes: 0,
         });
         Self {
             calls: calls.collect(),
@@ -57,7 +61,20 @@ impl States {
             bare_values: Vec::new(),
             started: Vec::new(),
             scratch: Vec::new(),
+            bare_bytes: 0,
         }
+    }
+
+    /// Bytes of memory in use, but for what spills by itself.
+    pub fn memory(&self) -> usize {
+        let calls = self
+            .calls
+            .iter()
+            .map(|call| call.groups.capacity() * size_of::<Accumulator>() + call.heap_bytes);
+        calls.sum::<usize>()
+            + self.bare_values.capacity() * size_of::<Value>()
+            + self.bare_bytes
+            + self.started.capacity()
     }
 
     /// Forgets all groups.
@@ -65,9 +82,11 @@ impl States {
         for call in &mut self.calls {
             call.groups.clear();
             call.ordered.iter_mut().for_each(OrderedCalls::clear);
-            call.seen.iter_mut().for_each(GroupTable::clear);
+            call.seen.iter_mut().for_each(Seen::clear);
+            call.heap_bytes = 0;
         }
         self.bare_values.clear();
+        self.bare_bytes = 0;
         self.started.clear();
     }
 
@@ -88,14 +107,14 @@ impl States {
         for call in &mut self.calls {
             call.groups.drain(..first.min(call.groups.len()));
             call.ordered.iter_mut().for_each(|o| o.keep_from(first));
-            // Pairs of earlier groups are of no use, and those of the group that
-            // stays are numbered anew.
-            if let Some(seen) = &mut call.seen {
-                renumber(seen, first, call.call.collation);
+            call.seen.iter_mut().for_each(|s| s.keep_from(first));
+            if call.heap_bytes > 0 {
+                call.heap_bytes = call.groups.iter().map(Accumulator::heap_bytes).sum();
             }
         }
         let bare = (first * self.bare.len()).min(self.bare_values.len());
         self.bare_values.drain(..bare);
+        self.bare_bytes = self.bare_values.iter().map(Value::heap_bytes).sum();
         self.started.drain(..first.min(self.started.len()));
     }
 
@@ -140,7 +159,9 @@ impl States {
             .iter()
             .zip(self.bare_values.iter_mut().skip(start))
         {
+            let before = slot.heap_bytes();
             slot.assign(eval(expr, Row::Batch(rows, row), cx)?.as_ref());
+            self.bare_bytes = self.bare_bytes + slot.heap_bytes() - before;
         }
         Ok(())
     }
@@ -200,6 +221,7 @@ impl States {
     ) -> Result<()> {
         let mut columns = out.iter_mut().skip(at);
         for call in &mut self.calls {
+            call.finish_waiting(group, cx)?;
             if let Some(ordered) = &mut call.ordered
                 && let Some(accumulator) = call.groups.get_mut(group)
             {
@@ -224,29 +246,6 @@ impl States {
             column.push(value.as_ref())?;
         }
         Ok(())
-    }
-}
-
-/// Keeps the pairs of group `first`, which becomes group 0.
-fn renumber(seen: &mut GroupTable, first: usize, collation: Collation) {
-    let mut values = Vector::new();
-    if let [groups, stored] = seen.keys() {
-        for i in 0..groups.len() {
-            if groups.get(i) == ValueRef::Integer(first as i64) {
-                // A value that was stored once fits again.
-                let _ = values.push(stored.get(i));
-            }
-        }
-    }
-    let mut fresh = GroupTable::new(vec![Collation::Binary, collation]);
-    let zero = Operand::Constant(crate::exec::expr::Datum::Same(ValueRef::Integer(0)));
-    let mut numbers = Vec::new();
-    let all = Selection::All(values.len());
-    if fresh
-        .insert(&[zero, Operand::Column(&values)], all, &mut numbers)
-        .is_ok()
-    {
-        *seen = fresh;
     }
 }
 
@@ -282,7 +281,7 @@ impl Call {
             ordered.collect(&spec, &args, rows, selection, groups, &mut self.seen, cx)?;
             Vec::new()
         } else if self.seen.is_some() {
-            self.step_distinct(&args, selection, groups)?
+            self.step_distinct(&args, selection, groups, cx)?
         } else if !tracked && self.step_vector(&args, selection, groups, scratch)? {
             Vec::new()
         } else {
@@ -355,11 +354,13 @@ impl Call {
         let mut moved = Vec::new();
         let mut next = groups.iter();
         let collation = self.call.collation;
+        let weighed = self.call.function.holds_values();
         selection.try_each(|row| {
             let group = next.next().map_or(usize::MAX, |g| *g as usize);
             let Some(accumulator) = self.groups.get_mut(group) else {
                 return Ok(());
             };
+            let before = if weighed { accumulator.heap_bytes() } else { 0 };
             let extreme = match args {
                 [one] => accumulator.step(&[one.get(row)], collation)?,
                 [one, two] => accumulator.step(&[one.get(row), two.get(row)], collation)?,
@@ -368,6 +369,9 @@ impl Call {
                     accumulator.step(&values, collation)?
                 }
             };
+            if weighed {
+                self.heap_bytes = self.heap_bytes + accumulator.heap_bytes() - before;
+            }
             if tracked && extreme {
                 moved.push((group, row));
             }
@@ -381,44 +385,39 @@ impl Call {
         args: &[Operand<'_>],
         selection: Selection<'_>,
         groups: &[u32],
+        cx: &mut Context<'_, '_>,
     ) -> Result<Vec<(usize, usize)>> {
         let Some(seen) = &mut self.seen else {
             return Ok(Vec::new());
         };
-        let fresh = new_pairs(seen, args, selection, groups)?;
+        let fresh = seen.fresh(args, selection, groups, &mut |_, _, _| Ok(()), cx)?;
         let (rows, kept): (Vec<u32>, Vec<u32>) = fresh.into_iter().unzip();
         self.step_rows(args, Selection::Rows(&rows), &kept, true)
     }
-}
 
-/// The rows whose first argument its group has not had before, with the groups.
-/// NULLs, which no aggregate with DISTINCT counts, may come twice.
-pub fn new_pairs(
-    seen: &mut GroupTable,
-    args: &[Operand<'_>],
-    selection: Selection<'_>,
-    groups: &[u32],
-) -> Result<Vec<(u32, u32)>> {
-    let mut numbers = Vector::new();
-    let mut values = Vector::new();
-    let mut next = groups.iter();
-    let Some(arg) = args.first() else {
-        return Ok(Vec::new());
-    };
-    selection.try_each(|row| {
-        numbers.push_integer(next.next().map_or(0, |g| i64::from(*g)));
-        values.push(arg.get(row))
-    })?;
-    let mut known = seen.len() as u32;
-    let mut pairs = Vec::new();
-    let keys = [Operand::Column(&numbers), Operand::Column(&values)];
-    seen.insert(&keys, Selection::All(values.len()), &mut pairs)?;
-    let mut fresh = Vec::new();
-    for (i, (pair, group)) in pairs.iter().zip(groups).enumerate() {
-        if *pair == known {
-            known += 1;
-            fresh.push((selection.row(i).unwrap_or(0) as u32, *group));
+    /// Takes the rows of a group that waited to be told apart.
+    fn finish_waiting(&mut self, group: usize, cx: &mut Context<'_, '_>) -> Result<()> {
+        let Some(seen) = &mut self.seen else {
+            return Ok(());
+        };
+        let Some(mut rows) = seen.finish(group, cx)? else {
+            return Ok(());
+        };
+        while let Some((_, mut cells)) = rows.next_record()? {
+            let place = decode_cell(&mut cells)?;
+            if let Some(ordered) = &mut self.ordered {
+                let ValueRef::Blob(key) = place else { continue };
+                ordered.add(group, key, cells, cx)?;
+                continue;
+            }
+            let mut values = Vec::with_capacity(ARGUMENTS_MAX);
+            for _ in &self.call.args {
+                values.push(decode_cell(&mut cells)?);
+            }
+            if let Some(accumulator) = self.groups.get_mut(group) {
+                accumulator.step(&values, self.call.collation)?;
+            }
         }
+        Ok(())
     }
-    Ok(fresh)
 }

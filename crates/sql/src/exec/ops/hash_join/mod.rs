@@ -1,10 +1,15 @@
 //! Hash join: the right side goes into a hash table by its keys, the left side
 //! asks it row by row. NULL keys have no partner.
 //!
-//! Rows with equal keys form a chain in the right side's order.
+//! Rows with equal keys form a chain in the right side's order. A right side that
+//! the budget has no room for goes to disk, and the left one after it
+//! ([`spilled`]).
+
+mod spilled;
 
 use fulgurite_store::Txn;
 
+use self::spilled::{Spilled, chain};
 use super::pairs::Pairs;
 use super::{BoxOperator, Delayed, Operator};
 use crate::bind::expr::{Comparison, Expr};
@@ -14,8 +19,12 @@ use crate::exec::context::Context;
 use crate::exec::expr::batch::eval_rows;
 use crate::exec::expr::{Operand, Row, condition, operand};
 use crate::exec::hash::{GroupTable, NONE};
+use crate::exec::memory::Held;
 use crate::plan::physical::JoinKind;
 use crate::value::Affinity;
+
+/// Bytes that an idle join keeps for its next run.
+const KEPT_BYTES: usize = 256 << 10;
 
 /// What a plan says about a hash join.
 pub struct Spec {
@@ -31,6 +40,12 @@ pub struct Spec {
     pub condition: Option<Expr>,
     /// Columns of the result.
     pub width: usize,
+}
+
+impl Spec {
+    fn yields_right(&self) -> bool {
+        matches!(self.kind, JoinKind::Inner | JoinKind::Left)
+    }
 }
 
 /// See the module.
@@ -51,6 +66,16 @@ pub struct HashJoin {
     matched: bool,
     pairs: Pairs,
     delayed: Delayed,
+    held: Held,
+    /// Both sides, where the right one was too large.
+    spilled: Option<Box<Spilled>>,
+    /// The left side went there, too.
+    joined: bool,
+}
+
+/// Has the row a key, of which no part is NULL?
+fn is_key(keys: &[Operand<'_>], row: usize) -> bool {
+    keys.iter().all(|k| !k.get(row).is_null())
 }
 
 /// The keys of a batch as the comparisons see them. `Err`: some row failed.
@@ -117,6 +142,9 @@ impl HashJoin {
             matched: false,
             pairs: Pairs::default(),
             delayed: Delayed::default(),
+            held: Held::default(),
+            spilled: None,
+            joined: false,
         }
     }
 
@@ -140,9 +168,13 @@ impl HashJoin {
                 batch.selection(),
                 cx,
             )?;
+            if let Some(spilled) = &mut self.spilled {
+                spilled.take_right(&batch, &keys, &self.spec)?;
+                continue;
+            }
             kept.clear();
             batch.selection().each(|row| {
-                if keys.iter().all(|k| !k.get(row).is_null()) {
+                if is_key(&keys, row) {
                     kept.push(row as u32);
                 }
             });
@@ -151,22 +183,57 @@ impl HashJoin {
             for (column, source) in self.built.columns.iter_mut().zip(&batch.columns) {
                 column.gather(source, &kept)?;
             }
-            for group in &self.groups {
-                let row = self.chain.len() as u32;
-                self.chain.push(NONE);
-                match self.heads.get_mut(*group as usize) {
-                    Some((_, last)) => {
-                        if let Some(link) = self.chain.get_mut(*last as usize) {
-                            *link = row;
-                        }
-                        *last = row;
-                    }
-                    None => self.heads.push((row, row)),
-                }
-            }
+            chain(&self.groups, &mut self.heads, &mut self.chain);
+            self.reserve(cx)?;
         }
         self.built.set_rows(self.chain.len());
         Ok(())
+    }
+
+    /// Reserves what was built; sends it to disk where there is no room.
+    fn reserve(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
+        // Rows and chains: 4 bytes and 8 for each row.
+        let bytes = self.table.memory() + self.built.memory() + self.chain.capacity() * 12;
+        if self.held.resize(&cx.run.memory, bytes) {
+            return Ok(());
+        }
+        self.built.set_rows(self.chain.len());
+        let mut spilled = Box::new(Spilled::new(&cx.run.memory));
+        // Row by row in the order in which they came, with their group's key.
+        let mut groups = vec![0; self.chain.len()];
+        for (group, (head, _)) in self.heads.iter().enumerate() {
+            let mut row = *head;
+            while let Some(slot) = groups.get_mut(row as usize) {
+                *slot = group as u32;
+                row = self.chain.get(row as usize).copied().unwrap_or(NONE);
+            }
+        }
+        let mut keys = Vec::with_capacity(self.table.keys().len());
+        for key in self.table.keys() {
+            let mut column = Vector::new();
+            column.gather(key, &groups)?;
+            keys.push(Operand::Computed(column));
+        }
+        spilled.take_right(&self.built, &keys, &self.spec)?;
+        self.spilled = Some(spilled);
+        self.let_go();
+        Ok(())
+    }
+
+    /// Gives back what was built.
+    fn let_go(&mut self) {
+        self.table.clear();
+        self.table.release();
+        let bytes = self.built.memory() + self.chain.capacity() * 12;
+        if bytes > KEPT_BYTES {
+            self.built = Batch::default();
+            self.heads = Vec::new();
+            self.chain = Vec::new();
+        }
+        self.built.clear();
+        self.heads.clear();
+        self.chain.clear();
+        self.held.release();
     }
 
     /// Pulls left rows and finds their groups; false at the end.
@@ -188,10 +255,6 @@ impl HashJoin {
         self.table.find(&keys, selection, &mut self.groups);
         // A NULL is no key of the table, so it finds nothing.
         Ok(true)
-    }
-
-    fn yields_right(&self) -> bool {
-        matches!(self.spec.kind, JoinKind::Inner | JoinKind::Left)
     }
 
     /// Joins the left row at `position` as far as `most` pairs allow; true: it
@@ -274,6 +337,8 @@ impl Operator for HashJoin {
         self.left_rows.clear();
         self.position = 0;
         self.candidate = None;
+        self.spilled = None;
+        self.joined = false;
         self.build(cx)?;
         self.left.open(cx)
     }
@@ -281,8 +346,18 @@ impl Operator for HashJoin {
     fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
         self.delayed.raise()?;
         out.reset(self.spec.width);
+        if let Some(spilled) = &mut self.spilled {
+            if !self.joined {
+                spilled.join(&mut self.left, &self.spec, cx)?;
+                self.joined = true;
+            }
+            return match spilled.read(&self.spec, want, out, cx) {
+                Ok(more) => Ok(more),
+                Err(error) => self.delayed.after(out.rows(), error),
+            };
+        }
         let outcome = self.fill(cx, want);
-        let right = if self.yields_right() {
+        let right = if self.spec.yields_right() {
             Some(&self.built)
         } else {
             None
@@ -295,8 +370,8 @@ impl Operator for HashJoin {
     }
 
     fn detach(&mut self) {
-        self.table.clear();
-        self.built.clear();
+        self.spilled = None;
+        self.let_go();
         self.left.detach();
         self.right.detach();
     }
