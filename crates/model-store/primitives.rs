@@ -4,7 +4,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) use shuttle::hint::spin_loop;
 pub(crate) use shuttle::sync::mpsc::{SyncSender, sync_channel};
@@ -45,6 +45,13 @@ impl<T> Mutex<T> {
 
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.0.try_lock().ok().map(|guard| MutexGuard(Some(guard)))
+    }
+}
+
+impl<T> MutexGuard<'_, T> {
+    /// Nobody drives a store of the models, so nothing calls it.
+    pub(crate) fn unlocked<U>(_: &mut Self, work: impl FnOnce() -> U) -> U {
+        work()
     }
 }
 
@@ -100,10 +107,6 @@ impl Condvar {
         let held = guard.0.take().expect("held");
         guard.0 = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
         Woken
-    }
-
-    pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, _: Instant) -> Woken {
-        self.wait_for(guard, Duration::ZERO)
     }
 }
 
@@ -170,6 +173,13 @@ impl SharedLock {
         }
         holders.shared += 1;
         true
+    }
+
+    pub(crate) fn try_lock_exclusive(&self) -> bool {
+        let mut holders = self.holders.lock();
+        let free = !holders.alone && holders.shared == 0;
+        holders.alone |= free;
+        free
     }
 
     pub(crate) fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {

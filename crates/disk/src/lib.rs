@@ -24,6 +24,7 @@
 
 mod access;
 mod aligned;
+mod driver;
 mod error;
 mod memory;
 pub mod mutation;
@@ -37,6 +38,7 @@ use std::sync::Arc;
 
 pub use access::{Access, Lifetime};
 pub use aligned::AlignedFile;
+pub use driver::{Driver, Machine};
 pub use error::{DiskError, DiskErrorKind};
 pub use memory::MemoryDisk;
 pub use real::RealDisk;

@@ -152,6 +152,17 @@ impl Database {
             .map_err(|e| Error::from_engine(e.into()))
     }
 
+    /// Does what there is to do in the background, of a database that was opened
+    /// with [`Options::driver`]: see [`Store::tick`].
+    ///
+    /// # Errors
+    /// A failing disk.
+    pub fn tick(&self) -> Result<()> {
+        self.store()
+            .tick()
+            .map_err(|e| Error::from_engine(e.into()))
+    }
+
     /// Walks the whole file; what is wrong with it, a line each. Empty means
     /// sound.
     ///

@@ -49,7 +49,7 @@ impl Connection {
             match outcome {
                 Err(error) if is_conflict(&error) => {
                     losses += 1;
-                    std::thread::sleep(pause_after(losses));
+                    self.database().store().pause(pause_after(losses));
                 }
                 outcome => return outcome,
             }

@@ -1,18 +1,22 @@
-//! The background thread of a store: checkpoints, reclaim, syncs in `normal`.
+//! What a store does in the background: checkpoints, reclaim, syncs in `normal`.
 //!
-//! It wakes when a committer asks (the log is long, many pages are unwritten,
-//! somebody waits for frames or log space) and every [`IDLE`] otherwise. After a
-//! failed checkpoint it reports the failure to those who wait and tries again
-//! when asked, unless the store is poisoned. Closing ends it first, then makes a
-//! last checkpoint and removes the log.
+//! Its thread wakes when a committer asks (the log is long, many pages are
+//! unwritten, somebody waits for frames or log space) and every [`IDLE`]
+//! otherwise. A store that somebody drives has no thread: it works when it is
+//! told to ([`tick`]), and whoever waits for a checkpoint makes it. That can be
+//! done where one waits, because who waits holds nothing that a checkpoint needs.
+//!
+//! After a failed checkpoint the failure is reported to those who wait, and it is
+//! tried again when asked, unless the store is poisoned. Closing ends the thread
+//! first, then makes a last checkpoint and removes the log.
 
 use crate::checkpoint;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::options::Durability;
 use crate::primitives::atomic::{AtomicBool, Ordering::*};
 use crate::primitives::{Condvar, JoinHandle, Mutex, spawn};
 use crate::reclaim;
-use crate::store::Core;
+use crate::store::{Core, log_error};
 use fulgurite_disk::mutation::{Mutation, planted};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,22 +58,29 @@ impl Background {
         if inbox.stop {
             return None;
         }
+        Some(self.take_request(&mut inbox))
+    }
+
+    fn take_request(&self, inbox: &mut Inbox) -> bool {
         let requested = std::mem::take(&mut inbox.requested);
         if requested {
             self.asked.store(false, Release);
         }
-        Some(requested)
+        requested
     }
 }
 
-/// Starts the thread.
-pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
+/// Starts the thread, where the store has one.
+pub(crate) fn start(core: &Arc<Core>) -> Result<()> {
     let weak = Arc::downgrade(core);
-    core.pool.on_pressure(Some(Box::new(move || {
+    core.pool.on_pressure(Some(Arc::new(move || {
         if let Some(core) = weak.upgrade() {
-            core.background.request();
+            press(&core);
         }
     })));
+    if core.options.driver.is_some() {
+        return Ok(());
+    }
     let shared = core.clone();
     let thread = spawn("fulgurite-checkpoint", move || run(&shared)).map_err(|error| {
         Error::new(
@@ -83,20 +94,55 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
 
 fn run(core: &Core) {
     while let Some(requested) = core.background.next() {
-        if requested {
-            // Those who wait are told the outcome; a failure that ends writing
-            // is kept by the store itself.
-            let outcome = checkpoint::run(core).and_then(|()| unload_kept(core));
-            core.pool.relieve(outcome.err());
-        } else {
-            tidy(core);
-        }
+        // Those who wait are told the outcome; a failure that ends writing is
+        // kept by the store itself.
+        let _ = match requested {
+            true => relieve(core, checkpoint::run(core)),
+            false => tidy(core),
+        };
     }
+}
+
+/// Does what there is to do, of a store that is driven.
+pub(crate) fn tick(core: &Core) -> Result<()> {
+    if core.options.read_only {
+        return Ok(());
+    }
+    core.check_writable()?;
+    // While another thread makes a checkpoint, a request stays one: that may not
+    // cover what was asked for.
+    let Some(mut state) = core.checkpoint.try_lock() else {
+        return Ok(());
+    };
+    let background = &core.background;
+    if background.take_request(&mut background.inbox.lock()) {
+        let outcome = checkpoint::run_holding(core, &mut state);
+        drop(state);
+        return relieve(core, outcome);
+    }
+    drop(state);
+    tidy(core)
+}
+
+/// Asks for a checkpoint for somebody who is about to wait for it.
+pub(crate) fn press(core: &Core) {
+    core.background.request();
+    if core.options.driver.is_some() {
+        // Who waits is told by `relieve`, and by the log.
+        let _ = tick(core);
+    }
+}
+
+/// Tells those who wait for frames how a checkpoint ended.
+fn relieve(core: &Core, outcome: Result<()>) -> Result<()> {
+    let outcome = outcome.and_then(|()| unload_kept(core));
+    core.pool.relieve(outcome.as_ref().err().cloned());
+    outcome
 }
 
 /// Where unwritten nodes fill much of the cache even after a checkpoint, those
 /// that old snapshots keep are written too.
-fn unload_kept(core: &Core) -> Result<(), Error> {
+fn unload_kept(core: &Core) -> Result<()> {
     if core.pool.unwritten() <= core.pool.frames.count() / 4 {
         return Ok(());
     }
@@ -104,12 +150,12 @@ fn unload_kept(core: &Core) -> Result<(), Error> {
 }
 
 /// What is done when nobody asks: frees what pins let go of, syncs in `normal`.
-fn tidy(core: &Core) {
+fn tidy(core: &Core) -> Result<()> {
     if let Some(wal) = core.wal()
         && core.options.durability == Durability::Normal
     {
         // A failure poisons the log, which reports it from then on.
-        let _ = wal.sync();
+        wal.sync().map_err(log_error)?;
     }
     let mut free = Vec::new();
     {
@@ -121,6 +167,7 @@ fn tidy(core: &Core) {
     core.pool.give_frames(&mut free);
     core.pool.balance();
     core.check_pressure();
+    Ok(())
 }
 
 /// Closes a store: the last checkpoint, and the log removed. What cannot be

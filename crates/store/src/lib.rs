@@ -61,6 +61,7 @@ mod space;
 mod store;
 mod tree;
 mod txn;
+mod waits;
 
 pub use cache::{CacheStats, MemoryCharge, MemoryCounter};
 pub use checkpoint::WriteStats;

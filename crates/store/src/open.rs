@@ -19,11 +19,11 @@ use crate::space::Space;
 use crate::store::{Core, Handle, Store, log_error};
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, KeyKind, TreeId};
+use crate::waits::Waits;
 use crate::{background, cache};
 use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, OpenOptions};
 use fulgurite_wal::{Recovery, WalOptions};
-use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,18 +71,12 @@ fn check_options(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A random database id: hash keys of the process, time and an address.
-fn new_id() -> [u8; 16] {
+/// A random database id.
+fn new_id(options: &Options) -> [u8; 16] {
+    let waits = Waits::new(options.driver.clone());
     let mut id = [0; 16];
     for half in id.chunks_mut(8) {
-        let mut hasher = std::hash::RandomState::new().build_hasher();
-        hasher.write_u128(
-            std::time::SystemTime::now()
-                .duration_since(std::time::UNIX_EPOCH)
-                .map_or(0, |since| since.as_nanos()),
-        );
-        hasher.write_u32(std::process::id());
-        half.copy_from_slice(&hasher.finish().to_le_bytes());
+        half.copy_from_slice(&waits.random().to_le_bytes());
     }
     id
 }
@@ -90,7 +84,7 @@ fn new_id() -> [u8; 16] {
 fn first_meta(options: &Options) -> Meta {
     Meta {
         page_size: options.page_size,
-        database: new_id(),
+        database: new_id(options),
         counter: 0,
         checkpoint: 0,
         end: FIRST_UNIT,
@@ -377,9 +371,10 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
         reserve_timeout: core.options.busy_timeout,
         pressure: Some(Arc::new(move || {
             if let Some(core) = weak.upgrade() {
-                core.background.request();
+                background::press(&core);
             }
         })),
+        driver: core.options.driver.clone(),
     };
     let next = recovery.last_seq() + 1;
     let wal = recovery.start(options, next).map_err(log_error)?;

@@ -1,5 +1,7 @@
 //! How a store is opened.
 
+use fulgurite_disk::Driver;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// When `commit` returns.
@@ -60,6 +62,11 @@ pub struct Options {
     pub checkpoint_bytes: u64,
     /// The log's hard limit in bytes: committers wait for the checkpoint.
     pub log_limit_bytes: u64,
+    /// Who drives the store. `None`: a thread of its own, and the machine's clock.
+    /// Otherwise it has no thread: [`Store::tick`](crate::Store::tick) is to be
+    /// called now and then, a writer that cannot go on without a checkpoint makes
+    /// it itself, and waits, ids and salts are the driver's.
+    pub driver: Option<Arc<dyn Driver>>,
 }
 
 impl Default for Options {
@@ -74,6 +81,7 @@ impl Default for Options {
             busy_timeout: Duration::from_secs(5),
             checkpoint_bytes: 24 << 20,
             log_limit_bytes: 32 << 20,
+            driver: None,
         }
     }
 }

@@ -77,6 +77,10 @@ impl SharedLock {
         self.0.try_lock_shared_for(timeout)
     }
 
+    pub(crate) fn try_lock_exclusive(&self) -> bool {
+        self.0.try_lock_exclusive()
+    }
+
     pub(crate) fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
         self.0.try_lock_exclusive_for(timeout)
     }

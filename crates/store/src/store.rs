@@ -17,6 +17,7 @@ use crate::registry;
 use crate::space::Space;
 use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
 use crate::txn::{CommitLockStats, Critical, Txn};
+use crate::waits::Waits;
 use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskFile, MemoryDisk, RealDisk};
 use fulgurite_wal::{TwinLog, WalStats};
@@ -84,6 +85,7 @@ impl Core {
             options.cache_bytes,
             page_size,
             options.busy_timeout,
+            Waits::new(options.driver.clone()),
         );
         let seq = checkpoint.seq;
         Self {
@@ -457,6 +459,21 @@ impl Store {
     pub fn checkpoint(&self) -> Result<()> {
         self.check_writable()?;
         checkpoint::run(self.core())
+    }
+
+    /// Does what there is to do in the background: a checkpoint if one was asked
+    /// for, otherwise in `normal` a sync of the log, and the reclaim of what
+    /// snapshots let go of. A store without a thread of its own
+    /// ([`Options::driver`]) wants this called about every 200 ms, by one thread
+    /// or another: what a power cut takes back in `normal` is what was committed
+    /// since the last call. While another thread makes a checkpoint it does
+    /// nothing. Where there is a thread it is not needed.
+    ///
+    /// # Errors
+    /// What the checkpoint or the sync failed with. The store keeps in mind by
+    /// itself what ends writing.
+    pub fn tick(&self) -> Result<()> {
+        crate::background::tick(self.core())
     }
 
     /// Walks everything: order, fences, checksums, counts, and that each extent

@@ -15,9 +15,9 @@
 //! A caller may also name a number of records or bytes to wait for, and how
 //! long at most.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::primitives::{AtomicU32, AtomicU64, AtomicUsize, Ordering, yield_now};
+use crate::primitives::{AtomicU32, AtomicU64, AtomicUsize, Ordering, now, yield_now};
 
 /// Up to this time a sync is quick: sleeping and waking costs more.
 const QUICK_SYNC_NANOS: u32 = 20_000;
@@ -103,10 +103,10 @@ impl Gather {
         if enough() {
             return None;
         }
-        let start = Instant::now();
+        let start = now();
         loop {
             yield_now();
-            let spent = start.elapsed();
+            let spent = now().saturating_sub(start);
             if enough() || spent >= at_most {
                 return Some(spent);
             }
@@ -125,9 +125,9 @@ impl Gather {
         if !number.is_multiple_of(TIMED_EVERY) {
             return sync();
         }
-        let start = Instant::now();
+        let start = now();
         let result = sync();
-        let nanos = u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX);
+        let nanos = u32::try_from(now().saturating_sub(start).as_nanos()).unwrap_or(u32::MAX);
         let before = self.sync_nanos.load(Ordering::Relaxed);
         let smoothed = if number == 0 {
             nanos

@@ -1,7 +1,5 @@
 //! The files of the generations: making one, filling it with zeros, heading it.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,11 +40,6 @@ impl Generation {
     pub(super) fn room_end(&self) -> u64 {
         self.base + self.capacity
     }
-}
-
-/// A salt no earlier generation had: 64 random bits.
-pub(super) fn fresh_salt() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 /// The capacity to extend a file to that needs at least `needed`.

@@ -8,6 +8,14 @@ pub(crate) use std::sync::atomic::{
 };
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::thread::yield_now;
+use std::time::Duration;
+
+use fulgurite_disk::{Driver as _, Machine};
+
+/// The time since some moment.
+pub(crate) fn now() -> Duration {
+    Machine.now()
+}
 
 /// Bytes of the log buffer's ring.
 pub(crate) const RING_BYTES: u64 = 256 << 10;

@@ -161,7 +161,7 @@ impl Recovery {
         let header = Header {
             database: self.database,
             number: self.newest_number + 1,
-            salt: self.replayed_salt().unwrap_or_else(generation::fresh_salt),
+            salt: self.replayed_salt().unwrap_or_else(|| options.fresh_salt()),
             durable: last,
         };
         let begin = begin_record(header.salt, RECORDS_START, last, last);

@@ -9,14 +9,14 @@
 //! placement lock, against the prepared generation too; that never does I/O, so
 //! files are extended in between, and the decision is made anew.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use super::error::{Error, Result};
 use super::generation::{CAPACITY_BYTES_MIN, extended_capacity, fill_with_zeros};
 use super::locks::{lock, wait_at_most};
 use super::record::EMPTY_RECORD_BYTES;
 use super::twin::{Placement, TwinLog};
-use crate::primitives::Ordering;
+use crate::primitives::{Ordering, now};
 
 const QUICK_OUTSTANDING_BYTES_MAX: u64 = 128 << 10;
 const _: () = assert!(QUICK_OUTSTANDING_BYTES_MAX + EMPTY_RECORD_BYTES <= CAPACITY_BYTES_MIN);
@@ -50,15 +50,23 @@ impl TwinLog {
 
     #[cold]
     pub(super) fn reserve_slowly(&self, bytes: u64) -> Result<()> {
-        let deadline = Instant::now() + self.options.reserve_timeout;
+        let began = self.now();
         loop {
             let epoch = *lock(&self.room_epoch);
             self.check()?;
             match self.decide(bytes) {
                 Decision::Granted => return Ok(()),
                 Decision::Extend { number, capacity } => self.extend(number, capacity)?,
-                Decision::Wait => self.wait_for_room(epoch, deadline)?,
+                Decision::Wait => self.wait_for_room(epoch, began)?,
             }
+        }
+    }
+
+    /// The time, by the driver's clock where there is one.
+    fn now(&self) -> Duration {
+        match &self.options.driver {
+            Some(driver) => driver.now(),
+            None => now(),
         }
     }
 
@@ -104,20 +112,28 @@ impl TwinLog {
     }
 
     #[cold]
-    fn wait_for_room(&self, epoch: u64, deadline: Instant) -> Result<()> {
+    fn wait_for_room(&self, epoch: u64, began: Duration) -> Result<()> {
         self.counters.pressure_waits.add(1);
         if let Some(hook) = &self.options.pressure {
             hook();
         }
         let mut current = lock(&self.room_epoch);
         while *current == epoch {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let waited = self.now().saturating_sub(began);
+            let left = self.options.reserve_timeout.saturating_sub(waited);
             if left.is_zero() {
                 return Err(Error::Full {
                     limit_bytes: self.options.limit_bytes,
                 });
             }
-            current = wait_at_most(&self.room_made, current, left);
+            current = match &self.options.driver {
+                None => wait_at_most(&self.room_made, current, left),
+                Some(driver) => {
+                    drop(current);
+                    driver.pass(left);
+                    lock(&self.room_epoch)
+                }
+            };
         }
         Ok(())
     }

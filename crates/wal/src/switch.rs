@@ -90,7 +90,7 @@ impl TwinLog {
         let header = Header {
             database: self.database,
             number: placement.current.number + 1,
-            salt: generation::fresh_salt(),
+            salt: self.options.fresh_salt(),
             durable: self.synced_seq.load(Ordering::Acquire),
         };
         let capacity = placement.current.capacity.max(CAPACITY_BYTES_MIN);

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Disk, DiskFile};
+use fulgurite_disk::{Disk, DiskFile, Driver, Machine};
 
 use super::buffer::Buffer;
 use super::error::{Error, Result};
@@ -46,6 +46,8 @@ pub struct WalOptions {
     pub reserve_timeout: Duration,
     /// Should make a checkpoint start: a reservation waits for one.
     pub pressure: Option<PressureHook>,
+    /// Gives time and salts; the machine does where there is none.
+    pub driver: Option<Arc<dyn Driver>>,
 }
 
 impl Default for WalOptions {
@@ -55,6 +57,17 @@ impl Default for WalOptions {
             limit_bytes: 32 << 20,
             reserve_timeout: Duration::from_secs(5),
             pressure: None,
+            driver: None,
+        }
+    }
+}
+
+impl WalOptions {
+    /// A salt no earlier generation had: 64 random bits.
+    pub(super) fn fresh_salt(&self) -> u64 {
+        match &self.driver {
+            Some(driver) => driver.random(),
+            None => Machine.random(),
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::policy::{self, Heat, Policy};
 use crate::primitives::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use crate::primitives::{Condvar, FRAMES_MIN, Mutex, spin_loop};
 use crate::space::extent_of;
+use crate::waits::Waits;
 use ballast::Ballast;
 pub(crate) use ballast::Charge;
 pub use ballast::{MemoryCharge, MemoryCounter};
@@ -37,7 +38,7 @@ use fulgurite_disk::DiskFile;
 use fulgurite_disk::mutation::{Mutation, planted};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Deepest tree that is believed; a page claiming more is corrupt.
 pub(crate) const MAX_LEVEL: u8 = 32;
@@ -112,16 +113,25 @@ pub(crate) struct Pool {
     evictions: AtomicU64,
     relief: Mutex<Relief>,
     relieved: Condvar,
-    pub(crate) busy_timeout: Duration,
+    busy_timeout: Duration,
+    pub(crate) waits: Waits,
 }
 
 /// How those who wait for frames and the checkpointer find each other.
 #[derive(Default)]
 struct Relief {
     /// Called to ask for a checkpoint.
-    request: Option<Box<dyn Fn() + Send>>,
+    request: Option<Arc<dyn Fn() + Send + Sync>>,
     rounds: u64,
     failed: Option<Error>,
+}
+
+/// How a wait for frames ended.
+enum Relieved {
+    /// With a checkpoint, or a part of one, and its failure.
+    In(Option<Error>),
+    /// Nobody can be asked, or the time is over.
+    Not,
 }
 
 impl Heat for Frames {
@@ -145,6 +155,7 @@ impl Pool {
         cache_bytes: usize,
         page_size: usize,
         busy_timeout: Duration,
+        waits: Waits,
     ) -> Self {
         let count =
             (cache_bytes / (page_size + FRAME_EXTRA)).clamp(FRAMES_MIN, u32::MAX as usize - 1);
@@ -168,6 +179,7 @@ impl Pool {
             relief: Mutex::default(),
             relieved: Condvar::default(),
             busy_timeout,
+            waits,
         }
     }
 
@@ -399,24 +411,15 @@ impl Pool {
     /// there are none, asks for a checkpoint and waits for it.
     pub(crate) fn take_frame(&self) -> Result<Frame> {
         crate::txn::not_within_commit_lock();
-        let deadline = Instant::now() + self.busy_timeout.max(Duration::from_secs(5));
+        let deadline = self.waits.now() + self.busy_timeout.max(Duration::from_secs(5));
         loop {
             if let Some(frame) = self.try_take_frame() {
                 return Ok(frame);
             }
-            let mut relief = self.relief.lock();
-            let round = relief.rounds;
-            match &relief.request {
-                Some(request) => request(),
-                None => return self.take_idle().ok_or_else(|| self.no_memory()),
-            }
-            while relief.rounds == round {
-                if self.relieved.wait_until(&mut relief, deadline).timed_out() {
-                    return self.take_idle().ok_or_else(|| self.no_memory());
-                }
-            }
-            if let Some(error) = &relief.failed {
-                return Err(error.clone());
+            match self.ask_for_relief(deadline, || false) {
+                Relieved::In(None) => {}
+                Relieved::In(Some(error)) => return Err(error),
+                Relieved::Not => return self.take_idle().ok_or_else(|| self.no_memory()),
             }
         }
     }
@@ -430,19 +433,28 @@ impl Pool {
         if self.unwritten() <= limit {
             return;
         }
-        let deadline = Instant::now() + PACE;
-        let mut relief = self.relief.lock();
-        let round = relief.rounds;
-        let Some(request) = &relief.request else {
-            return;
+        // What was written since is seen: it is counted before its relief is told.
+        self.ask_for_relief(self.waits.now() + PACE, || self.unwritten() <= limit);
+    }
+
+    /// Asks for a checkpoint, and waits until one brings relief or there is
+    /// `enough` of it.
+    fn ask_for_relief(&self, deadline: Duration, enough: impl Fn() -> bool) -> Relieved {
+        let (round, request) = {
+            let relief = self.relief.lock();
+            (relief.rounds, relief.request.clone())
+        };
+        let Some(request) = request else {
+            return Relieved::Not;
         };
         request();
-        // What was written since is seen: it is counted before its relief is told.
-        while self.unwritten() > limit && relief.rounds == round {
-            if self.relieved.wait_until(&mut relief, deadline).timed_out() {
-                return;
+        let mut relief = self.relief.lock();
+        while relief.rounds == round && !enough() {
+            if !self.waits.on(&self.relieved, &mut relief, deadline) {
+                return Relieved::Not;
             }
         }
+        Relieved::In(relief.failed.clone())
     }
 
     fn no_memory(&self) -> Error {
@@ -626,7 +638,7 @@ impl Pool {
     // ---- relief ----------------------------------------------------------
 
     /// Who to ask for a checkpoint when frames run out.
-    pub(crate) fn on_pressure(&self, request: Option<Box<dyn Fn() + Send>>) {
+    pub(crate) fn on_pressure(&self, request: Option<Arc<dyn Fn() + Send + Sync>>) {
         self.relief.lock().request = request;
     }
 

@@ -110,12 +110,16 @@ impl Pins {
 
 /// Makes a checkpoint of the head. Does nothing if the last one covers it.
 pub(crate) fn run(core: &Core) -> Result<()> {
-    let mut state = core.checkpoint.lock();
+    run_holding(core, &mut core.checkpoint.lock())
+}
+
+/// As [`run`], for who holds the lock that says that nobody else makes one.
+pub(crate) fn run_holding(core: &Core, state: &mut State) -> Result<()> {
     if core.head() == state.seq && state.counter > 0 && state.pending.is_none() {
         return Ok(());
     }
     core.space.check()?;
-    let begun = begin(core, &mut state)?;
+    let begun = begin(core, state)?;
     if planted(Mutation::RecycleEarly)
         && let (Some(wal), Some(old)) = (core.wal(), state.pending.take())
     {
@@ -123,12 +127,12 @@ pub(crate) fn run(core: &Core) -> Result<()> {
             .and_then(|()| wal.prepare_switch())
             .map_err(log_error)?;
     }
-    let done = persist(core, &mut state, begun);
+    let done = persist(core, state, begun);
     if done.is_err() {
         core.checkpoint_pins.running.store(NONE, SeqCst);
         return done;
     }
-    finish(core, &mut state)
+    finish(core, state)
 }
 
 /// Step 1. Returns S.

@@ -27,10 +27,7 @@ impl Txn {
     /// the writers to finish and keeps others out until it ends.
     pub fn begin_immediate(&mut self) -> Result<()> {
         self.writable()?;
-        if !self.core.writers.try_lock_exclusive_for(self.busy_timeout) {
-            return Err(self.busy("another writer is at work"));
-        }
-        self.writers = WritersLock::Exclusive;
+        self.lock_exclusive()?;
         let begun = self
             .core
             .wait_visible(self.core.head())
@@ -65,7 +62,10 @@ impl Txn {
     pub(super) fn lock_trees(&mut self) -> Result<()> {
         for at in 0..self.locked.len() {
             let tree = &self.locked[at];
-            if !tree.0.writer.try_lock() && !tree.0.writer.try_lock_for(self.busy_timeout) {
+            let lock = &tree.0.writer;
+            let within = |time| lock.try_lock_for(time);
+            let waits = &self.core.pool.waits;
+            if !lock.try_lock() && !waits.lock(self.busy_timeout, || lock.try_lock(), within) {
                 let error = self.busy(&format!("tree {} is being written", tree.id().0));
                 self.locked.truncate(at);
                 return Err(error);
@@ -113,10 +113,7 @@ impl Txn {
         // What a bulk transaction holds must not be held while it waits.
         self.unlock_trees();
         self.unlock_writers();
-        if !self.core.writers.try_lock_exclusive_for(self.busy_timeout) {
-            return Err(self.busy("another writer is at work"));
-        }
-        self.writers = WritersLock::Exclusive;
+        self.lock_exclusive()?;
         self.check_bulk_base()
     }
 
@@ -184,10 +181,25 @@ impl Txn {
         }
     }
 
+    /// Takes the writers' lock alone.
+    fn lock_exclusive(&mut self) -> Result<()> {
+        let lock = &self.core.writers;
+        let within = |time| lock.try_lock_exclusive_for(time);
+        let waits = &self.core.pool.waits;
+        if !waits.lock(self.busy_timeout, || lock.try_lock_exclusive(), within) {
+            return Err(self.busy("another writer is at work"));
+        }
+        self.writers = WritersLock::Exclusive;
+        Ok(())
+    }
+
     /// Takes the writers' lock shared.
     pub(super) fn lock_shared(&mut self) -> Result<()> {
-        if !self.core.writers.try_lock_shared()
-            && !self.core.writers.try_lock_shared_for(self.busy_timeout)
+        let lock = &self.core.writers;
+        let within = |time| lock.try_lock_shared_for(time);
+        let waits = &self.core.pool.waits;
+        if !lock.try_lock_shared()
+            && !waits.lock(self.busy_timeout, || lock.try_lock_shared(), within)
         {
             return Err(self.busy("a transaction begun IMMEDIATE is at work"));
         }

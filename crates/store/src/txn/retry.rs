@@ -9,7 +9,7 @@ use super::Txn;
 use crate::error::{ErrorKind, Result};
 use crate::options::Isolation;
 use crate::store::Store;
-use std::hash::{BuildHasher as _, RandomState};
+use fulgurite_disk::{Driver as _, Machine};
 use std::time::Duration;
 
 /// Losses after which a transaction keeps the others out.
@@ -21,12 +21,17 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// in a row: between a half and the whole of a time that doubles each time.
 pub fn pause_after(losses: u32) -> Duration {
     let longest = PAUSE * (1 << losses.min(8));
-    let random = RandomState::new().hash_one(losses);
+    let random = Machine.random();
     let share = (random >> 40) as f64 / (1u64 << 24) as f64;
     longest.mul_f64(0.5 + share / 2.0)
 }
 
 impl Store {
+    /// Waits, by the clock of who drives the store if somebody does.
+    pub fn pause(&self, time: Duration) {
+        self.core().pool.waits.pause(time);
+    }
+
     /// Runs `work` in a transaction and commits it; runs it again where it lost
     /// against an overlapping one. So `work` may run several times, and what it
     /// does beside the transaction should bear that. An error or a panic of
@@ -70,7 +75,7 @@ impl Store {
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     txn.rollback();
                     losses += 1;
-                    std::thread::sleep(pause_after(losses));
+                    self.pause(pause_after(losses));
                 }
                 Err(error) => {
                     txn.rollback();

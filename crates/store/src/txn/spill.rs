@@ -4,8 +4,10 @@
 //! When a transaction's forks hold more unwritten nodes than its budget, the
 //! older half of the largest goes to free extents, leaves first, nodes with
 //! children or large values once those are written. The budget shrinks where
-//! unwritten nodes, whosever they are, fill half the cache. A helper thread of the transaction encodes, compresses and
-//! writes them, while the transaction goes on. What must hold:
+//! unwritten nodes, whosever they are, fill half the cache. A helper thread of
+//! the transaction encodes, compresses and writes them, while the transaction
+//! goes on; where somebody drives the store there is no thread, and it is done at
+//! once. What must hold:
 //!
 //! 1. A node that was handed over belongs to no generation: it is read, and
 //!    copied before it is edited, as any shared node.
@@ -50,6 +52,17 @@ struct Batch {
     watched: bool,
 }
 
+impl Batch {
+    fn write(&self, core: &Core) -> Result<()> {
+        let after = if self.watched {
+            writer::After::Keep
+        } else {
+            writer::After::Release
+        };
+        writer::write_nodes(core, &self.nodes, Some(&self.unpublished), after).map(drop)
+    }
+}
+
 /// The helper thread of a transaction that spills.
 pub(super) struct Spiller {
     batches: SyncSender<Batch>,
@@ -64,14 +77,7 @@ impl Spiller {
         let (core, reported) = (core.clone(), failure.clone());
         let thread = spawn("fulgurite-spill", move || {
             for batch in received {
-                let after = if batch.watched {
-                    writer::After::Keep
-                } else {
-                    writer::After::Release
-                };
-                let written =
-                    writer::write_nodes(&core, &batch.nodes, Some(&batch.unpublished), after);
-                if let Err(error) = written {
+                if let Err(error) = batch.write(&core) {
                     reported.lock().get_or_insert(error);
                     return;
                 }
@@ -175,6 +181,9 @@ impl Txn {
             unpublished,
             watched: fork.is_watched(),
         };
+        if self.core.options.driver.is_some() {
+            return batch.write(&self.core);
+        }
         let spiller = match self.spiller.take() {
             Some(spiller) => spiller,
             None => Spiller::start(&self.core)?,

@@ -13,13 +13,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use fulgurite_disk::{Disk, DiskErrorKind, DiskFile, Lifetime, OpenOptions, parent_dir};
+use fulgurite_disk::{
+    Disk, DiskErrorKind, DiskFile, Driver as _, Lifetime, Machine, OpenOptions, parent_dir,
+};
 
 use super::append::EXTENSION_BYTES_MIN;
 use super::core::{Core, Flush, Head, Life, Tail};
 use super::device::Device;
 use super::error::{Error, Result};
-use super::generation::{fill_with_zeros, fresh_salt};
+use super::generation::fill_with_zeros;
 use super::header::Header;
 use super::mirror::{self, MirrorFile};
 use super::options::{Options, Preallocation};
@@ -103,7 +105,7 @@ fn create(disk: &dyn Disk, paths: &[PathBuf], options: &Options) -> Result<Vec<M
     let header = Header {
         device: device.code(),
         update: 1,
-        salt: fresh_salt(),
+        salt: Machine.random(),
         capacity,
         first: 0,
         first_seq: 1,

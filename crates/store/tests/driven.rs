@@ -1,0 +1,137 @@
+//! A store without a thread of its own: what its thread would do is done when it
+//! is told to, or by whoever cannot go on without it, and no time passes but its
+//! driver's.
+
+use fulgurite_disk::{Driver, Machine, MemoryDisk};
+use fulgurite_store::{Durability, ErrorKind, Isolation, Key, KeyKind, Options, Store};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// A clock on which time passes only where somebody waits.
+#[derive(Debug, Default)]
+struct Counted {
+    micros: AtomicU64,
+    waits: AtomicU64,
+}
+
+impl Driver for Counted {
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.micros.load(Relaxed))
+    }
+
+    fn pass(&self, time: Duration) {
+        self.waits.fetch_add(1, Relaxed);
+        self.micros.fetch_add(time.as_micros() as u64, Relaxed);
+    }
+
+    fn random(&self) -> u64 {
+        Machine.random()
+    }
+}
+
+fn options(driver: &Arc<Counted>) -> Options {
+    Options {
+        cache_bytes: 1 << 20,
+        checkpoint_bytes: 64 << 10,
+        log_limit_bytes: 256 << 10,
+        driver: Some(driver.clone()),
+        ..Options::default()
+    }
+}
+
+fn open(options: Options) -> Store {
+    Store::open_on(Arc::new(MemoryDisk::new()), "driven.db", options).expect("opens")
+}
+
+/// Neither the log nor the cache holds a tenth of it.
+#[test]
+fn who_needs_a_checkpoint_makes_it() {
+    let driver = Arc::new(Counted::default());
+    let store = open(options(&driver));
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+    for key in 0..3_000 {
+        txn.begin_statement(&[&tree]).expect("begins");
+        let value = [key as u8; 1_500];
+        txn.put(&tree, Key::Int(key), &value).expect("a put");
+        txn.commit().expect("commits");
+    }
+    let stats = store.stats();
+    assert!(stats.checkpoint > 0 && stats.visible >= 3_000, "{stats:?}");
+    assert_eq!(
+        driver.waits.load(Relaxed),
+        0,
+        "nobody had to wait for anybody"
+    );
+    assert_eq!(
+        store.integrity_check().expect("a check"),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_tick_makes_the_checkpoint_that_was_asked_for() {
+    let driver = Arc::new(Counted::default());
+    let store = open(options(&driver));
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+    let commit = |txn: &mut fulgurite_store::Txn, key| {
+        txn.begin_statement(&[&tree]).expect("begins");
+        txn.put(&tree, Key::Int(key), &[1; 1_000]).expect("a put");
+        txn.commit().expect("commits");
+    };
+    commit(&mut txn, 0);
+    store.tick().expect("a tick");
+    assert_eq!(store.stats().checkpoint, 0, "nobody asked");
+    for key in 0..80 {
+        commit(&mut txn, key);
+    }
+    assert_eq!(store.stats().checkpoint, 0, "it is not done by itself");
+    store.tick().expect("a tick");
+    assert_eq!(store.stats().checkpoint, store.stats().visible);
+}
+
+#[test]
+fn a_tick_syncs_in_normal() {
+    let driver = Arc::new(Counted::default());
+    let store = open(Options {
+        durability: Durability::Normal,
+        ..options(&driver)
+    });
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let syncs = || store.stats().log.expect("a log").syncs;
+    let before = syncs();
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    txn.put(&tree, Key::Int(1), b"one").expect("a put");
+    txn.commit().expect("commits");
+    assert_eq!(syncs(), before);
+    store.tick().expect("a tick");
+    assert_eq!(syncs(), before + 1);
+}
+
+/// An hour of busy timeout, in which no time passes but the driver's.
+#[test]
+fn a_wait_ends_by_the_drivers_clock() {
+    let driver = Arc::new(Counted::default());
+    let hour = Duration::from_secs(3_600);
+    let store = open(Options {
+        busy_timeout: hour,
+        ..options(&driver)
+    });
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let mut first = store.txn();
+    first.begin_immediate().expect("begins");
+    let mut second = store.txn();
+    let refused = second.begin_immediate().expect_err("the first is at work");
+    assert_eq!(refused.kind(), ErrorKind::Busy);
+    assert_eq!(driver.now(), hour);
+    let refused = second.begin_statement(&[&tree]).expect_err("still");
+    assert_eq!(refused.kind(), ErrorKind::Busy);
+    assert_eq!(driver.now(), 2 * hour);
+    drop(first);
+    second.begin(Isolation::Serializable).expect("begins");
+    second.put(&tree, Key::Int(1), b"one").expect("a put");
+    second.commit().expect("commits");
+}
