@@ -82,6 +82,15 @@ impl SimDisk {
         self.world.lock().gate = gate;
     }
 
+    pub(crate) fn gate(&self) -> Option<Arc<Gate>> {
+        self.world.lock().gate.clone()
+    }
+
+    /// The disk's next random number.
+    pub(crate) fn random(&self) -> u64 {
+        self.world.lock().rng.bits()
+    }
+
     /// Before a call of the gate's thread, outside the disk's own lock.
     pub(crate) fn pass_gate(world: &Mutex<World>) {
         let gate = world.lock().gate.clone();

@@ -72,6 +72,17 @@ impl Gate {
         }
     }
 
+    /// A thread that waits for the other one lets it go on, and waits until it is
+    /// at a call or its turn is over. False if there is no other one any more.
+    pub(crate) fn give_turn(&self) -> bool {
+        if std::thread::current().id() == self.guest {
+            self.stop_here();
+            return *self.turn.lock() != Turn::Open;
+        }
+        self.let_go();
+        self.wait_for_guest()
+    }
+
     /// Ends the gate: by the guest when it has ended, by the host to let it run.
     pub fn open(&self) {
         *self.turn.lock() = Turn::Open;

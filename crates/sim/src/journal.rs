@@ -58,27 +58,52 @@ impl Journal {
         self.effects.is_empty()
     }
 
-    /// Says whether two runs did the same: a hash of every call's kind, file,
-    /// place and length (not of the bytes, which hold random salts).
+    /// Says whether two runs did the same: a hash of every call's kind, name or
+    /// file, place, length and bytes.
     pub fn digest(&self) -> u64 {
         let mut digest = 0xcbf2_9ce4_8422_2325_u64;
         let mut mix = |word: u64| digest = (digest ^ word).wrapping_mul(0x0100_0000_01b3);
         for (call, effect) in &self.effects {
             mix(*call);
-            match effect {
-                Effect::Create(_, inode) => [1, *inode, 0].map(&mut mix),
-                Effect::Anonymous(inode) => [2, *inode, 0].map(&mut mix),
-                Effect::Name(_) => [3, 0, 0].map(&mut mix),
+            let of = |bytes: &[u8]| u64::from(crc_fast::crc32_iscsi(bytes));
+            let text = |path: &std::path::Path| of(path.as_os_str().as_encoded_bytes());
+            let words = match effect {
+                Effect::Create(path, inode) => [1, *inode, text(path), 0],
+                Effect::Anonymous(inode) => [2, *inode, 0, 0],
+                Effect::Name(NameChange::Set(path, inode)) => [3, *inode, text(path), 0],
+                Effect::Name(NameChange::Removed(path)) => [4, text(path), 0, 0],
+                Effect::Name(NameChange::Renamed(from, to)) => [5, text(from), text(to), 0],
                 Effect::Write(inode, at, bytes) => {
-                    [*inode, *at as u64, bytes.len() as u64].map(&mut mix)
+                    mix(6);
+                    [*inode, *at as u64, bytes.len() as u64, of(bytes)]
                 }
-                Effect::SetLen(inode, len) => [5, *inode, *len as u64].map(&mut mix),
-                Effect::Sync(inode) => [6, *inode, 0].map(&mut mix),
-                Effect::FailSync(inode, _) => [7, *inode, 0].map(&mut mix),
-                Effect::SyncDir(_) => [8, 0, 0].map(&mut mix),
+                Effect::SetLen(inode, len) => [7, *inode, *len as u64, 0],
+                Effect::Sync(inode) => [8, *inode, 0, 0],
+                Effect::FailSync(inode, luck) => [9, *inode, *luck, 0],
+                Effect::SyncDir(dir) => [10, text(dir), 0, 0],
             };
+            words.into_iter().for_each(&mut mix);
         }
         digest
+    }
+
+    /// Where another run did something else for the first time, in words.
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        if self.digest() == other.digest() {
+            return None;
+        }
+        let text = |journal: &Self, at: usize| match journal.effects.get(at) {
+            Some((call, Effect::Write(inode, from, bytes))) => {
+                let (len, crc) = (bytes.len(), crc_fast::crc32_iscsi(bytes));
+                format!("call {call}: write {len} bytes ({crc:08x}) at {from} of file {inode}")
+            }
+            Some((call, effect)) => format!("call {call}: {effect:?}"),
+            None => "the end".to_owned(),
+        };
+        (0..self.len().max(other.len())).find_map(|at| {
+            let (one, two) = (text(self, at), text(other, at));
+            (one != two).then(|| format!("change {at} is {one}, and then {two}"))
+        })
     }
 
     /// Goes through it from the beginning.

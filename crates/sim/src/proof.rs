@@ -14,7 +14,7 @@ use fulgurite_store::{Compression, Durability, Options};
 use crate::journal::Journal;
 use crate::kv::{BULK, KeyValue};
 use crate::sql::Sql;
-use crate::{Rng, SimDisk, panics};
+use crate::{Oracle, Rng, SimDisk, panics};
 
 /// What may be found after a power cut, by the number of the call from which on
 /// it holds.
@@ -23,7 +23,7 @@ pub type Timeline<O> = Vec<(u64, O)>;
 /// A kind of workload, and the oracle that knows what may be found.
 pub trait Lives {
     /// What may be found after a power cut.
-    type Oracle: Clone + Default;
+    type Oracle: Oracle;
 
     /// One life of a process: opens the database, finds out in which of the
     /// allowed states it is, checks it, does the steps, checks again, closes.
@@ -93,8 +93,9 @@ impl Case {
             page_size: [4096, 4096, 8192, 16_384][rng.index(4)],
             durability: [Durability::Full, Durability::Full, Durability::Normal][rng.index(3)],
             compression: [Compression::Lz4, Compression::None][rng.index(2)],
-            // Nothing waits for long where everything is simulated.
             busy_timeout: Duration::from_secs(20),
+            checkpoint_bytes: [24 << 20, 24 << 20, 2 << 10, 24 << 10][rng.index(4)],
+            log_limit_bytes: [32 << 20, 64 << 10][rng.index(2)],
             ..Options::default()
         }
     }

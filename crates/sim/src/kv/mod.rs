@@ -1,6 +1,8 @@
 //! Key-value workloads: random transactions on random trees, and the model they
 //! are compared with.
 
+mod commits;
+mod draw;
 mod life;
 mod model;
 

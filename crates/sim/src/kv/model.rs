@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use fulgurite_store::{Key, KeyKind, Result, Seek, Store, TreeId, Txn};
 
+use crate::Candidates;
+
 /// Stands for the number of a named tree whose making failed half-way.
 pub const UNKNOWN_TREE: u32 = u32::MAX;
 
@@ -119,62 +121,27 @@ impl State {
     }
 }
 
-/// The states that a power cut may leave, oldest first. The last is the one
-/// that readers of the running store see, unless a commit's outcome is unknown.
-#[derive(Debug, Clone)]
+/// What a power cut may leave.
+#[derive(Debug, Clone, Default)]
 pub struct Oracle {
-    /// Never empty.
-    pub candidates: Vec<State>,
+    /// The states it may leave.
+    pub candidates: Candidates<State>,
     /// Tree numbers that were given out, to look for ones that should be gone.
     pub highest_tree: u32,
 }
 
-impl Default for Oracle {
-    fn default() -> Self {
-        Self {
-            candidates: vec![State::default()],
-            highest_tree: 0,
-        }
+impl crate::Oracle for Oracle {
+    type State = State;
+
+    fn candidates(&mut self) -> &mut Candidates<State> {
+        &mut self.candidates
     }
 }
 
 impl Oracle {
-    /// The state with everything in it.
-    pub fn newest(&self) -> &State {
-        self.candidates.last().expect("there is always one")
-    }
-
-    /// A commit to this state is under way.
-    pub fn under_way(&mut self, state: State) {
-        self.candidates.push(state);
-    }
-
-    /// The commit that was under way led to `state` and was acknowledged:
-    /// durable, or only with the operating system.
-    pub fn acknowledge(&mut self, state: State, durable: bool) {
-        if durable {
-            self.candidates.clear();
-        } else {
-            self.candidates.pop();
-        }
-        self.candidates.push(state);
-    }
-
-    /// The states older than the newest `kept` are ruled out by a checkpoint.
-    pub fn keep(&mut self, kept: usize) {
-        let ruled_out = self.candidates.len().saturating_sub(kept.max(1));
-        self.candidates.drain(..ruled_out);
-    }
-
-    /// Everything acknowledged so far is durable.
-    pub fn settle(&mut self) {
-        let newest = self.candidates.pop().into_iter();
-        self.candidates = newest.collect();
-    }
-
     /// The newest candidate's unknown tree number is looked up.
     fn learn_numbers(&mut self, store: &Store) -> Result<()> {
-        for state in &mut self.candidates {
+        for state in self.candidates.iter_mut() {
             for (name, id) in &mut state.names {
                 if *id == UNKNOWN_TREE
                     && let Some(tree) = store.family(name)?
@@ -214,7 +181,8 @@ impl Oracle {
             };
             match difference {
                 None => {
-                    self.candidates = vec![state.clone()];
+                    let state = state.clone();
+                    self.candidates.settle_on(state);
                     return Ok(());
                 }
                 Some(difference) => differences.push(difference),

@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fulgurite::{Connection, Database, Durability, Error, ErrorCode, Options, Result};
+use fulgurite::{Connection, Database, Error, ErrorCode, Options, Result};
 use fulgurite_store::Store;
 
 use super::change;
 use super::model::{Oracle, State};
-use crate::busy;
+use crate::frame::{Frame, among_commits};
 use crate::proof::{Lives, Timeline, step_rng};
 use crate::{PATH, Rng, SimDisk};
 
@@ -61,10 +61,7 @@ pub fn open(disk: &SimDisk, options: &Options) -> Result<Database> {
 
 /// An open database, and what it holds. See the module's header.
 pub struct Session<'a> {
-    disk: &'a SimDisk,
-    options: Options,
-    oracle: &'a mut Oracle,
-    timeline: Option<&'a mut Timeline<Oracle>>,
+    frame: Frame<'a, Oracle>,
     open: Option<Open>,
     /// What readers see.
     pub visible: State,
@@ -93,18 +90,9 @@ impl<'a> Session<'a> {
         timeline: Option<&'a mut Timeline<Oracle>>,
     ) -> Self {
         Self {
-            disk,
-            options: options.clone(),
-            oracle,
-            timeline,
+            frame: Frame::new(disk, options, oracle, timeline),
             open: None,
             visible: State::default(),
-        }
-    }
-
-    fn note(&mut self) {
-        if let Some(timeline) = &mut self.timeline {
-            timeline.push((self.disk.calls(), self.oracle.clone()));
         }
     }
 
@@ -121,10 +109,10 @@ impl<'a> Session<'a> {
     /// # Errors
     /// The engine's.
     pub fn start(&mut self) -> Result<()> {
-        let database = open(self.disk, &self.options)?;
+        let database = open(self.frame.disk, &self.frame.options)?;
         let main = database.connect()?;
-        self.visible = self.oracle.adopt(&main)?;
-        self.note();
+        self.visible = self.frame.oracle.adopt(&main)?;
+        self.frame.note();
         self.open = Some(Open {
             reader: None,
             other: database.connect()?,
@@ -153,10 +141,7 @@ impl<'a> Session<'a> {
     pub fn stop(&mut self) -> Result<()> {
         self.end_reader()?;
         self.open = None;
-        if !self.disk.is_stopped() {
-            self.oracle.keep(1);
-            self.note();
-        }
+        self.frame.closed();
         Ok(())
     }
 
@@ -180,17 +165,14 @@ impl<'a> Session<'a> {
         let goes_on = begun.is_ok();
         if goes_on {
             open.main.execute_batch("ROLLBACK")?;
-            if self.oracle.candidates.last() != Some(&self.visible) {
-                self.oracle.candidates.pop();
-            }
-            assert_eq!(self.oracle.candidates.last(), Some(&self.visible));
-            self.note();
+            self.frame.had_no_effect(&self.visible);
         }
         assert_eq!(self.visible.difference(self.main())?, None);
         Ok(goes_on)
     }
 
-    /// Does something at random; opens the database where it is not open.
+    /// Lets time pass and does something at random; opens the database where it
+    /// is not open.
     ///
     /// # Errors
     /// The engine's.
@@ -198,14 +180,18 @@ impl<'a> Session<'a> {
         if self.open.is_none() {
             return self.start();
         }
+        if self.frame.elapse(rng) {
+            let busy = rng.one_in(3);
+            self.in_the_background(rng, Database::tick, busy)?;
+        }
         match rng.below(24) {
             0..=6 => self.autocommit(rng, change::rows),
             7 | 8 => self.autocommit(rng, change::schema),
             9..=13 => self.transaction(rng),
             14 => self.autocommit_load(rng),
             15 | 16 => self.overlap(rng),
-            17 | 18 => self.checkpoint(),
-            19 | 20 => self.busy_checkpoint(rng),
+            17 | 18 => self.in_the_background(rng, Database::checkpoint, false),
+            19 | 20 => self.in_the_background(rng, Database::checkpoint, true),
             21 => {
                 self.stop()?;
                 self.start()
@@ -217,20 +203,14 @@ impl<'a> Session<'a> {
 
     /// Runs what commits `next`; if that fails its outcome is unknown.
     fn commit(&mut self, next: State, sql: &str) -> Result<()> {
-        self.oracle.candidates.push(next.clone());
-        self.note();
+        self.frame.under_way(next.clone());
         self.main().execute_batch(sql)?;
         self.committed(next);
         Ok(())
     }
 
     fn committed(&mut self, next: State) {
-        self.oracle.candidates.pop();
-        if self.options.durability == Durability::Full {
-            self.oracle.candidates.clear();
-        }
-        self.oracle.candidates.push(next.clone());
-        self.note();
+        self.frame.acknowledged(next.clone());
         self.visible = next;
     }
 
@@ -248,8 +228,7 @@ impl<'a> Session<'a> {
         let tried = work(rng, self.main(), &mut next);
         self.main().execute_batch("ROLLBACK")?;
         tried?;
-        self.oracle.candidates.push(next.clone());
-        self.note();
+        self.frame.under_way(next.clone());
         let mut same = self.visible.clone();
         work(&mut again.clone(), self.main(), &mut same)?;
         assert!(same == next, "the same statement did something else");
@@ -314,15 +293,11 @@ impl<'a> Session<'a> {
         self.commit(next, &insert(ours))?;
         let mut next = self.visible.clone();
         put(&mut next, theirs);
-        self.oracle.candidates.push(next.clone());
-        self.note();
+        self.frame.under_way(next.clone());
         let open = self.open.as_ref().expect("it is open");
         match open.other.execute_batch("COMMIT") {
             Ok(()) => self.committed(next),
-            Err(error) if is_conflict(&error) => {
-                self.oracle.candidates.pop();
-                self.note();
-            }
+            Err(error) if is_conflict(&error) => self.frame.had_no_effect(&self.visible),
             Err(error) => return Err(error),
         }
         Ok(())
@@ -345,37 +320,37 @@ impl<'a> Session<'a> {
     /// # Errors
     /// The engine's.
     pub fn checkpoint(&mut self) -> Result<()> {
-        let open = self.open.as_ref().expect("it is open");
-        open.database.checkpoint()?;
-        self.oracle.keep(1);
-        self.note();
+        self.in_the_background(&mut Rng::new(0), Database::checkpoint, false)
+    }
+
+    /// Does what makes all that was acknowledged before durable; if `busy`, with
+    /// commits between its calls.
+    fn in_the_background(
+        &mut self,
+        rng: &mut Rng,
+        work: fn(&Database) -> Result<()>,
+        busy: bool,
+    ) -> Result<()> {
+        let database = self.open.as_ref().expect("it is open").database.clone();
+        let mark = self.frame.mark();
+        if busy {
+            let disk = self.frame.disk;
+            let commit = |session: &mut Self| session.commit_or_not(rng);
+            among_commits(self, disk, || work(&database), commit)?;
+        } else {
+            work(&database)?;
+        }
+        self.frame.covered(&mark);
         Ok(())
     }
 
-    /// A checkpoint with commits between its calls.
-    fn busy_checkpoint(&mut self, rng: &mut Rng) -> Result<()> {
-        let database = self.open.as_ref().expect("it is open").database.clone();
-        let kept = self.oracle.candidates.len();
-        let mut commits = Ok(());
-        let checkpoint = busy::meanwhile(
-            &self.disk.clone(),
-            move || database.checkpoint(),
-            || {
-                if commits.is_ok() && rng.one_in(3) {
-                    commits = match rng.below(3) {
-                        0 => self.transaction(rng),
-                        _ => self.autocommit(rng, change::rows),
-                    };
-                }
-            },
-        );
-        commits?;
-        checkpoint?;
-        if self.options.durability != Durability::Full {
-            self.oracle.keep(self.oracle.candidates.len() + 1 - kept);
-            self.note();
+    fn commit_or_not(&mut self, rng: &mut Rng) -> Result<()> {
+        match rng.below(10) {
+            0 => self.open.as_ref().expect("it is open").database.tick(),
+            1 => self.transaction(rng),
+            2 | 3 => self.autocommit(rng, change::rows),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn begin_reader(&mut self) -> Result<()> {

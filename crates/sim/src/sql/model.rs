@@ -7,6 +7,8 @@ use std::sync::Arc;
 use fulgurite::types::Value;
 use fulgurite::{Connection, Result};
 
+use crate::Candidates;
+
 /// The values behind the key: columns a to c, and those added later.
 pub type Row = Vec<Value>;
 
@@ -120,19 +122,18 @@ impl Table {
     }
 }
 
-/// The states that a power cut may leave, oldest first.
-#[derive(Debug, Clone)]
+/// What a power cut may leave.
+#[derive(Debug, Clone, Default)]
 pub struct Oracle {
-    /// Never empty. The last is what readers see, unless a commit's outcome is
-    /// unknown.
-    pub candidates: Vec<State>,
+    /// The states it may leave.
+    pub candidates: Candidates<State>,
 }
 
-impl Default for Oracle {
-    fn default() -> Self {
-        Self {
-            candidates: vec![State::default()],
-        }
+impl crate::Oracle for Oracle {
+    type State = State;
+
+    fn candidates(&mut self) -> &mut Candidates<State> {
+        &mut self.candidates
     }
 }
 
@@ -147,18 +148,12 @@ impl Oracle {
             match state.difference(connection)? {
                 None => {
                     let state = state.clone();
-                    self.candidates = vec![state.clone()];
+                    self.candidates.settle_on(state.clone());
                     return Ok(state);
                 }
                 Some(difference) => differences.push(difference),
             }
         }
         panic!("the database is in none of its possible states (newest first): {differences:#?}");
-    }
-
-    /// The states older than the newest `kept` are ruled out by a checkpoint.
-    pub fn keep(&mut self, kept: usize) {
-        let ruled_out = self.candidates.len().saturating_sub(kept.max(1));
-        self.candidates.drain(..ruled_out);
     }
 }

@@ -1,0 +1,254 @@
+//! The commits of a life: what they do is drawn at random, and what they lead to
+//! is known to the model before they begin.
+
+use std::sync::Arc;
+
+use fulgurite_store::{ErrorKind, Isolation, KeyKind, Result, Savepoint, TreeId, Txn};
+
+use super::life::Life;
+use super::model::{RowKey, State, Table, UNKNOWN_TREE};
+
+/// A change of an overlapping transaction, to be made again on what it commits
+/// onto.
+type Change = (u32, RowKey, Option<Arc<[u8]>>);
+
+impl Life<'_> {
+    /// Runs what commits `next`; if that fails its outcome is unknown.
+    fn commit(&mut self, next: State, commit: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.frame.under_way(next.clone());
+        commit()?;
+        self.committed(next);
+        Ok(())
+    }
+
+    /// What was under way led to this state, and was acknowledged.
+    fn committed(&mut self, next: State) {
+        self.frame.acknowledged(next.clone());
+        // What changes nothing need not have been written anywhere.
+        if next != self.visible {
+            self.previous = std::mem::replace(&mut self.visible, next);
+        }
+    }
+
+    /// A tree with this number was made.
+    fn made(&mut self, tree: u32) {
+        let highest = &mut self.frame.oracle.highest_tree;
+        *highest = tree.max(*highest);
+    }
+
+    /// Creates a named tree, or drops one.
+    pub(super) fn name_or_drop(&mut self) -> Result<()> {
+        let store = self.store()?;
+        let name = format!("family {}", self.rng.below(4));
+        let mut next = self.visible.clone();
+        if let Some(id) = next.names.remove(&name) {
+            if self.rng.one_in(2) {
+                next.tables.remove(&id);
+                return self.commit(next, || {
+                    assert!(store.drop_family(&name)?);
+                    Ok(())
+                });
+            }
+            return Ok(());
+        }
+        let kind = self.kind();
+        let table = Table::new(kind);
+        let mut unknown = next.clone();
+        unknown.names.insert(name.clone(), UNKNOWN_TREE);
+        unknown.tables.insert(UNKNOWN_TREE, table.clone());
+        self.frame.under_way(unknown);
+        let tree = store.create_family(&name, kind)?.id().0;
+        self.made(tree);
+        next.names.insert(name, tree);
+        next.tables.insert(tree, table);
+        self.committed(next);
+        Ok(())
+    }
+
+    /// An autocommitted statement on one or two trees.
+    pub(super) fn statement(&mut self) -> Result<()> {
+        let Some(first) = self.any_tree() else {
+            return self.name_or_drop();
+        };
+        let ids = [first, self.any_tree().unwrap_or(first)];
+        let store = self.store()?;
+        let trees = [store.tree(TreeId(ids[0]))?, store.tree(TreeId(ids[1]))?];
+        let mut txn = store.txn();
+        txn.begin_statement(&[&trees[0], &trees[1]])?;
+        let mut next = self.visible.clone();
+        for _ in 0..1 + self.rng.below(3) {
+            let id = ids[self.rng.index(2)];
+            self.change(&mut txn, &mut next, id)?;
+        }
+        self.commit(next, || txn.commit())
+    }
+
+    /// An explicit transaction with savepoints, trees of its own, and an end of
+    /// either kind.
+    pub(super) fn explicit(&mut self) -> Result<()> {
+        let store = self.store()?;
+        let mut txn = store.txn();
+        match self.rng.below(3) {
+            0 => txn.begin_immediate()?,
+            1 => txn.begin(Isolation::Serializable)?,
+            _ => txn.begin(Isolation::Snapshot)?,
+        }
+        let mut next = self.visible.clone();
+        let mut savepoints: Vec<(Savepoint, State)> = Vec::new();
+        for _ in 0..1 + self.rng.below(10) {
+            match self.rng.below(12) {
+                0 => savepoints.push((txn.savepoint(), next.clone())),
+                1 if !savepoints.is_empty() => {
+                    savepoints.truncate(1 + self.rng.index(savepoints.len()));
+                    let (savepoint, state) = &savepoints[savepoints.len() - 1];
+                    txn.rollback_to(savepoint)?;
+                    next = state.clone();
+                }
+                2 => {
+                    let kind = self.kind();
+                    let tree = txn.create_tree(kind)?;
+                    let id = tree.id().0;
+                    self.made(id);
+                    next.tables.insert(id, Table::new(kind));
+                }
+                3 if self.rng.one_in(2) => self.drop_unnamed(&mut txn, &mut next)?,
+                _ => {
+                    let ids: Vec<u32> = next.tables.keys().copied().collect();
+                    if !ids.is_empty() {
+                        let id = ids[self.rng.index(ids.len())];
+                        self.change(&mut txn, &mut next, id)?;
+                    }
+                }
+            }
+        }
+        if self.rng.one_in(5) {
+            txn.rollback();
+            return Ok(());
+        }
+        self.commit(next, || txn.commit())
+    }
+
+    fn drop_unnamed(&mut self, txn: &mut Txn, next: &mut State) -> Result<()> {
+        let named = |id: &u32| next.names.values().any(|named| named == id);
+        let unnamed = next.tables.keys().copied().find(|id| !named(id));
+        if let Some(id) = unnamed {
+            let tree = txn.store().tree(TreeId(id))?;
+            txn.drop_tree(&tree)?;
+            next.tables.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// Two transactions that overlap: the second is put on top of the first, or
+    /// loses.
+    pub(super) fn overlap(&mut self) -> Result<()> {
+        let Some(id) = self.any_tree() else {
+            return Ok(());
+        };
+        let mut txn = self.store()?.txn();
+        txn.begin(Isolation::Snapshot)?;
+        let mut private = self.visible.clone();
+        let mut changes = Vec::new();
+        for _ in 0..1 + self.rng.below(5) {
+            changes.extend(self.change(&mut txn, &mut private, id)?);
+        }
+        self.statement()?;
+        let mut next = self.visible.clone();
+        if let Some(table) = next.table(id) {
+            for (_, key, value) in changes {
+                match value {
+                    Some(value) => table.rows.insert(key, value),
+                    None => table.rows.remove(&key),
+                };
+            }
+        }
+        let committed = self.commit(next, || txn.commit());
+        match committed {
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                self.frame.had_no_effect(&self.visible);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// One operation on one tree, of which the answer is checked.
+    fn change(&mut self, txn: &mut Txn, next: &mut State, id: u32) -> Result<Option<Change>> {
+        let tree = txn.store().tree(TreeId(id))?;
+        let key = self.key(tree.kind());
+        let table = next.table(id).expect("the model knows its trees");
+        let known = table.rows.get(&key).cloned();
+        match self.rng.below(8) {
+            0 => {
+                let mut found = Vec::new();
+                let there = txn.get_into(&tree, key.borrow(), &mut found)?;
+                assert_eq!(there.then_some(&*found), known.as_deref(), "get {key:?}");
+                Ok(None)
+            }
+            1 | 2 => {
+                let deleted = txn.delete(&tree, key.borrow())?;
+                assert_eq!(deleted, known.is_some(), "delete {key:?}");
+                table.rows.remove(&key);
+                Ok(deleted.then_some((id, key, None)))
+            }
+            3 => {
+                let value = self.value();
+                let inserted = txn.insert(&tree, key.borrow(), &value)?;
+                assert_eq!(inserted, known.is_none(), "insert {key:?}");
+                if !inserted {
+                    return Ok(None);
+                }
+                table.rows.insert(key.clone(), value.clone());
+                Ok(Some((id, key, Some(value))))
+            }
+            _ => {
+                let value = self.value();
+                let replaced = txn.put(&tree, key.borrow(), &value)?;
+                assert_eq!(replaced, known.is_some(), "put {key:?}");
+                table.rows.insert(key.clone(), value.clone());
+                Ok(Some((id, key, Some(value))))
+            }
+        }
+    }
+
+    /// A transaction with more redo than is kept: its pages are written at
+    /// commit, and only their place is logged.
+    pub fn bulk(&mut self) -> Result<()> {
+        let store = self.store()?;
+        let mut txn = store.txn();
+        if self.rng.one_in(2) {
+            txn.begin_immediate()?;
+        } else {
+            txn.begin(Isolation::Serializable)?;
+        }
+        let mut next = self.visible.clone();
+        let id = match self.any_tree().filter(|_| self.rng.one_in(2)) {
+            Some(id) => id,
+            None => {
+                let kind = self.kind();
+                let id = txn.create_tree(kind)?.id().0;
+                next.tables.insert(id, Table::new(kind));
+                self.made(id);
+                id
+            }
+        };
+        let kind = next.tables[&id].kind;
+        for number in 0..100_u8 {
+            let key = match kind {
+                KeyKind::Int => RowKey::Int(1_000 + i64::from(number)),
+                KeyKind::Bytes => RowKey::Bytes(vec![b'z', number]),
+            };
+            let tree = store.tree(TreeId(id))?;
+            let value = self.filled(90_000);
+            txn.put(&tree, key.borrow(), &value)?;
+            let table = next.table(id).expect("the model knows its trees");
+            table.rows.insert(key, value);
+            self.change(&mut txn, &mut next, id)?;
+        }
+        let logged = || store.stats().log.map_or(0, |log| log.bytes);
+        let before = logged();
+        self.commit(next, || txn.commit())?;
+        assert!(logged() - before < 1 << 20, "it was not bulk");
+        Ok(())
+    }
+}
