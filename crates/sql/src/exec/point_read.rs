@@ -93,6 +93,16 @@ impl PointRead {
         )?)
     }
 
+    /// As [`get`](Self::get), for a row that is about to be changed or deleted.
+    #[inline]
+    pub fn get_to_change(&mut self, rowid: i64, txn: &mut Txn) -> Result<bool> {
+        Ok(txn.get_to_change(
+            &self.fetch.table().tree,
+            Key::Int(rowid),
+            &mut self.row.bytes,
+        )?)
+    }
+
     /// Decodes the row that was found; false: the predicate is against it.
     #[inline]
     pub fn accept(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<bool> {

@@ -242,7 +242,7 @@ fn run_rows(
             let Some(rowid) = point.rowid(cx)? else {
                 return Ok(());
             };
-            if !point.get(rowid, sink.txn)? || !point.accept(rowid, cx)? {
+            if !point.get_to_change(rowid, sink.txn)? || !point.accept(rowid, cx)? {
                 return Ok(());
             }
             point.compute(cx)?;

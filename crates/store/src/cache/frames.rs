@@ -96,6 +96,9 @@ pub(crate) const EVICTING: u32 = 1 << 31;
 /// Bytes of a huge page where there are such.
 const HUGE_PAGE: usize = 2 << 20;
 
+/// Bytes of a cache line, near enough.
+const LINE: usize = 64;
+
 /// Asks for huge pages: they save most of the faults and address look-ups of
 /// random reads. The system may decline, which costs nothing but that.
 fn advise_huge_pages(base: NonNull<u8>, length: usize) {
@@ -310,6 +313,14 @@ impl Frames {
         let _ = (frame, offset);
     }
 
+    /// As [`prefetch`](Self::prefetch), for every line of a frame.
+    #[inline]
+    pub(crate) fn prefetch_page(&self, frame: Frame) {
+        for offset in (0..self.page_size).step_by(LINE) {
+            self.prefetch(frame, offset);
+        }
+    }
+
     /// Copies a shared node into a frame that is being filled.
     ///
     /// # Safety
@@ -318,9 +329,26 @@ impl Frames {
         // SAFETY: as promised by the caller.
         let (keys, page) = unsafe { (self.keys(from), self.page_mut(to)) };
         page[..keys.len()].copy_from_slice(keys);
-        let children = (self.page_size - keys.len()) / node::CHILD;
-        for index in 0..children {
-            self.set_child(to, index, self.child(from, index));
+        let from = self.child_region(from, keys.len());
+        let to = self.child_region(to, keys.len());
+        for (from, to) in from.chunks_exact(2).zip(to.chunks_exact(2)) {
+            // In the order of `child`; nobody reads the copy yet.
+            let reference = from[0].load(Acquire);
+            to[1].store(from[1].load(Relaxed), Relaxed);
+            to[0].store(reference, Relaxed);
+        }
+    }
+
+    /// The words of the child slots, which lie behind the first `keys` bytes.
+    #[inline]
+    fn child_region(&self, frame: Frame, keys: usize) -> &[ChildWord] {
+        let words = self.page_size.saturating_sub(keys) / size_of::<ChildWord>();
+        // SAFETY: the region ends where the page does, so it lies inside it and is
+        // aligned to 8; it is only accessed through atomics while shared (rule 3)
+        // or by its owner (rules 1, 2).
+        unsafe {
+            let end = self.start(frame).add(self.page_size).cast::<ChildWord>();
+            std::slice::from_raw_parts(end.sub(words), words)
         }
     }
 

@@ -407,6 +407,27 @@ fn discard(page: &mut [u8], distance: usize, len: usize) {
     }
 }
 
+/// Makes room for `by` more bytes of an entry's value by moving all that lies before
+/// it, and its own key, so that a full page takes a longer value without being
+/// rewritten. The gap must be that large. Returns the entry's new distance.
+fn widen(page: &mut [u8], entry: Slot, by: usize) -> usize {
+    let (end, heap) = (heap_end(page), heap(page));
+    let moved = end - heap..end - entry.distance + entry.tail();
+    page.copy_within(moved, end - heap - by);
+    put16(page, AT_HEAP, heap + by);
+    let slots = HEADER..HEADER + LEAF * count(page);
+    for slot in page[slots].as_chunks_mut::<LEAF>().0 {
+        let was = u16::from_le_bytes([slot[4], slot[5]]);
+        let shift = if usize::from(was) > entry.distance {
+            by as u16
+        } else {
+            0
+        };
+        [slot[4], slot[5]] = was.wrapping_add(shift).to_le_bytes();
+    }
+    entry.distance + by
+}
+
 pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow: bool) -> bool {
     let mut slot = slot::<LEAF>(page, i);
     let start = page.len() - slot.distance;
@@ -424,12 +445,22 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
         return true;
     }
     let need = slot.tail() + value.len();
-    if gap::<LEAF>(page) + garbage(page) + slot.stored() < need {
+    let gap = gap::<LEAF>(page);
+    if gap + garbage(page) + slot.stored() < need {
         return false;
+    }
+    if gap < need && gap + slot.value >= value.len() && slot.stored() > 0 {
+        slot.distance = widen(page, slot, value.len() - slot.value);
+        slot.value = value.len();
+        slot.overflow = overflow;
+        let from = page.len() - slot.distance + slot.tail();
+        page[from..from + value.len()].copy_from_slice(value);
+        put_slot::<LEAF>(page, i, slot);
+        return true;
     }
     let tail = page[start..start + slot.tail()].to_vec();
     discard(page, slot.distance, slot.stored());
-    if gap::<LEAF>(page) < need {
+    if self::gap::<LEAF>(page) < need {
         // An entry without bytes, for the while of the compaction.
         put_slot::<LEAF>(
             page,

@@ -251,6 +251,27 @@ fn discard(page: &mut [u8], distance: usize, len: usize) {
     }
 }
 
+/// Makes room for `by` more bytes in front of the value at `distance` by moving all
+/// that lies before it, so that a full page takes a longer value without being
+/// rewritten. The gap must be that large. Returns where the value begins now.
+fn widen(page: &mut [u8], distance: usize, by: usize) -> usize {
+    let (end, heap) = (page.len(), heap(page));
+    page.copy_within(end - heap..end - distance, end - heap - by);
+    put16(page, AT_HEAP, heap + by);
+    let slots = BASE..BASE + LEAF * count(page);
+    for slot in page[slots].as_chunks_mut::<LEAF>().0 {
+        let [.., d0, d1, _, _] = slot;
+        let was = u16::from_le_bytes([*d0, *d1]);
+        let shift = if usize::from(was) > distance {
+            by as u16
+        } else {
+            0
+        };
+        [*d0, *d1] = was.wrapping_add(shift).to_le_bytes();
+    }
+    distance + by
+}
+
 pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow: bool) -> bool {
     let slot = leaf_slots(page)[i];
     let (distance, len, _) = slot_value(&slot);
@@ -264,11 +285,19 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
         put_slot(page, i, make_slot(key, distance, value.len(), overflow));
         return true;
     }
-    if gap(page) + garbage(page) + len < value.len() {
+    let gap = gap(page);
+    if gap + garbage(page) + len < value.len() {
         return false;
     }
+    if gap < value.len() && gap + len >= value.len() {
+        let distance = widen(page, distance, value.len() - len);
+        let start = page.len() - distance;
+        page[start..start + value.len()].copy_from_slice(value);
+        put_slot(page, i, make_slot(key, distance, value.len(), overflow));
+        return true;
+    }
     discard(page, distance, len);
-    if gap(page) < value.len() {
+    if self::gap(page) < value.len() {
         put_slot(page, i, make_slot(key, 0, 0, false));
         compact(page);
     }

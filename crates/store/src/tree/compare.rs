@@ -7,7 +7,7 @@
 //! a retry and never an anomaly.)
 
 use super::overflow::Reference;
-use super::walk::{self, Target};
+use super::walk::{self, Ahead, Target};
 use crate::cache::{Absent, ChildRef, Pool, SlotId};
 use crate::error::Result;
 use crate::node::{self, Key};
@@ -47,7 +47,7 @@ fn try_same(
         if root.is_none() {
             return Ok(None);
         }
-        let frame = walk::descend(pool, root, Target::Key(key))?;
+        let frame = walk::descend(pool, root, Target::Key(key), Ahead::Slot)?;
         // SAFETY: a leaf, inside the caller's walk.
         let page = unsafe { pool.frames.page(frame) };
         Ok(node::search(page, key)

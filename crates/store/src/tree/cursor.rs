@@ -9,7 +9,7 @@
 use super::KeyKind;
 use super::compare;
 use super::overflow;
-use super::walk::{self, Target};
+use super::walk::{self, Ahead, Target};
 use crate::cache::{ChildRef, Frame, Pool, SlotId};
 use crate::error::Result;
 use crate::node::{self, Key, OwnedKey, Run};
@@ -268,7 +268,7 @@ impl Cursor {
                 &self.slot,
                 self.tree,
                 &mut self.root,
-                target,
+                (target, Ahead::Slot),
                 |frame, page| {
                     core.pool
                         .frames

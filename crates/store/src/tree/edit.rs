@@ -6,7 +6,7 @@
 
 use super::fork::{Context, Fork, Path};
 use super::overflow;
-use super::walk::Target;
+use super::walk::{Ahead, Target};
 use crate::cache::{ChildRef, Frame};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{self, Key, OwnedKey, SplitPoint};
@@ -66,7 +66,9 @@ impl Fork {
     }
 
     fn holds(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<bool> {
-        self.get(cx.pool, cx.slot, key, |entry| entry.is_some())
+        self.get(cx.pool, cx.slot, (key, Ahead::Page), |entry| {
+            entry.is_some()
+        })
     }
 
     /// The remembered leaf, if it is still private and holds the key's range.

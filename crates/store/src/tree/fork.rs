@@ -22,7 +22,7 @@ use crate::chunks::Chunks;
 use crate::error::Result;
 use crate::node::{self, Key};
 use crate::reclaim::Dead;
-use crate::tree::walk::Target;
+use crate::tree::walk::{Ahead, Target};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -407,7 +407,7 @@ impl Fork {
         &mut self,
         pool: &Pool,
         slot: &SlotId,
-        key: Key<'_>,
+        key: (Key<'_>, Ahead),
         found: impl FnOnce(Option<(&[u8], bool)>) -> R,
     ) -> Result<R> {
         get(pool, slot, self.tree.id().0, &mut self.root, key, found)
@@ -422,23 +422,22 @@ pub(crate) fn get<R>(
     slot: &SlotId,
     tree: u32,
     root: &mut ChildRef,
-    key: Key<'_>,
+    (key, ahead): (Key<'_>, Ahead),
     found: impl FnOnce(Option<(&[u8], bool)>) -> R,
 ) -> Result<R> {
     let mut found = Some(found);
     let mut call = |entry: Option<(&[u8], bool)>| found.take().map(|found| found(entry));
-    let answer =
-        walk::with_leaf(
-            pool,
-            slot,
-            tree,
-            root,
-            Target::Key(key),
-            |_, page| match node::search(page, key) {
-                Ok(index) => call(Some(node::value_at(page, index))),
-                Err(_) => call(None),
-            },
-        )?;
+    let answer = walk::with_leaf(
+        pool,
+        slot,
+        tree,
+        root,
+        (Target::Key(key), ahead),
+        |_, page| match node::search(page, key) {
+            Ok(index) => call(Some(node::value_at(page, index))),
+            Err(_) => call(None),
+        },
+    )?;
     match answer.flatten() {
         Some(answer) => Ok(answer),
         None => call(None).ok_or_else(|| crate::error::Error::misuse("a lookup answered twice")),

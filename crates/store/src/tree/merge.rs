@@ -7,7 +7,7 @@
 use super::edit::remove_child;
 use super::fork::{Context, Fork, Path};
 use super::overflow;
-use super::walk::Target;
+use super::walk::{Ahead, Target};
 use crate::cache::{ChildRef, Frame};
 use crate::error::Result;
 use crate::node::{self, Key};
@@ -15,7 +15,9 @@ use crate::node::{self, Key};
 impl Fork {
     /// Removes the entry under `key`; false if there is none.
     pub(crate) fn delete(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<bool> {
-        let there = self.get(cx.pool, cx.slot, key, |entry| entry.is_some())?;
+        let there = self.get(cx.pool, cx.slot, (key, Ahead::Page), |entry| {
+            entry.is_some()
+        })?;
         if !there {
             return Ok(false);
         }

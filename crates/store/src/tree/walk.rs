@@ -20,6 +20,15 @@ pub(crate) enum Target<'k> {
     Last,
 }
 
+/// How much of the leaf is asked for ahead of its use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// The slot of the key sought.
+    Slot,
+    /// All of it: it is about to be copied, so every line is needed soon.
+    Page,
+}
+
 /// The child that the target lies in.
 pub(crate) fn child_for(keys: &[u8], target: Target<'_>) -> usize {
     match target {
@@ -43,6 +52,7 @@ pub(crate) fn descend(
     pool: &Pool,
     root: &mut ChildRef,
     target: Target<'_>,
+    ahead: Ahead,
 ) -> std::result::Result<Frame, Absent> {
     let mut frame = pool.enter(root)?;
     loop {
@@ -57,8 +67,11 @@ pub(crate) fn descend(
         {
             // The slot is looked at after the leaf's header: both are on their
             // way at once.
-            pool.frames
-                .prefetch(pool.frames.child(frame, index).hint, offset);
+            let leaf = pool.frames.child(frame, index).hint;
+            pool.frames.prefetch(leaf, offset);
+            if ahead == Ahead::Page {
+                pool.frames.prefetch_page(leaf);
+            }
         }
         frame = pool.follow(frame, index)?;
     }
@@ -72,7 +85,7 @@ pub(crate) fn with_leaf<R>(
     slot: &SlotId,
     tree: u32,
     root: &mut ChildRef,
-    target: Target<'_>,
+    (target, ahead): (Target<'_>, Ahead),
     found: impl FnOnce(Frame, &[u8]) -> R,
 ) -> Result<Option<R>> {
     if root.is_none() {
@@ -81,7 +94,7 @@ pub(crate) fn with_leaf<R>(
     let mut fetched = Vec::new();
     loop {
         let walk = pool.readers.walk(slot);
-        match descend(pool, root, target) {
+        match descend(pool, root, target, ahead) {
             Ok(frame) => {
                 // SAFETY: a leaf, inside the walk.
                 let page = unsafe { pool.frames.page(frame) };
@@ -104,20 +117,21 @@ pub(crate) fn last_int_key(
 ) -> Result<Option<i64>> {
     let mut target = Target::Last;
     loop {
-        let found = with_leaf(
-            pool,
-            slot,
-            tree,
-            root,
-            target,
-            |_, page| match node::count(page) {
-                0 => Err(node::lower_fence(page).and_then(|fence| match fence {
-                    Key::Int(key) => Some(key),
-                    Key::Bytes(_) => None,
-                })),
-                count => Ok(node::int_key_at(page, count - 1)),
-            },
-        )?;
+        let found =
+            with_leaf(
+                pool,
+                slot,
+                tree,
+                root,
+                (target, Ahead::Slot),
+                |_, page| match node::count(page) {
+                    0 => Err(node::lower_fence(page).and_then(|fence| match fence {
+                        Key::Int(key) => Some(key),
+                        Key::Bytes(_) => None,
+                    })),
+                    count => Ok(node::int_key_at(page, count - 1)),
+                },
+            )?;
         match found {
             Some(Ok(key)) => return Ok(Some(key)),
             // An empty leaf: the one before it.

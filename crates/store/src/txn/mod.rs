@@ -47,6 +47,7 @@ use crate::tree::cursor::Cursor;
 use crate::tree::edit::{IfExists, Wrote};
 use crate::tree::fork::{self, Context, Fork, Mark};
 use crate::tree::versions::Root;
+use crate::tree::walk::Ahead;
 use crate::tree::{EMPTY, KeyKind, Tree, TreeId, overflow, walk};
 use reads::Reads;
 use redo::Op;
@@ -442,10 +443,27 @@ impl Txn {
     /// if there is none.
     #[inline]
     pub fn get_into(&mut self, tree: &Tree, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        self.copy_out(tree, (key, Ahead::Slot), out)
+    }
+
+    /// As [`get_into`](Self::get_into), for an entry that is about to be changed:
+    /// the page, which the change will copy, is on its way meanwhile.
+    #[inline]
+    pub fn get_to_change(&mut self, tree: &Tree, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        self.copy_out(tree, (key, Ahead::Page), out)
+    }
+
+    #[inline]
+    fn copy_out(
+        &mut self,
+        tree: &Tree,
+        (key, ahead): (Key<'_>, Ahead),
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         out.clear();
         check_kind(tree, key)?;
         self.observe(tree, key);
-        let found = self.look_up(tree, key, |entry| {
+        let found = self.look_up(tree, (key, ahead), |entry| {
             entry.map(|(value, is_overflow)| {
                 out.extend_from_slice(value);
                 is_overflow
@@ -469,7 +487,7 @@ impl Txn {
     fn look_up<R>(
         &mut self,
         tree: &Tree,
-        key: Key<'_>,
+        key: (Key<'_>, Ahead),
         found: impl FnOnce(Option<(&[u8], bool)>) -> R,
     ) -> Result<R> {
         if !self.forks.is_empty()
@@ -514,7 +532,7 @@ impl Txn {
     }
 
     fn has(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
-        self.look_up(tree, key, |entry| entry.is_some())
+        self.look_up(tree, (key, Ahead::Slot), |entry| entry.is_some())
     }
 
     /// The number of entries; costs the same however many they are.

@@ -122,6 +122,41 @@ fn operations_match_the_model() {
     }
 }
 
+/// Updates of packed pages found no room for a longer value, and each of them
+/// rewrote its page: a third of a commit's time.
+#[test]
+fn a_full_leaf_takes_a_longer_value_by_moving_its_neighbours() {
+    let mut random = Random(3);
+    for keys in Keys::ALL {
+        let mut page = stale(4096);
+        init(&mut page, keys.leaf(), 0, 7, None, None);
+        let mut model = Model::new();
+        fill(&mut page, &mut model, keys, &mut random);
+        for step in 0..200 {
+            let at = random.below(model.len());
+            let (key, (mut value, _)) = model
+                .iter()
+                .nth(at)
+                .map(|(key, entry)| (key.clone(), entry.clone()))
+                .unwrap();
+            value.push(step as u8);
+            if value.len() > max_inline_value(4096, key_len(&key)) {
+                continue;
+            }
+            let free = free_space(&page, page.len());
+            assert_eq!(
+                replace_value_at(&mut page, at, &value, false),
+                free > 0,
+                "{keys:?}"
+            );
+            if free > 0 {
+                model.insert(key, (value, false));
+            }
+            assert_same(&page, &model);
+        }
+    }
+}
+
 /// Fills a leaf with drawn entries until one does not fit, and returns that one.
 fn fill(
     page: &mut [u8],
