@@ -134,6 +134,7 @@ fn prepare(sides: &mut Sides, rows: usize, rng: &mut fastrand::Rng) -> Result<()
             users.join(", ")
         ))?;
         side.checkpoint()?;
+        side.batch("SELECT SUM(LENGTH(email)) FROM people")?;
     }
     Ok(())
 }
