@@ -203,14 +203,10 @@ impl Txn {
             if read.whole || head.dropped {
                 return Err(self.conflict(read.tree.id(), None));
             }
-            for key in &read.points {
-                self.validate_key(&read.tree, base, head, key.as_key())?;
-            }
-            for range in &read.ranges {
-                let range = range.lock().clone();
-                self.validate_range(&read.tree, [base, head], &range.low, &range.high)?;
-            }
-            Ok(())
+            read.try_for_each(|range| match range.as_point() {
+                Some(key) => self.validate_key(&read.tree, base, head, key.as_key()),
+                None => self.validate_range(&read.tree, [base, head], &range.low, &range.high),
+            })
         });
         core.pool.readers.release(&slot);
         validated.map(|()| heads)

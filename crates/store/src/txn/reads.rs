@@ -2,34 +2,206 @@
 //!
 //! Every answer depends on a range: a point, or what a cursor passed, from where
 //! it was put to the last entry it was on (or the end, where it found none). At
-//! commit these ranges must be the same in the base and in the head. Beyond
-//! [`LIMIT`] bytes the points and ranges of the largest tree are replaced by the
-//! tree as a whole.
+//! commit these ranges must be the same in the base and in the head.
+//!
+//! Integers in a row make one range, so a loop over them takes no memory in its
+//! length. Beyond [`LIMIT`] bytes the reads of the largest tree are coarsened:
+//! what overlaps is joined, and if that saves too little, neighbours are, two by
+//! two, with all that lies between them. What is depended on only ever grows by
+//! that: a transaction may lose for a change that it did not see, never win
+//! against one that it did. Where joining does not help (too many cursors are
+//! open), the whole tree stands for its reads.
 
 use crate::node::{Key, OwnedKey};
 use crate::primitives::Mutex;
 use crate::tree::Tree;
 use crate::tree::cursor::Seek;
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Bytes of points and ranges kept before they are coarsened.
+/// Bytes of ranges kept before they are coarsened.
 const LIMIT: usize = 1 << 20;
+/// Bytes that a range takes beside its keys.
+const RANGE: usize = size_of::<Range>();
+/// Bytes of a range that a cursor still extends, beside those of the range: it has
+/// a lock and an allocation of its own.
+const SHARED: usize = 64;
 
-/// From where to where a cursor read.
+/// From where to where was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) low: Bound<OwnedKey>,
     pub(crate) high: Bound<OwnedKey>,
 }
 
+impl Range {
+    fn point(key: OwnedKey) -> Self {
+        Self {
+            low: Bound::Included(key.clone()),
+            high: Bound::Included(key),
+        }
+    }
+
+    /// The key, if the range is one alone.
+    pub(crate) fn as_point(&self) -> Option<&OwnedKey> {
+        match (&self.low, &self.high) {
+            (Bound::Included(low), Bound::Included(high)) if low == high => Some(low),
+            _ => None,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let key = |bound: &Bound<OwnedKey>| match bound {
+            Bound::Included(OwnedKey::Bytes(key)) | Bound::Excluded(OwnedKey::Bytes(key)) => {
+                key.len()
+            }
+            _ => 0,
+        };
+        RANGE + key(&self.low) + key(&self.high)
+    }
+
+    /// Whether `next`, which does not begin before this range, leaves no key
+    /// between the two.
+    fn meets(&self, next: &Range) -> bool {
+        match (&self.high, &next.low) {
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
+            (Bound::Included(OwnedKey::Int(high)), Bound::Included(OwnedKey::Int(low))) => {
+                *low <= high.saturating_add(1)
+            }
+            (Bound::Excluded(high), Bound::Excluded(low)) => low < high,
+            (
+                Bound::Included(high) | Bound::Excluded(high),
+                Bound::Included(low) | Bound::Excluded(low),
+            ) => low <= high,
+        }
+    }
+
+    /// Covers what `other` covers and all that lies between them; `other` does not
+    /// begin before this range.
+    fn join(&mut self, other: Range) {
+        if by_end(&self.high, &other.high) == Ordering::Less {
+            self.high = other.high;
+        }
+    }
+}
+
+/// The order of bounds as beginnings.
+fn by_start(a: &Bound<OwnedKey>, b: &Bound<OwnedKey>) -> Ordering {
+    match (a, b) {
+        (Bound::Unbounded, Bound::Unbounded) => Ordering::Equal,
+        (Bound::Unbounded, _) => Ordering::Less,
+        (_, Bound::Unbounded) => Ordering::Greater,
+        (Bound::Included(x) | Bound::Excluded(x), Bound::Included(y) | Bound::Excluded(y)) => x
+            .cmp(y)
+            .then(matches!(a, Bound::Excluded(_)).cmp(&matches!(b, Bound::Excluded(_)))),
+    }
+}
+
+/// The order of bounds as ends.
+fn by_end(a: &Bound<OwnedKey>, b: &Bound<OwnedKey>) -> Ordering {
+    match (a, b) {
+        (Bound::Unbounded, Bound::Unbounded) => Ordering::Equal,
+        (Bound::Unbounded, _) => Ordering::Greater,
+        (_, Bound::Unbounded) => Ordering::Less,
+        (Bound::Included(x) | Bound::Excluded(x), Bound::Included(y) | Bound::Excluded(y)) => x
+            .cmp(y)
+            .then(matches!(a, Bound::Included(_)).cmp(&matches!(b, Bound::Included(_)))),
+    }
+}
+
 /// What was read of one tree.
 pub(crate) struct TreeReads {
     pub(crate) tree: Tree,
-    pub(crate) points: Vec<OwnedKey>,
-    pub(crate) ranges: Vec<Arc<Mutex<Range>>>,
     pub(crate) whole: bool,
+    /// Points, and what coarsening made.
+    closed: Vec<Range>,
+    /// What cursors read; one that is still open may extend its own.
+    open: Vec<Arc<Mutex<Range>>>,
     bytes: usize,
+}
+
+impl TreeReads {
+    /// Calls `visit` for every range until one fails.
+    pub(crate) fn try_for_each<E>(
+        &self,
+        mut visit: impl FnMut(&Range) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.closed.iter().try_for_each(&mut visit)?;
+        for range in &self.open {
+            let range = range.lock().clone();
+            visit(&range)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a point to the last range if it is there already or next to it.
+    fn extend_last(&mut self, key: Key<'_>) -> bool {
+        let Some(Range {
+            low: Bound::Included(low),
+            high: Bound::Included(high),
+        }) = self.closed.last_mut()
+        else {
+            return false;
+        };
+        if low.as_key() <= key && key <= high.as_key() {
+            return true;
+        }
+        let Key::Int(key) = key else { return false };
+        match (low, high) {
+            (_, OwnedKey::Int(high)) if high.checked_add(1) == Some(key) => *high = key,
+            (OwnedKey::Int(low), _) if low.checked_sub(1) == Some(key) => *low = key,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Brings the reads down to `limit` bytes; see the module's header.
+    fn coarsen(&mut self, limit: usize) {
+        let mut ranges = std::mem::take(&mut self.closed);
+        let mut open = 0;
+        self.open.retain(|shared| {
+            let range = shared.lock();
+            let is_open = Arc::strong_count(shared) > 1;
+            if is_open {
+                open += SHARED + range.bytes();
+            } else {
+                ranges.push(range.clone());
+            }
+            is_open
+        });
+        ranges.sort_by(|a, b| by_start(&a.low, &b.low));
+        ranges = joined(ranges, |last, next, _| last.meets(next));
+        let bytes = |ranges: &[Range]| open + ranges.iter().map(Range::bytes).sum::<usize>();
+        while bytes(&ranges) > limit && ranges.len() > 1 {
+            ranges = joined(ranges, |_, _, at| at % 2 == 1);
+        }
+        self.bytes = bytes(&ranges);
+        self.closed = ranges;
+        if self.bytes > limit {
+            self.take_whole();
+        }
+    }
+
+    fn take_whole(&mut self) {
+        self.whole = true;
+        self.closed = Vec::new();
+        self.open = Vec::new();
+        self.bytes = 0;
+    }
+}
+
+/// Joins each range, in order of their beginnings, to the one before it where
+/// `wanted` says so of the two and of its number.
+fn joined(ranges: Vec<Range>, wanted: impl Fn(&Range, &Range, usize) -> bool) -> Vec<Range> {
+    let mut joined: Vec<Range> = Vec::new();
+    for (at, range) in ranges.into_iter().enumerate() {
+        match joined.last_mut() {
+            Some(last) if wanted(last, &range, at) => last.join(range),
+            _ => joined.push(range),
+        }
+    }
+    joined
 }
 
 /// The read set of a transaction.
@@ -46,13 +218,6 @@ pub(crate) fn owned(key: Key<'_>) -> OwnedKey {
     }
 }
 
-fn size(key: Key<'_>) -> usize {
-    match key {
-        Key::Int(_) => 32,
-        Key::Bytes(key) => 32 + key.len(),
-    }
-}
-
 impl Reads {
     fn of(&mut self, tree: &Tree) -> usize {
         let found = self
@@ -62,9 +227,9 @@ impl Reads {
         found.unwrap_or_else(|| {
             self.trees.push(TreeReads {
                 tree: tree.clone(),
-                points: Vec::new(),
-                ranges: Vec::new(),
                 whole: false,
+                closed: Vec::new(),
+                open: Vec::new(),
                 bytes: 0,
             });
             self.trees.len() - 1
@@ -77,27 +242,30 @@ impl Reads {
         if self.bytes > LIMIT
             && let Some(largest) = self.trees.iter_mut().max_by_key(|reads| reads.bytes)
         {
-            self.bytes -= largest.bytes;
-            largest.points = Vec::new();
-            largest.ranges = Vec::new();
-            largest.bytes = 0;
-            largest.whole = true;
+            // Joining two by two halves it, so this does not come again soon.
+            let was = largest.bytes;
+            largest.coarsen(was / 4 * 3);
+            self.bytes = self.bytes - was + largest.bytes;
         }
     }
 
     /// A lookup, whether it found something or not.
     pub(crate) fn point(&mut self, tree: &Tree, key: Key<'_>) {
         let at = self.of(tree);
-        if !self.trees[at].whole {
-            self.trees[at].points.push(owned(key));
-            self.grow(at, size(key));
+        let reads = &mut self.trees[at];
+        if !reads.whole && !reads.extend_last(key) {
+            let range = Range::point(owned(key));
+            let bytes = range.bytes();
+            reads.closed.push(range);
+            self.grow(at, bytes);
         }
     }
 
     /// An answer that depends on every entry, such as a count.
     pub(crate) fn whole(&mut self, tree: &Tree) {
         let at = self.of(tree);
-        self.trees[at].whole = true;
+        self.bytes -= self.trees[at].bytes;
+        self.trees[at].take_whole();
     }
 
     /// A cursor was opened: its observer records ranges here.
@@ -129,16 +297,18 @@ impl Observer {
             Seek::AtMost(key) => (found(at), Bound::Included(owned(key))),
             Seek::Before(key) => (found(at), Bound::Excluded(owned(key))),
         };
-        let range = Arc::new(Mutex::new(Range { low, high }));
+        let range = Range { low, high };
+        let bytes = SHARED + range.bytes();
+        let range = Arc::new(Mutex::new(range));
         let mut reads = self.reads.lock();
         let tree = reads.of(&self.tree);
         if reads.trees[tree].whole {
             self.range = None;
             return;
         }
-        reads.trees[tree].ranges.push(range.clone());
-        reads.grow(tree, 160);
+        reads.trees[tree].open.push(range.clone());
         self.range = Some(range);
+        reads.grow(tree, bytes);
     }
 
     /// The cursor moved on and found `at`, or the end.
@@ -147,17 +317,17 @@ impl Observer {
         let mut range = range.lock();
         let reached = at.map_or(Bound::Unbounded, Bound::Included);
         if forward {
-            if extends(&range.high, &reached, std::cmp::Ordering::Greater) {
+            if extends(&range.high, &reached, Ordering::Greater) {
                 range.high = reached;
             }
-        } else if extends(&range.low, &reached, std::cmp::Ordering::Less) {
+        } else if extends(&range.low, &reached, Ordering::Less) {
             range.low = reached;
         }
     }
 }
 
 /// Whether `reached` lies beyond `bound` in this direction.
-fn extends(bound: &Bound<OwnedKey>, reached: &Bound<OwnedKey>, beyond: std::cmp::Ordering) -> bool {
+fn extends(bound: &Bound<OwnedKey>, reached: &Bound<OwnedKey>, beyond: Ordering) -> bool {
     match (bound, reached) {
         (Bound::Unbounded, _) => false,
         (_, Bound::Unbounded) => true,
@@ -167,3 +337,6 @@ fn extends(bound: &Bound<OwnedKey>, reached: &Bound<OwnedKey>, beyond: std::cmp:
         ) => reached.cmp(bound) == beyond,
     }
 }
+
+#[cfg(test)]
+mod tests;
