@@ -47,6 +47,12 @@ pub(crate) fn run(core: &Core) -> Result<Vec<String>> {
             check.report(error.to_string());
         }
     }
+    for entry in core.pool.dictionaries.all() {
+        check.extents.push(entry.blob.extent);
+        if let Err(error) = core.pool.read_dictionary(entry) {
+            check.report(error.to_string());
+        }
+    }
     check.space();
     let problems = check.problems;
     core.pool.readers.release(&slot);
@@ -241,6 +247,7 @@ impl Check<'_> {
         let mut used = reclaim.dead_extents(core, u64::MAX);
         let space = core.space.lock();
         used.extend(space.unpublished());
+        used.extend(space.dictionaries_but(&[]));
         used.extend(&self.extents);
         used.sort_unstable_by_key(|extent| extent.position());
         used.dedup();

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! 0   the page's header, of which the last four bytes are the image's own:
-//! 28    stored length u16 of the payload | version and codec u8 | log2 of the page size u8
+//! 28    stored length u16 of the payload | version and codec u8 | page size and dictionary u8
 //! 32  payload, then zeros up to a multiple of 64
 //! ```
 //!
 //! Version and codec (bit 0: lz4, bit 1: packed slots) are a nibble each, the version
-//! the higher one. An image never takes more room than its page.
+//! the higher one. The last byte has log2 of the page size in its lower five bits and
+//! above them the number of the [dictionary] that the payload was
+//! compressed with, 0 for none. An image never takes more room than its page.
 //!
 //! The raw payload is the page without its header and its free gap: slots, heap, and
 //! the children in the order of their addresses, the last child first, 12 bytes each
@@ -22,8 +24,13 @@
 //! the parent. [`decode`] trusts nothing, but it judges the frame only: the caller
 //! compares the checksum before and runs [`node::check`](crate::node::check) after it.
 
+pub(crate) mod dictionary;
+mod lz4;
+
 use crate::node::{self, CHILD, HEADER, Kind, Regions};
+pub(crate) use dictionary::Dictionary;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// Bytes of a unit, in which extents are counted: small beside an image, of which
 /// half a unit is lost on average.
@@ -39,8 +46,12 @@ const SLOTS: usize = HEADER + 16;
 /// Bytes of a stored child.
 const STORED_CHILD: usize = 12;
 const VERSION: u8 = 1;
+/// In the codec's nibble: the payload is compressed.
+const LZ4: u8 = 1;
 /// In the codec's nibble: the slots are packed.
 const PACKED: u8 = 2;
+/// Bits of log2 of the page size in the byte that it shares with a dictionary.
+const LOG2_BITS: u32 = 5;
 
 /// How payloads are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,6 +86,9 @@ pub enum CodecError {
     /// The page header contradicts itself.
     #[error("page image with a damaged page header")]
     Header,
+    /// A dictionary is needed that is not at hand.
+    #[error("page image compressed with dictionary {0}, which its tree does not have")]
+    NoDictionary(u8),
     /// The compressed payload is damaged.
     #[error("page image that does not decompress")]
     Compressed,
@@ -156,8 +170,28 @@ impl ExtentRef {
 #[derive(Debug, Default)]
 pub struct Scratch {
     page: Vec<u8>,
-    raw: Vec<u8>,
+    /// The dictionary, and behind it the payload.
+    window: Vec<u8>,
+    /// The dictionary in the window and its hash table.
+    dictionary: Option<Arc<Dictionary>>,
+    preset: Option<Box<lz4::Table>>,
+    table: Option<Box<lz4::Table>>,
     image: Vec<u8>,
+}
+
+impl Scratch {
+    /// Puts a dictionary into the window, if another one is there.
+    fn take_dictionary(&mut self, dictionary: Option<&Arc<Dictionary>>) {
+        let serial = |dictionary: Option<&Arc<Dictionary>>| dictionary.map(|it| it.serial());
+        if self.preset.is_some() && serial(dictionary) == serial(self.dictionary.as_ref()) {
+            return;
+        }
+        self.window.clear();
+        self.window
+            .extend_from_slice(dictionary.map_or(&[], |dictionary| dictionary.bytes()));
+        self.preset = Some(lz4::preset(&self.window));
+        self.dictionary = dictionary.cloned();
+    }
 }
 
 /// CRC32C of an image, padding included.
@@ -166,31 +200,11 @@ pub fn checksum(image: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(image)
 }
 
-/// Makes the image of a page: `keys` is its key area (the whole page of a leaf) and
-/// `children` are the references and checksums of its children, as many as it has.
-pub fn encode<'a>(
-    keys: &[u8],
-    children: &[(u64, u32)],
-    codec: Codec,
-    scratch: &'a mut Scratch,
-) -> &'a [u8] {
-    debug_assert_eq!(children.len(), node::child_count(keys));
-    debug_assert!(
-        children
-            .iter()
-            .all(|(word, _)| !ExtentRef::is_handle(*word))
-    );
-    let Scratch { page, raw, image } = scratch;
+/// The payload of a compact page, appended to `raw`, and whether its slots are
+/// packed.
+fn gather(keys: &[u8], children: &[(u64, u32)], raw: &mut Vec<u8>) -> bool {
     let page_size = keys.len() + CHILD * children.len();
-    let keys = if node::is_compact(keys) {
-        keys
-    } else {
-        page.clear();
-        page.extend_from_slice(keys);
-        node::compact(page);
-        page
-    };
-    raw.clear();
+    let start = raw.len();
     let mut packed = false;
     if let Some(Regions {
         low,
@@ -202,11 +216,11 @@ pub fn encode<'a>(
     {
         raw.extend_from_slice(&keys[HEADER..low]);
         if node::kind(keys) == Some(Kind::IntLeaf) {
-            raw.truncate(SLOTS - HEADER);
+            raw.truncate(start + SLOTS - HEADER);
             node::pack_slots(keys, raw);
-            packed = HEADER + raw.len() <= low;
+            packed = HEADER + raw.len() - start <= low;
             if !packed {
-                raw.clear();
+                raw.truncate(start);
                 raw.extend_from_slice(&keys[HEADER..low]);
             }
         }
@@ -216,36 +230,124 @@ pub fn encode<'a>(
         raw.extend_from_slice(&word.to_le_bytes());
         raw.extend_from_slice(&checksum.to_le_bytes());
     }
+    packed
+}
 
-    let most = HEADER + lz4_flex::block::get_maximum_output_size(raw.len());
-    image.resize(most.next_multiple_of(UNIT), 0);
-    let compressed = match codec {
-        Codec::None => None,
-        Codec::Lz4 => lz4_flex::block::compress_into(raw, &mut image[HEADER..]).ok(),
+/// The page without its garbage, in `buffer` if there is any.
+fn compacted<'p>(keys: &'p [u8], buffer: &'p mut Vec<u8>) -> &'p [u8] {
+    if node::is_compact(keys) {
+        return keys;
+    }
+    buffer.clear();
+    buffer.extend_from_slice(keys);
+    node::compact(buffer);
+    buffer
+}
+
+/// What a leaf's image would hold uncompressed: what dictionaries are trained on.
+pub(crate) fn payload(leaf: &[u8]) -> Vec<u8> {
+    let (mut buffer, mut raw) = (Vec::new(), Vec::new());
+    gather(compacted(leaf, &mut buffer), &[], &mut raw);
+    raw
+}
+
+/// Bytes that the payload takes in an image with this dictionary, or none.
+pub(crate) fn compressed_len(
+    payload: &[u8],
+    dictionary: Option<&Arc<Dictionary>>,
+    scratch: &mut Scratch,
+) -> usize {
+    scratch.take_dictionary(dictionary);
+    let from = dictionary.map_or(0, |dictionary| dictionary.bytes().len());
+    scratch.window.truncate(from);
+    scratch.window.extend_from_slice(payload);
+    scratch.image.resize(payload.len(), 0);
+    let mut table = scratch.preset.clone();
+    let compressed = table
+        .as_mut()
+        .and_then(|table| lz4::compress(&scratch.window, from, table, &mut scratch.image));
+    compressed.map_or(payload.len(), |len| len.min(payload.len()))
+}
+
+/// Makes the image of a page: `keys` is its key area (the whole page of a leaf) and
+/// `children` are the references and checksums of its children, as many as it has.
+pub fn encode<'a>(
+    keys: &[u8],
+    children: &[(u64, u32)],
+    codec: Codec,
+    dictionary: Option<&Arc<Dictionary>>,
+    scratch: &'a mut Scratch,
+) -> &'a [u8] {
+    debug_assert_eq!(children.len(), node::child_count(keys));
+    debug_assert!(
+        children
+            .iter()
+            .all(|(word, _)| !ExtentRef::is_handle(*word))
+    );
+    scratch.take_dictionary(dictionary);
+    let Scratch {
+        page,
+        window,
+        preset,
+        table,
+        image,
+        ..
+    } = scratch;
+    let page_size = keys.len() + CHILD * children.len();
+    let keys = compacted(keys, page);
+    let from = dictionary.map_or(0, |dictionary| dictionary.bytes().len());
+    window.truncate(from);
+    let packed = gather(keys, children, window);
+    let raw_len = window.len() - from;
+
+    // Room for the payload as it is; compressed it has to be shorter.
+    image.resize((HEADER + raw_len).next_multiple_of(UNIT), 0);
+    let compressed = match (codec, preset) {
+        (Codec::Lz4, Some(preset)) if raw_len > WORTH => {
+            let table = table.get_or_insert_with(|| preset.clone());
+            table.copy_from_slice(&**preset);
+            lz4::compress(window, from, table, &mut image[HEADER..])
+        }
+        _ => None,
     };
-    let units = |stored: usize| (HEADER + stored).div_ceil(UNIT);
-    let (codec, stored) = match compressed {
-        Some(len) if len + WORTH <= raw.len() => (Codec::Lz4, len),
+    let mut own = if packed { PACKED } else { 0 };
+    let mut number = 0;
+    let stored = match compressed {
+        Some(len) if len + WORTH <= raw_len => {
+            own |= LZ4;
+            number = dictionary.map_or(0, |dictionary| dictionary.number());
+            len
+        }
         _ => {
-            image[HEADER..HEADER + raw.len()].copy_from_slice(raw);
-            (Codec::None, raw.len())
+            image[HEADER..HEADER + raw_len].copy_from_slice(&window[from..]);
+            raw_len
         }
     };
     image[..HEADER].copy_from_slice(&keys[..HEADER]);
     let [s0, s1] = (stored as u16).to_le_bytes();
-    let codec = codec as u8 | if packed { PACKED } else { 0 };
-    let own = [s0, s1, VERSION << 4 | codec, page_size.ilog2() as u8];
-    image[AT_OWN..HEADER].copy_from_slice(&own);
-    let end = units(stored) * UNIT;
+    let size = page_size.ilog2() as u8 | number << LOG2_BITS;
+    image[AT_OWN..HEADER].copy_from_slice(&[s0, s1, VERSION << 4 | own, size]);
+    let end = (HEADER + stored).next_multiple_of(UNIT);
     image[HEADER + stored..end].fill(0);
     &image[..end]
 }
 
-/// Restores the page of an image into `page`, which has the database's page size.
-/// Hints of children become `u32::MAX`; the gap's bytes are undefined.
-pub fn decode(image: &[u8], page: &mut [u8]) -> Result<(), CodecError> {
+/// The number of the dictionary that the image needs, 0 for none.
+pub(crate) fn dictionary_of(image: &[u8]) -> u8 {
+    let last = image.get(HEADER - 1);
+    last.map_or(0, |byte| byte >> LOG2_BITS)
+}
+
+/// Restores the page of an image into `page`, which has the database's page size,
+/// with the dictionary that [`dictionary_of`] names. Hints of children become
+/// `u32::MAX`; the gap's bytes are undefined.
+pub fn decode(
+    image: &[u8],
+    page: &mut [u8],
+    dictionary: Option<&Dictionary>,
+) -> Result<(), CodecError> {
     let header = image.first_chunk::<HEADER>().ok_or(CodecError::Lengths)?;
-    let [.., s0, s1, kind, log2] = *header;
+    let [.., s0, s1, kind, size] = *header;
     let (version, codec) = (kind >> 4, kind & 15);
     if version == 0 || node::kind(header).is_none() {
         return Err(CodecError::NotAnImage);
@@ -253,9 +355,10 @@ pub fn decode(image: &[u8], page: &mut [u8]) -> Result<(), CodecError> {
     if version > VERSION {
         return Err(CodecError::NewerVersion(version));
     }
+    let log2 = u32::from(size) & ((1 << LOG2_BITS) - 1);
     let size = page.len();
     if !(node::PAGE_SIZE_MIN..=node::PAGE_SIZE_MAX).contains(&size)
-        || 1_usize.checked_shl(log2.into()) != Some(size)
+        || 1_usize.checked_shl(log2) != Some(size)
     {
         return Err(CodecError::PageSize);
     }
@@ -267,93 +370,107 @@ pub fn decode(image: &[u8], page: &mut [u8]) -> Result<(), CodecError> {
         return Err(CodecError::Lengths);
     }
     let regions = node::regions(header, size).ok_or(CodecError::Header)?;
-    let children = node::child_count(header);
-    let heap = regions.heap_end - regions.heap_start;
-    if codec & PACKED != 0 {
-        return decode_packed(codec, header, payload, page, regions);
-    }
-    // Not more than the page holds: slots, heap and whole children fit, says `regions`.
-    let raw_len = regions.low - HEADER + heap + STORED_CHILD * children;
-    page[..HEADER].copy_from_slice(header);
-    page[AT_OWN..HEADER].fill(0);
-    let raw = &mut page[HEADER..HEADER + raw_len];
-    match codec {
-        0 if stored_len == raw_len => raw.copy_from_slice(payload),
-        0 => return Err(CodecError::Lengths),
-        1 => match lz4_flex::block::decompress_into(payload, raw) {
-            Ok(len) if len == raw_len => {}
-            _ => return Err(CodecError::Compressed),
-        },
-        other => return Err(CodecError::UnknownCodec(other)),
-    }
-    spread(page, regions, children)
-}
-
-/// Restores an integer leaf whose slots are packed.
-fn decode_packed(
-    codec: u8,
-    header: &[u8; HEADER],
-    payload: &[u8],
-    page: &mut [u8],
-    regions: Regions,
-) -> Result<(), CodecError> {
-    thread_local! {
-        static RAW: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    }
-    if node::kind(header) != Some(Kind::IntLeaf) {
+    if codec & !(LZ4 | PACKED) != 0
+        || (codec & PACKED != 0 && node::kind(header) != Some(Kind::IntLeaf))
+    {
         return Err(CodecError::UnknownCodec(codec));
     }
+    let dictionary = match (dictionary_of(image), dictionary) {
+        (0, _) => None,
+        (_, _) if codec & LZ4 == 0 => return Err(CodecError::UnknownCodec(codec)),
+        (number, Some(dictionary)) if dictionary.number() == number => Some(dictionary),
+        (number, _) => return Err(CodecError::NoDictionary(number)),
+    };
     page[..HEADER].copy_from_slice(header);
     page[AT_OWN..HEADER].fill(0);
-    let mut restore = |raw: &[u8]| {
-        let (fences, rest) = raw
-            .split_at_checked(SLOTS - HEADER)
-            .ok_or(CodecError::Lengths)?;
-        page[HEADER..SLOTS].copy_from_slice(fences);
-        let taken = node::unpack_slots(rest, page).ok_or(CodecError::Slots)?;
-        let heap = &mut page[regions.heap_start..regions.heap_end];
-        if rest.len() - taken != heap.len() {
-            return Err(CodecError::Lengths);
-        }
-        heap.copy_from_slice(&rest[taken..]);
-        Ok(())
+    let restore = |raw: &[u8], page: &mut [u8]| match codec & PACKED {
+        0 => restore(raw, page, regions),
+        _ => restore_packed(raw, page, regions),
     };
-    match codec & !PACKED {
-        0 => restore(payload),
-        1 => RAW.with_borrow_mut(|raw| {
-            raw.resize(1 << header[HEADER - 1], 0);
-            match lz4_flex::block::decompress_into(payload, raw) {
-                Ok(len) => restore(&raw[..len]),
-                Err(_) => Err(CodecError::Compressed),
-            }
-        }),
-        _ => Err(CodecError::UnknownCodec(codec)),
+    if codec & LZ4 == 0 {
+        return restore(payload, page);
+    }
+    WINDOW.with_borrow_mut(|window| {
+        let raw = window.decompress(payload, dictionary, size)?;
+        restore(raw, page)
+    })
+}
+
+/// Where payloads are decompressed.
+struct Window {
+    bytes: Vec<u8>,
+    /// The serial of the dictionary at the start, 0 for none.
+    serial: u64,
+}
+
+thread_local! {
+    static WINDOW: RefCell<Window> = const {
+        RefCell::new(Window { bytes: Vec::new(), serial: 0 })
+    };
+}
+
+impl Window {
+    /// Restores a payload of at most `most` bytes.
+    fn decompress(
+        &mut self,
+        payload: &[u8],
+        dictionary: Option<&Dictionary>,
+        most: usize,
+    ) -> Result<&[u8], CodecError> {
+        let before = dictionary.map_or(&[][..], Dictionary::bytes);
+        let serial = dictionary.map_or(0, Dictionary::serial);
+        let from = before.len();
+        self.bytes.resize(from + most + lz4::SLACK, 0);
+        if self.serial != serial {
+            self.bytes[..from].copy_from_slice(before);
+            self.serial = serial;
+        }
+        let end = lz4::decompress(payload, &mut self.bytes, from, from + most)
+            .ok_or(CodecError::Compressed)?;
+        Ok(&self.bytes[from..end])
     }
 }
 
-/// Moves heap and children from behind the slots to their places. Children go first,
-/// from the highest address down: each lands at or above where it comes from, below
-/// those already moved.
-fn spread(page: &mut [u8], regions: Regions, children: usize) -> Result<(), CodecError> {
-    let Regions {
-        low,
-        heap_start,
-        heap_end,
-    } = regions;
-    let packed = low + (heap_end - heap_start) + STORED_CHILD * children;
-    for i in 0..children {
-        let from = packed - STORED_CHILD * (i + 1);
+/// Restores a page from its payload.
+fn restore(raw: &[u8], page: &mut [u8], regions: Regions) -> Result<(), CodecError> {
+    let children = node::child_count(page);
+    let heap = regions.heap_end - regions.heap_start;
+    // Not more than the page holds: slots, heap and whole children fit, says `regions`.
+    let raw_len = regions.low - HEADER + heap + STORED_CHILD * children;
+    if raw.len() != raw_len {
+        return Err(CodecError::Lengths);
+    }
+    let (slots, rest) = raw.split_at(regions.low - HEADER);
+    let (heap, rest) = rest.split_at(heap);
+    page[HEADER..regions.low].copy_from_slice(slots);
+    page[regions.heap_start..regions.heap_end].copy_from_slice(heap);
+    let (stored, _) = rest.as_chunks::<STORED_CHILD>();
+    for (index, stored) in stored.iter().rev().enumerate() {
         let mut child = [0xff; CHILD];
-        child[..STORED_CHILD].copy_from_slice(&page[from..from + STORED_CHILD]);
+        child[..STORED_CHILD].copy_from_slice(stored);
         let [a, b, c, d, e, f, g, h, ..] = child;
         let word = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         if ExtentRef::from_word(word).is_none() {
             return Err(CodecError::Child);
         }
-        let to = node::child_offset(page.len(), i);
+        let to = node::child_offset(page.len(), index);
         page[to..to + CHILD].copy_from_slice(&child);
     }
-    page.copy_within(low..low + (heap_end - heap_start), heap_start);
+    Ok(())
+}
+
+/// Restores an integer leaf whose slots are packed.
+fn restore_packed(raw: &[u8], page: &mut [u8], regions: Regions) -> Result<(), CodecError> {
+    let (fences, rest) = raw
+        .split_at_checked(SLOTS - HEADER)
+        .ok_or(CodecError::Lengths)?;
+    page[HEADER..SLOTS].copy_from_slice(fences);
+    let taken = node::unpack_slots(rest, page).ok_or(CodecError::Slots)?;
+    let heap = &mut page[regions.heap_start..regions.heap_end];
+    if rest.len() - taken != heap.len() {
+        return Err(CodecError::Lengths);
+    }
+    heap.copy_from_slice(&rest[taken..]);
     Ok(())
 }
 

@@ -12,7 +12,8 @@
 //! * `txn`: transactions, validation, commit.
 //! * `reclaim`, `space`, `extents`: what is dead, what is free.
 //! * `checkpoint`, `open`: making a state durable, and finding it again.
-//! * `node`, `codec`: pages in memory and on disk.
+//! * `node`, `codec`: pages in memory and on disk. `dictionaries`: what they are
+//!   compressed with.
 //! * `check`: the integrity check.
 //!
 //! What holds: acknowledged commits survive as the durability says; readers see
@@ -46,6 +47,7 @@ mod check;
 mod checkpoint;
 mod chunks;
 mod codec;
+mod dictionaries;
 mod error;
 mod extents;
 mod names;

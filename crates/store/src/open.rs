@@ -294,14 +294,18 @@ fn assemble(
     load_free_map(&core, meta, length)?;
     core.next_tree
         .store(meta.next_tree, std::sync::atomic::Ordering::SeqCst);
-    let entries = match meta.catalog {
-        None => Vec::new(),
+    let (entries, dictionaries) = match meta.catalog {
+        None => Default::default(),
         Some(blob) => catalog::decode(&checkpoint::read_blob(&core.pool, blob)?)
             .ok_or_else(|| core.pool.rot(blob.extent, "the catalog makes no sense"))?,
     };
     if meta.catalog.is_none() {
         let tree = core.add_tree(NAMES, KeyKind::Bytes);
         tree.0.versions.publish(EMPTY, 0);
+    }
+    for entry in dictionaries {
+        core.space.lock().note_dictionary(entry.blob.extent);
+        core.pool.dictionaries.add(entry, None);
     }
     for entry in entries {
         let tree = core.add_tree(TreeId(entry.tree), entry.kind);

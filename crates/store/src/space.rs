@@ -5,10 +5,11 @@
 //! map counts them as free, so that a crash gives them back.
 
 use crate::codec::ExtentRef;
+use crate::dictionaries;
 use crate::error::{Error, Result};
 use crate::extents::{FreeMap, Run};
 use crate::primitives::{Mutex, MutexGuard};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -17,6 +18,9 @@ pub(crate) struct Inner {
     /// Extents of unpublished nodes, each with the cell that will say by which
     /// commit it was published.
     unpublished: FxHashMap<u64, Arc<AtomicU64>>,
+    /// Extents of dictionaries: the persisted map counts as free what its
+    /// checkpoint's catalog does not name.
+    dictionaries: FxHashSet<u64>,
     /// A free that did not fit the map: a bug or rot, reported by the next
     /// checkpoint instead of being written down.
     fault: Option<String>,
@@ -53,6 +57,7 @@ impl Space {
         Self(Mutex::new(Inner {
             map,
             unpublished: FxHashMap::default(),
+            dictionaries: FxHashSet::default(),
             fault: None,
         }))
     }
@@ -82,6 +87,14 @@ impl Space {
         self.0.lock().allocate(units)
     }
 
+    /// An extent for a dictionary.
+    pub(crate) fn allocate_dictionary(&self, units: u32) -> Result<ExtentRef> {
+        let mut inner = self.0.lock();
+        let extent = inner.allocate(units)?;
+        inner.dictionaries.insert(extent.word());
+        Ok(extent)
+    }
+
     pub(crate) fn free(&self, extents: Vec<ExtentRef>) {
         if extents.is_empty() {
             return;
@@ -90,6 +103,9 @@ impl Space {
         for extent in extents {
             if !inner.unpublished.is_empty() {
                 inner.unpublished.remove(&extent.word());
+            }
+            if !inner.dictionaries.is_empty() {
+                inner.dictionaries.remove(&extent.word());
             }
             if let Err(error) = inner.map.free(extent) {
                 debug_assert!(false, "{error}");
@@ -120,6 +136,18 @@ impl Inner {
         self.unpublished
             .retain(|_, published| published.load(Acquire) > seq);
         self.unpublished().collect()
+    }
+
+    /// This extent, in use already, is a dictionary's.
+    pub(crate) fn note_dictionary(&mut self, extent: ExtentRef) {
+        self.dictionaries.insert(extent.word());
+    }
+
+    /// Extents of the dictionaries that are not among these.
+    pub(crate) fn dictionaries_but(&self, named: &[dictionaries::Entry]) -> Vec<ExtentRef> {
+        let named: FxHashSet<u64> = named.iter().map(|entry| entry.blob.extent.word()).collect();
+        let others = self.dictionaries.difference(&named);
+        others.map(|word| extent_of(*word)).collect()
     }
 
     /// Extents of nodes that no checkpoint covers.

@@ -24,6 +24,7 @@ mod written;
 use super::frames::{ChildRef, EVICTING, Frame, Frames, HANDLE_BIT};
 use super::readers::Readers;
 use crate::codec::{self, ExtentRef};
+use crate::dictionaries::Dictionaries;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
 use crate::policy::{self, Heat, Policy};
@@ -104,6 +105,7 @@ pub(crate) struct Pool {
     /// its entry along however it is referred to when it dies.
     handle_of: Vec<Mutex<FxHashMap<u64, u64>>>,
     ballast: Ballast,
+    pub(crate) dictionaries: Dictionaries,
     free: Mutex<FreeFrames>,
     policy: Mutex<Policy>,
     handles: AtomicU64,
@@ -169,6 +171,7 @@ impl Pool {
             written: (0..SHARDS).map(|_| Mutex::default()).collect(),
             handle_of: (0..SHARDS).map(|_| Mutex::default()).collect(),
             ballast: Ballast::new(),
+            dictionaries: Dictionaries::default(),
             free: Mutex::default(),
             policy: Mutex::new(Policy::new(count as u32)),
             handles: AtomicU64::new(1),
@@ -363,7 +366,12 @@ impl Pool {
         IMAGE.with_borrow_mut(|image| {
             self.read_image(absent, image)?;
             let rotten = |what: &str| self.rot(absent.extent, what);
-            codec::decode(image, page).map_err(|error| rotten(&error.to_string()))?;
+            let dictionary = match codec::dictionary_of(image) {
+                0 => None,
+                number => self.dictionary(tree, number)?,
+            };
+            codec::decode(image, page, dictionary.as_deref())
+                .map_err(|error| rotten(&error.to_string()))?;
             node::check(page).map_err(rotten)?;
             if node::tree(page) != tree {
                 return Err(rotten("the page belongs to another tree"));

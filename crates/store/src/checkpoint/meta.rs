@@ -21,8 +21,9 @@ use crate::codec::{self, ExtentRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
 
-/// The format version this code writes and reads. Version 1 had units of 512 bytes.
-pub(crate) const VERSION: u32 = 2;
+/// The format version this code writes and reads. Version 1 had units of 512 bytes,
+/// version 2 no dictionaries.
+pub(crate) const VERSION: u32 = 3;
 /// Bytes of a slot.
 pub(crate) const SLOT: usize = 4096;
 /// The first unit of data.
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn other_formats_are_named() {
-        for version in [1, 9] {
+        for version in [1, 2, 9] {
             let mut slot = meta(1).encode();
             slot[8] = version;
             let checksum = codec::checksum(&slot[..SLOT - 4]);

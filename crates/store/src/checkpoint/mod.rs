@@ -5,6 +5,7 @@
 //! 2. S is waited for: its records are acknowledged.
 //! 3. From the roots of S every unwritten node is written to free extents,
 //!    children before parents ([`writer`]). They become clean as they go.
+//!    Trees may get dictionaries before ([`train`]), which the catalog names.
 //! 4. The catalog and the free map of exactly S are written. The map counts as
 //!    free what S does not reach, whatever uses it in memory.
 //! 5. `sync_data`. Meta slot A, sync; slot B, sync ([`meta`]).
@@ -19,9 +20,11 @@
 pub(crate) mod catalog;
 pub(crate) mod collect;
 pub(crate) mod meta;
+pub(crate) mod train;
 pub(crate) mod writer;
 
 use crate::codec::{self, ExtentRef};
+use crate::dictionaries;
 use crate::error::{Error, ErrorKind, Result};
 use crate::extents::Run;
 use crate::primitives::Mutex;
@@ -167,12 +170,18 @@ fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
         // A dead subtree that cannot be read keeps its space; the live data must
         // still become durable.
         Err(error) if error.kind() != ErrorKind::Corrupt => return Err(error),
-        _ => {}
+        Err(_) => {}
+        Ok(()) => dictionaries::retire(core),
     }
     let entries = write_trees(core, seq)?;
-    let bytes = catalog::encode(&entries);
+    // What the trees' pages need was made before them.
+    let named: Vec<dictionaries::Entry> = entries
+        .iter()
+        .flat_map(|entry| core.pool.dictionaries.of(entry.tree))
+        .collect();
+    let bytes = catalog::encode(&entries, &named);
     let catalog = write_blob(core, &bytes)?;
-    let (free_map, end) = match write_free_map(core, state, seq) {
+    let (free_map, end) = match write_free_map(core, state, seq, &named) {
         Ok(written) => written,
         Err(error) => {
             core.space.free(vec![catalog.extent]);
@@ -217,6 +226,7 @@ fn write_trees(core: &Core, seq: u64) -> Result<Vec<Entry>> {
             continue;
         }
         let nodes = collect::unwritten(core, root.node);
+        train::prepare(core, &nodes)?;
         writer::write_nodes(core, &nodes, None, writer::After::Keep)?;
         let node = core.pool.resolved(root.node);
         if node.reference != root.node.reference {
@@ -268,15 +278,21 @@ fn fill_blob(core: &Core, extent: ExtentRef, bytes: &[u8]) -> Result<Blob> {
     })
 }
 
-/// Step 4: the complement of what S reaches and the map itself. Returns the
-/// map's place and the file's end.
-fn write_free_map(core: &Core, state: &State, seq: u64) -> Result<(Blob, u64)> {
+/// Step 4: the complement of what S reaches, the dictionaries its catalog names
+/// included, and the map itself. Returns the map's place and the file's end.
+fn write_free_map(
+    core: &Core,
+    state: &State,
+    seq: u64,
+    named: &[dictionaries::Entry],
+) -> Result<(Blob, u64)> {
     core.pool.balance();
     // While this is held no dead extent is on its way from a list to the map.
     let reclaim = core.reclaim.lock();
     let mut free = reclaim.dead_extents(core, seq);
     let mut space = core.space.lock();
     free.extend(space.beyond(seq));
+    free.extend(space.dictionaries_but(named));
     free.extend(
         [state.catalog, state.free_map]
             .iter()

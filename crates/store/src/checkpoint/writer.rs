@@ -7,7 +7,7 @@
 
 use super::collect;
 use crate::cache::{ChildRef, Frame, Pool, Written};
-use crate::codec::{self, Codec, ExtentRef};
+use crate::codec::{self, Codec, Dictionary, ExtentRef};
 use crate::error::{Error, Result};
 use crate::node;
 use crate::options::Compression;
@@ -132,8 +132,24 @@ pub(crate) fn write_nodes(
 #[derive(Default)]
 struct Scratch {
     codec: codec::Scratch,
+    /// The tree of the leaf before, and its dictionary.
+    dictionary: Option<(u32, Option<Arc<Dictionary>>)>,
     page: Vec<u8>,
     children: Vec<(u64, u32)>,
+}
+
+impl Scratch {
+    /// The dictionary for a leaf of this tree: all leaves of a batch get the same.
+    fn dictionary(&mut self, pool: &Pool, tree: u32) -> Result<Option<Arc<Dictionary>>> {
+        match &self.dictionary {
+            Some((known, dictionary)) if *known == tree => Ok(dictionary.clone()),
+            _ => {
+                let newest = pool.newest_dictionary(tree)?;
+                self.dictionary = Some((tree, newest.clone()));
+                Ok(newest)
+            }
+        }
+    }
 }
 
 /// Appends the image of the node in `frame` to `buffer`. Resolves the node's
@@ -161,13 +177,17 @@ fn encode(core: &Core, frame: Frame, scratch: &mut Scratch, buffer: &mut Vec<u8>
         Compression::Lz4 => Codec::Lz4,
     };
     let mut source = keys;
+    let mut dictionary = None;
     if node::is_leaf(keys) && node::kind(keys) != Some(node::Kind::Overflow) {
+        dictionary = scratch.dictionary(pool, node::tree(keys))?;
         scratch.page.clear();
         scratch.page.extend_from_slice(keys);
         resolve_values(pool, &mut scratch.page)?;
         source = &scratch.page;
     }
-    let image = codec::encode(source, &scratch.children, codec, &mut scratch.codec);
+    let children = &scratch.children;
+    let dictionary = dictionary.as_ref();
+    let image = codec::encode(source, children, codec, dictionary, &mut scratch.codec);
     buffer.extend_from_slice(image);
     Ok(())
 }

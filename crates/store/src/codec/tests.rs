@@ -70,11 +70,11 @@ fn inner(page_size: usize, separators: usize, bytes: bool) -> (Vec<u8>, Vec<(u64
 fn round_trip(keys: &[u8], children: &[(u64, u32)], codec: Codec) -> usize {
     let mut scratch = Scratch::default();
     let page_size = keys.len() + CHILD * children.len();
-    let image = encode(keys, children, codec, &mut scratch);
+    let image = encode(keys, children, codec, None, &mut scratch);
     assert_eq!(image.len() % UNIT, 0);
     assert!(image.len() <= (page_size + 16).next_multiple_of(UNIT));
     let mut page = vec![0x5A; page_size];
-    decode(image, &mut page).unwrap();
+    decode(image, &mut page, None).unwrap();
     assert_eq!(node::check(&page), Ok(()));
     assert!(node::is_compact(&page));
     assert_eq!(node::birth(&page), node::birth(keys));
@@ -153,7 +153,7 @@ fn incompressible_pages_are_stored_raw() {
         ));
     }
     let mut scratch = Scratch::default();
-    let image = encode(&page, &[], Codec::Lz4, &mut scratch);
+    let image = encode(&page, &[], Codec::Lz4, None, &mut scratch);
     assert_eq!((image[30], image.len()), (0x12, 3136));
 }
 
@@ -162,12 +162,13 @@ fn damaged_images_are_refused_or_harmless() {
     let mut scratch = Scratch::default();
     let (page, children) = inner(4096, 90, true);
     let images = [
-        encode(&leaf(4096, 500), &[], Codec::Lz4, &mut scratch).to_vec(),
-        encode(&leaf(4096, 30), &[], Codec::None, &mut scratch).to_vec(),
+        encode(&leaf(4096, 500), &[], Codec::Lz4, None, &mut scratch).to_vec(),
+        encode(&leaf(4096, 30), &[], Codec::None, None, &mut scratch).to_vec(),
         encode(
             &page[..node::key_area(4096, children.len())],
             &children,
             Codec::Lz4,
+            None,
             &mut scratch,
         )
         .to_vec(),
@@ -178,21 +179,126 @@ fn damaged_images_are_refused_or_harmless() {
             let mut damaged = image.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert_ne!(checksum(&damaged), checksum(image));
-            if decode(&damaged, &mut out).is_ok() {
+            if decode(&damaged, &mut out, None).is_ok() {
                 let _ = node::check(&out);
             }
         }
         for len in 0..image.len() {
-            assert!(decode(&image[..len], &mut out).is_err());
+            assert!(decode(&image[..len], &mut out, None).is_err());
         }
-        assert_eq!(decode(image, &mut [0; 8192]), Err(CodecError::PageSize));
+        assert_eq!(
+            decode(image, &mut [0; 8192], None),
+            Err(CodecError::PageSize)
+        );
         let mut newer = image.clone();
         newer[30] = 0x20;
-        assert_eq!(decode(&newer, &mut out), Err(CodecError::NewerVersion(2)));
+        assert_eq!(
+            decode(&newer, &mut out, None),
+            Err(CodecError::NewerVersion(2))
+        );
         newer[30] = 0x19;
-        assert_eq!(decode(&newer, &mut out), Err(CodecError::UnknownCodec(9)));
+        assert_eq!(
+            decode(&newer, &mut out, None),
+            Err(CodecError::UnknownCodec(9))
+        );
     }
-    assert_eq!(decode(&[0; 512], &mut out), Err(CodecError::NotAnImage));
+    assert_eq!(
+        decode(&[0; 512], &mut out, None),
+        Err(CodecError::NotAnImage)
+    );
+}
+
+/// Pages of one kind and what is trained on some others of it.
+fn alike(bytes: bool) -> (Vec<Vec<u8>>, Arc<Dictionary>) {
+    let page = |number: usize| {
+        let mut page = vec![0xA5; 4096];
+        let kind = if bytes {
+            Kind::BytesLeaf
+        } else {
+            Kind::IntLeaf
+        };
+        node::init(&mut page, kind, 0, 7, None, None);
+        for n in 0.. {
+            let id = number * 100 + n;
+            let text = format!("key{id:09}");
+            let key = match bytes {
+                true => Key::Bytes(text.as_bytes()),
+                false => Key::Int(id as i64),
+            };
+            let part = |at: u32| {
+                ["rock", "lake", "hill", "dale", "ford"][(id * 7919 / 3) / 5_usize.pow(at) % 5]
+            };
+            let number = id * 2_654_435_761 % 99_991;
+            let value = format!("{}{}{}{number:x}", part(0), part(1), part(2));
+            if !node::insert_at(&mut page, n, key, value.as_bytes(), false) {
+                return page;
+            }
+        }
+        page
+    };
+    let samples: Vec<Vec<u8>> = (0..40).map(|number| payload(&page(number))).collect();
+    let trained = dictionary::train(&samples).expect("enough in common");
+    (
+        (50..60).map(page).collect(),
+        Arc::new(Dictionary::new(3, trained)),
+    )
+}
+
+#[test]
+fn pages_survive_with_dictionaries() {
+    for bytes in [false, true] {
+        let (pages, dictionary) = alike(bytes);
+        let mut scratch = Scratch::default();
+        for page in &pages {
+            let plain = encode(page, &[], Codec::Lz4, None, &mut scratch).to_vec();
+            let image = encode(page, &[], Codec::Lz4, Some(&dictionary), &mut scratch).to_vec();
+            assert!(image.len() < plain.len(), "shorter by a unit or more");
+            assert_eq!((dictionary_of(&plain), dictionary_of(&image)), (0, 3));
+            assert_eq!((image[31], plain[31]), (3 << 5 | 12, 12));
+            let mut fresh = Scratch::default();
+            let again = encode(page, &[], Codec::Lz4, Some(&dictionary), &mut fresh);
+            assert_eq!(again, image, "the same bytes every time");
+
+            let mut out = vec![0; 4096];
+            for (image, dictionary) in [
+                (&image, Some(&*dictionary)),
+                (&plain, None),
+                (&plain, Some(&*dictionary)),
+            ] {
+                decode(image, &mut out, dictionary).unwrap();
+                assert_eq!(node::check(&out), Ok(()));
+                assert_eq!(payload(&out), payload(page));
+            }
+            let other = Dictionary::new(2, dictionary.bytes().to_vec());
+            for wrong in [None, Some(&other)] {
+                let refused = decode(&image, &mut out, wrong);
+                assert_eq!(refused, Err(CodecError::NoDictionary(3)));
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_images_with_dictionaries_are_refused_or_harmless() {
+    for bytes in [false, true] {
+        let (pages, dictionary) = alike(bytes);
+        let mut scratch = Scratch::default();
+        let image = encode(&pages[0], &[], Codec::Lz4, Some(&dictionary), &mut scratch).to_vec();
+        let mut out = vec![0; 4096];
+        for bit in 0..image.len() * 8 {
+            let mut damaged = image.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            if decode(&damaged, &mut out, Some(&dictionary)).is_ok() {
+                let _ = node::check(&out);
+            }
+        }
+        // The right page with a dictionary of other bytes is not found out here,
+        // but by the dictionary's checksum.
+        let other = Dictionary::new(3, vec![0; dictionary.bytes().len()]);
+        if decode(&image, &mut out, Some(&other)).is_ok() {
+            let _ = node::check(&out);
+        }
+    }
 }
 
 #[test]
@@ -225,7 +331,7 @@ fn documented_bytes() {
     // Key 3, length 2, the value.
     golden[48..52].copy_from_slice(&[6, 4, b'h', b'i']);
     let mut page = vec![0; 4096];
-    decode(&golden, &mut page).unwrap();
+    decode(&golden, &mut page, None).unwrap();
     assert_eq!(node::check(&page), Ok(()));
     assert_eq!(
         (node::kind(&page), node::birth(&page), node::tree(&page)),
@@ -240,7 +346,7 @@ fn documented_bytes() {
         (3, (&b"hi"[..], false))
     );
     assert_eq!(
-        encode(&page, &[], Codec::Lz4, &mut Scratch::default()),
+        encode(&page, &[], Codec::Lz4, None, &mut Scratch::default()),
         golden
     );
 
@@ -255,7 +361,7 @@ fn documented_bytes() {
     // Child 1, then child 0: position, length in units, checksum.
     golden[52..64].copy_from_slice(&[9, 0, 0, 0, 0, 0x80, 0, 0, 0xdd, 0xcc, 0xbb, 0xaa]);
     golden[64..76].copy_from_slice(&[1, 0, 0, 0, 0, 0x30, 0, 0, 1, 2, 3, 4]);
-    decode(&golden, &mut page).unwrap();
+    decode(&golden, &mut page, None).unwrap();
     assert_eq!(node::check(&page), Ok(()));
     assert_eq!(
         node::owned_key_at(&page, 0).as_key(),
@@ -269,6 +375,7 @@ fn documented_bytes() {
             &page[..4064],
             &children,
             Codec::Lz4,
+            None,
             &mut Scratch::default()
         ),
         golden

@@ -15,17 +15,19 @@
 //! the extents of all attach records before it replays anything.
 //!
 //! ```text
-//! version u8 (1) | trees u32 | runs u32 | freed u32
+//! version u8 (2) | trees u32 | runs u32 | freed u32 | dictionaries u32
 //! trees times:  tree u32 | kind u8 | flags u8 (1 created, 2 dropped) | 0 u16 |
 //!               root extent u64 (0: empty) | root checksum u32 | 0 u32 | entries u64
 //! runs times:   first unit u64 | units u64      extents that are in use now
 //! freed times:  extent u64                      of the base, not reached any more
+//! dictionaries times: as in the catalog; all that these trees have
 //! ```
 
 use super::{Txn, TxnState, WritersLock};
 use crate::cache::{ChildRef, NO_HINT};
-use crate::checkpoint::{self, collect, writer};
+use crate::checkpoint::{self, catalog, collect, train, writer};
 use crate::codec::ExtentRef;
+use crate::dictionaries;
 use crate::error::{Error, Result};
 use crate::extents::Run;
 use crate::options::Durability;
@@ -41,7 +43,7 @@ use std::sync::atomic::AtomicU64;
 /// Bytes of redo beyond which a transaction becomes bulk.
 pub(super) const REDO_LIMIT: usize = 8 << 20;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const CREATED: u8 = 1;
 const DROPPED: u8 = 2;
 
@@ -103,12 +105,14 @@ impl Txn {
         let mut trees = Vec::new();
         let mut used = BTreeSet::new();
         let mut freed = Vec::new();
+        let mut named = Vec::new();
         for fork in self.forks.iter_mut().filter(|fork| fork.changed) {
             let unpublished = fork
                 .published
                 .get_or_insert_with(|| Arc::new(AtomicU64::new(u64::MAX)))
                 .clone();
             let nodes = collect::unwritten(&core, fork.root);
+            train::prepare(&core, &nodes)?;
             fork.spilled +=
                 writer::write_nodes(&core, &nodes, Some(&unpublished), writer::After::Keep)?;
             fork.root = core.pool.resolved(fork.root);
@@ -126,6 +130,7 @@ impl Txn {
                     }
                 }
             }
+            named.extend(core.pool.dictionaries.of(fork.tree.id().0));
             trees.push(TreeRecord {
                 tree: fork.tree.id(),
                 kind: fork.tree.kind(),
@@ -143,7 +148,7 @@ impl Txn {
             core.fail(&error);
             return Err(error);
         }
-        Ok(encode(&trees, &runs(&used), &freed))
+        Ok(encode(&trees, &runs(&used), &freed, &named))
     }
 
     /// Recovery: takes over the roots of an attach record.
@@ -186,7 +191,8 @@ impl Txn {
     }
 }
 
-/// Recovery: marks the extents of an attach record as used.
+/// Recovery: marks the extents of an attach record as used, and makes its
+/// dictionaries known.
 pub(super) fn reserve(core: &Core, payload: &[u8]) -> Result<()> {
     let record = decode(payload).ok_or_else(malformed)?;
     let mut space = core.space.lock();
@@ -195,6 +201,21 @@ pub(super) fn reserve(core: &Core, payload: &[u8]) -> Result<()> {
             .map
             .reserve(run)
             .map_err(|error| Error::corrupt(format!("{}: {error}", malformed())))?;
+    }
+    for entry in record.dictionaries {
+        // The checkpoint or a record before may have named it.
+        if core.pool.dictionaries.knows(entry) {
+            continue;
+        }
+        let extent = entry.blob.extent;
+        space
+            .map
+            .reserve(extent)
+            .map_err(|error| Error::corrupt(format!("{}: {error}", malformed())))?;
+        space.note_dictionary(extent);
+        if !core.pool.dictionaries.add(entry, None) {
+            return Err(malformed());
+        }
     }
     Ok(())
 }
@@ -218,6 +239,7 @@ struct Record {
     trees: Vec<TreeRecord>,
     runs: Vec<Run>,
     freed: Vec<u64>,
+    dictionaries: Vec<dictionaries::Entry>,
 }
 
 /// The extents as contiguous runs. References do not sort by position.
@@ -234,9 +256,14 @@ fn runs(used: &BTreeSet<u64>) -> Vec<Run> {
     runs
 }
 
-fn encode(trees: &[TreeRecord], runs: &[Run], freed: &[u64]) -> Vec<u8> {
+fn encode(
+    trees: &[TreeRecord],
+    runs: &[Run],
+    freed: &[u64],
+    named: &[dictionaries::Entry],
+) -> Vec<u8> {
     let mut out = vec![VERSION];
-    for count in [trees.len(), runs.len(), freed.len()] {
+    for count in [trees.len(), runs.len(), freed.len(), named.len()] {
         out.extend_from_slice(&(count as u32).to_le_bytes());
     }
     for tree in trees {
@@ -256,6 +283,9 @@ fn encode(trees: &[TreeRecord], runs: &[Run], freed: &[u64]) -> Vec<u8> {
     for reference in freed {
         out.extend_from_slice(&reference.to_le_bytes());
     }
+    for entry in named {
+        out.extend_from_slice(&catalog::encode_dictionary(entry));
+    }
     out
 }
 
@@ -271,11 +301,13 @@ fn decode(payload: &[u8]) -> Option<Record> {
     if take(1)? != [VERSION] {
         return None;
     }
-    let [trees, runs, freed] = [half(take(4)?)?, half(take(4)?)?, half(take(4)?)?];
+    let mut count = || half(take(4)?);
+    let [trees, runs, freed, named] = [count()?, count()?, count()?, count()?];
     let mut record = Record {
         trees: Vec::new(),
         runs: Vec::new(),
         freed: Vec::new(),
+        dictionaries: Vec::new(),
     };
     for _ in 0..trees {
         let tree = TreeId(half(take(4)?)?);
@@ -308,6 +340,10 @@ fn decode(payload: &[u8]) -> Option<Record> {
         ExtentRef::from_word(reference)?;
         record.freed.push(reference);
     }
+    for _ in 0..named {
+        let entry = catalog::decode_dictionary(take(catalog::DICTIONARY)?)?;
+        record.dictionaries.push(entry);
+    }
     (at == payload.len()).then_some(record)
 }
 
@@ -337,11 +373,21 @@ mod tests {
         ]);
         let runs = runs(&used);
         assert_eq!(runs, [Run { start: 40, len: 5 }, Run { start: 50, len: 1 }]);
-        let bytes = encode(&[tree], &runs, &[reference]);
+        let dictionary = dictionaries::Entry {
+            tree: 7,
+            number: 2,
+            blob: checkpoint::meta::Blob {
+                extent: ExtentRef::new(60, 64).expect("an extent"),
+                checksum: 5,
+                length: 4096,
+            },
+        };
+        let bytes = encode(&[tree], &runs, &[reference], &[dictionary]);
         let record = decode(&bytes).expect("whole");
         assert_eq!(record.trees, [tree]);
         assert_eq!(record.runs, runs);
         assert_eq!(record.freed, [reference]);
+        assert_eq!(record.dictionaries, [dictionary]);
         for cut in 0..bytes.len() {
             assert_eq!(decode(&bytes[..cut]), None, "cut at {cut}");
         }

@@ -25,7 +25,7 @@
 
 use super::Txn;
 use crate::cache::ChildRef;
-use crate::checkpoint::writer;
+use crate::checkpoint::{train, writer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
 use crate::primitives::{JoinHandle, Mutex, SyncSender, spawn, sync_channel};
@@ -54,6 +54,7 @@ struct Batch {
 
 impl Batch {
     fn write(&self, core: &Core) -> Result<()> {
+        train::prepare(core, &self.nodes)?;
         let after = if self.watched {
             writer::After::Keep
         } else {

@@ -129,6 +129,16 @@ impl Pool {
         }
     }
 
+    /// Charges what stays as long as the store is open, or is taken back with
+    /// [`uncharge_bytes`](Self::uncharge_bytes).
+    pub(crate) fn charge_bytes(&self, bytes: usize) {
+        self.ballast.add(bytes);
+    }
+
+    pub(crate) fn uncharge_bytes(&self, bytes: usize) {
+        self.ballast.subtract(bytes);
+    }
+
     /// Bytes charged.
     pub(crate) fn charged(&self) -> usize {
         self.ballast.charged.load(Relaxed)
