@@ -12,7 +12,7 @@ use std::time::Duration;
 use fulgurite_store::{Compression, Durability, Options};
 
 use crate::journal::Journal;
-use crate::kv::{BULK, KeyValue};
+use crate::kv::{BULK, KeyValue, WORDS};
 use crate::sql::Sql;
 use crate::{Oracle, Rng, SimDisk, panics};
 
@@ -81,6 +81,8 @@ impl Case {
         let mut steps: Vec<u64> = (0..count).collect();
         if kind == Kind::KeyValue && rng.one_in(40) {
             steps = vec![0, 1, BULK, 2, BULK + 1, 3];
+        } else if kind == Kind::KeyValue && rng.one_in(24) {
+            steps = vec![0, WORDS, 1, 2, WORDS + 1, 3, 4, WORDS + 2, 5];
         }
         Self { seed, kind, steps }
     }

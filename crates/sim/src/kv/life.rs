@@ -1,6 +1,8 @@
 //! One life of a process that uses a store: it opens it, compares it with what
 //! it may hold, works at random, and ends where the disk does.
 
+mod words;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +15,8 @@ use crate::{PATH, Rng, SimDisk};
 
 /// Steps from this number on are transactions of bulk size.
 pub const BULK: u64 = 1 << 32;
+/// Steps from this number on write what dictionaries are good for.
+pub const WORDS: u64 = 1 << 33;
 
 /// See the module's header.
 pub struct Life<'a> {
@@ -102,7 +106,9 @@ impl<'a> Life<'a> {
             .and_then(|()| {
                 steps.iter().try_for_each(|step| {
                     self.rng = step_rng(self.seed, *step);
-                    if *step >= BULK {
+                    if *step >= WORDS {
+                        self.words()
+                    } else if *step >= BULK {
                         self.bulk()
                     } else {
                         self.step()

@@ -6,5 +6,5 @@ mod draw;
 mod life;
 mod model;
 
-pub use life::{BULK, KeyValue, Life, open};
+pub use life::{BULK, KeyValue, Life, WORDS, open};
 pub use model::{Oracle, RowKey, State, Table};
