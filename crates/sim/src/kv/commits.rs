@@ -1,6 +1,8 @@
 //! The commits of a life: what they do is drawn at random, and what they lead to
 //! is known to the model before they begin.
 
+mod words;
+
 use std::sync::Arc;
 
 use fulgurite_store::{ErrorKind, Isolation, KeyKind, Result, Savepoint, TreeId, Txn};

@@ -1,8 +1,6 @@
 //! One life of a process that uses a store: it opens it, compares it with what
 //! it may hold, works at random, and ends where the disk does.
 
-mod words;
-
 use std::path::Path;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 
 use fulgurite_store::{KeyKind, Result, TreeId};
 
-use super::{Life, RowKey, Table};
+use crate::kv::{Life, RowKey, Table};
 
 /// Bytes of a row.
 const ROW: usize = 400;
@@ -18,7 +18,7 @@ const SOUNDS: [[&str; 6]; 3] = [
 
 impl Life<'_> {
     /// A transaction of such rows, and a checkpoint that writes them.
-    pub(super) fn words(&mut self) -> Result<()> {
+    pub(in crate::kv) fn words(&mut self) -> Result<()> {
         let store = self.store()?;
         let mut txn = store.txn();
         txn.begin_immediate()?;
@@ -29,7 +29,7 @@ impl Life<'_> {
             None => {
                 let id = txn.create_tree(KeyKind::Int)?.id().0;
                 next.tables.insert(id, Table::new(KeyKind::Int));
-                self.oracle.highest_tree = self.oracle.highest_tree.max(id);
+                self.made(id);
                 id
             }
         };
