@@ -69,3 +69,59 @@ fn an_insert_from_its_own_table_reads_the_state_at_its_start() {
     same("CREATE TABLE t(a); INSERT INTO t VALUES (1), (2); INSERT INTO t SELECT a + 10 FROM t; SELECT * FROM t;
           INSERT INTO t SELECT a FROM t ORDER BY a DESC; SELECT * FROM t");
 }
+
+#[test]
+fn the_numbers_of_the_database_are_sqlites() {
+    support::same(
+        "PRAGMA user_version;
+         PRAGMA user_version = 7;
+         PRAGMA user_version;
+         PRAGMA application_id;
+         PRAGMA application_id = -5;
+         PRAGMA application_id;
+         PRAGMA user_version = '12';
+         PRAGMA user_version;
+         PRAGMA user_version = 5000000000;
+         PRAGMA user_version;
+         BEGIN;
+         PRAGMA user_version = 8;
+         PRAGMA user_version;
+         SAVEPOINT s;
+         PRAGMA user_version = 9;
+         ROLLBACK TO s;
+         PRAGMA user_version;
+         ROLLBACK;
+         PRAGMA user_version;
+         CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT UNIQUE, c COLLATE NOCASE);
+         CREATE INDEX i ON t (c DESC, a);
+         PRAGMA index_xinfo(i);
+         PRAGMA index_xinfo(sqlite_autoindex_t_1);
+         PRAGMA index_info(i);
+         PRAGMA index_list(t);
+         PRAGMA auto_vacuum;
+         PRAGMA recursive_triggers;",
+    );
+}
+
+#[test]
+fn the_numbers_of_the_database_stay() {
+    let disk: std::sync::Arc<dyn fulgurite_disk::Disk> =
+        std::sync::Arc::new(fulgurite_disk::MemoryDisk::new());
+    let open = || {
+        let store = fulgurite_store::Store::open_on(
+            std::sync::Arc::clone(&disk),
+            "/numbers.db",
+            fulgurite_store::Options::default(),
+        );
+        fulgurite_sql::session::Engine::open(store.unwrap())
+            .unwrap()
+            .session()
+    };
+    support::must(
+        &open(),
+        "PRAGMA user_version = 3; PRAGMA application_id = 77",
+    );
+    let again = open();
+    assert_eq!(support::must(&again, "PRAGMA user_version"), ["3"]);
+    assert_eq!(support::must(&again, "PRAGMA application_id"), ["77"]);
+}

@@ -9,6 +9,7 @@ use crate::ast;
 use crate::ast::{AlterAction, TableBody};
 use crate::error::{Error, Result};
 use crate::plan::physical::{Action, SchemaChange, SchemaRewrite};
+use crate::schema::SEQUENCE;
 use crate::schema::{
     ConflictAction, Index, IndexOrigin, Table, index_columns, nearest, table_shape,
 };
@@ -93,6 +94,7 @@ impl Binder<'_> {
                     name: name.text.clone(),
                     sql: format!("CREATE TABLE {}", create.text),
                     automatic_indexes: shape.automatic.into_iter().map(|i| i.name).collect(),
+                    autoincrement: shape.autoincrement,
                     source: None,
                 }))
             }
@@ -108,6 +110,7 @@ impl Binder<'_> {
             columns: shape.columns.clone(),
             rowid_alias: shape.rowid_alias,
             autoincrement: shape.autoincrement,
+            sequence: None,
             rowid_conflict: shape.rowid_conflict,
             indexes: Vec::new(),
             checks: shape.checks.clone(),
@@ -186,7 +189,7 @@ impl Binder<'_> {
                 None => error,
             }
         })?;
-        if table.tree.id() == self.schema.tree().id() {
+        if table.tree.id() == self.schema.tree().id() || table.name == SEQUENCE {
             return Err(Error::sql(format!(
                 "table {} may not be indexed",
                 table.name
@@ -297,6 +300,9 @@ impl Binder<'_> {
             Ok(table) if table.tree.id() == self.schema.tree().id() => {
                 Err(Error::sql("table sqlite_master may not be dropped"))
             }
+            Ok(table) if table.name == SEQUENCE => {
+                Err(Error::sql("table sqlite_sequence may not be dropped"))
+            }
             Ok(table) => Ok(change(SchemaChange::DropTable(table))),
             Err(error) if if_exists && error.message().starts_with("no such table") => {
                 Ok(nothing())
@@ -400,7 +406,7 @@ impl Binder<'_> {
         action: &AlterAction,
     ) -> Result<Bound> {
         let table = self.table(name)?;
-        if table.tree.id() == self.schema.tree().id() {
+        if table.tree.id() == self.schema.tree().id() || table.name == SEQUENCE {
             return Err(Error::sql(format!(
                 "table {} may not be altered",
                 table.name

@@ -14,6 +14,7 @@ use crate::ast;
 use crate::ast::{InsertSource, Name, ResultColumn};
 use crate::error::{Error, Result};
 use crate::plan::physical::{OutputColumn, UpsertTarget};
+use crate::schema::SEQUENCE;
 use crate::schema::{IndexTarget, Table, nearest};
 use crate::value::{Affinity, Value};
 
@@ -102,12 +103,18 @@ impl Binder<'_> {
             }
             Ok((checks, indexes))
         })?;
+        let sequences = if table.name == SEQUENCE {
+            self.schema.autoincrement_tables()?
+        } else {
+            Vec::new()
+        };
         Ok(BoundTarget {
             table: table.clone(),
             id,
             defaults,
             checks,
             indexes,
+            sequences,
         })
     }
 

@@ -9,6 +9,7 @@ use crate::ast;
 use crate::ast::{FromItem, JoinConstraint, Name, SelectTable};
 use crate::error::{Error, Result};
 use crate::plan::physical::OutputColumn;
+use crate::schema::SEQUENCE;
 use crate::schema::{View, nearest};
 
 /// Sources in one FROM, SQLite's limit.
@@ -183,6 +184,11 @@ impl Binder<'_> {
                 .as_ref()
                 .is_none_or(|s| s.text.eq_ignore_ascii_case("main"))
             && let Some(view) = self.schema.view(&name.name.text)?
+        {
+            return self.view_source(&view, shown, plain, block);
+        }
+        if name.name.text.eq_ignore_ascii_case(SEQUENCE)
+            && let Some(view) = self.schema.sequence_view()?
         {
             return self.view_source(&view, shown, plain, block);
         }

@@ -143,6 +143,8 @@ pub struct BoundTarget {
     pub checks: Vec<(String, Expr)>,
     /// Key expressions and predicate of each index.
     pub indexes: Vec<(Vec<Expr>, Option<Expr>)>,
+    /// Where the table is sqlite_sequence: those whose sequences it shows.
+    pub sequences: Vec<Arc<Table>>,
 }
 
 /// A bound INSERT.

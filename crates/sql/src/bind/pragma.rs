@@ -10,6 +10,7 @@ use crate::ast::Literal;
 use crate::error::Result;
 use crate::plan::physical::{Action, OutputColumn, Pragma};
 use crate::schema::{IndexOrigin, IndexTarget};
+use crate::session::fixed_pragma as fixed;
 use crate::value::Value;
 
 /// Those that the session answers, and the column they show.
@@ -34,6 +35,14 @@ const SESSION: &[&str] = &[
     "wal_status",
 ];
 
+/// Those that answer when they are set, too, or whose value is no setting.
+const ANSWERS_WHEN_SET: &[&str] = &[
+    "integrity_check",
+    "isolation_level",
+    "journal_mode",
+    "quick_check",
+];
+
 impl Binder<'_> {
     pub(super) fn pragma(&mut self, pragma: &ast::Pragma) -> Result<Bound> {
         let name = pragma.name.text.to_ascii_lowercase();
@@ -46,7 +55,9 @@ impl Binder<'_> {
                 return self.table_info(&argument, name == "table_xinfo");
             }
             "index_list" => return self.index_list(&argument),
-            "index_info" | "index_xinfo" => return self.index_info(&argument),
+            "index_info" | "index_xinfo" => {
+                return self.index_info(&argument, name == "index_xinfo");
+            }
             "table_list" => return self.table_list(),
             "collation_list" => {
                 let names = ["RTRIM", "NOCASE", "BINARY"];
@@ -70,7 +81,7 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        if !SESSION.contains(&name.as_str()) {
+        if !SESSION.contains(&name.as_str()) && fixed(&name).is_none() {
             return Ok(Bound::Ready(Action::Nothing, Vec::new()));
         }
         let value = pragma.value.as_ref().map(|literal| match literal {
@@ -89,6 +100,8 @@ impl Binder<'_> {
             "wal_checkpoint" => vec![column("busy"), column("log"), column("checkpointed")],
             "wal_status" => vec![column("counter"), column("value")],
             "busy_timeout" => vec![column("timeout")],
+            // Those that are merely set have no columns, as in SQLite.
+            other if value.is_some() && !ANSWERS_WHEN_SET.contains(&other) => Vec::new(),
             other => vec![column(other)],
         };
         Ok(Bound::Ready(
@@ -162,12 +175,15 @@ impl Binder<'_> {
         Ok(rows_of(&names, rows))
     }
 
-    fn index_info(&self, name: &str) -> Result<Bound> {
-        let names = ["seqno", "cid", "name"];
+    fn index_info(&self, name: &str, extended: bool) -> Result<Bound> {
+        let mut names = vec!["seqno", "cid", "name"];
+        if extended {
+            names.extend(["desc", "coll", "key"]);
+        }
         let Some((table, index)) = self.schema.index(name)? else {
             return Ok(rows_of(&names, Vec::new()));
         };
-        let rows = index
+        let mut rows: Vec<Vec<Expr>> = index
             .columns
             .iter()
             .enumerate()
@@ -177,16 +193,34 @@ impl Binder<'_> {
                     IndexTarget::Rowid => table.rowid_alias,
                     IndexTarget::Expr(_) => None,
                 };
-                match at.and_then(|at| table.columns.get(at).map(|c| (at, c))) {
+                let mut row = match at.and_then(|at| table.columns.get(at).map(|c| (at, c))) {
                     Some((at, c)) => vec![int(i), int(at), text(c.name.clone())],
                     None => vec![int(i), Expr::literal(Value::Integer(-2)), Expr::null()],
+                };
+                if extended {
+                    let collation = text(column.collation.name());
+                    row.extend([int(usize::from(column.descending)), collation, int(1)]);
                 }
+                row
             })
             .collect();
+        if extended {
+            // The rowid behind the key.
+            let rowid = Expr::literal(Value::Integer(-1));
+            let at = int(rows.len());
+            rows.push(vec![
+                at,
+                rowid,
+                Expr::null(),
+                int(0),
+                text("BINARY"),
+                int(0),
+            ]);
+        }
         Ok(rows_of(&names, rows))
     }
 
-    fn table_list(&self) -> Result<Bound> {
+    fn table_list(&mut self) -> Result<Bound> {
         let names = ["schema", "name", "type", "ncol", "wr", "strict"];
         let mut rows = Vec::new();
         for name in self.schema.table_names() {
@@ -202,6 +236,33 @@ impl Binder<'_> {
                 rows.push(row);
             }
         }
+        let views: Vec<String> = self.schema.view_names().map(str::to_owned).collect();
+        for name in views {
+            let view = self.schema.view(&name)?;
+            let columns = match view {
+                Some(view) => self
+                    .query(&view.definition.select)
+                    .map_or(0, |query| query.columns.len()),
+                None => 0,
+            };
+            rows.push(vec![
+                text("main"),
+                text(name),
+                text("view"),
+                int(columns),
+                int(0),
+                int(0),
+            ]);
+        }
+        let row = vec![
+            text("main"),
+            text("sqlite_schema"),
+            text("table"),
+            int(5),
+            int(0),
+            int(0),
+        ];
+        rows.push(row);
         Ok(rows_of(&names, rows))
     }
 }

@@ -1,18 +1,18 @@
 //! CREATE, DROP and ALTER: trees, and the rows of sqlite_schema that name them,
 //! all in the statement's transaction.
 
-use fulgurite_store::{Key, KeyKind, Seek, Tree, Txn};
+use fulgurite_store::{Key, KeyKind, Seek, Tree, TreeId, Txn};
 
 use crate::error::{Error, Result};
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
-use crate::exec::dml::{Entry, KeyMaker, duplicate};
+use crate::exec::dml::{Entry, KeyMaker, duplicate, sequence};
 use crate::exec::expr::Row;
 use crate::exec::ops::build;
 use crate::exec::sorter::Sorter;
 use crate::plan::physical::{IndexWriter, Node, SchemaChange, SchemaRewrite};
 use crate::row::{RowReader, RowWriter};
-use crate::schema::{Index, SchemaRow, Table};
+use crate::schema::{Index, SEQUENCE, SchemaRow, Table};
 use crate::value::{Affinity, ValueRef};
 
 /// The rows of sqlite_schema as the transaction sees them, with their rowids.
@@ -64,6 +64,7 @@ pub fn change(
             name,
             sql,
             automatic_indexes,
+            autoincrement,
             source,
         } => {
             let tree = txn.create_tree(KeyKind::Int)?;
@@ -75,6 +76,10 @@ pub fn change(
                     schema,
                     &row_of("index", index, name, &index_tree, None),
                 )?;
+            }
+            if *autoincrement {
+                let stored = sequence_tree(schema, txn)?;
+                sequence::begin(txn, &stored, name, &tree)?;
             }
             match source {
                 Some((node, affinities)) => fill(node, affinities, &tree, txn, cx),
@@ -113,6 +118,21 @@ pub fn change(
             rewrites.iter().try_for_each(|r| rewrite(r, schema, txn))
         }
     }
+}
+
+/// The tree of sqlite_sequence, which is created if there is none.
+fn sequence_tree(schema: &Tree, txn: &mut Txn) -> Result<Tree> {
+    for (_, row) in schema_rows(txn, schema)? {
+        if row.kind == "table" && row.name == SEQUENCE {
+            let id = u32::try_from(row.root).unwrap_or(u32::MAX);
+            return Ok(txn.store().tree(TreeId(id))?);
+        }
+    }
+    let tree = txn.create_tree(KeyKind::Int)?;
+    let sql = format!("CREATE TABLE {SEQUENCE}(name,seq)");
+    let row = row_of("table", SEQUENCE, SEQUENCE, &tree, Some(&sql));
+    add_row(txn, schema, &row)?;
+    Ok(tree)
 }
 
 fn row_of(kind: &str, name: &str, table: &str, tree: &Tree, sql: Option<&String>) -> SchemaRow {
@@ -231,6 +251,9 @@ fn drop_table(table: &Table, schema: &Tree, txn: &mut Txn) -> Result<()> {
     }
     for index in &table.indexes {
         txn.drop_tree(&index.tree)?;
+    }
+    if let Some(stored) = &table.sequence {
+        sequence::end(txn, stored, table)?;
     }
     txn.drop_tree(&table.tree)?;
     Ok(())

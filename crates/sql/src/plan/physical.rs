@@ -365,6 +365,8 @@ pub struct TableWriter {
     pub checks: Vec<(String, Expr)>,
     /// Every index of the table, in the order of their checks.
     pub indexes: Vec<IndexWriter>,
+    /// Where the table is sqlite_sequence: those whose sequences it shows.
+    pub sequences: Vec<Arc<Table>>,
 }
 
 /// How a row enters an index.
@@ -473,6 +475,8 @@ pub enum SchemaChange {
         sql: String,
         /// Names of the automatic indexes, in order.
         automatic_indexes: Vec<String>,
+        /// It has a row in sqlite_sequence, which is created if there is none.
+        autoincrement: bool,
         /// CREATE TABLE AS SELECT: rows of all columns in order, with each
         /// column's affinity still to be applied.
         source: Option<(Node, Vec<crate::value::Affinity>)>,

@@ -52,6 +52,7 @@ impl Planner<'_, '_> {
             Bound::CreateTableAs(name, sql, query, affinities) => {
                 let source = Some((self.query(&query)?, affinities));
                 let change = SchemaChange::CreateTable {
+                    autoincrement: false,
                     name,
                     sql,
                     automatic_indexes: Vec::new(),
@@ -84,6 +85,10 @@ impl Planner<'_, '_> {
     fn target(&mut self, target: &BoundTarget, assigned: Option<&[usize]>) -> Result<TableWriter> {
         let layout = table_row(&target.table, target.id);
         self.writes(&target.table.tree);
+        target.table.sequence.iter().for_each(|t| self.writes(t));
+        for table in &target.sequences {
+            self.reads(&table.tree);
+        }
         let mut defaults = Vec::with_capacity(target.defaults.len());
         for default in &target.defaults {
             defaults.push(
@@ -126,6 +131,7 @@ impl Planner<'_, '_> {
             defaults,
             checks,
             indexes,
+            sequences: target.sequences.clone(),
         })
     }
 

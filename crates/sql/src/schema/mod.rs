@@ -10,6 +10,7 @@ mod build;
 mod names;
 mod table;
 
+use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use fulgurite_store::{KeyKind, Seek, Store, Tree, TreeId, Txn};
@@ -25,11 +26,17 @@ pub use table::{
 
 use crate::ast::{CreateView, Statement};
 use crate::error::{Error, Result};
+use crate::exec::dml::sequence::slot;
 use crate::row::RowReader;
 use crate::value::{Affinity, Collation, Value, ValueRef};
 
 /// The family that holds the schema's rows.
 pub const SCHEMA_FAMILY: &str = "sqlite_schema";
+
+/// The table of AUTOINCREMENT's sequences.
+pub const SEQUENCE: &str = "sqlite_sequence";
+/// The same as it is stored, for what [`Schema::sequence_view`] asks.
+const SEQUENCE_STORED: &str = "sqlite_sequence(stored)";
 
 /// A row of sqlite_schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,7 +187,12 @@ impl Schema {
         if matches!(key.as_str(), "sqlite_schema" | "sqlite_master") {
             return Ok(Some(self.builtin.clone()));
         }
-        match self.tables.get(&key) {
+        let key = if key == SEQUENCE_STORED {
+            SEQUENCE
+        } else {
+            key.as_str()
+        };
+        match self.tables.get(key) {
             None => Ok(None),
             Some(entry) => entry
                 .parsed
@@ -247,6 +259,68 @@ impl Schema {
             .flat_map(|t| t.indexes.iter().map(|i| i.name.as_str()))
     }
 
+    fn sequence_of(&self, autoincrement: bool) -> Result<Option<Tree>> {
+        match self.tables.get(SEQUENCE) {
+            Some(entry) if autoincrement => self.tree_of(&entry.row, KeyKind::Int).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The tables with AUTOINCREMENT, oldest first.
+    pub fn autoincrement_tables(&self) -> Result<Vec<Arc<Table>>> {
+        let mut found = Vec::new();
+        for name in &self.order {
+            let entry = self.tables.get(&name.to_ascii_lowercase());
+            let sql = entry.and_then(|e| e.row.sql.as_deref()).unwrap_or_default();
+            if sql.to_ascii_lowercase().contains("autoincrement")
+                && let Some(table) = self.table(name)?
+                && table.sequence.is_some()
+            {
+                found.push(table);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What a query of sqlite_sequence shows, if there is that table.
+    pub fn sequence_view(&self) -> Result<Option<View>> {
+        if !self.tables.contains_key(SEQUENCE) {
+            return Ok(None);
+        }
+        let quoted = |quote: &str, text: &str| {
+            format!("{quote}{}{quote}", text.replace(quote, &quote.repeat(2)))
+        };
+        let stored = quoted("\"", SEQUENCE_STORED);
+        let (mut sql, mut slots) = (String::new(), vec!["0".to_owned()]);
+        for table in self.autoincrement_tables()? {
+            let slot = slot(&table.tree);
+            let (name, of) = (quoted("'", &table.name), quoted("\"", &table.name));
+            let _ = write!(
+                sql,
+                "SELECT {name} AS name, \
+                 max(coalesce(seq, 0), coalesce((SELECT max(_rowid_) FROM main.{of}), 0)) AS seq \
+                 FROM {stored} WHERE _rowid_ = {slot} \
+                 AND (seq IS NOT NULL OR EXISTS (SELECT 1 FROM main.{of})) UNION ALL "
+            );
+            slots.push(slot.to_string());
+        }
+        let _ = write!(
+            sql,
+            "SELECT name, seq FROM {stored} WHERE _rowid_ NOT IN ({})",
+            slots.join(", ")
+        );
+        let sql = format!("CREATE VIEW {SEQUENCE} AS {sql}");
+        match crate::parse::parse(&sql)?.statement {
+            Some(Statement::CreateView(create)) => Ok(Some(View {
+                name: SEQUENCE.to_owned(),
+                definition: *create,
+            })),
+            _ => Err(Error::corrupt(
+                "malformed database schema (sqlite_sequence)",
+            )),
+        }
+    }
+
     fn tree_of(&self, row: &SchemaRow, kind: KeyKind) -> Result<Tree> {
         let bad = || Error::corrupt(format!("malformed database schema ({})", row.name));
         let id = u32::try_from(row.root).map_err(|_| bad())?;
@@ -274,6 +348,7 @@ impl Schema {
             columns: shape.columns,
             rowid_alias: shape.rowid_alias,
             autoincrement: shape.autoincrement,
+            sequence: self.sequence_of(shape.autoincrement)?,
             rowid_conflict: shape.rowid_conflict,
             indexes: Vec::new(),
             checks: shape.checks,
@@ -366,6 +441,7 @@ fn schema_table(tree: Tree) -> Table {
         columns: columns.into_iter().map(column).collect(),
         rowid_alias: None,
         autoincrement: false,
+        sequence: None,
         rowid_conflict: ConflictAction::Abort,
         indexes: Vec::new(),
         checks: Vec::new(),

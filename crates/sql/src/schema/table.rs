@@ -41,6 +41,9 @@ pub struct Table {
     pub rowid_alias: Option<usize>,
     /// INTEGER PRIMARY KEY AUTOINCREMENT.
     pub autoincrement: bool,
+    /// With AUTOINCREMENT: the tree of sqlite_sequence. None in a database that
+    /// was made before that table was kept.
+    pub sequence: Option<Tree>,
     /// What a duplicate rowid does unless the statement says otherwise.
     pub rowid_conflict: ConflictAction,
     /// All indexes, those of constraints first, then in order of creation.

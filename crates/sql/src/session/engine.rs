@@ -11,9 +11,15 @@ use crate::exec::ddl::schema_rows;
 use crate::exec::memory::{MEMORY_DEFAULT, Memory};
 use crate::schema::{SCHEMA_FAMILY, Schema};
 
+/// The family that holds the numbers of `PRAGMA user_version` and the like.
+const NUMBERS_FAMILY: &str = "fulgurite_numbers";
+
 struct Inner {
     store: Store,
     schema_tree: Tree,
+    /// Numbers that belong to the database: `PRAGMA user_version` and the like.
+    /// None where it was made without and is open for reading only.
+    numbers: Option<Tree>,
     newest: Mutex<Option<Arc<Schema>>>,
 }
 
@@ -31,9 +37,16 @@ impl Engine {
             Some(tree) => tree,
             None => store.create_family(SCHEMA_FAMILY, KeyKind::Int)?,
         };
+        let numbers = match store.family(NUMBERS_FAMILY)? {
+            None if !store.options().read_only => {
+                Some(store.create_family(NUMBERS_FAMILY, KeyKind::Int)?)
+            }
+            found => found,
+        };
         Ok(Engine(Arc::new(Inner {
             store,
             schema_tree,
+            numbers,
             newest: Mutex::new(None),
         })))
     }
@@ -51,6 +64,11 @@ impl Engine {
     /// The tree of sqlite_schema.
     pub(super) fn schema_tree(&self) -> &Tree {
         &self.0.schema_tree
+    }
+
+    /// The tree of the numbers that belong to the database.
+    pub(super) fn numbers(&self) -> Option<&Tree> {
+        self.0.numbers.as_ref()
     }
 
     /// A memory budget for a connection.

@@ -18,6 +18,7 @@ mod transaction;
 mod write;
 
 pub use engine::Engine;
+pub(crate) use pragma::fixed as fixed_pragma;
 pub use prepared::{Prepared, Step};
 
 use std::sync::Arc;

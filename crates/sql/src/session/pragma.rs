@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use fulgurite_store::{Durability, Isolation};
+use fulgurite_store::{Durability, Isolation, Key};
 
 use super::state::State;
 use super::{Engine, status};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, code};
 use crate::exec::batch::Batch;
 use crate::exec::effects::Effects;
 use crate::exec::rows::RowStore;
@@ -60,10 +60,19 @@ pub fn run(
             }
             integer(i64::try_from(stamp?).unwrap_or(i64::MAX))
         }
-        "foreign_keys" | "user_version" | "application_id" | "freelist_count" | "page_count"
-            if pragma.value.is_none() =>
-        {
-            integer(0)
+        "user_version" | "application_id" => {
+            let key = if pragma.name == "user_version" { 1 } else { 2 };
+            match &pragma.value {
+                None => integer(read_number(key, engine, state)?),
+                Some(value) => {
+                    write_number(key, number_of(value), engine, state)?;
+                    None
+                }
+            }
+        }
+        "foreign_keys" | "freelist_count" | "page_count" if pragma.value.is_none() => integer(0),
+        name if pragma.value.is_none() && fixed(name).is_some() => {
+            fixed(name).map(|value| vec![vec![value]])
         }
         "integrity_check" | "quick_check" => {
             let found = engine.store().integrity_check()?;
@@ -92,6 +101,70 @@ pub fn run(
         keep(&rows, state, effects)?;
     }
     Ok(())
+}
+
+/// The answers of settings that are what they are: SQLite's defaults.
+pub fn fixed(name: &str) -> Option<Value> {
+    Some(match name {
+        "locking_mode" => Value::from("exclusive"),
+        "automatic_index" | "secure_delete" => Value::Integer(1),
+        "auto_vacuum"
+        | "cell_size_check"
+        | "defer_foreign_keys"
+        | "ignore_check_constraints"
+        | "legacy_alter_table"
+        | "mmap_size"
+        | "query_only"
+        | "read_uncommitted"
+        | "recursive_triggers"
+        | "temp_store"
+        | "threads"
+        | "writable_schema" => Value::Integer(0),
+        "journal_size_limit" => Value::Integer(-1),
+        _ => return None,
+    })
+}
+
+/// What SQLite makes of the value: 32 bits, 0 for what is no number.
+fn number_of(value: &Value) -> i64 {
+    let number = value.as_ref().to_integer();
+    i32::try_from(number).map_or(0, i64::from)
+}
+
+/// A number of the database as the transaction sees it; 0 unless it was set.
+fn read_number(key: i64, engine: &Engine, state: &mut State) -> Result<i64> {
+    let Some(tree) = engine.numbers() else {
+        return Ok(0);
+    };
+    let ends = state.start_reading()?;
+    let mut bytes = Vec::new();
+    let found = state.txn.get_into(tree, Key::Int(key), &mut bytes);
+    if ends {
+        state.txn.rollback();
+    }
+    found?;
+    Ok(bytes.try_into().map_or(0, i64::from_le_bytes))
+}
+
+/// Sets it, in the transaction if there is one.
+fn write_number(key: i64, value: i64, engine: &Engine, state: &mut State) -> Result<()> {
+    let Some(tree) = engine.numbers() else {
+        return Err(Error::new(
+            code::READONLY,
+            "attempt to write a readonly database",
+        ));
+    };
+    let commits = state.start_writing(std::slice::from_ref(tree))?;
+    let written = state.txn.put(tree, Key::Int(key), &value.to_le_bytes());
+    if !commits {
+        written?;
+        return Ok(());
+    }
+    if let Err(error) = written {
+        state.txn.rollback();
+        return Err(error.into());
+    }
+    Ok(state.txn.commit()?)
 }
 
 /// The level of that name, in any case.

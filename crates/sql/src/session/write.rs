@@ -122,6 +122,13 @@ impl Body {
     }
 
     fn write_rows(&mut self, txn: &mut Txn, torn: &mut bool) -> Written<()> {
+        let (target, conflict) = match &self.program.plan.action {
+            Action::Insert(insert) => (&insert.target, insert.conflict),
+            Action::Update(update) => (&update.target, update.conflict),
+            Action::Delete(delete) => (&delete.target, None),
+            _ => return Ok(()),
+        };
+        dml::sequence::show(txn, &target.table.tree, &target.sequences)?;
         for subquery in self.run.subqueries.iter_mut().flatten() {
             subquery.attach(txn)?;
         }
@@ -129,23 +136,22 @@ impl Body {
             parameters: &self.parameters,
             run: &mut self.run,
         };
-        let (target, conflict) = match &self.program.plan.action {
-            Action::Insert(insert) => (&insert.target, insert.conflict),
-            Action::Update(update) => (&update.target, update.conflict),
-            Action::Delete(delete) => (&delete.target, None),
-            _ => return Ok(()),
-        };
         if let Kind::Write(source) = &mut self.program.kind {
             source.attach(txn)?;
         }
         let mut sink = Sink::new(txn, target, conflict, &mut self.buffers);
-        let outcome = run_rows(
+        let mut outcome = run_rows(
             &self.program.plan.action,
             &mut self.program.kind,
             &mut sink,
             &mut cx,
             &mut self.effects,
         );
+        if !sink.torn
+            && let Err(error) = sink.end()
+        {
+            outcome = outcome.and(Err(error.into()));
+        }
         *torn = sink.torn;
         if let Kind::Write(source) = &mut self.program.kind {
             source.detach();

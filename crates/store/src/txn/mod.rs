@@ -693,6 +693,11 @@ impl Txn {
     /// A key for a new row of a tree of integers: the largest plus one, and
     /// never one that an overlapping transaction was given.
     pub fn allocate_rowid(&mut self, tree: &Tree) -> Result<i64> {
+        self.allocate_rowid_above(tree, None)
+    }
+
+    /// As [`allocate_rowid`](Self::allocate_rowid), and above `floor`.
+    pub fn allocate_rowid_above(&mut self, tree: &Tree, floor: Option<i64>) -> Result<i64> {
         let at = self.fork(tree)?;
         let mut largest = match self.forks[at].max_key {
             Some(key) => Some(key),
@@ -702,6 +707,7 @@ impl Txn {
                 largest
             }
         };
+        largest = largest.max(floor);
         let base = self.forks[at].base.seq;
         let mut seen = base;
         let allocated = loop {
@@ -727,6 +733,13 @@ impl Txn {
                 "database or disk is full: the largest row number is taken",
             )
         })
+    }
+
+    /// The largest integer key as this transaction sees it, which it does not
+    /// come to depend on: good for what only must not be too small.
+    pub fn largest_rowid(&mut self, tree: &Tree) -> Result<Option<i64>> {
+        check_kind(tree, Key::Int(0))?;
+        self.largest_key(tree)
     }
 
     /// The largest integer key as this transaction sees it.

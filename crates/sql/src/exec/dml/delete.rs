@@ -52,6 +52,7 @@ pub fn delete_source_row(
         if !sink.txn.delete(&sink.target.table.tree, Key::Int(rowid))? {
             return Ok(());
         }
+        sink.note_deleted(rowid);
     } else {
         sink.buffers
             .old

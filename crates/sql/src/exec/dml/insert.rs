@@ -128,7 +128,7 @@ impl PointInsert {
         let fresh = rowid.is_none();
         let rowid = match rowid {
             Some(rowid) => rowid,
-            None => sink.txn.allocate_rowid(&table.tree)?,
+            None => sink.allocate_rowid()?,
         };
         let parameters = cx.parameters;
         let values = self.values.iter().enumerate();
@@ -205,7 +205,7 @@ fn insert_row(
     }
     let rowid = match given {
         Some(rowid) => rowid,
-        None => sink.txn.allocate_rowid(&sink.target.table.tree)?,
+        None => sink.allocate_rowid()?,
     };
     sink.set_rowid(rowid);
     if sink.check_row(cx)? == Outcome::Skipped {

@@ -9,6 +9,7 @@
 mod delete;
 mod entry;
 mod insert;
+pub mod sequence;
 mod sink;
 mod update;
 mod upsert;

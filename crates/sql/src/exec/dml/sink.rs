@@ -5,6 +5,7 @@
 use fulgurite_store::{Key, Txn};
 
 use super::entry::{Entry, KeyMaker, duplicate, duplicate_rowid};
+use super::sequence;
 use super::{Failure, Written, violated};
 use crate::error::{Error, Result};
 use crate::exec::context::Context;
@@ -60,6 +61,10 @@ pub struct Sink<'a> {
     pub buffers: &'a mut Buffers,
     /// A row is half written: a failure now must undo more than that row.
     pub torn: bool,
+    /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
+    floor: Option<Option<i64>>,
+    /// AUTOINCREMENT: the largest rowid that went away.
+    deleted: i64,
 }
 
 impl<'a> Sink<'a> {
@@ -85,6 +90,48 @@ impl<'a> Sink<'a> {
             conflict,
             buffers,
             torn: false,
+            floor: None,
+            deleted: 0,
+        }
+    }
+
+    /// A rowid for a new row.
+    #[inline]
+    pub fn allocate_rowid(&mut self) -> Result<i64> {
+        let table = self.table();
+        if table.sequence.is_none() {
+            return Ok(self.txn.allocate_rowid(&table.tree)?);
+        }
+        match self.sequence()? {
+            Some(i64::MAX) => Err(sequence::used_up(table)),
+            floor => Ok(self.txn.allocate_rowid_above(&table.tree, floor)?),
+        }
+    }
+
+    /// What sqlite_sequence says about the table.
+    fn sequence(&mut self) -> Result<Option<i64>> {
+        if let (None, Some(stored)) = (self.floor, &self.table().sequence) {
+            self.floor = Some(sequence::floor(self.txn, stored, self.table())?);
+        }
+        Ok(self.floor.flatten())
+    }
+
+    /// A row went away.
+    #[inline]
+    pub fn note_deleted(&mut self, rowid: i64) {
+        self.deleted = self.deleted.max(rowid);
+    }
+
+    /// After the last row: writes down which rowids are not to be given again.
+    pub fn end(&mut self) -> Result<()> {
+        match &self.table().sequence {
+            Some(stored) if self.deleted > 0 => {
+                self.torn = true;
+                sequence::keep(self.txn, stored, self.table(), self.deleted)?;
+                self.torn = false;
+                Ok(())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -281,6 +328,9 @@ impl<'a> Sink<'a> {
     /// `fresh`: the rowid was allocated for it. On a conflict nothing is left.
     pub fn insert_row(&mut self, rowid: i64, fresh: bool) -> Result<Option<Conflict>> {
         let tree = &self.target.table.tree;
+        if self.target.table.sequence.is_some() {
+            self.sequence()?;
+        }
         self.torn = true;
         if fresh {
             self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
@@ -410,6 +460,7 @@ impl<'a> Sink<'a> {
             }
         }
         self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
+        self.note_deleted(rowid);
         self.torn = false;
         Ok(())
     }
@@ -487,6 +538,7 @@ impl<'a> Sink<'a> {
         }
         if rowid != old {
             self.txn.delete(&self.target.table.tree, Key::Int(old))?;
+            self.note_deleted(old);
         }
         self.txn.put(
             &self.target.table.tree,

@@ -1,0 +1,135 @@
+//! AUTOINCREMENT: numbers that no row gets twice, and sqlite_sequence.
+//!
+//! A table's sequence is the larger of what its row of sqlite_sequence says and
+//! the largest rowid in the table. An INSERT therefore only reads that row, so
+//! that overlapping inserts never conflict over it; what is written down is the
+//! rowid of a last row that goes away. All of it belongs to the transaction.
+//!
+//! Each table has a fixed place in sqlite_sequence ([`slot`]). There `seq` is
+//! NULL as long as nothing needed writing down, and a query shows the sequence in
+//! its stead (`Schema::sequence_view`). A row that a user inserted or deleted is
+//! taken over, or made anew, by the next INSERT into its table.
+
+use fulgurite_store::{Key, Seek, Tree, Txn};
+
+use crate::error::{Error, Result};
+use crate::row::{RowReader, RowWriter};
+use crate::schema::Table;
+use crate::value::ValueRef;
+
+/// Rows that users may add between two places.
+const SPACING: u32 = 20;
+
+/// The rowid in sqlite_sequence of the table that this tree holds.
+pub fn slot(tree: &Tree) -> i64 {
+    i64::from(tree.id().0) << SPACING
+}
+
+fn put(txn: &mut Txn, stored: &Tree, at: i64, name: &str, seq: Option<i64>) -> Result<()> {
+    let mut record = Vec::new();
+    let seq = seq.map_or(ValueRef::Null, ValueRef::Integer);
+    RowWriter::encode(&mut record, [ValueRef::Text(name.as_bytes()), seq])?;
+    txn.put(stored, Key::Int(at), &record)?;
+    Ok(())
+}
+
+/// `seq` of a row; None where it is NULL.
+fn seq_of(record: &[u8]) -> Result<Option<i64>> {
+    let seq = RowReader::new(record)?.column_or(1, ValueRef::Null)?;
+    Ok((!seq.is_null()).then(|| seq.to_integer()))
+}
+
+/// Makes a new table's row.
+pub fn begin(txn: &mut Txn, stored: &Tree, name: &str, tree: &Tree) -> Result<()> {
+    put(txn, stored, slot(tree), name, None)
+}
+
+/// The number that new rows of the table must be above, if the table's largest
+/// rowid is not; a missing row is made.
+pub fn floor(txn: &mut Txn, stored: &Tree, table: &Table) -> Result<Option<i64>> {
+    let at = slot(&table.tree);
+    let mut record = Vec::new();
+    if txn.get_into(stored, Key::Int(at), &mut record)? {
+        return seq_of(&record);
+    }
+    let mut seq = None;
+    for (rowid, name, its) in rows(txn, stored)? {
+        if name == table.name.as_bytes() {
+            seq = seq.max(its);
+            txn.delete(stored, Key::Int(rowid))?;
+        }
+    }
+    put(txn, stored, at, &table.name, seq)?;
+    Ok(seq)
+}
+
+/// A row of sqlite_sequence: rowid, name, `seq`.
+type Sequence = (i64, Vec<u8>, Option<i64>);
+
+fn rows(txn: &mut Txn, stored: &Tree) -> Result<Vec<Sequence>> {
+    let mut cursor = txn.cursor(stored)?;
+    let mut more = cursor.seek(Seek::First)?;
+    let mut found = Vec::new();
+    while more {
+        let rowid = cursor.key_int();
+        let record = cursor.value()?;
+        let name = match RowReader::new(record)?.column_or(0, ValueRef::Null)? {
+            ValueRef::Text(name) => name.to_vec(),
+            _ => Vec::new(),
+        };
+        found.push((rowid, name, seq_of(record)?));
+        more = cursor.next()?;
+    }
+    Ok(found)
+}
+
+/// Writes down that rows up to `deleted` were there, if none above is left.
+pub fn keep(txn: &mut Txn, stored: &Tree, table: &Table, deleted: i64) -> Result<()> {
+    if deleted <= 0 || txn.largest_rowid(&table.tree)? >= Some(deleted) {
+        return Ok(());
+    }
+    match floor(txn, stored, table)? {
+        Some(seq) if seq >= deleted => Ok(()),
+        _ => put(txn, stored, slot(&table.tree), &table.name, Some(deleted)),
+    }
+}
+
+/// Before a user changes sqlite_sequence: its rows become what a query shows.
+pub fn show(txn: &mut Txn, stored: &Tree, tables: &[std::sync::Arc<Table>]) -> Result<()> {
+    let mut record = Vec::new();
+    for table in tables {
+        let at = slot(&table.tree);
+        if !txn.get_into(stored, Key::Int(at), &mut record)? {
+            continue;
+        }
+        let seq = seq_of(&record)?;
+        let largest = txn.largest_rowid(&table.tree)?;
+        if seq.is_none() && largest.is_none() {
+            txn.delete(stored, Key::Int(at))?;
+            continue;
+        }
+        let now = seq.unwrap_or(0).max(largest.unwrap_or(0));
+        if seq != Some(now) {
+            put(txn, stored, at, &table.name, Some(now))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a dropped table's rows.
+pub fn end(txn: &mut Txn, stored: &Tree, table: &Table) -> Result<()> {
+    for (rowid, name, _) in rows(txn, stored)? {
+        if rowid == slot(&table.tree) || name == table.name.as_bytes() {
+            txn.delete(stored, Key::Int(rowid))?;
+        }
+    }
+    Ok(())
+}
+
+/// The error of a table whose numbers are used up.
+pub fn used_up(table: &Table) -> Error {
+    Error::new(crate::error::code::FULL, "database or disk is full").with_hint(format!(
+        "the sequence of {} has reached the largest number there is",
+        table.name
+    ))
+}
