@@ -47,6 +47,7 @@ pub fn run(options: Options, workspace: &Workspace, report: &mut Report) -> Resu
     };
     bench.commit(&mut sides, workspace)?;
     bench.read("read", "point SELECT of 3 columns, all cached", &mut sides)?;
+    bench.read_unique(&mut sides)?;
     bench.join(&mut sides)?;
     bench.range(&mut sides)?;
     bench.aggregate(&mut sides)?;
@@ -211,6 +212,33 @@ impl Bench<'_> {
             sides,
             |rng| data::keys(rng, rows, plan.operations),
             |side, keys, laps| side.read(keys, laps),
+        )
+    }
+
+    /// `read_unique`: a table of a fifth of the rows with a unique text.
+    fn read_unique(&mut self, sides: &mut Sides) -> Result<()> {
+        let rows = self.options.rows / 5;
+        for side in sides.iter_mut() {
+            side.batch(&format!(
+                "CREATE TABLE handles (id INTEGER PRIMARY KEY, handle TEXT NOT NULL UNIQUE, \
+                 name TEXT NOT NULL);
+                 INSERT INTO handles SELECT id, 'handle-' || (id * 7919 % 1000003) || '-' || id, \
+                 name FROM people WHERE id <= {rows}"
+            ))?;
+            side.checkpoint()?;
+            side.batch("SELECT COUNT(*), SUM(LENGTH(name)) FROM handles")?;
+        }
+        let plan = self.plan(400, 500);
+        self.latency(
+            ("read_unique", "point SELECT of 3 columns by a UNIQUE text"),
+            plan,
+            sides,
+            |rng| {
+                let keys = data::keys(rng, rows, plan.operations);
+                let handle = |id: i64| format!("handle-{}-{id}", id * 7919 % 1_000_003);
+                keys.into_iter().map(handle).collect::<Vec<_>>()
+            },
+            |side, handles, laps| side.read_unique(handles, laps),
         )
     }
 

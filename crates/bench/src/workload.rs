@@ -86,6 +86,26 @@ impl Side for Session {
         Ok(Some(sum))
     }
 
+    fn read_unique(&mut self, handles: &[String], laps: &mut Laps) -> Result<Sum> {
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT id, name, handle FROM handles WHERE handle = ?1")?;
+        let mut sum = 0u64;
+        laps.start();
+        for handle in handles {
+            let (id, name, handle) = select.query_row([handle], |row| {
+                Ok((
+                    row.get::<_, i64>(0)?,
+                    row.get::<_, String>(1)?,
+                    row.get::<_, String>(2)?,
+                ))
+            })?;
+            sum = sum.wrapping_mul(31) + id as u64 + (name.len() + handle.len()) as u64;
+            laps.lap();
+        }
+        Ok(Some(sum))
+    }
+
     fn range(&mut self, starts: &[i64], laps: &mut Laps) -> Result<Sum> {
         let mut select = self.connection.prepare_cached(
             "SELECT id, name, email FROM people WHERE id >= ?1 AND id < ?2 ORDER BY id",

@@ -85,6 +85,26 @@ fn users_may_change_the_sequence() {
 }
 
 #[test]
+fn rows_that_are_left_out_use_up_their_numbers() {
+    same(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, x UNIQUE, y NOT NULL DEFAULT 0);
+         INSERT INTO t (x) VALUES (1), (2);
+         INSERT OR IGNORE INTO t (x) VALUES (1), (2), (3);
+         SELECT * FROM t;
+         INSERT OR IGNORE INTO t (x) VALUES (1);
+         SELECT * FROM sqlite_sequence;
+         INSERT INTO t (x) VALUES (1) ON CONFLICT DO UPDATE SET y = 5;
+         INSERT INTO t (x) VALUES (4);
+         INSERT OR IGNORE INTO t VALUES (90, 1, 1), (NULL, 9, 9);
+         INSERT OR IGNORE INTO t (x, y) VALUES (11, NULL);
+         INSERT INTO t (x) VALUES (12), (1);
+         INSERT INTO t (x) VALUES (13);
+         SELECT * FROM t;
+         SELECT * FROM sqlite_sequence;",
+    );
+}
+
+#[test]
 fn the_largest_number_is_an_error_not_a_second_use() {
     same(
         "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, x);

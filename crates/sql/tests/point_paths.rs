@@ -69,3 +69,40 @@ fn a_prepared_read_sees_each_binding_and_each_change() {
     must(&s, "DELETE FROM t WHERE id = 2");
     assert!(drain(&mut read).is_empty());
 }
+
+#[test]
+fn a_unique_key_of_any_type_finds_what_sqlite_finds() {
+    for key in KEYS {
+        same(&format!(
+            "CREATE TABLE t(a TEXT COLLATE NOCASE, b INT, c REAL, UNIQUE (b, a), UNIQUE (c));
+             CREATE UNIQUE INDEX part ON t(a DESC) WHERE b > 1;
+             INSERT INTO t VALUES ('2', 2, 2.5), ('ABC', 2, 2), ('', NULL, NULL), ('', NULL, NULL), ('x', x'32', 1e300);
+             SELECT rowid, * FROM t WHERE b = {key} AND a = 'abc'; SELECT b FROM t WHERE a = {key} AND b = 2;
+             SELECT a, b || '!' FROM t WHERE c = {key} AND a <> 'x'; SELECT a FROM t WHERE a = {key} AND b > 1;
+             SELECT count(*) FROM t WHERE b IS {key} AND a = ''; SELECT a FROM t WHERE c = {key} ORDER BY a DESC LIMIT 1;
+             UPDATE t SET b = 9 WHERE c = {key}; DELETE FROM t WHERE a = {key} AND b = 9; SELECT * FROM t"
+        ));
+    }
+}
+
+#[test]
+fn a_prepared_read_by_a_unique_key_sees_each_binding_and_each_change() {
+    let s = session();
+    must(
+        &s,
+        "CREATE TABLE t(name TEXT UNIQUE, a); INSERT INTO t VALUES ('x', 1), ('y', 2), (NULL, 3)",
+    );
+    let mut read = prepare(&s, "SELECT a, name FROM t WHERE name = ?");
+    for (name, expected) in [("x", "1,'x'"), ("y", "2,'y'"), ("z", "")] {
+        read.bind(1, fulgurite_sql::value::ValueRef::Text(name.as_bytes()))
+            .unwrap();
+        assert_eq!(drain(&mut read).join(";"), expected);
+    }
+    must(&s, "UPDATE t SET name = 'z' WHERE name = 'x'");
+    assert_eq!(drain(&mut read), ["1,'z'"]);
+    must(
+        &s,
+        "DROP TABLE t; CREATE TABLE t(name INT, a); INSERT INTO t VALUES ('z', 4), ('z', 5)",
+    );
+    assert_eq!(drain(&mut read), ["4,'z'", "5,'z'"]);
+}

@@ -17,6 +17,8 @@ pub struct Column {
     pub name: String,
     /// It is the table's INTEGER PRIMARY KEY.
     pub rowid: bool,
+    /// With AUTOINCREMENT, where an UPDATE does not count for SQLite's sequence.
+    pub sequence: bool,
 }
 
 /// The tables and indexes that are there now, and their row counts.

@@ -113,6 +113,7 @@ fn create_table(w: &mut Writer<'_>, world: &mut World) -> Statement {
         columns.push(Column {
             name: text.clone(),
             rowid: false,
+            sequence: false,
         });
         if !keyed && w.chance(if i == 0 { 50 } else { 5 }) {
             keyed = true;
@@ -122,6 +123,10 @@ fn create_table(w: &mut Writer<'_>, world: &mut World) -> Statement {
             if w.chance(5) {
                 text += w.pick(&[" ON CONFLICT REPLACE", " ON CONFLICT IGNORE", " DESC"]);
                 columns[i].rowid &= !text.ends_with("DESC");
+            }
+            if columns[i].rowid && w.chance(30) {
+                text += " AUTOINCREMENT";
+                columns[i].sequence = true;
             }
         } else {
             text += &format!(" {}", w.pick(&TYPES));
@@ -313,6 +318,9 @@ fn update(w: &mut Writer<'_>, table: &Table) -> String {
                 w.expression(2)
             };
             let column = &table.columns[at];
+            if column.sequence {
+                return format!("{0} = {0}", column.name);
+            }
             format!("{} = {}", column.name, small_rowid(column, value))
         })
         .collect();

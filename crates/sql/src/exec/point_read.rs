@@ -1,19 +1,24 @@
-//! Point paths: one row by its rowid, without operators and batches.
+//! Point paths: one row by its rowid or by all columns of a unique index, without
+//! operators and batches.
 //!
 //! Any query of the form project(filter(lookup of one key)), each part but the
 //! lookup optional, over any table and any expressions without subqueries.
 
-use fulgurite_store::{Key, Txn};
+use std::sync::Arc;
+
+use fulgurite_store::{Key, Result as StoreResult, Tree, Txn};
 
 use crate::bind::expr::{Expr, ExprKind};
 use crate::error::Result;
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, condition, eval};
-use crate::exec::fetch::Fetch;
+use crate::exec::fetch::{Fetch, dangling};
 use crate::exec::point::PointRow;
-use crate::exec::range::rowid_of;
+use crate::exec::range::{key_column, rowid_of};
+use crate::key;
 use crate::plan::physical::{Node, Op, Plan};
-use crate::value::{Value, ValueRef};
+use crate::schema::Index;
+use crate::value::{Affinity, Value, ValueRef};
 
 /// A result column of a point read.
 enum Output {
@@ -23,10 +28,22 @@ enum Output {
     Computed(Expr),
 }
 
+/// What names the row.
+enum Finder {
+    Rowid(Expr),
+    Unique {
+        index: Arc<Index>,
+        /// One for each column of the index.
+        values: Vec<Expr>,
+        key: Vec<u8>,
+        entry: Vec<u8>,
+    },
+}
+
 /// See the module.
 pub struct PointRead {
     fetch: Fetch,
-    key: Expr,
+    finder: Finder,
     predicate: Option<Expr>,
     outputs: Vec<Output>,
     row: PointRow,
@@ -56,20 +73,46 @@ impl PointRead {
             Op::Filter { input, predicate } => (Some(predicate.clone()), input.as_ref()),
             _ => (None, node),
         };
-        let Op::RowidLookup {
-            table,
-            columns,
-            keys,
-            ..
-        } = &lookup.op
-        else {
-            return None;
+        let (table, columns, finder) = match &lookup.op {
+            Op::RowidLookup {
+                table,
+                columns,
+                keys,
+                ..
+            } => {
+                let [key] = keys.as_slice() else { return None };
+                (table, columns, Finder::Rowid(key.clone()))
+            }
+            Op::IndexScan {
+                table,
+                index,
+                columns,
+                prefixes,
+                null_matches,
+                ..
+            } => {
+                let [values] = prefixes.as_slice() else {
+                    return None;
+                };
+                // NULL is no key that only one row may have.
+                let whole = index.unique && values.len() == index.columns.len();
+                if !whole || null_matches.contains(&true) {
+                    return None;
+                }
+                let finder = Finder::Unique {
+                    index: Arc::clone(index),
+                    values: values.clone(),
+                    key: Vec::new(),
+                    entry: Vec::new(),
+                };
+                (table, columns, finder)
+            }
+            _ => return None,
         };
-        let [key] = keys.as_slice() else { return None };
         let computed = vec![Value::Null; outputs.len()];
         Some(Self {
             fetch: Fetch::new(table, columns),
-            key: key.clone(),
+            finder,
             predicate,
             outputs,
             row: PointRow::default(),
@@ -77,30 +120,49 @@ impl PointRead {
         })
     }
 
-    /// The rowid asked for; None: nothing can be found.
+    /// Copies the stored row out of the transaction; its rowid, if it is there.
     #[inline]
-    pub fn rowid(&self, cx: &mut Context<'_, '_>) -> Result<Option<i64>> {
-        Ok(rowid_of(eval(&self.key, Row::Empty, cx)?.as_ref()))
+    pub fn find(&mut self, txn: &mut Txn, cx: &mut Context<'_, '_>) -> Result<Option<i64>> {
+        self.find_by(Txn::get_into, txn, cx)
     }
 
-    /// Copies the stored row out of the transaction; false: there is none.
+    /// As [`find`](Self::find), for a row that is about to be changed or deleted.
     #[inline]
-    pub fn get(&mut self, rowid: i64, txn: &mut Txn) -> Result<bool> {
-        Ok(txn.get_into(
-            &self.fetch.table().tree,
-            Key::Int(rowid),
-            &mut self.row.bytes,
-        )?)
+    pub fn find_to_change(
+        &mut self,
+        txn: &mut Txn,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<Option<i64>> {
+        self.find_by(Txn::get_to_change, txn, cx)
     }
 
-    /// As [`get`](Self::get), for a row that is about to be changed or deleted.
-    #[inline]
-    pub fn get_to_change(&mut self, rowid: i64, txn: &mut Txn) -> Result<bool> {
-        Ok(txn.get_to_change(
-            &self.fetch.table().tree,
-            Key::Int(rowid),
-            &mut self.row.bytes,
-        )?)
+    #[inline(always)]
+    fn find_by(
+        &mut self,
+        get: impl Fn(&mut Txn, &Tree, Key<'_>, &mut Vec<u8>) -> StoreResult<bool>,
+        txn: &mut Txn,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<Option<i64>> {
+        let rowid = match &mut self.finder {
+            Finder::Rowid(key) => rowid_of(eval(key, Row::Empty, cx)?.as_ref()),
+            Finder::Unique {
+                index,
+                values,
+                key,
+                entry,
+            } => look_up(index, values, key, entry, txn, cx)?,
+        };
+        let Some(rowid) = rowid else {
+            return Ok(None);
+        };
+        let tree = &self.fetch.table().tree;
+        if get(txn, tree, Key::Int(rowid), &mut self.row.bytes)? {
+            return Ok(Some(rowid));
+        }
+        match &self.finder {
+            Finder::Rowid(_) => Ok(None),
+            Finder::Unique { index, .. } => Err(dangling(&index.name, rowid)),
+        }
     }
 
     /// Decodes the row that was found; false: the predicate is against it.
@@ -133,6 +195,31 @@ impl PointRead {
             None => ValueRef::Null,
         }
     }
+}
+
+/// The rowid that a unique index has for the values.
+fn look_up(
+    index: &Index,
+    values: &[Expr],
+    key: &mut Vec<u8>,
+    entry: &mut Vec<u8>,
+    txn: &mut Txn,
+    cx: &mut Context<'_, '_>,
+) -> Result<Option<i64>> {
+    key.clear();
+    for (expr, column) in values.iter().zip(&index.columns) {
+        let value = eval(expr, Row::Empty, cx)?;
+        if value.as_ref().is_null() {
+            return Ok(None);
+        }
+        let affinity = column.affinity.unwrap_or(Affinity::Blob);
+        let value = affinity.apply_comparison(value.as_ref());
+        key::encode(key, value.as_ref(), key_column(column));
+    }
+    if !txn.get_into(&index.tree, Key::Bytes(key), entry)? {
+        return Ok(None);
+    }
+    key::decode_rowid(&mut entry.as_slice()).map(Some)
 }
 
 fn output(expr: &Expr) -> Output {

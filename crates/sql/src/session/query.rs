@@ -52,10 +52,7 @@ impl Body {
             parameters: &self.parameters,
             run: &mut self.run,
         };
-        match point.rowid(&mut cx)? {
-            Some(rowid) if point.get(rowid, txn)? => Ok(Some(rowid)),
-            _ => Ok(None),
-        }
+        point.find(txn, &mut cx)
     }
 
     /// Takes the cursors of the statement's snapshot; the transaction is not

@@ -147,10 +147,8 @@ impl Body {
             &mut cx,
             &mut self.effects,
         );
-        if !sink.torn
-            && let Err(error) = sink.end()
-        {
-            outcome = outcome.and(Err(error.into()));
+        if outcome.is_ok() {
+            outcome = sink.end().map_err(Failure::from);
         }
         *torn = sink.torn;
         if let Kind::Write(source) = &mut self.program.kind {
@@ -245,10 +243,10 @@ fn run_rows(
     match (action, kind) {
         (Action::Insert(insert), Kind::PointInsert(point)) => point.run(insert, sink, cx, effects),
         (action, Kind::PointWrite(point)) => {
-            let Some(rowid) = point.rowid(cx)? else {
+            let Some(rowid) = point.find_to_change(sink.txn, cx)? else {
                 return Ok(());
             };
-            if !point.get_to_change(rowid, sink.txn)? || !point.accept(rowid, cx)? {
+            if !point.accept(rowid, cx)? {
                 return Ok(());
             }
             point.compute(cx)?;

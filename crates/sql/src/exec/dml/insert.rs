@@ -139,6 +139,7 @@ impl PointInsert {
                 given(e, parameters)
             }
         });
+        sink.note_given(rowid)?;
         sink.buffers.record.clear();
         RowWriter::encode(&mut sink.buffers.record, values)?;
         if sink.insert_row(rowid, fresh)?.is_some() {
@@ -207,6 +208,7 @@ fn insert_row(
         Some(rowid) => rowid,
         None => sink.allocate_rowid()?,
     };
+    sink.note_given(rowid)?;
     sink.set_rowid(rowid);
     if sink.check_row(cx)? == Outcome::Skipped {
         return Ok(());

@@ -63,7 +63,7 @@ pub struct Sink<'a> {
     pub torn: bool,
     /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
     floor: Option<Option<i64>>,
-    /// AUTOINCREMENT: the largest rowid that went away.
+    /// AUTOINCREMENT: the largest rowid that may be gone at the end.
     deleted: i64,
 }
 
@@ -104,8 +104,23 @@ impl<'a> Sink<'a> {
         }
         match self.sequence()? {
             Some(i64::MAX) => Err(sequence::used_up(table)),
-            floor => Ok(self.txn.allocate_rowid_above(&table.tree, floor)?),
+            floor => {
+                let floor = floor.max(Some(0));
+                Ok(self.txn.allocate_rowid_above(&table.tree, floor)?)
+            }
         }
+    }
+
+    /// A new row is to have this rowid, whatever becomes of it: AUTOINCREMENT
+    /// counts rows that a constraint then leaves out, as SQLite does.
+    #[inline]
+    pub fn note_given(&mut self, rowid: i64) -> Result<()> {
+        if self.table().sequence.is_some() {
+            let floor = self.sequence()?;
+            self.floor = Some(floor.max((rowid > 0).then_some(rowid)));
+            self.note_deleted(rowid);
+        }
+        Ok(())
     }
 
     /// What sqlite_sequence says about the table.
@@ -328,9 +343,6 @@ impl<'a> Sink<'a> {
     /// `fresh`: the rowid was allocated for it. On a conflict nothing is left.
     pub fn insert_row(&mut self, rowid: i64, fresh: bool) -> Result<Option<Conflict>> {
         let tree = &self.target.table.tree;
-        if self.target.table.sequence.is_some() {
-            self.sequence()?;
-        }
         self.torn = true;
         if fresh {
             self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
