@@ -209,6 +209,13 @@ impl Held {
         self.of(memory).resize(bytes)
     }
 
+    /// As [`Reservation::resize`], of no more than half the budget: the other half
+    /// is for sorting what finds no room.
+    #[inline]
+    pub fn resize_half(&mut self, memory: &Memory, bytes: usize) -> bool {
+        bytes <= memory.limit() / 2 && self.resize(memory, bytes)
+    }
+
     /// As [`Reservation::force`].
     #[inline]
     pub fn force(&mut self, memory: &Memory, bytes: usize) {

@@ -78,7 +78,7 @@ impl Once {
         batch.select(&mut kept);
         cx.run.recycle_rows(kept);
         let bytes = self.table.memory();
-        if !self.held.resize(&cx.run.memory, bytes) {
+        if !self.held.resize_half(&cx.run.memory, bytes) {
             self.held.force(&cx.run.memory, bytes);
             let set = ExternalSet::new(Arc::clone(&self.collations), &cx.run.memory);
             self.waiting = Some(set);

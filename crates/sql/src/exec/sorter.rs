@@ -15,8 +15,11 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::exec::memory::{Memory, Reservation, TempFile};
 
-/// Bytes of memory that a run may fill, whatever the budget says.
+/// Bytes of memory that a run may fill, or an eighth of the budget, whatever
+/// others hold.
 const RUN_BYTES_MIN: usize = 256 << 10;
+/// Runs merged at once; more are merged into larger ones first.
+const FAN_IN: usize = 256;
 /// Bytes of the arena and entries that the first record makes room for.
 const ARENA_MIN: usize = 4 << 10;
 const ENTRIES_MIN: usize = 64;
@@ -127,7 +130,7 @@ impl Sorter {
         let mut entries = doubled(self.entries.capacity(), self.entries.len() + 1, ENTRIES_MIN);
         let wanted = size(arena, entries);
         if !self.reservation.resize(wanted) {
-            let large = wanted > RUN_BYTES_MIN;
+            let large = wanted > RUN_BYTES_MIN.max(self.memory.limit() / 8);
             if large && !self.entries.is_empty() {
                 self.write_run()?;
                 arena = self.arena.capacity().max(bytes);
@@ -177,8 +180,7 @@ impl Sorter {
             Some(file) => Arc::clone(file),
             None => Arc::clone(self.file.insert(Arc::new(self.memory.temp_file()?))),
         };
-        let start = self.runs.last().map_or(0, |r| r.end);
-        let mut end = start;
+        let (mut start, mut length) = (None, 0);
         let mut buffer = Vec::with_capacity(READ_BYTES_MAX + 1024);
         for entry in &self.entries {
             buffer.extend_from_slice(&entry.key.to_le_bytes());
@@ -186,16 +188,22 @@ impl Sorter {
             let record = entry.start..entry.start + entry.key as usize + entry.payload as usize;
             buffer.extend_from_slice(self.arena.get(record).unwrap_or(&[]));
             if buffer.len() >= READ_BYTES_MAX {
-                file.append(&buffer)?;
-                end += buffer.len() as u64;
+                let place = file.append(&buffer)?;
+                start.get_or_insert(place);
+                length += buffer.len() as u64;
                 buffer.clear();
             }
         }
         if !buffer.is_empty() {
-            file.append(&buffer)?;
-            end += buffer.len() as u64;
+            let place = file.append(&buffer)?;
+            start.get_or_insert(place);
+            length += buffer.len() as u64;
         }
-        self.runs.push(RunPlace { start, end });
+        let start = start.unwrap_or(0);
+        self.runs.push(RunPlace {
+            start,
+            end: start + length,
+        });
         self.entries.clear();
         self.arena.clear();
         Ok(())
@@ -213,13 +221,56 @@ impl Sorter {
         }
         self.entries = Vec::new();
         self.arena = Vec::new();
-        if let Some(file) = &self.file {
-            let memory = self.memory.limit() / 4;
-            let merge = Merge::new(Arc::clone(file), &self.runs, memory)?;
-            self.reservation.force(merge.memory());
-            self.merge = Some(merge);
+        while self.runs.len() > FAN_IN {
+            let merged = self.merge_runs(FAN_IN)?;
+            // In the place of those that it is made of: equal keys keep their order.
+            self.runs.drain(..FAN_IN);
+            self.runs.insert(0, merged);
         }
+        self.merge = self.merge_of(self.runs.len())?;
         Ok(())
+    }
+
+    /// Starts merging the first runs.
+    fn merge_of(&mut self, runs: usize) -> Result<Option<Merge>> {
+        let Some(file) = &self.file else {
+            return Ok(None);
+        };
+        let memory = self.memory.limit() / 8;
+        let runs = self.runs.get(..runs).unwrap_or(&self.runs);
+        let merge = Merge::new(Arc::clone(file), runs, memory)?;
+        self.reservation.force(merge.memory());
+        Ok(Some(merge))
+    }
+
+    /// Makes one run of the first ones.
+    fn merge_runs(&mut self, runs: usize) -> Result<RunPlace> {
+        let mut merge = self.merge_of(runs)?;
+        let (mut start, mut length) = (None, 0);
+        let mut buffer = Vec::with_capacity(READ_BYTES_MAX + 1024);
+        while let (Some(file), Some(merge)) = (&self.file, &mut merge) {
+            let record = merge.next()?;
+            if let Some((key, payload)) = record {
+                buffer.extend_from_slice(&(key.len() as u32).to_le_bytes());
+                buffer.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+                buffer.extend_from_slice(key);
+                buffer.extend_from_slice(payload);
+            }
+            if record.is_none() || buffer.len() >= READ_BYTES_MAX {
+                let place = file.append(&buffer)?;
+                start.get_or_insert(place);
+                length += buffer.len() as u64;
+                buffer.clear();
+            }
+            if record.is_none() {
+                break;
+            }
+        }
+        let start = start.unwrap_or(0);
+        Ok(RunPlace {
+            start,
+            end: start + length,
+        })
     }
 
     /// The next record in order.
@@ -342,9 +393,9 @@ impl Merge {
         })
     }
 
-    /// Bytes for reading, about.
+    /// Bytes for reading and for the first records, about.
     fn memory(&self) -> usize {
-        self.readers.iter().map(|r| r.buffer.capacity()).sum()
+        self.readers.iter().map(|r| r.buffer.capacity() * 2).sum()
     }
 
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
@@ -407,6 +458,35 @@ mod tests {
             assert!(sorter.runs.len() < 200, "{} runs", sorter.runs.len());
             assert_eq!(keys(&mut sorter), expected);
         }
+    }
+
+    #[test]
+    fn many_runs_are_merged_in_stages() {
+        let mut sorter = Sorter::new(&memory(0), None);
+        let payload = [7; 1000];
+        for i in 0..100_000u32 {
+            sorter
+                .add(&(i % 100).to_be_bytes(), &i.to_le_bytes())
+                .unwrap();
+            sorter.add(&1000u32.to_be_bytes(), &payload).unwrap();
+        }
+        assert!(sorter.runs.len() > FAN_IN, "{} runs", sorter.runs.len());
+        sorter.finish().unwrap();
+        assert!(sorter.runs.len() <= FAN_IN);
+        let mut last = (0, 0);
+        for i in 0..200_000 {
+            let (key, payload) = sorter.next_record().unwrap().unwrap();
+            let key = u32::from_be_bytes(key.try_into().unwrap());
+            let id = if i < 100_000 {
+                u32::from_le_bytes(payload.try_into().unwrap())
+            } else {
+                assert_eq!(payload, [7; 1000]);
+                i
+            };
+            assert!(last <= (key, id));
+            last = (key, id);
+        }
+        assert!(sorter.next_record().unwrap().is_none());
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl HashAggregate {
             self.states.grow(self.table.len());
             self.states.step(&self.rows, &groups, cx)?;
             let bytes = self.table.memory() + self.states.memory();
-            if !self.held.resize(&cx.run.memory, bytes) {
+            if !self.held.resize_half(&cx.run.memory, bytes) {
                 self.held.force(&cx.run.memory, bytes);
                 self.unplaced
                     .get_or_insert_with(|| Unplaced::new(&cx.run.memory));

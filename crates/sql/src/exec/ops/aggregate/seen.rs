@@ -101,7 +101,7 @@ impl Seen {
             }
         }
         let bytes = self.table.memory();
-        if !self.held.resize(&cx.run.memory, bytes) {
+        if !self.held.resize_half(&cx.run.memory, bytes) {
             self.held.force(&cx.run.memory, bytes);
             self.full = true;
         }

@@ -349,7 +349,7 @@ impl Round {
             }
             let bytes = self.table.memory() + self.rows.memory() + self.chain.capacity() * 20;
             // The other half is for the sorter of the pairs.
-            let fits = bytes <= memory.limit() / 2 && self.held.resize(memory, bytes);
+            let fits = self.held.resize_half(memory, bytes);
             if !fits {
                 self.held.force(memory, bytes);
                 if bytes > ROUND_BYTES_MIN.max(memory.limit() / 8) {
