@@ -239,7 +239,20 @@ impl Value {
     }
 
     /// Becomes a copy of `value`, reusing the buffer it has.
+    #[inline]
     pub fn assign(&mut self, value: ValueRef<'_>) {
+        match (&mut *self, value) {
+            (Value::Integer(slot), ValueRef::Integer(i)) => *slot = i,
+            (Value::Text(buffer), ValueRef::Text(b)) | (Value::Blob(buffer), ValueRef::Blob(b)) => {
+                buffer.clear();
+                buffer.extend_from_slice(b);
+            }
+            (_, value) => self.become_kind(value),
+        }
+    }
+
+    /// Becomes a copy of a value that may be of another kind.
+    fn become_kind(&mut self, value: ValueRef<'_>) {
         let mut buffer = match std::mem::take(self) {
             Value::Text(b) | Value::Blob(b) => b,
             _ => Vec::new(),

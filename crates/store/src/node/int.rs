@@ -30,6 +30,12 @@ pub(super) fn put_fences(page: &mut [u8], lower: Option<i64>, upper: Option<i64>
     page[HEADER + 8..BASE].copy_from_slice(&upper.unwrap_or(0).to_le_bytes());
 }
 
+/// Replaces the upper fence.
+pub(super) fn set_upper(page: &mut [u8], upper: i64) {
+    let (lower, _) = fences(page);
+    put_fences(page, lower, Some(upper));
+}
+
 pub(super) fn fences(page: &[u8]) -> (Option<i64>, Option<i64>) {
     let flags = get16(page, AT_FLAGS);
     (
@@ -167,7 +173,9 @@ pub(super) fn value_at(page: &[u8], i: usize) -> (&[u8], bool) {
 /// Opens a gap for slot `i` of `S` bytes and counts it.
 fn open_slot<const S: usize>(page: &mut [u8], i: usize) {
     let n = count(page);
-    page.copy_within(BASE + S * i..BASE + S * n, BASE + S * (i + 1));
+    if i < n {
+        page.copy_within(BASE + S * i..BASE + S * n, BASE + S * (i + 1));
+    }
     put16(page, AT_COUNT, n + 1);
 }
 

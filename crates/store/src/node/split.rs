@@ -145,8 +145,14 @@ fn split_leaf_at(
     let cut = if goes_right { at } else { at - 1 };
     init_like(left, src, lower_fence(src), Some(middle.as_key()));
     init_like(right, src, Some(middle.as_key()), upper_fence(src));
-    if !(copy_entries(left, src, 0..cut) && copy_entries(right, src, cut..count(src))) {
-        return None;
+    match middle {
+        // Ascending inserts: the left page is the old one with an upper fence.
+        OwnedKey::Int(upper) if cut == count(src) => {
+            left.copy_from_slice(src);
+            int::set_upper(left, upper);
+        }
+        _ if copy_entries(left, src, 0..cut) && copy_entries(right, src, cut..count(src)) => {}
+        _ => return None,
     }
     let (side, index) = if goes_right {
         (&*right, pending.index - at)
