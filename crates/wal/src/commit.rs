@@ -10,7 +10,7 @@ use super::gather::{Gather, Waiting};
 use super::leading::Leads;
 use super::locks::{lock, try_lock};
 use super::parking::Parking;
-use super::record::{HEADER_BYTES, Head, Kind, checksum_in_place, checksum_of_parts};
+use super::record::{HEADER_BYTES, Head, Kind};
 use super::stats::Counters;
 use super::twin::{Durability, Placed, Ticket, TwinLog};
 use crate::primitives::{Ordering, RING_BYTES, RING_RECORD_BYTES_MAX, SLOTS};
@@ -56,8 +56,7 @@ impl TwinLog {
             self.until(|| self.has_buffer_room(placed), false)?;
         }
         let ring = &self.buffer.ring;
-        let encoded = head.encode();
-        let payload_end = HEADER_BYTES + placed.payload_len;
+        let encoded = head.seal(placed.salt, placed.position, parts);
         // SAFETY: `place` gave these positions to this record alone, and
         // `has_buffer_room` says that what lay there one lap ago is written.
         // They are published only below, so nobody reads them yet.
@@ -69,13 +68,6 @@ impl TwinLog {
                 at += part.len() as u64;
             }
             ring.write(at, &PADDING[..(placed.end - at) as usize]);
-            let [whole, wrapped] = ring.read(placed.start, payload_end);
-            let checksum = if wrapped.is_empty() {
-                checksum_in_place(placed.salt, placed.position, &whole[4..])
-            } else {
-                checksum_of_parts(placed.salt, placed.position, &encoded, parts)
-            };
-            ring.write(placed.start, &checksum.to_le_bytes());
         }
         self.buffer.publish(placed.seq, placed.end);
         self.parking.record_filled();
@@ -85,9 +77,7 @@ impl TwinLog {
     /// Writes a large record from where the caller has it, once everything
     /// before it is written.
     fn write_around_ring(&self, placed: &Placed<'_>, head: &Head, parts: &[&[u8]]) -> Result<()> {
-        let mut encoded = head.encode();
-        let checksum = checksum_of_parts(placed.salt, placed.position, &encoded, parts);
-        encoded[..4].copy_from_slice(&checksum.to_le_bytes());
+        let encoded = head.seal(placed.salt, placed.position, parts);
         let padding = (placed.end - placed.start) as usize - HEADER_BYTES - placed.payload_len;
         let mut slices = Vec::with_capacity(parts.len() + 2);
         slices.push(IoSlice::new(&encoded));

@@ -21,7 +21,7 @@ use fulgurite_disk::mutation::{Mutation, planted};
 use super::error::Result;
 use super::generation::Generation;
 use super::locks::lock;
-use super::record::{EMPTY_RECORD_BYTES, Head, KIND_BEGIN, checksum_of_parts};
+use super::record::{EMPTY_RECORD_BYTES, Head, KIND_BEGIN};
 use super::twin::{Durability, TwinLog};
 use crate::primitives::Ordering;
 
@@ -66,10 +66,9 @@ pub(super) fn begin_record(
         durable,
         kind: KIND_BEGIN,
     }
-    .encode();
+    .seal(salt, position, &[]);
     let mut bytes = [0; EMPTY_RECORD_BYTES as usize];
     bytes[..head.len()].copy_from_slice(&head);
-    bytes[..4].copy_from_slice(&checksum_of_parts(salt, position, &head, &[]).to_le_bytes());
     bytes
 }
 

@@ -49,6 +49,7 @@
 
 mod buffer;
 mod commit;
+mod crc;
 mod error;
 mod flush;
 mod gather;

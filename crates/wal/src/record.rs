@@ -13,8 +13,9 @@
 //! record's byte position in its file, so a record judged valid was written for
 //! this generation at this place, whatever surrounds it.
 
-use crc_fast::{CrcAlgorithm, Digest};
 use fulgurite_disk::mutation::{Mutation, planted};
+
+use super::crc;
 
 /// Bytes before the payload.
 pub(super) const HEADER_BYTES: usize = 25;
@@ -82,14 +83,41 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The encoded fields, the checksum still zero.
-    pub(super) fn encode(&self) -> [u8; HEADER_BYTES] {
+    /// The head of a record at `position` whose payload is `parts`, checksum
+    /// and all.
+    pub(super) fn seal(&self, salt: u64, position: u64, parts: &[&[u8]]) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
+        let checksum = self.checksum(salt, position, parts);
+        bytes[0..4].copy_from_slice(&checksum.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.len.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.seq.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.durable.to_le_bytes());
         bytes[24] = self.kind;
         bytes
+    }
+
+    /// Lays a whole record out in `place`, which is as long as the record. The
+    /// checksum is computed from where the caller has the payload, not from the
+    /// copy (see `crc.rs`).
+    #[inline]
+    pub(super) fn write_record(&self, place: &mut [u8], salt: u64, position: u64, payload: &[u8]) {
+        let checksum = self.checksum(salt, position, &[payload]);
+        // The padding is less than this; the rest of it is written over.
+        if let Some(last) = place.last_chunk_mut::<8>() {
+            *last = [0; 8];
+        }
+        let first = u64::from(checksum) | u64::from(self.len) << 32;
+        place[0..8].copy_from_slice(&first.to_le_bytes());
+        place[8..16].copy_from_slice(&self.seq.to_le_bytes());
+        place[16..24].copy_from_slice(&self.durable.to_le_bytes());
+        place[24] = self.kind;
+        place[HEADER_BYTES..HEADER_BYTES + payload.len()].copy_from_slice(payload);
+    }
+
+    /// The checksum of the record at `position` whose payload is `parts`.
+    #[inline]
+    fn checksum(&self, salt: u64, position: u64, parts: &[&[u8]]) -> u32 {
+        crc::of_record(self.len, self.seq, self.durable, self.kind, parts) ^ seed(salt, position)
     }
 
     /// The checksum found, and the fields.
@@ -125,21 +153,6 @@ pub(super) fn seed(salt: u64, position: u64) -> u32 {
     (x ^ (x >> 31)) as u32
 }
 
-/// The checksum of a record given in parts: its encoded head, then its payload.
-pub(super) fn checksum_of_parts(
-    salt: u64,
-    position: u64,
-    head: &[u8; HEADER_BYTES],
-    parts: &[&[u8]],
-) -> u32 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    digest.update(&head[4..]);
-    for part in parts {
-        digest.update(part);
-    }
-    digest.finalize() as u32 ^ seed(salt, position)
-}
-
 /// The checksum of a record that lies in one piece, from its `len` field to the
 /// end of its payload.
 pub(super) fn checksum_in_place(salt: u64, position: u64, from_len_field: &[u8]) -> u32 {
@@ -158,7 +171,9 @@ mod tests {
             durable: 1 << 40,
             kind: 9,
         };
-        assert_eq!(Head::decode(&head.encode()), (0, head));
+        let (checksum, decoded) = Head::decode(&head.seal(1, 2, &[b"x"]));
+        assert_eq!(checksum, head.checksum(1, 2, &[b"x"]));
+        assert_eq!(decoded, head);
     }
 
     #[test]
@@ -169,20 +184,27 @@ mod tests {
     }
 
     #[test]
-    fn checksum_is_the_same_in_parts_and_in_place_and_depends_on_the_place() {
-        let head = Head {
-            len: 5,
-            seq: 3,
-            durable: 2,
-            kind: 1,
+    fn a_record_is_the_same_in_parts_and_in_place_and_depends_on_the_place() {
+        for payload in [&b""[..], b"hello", b"seven..", &[0xff; 128]] {
+            let head = Head {
+                len: payload.len() as u32,
+                seq: 3,
+                durable: 2,
+                kind: 1,
+            };
+            let (a, b) = payload.split_at(payload.len() / 2);
+            let mut whole = head.seal(11, 4096, &[a, b"", b]).to_vec();
+            whole.extend_from_slice(payload);
+            let (stored, _) = Head::decode(whole.first_chunk().unwrap());
+            assert_eq!(stored, checksum_in_place(11, 4096, &whole[4..]));
+            assert_ne!(stored, checksum_in_place(11, 4104, &whole[4..]));
+            assert_ne!(stored, checksum_in_place(12, 4096, &whole[4..]));
+            let bytes = record_bytes(payload.len()) as usize;
+            whole.resize(bytes, 0);
+            let mut place = vec![0xAA; bytes];
+            head.write_record(&mut place, 11, 4096, payload);
+            assert_eq!(place, whole);
         }
-        .encode();
-        let mut whole = head.to_vec();
-        whole.extend_from_slice(b"hello");
-        let parts = checksum_of_parts(11, 4096, &head, &[b"he", b"", b"llo"]);
-        assert_eq!(parts, checksum_in_place(11, 4096, &whole[4..]));
-        assert_ne!(parts, checksum_in_place(11, 4104, &whole[4..]));
-        assert_ne!(parts, checksum_in_place(12, 4096, &whole[4..]));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! A record of at most 512 bytes never crosses a block border: the rest of the
 //! block stays zero, and a commit of one record writes one block.
 
+use std::num::NonZeroU64;
 use std::time::Instant;
 
 use super::core::{Core, Flush, Tail};
@@ -15,15 +16,17 @@ use super::error::{Error, Result};
 use super::generation::fill_with_zeros;
 use super::locks::{lock, wait_at_most};
 use super::options::Preallocation;
-use super::record::{
-    HEADER_BYTES, Head, KIND_BEGIN, Kind, PAYLOAD_BYTES_MAX, checksum_in_place, checksum_of_parts,
-    record_bytes,
-};
+use super::record::{HEADER_BYTES, Head, KIND_BEGIN, Kind, record_bytes};
+use super::spin::SpinGuard;
 use super::volume::{BLOCK, START};
 use crate::primitives::{Ordering, SOLO_RING_BYTES};
 
 /// Larger records never enter the ring.
 const RING_RECORD_BYTES_MAX: u64 = SOLO_RING_BYTES / 32;
+/// So much in the ring and not written wakes the background thread.
+const WRITE_FROM_BYTES: u64 = SOLO_RING_BYTES / 4 * 3;
+/// How often appends look whether it has work.
+const ATTEND_EVERY_BYTES: u64 = SOLO_RING_BYTES / 16;
 /// Larger records may cross a block border.
 const UNCROSSED_BYTES_MAX: u64 = 512;
 /// The file is prepared at least so far ahead.
@@ -70,7 +73,39 @@ fn place(tail: u64, bytes: u64) -> Place {
 }
 
 impl Core {
+    #[inline]
     pub(super) fn append(&self, payload: &[u8]) -> Result<Place> {
+        match self.append_at_once(payload) {
+            Some(end) => Ok(Place {
+                start: end.get() - record_bytes(payload.len()),
+                end: end.get(),
+            }),
+            None => self.append_with_obstacles(payload),
+        }
+    }
+
+    /// What nearly every append does: where the record ends, or `None` where
+    /// anything is in its way.
+    #[inline]
+    fn append_at_once(&self, payload: &[u8]) -> Option<NonZeroU64> {
+        let bytes = record_bytes(payload.len());
+        if bytes > RING_RECORD_BYTES_MAX || self.failed.load(Ordering::SeqCst) {
+            return None;
+        }
+        let mut tail = self.tail.lock();
+        let place = place(tail.lsn, bytes);
+        if place.end > tail.free_until {
+            return None;
+        }
+        self.copy_entry(&mut tail, place, payload);
+        if place.end > tail.attend_at {
+            self.attend(tail);
+        }
+        NonZeroU64::new(place.end)
+    }
+
+    #[cold]
+    fn append_with_obstacles(&self, payload: &[u8]) -> Result<Place> {
         self.check_size(payload)?;
         loop {
             self.check()?;
@@ -78,8 +113,7 @@ impl Core {
                 let mut tail = self.tail.lock();
                 match self.append_under_lock(&mut tail, payload) {
                     Ok(place) => {
-                        drop(tail);
-                        self.appended_to(place.end);
+                        self.attend(tail);
                         return Ok(place);
                     }
                     Err(obstacle) => obstacle,
@@ -106,20 +140,14 @@ impl Core {
         }
         while places.len() < payloads.len() {
             self.check()?;
-            let mut end = None;
-            {
-                let mut tail = self.tail.lock();
-                for payload in payloads.iter().skip(places.len()) {
-                    let Ok(place) = self.append_under_lock(&mut tail, payload) else {
-                        break;
-                    };
-                    places.push(Lsn(place.start));
-                    end = Some(place.end);
-                }
+            let mut tail = self.tail.lock();
+            for payload in payloads.iter().skip(places.len()) {
+                let Ok(place) = self.append_under_lock(&mut tail, payload) else {
+                    break;
+                };
+                places.push(Lsn(place.start));
             }
-            if let Some(end) = end {
-                self.appended_to(end);
-            }
+            self.attend(tail);
             // The one that met an obstacle goes the long way.
             if let Some(payload) = payloads.get(places.len()) {
                 places.push(Lsn(self.append(payload)?.start));
@@ -129,17 +157,15 @@ impl Core {
     }
 
     fn check_size(&self, payload: &[u8]) -> Result<()> {
-        let limit = (self.volume.capacity / 2 - HEADER_BYTES as u64).min(PAYLOAD_BYTES_MAX as u64);
-        if payload.len() as u64 > limit {
+        if payload.len() as u64 > self.payload_bytes_max {
             return Err(Error::TooBig {
                 bytes: payload.len() as u64,
-                limit_bytes: limit,
+                limit_bytes: self.payload_bytes_max,
             });
         }
         Ok(())
     }
 
-    #[inline]
     fn append_under_lock(
         &self,
         tail: &mut Tail,
@@ -147,24 +173,30 @@ impl Core {
     ) -> std::result::Result<Place, Obstacle> {
         let bytes = record_bytes(payload.len());
         let place = place_in(tail, bytes);
-        if place.end > self.room_until.load(Ordering::Acquire) {
+        let by_file = self.room_until.load(Ordering::Acquire);
+        if place.end > by_file {
             return Err(Obstacle::Room(place.end));
         }
         if bytes > RING_RECORD_BYTES_MAX {
             return Err(Obstacle::Ring(tail.lsn));
         }
-        if place.end > self.written.load(Ordering::Acquire) + SOLO_RING_BYTES {
-            // Half a ring more than needed, so that the next ones find room.
-            let until = place.end - SOLO_RING_BYTES / 2;
+        let by_ring = self.written.load(Ordering::Acquire) + SOLO_RING_BYTES;
+        if place.end > by_ring {
+            // A part of the ring more than needed, so that the next ones find room.
+            let until = place.end - SOLO_RING_BYTES / 4 * 3;
             return Err(Obstacle::Ring(until.min(tail.lsn)));
         }
-        if tail.begins.is_some() {
-            self.begin_life(tail);
-        }
-        let kind = Kind::Commit.byte();
-        self.copy_to_ring(tail, place, kind, tail.seq, payload);
-        tail.seq += 1;
+        self.begin_life(tail);
+        tail.free_until = by_file.min(by_ring);
+        self.copy_entry(tail, place, payload);
         Ok(place)
+    }
+
+    /// Copies an entry that has room.
+    #[inline]
+    fn copy_entry(&self, tail: &mut Tail, place: Place, payload: &[u8]) {
+        self.copy_to_ring(tail, place, Kind::Commit.byte(), tail.seq, payload);
+        tail.seq += 1;
     }
 
     /// Puts the life's first record into the ring, before its first entry.
@@ -188,22 +220,20 @@ impl Core {
             seq,
             durable: self.durable_seq.load(Ordering::Relaxed),
             kind,
-        }
-        .encode();
+        };
         // SAFETY: the positions from the tail on belong to the holder of its
         // lock; what lay there one lap of the ring ago is written, as the
         // caller checked against `written`; the leader reads only up to the
         // tail that is set below, under the same lock.
         unsafe {
             if place.start > tail.lsn {
-                let gap = (place.start - tail.lsn) as usize;
-                self.ring.write(tail.lsn, &ZEROS[..gap]);
+                self.fill_block(tail.lsn, place.start);
             }
             match self
                 .ring
                 .piece(place.start, (place.end - place.start) as usize)
             {
-                Some(record) => fill_piece(record, self.salt, place.start, &head, payload),
+                Some(record) => head.write_record(record, self.salt, place.start, payload),
                 None => self.copy_in_parts(place, &head, payload),
             }
         }
@@ -211,15 +241,23 @@ impl Core {
         self.appended.store(place.end, Ordering::Release);
     }
 
+    /// Fills the rest of a block with zeros.
+    ///
+    /// # Safety
+    /// The range must be the caller's alone.
+    #[cold]
+    unsafe fn fill_block(&self, from: u64, to: u64) {
+        // SAFETY: as the caller vouches.
+        unsafe { self.ring.write(from, &ZEROS[..(to - from) as usize]) };
+    }
+
     /// Copies a record that passes the ring's end.
     ///
     /// # Safety
     /// The place must be the caller's alone.
     #[cold]
-    unsafe fn copy_in_parts(&self, place: Place, head: &[u8; HEADER_BYTES], payload: &[u8]) {
-        let mut head = *head;
-        let checksum = checksum_of_parts(self.salt, place.start, &head, &[payload]);
-        head[..4].copy_from_slice(&checksum.to_le_bytes());
+    unsafe fn copy_in_parts(&self, place: Place, head: &Head, payload: &[u8]) {
+        let head = head.seal(self.salt, place.start, &[payload]);
         let payload_at = place.start + HEADER_BYTES as u64;
         let payload_end = payload_at + payload.len() as u64;
         // SAFETY: as the caller vouches.
@@ -231,12 +269,17 @@ impl Core {
         }
     }
 
-    /// After the tail moved, outside its lock.
-    #[inline]
-    fn appended_to(&self, end: u64) {
-        let unwritten = end.saturating_sub(self.written.load(Ordering::Relaxed));
-        let ahead = self.prepared_until.load(Ordering::Relaxed);
-        if unwritten > SOLO_RING_BYTES / 4 * 3 || end + AHEAD_BYTES > ahead {
+    /// Wakes the background thread where there is work for it, and says from
+    /// where on to look again. Gives the tail's lock back.
+    #[cold]
+    fn attend(&self, mut tail: SpinGuard<'_, Tail>) {
+        let by_ring = self.written.load(Ordering::Relaxed) + WRITE_FROM_BYTES;
+        let by_file = self.prepared_until.load(Ordering::Relaxed);
+        let attend_at = by_ring.min(by_file.saturating_sub(AHEAD_BYTES));
+        let has_work = tail.lsn > attend_at;
+        tail.attend_at = attend_at.max(tail.lsn + ATTEND_EVERY_BYTES);
+        drop(tail);
+        if has_work {
             self.signal.raise();
         }
     }
@@ -259,15 +302,13 @@ impl Core {
         }
         self.begin_life(&mut tail);
         self.write_ring(&mut flush, &tail)?;
-        let mut head = Head {
+        let head = Head {
             len: payload.len() as u32,
             seq: tail.seq,
             durable: self.durable_seq.load(Ordering::Relaxed),
             kind: Kind::Commit.byte(),
         }
-        .encode();
-        let checksum = checksum_of_parts(self.salt, place.start, &head, &[payload]);
-        head[..4].copy_from_slice(&checksum.to_le_bytes());
+        .seal(self.salt, place.start, &[payload]);
         let padding = (place.end - place.start) as usize - HEADER_BYTES - payload.len();
         let parts: [&[u8]; 3] = [&head, payload, &ZEROS[..padding]];
         tail.lsn = place.end;
@@ -275,8 +316,7 @@ impl Core {
         self.appended.store(place.end, Ordering::Release);
         let written = self.volume.write(place.start, &parts, false);
         self.written_to(&mut flush, place.end, tail.seq, written)?;
-        drop(tail);
-        self.appended_to(place.end);
+        self.attend(tail);
         Ok(Some(place))
     }
 
@@ -354,25 +394,6 @@ impl Core {
         self.update_room();
         Ok(())
     }
-}
-
-/// Lays a record out in its place in the ring.
-#[inline]
-fn fill_piece(
-    record: &mut [u8],
-    salt: u64,
-    position: u64,
-    head: &[u8; HEADER_BYTES],
-    payload: &[u8],
-) {
-    let (in_head, rest) = record.split_at_mut(HEADER_BYTES);
-    let (in_payload, padding) = rest.split_at_mut(payload.len());
-    in_head.copy_from_slice(head);
-    in_payload.copy_from_slice(payload);
-    padding.fill(0);
-    let judged = &record[4..HEADER_BYTES + payload.len()];
-    let checksum = checksum_in_place(salt, position, judged);
-    record[..4].copy_from_slice(&checksum.to_le_bytes());
 }
 
 #[cfg(test)]

@@ -33,6 +33,12 @@ pub(super) struct Tail {
     /// The life whose first record is still to be placed, with the first entry:
     /// a log at its limit has no room for it.
     pub(super) begins: Option<u64>,
+    /// Records that end at or before this position have room in the file and in
+    /// the ring; zero while something else must come first. Both kinds of room
+    /// only grow, so this may be old.
+    pub(super) free_until: u64,
+    /// An end behind this position may be work for the background thread.
+    pub(super) attend_at: u64,
 }
 
 /// What the leader goes on from.
@@ -70,6 +76,8 @@ pub(super) struct Core {
     pub(super) append_timeout: Duration,
     /// The salt of this life's records.
     pub(super) salt: u64,
+    /// The longest payload that fits.
+    pub(super) payload_bytes_max: u64,
 
     pub(super) ring: Ring,
     pub(super) tail: SpinLock<Tail>,

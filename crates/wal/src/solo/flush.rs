@@ -11,7 +11,10 @@ use super::header::Header;
 use super::leading::Leads;
 use super::locks::try_lock;
 use super::parking::Parking;
-use crate::primitives::Ordering;
+use crate::primitives::{Ordering, SOLO_RING_BYTES};
+
+/// How much is written at once where no sync follows.
+const PIECE_BYTES: u64 = SOLO_RING_BYTES / 8;
 
 impl Core {
     /// Waits until everything below `end` is durable.
@@ -35,6 +38,14 @@ impl Core {
             (tail.lsn, tail.seq)
         };
         if !sync {
+            // In pieces: whoever waits for room in the ring goes on meanwhile.
+            // Records of a piece are counted with the last one.
+            let piece = flush.lsn + PIECE_BYTES;
+            let (end, seq) = if end > piece {
+                (piece, flush.seq)
+            } else {
+                (end, seq)
+            };
             return self.write(flush, end, seq);
         }
         let before = flush.lsn;

@@ -27,6 +27,7 @@ use super::mirror::{self, MirrorFile};
 use super::options::{Options, Preallocation};
 use super::probe::{self, Measured};
 use super::reader::Walk;
+use super::record::{HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use super::ring::Ring;
 use super::spin::SpinLock;
 use super::volume::{BLOCK, START, Volume};
@@ -330,11 +331,15 @@ fn assemble(
         preallocation: options.preallocation,
         append_timeout: options.append_timeout,
         salt: header.salt_of(header.life),
+        payload_bytes_max: (header.capacity / 2 - HEADER_BYTES as u64)
+            .min(PAYLOAD_BYTES_MAX as u64),
         ring: Ring::new(SOLO_RING_BYTES as usize),
         tail: SpinLock::new(Tail {
             lsn: found.end,
             seq: found.next_seq,
             begins: Some(header.life),
+            free_until: 0,
+            attend_at: 0,
         }),
         appended: AtomicU64::new(found.end),
         room_until: AtomicU64::new(0),
