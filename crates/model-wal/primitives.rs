@@ -1,6 +1,7 @@
 //! The log's `primitives`, made of a scheduler's. Sizes are small, so that
 //! waiting for room, sleeping and waking happen in nearly every run.
 
+pub(crate) use super::bell::Portable as Bell;
 pub(crate) use shuttle::hint::spin_loop;
 pub(crate) use shuttle::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,

@@ -9,7 +9,7 @@ use super::flush::Flush;
 use super::gather::{Gather, Waiting};
 use super::leading::Leads;
 use super::locks::{lock, try_lock};
-use super::parking::Parking;
+use super::parking::{Parking, Wish};
 use super::record::{HEADER_BYTES, Head, Kind};
 use super::stats::Counters;
 use super::twin::{Durability, Placed, Ticket, TwinLog};
@@ -53,7 +53,7 @@ impl TwinLog {
 
     fn copy_to_ring(&self, placed: &Placed<'_>, head: &Head, parts: &[&[u8]]) -> Result<()> {
         if !self.has_buffer_room(placed) {
-            self.until(|| self.has_buffer_room(placed), false)?;
+            self.until(|| self.has_buffer_room(placed), Wish::Progress)?;
         }
         let ring = &self.buffer.ring;
         let encoded = head.seal(placed.salt, placed.position, parts);
@@ -86,13 +86,13 @@ impl TwinLog {
 
         let is_next = || self.written_seq.load(Ordering::SeqCst) + 1 == placed.seq;
         let result = loop {
-            self.until(is_next, false)?;
+            self.until(is_next, Wish::Written(placed.seq - 1))?;
             let mut flush = lock(&self.flush);
             if flush.next_seq == placed.seq {
                 break self.write_next(&mut flush, placed, &slices);
             }
         };
-        self.parking.flush_ended();
+        self.flush_ended();
         result
     }
 
@@ -133,7 +133,8 @@ impl TwinLog {
             return Ok(());
         }
         let _present = self.gather.enter();
-        self.until(|| self.acked() >= seq, true)
+        let wish = Wish::Acknowledged(seq);
+        self.until(|| self.is_met(wish), wish)
     }
 
     /// Lets a crowd that is on its way come along.
@@ -171,6 +172,23 @@ impl Leads for TwinLog {
 
     fn is_synced(&self) -> bool {
         self.options.durability == Durability::Full
+    }
+
+    fn is_met(&self, wish: Wish) -> bool {
+        match wish {
+            Wish::Acknowledged(seq) => self.acked() >= seq,
+            Wish::Written(seq) => self.written_seq.load(Ordering::SeqCst) >= seq,
+            Wish::Progress => true,
+        }
+    }
+
+    fn is_covered(&self, wish: Wish) -> bool {
+        match wish {
+            Wish::Acknowledged(seq) | Wish::Written(seq) => {
+                self.flushing_seq.load(Ordering::Relaxed) >= seq
+            }
+            Wish::Progress => true,
+        }
     }
 
     fn can_lead(&self, sync: bool) -> bool {

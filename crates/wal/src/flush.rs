@@ -119,6 +119,7 @@ impl TwinLog {
         if next_seq == flush.next_seq {
             return Ok(());
         }
+        self.flushing_seq.store(next_seq - 1, Ordering::Relaxed);
         // Read after the prefix: a record behind the boundary was placed after
         // the boundary was set, and both are visible with its slot.
         let boundary = self.boundary.load(Ordering::Acquire);

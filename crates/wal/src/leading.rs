@@ -7,7 +7,7 @@
 
 use super::error::Result;
 use super::gather::Gather;
-use super::parking::{Outlook, Parking};
+use super::parking::{Outlook, Parking, Wish};
 use super::stats::Counters;
 use crate::primitives::{SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop, yield_now};
 
@@ -36,8 +36,21 @@ pub(super) trait Leads {
     /// Whether somebody leads.
     fn is_led(&self) -> bool;
 
-    /// Works or waits until `done`.
-    fn until(&self, done: impl Fn() -> bool, sync: bool) -> Result<()> {
+    /// Whether a wish came true. `Progress` always did, where a leader asks.
+    fn is_met(&self, wish: Wish) -> bool;
+
+    /// Whether the flush in progress, or the last one, goes as far as a wish
+    /// wants.
+    fn is_covered(&self, wish: Wish) -> bool;
+
+    /// After the flush lock was let go.
+    fn flush_ended(&self) {
+        self.parking().flush_ended(|wish| self.is_met(wish));
+    }
+
+    /// Works or waits until `done`, woken where `wish` comes true.
+    fn until(&self, done: impl Fn() -> bool, wish: Wish) -> Result<()> {
+        let sync = wish.wants_sync();
         let mut turns = 0;
         loop {
             if done() {
@@ -47,36 +60,40 @@ pub(super) trait Leads {
             if self.can_lead(sync)
                 && let Some(result) = self.try_lead(sync)
             {
-                self.parking().flush_ended();
+                self.flush_ended();
                 result?;
                 continue;
             }
             turns += 1;
-            if turns <= SPINS {
+            let (spins, yields) = self.patience();
+            if turns <= spins {
                 spin_loop();
-            } else if turns <= SPINS + self.yields() {
+            } else if turns <= spins + yields {
                 yield_now();
             } else {
                 self.counters().parks.add(1);
-                self.sleep(&done, sync);
+                self.sleep(&done, wish);
                 turns = 0;
             }
         }
     }
 
-    fn yields(&self) -> u32 {
+    /// How often to look again, and to let others run, before sleeping. Where a
+    /// sync takes its time, looking again is in the way of those who could run.
+    fn patience(&self) -> (u32, u32) {
         if !self.is_synced() || self.gather().sync_is_quick() {
-            YIELDS_QUICK
+            (SPINS, YIELDS_QUICK)
         } else {
-            YIELDS_SLOW
+            (0, YIELDS_SLOW)
         }
     }
 
-    fn sleep(&self, done: &impl Fn() -> bool, sync: bool) {
-        self.parking().park(|| {
+    fn sleep(&self, done: &impl Fn() -> bool, wish: Wish) {
+        let is_covered = |wish| self.is_covered(wish);
+        self.parking().park(wish, is_covered, || {
             if done() || self.check().is_err() {
                 Outlook::GoOn
-            } else if !self.can_lead(sync) {
+            } else if !self.can_lead(wish.wants_sync()) {
                 Outlook::Starved
             } else if self.is_led() {
                 Outlook::Led

@@ -47,6 +47,7 @@
 //! them, if at all, older than a generation that begins at the checkpoint, which
 //! makes them irrelevant.
 
+pub(crate) mod bell;
 mod buffer;
 mod commit;
 mod crc;

@@ -27,6 +27,7 @@ use fulgurite_disk::DiskFile;
 use super::error::{Error, Result};
 use super::generation::{self, CAPACITY_BYTES_MIN, Generation, extended_capacity, fill_with_zeros};
 use super::header::{self, Header};
+use super::leading::Leads;
 use super::locks::lock;
 use super::record::EMPTY_RECORD_BYTES;
 use super::twin::{Durability, GenerationId, Placement, TwinLog};
@@ -197,7 +198,7 @@ impl TwinLog {
             Ok(())
         });
         drop(flush);
-        self.parking.flush_ended();
+        self.flush_ended();
         result
     }
 
@@ -220,7 +221,7 @@ impl TwinLog {
             flush.unsynced = false;
         }
         drop(flush);
-        self.parking.flush_ended();
+        self.flush_ended();
         led?;
         if self.options.durability == Durability::Normal {
             // Outside the flush lock: commits in this mode go on meanwhile.

@@ -175,6 +175,8 @@ pub struct TwinLog {
     /// Everything up to this is synced or in a durable checkpoint.
     pub(super) synced_seq: AtomicU64,
     pub(super) acked_seq: AtomicU64,
+    /// The last sequence number that the newest leader writes.
+    pub(super) flushing_seq: AtomicU64,
     /// Where the leader must go over to the next file; `u64::MAX` if nowhere.
     pub(super) boundary: AtomicU64,
     /// The last sequence number before the boundary.
@@ -231,6 +233,7 @@ impl TwinLog {
             written_seq: AtomicU64::new(last),
             synced_seq: AtomicU64::new(last),
             acked_seq: AtomicU64::new(last),
+            flushing_seq: AtomicU64::new(last),
             boundary: AtomicU64::new(u64::MAX),
             boundary_seq: AtomicU64::new(0),
             flush: Mutex::new(Flush::new(next_seq, tail, current.clone())),

@@ -16,6 +16,7 @@ use shuttle::sync::Mutex;
 use shuttle::thread;
 
 mod primitives {
+    pub(crate) use crate::wal::bell::Portable as Bell;
     pub(crate) use shuttle::hint::spin_loop;
     pub(crate) use shuttle::sync::atomic::{
         AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,

@@ -14,6 +14,7 @@ use super::core::{Core, Flush, Tail};
 use super::entry::Lsn;
 use super::error::{Error, Result};
 use super::generation::fill_with_zeros;
+use super::leading::Leads;
 use super::locks::{lock, wait_at_most};
 use super::options::Preallocation;
 use super::record::{HEADER_BYTES, Head, KIND_BEGIN, Kind, record_bytes};
@@ -288,7 +289,7 @@ impl Core {
     /// that waits before it. `None` if room was lost meanwhile.
     fn append_around_ring(&self, payload: &[u8]) -> Result<Option<Place>> {
         let result = self.append_under_both_locks(payload);
-        self.parking.flush_ended();
+        self.flush_ended();
         result
     }
 

@@ -89,6 +89,8 @@ pub(super) struct Core {
     pub(super) head: Mutex<Head>,
 
     pub(super) flush: Mutex<Flush>,
+    /// Up to where the newest leader goes.
+    pub(super) flushing: AtomicU64,
     pub(super) written: AtomicU64,
     pub(super) durable: AtomicU64,
     /// The last sequence number that is durable.

@@ -10,7 +10,7 @@ use super::gather::Gather;
 use super::header::Header;
 use super::leading::Leads;
 use super::locks::try_lock;
-use super::parking::Parking;
+use super::parking::{Parking, Wish};
 use crate::primitives::{Ordering, SOLO_RING_BYTES};
 
 /// How much is written at once where no sync follows.
@@ -23,12 +23,14 @@ impl Core {
             return self.check();
         }
         let _present = self.gather.enter();
-        self.until(|| self.durable.load(Ordering::Acquire) >= end, true)
+        let wish = Wish::Acknowledged(end);
+        self.until(|| self.is_met(wish), wish)
     }
 
     /// Waits until everything below `end` is written to the operating system.
     pub(super) fn wait_written(&self, end: u64) -> Result<()> {
-        self.until(|| self.written.load(Ordering::Acquire) >= end, false)
+        let wish = Wish::Written(end);
+        self.until(|| self.is_met(wish), wish)
     }
 
     fn lead(&self, flush: &mut Flush, sync: bool) -> Result<()> {
@@ -48,6 +50,7 @@ impl Core {
             };
             return self.write(flush, end, seq);
         }
+        self.flushing.store(end, Ordering::Relaxed);
         let before = flush.lsn;
         let durable = self.durable.load(Ordering::Relaxed);
         if self.start_writeback && end > before {
@@ -156,6 +159,24 @@ impl Leads for Core {
 
     fn is_synced(&self) -> bool {
         true
+    }
+
+    #[inline]
+    fn is_met(&self, wish: Wish) -> bool {
+        match wish {
+            Wish::Acknowledged(end) => self.durable.load(Ordering::Acquire) >= end,
+            Wish::Written(end) => self.written.load(Ordering::Acquire) >= end,
+            Wish::Progress => true,
+        }
+    }
+
+    fn is_covered(&self, wish: Wish) -> bool {
+        match wish {
+            Wish::Acknowledged(end) | Wish::Written(end) => {
+                self.flushing.load(Ordering::Relaxed) >= end
+            }
+            Wish::Progress => true,
+        }
     }
 
     fn can_lead(&self, sync: bool) -> bool {

@@ -351,6 +351,7 @@ fn assemble(
             seq: found.next_seq,
             syncs: 0,
         }),
+        flushing: AtomicU64::new(found.end),
         written: AtomicU64::new(found.end),
         durable: AtomicU64::new(found.end),
         durable_seq: AtomicU64::new(found.next_seq - 1),
