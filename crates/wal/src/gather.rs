@@ -24,6 +24,11 @@ const QUICK_SYNC_NANOS: u32 = 20_000;
 /// What it takes until a woken committer has its next record in the log: 64 of
 /// them took 170 µs on two cores.
 const WAKE_NANOS: u32 = 2_500;
+/// Letting others run takes longer than this only where the processors are
+/// others', who keep them for milliseconds.
+const HOGGED: Duration = Duration::from_micros(600);
+/// How many times nobody tries that again then.
+const HOGGED_TURNS: u32 = 256;
 /// Every how many syncs one is timed; reading the clock costs a tenth of a
 /// commit on a memory file system.
 const TIMED_EVERY: u32 = 16;
@@ -56,6 +61,8 @@ pub(super) struct Gather {
     /// Records and committers there were when the last sync ended.
     crowd_records: AtomicU64,
     crowd: AtomicUsize,
+    /// How many more times nobody lets others run.
+    hogged: AtomicU32,
 }
 
 /// Counts a committer for as long as it waits.
@@ -71,6 +78,23 @@ impl Gather {
     pub(super) fn enter(&self) -> Present<'_> {
         self.committers.fetch_add(1, Ordering::Relaxed);
         Present(self)
+    }
+
+    /// Lets others run who may be on their way here. False, and nothing done,
+    /// where strangers lately took the processor instead.
+    pub(super) fn give_way(&self) -> bool {
+        let hogged = self.hogged.load(Ordering::Relaxed);
+        if hogged > 0 {
+            // A turn that two count as one does no harm.
+            self.hogged.store(hogged - 1, Ordering::Relaxed);
+            return false;
+        }
+        let start = now();
+        yield_now();
+        if now().saturating_sub(start) > HOGGED {
+            self.hogged.store(HOGGED_TURNS, Ordering::Relaxed);
+        }
+        true
     }
 
     /// Whether sleeping costs more than a sync.
@@ -106,9 +130,10 @@ impl Gather {
         }
         let start = now();
         loop {
-            yield_now();
+            // What a caller asked for is waited for whoever has the processors.
+            let hogged = !self.give_way() && waiting == Waiting::Adaptive;
             let spent = now().saturating_sub(start);
-            if enough() || spent >= at_most {
+            if hogged || enough() || spent >= at_most {
                 return Some(spent);
             }
         }

@@ -9,7 +9,7 @@ use super::error::Result;
 use super::gather::Gather;
 use super::parking::{Outlook, Parking, Wish};
 use super::stats::Counters;
-use crate::primitives::{SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop, yield_now};
+use crate::primitives::{SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop};
 
 /// A log whose committers take turns in leading.
 pub(super) trait Leads {
@@ -68,9 +68,7 @@ pub(super) trait Leads {
             let (spins, yields) = self.patience();
             if turns <= spins {
                 spin_loop();
-            } else if turns <= spins + yields {
-                yield_now();
-            } else {
+            } else if turns > spins + yields || !self.gather().give_way() {
                 self.counters().parks.add(1);
                 self.sleep(&done, wish);
                 turns = 0;
