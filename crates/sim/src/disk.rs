@@ -132,7 +132,13 @@ impl SimDisk {
 
     /// Makes a call fail.
     pub fn fail(&self, fault: Fault) {
-        self.world.lock().faults.push(fault);
+        self.world.lock().faults.push((None, fault));
+    }
+
+    /// Makes a call on files under `folder` fail: one of several disks.
+    pub fn fail_under(&self, folder: &Path, fault: Fault) {
+        let folder = Some(folder.to_owned());
+        self.world.lock().faults.push((folder, fault));
     }
 
     /// Forgets all faults that are still to come or go on.

@@ -24,6 +24,7 @@ mod inode;
 mod journal;
 pub mod kv;
 mod log_cuts;
+mod log_sides;
 mod pages;
 pub mod panics;
 pub mod proof;
@@ -40,6 +41,7 @@ pub use frame::Oracle;
 pub use gate::Gate;
 pub use journal::{Journal, Moment, Replay};
 pub use log_cuts::{LogCuts, cut_log_everywhere, log_after_a_failing_sync};
+pub use log_sides::lose_each_side_everywhere;
 pub use rng::Rng;
 
 /// Where the database of all workloads is.

@@ -18,8 +18,8 @@ use fulgurite_wal::{Device, Error, Lsn, Options, Wal};
 
 use crate::{Call, Fault, FaultError, Rng, SimDisk};
 
-const PATH: &str = "d/a.log";
-const SECOND: &str = "e/b.log";
+pub(crate) const PATH: &str = "d/a.log";
+pub(crate) const SECOND: &str = "e/b.log";
 const STEPS: usize = 18;
 const LIMIT_BYTES: u64 = 64 << 10;
 
@@ -75,8 +75,8 @@ impl Disk for AnyAccess {
 }
 
 /// What was appended and promised.
-#[derive(Default)]
-struct Oracle {
+#[derive(Clone, Default)]
+pub(crate) struct Oracle {
     /// Everything appended that may still come back, in order.
     history: Vec<(Lsn, Vec<u8>)>,
     /// So many of them must come back.
@@ -133,13 +133,23 @@ impl Oracle {
     }
 }
 
+/// What the disk does to an open log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disks {
+    /// It may fail.
+    MayFail,
+    /// Whatever fails is no reason for the log to fail.
+    AreEnough,
+}
+
 /// One life: opens the log, compares, takes random steps until the disk fails.
 /// `Err` is what is wrong; a disk that fails as the test wanted is not.
-fn live(
+pub(crate) fn live(
     disk: &SimDisk,
     options: &Options,
     rng: &mut Rng,
     oracle: &mut Oracle,
+    disks: Disks,
 ) -> Result<(), String> {
     let open = || {
         let disk = Arc::new(AnyAccess(disk.clone()));
@@ -161,8 +171,11 @@ fn live(
                 None => return Ok(()),
             };
             oracle.compare(&log)?;
-        } else if step(&log, rng, oracle).is_err() {
-            return Ok(());
+        } else if let Err(error) = step(&log, rng, oracle) {
+            return match disks {
+                Disks::MayFail => Ok(()),
+                Disks::AreEnough => Err(format!("a step fails: {error}")),
+            };
         }
     }
     Ok(())
@@ -214,7 +227,7 @@ fn append(log: &Wal, rng: &mut Rng, oracle: &mut Oracle) -> Result<Lsn, Error> {
     Ok(lsn)
 }
 
-fn options_for(device: Device, mirrored: bool) -> Options {
+pub(crate) fn options_for(device: Device, mirrored: bool) -> Options {
     Options {
         mirror: mirrored.then(|| SECOND.into()),
         mirror_in_parallel: false,
@@ -233,6 +246,7 @@ pub fn cut_log_everywhere(device: Device, mirrored: bool, seed: u64) -> LogCuts 
         &options,
         &mut Rng::new(seed),
         &mut Oracle::default(),
+        Disks::AreEnough,
     );
     if let Err(what) = found {
         result.losses.push(format!("seed {seed}, no cut: {what}"));
@@ -242,7 +256,7 @@ pub fn cut_log_everywhere(device: Device, mirrored: bool, seed: u64) -> LogCuts 
         let mut oracle = Oracle::default();
         let mut rng = Rng::new(seed);
         disk.stop_at(call);
-        let mut found = live(&disk, &options, &mut rng, &mut oracle);
+        let mut found = live(&disk, &options, &mut rng, &mut oracle, Disks::MayFail);
         for stop in [rng.below(30), rng.below(30), u64::MAX] {
             if found.is_err() {
                 break;
@@ -253,7 +267,7 @@ pub fn cut_log_everywhere(device: Device, mirrored: bool, seed: u64) -> LogCuts 
             if stop < u64::MAX {
                 disk.stop_at(stop);
             }
-            found = live(&disk, &options, &mut rng, &mut oracle);
+            found = live(&disk, &options, &mut rng, &mut oracle, Disks::MayFail);
         }
         if let Err(what) = found {
             result
@@ -278,12 +292,12 @@ pub fn log_after_a_failing_sync(device: Device, mirrored: bool, seed: u64) -> Lo
             error: FaultError::Io,
         });
         let mut oracle = Oracle::default();
-        let mut found = live(&disk, &options, &mut rng, &mut oracle);
+        let mut found = live(&disk, &options, &mut rng, &mut oracle, Disks::MayFail);
         disk.power_off();
         result.cuts += 1;
         let image = disk.crash_image(rng.bits());
         if found.is_ok() {
-            found = live(&image, &options, &mut rng, &mut oracle);
+            found = live(&image, &options, &mut rng, &mut oracle, Disks::AreEnough);
         }
         if let Err(what) = found {
             result.losses.push(format!(

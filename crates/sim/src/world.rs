@@ -28,7 +28,8 @@ pub(crate) struct World {
     pub(crate) calls: u64,
     pub(crate) stop_at: Option<u64>,
     pub(crate) stopped: bool,
-    pub(crate) faults: Vec<Fault>,
+    /// Failures to come, and the folder they are limited to, if they are.
+    pub(crate) faults: Vec<(Option<PathBuf>, Fault)>,
     pub(crate) faults_met: u64,
     /// Calls transfer less than they are asked to, or are interrupted.
     pub(crate) choppy: bool,
@@ -205,8 +206,11 @@ impl World {
             self.calls += 1;
         }
         let mut error = None;
-        self.faults.retain_mut(|fault| {
-            let concerned = fault.call.map_or(changes, |concerned| concerned == call);
+        self.faults.retain_mut(|(folder, fault)| {
+            let concerned = fault.call.map_or(changes, |concerned| concerned == call)
+                && folder
+                    .as_ref()
+                    .is_none_or(|folder| path.starts_with(folder));
             if !concerned {
                 return true;
             }

@@ -1,9 +1,10 @@
 //! The log on its own, on a disk that loses power: every device, and a mirror,
-//! cut at every call of seeded workloads; and with one failing sync.
+//! cut at every call of seeded workloads; with one failing sync; and a mirror with
+//! each call on each side failing.
 //!
 //! `FULGURITE_SIM_FACTOR=20` runs twenty times as many workloads.
 
-use fulgurite_sim::{cut_log_everywhere, log_after_a_failing_sync};
+use fulgurite_sim::{cut_log_everywhere, log_after_a_failing_sync, lose_each_side_everywhere};
 use fulgurite_wal::Device;
 
 fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
@@ -46,6 +47,17 @@ fn a_failing_sync_loses_nothing_acknowledged() {
         for seed in seeds(520_000, 6) {
             let found = log_after_a_failing_sync(Device::File, mirrored, seed);
             assert!(found.losses.is_empty(), "{:#?}", found.losses);
+        }
+    }
+}
+
+#[test]
+fn a_mirror_goes_on_whichever_call_fails_on_a_side() {
+    for device in [Device::File, Device::Direct] {
+        for seed in seeds(530_000, 3) {
+            let found = lose_each_side_everywhere(device, seed);
+            assert!(found.losses.is_empty(), "{:#?}", found.losses);
+            assert!(found.cuts >= 100, "{device}: {} faults", found.cuts);
         }
     }
 }
