@@ -1,20 +1,27 @@
 //! The load client: keeps one connection a client busy and reports percentiles
-//! of the round trip and of its stages.
+//! of the round trip and of its stages. All clients share one thread, so that
+//! they take little from a gateway on the same machine.
 
 use crate::server::Accepted;
-use anyhow::{Context, Result, anyhow, bail};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::thread;
+use anyhow::{Context, Result, bail};
+use std::io::Write;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+
+/// An answer is shorter than this.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// A kept-alive connection to the gateway.
 #[derive(Debug)]
 pub struct Client {
-    writer: TcpStream,
-    reader: BufReader<TcpStream>,
-    line: String,
-    body: Vec<u8>,
+    stream: TcpStream,
+    request: Vec<u8>,
+    /// What was received: an answer's head, then its body.
+    answer: Vec<u8>,
 }
 
 impl Client {
@@ -22,15 +29,13 @@ impl Client {
     ///
     /// # Errors
     /// Where nobody listens.
-    pub fn connect(address: SocketAddr) -> Result<Self> {
-        let writer = TcpStream::connect(address)?;
-        writer.set_nodelay(true)?;
-        writer.set_read_timeout(Some(Duration::from_secs(30)))?;
+    pub async fn connect(address: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
         Ok(Self {
-            reader: BufReader::new(writer.try_clone()?),
-            writer,
-            line: String::new(),
-            body: Vec::new(),
+            stream,
+            request: Vec::new(),
+            answer: Vec::with_capacity(1 << 10),
         })
     }
 
@@ -38,55 +43,89 @@ impl Client {
     ///
     /// # Errors
     /// Where the connection breaks or the answer is none.
-    pub fn request(&mut self, method: &str, path: &str, body: &str) -> Result<(u16, &[u8])> {
-        let request = format!(
+    pub async fn request(&mut self, method: &str, path: &str, body: &str) -> Result<(u16, &[u8])> {
+        self.request.clear();
+        write!(
+            self.request,
             "{method} {path} HTTP/1.1\r\nhost: gateway\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
-        );
-        self.writer.write_all(request.as_bytes())?;
-        let status = self
-            .next_line()?
-            .split(' ')
-            .nth(1)
-            .and_then(|code| code.parse().ok())
-            .context("an answer without a status")?;
-        let mut length = 0;
-        loop {
-            let line = self.next_line()?;
-            if line.is_empty() {
-                break;
+        )?;
+        self.stream.write_all(&self.request).await?;
+        self.answer.clear();
+        let head = loop {
+            if let Some(head) = Head::parse(&self.answer)? {
+                break head;
             }
-            if let Some((name, value)) = line.split_once(':')
-                && name.eq_ignore_ascii_case("content-length")
-            {
-                length = value.trim().parse()?;
-            }
+            self.receive().await?;
+        };
+        while self.answer.len() < head.bytes + head.body_bytes {
+            self.receive().await?;
         }
-        self.body.resize(length, 0);
-        self.reader.read_exact(&mut self.body)?;
-        Ok((status, &self.body))
+        let body = self.answer.get(head.bytes..head.bytes + head.body_bytes);
+        Ok((head.status, body.unwrap_or_default()))
     }
 
-    fn next_line(&mut self) -> Result<&str> {
-        self.line.clear();
-        if self.reader.read_line(&mut self.line)? == 0 {
+    async fn receive(&mut self) -> Result<()> {
+        if self.answer.len() > ANSWER_BYTES_MAX {
+            bail!("an answer of more than {ANSWER_BYTES_MAX} bytes");
+        }
+        if self.stream.read_buf(&mut self.answer).await? == 0 {
             bail!("the gateway closed the connection");
         }
-        Ok(self.line.trim_end())
+        Ok(())
     }
 
     /// Sends an order; what the gateway answered once it was durable.
     ///
     /// # Errors
     /// As [`request`](Self::request), and where the order was refused.
-    pub fn order(&mut self, id: &str) -> Result<Accepted> {
+    pub async fn order(&mut self, id: &str) -> Result<Accepted> {
         let body =
             format!(r#"{{"id":"{id}","symbol":"ACME","side":"buy","price":10150,"quantity":100}}"#);
-        let (status, answer) = self.request("POST", "/orders", &body)?;
+        let (status, answer) = self.request("POST", "/orders", &body).await?;
         if status != 201 {
             bail!("{status}: {}", String::from_utf8_lossy(answer));
         }
         Ok(serde_json::from_slice(answer)?)
+    }
+}
+
+/// What an answer's head says.
+struct Head {
+    /// How long it is.
+    bytes: usize,
+    status: u16,
+    body_bytes: usize,
+}
+
+impl Head {
+    /// `None` where its end was not received yet.
+    fn parse(received: &[u8]) -> Result<Option<Self>> {
+        let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") else {
+            return Ok(None);
+        };
+        let text = std::str::from_utf8(received.get(..end).unwrap_or_default())?;
+        let mut lines = text.split("\r\n");
+        let status = lines
+            .next()
+            .and_then(|line| line.split(' ').nth(1)?.parse().ok())
+            .context("an answer without a status")?;
+        let mut body_bytes = 0;
+        for line in lines {
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                body_bytes = value.trim().parse()?;
+            }
+        }
+        if body_bytes > ANSWER_BYTES_MAX {
+            bail!("an answer of {body_bytes} bytes");
+        }
+        Ok(Some(Self {
+            bytes: end + 4,
+            status,
+            body_bytes,
+        }))
     }
 }
 
@@ -109,15 +148,14 @@ pub const STAGES: [&str; 4] = ["parse", "validate", "append", "flush"];
 /// # Errors
 /// The first that any client met.
 pub fn run(address: SocketAddr, clients: usize, time: Duration, run: &str) -> Result<Figures> {
+    let runtime = Builder::new_current_thread().enable_io().build()?;
     let start = Instant::now();
-    let results: Vec<Result<Figures>> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..clients)
-            .map(|client| scope.spawn(move || one_client(address, client, start + time, run)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().map_err(|_| anyhow!("a client panicked"))?)
-            .collect()
+    let results = runtime.block_on(async {
+        let mut tasks = JoinSet::new();
+        for client in 0..clients {
+            tasks.spawn(one_client(address, client, start + time, run.to_owned()));
+        }
+        tasks.join_all().await
     });
     let mut all = Figures::default();
     for result in results {
@@ -131,15 +169,22 @@ pub fn run(address: SocketAddr, clients: usize, time: Duration, run: &str) -> Re
     Ok(all)
 }
 
-fn one_client(address: SocketAddr, client: usize, end: Instant, run: &str) -> Result<Figures> {
-    let mut connection = Client::connect(address)?;
+async fn one_client(
+    address: SocketAddr,
+    client: usize,
+    end: Instant,
+    run: String,
+) -> Result<Figures> {
+    let mut connection = Client::connect(address).await?;
     let mut figures = Figures::default();
     for number in 0u64.. {
         let start = Instant::now();
         if start >= end {
             break;
         }
-        let answer = connection.order(&format!("{run}-{client}-{number}"))?;
+        let answer = connection
+            .order(&format!("{run}-{client}-{number}"))
+            .await?;
         figures
             .round_trip
             .push(start.elapsed().as_nanos() as f64 / 1_000.0);

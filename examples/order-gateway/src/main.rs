@@ -1,16 +1,19 @@
 //! The order gateway, its load client, and both in one command.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::{Parser, Subcommand};
 use order_gateway::load::{self, Figures, STAGES};
 use order_gateway::server::{self, Gateway};
 use std::fs::File;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 
 /// Takes orders over HTTP and loses none that it answered. Without a command:
 /// serves on loopback and measures itself with 1 and 64 clients.
@@ -52,16 +55,13 @@ fn main() -> Result<()> {
     let cli = Cli::parse();
     let time = Duration::from_secs_f64(cli.seconds);
     match cli.command {
-        Some(Command::Serve { log, listen }) => {
-            let runtime = Runtime::new()?;
-            runtime.block_on(async {
-                let gateway = Gateway::recover(&log)?;
-                let listener = TcpListener::bind(listen).await?;
-                let orders = gateway.orders();
-                println!("listening on {}, {orders} orders", listener.local_addr()?);
-                server::serve(gateway, listener).await
-            })
-        }
+        Some(Command::Serve { log, listen }) => runtime()?.block_on(async {
+            let gateway = Gateway::recover(&log)?;
+            let listener = TcpListener::bind(listen).await?;
+            let orders = gateway.orders();
+            println!("listening on {}, {orders} orders", listener.local_addr()?);
+            server::serve(gateway, listener).await
+        }),
         Some(Command::Load { connect, clients }) => {
             let run = std::process::id().to_string();
             print(clients, load::run(connect, clients, time, &run)?);
@@ -80,11 +80,42 @@ fn main() -> Result<()> {
 
 /// Serves and loads in one process, beside a bare write and sync.
 fn measure(folder: &Path, time: Duration) -> Result<()> {
-    let runtime = Runtime::new()?;
     let gateway = Gateway::recover(&folder.join("orders.log"))?;
+    let runtime = runtime()?;
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
-    runtime.spawn(server::serve(gateway, listener));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let server = thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                result = server::serve(gateway, listener) => result,
+                // Both ways of being told mean the same.
+                _ = stopped => Ok(()),
+            }
+        })
+    });
+    let measured = load_it(address, folder, time);
+    drop(stop);
+    server
+        .join()
+        .map_err(|_| anyhow!("the server panicked"))??;
+    measured
+}
+
+/// A runtime for the service. Where there are two processors or fewer, the
+/// flushing thread and the kernel's part fill what one thread leaves over, and
+/// tasks that move between threads cost more than they gain.
+fn runtime() -> Result<Runtime> {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut builder = if processors <= 2 {
+        Builder::new_current_thread()
+    } else {
+        Builder::new_multi_thread()
+    };
+    Ok(builder.enable_io().build()?)
+}
+
+fn load_it(address: SocketAddr, folder: &Path, time: Duration) -> Result<()> {
     load::run(address, 1, time / 10, "warm-up")?;
     let mut rates = Vec::new();
     for clients in [1, 64] {

@@ -84,10 +84,11 @@ fn no_answered_order_is_lost_by_a_kill() {
             for client in 0..CLIENTS {
                 let (answered, gateway, count) = (&answered, &gateway, &count);
                 scope.spawn(move || {
-                    let mut connection = Client::connect(address).unwrap();
+                    let runtime = runtime();
+                    let mut connection = runtime.block_on(Client::connect(address)).unwrap();
                     for number in 0.. {
                         let id = format!("{life}-{client}-{number}");
-                        if connection.order(&id).is_err() {
+                        if runtime.block_on(connection.order(&id)).is_err() {
                             break;
                         }
                         answered.lock().unwrap().push(id);
@@ -105,10 +106,17 @@ fn no_answered_order_is_lost_by_a_kill() {
     check(gateway.address, &answered);
 }
 
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_io().build().unwrap()
+}
+
 fn check(address: SocketAddr, answered: &[String]) {
-    let mut client = Client::connect(address).unwrap();
+    let runtime = runtime();
+    let mut client = runtime.block_on(Client::connect(address)).unwrap();
     for id in answered {
-        let (status, body) = client.request("GET", &format!("/orders/{id}"), "").unwrap();
+        let path = format!("/orders/{id}");
+        let (status, body) = runtime.block_on(client.request("GET", &path, "")).unwrap();
         assert_eq!(status, 200, "order {id} was answered and is gone: {body:?}");
     }
 }
@@ -117,8 +125,13 @@ fn check(address: SocketAddr, answered: &[String]) {
 fn bad_requests_are_refused_and_change_nothing() {
     let folder = Folder::new("bad");
     let gateway = Gateway::start(&folder.0.join("orders.log"));
-    let mut client = Client::connect(gateway.address).unwrap();
-    let mut post = |body: &str| client.request("POST", "/orders", body).unwrap().0;
+    let runtime = runtime();
+    let mut client = runtime.block_on(Client::connect(gateway.address)).unwrap();
+    let mut ask = |method: &str, path: &str, body: &str| {
+        let answer = runtime.block_on(client.request(method, path, body));
+        answer.unwrap().0
+    };
+    let mut post = |body: &str| ask("POST", "/orders", body);
     for body in [
         "",
         "{",
@@ -134,6 +147,6 @@ fn bad_requests_are_refused_and_change_nothing() {
     let good = r#"{"id":"x","symbol":"ACME","side":"buy","price":1,"quantity":1}"#;
     assert_eq!(post(good), 201);
     assert_eq!(post(good), 409);
-    assert_eq!(client.request("GET", "/orders/y", "").unwrap().0, 404);
-    assert_eq!(client.request("GET", "/orders/x", "").unwrap().0, 200);
+    assert_eq!(ask("GET", "/orders/y", ""), 404);
+    assert_eq!(ask("GET", "/orders/x", ""), 200);
 }
