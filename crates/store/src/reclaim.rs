@@ -94,25 +94,18 @@ impl Graves {
         self.few.is_empty() && self.many.is_empty()
     }
 
-    fn take(&mut self) -> Chunks<Dead> {
-        let mut taken: Chunks<Dead> = self.few.drain(..).collect();
-        for mut batch in self.many.drain(..) {
-            let first = batch.first_mut();
-            let (death, tree) = first.map_or((0, 0), |dead| (dead.death, dead.tree));
-            taken.extend(batch.into_iter().map(|dead| Dead {
-                death,
-                tree,
-                ..dead
-            }));
-        }
-        taken
+    /// Moves all of them to `taken`, which is empty; its memory is used from now on.
+    fn take(&mut self, taken: &mut Vec<Dead>) -> Vec<Chunks<Dead>> {
+        std::mem::swap(&mut self.few, taken);
+        std::mem::take(&mut self.many)
     }
 
-    /// Puts back what was taken and is still needed.
-    fn put_back(&mut self, mut survivors: Vec<Dead>) {
+    /// Puts back what was taken and is still needed. What `survivors` holds then is
+    /// memory to use again.
+    fn put_back(&mut self, survivors: &mut Vec<Dead>) {
         self.survivors = survivors.len();
         survivors.append(&mut self.few);
-        self.few = survivors;
+        std::mem::swap(&mut self.few, survivors);
     }
 
     /// All of them with their deaths, copied, so that who publishes waits for no
@@ -141,6 +134,19 @@ pub(crate) struct Reclaim {
     subtrees: Vec<Dead>,
     /// Counts the lists against the cache's limit.
     charge: Option<Charge>,
+    /// Taken in turns with the trees' lists, so that none of them grows anew.
+    buffer: Vec<Dead>,
+}
+
+/// The dead of a batch, each with its death.
+fn with_deaths(mut batch: Chunks<Dead>) -> impl Iterator<Item = Dead> {
+    let first = batch.first_mut();
+    let (death, tree) = first.map_or((0, 0), |dead| (dead.death, dead.tree));
+    batch.into_iter().map(move |dead| Dead {
+        death,
+        tree,
+        ..dead
+    })
 }
 
 /// Frees the frame of a dead node that is on disk and that no reader can ask
@@ -166,31 +172,40 @@ impl Reclaim {
     pub(crate) fn process(&mut self, core: &Core, tree: &TreeShared, free: &mut Vec<Frame>) {
         let visible = core.visible();
         let mut pins = core.pins();
-        let taken = tree.graves.lock().take();
-        self.charge_lists(core, taken.len());
-        let set_aside = taken.len() > SET_ASIDE;
-        let mut survivors = Vec::new();
+        let mut few = std::mem::take(&mut self.buffer);
+        let many = tree.graves.lock().take(&mut few);
+        let taken = few.len() + many.iter().map(Chunks::len).sum::<usize>();
+        self.charge_lists(core, taken);
+        let set_aside = taken > SET_ASIDE;
         let mut extents = Vec::new();
         let mut readers = Vec::with_capacity(16);
         core.pool.readers.pinned(&mut readers);
         readers.sort_unstable();
-        for mut dead in taken {
+        let mut survives = |dead: &mut Dead| {
             // `visible` was read before the pins: who pins later pins no less.
-            if dead.death <= visible {
-                unseat(core, &readers, &mut dead, free);
+            if dead.death > visible {
+                return true;
             }
-            let kept = !set_aside && keeper(&pins, dead.birth, dead.death).is_some();
-            if dead.death > visible || kept {
-                survivors.push(dead);
-            } else {
-                self.settle(core, &pins, dead, free, &mut extents);
+            unseat(core, &readers, dead, free);
+            if !set_aside && keeper(&pins, dead.birth, dead.death).is_some() {
+                return true;
             }
+            self.settle(core, &pins, *dead, free, &mut extents);
             if extents.len() >= FREED_AT_ONCE {
                 core.space.free(std::mem::take(&mut extents));
             }
+            false
+        };
+        few.retain_mut(&mut survives);
+        for mut dead in many.into_iter().flat_map(with_deaths) {
+            if survives(&mut dead) {
+                few.push(dead);
+            }
         }
-        let survived = survivors.len();
-        tree.graves.lock().put_back(survivors);
+        let survived = few.len();
+        tree.graves.lock().put_back(&mut few);
+        few.shrink_to(SET_ASIDE);
+        self.buffer = few;
         self.look_at_kept(core, &pins, free, &mut extents);
         self.charge_lists(core, survived);
         core.space.free(extents);
@@ -336,12 +351,12 @@ pub(crate) fn sweep(core: &Core) -> Result<()> {
             for tree in core.all_trees() {
                 reclaim.process(core, &tree.0, &mut free);
                 let mut graves = tree.0.graves.lock();
-                let taken = graves.take();
-                let (dead, rest) = taken
-                    .into_iter()
-                    .partition(|dead: &Dead| dead.subtree && dead.death <= visible);
-                graves.put_back(rest);
-                subtrees.extend::<Vec<Dead>>(dead);
+                let mut rest = Vec::new();
+                let many = graves.take(&mut rest);
+                rest.extend(many.into_iter().flat_map(with_deaths));
+                let expandable = |dead: &mut Dead| dead.subtree && dead.death <= visible;
+                subtrees.extend(rest.extract_if(.., expandable));
+                graves.put_back(&mut rest);
             }
             subtrees.append(&mut reclaim.subtrees);
             for kept in reclaim.kept.values_mut() {
