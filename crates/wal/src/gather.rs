@@ -158,7 +158,7 @@ impl Gather {
         let smoothed = if number == 0 {
             nanos
         } else {
-            before - before / 4 + nanos / 4
+            smooth(before, nanos)
         };
         self.sync_nanos.store(smoothed, Ordering::Relaxed);
         result
@@ -171,6 +171,18 @@ impl Gather {
         self.crowd
             .store(self.committers.load(Ordering::Relaxed), Ordering::Relaxed);
     }
+}
+
+/// The smoothed time of a sync after one more. One that takes far longer than
+/// those before it, since its thread lost the processor, counts as little more
+/// than twice as long; a disk that became slow is believed step by step.
+fn smooth(before: u32, nanos: u32) -> u32 {
+    let believed = nanos.min(
+        before
+            .saturating_mul(2)
+            .saturating_add(QUICK_SYNC_NANOS / 4),
+    );
+    before - before / 4 + believed / 4
 }
 
 /// How long a crowd is waited for where a sync takes `nanos`.
@@ -197,6 +209,15 @@ mod tests {
         assert_eq!(crowd_wait(40_000, 8), Some(Duration::from_micros(10)));
         assert_eq!(crowd_wait(100_000, 64), None);
         assert_eq!(crowd_wait(u32::MAX, usize::MAX), None);
+    }
+
+    #[test]
+    fn one_slow_sync_is_not_believed_and_many_are() {
+        let once = smooth(2_000, 4_000_000);
+        assert!(once < 4_000, "{once}");
+        let often = (0..30).fold(2_000, |before, _| smooth(before, 4_000_000));
+        assert!(often > 3_000_000, "{often}");
+        assert_eq!(smooth(4_000, 4_000), 4_000);
     }
 
     #[test]
