@@ -43,7 +43,7 @@ pub enum Isolation {
 pub struct Options {
     /// Hard limit of the page cache in bytes. At least 64 pages. From 1024 pages
     /// on, what the store and SQL buffers hold beside the pages counts too, up to
-    /// half of it: the cache gives up as many pages.
+    /// three quarters of it: the cache gives up as many pages.
     pub cache_bytes: usize,
     /// Page size in bytes, a power of two from 4096 to 65536. Only used when
     /// the file is created.

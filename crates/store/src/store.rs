@@ -256,7 +256,7 @@ impl Core {
             .wal
             .get()
             .is_some_and(|wal| wal.bytes_since_switch() >= self.options.checkpoint_bytes);
-        if log_is_long || self.pool.unwritten() > self.pool.frames.count() / 4 {
+        if log_is_long || self.pool.unwritten() > self.pool.usable() / 4 {
             self.background.request();
         }
     }

@@ -437,7 +437,7 @@ impl Pool {
     /// So the pages that are read keep a part of the cache, and writers never run
     /// into its end all at once.
     pub(crate) fn pace(&self) {
-        let limit = self.frames.count() / 4 * 3;
+        let limit = self.usable() / 4 * 3;
         if self.unwritten() <= limit {
             return;
         }

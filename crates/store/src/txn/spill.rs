@@ -130,7 +130,7 @@ impl Txn {
     #[inline]
     fn budget(&self) -> usize {
         let pool = &self.core.pool;
-        let count = pool.frames.count();
+        let count = pool.usable();
         if pool.unwritten() > count / 2 {
             return BUDGET_MIN;
         }

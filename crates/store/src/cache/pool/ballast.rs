@@ -7,8 +7,9 @@
 //! puts them back when the charges shrink. What must hold:
 //!
 //! 1. A frame out of use is like a free one: nobody can reach it.
-//! 2. At most half of the frames are out of use, so that work goes on; charges
-//!    beyond that exceed the limit. Caches below [`COUNTING_MIN`] frames count
+//! 2. At most three quarters of the frames are out of use, so that work goes on;
+//!    charges beyond that exceed the limit. Who decides by a share of the cache
+//!    asks for the share of those in use ([`Pool::usable`]). Caches below [`COUNTING_MIN`] frames count
 //!    nothing.
 //! 3. `balance` may wait for walks to end, so it is called outside of them.
 
@@ -144,6 +145,12 @@ impl Pool {
         self.ballast.charged.load(Relaxed)
     }
 
+    /// Frames in use.
+    pub(crate) fn usable(&self) -> usize {
+        let held = self.ballast.held.load(Relaxed);
+        self.frames.count().saturating_sub(held)
+    }
+
     /// Takes frames out of use, or back into it, as the charges say. Call
     /// outside walks. Where all frames hold unwritten nodes the next call goes
     /// on.
@@ -152,7 +159,7 @@ impl Pool {
         let ballast = &self.ballast;
         let wanted = match count < COUNTING_MIN {
             true => 0,
-            false => (self.charged() / self.page_size()).min(count / 2),
+            false => (self.charged() / self.page_size()).min(count / 4 * 3),
         };
         let held = ballast.held.load(Relaxed);
         let step = STEP_BYTES / self.page_size();
