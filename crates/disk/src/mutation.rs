@@ -1,7 +1,7 @@
 //! Bugs planted on purpose, to prove that the simulator sees them.
 //!
-//! Without the `mutations` feature, which only `fulgurite-sim`'s command turns
-//! on, [`planted`] is `false` at compile time and nothing of this is left in the
+//! Without the `mutations` feature, which only `fulgurite-sim`'s command and the
+//! tests of planted bugs turn on, [`planted`] is `false` at compile time and nothing of this is left in the
 //! program. With it, one mutation at a time can be chosen for the process.
 
 /// One planted bug.
@@ -41,10 +41,14 @@ pub enum Mutation {
     TrustTornRecord,
     /// A page is taken as it is, whatever checksum its parent holds.
     TrustPage,
+    /// A page that was just written is found a moment before it enters the queue
+    /// of pages to evict.
+    SeatLate,
 }
 
 impl Mutation {
-    /// All of them, in the order of their numbers.
+    /// Those that are seen where one thread is at work at a time, in the order of
+    /// their numbers. The others are for models of interleavings.
     pub const ALL: [Self; 16] = [
         Self::SkipDataSync,
         Self::SkipLogSync,

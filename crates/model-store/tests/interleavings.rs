@@ -2,55 +2,16 @@
 //! every lock, wait and atomic step who runs next. What is checked in each: no
 //! run hangs (no wait times out here; the scheduler reports who waits for ever),
 //! and what the comment of the scenario says.
-//!
-//! `FULGURITE_MODEL_RUNS` multiplies the number of runs, which is small so that
-//! the suite stays quick. A failing run prints the schedule to replay it.
 
+mod common;
+mod seats;
+
+use common::Schedulers::{Both, Fair};
+use common::{explore, open, options};
 use fulgurite_sim::{Call, Fault, FaultError, SimDisk};
-use fulgurite_store_model::{Durability, ErrorKind, Isolation, Key, KeyKind, Options, Seek};
+use fulgurite_store_model::{ErrorKind, Isolation, Key, KeyKind, Options, Seek};
 use fulgurite_store_model::{Store, Tree, Txn};
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
-use shuttle::{Config, Runner, thread};
-use std::sync::Arc;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Schedulers {
-    /// One that is fair, and one that lets some threads starve for long.
-    Both,
-    /// Where a thread may wait for frames that another one lets go of in time.
-    Fair,
-}
-use Schedulers::{Both, Fair};
-
-fn explore(runs: usize, schedulers: Schedulers, scenario: impl Fn() + Send + Sync + 'static) {
-    let factor = std::env::var("FULGURITE_MODEL_RUNS")
-        .ok()
-        .and_then(|text| text.parse::<usize>().ok())
-        .unwrap_or(1);
-    let mut config = Config::new();
-    config.stack_size = 1 << 20;
-    config.max_steps = shuttle::MaxSteps::FailAfter(10_000_000);
-    config.silence_warnings = true;
-    let scenario = Arc::new(scenario);
-    let again = Arc::clone(&scenario);
-    let runs = runs * factor;
-    Runner::new(RandomScheduler::new(runs), config.clone()).run(move || scenario());
-    if schedulers == Schedulers::Both {
-        Runner::new(PctScheduler::new(3, runs), config).run(move || again());
-    }
-}
-
-fn options() -> Options {
-    Options {
-        cache_bytes: 1 << 20,
-        durability: Durability::Full,
-        ..Options::default()
-    }
-}
-
-fn open(disk: &SimDisk, options: Options) -> Store {
-    Store::open_on(Arc::new(disk.clone()), "/m.db", options).expect("opens")
-}
+use shuttle::thread;
 
 fn put(txn: &mut Txn, tree: &Tree, key: i64, value: i64) {
     txn.put(tree, Key::Int(key), &value.to_le_bytes())
@@ -435,4 +396,9 @@ fn pressure() {
 #[test]
 fn nobody_who_waits_holds_what_a_checkpoint_needs() {
     explore(60, Fair, pressure);
+}
+
+#[test]
+fn a_page_freed_while_it_is_written_keeps_no_seat() {
+    explore(60, Fair, seats::written_and_freed);
 }

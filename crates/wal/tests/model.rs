@@ -49,6 +49,14 @@ mod primitives {
 #[path = "../src/lib.rs"]
 mod wal;
 
+#[path = "../../model-store/tests/common/explore.rs"]
+mod explore;
+
+use explore::{
+    Schedulers::{Both, Fair},
+    explore,
+};
+
 use wal::{Durability, Kind, Lsn, Options, Recovery, TwinLog, Wal, WalOptions};
 
 const DATABASE: [u8; 16] = [3; 16];
@@ -257,13 +265,12 @@ fn committers_and_a_switch(durability: Durability) {
 
 #[test]
 fn full_mode() {
-    shuttle::check_random(|| committers_and_a_switch(Durability::Full), 1000);
-    shuttle::check_pct(|| committers_and_a_switch(Durability::Full), 1000, 3);
+    explore(1000, Both, || committers_and_a_switch(Durability::Full));
 }
 
 #[test]
 fn normal_mode() {
-    shuttle::check_random(|| committers_and_a_switch(Durability::Normal), 300);
+    explore(300, Fair, || committers_and_a_switch(Durability::Normal));
 }
 
 /// A sync fails at some moment: everybody returns, and whoever was told that
@@ -316,7 +323,7 @@ impl Refusal for TwinLog {
 
 #[test]
 fn poison_reaches_everybody() {
-    shuttle::check_random(failing_sync, 1000);
+    explore(1000, Fair, failing_sync);
 }
 
 /// One fills its record and leaves without waiting; the one behind it, whose
@@ -339,7 +346,7 @@ fn a_filler_leaves() {
 
 #[test]
 fn a_filler_that_leaves_wakes_who_waits_behind_it() {
-    shuttle::check_random(a_filler_leaves, 1000);
+    explore(1000, Fair, a_filler_leaves);
 }
 
 fn open_alone(disk: &TestDisk) -> Wal {
@@ -389,8 +396,7 @@ fn committers_alone() {
 
 #[test]
 fn a_log_on_its_own() {
-    shuttle::check_random(committers_alone, 500);
-    shuttle::check_pct(committers_alone, 500, 3);
+    explore(500, Both, committers_alone);
 }
 
 /// As `failing_sync`, for a log on its own.
@@ -425,5 +431,5 @@ fn failing_sync_alone() {
 
 #[test]
 fn poison_reaches_everybody_on_a_log_on_its_own() {
-    shuttle::check_random(failing_sync_alone, 500);
+    explore(500, Fair, failing_sync_alone);
 }

@@ -551,12 +551,19 @@ impl Pool {
         self.note_written(handle, written);
         let meta = self.frames.meta(frame);
         meta.generation.store(0, Relaxed);
-        let mut policy = self.policy.lock();
+        let mut policy = (!planted(Mutation::SeatLate)).then(|| self.policy.lock());
         let mut table = self.table[shard(bits)].lock();
         meta.identity.store(bits, Release);
         table.insert(bits, frame);
-        policy.insert(frame, bits);
+        if let Some(policy) = &mut policy {
+            policy.insert(frame, bits);
+        }
         drop(table);
+        if policy.is_none() {
+            // Long enough for a whole commit, so that few runs show it.
+            (0..1_000).for_each(|_| crate::primitives::yield_now());
+            self.policy.lock().insert(frame, bits);
+        }
         drop(policy);
         self.unwritten.fetch_sub(1, Relaxed);
     }

@@ -1,0 +1,93 @@
+//! Runs of a model, on a scheduler's seeds.
+//!
+//! Everything follows from a seed: who runs next at every lock, wait and atomic
+//! step. `FULGURITE_MODEL_RUNS` multiplies the number of runs, which is small so
+//! that the suite stays quick, `FULGURITE_MODEL_SEED` begins with another seed. A
+//! failing run prints the command that runs it alone.
+
+use std::sync::Arc;
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::{Config, Runner};
+
+/// Runs of one seed of the scheduler that lets some threads starve: it learns in
+/// the first how long they are.
+const STARVING_RUNS: usize = 20;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Schedulers {
+    /// One that is fair, and one that lets some threads starve for long.
+    Both,
+    /// Where a thread may wait for frames that another one lets go of in time.
+    Fair,
+}
+
+/// Runs a scenario so often on each scheduler.
+pub fn explore(runs: usize, schedulers: Schedulers, scenario: impl Fn() + Send + Sync + 'static) {
+    let scenario: Arc<dyn Fn() + Send + Sync> = Arc::new(scenario);
+    if let Ok(only) = std::env::var("FULGURITE_MODEL_REPLAY") {
+        match only.split_once(':').map(|(how, seed)| (how, seed.parse())) {
+            Some(("fair", Ok(seed))) => fair(seed, &scenario),
+            Some(("starving", Ok(seed))) => starving(seed, &scenario),
+            _ => panic!("FULGURITE_MODEL_REPLAY is fair:SEED or starving:SEED, not {only}"),
+        }
+        return;
+    }
+    let runs = runs * number("FULGURITE_MODEL_RUNS", 1) as usize;
+    let first = number("FULGURITE_MODEL_SEED", 1);
+    for seed in (first..).take(runs) {
+        fair(seed, &scenario);
+    }
+    if schedulers == Schedulers::Both {
+        for seed in (first..).take(runs.div_ceil(STARVING_RUNS)) {
+            starving(seed, &scenario);
+        }
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    let text = std::env::var(name).ok();
+    text.and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn fair(seed: u64, scenario: &Arc<dyn Fn() + Send + Sync>) {
+    let _again = Again("fair", seed);
+    let scenario = Arc::clone(scenario);
+    let scheduler = RandomScheduler::new_from_seed(seed, 1);
+    Runner::new(scheduler, config()).run(move || scenario());
+}
+
+fn starving(seed: u64, scenario: &Arc<dyn Fn() + Send + Sync>) {
+    let _again = Again("starving", seed);
+    let scenario = Arc::clone(scenario);
+    let scheduler = PctScheduler::new_from_seed(seed, 3, STARVING_RUNS);
+    Runner::new(scheduler, config()).run(move || scenario());
+}
+
+fn config() -> Config {
+    let mut config = Config::new();
+    config.stack_size = 1 << 20;
+    config.max_steps = shuttle::MaxSteps::FailAfter(10_000_000);
+    config.failure_persistence = shuttle::FailurePersistence::None;
+    config.silence_warnings = true;
+    config
+}
+
+/// Says on a panic how to see it again.
+struct Again(&'static str, u64);
+
+impl Drop for Again {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let thread = std::thread::current();
+            eprintln!(
+                "again: FULGURITE_MODEL_REPLAY={}:{} cargo test -p {} --test {} {}",
+                self.0,
+                self.1,
+                env!("CARGO_PKG_NAME"),
+                env!("CARGO_CRATE_NAME"),
+                thread.name().unwrap_or_default()
+            );
+        }
+    }
+}
