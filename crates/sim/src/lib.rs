@@ -6,6 +6,23 @@
 //! One seed is one run: the workload, its time, the schedule of commits between
 //! the calls of a checkpoint, what fails, and what a power cut leaves all follow
 //! from it, to the last byte written.
+//! # The fault model, a zone
+//!
+//! | zone | until its file is synced | once it is synced |
+//! | --- | --- | --- |
+//! | meta slots | each sector of 512 bytes (now and then all eight of a block) holds any of its contents since the last sync, whatever the others hold; so a slot may be old, new or torn | stays, or rots: a bit flips, a sector is zero, a write that was reported done was lost or went elsewhere. One slot at a time: the other one must do |
+//! | pages | the same, in any order among one another and among meta slots | stays, or rots in the same ways: the checksum in the parent must tell |
+//! | log | the same; where the file grew and only its length arrived, zeros or junk | stays, or rots: what a later record vouches for must be reported, the very last flush may count as torn |
+//! | length of a file | any since the last sync | stays |
+//! | names | of the changes since the folder's sync the first so many | stay |
+//!
+//! Calls: any may fail once or for good, with an I/O error or a full disk; a
+//! failing write may have done a part of its work, up to a sector's edge; what is
+//! below the calls may be interrupted or transfer less than asked. A failing sync
+//! may lose for good what was unsynced, though it is still read and later syncs
+//! succeed. Not modelled: a write that damages synced neighbours within its block
+//! (power-safe overwrite is assumed, as `docs/durability.md` says).
+//!
 //! `fulgurite-sim soak` runs seeds for as long as wanted, `fulgurite-sim replay`
 //! one of them; `docs/testing.md` says what is covered.
 
