@@ -1,5 +1,6 @@
 //! Reading a log file forwards, record by record, through a buffer that grows
-//! to the largest record and no further.
+//! to the largest record and no further. What merely looks like the head of a
+//! huge record is judged in pieces: it does not make the buffer grow.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,8 +8,9 @@ use std::sync::Arc;
 use fulgurite_disk::DiskFile;
 use fulgurite_disk::mutation::{Mutation, planted};
 
+use super::crc::Crc32c;
 use super::error::{Error, Result};
-use super::record::{HEADER_BYTES, Head, PAYLOAD_BYTES_MAX, checksum_in_place};
+use super::record::{HEADER_BYTES, Head, PAYLOAD_BYTES_MAX, checksum_in_place, seed};
 
 const READ_AHEAD_BYTES: u64 = 1 << 20;
 
@@ -151,18 +153,65 @@ impl Window {
             });
         };
         self.budget = budget;
-        let Some(bytes) = self.get(position, count)? else {
-            return Ok(None);
+        let checksum = if count as u64 <= READ_AHEAD_BYTES {
+            let bytes = self.get(position, count)?.and_then(|bytes| bytes.get(4..));
+            bytes.map(|bytes| checksum_in_place(salt, position, bytes))
+        } else {
+            self.checksum_in_pieces(position, count as u64)?
         };
-        let valid = bytes
-            .get(4..)
-            .is_some_and(|bytes| checksum_in_place(salt, position, bytes) == stored)
-            || (planted(Mutation::TrustTornRecord) && head.kind != 0);
+        let valid =
+            checksum == Some(stored) || (planted(Mutation::TrustTornRecord) && head.kind != 0);
         Ok(valid.then_some(head))
+    }
+
+    /// The checksum of a record of `count` bytes; `None` where the file ends
+    /// before it does.
+    fn checksum_in_pieces(&mut self, position: u64, count: u64) -> Result<Option<u32>> {
+        let mut crc = Crc32c::new();
+        let mut at = 4;
+        while at < count {
+            let piece = (count - at).min(READ_AHEAD_BYTES);
+            let Some(bytes) = self.get(position + at, piece as usize)? else {
+                return Ok(None);
+            };
+            crc = crc.update(bytes);
+            at += piece;
+        }
+        Ok(Some(crc.finish() ^ seed(self.salt, position)))
     }
 
     /// The payload of the record at `position`, which was found valid.
     pub(super) fn payload_at(&mut self, position: u64, len: u32) -> Result<Option<&[u8]>> {
         self.get(position + HEADER_BYTES as u64, len as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bytes(Vec<u8>);
+
+    impl Source for Bytes {
+        fn end(&self) -> fulgurite_disk::Result<u64> {
+            Ok(self.0.len() as u64)
+        }
+
+        fn read(&self, buf: &mut [u8], position: u64) -> fulgurite_disk::Result<()> {
+            let from = position as usize;
+            buf.copy_from_slice(&self.0[from..from + buf.len()]);
+            Ok(())
+        }
+    }
+
+    /// Payloads may look like the heads of huge records: recovery of a log of
+    /// 32 MiB with a cache of 64 MiB held half of the log in one buffer.
+    #[test]
+    fn what_looks_like_a_huge_record_does_not_make_the_buffer_grow() {
+        let mut bytes = vec![0; 12 << 20];
+        bytes[4..8].copy_from_slice(&(10_u32 << 20).to_le_bytes());
+        let mut window = Window::new(Bytes(bytes), Path::new("log"), 7).expect("opens");
+        assert!(window.valid_record_at(0).expect("reads").is_none());
+        assert!(window.bytes.capacity() as u64 <= READ_AHEAD_BYTES);
     }
 }
