@@ -256,8 +256,15 @@ impl Prepared {
     ///
     /// # Errors
     /// Whatever the statement meets; it is reset then.
-    #[inline]
+    #[inline(always)]
     pub fn step(&mut self) -> Result<Step> {
+        if self.body.next_of_batch() {
+            return Ok(Step::Row);
+        }
+        self.step_on()
+    }
+
+    fn step_on(&mut self) -> Result<Step> {
         let outcome = self.body.step(&self.session.0);
         if outcome.is_err() {
             self.body.reset(&self.session.0);
@@ -267,15 +274,15 @@ impl Prepared {
 
     /// A column of the row at hand, counted from 0; NULL where there is none.
     /// Valid until the next step or reset.
-    #[inline]
+    #[inline(always)]
     pub fn column(&self, i: usize) -> ValueRef<'_> {
         match &self.body.phase {
-            Phase::Ready => ValueRef::Null,
+            Phase::Rows | Phase::Kept(..) => self.body.out.value(i, self.body.row),
             Phase::Point => match &self.body.program.kind {
                 Kind::PointRead(point) => point.column(i),
                 _ => ValueRef::Null,
             },
-            Phase::Rows | Phase::Kept(..) => self.body.out.get(i, self.body.row),
+            Phase::Ready => ValueRef::Null,
         }
     }
 

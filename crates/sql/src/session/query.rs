@@ -99,6 +99,22 @@ impl Body {
         }
     }
 
+    /// Goes to the next row of the batch at hand; false where there is none.
+    #[inline(always)]
+    pub(super) fn next_of_batch(&mut self) -> bool {
+        if !matches!(self.phase, Phase::Rows) {
+            return false;
+        }
+        match self.out.row_at(self.position) {
+            Some(row) => {
+                self.row = row;
+                self.position += 1;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Goes to the next row.
     pub(super) fn next_row(&mut self, shared: &Shared) -> Result<Step> {
         if self.position >= self.out.len() {

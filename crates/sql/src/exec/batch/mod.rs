@@ -208,9 +208,16 @@ impl Batch {
     /// A value; NULL outside.
     #[inline]
     pub fn get(&self, column: usize, row: usize) -> ValueRef<'_> {
-        self.columns
-            .get(column)
-            .map_or(ValueRef::Null, |c| c.get(row))
+        self.value(column, row)
+    }
+
+    /// As [`Batch::get`], for the one place that hands out every value.
+    #[inline(always)]
+    pub fn value(&self, column: usize, row: usize) -> ValueRef<'_> {
+        match self.columns.get(column) {
+            Some(column) => column.value(row),
+            None => ValueRef::Null,
+        }
     }
 
     /// Takes over another batch's selection.

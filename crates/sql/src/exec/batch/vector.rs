@@ -107,6 +107,12 @@ impl Vector {
     /// A value.
     #[inline]
     pub fn get(&self, row: usize) -> ValueRef<'_> {
+        self.value(row)
+    }
+
+    /// As [`Vector::get`], for loops in which a call counts.
+    #[inline(always)]
+    pub fn value(&self, row: usize) -> ValueRef<'_> {
         let Some(&word) = self.words.get(row) else {
             return ValueRef::Null;
         };
@@ -124,7 +130,7 @@ impl Vector {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn slice(&self, word: i64) -> &[u8] {
         let word = word as u64;
         let start = (word >> 32) as usize;
