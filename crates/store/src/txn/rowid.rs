@@ -7,7 +7,11 @@
 //! taken. When the last claim ends the tree's contents alone decide again, so a
 //! rolled-back allocation is given back.
 
+use super::{Txn, TxnState, check_kind, no_slot};
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::Key;
 use crate::primitives::Mutex;
+use crate::tree::{EMPTY, Tree, walk};
 
 #[derive(Default)]
 struct Claims {
@@ -42,6 +46,77 @@ impl Rowids {
     pub(crate) fn release(&self) {
         let mut claims = self.0.lock();
         claims.claims = claims.claims.saturating_sub(1);
+    }
+}
+
+impl Txn {
+    /// A key for a new row of a tree of integers: the largest plus one, and
+    /// never one that an overlapping transaction was given.
+    pub fn allocate_rowid(&mut self, tree: &Tree) -> Result<i64> {
+        self.allocate_rowid_above(tree, None)
+    }
+
+    /// As [`allocate_rowid`](Self::allocate_rowid), and above `floor`.
+    pub fn allocate_rowid_above(&mut self, tree: &Tree, floor: Option<i64>) -> Result<i64> {
+        let at = self.fork(tree)?;
+        let mut largest = match self.forks[at].max_key {
+            Some(key) => Some(key),
+            None => {
+                let largest = self.largest_key(tree)?;
+                self.forks[at].max_key = largest;
+                largest
+            }
+        };
+        largest = largest.max(floor);
+        let base = self.forks[at].base.seq;
+        let mut seen = base;
+        let allocated = loop {
+            let head = tree.0.head().seq;
+            if self.state == TxnState::Optimistic && head != seen {
+                largest = largest.max(self.largest_at_head(tree)?);
+            }
+            seen = head;
+            let first_claim = !self.claims.iter().any(|claim| claim.id() == tree.id());
+            let allocated = tree.0.rowids.allocate(largest, first_claim);
+            if first_claim && allocated.is_some() {
+                self.claims.push(tree.clone());
+            }
+            // One that published in between has let go of its claim, maybe
+            // before ours was asked for: its rows decide then.
+            if self.state != TxnState::Optimistic || tree.0.head().seq == seen {
+                break allocated;
+            }
+        };
+        allocated.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Full,
+                "database or disk is full: the largest row number is taken",
+            )
+        })
+    }
+
+    /// The largest integer key as this transaction sees it, which it does not
+    /// come to depend on: good for what only must not be too small.
+    pub fn largest_rowid(&mut self, tree: &Tree) -> Result<Option<i64>> {
+        check_kind(tree, Key::Int(0))?;
+        self.largest_key(tree)
+    }
+
+    /// The largest integer key as this transaction sees it.
+    fn largest_key(&mut self, tree: &Tree) -> Result<Option<i64>> {
+        let at = self.fork(tree)?;
+        let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+        let fork = &mut self.forks[at];
+        walk::last_int_key(&self.core.pool, slot, tree.id().0, &mut fork.root)
+    }
+
+    fn largest_at_head(&mut self, tree: &Tree) -> Result<Option<i64>> {
+        let core = &*self.core;
+        let (slot, seq) = core.pool.readers.pin(|| core.head())?;
+        let mut root = tree.0.versions.at(seq).unwrap_or(EMPTY);
+        let largest = walk::last_int_key(&core.pool, &slot, tree.id().0, &mut root.node);
+        core.pool.readers.release(&slot);
+        largest
     }
 }
 

@@ -1,0 +1,203 @@
+//! Reading within a transaction.
+//!
+//! A tree that the transaction has written to is read in its fork, any other as it
+//! was at the snapshot. Every answer is noted in the read set where the commit may
+//! depend on it. What a cursor is on stays as it is whatever is written meanwhile.
+
+use super::reads::Reads;
+use super::{Txn, check_kind, no_slot};
+use crate::error::Result;
+use crate::node::Key;
+use crate::tree::cursor::Cursor;
+use crate::tree::walk::Ahead;
+use crate::tree::{Tree, fork, overflow};
+
+impl Txn {
+    pub(super) fn observe(&self, tree: &Tree, key: Key<'_>) {
+        if self.observes {
+            self.observe_always(tree, key);
+        }
+    }
+
+    /// Also under `snapshot`: uniqueness is decided by this answer.
+    pub(super) fn observe_always(&self, tree: &Tree, key: Key<'_>) {
+        if let Some(reads) = &self.reads {
+            reads.lock().point(tree, key);
+        }
+    }
+
+    /// Makes the transaction depend on every entry of a tree, under `snapshot`
+    /// too: its commit loses if another one changed the tree meanwhile.
+    pub fn depend_on(&mut self, tree: &Tree) {
+        if let Some(reads) = &self.reads {
+            reads.lock().whole(tree);
+        }
+    }
+
+    /// Copies the value under `key` into `out`, which is cleared first; false
+    /// if there is none.
+    #[inline]
+    pub fn get_into(&mut self, tree: &Tree, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        self.copy_out(tree, (key, Ahead::Slot), out)
+    }
+
+    /// As [`get_into`](Self::get_into), for an entry that is about to be changed:
+    /// the page, which the change will copy, is on its way meanwhile.
+    #[inline]
+    pub fn get_to_change(&mut self, tree: &Tree, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        self.copy_out(tree, (key, Ahead::Page), out)
+    }
+
+    #[inline]
+    fn copy_out(
+        &mut self,
+        tree: &Tree,
+        (key, ahead): (Key<'_>, Ahead),
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        out.clear();
+        check_kind(tree, key)?;
+        self.observe(tree, key);
+        let found = self.look_up(tree, (key, ahead), |entry| {
+            entry.map(|(value, is_overflow)| {
+                out.extend_from_slice(value);
+                is_overflow
+            })
+        })?;
+        if found == Some(true) {
+            self.load_overflow(tree, out)?;
+        }
+        Ok(found.is_some())
+    }
+
+    #[cold]
+    fn load_overflow(&mut self, tree: &Tree, out: &mut Vec<u8>) -> Result<()> {
+        self.stored.clear();
+        self.stored.append(out);
+        let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+        overflow::read(&self.core.pool, slot, tree.id().0, &self.stored, out)
+    }
+
+    #[inline]
+    fn look_up<R>(
+        &mut self,
+        tree: &Tree,
+        key: (Key<'_>, Ahead),
+        found: impl FnOnce(Option<(&[u8], bool)>) -> R,
+    ) -> Result<R> {
+        if !self.forks.is_empty()
+            && let Some(at) = self.fork_of(tree.id())
+        {
+            let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+            return self.forks[at].get(&self.core.pool, slot, key, found);
+        }
+        let view = self.view(tree)?;
+        let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+        let root = &mut self.views[view].root;
+        let was = root.node;
+        let answer = fork::get(
+            &self.core.pool,
+            slot,
+            tree.id().0,
+            &mut root.node,
+            key,
+            found,
+        );
+        if root.node != was {
+            tree.0.versions.refine(was.reference, root.seq, root.node);
+        }
+        answer
+    }
+
+    /// Whether there is an entry under `key`.
+    #[inline]
+    pub fn contains(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
+        check_kind(tree, key)?;
+        self.observe(tree, key);
+        self.has(tree, key)
+    }
+
+    /// As [`contains`](Self::contains), to decide about uniqueness: the commit
+    /// depends on the answer under `snapshot` too.
+    #[inline]
+    pub fn is_taken(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
+        check_kind(tree, key)?;
+        self.observe_always(tree, key);
+        self.has(tree, key)
+    }
+
+    fn has(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
+        self.look_up(tree, (key, Ahead::Slot), |entry| entry.is_some())
+    }
+
+    /// The number of entries; costs the same however many they are.
+    pub fn count(&mut self, tree: &Tree) -> Result<u64> {
+        if self.observes {
+            self.depend_on(tree);
+        }
+        self.estimate(tree)
+    }
+
+    /// The number of entries for planning: as [`count`](Self::count), but the
+    /// transaction does not depend on the answer.
+    pub fn estimate(&mut self, tree: &Tree) -> Result<u64> {
+        if let Some(at) = self.fork_of(tree.id()) {
+            return Ok(self.forks[at].count);
+        }
+        let view = self.view(tree)?;
+        Ok(self.views[view].root.count)
+    }
+
+    /// Identifies what this transaction sees in a tree: equal stamps mean equal
+    /// contents. Never reused.
+    #[inline]
+    pub fn stamp(&mut self, tree: &Tree) -> Result<u64> {
+        if let Some(at) = self.fork_of(tree.id())
+            && self.forks[at].changed
+        {
+            // Private states are numbered apart from commits.
+            let fork = &mut self.forks[at];
+            if fork.stamp.0 != fork.edits {
+                fork.stamp = (fork.edits, self.core.next_stamp());
+            }
+            return Ok(1 << 63 | fork.stamp.1);
+        }
+        let view = self.view(tree)?;
+        Ok(self.views[view].root.seq)
+    }
+
+    /// A cursor over the tree as it is now. Later writes of this transaction do
+    /// not show in it, and it may outlive the transaction.
+    pub fn cursor(&mut self, tree: &Tree) -> Result<Cursor> {
+        let observer = self
+            .reads
+            .as_ref()
+            .filter(|_| self.observes)
+            .map(|reads| Reads::observer(reads, tree));
+        if let Some(at) = self.fork_of(tree.id()) {
+            let slot = self.core.pool.readers.pin_also(self.seq)?;
+            let fork = &mut self.forks[at];
+            fork.observed = true;
+            let watch = Some(fork.cursors.clone());
+            return Ok(Cursor::new(
+                self.store.clone(),
+                slot,
+                tree,
+                fork.root,
+                watch,
+                observer,
+            ));
+        }
+        let view = self.view(tree)?;
+        let root = self.views[view].root.node;
+        let slot = self.core.pool.readers.pin_also(self.seq)?;
+        Ok(Cursor::new(
+            self.store.clone(),
+            slot,
+            tree,
+            root,
+            None,
+            observer,
+        ))
+    }
+}

@@ -1,0 +1,134 @@
+//! Writing within a transaction: entries and whole trees.
+//!
+//! Each operation edits the tree's fork and is appended to the redo, which the log
+//! takes at commit and a rebase replays. An operation that fails leaves the fork
+//! between two states: roll back to a savepoint taken before it, or all.
+
+use super::redo::{self, Op};
+use super::{REDO_STEP, Txn, TxnState, check_kind, no_slot};
+use crate::cache::ChildRef;
+use crate::error::{Error, Result};
+use crate::node::Key;
+use crate::reclaim::Dead;
+use crate::tree::edit::{IfExists, Wrote};
+use crate::tree::fork::{Context, Fork};
+use crate::tree::{EMPTY, KeyKind, Tree};
+
+impl Txn {
+    #[inline]
+    fn with_fork<R>(
+        &mut self,
+        tree: &Tree,
+        edit: impl FnOnce(&mut Fork, &mut Context<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let at = self.fork(tree)?;
+        self.make_room()?;
+        let mut cx = Context {
+            pool: &self.core.pool,
+            slot: self.slot.as_ref().ok_or_else(no_slot)?,
+            spare: &mut self.spare,
+            scratch: &mut self.scratch,
+        };
+        edit(&mut self.forks[at], &mut cx)
+    }
+
+    /// Appends an operation to the redo, unless none is kept.
+    #[inline]
+    fn log(&mut self, op: Op<'_>) -> Result<()> {
+        self.wrote = true;
+        if self.bulk {
+            return Ok(());
+        }
+        redo::encode(&mut self.redo, op);
+        if self.redo.len() >= self.redo_step {
+            self.redo_has_grown()?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn redo_has_grown(&mut self) -> Result<()> {
+        self.redo_step = self.redo.len() + REDO_STEP;
+        self.charge_lists();
+        if self.redo.len() >= self.bulk_at {
+            self.become_bulk()?;
+        }
+        Ok(())
+    }
+
+    /// Writes an entry; true if there was one under this key.
+    pub fn put(&mut self, tree: &Tree, key: Key<'_>, value: &[u8]) -> Result<bool> {
+        Ok(self.write(tree, key, value, IfExists::Replace)? == Wrote::Replaced)
+    }
+
+    /// Writes an entry unless there is one under this key; false, and nothing
+    /// is written, if there is.
+    pub fn insert(&mut self, tree: &Tree, key: Key<'_>, value: &[u8]) -> Result<bool> {
+        check_kind(tree, key)?;
+        self.observe_always(tree, key);
+        Ok(self.write(tree, key, value, IfExists::Leave)? == Wrote::Inserted)
+    }
+
+    fn write(
+        &mut self,
+        tree: &Tree,
+        key: Key<'_>,
+        value: &[u8],
+        if_exists: IfExists,
+    ) -> Result<Wrote> {
+        check_kind(tree, key)?;
+        let wrote = self.with_fork(tree, |fork, cx| fork.put(cx, key, value, if_exists))?;
+        if wrote != Wrote::Exists {
+            let tree = tree.id().0;
+            self.log(Op::Put { tree, key, value })?;
+        }
+        Ok(wrote)
+    }
+
+    /// Removes an entry; false if there was none.
+    pub fn delete(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
+        check_kind(tree, key)?;
+        self.observe(tree, key);
+        let deleted = self.with_fork(tree, |fork, cx| fork.delete(cx, key))?;
+        if deleted {
+            let tree = tree.id().0;
+            self.log(Op::Delete { tree, key })?;
+        }
+        Ok(deleted)
+    }
+
+    /// Makes a new, empty tree. Others see it when this transaction commits.
+    pub fn create_tree(&mut self, kind: KeyKind) -> Result<Tree> {
+        if matches!(self.state, TxnState::Idle | TxnState::Read) {
+            return Err(Error::misuse("this transaction only reads"));
+        }
+        let tree = self.core.new_tree(kind)?;
+        let mut fork = self.new_fork(&tree, EMPTY);
+        fork.created = true;
+        fork.changed = true;
+        self.forks.push(fork);
+        let tree_number = tree.id().0;
+        self.log(Op::Create {
+            tree: tree_number,
+            kind,
+        })?;
+        Ok(tree)
+    }
+
+    /// Removes a tree and everything in it.
+    pub fn drop_tree(&mut self, tree: &Tree) -> Result<()> {
+        let at = self.fork(tree)?;
+        let fork = &mut self.forks[at];
+        fork.settle(&self.core.pool);
+        if !fork.root.is_none() {
+            let root = fork.root;
+            fork.replaced.push(Dead::subtree(root, 0));
+        }
+        fork.root = ChildRef::NONE;
+        fork.count = 0;
+        fork.max_key = None;
+        fork.dropped = true;
+        let tree = tree.id().0;
+        self.log(Op::Drop { tree })
+    }
+}
