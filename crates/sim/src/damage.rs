@@ -3,8 +3,9 @@
 //!
 //! Whatever is damaged, the answer is right or an error that names the file.
 //! One thing may be lost without a report, as `docs/durability.md` says: the
-//! last flush of the log, for which no later record testifies. Then the state
-//! before it is shown, whole.
+//! last flush of the log, for which no later record testifies, and those before
+//! it that lie in a sector that is lost with it. Then the state before them is
+//! shown, whole.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +50,21 @@ pub struct Sample {
     pub name: &'static str,
     disk: SimDisk,
     states: States,
+    /// How long each file was when each of the states was the newest.
+    ends: Vec<Lengths>,
     options: Options,
+}
+
+/// Files' lengths without the zeros at their ends.
+type Lengths = Vec<(PathBuf, usize)>;
+
+fn lengths(disk: &SimDisk) -> Lengths {
+    let used = |path: PathBuf| {
+        let bytes = disk.contents(&path).unwrap_or_default();
+        let last = bytes.iter().rposition(|byte| *byte != 0);
+        (path, last.map_or(0, |last| last + 1))
+    };
+    disk.files().into_iter().map(used).collect()
 }
 
 enum Seen {
@@ -57,12 +72,15 @@ enum Seen {
     Reported,
 }
 
+/// Bytes that are lost together.
+const SECTOR: usize = 512;
+
 /// Which damage.
 #[derive(Debug, Clone, Copy)]
 enum Damage {
     /// A byte is changed by this mask.
     Flip(usize, u8),
-    /// 512 bytes from here on are zero.
+    /// The sector that begins here is zero.
     Zero(usize),
 }
 
@@ -86,18 +104,20 @@ pub fn small(seed: u64, closed: bool) -> Sample {
         session.autocommit_any(&mut rng).expect("nothing fails");
     }
     let mut states = vec![session.visible.clone()];
+    let mut ends = Vec::new();
     if closed {
         session.stop().expect("nothing fails");
     } else {
         session.checkpoint().expect("nothing fails");
+        ends.push(lengths(&disk));
         for step in 10..16 {
             let mut rng = step_rng(seed, step);
             session.autocommit_any(&mut rng).expect("nothing fails");
             if states.first() != Some(&session.visible) {
                 states.insert(0, session.visible.clone());
+                ends.insert(0, lengths(&disk));
             }
         }
-        states.truncate(2);
     }
     let disk_left = disk.kill_image();
     drop(session);
@@ -105,6 +125,7 @@ pub fn small(seed: u64, closed: bool) -> Sample {
         name: "a small SQL database",
         disk: disk_left,
         states: States::Sql(states),
+        ends,
         options,
     }
 }
@@ -120,15 +141,17 @@ pub fn families(seed: u64, closed: bool) -> Sample {
         life.step_or_start_at(step).expect("nothing fails");
     }
     let mut states = vec![life.visible.clone()];
+    let mut ends = Vec::new();
     if closed {
         life.stop().expect("nothing fails");
     } else {
         life.checkpoint().expect("nothing fails");
+        ends.push(lengths(&disk));
         while states.len() < 6 {
             life.commit_something().expect("nothing fails");
             states.insert(0, life.visible.clone());
+            ends.insert(0, lengths(&disk));
         }
-        states.truncate(2);
     }
     let disk_left = disk.kill_image();
     drop(life);
@@ -136,6 +159,7 @@ pub fn families(seed: u64, closed: bool) -> Sample {
         name: "a compressed database of several families",
         disk: disk_left,
         states: States::KeyValue(states),
+        ends,
         options,
     }
 }
@@ -177,9 +201,7 @@ impl Sample {
 
     /// A file's length, without the zeros at its end.
     pub fn used_len(&self, path: &Path) -> usize {
-        let bytes = self.disk.contents(path).unwrap_or_default();
-        let last = bytes.iter().rposition(|byte| *byte != 0);
-        last.map_or(0, |last| last + 1)
+        length_of(&lengths(&self.disk), path)
     }
 
     /// Flips bytes of a file, one at a time: every `stride`-th, and all of the
@@ -215,14 +237,12 @@ impl Sample {
         Ok(())
     }
 
-    /// Zeroes each sector of a file in turn; of a log not the last ones, which
-    /// hold several flushes that nothing later testifies for.
+    /// Zeroes each sector of a file in turn.
     ///
     /// # Errors
     /// What was wrong.
     pub fn zero(&self, path: &Path, counts: &mut Counts, tally: &mut Tally) -> Result<(), Failure> {
-        let tail = if path == Path::new(PATH) { 0 } else { 1_024 };
-        for start in (0..self.used_len(path).saturating_sub(tail)).step_by(512) {
+        for start in (0..self.used_len(path)).step_by(SECTOR) {
             self.damage(path, Damage::Zero(start), true, counts, tally)?;
         }
         Ok(())
@@ -242,24 +262,52 @@ impl Sample {
                 image.rot(path, offset, &mut |byte| *byte ^= mask);
             }
             Damage::Zero(start) => {
-                for offset in start..start + 512 {
+                for offset in start..start + SECTOR {
                     image.rot(path, offset, &mut |byte| *byte = 0);
                 }
             }
         }
         tally.damages += 1;
         let at = format!("{}, {} {damage:?}", self.name, path.display());
-        guarded(&at, || self.judge(&image, read_only, counts))
+        let newest = self.may_show(path, damage);
+        guarded(&at, || self.judge(&image, read_only, newest, counts))
     }
 
-    pub(crate) fn judge(&self, image: &SimDisk, read_only: bool, counts: &mut Counts) {
+    /// How many of the states, newest first, the damaged file may show. The last
+    /// flush may be lost; with a sector of a log that reaches into it, all flushes
+    /// that have a part in that sector, since nothing behind it testifies.
+    fn may_show(&self, path: &Path, damage: Damage) -> usize {
+        let end = |state: usize| self.ends.get(state).map_or(0, |ends| length_of(ends, path));
+        match damage {
+            Damage::Zero(start) if path != Path::new(PATH) && end(1) < start + SECTOR => {
+                let touched = (0..self.ends.len()).take_while(|state| end(*state) > start);
+                1 + touched.count().max(1)
+            }
+            _ => 2,
+        }
+    }
+
+    /// Opens and reads an image, which may show one of the `newest` states.
+    pub(crate) fn judge(
+        &self,
+        image: &SimDisk,
+        read_only: bool,
+        newest: usize,
+        counts: &mut Counts,
+    ) {
         let options = Options {
             read_only,
             ..self.options.clone()
         };
         let seen = match &self.states {
-            States::KeyValue(states) => see_families(image, &options, states, counts),
-            States::Sql(states) => see_tables(image, &options, states, counts),
+            States::KeyValue(states) => {
+                let states = &states[..newest.min(states.len())];
+                see_families(image, &options, states, counts)
+            }
+            States::Sql(states) => {
+                let states = &states[..newest.min(states.len())];
+                see_tables(image, &options, states, counts)
+            }
         };
         match seen {
             None => {}
@@ -268,6 +316,11 @@ impl Sample {
             Some(Seen::Whole(_)) => counts.older += 1,
         }
     }
+}
+
+fn length_of(files: &Lengths, path: &Path) -> usize {
+    let found = files.iter().find(|(file, _)| file == path);
+    found.map_or(0, |(_, length)| *length)
 }
 
 fn seen(index: usize, checked: &Option<String>) -> Seen {
@@ -422,8 +475,9 @@ fn lie(seed: u64, after: u64, error: FaultError, counts: &mut Counts) -> u64 {
         name: "a database of a lying disk",
         disk: image.clone(),
         states: States::KeyValue(states),
+        ends: Vec::new(),
         options,
     };
-    sample.judge(&image, false, counts);
+    sample.judge(&image, false, usize::MAX, counts);
     disk.calls()
 }

@@ -38,7 +38,7 @@ impl Samples {
         }
         put(&image, path, &bytes);
         if !bytes.is_empty() {
-            sample.judge(&image, rng.one_in(2), &mut Counts::default());
+            sample.judge(&image, rng.one_in(2), 1, &mut Counts::default());
         }
     }
 
