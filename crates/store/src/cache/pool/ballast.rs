@@ -9,8 +9,8 @@
 //! 1. A frame out of use is like a free one: nobody can reach it.
 //! 2. At most three quarters of the frames are out of use, so that work goes on;
 //!    charges beyond that exceed the limit. Who decides by a share of the cache
-//!    asks for the share of those in use ([`Pool::usable`]). Caches below [`COUNTING_MIN`] frames count
-//!    nothing.
+//!    asks for the share of those in use ([`Pool::usable`]). Caches below
+//!    [`COUNTING_MIN`] frames count nothing.
 //! 3. `balance` may wait for walks to end, so it is called outside of them.
 
 use super::Pool;
