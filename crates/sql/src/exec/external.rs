@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::exec::batch::{Batch, ROWS_MAX};
+use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::memory::Memory;
-use crate::exec::rows::{decode_cell, encode_cell};
+use crate::exec::rows::{encode_cell, sorted_rows};
 use crate::exec::sorter::Sorter;
 use crate::key::{self, KeyColumn};
 use crate::value::{Collation, ValueRef};
@@ -126,20 +126,12 @@ impl ExternalSet {
 
     /// The next rows that stay; false at the end.
     pub fn read(&mut self, want: usize, width: usize, out: &mut Batch) -> Result<bool> {
-        out.reset(width);
-        let mut rows = 0;
-        if let Some(sorter) = &mut self.in_order {
-            while rows < want.clamp(1, ROWS_MAX) {
-                let Some((_, mut cells)) = sorter.next_record()? else {
-                    break;
-                };
-                for column in &mut out.columns {
-                    column.push(decode_cell(&mut cells)?)?;
-                }
-                rows += 1;
+        match &mut self.in_order {
+            Some(sorter) => sorted_rows(sorter, want, width, out),
+            None => {
+                out.reset(width);
+                Ok(false)
             }
         }
-        out.set_rows(rows);
-        Ok(rows > 0)
     }
 }

@@ -9,12 +9,36 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::exec::batch::{Batch, ROWS_MAX, tag};
 use crate::exec::memory::{Memory, Reservation, TempFile};
+use crate::exec::sorter::Sorter;
 use crate::value::ValueRef;
 
 /// Bytes of a full block; a larger row gets a block of its own.
 const BLOCK_BYTES: usize = 64 << 10;
 /// The same for one of many stores that share a file.
 const SHARED_BLOCK_BYTES: usize = 16 << 10;
+
+/// The next rows of a sorter whose payloads are cells, `width` a row, at most
+/// `want`; false at the end.
+pub fn sorted_rows(
+    sorter: &mut Sorter,
+    want: usize,
+    width: usize,
+    out: &mut Batch,
+) -> Result<bool> {
+    out.reset(width);
+    let mut rows = 0;
+    while rows < want.clamp(1, ROWS_MAX) {
+        let Some((_, mut cells)) = sorter.next_record()? else {
+            break;
+        };
+        for column in &mut out.columns {
+            column.push(decode_cell(&mut cells)?)?;
+        }
+        rows += 1;
+    }
+    out.set_rows(rows);
+    Ok(rows > 0)
+}
 
 /// Appends a cell.
 #[inline]

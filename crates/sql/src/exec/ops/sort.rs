@@ -7,10 +7,10 @@ use super::limit::bounds;
 use super::{BoxOperator, Operator};
 use crate::bind::expr::SortKey;
 use crate::error::Result;
-use crate::exec::batch::{Batch, ROWS_MAX};
+use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
-use crate::exec::rows::{decode_cell, encode_cell};
+use crate::exec::rows::{encode_cell, sorted_rows};
 use crate::exec::sorter::Sorter;
 use crate::key::{self, KeyColumn};
 use crate::plan::physical::LimitClause;
@@ -108,26 +108,14 @@ impl Operator for Sort {
     }
 
     fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
-        out.reset(self.width);
         cx.run.check_interrupt()?;
         if self.sorter.is_none() {
             self.sorter = Some(self.build(cx)?);
         }
-        let Some(sorter) = &mut self.sorter else {
-            return Ok(false);
-        };
-        let mut rows = 0;
-        while rows < want.clamp(1, ROWS_MAX) {
-            let Some((_, mut payload)) = sorter.next_record()? else {
-                break;
-            };
-            for column in &mut out.columns {
-                column.push(decode_cell(&mut payload)?)?;
-            }
-            rows += 1;
+        match &mut self.sorter {
+            Some(sorter) => sorted_rows(sorter, want, self.width, out),
+            None => Ok(false),
         }
-        out.set_rows(rows);
-        Ok(rows > 0)
     }
 
     fn detach(&mut self) {

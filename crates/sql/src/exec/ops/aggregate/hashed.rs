@@ -17,7 +17,7 @@ use crate::exec::external::encode_key;
 use crate::exec::hash::{GroupTable, NONE};
 use crate::exec::memory::{Held, Memory};
 use crate::exec::ops::{BoxOperator, Delayed, Operator};
-use crate::exec::rows::{decode_cell, encode_cell};
+use crate::exec::rows::{encode_cell, sorted_rows};
 use crate::exec::sorter::Sorter;
 use crate::plan::physical::Grouping;
 
@@ -211,19 +211,7 @@ impl Operator for Unplaced {
     }
 
     fn next(&mut self, _cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
-        out.reset(self.width);
-        let mut rows = 0;
-        while rows < want.clamp(1, ROWS_MAX) {
-            let Some((_, mut cells)) = self.sorter.next_record()? else {
-                break;
-            };
-            for column in &mut out.columns {
-                column.push(decode_cell(&mut cells)?)?;
-            }
-            rows += 1;
-        }
-        out.set_rows(rows);
-        Ok(rows > 0)
+        sorted_rows(&mut self.sorter, want, self.width, out)
     }
 
     fn detach(&mut self) {}
