@@ -1,8 +1,9 @@
 //! Bugs planted on purpose, to prove that the simulator sees them.
 //!
 //! Without the `mutations` feature, which only `fulgurite-sim`'s command and the
-//! tests of planted bugs turn on, [`planted`] is `false` at compile time and nothing of this is left in the
-//! program. With it, one mutation at a time can be chosen for the process.
+//! tests of planted bugs turn on, [`planted`] is `false` at compile time and
+//! nothing of this is left in the program. With it, one mutation at a time can be
+//! chosen for the process.
 
 /// One planted bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -123,7 +123,7 @@ fn operations_match_the_model() {
 }
 
 /// Updates of packed pages found no room for a longer value, and each of them
-/// rewrote its page: a third of a commit's time.
+/// rewrote its page, entry by entry.
 #[test]
 fn a_full_leaf_takes_a_longer_value_by_moving_its_neighbours() {
     let mut random = Random(3);
