@@ -274,11 +274,18 @@ pub(crate) fn poisoned(cause: &Error) -> Error {
 /// A failure of the log, as the store reports it.
 pub(crate) fn log_error(error: fulgurite_wal::Error) -> Error {
     use fulgurite_wal::Error as Log;
+    if let Log::NoRoom { source, .. } = &error
+        && let Some(own) = source.downcast_ref::<Error>()
+    {
+        return own
+            .clone()
+            .during("making room in the log, which has reached its limit");
+    }
     let kind = match &error {
         Log::Disk(disk) => return Error::from(disk.clone()),
         Log::Corrupt { .. } | Log::Foreign { .. } => ErrorKind::Corrupt,
         Log::NewerFormat { .. } => ErrorKind::NewerFormat,
-        Log::Full { .. } => ErrorKind::Busy,
+        Log::Full { .. } | Log::NoRoom { .. } => ErrorKind::Busy,
         Log::TooBig { .. } => ErrorKind::TooBig,
         Log::Poisoned(_) => ErrorKind::Poisoned,
         _ => ErrorKind::Misuse,

@@ -90,6 +90,18 @@ pub enum Error {
         limit_bytes: u64,
     },
 
+    /// The log reached its limit, and the checkpoint that was to make room failed.
+    /// Once what it met is gone, commits go on.
+    #[error(
+        "the log has reached its limit of {limit_bytes} bytes and the checkpoint that was to make room failed: {source}"
+    )]
+    NoRoom {
+        /// The limit.
+        limit_bytes: u64,
+        /// What the checkpoint failed with.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+
     /// One record cannot be that large.
     #[error("a log record of {bytes} bytes is larger than the limit of {limit_bytes}")]
     TooBig {
@@ -132,7 +144,7 @@ impl Error {
     /// Whether the disk or the log has no room left.
     pub fn is_full(&self) -> bool {
         match self {
-            Self::Full { .. } => true,
+            Self::Full { .. } | Self::NoRoom { .. } => true,
             Self::Disk(error) => error.kind == DiskErrorKind::NoSpace,
             _ => false,
         }

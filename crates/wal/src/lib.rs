@@ -77,6 +77,7 @@ pub use gather::Waiting;
 pub use record::{Kind, PAYLOAD_BYTES_MAX};
 pub use recovery::{Record, Recovery};
 pub use solo::{Device, Entries, Entry, Lone, Lsn, Measured, Options, Preallocation, Stats, Wal};
+pub use space::RoomAttempt;
 pub use stats::WalStats;
 pub use twin::{
     Durability, GenerationId, Permit, Placed, PressureHook, Ticket, TwinLog, WalOptions,

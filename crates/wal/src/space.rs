@@ -8,7 +8,19 @@
 //! and placement breaks no promise. Everything else is decided under the
 //! placement lock, against the prepared generation too; that never does I/O, so
 //! files are extended in between, and the decision is made anew.
+//!
+//! Where the limit stands in the way, a checkpoint is asked for and waited for.
+//! Who makes one says so before ([`TwinLog::begin_making_room`]) and, if it comes
+//! to nothing, why ([`TwinLog::no_room_made`]). A reservation ends with the cause as
+//! soon as a checkpoint failed that began after it asked: that one was made for
+//! it, so whatever it met is met by whoever asks next. One failure is enough even
+//! where the next try might succeed: its caller holds nothing yet, can try again by
+//! itself, and would otherwise learn of a full disk only after the time-out. A
+//! failure of a checkpoint that was under way before says less; after it the
+//! reservation asks once more. Failures are kept for those who wait, not for those
+//! who come later, and a checkpoint that makes room forgets them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::{Error, Result};
@@ -20,6 +32,22 @@ use crate::primitives::{Ordering, now};
 
 const QUICK_OUTSTANDING_BYTES_MAX: u64 = 128 << 10;
 const _: () = assert!(QUICK_OUTSTANDING_BYTES_MAX + EMPTY_RECORD_BYTES <= CAPACITY_BYTES_MIN);
+
+/// What has become of the room that reservations wait for.
+#[derive(Default)]
+pub(super) struct Room {
+    /// Counts the events after which to look again.
+    epoch: u64,
+    /// How many checkpoints began.
+    attempts: u64,
+    /// The last one that failed, unless room was made since, and why.
+    failed: Option<(RoomAttempt, Arc<dyn std::error::Error + Send + Sync>)>,
+}
+
+/// Names a checkpoint, from [`TwinLog::begin_making_room`] to
+/// [`TwinLog::no_room_made`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RoomAttempt(u64);
 
 enum Decision {
     Granted,
@@ -51,14 +79,34 @@ impl TwinLog {
     #[cold]
     pub(super) fn reserve_slowly(&self, bytes: u64) -> Result<()> {
         let began = self.now();
+        let mut asked = None;
         loop {
-            let epoch = *lock(&self.room_epoch);
+            let epoch = lock(&self.room).epoch;
             self.check()?;
             match self.decide(bytes) {
                 Decision::Granted => return Ok(()),
                 Decision::Extend { number, capacity } => self.extend(number, capacity)?,
-                Decision::Wait => self.wait_for_room(epoch, began)?,
+                Decision::Wait => {
+                    let asked = *asked.get_or_insert_with(|| self.newest_attempt());
+                    self.check_attempts_after(asked)?;
+                    self.wait_for_room(epoch, began)?;
+                }
             }
+        }
+    }
+
+    fn newest_attempt(&self) -> RoomAttempt {
+        RoomAttempt(lock(&self.room).attempts)
+    }
+
+    /// Fails with the cause if a checkpoint failed that began after `asked`.
+    fn check_attempts_after(&self, asked: RoomAttempt) -> Result<()> {
+        match &lock(&self.room).failed {
+            Some((attempt, cause)) if *attempt > asked => Err(Error::NoRoom {
+                limit_bytes: self.options.limit_bytes,
+                source: cause.clone(),
+            }),
+            _ => Ok(()),
         }
     }
 
@@ -117,8 +165,8 @@ impl TwinLog {
         if let Some(hook) = &self.options.pressure {
             hook();
         }
-        let mut current = lock(&self.room_epoch);
-        while *current == epoch {
+        let mut room = lock(&self.room);
+        while room.epoch == epoch {
             let waited = self.now().saturating_sub(began);
             let left = self.options.reserve_timeout.saturating_sub(waited);
             if left.is_zero() {
@@ -126,22 +174,48 @@ impl TwinLog {
                     limit_bytes: self.options.limit_bytes,
                 });
             }
-            current = match &self.options.driver {
-                None => wait_at_most(&self.room_made, current, left),
+            room = match &self.options.driver {
+                None => wait_at_most(&self.room_changed, room, left),
                 Some(driver) => {
-                    drop(current);
+                    drop(room);
                     driver.pass(left);
-                    lock(&self.room_epoch)
+                    lock(&self.room)
                 }
             };
         }
         Ok(())
     }
 
-    /// Wakes the reservations that wait for room.
+    /// Lets the reservations that wait for room look again, since there may be some.
     pub(super) fn announce_room(&self) {
-        *lock(&self.room_epoch) += 1;
-        self.room_made.notify_all();
+        let mut room = lock(&self.room);
+        room.epoch += 1;
+        room.failed = None;
+        drop(room);
+        self.room_changed.notify_all();
+    }
+
+    /// To be called before a checkpoint begins, by who makes it: a reservation that
+    /// asked for one before this call is served by this one.
+    pub fn begin_making_room(&self) -> RoomAttempt {
+        let mut room = lock(&self.room);
+        room.attempts += 1;
+        RoomAttempt(room.attempts)
+    }
+
+    /// Says that this checkpoint failed. The reservations that it was made for end
+    /// with [`Error::NoRoom`], which carries the cause; those that came later ask
+    /// for another one. The log itself takes no harm.
+    pub fn no_room_made(
+        &self,
+        attempt: RoomAttempt,
+        cause: Arc<dyn std::error::Error + Send + Sync>,
+    ) {
+        let mut room = lock(&self.room);
+        room.epoch += 1;
+        room.failed = Some((attempt, cause));
+        drop(room);
+        self.room_changed.notify_all();
     }
 }
 

@@ -15,6 +15,7 @@ use super::generation::Generation;
 use super::locks::lock;
 use super::parking::Parking;
 use super::record::{EMPTY_RECORD_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
+use super::space::Room;
 use super::stats::{Counters, WalStats};
 use crate::primitives::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 
@@ -189,9 +190,8 @@ pub struct TwinLog {
     pub(super) background: Mutex<()>,
     /// Held through extending a file.
     pub(super) extending: Mutex<()>,
-    /// Counts the events that may have made room.
-    pub(super) room_epoch: Mutex<u64>,
-    pub(super) room_made: Condvar,
+    pub(super) room: Mutex<Room>,
+    pub(super) room_changed: Condvar,
 
     pub(super) failed: AtomicBool,
     pub(super) failure: OnceLock<Error>,
@@ -249,8 +249,8 @@ impl TwinLog {
             gather: Gather::default(),
             background: Mutex::default(),
             extending: Mutex::default(),
-            room_epoch: Mutex::default(),
-            room_made: Condvar::default(),
+            room: Mutex::default(),
+            room_changed: Condvar::default(),
             failed: AtomicBool::new(false),
             failure: OnceLock::new(),
             counters: Counters::default(),
@@ -264,8 +264,9 @@ impl TwinLog {
     /// file space, so that a full disk fails here and nowhere later.
     ///
     /// # Errors
-    /// `TooBig`; `Full` when no room was made in time; `Disk` when the file
-    /// cannot grow; `Poisoned` or `Closed`.
+    /// `TooBig`; `NoRoom` when the checkpoint that it asked for failed; `Full`
+    /// when none made room in time; `Disk` when the file cannot grow; `Poisoned`
+    /// or `Closed`.
     pub fn reserve(&self, payload_len: usize) -> Result<Permit<'_>> {
         if payload_len > PAYLOAD_BYTES_MAX {
             return Err(Error::TooBig {

@@ -293,6 +293,53 @@ fn a_waiting_reservation_goes_on_after_a_recycle() {
     assert_eq!(replay(&disk, 1).len(), 1);
 }
 
+/// The checkpoint that was under way when it asked says nothing about the next
+/// one, which is made for it; that one's failure ends it, and sticks to nobody.
+#[test]
+fn a_waiting_reservation_ends_with_the_checkpoint_it_asked_for() {
+    let disk = MemoryDisk::new();
+    let (sender, asked) = std::sync::mpsc::channel();
+    let wal = start(
+        &disk,
+        WalOptions {
+            limit_bytes: 100_000,
+            reserve_timeout: Duration::from_secs(120),
+            pressure: Some(Arc::new(move || sender.send(()).unwrap())),
+            ..WalOptions::default()
+        },
+    );
+    let broken = || Arc::new(std::io::Error::other("the disk is on fire"));
+    commit(&wal, 1, &payload(1, 90_000));
+    std::thread::scope(|scope| {
+        let older = wal.begin_making_room();
+        let waiting: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| wal.reserve(50_000).map(drop)))
+            .collect();
+        (0..2).for_each(|_| asked.recv().unwrap());
+        wal.no_room_made(older, broken());
+        (0..2).for_each(|_| asked.recv().expect("they ask once more"));
+        let theirs = wal.begin_making_room();
+        wal.no_room_made(theirs, broken());
+        for thread in waiting {
+            let error = thread.join().unwrap().unwrap_err();
+            assert!(
+                matches!(error, Error::NoRoom { .. }) && error.is_full(),
+                "{error:?}"
+            );
+            assert!(error.to_string().contains("on fire"), "{error}");
+        }
+
+        let waiting = scope.spawn(|| commit(&wal, 2, &payload(2, 50_000)));
+        asked.recv().expect("what failed before does not stop it");
+        wal.begin_making_room();
+        wal.prepare_switch().unwrap();
+        let old = wal.switch(2).unwrap();
+        wal.recycle(old).unwrap();
+        waiting.join().unwrap();
+    });
+    assert!(wal.poisoned().is_none());
+}
+
 #[test]
 fn misuse_poisons_with_the_first_cause() {
     let disk = MemoryDisk::new();

@@ -3,6 +3,7 @@
 //! run.
 
 mod faults;
+mod full_log;
 mod rot;
 mod writers;
 

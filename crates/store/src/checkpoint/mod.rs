@@ -15,7 +15,8 @@
 //! A failure before 5 leaves the old checkpoint valid and nothing recycled; the
 //! next one tries again. A failed write or sync in 5 poisons the store: what the
 //! medium holds is unknown until it is opened again. No commit waits for any of
-//! this but for log space and frames.
+//! this but for log space and frames. Those that do wait are told of a failure:
+//! for log space by the log, for frames by `background.rs`.
 
 pub(crate) mod catalog;
 pub(crate) mod collect;
@@ -35,6 +36,7 @@ use crate::store::{Core, log_error};
 use catalog::Entry;
 use fulgurite_disk::mutation::{Mutation, planted};
 use meta::{Blob, Meta};
+use std::sync::Arc;
 pub(crate) use writer::WriteCounters;
 pub use writer::WriteStats;
 
@@ -121,6 +123,15 @@ pub(crate) fn run_holding(core: &Core, state: &mut State) -> Result<()> {
     if core.head() == state.seq && state.counter > 0 && state.pending.is_none() {
         return Ok(());
     }
+    let Some(wal) = core.wal() else {
+        return make(core, state);
+    };
+    let attempt = wal.begin_making_room();
+    make(core, state).inspect_err(|error| wal.no_room_made(attempt, Arc::new(error.clone())))
+}
+
+/// All steps.
+fn make(core: &Core, state: &mut State) -> Result<()> {
     core.space.check()?;
     let begun = begin(core, state)?;
     if planted(Mutation::RecycleEarly)
