@@ -5,7 +5,7 @@
 //! ring goes to the file from where the caller has it, under both locks.
 //!
 //! A record of at most 512 bytes never crosses a block border: the rest of the
-//! block stays zero, and a commit of one record writes one block.
+//! block is left as it was, and a commit of one record writes one block.
 
 use std::num::NonZeroU64;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use super::locks::{lock, wait_at_most};
 use super::options::Preallocation;
 use super::record::{HEADER_BYTES, Head, KIND_BEGIN, Kind, record_bytes};
 use super::spin::SpinGuard;
-use super::volume::{BLOCK, START};
+use super::volume::{BLOCK, START, UNCROSSED_BYTES_MAX};
 use crate::primitives::{Ordering, SOLO_RING_BYTES};
 
 /// Larger records never enter the ring.
@@ -28,8 +28,6 @@ const RING_RECORD_BYTES_MAX: u64 = SOLO_RING_BYTES / 32;
 const WRITE_FROM_BYTES: u64 = SOLO_RING_BYTES / 4 * 3;
 /// How often appends look whether it has work.
 const ATTEND_EVERY_BYTES: u64 = SOLO_RING_BYTES / 16;
-/// Larger records may cross a block border.
-const UNCROSSED_BYTES_MAX: u64 = 512;
 /// The file is prepared at least so far ahead.
 const AHEAD_BYTES: u64 = 512 << 10;
 pub(super) const EXTENSION_BYTES_MIN: u64 = 1 << 20;
@@ -228,7 +226,7 @@ impl Core {
         // tail that is set below, under the same lock.
         unsafe {
             if place.start > tail.lsn {
-                self.fill_block(tail.lsn, place.start);
+                self.skip_block(tail, place.start);
             }
             match self
                 .ring
@@ -242,12 +240,15 @@ impl Core {
         self.appended.store(place.end, Ordering::Release);
     }
 
-    /// Fills the rest of a block with zeros.
+    /// Passes over the rest of a block. Where it lies between two records of
+    /// one write, it is written as zeros.
     ///
     /// # Safety
-    /// The range must be the caller's alone.
+    /// The range up to `to` must be the caller's alone.
     #[cold]
-    unsafe fn fill_block(&self, from: u64, to: u64) {
+    unsafe fn skip_block(&self, tail: &mut Tail, to: u64) {
+        let from = tail.lsn;
+        tail.skipped = (from, to);
         // SAFETY: as the caller vouches.
         unsafe { self.ring.write(from, &ZEROS[..(to - from) as usize]) };
     }
@@ -326,6 +327,7 @@ impl Core {
         if tail.lsn == flush.lsn {
             return Ok(());
         }
+        flush.skip(tail.skipped);
         // SAFETY: as in `flush.rs`: the range is below the tail.
         let parts = unsafe { self.ring.read(flush.lsn, (tail.lsn - flush.lsn) as usize) };
         let written = self.volume.write(flush.lsn, &parts, false);

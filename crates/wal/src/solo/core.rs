@@ -39,6 +39,10 @@ pub(super) struct Tail {
     pub(super) free_until: u64,
     /// An end behind this position may be work for the background thread.
     pub(super) attend_at: u64,
+    /// The last rest of a block that was left empty, and where the record
+    /// behind it begins. A write that would begin with it begins behind it, so
+    /// that the block before is not written again.
+    pub(super) skipped: (u64, u64),
 }
 
 /// What the leader goes on from.
@@ -47,6 +51,15 @@ pub(super) struct Flush {
     pub(super) lsn: u64,
     pub(super) seq: u64,
     pub(super) syncs: u32,
+}
+
+impl Flush {
+    /// Passes over the empty rest of a block.
+    pub(super) fn skip(&mut self, skipped: (u64, u64)) {
+        if skipped.0 == self.lsn {
+            self.lsn = skipped.1;
+        }
+    }
 }
 
 /// The head as it is on disk, and where lives begin behind it.

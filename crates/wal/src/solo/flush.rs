@@ -37,6 +37,7 @@ impl Core {
         self.check()?;
         let (end, seq) = {
             let tail = self.tail.lock();
+            flush.skip(tail.skipped);
             (tail.lsn, tail.seq)
         };
         if !sync {

@@ -340,6 +340,7 @@ fn assemble(
             begins: Some(header.life),
             free_until: 0,
             attend_at: 0,
+            skipped: (u64::MAX, u64::MAX),
         }),
         appended: AtomicU64::new(found.end),
         room_until: AtomicU64::new(0),

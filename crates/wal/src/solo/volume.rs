@@ -12,6 +12,8 @@ use super::window::Source;
 pub(super) const START: u64 = super::twin_header::RECORDS_START;
 /// What a disk writes as one: small records do not cross its border.
 pub(super) const BLOCK: u64 = 4096;
+/// Larger records may cross a block border.
+pub(super) const UNCROSSED_BYTES_MAX: u64 = 512;
 
 #[derive(Debug, Clone)]
 pub(super) struct Volume {
