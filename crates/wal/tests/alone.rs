@@ -256,6 +256,68 @@ fn positions_that_are_no_records_are_refused() {
     log.truncate(first).unwrap();
 }
 
+/// A consumer may keep `end()` as the place to go on from. It is no record's
+/// where the next one had no room in its block, or began another life.
+#[test]
+fn what_was_an_end_once_stays_a_place_to_go_on_from() {
+    let disk = MemoryDisk::new();
+    let mut ends = Vec::new();
+    let mut count = 0;
+    for _ in 0..4 {
+        let log = Wal::open("e", in_memory(&disk)).unwrap();
+        for _ in 0..40 {
+            ends.push((log.end(), count));
+            log.append(&payload(count)).unwrap();
+            count += 1;
+        }
+        log.close().unwrap();
+    }
+    let log = Wal::open("e", in_memory(&disk)).unwrap();
+    for &(end, before) in &ends {
+        assert_eq!(contents(&log, end).len(), count - before, "from {end}");
+    }
+    for &(end, before) in ends.iter().step_by(7) {
+        log.truncate(end).unwrap();
+        assert_eq!(contents(&log, Lsn::FIRST).len(), count - before, "{end}");
+    }
+    let (last, before) = ends[ends.len() - 3];
+    log.truncate(last).unwrap();
+    drop(log);
+    let log = Wal::open("e", in_memory(&disk)).unwrap();
+    assert_eq!(contents(&log, Lsn::FIRST).len(), count - before);
+}
+
+/// 25 records of 160 bytes fill a block but for 96 bytes. The next commit used to
+/// write those as zeros, and so two blocks instead of one.
+#[test]
+fn a_commit_that_begins_a_block_leaves_the_one_before_alone() {
+    const LAP: u64 = 64 << 10;
+    let disk = MemoryDisk::new();
+    let log = Wal::open("b", in_memory(&disk)).unwrap();
+    while log.end().to_u64() < LAP {
+        log.commit(&[0xAB; 1_000]).unwrap();
+        log.truncate(log.end()).unwrap();
+    }
+    let file = disk.open(Path::new("b"), OpenOptions::WRITE).unwrap();
+    let block = log.end().to_u64().next_multiple_of(4096);
+    let rest_at = 8192 + block + 4000 - LAP;
+    let rest = || {
+        let mut bytes = [0; 96];
+        file.read_at(&mut bytes, rest_at).unwrap();
+        bytes
+    };
+    let before = rest();
+    while log.end().to_u64() < block + 8192 {
+        log.commit(&[0xCD; 128]).unwrap();
+    }
+    assert_eq!(rest(), before);
+    assert_ne!(before, [0; 96], "the first lap left something there");
+    let kept = contents(&log, Lsn::FIRST);
+    log.close().unwrap();
+    let log = Wal::open("b", in_memory(&disk)).unwrap();
+    assert_eq!(contents(&log, Lsn::FIRST), kept);
+}
+
 struct Order(u32);
 
 impl Entry for Order {

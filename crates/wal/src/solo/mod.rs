@@ -181,7 +181,8 @@ impl Wal {
     }
 
     /// The records from `from` on that were appended before the call, in order.
-    /// [`Lsn::FIRST`] stands for the oldest one that is kept.
+    /// `from` is where a record begins, or was [`end`](Self::end) once;
+    /// [`Lsn::FIRST`] stands for the oldest record that is kept.
     ///
     /// # Errors
     /// `NoRecord` where no record begins at `from`. The iterator ends with an
@@ -213,7 +214,8 @@ impl Wal {
     }
 
     /// Gives up all records before `before`, durably, so that their room can be
-    /// used again. `before` is where a record begins, or [`end`](Self::end).
+    /// used again. `before` is where a record begins, or was [`end`](Self::end)
+    /// once.
     /// Giving up what was given up before does nothing.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Walking along the records of a log.
 //!
-//! The next record begins where the last one ended or, behind the zeros of a
-//! block's end, at the next block. It has the next sequence number and a
+//! The next record begins where the last one ended or, where it would not have
+//! fitted into the rest of that block, at the next block. It has the next sequence number and a
 //! checksum seeded with its position and the salt of the life at hand; or it is
 //! the first of a later life, which carries that life's number. No life but the
 //! newest reaches behind the position where the newest began.
@@ -16,11 +16,19 @@ use super::error::{Error, Result};
 use super::header::Header;
 use super::locks::lock;
 use super::record::{Head, KIND_BEGIN, Kind};
-use super::volume::{BLOCK, Laps, Volume};
+use super::volume::{BLOCK, Laps, UNCROSSED_BYTES_MAX, Volume};
 use super::window::Window;
 
 /// The payload of a life's first record: its number.
 const LIFE_BYTES: u32 = 8;
+
+/// Where a walk can begin.
+pub(super) struct Start {
+    pub(super) position: u64,
+    /// The number of the next entry from there on.
+    pub(super) seq: u64,
+    pub(super) life: u64,
+}
 
 /// A walk, and what it passed.
 pub(super) struct Walk {
@@ -60,25 +68,55 @@ impl Walk {
         })
     }
 
-    /// The sequence number of the entry that begins at `position`, written in
-    /// `life`, if there is one.
-    pub(super) fn entry_at(&mut self, position: u64, life: u64) -> Result<Option<u64>> {
+    /// The first entry from `position` on, if an entry begins there or the log
+    /// ended there once: then the entry stands behind the beginning of a life,
+    /// or in the next block because it had no room in this one.
+    pub(super) fn entry_from(&mut self, position: u64, lives: &[Life]) -> Result<Option<Start>> {
         if !position.is_multiple_of(8) {
             return Ok(None);
         }
+        let born = lives.iter().rev().find(|life| life.start <= position);
+        let life = born.map_or(self.header.first_life, |life| life.number);
         self.window.set_salt(self.header.salt_of(life));
-        let head = self.window.valid_record_at(position)?;
-        Ok(head
-            .filter(|head| Kind::from_byte(head.kind).is_some())
-            .map(|head| head.seq))
+        if let Some(start) = self.entry_at(position, life)? {
+            return Ok(Some(start));
+        }
+        let block = position.next_multiple_of(BLOCK);
+        if block - position >= UNCROSSED_BYTES_MAX {
+            return Ok(None);
+        }
+        let start = self.entry_at(block, life)?;
+        Ok(start.filter(|_| {
+            lives
+                .iter()
+                .all(|life| !(position..=block).contains(&life.start))
+        }))
     }
 
-    /// Begins at `position`, whose entry has number `seq` and is of `life`.
-    fn begin_at(&mut self, position: u64, seq: u64, life: u64) {
-        self.position = position;
-        self.next_seq = seq;
-        self.life = life;
-        self.window.set_salt(self.header.salt_of(life));
+    /// The entry at `position`, or the one behind the beginning of `life` there.
+    fn entry_at(&mut self, position: u64, life: u64) -> Result<Option<Start>> {
+        let Some(head) = self.window.valid_record_at(position)? else {
+            return Ok(None);
+        };
+        let (position, seq) = if head.kind == KIND_BEGIN {
+            (position + head.total_bytes(), head.seq + 1)
+        } else if Kind::from_byte(head.kind).is_some() {
+            (position, head.seq)
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Start {
+            position,
+            seq,
+            life,
+        }))
+    }
+
+    fn begin_at(&mut self, start: Start) {
+        self.position = start.position;
+        self.next_seq = start.seq;
+        self.life = start.life;
+        self.window.set_salt(self.header.salt_of(start.life));
     }
 
     /// The next entry: where it begins, and how long its payload is. `None`
@@ -220,13 +258,8 @@ impl Entries {
         let mut walk = Walk::new(core, header, end)?;
         let from = from.0;
         if from > header.first && from < end {
-            let life = lives
-                .iter()
-                .rev()
-                .find(|life| life.start <= from)
-                .map_or(header.first_life, |life| life.number);
-            match walk.entry_at(from, life)? {
-                Some(seq) => walk.begin_at(from, seq, life),
+            match walk.entry_from(from, &lives)? {
+                Some(start) => walk.begin_at(start),
                 None => return Err(no_record(from, &header, end)),
             }
         } else if from != Lsn::FIRST.0 && from != header.first && from != end {

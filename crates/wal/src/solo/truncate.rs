@@ -25,22 +25,16 @@ impl Core {
             header.first_life = header.life;
         } else {
             self.wait_written(end)?;
-            let life = head
-                .lives
-                .iter()
-                .rev()
-                .find(|life| life.start <= before)
-                .map_or(header.first_life, |life| life.number);
-            let seq = Walk::new(self, header, end)?.entry_at(before, life)?;
-            let Some(seq) = seq else {
+            let start = Walk::new(self, header, end)?.entry_from(before, &head.lives)?;
+            let Some(start) = start else {
                 return Err(Error::NoRecord {
                     position: before,
                     first: header.first,
                     end,
                 });
             };
-            header.first_seq = seq;
-            header.first_life = life;
+            header.first_seq = start.seq;
+            header.first_life = start.life;
         }
         header.first = before;
         header.update += 1;
