@@ -129,15 +129,31 @@ impl Head {
     }
 }
 
-/// What a run of the load found: microseconds a stage, and the rate.
+/// What runs of the load found: microseconds a stage, and how long they took.
 #[derive(Debug, Default)]
 pub struct Figures {
     /// Times of the whole round trip.
     pub round_trip: Vec<f64>,
     /// Times of parsing, validating, appending, flushing.
     pub stages: [Vec<f64>; 4],
+    /// The time of all runs.
+    pub time: Duration,
+}
+
+impl Figures {
     /// Orders a second.
-    pub rate: f64,
+    pub fn rate(&self) -> f64 {
+        self.round_trip.len() as f64 / self.time.as_secs_f64()
+    }
+
+    /// Adds what another client, or another run, found.
+    pub fn add(&mut self, other: Self) {
+        self.round_trip.extend(other.round_trip);
+        for (all, one) in self.stages.iter_mut().zip(other.stages) {
+            all.extend(one);
+        }
+        self.time += other.time;
+    }
 }
 
 /// Names of [`Figures::stages`].
@@ -159,13 +175,9 @@ pub fn run(address: SocketAddr, clients: usize, time: Duration, run: &str) -> Re
     });
     let mut all = Figures::default();
     for result in results {
-        let one = result?;
-        all.round_trip.extend(one.round_trip);
-        for (all, one) in all.stages.iter_mut().zip(one.stages) {
-            all.extend(one);
-        }
+        all.add(result?);
     }
-    all.rate = all.round_trip.len() as f64 / start.elapsed().as_secs_f64();
+    all.time = start.elapsed();
     Ok(all)
 }
 

@@ -15,6 +15,9 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
+/// How often the numbers of clients take turns.
+const TURNS: u32 = 8;
+
 /// Takes orders over HTTP and loses none that it answered. Without a command:
 /// serves on loopback and measures itself with 1 and 64 clients.
 #[derive(Debug, Parser)]
@@ -115,16 +118,28 @@ fn runtime() -> Result<Runtime> {
     Ok(builder.enable_io().build()?)
 }
 
+/// One client, 64 clients and a bare write and sync take turns, since a disk's
+/// sync time drifts.
 fn load_it(address: SocketAddr, folder: &Path, time: Duration) -> Result<()> {
     load::run(address, 1, time / 10, "warm-up")?;
+    let raw = RawSync::create(folder)?;
+    let mut sync = Vec::new();
+    let mut sides = [(1, Figures::default()), (64, Figures::default())];
+    for turn in 0..TURNS {
+        for (clients, figures) in &mut sides {
+            raw.measure(&mut sync)?;
+            let run = format!("{turn}-{clients}");
+            figures.add(load::run(address, *clients, time / TURNS, &run)?);
+        }
+    }
+    let sync = load::summary(&mut sync)[2];
+    println!("a bare write of 128 bytes and its fdatasync: p50 {sync:.0} µs\n");
     let mut rates = Vec::new();
-    for clients in [1, 64] {
-        let sync = raw_sync(folder)?;
-        let figures = load::run(address, clients, time, &format!("run-{clients}"))?;
-        rates.push(figures.rate);
+    for (clients, figures) in sides {
+        rates.push(figures.rate());
         let p50 = print(clients, figures);
         println!(
-            "  a bare write and fdatasync: p50 {sync:.0} µs; the round trip takes {:.0} µs more\n",
+            "  the round trip takes {:.0} µs more than the bare sync\n",
             p50 - sync
         );
     }
@@ -136,7 +151,7 @@ fn load_it(address: SocketAddr, folder: &Path, time: Duration) -> Result<()> {
 
 /// Prints the figures; the median of the round trip.
 fn print(clients: usize, mut figures: Figures) -> f64 {
-    println!("{clients} clients: {:.0} orders/s; µs:", figures.rate);
+    println!("{clients} clients: {:.0} orders/s; µs:", figures.rate());
     println!(
         "  {:<12}{:>9}{:>9}{:>9}{:>9}{:>9}",
         "", "min", "avg", "p50", "p90", "p99"
@@ -157,18 +172,29 @@ fn print(clients: usize, mut figures: Figures) -> f64 {
     p50
 }
 
-/// The median time of a bare write of 128 bytes and its sync, in microseconds.
-fn raw_sync(folder: &Path) -> Result<f64> {
-    let path = folder.join("raw");
-    let file = File::create(&path).with_context(|| path.display().to_string())?;
-    file.write_all_at(&vec![0; 1 << 20], 0)?;
-    file.sync_all()?;
-    let mut times = Vec::new();
-    for number in 0..500 {
-        let start = Instant::now();
-        file.write_all_at(&[1; 128], number * 128)?;
-        file.sync_data()?;
-        times.push(start.elapsed().as_nanos() as f64 / 1_000.0);
+/// A file that is ready for bare writes of 128 bytes.
+struct RawSync(File);
+
+impl RawSync {
+    const BYTES: u64 = 1 << 20;
+
+    fn create(folder: &Path) -> Result<Self> {
+        let path = folder.join("raw");
+        let file = File::create(&path).with_context(|| path.display().to_string())?;
+        file.write_all_at(&vec![0; Self::BYTES as usize], 0)?;
+        file.sync_all()?;
+        Ok(Self(file))
     }
-    Ok(load::summary(&mut times)[2])
+
+    /// Adds the times of some writes with their syncs, in microseconds.
+    fn measure(&self, times: &mut Vec<f64>) -> Result<()> {
+        for _ in 0..100 {
+            let start = Instant::now();
+            let offset = times.len() as u64 * 128 % Self::BYTES;
+            self.0.write_all_at(&[1; 128], offset)?;
+            self.0.sync_data()?;
+            times.push(start.elapsed().as_nanos() as f64 / 1_000.0);
+        }
+        Ok(())
+    }
 }
