@@ -6,12 +6,11 @@ use std::mem;
 
 use super::error::{Error, Result};
 use super::flush::Flush;
-use super::gather::{Gather, Waiting};
-use super::leading::Leads;
+use super::gather::Waiting;
+use super::leading::{Leads, Turns};
 use super::locks::{lock, try_lock};
-use super::parking::{Parking, Wish};
+use super::parking::Wish;
 use super::record::{HEADER_BYTES, Head, Kind};
-use super::stats::Counters;
 use super::twin::{Durability, Placed, Ticket, TwinLog};
 use crate::primitives::{Ordering, RING_BYTES, RING_RECORD_BYTES_MAX, SLOTS};
 
@@ -70,7 +69,7 @@ impl TwinLog {
             ring.write(at, &PADDING[..(placed.end - at) as usize]);
         }
         self.buffer.publish(placed.seq, placed.end);
-        self.parking.record_filled();
+        self.turns.parking.record_filled();
         Ok(())
     }
 
@@ -132,18 +131,18 @@ impl TwinLog {
         if self.acked() >= seq {
             return Ok(());
         }
-        let _present = self.gather.enter();
+        let _present = self.turns.gather.enter();
         let wish = Wish::Acknowledged(seq);
         self.until(|| self.is_met(wish), wish)
     }
 
     /// Lets a crowd that is on its way come along.
     fn wait_for_crowd(&self, flush: &Flush) {
-        let waited = self.gather.wait(Waiting::Adaptive, || {
+        let waited = self.turns.gather.wait(Waiting::Adaptive, || {
             (lock(&self.placement).next_seq - flush.next_seq, 0)
         });
         if let Some(time) = waited {
-            self.counters.gathered(time);
+            self.turns.counters.gathered(time);
         }
     }
 
@@ -154,20 +153,8 @@ impl TwinLog {
 }
 
 impl Leads for TwinLog {
-    fn parking(&self) -> &Parking {
-        &self.parking
-    }
-
-    fn gather(&self) -> &Gather {
-        &self.gather
-    }
-
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn check(&self) -> Result<()> {
-        TwinLog::check(self)
+    fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     fn is_synced(&self) -> bool {

@@ -101,14 +101,15 @@ impl TwinLog {
     }
 
     fn sync_target(&self, flush: &mut Flush) -> Result<()> {
-        self.gather
+        self.turns
+            .gather
             .timed(flush.syncs, || self.sync_file(&*flush.target.file))?;
         flush.syncs = flush.syncs.wrapping_add(1);
         flush.unsynced = false;
-        self.counters.syncs.add_alone(1);
+        self.turns.counters.syncs.add_alone(1);
         let placed = lock(&self.placement).next_seq;
         let acked = self.acked_seq.load(Ordering::Relaxed);
-        self.gather.served(placed.saturating_sub(acked + 1));
+        self.turns.gather.served(placed.saturating_sub(acked + 1));
         Ok(())
     }
 
@@ -165,13 +166,13 @@ impl TwinLog {
     ) -> Result<()> {
         if let Err(error) = result {
             self.poison(error.into());
-            return Err(self.failure_to_report());
+            return Err(self.turns.failure());
         }
         let records = next_seq - flush.next_seq;
-        self.counters.writes.add_alone(1);
-        self.counters.records.add_alone(records);
-        self.counters.bytes.add_alone(end - flush.lsn);
-        self.counters.largest_group.raise_alone(records);
+        self.turns.counters.writes.add_alone(1);
+        self.turns.counters.records.add_alone(records);
+        self.turns.counters.bytes.add_alone(end - flush.lsn);
+        self.turns.counters.largest_group.raise_alone(records);
         flush.unsynced = true;
         flush.next_seq = next_seq;
         flush.lsn = end;

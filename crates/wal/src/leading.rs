@@ -5,22 +5,63 @@
 //! a sync is cheaper than a sleep, and otherwise sleeps until the leader is
 //! done; whoever wakes unserved leads next.
 
-use super::error::Result;
+use std::sync::{Arc, OnceLock};
+
+use super::error::{Error, Result};
 use super::gather::Gather;
 use super::parking::{Outlook, Parking, Wish};
 use super::stats::Counters;
-use crate::primitives::{SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop};
+use crate::primitives::{AtomicBool, Ordering, SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop};
+
+/// What committers take turns with, until the log ends.
+#[derive(Default)]
+pub(super) struct Turns {
+    pub(super) parking: Parking,
+    pub(super) gather: Gather,
+    pub(super) counters: Counters,
+    failed: AtomicBool,
+    cause: OnceLock<Error>,
+}
+
+impl Turns {
+    /// Ends all committing, for good, and wakes who sleeps. The first cause
+    /// stays.
+    pub(super) fn end(&self, cause: Error) {
+        // A second failure while the first one spreads is a consequence of it.
+        let _ = self.cause.set(cause);
+        self.failed.store(true, Ordering::SeqCst);
+        self.parking.wake_all();
+    }
+
+    /// Whether committing ended.
+    #[inline]
+    pub(super) fn ended(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
+    }
+
+    /// Fails once the log is poisoned or closed.
+    #[inline]
+    pub(super) fn check(&self) -> Result<()> {
+        if self.ended() {
+            Err(self.failure())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What committers are told from then on.
+    #[cold]
+    pub(super) fn failure(&self) -> Error {
+        match self.cause.get() {
+            Some(Error::Closed) | None => Error::Closed,
+            Some(cause) => Error::Poisoned(Arc::new(cause.clone())),
+        }
+    }
+}
 
 /// A log whose committers take turns in leading.
 pub(super) trait Leads {
-    fn parking(&self) -> &Parking;
-
-    fn gather(&self) -> &Gather;
-
-    fn counters(&self) -> &Counters;
-
-    /// Fails once the log is poisoned or closed.
-    fn check(&self) -> Result<()>;
+    fn turns(&self) -> &Turns;
 
     /// Whether an acknowledgement needs a sync at all.
     fn is_synced(&self) -> bool;
@@ -45,7 +86,7 @@ pub(super) trait Leads {
 
     /// After the flush lock was let go.
     fn flush_ended(&self) {
-        self.parking().flush_ended(|wish| self.is_met(wish));
+        self.turns().parking.flush_ended(|wish| self.is_met(wish));
     }
 
     /// Works or waits until `done`, woken where `wish` comes true.
@@ -56,7 +97,7 @@ pub(super) trait Leads {
             if done() {
                 return Ok(());
             }
-            self.check()?;
+            self.turns().check()?;
             if self.can_lead(sync)
                 && let Some(result) = self.try_lead(sync)
             {
@@ -68,8 +109,8 @@ pub(super) trait Leads {
             let (spins, yields) = self.patience();
             if turns <= spins {
                 spin_loop();
-            } else if turns > spins + yields || !self.gather().give_way() {
-                self.counters().parks.add(1);
+            } else if turns > spins + yields || !self.turns().gather.give_way() {
+                self.turns().counters.parks.add(1);
                 self.sleep(&done, wish);
                 turns = 0;
             }
@@ -79,7 +120,7 @@ pub(super) trait Leads {
     /// How often to look again, and to let others run, before sleeping. Where a
     /// sync takes its time, looking again is in the way of those who could run.
     fn patience(&self) -> (u32, u32) {
-        if !self.is_synced() || self.gather().sync_is_quick() {
+        if !self.is_synced() || self.turns().gather.sync_is_quick() {
             (SPINS, YIELDS_QUICK)
         } else {
             (0, YIELDS_SLOW)
@@ -88,8 +129,8 @@ pub(super) trait Leads {
 
     fn sleep(&self, done: &impl Fn() -> bool, wish: Wish) {
         let is_covered = |wish| self.is_covered(wish);
-        self.parking().park(wish, is_covered, || {
-            if done() || self.check().is_err() {
+        self.turns().parking.park(wish, is_covered, || {
+            if done() || self.turns().check().is_err() {
                 Outlook::GoOn
             } else if !self.can_lead(wish.wants_sync()) {
                 Outlook::Starved

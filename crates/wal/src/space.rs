@@ -143,7 +143,7 @@ impl TwinLog {
         };
         let to = extended_capacity(from, needed);
         fill_with_zeros(&*file, from, to)?;
-        self.counters.extensions.add(1);
+        self.turns.counters.extensions.add(1);
         let mut placement = lock(&self.placement);
         if let Some(generation) = placement.generation(number) {
             generation.capacity = to;
@@ -161,7 +161,7 @@ impl TwinLog {
 
     #[cold]
     fn wait_for_room(&self, epoch: u64, began: Duration) -> Result<()> {
-        self.counters.pressure_waits.add(1);
+        self.turns.counters.pressure_waits.add(1);
         if let Some(hook) = &self.options.pressure {
             hook();
         }

@@ -149,7 +149,7 @@ impl TwinLog {
         placement.tail += EMPTY_RECORD_BYTES;
         self.tail.store(placement.tail, Ordering::SeqCst);
         self.update_room(&placement);
-        self.counters.switches.add_alone(1);
+        self.turns.counters.switches.add_alone(1);
         Ok(id)
     }
 
@@ -227,7 +227,7 @@ impl TwinLog {
             // Outside the flush lock: commits in this mode go on meanwhile.
             for file in [files.0, files.1].into_iter().flatten() {
                 self.sync_file(&*file)?;
-                self.counters.syncs.add(1);
+                self.turns.counters.syncs.add(1);
             }
             let _flush = lock(&self.flush);
             if self.synced_seq.load(Ordering::Acquire) < last {

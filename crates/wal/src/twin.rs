@@ -1,7 +1,7 @@
 //! The log as its users see it, and the committer's path through it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fulgurite_disk::mutation::{Mutation, planted};
@@ -10,14 +10,13 @@ use fulgurite_disk::{Disk, DiskFile, Driver, Machine};
 use super::buffer::Buffer;
 use super::error::{Error, Result};
 use super::flush::Flush;
-use super::gather::Gather;
 use super::generation::Generation;
+use super::leading::Turns;
 use super::locks::lock;
-use super::parking::Parking;
 use super::record::{EMPTY_RECORD_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
 use super::space::Room;
-use super::stats::{Counters, WalStats};
-use crate::primitives::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
+use super::stats::WalStats;
+use crate::primitives::{AtomicU64, Condvar, Mutex, Ordering};
 
 /// What an acknowledged commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -183,8 +182,7 @@ pub struct TwinLog {
     /// The last sequence number before the boundary.
     pub(super) boundary_seq: AtomicU64,
     pub(super) flush: Mutex<Flush>,
-    pub(super) parking: Parking,
-    pub(super) gather: Gather,
+    pub(super) turns: Turns,
 
     /// Held through preparing, recycling, explicit syncs and closing.
     pub(super) background: Mutex<()>,
@@ -192,10 +190,6 @@ pub struct TwinLog {
     pub(super) extending: Mutex<()>,
     pub(super) room: Mutex<Room>,
     pub(super) room_changed: Condvar,
-
-    pub(super) failed: AtomicBool,
-    pub(super) failure: OnceLock<Error>,
-    pub(super) counters: Counters,
 }
 
 impl std::fmt::Debug for TwinLog {
@@ -245,15 +239,11 @@ impl TwinLog {
                 prepared: None,
                 idle: None,
             }),
-            parking: Parking::default(),
-            gather: Gather::default(),
+            turns: Turns::default(),
             background: Mutex::default(),
             extending: Mutex::default(),
             room: Mutex::default(),
             room_changed: Condvar::default(),
-            failed: AtomicBool::new(false),
-            failure: OnceLock::new(),
-            counters: Counters::default(),
         };
         wal.update_room(&lock(&wal.placement));
         wal
@@ -348,16 +338,13 @@ impl TwinLog {
 
     /// Counters since the log was opened.
     pub fn stats(&self) -> WalStats {
-        self.counters.read()
+        self.turns.counters.read()
     }
 
     /// Ends all committing, for good. The first cause stays; nothing that is
     /// not acknowledged yet will be.
     pub fn poison(&self, cause: Error) {
-        // A second failure while the first one spreads is a consequence of it.
-        let _ = self.failure.set(cause);
-        self.failed.store(true, Ordering::SeqCst);
-        self.parking.wake_all();
+        self.turns.end(cause);
         self.announce_room();
     }
 
@@ -369,19 +356,7 @@ impl TwinLog {
     /// Fails if the log is poisoned or closed.
     #[inline]
     pub(super) fn check(&self) -> Result<()> {
-        if self.failed.load(Ordering::SeqCst) {
-            Err(self.failure_to_report())
-        } else {
-            Ok(())
-        }
-    }
-
-    #[cold]
-    pub(super) fn failure_to_report(&self) -> Error {
-        match self.failure.get() {
-            Some(Error::Closed) | None => Error::Closed,
-            Some(cause) => Error::Poisoned(Arc::new(cause.clone())),
-        }
+        self.turns.check()
     }
 
     /// Syncs where the mode does. A failure poisons: the operating system may
@@ -396,7 +371,7 @@ impl TwinLog {
         }
         synced.map_err(|error| {
             self.poison(Error::Disk(error));
-            self.failure_to_report()
+            self.turns.failure()
         })
     }
 }

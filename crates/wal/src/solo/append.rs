@@ -88,7 +88,7 @@ impl Core {
     #[inline]
     fn append_at_once(&self, payload: &[u8]) -> Option<NonZeroU64> {
         let bytes = record_bytes(payload.len());
-        if bytes > RING_RECORD_BYTES_MAX || self.failed.load(Ordering::SeqCst) {
+        if bytes > RING_RECORD_BYTES_MAX || self.turns.ended() {
             return None;
         }
         let mut tail = self.tail.lock();
@@ -348,7 +348,7 @@ impl Core {
                 self.extend(end)?;
                 continue;
             }
-            self.counters.pressure_waits.add(1);
+            self.turns.counters.pressure_waits.add(1);
             let mut current = lock(&self.room_epoch);
             while *current == epoch {
                 let left = deadline.saturating_duration_since(Instant::now());
@@ -390,7 +390,7 @@ impl Core {
             header.prepared = to;
             header.update += 1;
             self.write_header(&mut head, header)?;
-            self.counters.extensions.add(1);
+            self.turns.counters.extensions.add(1);
         }
         let until = if to == capacity { u64::MAX } else { to };
         self.prepared_until.store(until, Ordering::Release);

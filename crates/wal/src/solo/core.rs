@@ -5,26 +5,25 @@
 //! lock covers writing and syncing. Where both are taken, flush comes first.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fulgurite_disk::DiskFile;
 
-use super::super::stats::Counters;
 use super::background::Signal;
 use super::device::Device;
 use super::error::{Error, Result};
-use super::gather::{Gather, Waiting};
+use super::gather::Waiting;
 use super::header::Header;
+use super::leading::Turns;
 use super::locks::lock;
 use super::mirror::MirrorFile;
 use super::options::Preallocation;
-use super::parking::Parking;
 use super::probe::Measured;
 use super::ring::Ring;
 use super::spin::SpinLock;
 use super::volume::Volume;
-use crate::primitives::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
+use crate::primitives::{AtomicU64, Condvar, Mutex, Ordering};
 
 /// Where the next record goes.
 pub(super) struct Tail {
@@ -109,15 +108,11 @@ pub(super) struct Core {
     /// The last sequence number that is durable.
     pub(super) durable_seq: AtomicU64,
 
-    pub(super) parking: Parking,
-    pub(super) gather: Gather,
-    pub(super) counters: Counters,
+    pub(super) turns: Turns,
     pub(super) signal: Signal,
     /// Counts the events that may have made room.
     pub(super) room_epoch: Mutex<u64>,
     pub(super) room_made: Condvar,
-    pub(super) failed: AtomicBool,
-    pub(super) failure: OnceLock<Error>,
 }
 
 impl std::fmt::Debug for Core {
@@ -173,7 +168,7 @@ impl Core {
     }
 
     pub(super) fn stats(&self) -> Stats {
-        let counted = self.counters.read();
+        let counted = self.turns.counters.read();
         Stats {
             records: counted.records,
             bytes: counted.bytes,
@@ -203,29 +198,14 @@ impl Core {
 
     /// Ends all appending, for good; the first cause stays.
     pub(super) fn poison(&self, cause: Error) -> Error {
-        // A second failure while the first one spreads is a consequence of it.
-        let _ = self.failure.set(cause);
-        self.failed.store(true, Ordering::SeqCst);
-        self.parking.wake_all();
+        self.turns.end(cause);
         *lock(&self.room_epoch) += 1;
         self.room_made.notify_all();
-        self.failure_to_report()
+        self.turns.failure()
     }
 
     #[inline]
     pub(super) fn check(&self) -> Result<()> {
-        if self.failed.load(Ordering::SeqCst) {
-            Err(self.failure_to_report())
-        } else {
-            Ok(())
-        }
-    }
-
-    #[cold]
-    fn failure_to_report(&self) -> Error {
-        match self.failure.get() {
-            Some(cause) => Error::Poisoned(Arc::new(cause.clone())),
-            None => Error::Closed,
-        }
+        self.turns.check()
     }
 }

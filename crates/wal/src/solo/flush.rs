@@ -3,14 +3,12 @@
 //! One write or sync at a time, under the flush lock; the next group gathers in
 //! the ring meanwhile. (Two overlapping syncs were tried; see ADR 30.)
 
-use super::super::stats::Counters;
 use super::core::{Core, Flush};
 use super::error::{Error, Result};
-use super::gather::Gather;
 use super::header::Header;
-use super::leading::Leads;
+use super::leading::{Leads, Turns};
 use super::locks::try_lock;
-use super::parking::{Parking, Wish};
+use super::parking::Wish;
 use crate::primitives::{Ordering, SOLO_RING_BYTES};
 
 /// How much is written at once where no sync follows.
@@ -22,7 +20,7 @@ impl Core {
         if self.durable.load(Ordering::Acquire) >= end {
             return self.check();
         }
-        let _present = self.gather.enter();
+        let _present = self.turns.gather.enter();
         let wish = Wish::Acknowledged(end);
         self.until(|| self.is_met(wish), wish)
     }
@@ -69,20 +67,22 @@ impl Core {
             // is not used again before `written` passes them.
             let parts = unsafe { self.ring.read(flush.lsn, (end - flush.lsn) as usize) };
             let synced = self
+                .turns
                 .gather
                 .timed(number, || self.volume.write(flush.lsn, &parts, true));
             self.written_to(flush, end, seq, synced)
         } else {
-            self.gather
+            self.turns
+                .gather
                 .timed(number, || self.volume.file.sync_data())
                 .map_err(|error| self.poison(Error::Disk(error)))
         };
         result?;
         flush.syncs = flush.syncs.wrapping_add(1);
-        self.counters.syncs.add_alone(1);
+        self.turns.counters.syncs.add_alone(1);
         let placed = self.tail.lock().seq;
         let served_from = self.durable_seq.load(Ordering::Relaxed) + 1;
-        self.gather.served(placed.saturating_sub(served_from));
+        self.turns.gather.served(placed.saturating_sub(served_from));
         self.check()?;
         self.durable_seq.store(seq - 1, Ordering::Relaxed);
         self.durable.store(end, Ordering::SeqCst);
@@ -109,10 +109,10 @@ impl Core {
     ) -> Result<()> {
         result.map_err(|error| self.poison(Error::Disk(error)))?;
         let records = seq - flush.seq;
-        self.counters.writes.add_alone(1);
-        self.counters.records.add_alone(records);
-        self.counters.bytes.add_alone(end - flush.lsn);
-        self.counters.largest_group.raise_alone(records);
+        self.turns.counters.writes.add_alone(1);
+        self.turns.counters.records.add_alone(records);
+        self.turns.counters.bytes.add_alone(end - flush.lsn);
+        self.turns.counters.largest_group.raise_alone(records);
         flush.lsn = end;
         flush.seq = seq;
         self.written.store(end, Ordering::SeqCst);
@@ -131,31 +131,19 @@ impl Core {
     }
 
     fn wait_for_crowd(&self, flush: &Flush) {
-        let waited = self.gather.wait(self.waiting, || {
+        let waited = self.turns.gather.wait(self.waiting, || {
             let tail = self.tail.lock();
             (tail.seq - flush.seq, tail.lsn - flush.lsn)
         });
         if let Some(time) = waited {
-            self.counters.gathered(time);
+            self.turns.counters.gathered(time);
         }
     }
 }
 
 impl Leads for Core {
-    fn parking(&self) -> &Parking {
-        &self.parking
-    }
-
-    fn gather(&self) -> &Gather {
-        &self.gather
-    }
-
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn check(&self) -> Result<()> {
-        Core::check(self)
+    fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     fn is_synced(&self) -> bool {

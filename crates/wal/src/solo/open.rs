@@ -11,7 +11,7 @@
 //! is made durable, before anything is appended.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use fulgurite_disk::{
     Disk, DiskErrorKind, DiskFile, Driver as _, Lifetime, Machine, OpenOptions, parent_dir,
@@ -31,7 +31,7 @@ use super::record::{HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use super::ring::Ring;
 use super::spin::SpinLock;
 use super::volume::{BLOCK, START, Volume};
-use crate::primitives::{AtomicBool, AtomicU64, Mutex, SOLO_RING_BYTES};
+use crate::primitives::{AtomicU64, Mutex, SOLO_RING_BYTES};
 
 const LIMIT_BYTES_MIN: u64 = 64 << 10;
 const REWRITE_BYTES: u64 = 1 << 20;
@@ -356,14 +356,10 @@ fn assemble(
         written: AtomicU64::new(found.end),
         durable: AtomicU64::new(found.end),
         durable_seq: AtomicU64::new(found.next_seq - 1),
-        parking: Default::default(),
-        gather: Default::default(),
-        counters: Default::default(),
+        turns: Default::default(),
         signal: Default::default(),
         room_epoch: Mutex::default(),
         room_made: Default::default(),
-        failed: AtomicBool::new(false),
-        failure: OnceLock::new(),
     };
     core.update_room();
     core
