@@ -26,6 +26,7 @@ const ROUNDS_MAX: usize = 250;
 /// Whoever wins takes at most this share of the plain file's time.
 const SHARE_MAX: f64 = 0.95;
 const FILE_BYTES: u64 = 64 << 10;
+const NO_TIME: &str = "no time was left to try it";
 const RECORD: [u8; 160] = [0x5a; 160];
 const CANDIDATES: [Device; 4] = [Device::File, Device::Direct, Device::Mmap, Device::Uring];
 
@@ -41,6 +42,8 @@ pub struct Measured {
 struct Trial {
     device: Device,
     path: PathBuf,
+    /// Whether the file is there.
+    made: bool,
     file: std::result::Result<Arc<dyn DiskFile>, String>,
     /// A round each, as long as no commit failed.
     times: Vec<Duration>,
@@ -51,13 +54,17 @@ pub(super) fn probe(disk: &dyn Disk, log: &Path, capacity: u64) -> Result<(Devic
     let deadline = Instant::now() + BUDGET;
     let mut trials = Vec::new();
     for device in CANDIDATES {
-        let is_too_large = device == Device::Mmap && capacity > MAPPED_BYTES_MAX;
-        if is_too_large || Instant::now() >= deadline {
+        if device == Device::Mmap && capacity > MAPPED_BYTES_MAX {
             continue;
         }
         let mut name = log.as_os_str().to_owned();
         name.push(format!("-probe{}", device.code()));
-        trials.push(Trial::start(disk, device, PathBuf::from(name))?);
+        let name = PathBuf::from(name);
+        trials.push(if Instant::now() < deadline {
+            Trial::start(disk, device, name)?
+        } else {
+            Trial::without_time(device, name)
+        });
     }
     for round in 0..ROUNDS_MAX {
         if Instant::now() >= deadline {
@@ -67,7 +74,7 @@ pub(super) fn probe(disk: &dyn Disk, log: &Path, capacity: u64) -> Result<(Devic
             trial.commit_once(round as u64);
         }
     }
-    for trial in &trials {
+    for trial in trials.iter().filter(|trial| trial.made) {
         disk.remove(&trial.path)?;
     }
     let winner = winner(&trials);
@@ -114,9 +121,20 @@ impl Trial {
         Ok(Self {
             device,
             path,
+            made: true,
             file,
             times: Vec::with_capacity(ROUNDS_MAX),
         })
+    }
+
+    fn without_time(device: Device, path: PathBuf) -> Self {
+        Self {
+            device,
+            path,
+            made: false,
+            file: Err(NO_TIME.to_owned()),
+            times: Vec::new(),
+        }
     }
 
     fn commit_once(&mut self, round: u64) {
@@ -135,7 +153,7 @@ impl Trial {
         let median = self.times.get(self.times.len() / 2).copied();
         let commit = match (self.file, median) {
             (Ok(_), Some(median)) => Ok(median),
-            (Ok(_), None) => Err("no time was left to try it".to_owned()),
+            (Ok(_), None) => Err(NO_TIME.to_owned()),
             (Err(error), _) => Err(error),
         };
         Measured {
@@ -159,6 +177,7 @@ mod tests {
         Trial {
             device,
             path: PathBuf::new(),
+            made: false,
             file: Ok(fulgurite_disk::MemoryDisk::new()
                 .open(Path::new("f"), OpenOptions::CREATE)
                 .expect("opens")),
