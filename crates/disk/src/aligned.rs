@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::{DiskFile, FileId, Lifetime, Result};
+use crate::{DiskFile, Result, forward};
 
 const BLOCK: u64 = AlignedFile::BLOCK_BYTES;
 const WINDOW_BLOCKS: u64 = 16;
@@ -116,13 +116,8 @@ impl AlignedFile {
 }
 
 impl DiskFile for AlignedFile {
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-
-    fn identity(&self) -> Result<FileId> {
-        self.inner.identity()
-    }
+    forward!(inner: len, identity, sync_data, sync_all, hint_lifetime, allocate);
+    forward!(inner: lock_exclusive, lock_shared);
 
     fn read_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
         let len = self.inner.len()?;
@@ -181,35 +176,11 @@ impl DiskFile for AlignedFile {
         self.write(&mut window, &gathered, offset)
     }
 
-    fn sync_data(&self) -> Result<()> {
-        self.inner.sync_data()
-    }
-
-    fn sync_all(&self) -> Result<()> {
-        self.inner.sync_all()
-    }
-
-    fn hint_lifetime(&self, lifetime: Lifetime) {
-        self.inner.hint_lifetime(lifetime);
-    }
-
     fn start_writeback(&self, _offset: u64, _len: u64) {}
-
-    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        self.inner.allocate(offset, len)
-    }
 
     fn truncate(&self, len: u64) -> Result<()> {
         let mut window = self.window.lock();
         window.start = None;
         self.inner.truncate(len)
-    }
-
-    fn lock_exclusive(&self) -> Result<()> {
-        self.inner.lock_exclusive()
-    }
-
-    fn lock_shared(&self) -> Result<()> {
-        self.inner.lock_shared()
     }
 }

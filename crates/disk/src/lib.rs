@@ -26,6 +26,7 @@ mod access;
 mod aligned;
 mod driver;
 mod error;
+mod forward;
 mod memory;
 pub mod mutation;
 mod real;

@@ -13,7 +13,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fulgurite_disk::{Access, Disk, DiskFile, OpenOptions, Result as DiskResult};
+use fulgurite_disk::{Access, Disk, DiskFile, OpenOptions, Result as DiskResult, forward};
 use fulgurite_wal::{Device, Error, Lsn, Options, Wal};
 
 use crate::{Call, Fault, FaultError, Rng, SimDisk};
@@ -36,9 +36,7 @@ pub struct LogCuts {
 struct AnyAccess(SimDisk);
 
 impl Disk for AnyAccess {
-    fn open(&self, path: &Path, options: OpenOptions) -> DiskResult<Arc<dyn DiskFile>> {
-        self.0.open(path, options)
-    }
+    forward!(0: open, exists, remove, rename, sync_dir, temp_file, canonical);
 
     fn open_with(
         &self,
@@ -47,30 +45,6 @@ impl Disk for AnyAccess {
         _access: Access,
     ) -> DiskResult<Arc<dyn DiskFile>> {
         self.0.open(path, options)
-    }
-
-    fn exists(&self, path: &Path) -> DiskResult<bool> {
-        self.0.exists(path)
-    }
-
-    fn remove(&self, path: &Path) -> DiskResult<()> {
-        self.0.remove(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> DiskResult<()> {
-        self.0.rename(from, to)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> DiskResult<()> {
-        self.0.sync_dir(dir)
-    }
-
-    fn temp_file(&self, near: &Path) -> DiskResult<Arc<dyn DiskFile>> {
-        self.0.temp_file(near)
-    }
-
-    fn canonical(&self, path: &Path) -> DiskResult<std::path::PathBuf> {
-        self.0.canonical(path)
     }
 }
 

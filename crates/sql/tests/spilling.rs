@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use common::Random;
-use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, FileId, MemoryDisk, OpenOptions};
+use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, MemoryDisk, forward};
 use fulgurite_sql::session::{Engine, Session, Step};
 use fulgurite_store::{Options, Store};
-use std::io::IoSlice;
 
 /// A disk in memory that counts temporary files and runs full when told to.
 #[derive(Clone)]
@@ -50,21 +49,8 @@ impl Watched {
 }
 
 impl Disk for Watched {
-    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
-        self.disk.open(path, options)
-    }
-    fn exists(&self, path: &Path) -> Done<bool> {
-        self.disk.exists(path)
-    }
-    fn remove(&self, path: &Path) -> Done<()> {
-        self.disk.remove(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> Done<()> {
-        self.disk.rename(from, to)
-    }
-    fn sync_dir(&self, dir: &Path) -> Done<()> {
-        self.disk.sync_dir(dir)
-    }
+    forward!(disk: open, remove, sync_dir, canonical, exists, rename);
+
     fn temp_file(&self, near: &Path) -> Done<Arc<dyn DiskFile>> {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.made.fetch_add(1, Ordering::Relaxed);
@@ -74,21 +60,12 @@ impl Disk for Watched {
             room: Arc::clone(&self.room),
         }))
     }
-    fn canonical(&self, path: &Path) -> Done<PathBuf> {
-        self.disk.canonical(path)
-    }
 }
 
 impl DiskFile for Temp {
-    fn len(&self) -> Done<u64> {
-        self.file.len()
-    }
-    fn identity(&self) -> Done<FileId> {
-        self.file.identity()
-    }
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Done<()> {
-        self.file.read_at(buf, offset)
-    }
+    forward!(file: len, read_at, write_vectored_at, sync_all, allocate, lock_exclusive);
+    forward!(file: identity, sync_data, truncate, start_writeback, lock_shared);
+
     fn write_at(&self, buf: &[u8], offset: u64) -> Done<()> {
         if self.room.fetch_sub(buf.len() as i64, Ordering::Relaxed) < buf.len() as i64 {
             return Err(DiskError {
@@ -99,30 +76,6 @@ impl DiskFile for Temp {
             });
         }
         self.file.write_at(buf, offset)
-    }
-    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Done<()> {
-        self.file.write_vectored_at(bufs, offset)
-    }
-    fn sync_data(&self) -> Done<()> {
-        self.file.sync_data()
-    }
-    fn sync_all(&self) -> Done<()> {
-        self.file.sync_all()
-    }
-    fn start_writeback(&self, offset: u64, len: u64) {
-        self.file.start_writeback(offset, len);
-    }
-    fn allocate(&self, offset: u64, len: u64) -> Done<()> {
-        self.file.allocate(offset, len)
-    }
-    fn truncate(&self, len: u64) -> Done<()> {
-        self.file.truncate(len)
-    }
-    fn lock_exclusive(&self) -> Done<()> {
-        self.file.lock_exclusive()
-    }
-    fn lock_shared(&self) -> Done<()> {
-        self.file.lock_shared()
     }
 }
 

@@ -7,11 +7,11 @@
 //! order, and a failing sync leaves nobody waiting and nothing acknowledged.
 
 use std::io::IoSlice;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use fulgurite_disk::{Disk, DiskError, DiskFile, FileId, MemoryDisk, OpenOptions, Result};
+use fulgurite_disk::{Disk, DiskError, DiskFile, MemoryDisk, OpenOptions, Result, forward};
 use shuttle::sync::Mutex;
 use shuttle::thread;
 
@@ -83,42 +83,20 @@ struct TestFile {
 }
 
 impl Disk for TestDisk {
+    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
         Ok(Arc::new(TestFile {
             inner: self.inner.open(path, options)?,
             state: Arc::clone(&self.state),
         }))
     }
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.sync_dir(dir)
-    }
-    fn temp_file(&self, near: &Path) -> Result<Arc<dyn DiskFile>> {
-        self.inner.temp_file(near)
-    }
-    fn canonical(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.canonical(path)
-    }
 }
 
 impl DiskFile for TestFile {
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-    fn identity(&self) -> Result<FileId> {
-        self.inner.identity()
-    }
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        self.inner.read_at(buf, offset)
-    }
+    forward!(inner: len, read_at, start_writeback, truncate, lock_shared, identity);
+    forward!(inner: allocate, lock_exclusive);
+
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         thread::yield_now();
         self.inner.write_at(buf, offset)?;
@@ -148,21 +126,6 @@ impl DiskFile for TestFile {
     }
     fn sync_all(&self) -> Result<()> {
         self.sync_data()
-    }
-    fn start_writeback(&self, offset: u64, len: u64) {
-        self.inner.start_writeback(offset, len);
-    }
-    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        self.inner.allocate(offset, len)
-    }
-    fn truncate(&self, len: u64) -> Result<()> {
-        self.inner.truncate(len)
-    }
-    fn lock_exclusive(&self) -> Result<()> {
-        self.inner.lock_exclusive()
-    }
-    fn lock_shared(&self) -> Result<()> {
-        self.inner.lock_shared()
     }
 }
 

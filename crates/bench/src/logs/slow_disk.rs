@@ -1,9 +1,8 @@
 //! A disk in memory whose syncs take a time of our choice, so that a crowd can
 //! be measured at the sync times of other disks.
 
-use fulgurite_disk::{Disk, DiskFile, FileId, MemoryDisk, OpenOptions, Result};
-use std::io::IoSlice;
-use std::path::{Path, PathBuf};
+use fulgurite_disk::{Disk, DiskFile, MemoryDisk, OpenOptions, Result, forward};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,32 +32,14 @@ impl SlowDisk {
 }
 
 impl Disk for SlowDisk {
+    forward!(inner: exists, remove, rename, sync_dir, canonical);
+
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
         Ok(self.wrap(self.inner.open(path, options)?))
     }
 
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.sync_dir(dir)
-    }
-
     fn temp_file(&self, near: &Path) -> Result<Arc<dyn DiskFile>> {
         Ok(self.wrap(self.inner.temp_file(near)?))
-    }
-
-    fn canonical(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.canonical(path)
     }
 }
 
@@ -83,25 +64,8 @@ impl SlowFile {
 }
 
 impl DiskFile for SlowFile {
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-
-    fn identity(&self) -> Result<FileId> {
-        self.inner.identity()
-    }
-
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        self.inner.read_at(buf, offset)
-    }
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        self.inner.write_at(buf, offset)
-    }
-
-    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
-        self.inner.write_vectored_at(bufs, offset)
-    }
+    forward!(inner: len, identity, read_at, write_at, write_vectored_at, allocate);
+    forward!(inner: truncate, lock_exclusive, lock_shared);
 
     fn sync_data(&self) -> Result<()> {
         self.pause();
@@ -114,20 +78,4 @@ impl DiskFile for SlowFile {
     }
 
     fn start_writeback(&self, _offset: u64, _len: u64) {}
-
-    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        self.inner.allocate(offset, len)
-    }
-
-    fn truncate(&self, len: u64) -> Result<()> {
-        self.inner.truncate(len)
-    }
-
-    fn lock_exclusive(&self) -> Result<()> {
-        self.inner.lock_exclusive()
-    }
-
-    fn lock_shared(&self) -> Result<()> {
-        self.inner.lock_shared()
-    }
 }

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use super::RealFile;
-use crate::{DiskError, DiskErrorKind, DiskFile, FileId, Lifetime, Result};
+use crate::{DiskError, DiskErrorKind, DiskFile, Result, forward};
 
 const PAGE: u64 = 4096;
 
@@ -141,17 +141,8 @@ impl MappedFile {
 }
 
 impl DiskFile for MappedFile {
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-
-    fn identity(&self) -> Result<FileId> {
-        self.inner.identity()
-    }
-
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        self.inner.read_at(buf, offset)
-    }
+    forward!(inner: len, identity, read_at, hint_lifetime, start_writeback, allocate);
+    forward!(inner: truncate, lock_exclusive, lock_shared);
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         if buf.is_empty() {
@@ -200,29 +191,5 @@ impl DiskFile for MappedFile {
     fn sync_all(&self) -> Result<()> {
         self.sync_data()?;
         self.inner.sync_all()
-    }
-
-    fn hint_lifetime(&self, lifetime: Lifetime) {
-        self.inner.hint_lifetime(lifetime);
-    }
-
-    fn start_writeback(&self, offset: u64, len: u64) {
-        self.inner.start_writeback(offset, len);
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        self.inner.allocate(offset, len)
-    }
-
-    fn truncate(&self, len: u64) -> Result<()> {
-        self.inner.truncate(len)
-    }
-
-    fn lock_exclusive(&self) -> Result<()> {
-        self.inner.lock_exclusive()
-    }
-
-    fn lock_shared(&self) -> Result<()> {
-        self.inner.lock_shared()
     }
 }

@@ -15,7 +15,7 @@ use io_uring::squeue::Flags;
 use io_uring::{IoUring, opcode, types};
 
 use super::RealFile;
-use crate::{DiskFile, FileId, Lifetime, Result};
+use crate::{DiskFile, Result, forward};
 
 const BUFFER_BYTES: usize = 256 << 10;
 const ENTRIES: u32 = 8;
@@ -216,17 +216,8 @@ impl RingFile {
 }
 
 impl DiskFile for RingFile {
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-
-    fn identity(&self) -> Result<FileId> {
-        self.inner.identity()
-    }
-
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        self.inner.read_at(buf, offset)
-    }
+    forward!(inner: len, identity, read_at, sync_data, sync_all, hint_lifetime);
+    forward!(inner: start_writeback, allocate, truncate, lock_exclusive, lock_shared);
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         self.transfer(&[IoSlice::new(buf)], offset, false)
@@ -238,37 +229,5 @@ impl DiskFile for RingFile {
 
     fn write_and_sync_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
         self.transfer(bufs, offset, true)
-    }
-
-    fn sync_data(&self) -> Result<()> {
-        self.inner.sync_data()
-    }
-
-    fn sync_all(&self) -> Result<()> {
-        self.inner.sync_all()
-    }
-
-    fn hint_lifetime(&self, lifetime: Lifetime) {
-        self.inner.hint_lifetime(lifetime);
-    }
-
-    fn start_writeback(&self, offset: u64, len: u64) {
-        self.inner.start_writeback(offset, len);
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        self.inner.allocate(offset, len)
-    }
-
-    fn truncate(&self, len: u64) -> Result<()> {
-        self.inner.truncate(len)
-    }
-
-    fn lock_exclusive(&self) -> Result<()> {
-        self.inner.lock_exclusive()
-    }
-
-    fn lock_shared(&self) -> Result<()> {
-        self.inner.lock_shared()
     }
 }
