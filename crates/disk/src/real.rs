@@ -6,6 +6,9 @@
 //! unrelated handle of the same file gives nothing up (which POSIX record locks
 //! would do).
 //!
+//! Calls that a signal interrupts are repeated, syncs too: an interrupted one has
+//! reported no failure yet, so the next one still does.
+//!
 //! On Apple's systems a sync is `F_FULLFSYNC`, without which the drive's own
 //! cache keeps the bytes.
 
@@ -26,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FallocateFlags, FlockOperation};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::{Disk, DiskError, DiskErrorKind, DiskFile, FileId, OpenOptions, Result, transfer};
 
@@ -141,12 +144,12 @@ fn folder_or_current(dir: &Path) -> &Path {
 
 #[cfg(target_vendor = "apple")]
 fn sync_everything(file: &fs::File) -> io::Result<()> {
-    Ok(rustix::fs::fcntl_fullfsync(file)?)
+    Ok(retry_on_intr(|| rustix::fs::fcntl_fullfsync(file))?)
 }
 
 #[cfg(not(target_vendor = "apple"))]
 fn sync_everything(file: &fs::File) -> io::Result<()> {
-    Ok(rustix::fs::fsync(file)?)
+    Ok(retry_on_intr(|| rustix::fs::fsync(file))?)
 }
 
 #[cfg(target_vendor = "apple")]
@@ -156,7 +159,7 @@ fn sync_bytes(file: &fs::File) -> io::Result<()> {
 
 #[cfg(not(target_vendor = "apple"))]
 fn sync_bytes(file: &fs::File) -> io::Result<()> {
-    Ok(rustix::fs::fdatasync(file)?)
+    Ok(retry_on_intr(|| rustix::fs::fdatasync(file))?)
 }
 
 #[derive(Debug)]
