@@ -47,7 +47,7 @@ const KINDS: [&str; 3] = ["SQL", "SQL with an index", "key-value"];
 fn serializable_prevents_everything() {
     for kind in KINDS {
         for scenario in scenarios::ALL {
-            let happened = (scenario.run)(sessions(kind, Isolation::Serializable).as_mut());
+            let happened = scenario.run(sessions(kind, Isolation::Serializable).as_mut());
             assert!(!happened, "{} happened on {kind}", scenario.name);
         }
     }
@@ -57,7 +57,7 @@ fn serializable_prevents_everything() {
 fn snapshot_prevents_all_but_what_the_table_says() {
     for kind in KINDS {
         for scenario in scenarios::ALL {
-            let happened = (scenario.run)(sessions(kind, Isolation::Snapshot).as_mut());
+            let happened = scenario.run(sessions(kind, Isolation::Snapshot).as_mut());
             assert_eq!(
                 happened, scenario.under_snapshot,
                 "{} on {kind}",

@@ -5,51 +5,72 @@ use super::{Rows, Sessions};
 
 pub struct Scenario {
     pub name: &'static str,
-    pub run: fn(&mut dyn Sessions) -> bool,
+    /// How many sessions have begun, from 1 on, before it runs.
+    sessions: usize,
+    steps: fn(&mut dyn Sessions) -> bool,
     /// It comes about under `snapshot`.
     pub under_snapshot: bool,
 }
 
-const fn prevented(name: &'static str, run: fn(&mut dyn Sessions) -> bool) -> Scenario {
+const fn prevented(
+    name: &'static str,
+    sessions: usize,
+    steps: fn(&mut dyn Sessions) -> bool,
+) -> Scenario {
     Scenario {
         name,
-        run,
+        sessions,
+        steps,
         under_snapshot: false,
     }
 }
 
-const fn happens(name: &'static str, run: fn(&mut dyn Sessions) -> bool) -> Scenario {
+const fn happens(
+    name: &'static str,
+    sessions: usize,
+    steps: fn(&mut dyn Sessions) -> bool,
+) -> Scenario {
     Scenario {
         name,
-        run,
+        sessions,
+        steps,
         under_snapshot: true,
     }
 }
 
+impl Scenario {
+    /// Whether the forbidden outcome came about.
+    pub fn run(&self, s: &mut dyn Sessions) -> bool {
+        for session in 1..=self.sessions {
+            s.begin(session);
+        }
+        (self.steps)(s)
+    }
+}
+
 pub const ALL: &[Scenario] = &[
-    prevented("G0", dirty_write),
-    prevented("G1a", aborted_read),
-    prevented("G1b", intermediate_read),
-    prevented("G1c", circular_flow),
-    prevented("OTV", observed_vanishes),
-    prevented("PMP", predicate_many_preceders),
-    prevented("PMP-write", predicate_write),
-    prevented("P4", lost_update),
-    prevented("G-single", read_skew),
-    prevented("G-single-pred", read_skew_by_predicate),
-    prevented("G-single-write", read_skew_by_write),
-    happens("G2-item", write_skew),
-    happens("G2-one-read", write_skew_with_one_read),
-    happens("G2", predicate_cycle),
-    happens("G2-two-edges", two_edges),
+    prevented("G0", 2, dirty_write),
+    prevented("G1a", 2, aborted_read),
+    prevented("G1b", 2, intermediate_read),
+    prevented("G1c", 2, circular_flow),
+    prevented("OTV", 3, observed_vanishes),
+    prevented("PMP", 2, predicate_many_preceders),
+    prevented("PMP-write", 2, predicate_write),
+    prevented("P4", 2, lost_update),
+    prevented("G-single", 2, read_skew),
+    prevented("G-single-pred", 2, read_skew_by_predicate),
+    prevented("G-single-write", 2, read_skew_by_write),
+    happens("G2-item", 2, write_skew),
+    happens("G2-one-read", 2, write_skew_with_one_read),
+    happens("G2", 2, predicate_cycle),
+    happens("G2-two-edges", 0, two_edges),
 ];
 
 const BEFORE: [(i64, i64); 2] = [(1, 10), (2, 20)];
 
-fn begin(s: &mut dyn Sessions, count: usize) {
-    for session in 1..=count {
-        s.begin(session);
-    }
+fn both_commit(s: &mut dyn Sessions) -> bool {
+    let first = s.commit(1);
+    s.commit(2) && first
 }
 
 /// What is there at the end.
@@ -61,7 +82,6 @@ fn outcome(s: &mut dyn Sessions) -> Rows {
 }
 
 fn dirty_write(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     s.write(1, 1, 11);
     s.write(2, 1, 12);
     s.write(1, 2, 21);
@@ -73,7 +93,6 @@ fn dirty_write(s: &mut dyn Sessions) -> bool {
 }
 
 fn aborted_read(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     s.write(1, 1, 101);
     let before = s.all(2);
     s.rollback(1);
@@ -83,7 +102,6 @@ fn aborted_read(s: &mut dyn Sessions) -> bool {
 }
 
 fn intermediate_read(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     s.write(1, 1, 101);
     let before = s.all(2);
     s.write(1, 1, 11);
@@ -94,7 +112,6 @@ fn intermediate_read(s: &mut dyn Sessions) -> bool {
 }
 
 fn circular_flow(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     s.write(1, 1, 11);
     s.write(2, 2, 22);
     let seen = (s.read(1, 2), s.read(2, 1));
@@ -104,7 +121,6 @@ fn circular_flow(s: &mut dyn Sessions) -> bool {
 }
 
 fn observed_vanishes(s: &mut dyn Sessions) -> bool {
-    begin(s, 3);
     s.write(1, 1, 11);
     s.write(1, 2, 19);
     s.write(2, 1, 12);
@@ -121,7 +137,6 @@ fn observed_vanishes(s: &mut dyn Sessions) -> bool {
 }
 
 fn predicate_many_preceders(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     let none = s.holding(1, 30);
     s.insert(2, 3, 30);
     s.commit(2);
@@ -131,7 +146,6 @@ fn predicate_many_preceders(s: &mut dyn Sessions) -> bool {
 }
 
 fn predicate_write(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     s.add_to_all(1, 10);
     s.delete_holding(2, 20);
     s.commit(1);
@@ -139,17 +153,14 @@ fn predicate_write(s: &mut dyn Sessions) -> bool {
 }
 
 fn lost_update(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     s.read(1, 1);
     s.read(2, 1);
     s.write(1, 1, 11);
     s.write(2, 1, 12);
-    let first = s.commit(1);
-    s.commit(2) && first
+    both_commit(s)
 }
 
 fn read_skew(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     s.read(1, 1);
     s.read(2, 1);
     s.read(2, 2);
@@ -162,7 +173,6 @@ fn read_skew(s: &mut dyn Sessions) -> bool {
 }
 
 fn read_skew_by_predicate(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     s.multiples(1, 5);
     for (id, _) in s.holding(2, 10) {
         s.write(2, id, 12);
@@ -174,7 +184,6 @@ fn read_skew_by_predicate(s: &mut dyn Sessions) -> bool {
 }
 
 fn read_skew_by_write(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     s.read(1, 1);
     s.all(2);
     s.write(2, 1, 12);
@@ -185,35 +194,29 @@ fn read_skew_by_write(s: &mut dyn Sessions) -> bool {
 }
 
 fn write_skew(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     for session in [1, 2] {
         s.read(session, 1);
         s.read(session, 2);
     }
     s.write(1, 1, 11);
     s.write(2, 2, 21);
-    let first = s.commit(1);
-    s.commit(2) && first
+    both_commit(s)
 }
 
 fn write_skew_with_one_read(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     s.read(1, 2);
     s.write(1, 1, 11);
     s.read(2, 1);
     s.write(2, 2, 21);
-    let first = s.commit(1);
-    s.commit(2) && first
+    both_commit(s)
 }
 
 fn predicate_cycle(s: &mut dyn Sessions) -> bool {
-    begin(s, 2);
     s.multiples(1, 3);
     s.multiples(2, 3);
     s.insert(1, 3, 30);
     s.insert(2, 4, 42);
-    let first = s.commit(1);
-    s.commit(2) && first
+    both_commit(s)
 }
 
 fn two_edges(s: &mut dyn Sessions) -> bool {
