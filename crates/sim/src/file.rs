@@ -121,6 +121,23 @@ impl SimFile {
         Ok(count)
     }
 
+    /// As [`some`](Self::some), of a read.
+    fn read_some(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut world = self.world.lock();
+        let luck = world.chops.below(4);
+        let short = 1 + world.chops.index(buf.len());
+        let live = world.inode(self.inode).live();
+        let start = (offset as usize).min(live.len());
+        let count = match luck {
+            0 => return Err(io::ErrorKind::Interrupted.into()),
+            1 => short,
+            _ => buf.len(),
+        };
+        let count = count.min(live.len() - start);
+        live.read(start, &mut buf[..count]);
+        Ok(count)
+    }
+
     /// The data file's calls, where the engine holds nothing that a commit needs.
     fn pass_gate(&self) {
         if !self.path.to_string_lossy().contains("-wal") {
@@ -164,6 +181,11 @@ impl DiskFile for SimFile {
         let start = self.index("read", offset)?;
         let mut world = self.world.lock();
         world.admit(Call::Read, "read", &self.path).or_nothing()?;
+        if world.choppy {
+            drop(world);
+            return transfer::read_whole(buf, offset, |buf, offset| self.read_some(buf, offset))
+                .map_err(|source| DiskError::new("read", &self.path, source));
+        }
         let live = world.inode(self.inode).live();
         if buf.is_empty() || start + buf.len() <= live.len() {
             live.read(start, buf);

@@ -33,6 +33,8 @@ pub(crate) struct World {
     pub(crate) faults_met: u64,
     /// Calls transfer less than they are asked to, or are interrupted.
     pub(crate) choppy: bool,
+    /// How reads are cut up: apart, so that looking changes nothing else.
+    pub(crate) chops: Rng,
     pub(crate) journal: Option<Vec<(u64, Effect)>>,
     pub(crate) gate: Option<Arc<Gate>>,
 }
@@ -113,6 +115,7 @@ impl World {
             faults: Vec::new(),
             faults_met: 0,
             choppy: false,
+            chops: Rng::new(seed ^ 0xc4095),
             journal: None,
             gate: None,
         }
@@ -123,6 +126,7 @@ impl World {
         Self {
             device: new_device(),
             rng: self.rng.clone(),
+            chops: self.chops.clone(),
             inodes: self.inodes.clone(),
             names: self.names.clone(),
             durable_names: self.durable_names.clone(),
