@@ -54,6 +54,11 @@ pub enum Kind {
     Sql,
 }
 
+/// Steps with bulk transactions among them, which attach what they wrote.
+pub fn bulk_steps() -> Vec<u64> {
+    vec![0, 1, BULK, 2, BULK + 1, 3]
+}
+
 /// A seed and what it stands for.
 #[derive(Debug, Clone)]
 pub struct Case {
@@ -80,7 +85,7 @@ impl Case {
         };
         let mut steps: Vec<u64> = (0..count).collect();
         if kind == Kind::KeyValue && rng.one_in(40) {
-            steps = vec![0, 1, BULK, 2, BULK + 1, 3];
+            steps = bulk_steps();
         } else if kind == Kind::KeyValue && rng.one_in(24) {
             steps = vec![0, WORDS, 1, 2, WORDS + 1, 3, 4, WORDS + 2, 5];
         }

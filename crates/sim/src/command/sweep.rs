@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use fulgurite_sim::damage::{self, Counts, Sample};
 use fulgurite_sim::proof::{self, Case, Depth, Failure, Kind, Tally};
-use fulgurite_sim::{Fault, FaultError, faults};
+use fulgurite_sim::{Call, Fault, FaultError, faults};
 
 /// How thoroughly.
 #[derive(Debug, clap::Args)]
@@ -38,14 +38,20 @@ pub fn run(args: &Args) -> Result<bool, String> {
 }
 
 fn sweep(args: &Args) -> Result<(), Failure> {
-    for kind in [Kind::KeyValue, Kind::Sql] {
+    let many: Vec<u64> = (0..16).collect();
+    for (name, kind, steps) in [
+        ("KeyValue", Kind::KeyValue, many.clone()),
+        ("KeyValue, bulk", Kind::KeyValue, proof::bulk_steps()),
+        ("Sql", Kind::Sql, many),
+    ] {
         let case = Case {
             seed: args.seed,
             kind,
-            steps: (0..16).collect(),
+            steps,
         };
-        calls(&case)?;
-        moments(&case, args.images)?;
+        changes(name, &case)?;
+        reads(name, &case)?;
+        moments(name, &case, args.images)?;
     }
     for closed in [true, false] {
         for sample in [
@@ -65,39 +71,85 @@ fn sweep(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each call fails: once, for good; with an I/O error, with a full disk.
-fn calls(case: &Case) -> Result<(), Failure> {
-    let started = Instant::now();
-    let mut tally = Tally::default();
-    let (mut runs, mut errors, mut poisoned) = (0_u64, 0, 0_u64);
+/// Each call that changes something fails: once, for good; with an I/O error, with a
+/// full disk.
+fn changes(name: &str, case: &Case) -> Result<(), Failure> {
+    let mut found = Failing::new(case);
     let calls = proof::journal(case)?.calls();
     for after in 0..calls {
         for error in [FaultError::Io, FaultError::NoSpace] {
-            for for_good in [false, true] {
-                let fault = Fault {
-                    call: None,
-                    after,
-                    for_good,
-                    error,
-                };
-                let outcome = faults::prove(case, fault, &mut tally)?;
-                runs += 1;
-                errors += outcome.errors;
-                poisoned += u64::from(outcome.poisoned);
-            }
+            found.run(None, after, error)?;
         }
     }
-    println!(
-        "{:?}: each of {calls} calls failing: {runs} runs, {} calls failed, {errors} errors, \
-         {poisoned} times writing ended; {:.0} steps a second",
-        case.kind,
-        tally.faults,
-        tally.faulted_steps as f64 / started.elapsed().as_secs_f64()
-    );
+    println!("{name}: each of {calls} calls failing: {}", found.line());
     Ok(())
 }
 
-fn moments(case: &Case, images: u64) -> Result<(), Failure> {
+/// Each read fails: once, for good.
+fn reads(name: &str, case: &Case) -> Result<(), Failure> {
+    let mut found = Failing::new(case);
+    let mut calls = 0;
+    while found.run(Some(Call::Read), calls, FaultError::Io)? {
+        calls += 1;
+    }
+    println!("{name}: each of {calls} reads failing: {}", found.line());
+    Ok(())
+}
+
+/// A workload, and what became of it while calls failed.
+struct Failing<'a> {
+    case: &'a Case,
+    started: Instant,
+    tally: Tally,
+    runs: u64,
+    errors: u64,
+    poisoned: u64,
+}
+
+impl<'a> Failing<'a> {
+    fn new(case: &'a Case) -> Self {
+        Self {
+            case,
+            started: Instant::now(),
+            tally: Tally::default(),
+            runs: 0,
+            errors: 0,
+            poisoned: 0,
+        }
+    }
+
+    /// Lets this call fail once, then from there on for good. False if there are
+    /// not so many.
+    fn run(&mut self, call: Option<Call>, after: u64, error: FaultError) -> Result<bool, Failure> {
+        let met = self.tally.faults;
+        for for_good in [false, true] {
+            let fault = Fault {
+                call,
+                after,
+                for_good,
+                error,
+            };
+            let outcome = faults::prove(self.case, fault, &mut self.tally)?;
+            self.runs += 1;
+            self.errors += outcome.errors;
+            self.poisoned += u64::from(outcome.poisoned);
+        }
+        Ok(self.tally.faults > met)
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "{} runs, {} calls failed, {} errors, {} times writing ended; {:.0} steps a second",
+            self.runs,
+            self.tally.faults,
+            self.errors,
+            self.poisoned,
+            self.tally.faulted_steps as f64 / self.started.elapsed().as_secs_f64()
+        )
+    }
+}
+
+fn moments(name: &str, case: &Case, images: u64) -> Result<(), Failure> {
     let started = Instant::now();
     let mut tally = Tally::default();
     let depth = Depth {
@@ -106,8 +158,7 @@ fn moments(case: &Case, images: u64) -> Result<(), Failure> {
     };
     proof::prove(case, depth, &mut tally)?;
     println!(
-        "{:?}: cut at every moment, {images} disks each: {} power cuts, {} of them again; {:.0} a second",
-        case.kind,
+        "{name}: cut at every moment, {images} disks each: {} power cuts, {} of them again; {:.0} a second",
         tally.cuts,
         tally.again,
         tally.cuts as f64 / started.elapsed().as_secs_f64()
