@@ -275,7 +275,10 @@ impl<'conn> Statement<'conn> {
         let step = handle.step().map_err(Error::from_engine)?;
         handle.reset();
         match step {
-            Step::Done => Ok(self.conn.changes() as usize),
+            Step::Done => {
+                let changes = handle.changes();
+                Ok(changes.unwrap_or_else(|| self.conn.changes()) as usize)
+            }
             Step::Row => Err(Error::ExecuteReturnedResults),
         }
     }

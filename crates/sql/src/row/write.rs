@@ -16,6 +16,7 @@ impl RowWriter {
     ///
     /// # Errors
     /// `SQLITE_TOOBIG` for more than [`COLUMNS_MAX`] columns or 4 GiB.
+    #[inline]
     pub fn encode<'a, I>(out: &mut Vec<u8>, values: I) -> Result<()>
     where
         I: IntoIterator<Item = ValueRef<'a>>,
@@ -33,7 +34,7 @@ impl RowWriter {
         let offsets_start = out.len();
         let tags_start = offsets_start + tag::offsets(count) * tag::OFFSET_BYTES;
         let body_start = tags_start + count;
-        out.resize(body_start, tag::NULL);
+        out.extend(std::iter::repeat_n(tag::NULL, body_start - offsets_start));
         for (i, value) in values.take(count).enumerate() {
             if i > 0 && i % tag::GROUP == 0 {
                 let offset = u32::try_from(out.len() - body_start).map_err(|_| Error::too_big())?;
@@ -51,32 +52,35 @@ impl RowWriter {
     }
 }
 
-/// Appends the bytes of one column and answers with its tag.
+/// Appends the bytes of one column and answers with its tag. What rows are mostly
+/// made of is in line.
 #[inline]
 fn append(out: &mut Vec<u8>, value: ValueRef<'_>) -> Result<u8> {
-    Ok(match value {
-        ValueRef::Null => tag::NULL,
-        ValueRef::Integer(i) => {
-            if (0..=tag::INLINE_MAX).contains(&i) {
-                tag::INLINE + i as u8
-            } else {
-                let len = integer_length(i);
-                append_integer(out, i, len);
-                tag::INTEGER + len as u8
-            }
-        }
-        ValueRef::Real(r) => append_real(out, r),
+    match value {
+        ValueRef::Null => Ok(tag::NULL),
         ValueRef::Text(text) if text.len() <= tag::TEXT_MAX => {
             out.extend_from_slice(text);
-            tag::TEXT + text.len() as u8
+            Ok(tag::TEXT + text.len() as u8)
         }
+        ValueRef::Text(text) => append_prefixed(out, text, tag::TEXT_1),
+        ValueRef::Integer(i) => Ok(append_smallest(out, i)),
+        ValueRef::Real(r) => Ok(append_real(out, r)),
         ValueRef::Blob(blob) if blob.len() <= tag::BLOB_MAX => {
             out.extend_from_slice(blob);
-            tag::BLOB + blob.len() as u8
+            Ok(tag::BLOB + blob.len() as u8)
         }
-        ValueRef::Text(text) => append_prefixed(out, text, tag::TEXT_1)?,
-        ValueRef::Blob(blob) => append_prefixed(out, blob, tag::BLOB_1)?,
-    })
+        ValueRef::Blob(blob) => append_prefixed(out, blob, tag::BLOB_1),
+    }
+}
+
+fn append_smallest(out: &mut Vec<u8>, i: i64) -> u8 {
+    if (0..=tag::INLINE_MAX).contains(&i) {
+        tag::INLINE + i as u8
+    } else {
+        let len = integer_length(i);
+        append_integer(out, i, len);
+        tag::INTEGER + len as u8
+    }
 }
 
 /// Bytes that the integer takes in two's complement, 1 to 8.

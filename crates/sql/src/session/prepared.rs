@@ -272,6 +272,17 @@ impl Prepared {
         outcome
     }
 
+    /// Rows that the last run changed; None if it is no INSERT, UPDATE or DELETE.
+    #[inline]
+    pub fn changes(&self) -> Option<u64> {
+        match self.body.program.kind {
+            Kind::PointInsert(_) | Kind::PointWrite(_) | Kind::Write(_) => {
+                Some(self.body.effects.changes)
+            }
+            Kind::PointRead(_) | Kind::Query(_) | Kind::Other => None,
+        }
+    }
+
     /// A column of the row at hand, counted from 0; NULL where there is none.
     /// Valid until the next step or reset.
     #[inline(always)]
@@ -367,6 +378,7 @@ impl Body {
     }
 
     /// Compiles the text again if the schema is not the plan's. True: it was.
+    #[inline]
     pub(super) fn revalidate(&mut self, engine: &Engine, txn: &mut Txn) -> Result<bool> {
         if txn.stamp(engine.schema_tree())? == self.program.plan.schema_version {
             return Ok(false);

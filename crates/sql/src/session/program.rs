@@ -7,7 +7,8 @@ use fulgurite_store::Tree;
 use crate::exec::dml::PointInsert;
 use crate::exec::ops::{BoxOperator, build};
 use crate::exec::point_read::PointRead;
-use crate::plan::physical::{Action, Plan};
+use crate::plan::physical::{Action, Plan, TableWriter};
+use crate::schema::ConflictAction;
 
 /// How a plan is carried out.
 pub enum Kind {
@@ -33,6 +34,8 @@ pub struct Program {
     pub kind: Kind,
     /// The trees it reads or writes, for the locks of an autocommitted write.
     pub trees: Vec<Tree>,
+    /// It may fail with some of its work done.
+    pub may_tear: bool,
 }
 
 impl Program {
@@ -59,10 +62,35 @@ impl Program {
                 .cloned(),
         );
         Self {
+            may_tear: matches!(kind, Kind::Write(_)) || may_tear(&plan.action),
             plan: Arc::new(plan),
             kind,
             trees,
         }
+    }
+}
+
+/// Whether the action does more to a row than check it and write it.
+fn may_tear(action: &Action) -> bool {
+    let replaces = |target: &TableWriter, conflict: Option<ConflictAction>| match conflict {
+        Some(action) => action == ConflictAction::Replace,
+        None => {
+            target.table.rowid_conflict == ConflictAction::Replace
+                || target
+                    .indexes
+                    .iter()
+                    .any(|i| i.index.conflict == ConflictAction::Replace)
+        }
+    };
+    match action {
+        Action::Insert(insert) => {
+            insert.returning.is_some() || replaces(&insert.target, insert.conflict)
+        }
+        Action::Update(update) => {
+            update.returning.is_some() || replaces(&update.target, update.conflict)
+        }
+        Action::Delete(delete) => delete.returning.is_some(),
+        _ => true,
     }
 }
 

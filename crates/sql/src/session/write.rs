@@ -18,7 +18,7 @@ use crate::exec::context::Context;
 use crate::exec::ddl;
 use crate::exec::dml::{self, Failure, Sink, Written};
 use crate::exec::expr::Row;
-use crate::plan::physical::{Action, TableWriter};
+use crate::plan::physical::Action;
 use crate::schema::ConflictAction;
 
 /// How often a statement is compiled again because the schema keeps changing.
@@ -32,7 +32,7 @@ impl Body {
         self.effects.clear();
         let commits = self.start_write(&shared.engine, state)?;
         self.begin_run(state);
-        let place = (!commits && self.needs_place()).then(|| state.txn.savepoint());
+        let place = (!commits && self.program.may_tear).then(|| state.txn.savepoint());
         let mut torn = false;
         let outcome = self.write_rows(&mut state.txn, &mut torn);
         let result = match outcome {
@@ -94,33 +94,6 @@ impl Body {
         changed
     }
 
-    /// May the statement fail with some of its work done?
-    fn needs_place(&self) -> bool {
-        let replaces = |target: &TableWriter, conflict: Option<ConflictAction>| match conflict {
-            Some(action) => action == ConflictAction::Replace,
-            None => {
-                target.table.rowid_conflict == ConflictAction::Replace
-                    || target
-                        .indexes
-                        .iter()
-                        .any(|i| i.index.conflict == ConflictAction::Replace)
-            }
-        };
-        if matches!(self.program.kind, Kind::Write(_)) {
-            return true;
-        }
-        match &self.program.plan.action {
-            Action::Insert(insert) => {
-                insert.returning.is_some() || replaces(&insert.target, insert.conflict)
-            }
-            Action::Update(update) => {
-                update.returning.is_some() || replaces(&update.target, update.conflict)
-            }
-            Action::Delete(delete) => delete.returning.is_some(),
-            _ => true,
-        }
-    }
-
     fn write_rows(&mut self, txn: &mut Txn, torn: &mut bool) -> Written<()> {
         let (target, conflict) = match &self.program.plan.action {
             Action::Insert(insert) => (&insert.target, insert.conflict),
@@ -128,7 +101,9 @@ impl Body {
             Action::Delete(delete) => (&delete.target, None),
             _ => return Ok(()),
         };
-        dml::sequence::show(txn, &target.table.tree, &target.sequences)?;
+        if !target.sequences.is_empty() {
+            dml::sequence::show(txn, &target.table.tree, &target.sequences)?;
+        }
         for subquery in self.run.subqueries.iter_mut().flatten() {
             subquery.attach(txn)?;
         }

@@ -31,6 +31,7 @@ pub(crate) enum IfExists {
 
 impl Fork {
     /// Writes an entry.
+    #[inline]
     pub(crate) fn put(
         &mut self,
         cx: &mut Context<'_>,

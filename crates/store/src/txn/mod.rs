@@ -360,9 +360,13 @@ impl Txn {
         if self.state == TxnState::Idle {
             return Err(Error::misuse("no transaction is under way"));
         }
-        if let Some(at) = self.views.iter().position(|view| view.tree == tree.id()) {
-            return Ok(at);
+        match self.views.iter().position(|view| view.tree == tree.id()) {
+            Some(at) => Ok(at),
+            None => self.make_view(tree),
         }
+    }
+
+    fn make_view(&mut self, tree: &Tree) -> Result<usize> {
         let root = tree.0.versions.at(self.seq).unwrap_or(EMPTY);
         if root.dropped {
             return Err(Error::misuse(format!("tree {} was dropped", tree.id().0)));
@@ -375,13 +379,16 @@ impl Txn {
     }
 
     /// The fork of a tree, made when it is first written to.
+    #[inline]
     fn fork(&mut self, tree: &Tree) -> Result<usize> {
-        if let Some(at) = self.fork_of(tree.id()) {
-            if self.forks[at].dropped {
-                return Err(Error::misuse(format!("tree {} was dropped", tree.id().0)));
-            }
-            return Ok(at);
+        match self.fork_of(tree.id()) {
+            Some(at) if !self.forks[at].dropped => Ok(at),
+            Some(_) => Err(Error::misuse(format!("tree {} was dropped", tree.id().0))),
+            None => self.make_fork(tree),
         }
+    }
+
+    fn make_fork(&mut self, tree: &Tree) -> Result<usize> {
         match self.state {
             TxnState::Idle | TxnState::Read => {
                 return Err(Error::misuse("this transaction only reads"));
@@ -419,20 +426,22 @@ fn no_slot() -> Error {
     Error::misuse("no transaction is under way")
 }
 
+#[inline]
 fn check_kind(tree: &Tree, key: Key<'_>) -> Result<()> {
     let fits = matches!(
         (tree.kind(), key),
         (KeyKind::Int, Key::Int(_)) | (KeyKind::Bytes, Key::Bytes(_))
     );
-    if fits {
-        Ok(())
-    } else {
-        Err(Error::misuse(format!(
-            "tree {} has keys of kind {:?}",
-            tree.id().0,
-            tree.kind()
-        )))
-    }
+    if fits { Ok(()) } else { Err(wrong_kind(tree)) }
+}
+
+#[cold]
+fn wrong_kind(tree: &Tree) -> Error {
+    Error::misuse(format!(
+        "tree {} has keys of kind {:?}",
+        tree.id().0,
+        tree.kind()
+    ))
 }
 
 impl Drop for Txn {

@@ -134,7 +134,8 @@ impl Txn {
         if pool.unwritten() > count / 2 {
             return BUDGET_MIN;
         }
-        let most = BUDGET_BYTES / pool.frames.page_size();
+        // Page sizes are powers of two; this is asked at every write.
+        let most = BUDGET_BYTES >> pool.frames.page_size().trailing_zeros();
         (count / 4).min(most).max(BUDGET_MIN)
     }
 

@@ -13,15 +13,14 @@ use crate::exec::ops::Operator;
 use crate::exec::range::rowid_of;
 use crate::plan::physical::{Insert, Op};
 use crate::row::RowWriter;
-use crate::value::{Value, ValueRef};
+use crate::value::{Affinity, Value, ValueRef};
 
 /// An INSERT of one row of VALUES, with the source's expressions in place: the
 /// point path.
 pub struct PointInsert {
     rowid: Option<Expr>,
     values: Vec<Expr>,
-    /// All of them are parameters or literals.
-    plain: bool,
+    as_given: Option<AsGiven>,
 }
 
 impl PointInsert {
@@ -56,18 +55,16 @@ impl PointInsert {
             Some(e) => Some(inline(e)?),
             None => None,
         };
-        let plain = values
-            .iter()
-            .chain(&rowid)
-            .all(|e| matches!(e.kind, ExprKind::Parameter(_) | ExprKind::Literal(_)));
+        let as_given = AsGiven::new(plan, rowid.as_ref(), &values);
         Some(Self {
             rowid,
             values,
-            plain,
+            as_given,
         })
     }
 
     /// Inserts the row.
+    #[inline]
     pub fn run(
         &self,
         plan: &Insert,
@@ -75,7 +72,10 @@ impl PointInsert {
         cx: &mut Context<'_, '_>,
         effects: &mut Effects,
     ) -> Written<()> {
-        if self.insert_as_given(plan, sink, cx, effects)? {
+        if let Some(as_given) = &self.as_given
+            && let Some(rowid) = as_given.insert(sink, cx.parameters)?
+        {
+            effects.inserted(rowid);
             return Ok(());
         }
         insert_row(
@@ -88,75 +88,100 @@ impl PointInsert {
             effects,
         )
     }
+}
 
-    /// The row straight from parameters and literals into the record, where the
-    /// columns take every value as it is and nothing else wants to see the row.
-    /// False: not so, or something is in the way; nothing was written then.
-    fn insert_as_given(
-        &self,
-        plan: &Insert,
-        sink: &mut Sink<'_>,
-        cx: &mut Context<'_, '_>,
-        effects: &mut Effects,
-    ) -> Written<bool> {
-        if !self.plain
-            || plan.returning.is_some()
-            || !sink.target.checks.is_empty()
-            || !sink.target.indexes.is_empty()
-        {
-            return Ok(false);
+/// A row that goes straight from parameters and literals into the record, where
+/// the columns take every value as it is and nothing else wants to see the row.
+struct AsGiven {
+    rowid: Source,
+    columns: Vec<Column>,
+}
+
+/// A column of such a row, and what it takes.
+struct Column {
+    source: Source,
+    affinity: Affinity,
+    not_null: bool,
+}
+
+enum Source {
+    Parameter(usize),
+    Literal(Value),
+    /// Nothing is stored, or asked for: the key stands for it.
+    None,
+}
+
+impl AsGiven {
+    fn new(plan: &Insert, rowid: Option<&Expr>, values: &[Expr]) -> Option<Self> {
+        let target = &plan.target;
+        if plan.returning.is_some() || !target.checks.is_empty() || !target.indexes.is_empty() {
+            return None;
         }
-        let table = sink.table();
-        let alias = table.rowid_alias.unwrap_or(usize::MAX);
-        for (i, (column, expr)) in table.columns.iter().zip(&self.values).enumerate() {
-            let value = given(expr, cx.parameters);
-            let fits =
-                column.affinity.keeps(value) && !(column.not_null.is_some() && value.is_null());
-            if i != alias && !fits {
-                return Ok(false);
-            }
-        }
-        let rowid = match self
-            .rowid
-            .as_ref()
-            .map_or(ValueRef::Null, |e| given(e, cx.parameters))
-        {
+        let alias = target.table.rowid_alias;
+        let columns = target.table.columns.iter().zip(values).enumerate();
+        let columns = columns.map(|(i, (column, value))| {
+            let is_key = alias == Some(i);
+            Some(Column {
+                source: Source::of((!is_key).then_some(value))?,
+                affinity: column.affinity,
+                not_null: !is_key && column.not_null.is_some(),
+            })
+        });
+        Some(Self {
+            rowid: Source::of(rowid)?,
+            columns: columns.collect::<Option<_>>()?,
+        })
+    }
+
+    /// Inserts the row and answers with its rowid; None, with nothing written, if
+    /// a value is not for its column as it is, or something is in the way.
+    #[inline]
+    fn insert(&self, sink: &mut Sink<'_>, parameters: &[Value]) -> Written<Option<i64>> {
+        sink.buffers.record.clear();
+        let mut fits = true;
+        let values = self.columns.iter().map(|column| {
+            let value = column.source.value(parameters);
+            fits &= column.affinity.keeps(value) && !(column.not_null && value.is_null());
+            value
+        });
+        let encoded = RowWriter::encode(&mut sink.buffers.record, values);
+        let given = match self.rowid.value(parameters) {
             ValueRef::Integer(rowid) => Some(rowid),
             ValueRef::Null => None,
-            _ => return Ok(false),
+            _ => return Ok(None),
         };
-        let fresh = rowid.is_none();
-        let rowid = match rowid {
+        if !fits {
+            return Ok(None);
+        }
+        encoded?;
+        let rowid = match given {
             Some(rowid) => rowid,
             None => sink.allocate_rowid()?,
         };
-        let parameters = cx.parameters;
-        let values = self.values.iter().enumerate();
-        let values = values.map(|(i, e)| {
-            if i == alias {
-                ValueRef::Null
-            } else {
-                given(e, parameters)
-            }
-        });
         sink.note_given(rowid)?;
-        sink.buffers.record.clear();
-        RowWriter::encode(&mut sink.buffers.record, values)?;
-        if sink.insert_row(rowid, fresh)?.is_some() {
-            return Ok(false);
-        }
-        effects.inserted(rowid);
-        Ok(true)
+        let in_the_way = sink.insert_row(rowid, given.is_none())?;
+        Ok(in_the_way.is_none().then_some(rowid))
     }
 }
 
-/// The value of a parameter or literal.
-#[inline]
-fn given<'a>(expr: &'a Expr, parameters: &'a [Value]) -> ValueRef<'a> {
-    match &expr.kind {
-        ExprKind::Parameter(i) => parameters.get(*i).map_or(ValueRef::Null, Value::as_ref),
-        ExprKind::Literal(value) => value.as_ref(),
-        _ => ValueRef::Null,
+impl Source {
+    /// What an expression is; None if it is more than a parameter or literal.
+    fn of(expr: Option<&Expr>) -> Option<Self> {
+        match expr.map(|e| &e.kind) {
+            None => Some(Source::None),
+            Some(ExprKind::Parameter(i)) => Some(Source::Parameter(*i)),
+            Some(ExprKind::Literal(value)) => Some(Source::Literal(value.clone())),
+            Some(_) => None,
+        }
+    }
+
+    #[inline]
+    fn value<'a>(&'a self, parameters: &'a [Value]) -> ValueRef<'a> {
+        match self {
+            Source::Parameter(i) => parameters.get(*i).map_or(ValueRef::Null, Value::as_ref),
+            Source::Literal(value) => value.as_ref(),
+            Source::None => ValueRef::Null,
+        }
     }
 }
 

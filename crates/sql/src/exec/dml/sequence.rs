@@ -95,6 +95,7 @@ pub fn keep(txn: &mut Txn, stored: &Tree, table: &Table, deleted: i64) -> Result
 }
 
 /// Before a user changes sqlite_sequence: its rows become what a query shows.
+#[cold]
 pub fn show(txn: &mut Txn, stored: &Tree, tables: &[std::sync::Arc<Table>]) -> Result<()> {
     let mut record = Vec::new();
     for table in tables {

@@ -69,6 +69,7 @@ pub struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     /// For one statement.
+    #[inline]
     pub fn new(
         txn: &'a mut Txn,
         target: &'a TableWriter,
