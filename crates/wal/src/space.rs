@@ -19,6 +19,10 @@
 //! failure of a checkpoint that was under way before says less; after it the
 //! reservation asks once more. Failures are kept for those who wait, not for those
 //! who come later, and a checkpoint that makes room forgets them.
+//!
+//! Not all that makes room is told: a permit may be given back, and a checkpoint
+//! that was asked for while only permits stood in the way had nothing to cover. So
+//! a reservation looks, and asks, again every [`LOOK_AGAIN`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +35,8 @@ use super::twin::{Placement, TwinLog};
 use crate::primitives::{Ordering, now};
 
 const QUICK_OUTSTANDING_BYTES_MAX: u64 = 128 << 10;
+/// How long a reservation waits without looking.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 const _: () = assert!(QUICK_OUTSTANDING_BYTES_MAX + EMPTY_RECORD_BYTES <= CAPACITY_BYTES_MIN);
 
 /// What has become of the room that reservations wait for.
@@ -87,9 +93,12 @@ impl TwinLog {
                 Decision::Granted => return Ok(()),
                 Decision::Extend { number, capacity } => self.extend(number, capacity)?,
                 Decision::Wait => {
-                    let asked = *asked.get_or_insert_with(|| self.newest_attempt());
+                    let asked = *asked.get_or_insert_with(|| {
+                        self.turns.counters.pressure_waits.add(1);
+                        self.newest_attempt()
+                    });
                     self.check_attempts_after(asked)?;
-                    self.wait_for_room(epoch, began)?;
+                    self.ask_for_room(epoch, began)?;
                 }
             }
         }
@@ -160,19 +169,24 @@ impl TwinLog {
     }
 
     #[cold]
-    fn wait_for_room(&self, epoch: u64, began: Duration) -> Result<()> {
-        self.turns.counters.pressure_waits.add(1);
+    fn ask_for_room(&self, epoch: u64, began: Duration) -> Result<()> {
         if let Some(hook) = &self.options.pressure {
             hook();
         }
+        let look_again = self.now() + LOOK_AGAIN;
         let mut room = lock(&self.room);
         while room.epoch == epoch {
-            let waited = self.now().saturating_sub(began);
+            let now = self.now();
+            let waited = now.saturating_sub(began);
             let left = self.options.reserve_timeout.saturating_sub(waited);
             if left.is_zero() {
                 return Err(Error::Full {
                     limit_bytes: self.options.limit_bytes,
                 });
+            }
+            let left = left.min(look_again.saturating_sub(now));
+            if left.is_zero() {
+                break;
             }
             room = match &self.options.driver {
                 None => wait_at_most(&self.room_changed, room, left),

@@ -340,6 +340,47 @@ fn a_waiting_reservation_ends_with_the_checkpoint_it_asked_for() {
     assert!(wal.poisoned().is_none());
 }
 
+/// Only a permit stands in the way: the checkpoint that is asked for at first has
+/// nothing to cover, and nobody tells when that changes.
+#[test]
+fn a_waiting_reservation_asks_again() {
+    let disk = MemoryDisk::new();
+    let (sender, asked) = std::sync::mpsc::channel();
+    let wal = start(
+        &disk,
+        WalOptions {
+            limit_bytes: 100_000,
+            reserve_timeout: Duration::from_secs(120),
+            pressure: Some(Arc::new(move || sender.send(()).unwrap())),
+            ..WalOptions::default()
+        },
+    );
+    let first = wal.reserve(60_000).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| commit(&wal, 2, &payload(2, 60_000)));
+        asked.recv().unwrap();
+        let placed = wal.place(first, 1);
+        let ticket = wal
+            .fill(placed, Kind::Commit, &[&payload(1, 60_000)])
+            .unwrap();
+        wal.wait(ticket).unwrap();
+        asked.recv().expect("it asks again");
+        wal.prepare_switch().unwrap();
+        let old = wal.switch(2).unwrap();
+        wal.recycle(old).unwrap();
+        waiting.join().unwrap();
+    });
+
+    let given_back = wal.reserve(30_000).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| commit(&wal, 3, &payload(3, 30_000)));
+        while asked.try_recv().is_ok() {}
+        asked.recv().unwrap();
+        drop(given_back);
+        waiting.join().unwrap();
+    });
+}
+
 #[test]
 fn misuse_poisons_with_the_first_cause() {
     let disk = MemoryDisk::new();
