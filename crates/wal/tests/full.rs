@@ -2,12 +2,12 @@
 //! acknowledged is lost, and where room comes back the log goes on.
 
 use std::io::{self, ErrorKind, IoSlice};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fulgurite_disk::{
-    Disk, DiskError, DiskErrorKind, DiskFile, FileId, MemoryDisk, OpenOptions, Result as Done,
+    Disk, DiskError, DiskErrorKind, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward,
 };
 use fulgurite_wal::{Error, Lsn, Options, Preallocation, Wal};
 
@@ -71,6 +71,8 @@ impl Bounded {
 }
 
 impl Disk for Bounded {
+    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+
     fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
         self.state.check("open", 0)?;
         Ok(Arc::new(BoundedFile {
@@ -78,33 +80,11 @@ impl Disk for Bounded {
             state: Arc::clone(&self.state),
         }))
     }
-    fn exists(&self, path: &Path) -> Done<bool> {
-        self.inner.exists(path)
-    }
-    fn remove(&self, path: &Path) -> Done<()> {
-        self.inner.remove(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> Done<()> {
-        self.inner.rename(from, to)
-    }
-    fn sync_dir(&self, dir: &Path) -> Done<()> {
-        self.inner.sync_dir(dir)
-    }
-    fn temp_file(&self, near: &Path) -> Done<Arc<dyn DiskFile>> {
-        self.inner.temp_file(near)
-    }
-    fn canonical(&self, path: &Path) -> Done<PathBuf> {
-        self.inner.canonical(path)
-    }
 }
 
 impl DiskFile for BoundedFile {
-    fn len(&self) -> Done<u64> {
-        self.inner.len()
-    }
-    fn identity(&self) -> Done<FileId> {
-        self.inner.identity()
-    }
+    forward!(inner: len, start_writeback, lock_exclusive, identity, lock_shared);
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Done<()> {
         self.state.check("read", 0)?;
         self.inner.read_at(buf, offset)
@@ -126,9 +106,6 @@ impl DiskFile for BoundedFile {
         self.state.check("sync", 0)?;
         self.inner.sync_all()
     }
-    fn start_writeback(&self, offset: u64, len: u64) {
-        self.inner.start_writeback(offset, len);
-    }
     fn allocate(&self, offset: u64, len: u64) -> Done<()> {
         self.state.check("allocate", offset + len)?;
         self.inner.allocate(offset, len)
@@ -136,12 +113,6 @@ impl DiskFile for BoundedFile {
     fn truncate(&self, len: u64) -> Done<()> {
         self.state.check("truncate", len)?;
         self.inner.truncate(len)
-    }
-    fn lock_exclusive(&self) -> Done<()> {
-        self.inner.lock_exclusive()
-    }
-    fn lock_shared(&self) -> Done<()> {
-        self.inner.lock_shared()
     }
 }
 
