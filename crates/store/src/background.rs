@@ -97,7 +97,10 @@ fn run(core: &Core) {
         // Those who wait are told the outcome; a failure that ends writing is
         // kept by the store itself.
         let _ = match requested {
-            true => relieve(core, checkpoint::run(core)),
+            true => {
+                let outcome = checkpoint::run_holding(core, &mut core.checkpoint.lock());
+                relieve(core, outcome)
+            }
             false => tidy(core),
         };
     }

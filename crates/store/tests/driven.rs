@@ -2,10 +2,14 @@
 //! is told to, or by whoever cannot go on without it, and no time passes but its
 //! driver's.
 
-use fulgurite_disk::{Driver, Machine, MemoryDisk};
+use fulgurite_disk::{
+    Disk, DiskError, DiskFile, Driver, Machine, MemoryDisk, OpenOptions, Result, forward,
+};
 use fulgurite_store::{Durability, ErrorKind, Isolation, Key, KeyKind, Options, Store};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::io::IoSlice;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 /// A clock on which time passes only where somebody waits.
@@ -134,4 +138,125 @@ fn a_wait_ends_by_the_drivers_clock() {
     second.begin(Isolation::Serializable).expect("begins");
     second.put(&tree, Key::Int(1), b"one").expect("a put");
     second.commit().expect("commits");
+}
+
+/// Where a checkpoint stops in its first write, until somebody cannot go on, and then
+/// fails.
+#[derive(Debug)]
+struct Stop {
+    is_near: AtomicBool,
+    reached: Barrier,
+    passed: Barrier,
+    done: Barrier,
+    micros: AtomicU64,
+    long_waits: AtomicU64,
+}
+
+impl Stop {
+    fn write(&self) -> Result<()> {
+        if !self.is_near.swap(false, Relaxed) {
+            return Ok(());
+        }
+        self.reached.wait();
+        self.passed.wait();
+        let source = std::io::Error::other("it failed once");
+        Err(DiskError::new("write", Path::new("driven.db"), source))
+    }
+}
+
+impl Driver for Stop {
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.micros.load(Relaxed))
+    }
+
+    /// The first long wait, not one that keeps a pace, lets the checkpoint go on, and
+    /// ends when that has failed.
+    fn pass(&self, time: Duration) {
+        let mut passed = time;
+        if time >= Duration::from_secs(1) && self.long_waits.fetch_add(1, Relaxed) == 0 {
+            self.passed.wait();
+            self.done.wait();
+            passed = Duration::from_millis(1);
+        }
+        self.micros.fetch_add(passed.as_micros() as u64, Relaxed);
+    }
+
+    fn random(&self) -> u64 {
+        Machine.random()
+    }
+}
+
+struct StopDisk(MemoryDisk, Arc<Stop>);
+
+#[derive(Debug)]
+struct StopFile(Arc<dyn DiskFile>, Arc<Stop>);
+
+impl Disk for StopDisk {
+    forward!(0: exists, remove, rename, sync_dir, temp_file, canonical);
+
+    fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
+        let file = self.0.open(path, options)?;
+        match path.to_string_lossy().contains("-wal") {
+            true => Ok(file),
+            false => Ok(Arc::new(StopFile(file, self.1.clone()))),
+        }
+    }
+}
+
+impl DiskFile for StopFile {
+    forward!(0: len, identity, read_at, sync_data, sync_all, start_writeback, allocate);
+    forward!(0: truncate, lock_exclusive, lock_shared);
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        self.1.write()?;
+        self.0.write_at(buf, offset)
+    }
+
+    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
+        self.1.write()?;
+        self.0.write_vectored_at(bufs, offset)
+    }
+}
+
+/// Another thread is making one, so nobody makes the checkpoint that was asked for;
+/// and that one brings no frames.
+#[test]
+fn who_waits_for_frames_is_told_that_anothers_checkpoint_failed() {
+    let stop = Arc::new(Stop {
+        is_near: AtomicBool::new(false),
+        reached: Barrier::new(2),
+        passed: Barrier::new(2),
+        done: Barrier::new(2),
+        micros: AtomicU64::new(0),
+        long_waits: AtomicU64::new(0),
+    });
+    let options = Options {
+        cache_bytes: 0,
+        driver: Some(stop.clone()),
+        ..Options::default()
+    };
+    let disk = Arc::new(StopDisk(MemoryDisk::new(), stop.clone()));
+    let store = Store::open_on(disk, "driven.db", options).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+    for key in 0..20 {
+        txn.begin_statement(&[&tree]).expect("begins");
+        txn.put(&tree, Key::Int(key), &[1; 1_000]).expect("a put");
+        txn.commit().expect("commits");
+    }
+    stop.is_near.store(true, Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            store.checkpoint().expect_err("its first write fails");
+            stop.done.wait();
+        });
+        stop.reached.wait();
+        for key in 20..400 {
+            txn.begin_statement(&[&tree]).expect("begins");
+            txn.put(&tree, Key::Int(key), &[1; 1_000]).expect("a put");
+            txn.commit().expect("commits");
+        }
+    });
+    let waits = stop.long_waits.load(Relaxed);
+    assert_eq!(waits, 1, "it ran out of frames once, and waited no longer");
 }

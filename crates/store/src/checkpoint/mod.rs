@@ -114,8 +114,13 @@ impl Pins {
 }
 
 /// Makes a checkpoint of the head. Does nothing if the last one covers it.
+///
+/// Whoever waits for frames looks again afterwards, also where it failed: one that
+/// found this checkpoint under way asks for one of its own then.
 pub(crate) fn run(core: &Core) -> Result<()> {
-    run_holding(core, &mut core.checkpoint.lock())
+    let done = run_holding(core, &mut core.checkpoint.lock());
+    core.pool.relieve(None);
+    done
 }
 
 /// As [`run`], for who holds the lock that says that nobody else makes one.
