@@ -22,6 +22,8 @@ pub(crate) const PATH: &str = "d/a.log";
 pub(crate) const SECOND: &str = "e/b.log";
 const STEPS: usize = 18;
 const LIMIT_BYTES: u64 = 64 << 10;
+/// The last call of a workload that is made to fail.
+const FAILING_CALL_MAX: u64 = 40;
 
 /// What a round of power cuts found.
 #[derive(Debug, Clone, Default)]
@@ -146,9 +148,9 @@ pub(crate) fn live(
             };
             oracle.compare(&log)?;
         } else if let Err(error) = step(&log, rng, oracle) {
-            return match disks {
-                Disks::MayFail => Ok(()),
-                Disks::AreEnough => Err(format!("a step fails: {error}")),
+            return match (disks, error) {
+                (Disks::MayFail, Error::Disk(_) | Error::Poisoned(_)) => Ok(()),
+                (_, error) => Err(format!("a step fails: {error}")),
             };
         }
     }
@@ -252,35 +254,43 @@ pub fn cut_log_everywhere(device: Device, mirrored: bool, seed: u64) -> LogCuts 
     result
 }
 
-/// Makes each sync of the workload fail in turn, once; then the power goes.
-pub fn log_after_a_failing_sync(device: Device, mirrored: bool, seed: u64) -> LogCuts {
-    let options = options_for(device, mirrored);
+/// Makes each sync of the workload fail in turn, and each call but reads: once
+/// and for good, with an I/O error and a full disk; then the power goes.
+pub fn log_after_a_failing_call(device: Device, mirrored: bool, seed: u64) -> LogCuts {
     let mut result = LogCuts::default();
-    for after in 0.. {
-        let disk = SimDisk::new(seed);
-        let mut rng = Rng::new(seed);
-        disk.fail(Fault {
-            call: Some(Call::Sync),
-            after,
-            for_good: false,
-            error: FaultError::Io,
-        });
-        let mut oracle = Oracle::default();
-        let mut found = live(&disk, &options, &mut rng, &mut oracle, Disks::MayFail);
-        disk.power_off();
-        result.cuts += 1;
-        let image = disk.crash_image(rng.bits());
-        if found.is_ok() {
-            found = live(&image, &options, &mut rng, &mut oracle, Disks::AreEnough);
-        }
-        if let Err(what) = found {
-            result.losses.push(format!(
-                "{device}, seed {seed}, sync {after} failed: {what}"
-            ));
-        }
-        if after >= 40 {
-            break;
+    let kinds = [
+        (Some(Call::Sync), FaultError::Io, false),
+        (None, FaultError::Io, false),
+        (None, FaultError::Io, true),
+        (None, FaultError::NoSpace, false),
+        (None, FaultError::NoSpace, true),
+    ];
+    for (call, error, for_good) in kinds {
+        for after in 0..=FAILING_CALL_MAX {
+            let fault = Fault {
+                call,
+                after,
+                for_good,
+                error,
+            };
+            result.cuts += 1;
+            if let Err(what) = live_after(fault, device, mirrored, seed) {
+                let what = format!("{device}, seed {seed}, {fault:?}: {what}");
+                result.losses.push(what);
+            }
         }
     }
     result
+}
+
+fn live_after(fault: Fault, device: Device, mirrored: bool, seed: u64) -> Result<(), String> {
+    let options = options_for(device, mirrored);
+    let disk = SimDisk::new(seed);
+    let mut rng = Rng::new(seed);
+    disk.fail(fault);
+    let mut oracle = Oracle::default();
+    live(&disk, &options, &mut rng, &mut oracle, Disks::MayFail)?;
+    disk.power_off();
+    let image = disk.crash_image(rng.bits());
+    live(&image, &options, &mut rng, &mut oracle, Disks::AreEnough)
 }

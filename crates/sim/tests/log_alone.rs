@@ -1,10 +1,10 @@
 //! The log on its own, on a disk that loses power: every device, and a mirror,
-//! cut at every call of seeded workloads; with one failing sync; and a mirror with
-//! each call on each side failing.
+//! cut at every call of seeded workloads; with each call failing, once and for
+//! good; and a mirror with each call on each side failing.
 //!
 //! `FULGURITE_SIM_FACTOR=20` runs twenty times as many workloads.
 
-use fulgurite_sim::{cut_log_everywhere, log_after_a_failing_sync, lose_each_side_everywhere};
+use fulgurite_sim::{cut_log_everywhere, log_after_a_failing_call, lose_each_side_everywhere};
 use fulgurite_wal::Device;
 
 fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
@@ -42,10 +42,10 @@ fn no_mirror_loses_what_it_acknowledged() {
 }
 
 #[test]
-fn a_failing_sync_loses_nothing_acknowledged() {
+fn a_failing_call_loses_nothing_acknowledged() {
     for mirrored in [false, true] {
         for seed in seeds(520_000, 6) {
-            let found = log_after_a_failing_sync(Device::File, mirrored, seed);
+            let found = log_after_a_failing_call(Device::File, mirrored, seed);
             assert!(found.losses.is_empty(), "{:#?}", found.losses);
         }
     }
