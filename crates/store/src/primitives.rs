@@ -26,6 +26,11 @@ pub(crate) const LOOK_AT: usize = 48;
 /// The fewest frames of a cache.
 pub(crate) const FRAMES_MIN: usize = 64;
 
+/// How often who waits for an [`ExclusiveLock`] looks again before anything slower,
+/// and the pauses between two looks: together a few microseconds.
+const LOOKS: u32 = 30;
+const PAUSES_A_LOOK: u32 = 4;
+
 /// Starts a thread of this name.
 pub(crate) fn spawn(
     name: &str,
@@ -48,7 +53,18 @@ impl ExclusiveLock {
         self.0.try_lock()
     }
 
+    /// Looks again for as long as a small commit holds the lock before it lets
+    /// others run and then sleeps: of more writers than processors, those would
+    /// take turns at every commit, each with what it works on out of the caches.
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> bool {
+        for _ in 0..LOOKS {
+            for _ in 0..PAUSES_A_LOOK {
+                spin_loop();
+            }
+            if !self.0.is_locked() && self.0.try_lock() {
+                return true;
+            }
+        }
         self.0.try_lock_for(timeout)
     }
 
