@@ -90,7 +90,7 @@ impl KeyValue for Ours {
                 if !there {
                     break;
                 }
-                sum += digest(cursor.value()?) + u64::from(cursor.key_bytes()[0]);
+                sum += digest(cursor.value()?) + u64::from(cursor.key_bytes()?[0]);
                 there = cursor.next()?;
             }
             drop(cursor);

@@ -3,7 +3,7 @@
 //! Each tree's visible version is walked from its root. A node that has an
 //! extent is read from disk, not from the cache, so that what is checked is what
 //! a restart would find: checksum, structure, level, key order, that its keys lie
-//! within what its parent says. Counts are compared with the tree's. At last
+//! within what its parent says, the rests of long keys included. Counts are compared with the tree's. At last
 //! every extent must be used by one node or blob only, and all others be free.
 //!
 //! A checkpoint cannot run meanwhile; readers and writers go on.
@@ -12,11 +12,12 @@ use crate::cache::{Absent, ChildRef, SlotId};
 use crate::codec::ExtentRef;
 use crate::error::Result;
 use crate::extents::Run;
-use crate::node::{self, Kind, OwnedKey};
+use crate::node::{self, Kind, OwnedKey, OwnedStored, Stored};
+use crate::reclaim::child_in;
 use crate::space::extent_of;
 use crate::store::Core;
 use crate::tree::Tree;
-use crate::tree::overflow::Reference;
+use crate::tree::overflow::{self, Reference};
 use crate::tree::versions::Root;
 
 /// Stop collecting beyond this many: they rarely say more.
@@ -72,8 +73,21 @@ struct Promise {
     /// `None` for a root; `Some((level, is part of a large value))` otherwise.
     level: Option<u8>,
     value: bool,
-    low: Option<OwnedKey>,
-    high: Option<OwnedKey>,
+    low: Option<OwnedStored>,
+    high: Option<OwnedStored>,
+}
+
+impl Promise {
+    /// The root node of a large value, or of a long key's rest.
+    fn value(reference: Reference) -> Self {
+        Promise {
+            node: reference.node,
+            level: None,
+            value: true,
+            low: None,
+            high: None,
+        }
+    }
 }
 
 impl Check<'_> {
@@ -138,15 +152,8 @@ impl Check<'_> {
             level: promise.level,
         };
         pool.read_page(absent, tree, page)?;
-        let word = |at: usize| {
-            let bytes = page.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
-            bytes.map_or(0, u64::from_le_bytes)
-        };
-        let children = (0..node::child_count(page)).map(|index| {
-            let at = node::child_offset(page.len(), index);
-            ChildRef::from_words([word(at), word(at + 8)])
-        });
-        Ok(children.collect())
+        let children = 0..node::child_count(page);
+        Ok(children.map(|index| child_in(page, index)).collect())
     }
 
     /// Checks a page against its parent's promise; returns its entries.
@@ -179,23 +186,25 @@ impl Check<'_> {
             }
             return 0;
         }
-        let fence = |fence: Option<node::Key<'_>>| fence.map(crate::txn::reads::owned);
-        let (low, high) = (
-            fence(node::lower_fence(keys)),
-            fence(node::upper_fence(keys)),
-        );
+        let (low, high) = (node::lower_fence(keys), node::upper_fence(keys));
+        let low = low.map(|fence| self.settled(fence.to_owned()));
+        let high = high.map(|fence| self.settled(fence.to_owned()));
         if low != promise.low || high != promise.high {
             self.report(format!(
                 "tree {tree}: a page covers other keys than its parent says"
             ));
+        }
+        if node::has_long(keys) {
+            self.rests(tree, keys, open);
         }
         if level == 0 {
             self.values(tree, keys, open);
             return node::count(keys) as u64;
         }
         for (index, child) in children.iter().enumerate() {
-            let below = index.checked_sub(1).map(|i| node::owned_key_at(keys, i));
-            let above = (index < node::count(keys)).then(|| node::owned_key_at(keys, index));
+            let separator = |i| self.settled(node::stored_key_at(keys, i));
+            let below = index.checked_sub(1).map(separator);
+            let above = (index < node::count(keys)).then(|| separator(index));
             open.push(Promise {
                 node: *child,
                 level: level.checked_sub(1),
@@ -207,6 +216,46 @@ impl Check<'_> {
         0
     }
 
+    /// The key with the reference to its rest as it would be written now, so that
+    /// equal ones are the same.
+    fn settled(&self, mut key: OwnedStored) -> OwnedStored {
+        if let Some(reference) = key.rest.as_ref().and_then(|rest| Reference::decode(rest)) {
+            let mut node = self.core.pool.resolved(reference.node);
+            node.hint = crate::cache::NO_HINT;
+            key.rest = Some(Reference { node, ..reference }.encode());
+        }
+        key
+    }
+
+    /// The rests of a page's long keys, and that with them the keys ascend within
+    /// the fences.
+    fn rests(&mut self, tree: u32, page: &[u8], open: &mut Vec<Promise>) {
+        let count = node::count(page);
+        for rest in (0..count).filter_map(|index| node::rest_at(page, index)) {
+            match Reference::decode(rest) {
+                Some(reference) => open.push(Promise::value(reference)),
+                None => self.report(format!("tree {tree}: a reference to a key is damaged")),
+            }
+        }
+        let keys = (0..count).map(|index| node::stored_key_at(page, index));
+        let low = node::lower_fence(page).map(Stored::to_owned);
+        let high = node::upper_fence(page).map(Stored::to_owned);
+        let has_low = low.is_some();
+        let mut before: Option<OwnedKey> = None;
+        for (index, key) in low.into_iter().chain(keys).chain(high).enumerate() {
+            let pool = &self.core.pool;
+            let key = match overflow::whole_key(pool, self.slot, tree, key.as_stored()) {
+                Ok(key) => key,
+                Err(error) => return self.report(format!("tree {tree}: {error}")),
+            };
+            let may_equal = has_low && index == 1;
+            if before.is_some_and(|before| before > key || (before == key && !may_equal)) {
+                self.report(format!("tree {tree}: long keys are out of order"));
+            }
+            before = Some(key);
+        }
+    }
+
     /// The large values of a leaf.
     fn values(&mut self, tree: u32, page: &[u8], open: &mut Vec<Promise>) {
         for index in 0..node::count(page) {
@@ -215,13 +264,7 @@ impl Check<'_> {
                 continue;
             }
             match Reference::decode(value) {
-                Some(reference) => open.push(Promise {
-                    node: reference.node,
-                    level: None,
-                    value: true,
-                    low: None,
-                    high: None,
-                }),
+                Some(reference) => open.push(Promise::value(reference)),
                 None => self.report(format!(
                     "tree {tree}: a reference to a large value is damaged"
                 )),

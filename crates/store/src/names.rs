@@ -88,7 +88,7 @@ pub(crate) fn list(store: &Store) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut more = cursor.seek(Seek::First)?;
     while more {
-        found.push(String::from_utf8_lossy(cursor.key_bytes()).into_owned());
+        found.push(String::from_utf8_lossy(cursor.key_bytes()?).into_owned());
         more = cursor.next()?;
     }
     Ok(found)

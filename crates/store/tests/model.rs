@@ -41,9 +41,24 @@ struct Open {
     savepoints: Vec<(Savepoint, Vec<Map>)>,
 }
 
+/// The beginning of many keys: none, short, or around the longest that a page holds
+/// whole and longer, so that only what lies outside of the page tells them apart.
+fn random_prefix(rng: &mut Rng, page_size: u32) -> Vec<u8> {
+    let whole = page_size as u64 / 8;
+    let length = match rng.below(12) {
+        0 => whole - rng.below(12),
+        1 => whole + rng.below(4),
+        2 => 2 * whole,
+        3 => return b"shared/prefix/".to_vec(),
+        4 => return b"shared/prefix/of keys/".to_vec(),
+        _ => 0,
+    };
+    vec![b'p'; length as usize]
+}
+
 /// Keys are drawn from a small space, so that they collide, and from a large
-/// one, so that trees grow.
-fn random_key(rng: &mut Rng, kind: KeyKind, buffer: &mut Vec<u8>) -> i64 {
+/// one, so that trees grow. Some are longer than a page.
+fn random_key(rng: &mut Rng, kind: KeyKind, page_size: u32, buffer: &mut Vec<u8>) -> i64 {
     let narrow = rng.chance(2, 3);
     let number = if narrow {
         rng.below(400)
@@ -53,14 +68,14 @@ fn random_key(rng: &mut Rng, kind: KeyKind, buffer: &mut Vec<u8>) -> i64 {
         - 200;
     buffer.clear();
     if kind == KeyKind::Bytes {
-        let text = format!(
-            "{}{:x}",
-            ["", "shared/prefix/", "shared/prefix/of keys/"][rng.below(3) as usize],
-            number
-        );
-        buffer.extend_from_slice(text.as_bytes());
+        buffer.extend_from_slice(&random_prefix(rng, page_size));
+        buffer.extend_from_slice(format!("{number:x}").as_bytes());
         if rng.chance(1, 20) {
             buffer.resize(rng.below(500) as usize, 0);
+        } else if rng.chance(1, 40) {
+            let last = buffer.last().copied().unwrap_or(0);
+            let length = rng.below(u64::from(3 * page_size).min(20_000));
+            buffer.resize(length as usize, last);
         }
     }
     number
@@ -153,7 +168,8 @@ impl World {
         let at = self.rng.below(3) as usize;
         let tree = self.trees[at].clone();
         let mut buffer = Vec::new();
-        let number = random_key(&mut self.rng, tree.kind(), &mut buffer);
+        let page_size = self.options.page_size;
+        let number = random_key(&mut self.rng, tree.kind(), page_size, &mut buffer);
         let key = match tree.kind() {
             KeyKind::Int => Key::Int(number),
             KeyKind::Bytes => Key::Bytes(&buffer),
@@ -196,12 +212,14 @@ impl World {
             }
             95 => {
                 let run = self.rng.below(400) as i64;
+                let prefix = random_prefix(&mut self.rng, page_size);
                 for i in 0..run {
                     let number = number.saturating_add(i);
-                    let text = format!("{number:020}");
+                    let mut text = prefix.clone();
+                    text.extend_from_slice(format!("{number:020}").as_bytes());
                     let key = match tree.kind() {
                         KeyKind::Int => Key::Int(number),
-                        KeyKind::Bytes => Key::Bytes(text.as_bytes()),
+                        KeyKind::Bytes => Key::Bytes(&text),
                     };
                     open.txn.put(&tree, key, b"run").expect("puts");
                     map.insert(model_key(&key), b"run".to_vec());
@@ -262,7 +280,7 @@ impl World {
 fn cursor_key(cursor: &mut Cursor) -> Vec<u8> {
     match cursor.kind() {
         KeyKind::Int => model_key(&Key::Int(cursor.key_int())),
-        KeyKind::Bytes => cursor.key_bytes().to_vec(),
+        KeyKind::Bytes => cursor.key_bytes().expect("a key").to_vec(),
     }
 }
 

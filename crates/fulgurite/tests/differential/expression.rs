@@ -92,7 +92,9 @@ impl Writer<'_> {
             8..=50 => Value::Integer(self.rng.i64(-3..12)),
             51..=54 => Value::Integer(self.pick(&INTEGERS)),
             55..=68 => Value::Real(self.pick(&REALS)),
-            69..=92 => Value::Text(self.pick(&TEXTS).into()),
+            69..=91 => Value::Text(self.pick(&TEXTS).into()),
+            // As a key, longer than what a page holds of one.
+            92 => Value::Text(("long ".repeat(130) + self.pick(&TEXTS)).into_bytes()),
             _ => {
                 let length = self.rng.usize(..4);
                 let bytes = [0, b'a', b'1', 0xFF, b'A'];

@@ -81,7 +81,11 @@ impl KeyValueSession {
             .expect("a seek");
         let mut rows = Vec::new();
         while more {
-            let key = cursor.key_bytes().try_into().expect("eight bytes");
+            let key = cursor
+                .key_bytes()
+                .expect("a key")
+                .try_into()
+                .expect("eight bytes");
             let row = Value::from_be_bytes(key);
             if row > high {
                 break;

@@ -29,8 +29,14 @@ impl Life<'_> {
             KeyKind::Bytes => {
                 let mut key = format!("key {:02}", rng.below(80)).into_bytes();
                 if rng.one_in(12) {
-                    // Near the limit of an eighth of a page.
-                    key.resize(300 + rng.index(3) * 100, b'x');
+                    // Around an eighth of a page, and so long that only what lies
+                    // outside of the page tells them apart.
+                    match [300, 400, 500, 512, 700, 4_700][rng.index(6)] {
+                        length @ ..=512 => key.resize(length, b'x'),
+                        length => {
+                            key.splice(0..0, std::iter::repeat_n(b'x', length));
+                        }
+                    }
                 }
                 RowKey::Bytes(key)
             }

@@ -101,10 +101,11 @@ impl State {
             let mut cursor = txn.cursor(&tree)?;
             let mut more = cursor.seek(Seek::First)?;
             for (key, value) in &table.rows {
-                let found = more.then(|| match table.kind {
-                    KeyKind::Int => RowKey::Int(cursor.key_int()),
-                    KeyKind::Bytes => RowKey::Bytes(cursor.key_bytes().to_vec()),
-                });
+                let found = match table.kind {
+                    _ if !more => None,
+                    KeyKind::Int => Some(RowKey::Int(cursor.key_int())),
+                    KeyKind::Bytes => Some(RowKey::Bytes(cursor.key_bytes()?.to_vec())),
+                };
                 if found.as_ref() != Some(key) {
                     return Ok(Some(format!("tree {id} has {found:?}, not {key:?}")));
                 }

@@ -91,7 +91,7 @@ fn settle(store: &Store, trees: &[Tree], writers: &mut [Writer]) -> Result<()> {
         let mut cursor = txn.cursor(tree)?;
         let mut more = cursor.seek(Seek::First)?;
         while more {
-            let key = String::from_utf8_lossy(cursor.key_bytes()).into_owned();
+            let key = String::from_utf8_lossy(cursor.key_bytes()?).into_owned();
             let (number, writer) = key.split_once(" of writer ").expect("a key of ours");
             let number = number.parse().expect("a number");
             let writer: usize = writer.parse().expect("a number");

@@ -21,9 +21,11 @@ use crate::codec::{self, ExtentRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
 
-/// The format version this code writes and reads. Version 1 had units of 512 bytes,
-/// version 2 no dictionaries.
-pub(crate) const VERSION: u32 = 3;
+/// The format version this code writes. Version 1 had units of 512 bytes, version 2 no
+/// dictionaries, version 3 no long keys.
+pub(crate) const VERSION: u32 = 4;
+/// The oldest version it reads. The next checkpoint makes it the newest.
+const OLDEST: u32 = 3;
 /// Bytes of a slot.
 pub(crate) const SLOT: usize = 4096;
 /// The first unit of data.
@@ -85,7 +87,7 @@ impl Meta {
         if u32_at(SLOT - 4) != codec::checksum(&slot[..SLOT - 4]) {
             return Err(Fault::Rotten);
         }
-        if u32_at(8) != VERSION {
+        if !(OLDEST..=VERSION).contains(&u32_at(8)) {
             return Err(Fault::OtherVersion(u32_at(8)));
         }
         let blob = |at: usize| -> std::result::Result<Option<Blob>, Fault> {
@@ -126,7 +128,7 @@ impl Meta {
                 Err(Error::new(
                     ErrorKind::NewerFormat,
                     format!(
-                        "{path} has format version {version}, and this program reads version {VERSION}; open it with the program that wrote it or a newer one"
+                        "{path} has format version {version}, and this program reads versions {OLDEST} to {VERSION}; open it with the program that wrote it or a newer one"
                     ),
                 ))
             }
@@ -193,13 +195,25 @@ mod tests {
         }
     }
 
+    fn of_version(version: u8) -> [u8; SLOT] {
+        let mut slot = meta(1).encode();
+        slot[8] = version;
+        let checksum = codec::checksum(&slot[..SLOT - 4]);
+        slot[SLOT - 4..].copy_from_slice(&checksum.to_le_bytes());
+        slot
+    }
+
+    /// Whatever version 3 has, version 4 has as well.
+    #[test]
+    fn version_3_is_read_too() {
+        let slot = of_version(3);
+        assert_eq!(Meta::choose(&[slot, slot], "x").expect("valid"), meta(1));
+    }
+
     #[test]
     fn other_formats_are_named() {
-        for version in [1, 2, 9] {
-            let mut slot = meta(1).encode();
-            slot[8] = version;
-            let checksum = codec::checksum(&slot[..SLOT - 4]);
-            slot[SLOT - 4..].copy_from_slice(&checksum.to_le_bytes());
+        for version in [1, 2, 5, 9] {
+            let slot = of_version(version);
             let error = Meta::choose(&[slot, slot], "x").expect_err("another version");
             assert_eq!(error.kind(), ErrorKind::NewerFormat);
             let named = format!("format version {version},");

@@ -85,9 +85,19 @@ struct Piece {
 /// Whether nothing that this unwritten node refers to is waiting to be written.
 pub(crate) fn is_ready(core: &Core, node: ChildRef) -> bool {
     let mut ready = true;
-    each_child(core, node.hint, |child, _| {
-        ready &= !core.pool.resolved(child).is_handle();
-    });
+    let mut refers_to = |child: ChildRef| ready &= !core.pool.resolved(child).is_handle();
+    each_child(core, node.hint, |child, _| refers_to(child));
+    // SAFETY: unwritten, so it stays in its frame, and only read.
+    let keys = unsafe { core.pool.frames.keys(node.hint) };
+    // The rests of long fences belong to nodes above.
+    if node::has_long(keys) {
+        let fences = [node::lower_fence(keys), node::upper_fence(keys)];
+        for rest in fences.into_iter().flatten().filter_map(|fence| fence.rest) {
+            if let Some(rest) = Reference::decode(rest) {
+                refers_to(rest.node);
+            }
+        }
+    }
     ready
 }
 
@@ -178,11 +188,17 @@ fn encode(core: &Core, frame: Frame, scratch: &mut Scratch, buffer: &mut Vec<u8>
     };
     let mut source = keys;
     let mut dictionary = None;
-    if node::is_leaf(keys) && node::kind(keys) != Some(node::Kind::Overflow) {
+    let is_leaf = node::is_leaf(keys) && node::kind(keys) != Some(node::Kind::Overflow);
+    if is_leaf {
         dictionary = scratch.dictionary(pool, node::tree(keys))?;
+    }
+    if is_leaf || node::has_long(keys) {
         scratch.page.clear();
         scratch.page.extend_from_slice(keys);
-        resolve_values(pool, &mut scratch.page)?;
+        if is_leaf {
+            resolve_values(pool, &mut scratch.page)?;
+        }
+        resolve_rests(pool, &mut scratch.page)?;
         source = &scratch.page;
     }
     let children = &scratch.children;
@@ -209,15 +225,35 @@ fn resolve_values(pool: &Pool, page: &mut [u8]) -> Result<()> {
             continue;
         }
         if let Some(reference) = Reference::decode(value) {
-            let mut node = pool.resolved(reference.node);
-            check_written(node)?;
-            node.hint = crate::cache::NO_HINT;
-            let stored = Reference { node, ..reference }.encode();
+            let stored = resolve(pool, reference)?;
             let replaced = node::replace_value_at(page, index, &stored, true);
             debug_assert!(replaced, "a reference is as long as a reference");
         }
     }
     Ok(())
+}
+
+/// Replaces the handles in the references to rests of long keys by extents.
+fn resolve_rests(pool: &Pool, page: &mut [u8]) -> Result<()> {
+    let mut resolved = Ok(());
+    node::each_rest_mut(page, |rest| {
+        let Some(reference) = Reference::decode(rest) else {
+            return;
+        };
+        match resolve(pool, reference) {
+            Ok(stored) => *rest = stored,
+            Err(error) => resolved = Err(error),
+        }
+    });
+    resolved
+}
+
+/// The bytes that a reference has on disk.
+fn resolve(pool: &Pool, reference: Reference) -> Result<[u8; node::OVERFLOW_REF]> {
+    let mut node = pool.resolved(reference.node);
+    check_written(node)?;
+    node.hint = crate::cache::NO_HINT;
+    Ok(Reference { node, ..reference }.encode())
 }
 
 fn write_batch(

@@ -1,11 +1,12 @@
 //! Round trips of every kind of page, damaged images, and the documented bytes.
 
 use super::*;
-use crate::node::{Key, Kind};
+use crate::node::tests as pages;
+use crate::node::{Key, Kind, OwnedKey};
 
 fn leaf(page_size: usize, entries: usize) -> Vec<u8> {
     let mut page = vec![0xA5; page_size];
-    node::init(
+    pages::init(
         &mut page,
         Kind::BytesLeaf,
         0,
@@ -16,8 +17,8 @@ fn leaf(page_size: usize, entries: usize) -> Vec<u8> {
     node::set_birth(&mut page, 99);
     for n in 0..entries {
         let key = format!("user{:05}", n * 7919 % 10_000);
-        if let Err(i) = node::search(&page, Key::Bytes(key.as_bytes())) {
-            node::insert_at(
+        if let Err(i) = pages::search(&page, Key::Bytes(key.as_bytes())) {
+            pages::insert_at(
                 &mut page,
                 i,
                 Key::Bytes(key.as_bytes()),
@@ -37,7 +38,7 @@ fn inner(page_size: usize, separators: usize, bytes: bool) -> (Vec<u8>, Vec<(u64
         Kind::IntInner
     };
     let mut n = 0;
-    node::init(
+    pages::init(
         &mut page[..node::key_area(page_size, 1)],
         kind,
         2,
@@ -52,7 +53,7 @@ fn inner(page_size: usize, separators: usize, bytes: bool) -> (Vec<u8>, Vec<(u64
         } else {
             Key::Int(n as i64)
         };
-        if !node::insert_separator_at(&mut page[..node::key_area(page_size, n + 1)], n, key) {
+        if !pages::insert_separator_at(&mut page[..node::key_area(page_size, n + 1)], n, key) {
             break;
         }
         n += 1;
@@ -82,7 +83,7 @@ fn round_trip(keys: &[u8], children: &[(u64, u32)], codec: Codec) -> usize {
     assert_eq!(node::count(&page), n);
     let has_keys = node::kind(keys) != Some(Kind::Overflow);
     for i in (0..n).filter(|_| has_keys) {
-        assert_eq!(node::owned_key_at(&page, i), node::owned_key_at(keys, i));
+        assert_eq!(pages::owned_key_at(&page, i), pages::owned_key_at(keys, i));
         if node::is_leaf(&page) {
             assert_eq!(node::value_at(&page, i), node::value_at(keys, i));
         }
@@ -134,7 +135,7 @@ fn pages_survive() {
 #[test]
 fn incompressible_pages_are_stored_raw() {
     let mut page = vec![0; 4096];
-    node::init(&mut page, Kind::IntLeaf, 0, 7, None, None);
+    pages::init(&mut page, Kind::IntLeaf, 0, 7, None, None);
     let mut state = 1_u64;
     for i in 0..3 {
         let noise = std::iter::repeat_with(|| {
@@ -144,7 +145,7 @@ fn incompressible_pages_are_stored_raw() {
             (state >> 56) as u8
         });
         let noise: Vec<u8> = noise.take(1020).collect();
-        assert!(node::insert_at(
+        assert!(pages::insert_at(
             &mut page,
             i,
             Key::Int(i as i64),
@@ -217,7 +218,7 @@ fn alike(bytes: bool) -> (Vec<Vec<u8>>, Arc<Dictionary>) {
         } else {
             Kind::IntLeaf
         };
-        node::init(&mut page, kind, 0, 7, None, None);
+        pages::init(&mut page, kind, 0, 7, None, None);
         for n in 0.. {
             let id = number * 100 + n;
             let text = format!("key{id:09}");
@@ -230,7 +231,7 @@ fn alike(bytes: bool) -> (Vec<Vec<u8>>, Arc<Dictionary>) {
             };
             let number = id * 2_654_435_761 % 99_991;
             let value = format!("{}{}{}{number:x}", part(0), part(1), part(2));
-            if !node::insert_at(&mut page, n, key, value.as_bytes(), false) {
+            if !pages::insert_at(&mut page, n, key, value.as_bytes(), false) {
                 return page;
             }
         }
@@ -338,8 +339,8 @@ fn documented_bytes() {
         (Some(Kind::IntLeaf), 6, 17)
     );
     assert_eq!(
-        (node::lower_fence(&page), node::upper_fence(&page)),
-        (Some(Key::Int(-2)), None)
+        (pages::lower_fence(&page), pages::upper_fence(&page)),
+        (Some(OwnedKey::Int(-2)), None)
     );
     assert_eq!(
         (node::int_key_at(&page, 0), node::value_at(&page, 0)),
@@ -364,11 +365,11 @@ fn documented_bytes() {
     decode(&golden, &mut page, None).unwrap();
     assert_eq!(node::check(&page), Ok(()));
     assert_eq!(
-        node::owned_key_at(&page, 0).as_key(),
+        pages::owned_key_at(&page, 0).as_key(),
         Key::Bytes(b"abcdefghij")
     );
-    assert_eq!(node::lower_fence(&page), Some(Key::Bytes(b"abca")));
-    assert_eq!(node::upper_fence(&page), Some(Key::Bytes(b"abcxy")));
+    assert_eq!(pages::lower_fence(&page), Some(Key::Bytes(b"abca").into()));
+    assert_eq!(pages::upper_fence(&page), Some(Key::Bytes(b"abcxy").into()));
     let children = [(1 | 3 << 44, 0x0403_0201), (9 | 8 << 44, 0xaabb_ccdd)];
     assert_eq!(
         encode(

@@ -6,12 +6,19 @@
 //! followed by the value's length u16: the head is the start of the key's remainder,
 //! zero-padded, compared as a big-endian number. The heap holds what the remainder
 //! has beyond four bytes, and the value right behind it.
+//!
+//! Of a long key (see [`super::key`]) prefix, head and remainder are those of its
+//! start, and the reference to its rest stands between remainder and value. A long
+//! fence is its start with the reference behind it. Pages that have neither are told
+//! by one bit, and searched without a thought of them.
 
 use std::cmp::Ordering;
 
+pub(super) use super::slot::{Cell, Slot};
 use super::{
     AT_COUNT, AT_GARBAGE, AT_HEAP, AT_HEAP_END, AT_LOWER_LEN, AT_PREFIX, AT_UPPER_LEN, CHILD,
-    HEADER, OVERFLOW_BIT, common_prefix, count, garbage, get16, heap, heap_end, put16,
+    HEADER, LONG_BIT, Rests, Unknown, common_prefix, count, garbage, get16, has_long, heap,
+    heap_end, long, put16,
 };
 
 /// Bytes of a leaf's slot.
@@ -19,66 +26,8 @@ pub(super) const LEAF: usize = 10;
 /// Bytes of an inner node's slot.
 pub(super) const INNER: usize = 8;
 
-const HEAD: usize = 4;
-
-/// A slot, decoded.
-#[derive(Clone, Copy)]
-pub(super) struct Slot {
-    pub head: [u8; HEAD],
-    pub distance: usize,
-    /// Length of the key without the page's prefix.
-    pub remainder: usize,
-    pub value: usize,
-    pub overflow: bool,
-}
-
-impl Slot {
-    #[inline]
-    pub fn decode<const S: usize>(raw: &[u8; S]) -> Slot {
-        let value = if S == LEAF {
-            u16::from_le_bytes([raw[S - 2], raw[S - 1]])
-        } else {
-            0
-        };
-        Slot {
-            head: [raw[0], raw[1], raw[2], raw[3]],
-            distance: usize::from(u16::from_le_bytes([raw[4], raw[5]])),
-            remainder: usize::from(u16::from_le_bytes([raw[6], raw[7]])),
-            value: usize::from(value & !OVERFLOW_BIT),
-            overflow: value & OVERFLOW_BIT != 0,
-        }
-    }
-
-    #[inline]
-    fn encode<const S: usize>(&self) -> [u8; S] {
-        let mut raw = [0; S];
-        raw[..4].copy_from_slice(&self.head);
-        raw[4..6].copy_from_slice(&(self.distance as u16).to_le_bytes());
-        raw[6..8].copy_from_slice(&(self.remainder as u16).to_le_bytes());
-        if S == LEAF {
-            let value = self.value as u16 | if self.overflow { OVERFLOW_BIT } else { 0 };
-            raw[S - 2..].copy_from_slice(&value.to_le_bytes());
-        }
-        raw
-    }
-
-    /// Whether the head's bytes beyond a short remainder are zero.
-    pub fn is_padded(&self) -> bool {
-        self.head.iter().skip(self.remainder).all(|byte| *byte == 0)
-    }
-
-    /// Bytes of the key in the heap.
-    #[inline]
-    pub fn tail(&self) -> usize {
-        self.remainder.saturating_sub(HEAD)
-    }
-
-    /// Bytes of the entry in the heap.
-    #[inline]
-    pub fn stored(&self) -> usize {
-        self.tail() + self.value
-    }
-}
+/// Bytes of a key's remainder in its slot.
+pub(super) const HEAD: usize = 4;
 
 #[inline]
 fn head_of(remainder: &[u8]) -> [u8; HEAD] {
@@ -118,58 +67,92 @@ fn put_slot<const S: usize>(page: &mut [u8], i: usize, slot: Slot) {
 }
 
 /// Writes the fences into the empty heap of a fresh page.
-pub(super) fn put_fences(page: &mut [u8], lower: &[u8], upper: &[u8]) {
+pub(super) fn put_fences(page: &mut [u8], lower: Cell<'_>, upper: Cell<'_>) {
     let end = heap_end(page);
-    page[end - lower.len()..end].copy_from_slice(lower);
-    let end = end - lower.len();
-    page[end - upper.len()..end].copy_from_slice(upper);
-    put16(page, AT_LOWER_LEN, lower.len());
-    put16(page, AT_UPPER_LEN, upper.len());
-    put16(page, AT_PREFIX, common_prefix(lower, upper));
-    put16(page, AT_HEAP, lower.len() + upper.len());
+    let mut used = 0;
+    for (fence, at) in [(lower, AT_LOWER_LEN), (upper, AT_UPPER_LEN)] {
+        let rest = fence.rest.map_or(&[][..], |rest| rest);
+        let start = end - used - fence.start.len() - rest.len();
+        let middle = start + fence.start.len();
+        page[start..middle].copy_from_slice(fence.start);
+        page[middle..end - used].copy_from_slice(rest);
+        let len = fence.start.len() + rest.len();
+        used += len;
+        put16(page, at, len | if rest.is_empty() { 0 } else { LONG_BIT });
+    }
+    let any_long = lower.rest.is_some() || upper.rest.is_some();
+    let prefix = common_prefix(lower.start, upper.start);
+    put16(
+        page,
+        AT_PREFIX,
+        prefix | if any_long { LONG_BIT } else { 0 },
+    );
+    put16(page, AT_HEAP, used);
 }
 
 #[inline]
-pub(super) fn lower(page: &[u8]) -> &[u8] {
-    let end = heap_end(page);
-    &page[end - get16(page, AT_LOWER_LEN)..end]
+pub(super) fn lower_len(page: &[u8]) -> usize {
+    get16(page, AT_LOWER_LEN) & !LONG_BIT
 }
 
 #[inline]
-pub(super) fn upper(page: &[u8]) -> &[u8] {
-    let end = heap_end(page) - get16(page, AT_LOWER_LEN);
-    &page[end - get16(page, AT_UPPER_LEN)..end]
+pub(super) fn upper_len(page: &[u8]) -> usize {
+    get16(page, AT_UPPER_LEN) & !LONG_BIT
+}
+
+/// Length of the common prefix.
+#[inline]
+pub(super) fn prefix_len(page: &[u8]) -> usize {
+    get16(page, AT_PREFIX) & !LONG_BIT
+}
+
+#[inline]
+pub(super) fn lower(page: &[u8]) -> Cell<'_> {
+    let end = heap_end(page);
+    let long = get16(page, AT_LOWER_LEN) & LONG_BIT != 0;
+    Cell::of(&page[end - lower_len(page)..end], long)
+}
+
+#[inline]
+pub(super) fn upper(page: &[u8]) -> Cell<'_> {
+    let end = heap_end(page) - lower_len(page);
+    let long = get16(page, AT_UPPER_LEN) & LONG_BIT != 0;
+    Cell::of(&page[end - upper_len(page)..end], long)
 }
 
 #[inline]
 pub(super) fn fence_bytes(page: &[u8]) -> usize {
-    get16(page, AT_LOWER_LEN) + get16(page, AT_UPPER_LEN)
+    lower_len(page) + upper_len(page)
 }
 
 #[inline]
 pub(super) fn prefix(page: &[u8]) -> &[u8] {
-    let end = heap_end(page);
-    let start = end - get16(page, AT_LOWER_LEN);
-    &page[start..start + get16(page, AT_PREFIX)]
+    let start = heap_end(page) - lower_len(page);
+    &page[start..start + prefix_len(page)]
 }
 
+/// Whether the key lies within the fences, as far as the page alone tells.
 pub(super) fn covers(page: &[u8], key: &[u8]) -> bool {
-    let upper = upper(page);
-    lower(page) <= key && (upper.is_empty() || key < upper)
+    let (lower, upper) = (lower(page), upper(page));
+    if !has_long(page) {
+        return lower.start <= key && (upper.start.is_empty() || key < upper.start);
+    }
+    let above = match lower.rest {
+        None => lower.start <= key,
+        Some(_) => lower.start < key && !key.starts_with(lower.start),
+    };
+    let below = match upper.rest {
+        None => upper.start.is_empty() || key < upper.start,
+        Some(_) => key <= upper.start,
+    };
+    above && below
 }
 
 /// The key without the page's prefix, or on which side of all keys it lies.
 #[inline]
-fn strip<'a>(page: &[u8], key: &'a [u8]) -> Result<&'a [u8], Ordering> {
+pub(super) fn strip<'a>(page: &[u8], key: &'a [u8]) -> Result<&'a [u8], Ordering> {
     let prefix = prefix(page);
     key.strip_prefix(prefix).ok_or_else(|| key.cmp(prefix))
-}
-
-/// The key, which lies within the fences, without the page's prefix.
-#[inline]
-fn remainder<'a>(page: &[u8], key: &'a [u8]) -> &'a [u8] {
-    debug_assert!(key.starts_with(prefix(page)));
-    &key[get16(page, AT_PREFIX)..]
 }
 
 /// The first eight bytes as a big-endian number, missing ones as zeros.
@@ -233,8 +216,22 @@ impl<'a> Tail<'a> {
     }
 }
 
+/// The position of the key, or where it would go.
 #[inline]
-pub(super) fn search<const S: usize>(page: &[u8], key: &[u8]) -> Result<usize, usize> {
+pub(super) fn find<const S: usize>(
+    page: &[u8],
+    key: &[u8],
+    rests: &Rests,
+) -> Result<Result<usize, usize>, Unknown> {
+    if has_long(page) {
+        return long::find_among_long::<S>(page, key, rests);
+    }
+    Ok(search::<S>(page, key))
+}
+
+/// Only for pages without long keys.
+#[inline]
+fn search<const S: usize>(page: &[u8], key: &[u8]) -> Result<usize, usize> {
     let slots = slots::<S>(page);
     let remainder = match strip(page, key) {
         Ok(remainder) => remainder,
@@ -270,14 +267,7 @@ pub(super) fn search<const S: usize>(page: &[u8], key: &[u8]) -> Result<usize, u
     }
 }
 
-#[inline]
-pub(super) fn child_index(keys: &[u8], key: &[u8]) -> usize {
-    match search::<INNER>(keys, key) {
-        Ok(i) => i + 1,
-        Err(i) => i,
-    }
-}
-
+/// Compares the key at `i`, of a long one its start, with `key`.
 pub(super) fn compare_at<const S: usize>(page: &[u8], i: usize, key: &[u8]) -> Ordering {
     match strip(page, key) {
         Err(side) => side.reverse(),
@@ -295,7 +285,7 @@ pub(super) fn compare_at<const S: usize>(page: &[u8], i: usize, key: &[u8]) -> O
 }
 
 #[inline]
-pub(super) fn key_into<const S: usize>(page: &[u8], i: usize, out: &mut Vec<u8>) {
+pub(super) fn start_into<const S: usize>(page: &[u8], i: usize, out: &mut Vec<u8>) {
     let slot = slot::<S>(page, i);
     let start = heap_end(page) - slot.distance;
     out.extend_from_slice(prefix(page));
@@ -306,7 +296,7 @@ pub(super) fn key_into<const S: usize>(page: &[u8], i: usize, out: &mut Vec<u8>)
 #[inline]
 pub(super) fn value_at(page: &[u8], i: usize) -> (&[u8], bool) {
     let slot = slot::<LEAF>(page, i);
-    let start = page.len() - slot.distance + slot.tail();
+    let start = page.len() - slot.distance + slot.key();
     (&page[start..start + slot.value], slot.overflow)
 }
 
@@ -348,27 +338,33 @@ pub(super) fn compact<const S: usize>(page: &mut [u8], end: usize) {
     }
 }
 
-/// Writes an entry for which there is a gap.
+/// Writes an entry for which there is a gap; its key is stripped.
 #[inline]
 fn write_entry<const S: usize>(
     page: &mut [u8],
     i: usize,
-    remainder: &[u8],
+    key: Cell<'_>,
     value: &[u8],
     overflow: bool,
 ) {
-    let tail = tail_of(remainder);
-    let (start, distance) = push(page, tail.len() + value.len());
+    let tail = tail_of(key.start);
+    let (start, distance) = push(page, key.heap_bytes() + value.len());
     page[start..start + tail.len()].copy_from_slice(tail);
-    let start = start + tail.len();
+    let mut start = start + tail.len();
+    if let Some(rest) = key.rest {
+        page[start..start + rest.len()].copy_from_slice(rest);
+        start += rest.len();
+        page[AT_PREFIX + 1] |= (LONG_BIT >> 8) as u8;
+    }
     page[start..start + value.len()].copy_from_slice(value);
     let n = count(page);
     page.copy_within(HEADER + S * i..HEADER + S * n, HEADER + S * (i + 1));
     put16(page, AT_COUNT, n + 1);
     let slot = Slot {
-        head: head_of(remainder),
+        head: head_of(key.start),
         distance,
-        remainder: remainder.len(),
+        remainder: key.start.len(),
+        long: key.rest.is_some(),
         value: value.len(),
         overflow,
     };
@@ -379,12 +375,12 @@ fn write_entry<const S: usize>(
 pub(super) fn insert_at(
     page: &mut [u8],
     i: usize,
-    key: &[u8],
+    key: Cell<'_>,
     value: &[u8],
     overflow: bool,
 ) -> bool {
-    let remainder = remainder(page, key);
-    let need = LEAF + tail_of(remainder).len() + value.len();
+    let key = key.stripped(page);
+    let need = LEAF + key.heap_bytes() + value.len();
     let gap = gap::<LEAF>(page);
     if gap < need {
         if gap + garbage(page) < need {
@@ -393,7 +389,7 @@ pub(super) fn insert_at(
         let end = page.len();
         compact::<LEAF>(page, end);
     }
-    write_entry::<LEAF>(page, i, remainder, value, overflow);
+    write_entry::<LEAF>(page, i, key, value, overflow);
     true
 }
 
@@ -412,7 +408,7 @@ fn discard(page: &mut [u8], distance: usize, len: usize) {
 /// rewritten. The gap must be that large. Returns the entry's new distance.
 fn widen(page: &mut [u8], entry: Slot, by: usize) -> usize {
     let (end, heap) = (heap_end(page), heap(page));
-    let moved = end - heap..end - entry.distance + entry.tail();
+    let moved = end - heap..end - entry.distance + entry.key();
     page.copy_within(moved, end - heap - by);
     put16(page, AT_HEAP, heap + by);
     let slots = HEADER..HEADER + LEAF * count(page);
@@ -432,7 +428,7 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
     let mut slot = slot::<LEAF>(page, i);
     let start = page.len() - slot.distance;
     if value.len() <= slot.value {
-        let from = start + slot.tail();
+        let from = start + slot.key();
         page[from..from + value.len()].copy_from_slice(value);
         let dead = garbage(page) + slot.value - value.len();
         put16(page, AT_GARBAGE, dead);
@@ -444,7 +440,7 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
         put_slot::<LEAF>(page, i, slot);
         return true;
     }
-    let need = slot.tail() + value.len();
+    let need = slot.key() + value.len();
     let gap = gap::<LEAF>(page);
     if gap + garbage(page) + slot.stored() < need {
         return false;
@@ -453,12 +449,12 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
         slot.distance = widen(page, slot, value.len() - slot.value);
         slot.value = value.len();
         slot.overflow = overflow;
-        let from = page.len() - slot.distance + slot.tail();
+        let from = page.len() - slot.distance + slot.key();
         page[from..from + value.len()].copy_from_slice(value);
         put_slot::<LEAF>(page, i, slot);
         return true;
     }
-    let tail = page[start..start + slot.tail()].to_vec();
+    let key = page[start..start + slot.key()].to_vec();
     discard(page, slot.distance, slot.stored());
     if self::gap::<LEAF>(page) < need {
         // An entry without bytes, for the while of the compaction.
@@ -468,6 +464,7 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
             Slot {
                 distance: 0,
                 remainder: 0,
+                long: false,
                 value: 0,
                 overflow: false,
                 ..slot
@@ -477,8 +474,8 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
         compact::<LEAF>(page, end);
     }
     let (start, distance) = push(page, need);
-    page[start..start + tail.len()].copy_from_slice(&tail);
-    page[start + tail.len()..start + need].copy_from_slice(value);
+    page[start..start + key.len()].copy_from_slice(&key);
+    page[start + key.len()..start + need].copy_from_slice(value);
     put_slot::<LEAF>(
         page,
         i,
@@ -505,19 +502,19 @@ pub(super) fn remove_at<const S: usize>(page: &mut [u8], i: usize) {
 }
 
 /// Appends a separator to a key area that already has its final length.
-pub(super) fn push_separator(keys: &mut [u8], separator: &[u8]) -> bool {
-    let remainder = remainder(keys, separator);
-    let fits = gap::<INNER>(keys) >= INNER + tail_of(remainder).len();
+pub(super) fn push_separator(keys: &mut [u8], separator: Cell<'_>) -> bool {
+    let separator = separator.stripped(keys);
+    let fits = gap::<INNER>(keys) >= INNER + separator.heap_bytes();
     if fits {
         let n = count(keys);
-        write_entry::<INNER>(keys, n, remainder, &[], false);
+        write_entry::<INNER>(keys, n, separator, &[], false);
     }
     fits
 }
 
-pub(super) fn insert_separator_at(keys: &mut [u8], i: usize, separator: &[u8]) -> bool {
-    let remainder = remainder(keys, separator);
-    let need = INNER + tail_of(remainder).len();
+pub(super) fn insert_separator_at(keys: &mut [u8], i: usize, separator: Cell<'_>) -> bool {
+    let separator = separator.stripped(keys);
+    let need = INNER + separator.heap_bytes();
     let end = keys.len() - CHILD;
     let low = HEADER + INNER * count(keys);
     if low + heap(keys) - garbage(keys) + need > end {
@@ -535,6 +532,6 @@ pub(super) fn insert_separator_at(keys: &mut [u8], i: usize, separator: &[u8]) -
     } else if gap::<INNER>(keys) < need {
         compact::<INNER>(keys, end);
     }
-    write_entry::<INNER>(keys, i, remainder, &[], false);
+    write_entry::<INNER>(keys, i, separator, &[], false);
     true
 }

@@ -6,9 +6,8 @@
 
 use super::bytes::{self, Slot, Tail};
 use super::{
-    AT_FLAGS, AT_LOWER_LEN, AT_PREFIX, AT_UPPER_LEN, HEADER, Kind, OVERFLOW_REF, PAGE_SIZE_MAX,
-    PAGE_SIZE_MIN, Regions, count, garbage, get16, heap, int, kind, level, max_inline_value,
-    max_key, overflow_payload, regions,
+    AT_FLAGS, HEADER, Kind, OVERFLOW_REF, PAGE_SIZE_MAX, PAGE_SIZE_MIN, Regions, count, garbage,
+    get16, has_long, heap, int, kind, level, max_inline_value, max_key, overflow_payload, regions,
 };
 
 type Verdict = Result<(), &'static str>;
@@ -165,46 +164,59 @@ fn apart(used: usize, entries: impl Iterator<Item = (usize, usize)>) -> bool {
 }
 
 fn byte_fences(page: &[u8]) -> Verdict {
-    let (lower_len, upper_len) = (get16(page, AT_LOWER_LEN), get16(page, AT_UPPER_LEN));
     ensure(
-        lower_len.max(upper_len) <= max_key(page.len()),
-        "fence too long",
-    )?;
-    ensure(
-        lower_len + upper_len <= heap(page),
+        bytes::fence_bytes(page) <= heap(page),
         "fences outside the heap",
-    )?;
-    let prefix = get16(page, AT_PREFIX);
-    ensure(
-        prefix <= lower_len.min(upper_len),
-        "prefix longer than the fences",
     )?;
     let (lower, upper) = (bytes::lower(page), bytes::upper(page));
     ensure(
-        lower[..prefix] == upper[..prefix],
+        lower.start.len().max(upper.start.len()) <= max_key(page.len()),
+        "fence too long",
+    )?;
+    for fence in [lower, upper] {
+        ensure(
+            fence.rest.is_none() || (has_long(page) && fence.start.len() == max_key(page.len())),
+            "long fence with a short start",
+        )?;
+    }
+    let prefix = bytes::prefix_len(page);
+    ensure(
+        prefix <= lower.start.len().min(upper.start.len()),
+        "prefix longer than the fences",
+    )?;
+    ensure(
+        lower.start[..prefix] == upper.start[..prefix],
         "fences do not share the prefix",
     )?;
-    ensure(upper.is_empty() || lower < upper, "fences out of order")
+    // Where the starts are the same, only the rests could tell.
+    ensure(
+        upper.start.is_empty()
+            || lower.start < upper.start
+            || (lower.start == upper.start && upper.rest.is_some()),
+        "fences out of order",
+    )
 }
 
 fn byte_keys<const S: usize>(page: &[u8], regions: Regions) -> Verdict {
     byte_fences(page)?;
-    let fences = get16(page, AT_LOWER_LEN) + get16(page, AT_UPPER_LEN);
-    let prefix = get16(page, AT_PREFIX);
+    let fences = bytes::fence_bytes(page);
+    let prefix = bytes::prefix_len(page);
     let slots = bytes::slots::<S>(page);
     let mut totals = Totals::new(fences, garbage(page));
     let (mut shortest, mut longest) = (usize::MAX, 0);
     let (mut ascending_heads, mut previous) = (true, 0);
+    let mut any_long = false;
     for raw in slots {
         let slot = Slot::decode(raw);
         totals.add(
             slot.distance,
             slot.stored(),
-            slot.remainder + slot.value,
+            slot.remainder + slot.stored() - slot.tail(),
             slot.overflow,
         );
         shortest = shortest.min(slot.remainder);
         longest = longest.max(slot.remainder);
+        any_long |= slot.long;
         let head = u64::from(u32::from_be_bytes(slot.head)) + 1;
         ascending_heads &= previous < head;
         previous = head;
@@ -215,6 +227,12 @@ fn byte_keys<const S: usize>(page: &[u8], regions: Regions) -> Verdict {
         apart(fences, each().map(|slot| (slot.distance, slot.stored())))
     })?;
     ensure(longest + prefix <= max_key(page.len()), "key too long")?;
+    ensure(
+        !any_long
+            || (has_long(page)
+                && each().all(|slot| !slot.long || slot.remainder + prefix == max_key(page.len()))),
+        "long key with a short start",
+    )?;
     ensure(
         !totals.any_reference || each().all(|slot| !slot.overflow || slot.value == OVERFLOW_REF),
         "overflow reference of a wrong length",
@@ -227,24 +245,32 @@ fn byte_keys<const S: usize>(page: &[u8], regions: Regions) -> Verdict {
         ascending_heads || ascending(slots, page, regions.heap_end),
         "keys out of order",
     )?;
+    let Some(first) = each().next() else {
+        return Ok(());
+    };
     let (lower, upper) = (bytes::lower(page), bytes::upper(page));
-    let n = slots.len();
+    let order = bytes::compare_at::<S>(page, 0, lower.start);
     ensure(
-        n == 0 || bytes::compare_at::<S>(page, 0, lower).is_ge(),
+        order.is_gt() || (order.is_eq() && (lower.rest.is_none() || first.long)),
         "key below the lower fence",
     )?;
+    let order = bytes::compare_at::<S>(page, slots.len() - 1, upper.start);
     ensure(
-        n == 0 || upper.is_empty() || bytes::compare_at::<S>(page, n - 1, upper).is_lt(),
+        upper.start.is_empty() || order.is_lt() || (order.is_eq() && upper.rest.is_some()),
         "key beyond the upper fence",
     )
 }
 
+/// As far as the page alone tells: the order of long keys with the same start is in
+/// their rests.
 fn ascending<const S: usize>(slots: &[[u8; S]], page: &[u8], heap_end: usize) -> bool {
     let tail = |slot: &Slot| Tail::stored(page, heap_end, slot);
     slots.is_sorted_by(|a, b| {
         let (a, b) = (Slot::decode(a), Slot::decode(b));
         let (x, y) = (u32::from_be_bytes(a.head), u32::from_be_bytes(b.head));
-        (x < y) | ((x == y) && tail(&a).less(&tail(&b)))
+        (x < y)
+            | ((x == y) && tail(&a).less(&tail(&b)))
+            | ((x == y) && b.long && !tail(&b).less(&tail(&a)))
     })
 }
 

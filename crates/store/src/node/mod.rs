@@ -7,7 +7,9 @@
 //! 0   kind u8 | level u8 | count u16 | heap u16 | garbage u16
 //! 8   birth u64                     commit sequence, lower bound
 //! 16  tree u32 | heap end u16 (in 16-byte units) | prefix length or fence flags u16
-//! 24  lower fence length u16 | upper fence length u16 | 0 u32     (byte keys)
+//! 24  lower fence length u16 | upper fence length u16 | 0 u32     (byte keys; top
+//!     bits of the prefix's length: the page may hold long keys; of a fence's
+//!     length: the fence is long)
 //!     payload length u32 | 0 u32                                  (overflow chunks)
 //! 32  [int pages: lower fence i64 | upper fence i64], slots growing up
 //!     ... gap ...
@@ -36,14 +38,18 @@
 mod bytes;
 mod check;
 mod int;
+mod key;
+mod long;
 mod overflow;
 mod pack;
 mod run;
+mod slot;
 mod split;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use check::{check, is_compact};
+pub use key::{Key, OwnedKey, OwnedStored, RestRef, Rests, Stored, Unknown};
 pub use overflow::{
     init_overflow, init_overflow_index, max_chunk, max_overflow_children, overflow_payload,
 };
@@ -83,12 +89,16 @@ const AT_PAYLOAD: usize = 24;
 
 /// The top bit of a value's length: the value is an overflow reference.
 const OVERFLOW_BIT: u16 = 1 << 15;
+/// The top bit of a remainder's or a fence's length: the key is long. Of the prefix's
+/// length: such keys or fences may be in the page.
+const LONG_BIT: usize = 1 << 15;
 
 const _: () = {
     assert!(HEADER.is_multiple_of(CHILD));
     assert!(PAGE_SIZE_MAX - HEADER <= u16::MAX as usize);
     assert!(PAGE_SIZE_MAX / 4 < OVERFLOW_BIT as usize);
-    assert!(max_key(PAGE_SIZE_MIN) + OVERFLOW_REF <= PAGE_SIZE_MIN / 4);
+    assert!(max_key(PAGE_SIZE_MIN) + 2 * OVERFLOW_REF <= PAGE_SIZE_MIN / 4);
+    assert!(max_key(PAGE_SIZE_MAX) + OVERFLOW_REF < LONG_BIT);
 };
 
 /// What a page holds.
@@ -126,61 +136,35 @@ impl Kind {
     }
 }
 
-/// A key of a tree. Keys of one tree are all of the same kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key<'a> {
-    /// A 64-bit integer (a rowid).
-    Int(i64),
-    /// A byte string, ordered by memcmp.
-    Bytes(&'a [u8]),
-}
-
-impl From<i64> for Key<'_> {
-    fn from(key: i64) -> Self {
-        Key::Int(key)
-    }
-}
-
-impl<'a> From<&'a [u8]> for Key<'a> {
-    fn from(key: &'a [u8]) -> Self {
-        Key::Bytes(key)
-    }
-}
-
-/// A [`Key`] that owns its bytes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OwnedKey {
-    /// A 64-bit integer.
-    Int(i64),
-    /// A byte string.
-    Bytes(Vec<u8>),
-}
-
-impl From<Key<'_>> for OwnedKey {
-    fn from(key: Key<'_>) -> Self {
-        match key {
-            Key::Int(key) => OwnedKey::Int(key),
-            Key::Bytes(key) => OwnedKey::Bytes(key.to_vec()),
-        }
-    }
-}
-
-impl OwnedKey {
-    /// The key, borrowed.
-    pub fn as_key(&self) -> Key<'_> {
-        match self {
-            OwnedKey::Int(key) => Key::Int(*key),
-            OwnedKey::Bytes(key) => Key::Bytes(key),
-        }
-    }
-}
-
-/// The longest key (and separator, and fence) of a page.
+/// The longest key (and separator, and fence) that a page holds whole; of a longer one
+/// it holds so many bytes and a reference.
 pub const fn max_key(page_size: usize) -> usize {
     page_size / 8
 }
 
-/// The longest value stored inline beside a key of `key_len` bytes (0 for integers).
+/// The bytes that a page stores of a key; 0 for integers.
+#[inline]
+pub fn stored_len(page_size: usize, key: Key<'_>) -> usize {
+    match key {
+        Key::Int(_) => 0,
+        Key::Bytes(key) if key.len() > max_key(page_size) => max_key(page_size) + OVERFLOW_REF,
+        Key::Bytes(key) => key.len(),
+    }
+}
+
+/// The start of a key, and the rest of a long one.
+#[inline]
+pub fn split_key(page_size: usize, key: Key<'_>) -> (Key<'_>, Option<&[u8]>) {
+    match key {
+        Key::Bytes(bytes) if bytes.len() > max_key(page_size) => {
+            let (start, rest) = bytes.split_at(max_key(page_size));
+            (Key::Bytes(start), Some(rest))
+        }
+        key => (key, None),
+    }
+}
+
+/// The longest value stored inline beside a key of which `key_len` bytes are stored.
 ///
 /// A key and its value together stay within a quarter of the page: with less, two
 /// entries and two long fences might not leave a way to split.
@@ -345,24 +329,20 @@ pub fn init(
     kind: Kind,
     level: u8,
     tree: u32,
-    lower: Option<Key<'_>>,
-    upper: Option<Key<'_>>,
+    lower: Option<Stored<'_>>,
+    upper: Option<Stored<'_>>,
 ) {
     put_header(page, kind, level, tree);
     match kind {
         Kind::IntLeaf | Kind::IntInner => {
-            let int = |key: Option<Key<'_>>| match key {
-                Some(Key::Int(key)) => Some(key),
-                _ => None,
+            let int = |fence: Option<Stored<'_>>| match fence?.key {
+                Key::Int(key) => Some(key),
+                Key::Bytes(_) => None,
             };
             int::put_fences(page, int(lower), int(upper));
         }
         Kind::BytesLeaf | Kind::BytesInner => {
-            let bytes = |key| match key {
-                Some(Key::Bytes(key)) => key,
-                _ => &[],
-            };
-            bytes::put_fences(page, bytes(lower), bytes(upper));
+            bytes::put_fences(page, fence_cell(lower), fence_cell(upper));
         }
         Kind::Overflow => init_overflow(page, tree, &[]),
     }
@@ -373,21 +353,50 @@ fn is_int(page: &[u8]) -> bool {
     page[AT_KIND] <= Kind::IntInner as u8
 }
 
-/// The position of `key` in a leaf, or where it would go.
+/// The bytes of a fence; none where there is none.
+fn fence_cell(fence: Option<Stored<'_>>) -> bytes::Cell<'_> {
+    match fence {
+        Some(Stored {
+            key: Key::Bytes(start),
+            rest,
+        }) => bytes::Cell { start, rest },
+        _ => bytes::Cell::EMPTY,
+    }
+}
+
+/// The position of `key` in a leaf, or where it would go, as far as `rests` tells.
 #[inline]
-pub fn search(page: &[u8], key: Key<'_>) -> Result<usize, usize> {
+pub fn find(page: &[u8], key: Key<'_>, rests: &Rests) -> Result<Result<usize, usize>, Unknown> {
     match key {
-        Key::Int(key) => int::search(page, key),
-        Key::Bytes(key) => bytes::search::<{ bytes::LEAF }>(page, key),
+        Key::Int(key) => Ok(int::search(page, key)),
+        Key::Bytes(key) => bytes::find::<{ bytes::LEAF }>(page, key, rests),
     }
 }
 
 /// The child of an inner node whose range holds `key`.
 #[inline]
-pub fn child_index(keys: &[u8], key: Key<'_>) -> usize {
+pub fn child_index(keys: &[u8], key: Key<'_>, rests: &Rests) -> Result<usize, Unknown> {
     match key {
-        Key::Int(key) => int::child_index(keys, key),
-        Key::Bytes(key) => bytes::child_index(keys, key),
+        Key::Int(key) => Ok(int::child_index(keys, key)),
+        Key::Bytes(key) => Ok(match bytes::find::<{ bytes::INNER }>(keys, key, rests)? {
+            Ok(i) => i + 1,
+            Err(i) => i,
+        }),
+    }
+}
+
+/// The child of an inner node whose range holds what lies just below `key`.
+pub fn child_below(keys: &[u8], key: Key<'_>, rests: &Rests) -> Result<usize, Unknown> {
+    match key {
+        Key::Int(key) => {
+            let index = int::child_index(keys, key);
+            let is_above = index > 0 && int::separator(keys, index - 1) == key;
+            Ok(index - usize::from(is_above))
+        }
+        Key::Bytes(key) => {
+            let found = bytes::find::<{ bytes::INNER }>(keys, key, rests)?;
+            Ok(found.unwrap_or_else(|index| index))
+        }
     }
 }
 
@@ -401,7 +410,8 @@ pub fn likely_slot(parent: &[u8], index: usize, key: Key<'_>) -> Option<usize> {
     }
 }
 
-/// Whether `key` lies within the page's fences.
+/// Whether `key` lies within the page's fences; false also where only the rest of a
+/// long fence could tell.
 #[inline]
 pub fn covers(page: &[u8], key: Key<'_>) -> bool {
     match key {
@@ -420,25 +430,68 @@ pub fn int_key_at(page: &[u8], i: usize) -> i64 {
     }
 }
 
-/// Appends the byte-string key or separator at `i`, prefix included, to `out`.
+/// Appends the byte-string key or separator at `i`, prefix included, to `out`; of a
+/// long one its start.
 #[inline]
-pub fn key_into(page: &[u8], i: usize, out: &mut Vec<u8>) {
+pub fn start_into(page: &[u8], i: usize, out: &mut Vec<u8>) {
     if page[AT_KIND] == Kind::BytesLeaf as u8 {
-        bytes::key_into::<{ bytes::LEAF }>(page, i, out);
+        bytes::start_into::<{ bytes::LEAF }>(page, i, out);
     } else {
-        bytes::key_into::<{ bytes::INNER }>(page, i, out);
+        bytes::start_into::<{ bytes::INNER }>(page, i, out);
     }
 }
 
-/// The key or separator at `i`, copied.
-pub fn owned_key_at(page: &[u8], i: usize) -> OwnedKey {
-    if is_int(page) {
+/// Where the key or separator at `i` goes on, if it is long.
+#[inline]
+pub fn rest_at(page: &[u8], i: usize) -> Option<&RestRef> {
+    if !has_long(page) {
+        return None;
+    }
+    if page[AT_KIND] == Kind::BytesLeaf as u8 {
+        long::rest_at::<{ bytes::LEAF }>(page, i)
+    } else {
+        long::rest_at::<{ bytes::INNER }>(page, i)
+    }
+}
+
+/// The key or separator at `i` as stored, copied.
+pub fn stored_key_at(page: &[u8], i: usize) -> OwnedStored {
+    let key = if is_int(page) {
         OwnedKey::Int(int_key_at(page, i))
     } else {
-        let mut key = Vec::new();
-        key_into(page, i, &mut key);
-        OwnedKey::Bytes(key)
+        let mut start = Vec::new();
+        start_into(page, i, &mut start);
+        OwnedKey::Bytes(start)
+    };
+    OwnedStored {
+        key,
+        rest: rest_at(page, i).copied(),
     }
+}
+
+/// Whether long keys or fences may be in the page. Such pages take longer to search.
+#[inline]
+pub fn has_long(page: &[u8]) -> bool {
+    page[AT_PREFIX + 1] & (LONG_BIT >> 8) as u8 != 0
+}
+
+/// Visits the references to rests that the page holds, those of its fences included,
+/// which belong to separators above it.
+pub fn each_rest_mut(page: &mut [u8], mut visit: impl FnMut(&mut RestRef)) {
+    if !has_long(page) {
+        return;
+    }
+    if page[AT_KIND] == Kind::BytesLeaf as u8 {
+        long::each_rest_mut::<{ bytes::LEAF }>(page, &mut visit);
+    } else {
+        long::each_rest_mut::<{ bytes::INNER }>(page, &mut visit);
+    }
+}
+
+/// Sets where the long upper fence of `left` and lower fence of `right` go on.
+pub fn join_fences(left: &mut [u8], right: &mut [u8], rest: &RestRef) {
+    long::set_upper_rest(left, rest);
+    long::set_lower_rest(right, rest);
 }
 
 /// The value at `i` of a leaf, and whether it is an overflow reference.
@@ -451,13 +504,16 @@ pub fn value_at(page: &[u8], i: usize) -> (&[u8], bool) {
     }
 }
 
-/// Inserts an entry at `i`, where [`search`] said it belongs. `false`: it does not
+/// Inserts an entry at `i`, where [`find`] said it belongs. `false`: it does not
 /// fit, even with the garbage collected, and the page is as before.
 #[inline]
-pub fn insert_at(page: &mut [u8], i: usize, key: Key<'_>, value: &[u8], overflow: bool) -> bool {
-    match key {
+pub fn insert_at(page: &mut [u8], i: usize, key: Stored<'_>, value: &[u8], overflow: bool) -> bool {
+    let rest = key.rest;
+    match key.key {
         Key::Int(key) => int::insert_at(page, i, key, value, overflow),
-        Key::Bytes(key) => bytes::insert_at(page, i, key, value, overflow),
+        Key::Bytes(start) => {
+            bytes::insert_at(page, i, bytes::Cell { start, rest }, value, overflow)
+        }
     }
 }
 
@@ -484,10 +540,11 @@ pub fn remove_at(page: &mut [u8], i: usize) {
 /// Inserts separator `i` into an inner node; `keys` is the key area as it was.
 /// Afterwards its last [`CHILD`] bytes are free, and the caller makes them part of
 /// the children by inserting child `i + 1`. `false`: no room, nothing changed.
-pub fn insert_separator_at(keys: &mut [u8], i: usize, separator: Key<'_>) -> bool {
-    match separator {
+pub fn insert_separator_at(keys: &mut [u8], i: usize, separator: Stored<'_>) -> bool {
+    let rest = separator.rest;
+    match separator.key {
         Key::Int(key) => int::insert_separator_at(keys, i, key),
-        Key::Bytes(key) => bytes::insert_separator_at(keys, i, key),
+        Key::Bytes(start) => bytes::insert_separator_at(keys, i, bytes::Cell { start, rest }),
     }
 }
 
@@ -501,24 +558,20 @@ pub fn remove_separator_at(keys: &mut [u8], i: usize) {
 }
 
 /// The inclusive lower fence, `None` when unbounded.
-pub fn lower_fence(page: &[u8]) -> Option<Key<'_>> {
+pub fn lower_fence(page: &[u8]) -> Option<Stored<'_>> {
     if is_int(page) {
-        int::fences(page).0.map(Key::Int)
+        int::fences(page).0.map(|fence| Key::Int(fence).into())
     } else {
-        Some(bytes::lower(page))
-            .filter(|f| !f.is_empty())
-            .map(Key::Bytes)
+        bytes::lower(page).as_fence()
     }
 }
 
 /// The exclusive upper fence, `None` when unbounded.
-pub fn upper_fence(page: &[u8]) -> Option<Key<'_>> {
+pub fn upper_fence(page: &[u8]) -> Option<Stored<'_>> {
     if is_int(page) {
-        int::fences(page).1.map(Key::Int)
+        int::fences(page).1.map(|fence| Key::Int(fence).into())
     } else {
-        Some(bytes::upper(page))
-            .filter(|f| !f.is_empty())
-            .map(Key::Bytes)
+        bytes::upper(page).as_fence()
     }
 }
 

@@ -3,11 +3,15 @@
 //! A leaf is split together with the entry that did not fit, so that the sides are
 //! balanced with it and the separator is right for it. The limits of [`super::max_key`]
 //! and [`super::max_inline_value`] guarantee a split after which it fits.
+//!
+//! A separator is as short as it may be, so that it is long itself only where the keys
+//! on both sides share the longest start that a page holds whole. Then the caller
+//! writes its rest, and [`super::join_fences`] puts the reference into both pages.
 
 use super::{
-    CHILD, Key, Kind, OwnedKey, bytes, count, free_space, init, insert_at, int, is_int, key_into,
-    kind, level, lower_fence, owned_key_at, separator, set_birth, tree, upper_fence, used_bytes,
-    value_at,
+    CHILD, Key, Kind, OVERFLOW_REF, OwnedKey, OwnedStored, RestRef, Stored, bytes, common_prefix,
+    count, free_space, init, insert_at, int, is_int, kind, level, lower_fence, rest_at, separator,
+    set_birth, start_into, stored_key_at, tree, upper_fence, used_bytes, value_at,
 };
 
 /// Where to split.
@@ -24,8 +28,11 @@ pub enum SplitPoint {
 /// How a leaf was split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split {
-    /// The lower fence of the right page and the upper fence of the left one.
-    pub separator: OwnedKey,
+    /// The lower fence of the right page and the upper fence of the left one; its
+    /// reference is still to be filled in if there is one.
+    pub separator: OwnedStored,
+    /// What that reference is to lead to.
+    pub rest: Option<Vec<u8>>,
     /// Whether the pending entry belongs to the right page.
     pub right: bool,
     /// The pending entry's position there.
@@ -35,7 +42,7 @@ pub struct Split {
 /// An entry that waits for the split, and where it belongs.
 struct Pending<'a> {
     index: usize,
-    key: Key<'a>,
+    key: Stored<'a>,
     size: usize,
 }
 
@@ -53,14 +60,11 @@ impl Pending<'_> {
         }
     }
 
-    fn key_at(&self, src: &[u8], i: usize) -> OwnedKey {
+    fn key_at(&self, src: &[u8], i: usize) -> OwnedStored {
         if i == self.index {
-            return match self.key {
-                Key::Int(key) => OwnedKey::Int(key),
-                Key::Bytes(key) => OwnedKey::Bytes(key.to_vec()),
-            };
+            return self.key.to_owned();
         }
-        owned_key_at(src, i - usize::from(i > self.index))
+        stored_key_at(src, i - usize::from(i > self.index))
     }
 
     /// The number of entries on the left that balances the sides best.
@@ -81,24 +85,29 @@ impl Pending<'_> {
 
 /// Splits the full leaf `src`, into which an entry of `key` and `value_len` bytes was
 /// to be inserted at `index`, over the pages `left` and `right`. The caller then
-/// inserts the entry where the answer says; it fits.
+/// inserts the entry where the answer says; it fits. `load` reads the rest of a long
+/// key, also of `key` itself.
 ///
 /// `None`, with the pages in no defined state, only if the entry exceeds the limits.
-pub fn split_leaf(
+#[expect(clippy::too_many_arguments, reason = "pages, entry and how to load")]
+pub fn split_leaf<E>(
     src: &[u8],
     left: &mut [u8],
     right: &mut [u8],
     at: SplitPoint,
     index: usize,
-    key: Key<'_>,
+    key: Stored<'_>,
     value_len: usize,
-) -> Option<Split> {
+    load: &mut impl FnMut(&RestRef) -> Result<Vec<u8>, E>,
+) -> Result<Option<Split>, E> {
     let size = value_len
-        + match key {
+        + match key.key {
             Key::Int(_) => int::LEAF,
-            Key::Bytes(key) => {
-                let prefix = bytes::prefix(src).len();
-                bytes::LEAF + bytes::tail_of(key.get(prefix..)?).len()
+            Key::Bytes(start) => {
+                let Some(remainder) = start.get(bytes::prefix_len(src)..) else {
+                    return Ok(None);
+                };
+                bytes::LEAF + bytes::tail_of(remainder).len() + key.rest.map_or(0, |r| r.len())
             }
         };
     let pending = Pending { index, key, size };
@@ -110,71 +119,92 @@ pub fn split_leaf(
     };
     if let Some(at) = preferred
         && at > 0
-        && let Some(split) = split_leaf_at(src, left, right, at, &pending)
+        && let Some(split) = split_leaf_at(src, left, right, at, &pending, load)?
     {
-        return Some(split);
+        return Ok(Some(split));
     }
     let middle = pending.middle(src);
     // Nearly always the first one fits; long fences may need a neighbour.
-    let mut points = (0..=n)
+    let points = (0..=n)
         .flat_map(|d| [middle.checked_sub(d), Some(middle + d)])
         .flatten();
-    points.find_map(|at| {
-        if (1..=n).contains(&at) {
-            split_leaf_at(src, left, right, at, &pending)
-        } else {
-            None
+    for at in points.filter(|at| (1..=n).contains(at)) {
+        if let Some(split) = split_leaf_at(src, left, right, at, &pending, load)? {
+            return Ok(Some(split));
         }
-    })
+    }
+    Ok(None)
 }
 
-fn split_leaf_at(
+/// The shortest separator between two neighbours, and the rest of a long one.
+fn between<E>(
+    last: OwnedStored,
+    first: OwnedStored,
+    load: &mut impl FnMut(&RestRef) -> Result<Vec<u8>, E>,
+) -> Result<(OwnedStored, Option<Vec<u8>>), E> {
+    let (OwnedKey::Bytes(below), OwnedKey::Bytes(start)) = (&last.key, &first.key) else {
+        return Ok((first, None));
+    };
+    let Some(rest) = first.rest.filter(|_| below == start) else {
+        let key = Key::Bytes(separator(below, start)).into();
+        return Ok((OwnedStored { key, rest: None }, None));
+    };
+    let mut rest = load(&rest)?;
+    let below = last.rest.map(|rest| load(&rest)).transpose()?;
+    let common = common_prefix(&below.unwrap_or_default(), &rest);
+    rest.truncate(common + 1);
+    let separator = OwnedStored {
+        key: first.key,
+        rest: Some([0; OVERFLOW_REF]),
+    };
+    Ok((separator, Some(rest)))
+}
+
+fn split_leaf_at<E>(
     src: &[u8],
     left: &mut [u8],
     right: &mut [u8],
     at: usize,
     pending: &Pending<'_>,
-) -> Option<Split> {
-    let middle = match (pending.key_at(src, at - 1), pending.key_at(src, at)) {
-        (OwnedKey::Bytes(last), OwnedKey::Bytes(first)) => {
-            OwnedKey::Bytes(separator(&last, &first).to_vec())
-        }
-        (_, first) => first,
-    };
+    load: &mut impl FnMut(&RestRef) -> Result<Vec<u8>, E>,
+) -> Result<Option<Split>, E> {
+    let (last, first) = (pending.key_at(src, at - 1), pending.key_at(src, at));
+    let (middle, rest) = between(last, first, load)?;
     let goes_right = pending.index >= at;
     let cut = if goes_right { at } else { at - 1 };
-    init_like(left, src, lower_fence(src), Some(middle.as_key()));
-    init_like(right, src, Some(middle.as_key()), upper_fence(src));
-    match middle {
+    init_like(left, src, lower_fence(src), Some(middle.as_stored()));
+    init_like(right, src, Some(middle.as_stored()), upper_fence(src));
+    match middle.key {
         // Ascending inserts: the left page is the old one with an upper fence.
         OwnedKey::Int(upper) if cut == count(src) => {
             left.copy_from_slice(src);
             int::set_upper(left, upper);
         }
         _ if copy_entries(left, src, 0..cut) && copy_entries(right, src, cut..count(src)) => {}
-        _ => return None,
+        _ => return Ok(None),
     }
     let (side, index) = if goes_right {
         (&*right, pending.index - at)
     } else {
         (&*left, pending.index)
     };
-    let grown = match pending.key {
+    let grown = match pending.key.key {
         Key::Int(_) => pending.size,
-        Key::Bytes(key) => {
-            let tail = |page: &[u8]| bytes::tail_of(&key[bytes::prefix(page).len()..]).len();
+        Key::Bytes(start) => {
+            let tail = |page: &[u8]| bytes::tail_of(&start[bytes::prefix_len(page)..]).len();
             pending.size - tail(src) + tail(side)
         }
     };
-    (free_space(side, side.len()) >= grown).then_some(Split {
+    Ok((free_space(side, side.len()) >= grown).then_some(Split {
         separator: middle,
+        rest,
         right: goes_right,
         index,
-    })
+    }))
 }
 
 /// Makes `page` an empty node with the identity of `src` and these fences.
-fn init_like(page: &mut [u8], src: &[u8], lower: Option<Key<'_>>, upper: Option<Key<'_>>) {
+fn init_like(page: &mut [u8], src: &[u8], lower: Option<Stored<'_>>, upper: Option<Stored<'_>>) {
     init(
         page,
         kind(src).unwrap_or(Kind::IntLeaf),
@@ -196,8 +226,10 @@ fn copy_entries(dst: &mut [u8], src: &[u8], range: std::ops::Range<usize>) -> bo
             int::insert_at(dst, at, int::leaf_key(src, i), value, overflow)
         } else {
             key.clear();
-            key_into(src, i, &mut key);
-            insert_at(dst, at, Key::Bytes(&key), value, overflow)
+            start_into(src, i, &mut key);
+            let rest = rest_at(src, i);
+            let key = Key::Bytes(&key);
+            insert_at(dst, at, Stored { key, rest }, value, overflow)
         };
         if !fits {
             return false;
@@ -255,20 +287,21 @@ pub fn split_point(keys: &[u8], at: SplitPoint, index: usize) -> usize {
 /// the parent. `left` and `right` are the key areas of pages that take `m + 1` and
 /// `count - m` children, which the caller moves. A separator pending at `index`
 /// belongs left if `index <= m`, otherwise right at `index - m - 1`.
-pub fn split_inner(src: &[u8], m: usize, left: &mut [u8], right: &mut [u8]) -> OwnedKey {
-    let middle = owned_key_at(src, m);
-    init_like(left, src, lower_fence(src), Some(middle.as_key()));
-    init_like(right, src, Some(middle.as_key()), upper_fence(src));
+pub fn split_inner(src: &[u8], m: usize, left: &mut [u8], right: &mut [u8]) -> OwnedStored {
+    let middle = stored_key_at(src, m);
+    init_like(left, src, lower_fence(src), Some(middle.as_stored()));
+    init_like(right, src, Some(middle.as_stored()), upper_fence(src));
     let fits = copy_separators(left, src, 0..m) && copy_separators(right, src, m + 1..count(src));
     // The pushed-up separator's slot and child make room for its copy in the fence.
     debug_assert!(fits);
     middle
 }
 
-fn push_separator(keys: &mut [u8], separator: Key<'_>) -> bool {
-    match separator {
+fn push_separator(keys: &mut [u8], separator: Stored<'_>) -> bool {
+    let rest = separator.rest;
+    match separator.key {
         Key::Int(key) => int::push_separator(keys, key),
-        Key::Bytes(key) => bytes::push_separator(keys, key),
+        Key::Bytes(start) => bytes::push_separator(keys, bytes::Cell { start, rest }),
     }
 }
 
@@ -279,19 +312,25 @@ fn copy_separators(dst: &mut [u8], src: &[u8], mut range: std::ops::Range<usize>
             return int::push_separator(dst, int::separator(src, i));
         }
         key.clear();
-        key_into(src, i, &mut key);
-        bytes::push_separator(dst, &key)
+        start_into(src, i, &mut key);
+        push_separator(
+            dst,
+            Stored {
+                key: Key::Bytes(&key),
+                rest: rest_at(src, i),
+            },
+        )
     })
 }
 
 /// Merges two neighbouring inner nodes and the separator between them. `dst` is the
 /// key area of a page that takes the children of both, which the caller moves.
 /// `false`: they do not fit, and `dst` is in no defined state.
-pub fn merge_inner(left: &[u8], right: &[u8], separator: Key<'_>, dst: &mut [u8]) -> bool {
+pub fn merge_inner(left: &[u8], right: &[u8], separator: Stored<'_>, dst: &mut [u8]) -> bool {
     let fences = if is_int(left) {
         16
     } else {
-        bytes::lower(left).len() + bytes::upper(right).len()
+        bytes::lower_len(left) + bytes::upper_len(right)
     };
     if dst.len() < super::HEADER + fences {
         return false;

@@ -7,10 +7,10 @@
 //! a retry and never an anomaly.)
 
 use super::overflow::Reference;
-use super::walk::{self, Ahead, Target};
-use crate::cache::{Absent, ChildRef, Pool, SlotId};
+use super::walk::{self, Ahead, Halt, Learnt, Target};
+use crate::cache::{ChildRef, Pool, SlotId};
 use crate::error::Result;
-use crate::node::{self, Key};
+use crate::node::{self, Key, Rests};
 
 /// Whether the entry under `key`, or its absence, is the same in both.
 pub(crate) fn same_under_key(
@@ -21,14 +21,14 @@ pub(crate) fn same_under_key(
     key: Key<'_>,
 ) -> Result<bool> {
     let mut roots = roots;
-    let mut fetched = Vec::new();
+    let mut learnt = Learnt::default();
     loop {
         let walk = pool.readers.walk(slot);
-        match try_same(pool, &mut roots, key) {
+        match try_same(pool, &mut roots, key, &learnt.rests) {
             Ok(same) => return Ok(same),
-            Err(absent) => {
+            Err(halt) => {
                 drop(walk);
-                fetched.push(pool.fetch(absent, tree)?);
+                learnt.get(pool, slot, tree, Some(key), halt)?;
             }
         }
     }
@@ -38,19 +38,20 @@ fn try_same(
     pool: &Pool,
     roots: &mut [ChildRef; 2],
     key: Key<'_>,
-) -> std::result::Result<bool, Absent> {
+    rests: &Rests,
+) -> std::result::Result<bool, Halt> {
     let [left, right] = roots;
     if left.reference == right.reference {
         return Ok(true);
     }
     let entry = |root: &mut ChildRef| {
         if root.is_none() {
-            return Ok(None);
+            return Ok::<_, Halt>(None);
         }
-        let frame = walk::descend(pool, root, Target::Key(key), Ahead::Slot)?;
+        let frame = walk::descend(pool, root, Target::Key(key), Ahead::Slot, rests)?;
         // SAFETY: a leaf, inside the caller's walk.
         let page = unsafe { pool.frames.page(frame) };
-        Ok(node::search(page, key)
+        Ok(node::find(page, key, rests)?
             .ok()
             .map(|index| (frame, node::value_at(page, index))))
     };

@@ -12,7 +12,7 @@ use super::overflow;
 use super::walk::{self, Ahead, Target};
 use crate::cache::{ChildRef, Frame, Pool, SlotId};
 use crate::error::Result;
-use crate::node::{self, Key, OwnedKey, Run};
+use crate::node::{self, Key, OwnedKey, Rests, Run, Stored, Unknown};
 use crate::store::Store;
 use crate::txn::reads::Observer;
 use std::ops::Bound;
@@ -95,33 +95,40 @@ impl Cursor {
     /// Goes to a place; false, and the cursor is nowhere, if no entry is there.
     pub fn seek(&mut self, to: Seek<'_>) -> Result<bool> {
         let found = match to {
-            Seek::First => self.enter(Target::First, |_| 0)? && self.settle_forward()?,
-            Seek::Last => self.enter(Target::Last, node::count)? && self.settle_backward()?,
+            Seek::First => self.enter(Target::First, |_, _| Ok(0))? && self.settle_forward()?,
+            Seek::Last => {
+                self.enter(Target::Last, |page, _| Ok(node::count(page)))?
+                    && self.settle_backward()?
+            }
             Seek::AtLeast(key) => {
-                self.enter(Target::Key(key), |page| {
-                    node::search(page, key).unwrap_or_else(|index| index)
+                self.enter(Target::Key(key), |page, rests| {
+                    Ok(node::find(page, key, rests)?.unwrap_or_else(|index| index))
                 })? && self.settle_forward()?
             }
             Seek::After(key) => {
-                self.enter(Target::Key(key), |page| match node::search(page, key) {
-                    Ok(index) => index + 1,
-                    Err(index) => index,
+                self.enter(Target::Key(key), |page, rests| {
+                    Ok(match node::find(page, key, rests)? {
+                        Ok(index) => index + 1,
+                        Err(index) => index,
+                    })
                 })? && self.settle_forward()?
             }
             Seek::AtMost(key) => {
-                self.enter(Target::Key(key), |page| match node::search(page, key) {
-                    Ok(index) => index + 1,
-                    Err(index) => index,
+                self.enter(Target::Key(key), |page, rests| {
+                    Ok(match node::find(page, key, rests)? {
+                        Ok(index) => index + 1,
+                        Err(index) => index,
+                    })
                 })? && self.settle_backward()?
             }
             Seek::Before(key) => {
-                self.enter(Target::Key(key), |page| {
-                    node::search(page, key).unwrap_or_else(|index| index)
+                self.enter(Target::Key(key), |page, rests| {
+                    Ok(node::find(page, key, rests)?.unwrap_or_else(|index| index))
                 })? && self.settle_backward()?
             }
         };
         if self.observer.is_some() {
-            self.observe_seek(to);
+            self.observe_seek(to)?;
         }
         Ok(found)
     }
@@ -139,7 +146,7 @@ impl Cursor {
         self.index += 1;
         let found = self.index < self.count || self.settle_forward()?;
         if self.observer.is_some() {
-            self.observe_step(true);
+            self.observe_step(true)?;
         }
         Ok(found)
     }
@@ -157,7 +164,7 @@ impl Cursor {
             self.settle_backward()?
         };
         if self.observer.is_some() {
-            self.observe_step(false);
+            self.observe_step(false)?;
         }
         Ok(found)
     }
@@ -182,7 +189,7 @@ impl Cursor {
         self.index = self.index.saturating_add(count).min(self.count);
         let found = self.settle_forward()?;
         if self.observer.is_some() {
-            self.observe_step(true);
+            self.observe_step(true)?;
         }
         Ok(found)
     }
@@ -196,16 +203,24 @@ impl Cursor {
         node::int_key_at(self.page(), self.index)
     }
 
-    /// The byte key of the entry; empty if the cursor is nowhere. Valid until
-    /// the cursor moves.
-    pub fn key_bytes(&mut self) -> &[u8] {
+    /// The byte key of the entry; empty if the cursor is nowhere. Loads what of a
+    /// long key lies outside its leaf. Valid until the cursor moves.
+    ///
+    /// # Errors
+    /// Those of reading, for long keys.
+    pub fn key_bytes(&mut self) -> Result<&[u8]> {
         self.key.clear();
         if self.leaf != NOWHERE && self.kind == KeyKind::Bytes {
             let mut key = std::mem::take(&mut self.key);
-            node::key_into(self.page(), self.index, &mut key);
+            node::start_into(self.page(), self.index, &mut key);
+            let read = match node::rest_at(self.page(), self.index) {
+                None => Ok(()),
+                Some(rest) => overflow::read(self.pool(), &self.slot, self.tree, rest, &mut key),
+            };
             self.key = key;
+            read?;
         }
-        &self.key
+        Ok(&self.key)
     }
 
     /// The value of the entry; empty if the cursor is nowhere. Loads a value
@@ -259,7 +274,11 @@ impl Cursor {
 
     /// Pins the target's leaf and goes to the index that `place` says, which
     /// may be one past its end. False if the tree is empty.
-    fn enter(&mut self, target: Target<'_>, place: impl Fn(&[u8]) -> usize) -> Result<bool> {
+    fn enter(
+        &mut self,
+        target: Target<'_>,
+        place: impl Fn(&[u8], &Rests) -> std::result::Result<usize, Unknown>,
+    ) -> Result<bool> {
         self.leave();
         loop {
             let core = &**self.store.core();
@@ -269,11 +288,10 @@ impl Cursor {
                 self.tree,
                 &mut self.root,
                 (target, Ahead::Slot),
-                |frame, page| {
-                    core.pool
-                        .frames
-                        .pin(frame)
-                        .then(|| (frame, place(page), node::count(page)))
+                |frame, page, rests| {
+                    let index = place(page, rests)?;
+                    let pinned = core.pool.frames.pin(frame);
+                    Ok(pinned.then(|| (frame, index, node::count(page))))
                 },
             )?;
             match entered {
@@ -290,14 +308,20 @@ impl Cursor {
         }
     }
 
+    /// A fence of the leaf, whole.
+    fn fence(&self, which: impl Fn(&[u8]) -> Option<Stored<'_>>) -> Result<Option<OwnedKey>> {
+        let whole = |fence| overflow::whole_key(self.pool(), &self.slot, self.tree, fence);
+        which(self.page()).map(whole).transpose()
+    }
+
     /// From an index that may be past the leaf's end to the entry there.
     fn settle_forward(&mut self) -> Result<bool> {
         while self.index >= self.count {
-            let Some(fence) = node::upper_fence(self.page()).map(owned) else {
+            let Some(fence) = self.fence(node::upper_fence)? else {
                 self.leave();
                 return Ok(false);
             };
-            self.enter(Target::Key(fence.as_key()), |_| 0)?;
+            self.enter(Target::Key(fence.as_key()), |_, _| Ok(0))?;
         }
         Ok(true)
     }
@@ -305,11 +329,13 @@ impl Cursor {
     /// From the index after the wanted entry to that entry.
     fn settle_backward(&mut self) -> Result<bool> {
         while self.index == 0 {
-            let Some(fence) = node::lower_fence(self.page()).map(owned) else {
+            let Some(fence) = self.fence(node::lower_fence)? else {
                 self.leave();
                 return Ok(false);
             };
-            self.enter(Target::Below(fence.as_key()), node::count)?;
+            self.enter(Target::Below(fence.as_key()), |page, _| {
+                Ok(node::count(page))
+            })?;
         }
         self.index -= 1;
         Ok(true)
@@ -330,12 +356,12 @@ impl Cursor {
     }
 
     /// The key of the entry, if the cursor is on one not beyond `high`.
-    pub(crate) fn key_within(&self, high: &Bound<OwnedKey>) -> Option<OwnedKey> {
-        self.current_key().filter(|key| match high {
+    pub(crate) fn key_within(&self, high: &Bound<OwnedKey>) -> Result<Option<OwnedKey>> {
+        Ok(self.current_key()?.filter(|key| match high {
             Bound::Unbounded => true,
             Bound::Included(high) => key <= high,
             Bound::Excluded(high) => key < high,
-        })
+        }))
     }
 
     /// Whether both cursors are on the same value, or both nowhere.
@@ -350,29 +376,28 @@ impl Cursor {
         }
     }
 
-    fn current_key(&self) -> Option<OwnedKey> {
-        (self.leaf != NOWHERE).then(|| node::owned_key_at(self.page(), self.index))
+    fn current_key(&self) -> Result<Option<OwnedKey>> {
+        if self.leaf == NOWHERE {
+            return Ok(None);
+        }
+        let stored = node::stored_key_at(self.page(), self.index);
+        overflow::whole_key(self.pool(), &self.slot, self.tree, stored.as_stored()).map(Some)
     }
 
-    fn observe_seek(&mut self, to: Seek<'_>) {
-        let at = self.current_key();
+    fn observe_seek(&mut self, to: Seek<'_>) -> Result<()> {
+        let at = self.current_key()?;
         if let Some(observer) = &mut self.observer {
             observer.seek(to, at);
         }
+        Ok(())
     }
 
-    fn observe_step(&mut self, forward: bool) {
-        let at = self.current_key();
+    fn observe_step(&mut self, forward: bool) -> Result<()> {
+        let at = self.current_key()?;
         if let Some(observer) = &mut self.observer {
             observer.step(forward, at);
         }
-    }
-}
-
-fn owned(key: Key<'_>) -> OwnedKey {
-    match key {
-        Key::Int(key) => OwnedKey::Int(key),
-        Key::Bytes(key) => OwnedKey::Bytes(key.to_vec()),
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use super::overflow;
 use super::walk::{Ahead, Target};
 use crate::cache::{ChildRef, Frame};
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::{self, Key, OwnedKey, SplitPoint};
+use crate::node::{self, Key, OwnedStored, RestRef, SplitPoint, Stored};
 
 /// What a write found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +40,9 @@ impl Fork {
         if_exists: IfExists,
     ) -> Result<Wrote> {
         let page_size = cx.pool.page_size();
-        check_key(key, page_size)?;
+        check_key(key)?;
         self.settle(cx.pool);
-        let key_len = match key {
-            Key::Int(_) => 0,
-            Key::Bytes(key) => key.len(),
-        };
+        let key_len = node::stored_len(page_size, key);
         let wrote = if value.len() <= node::max_inline_value(page_size, key_len) {
             self.put_stored(cx, key, value, false, if_exists)?
         } else {
@@ -118,18 +115,26 @@ impl Fork {
                 leaf
             }
         };
+        let found = self.find(cx, leaf, key)?;
+        let (start, rest) = node::split_key(cx.pool.page_size(), key);
+        let mut stored_rest = None;
+        if let (Err(_), Some(rest)) = (found, rest) {
+            stored_rest = Some(Box::new(overflow::write(self, cx, rest)?));
+        }
         // SAFETY: private to this fork (rule 2), and nothing else borrows it.
         let page = unsafe { cx.pool.frames.page_mut(leaf) };
-        let (index, wrote) = match node::search(page, key) {
+        let (index, wrote) = match found {
             Ok(_) if if_exists == IfExists::Leave => return Ok(Wrote::Exists),
             Ok(index) => {
                 let (old, was_overflow) = node::value_at(page, index);
                 if was_overflow {
-                    self.replaced.extend(overflow::dead(old));
+                    self.replaced
+                        .extend(overflow::dead(old, cx.pool.page_size()));
                 }
                 if node::replace_value_at(page, index, value, overflow) {
                     return Ok(Wrote::Replaced);
                 }
+                stored_rest = node::rest_at(page, index).copied().map(Box::new);
                 node::remove_at(page, index);
                 (index, Wrote::Replaced)
             }
@@ -141,12 +146,16 @@ impl Fork {
         } else {
             0
         };
-        if !node::insert_at(page, index, key, value, overflow) {
+        let stored = Stored {
+            key: start,
+            rest: stored_rest.as_deref(),
+        };
+        if !node::insert_at(page, index, stored, value, overflow) {
             let path = match path {
                 Some(path) => path,
                 None => self.private_path(cx, Target::Key(key))?,
             };
-            self.split(cx, &path, index, key, value, overflow)?;
+            self.split(cx, &path, index, stored, value, overflow)?;
         }
         Ok(wrote)
     }
@@ -179,7 +188,7 @@ impl Fork {
         cx: &mut Context<'_>,
         path: &Path,
         index: usize,
-        key: Key<'_>,
+        key: Stored<'_>,
         value: &[u8],
         overflow: bool,
     ) -> Result<()> {
@@ -201,10 +210,21 @@ impl Fork {
             } else {
                 SplitPoint::Middle
             };
-        let split = node::split_leaf(leaf, cx.scratch, right, point, index, key, value.len());
-        let Some(split) = split else {
-            cx.spare.push(right_frame);
-            return Err(Error::corrupt("a full leaf cannot be split"));
+        let (pool, slot, tree) = (cx.pool, cx.slot, self.tree.id().0);
+        let mut load = |rest: &RestRef| -> Result<Vec<u8>> {
+            let mut loaded = Vec::new();
+            overflow::read(pool, slot, tree, rest, &mut loaded)?;
+            Ok(loaded)
+        };
+        let len = value.len();
+        let split = node::split_leaf(leaf, cx.scratch, right, point, index, key, len, &mut load);
+        let split = match split {
+            Ok(Some(split)) => split,
+            refused => {
+                cx.spare.push(right_frame);
+                refused?;
+                return Err(Error::corrupt("a full leaf cannot be split"));
+            }
         };
         leaf.copy_from_slice(cx.scratch);
         let side = if split.right { &mut *right } else { &mut *leaf };
@@ -212,7 +232,13 @@ impl Fork {
         debug_assert!(fits, "the entry fits where the split says");
         let child = self.adopt(cx.pool, right_frame);
         self.remember(cx, if split.right { right_frame } else { path.leaf });
-        self.grow(cx, path, split.separator, child, point)
+        let mut separator = split.separator;
+        if let Some(rest) = split.rest {
+            let rest = overflow::write(self, cx, &rest)?;
+            node::join_fences(leaf, right, &rest);
+            separator.rest = Some(rest);
+        }
+        self.grow(cx, path, separator, child, point)
     }
 
     /// Inserts a separator and the child to its right into the parent of what
@@ -221,13 +247,13 @@ impl Fork {
         &mut self,
         cx: &mut Context<'_>,
         path: &Path,
-        mut separator: OwnedKey,
+        mut separator: OwnedStored,
         mut child: ChildRef,
         point: SplitPoint,
     ) -> Result<()> {
         for &(frame, index) in path.steps().iter().rev() {
             let index = index as usize;
-            if insert_child(cx, frame, index, separator.as_key(), child) {
+            if insert_child(cx, frame, index, separator.as_stored(), child) {
                 return Ok(());
             }
             (separator, child) = self.split_inner(cx, frame, index, separator, child, point)?;
@@ -238,7 +264,7 @@ impl Fork {
     fn grow_root(
         &mut self,
         cx: &mut Context<'_>,
-        separator: OwnedKey,
+        separator: OwnedStored,
         child: ChildRef,
     ) -> Result<()> {
         let frame = self.new_frame(cx)?;
@@ -260,7 +286,7 @@ impl Fork {
         let kind = self.tree.kind().inner();
         let keys = &mut page[..node::key_area(page_size, 1)];
         node::init(keys, kind, level, self.tree.id().0, None, None);
-        let fits = node::insert_separator_at(keys, 0, separator.as_key());
+        let fits = node::insert_separator_at(keys, 0, separator.as_stored());
         debug_assert!(fits, "a separator fits into an empty node");
         cx.pool.frames.set_child(frame, 0, self.root);
         cx.pool.frames.set_child(frame, 1, child);
@@ -275,10 +301,10 @@ impl Fork {
         cx: &mut Context<'_>,
         frame: Frame,
         index: usize,
-        separator: OwnedKey,
+        separator: OwnedStored,
         child: ChildRef,
         point: SplitPoint,
-    ) -> Result<(OwnedKey, ChildRef)> {
+    ) -> Result<(OwnedStored, ChildRef)> {
         let right_frame = self.new_frame(cx)?;
         let page_size = cx.pool.page_size();
         cx.scratch.resize(page_size, 0);
@@ -306,7 +332,7 @@ impl Fork {
         } else {
             (right_frame, index - middle - 1)
         };
-        let fits = insert_child(cx, side, at, separator.as_key(), child);
+        let fits = insert_child(cx, side, at, separator.as_stored(), child);
         debug_assert!(fits, "a separator fits into half a node");
         Ok((pushed, pushed_child))
     }
@@ -318,7 +344,7 @@ fn insert_child(
     cx: &Context<'_>,
     frame: Frame,
     index: usize,
-    separator: Key<'_>,
+    separator: Stored<'_>,
     child: ChildRef,
 ) -> bool {
     let page_size = cx.pool.page_size();
@@ -351,14 +377,14 @@ pub(super) fn remove_child(cx: &Context<'_>, frame: Frame, index: usize) {
     node::remove_separator_at(keys, index);
 }
 
-fn check_key(key: Key<'_>, page_size: usize) -> Result<()> {
+fn check_key(key: Key<'_>) -> Result<()> {
     match key {
-        Key::Bytes(key) if key.len() > node::max_key(page_size) => Err(Error::new(
+        Key::Bytes(key) if key.len() > overflow::MAX_KEY => Err(Error::new(
             ErrorKind::TooBig,
             format!(
-                "a key of {} bytes is over the limit of {} for pages of {page_size} bytes",
+                "a key of {} bytes is over the limit of {}",
                 key.len(),
-                node::max_key(page_size)
+                overflow::MAX_KEY
             ),
         )),
         _ => Ok(()),

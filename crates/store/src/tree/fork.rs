@@ -17,12 +17,12 @@
 use super::versions::Root;
 use super::{Tree, walk};
 use crate::cache::pool::MAX_LEVEL;
-use crate::cache::{Absent, ChildRef, Frame, Pinned, Pool, SlotId, Walk};
+use crate::cache::{Absent, ChildRef, Frame, Pool, SlotId, Walk};
 use crate::chunks::Chunks;
 use crate::error::Result;
-use crate::node::{self, Key};
+use crate::node::{self, Key, Rests, Unknown};
 use crate::reclaim::Dead;
-use crate::tree::walk::{Ahead, Target};
+use crate::tree::walk::{Ahead, Halt, Learnt, Target};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -123,13 +123,19 @@ impl Path {
 
 /// Why a descent has to start over.
 enum Stop {
-    Absent(Absent),
+    Halt(Halt),
     NeedFrames,
 }
 
 impl From<Absent> for Stop {
     fn from(absent: Absent) -> Self {
-        Stop::Absent(absent)
+        Stop::Halt(absent.into())
+    }
+}
+
+impl From<Unknown> for Stop {
+    fn from(unknown: Unknown) -> Self {
+        Stop::Halt(unknown.into())
     }
 }
 
@@ -346,17 +352,17 @@ impl Fork {
         cx: &mut Context<'_>,
         target: Target<'_>,
     ) -> Result<Path> {
-        let mut fetched: Vec<Pinned<'_>> = Vec::new();
+        let mut learnt = Learnt::default();
         let pool = cx.pool;
         loop {
             cx.ensure_spare(SPARE)?;
             let walk = pool.readers.walk(cx.slot);
-            match self.try_private_path(cx, target, &walk) {
+            match self.try_private_path(cx, target, &learnt.rests, &walk) {
                 Ok(path) => return Ok(path),
                 Err(Stop::NeedFrames) => {}
-                Err(Stop::Absent(absent)) => {
+                Err(Stop::Halt(halt)) => {
                     drop(walk);
-                    fetched.push(pool.fetch(absent, self.tree.id().0)?);
+                    learnt.get(pool, cx.slot, self.tree.id().0, target.key(), halt)?;
                 }
             }
         }
@@ -366,6 +372,7 @@ impl Fork {
         &mut self,
         cx: &mut Context<'_>,
         target: Target<'_>,
+        rests: &Rests,
         _walk: &Walk<'_>,
     ) -> std::result::Result<Path, Stop> {
         let pool = cx.pool;
@@ -387,7 +394,7 @@ impl Fork {
                 path.leaf = frame;
                 return Ok(path);
             }
-            let index = walk::child_for(keys, target);
+            let index = walk::child_for(keys, target, rests)?;
             let mut next = pool.follow(frame, index)?;
             if !self.owns_frame(pool, next) {
                 let child = pool.frames.child(frame, index);
@@ -399,6 +406,41 @@ impl Fork {
             path.steps[path.height] = (frame, index as u32);
             path.height += 1;
             frame = next;
+        }
+    }
+
+    /// The position of `key` in a private leaf, or where it would go.
+    #[inline]
+    pub(crate) fn find(
+        &self,
+        cx: &Context<'_>,
+        leaf: Frame,
+        key: Key<'_>,
+    ) -> Result<std::result::Result<usize, usize>> {
+        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+        let page = unsafe { cx.pool.frames.page(leaf) };
+        match node::find(page, key, Rests::NONE) {
+            Ok(found) => Ok(found),
+            Err(unknown) => self.find_among_rests(cx, page, key, unknown),
+        }
+    }
+
+    #[cold]
+    fn find_among_rests(
+        &self,
+        cx: &Context<'_>,
+        page: &[u8],
+        key: Key<'_>,
+        mut unknown: Unknown,
+    ) -> Result<std::result::Result<usize, usize>> {
+        let mut learnt = Learnt::default();
+        loop {
+            let halt = Halt::Rest(unknown);
+            learnt.get(cx.pool, cx.slot, self.tree.id().0, Some(key), halt)?;
+            match node::find(page, key, &learnt.rests) {
+                Ok(found) => return Ok(found),
+                Err(next) => unknown = next,
+            }
         }
     }
 
@@ -433,9 +475,11 @@ pub(crate) fn get<R>(
         tree,
         root,
         (Target::Key(key), ahead),
-        |_, page| match node::search(page, key) {
-            Ok(index) => call(Some(node::value_at(page, index))),
-            Err(_) => call(None),
+        |_, page, rests| {
+            Ok(match node::find(page, key, rests)? {
+                Ok(index) => call(Some(node::value_at(page, index))),
+                Err(_) => call(None),
+            })
         },
     )?;
     match answer.flatten() {

@@ -23,14 +23,19 @@ impl Fork {
         }
         self.settle(cx.pool);
         let path = self.private_path(cx, Target::Key(key))?;
-        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
-        let page = unsafe { cx.pool.frames.page_mut(path.leaf) };
-        let Ok(index) = node::search(page, key) else {
+        let Ok(index) = self.find(cx, path.leaf, key)? else {
             return Ok(false);
         };
+        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+        let page = unsafe { cx.pool.frames.page_mut(path.leaf) };
+        if let Some(rest) = node::rest_at(page, index) {
+            self.replaced
+                .extend(overflow::dead(rest, cx.pool.page_size()));
+        }
         let (value, is_overflow) = node::value_at(page, index);
         if is_overflow {
-            self.replaced.extend(overflow::dead(value));
+            self.replaced
+                .extend(overflow::dead(value, cx.pool.page_size()));
         }
         node::remove_at(page, index);
         self.count -= 1;
@@ -129,6 +134,7 @@ impl Fork {
                     take_over(cx, frame, sides);
                     drop(walk);
                     self.replace(child, birth);
+                    self.forget_separator(cx, parent, left_index, frame);
                     pool.frames.set_child(parent, left_index, merged);
                     remove_child(cx, parent, left_index);
                     return Ok(true);
@@ -138,6 +144,22 @@ impl Fork {
                     fetched.push(pool.fetch(absent, tree)?);
                 }
             }
+        }
+    }
+}
+
+impl Fork {
+    /// The separator between two leaves that were merged dies; one between inner
+    /// nodes lies between two children of the merged one now.
+    fn forget_separator(&mut self, cx: &Context<'_>, parent: Frame, index: usize, merged: Frame) {
+        // SAFETY: both are private to this fork (rule 2), and only read.
+        let (parent, merged) =
+            unsafe { (cx.pool.frames.keys(parent), cx.pool.frames.keys(merged)) };
+        if node::is_leaf(merged)
+            && let Some(rest) = node::rest_at(parent, index)
+        {
+            self.replaced
+                .extend(overflow::dead(rest, cx.pool.page_size()));
         }
     }
 }
@@ -162,9 +184,9 @@ fn merge_into_scratch(
     if children * node::CHILD + node::HEADER >= page_size {
         return false;
     }
-    let separator = node::owned_key_at(parent, left_index);
+    let separator = node::stored_key_at(parent, left_index);
     let area = node::key_area(page_size, children);
-    node::merge_inner(left, right, separator.as_key(), &mut cx.scratch[..area])
+    node::merge_inner(left, right, separator.as_stored(), &mut cx.scratch[..area])
 }
 
 /// Moves the merged page and the children of both sides into `frame`.

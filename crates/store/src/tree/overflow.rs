@@ -1,4 +1,4 @@
-//! Values too large for a leaf.
+//! Values too large for a leaf, and the rests of long keys.
 //!
 //! Such a value is a small tree of its own: chunks of bytes at level 0, and above
 //! them index nodes that hold nothing but children. It is written once and never
@@ -13,15 +13,25 @@
 //! A leaf's bytes do not change while it is shared, so a handle stays in the
 //! reference as long as the leaf is in memory, and is looked up when followed;
 //! the leaf's disk image carries the extent.
+//!
+//! The rest of a long key (see [`crate::node::key`]) is written in the same way. The
+//! entry of a leaf owns the rest of its key, and a separator of an inner node its own
+//! copy of what distinguishes it: they die with it. Fences refer to the rest of the
+//! separator that they repeat. That separator is made by the split that makes the
+//! fences, and goes with the merge that unmakes the last of them, so no page with
+//! such a fence lives longer than it.
 
 use super::fork::{Context, Fork};
 use crate::cache::{Absent, ChildRef, Frame, Pool, SlotId};
 use crate::error::{Error, ErrorKind, Result};
-use crate::node;
+use crate::node::{self, OwnedKey, RestRef, Stored};
 use crate::reclaim::Dead;
+use std::cmp::Ordering;
 
 /// Longest value in bytes.
 pub(crate) const MAX_VALUE: usize = 1 << 30;
+/// Longest key in bytes.
+pub(crate) const MAX_KEY: usize = 1 << 30;
 
 /// An overflow reference, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,10 +69,15 @@ impl Reference {
     }
 }
 
-/// What dies when the value with this reference is replaced or deleted.
-pub(crate) fn dead(stored: &[u8]) -> Option<Dead> {
+/// What dies when the value with this reference is replaced or deleted: a subtree
+/// that has to be read to be freed, or its only node.
+pub(crate) fn dead(stored: &[u8], page_size: usize) -> Option<Dead> {
     let reference = Reference::decode(stored)?;
-    Some(Dead::subtree(reference.node, reference.birth))
+    Some(if reference.length <= node::max_chunk(page_size) as u64 {
+        Dead::node(reference.node, reference.birth)
+    } else {
+        Dead::subtree(reference.node, reference.birth)
+    })
 }
 
 /// Writes a value as nodes of the fork; returns the bytes for the leaf.
@@ -148,6 +163,63 @@ pub(crate) fn read(
     } else {
         Err(wrong())
     }
+}
+
+/// Compares the rest of a long key with that of a key sought. Reads no further than
+/// they are the same, and holds no more than a page of it.
+pub(crate) fn compare(
+    pool: &Pool,
+    slot: &SlotId,
+    tree: u32,
+    rest: &RestRef,
+    sought: &[u8],
+) -> Result<Ordering> {
+    let wrong = || {
+        Error::corrupt(format!(
+            "database disk image is malformed: a long key of tree {tree} in {} is not as long as its entry says",
+            pool.path
+        ))
+    };
+    let reference = Reference::decode(rest).ok_or_else(wrong)?;
+    if reference.length > MAX_KEY as u64 {
+        return Err(wrong());
+    }
+    let chunks = (reference.length as usize).div_ceil(node::max_chunk(pool.page_size()));
+    let mut root = reference.node;
+    let (mut read, mut sought) = (0, sought);
+    let mut buffer = Vec::new();
+    for chunk in 0..chunks {
+        buffer.clear();
+        read_chunk(pool, slot, tree, &mut root, chunk, &mut buffer)?;
+        let (here, beyond) = sought.split_at(sought.len().min(buffer.len()));
+        match buffer.as_slice().cmp(here) {
+            Ordering::Equal => sought = beyond,
+            order => return Ok(order),
+        }
+        read += buffer.len() as u64;
+    }
+    if read != reference.length {
+        return Err(wrong());
+    }
+    Ok(if sought.is_empty() {
+        Ordering::Equal
+    } else {
+        Ordering::Less
+    })
+}
+
+/// The whole of a key as stored.
+pub(crate) fn whole_key(
+    pool: &Pool,
+    slot: &SlotId,
+    tree: u32,
+    stored: Stored<'_>,
+) -> Result<OwnedKey> {
+    let mut key = OwnedKey::from(stored.key);
+    if let (OwnedKey::Bytes(bytes), Some(rest)) = (&mut key, stored.rest) {
+        read(pool, slot, tree, rest, bytes)?;
+    }
+    Ok(key)
 }
 
 /// Appends chunk number `chunk` of the value under `root`.

@@ -3,11 +3,13 @@
 //! A descent runs inside a [`Walk`](crate::cache::Walk): it follows hints with
 //! one load and one compare a level. Where a node is not in memory, the walk
 //! ends, the node is fetched and kept pinned, and the descent starts over; what
-//! was fetched stays pinned until it succeeds, so it does.
+//! was fetched stays pinned until it succeeds, so it does. In the same way it
+//! ends where the rest of a long key decides, which is compared outside of it.
 
-use crate::cache::{Absent, ChildRef, Frame, Pool, SlotId};
+use super::overflow;
+use crate::cache::{Absent, ChildRef, Frame, Pinned, Pool, SlotId};
 use crate::error::Result;
-use crate::node::{self, Key};
+use crate::node::{self, Key, Rests, Unknown};
 
 /// Which leaf a descent is for.
 #[derive(Debug, Clone, Copy)]
@@ -29,20 +31,80 @@ pub(crate) enum Ahead {
     Page,
 }
 
-/// The child that the target lies in.
-pub(crate) fn child_for(keys: &[u8], target: Target<'_>) -> usize {
-    match target {
-        Target::Key(key) => node::child_index(keys, key),
-        Target::Below(key) => {
-            let index = node::child_index(keys, key);
-            if index > 0 && node::owned_key_at(keys, index - 1).as_key() == key {
-                index - 1
-            } else {
-                index
+impl<'k> Target<'k> {
+    pub(crate) fn key(self) -> Option<Key<'k>> {
+        match self {
+            Target::Key(key) | Target::Below(key) => Some(key),
+            Target::First | Target::Last => None,
+        }
+    }
+}
+
+/// Why a walk ends before it is where it should.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// A node is not in memory.
+    Absent(Absent),
+    /// The rest of a long key decides.
+    Rest(Unknown),
+}
+
+impl From<Absent> for Halt {
+    fn from(absent: Absent) -> Self {
+        Halt::Absent(absent)
+    }
+}
+
+impl From<Unknown> for Halt {
+    fn from(unknown: Unknown) -> Self {
+        Halt::Rest(unknown)
+    }
+}
+
+/// What a walk that starts over has beyond the one before.
+#[derive(Default)]
+pub(crate) struct Learnt<'p> {
+    fetched: Vec<Pinned<'p>>,
+    /// How the rests it met compare with the target's.
+    pub(crate) rests: Rests,
+}
+
+impl<'p> Learnt<'p> {
+    /// Gets what a walk to `key` halted for. Outside of walks.
+    #[cold]
+    pub(crate) fn get(
+        &mut self,
+        pool: &'p Pool,
+        slot: &SlotId,
+        tree: u32,
+        key: Option<Key<'_>>,
+        halt: Halt,
+    ) -> Result<()> {
+        match halt {
+            Halt::Absent(absent) => self.fetched.push(pool.fetch(absent, tree)?),
+            Halt::Rest(unknown) => {
+                let sought = key.and_then(|key| node::split_key(pool.page_size(), key).1);
+                let sought = sought.unwrap_or(&[]);
+                let order = overflow::compare(pool, slot, tree, &unknown.0, sought)?;
+                self.rests.note(unknown, order);
             }
         }
-        Target::First => 0,
-        Target::Last => node::count(keys),
+        Ok(())
+    }
+}
+
+/// The child that the target lies in.
+#[inline]
+pub(crate) fn child_for(
+    keys: &[u8],
+    target: Target<'_>,
+    rests: &Rests,
+) -> std::result::Result<usize, Unknown> {
+    match target {
+        Target::Key(key) => node::child_index(keys, key, rests),
+        Target::Below(key) => node::child_below(keys, key, rests),
+        Target::First => Ok(0),
+        Target::Last => Ok(node::count(keys)),
     }
 }
 
@@ -53,7 +115,8 @@ pub(crate) fn descend(
     root: &mut ChildRef,
     target: Target<'_>,
     ahead: Ahead,
-) -> std::result::Result<Frame, Absent> {
+    rests: &Rests,
+) -> std::result::Result<Frame, Halt> {
     let mut frame = pool.enter(root)?;
     loop {
         // SAFETY: inside a walk, and the node is shared or the caller's own.
@@ -61,7 +124,7 @@ pub(crate) fn descend(
         if node::is_leaf(keys) {
             return Ok(frame);
         }
-        let index = child_for(keys, target);
+        let index = child_for(keys, target, rests)?;
         if let Target::Key(key) = target
             && let Some(offset) = node::likely_slot(keys, index, key)
         {
@@ -78,7 +141,8 @@ pub(crate) fn descend(
 }
 
 /// Walks to the target's leaf and hands its frame and page to `found`, which
-/// must not block. `None` if the tree is empty.
+/// must not block, and is called again where it lacked a rest. `None` if the tree
+/// is empty.
 #[inline]
 pub(crate) fn with_leaf<R>(
     pool: &Pool,
@@ -86,25 +150,27 @@ pub(crate) fn with_leaf<R>(
     tree: u32,
     root: &mut ChildRef,
     (target, ahead): (Target<'_>, Ahead),
-    found: impl FnOnce(Frame, &[u8]) -> R,
+    mut found: impl FnMut(Frame, &[u8], &Rests) -> std::result::Result<R, Unknown>,
 ) -> Result<Option<R>> {
     if root.is_none() {
         return Ok(None);
     }
-    let mut fetched = Vec::new();
+    let mut learnt = Learnt::default();
     loop {
         let walk = pool.readers.walk(slot);
-        match descend(pool, root, target, ahead) {
+        let halt = match descend(pool, root, target, ahead, &learnt.rests) {
             Ok(frame) => {
                 // SAFETY: a leaf, inside the walk.
                 let page = unsafe { pool.frames.page(frame) };
-                return Ok(Some(found(frame, page)));
+                match found(frame, page, &learnt.rests) {
+                    Ok(found) => return Ok(Some(found)),
+                    Err(unknown) => unknown.into(),
+                }
             }
-            Err(absent) => {
-                drop(walk);
-                fetched.push(pool.fetch(absent, tree)?);
-            }
-        }
+            Err(halt) => halt,
+        };
+        drop(walk);
+        learnt.get(pool, slot, tree, target.key(), halt)?;
     }
 }
 
@@ -117,21 +183,22 @@ pub(crate) fn last_int_key(
 ) -> Result<Option<i64>> {
     let mut target = Target::Last;
     loop {
-        let found =
-            with_leaf(
-                pool,
-                slot,
-                tree,
-                root,
-                (target, Ahead::Slot),
-                |_, page| match node::count(page) {
-                    0 => Err(node::lower_fence(page).and_then(|fence| match fence {
+        let found = with_leaf(
+            pool,
+            slot,
+            tree,
+            root,
+            (target, Ahead::Slot),
+            |_, page, _| {
+                Ok(match node::count(page) {
+                    0 => Err(node::lower_fence(page).and_then(|fence| match fence.key {
                         Key::Int(key) => Some(key),
                         Key::Bytes(_) => None,
                     })),
                     count => Ok(node::int_key_at(page, count - 1)),
-                },
-            )?;
+                })
+            },
+        )?;
         match found {
             Some(Ok(key)) => return Ok(Some(key)),
             // An empty leaf: the one before it.

@@ -233,7 +233,7 @@ impl Txn {
         };
         let (mut base, mut head) = (open(base)?, open(head)?);
         loop {
-            let [left, right] = [base.key_within(high), head.key_within(high)];
+            let [left, right] = [base.key_within(high)?, head.key_within(high)?];
             // Leaves that both versions share need no comparing.
             if left.is_some() && base.skip_shared_leaf(&mut head)? {
                 continue;

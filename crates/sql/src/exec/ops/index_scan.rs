@@ -118,7 +118,7 @@ impl IndexScan {
                 cursor.seek(Seek::Before(Key::Bytes(&range.end)))?
             };
             if there {
-                let key = cursor.key_bytes();
+                let key = cursor.key_bytes()?;
                 let inside = if self.reverse {
                     key >= range.start.as_slice()
                 } else {
@@ -158,7 +158,7 @@ impl IndexScan {
         let rowid = if self.index.unique {
             key::decode_rowid(&mut entry.value()?)?
         } else {
-            key::rowid_suffix(entry.key_bytes())?
+            key::rowid_suffix(entry.key_bytes()?)?
         };
         let rows = self.rows.as_mut().ok_or_else(detached)?;
         if !rows.seek(Seek::AtLeast(Key::Int(rowid)))? || rows.key_int() != rowid {
@@ -215,7 +215,7 @@ impl Covering {
             }
             residues = Residues::new(rest)?;
         }
-        let key = entry.key_bytes();
+        let key = entry.key_bytes()?;
         if !unique && !self.rowids.is_empty() {
             rowid = key::rowid_suffix(key)?;
         }

@@ -2,7 +2,13 @@
 
 mod fuzz;
 mod leaf;
+mod long;
 mod tree;
+
+pub(crate) use long::{
+    Split, child_index, init, insert_at, insert_separator_at, lower_fence, merge_inner,
+    owned_key_at, search, split_inner, split_leaf, upper_fence,
+};
 
 use super::*;
 
@@ -30,12 +36,20 @@ pub(super) enum Keys {
     WideInts,
     /// Few letters, among them zero: shared prefixes, empty keys, equal heads.
     Short,
-    /// Long common prefixes, up to the longest key.
+    /// Long common prefixes, up to the longest key that a page holds whole.
     Long,
+    /// The same and longer ones.
+    Beyond,
 }
 
 impl Keys {
-    pub const ALL: [Keys; 4] = [Keys::DenseInts, Keys::WideInts, Keys::Short, Keys::Long];
+    pub const ALL: [Keys; 5] = [
+        Keys::DenseInts,
+        Keys::WideInts,
+        Keys::Short,
+        Keys::Long,
+        Keys::Beyond,
+    ];
 
     pub fn leaf(self) -> Kind {
         if matches!(self, Keys::DenseInts | Keys::WideInts) {
@@ -77,6 +91,18 @@ impl Keys {
                 }
                 OwnedKey::Bytes(key)
             }
+            Keys::Beyond => {
+                let OwnedKey::Bytes(mut key) = Keys::Long.draw(random, page_size) else {
+                    unreachable!()
+                };
+                if random.below(3) > 0 {
+                    let last = [b'p', b'p', random.next() as u8][random.below(3)];
+                    key.resize(max_key(page_size), last);
+                    let rest = random.below(long::REST_MAX + 1);
+                    key.extend((0..rest).map(|_| LETTERS[random.below(2)]));
+                }
+                OwnedKey::Bytes(key)
+            }
         }
     }
 }
@@ -90,7 +116,7 @@ pub(super) fn key_len(key: &OwnedKey) -> usize {
 
 /// A value within the limits, and whether it poses as an overflow reference.
 pub(super) fn draw_value(random: &mut Random, key: &OwnedKey, page_size: usize) -> (Vec<u8>, bool) {
-    let max = max_inline_value(page_size, key_len(key));
+    let max = max_inline_value(page_size, stored_len(page_size, key.as_key()));
     let (len, overflow) = match random.below(10) {
         0 => (max, false),
         1 => (0, false),
