@@ -29,7 +29,7 @@ fn row(key: i64, words: &Words) -> Vec<u8> {
 
 fn open(disk: &Arc<MemoryDisk>) -> Store {
     let options = Options {
-        cache_bytes: 8 << 20,
+        cache_bytes: 12 << 20,
         ..Options::default()
     };
     Store::open_on(disk.clone(), NAME, options).expect("opens")

@@ -36,7 +36,6 @@ use crate::space::extent_of;
 use crate::store::Core;
 use crate::tree::{EMPTY, KeyKind, Tree, TreeId};
 use fulgurite_disk::mutation::{Mutation, planted};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -103,7 +102,7 @@ impl Txn {
             checkpoint::run(&core)?;
         }
         let mut trees = Vec::new();
-        let mut used = BTreeSet::new();
+        let mut used = Vec::new();
         let mut freed = Vec::new();
         let mut named = Vec::new();
         for fork in self.forks.iter_mut().filter(|fork| fork.changed) {
@@ -116,6 +115,8 @@ impl Txn {
             fork.spilled +=
                 writer::write_nodes(&core, &nodes, Some(&unpublished), writer::After::Keep)?;
             fork.root = core.pool.resolved(fork.root);
+            used.reserve(fork.own.len());
+            freed.reserve(fork.replaced.len());
             let own = fork.own.iter().map(|node| core.pool.resolved(*node));
             used.extend(
                 own.filter(|node| !node.is_handle())
@@ -125,7 +126,7 @@ impl Txn {
             for dead in fork.replaced.iter() {
                 for node in reclaim::nodes_of(&core, slot, *dead, fork.tree.id().0)? {
                     let node = core.pool.resolved(node.node);
-                    if !node.is_handle() && !used.remove(&node.reference) {
+                    if !node.is_handle() {
                         freed.push(node.reference);
                     }
                 }
@@ -148,6 +149,7 @@ impl Txn {
             core.fail(&error);
             return Err(error);
         }
+        part(&mut used, &mut freed);
         Ok(encode(&trees, &runs(&used), &freed, &named))
     }
 
@@ -243,11 +245,33 @@ struct Record {
 }
 
 /// The extents as contiguous runs. References do not sort by position.
-fn runs(used: &BTreeSet<u64>) -> Vec<Run> {
-    let mut extents: Vec<ExtentRef> = used.iter().map(|word| extent_of(*word)).collect();
-    extents.sort_unstable_by_key(|extent| extent.position());
+fn position(reference: &u64) -> u64 {
+    extent_of(*reference).position()
+}
+
+/// Takes the extents that are in both lists out of both, which are long: a node
+/// that the transaction wrote, and replaced again. Both are in order of position
+/// then.
+fn part(used: &mut Vec<u64>, freed: &mut Vec<u64>) {
+    used.sort_unstable_by_key(position);
+    freed.sort_unstable_by_key(position);
+    let mut others = freed.iter().map(position).peekable();
+    let mut both = Vec::new();
+    for at in used.iter().map(position) {
+        while others.next_if(|other| *other < at).is_some() {}
+        if others.peek() == Some(&at) {
+            both.push(at);
+        }
+    }
+    let is_in_one = |reference: &u64| both.binary_search(&position(reference)).is_err();
+    used.retain(is_in_one);
+    freed.retain(is_in_one);
+}
+
+/// Neighbours joined; `used` is in order of position.
+fn runs(used: &[u64]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
-    for extent in extents {
+    for extent in used.iter().map(|reference| extent_of(*reference)) {
         match runs.last_mut() {
             Some(last) if last.end() == extent.position() => last.len += u64::from(extent.units()),
             _ => runs.push(extent.into()),
@@ -262,7 +286,9 @@ fn encode(
     freed: &[u64],
     named: &[dictionaries::Entry],
 ) -> Vec<u8> {
-    let mut out = vec![VERSION];
+    let lists = size_of_val(runs) + size_of_val(freed);
+    let mut out = Vec::with_capacity(lists + (1 << 10));
+    out.push(VERSION);
     for count in [trees.len(), runs.len(), freed.len(), named.len()] {
         out.extend_from_slice(&(count as u32).to_le_bytes());
     }
@@ -366,11 +392,11 @@ mod tests {
             },
             count: 11,
         };
-        let used = BTreeSet::from([
+        let used = [
             reference,
             ExtentRef::new(43, 2).expect("an extent").word(),
             ExtentRef::new(50, 1).expect("an extent").word(),
-        ]);
+        ];
         let runs = runs(&used);
         assert_eq!(runs, [Run { start: 40, len: 5 }, Run { start: 50, len: 1 }]);
         let dictionary = dictionaries::Entry {
@@ -391,5 +417,18 @@ mod tests {
         for cut in 0..bytes.len() {
             assert_eq!(decode(&bytes[..cut]), None, "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn an_extent_written_and_replaced_is_neither_used_nor_freed() {
+        let words = |positions: &[u64]| -> Vec<u64> {
+            let extent = |at: &u64| ExtentRef::new(*at, 3).expect("an extent").word();
+            positions.iter().map(extent).collect()
+        };
+        let mut used = words(&[90, 30, 60, 20]);
+        let mut freed = words(&[60, 10, 20, 40, 95]);
+        part(&mut used, &mut freed);
+        assert_eq!(used, words(&[30, 90]));
+        assert_eq!(freed, words(&[10, 40, 95]));
     }
 }

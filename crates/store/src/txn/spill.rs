@@ -40,8 +40,11 @@ const BUDGET_BYTES: usize = 8 << 20;
 /// Unwritten nodes that the forks of a transaction may always hold.
 const BUDGET_MIN: usize = 16;
 /// Bytes of a fork's node in its own list, the space's list of unpublished
-/// extents, and the sets of an attach record.
-const OWN_ENTRY: usize = 24 + 28 + 32;
+/// extents, and at commit in the list of used extents, their runs and the record.
+const OWN_ENTRY: usize = 24 + 28 + 40;
+/// Bytes of a replaced node in its list, and at commit in the list of freed
+/// extents and the record.
+const REPLACED_ENTRY: usize = size_of::<Dead>() + 16;
 /// Batches that wait for the helper; one more waits with the transaction.
 const WAITING: usize = 1;
 
@@ -152,7 +155,7 @@ impl Txn {
         let lists = self
             .forks
             .iter()
-            .map(|fork| fork.own.len() * OWN_ENTRY + fork.replaced.len() * size_of::<Dead>());
+            .map(|fork| fork.own.len() * OWN_ENTRY + fork.replaced.len() * REPLACED_ENTRY);
         self.charge.set(lists.sum::<usize>() + 2 * self.redo.len());
         self.core.pool.balance();
     }

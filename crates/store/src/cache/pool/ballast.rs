@@ -3,8 +3,9 @@
 //! Lists of a transaction's pages, of dead pages, the map of written handles,
 //! redo, and what SQL operators buffer grow with the work. Each is *charged*:
 //! its holder keeps a [`Charge`] up to date. [`Pool::balance`] then takes as
-//! many bytes of frames out of use, giving their memory back to the system, and
-//! puts them back when the charges shrink. What must hold:
+//! many bytes of frames out of use, and some for what nobody counts, giving their
+//! memory back to the system, and puts them back when the charges shrink. What
+//! must hold:
 //!
 //! 1. A frame out of use is like a free one: nobody can reach it.
 //! 2. At most three quarters of the frames are out of use, so that work goes on;
@@ -22,6 +23,13 @@ use std::sync::Arc;
 
 /// Frames of the smallest cache whose limit counts charges.
 const COUNTING_MIN: usize = 1024;
+/// What an open store holds whatever it does: buffers of the log, of checkpoints
+/// and of spilling, stacks, code.
+const STANDING_BYTES: usize = 6 << 20;
+/// The share of the cache that is given up for that at most.
+const STANDING_SHARE: usize = 10;
+/// The share of what is charged that the allocator loses beside it.
+const SLACK_SHARE: usize = 8;
 /// Bytes by which charges change before it is worth an adjustment.
 const STEP_BYTES: usize = 256 << 10;
 
@@ -145,6 +153,13 @@ impl Pool {
         self.ballast.charged.load(Relaxed)
     }
 
+    /// Bytes that the process holds beside the frames.
+    fn held_beside(&self) -> usize {
+        let cache = self.frames.count() * self.page_size();
+        let charged = self.charged();
+        charged + charged / SLACK_SHARE + STANDING_BYTES.min(cache / STANDING_SHARE)
+    }
+
     /// Frames in use.
     pub(crate) fn usable(&self) -> usize {
         let held = self.ballast.held.load(Relaxed);
@@ -159,7 +174,7 @@ impl Pool {
         let ballast = &self.ballast;
         let wanted = match count < COUNTING_MIN {
             true => 0,
-            false => (self.charged() / self.page_size()).min(count / 4 * 3),
+            false => (self.held_beside() / self.page_size()).min(count / 4 * 3),
         };
         let held = ballast.held.load(Relaxed);
         let step = STEP_BYTES / self.page_size();
