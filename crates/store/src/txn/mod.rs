@@ -301,6 +301,12 @@ impl Txn {
             extents.extend(self.core.pool.bury(node, &mut self.spare));
         }
         self.core.space.free(extents);
+        // In a small cache they could be nearly all frames, and reading waits for
+        // those that the pool has.
+        if self.spare.len() > SPARE_KEPT {
+            let mut surplus = self.spare.split_off(SPARE_KEPT);
+            self.core.pool.give_frames(&mut surplus);
+        }
     }
 
     // ---- savepoints ------------------------------------------------------

@@ -112,10 +112,11 @@ impl Spiller {
     }
 }
 
-/// Nodes a fork made and has not handed over.
+/// Nodes a fork made and has not handed over; after a rewind perhaps fewer than
+/// there are, since it is not counted which of them were.
 #[inline]
 fn unwritten(fork: &Fork) -> usize {
-    fork.own.len() - fork.spilled
+    fork.own.len().saturating_sub(fork.spilled)
 }
 
 impl Txn {
