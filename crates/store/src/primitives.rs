@@ -21,8 +21,9 @@ pub(crate) mod atomic {
 pub(crate) const SLOTS: usize = 4096;
 /// Versions of a tree that readers find without a lock.
 pub(crate) const RING: usize = 8;
-/// Dead nodes worth a look.
-pub(crate) const LOOK_AT: usize = 48;
+/// Dead nodes worth a look: few enough for their frames to be in the processor's
+/// cache when the next commits fill them, so many that hardly a commit looks.
+pub(crate) const LOOK_AT: usize = 96;
 /// The fewest frames of a cache.
 pub(crate) const FRAMES_MIN: usize = 64;
 

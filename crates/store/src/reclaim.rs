@@ -125,8 +125,9 @@ impl Graves {
 const MANY: usize = 64;
 /// Extents gathered before they go back to the allocator.
 const FREED_AT_ONCE: usize = 4096;
-/// Survivors of a look that are set aside under the pin that keeps them.
-const SET_ASIDE: usize = 1024;
+/// Survivors of a look that are set aside under the pin that keeps them. The more
+/// stay, the rarer the looks, and the colder the frames that come free by then.
+const SET_ASIDE: usize = 192;
 
 /// The dead that are kept by somebody, and those to be expanded.
 #[derive(Default)]
