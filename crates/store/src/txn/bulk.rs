@@ -1,7 +1,8 @@
 //! Transactions too large for the log.
 //!
-//! When a transaction's redo passes [`REDO_LIMIT`] it becomes *bulk*: it takes
-//! the locks that a commit needs (Busy if it cannot), checks that nothing it
+//! When a transaction's redo passes [`REDO_LIMIT`], or [`DENSE_LIMIT`] where its
+//! pages are hardly more to write than its redo, it becomes *bulk*: it takes the
+//! locks that a commit needs (Busy if it cannot), checks that nothing it
 //! depends on moved on, and keeps no redo from there on. At commit it writes its
 //! pages to free extents, syncs the data file, and logs one attach record with
 //! the new roots. So its data is written once, and memory is bounded whatever
@@ -40,13 +41,30 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// Bytes of redo beyond which a transaction becomes bulk.
-pub(super) const REDO_LIMIT: usize = 8 << 20;
+const REDO_LIMIT: usize = 8 << 20;
+/// Bytes of redo beyond which one does that fills its pages, as loads do.
+pub(super) const DENSE_LIMIT: usize = 2 << 20;
+/// Bytes of such pages to a byte of redo.
+const DENSE: usize = 2;
 
 const VERSION: u8 = 2;
 const CREATED: u8 = 1;
 const DROPPED: u8 = 2;
 
 impl Txn {
+    /// Whether it is time to become bulk, now that the redo has reached `bulk_at`.
+    /// Scattered changes wait: their pages are many times their redo, and the next
+    /// checkpoint writes them together with those of others.
+    pub(super) fn is_bulk_due(&mut self) -> bool {
+        let pages: usize = self.forks.iter().map(|fork| fork.own.len()).sum();
+        let is_due = self.redo.len() >= REDO_LIMIT
+            || pages * self.core.pool.page_size() <= DENSE * self.redo.len();
+        if !is_due {
+            self.bulk_at += DENSE_LIMIT;
+        }
+        is_due
+    }
+
     /// Makes the transaction bulk. If a tree it wrote to has moved on since its
     /// snapshot, it stays as it is, to be rebased at commit like any other.
     #[cold]
@@ -376,6 +394,9 @@ fn decode(payload: &[u8]) -> Option<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::Key;
+    use crate::options::Options;
+    use crate::store::Store;
 
     #[test]
     fn records_come_back() {
@@ -430,5 +451,40 @@ mod tests {
         part(&mut used, &mut freed);
         assert_eq!(used, words(&[30, 90]));
         assert_eq!(freed, words(&[10, 40, 95]));
+    }
+
+    #[test]
+    fn loads_become_bulk_before_scattered_changes_do() {
+        const ROWS: i64 = 60_000;
+        let disk = Arc::new(fulgurite_disk::MemoryDisk::new());
+        let store = Store::open_on(disk, "bulk.db", Options::default()).expect("opens");
+        let tree = store.create_family("rows", KeyKind::Int).expect("a family");
+        let value = [7; 100];
+        // Bytes of redo with which a transaction over these keys becomes bulk.
+        let redo_of = |keys: &mut dyn Iterator<Item = i64>| {
+            let mut txn = store.txn();
+            txn.begin_immediate().expect("begins");
+            let mut redo = 0;
+            while !txn.bulk {
+                redo = txn.redo.len();
+                let key = keys.next().expect("enough keys");
+                txn.put(&tree, Key::Int(key), &value).expect("puts");
+            }
+            for key in keys {
+                txn.put(&tree, Key::Int(key), &value).expect("puts");
+            }
+            txn.commit().expect("commits");
+            redo
+        };
+        let loaded = redo_of(&mut (0..ROWS));
+        let early = DENSE_LIMIT + super::super::REDO_STEP;
+        assert!(loaded < early, "{loaded}");
+        // Each of them in a page of its own until every page was met.
+        let scattered = redo_of(&mut (0..ROWS).map(|i| i * 7_919 % ROWS).cycle().take(100_000));
+        assert!(scattered > early, "{scattered}");
+        assert_eq!(
+            store.integrity_check().expect("checks"),
+            Vec::<String>::new()
+        );
     }
 }

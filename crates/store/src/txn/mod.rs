@@ -109,7 +109,7 @@ pub struct Txn {
     stored: Vec<u8>,
     /// No redo is kept: see `bulk.rs`.
     bulk: bool,
-    /// Bytes of redo at which to become bulk.
+    /// Bytes of redo at which to ask whether to become bulk.
     bulk_at: usize,
     /// Bytes of redo at which to count it again.
     redo_step: usize,
@@ -126,7 +126,7 @@ pub struct Savepoint {
     redo: usize,
 }
 
-/// Bytes of redo after which it is counted anew. [`bulk::REDO_LIMIT`] is a
+/// Bytes of redo after which it is counted anew. [`bulk::DENSE_LIMIT`] is a
 /// multiple of it.
 const REDO_STEP: usize = 512 << 10;
 /// Spare frames a context keeps between transactions.
@@ -154,7 +154,7 @@ impl Txn {
             observes: false,
             stored: Vec::new(),
             bulk: false,
-            bulk_at: bulk::REDO_LIMIT,
+            bulk_at: bulk::DENSE_LIMIT,
             redo_step: REDO_STEP,
             wrote: false,
             spiller: None,
@@ -267,7 +267,7 @@ impl Txn {
         self.reads = None;
         self.observes = false;
         self.bulk = false;
-        self.bulk_at = bulk::REDO_LIMIT;
+        self.bulk_at = bulk::DENSE_LIMIT;
         self.redo_step = REDO_STEP;
         self.wrote = false;
         if self.spare.len() > SPARE_KEPT {

@@ -50,7 +50,7 @@ impl Txn {
     fn redo_has_grown(&mut self) -> Result<()> {
         self.redo_step = self.redo.len() + REDO_STEP;
         self.charge_lists();
-        if self.redo.len() >= self.bulk_at {
+        if self.redo.len() >= self.bulk_at && self.is_bulk_due() {
             self.become_bulk()?;
         }
         Ok(())
