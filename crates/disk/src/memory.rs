@@ -44,6 +44,22 @@ impl MemoryDisk {
         }
     }
 
+    /// Another file system with the same files, as they are at this moment and
+    /// locked by nobody: what a crash would leave.
+    pub fn copied(&self) -> Self {
+        let copy = Self::new();
+        {
+            let files = self.shared.files.lock();
+            let mut copies = copy.shared.files.lock();
+            for (path, content) in files.iter() {
+                let its = copy.new_content();
+                its.bytes.write().clone_from(&content.bytes.read());
+                copies.insert(path.clone(), its);
+            }
+        }
+        copy
+    }
+
     fn new_content(&self) -> Arc<Content> {
         let inode = self.shared.next_inode.fetch_add(1, Ordering::Relaxed);
         Arc::new(Content {
@@ -156,7 +172,7 @@ struct Content {
     lock: Mutex<LockState>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Bytes {
     len: u64,
     /// `None` reads as zeros. Bytes behind `len` are always zero.

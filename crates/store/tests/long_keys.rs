@@ -80,23 +80,6 @@ fn file(disk: &MemoryDisk) -> Arc<dyn DiskFile> {
         .expect("opens")
 }
 
-/// What a crash now would leave, with all that was written.
-fn crashed(disk: &MemoryDisk) -> Arc<MemoryDisk> {
-    let copy = Arc::new(MemoryDisk::new());
-    for suffix in ["", "-wal0", "-wal1"] {
-        let name = format!("{NAME}{suffix}");
-        let path = Path::new(&name);
-        if disk.exists(path).expect("looks") {
-            let from = disk.open(path, OpenOptions::READ).expect("opens");
-            let mut bytes = vec![0; from.len().expect("has a length") as usize];
-            from.read_at(&mut bytes, 0).expect("reads");
-            let to = copy.open(path, OpenOptions::CREATE).expect("opens");
-            to.write_at(&bytes, 0).expect("writes");
-        }
-    }
-    copy
-}
-
 #[test]
 fn flipped_bytes_are_typed_errors() {
     let disk = Arc::new(MemoryDisk::new());
@@ -131,7 +114,7 @@ fn the_log_brings_them_back() {
     let disk = Arc::new(MemoryDisk::new());
     let store = open(&disk, false).expect("opens");
     fill(&store);
-    let crashed = crashed(&disk);
+    let crashed = Arc::new(disk.copied());
     drop(store);
     let store = open(&crashed, false).expect("recovers");
     verify(&store).expect("is whole");
