@@ -141,12 +141,7 @@ pub(crate) fn read(
     stored: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let wrong = || {
-        Error::corrupt(format!(
-            "database disk image is malformed: an overflow value of tree {tree} in {} is not as long as its entry says",
-            pool.path
-        ))
-    };
+    let wrong = || wrong_length(pool, tree, "an overflow value");
     let reference = Reference::decode(stored).ok_or_else(wrong)?;
     if reference.length > MAX_VALUE as u64 {
         return Err(wrong());
@@ -174,12 +169,7 @@ pub(crate) fn compare(
     rest: &RestRef,
     sought: &[u8],
 ) -> Result<Ordering> {
-    let wrong = || {
-        Error::corrupt(format!(
-            "database disk image is malformed: a long key of tree {tree} in {} is not as long as its entry says",
-            pool.path
-        ))
-    };
+    let wrong = || wrong_length(pool, tree, "a long key");
     let reference = Reference::decode(rest).ok_or_else(wrong)?;
     if reference.length > MAX_KEY as u64 {
         return Err(wrong());
@@ -220,6 +210,13 @@ pub(crate) fn whole_key(
         read(pool, slot, tree, rest, bytes)?;
     }
     Ok(key)
+}
+
+fn wrong_length(pool: &Pool, tree: u32, what: &str) -> Error {
+    Error::corrupt(format!(
+        "database disk image is malformed: {what} of tree {tree} in {} is not as long as its entry says",
+        pool.path
+    ))
 }
 
 /// Appends chunk number `chunk` of the value under `root`.
