@@ -22,6 +22,18 @@ fn start(disk: &MemoryDisk, options: WalOptions) -> TwinLog {
     recover(disk, 0).unwrap().start(options, 1).unwrap()
 }
 
+/// A log of at most 100,000 bytes, and a message whenever somebody asks for room.
+fn start_small(disk: &MemoryDisk) -> (TwinLog, std::sync::mpsc::Receiver<()>) {
+    let (sender, asked) = std::sync::mpsc::channel();
+    let options = WalOptions {
+        limit_bytes: 100_000,
+        reserve_timeout: Duration::from_secs(120),
+        pressure: Some(Arc::new(move || sender.send(()).unwrap())),
+        ..WalOptions::default()
+    };
+    (start(disk, options), asked)
+}
+
 fn replay(disk: &MemoryDisk, after_seq: u64) -> Vec<(u64, Kind, Vec<u8>)> {
     let mut recovery = recover(disk, after_seq).unwrap();
     let mut records = Vec::new();
@@ -271,20 +283,11 @@ fn too_big_and_full_are_typed() {
 #[test]
 fn a_waiting_reservation_goes_on_after_a_recycle() {
     let disk = MemoryDisk::new();
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let pressure: fulgurite_wal::PressureHook = Arc::new(move || sender.send(()).unwrap());
-    let wal = start(
-        &disk,
-        WalOptions {
-            limit_bytes: 100_000,
-            pressure: Some(pressure),
-            ..WalOptions::default()
-        },
-    );
+    let (wal, asked) = start_small(&disk);
     commit(&wal, 1, &payload(1, 90_000));
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| commit(&wal, 2, &payload(2, 50_000)));
-        receiver.recv().unwrap();
+        asked.recv().unwrap();
         wal.prepare_switch().unwrap();
         let old = wal.switch(2).unwrap();
         wal.recycle(old).unwrap();
@@ -298,16 +301,7 @@ fn a_waiting_reservation_goes_on_after_a_recycle() {
 #[test]
 fn a_waiting_reservation_ends_with_the_checkpoint_it_asked_for() {
     let disk = MemoryDisk::new();
-    let (sender, asked) = std::sync::mpsc::channel();
-    let wal = start(
-        &disk,
-        WalOptions {
-            limit_bytes: 100_000,
-            reserve_timeout: Duration::from_secs(120),
-            pressure: Some(Arc::new(move || sender.send(()).unwrap())),
-            ..WalOptions::default()
-        },
-    );
+    let (wal, asked) = start_small(&disk);
     let broken = || Arc::new(std::io::Error::other("the disk is on fire"));
     commit(&wal, 1, &payload(1, 90_000));
     std::thread::scope(|scope| {
@@ -345,16 +339,7 @@ fn a_waiting_reservation_ends_with_the_checkpoint_it_asked_for() {
 #[test]
 fn a_waiting_reservation_asks_again() {
     let disk = MemoryDisk::new();
-    let (sender, asked) = std::sync::mpsc::channel();
-    let wal = start(
-        &disk,
-        WalOptions {
-            limit_bytes: 100_000,
-            reserve_timeout: Duration::from_secs(120),
-            pressure: Some(Arc::new(move || sender.send(()).unwrap())),
-            ..WalOptions::default()
-        },
-    );
+    let (wal, asked) = start_small(&disk);
     let first = wal.reserve(60_000).unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| commit(&wal, 2, &payload(2, 60_000)));
