@@ -104,7 +104,13 @@ fn key_value(disk: &SimDisk, options: &Options, case: &Case, fault: Fault) -> Ou
     let mut life = Life::new(disk, options, &mut oracle, case.seed);
     for step in &case.steps {
         outcome.steps += 1;
-        let Err(error) = life.step_or_start_at(*step) else {
+        let done = match life.step_or_start_at(*step) {
+            Err(error) if error.kind() == ErrorKind::Busy && disk.faults_met() > 0 => {
+                life.look_around(true).and_then(|_| life.checkpoint())
+            }
+            done => done,
+        };
+        let Err(error) = done else {
             continue;
         };
         outcome.errors += 1;
@@ -137,7 +143,13 @@ fn sql(disk: &SimDisk, options: &Options, case: &Case, fault: Fault) -> Outcome 
     let mut session = Session::new(disk, options, &mut oracle, None);
     for step in &case.steps {
         outcome.steps += 1;
-        let Err(error) = session.step(&mut step_rng(case.seed, *step)) else {
+        let done = match session.step(&mut step_rng(case.seed, *step)) {
+            Err(error) if sql::is_conflict(&error) && disk.faults_met() > 0 => {
+                session.look_around().and_then(|_| session.checkpoint())
+            }
+            done => done,
+        };
+        let Err(error) = done else {
             continue;
         };
         outcome.errors += 1;

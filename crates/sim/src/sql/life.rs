@@ -370,6 +370,8 @@ impl<'a> Session<'a> {
     }
 }
 
-fn is_conflict(error: &Error) -> bool {
+/// Whether this is the refusal of a commit that lost, or for which no room was made
+/// in time.
+pub(crate) fn is_conflict(error: &Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }

@@ -5,5 +5,6 @@ mod change;
 mod life;
 mod model;
 
+pub(crate) use life::is_conflict;
 pub use life::{Session, Sql, open};
 pub use model::{Oracle, Row, State, Table};
