@@ -19,13 +19,14 @@
 //!    nothing that it needs.
 
 mod ballast;
+mod relief;
 mod written;
 
 use super::frames::{ChildRef, EVICTING, Frame, Frames, HANDLE_BIT};
 use super::readers::Readers;
 use crate::codec::{self, ExtentRef};
 use crate::dictionaries::Dictionaries;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::node;
 use crate::policy::{self, Heat, Policy};
 use crate::primitives::atomic::{AtomicU64, AtomicUsize, Ordering::*};
@@ -37,6 +38,7 @@ pub(crate) use ballast::Charge;
 pub use ballast::{MemoryCharge, MemoryCounter};
 use fulgurite_disk::DiskFile;
 use fulgurite_disk::mutation::{Mutation, planted};
+use relief::Relief;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,8 +52,6 @@ const EVICT_BATCH: usize = 32;
 /// ghost's.
 const FRAME_EXTRA: usize = 24 + 26 + 24 + 50;
 const HANDLE_BLOCK: u64 = 1 << 10;
-/// The longest that [`Pool::pace`] holds somebody up.
-const PACE: Duration = Duration::from_millis(100);
 
 /// Where a node that began under a handle lies on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,23 +117,6 @@ pub(crate) struct Pool {
     relieved: Condvar,
     busy_timeout: Duration,
     pub(crate) waits: Waits,
-}
-
-/// How those who wait for frames and the checkpointer find each other.
-#[derive(Default)]
-struct Relief {
-    /// Called to ask for a checkpoint.
-    request: Option<Arc<dyn Fn() + Send + Sync>>,
-    rounds: u64,
-    failed: Option<Error>,
-}
-
-/// How a wait for frames ended.
-enum Relieved {
-    /// With a checkpoint, or a part of one, and its failure.
-    In(Option<Error>),
-    /// Nobody can be asked, or the time is over.
-    Not,
 }
 
 impl Heat for Frames {
@@ -415,67 +398,6 @@ impl Pool {
 
     // ---- frames ----------------------------------------------------------
 
-    /// A free frame, for a node to be loaded or made. Evicts clean pages; if
-    /// there are none, asks for a checkpoint and waits for it.
-    pub(crate) fn take_frame(&self) -> Result<Frame> {
-        crate::txn::not_within_commit_lock();
-        let deadline = self.waits.now() + self.busy_timeout.max(Duration::from_secs(5));
-        loop {
-            if let Some(frame) = self.try_take_frame() {
-                return Ok(frame);
-            }
-            match self.ask_for_relief(deadline, || false) {
-                Relieved::In(None) => {}
-                Relieved::In(Some(error)) => return Err(error),
-                Relieved::Not => return self.take_idle().ok_or_else(|| self.no_memory()),
-            }
-        }
-    }
-
-    /// Holds up a committer that has let go of everything, while three quarters of
-    /// the frames wait to be written: for a batch of them, which takes milliseconds.
-    /// So the pages that are read keep a part of the cache, and writers never run
-    /// into its end all at once.
-    pub(crate) fn pace(&self) {
-        let limit = self.usable() / 4 * 3;
-        if self.unwritten() <= limit {
-            return;
-        }
-        // What was written since is seen: it is counted before its relief is told.
-        self.ask_for_relief(self.waits.now() + PACE, || self.unwritten() <= limit);
-    }
-
-    /// Asks for a checkpoint, and waits until one brings relief or there is
-    /// `enough` of it.
-    fn ask_for_relief(&self, deadline: Duration, enough: impl Fn() -> bool) -> Relieved {
-        let (round, request) = {
-            let relief = self.relief.lock();
-            (relief.rounds, relief.request.clone())
-        };
-        let Some(request) = request else {
-            return Relieved::Not;
-        };
-        request();
-        let mut relief = self.relief.lock();
-        while relief.rounds == round && !enough() {
-            if !self.waits.on(&self.relieved, &mut relief, deadline) {
-                return Relieved::Not;
-            }
-        }
-        Relieved::In(relief.failed.clone())
-    }
-
-    fn no_memory(&self) -> Error {
-        Error::new(
-            ErrorKind::NoMemory,
-            format!(
-                "the page cache ({} frames of {} bytes) is full of pages in use; raise cache_bytes or write in smaller transactions",
-                self.frames.count(),
-                self.page_size(),
-            ),
-        )
-    }
-
     fn try_take_frame(&self) -> Option<Frame> {
         {
             let mut free = self.free.lock();
@@ -648,21 +570,6 @@ impl Pool {
         drop(policy);
         pins.fetch_sub(EVICTING, Release);
         free.push(frame);
-    }
-
-    // ---- relief ----------------------------------------------------------
-
-    /// Who to ask for a checkpoint when frames run out.
-    pub(crate) fn on_pressure(&self, request: Option<Arc<dyn Fn() + Send + Sync>>) {
-        self.relief.lock().request = request;
-    }
-
-    /// A checkpoint ended: those who wait for frames look again.
-    pub(crate) fn relieve(&self, failed: Option<Error>) {
-        let mut relief = self.relief.lock();
-        relief.rounds += 1;
-        relief.failed = failed;
-        self.relieved.notify_all();
     }
 }
 

@@ -43,15 +43,39 @@ impl Fork {
         check_key(key)?;
         self.settle(cx.pool);
         let key_len = node::stored_len(page_size, key);
-        let wrote = if value.len() <= node::max_inline_value(page_size, key_len) {
-            self.put_stored(cx, key, value, false, if_exists)?
-        } else {
-            if if_exists == IfExists::Leave && self.holds(cx, key)? {
-                return Ok(Wrote::Exists);
-            }
-            let reference = overflow::write(self, cx, value)?;
-            self.put_stored(cx, key, &reference, true, if_exists)?
-        };
+        if value.len() <= node::max_inline_value(page_size, key_len) {
+            return self.put_counted(cx, key, value, false, if_exists);
+        }
+        if if_exists == IfExists::Leave && self.holds(cx, key)? {
+            return Ok(Wrote::Exists);
+        }
+        let reference = overflow::write(self, cx, value)?;
+        self.put_counted(cx, key, &reference, true, if_exists)
+    }
+
+    /// Writes an entry whose value this fork has written already, under a key that
+    /// it may write under.
+    pub(crate) fn put_written(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: Key<'_>,
+        reference: &[u8; node::OVERFLOW_REF],
+    ) -> Result<Wrote> {
+        check_key(key)?;
+        self.settle(cx.pool);
+        self.put_counted(cx, key, reference, true, IfExists::Replace)
+    }
+
+    #[inline]
+    fn put_counted(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: Key<'_>,
+        value: &[u8],
+        overflow: bool,
+        if_exists: IfExists,
+    ) -> Result<Wrote> {
+        let wrote = self.put_stored(cx, key, value, overflow, if_exists)?;
         if wrote == Wrote::Inserted {
             self.count += 1;
         }
@@ -63,7 +87,7 @@ impl Fork {
         Ok(wrote)
     }
 
-    fn holds(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<bool> {
+    pub(crate) fn holds(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<bool> {
         self.get(cx.pool, cx.slot, (key, Ahead::Page), |entry| {
             entry.is_some()
         })
@@ -174,8 +198,7 @@ impl Fork {
         Ok(())
     }
 
-    /// A frame for a new node. Spills nodes of this fork first when it holds a
-    /// large share of the cache.
+    /// A frame for a new node.
     pub(super) fn new_frame(&mut self, cx: &mut Context<'_>) -> Result<Frame> {
         cx.ensure_spare(1)?;
         cx.spare

@@ -86,51 +86,99 @@ pub(crate) fn write(
     cx: &mut Context<'_>,
     value: &[u8],
 ) -> Result<[u8; node::OVERFLOW_REF]> {
-    if value.len() > MAX_VALUE {
-        return Err(Error::new(
-            ErrorKind::TooBig,
-            format!(
-                "a value of {} bytes is over the limit of {MAX_VALUE}",
-                value.len()
-            ),
-        ));
-    }
-    let page_size = cx.pool.page_size();
-    let tree = fork.tree.id().0;
-    let mut nodes = Vec::new();
-    for chunk in value.chunks(node::max_chunk(page_size)) {
-        let frame = fork.new_frame(cx)?;
-        // SAFETY: from the free list (frames rule 1).
-        node::init_overflow(unsafe { cx.pool.frames.page_mut(frame) }, tree, chunk);
-        nodes.push(fork.adopt(cx.pool, frame));
-    }
-    let mut level = 0;
-    while nodes.len() > 1 {
-        level += 1;
-        let mut above =
-            Vec::with_capacity(nodes.len() / node::max_overflow_children(page_size) + 1);
-        for children in nodes.chunks(node::max_overflow_children(page_size)) {
-            let frame = fork.new_frame(cx)?;
-            // SAFETY: from the free list (frames rule 1).
-            let page = unsafe { cx.pool.frames.page_mut(frame) };
-            node::init_overflow_index(page, tree, level, children.len());
-            for (index, child) in children.iter().enumerate() {
-                cx.pool.frames.set_child(frame, index, *child);
-            }
-            above.push(fork.adopt(cx.pool, frame));
+    let mut writer = Writer::new(value)?;
+    while writer.step(fork, cx)? {}
+    writer.reference(fork)
+}
+
+/// A value that is written node by node, so that a transaction can make room in
+/// between and a value may be larger than the cache.
+pub(crate) struct Writer<'v> {
+    length: u64,
+    /// What no chunk holds yet.
+    rest: &'v [u8],
+    /// The level that is being made, and its nodes so far.
+    level: u8,
+    nodes: Vec<ChildRef>,
+    /// The level below it, and how many of its nodes have a parent.
+    below: Vec<ChildRef>,
+    placed: usize,
+}
+
+impl<'v> Writer<'v> {
+    /// # Errors
+    /// [`ErrorKind::TooBig`] if the value is longer than [`MAX_VALUE`].
+    pub(crate) fn new(value: &'v [u8]) -> Result<Self> {
+        if value.len() > MAX_VALUE {
+            return Err(Error::new(
+                ErrorKind::TooBig,
+                format!(
+                    "a value of {} bytes is over the limit of {MAX_VALUE}",
+                    value.len()
+                ),
+            ));
         }
-        nodes = above;
+        Ok(Self {
+            length: value.len() as u64,
+            rest: value,
+            level: 0,
+            nodes: Vec::new(),
+            below: Vec::new(),
+            placed: 0,
+        })
     }
-    let node = nodes
-        .first()
-        .copied()
-        .ok_or_else(|| Error::misuse("an empty value needs no overflow"))?;
-    Ok(Reference {
-        node,
-        length: value.len() as u64,
-        birth: fork.base_seq + 1,
+
+    /// Makes one node; false if there is nothing left to do.
+    pub(crate) fn step(&mut self, fork: &mut Fork, cx: &mut Context<'_>) -> Result<bool> {
+        let page_size = cx.pool.page_size();
+        let tree = fork.tree.id().0;
+        if !self.rest.is_empty() {
+            let frame = fork.new_frame(cx)?;
+            let (chunk, rest) = self
+                .rest
+                .split_at(node::max_chunk(page_size).min(self.rest.len()));
+            // SAFETY: from the free list (frames rule 1).
+            node::init_overflow(unsafe { cx.pool.frames.page_mut(frame) }, tree, chunk);
+            self.nodes.push(fork.adopt(cx.pool, frame));
+            self.rest = rest;
+            return Ok(true);
+        }
+        if self.placed == self.below.len() {
+            if self.nodes.len() <= 1 {
+                return Ok(false);
+            }
+            self.below = std::mem::take(&mut self.nodes);
+            self.placed = 0;
+            self.level += 1;
+        }
+        let frame = fork.new_frame(cx)?;
+        let children = &self.below[self.placed..];
+        let children = &children[..children.len().min(node::max_overflow_children(page_size))];
+        // SAFETY: from the free list (frames rule 1).
+        let page = unsafe { cx.pool.frames.page_mut(frame) };
+        node::init_overflow_index(page, tree, self.level, children.len());
+        for (index, child) in children.iter().enumerate() {
+            cx.pool.frames.set_child(frame, index, *child);
+        }
+        self.placed += children.len();
+        self.nodes.push(fork.adopt(cx.pool, frame));
+        Ok(true)
     }
-    .encode())
+
+    /// The bytes for the leaf, once there is nothing left to do.
+    pub(crate) fn reference(&self, fork: &Fork) -> Result<[u8; node::OVERFLOW_REF]> {
+        let node = self
+            .nodes
+            .first()
+            .copied()
+            .ok_or_else(|| Error::misuse("an empty value needs no overflow"))?;
+        Ok(Reference {
+            node,
+            length: self.length,
+            birth: fork.base_seq + 1,
+        }
+        .encode())
+    }
 }
 
 /// Appends the value with this reference to `out`.

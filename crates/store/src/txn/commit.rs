@@ -24,7 +24,6 @@ use crate::node::{Key, OwnedKey};
 use crate::store::{Core, log_error};
 use crate::tree::cursor::{Cursor, Seek};
 use crate::tree::edit::IfExists;
-use crate::tree::fork::Context;
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, Tree, TreeId, compare};
 use std::ops::Bound;
@@ -251,7 +250,7 @@ impl Txn {
     }
 
     /// Replays a fork's operations onto the head of its tree, whose writer lock
-    /// is held.
+    /// is held and keeps that head where it is.
     fn rebase(&mut self, at: usize) -> Result<()> {
         let tree = self.forks[at].tree.clone();
         let made = std::mem::take(&mut self.forks[at].own);
@@ -260,34 +259,37 @@ impl Txn {
         let core = self.core.clone();
         let (slot, seq) = core.pool.readers.pin(|| core.head())?;
         let head = tree.0.head();
-        let fork = &mut self.forks[at];
-        fork.restart(tree.clone(), head, seq, &core.pool);
-        let mut cx = Context {
-            pool: &core.pool,
-            slot: &slot,
-            spare: &mut self.spare,
-            scratch: &mut self.scratch,
-        };
-        let mut replayed = Ok(());
-        for op in Ops::new(&self.redo) {
-            let Ok(op) = op else { continue };
-            if op.tree() != tree.id().0 {
+        self.forks[at].restart(tree, head, seq, &core.pool);
+        let snapshot = self.slot.replace(slot);
+        let redo = std::mem::take(&mut self.redo);
+        let replayed = self.replay_onto(at, &redo);
+        // What was made of it is written before it is published.
+        let settled = self.settle_spills();
+        self.redo = redo;
+        if let Some(slot) = std::mem::replace(&mut self.slot, snapshot) {
+            core.pool.readers.release(&slot);
+        }
+        replayed.and(settled)
+    }
+
+    fn replay_onto(&mut self, at: usize, redo: &[u8]) -> Result<()> {
+        let tree = self.forks[at].tree.id().0;
+        for op in Ops::new(redo) {
+            let op = op.map_err(|_| Error::misuse("a redo buffer is not readable"))?;
+            if op.tree() != tree {
                 continue;
             }
-            replayed = match op {
+            match op {
                 Op::Put { key, value, .. } => {
-                    fork.put(&mut cx, key, value, IfExists::Replace).map(drop)
+                    self.put_in(at, key, value, IfExists::Replace)?;
                 }
-                Op::Delete { key, .. } => fork.delete(&mut cx, key).map(drop),
-                Op::Create { .. } | Op::Drop { .. } => Ok(()),
-            };
-            if replayed.is_err() {
-                break;
+                Op::Delete { key, .. } => {
+                    self.edit(at, |fork, cx| fork.delete(cx, key))?;
+                }
+                Op::Create { .. } | Op::Drop { .. } => {}
             }
         }
-        // The tree's writer lock keeps its head where it is from here on.
-        core.pool.readers.release(&slot);
-        replayed
+        Ok(())
     }
 
     /// Steps 3 to 5.

@@ -12,7 +12,12 @@ use crate::node::Key;
 use crate::reclaim::Dead;
 use crate::tree::edit::{IfExists, Wrote};
 use crate::tree::fork::{Context, Fork};
-use crate::tree::{EMPTY, KeyKind, Tree};
+use crate::tree::{EMPTY, KeyKind, Tree, overflow};
+
+/// Longest value that is written in one go, in bytes.
+const LARGE_VALUE: usize = 64 << 10;
+/// Nodes of a longer one that are written in one go.
+const NODES_AT_ONCE: usize = 8;
 
 impl Txn {
     #[inline]
@@ -22,6 +27,16 @@ impl Txn {
         edit: impl FnOnce(&mut Fork, &mut Context<'_>) -> Result<R>,
     ) -> Result<R> {
         let at = self.fork(tree)?;
+        self.edit(at, edit)
+    }
+
+    /// Edits a fork, once there is room.
+    #[inline]
+    pub(super) fn edit<R>(
+        &mut self,
+        at: usize,
+        edit: impl FnOnce(&mut Fork, &mut Context<'_>) -> Result<R>,
+    ) -> Result<R> {
         self.make_room()?;
         let mut cx = Context {
             pool: &self.core.pool,
@@ -82,12 +97,51 @@ impl Txn {
         if_exists: IfExists,
     ) -> Result<Wrote> {
         check_kind(tree, key)?;
-        let wrote = self.with_fork(tree, |fork, cx| fork.put(cx, key, value, if_exists))?;
+        let at = self.fork(tree)?;
+        let wrote = self.put_in(at, key, value, if_exists)?;
         if wrote != Wrote::Exists {
             let tree = tree.id().0;
             self.log(Op::Put { tree, key, value })?;
         }
         Ok(wrote)
+    }
+
+    /// Writes an entry to a fork.
+    #[inline]
+    pub(super) fn put_in(
+        &mut self,
+        at: usize,
+        key: Key<'_>,
+        value: &[u8],
+        if_exists: IfExists,
+    ) -> Result<Wrote> {
+        if value.len() > LARGE_VALUE {
+            return self.put_large(at, key, value, if_exists);
+        }
+        self.edit(at, |fork, cx| fork.put(cx, key, value, if_exists))
+    }
+
+    /// Writes an entry whose value takes many nodes, with room made every few.
+    #[cold]
+    fn put_large(
+        &mut self,
+        at: usize,
+        key: Key<'_>,
+        value: &[u8],
+        if_exists: IfExists,
+    ) -> Result<Wrote> {
+        if if_exists == IfExists::Leave && self.edit(at, |fork, cx| fork.holds(cx, key))? {
+            return Ok(Wrote::Exists);
+        }
+        let mut writer = overflow::Writer::new(value)?;
+        while self.edit(at, |fork, cx| {
+            let mut steps = 0..NODES_AT_ONCE;
+            steps.try_fold(true, |_, _| writer.step(fork, cx))
+        })? {}
+        self.edit(at, |fork, cx| {
+            let reference = writer.reference(fork)?;
+            fork.put_written(cx, key, &reference)
+        })
     }
 
     /// Removes an entry; false if there was none.

@@ -1,0 +1,187 @@
+//! What one operation writes may be larger than the cache: it is spilled while it
+//! is made. Values of such a size once waited for frames without end, since each
+//! checkpoint went well and none could write what only its transaction reaches;
+//! so did a rebase of more pages than the cache has frames.
+
+mod common;
+
+use common::Rng;
+use fulgurite_disk::{Driver, Machine, MemoryDisk};
+use fulgurite_store::{ErrorKind, Isolation, Key, KeyKind, Options, Store, Tree};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+const NAME: &str = "beyond.db";
+const CACHE: usize = 1 << 20;
+
+/// A clock on which time passes only where somebody waits.
+#[derive(Debug, Default)]
+struct Counted(AtomicU64);
+
+impl Driver for Counted {
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.0.load(Relaxed))
+    }
+
+    fn pass(&self, time: Duration) {
+        self.0.fetch_add(time.as_micros() as u64, Relaxed);
+    }
+
+    fn random(&self) -> u64 {
+        Machine.random()
+    }
+}
+
+/// With a thread of its own for checkpoints and one for spilling, or with neither.
+fn kinds() -> [Options; 2] {
+    let options = Options {
+        cache_bytes: CACHE,
+        ..Options::default()
+    };
+    let driven = Options {
+        driver: Some(Arc::new(Counted::default())),
+        ..options.clone()
+    };
+    [options, driven]
+}
+
+fn open(disk: &Arc<MemoryDisk>, options: &Options) -> Store {
+    Store::open_on(disk.clone(), NAME, options.clone()).expect("opens")
+}
+
+fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut rng = Rng::new(seed);
+    let words = std::iter::repeat_with(|| rng.next().to_le_bytes());
+    words.flatten().take(bytes).collect()
+}
+
+fn read(store: &Store, tree: &Tree, key: i64) -> Vec<u8> {
+    let mut value = Vec::new();
+    let mut txn = store.txn();
+    txn.begin_read().expect("begins");
+    let found = txn.get_into(tree, Key::Int(key), &mut value);
+    assert!(found.expect("reads"), "key {key} is there");
+    value
+}
+
+fn check(store: &Store) {
+    let found = store.integrity_check().expect("a check");
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn a_value_may_be_larger_than_the_cache() {
+    for options in kinds() {
+        let disk = Arc::new(MemoryDisk::new());
+        let store = open(&disk, &options);
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let values = [1, 2, 3].map(|seed| noise(seed, 5 * CACHE + seed as usize));
+        let mut txn = store.txn();
+        txn.begin_statement(&[&tree]).expect("begins");
+        for (key, value) in (0..).zip(&values) {
+            let inserted = txn.insert(&tree, Key::Int(key), value);
+            assert!(inserted.expect("an insert"));
+        }
+        let again = txn.insert(&tree, Key::Int(0), &values[1]);
+        assert!(!again.expect("an insert"), "it is there");
+        let replaced = txn.put(&tree, Key::Int(1), &values[2]);
+        assert!(replaced.expect("a put"));
+        txn.commit().expect("commits");
+        drop((txn, tree, store));
+
+        let store = open(&disk, &options);
+        let tree = store.family("t").expect("reads").expect("is there");
+        for (key, value) in [(0, 0), (1, 2), (2, 2)] {
+            assert!(read(&store, &tree, key) == values[value], "value {key}");
+        }
+        check(&store);
+    }
+}
+
+#[test]
+fn a_value_larger_than_the_cache_comes_back_from_the_log() {
+    for options in kinds() {
+        let options = Options {
+            checkpoint_bytes: 64 << 20,
+            log_limit_bytes: 128 << 20,
+            ..options
+        };
+        let disk = Arc::new(MemoryDisk::new());
+        let store = open(&disk, &options);
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let value = noise(4, CACHE + CACHE / 2);
+        for key in 0..3 {
+            let mut txn = store.txn();
+            txn.begin_statement(&[&tree]).expect("begins");
+            txn.put(&tree, Key::Int(key), &value).expect("a put");
+            txn.commit().expect("commits");
+        }
+        let left = Arc::new(disk.copied());
+        let recovered = open(&left, &options);
+        let tree = recovered.family("t").expect("reads").expect("is there");
+        for key in 0..3 {
+            assert!(read(&recovered, &tree, key) == value, "value {key}");
+        }
+        check(&recovered);
+    }
+}
+
+#[test]
+fn a_rebase_may_need_more_pages_than_the_cache_has() {
+    for options in kinds() {
+        let disk = Arc::new(MemoryDisk::new());
+        let store = open(&disk, &options);
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let rows = 4_000;
+        store
+            .transact(Isolation::Serializable, |txn| {
+                (0..rows).try_for_each(|key| {
+                    let value = noise(key as u64, 900);
+                    txn.put(&tree, Key::Int(key), &value).map(drop)
+                })
+            })
+            .expect("commits");
+        let mut scattered = store.txn();
+        scattered.begin(Isolation::Serializable).expect("begins");
+        for key in (0..rows).step_by(12) {
+            let put = scattered.put(&tree, Key::Int(key), b"scattered");
+            assert!(put.expect("a put"), "it is there");
+        }
+        let mut other = store.txn();
+        other.begin_statement(&[&tree]).expect("begins");
+        other.put(&tree, Key::Int(1), b"other").expect("a put");
+        other.commit().expect("commits");
+        scattered.commit().expect("is put on top of the other");
+        for key in 0..rows {
+            let value = read(&store, &tree, key);
+            match key {
+                1 => assert_eq!(value, b"other"),
+                key if key % 12 == 0 => assert_eq!(value, b"scattered"),
+                key => assert_eq!(value, noise(key as u64, 900)),
+            }
+        }
+        check(&store);
+    }
+}
+
+/// The rest of a key is written in the middle of an edit, where nothing is spilled.
+#[test]
+fn a_key_larger_than_the_cache_is_refused_in_time() {
+    let [_, options] = kinds();
+    let disk = Arc::new(MemoryDisk::new());
+    let store = open(&disk, &options);
+    let tree = store.create_family("k", KeyKind::Bytes).expect("a family");
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    let put = txn.put(&tree, Key::Bytes(&noise(5, 2 * CACHE)), b"value");
+    let error = put.expect_err("there is no room for it");
+    assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+    assert!(error.message().contains("raise cache_bytes"), "{error}");
+    txn.rollback();
+    txn.begin_statement(&[&tree]).expect("begins");
+    let key = noise(5, CACHE / 4);
+    assert!(!txn.put(&tree, Key::Bytes(&key), b"value").expect("a put"));
+    txn.commit().expect("commits");
+    check(&store);
+}
