@@ -132,6 +132,21 @@ pub fn small(seed: u64, closed: bool) -> Sample {
 
 /// A compressed one with several families.
 pub fn families(seed: u64, closed: bool) -> Sample {
+    key_value(
+        "a compressed database of several families",
+        seed,
+        closed,
+        false,
+    )
+}
+
+/// A compressed one of several megabytes, most of them attached in bulk, left behind
+/// with its log.
+pub fn large(seed: u64) -> Sample {
+    key_value("a large compressed database", seed, false, true)
+}
+
+fn key_value(name: &'static str, seed: u64, closed: bool, bulk: bool) -> Sample {
     let options = options(Compression::Lz4);
     let disk = SimDisk::new(seed);
     let mut oracle = kv::Oracle::default();
@@ -139,6 +154,9 @@ pub fn families(seed: u64, closed: bool) -> Sample {
     life.start().expect("nothing fails");
     for step in 0..40 {
         life.step_or_start_at(step).expect("nothing fails");
+    }
+    if bulk {
+        life.bulk().expect("nothing fails");
     }
     let mut states = vec![life.visible.clone()];
     let mut ends = Vec::new();
@@ -156,7 +174,7 @@ pub fn families(seed: u64, closed: bool) -> Sample {
     let disk_left = disk.kill_image();
     drop(life);
     Sample {
-        name: "a compressed database of several families",
+        name,
         disk: disk_left,
         states: States::KeyValue(states),
         ends,

@@ -1,10 +1,14 @@
 //! `sweep`: fixed workloads gone through completely.
 
+use std::path::Path;
 use std::time::Instant;
 
 use fulgurite_sim::damage::{self, Counts, Sample};
 use fulgurite_sim::proof::{self, Case, Depth, Failure, Kind, Tally};
 use fulgurite_sim::{Call, Fault, FaultError, faults};
+
+/// In a large file so many times fewer bytes are flipped.
+const LARGE_STRIDE: usize = 512;
 
 /// How thoroughly.
 #[derive(Debug, clap::Args)]
@@ -58,9 +62,15 @@ fn sweep(args: &Args) -> Result<(), Failure> {
             damage::small(args.seed, closed),
             damage::families(args.seed, closed),
         ] {
-            bytes(&sample, closed, args.stride)?;
+            flips(&sample, closed, args.stride)?;
+            sectors(&sample, closed)?;
         }
     }
+    flips(
+        &damage::large(args.seed),
+        false,
+        args.stride.saturating_mul(LARGE_STRIDE),
+    )?;
     let (mut counts, mut tally) = (Counts::default(), Tally::default());
     damage::lying_writes(args.seed, 1, &mut counts, &mut tally)?;
     println!(
@@ -166,17 +176,31 @@ fn moments(name: &str, case: &Case, images: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn bytes(sample: &Sample, closed: bool, stride: usize) -> Result<(), Failure> {
+fn flips(sample: &Sample, closed: bool, stride: usize) -> Result<(), Failure> {
+    damaged(sample, closed, "bytes flipped", |file, counts, tally| {
+        sample.flip(file, stride, counts, tally)
+    })
+}
+
+fn sectors(sample: &Sample, closed: bool) -> Result<(), Failure> {
+    damaged(sample, closed, "sectors zeroed", |file, counts, tally| {
+        sample.zero(file, counts, tally)
+    })
+}
+
+/// Damages each file of a database in turn, and says what became of it.
+fn damaged(
+    sample: &Sample,
+    closed: bool,
+    what: &str,
+    damage: impl Fn(&Path, &mut Counts, &mut Tally) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let state = if closed { "closed" } else { "with its log" };
     for file in sample.files() {
-        let (mut counts, mut tally) = (Counts::default(), Tally::default());
-        sample.flip(&file, stride, &mut counts, &mut tally)?;
-        let flips = of(&counts);
-        let flipped = counts.total();
         let mut counts = Counts::default();
-        sample.zero(&file, &mut counts, &mut tally)?;
+        damage(&file, &mut counts, &mut Tally::default())?;
         println!(
-            "{}, {state}, {}: {} bytes in use; {flipped} flips ({flips}); {} sectors zeroed ({})",
+            "{}, {state}, {}: {} bytes in use, {} {what} ({})",
             sample.name,
             file.display(),
             sample.used_len(&file),
