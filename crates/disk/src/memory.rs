@@ -44,16 +44,20 @@ impl MemoryDisk {
         }
     }
 
-    /// Another file system with the same files, as they are at this moment and
-    /// locked by nobody: what a crash would leave.
+    /// Another file system with the same files, all as they are at one moment and
+    /// locked by nobody: what a crash of the process would leave.
     pub fn copied(&self) -> Self {
         let copy = Self::new();
         {
             let files = self.shared.files.lock();
             let mut copies = copy.shared.files.lock();
-            for (path, content) in files.iter() {
+            let still: Vec<_> = files
+                .iter()
+                .map(|(path, content)| (path, content.bytes.read()))
+                .collect();
+            for (path, bytes) in still {
                 let its = copy.new_content();
-                its.bytes.write().clone_from(&content.bytes.read());
+                its.bytes.write().clone_from(&bytes);
                 copies.insert(path.clone(), its);
             }
         }
