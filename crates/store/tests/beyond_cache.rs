@@ -165,23 +165,73 @@ fn a_rebase_may_need_more_pages_than_the_cache_has() {
     }
 }
 
-/// The rest of a key is written in the middle of an edit, where nothing is spilled.
+/// Their rests are written in the middle of edits and splits.
 #[test]
-fn a_key_larger_than_the_cache_is_refused_in_time() {
+fn keys_may_be_larger_than_the_cache() {
+    for options in kinds() {
+        let disk = Arc::new(MemoryDisk::new());
+        let store = open(&disk, &options);
+        let tree = store.create_family("k", KeyKind::Bytes).expect("a family");
+        let shared = noise(5, 2 * CACHE);
+        let keys: Vec<_> = (0..40_u8)
+            .map(|n| [&shared[..], &[n; 9]].concat())
+            .collect();
+        for some in keys.chunks(8) {
+            store
+                .transact(Isolation::Snapshot, |txn| {
+                    some.iter().try_for_each(|key| {
+                        txn.put(&tree, Key::Bytes(key), &key[2 * CACHE..]).map(drop)
+                    })
+                })
+                .expect("commits");
+        }
+        check(&store);
+        let mut txn = store.txn();
+        txn.begin_statement(&[&tree]).expect("begins");
+        for key in keys.iter().step_by(2) {
+            assert!(txn.delete(&tree, Key::Bytes(key)).expect("a delete"));
+        }
+        txn.commit().expect("commits");
+        let mut value = Vec::new();
+        txn.begin_read().expect("begins");
+        for (at, key) in keys.iter().enumerate() {
+            let found = txn.get_into(&tree, Key::Bytes(key), &mut value);
+            assert_eq!(found.expect("reads"), at % 2 == 1, "key {at}");
+        }
+        drop(txn);
+        check(&store);
+    }
+}
+
+/// Transactions that each hold too little to be spilled.
+#[test]
+fn who_finds_no_frame_is_told_in_time() {
     let [_, options] = kinds();
     let disk = Arc::new(MemoryDisk::new());
     let store = open(&disk, &options);
-    let tree = store.create_family("k", KeyKind::Bytes).expect("a family");
-    let mut txn = store.txn();
-    txn.begin_statement(&[&tree]).expect("begins");
-    let put = txn.put(&tree, Key::Bytes(&noise(5, 2 * CACHE)), b"value");
-    let error = put.expect_err("there is no room for it");
+    let names: Vec<_> = (0..12).map(|number| format!("t{number}")).collect();
+    let trees = names
+        .iter()
+        .map(|name| store.create_family(name, KeyKind::Int));
+    let trees: Vec<Tree> = trees.map(|tree| tree.expect("a family")).collect();
+    let mut open = Vec::new();
+    let refused = trees.iter().find_map(|tree| {
+        let mut txn = store.txn();
+        txn.begin(Isolation::Snapshot).expect("begins");
+        let mut puts = (0..12).map(|key| txn.put(tree, Key::Int(key), &noise(6, 15_000)));
+        let error = puts.find_map(Result::err);
+        drop(puts);
+        open.push(txn);
+        error
+    });
+    let error = refused.expect("the cache has 64 frames");
     assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
     assert!(error.message().contains("raise cache_bytes"), "{error}");
-    txn.rollback();
-    txn.begin_statement(&[&tree]).expect("begins");
-    let key = noise(5, CACHE / 4);
-    assert!(!txn.put(&tree, Key::Bytes(&key), b"value").expect("a put"));
+    open.drain(..).for_each(|mut txn| txn.rollback());
+    let mut txn = store.txn();
+    txn.begin_statement(&[&trees[0]]).expect("begins");
+    let put = txn.put(&trees[0], Key::Int(1), &noise(6, 15_000));
+    assert!(!put.expect("a put"), "nothing was committed");
     txn.commit().expect("commits");
     check(&store);
 }

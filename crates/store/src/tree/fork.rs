@@ -22,12 +22,14 @@ use crate::chunks::Chunks;
 use crate::error::Result;
 use crate::node::{self, Key, Rests, Unknown};
 use crate::reclaim::Dead;
+use crate::store::Core;
 use crate::tree::walk::{Ahead, Halt, Learnt, Target};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// What fork operations work with.
 pub(crate) struct Context<'c> {
+    pub(crate) core: &'c Core,
     pub(crate) pool: &'c Pool,
     /// The transaction's slot: its pin keeps the base alive.
     pub(crate) slot: &'c SlotId,

@@ -23,15 +23,20 @@
 
 use super::fork::{Context, Fork};
 use crate::cache::{Absent, ChildRef, Frame, Pool, SlotId};
+use crate::checkpoint::writer::{self, After};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{self, OwnedKey, RestRef, Stored};
 use crate::reclaim::Dead;
 use std::cmp::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Longest value in bytes.
 pub(crate) const MAX_VALUE: usize = 1 << 30;
 /// Longest key in bytes.
 pub(crate) const MAX_KEY: usize = 1 << 30;
+/// Nodes that are made within an edit before they are written out.
+const KEPT_WITHIN_EDIT: usize = 16;
 
 /// An overflow reference, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,15 +85,42 @@ pub(crate) fn dead(stored: &[u8], page_size: usize) -> Option<Dead> {
     })
 }
 
-/// Writes a value as nodes of the fork; returns the bytes for the leaf.
+/// Writes a value as nodes of the fork, in the middle of an edit; returns the bytes
+/// for the leaf. No transaction makes room meanwhile, so the nodes of what is large
+/// are written out as they are made.
 pub(crate) fn write(
     fork: &mut Fork,
     cx: &mut Context<'_>,
     value: &[u8],
 ) -> Result<[u8; node::OVERFLOW_REF]> {
-    let mut writer = Writer::new(value)?;
-    while writer.step(fork, cx)? {}
-    writer.reference(fork)
+    let mut value = Writer::new(value)?;
+    let mut written_to = fork.own.len();
+    while value.step(fork, cx)? {
+        if fork.own.len() >= written_to + KEPT_WITHIN_EDIT {
+            write_out(fork, cx, written_to)?;
+            written_to = fork.own.len();
+        }
+    }
+    value.reference(fork)
+}
+
+/// Writes those of the nodes `fork.own[from..]` that can be, and frees their frames.
+/// They are all of one value that nothing refers to yet.
+#[cold]
+fn write_out(fork: &mut Fork, cx: &Context<'_>, from: usize) -> Result<()> {
+    let nodes = &fork.own[from..];
+    let ready = nodes.iter().copied();
+    let ready: Vec<_> = ready
+        .filter(|node| writer::is_ready(cx.core, *node))
+        .collect();
+    let meta = |node: &ChildRef| cx.pool.frames.meta(node.hint);
+    for node in &ready {
+        meta(node).generation.store(0, Relaxed);
+    }
+    let unpublished = fork
+        .published
+        .get_or_insert_with(|| Arc::new(AtomicU64::new(u64::MAX)));
+    writer::write_nodes(cx.core, &ready, Some(unpublished), After::Release).map(drop)
 }
 
 /// A value that is written node by node, so that a transaction can make room in

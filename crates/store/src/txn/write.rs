@@ -39,6 +39,7 @@ impl Txn {
     ) -> Result<R> {
         self.make_room()?;
         let mut cx = Context {
+            core: &self.core,
             pool: &self.core.pool,
             slot: self.slot.as_ref().ok_or_else(no_slot)?,
             spare: &mut self.spare,
