@@ -125,3 +125,32 @@ fn the_numbers_of_the_database_stay() {
     assert_eq!(support::must(&again, "PRAGMA user_version"), ["3"]);
     assert_eq!(support::must(&again, "PRAGMA application_id"), ["77"]);
 }
+
+#[test]
+fn pages_of_the_file_are_counted() {
+    let disk: std::sync::Arc<dyn fulgurite_disk::Disk> =
+        std::sync::Arc::new(fulgurite_disk::MemoryDisk::new());
+    let store =
+        fulgurite_store::Store::open_on(disk, "/pages.db", fulgurite_store::Options::default());
+    let session = fulgurite_sql::session::Engine::open(store.unwrap())
+        .unwrap()
+        .session();
+    let number = |sql: &str| support::must(&session, sql)[0].parse::<i64>().unwrap();
+    let before = number("PRAGMA page_count");
+    support::must(
+        &session,
+        "CREATE TABLE t (b); INSERT INTO t VALUES (randomblob(500000)), (randomblob(500000));
+         PRAGMA wal_checkpoint",
+    );
+    let page = number("PRAGMA page_size");
+    let used = number("PRAGMA page_count") - before;
+    let expected = 1_000_000 / page..1_200_000 / page;
+    assert!(expected.contains(&used), "{used} pages of {page} bytes");
+    assert!(number("PRAGMA freelist_count") < 5);
+    support::must(
+        &session,
+        "DELETE FROM t WHERE rowid = 1; PRAGMA wal_checkpoint; PRAGMA wal_checkpoint",
+    );
+    let free = number("PRAGMA freelist_count");
+    assert!(free >= 480_000 / page, "{free} free pages");
+}

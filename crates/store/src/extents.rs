@@ -124,6 +124,11 @@ impl FreeMap {
         self.end
     }
 
+    /// How many units are free.
+    pub fn free_units(&self) -> u64 {
+        self.free
+    }
+
     /// How many free runs there are.
     pub fn run_count(&self) -> usize {
         self.runs.len()

@@ -315,6 +315,8 @@ pub struct Stats {
     pub log: Option<WalStats>,
     /// Bytes of the database file in use, free space in its middle included.
     pub file_bytes: u64,
+    /// Bytes of the file that are free to be used again.
+    pub free_bytes: u64,
     /// How long commits held the lock that all of them share.
     pub commit_lock: CommitLockStats,
     /// Dead nodes that open snapshots keep.
@@ -493,7 +495,10 @@ impl Store {
     pub fn stats(&self) -> Stats {
         let core = self.core();
         // One lock after the other: a checkpoint takes the second one first.
-        let file_bytes = core.space.lock().map.end() * crate::codec::UNIT as u64;
+        let (end, free) = {
+            let space = core.space.lock();
+            (space.map.end(), space.map.free_units())
+        };
         let kept_nodes = core.reclaim.lock().kept_len() as u64;
         Stats {
             visible: core.visible(),
@@ -501,7 +506,8 @@ impl Store {
             cache: core.pool.stats(),
             writes: core.writes.read(),
             log: core.wal().map(TwinLog::stats),
-            file_bytes,
+            file_bytes: end * crate::codec::UNIT as u64,
+            free_bytes: free * crate::codec::UNIT as u64,
             commit_lock: core.critical.read(),
             kept_nodes,
         }

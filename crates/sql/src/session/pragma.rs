@@ -70,7 +70,17 @@ pub fn run(
                 }
             }
         }
-        "foreign_keys" | "freelist_count" | "page_count" if pragma.value.is_none() => integer(0),
+        "foreign_keys" if pragma.value.is_none() => integer(0),
+        "page_count" | "freelist_count" if pragma.value.is_none() => {
+            let stats = engine.store().stats();
+            let page_bytes = u64::from(options.page_size);
+            let pages = if pragma.name == "page_count" {
+                stats.file_bytes.div_ceil(page_bytes)
+            } else {
+                stats.free_bytes / page_bytes
+            };
+            integer(i64::try_from(pages).unwrap_or(i64::MAX))
+        }
         name if pragma.value.is_none() && fixed(name).is_some() => {
             fixed(name).map(|value| vec![vec![value]])
         }

@@ -13,6 +13,7 @@ pub fn rows(store: &Store) -> Vec<Vec<Value>> {
         ("visible_commit", stats.visible),
         ("checkpointed_commit", stats.checkpoint),
         ("file_bytes", stats.file_bytes),
+        ("free_bytes", stats.free_bytes),
         ("kept_nodes", stats.kept_nodes),
         ("unwritten_pages", stats.cache.unwritten),
         ("pages_written", stats.writes.pages),
