@@ -223,6 +223,35 @@ fn what_spills_answers_as_sqlite_does() {
     }
 }
 
+/// Parts that a round has no room for: of many keys, and of one key in thousands of
+/// rows, which no split makes smaller. (Once a round that began with the memory of
+/// the one before took a thousand rows at a time, and the other side was read for
+/// each: 31 seconds in place of 2 for two million rows, where SQLite takes 3.5.)
+#[test]
+fn parts_larger_than_a_round_are_split() {
+    let both = Both::new(5);
+    let many = "CREATE TABLE c (k TEXT, n INTEGER);
+        INSERT INTO c SELECT a.n || '-' || a.id, a.id FROM a;
+        INSERT INTO c SELECT k || 'x', n + 10000 FROM c;
+        INSERT INTO c SELECT k || 'y', n + 20000 FROM c;
+        CREATE TABLE d (k TEXT, n INTEGER);
+        INSERT INTO d SELECT k, n * 3 FROM c;
+        INSERT INTO d SELECT (SELECT k FROM c WHERE n = 17), n FROM c WHERE n < 20000;";
+    support::must(&both.ours, many);
+    both.sqlite.execute_batch(many).unwrap();
+    for limit in [0, 100_000] {
+        for join in ["JOIN", "LEFT JOIN"] {
+            for (left, right) in [("c", "d"), ("d", "c")] {
+                let sql = format!(
+                    "SELECT count(*), sum({left}.n * 7 + {right}.n), count({right}.k) \
+                     FROM {left} {join} {right} ON {left}.k = {right}.k"
+                );
+                assert!(both.same(&sql, limit), "{sql} did not spill");
+            }
+        }
+    }
+}
+
 #[test]
 fn random_queries_that_spill_answer_as_sqlite_does() {
     let (seed, count) = (91, 40);

@@ -141,6 +141,15 @@ impl RowStore {
         }
     }
 
+    /// An empty one for rows as wide, in the same file where there is one.
+    pub fn sibling(&self) -> Self {
+        Self {
+            file: self.file.clone(),
+            block_bytes: self.block_bytes,
+            ..Self::new(self.width, &self.memory)
+        }
+    }
+
     /// Rows appended so far.
     pub fn len(&self) -> u64 {
         self.rows

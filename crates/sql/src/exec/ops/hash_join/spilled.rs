@@ -2,9 +2,11 @@
 //!
 //! 1. The right side's rows go to parts on disk, chosen by their keys' hash.
 //! 2. The left side's rows go to the matching parts.
-//! 3. Part by part, as many right rows as the budget allows are hashed and the
-//!    part's left rows ask them; a part that does not fit takes several rounds.
-//!    Pairs with equal keys go to a sorter under the places of both rows.
+//! 3. Part by part, the right rows are hashed in a quarter of the budget, and the
+//!    part's left rows ask them. A part that does not fit is split by other bits of
+//!    the hash; one that this does not make smaller, since its keys are equal, takes
+//!    several rounds, in each of which all its left rows ask. Pairs with equal keys
+//!    go to a sorter under the places of both rows.
 //! 4. The sorted pairs are those that a join in memory would have tried, in the
 //!    same order: the remaining condition is evaluated only now, so that rows,
 //!    their order and errors are the same.
@@ -27,11 +29,13 @@ use crate::exec::sorter::Sorter;
 use crate::plan::physical::JoinKind;
 use crate::value::ValueRef;
 
-/// Parts of each side.
+/// Parts of each side, and of a part that is split.
 const PARTS: usize = 16;
+/// How often rows are split. The hash has bits for it beside those of the table.
+const SPLITS_MAX: u32 = 4;
 /// Memory for the open blocks of all parts, counted while they are filled.
 const OPEN_BYTES: usize = PARTS * (16 << 10);
-/// A round has at least this much memory, or an eighth of the budget, whatever
+/// A round has at least this much memory, or a quarter of the budget, whatever
 /// others hold.
 const ROUND_BYTES_MIN: usize = 32 << 10;
 /// Right place of a left row's mark: behind all pairs.
@@ -60,9 +64,10 @@ pub struct Spilled {
     failure: Delayed,
 }
 
-fn part_of(hash: u64) -> usize {
+/// The part of a key that was split so often before.
+fn part_of(hash: u64, splits: u32) -> usize {
     // The table uses the low bits.
-    (hash >> 60) as usize % PARTS
+    (hash >> (60 - 4 * splits)) as usize % PARTS
 }
 
 impl Parts {
@@ -100,7 +105,7 @@ impl Parts {
         batch.selection().try_each(|row| {
             let place = self.rows;
             self.rows += 1;
-            let part = part_of(hashes.next().unwrap_or(0));
+            let part = part_of(hashes.next().unwrap_or(0), 0);
             if !is_key(keys, row) || !wanted(part) {
                 return Ok(());
             }
@@ -146,11 +151,20 @@ impl Spilled {
         self.read_left(left, spec, &mut pairs, cx)?;
         self.left.held.release();
         self.right.held.release();
-        for part in 0..self.left.stores.len() {
-            self.join_part(part, spec, &mut pairs, cx)?;
+        let right = std::mem::take(&mut self.right.stores);
+        let left = std::mem::take(&mut self.left.stores);
+        let mut join = Join {
+            spec,
+            memory: &self.memory,
+            held: Held::default(),
+            pairs: &mut pairs,
+        };
+        // Before the pairs take what there is.
+        join.held.force(&self.memory, join.round_bytes());
+        for (right, left) in right.into_iter().zip(left) {
+            join.part(right, left, 1, cx)?;
         }
-        self.left.stores.clear();
-        self.right.stores.clear();
+        drop(join);
         pairs.finish()?;
         self.pairs = Some(pairs);
         Ok(())
@@ -196,34 +210,6 @@ impl Spilled {
             let right = &self.right.stores;
             let asked = |part: usize| right.get(part).is_some_and(|store| !store.is_empty());
             self.left.take(&batch, &keys, asked, spec, &self.memory)?;
-        }
-    }
-
-    /// Joins a part, in as many rounds as the budget asks for.
-    fn join_part(
-        &mut self,
-        part: usize,
-        spec: &Spec,
-        pairs: &mut Sorter,
-        cx: &mut Context<'_, '_>,
-    ) -> Result<()> {
-        let (Some(right), Some(left)) = (
-            self.right.stores.get_mut(part),
-            self.left.stores.get_mut(part),
-        ) else {
-            return Ok(());
-        };
-        if right.is_empty() || left.is_empty() {
-            return Ok(());
-        }
-        let mut round = Round::new(spec);
-        let mut position = 0;
-        loop {
-            let more = round.load(right, &mut position, spec, &self.memory, cx)?;
-            round.ask(left, spec, pairs, cx)?;
-            if !more {
-                return Ok(());
-            }
         }
     }
 
@@ -289,8 +275,90 @@ impl Spilled {
     }
 }
 
+/// Joining the parts of both sides.
+struct Join<'j> {
+    spec: &'j Spec,
+    memory: &'j Memory,
+    /// What a round holds, and the open blocks of parts that are split.
+    held: Held,
+    pairs: &'j mut Sorter,
+}
+
+impl Join<'_> {
+    fn round_bytes(&self) -> usize {
+        ROUND_BYTES_MIN.max(self.memory.limit() / 4)
+    }
+
+    /// Joins a part, whose rows were split so often before.
+    fn part(
+        &mut self,
+        mut right: RowStore,
+        mut left: RowStore,
+        splits: u32,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<()> {
+        if right.is_empty() || left.is_empty() {
+            return Ok(());
+        }
+        let mut position = 0;
+        let mut round = Round::new(self.spec);
+        let mut more = round.load(&mut right, &mut position, self.round_bytes(), cx)?;
+        if more && splits < SPLITS_MAX {
+            drop(round);
+            let rights = self.split(&mut right, splits, cx)?;
+            let lefts = self.split(&mut left, splits, cx)?;
+            let rows = right.len();
+            drop((right, left));
+            for (right, left) in rights.into_iter().zip(lefts) {
+                let is_smaller = right.len() < rows;
+                let splits = if is_smaller { splits + 1 } else { SPLITS_MAX };
+                self.part(right, left, splits, cx)?;
+            }
+            return Ok(());
+        }
+        loop {
+            round.ask(&mut left, self.spec, self.pairs, cx)?;
+            if !more {
+                return Ok(());
+            }
+            // Anew: what the last one grew to would count for this one.
+            round = Round::new(self.spec);
+            more = round.load(&mut right, &mut position, self.round_bytes(), cx)?;
+        }
+    }
+
+    /// The rows of a part by the next bits of their keys' hashes.
+    fn split(
+        &mut self,
+        rows: &mut RowStore,
+        splits: u32,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<Vec<RowStore>> {
+        let open = self.round_bytes() + splits as usize * 2 * OPEN_BYTES;
+        self.held.force(self.memory, open);
+        let mut stores: Vec<_> = (0..PARTS).map(|_| rows.sibling()).collect();
+        let (mut position, mut batch) = (0, Batch::default());
+        let mut hashes = Vec::new();
+        while rows.read(&mut position, usize::MAX, &mut batch)? {
+            cx.run.check_interrupt()?;
+            let (_, (keys, _)) = parts(&batch, self.spec.comparisons.len());
+            let collations = self.spec.comparisons.iter().map(|c| c.collation);
+            let all = Selection::All(batch.rows());
+            hash_rows(keys.iter().zip(collations), all, &mut hashes);
+            for (row, hash) in hashes.iter().enumerate() {
+                if let Some(store) = stores.get_mut(part_of(*hash, splits)) {
+                    store.push(batch.columns.iter().map(|column| column.get(row)))?;
+                }
+            }
+        }
+        Ok(stores)
+    }
+}
+
 /// A part of the right side in memory, or as much of it as there is room for.
 struct Round {
+    /// Columns of a key.
+    keys: usize,
     table: GroupTable,
     rows: Batch,
     places: Vec<i64>,
@@ -298,13 +366,13 @@ struct Round {
     chain: Vec<u32>,
     groups: Vec<u32>,
     batch: Batch,
-    held: Held,
 }
 
 impl Round {
     fn new(spec: &Spec) -> Self {
         let collations = spec.comparisons.iter().map(|c| c.collation).collect();
         Self {
+            keys: spec.comparisons.len(),
             table: GroupTable::new(collations),
             rows: Batch::default(),
             places: Vec::new(),
@@ -312,29 +380,21 @@ impl Round {
             chain: Vec::new(),
             groups: Vec::new(),
             batch: Batch::default(),
-            held: Held::default(),
         }
     }
 
-    /// Loads right rows from `position` on; true: more are left.
+    /// Loads right rows from `position` on, about so many bytes of them; true: more
+    /// are left.
     fn load(
         &mut self,
         right: &mut RowStore,
         position: &mut u64,
-        spec: &Spec,
-        memory: &Memory,
+        bytes_max: usize,
         cx: &mut Context<'_, '_>,
     ) -> Result<bool> {
-        self.table.clear();
-        self.heads.clear();
-        self.chain.clear();
-        self.places.clear();
-        self.rows.clear();
-        let keys = spec.comparisons.len();
         while right.read(position, usize::MAX, &mut self.batch)? {
             cx.run.check_interrupt()?;
-            let (place, rest) = parts(&self.batch, keys);
-            let (key, columns) = rest;
+            let (place, (key, columns)) = parts(&self.batch, self.keys);
             let all = Selection::All(self.batch.rows());
             self.table.insert(&key, all, &mut self.groups)?;
             chain(&self.groups, &mut self.heads, &mut self.chain);
@@ -348,13 +408,8 @@ impl Round {
                 }
             }
             let bytes = self.table.memory() + self.rows.memory() + self.chain.capacity() * 20;
-            // The other half is for the sorter of the pairs.
-            let fits = self.held.resize_half(memory, bytes);
-            if !fits {
-                self.held.force(memory, bytes);
-                if bytes > ROUND_BYTES_MIN.max(memory.limit() / 8) {
-                    return Ok(true);
-                }
+            if bytes > bytes_max {
+                return Ok(true);
             }
         }
         Ok(false)
