@@ -94,6 +94,8 @@ pub(crate) struct Fork {
     pub(crate) stamp: (u64, u64),
     /// Nodes of `own` that were written already.
     pub(crate) spilled: usize,
+    /// How many nodes were copied again after they had been spilled.
+    pub(crate) respilled: usize,
 }
 
 /// Where [`Fork::rewind`] goes back to.
@@ -173,6 +175,7 @@ impl Fork {
             edits: 0,
             stamp: (0, 0),
             spilled: 0,
+            respilled: 0,
         }
     }
 
@@ -200,6 +203,7 @@ impl Fork {
         self.edits = 0;
         self.stamp = (0, 0);
         self.spilled = 0;
+        self.respilled = 0;
         self.observed = false;
         if Arc::strong_count(&self.cursors) > 1 {
             self.cursors = Arc::new(());
@@ -288,6 +292,11 @@ impl Fork {
         pool.frames.meta(frame).generation.load(Relaxed) == self.generation
     }
 
+    /// Whether a node that this fork made was handed over to be written.
+    fn is_spilled(&self, pool: &Pool, frame: Frame) -> bool {
+        pool.frames.meta(frame).generation.load(Relaxed) == 0
+    }
+
     /// Gives a filled spare frame an identity: a new node of this fork.
     pub(crate) fn adopt(&mut self, pool: &Pool, frame: Frame) -> ChildRef {
         if self.handles.0 == self.handles.1 {
@@ -331,6 +340,9 @@ impl Fork {
             cx.pool.frames.copy(frame, to);
             node::birth(cx.pool.frames.keys(frame))
         };
+        if birth > self.base_seq && self.is_spilled(cx.pool, frame) {
+            self.respilled += 1;
+        }
         let hint = frame;
         self.replace(ChildRef { hint, ..child }, birth);
         Ok(self.adopt(cx.pool, to))

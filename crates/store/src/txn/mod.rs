@@ -116,6 +116,8 @@ pub struct Txn {
     /// Something was written, kept in the redo or not.
     wrote: bool,
     spiller: Option<spill::Spiller>,
+    /// What it spills it mostly edits again.
+    scattered: bool,
     busy_timeout: Duration,
 }
 
@@ -158,6 +160,7 @@ impl Txn {
             redo_step: REDO_STEP,
             wrote: false,
             spiller: None,
+            scattered: false,
             busy_timeout: store.options().busy_timeout,
         }
     }
@@ -267,6 +270,7 @@ impl Txn {
         self.reads = None;
         self.observes = false;
         self.bulk = false;
+        self.scattered = false;
         self.bulk_at = bulk::DENSE_LIMIT;
         self.redo_step = REDO_STEP;
         self.wrote = false;

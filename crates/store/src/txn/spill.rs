@@ -3,7 +3,9 @@
 //!
 //! When a transaction's forks hold more unwritten nodes than its budget, the
 //! older half of the largest goes to free extents, leaves first, nodes with
-//! children or large values once those are written. The budget shrinks where
+//! children or large values once those are written. The budget grows where many
+//! of the nodes written are edited again (changes that are scattered over more
+//! pages than it has, as those of an index often are) and shrinks where
 //! unwritten nodes, whosever they are, fill half the cache. A helper thread of
 //! the transaction encodes, compresses and writes them, while the transaction
 //! goes on; where somebody drives the store there is no thread, and it is done at
@@ -39,6 +41,10 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 const BUDGET_BYTES: usize = 8 << 20;
 /// Unwritten nodes that the forks of a transaction may always hold.
 const BUDGET_MIN: usize = 16;
+/// One in so many spilled nodes edited again: the changes are scattered.
+const SCATTERED: usize = 32;
+/// Spilled nodes that this is judged by, at least.
+const SCATTERED_MIN: usize = 256;
 /// Bytes of a fork's node in its own list, the space's list of unpublished
 /// extents, and at commit in the list of used extents, their runs and the record.
 const OWN_ENTRY: usize = 24 + 28 + 40;
@@ -138,6 +144,11 @@ impl Txn {
         if pool.unwritten() > count / 2 {
             return BUDGET_MIN;
         }
+        if self.scattered {
+            // A quarter of it goes at a time, and two such batches are under way:
+            // half the cache together.
+            return (count / 3).max(BUDGET_MIN);
+        }
         // Page sizes are powers of two; this is asked at every write.
         let most = BUDGET_BYTES >> pool.frames.page_size().trailing_zeros();
         (count / 4).min(most).max(BUDGET_MIN)
@@ -168,6 +179,9 @@ impl Txn {
         let Some(at) = largest else {
             return Ok(());
         };
+        let written: usize = self.forks.iter().map(|fork| fork.spilled).sum();
+        let again: usize = self.forks.iter().map(|fork| fork.respilled).sum();
+        self.scattered |= again * SCATTERED > written.max(SCATTERED_MIN);
         let nodes = self.choose(at);
         if nodes.is_empty() {
             return Ok(());
@@ -203,11 +217,12 @@ impl Txn {
         }
     }
 
-    /// The older half of the fork's unwritten nodes, as far as they are ready.
+    /// The older half of the fork's unwritten nodes (a quarter where changes are
+    /// scattered), as far as they are ready.
     fn choose(&mut self, at: usize) -> Vec<ChildRef> {
         let core = self.core.clone();
         let pool = &core.pool;
-        let aim = self.budget() / 2;
+        let aim = self.budget() / if self.scattered { 4 } else { 2 };
         let fork = &mut self.forks[at];
         let memo = fork.memo.map(|memo| memo.reference);
         let mut chosen: Vec<ChildRef> = Vec::with_capacity(aim);
