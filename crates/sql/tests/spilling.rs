@@ -13,12 +13,14 @@ use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, MemoryDisk, forwa
 use fulgurite_sql::session::{Engine, Session, Step};
 use fulgurite_store::{Options, Store};
 
-/// A disk in memory that counts temporary files and runs full when told to.
+/// A disk in memory that counts temporary files and the bytes read of them, and runs
+/// full when told to.
 #[derive(Clone)]
 struct Watched {
     disk: MemoryDisk,
     open: Arc<AtomicUsize>,
     made: Arc<AtomicUsize>,
+    read: Arc<AtomicUsize>,
     room: Arc<AtomicI64>,
 }
 
@@ -26,6 +28,7 @@ struct Watched {
 struct Temp {
     file: Arc<dyn DiskFile>,
     open: Arc<AtomicUsize>,
+    read: Arc<AtomicUsize>,
     room: Arc<AtomicI64>,
 }
 
@@ -43,6 +46,7 @@ impl Watched {
             disk: MemoryDisk::new(),
             open: Arc::default(),
             made: Arc::default(),
+            read: Arc::default(),
             room: Arc::new(AtomicI64::new(i64::MAX)),
         }
     }
@@ -57,14 +61,20 @@ impl Disk for Watched {
         Ok(Arc::new(Temp {
             file: self.disk.temp_file(near)?,
             open: Arc::clone(&self.open),
+            read: Arc::clone(&self.read),
             room: Arc::clone(&self.room),
         }))
     }
 }
 
 impl DiskFile for Temp {
-    forward!(file: len, read_at, write_vectored_at, sync_all, allocate, lock_exclusive);
+    forward!(file: len, write_vectored_at, sync_all, allocate, lock_exclusive);
     forward!(file: identity, sync_data, truncate, start_writeback, lock_shared);
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Done<()> {
+        self.read.fetch_add(buf.len(), Ordering::Relaxed);
+        self.file.read_at(buf, offset)
+    }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Done<()> {
         if self.room.fetch_sub(buf.len() as i64, Ordering::Relaxed) < buf.len() as i64 {
@@ -249,6 +259,22 @@ fn parts_larger_than_a_round_are_split() {
                 assert!(both.same(&sql, limit), "{sql} did not spill");
             }
         }
+        // Where no two keys are equal nothing is read for more than one round.
+        let disk = &both.disk;
+        let counts = || {
+            (
+                disk.read.load(Ordering::Relaxed),
+                disk.room.load(Ordering::Relaxed),
+            )
+        };
+        let (read, room) = counts();
+        support::run(&both.ours, "SELECT count(*) FROM c x JOIN c y ON x.k = y.k");
+        let (read, written) = (counts().0 - read, room - counts().1);
+        println!("budget {limit}: {read} bytes read of {written}");
+        assert!(
+            read as i64 <= written / 2 * 3,
+            "{read} bytes read of {written}"
+        );
     }
 }
 
