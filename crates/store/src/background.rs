@@ -160,14 +160,7 @@ fn tidy(core: &Core) -> Result<()> {
         // A failure poisons the log, which reports it from then on.
         wal.sync().map_err(log_error)?;
     }
-    let mut free = Vec::new();
-    {
-        let mut reclaim = core.reclaim.lock();
-        for tree in core.all_trees() {
-            reclaim.process(core, &tree.0, &mut free);
-        }
-    }
-    core.pool.give_frames(&mut free);
+    reclaim::look_at_all(core);
     core.pool.balance();
     core.check_pressure();
     Ok(())

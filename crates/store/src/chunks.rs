@@ -80,6 +80,14 @@ impl<T> Chunks<T> {
         self.rest = Vec::new();
     }
 
+    /// Keeps the entries that `keep` says.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.first.retain(&mut keep);
+        self.rest
+            .iter_mut()
+            .for_each(|chunk| chunk.retain(&mut keep));
+    }
+
     /// Takes out the entries that `pick` picks.
     pub(crate) fn extract(&mut self, mut pick: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut taken: Vec<T> = self.first.extract_if(.., |entry| pick(entry)).collect();
@@ -137,6 +145,9 @@ mod tests {
         let (also_odd, even): (Vec<usize>, Vec<usize>) =
             model.into_iter().partition(|entry| entry % 2 == 1);
         assert_eq!(odd, also_odd);
+        assert!(list.iter().eq(&even));
+        list.retain(|entry| entry % 4 == 0);
+        let even: Vec<usize> = even.into_iter().filter(|entry| entry % 4 == 0).collect();
         assert!(list.iter().eq(&even));
         list.push(7);
         let all: Vec<usize> = list.into_iter().collect();

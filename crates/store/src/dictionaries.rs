@@ -18,6 +18,7 @@ use crate::cache::{Absent, Pool};
 use crate::checkpoint::meta::Blob;
 use crate::codec::{Dictionary, ExtentRef};
 use crate::error::{ErrorKind, Result};
+use crate::pins;
 use crate::primitives::{Mutex, RwLock};
 use crate::store::Core;
 use rustc_hash::FxHashMap;
@@ -176,7 +177,7 @@ pub(crate) fn retire(core: &Core) {
     let mut gone = dictionaries.gone.lock();
     let trees: Vec<u32> = dictionaries.trees.read().keys().copied().collect();
     gone.retain(|tree, _| trees.contains(tree));
-    let oldest = core.pins().first().copied().unwrap_or(0);
+    let oldest = pins::oldest(core).unwrap_or(0);
     let mut free: Vec<ExtentRef> = Vec::new();
     for tree in trees {
         if core.tree(crate::tree::TreeId(tree)).is_some() {

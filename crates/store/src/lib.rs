@@ -54,6 +54,7 @@ mod names;
 mod node;
 mod open;
 mod options;
+mod pins;
 mod policy;
 #[cfg_attr(fulgurite_model, path = "../../model-store/primitives.rs")]
 mod primitives;

@@ -6,7 +6,8 @@
 //! under way. So a snapshot held for long keeps what changed under it once, and
 //! nothing of what came and went since.
 //!
-//! * Deaths are noted in their tree's `graves` at publication, in order.
+//! * Deaths are noted in their tree's `graves` at publication. What is in memory
+//!   alone and no snapshot needs never gets there: see `txn/recycle.rs`.
 //! * [`Reclaim::process`] looks at each visible one once: it is freed, or noted
 //!   under the newest pin that keeps it, and looked at again when that pin ends.
 //!   The work is in what died, never in what exists.
@@ -22,6 +23,7 @@ use crate::chunks::Chunks;
 use crate::codec::ExtentRef;
 use crate::error::Result;
 use crate::node;
+use crate::pins::Pins;
 use crate::primitives::LOOK_AT;
 use crate::space::extent_of;
 use crate::store::Core;
@@ -59,7 +61,7 @@ impl Dead {
     }
 }
 
-/// The dead of one tree, by ascending death.
+/// The dead of one tree.
 #[derive(Default)]
 pub(crate) struct Graves {
     few: Vec<Dead>,
@@ -89,6 +91,11 @@ impl Graves {
         }));
         replaced.clear();
         self.few.len() >= 2 * self.survivors + LOOK_AT
+    }
+
+    /// Takes what could not be freed at once after all.
+    pub(crate) fn add(&mut self, dead: Dead) {
+        self.few.push(dead);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -122,11 +129,10 @@ impl Graves {
 }
 
 /// More than this is moved at publication instead of copied.
-const MANY: usize = 64;
+pub(crate) const MANY: usize = 64;
 /// Extents gathered before they go back to the allocator.
 const FREED_AT_ONCE: usize = 4096;
-/// Survivors of a look that are set aside under the pin that keeps them. The more
-/// stay, the rarer the looks, and the colder the frames that come free by then.
+/// Survivors of a look that are set aside under the reader's pin that keeps them.
 const SET_ASIDE: usize = 192;
 
 /// The dead that are kept by somebody, and those to be expanded.
@@ -138,6 +144,7 @@ pub(crate) struct Reclaim {
     charge: Option<Charge>,
     /// Taken in turns with the trees' lists, so that none of them grows anew.
     buffer: Vec<Dead>,
+    pins: Pins,
 }
 
 /// The dead of a batch, each with its death.
@@ -173,26 +180,24 @@ impl Reclaim {
     /// Looks at the dead of one tree. Frames that come free go to `free`.
     pub(crate) fn process(&mut self, core: &Core, tree: &TreeShared, free: &mut Vec<Frame>) {
         let visible = core.visible();
-        let mut pins = core.pins();
+        let mut pins = std::mem::take(&mut self.pins);
+        pins.read(core);
         let mut few = std::mem::take(&mut self.buffer);
         let many = tree.graves.lock().take(&mut few);
         let taken = few.len() + many.iter().map(Chunks::len).sum::<usize>();
         self.charge_lists(core, taken);
         let set_aside = taken > SET_ASIDE;
         let mut extents = Vec::new();
-        let mut readers = Vec::with_capacity(16);
-        core.pool.readers.pinned(&mut readers);
-        readers.sort_unstable();
         let mut survives = |dead: &mut Dead| {
             // `visible` was read before the pins: who pins later pins no less.
             if dead.death > visible {
                 return true;
             }
-            unseat(core, &readers, dead, free);
-            if !set_aside && keeper(&pins, dead.birth, dead.death).is_some() {
-                return true;
+            match keeper(pins.all(), dead.birth, dead.death) {
+                // Readers come and go; a checkpoint's pin stays.
+                Some(pin) if !set_aside && !pins.is_checkpoint(pin) => return true,
+                keeper => self.settle(core, (&pins, keeper), *dead, free, &mut extents),
             }
-            self.settle(core, &pins, *dead, free, &mut extents);
             if extents.len() >= FREED_AT_ONCE {
                 core.space.free(std::mem::take(&mut extents));
             }
@@ -211,12 +216,8 @@ impl Reclaim {
         self.look_at_kept(core, &pins, free, &mut extents);
         self.charge_lists(core, survived);
         core.space.free(extents);
-        if tree.versions.older_len() > 0 {
-            // A new reader may pin `visible` or later, so that is the last one.
-            pins.retain(|pin| *pin < visible);
-            pins.push(visible);
-            tree.versions.prune(&pins);
-        }
+        tree.versions.prune(pins.snapshots(), visible);
+        self.pins = pins;
     }
 
     /// With `more` dead under way.
@@ -236,19 +237,20 @@ impl Reclaim {
     fn look_at_kept(
         &mut self,
         core: &Core,
-        pins: &[u64],
+        pins: &Pins,
         free: &mut Vec<Frame>,
         extents: &mut Vec<ExtentRef>,
     ) {
         let ended: Vec<u64> = self
             .kept
             .keys()
-            .filter(|pin| pins.binary_search(pin).is_err())
+            .filter(|pin| pins.all().binary_search(pin).is_err())
             .copied()
             .collect();
         for pin in ended {
             for dead in self.kept.remove(&pin).unwrap_or_default() {
-                self.settle(core, pins, dead, free, extents);
+                let keeper = keeper(pins.all(), dead.birth, dead.death);
+                self.settle(core, (pins, keeper), dead, free, extents);
             }
         }
     }
@@ -256,12 +258,13 @@ impl Reclaim {
     fn settle(
         &mut self,
         core: &Core,
-        pins: &[u64],
-        dead: Dead,
+        (pins, keeper): (&Pins, Option<u64>),
+        mut dead: Dead,
         free: &mut Vec<Frame>,
         extents: &mut Vec<ExtentRef>,
     ) {
-        if let Some(pin) = keeper(pins, dead.birth, dead.death) {
+        if let Some(pin) = keeper {
+            unseat(core, pins.readers(), &mut dead, free);
             self.kept.entry(pin).or_default().push(dead);
         } else if dead.subtree {
             self.subtrees.push(dead);
@@ -338,6 +341,18 @@ impl Reclaim {
         }
         extents
     }
+}
+
+/// Looks at the dead of all trees.
+pub(crate) fn look_at_all(core: &Core) {
+    let mut free = Vec::new();
+    {
+        let mut reclaim = core.reclaim.lock();
+        for tree in core.all_trees() {
+            reclaim.process(core, &tree.0, &mut free);
+        }
+    }
+    core.pool.give_frames(&mut free);
 }
 
 /// Looks at all dead of all trees, expanding subtrees: each is replaced by its

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names;
 use crate::open;
 use crate::options::{Durability, Options};
+use crate::pins;
 use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crate::primitives::{Mutex, RwLock, SharedLock};
 use crate::reclaim::Reclaim;
@@ -55,7 +56,7 @@ pub(crate) struct Core {
     pub(crate) checkpoint_pins: checkpoint::Pins,
     pub(crate) writes: WriteCounters,
     /// A lower bound of all pins.
-    oldest_pin: AtomicU64,
+    needed_from: AtomicU64,
     pub(crate) background: Background,
     /// The first failure that ended all writing.
     failure: OnceLock<Error>,
@@ -107,7 +108,7 @@ impl Core {
             checkpoint: Mutex::new(checkpoint),
             checkpoint_pins: checkpoint::Pins::new(seq),
             writes: WriteCounters::default(),
-            oldest_pin: AtomicU64::new(0),
+            needed_from: AtomicU64::new(0),
             background: Background::default(),
             failure: OnceLock::new(),
         }
@@ -150,23 +151,16 @@ impl Core {
         }
     }
 
-    /// All pinned numbers, sorted, the checkpoints' among them.
-    pub(crate) fn pins(&self) -> Vec<u64> {
-        let mut pins = Vec::with_capacity(16);
-        // Before the pins: one that the list misses is of this number or later.
-        let visible = self.visible();
-        self.checkpoint_pins.list(&mut pins);
-        self.pool.readers.pinned(&mut pins);
-        pins.sort_unstable();
-        pins.dedup();
-        let oldest = pins.first().copied().unwrap_or(u64::MAX);
-        self.oldest_pin.store(oldest.min(visible), Relaxed);
-        pins
+    /// Notes the lowest of the snapshots that are read, by readers and the
+    /// checkpoint under way. `visible` was read before them.
+    pub(crate) fn note_oldest_snapshot(&self, oldest: Option<u64>, visible: u64) {
+        let needed_from = oldest.map_or(visible, |oldest| oldest.min(visible));
+        self.needed_from.store(needed_from, Relaxed);
     }
 
-    /// A number that no reader asks for less than: a bound, not the minimum.
+    /// A number that nobody asks a tree for less than: a bound, not the minimum.
     pub(crate) fn needed_from(&self) -> u64 {
-        self.oldest_pin.load(Relaxed).min(self.visible())
+        self.needed_from.load(Relaxed)
     }
 
     pub(crate) fn next_stamp(&self) -> u64 {
@@ -207,7 +201,7 @@ impl Core {
 
     /// Forgets a dropped tree once nobody can ask for it.
     pub(crate) fn retire_tree(&self, tree: &Tree, dropped: u64) {
-        let oldest = self.pins().first().copied().unwrap_or(dropped);
+        let oldest = pins::oldest(self).unwrap_or(dropped);
         if oldest >= dropped && tree.0.graves.lock().is_empty() {
             self.forget_tree(tree.id());
         }

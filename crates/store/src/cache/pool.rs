@@ -522,20 +522,20 @@ impl Pool {
     /// Forgets a node that nobody can reach any more: frees its frame, and
     /// returns its extent if it has one.
     pub(crate) fn bury(&self, node: ChildRef, free: &mut Vec<Frame>) -> Option<ExtentRef> {
+        // Where the frame holds the handle still, the node was never written, and
+        // nobody writes what nobody can reach.
+        if node.is_handle() && self.frames.holding(node.hint, node.reference).is_some() {
+            self.unwritten.fetch_sub(1, Relaxed);
+            self.frames.meta(node.hint).identity.store(0, Release);
+            free.push(node.hint);
+            return None;
+        }
         let extent = if node.is_handle() {
-            match self.forget_written(node.reference) {
-                Some(written) => {
-                    self.forget_handle_of(written.extent.word());
-                    written.extent
-                }
-                None => {
-                    debug_assert!(self.frames.holding(node.hint, node.reference).is_some());
-                    self.unwritten.fetch_sub(1, Relaxed);
-                    self.frames.meta(node.hint).identity.store(0, Release);
-                    free.push(node.hint);
-                    return None;
-                }
-            }
+            let written = self.forget_written(node.reference);
+            debug_assert!(written.is_some(), "neither in its frame nor written");
+            let written = written?;
+            self.forget_handle_of(written.extent.word());
+            written.extent
         } else {
             if let Some(handle) = self.forget_handle_of(node.reference) {
                 self.forget_written(handle);

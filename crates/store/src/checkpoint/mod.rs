@@ -72,6 +72,8 @@ pub(crate) struct Pins {
     durable: AtomicU64,
     running: AtomicU64,
     attached: Mutex<Vec<u64>>,
+    /// The highest number that any of them ever was.
+    newest: AtomicU64,
 }
 
 const NONE: u64 = u64::MAX;
@@ -82,11 +84,32 @@ impl Pins {
             durable: AtomicU64::new(durable),
             running: AtomicU64::new(NONE),
             attached: Mutex::default(),
+            newest: AtomicU64::new(durable),
         }
+    }
+
+    /// A checkpoint of `seq` begins, under the commit lock.
+    fn start(&self, seq: u64) {
+        self.newest.fetch_max(seq, SeqCst);
+        self.running.store(seq, SeqCst);
+    }
+
+    /// The checkpoint under way.
+    pub(crate) fn running(&self) -> Option<u64> {
+        let running = self.running.load(SeqCst);
+        (running != NONE).then_some(running)
+    }
+
+    /// Pages of nodes born later are in no checkpoint and never were. Under the
+    /// commit lock this also holds for checkpoints to come, which pin the head
+    /// or later.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest.load(SeqCst)
     }
 
     /// An attach record with this number is about to be published.
     pub(crate) fn attach(&self, seq: u64) {
+        self.newest.fetch_max(seq, SeqCst);
         self.attached.lock().push(seq);
     }
 
@@ -102,10 +125,7 @@ impl Pins {
 
     /// The running one first: it becomes the durable one before it is cleared.
     pub(crate) fn list(&self, out: &mut Vec<u64>) {
-        let running = self.running.load(SeqCst);
-        if running != NONE {
-            out.push(running);
-        }
+        out.extend(self.running());
         out.extend_from_slice(&self.attached.lock());
         if !planted(Mutation::FreeExtentEarly) {
             out.push(self.durable.load(SeqCst));
@@ -113,7 +133,7 @@ impl Pins {
     }
 }
 
-/// Makes a checkpoint of the head. Does nothing if the last one covers it.
+/// Makes a checkpoint of the head; if the last one covers it, frees what can be.
 ///
 /// Whoever waits for frames looks again afterwards, also where it failed: one that
 /// found this checkpoint under way asks for one of its own then.
@@ -126,6 +146,8 @@ pub(crate) fn run(core: &Core) -> Result<()> {
 /// As [`run`], for who holds the lock that says that nobody else makes one.
 pub(crate) fn run_holding(core: &Core, state: &mut State) -> Result<()> {
     if core.head() == state.seq && state.counter > 0 && state.pending.is_none() {
+        // Somebody may wait for what a reader let go of since.
+        reclaim::look_at_all(core);
         return Ok(());
     }
     let Some(wal) = core.wal() else {
@@ -164,7 +186,7 @@ fn begin(core: &Core, state: &mut State) -> Result<u64> {
     }
     let commit = core.commit.lock();
     let seq = commit.head;
-    core.checkpoint_pins.running.store(seq, SeqCst);
+    core.checkpoint_pins.start(seq);
     if let Some(wal) = wal
         && state.pending.is_none()
     {
@@ -366,14 +388,7 @@ fn finish(core: &Core, state: &mut State) -> Result<()> {
         wal.recycle(old).map_err(log_error)?;
         state.pending = None;
     }
-    let mut free = Vec::new();
-    {
-        let mut reclaim = core.reclaim.lock();
-        for tree in core.all_trees() {
-            reclaim.process(core, &tree.0, &mut free);
-        }
-    }
-    core.pool.give_frames(&mut free);
+    reclaim::look_at_all(core);
     cut_tail(core)
 }
 

@@ -172,31 +172,23 @@ impl Versions {
         }
     }
 
-    /// Drops versions outside the ring that none of `pins` asks for. `pins` is
-    /// sorted and ends with the lowest number that a new reader may pin.
-    pub(crate) fn prune(&self, pins: &[u64]) {
+    /// Drops versions outside the ring that neither one of the `pins` asks for nor
+    /// a new reader, who pins `visible` or later.
+    pub(crate) fn prune(&self, pins: impl Iterator<Item = u64>, visible: u64) {
         let mut older = self.older.lock();
         if older.is_empty() {
             return;
         }
-        let Some(newest_pin) = pins.last().copied() else {
-            return;
-        };
         let mut keep = BTreeMap::new();
-        for pin in pins {
-            if let Some((seq, root)) = older.range(..=*pin).next_back() {
+        for pin in pins.filter(|pin| *pin < visible).chain([visible]) {
+            if let Some((seq, root)) = older.range(..=pin).next_back() {
                 keep.insert(*seq, *root);
             }
         }
-        for (seq, root) in older.range(newest_pin.saturating_add(1)..) {
+        for (seq, root) in older.range(visible.saturating_add(1)..) {
             keep.insert(*seq, *root);
         }
         *older = keep;
-    }
-
-    /// Versions kept outside the ring.
-    pub(crate) fn older_len(&self) -> usize {
-        self.older.lock().len()
     }
 }
 
@@ -237,17 +229,17 @@ mod tests {
         for seq in 1..=100 {
             versions.publish(root(seq), 0);
         }
-        versions.prune(&[7, 33, 90]);
+        versions.prune([33, 7, 95].into_iter(), 90);
         assert_eq!(versions.at(7), Some(root(7)));
         assert_eq!(versions.at(33), Some(root(33)));
         assert_eq!(versions.at(90), Some(root(90)));
         assert_eq!(versions.at(100), Some(root(100)));
-        assert_eq!(versions.older_len(), 2 + 3);
+        assert_eq!(versions.older.lock().len(), 2 + 3);
         let quiet = Versions::new();
         for seq in 1..=1000 {
             quiet.publish(root(seq), seq - 1);
         }
-        assert_eq!(quiet.older_len(), 0);
+        assert_eq!(quiet.older.lock().len(), 0);
     }
 
     #[test]

@@ -306,6 +306,7 @@ impl Txn {
             fulgurite_wal::Kind::Commit
         };
         let needed_from = core.needed_from();
+        self.set_apart();
         let (seq, placed, look) = loop {
             let mut commit = core.commit.lock();
             let held = Held::begin();
@@ -323,6 +324,7 @@ impl Txn {
                 (Some(wal), Some(permit)) => Some(wal.place(permit, seq)),
                 _ => None,
             };
+            self.keep_apart();
             let mut look = false;
             for fork in self.forks.iter_mut().filter(|fork| fork.changed) {
                 look |=
@@ -364,7 +366,8 @@ impl Txn {
         logged
     }
 
-    fn after_publication(&mut self, core: &Core, _seq: u64, look: bool) {
+    fn after_publication(&mut self, core: &Core, seq: u64, look: bool) {
+        self.recycle(core, seq);
         let trees: Vec<Tree> = if look {
             let changed = self.forks.iter().filter(|fork| fork.changed);
             changed.map(|fork| fork.tree.clone()).collect()
@@ -384,10 +387,7 @@ impl Txn {
                 reclaim.process(core, &tree.0, &mut self.spare);
             }
             drop(reclaim);
-            if self.spare.len() > 2 * super::SPARE_KEPT {
-                let mut surplus = self.spare.split_off(super::SPARE_KEPT);
-                core.pool.give_frames(&mut surplus);
-            }
+            self.keep_spare(2 * self.spare_kept());
         }
     }
 }

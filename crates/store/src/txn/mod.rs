@@ -27,6 +27,7 @@ mod critical;
 mod locks;
 mod read;
 pub(crate) mod reads;
+mod recycle;
 pub(crate) mod redo;
 mod replay;
 mod retry;
@@ -94,6 +95,7 @@ pub struct Txn {
     views: Vec<View>,
     redo: Vec<u8>,
     spare: Vec<Frame>,
+    recycling: recycle::Recycling,
     scratch: Vec<u8>,
     /// What the lists of the forks and the redo hold.
     charge: Charge,
@@ -131,8 +133,10 @@ pub struct Savepoint {
 /// Bytes of redo after which it is counted anew. [`bulk::DENSE_LIMIT`] is a
 /// multiple of it.
 const REDO_STEP: usize = 512 << 10;
-/// Spare frames a context keeps between transactions.
-const SPARE_KEPT: usize = 32;
+/// Spare frames a context keeps between transactions, at most.
+const SPARE_MAX: usize = 32;
+/// And its share of the cache, so that idle contexts leave frames to others.
+const SPARE_SHARE: usize = 512;
 
 impl Txn {
     pub(crate) fn new(store: &Store) -> Self {
@@ -147,6 +151,7 @@ impl Txn {
             views: Vec::new(),
             redo: Vec::new(),
             spare: Vec::new(),
+            recycling: recycle::Recycling::default(),
             scratch: Vec::new(),
             charge: store.core().pool.charge(),
             writers: WritersLock::None,
@@ -274,10 +279,7 @@ impl Txn {
         self.bulk_at = bulk::DENSE_LIMIT;
         self.redo_step = REDO_STEP;
         self.wrote = false;
-        if self.spare.len() > SPARE_KEPT {
-            let mut surplus = self.spare.split_off(SPARE_KEPT / 2);
-            self.core.pool.give_frames(&mut surplus);
-        }
+        self.keep_spare(self.spare_kept());
         if let Some(slot) = self.slot.take() {
             self.core.pool.readers.release(&slot);
         }
@@ -307,8 +309,18 @@ impl Txn {
         self.core.space.free(extents);
         // In a small cache they could be nearly all frames, and reading waits for
         // those that the pool has.
-        if self.spare.len() > SPARE_KEPT {
-            let mut surplus = self.spare.split_off(SPARE_KEPT);
+        self.keep_spare(self.spare_kept());
+    }
+
+    fn spare_kept(&self) -> usize {
+        (self.core.pool.frames.count() / SPARE_SHARE).min(SPARE_MAX)
+    }
+
+    /// Where there are more spare frames than `most`, gives back all but half as
+    /// many.
+    fn keep_spare(&mut self, most: usize) {
+        if self.spare.len() > most {
+            let mut surplus = self.spare.split_off(most / 2);
             self.core.pool.give_frames(&mut surplus);
         }
     }

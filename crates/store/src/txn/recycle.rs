@@ -1,0 +1,126 @@
+//! Taking back at once what a commit replaced.
+//!
+//! Most nodes that a commit replaces were made since the last checkpoint, lie in
+//! memory alone, and die without a snapshot that needs them. Their frames go
+//! straight back to the context, which fills them with its next commit's nodes
+//! while they are in the processor's caches, and no other context hears of it.
+//!
+//! 1. Before the commit lock, [`set_apart`](Txn::set_apart) picks the nodes whose
+//!    frames hold their handles and that were born after every number that a
+//!    checkpoint ever pinned.
+//! 2. Under the commit lock that is still so, or they go to their trees' graves
+//!    like all others. So no checkpoint wrote them, and none will, since those to
+//!    come pin this commit or later: whoever counts dead extents misses nothing.
+//! 3. When the commit is visible and the context's own pin is gone,
+//!    [`recycle`](Txn::recycle) frees those in whose life no pin of a reader lies.
+//!    A new reader pins this commit or later. The others go to their graves now.
+
+use super::Txn;
+use crate::reclaim::{Dead, MANY};
+use crate::store::Core;
+use crate::tree::fork::Fork;
+
+/// What a context sets apart; its memory is used again.
+#[derive(Default)]
+pub(super) struct Recycling {
+    nodes: Vec<Dead>,
+    /// The newest number of a checkpoint when they were picked.
+    newest: u64,
+    pins: Vec<u64>,
+    /// Commits that leave all they replace to the graves.
+    skip: u32,
+}
+
+/// To read the others' pins takes cache lines from them that they write all the
+/// time: where there are any, this many commits do not.
+const IN_COMPANY: u32 = 7;
+
+impl Txn {
+    /// Step 1.
+    pub(super) fn set_apart(&mut self) {
+        let newest = self.core.checkpoint_pins.newest();
+        let frames = &self.core.pool.frames;
+        self.recycling.newest = newest;
+        let nodes = &mut self.recycling.nodes;
+        // Of a commit that failed: they live on.
+        nodes.clear();
+        if self.recycling.skip > 0 {
+            self.recycling.skip -= 1;
+            return;
+        }
+        let small = |fork: &&mut Fork| fork.changed && fork.replaced.len() <= MANY;
+        for fork in self.forks.iter_mut().filter(small) {
+            let tree = fork.tree.id().0;
+            fork.replaced.retain(|dead| {
+                let node = dead.node;
+                let in_memory = node.is_handle() && !dead.subtree && dead.birth > newest;
+                let apart = in_memory && frames.holding(node.hint, node.reference).is_some();
+                if apart {
+                    nodes.push(Dead { tree, ..*dead });
+                }
+                !apart
+            });
+        }
+    }
+
+    /// Step 2. Under the commit lock.
+    #[inline]
+    pub(super) fn keep_apart(&mut self) {
+        if self.core.checkpoint_pins.newest() != self.recycling.newest {
+            self.put_back_apart();
+        }
+    }
+
+    #[cold]
+    fn put_back_apart(&mut self) {
+        for dead in self.recycling.nodes.drain(..) {
+            let mut forks = self.forks.iter_mut();
+            if let Some(fork) = forks.find(|fork| fork.tree.id().0 == dead.tree) {
+                fork.replaced.push(dead);
+            }
+        }
+    }
+
+    /// Step 3, after the commit of `seq` was acknowledged, or has failed.
+    pub(super) fn recycle(&mut self, core: &Core, seq: u64) {
+        if let Some(slot) = self.slot.take() {
+            core.pool.readers.release(&slot);
+        }
+        if self.recycling.nodes.is_empty() {
+            return;
+        }
+        let visible = core.visible();
+        let running = core.checkpoint_pins.running();
+        let pins = &mut self.recycling.pins;
+        pins.clear();
+        core.pool.readers.pinned(pins);
+        let oldest = pins.iter().chain(&running).min();
+        core.note_oldest_snapshot(oldest.copied(), visible);
+        if !pins.is_empty() {
+            self.recycling.skip = IN_COMPANY;
+        }
+        while let Some(dead) = self.recycling.nodes.pop() {
+            let needed = |pin: &u64| (dead.birth..seq).contains(pin);
+            if seq <= visible && !self.recycling.pins.iter().any(needed) {
+                let extent = core.pool.bury(dead.node, &mut self.spare);
+                debug_assert!(extent.is_none(), "a page that no checkpoint knows of");
+            } else {
+                self.leave(core, Dead { death: seq, ..dead });
+            }
+        }
+    }
+
+    /// Sends a node that somebody needs to its tree's graves after all; to those of
+    /// all trees if its own is dropped, since nobody looks there for long.
+    #[cold]
+    fn leave(&self, core: &Core, dead: Dead) {
+        let fork = self.forks.iter().find(|fork| fork.tree.id().0 == dead.tree);
+        if let Some(fork) = fork {
+            let mut graves = fork.tree.0.graves.lock();
+            if !fork.tree.0.head().dropped {
+                return graves.add(dead);
+            }
+        }
+        core.reclaim.lock().keep(dead.birth, [dead].into_iter());
+    }
+}
