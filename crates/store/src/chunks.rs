@@ -56,6 +56,11 @@ impl<T> Chunks<T> {
         self.first.iter().chain(self.rest.iter().flatten())
     }
 
+    /// One of the entries of the first chunk.
+    pub(crate) fn get(&self, index: usize) -> Option<&T> {
+        self.first.get(index)
+    }
+
     /// The entry that was appended first.
     pub(crate) fn first_mut(&mut self) -> Option<&mut T> {
         let rest = self.rest.iter_mut().flatten();

@@ -96,6 +96,9 @@ pub(crate) struct Fork {
     pub(crate) spilled: usize,
     /// How many nodes were copied again after they had been spilled.
     pub(crate) respilled: usize,
+    /// How many nodes were copied to be edited; no number after some of them were
+    /// given up.
+    pub(super) copied: Option<usize>,
 }
 
 /// Where [`Fork::rewind`] goes back to.
@@ -126,7 +129,7 @@ impl Path {
 }
 
 /// Why a descent has to start over.
-enum Stop {
+pub(super) enum Stop {
     Halt(Halt),
     NeedFrames,
 }
@@ -176,6 +179,7 @@ impl Fork {
             stamp: (0, 0),
             spilled: 0,
             respilled: 0,
+            copied: Some(0),
         }
     }
 
@@ -204,6 +208,7 @@ impl Fork {
         self.stamp = (0, 0);
         self.spilled = 0;
         self.respilled = 0;
+        self.copied = Some(0);
         self.observed = false;
         if Arc::strong_count(&self.cursors) > 1 {
             self.cursors = Arc::new(());
@@ -257,6 +262,7 @@ impl Fork {
         self.edits += 1;
         self.spilled_to = self.spilled_to.min(mark.own);
         self.spilled = self.spilled.min(mark.own);
+        self.copied = None;
         let made = self.own.split_off(mark.own.min(self.own.len()));
         self.passed_by.retain(|node| !made.contains(node));
         self.seal(pool);
@@ -326,8 +332,16 @@ impl Fork {
         self.replaced.push(Dead::node(node, birth));
     }
 
+    /// Whether the fork made no nodes but copies, each of one node that it replaced,
+    /// and holds them all in memory.
+    pub(super) fn only_copied(&self) -> bool {
+        self.copied == Some(self.own.len())
+            && self.copied == Some(self.replaced.len())
+            && self.spilled == 0
+    }
+
     /// Copies a shared node into a private one. Inside a walk.
-    fn copy(
+    pub(super) fn copy(
         &mut self,
         cx: &mut Context<'_>,
         child: ChildRef,
@@ -345,6 +359,7 @@ impl Fork {
         }
         let hint = frame;
         self.replace(ChildRef { hint, ..child }, birth);
+        self.copied = self.copied.map(|copied| copied + 1);
         Ok(self.adopt(cx.pool, to))
     }
 

@@ -16,6 +16,7 @@ pub(crate) mod compare;
 pub(crate) mod cursor;
 pub(crate) mod edit;
 pub(crate) mod fork;
+mod graft;
 pub(crate) mod merge;
 pub(crate) mod overflow;
 pub(crate) mod versions;

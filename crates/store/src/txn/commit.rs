@@ -5,8 +5,10 @@
 //!    hold what they need already.)
 //! 2. Each of its forks whose tree moved on is *rebased*: what it wrote, and for
 //!    serializable all it read, must be the same in its base and in the head;
-//!    then its operations are replayed onto a fork of the head. A difference is
-//!    a conflict: the transaction has rolled back and nothing was published.
+//!    then its leaves are grafted onto the head where only it changed them
+//!    (`tree/graft.rs`), or its operations are replayed onto a fork of the head. A
+//!    difference is a conflict: the transaction has rolled back and nothing was
+//!    published.
 //! 3. Log space is reserved. A full disk fails here.
 //! 4. The commit lock covers: comparing that no tree that was only read moved
 //!    on since 2, taking the sequence number and the place in the log, and
@@ -24,6 +26,7 @@ use crate::node::{Key, OwnedKey};
 use crate::store::{Core, log_error};
 use crate::tree::cursor::{Cursor, Seek};
 use crate::tree::edit::IfExists;
+use crate::tree::fork::Fork;
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, Tree, TreeId, compare};
 use std::ops::Bound;
@@ -104,13 +107,37 @@ impl Txn {
         if self.bulk {
             return self.validate();
         }
+        let moved_on = |fork: &Fork| fork.changed && fork.has_moved_on();
+        for at in 0..self.forks.len() {
+            if moved_on(&self.forks[at]) {
+                self.graft(at)?;
+            }
+        }
         let reads = self.validate()?;
         for at in 0..self.forks.len() {
-            if self.forks[at].changed && self.forks[at].has_moved_on() {
+            if moved_on(&self.forks[at]) {
                 self.rebase(at)?;
             }
         }
         Ok(reads)
+    }
+
+    /// Moves a fork to the head of its tree, whose writer lock is held, where nobody
+    /// else changed the leaves it changed. It counts as validated then.
+    fn graft(&mut self, at: usize) -> Result<()> {
+        let redo = std::mem::take(&mut self.redo);
+        let head = (self.forks[at].tree.0.head(), self.core.head());
+        let tree = self.forks[at].tree.id().0;
+        let ops = Ops::new(&redo).map_while(|op| op.ok());
+        let keys = ops
+            .filter(|op| op.tree() == tree)
+            .filter_map(|op| match op {
+                Op::Put { key, .. } | Op::Delete { key, .. } => Some(key),
+                Op::Create { .. } | Op::Drop { .. } => None,
+            });
+        let grafted = self.edit(at, |fork, cx| fork.graft(cx, head, keys));
+        self.redo = redo;
+        grafted.map(|_| ())
     }
 
     /// Trees made and dropped in this transaction were never there. (What an
@@ -391,3 +418,6 @@ impl Txn {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! Moving a transaction's work to a newer head: by grafting where only it changed
+//! its leaves, by replaying otherwise; with the same outcome.
+
+use super::*;
+use crate::options::Options;
+use crate::store::Store;
+use crate::tree::KeyKind;
+use crate::txn::Isolation;
+use fulgurite_disk::MemoryDisk;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const ROWS: u64 = 12_000;
+
+/// A number in `0..below` that follows from `state`.
+fn random(state: &mut u64, below: u64) -> u64 {
+    *state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+    (*state >> 33) % below
+}
+
+fn key(kind: KeyKind, number: u64) -> OwnedKey {
+    match kind {
+        KeyKind::Int => OwnedKey::Int(number as i64),
+        KeyKind::Bytes => OwnedKey::Bytes(format!("key of entry {number:08}").into_bytes()),
+    }
+}
+
+fn open() -> Store {
+    let disk = Arc::new(MemoryDisk::new());
+    Store::open_on(disk, "grafts.db", Options::default()).expect("opens")
+}
+
+/// A tree of three levels.
+fn tree_of(store: &Store, kind: KeyKind) -> (Tree, BTreeMap<u64, Vec<u8>>) {
+    let tree = store.create_family("t", kind).expect("a family");
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    let rows: BTreeMap<u64, Vec<u8>> = (0..ROWS).map(|at| (2 * at, vec![1; 100])).collect();
+    for (number, value) in &rows {
+        let key = key(kind, *number);
+        txn.put(&tree, key.as_key(), value).expect("a put");
+    }
+    txn.commit().expect("commits");
+    (tree, rows)
+}
+
+fn assert_holds(store: &Store, tree: &Tree, rows: &BTreeMap<u64, Vec<u8>>) {
+    let mut txn = store.txn();
+    txn.begin_read().expect("reads");
+    assert_eq!(txn.count(tree).expect("counts"), rows.len() as u64);
+    let mut cursor = txn.cursor(tree).expect("a cursor");
+    let mut more = cursor.seek(Seek::First).expect("a seek");
+    for (number, value) in rows {
+        assert!(more, "row {number} is missing");
+        let found = match tree.kind() {
+            KeyKind::Int => OwnedKey::Int(cursor.key_int()),
+            KeyKind::Bytes => OwnedKey::Bytes(cursor.key_bytes().expect("a key").to_vec()),
+        };
+        assert_eq!(found, key(tree.kind(), *number));
+        assert_eq!(cursor.value().expect("a value"), *value, "row {number}");
+        more = cursor.next().expect("a step");
+    }
+    assert!(!more);
+}
+
+/// Begins, and overwrites some rows.
+fn overwriting(store: &Store, tree: &Tree, numbers: &[u64], value: &[u8]) -> Txn {
+    let mut txn = store.txn();
+    txn.begin(Isolation::Serializable).expect("begins");
+    for number in numbers {
+        let key = key(tree.kind(), *number);
+        assert!(txn.put(tree, key.as_key(), value).expect("a put"));
+    }
+    txn
+}
+
+#[test]
+fn leaves_that_only_one_changed_are_grafted() {
+    for kind in [KeyKind::Int, KeyKind::Bytes] {
+        let store = open();
+        let (tree, mut rows) = tree_of(&store, kind);
+        // Under the same inner nodes and others, one leaf twice.
+        let mut first = overwriting(&store, &tree, &[100, 9000, 20_000], &[2; 100]);
+        let mut second = overwriting(&store, &tree, &[700, 702, 9600, 23_000], &[3; 90]);
+        first.commit().expect("commits");
+        let leaves = second.forks[0].own.clone();
+        second.graft(0).expect("a graft");
+        assert!(!second.forks[0].has_moved_on(), "replayed");
+        let kept = second.forks[0].own.iter();
+        let kept = kept.filter(|node| leaves.contains(node)).count();
+        assert!((3..leaves.len()).contains(&kept), "{kept} of {leaves:?}");
+        second.commit().expect("commits");
+        for (numbers, value) in [
+            (&[100, 9000, 20_000][..], vec![2; 100]),
+            (&[700, 702, 9600, 23_000], vec![3; 90]),
+        ] {
+            rows.extend(numbers.iter().map(|number| (*number, value.clone())));
+        }
+        assert_holds(&store, &tree, &rows);
+    }
+}
+
+#[test]
+fn a_leaf_that_both_changed_is_not() {
+    let store = open();
+    let (tree, mut rows) = tree_of(&store, KeyKind::Int);
+    let mut first = overwriting(&store, &tree, &[100], &[2; 100]);
+    let mut second = overwriting(&store, &tree, &[9000, 102], &[3; 100]);
+    first.commit().expect("commits");
+    let (root, own) = (second.forks[0].root, second.forks[0].own.clone());
+    let replaced = second.forks[0].replaced.len();
+    second.graft(0).expect("a graft");
+    let fork = &second.forks[0];
+    assert!(fork.has_moved_on());
+    assert_eq!((fork.root, &fork.own), (root, &own));
+    assert_eq!(fork.replaced.len(), replaced);
+    second.commit().expect("commits");
+    rows.extend([
+        (100, vec![2; 100]),
+        (102, vec![3; 100]),
+        (9000, vec![3; 100]),
+    ]);
+    assert_holds(&store, &tree, &rows);
+}
+
+/// What a transaction did: its keys, and their values if it did not delete them.
+type Did = BTreeMap<u64, Option<Vec<u8>>>;
+
+/// Updates, inserts and deletes at random, at times up to splits and merges.
+fn at_random(txn: &mut Txn, tree: &Tree, state: &mut u64) -> Did {
+    let mut did = Did::new();
+    txn.begin(Isolation::Snapshot).expect("begins");
+    let dense = random(state, 4) == 0;
+    let start = random(state, 2 * ROWS);
+    for _ in 0..1 + random(state, if dense { 60 } else { 6 }) {
+        let number = match dense {
+            true => start + random(state, 150),
+            false => random(state, 2 * ROWS),
+        };
+        let key = key(tree.kind(), number);
+        let value = match random(state, 4) {
+            0 => None,
+            _ => Some(vec![*state as u8; 20 + random(state, 200) as usize]),
+        };
+        match &value {
+            Some(value) => {
+                txn.put(tree, key.as_key(), value).expect("a put");
+            }
+            None => {
+                txn.delete(tree, key.as_key()).expect("a delete");
+            }
+        }
+        did.insert(number, value);
+    }
+    did
+}
+
+#[test]
+fn grafting_and_replaying_are_the_same_as_one_after_the_other() {
+    for (kind, seed) in [(KeyKind::Int, 1), (KeyKind::Bytes, 2)] {
+        let state = &mut seed.clone();
+        let store = open();
+        let (tree, mut rows) = tree_of(&store, kind);
+        let [mut first, mut second] = [store.txn(), store.txn()];
+        let mut outcomes = [0; 3];
+        for round in 0..400 {
+            let did = [&mut first, &mut second].map(|txn| at_random(txn, &tree, state));
+            first.commit().expect("nobody was before it");
+            if second.forks.iter().any(Fork::has_moved_on) {
+                second.graft(0).expect("a graft");
+                outcomes[usize::from(second.forks[0].has_moved_on())] += 1;
+            }
+            let mut committed = vec![&did[0]];
+            match second.commit() {
+                Ok(()) => committed.push(&did[1]),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+                    outcomes[2] += 1;
+                }
+            }
+            for (number, value) in committed.into_iter().flatten() {
+                match value {
+                    Some(value) => rows.insert(*number, value.clone()),
+                    None => rows.remove(number),
+                };
+            }
+            if round % 50 == 49 {
+                assert_holds(&store, &tree, &rows);
+            }
+        }
+        println!("{kind:?}, seed {seed}: grafted, not, conflicts {outcomes:?}");
+        assert!(outcomes[0] > 100 && outcomes[1] > 20, "{outcomes:?}");
+        assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
+        // What was dropped and replaced is free: all that is left is written.
+        store.checkpoint().expect("a checkpoint");
+        assert_eq!(store.stats().cache.unwritten, 0);
+    }
+}
