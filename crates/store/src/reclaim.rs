@@ -145,6 +145,8 @@ pub(crate) struct Reclaim {
     /// Taken in turns with the trees' lists, so that none of them grows anew.
     buffer: Vec<Dead>,
     pins: Pins,
+    /// Unwritten nodes buried and not told to the pool.
+    buried: usize,
 }
 
 /// The dead of a batch, each with its death.
@@ -215,6 +217,7 @@ impl Reclaim {
         self.buffer = few;
         self.look_at_kept(core, &pins, free, &mut extents);
         self.charge_lists(core, survived);
+        core.pool.note_buried(std::mem::take(&mut self.buried));
         core.space.free(extents);
         tree.versions.prune(pins.snapshots(), visible);
         self.pins = pins;
@@ -269,7 +272,7 @@ impl Reclaim {
         } else if dead.subtree {
             self.subtrees.push(dead);
         } else {
-            extents.extend(core.pool.bury(dead.node, free));
+            extents.extend(core.pool.bury(dead.node, free, &mut self.buried));
         }
     }
 

@@ -76,6 +76,18 @@ struct FreeFrames {
     untouched: usize,
 }
 
+impl FreeFrames {
+    fn take(&mut self, count: usize) -> Option<Frame> {
+        if let Some(frame) = self.list.pop() {
+            return Some(frame);
+        }
+        (self.untouched < count).then(|| {
+            self.untouched += 1;
+            (self.untouched - 1) as Frame
+        })
+    }
+}
+
 /// Counters of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheStats {
@@ -173,9 +185,10 @@ impl Pool {
         self.frames.page_size()
     }
 
-    /// Frames holding nodes that are not written yet.
+    /// Frames holding nodes that are not written yet, up to a few a context: who
+    /// makes and frees nodes counts them by the dozen.
     pub(crate) fn unwritten(&self) -> usize {
-        self.unwritten.load(Relaxed)
+        (self.unwritten.load(Relaxed) as isize).max(0) as usize
     }
 
     pub(crate) fn stats(&self) -> CacheStats {
@@ -398,18 +411,21 @@ impl Pool {
 
     // ---- frames ----------------------------------------------------------
 
-    fn try_take_frame(&self) -> Option<Frame> {
-        {
-            let mut free = self.free.lock();
-            if let Some(frame) = free.list.pop() {
-                return Some(frame);
-            }
-            if free.untouched < self.frames.count() {
-                free.untouched += 1;
-                return Some((free.untouched - 1) as Frame);
+    /// Takes frames that nobody uses until there are `most`, as far as there are any;
+    /// evicts nothing.
+    pub(crate) fn take_free(&self, frames: &mut Vec<Frame>, most: usize) {
+        let mut free = self.free.lock();
+        while frames.len() < most {
+            match free.take(self.frames.count()) {
+                Some(frame) => frames.push(frame),
+                None => return,
             }
         }
-        self.evict()
+    }
+
+    fn try_take_frame(&self) -> Option<Frame> {
+        let free = self.free.lock().take(self.frames.count());
+        free.or_else(|| self.evict())
     }
 
     /// Evicts a batch of clean frames; returns one and frees the others.
@@ -458,10 +474,18 @@ impl Pool {
         self.free.lock().list.append(frames);
     }
 
-    /// A frame became the home of an unwritten node.
+    /// So many frames became homes of unwritten nodes.
     #[inline]
-    pub(crate) fn note_unwritten(&self) {
-        self.unwritten.fetch_add(1, Relaxed);
+    pub(crate) fn note_unwritten(&self, frames: usize) {
+        self.unwritten.fetch_add(frames, Relaxed);
+    }
+
+    /// So many unwritten nodes were buried.
+    #[inline]
+    pub(crate) fn note_buried(&self, nodes: usize) {
+        if nodes > 0 {
+            self.unwritten.fetch_sub(nodes, Relaxed);
+        }
     }
 
     // ---- written and dead nodes -------------------------------------------
@@ -520,12 +544,18 @@ impl Pool {
     }
 
     /// Forgets a node that nobody can reach any more: frees its frame, and
-    /// returns its extent if it has one.
-    pub(crate) fn bury(&self, node: ChildRef, free: &mut Vec<Frame>) -> Option<ExtentRef> {
+    /// returns its extent if it has one; counts it in `unwritten` if not, for
+    /// [`note_buried`](Self::note_buried).
+    pub(crate) fn bury(
+        &self,
+        node: ChildRef,
+        free: &mut Vec<Frame>,
+        unwritten: &mut usize,
+    ) -> Option<ExtentRef> {
         // Where the frame holds the handle still, the node was never written, and
         // nobody writes what nobody can reach.
         if node.is_handle() && self.frames.holding(node.hint, node.reference).is_some() {
-            self.unwritten.fetch_sub(1, Relaxed);
+            *unwritten += 1;
             self.frames.meta(node.hint).identity.store(0, Release);
             free.push(node.hint);
             return None;

@@ -42,12 +42,27 @@ pub(crate) struct Context<'c> {
 impl Context<'_> {
     /// Makes sure that `count` frames can be had without waiting.
     pub(crate) fn ensure_spare(&mut self, count: usize) -> Result<()> {
+        if self.spare.len() < count {
+            self.take_spare(count)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn take_spare(&mut self, count: usize) -> Result<()> {
+        // Some more at once, since all contexts take them from one list.
+        let share = (self.pool.frames.count() / SHARE_AT_ONCE).min(TAKEN_AT_ONCE);
+        self.pool.take_free(self.spare, count.max(share));
         while self.spare.len() < count {
             self.spare.push(self.pool.take_frame()?);
         }
         Ok(())
     }
 }
+
+/// Free frames that a context takes together, and their share of the cache, at most.
+const TAKEN_AT_ONCE: usize = 16;
+const SHARE_AT_ONCE: usize = 1024;
 
 /// A private version. See the module's header.
 pub(crate) struct Fork {
@@ -99,6 +114,8 @@ pub(crate) struct Fork {
     /// How many nodes were copied to be edited; no number after some of them were
     /// given up.
     pub(super) copied: Option<usize>,
+    /// Nodes made that the pool has not been told of.
+    uncounted: usize,
 }
 
 /// Where [`Fork::rewind`] goes back to.
@@ -146,6 +163,8 @@ impl From<Unknown> for Stop {
     }
 }
 
+/// Nodes made that the pool's counter, which all share, is told of together.
+const COUNTED_AT_ONCE: usize = 16;
 /// Entries of a list that an idle fork keeps room for.
 const KEPT: usize = 4096;
 /// Frames taken ahead of a descent; more are taken if the tree is that high.
@@ -180,6 +199,7 @@ impl Fork {
             spilled: 0,
             respilled: 0,
             copied: Some(0),
+            uncounted: 0,
         }
     }
 
@@ -317,7 +337,10 @@ impl Fork {
         meta.generation.store(self.generation, Relaxed);
         meta.heat.store(0, Relaxed);
         meta.identity.store(reference, Release);
-        pool.note_unwritten();
+        self.uncounted += 1;
+        if self.uncounted == COUNTED_AT_ONCE {
+            self.count_made(pool);
+        }
         let child = ChildRef {
             reference,
             checksum: 0,
@@ -325,6 +348,13 @@ impl Fork {
         };
         self.own.push(child);
         child
+    }
+
+    /// Tells the pool of the nodes made since it was told last.
+    pub(crate) fn count_made(&mut self, pool: &Pool) {
+        if self.uncounted > 0 {
+            pool.note_unwritten(std::mem::take(&mut self.uncounted));
+        }
     }
 
     /// Notes that a node is no longer part of this version.

@@ -69,9 +69,11 @@ impl Fork {
             }
             None => {
                 self.base_seq = was;
+                let mut unwritten = 0;
                 for made in self.own.drain(had..) {
-                    cx.pool.bury(made, cx.spare);
+                    cx.pool.bury(made, cx.spare, &mut unwritten);
                 }
+                cx.pool.note_buried(unwritten);
                 self.replaced.truncate(had);
                 self.copied = Some(had);
                 Ok(false)
@@ -184,15 +186,16 @@ impl Fork {
 
     fn finish_graft(&mut self, cx: &mut Context<'_>, head: Root, done: Graft) {
         let dropped = |at: usize| done.fates.get(at) == Some(&Fate::Dropped);
-        let mut at = 0;
+        let (mut at, mut unwritten) = (0, 0);
         self.own.retain(|node| {
             let keep = !dropped(at);
             if !keep {
-                cx.pool.bury(*node, cx.spare);
+                cx.pool.bury(*node, cx.spare, &mut unwritten);
             }
             at += 1;
             keep
         });
+        cx.pool.note_buried(unwritten);
         at = 0;
         self.replaced.retain(|_| {
             at += 1;

@@ -260,6 +260,9 @@ impl Txn {
     fn end(&mut self) {
         self.unlock_trees();
         self.unlock_writers();
+        for fork in &mut self.forks {
+            fork.count_made(&self.core.pool);
+        }
         self.retired.append(&mut self.forks);
         self.retired.truncate(4);
         self.retired.iter_mut().for_each(Fork::trim);
@@ -302,10 +305,12 @@ impl Txn {
             self.core.reclaim.lock().keep(self.seq, dead);
             return;
         }
-        let mut extents = Vec::new();
+        let (mut extents, mut unwritten) = (Vec::new(), 0);
         for node in made {
-            extents.extend(self.core.pool.bury(node, &mut self.spare));
+            let pool = &self.core.pool;
+            extents.extend(pool.bury(node, &mut self.spare, &mut unwritten));
         }
+        self.core.pool.note_buried(unwritten);
         self.core.space.free(extents);
         // In a small cache they could be nearly all frames, and reading waits for
         // those that the pool has.

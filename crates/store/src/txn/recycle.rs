@@ -99,15 +99,18 @@ impl Txn {
         if !pins.is_empty() {
             self.recycling.skip = IN_COMPANY;
         }
+        let mut buried = 0;
         while let Some(dead) = self.recycling.nodes.pop() {
             let needed = |pin: &u64| (dead.birth..seq).contains(pin);
             if seq <= visible && !self.recycling.pins.iter().any(needed) {
-                let extent = core.pool.bury(dead.node, &mut self.spare);
+                let spare = &mut self.spare;
+                let extent = core.pool.bury(dead.node, spare, &mut buried);
                 debug_assert!(extent.is_none(), "a page that no checkpoint knows of");
             } else {
                 self.leave(core, Dead { death: seq, ..dead });
             }
         }
+        core.pool.note_buried(buried);
     }
 
     /// Sends a node that somebody needs to its tree's graves after all; to those of
