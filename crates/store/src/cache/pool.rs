@@ -51,6 +51,10 @@ const EVICT_BATCH: usize = 32;
 /// Bytes beside a frame's page: its header, its place in table and policy, a
 /// ghost's.
 const FRAME_EXTRA: usize = 24 + 26 + 24 + 50;
+/// The share of the cache that contexts keep as spare frames, all together, and how
+/// many each of them, at most.
+const SPARE_SHARE: usize = 16;
+const SPARE_MAX: usize = 32;
 const HANDLE_BLOCK: u64 = 1 << 10;
 
 /// Where a node that began under a handle lies on disk.
@@ -119,6 +123,8 @@ pub(crate) struct Pool {
     ballast: Ballast,
     pub(crate) dictionaries: Dictionaries,
     free: Mutex<FreeFrames>,
+    /// Transaction contexts, which keep some free frames each.
+    contexts: AtomicUsize,
     policy: Mutex<Policy>,
     handles: AtomicU64,
     generations: AtomicU64,
@@ -168,6 +174,7 @@ impl Pool {
             ballast: Ballast::new(),
             dictionaries: Dictionaries::default(),
             free: Mutex::default(),
+            contexts: AtomicUsize::new(0),
             policy: Mutex::new(Policy::new(count as u32)),
             handles: AtomicU64::new(1),
             generations: AtomicU64::new(1),
@@ -410,6 +417,20 @@ impl Pool {
     }
 
     // ---- frames ----------------------------------------------------------
+
+    pub(crate) fn context_begins(&self) {
+        self.contexts.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn context_ends(&self) {
+        self.contexts.fetch_sub(1, Relaxed);
+    }
+
+    /// Free frames that each context may keep between transactions.
+    pub(crate) fn spare_share(&self) -> usize {
+        let contexts = self.contexts.load(Relaxed).max(1);
+        (self.frames.count() / SPARE_SHARE / contexts).min(SPARE_MAX)
+    }
 
     /// Takes frames that nobody uses until there are `most`, as far as there are any;
     /// evicts nothing.

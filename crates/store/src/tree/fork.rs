@@ -51,18 +51,14 @@ impl Context<'_> {
     #[cold]
     fn take_spare(&mut self, count: usize) -> Result<()> {
         // Some more at once, since all contexts take them from one list.
-        let share = (self.pool.frames.count() / SHARE_AT_ONCE).min(TAKEN_AT_ONCE);
-        self.pool.take_free(self.spare, count.max(share));
+        let some = self.pool.spare_share() / 2;
+        self.pool.take_free(self.spare, count.max(some));
         while self.spare.len() < count {
             self.spare.push(self.pool.take_frame()?);
         }
         Ok(())
     }
 }
-
-/// Free frames that a context takes together, and their share of the cache, at most.
-const TAKEN_AT_ONCE: usize = 16;
-const SHARE_AT_ONCE: usize = 1024;
 
 /// A private version. See the module's header.
 pub(crate) struct Fork {

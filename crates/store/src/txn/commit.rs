@@ -414,7 +414,7 @@ impl Txn {
                 reclaim.process(core, &tree.0, &mut self.spare);
             }
             drop(reclaim);
-            self.keep_spare(2 * self.spare_kept());
+            self.keep_spare(2 * core.pool.spare_share());
         }
     }
 }

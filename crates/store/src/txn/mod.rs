@@ -133,13 +133,10 @@ pub struct Savepoint {
 /// Bytes of redo after which it is counted anew. [`bulk::DENSE_LIMIT`] is a
 /// multiple of it.
 const REDO_STEP: usize = 512 << 10;
-/// Spare frames a context keeps between transactions, at most.
-const SPARE_MAX: usize = 32;
-/// And its share of the cache, so that idle contexts leave frames to others.
-const SPARE_SHARE: usize = 512;
 
 impl Txn {
     pub(crate) fn new(store: &Store) -> Self {
+        store.core().pool.context_begins();
         Self {
             store: store.clone(),
             core: store.core().clone(),
@@ -282,7 +279,7 @@ impl Txn {
         self.bulk_at = bulk::DENSE_LIMIT;
         self.redo_step = REDO_STEP;
         self.wrote = false;
-        self.keep_spare(self.spare_kept());
+        self.keep_spare(self.core.pool.spare_share());
         if let Some(slot) = self.slot.take() {
             self.core.pool.readers.release(&slot);
         }
@@ -314,11 +311,7 @@ impl Txn {
         self.core.space.free(extents);
         // In a small cache they could be nearly all frames, and reading waits for
         // those that the pool has.
-        self.keep_spare(self.spare_kept());
-    }
-
-    fn spare_kept(&self) -> usize {
-        (self.core.pool.frames.count() / SPARE_SHARE).min(SPARE_MAX)
+        self.keep_spare(self.core.pool.spare_share());
     }
 
     /// Where there are more spare frames than `most`, gives back all but half as
@@ -477,5 +470,6 @@ impl Drop for Txn {
             self.rollback();
         }
         self.core.pool.give_frames(&mut self.spare);
+        self.core.pool.context_ends();
     }
 }
