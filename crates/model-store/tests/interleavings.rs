@@ -4,6 +4,7 @@
 //! and what the comment of the scenario says.
 
 mod common;
+mod grafts;
 mod seats;
 
 use common::Schedulers::{Both, Fair};
@@ -401,4 +402,9 @@ fn nobody_who_waits_holds_what_a_checkpoint_needs() {
 #[test]
 fn a_page_freed_while_it_is_written_keeps_no_seat() {
     explore(60, Fair, seats::written_and_freed);
+}
+
+#[test]
+fn grafts_meet_checkpoints_and_readers() {
+    explore(1000, Fair, grafts::two_writers);
 }
