@@ -55,7 +55,7 @@ pub(crate) struct Core {
     pub(crate) checkpoint: Mutex<checkpoint::State>,
     pub(crate) checkpoint_pins: checkpoint::Pins,
     pub(crate) writes: WriteCounters,
-    /// A lower bound of all pins.
+    /// A lower bound of the snapshots that are read.
     needed_from: AtomicU64,
     pub(crate) background: Background,
     /// The first failure that ended all writing.
