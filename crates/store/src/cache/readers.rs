@@ -225,7 +225,7 @@ mod tests {
                 } else {
                     [&outer, &inner]
                 };
-                order.map(|slot| readers.release(slot));
+                order.iter().for_each(|slot| readers.release(slot));
             }
             assert_eq!(readers.high.load(SeqCst), 2);
         }
