@@ -33,7 +33,7 @@ pub(super) struct Recycling {
 
 /// To read the others' pins takes cache lines from them that they write all the
 /// time: where there are any, this many commits do not.
-const IN_COMPANY: u32 = 7;
+const IN_COMPANY: u32 = 31;
 
 impl Txn {
     /// Step 1.
