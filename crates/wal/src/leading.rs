@@ -11,7 +11,9 @@ use super::error::{Error, Result};
 use super::gather::Gather;
 use super::parking::{Outlook, Parking, Wish};
 use super::stats::Counters;
-use crate::primitives::{AtomicBool, Ordering, SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop};
+use crate::primitives::{
+    AtomicBool, Ordering, SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop, yield_now,
+};
 
 /// What committers take turns with, until the log ends.
 #[derive(Default)]
@@ -106,10 +108,7 @@ pub(super) trait Leads {
                 continue;
             }
             turns += 1;
-            let (spins, yields) = self.patience();
-            if turns <= spins {
-                spin_loop();
-            } else if turns > spins + yields || !self.turns().gather.give_way() {
+            if !self.looks_again(turns) {
                 self.turns().counters.parks.add(1);
                 self.sleep(&done, wish);
                 turns = 0;
@@ -117,14 +116,26 @@ pub(super) trait Leads {
         }
     }
 
-    /// How often to look again, and to let others run, before sleeping. Where a
-    /// sync takes its time, looking again is in the way of those who could run.
-    fn patience(&self) -> (u32, u32) {
-        if !self.is_synced() || self.turns().gather.sync_is_quick() {
-            (SPINS, YIELDS_QUICK)
-        } else {
-            (0, YIELDS_SLOW)
+    /// Spins or lets others run, for the `turn`-th time; false where it is better to
+    /// sleep. Where a sync takes its time, looking again is in the way of those who
+    /// could run. Where it is quick, whoever takes the processor for long mostly
+    /// commits in that time, and to sleep would cost more than it.
+    fn looks_again(&self, turn: u32) -> bool {
+        let gather = &self.turns().gather;
+        let is_slow = self.is_synced() && !gather.sync_is_quick();
+        let (spins, yields) = match is_slow {
+            true => (0, YIELDS_SLOW),
+            false => (SPINS, YIELDS_QUICK),
+        };
+        if turn > spins + yields {
+            return false;
         }
+        match turn <= spins {
+            true => spin_loop(),
+            false if is_slow => return gather.give_way(),
+            false => yield_now(),
+        }
+        true
     }
 
     fn sleep(&self, done: &impl Fn() -> bool, wish: Wish) {
