@@ -398,14 +398,14 @@ pub fn decode(
 
 /// Where payloads are decompressed.
 struct Window {
-    bytes: Vec<u8>,
+    bytes: Option<Box<lz4::Restoring>>,
     /// The serial of the dictionary at the start, 0 for none.
     serial: u64,
 }
 
 thread_local! {
     static WINDOW: RefCell<Window> = const {
-        RefCell::new(Window { bytes: Vec::new(), serial: 0 })
+        RefCell::new(Window { bytes: None, serial: 0 })
     };
 }
 
@@ -420,14 +420,14 @@ impl Window {
         let before = dictionary.map_or(&[][..], Dictionary::bytes);
         let serial = dictionary.map_or(0, Dictionary::serial);
         let from = before.len();
-        self.bytes.resize(from + most + lz4::SLACK, 0);
+        let bytes = self.bytes.get_or_insert_with(|| Box::new([0; _]));
         if self.serial != serial {
-            self.bytes[..from].copy_from_slice(before);
+            bytes[..from].copy_from_slice(before);
             self.serial = serial;
         }
-        let end = lz4::decompress(payload, &mut self.bytes, from, from + most)
-            .ok_or(CodecError::Compressed)?;
-        Ok(&self.bytes[from..end])
+        let end =
+            lz4::decompress(payload, bytes, from, from + most).ok_or(CodecError::Compressed)?;
+        Ok(&bytes[from..end])
     }
 }
 

@@ -7,7 +7,9 @@
 //!
 //! The blocks are plain LZ4: any decoder that takes a dictionary restores them.
 //! [`decompress`] trusts nothing: whatever it is given, it returns, and touches
-//! nothing before the window's start.
+//! nothing before the window's start. Its window always has the same size, so that
+//! a place of 16 bits is known to lie in it without a look: most of the time goes
+//! into sequences of a few bytes.
 
 /// Entries of the hash table, as a power of two.
 const TABLE_BITS: u32 = 12;
@@ -21,12 +23,18 @@ const LAST_LITERALS: usize = 5;
 const PATIENCE: u32 = 6;
 /// Bytes copied at once where there is room for them, needed or not.
 const CHUNK: usize = 16;
-/// Bytes of a block that a sequence of one token takes at most, and more.
-const AHEAD: usize = 32;
-/// Room behind a window's end that lets [`decompress`] copy whole chunks.
-pub(super) const SLACK: usize = 2 * CHUNK;
+/// The same for matches, which may be that near.
+const STEP: usize = 8;
+/// Bytes of a block that a sequence of one token takes at most: the token, the
+/// literals and the distance.
+const AHEAD: usize = 1 + 15 + 2;
+/// Bytes that such a sequence restores at most.
+const SHORT_MAX: usize = 14 + 14 + MATCH_MIN;
 /// The longest window: places in it are 16 bits.
 pub(super) const WINDOW_MAX: usize = 1 << 16;
+/// What [`decompress`] restores in: room for the longest window, and behind it for
+/// the chunks copied needlessly.
+pub(super) type Restoring = [u8; WINDOW_MAX + SHORT_MAX + CHUNK];
 
 /// Where in the window each hash was last seen.
 pub(super) type Table = [u16; 1 << TABLE_BITS];
@@ -188,20 +196,15 @@ fn put_match(
 /// window from there on are spoilt.
 pub(super) fn decompress(
     block: &[u8],
-    window: &mut [u8],
+    window: &mut Restoring,
     from: usize,
     limit: usize,
 ) -> Option<usize> {
+    debug_assert!(from <= limit && limit <= WINDOW_MAX);
     let mut to = from;
     let mut at = 0;
     loop {
-        // As long as there is room for whole chunks, most sequences are short.
-        while let Some(next) = block.get(at..).and_then(|rest| rest.first_chunk::<AHEAD>())
-            && let Some(taken) = short_sequence(next, window, to, limit)
-        {
-            at += taken.0;
-            to = taken.1;
-        }
+        (at, to) = short_sequences(block, window, at, to, limit);
         let token = *block.get(at)?;
         at += 1;
         let mut literals = usize::from(token >> 4);
@@ -209,12 +212,12 @@ pub(super) fn decompress(
             literals += take_rest(block, &mut at)?;
         }
         let source = block.get(at..)?.get(..literals)?;
-        let target = window.get_mut(to..)?.get_mut(..literals)?;
+        let target = window.get_mut(to..limit)?.get_mut(..literals)?;
         target.copy_from_slice(source);
         at += literals;
         to += literals;
         if at == block.len() {
-            return (to <= limit).then_some(to);
+            return Some(to);
         }
         let distance = u16::from_le_bytes(*block.get(at..)?.first_chunk()?);
         at += 2;
@@ -231,38 +234,50 @@ pub(super) fn decompress(
     }
 }
 
-/// Restores a sequence whose lengths are in its token and whose match is not too
-/// near. Returns the bytes taken of the block and the new end; `None` if it is
-/// none such, with nothing changed but what is behind the end.
+/// Restores sequences from `block[at..]` on to `window[to..]` as long as their
+/// lengths are in the token, the match is not too near, and there is room for the
+/// longest such. Returns both places behind them.
 #[inline]
-fn short_sequence(
-    next: &[u8; AHEAD],
-    window: &mut [u8],
-    to: usize,
+fn short_sequences(
+    block: &[u8],
+    window: &mut Restoring,
+    mut at: usize,
+    mut to: usize,
     limit: usize,
-) -> Option<(usize, usize)> {
-    let token = next[0];
-    let literals = usize::from(token >> 4);
-    let length = usize::from(token & 15);
-    let distance = usize::from(u16::from_le_bytes([next[literals + 1], next[literals + 2]]));
-    let begin = to + literals;
-    let end = begin + length + MATCH_MIN;
-    if literals == 15 || length == 15 || distance < CHUNK || end > limit || distance > begin {
-        return None;
+) -> (usize, usize) {
+    while to + SHORT_MAX <= limit
+        && let Some(next) = block.get(at..).and_then(|rest| rest.first_chunk::<AHEAD>())
+    {
+        let literals = usize::from(next[0] >> 4);
+        let length = usize::from(next[0] & 15);
+        let distance = u16::from_le_bytes([next[literals + 1], next[literals + 2]]);
+        let begin = to + literals;
+        let (source, before) = (begin as u16).overflowing_sub(distance);
+        if literals == 15 || length == 15 || usize::from(distance) < STEP || before {
+            break;
+        }
+        copy::<CHUNK>(&next[1..], window, to as u16);
+        // A step may begin with what the one before it wrote.
+        for done in [0, STEP, 2 * STEP] {
+            let from = usize::from(source) + done;
+            let Some(step) = window[from..].first_chunk::<STEP>().copied() else {
+                return (at, to);
+            };
+            copy::<STEP>(&step, window, begin as u16 + done as u16);
+        }
+        at += literals + 3;
+        to = begin + length + MATCH_MIN;
     }
-    let chunk: [u8; CHUNK] = *next[1..].first_chunk()?;
-    let source = begin - distance;
-    // Both chunks of the match fit, or it is left to the careful way.
-    if begin + 2 * CHUNK > window.len() {
-        return None;
+    (at, to)
+}
+
+/// Copies the first `N` bytes of `source` to the window.
+#[inline]
+fn copy<const N: usize>(source: &[u8], window: &mut Restoring, to: u16) {
+    let target = window[usize::from(to)..].first_chunk_mut::<N>();
+    if let (Some(source), Some(target)) = (source.first_chunk::<N>(), target) {
+        *target = *source;
     }
-    *window.get_mut(to..)?.first_chunk_mut()? = chunk;
-    // The second half may begin with what the first one wrote.
-    for half in [0, CHUNK] {
-        let chunk: [u8; CHUNK] = *window.get(source + half..)?.first_chunk()?;
-        *window.get_mut(begin + half..)?.first_chunk_mut()? = chunk;
-    }
-    Some((literals + 3, end))
 }
 
 #[inline]
@@ -280,7 +295,7 @@ fn take_rest(block: &[u8], at: &mut usize) -> Option<usize> {
 
 /// Copies `length` bytes from `distance` before `to` to it; they may overlap.
 #[inline]
-fn repeat(window: &mut [u8], mut to: usize, distance: usize, length: usize) -> Option<()> {
+fn repeat(window: &mut Restoring, mut to: usize, distance: usize, length: usize) -> Option<()> {
     let mut from = to.checked_sub(distance)?;
     let end = to + length;
     if distance >= CHUNK && end + CHUNK <= window.len() {
@@ -341,9 +356,9 @@ mod tests {
     }
 
     fn restored(dictionary: &[u8], block: &[u8], length: usize) -> Option<Vec<u8>> {
-        let mut window = dictionary.to_vec();
-        window.resize(dictionary.len() + length + SLACK, 0xEE);
         let from = dictionary.len();
+        let mut window: Restoring = [0xEE; _];
+        window[..from].copy_from_slice(dictionary);
         let end = decompress(block, &mut window, from, from + length)?;
         assert_eq!(&window[..from], dictionary, "left as it was");
         Some(window[from..end].to_vec())
