@@ -1,10 +1,12 @@
 //! What a store does in the background: checkpoints, reclaim, syncs in `normal`.
 //!
 //! Its thread wakes when a committer asks (the log is long, many pages are
-//! unwritten, somebody waits for frames or log space) and every [`IDLE`]
-//! otherwise. A store that somebody drives has no thread: it works when it is
+//! unwritten, somebody waits for frames or log space) and every [`IDLE`]. A store that somebody drives has no thread: it works when it is
 //! told to ([`tick`]), and whoever waits for a checkpoint makes it. That can be
 //! done where one waits, because who waits holds nothing that a checkpoint needs.
+//!
+//! Committers ask it only to look; whether the log or the unwritten pages call for
+//! a checkpoint it decides itself, after it has freed what it can ([`look`], ADR 26).
 //!
 //! After a failed checkpoint the failure is reported to those who wait, and it is
 //! tried again when asked, unless the store is poisoned. Closing ends the thread
@@ -21,13 +23,21 @@ use fulgurite_disk::mutation::{Mutation, planted};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it looks without being asked; in `normal`, the most that a power
-/// cut takes back.
+/// How often it tidies up; in `normal`, the most that a power cut takes back.
 const IDLE: Duration = Duration::from_millis(200);
+
+/// What is asked of the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Request {
+    /// To see what the log's length and the unwritten pages call for.
+    Look,
+    /// A checkpoint.
+    Checkpoint,
+}
 
 #[derive(Default)]
 struct Inbox {
-    requested: bool,
+    requested: Option<Request>,
     stop: bool,
 }
 
@@ -41,19 +51,24 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Asks for a checkpoint soon. Cheap when one was asked for already.
-    pub(crate) fn request(&self) {
-        if !self.asked.swap(true, AcqRel) {
-            self.inbox.lock().requested = true;
-            self.wake.notify_one();
+    /// Asks to see whether a checkpoint is due. Cheap when that was asked already.
+    pub(crate) fn ask_to_look(&self) {
+        if !self.asked.load(Relaxed) && !self.asked.swap(true, AcqRel) {
+            self.put(Request::Look);
         }
     }
 
-    /// Waits for a request or the time to look; false when it is to stop.
-    fn next(&self) -> Option<bool> {
+    fn put(&self, request: Request) {
         let mut inbox = self.inbox.lock();
-        if !inbox.requested && !inbox.stop {
-            self.wake.wait_for(&mut inbox, IDLE);
+        inbox.requested = inbox.requested.max(Some(request));
+        self.wake.notify_one();
+    }
+
+    /// Waits for a request, no longer than `patience`; `None` when it is to stop.
+    fn next(&self, patience: Duration) -> Option<Option<Request>> {
+        let mut inbox = self.inbox.lock();
+        if inbox.requested.is_none() && !inbox.stop {
+            self.wake.wait_for(&mut inbox, patience);
         }
         if inbox.stop {
             return None;
@@ -61,12 +76,9 @@ impl Background {
         Some(self.take_request(&mut inbox))
     }
 
-    fn take_request(&self, inbox: &mut Inbox) -> bool {
-        let requested = std::mem::take(&mut inbox.requested);
-        if requested {
-            self.asked.store(false, Release);
-        }
-        requested
+    fn take_request(&self, inbox: &mut Inbox) -> Option<Request> {
+        self.asked.store(false, Release);
+        inbox.requested.take()
     }
 }
 
@@ -93,17 +105,46 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<()> {
 }
 
 fn run(core: &Core) {
-    while let Some(requested) = core.background.next() {
+    let background = &core.background;
+    let now = || core.pool.waits.now();
+    let mut tidied = now();
+    // However often somebody asks, what is done when nobody does comes in time.
+    while let Some(request) = background.next((tidied + IDLE).saturating_sub(now())) {
         // Those who wait are told the outcome; a failure that ends writing is
         // kept by the store itself.
-        let _ = match requested {
-            true => {
-                let outcome = checkpoint::run_holding(core, &mut core.checkpoint.lock());
-                relieve(core, outcome)
-            }
-            false => tidy(core),
-        };
+        if is_due(core, request) {
+            let outcome = checkpoint::run_holding(core, &mut core.checkpoint.lock());
+            let _ = relieve(core, outcome);
+        }
+        if now() >= tidied + IDLE {
+            let _ = tidy(core);
+            tidied = now();
+        }
     }
+}
+
+/// Whether a request calls for a checkpoint.
+fn is_due(core: &Core, request: Option<Request>) -> bool {
+    match request {
+        Some(Request::Checkpoint) => true,
+        Some(Request::Look) => look(core),
+        None => false,
+    }
+}
+
+/// Whether a checkpoint is due: the log is long, or unwritten nodes crowd the cache
+/// even after what is dead among them has been freed.
+fn look(core: &Core) -> bool {
+    if core.log_is_long() {
+        return true;
+    }
+    let pool = &core.pool;
+    pool.note_needed(0);
+    if !pool.is_crowded() {
+        return false;
+    }
+    pool.note_needed(reclaim::look_at_all(core));
+    pool.is_crowded()
 }
 
 /// Does what there is to do, of a store that is driven.
@@ -118,7 +159,8 @@ pub(crate) fn tick(core: &Core) -> Result<()> {
         return Ok(());
     };
     let background = &core.background;
-    if background.take_request(&mut background.inbox.lock()) {
+    let requested = background.take_request(&mut background.inbox.lock());
+    if is_due(core, requested) {
         let outcome = checkpoint::run_holding(core, &mut state);
         drop(state);
         return relieve(core, outcome);
@@ -129,7 +171,7 @@ pub(crate) fn tick(core: &Core) -> Result<()> {
 
 /// Asks for a checkpoint for somebody who is about to wait for it.
 pub(crate) fn press(core: &Core) {
-    core.background.request();
+    core.background.put(Request::Checkpoint);
     if core.options.driver.is_some() {
         // Who waits is told by `relieve`, and by the log.
         let _ = tick(core);
@@ -152,7 +194,8 @@ fn unload_kept(core: &Core) -> Result<()> {
     reclaim::write_kept(core)
 }
 
-/// What is done when nobody asks: frees what pins let go of, syncs in `normal`.
+/// What is done whether somebody asks or not: frees what pins let go of, syncs in
+/// `normal`.
 fn tidy(core: &Core) -> Result<()> {
     if let Some(wal) = core.wal()
         && core.options.durability == Durability::Normal

@@ -179,8 +179,14 @@ fn keeper(pins: &[u64], birth: u64, death: u64) -> Option<u64> {
 }
 
 impl Reclaim {
-    /// Looks at the dead of one tree. Frames that come free go to `free`.
-    pub(crate) fn process(&mut self, core: &Core, tree: &TreeShared, free: &mut Vec<Frame>) {
+    /// Looks at the dead of one tree. Frames that come free go to `free`. How many
+    /// stay in the tree's list.
+    pub(crate) fn process(
+        &mut self,
+        core: &Core,
+        tree: &TreeShared,
+        free: &mut Vec<Frame>,
+    ) -> usize {
         let visible = core.visible();
         let mut pins = std::mem::take(&mut self.pins);
         pins.read(core);
@@ -221,6 +227,7 @@ impl Reclaim {
         core.space.free(extents);
         tree.versions.prune(pins.snapshots(), visible);
         self.pins = pins;
+        survived
     }
 
     /// With `more` dead under way.
@@ -346,16 +353,20 @@ impl Reclaim {
     }
 }
 
-/// Looks at the dead of all trees.
-pub(crate) fn look_at_all(core: &Core) {
+/// Looks at the dead of all trees. How many are still needed.
+pub(crate) fn look_at_all(core: &Core) -> usize {
     let mut free = Vec::new();
-    {
+    let needed = {
         let mut reclaim = core.reclaim.lock();
-        for tree in core.all_trees() {
-            reclaim.process(core, &tree.0, &mut free);
-        }
-    }
+        let trees = core.all_trees();
+        let looked = trees.iter();
+        let waiting: usize = looked
+            .map(|tree| reclaim.process(core, &tree.0, &mut free))
+            .sum();
+        waiting + reclaim.kept_len()
+    };
     core.pool.give_frames(&mut free);
+    needed
 }
 
 /// Looks at all dead of all trees, expanding subtrees: each is replaced by its

@@ -243,16 +243,18 @@ impl Core {
         }
     }
 
-    /// Asks for a checkpoint where the log or the unwritten pages call for one.
+    /// Asks whether a checkpoint is due where the log or the unwritten pages call for one.
     #[inline]
     pub(crate) fn check_pressure(&self) {
-        let log_is_long = self
-            .wal
-            .get()
-            .is_some_and(|wal| wal.bytes_since_switch() >= self.options.checkpoint_bytes);
-        if log_is_long || self.pool.unwritten() > self.pool.usable() / 4 {
-            self.background.request();
+        if self.log_is_long() || self.pool.is_crowded() {
+            self.background.ask_to_look();
         }
+    }
+
+    /// Whether the log calls for a checkpoint.
+    pub(crate) fn log_is_long(&self) -> bool {
+        let wal = self.wal.get();
+        wal.is_some_and(|wal| wal.bytes_since_switch() >= self.options.checkpoint_bytes)
     }
 }
 

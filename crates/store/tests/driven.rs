@@ -115,6 +115,48 @@ fn a_tick_syncs_in_normal() {
     assert_eq!(syncs(), before + 1);
 }
 
+/// Somebody asks to look whether a checkpoint is due, and none is, since what died is
+/// only to be freed: what is done when nobody asks must not be left out for that.
+/// Where it was, in `normal`, commits were lost that a tick should have made durable.
+#[test]
+fn a_tick_that_finds_no_checkpoint_due_syncs_too() {
+    let driver = Arc::new(Counted::default());
+    let store = open(Options {
+        durability: Durability::Normal,
+        checkpoint_bytes: 1 << 30,
+        log_limit_bytes: 1 << 31,
+        ..options(&driver)
+    });
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    store.checkpoint().expect("a checkpoint");
+    let change_all = |txn: &mut fulgurite_store::Txn| {
+        for key in 0..80 {
+            txn.begin_statement(&[&tree]).expect("begins");
+            txn.put(&tree, Key::Int(key), &[1; 900]).expect("a put");
+            txn.commit().expect("commits");
+        }
+    };
+    let mut txn = store.txn();
+    change_all(&mut txn);
+    let before = store.stats();
+    let log = |stats: &fulgurite_store::Stats| stats.log.clone().expect("a log");
+    let half = before.cache.frames / 2;
+    // Each reader keeps the table as it is once more, until it fills half of the cache.
+    let mut readers = Vec::new();
+    while store.stats().cache.unwritten <= half {
+        let mut reader = store.txn();
+        reader.begin_read().expect("begins");
+        readers.push(reader);
+        change_all(&mut txn);
+    }
+    drop(readers);
+    store.tick().expect("a tick");
+    let after = store.stats();
+    assert_eq!(after.checkpoint, before.checkpoint, "{after:?}");
+    assert!(after.cache.unwritten < half, "{after:?}");
+    assert_eq!(log(&after).syncs, log(&before).syncs + 1, "{after:?}");
+}
+
 /// An hour of busy timeout, in which no time passes but the driver's.
 #[test]
 fn a_wait_ends_by_the_drivers_clock() {

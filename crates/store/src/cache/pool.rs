@@ -19,6 +19,7 @@
 //!    nothing that it needs.
 
 mod ballast;
+mod crowding;
 mod relief;
 mod written;
 
@@ -36,6 +37,7 @@ use crate::waits::Waits;
 use ballast::Ballast;
 pub(crate) use ballast::Charge;
 pub use ballast::{MemoryCharge, MemoryCounter};
+use crowding::Crowding;
 use fulgurite_disk::DiskFile;
 use fulgurite_disk::mutation::{Mutation, planted};
 use relief::Relief;
@@ -128,7 +130,7 @@ pub(crate) struct Pool {
     policy: Mutex<Policy>,
     handles: AtomicU64,
     generations: AtomicU64,
-    unwritten: AtomicUsize,
+    crowding: Crowding,
     loads: AtomicU64,
     evictions: AtomicU64,
     relief: Mutex<Relief>,
@@ -178,7 +180,7 @@ impl Pool {
             policy: Mutex::new(Policy::new(count as u32)),
             handles: AtomicU64::new(1),
             generations: AtomicU64::new(1),
-            unwritten: AtomicUsize::new(0),
+            crowding: Crowding::default(),
             loads: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             relief: Mutex::default(),
@@ -190,12 +192,6 @@ impl Pool {
 
     pub(crate) fn page_size(&self) -> usize {
         self.frames.page_size()
-    }
-
-    /// Frames holding nodes that are not written yet, up to a few a context: who
-    /// makes and frees nodes counts them by the dozen.
-    pub(crate) fn unwritten(&self) -> usize {
-        (self.unwritten.load(Relaxed) as isize).max(0) as usize
     }
 
     pub(crate) fn stats(&self) -> CacheStats {
@@ -495,20 +491,6 @@ impl Pool {
         self.free.lock().list.append(frames);
     }
 
-    /// So many frames became homes of unwritten nodes.
-    #[inline]
-    pub(crate) fn note_unwritten(&self, frames: usize) {
-        self.unwritten.fetch_add(frames, Relaxed);
-    }
-
-    /// So many unwritten nodes were buried.
-    #[inline]
-    pub(crate) fn note_buried(&self, nodes: usize) {
-        if nodes > 0 {
-            self.unwritten.fetch_sub(nodes, Relaxed);
-        }
-    }
-
     // ---- written and dead nodes -------------------------------------------
 
     /// The unwritten node `handle` in `frame` was written: from now on it is
@@ -532,7 +514,7 @@ impl Pool {
             self.policy.lock().insert(frame, bits);
         }
         drop(policy);
-        self.unwritten.fetch_sub(1, Relaxed);
+        self.note_buried(1);
     }
 
     /// The unwritten node `handle` in `frame`, which only its transaction can
@@ -551,7 +533,7 @@ impl Pool {
         }
         self.note_written(handle, written);
         meta.identity.store(0, Release);
-        self.unwritten.fetch_sub(1, Relaxed);
+        self.note_buried(1);
         true
     }
 

@@ -71,12 +71,12 @@ impl Pool {
         while relief.rounds == round && self.waits.on(&self.relieved, &mut relief, until) {}
     }
 
-    /// Holds up a committer that has let go of everything, while three quarters of
-    /// the frames wait to be written: for a batch of them, which takes milliseconds.
-    /// So the pages that are read keep a part of the cache, and writers never run
-    /// into its end all at once.
+    /// Holds up a committer that has let go of everything, while too many frames wait
+    /// to be written: for a batch of them, which takes milliseconds. So the pages that
+    /// are read keep a part of the cache, and writers never run into its end all at
+    /// once.
     pub(crate) fn pace(&self) {
-        let limit = self.usable() / 4 * 3;
+        let limit = self.unwritten_max();
         if self.unwritten() <= limit {
             return;
         }

@@ -1,0 +1,64 @@
+//! How many frames hold unwritten nodes, and what that calls for.
+//!
+//! An unwritten node costs no more than its frame, and one that changes again
+//! before it is written is a write saved. Those that are alive, which a checkpoint
+//! writes, may fill half of the frames before one begins for their sake. Those
+//! that died and that snapshots still need would not be written: they are counted
+//! at the looks that free the rest ([`Pool::note_needed`]), and come on top. With
+//! more threads than processors, whose snapshots wait for their turn, that can be
+//! as much again.
+
+use super::Pool;
+use crate::primitives::atomic::{AtomicUsize, Ordering::*};
+
+#[derive(Default)]
+pub(super) struct Crowding {
+    unwritten: AtomicUsize,
+    /// Of these, dead and still needed at the last look.
+    needed: AtomicUsize,
+}
+
+impl Pool {
+    /// Frames holding nodes that are not written yet, up to a few a context: who
+    /// makes and frees nodes counts them by the dozen.
+    pub(crate) fn unwritten(&self) -> usize {
+        (self.crowding.unwritten.load(Relaxed) as isize).max(0) as usize
+    }
+
+    /// So many frames became homes of unwritten nodes.
+    #[inline]
+    pub(crate) fn note_unwritten(&self, frames: usize) {
+        self.crowding.unwritten.fetch_add(frames, Relaxed);
+    }
+
+    /// So many unwritten nodes were buried, or written.
+    #[inline]
+    pub(crate) fn note_buried(&self, nodes: usize) {
+        if nodes > 0 {
+            self.crowding.unwritten.fetch_sub(nodes, Relaxed);
+        }
+    }
+
+    /// So many dead nodes are needed. What is on disk among them counts too, hence
+    /// the bound: unwritten nodes fill seven eighths of the frames at most before a
+    /// checkpoint begins.
+    pub(crate) fn note_needed(&self, nodes: usize) {
+        let bound = self.usable() / 8 * 3;
+        self.crowding.needed.store(nodes.min(bound), Relaxed);
+    }
+
+    /// Whether unwritten nodes call for a look, and after it for a checkpoint.
+    #[inline]
+    pub(crate) fn is_crowded(&self) -> bool {
+        let needed = self.crowding.needed.load(Relaxed);
+        self.unwritten() > self.usable() / 2 + needed
+    }
+
+    /// How many unwritten nodes there may be before committers are held up: three
+    /// quarters of the frames, and seven eighths where snapshots need the rest.
+    pub(super) fn unwritten_max(&self) -> usize {
+        let usable = self.usable();
+        let needed = self.crowding.needed.load(Relaxed);
+        usable / 4 * 3 + needed.min(usable / 8)
+    }
+}
