@@ -25,18 +25,13 @@ impl Pins {
         } = self;
         all.clear();
         checkpoints.clear();
-        readers.clear();
-        let visible = core.visible();
-        *running = core.checkpoint_pins.running();
+        *running = read_snapshots(core, readers);
         core.checkpoint_pins.list(checkpoints);
-        core.pool.readers.pinned(readers);
         readers.sort_unstable();
         all.extend_from_slice(checkpoints);
         all.extend_from_slice(readers);
         all.sort_unstable();
         all.dedup();
-        let oldest = readers.iter().chain(&*running).min();
-        core.note_oldest_snapshot(oldest.copied(), visible);
     }
 
     /// All of them, sorted.
@@ -58,6 +53,19 @@ impl Pins {
     pub(crate) fn is_checkpoint(&self, pin: u64) -> bool {
         self.checkpoints.contains(&pin)
     }
+}
+
+/// Reads the snapshots that readers pin and, as the answer, that of the checkpoint
+/// under way; notes the oldest for those who publish. One that this misses is of the
+/// number that was visible before, or later.
+pub(crate) fn read_snapshots(core: &Core, readers: &mut Vec<u64>) -> Option<u64> {
+    let visible = core.visible();
+    let running = core.checkpoint_pins.running();
+    readers.clear();
+    core.pool.readers.pinned(readers);
+    let oldest = readers.iter().chain(&running).min();
+    core.note_oldest_snapshot(oldest.copied(), visible);
+    running
 }
 
 /// The lowest number that is pinned now.

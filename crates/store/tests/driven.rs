@@ -139,7 +139,7 @@ fn a_tick_that_finds_no_checkpoint_due_syncs_too() {
     let mut txn = store.txn();
     change_all(&mut txn);
     let before = store.stats();
-    let log = |stats: &fulgurite_store::Stats| stats.log.clone().expect("a log");
+    let log = |stats: &fulgurite_store::Stats| stats.log.expect("a log");
     let half = before.cache.frames / 2;
     // Each reader keeps the table as it is once more, until it fills half of the cache.
     let mut readers = Vec::new();

@@ -354,12 +354,10 @@ impl Txn {
             self.keep_apart();
             let mut look = false;
             for fork in self.forks.iter_mut().filter(|fork| fork.changed) {
-                look |=
-                    fork.tree
-                        .0
-                        .graves
-                        .lock()
-                        .take_over(fork.tree.id().0, seq, &mut fork.replaced);
+                if fork.replaced.len() > 0 {
+                    let mut graves = fork.tree.0.graves.lock();
+                    look |= graves.take_over(fork.tree.id().0, seq, &mut fork.replaced);
+                }
                 let root = Root {
                     seq,
                     node: fork.root,

@@ -16,6 +16,7 @@
 //!    A new reader pins this commit or later. The others go to their graves now.
 
 use super::Txn;
+use crate::pins::read_snapshots;
 use crate::reclaim::{Dead, MANY};
 use crate::store::Core;
 use crate::tree::fork::Fork;
@@ -90,13 +91,8 @@ impl Txn {
             return;
         }
         let visible = core.visible();
-        let running = core.checkpoint_pins.running();
-        let pins = &mut self.recycling.pins;
-        pins.clear();
-        core.pool.readers.pinned(pins);
-        let oldest = pins.iter().chain(&running).min();
-        core.note_oldest_snapshot(oldest.copied(), visible);
-        if !pins.is_empty() {
+        read_snapshots(core, &mut self.recycling.pins);
+        if !self.recycling.pins.is_empty() {
             self.recycling.skip = IN_COMPANY;
         }
         let mut buried = 0;
