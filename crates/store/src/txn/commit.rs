@@ -18,12 +18,13 @@
 //!    database is opened again, and the store is poisoned.
 
 use super::critical::{Held, SAMPLE};
+use super::locks::{unlock_trees, unlock_writers};
 use super::reads::Reads;
 use super::redo::{Op, Ops};
 use super::{Txn, TxnState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{Key, OwnedKey};
-use crate::store::{Core, log_error};
+use crate::store::log_error;
 use crate::tree::cursor::{Cursor, Seek};
 use crate::tree::edit::IfExists;
 use crate::tree::fork::Fork;
@@ -321,7 +322,10 @@ impl Txn {
 
     /// Steps 3 to 5.
     pub(super) fn publish_and_wait(&mut self, mut reads: Vec<ReadHead>) -> Result<()> {
-        let core = self.core.clone();
+        self.set_apart();
+        // Borrowed field by field from here on: a clone of the core would take its
+        // counter's cache line from all who commit beside.
+        let core = &*self.core;
         let wal = core.wal();
         let mut permit = match wal {
             Some(wal) => Some(wal.reserve(self.redo.len()).map_err(log_error)?),
@@ -333,7 +337,6 @@ impl Txn {
             fulgurite_wal::Kind::Commit
         };
         let needed_from = core.needed_from();
-        self.set_apart();
         let (seq, placed, look) = loop {
             let mut commit = core.commit.lock();
             let held = Held::begin();
@@ -351,7 +354,7 @@ impl Txn {
                 (Some(wal), Some(permit)) => Some(wal.place(permit, seq)),
                 _ => None,
             };
-            self.keep_apart();
+            self.recycling.keep_apart(core, &mut self.forks);
             let mut look = false;
             for fork in self.forks.iter_mut().filter(|fork| fork.changed) {
                 if fork.replaced.len() > 0 {
@@ -376,8 +379,8 @@ impl Txn {
             }
             break (seq, placed, look);
         };
-        self.unlock_trees();
-        self.unlock_writers();
+        unlock_trees(&mut self.locked);
+        unlock_writers(core, &mut self.writers);
         let logged = match (wal, placed) {
             (Some(wal), Some(placed)) => wal
                 .fill(placed, kind, &[&self.redo])
@@ -385,14 +388,15 @@ impl Txn {
                 .map_err(log_error),
             _ => Ok(()),
         };
-        self.after_publication(&core, seq, look && logged.is_ok());
-        core.check_pressure();
-        core.pool.pace();
+        drop(permit);
+        self.after_publication(seq, look && logged.is_ok());
+        self.core.check_pressure();
+        self.core.pool.pace();
         logged
     }
 
-    fn after_publication(&mut self, core: &Core, seq: u64, look: bool) {
-        self.recycle(core, seq);
+    fn after_publication(&mut self, seq: u64, look: bool) {
+        self.recycle(seq);
         let trees: Vec<Tree> = if look {
             let changed = self.forks.iter().filter(|fork| fork.changed);
             changed.map(|fork| fork.tree.clone()).collect()
@@ -404,16 +408,17 @@ impl Txn {
         }
         self.end();
         // Our own pin is gone, so what we replaced can be freed here and now.
-        if let Some(mut reclaim) = (!trees.is_empty())
-            .then(|| core.reclaim.try_lock())
-            .flatten()
-        {
-            for tree in trees {
-                reclaim.process(core, &tree.0, &mut self.spare);
-            }
-            drop(reclaim);
-            self.keep_spare(2 * core.pool.spare_share());
+        if trees.is_empty() {
+            return;
         }
+        let Some(mut reclaim) = self.core.reclaim.try_lock() else {
+            return;
+        };
+        for tree in &trees {
+            reclaim.process(&self.core, &tree.0, &mut self.spare);
+        }
+        drop(reclaim);
+        self.keep_spare(2 * self.core.pool.spare_share());
     }
 }
 

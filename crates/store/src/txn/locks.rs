@@ -9,8 +9,28 @@
 
 use super::{Txn, TxnState, WritersLock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::store::Core;
 use crate::tree::Tree;
 use crate::tree::fork::Fork;
+
+/// Gives the trees back that a context has `locked`.
+pub(super) fn unlock_trees(locked: &mut Vec<Tree>) {
+    for tree in locked.drain(..) {
+        // SAFETY: `locked` holds the trees whose lock this context took.
+        unsafe { tree.0.writer.unlock() };
+    }
+}
+
+/// Gives the writers' lock back that a context holds.
+pub(super) fn unlock_writers(core: &Core, held: &mut WritersLock) {
+    match std::mem::replace(held, WritersLock::None) {
+        WritersLock::None => {}
+        // SAFETY: taken by this context, as `held` said.
+        WritersLock::Shared => unsafe { core.writers.unlock_shared() },
+        // SAFETY: as above.
+        WritersLock::Exclusive => unsafe { core.writers.unlock_exclusive() },
+    }
+}
 
 impl Txn {
     pub(super) fn busy(&self, why: &str) -> Error {
@@ -75,20 +95,11 @@ impl Txn {
     }
 
     pub(super) fn unlock_trees(&mut self) {
-        for tree in self.locked.drain(..) {
-            // SAFETY: `locked` holds the trees whose lock this context took.
-            unsafe { tree.0.writer.unlock() };
-        }
+        unlock_trees(&mut self.locked);
     }
 
     pub(super) fn unlock_writers(&mut self) {
-        match std::mem::replace(&mut self.writers, WritersLock::None) {
-            WritersLock::None => {}
-            // SAFETY: taken by this context, as `writers` said.
-            WritersLock::Shared => unsafe { self.core.writers.unlock_shared() },
-            // SAFETY: as above.
-            WritersLock::Exclusive => unsafe { self.core.writers.unlock_exclusive() },
-        }
+        unlock_writers(&self.core, &mut self.writers);
     }
 
     /// Waits until no other writer is at work and keeps them out until this

@@ -36,6 +36,26 @@ pub(super) struct Recycling {
 /// time: where there are any, this many commits do not.
 const IN_COMPANY: u32 = 31;
 
+impl Recycling {
+    /// Step 2. Under the commit lock.
+    #[inline]
+    pub(super) fn keep_apart(&mut self, core: &Core, forks: &mut [Fork]) {
+        if core.checkpoint_pins.newest() != self.newest {
+            self.put_back(forks);
+        }
+    }
+
+    #[cold]
+    fn put_back(&mut self, forks: &mut [Fork]) {
+        for dead in self.nodes.drain(..) {
+            let mut forks = forks.iter_mut();
+            if let Some(fork) = forks.find(|fork| fork.tree.id().0 == dead.tree) {
+                fork.replaced.push(dead);
+            }
+        }
+    }
+}
+
 impl Txn {
     /// Step 1.
     pub(super) fn set_apart(&mut self) {
@@ -64,26 +84,9 @@ impl Txn {
         }
     }
 
-    /// Step 2. Under the commit lock.
-    #[inline]
-    pub(super) fn keep_apart(&mut self) {
-        if self.core.checkpoint_pins.newest() != self.recycling.newest {
-            self.put_back_apart();
-        }
-    }
-
-    #[cold]
-    fn put_back_apart(&mut self) {
-        for dead in self.recycling.nodes.drain(..) {
-            let mut forks = self.forks.iter_mut();
-            if let Some(fork) = forks.find(|fork| fork.tree.id().0 == dead.tree) {
-                fork.replaced.push(dead);
-            }
-        }
-    }
-
     /// Step 3, after the commit of `seq` was acknowledged, or has failed.
-    pub(super) fn recycle(&mut self, core: &Core, seq: u64) {
+    pub(super) fn recycle(&mut self, seq: u64) {
+        let core = &*self.core;
         if let Some(slot) = self.slot.take() {
             core.pool.readers.release(&slot);
         }
