@@ -27,6 +27,7 @@ mod aligned;
 mod driver;
 mod error;
 mod forward;
+mod lines;
 mod memory;
 pub mod mutation;
 mod real;
@@ -41,6 +42,7 @@ pub use access::{Access, Lifetime};
 pub use aligned::AlignedFile;
 pub use driver::{Driver, Machine};
 pub use error::{DiskError, DiskErrorKind};
+pub use lines::LineStart;
 pub use memory::MemoryDisk;
 pub use real::RealDisk;
 

@@ -7,6 +7,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use fulgurite_disk::LineStart;
+
 use super::error::{Error, Result};
 use super::gather::Gather;
 use super::parking::{Outlook, Parking, Wish};
@@ -17,12 +19,15 @@ use crate::primitives::{
 
 /// What committers take turns with, until the log ends.
 #[derive(Default)]
+#[repr(C)]
 pub(super) struct Turns {
-    pub(super) parking: Parking,
-    pub(super) gather: Gather,
-    pub(super) counters: Counters,
     failed: AtomicBool,
     cause: OnceLock<Error>,
+    pub(super) parking: Parking,
+    waiting: LineStart,
+    pub(super) gather: Gather,
+    counting: LineStart,
+    pub(super) counters: Counters,
 }
 
 impl Turns {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Disk, DiskFile, Driver, Machine};
+use fulgurite_disk::{Disk, DiskFile, Driver, LineStart, Machine};
 
 use super::buffer::Buffer;
 use super::error::{Error, Result};
@@ -151,13 +151,28 @@ impl Placement {
     }
 }
 
-/// The open log. All methods take `&self` and may be called from many threads.
+/// The open log. All methods take `&self` and may be called from many threads. Its
+/// fields lie in the order of this text: first what hardly changes.
+#[repr(C)]
 pub struct TwinLog {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) base: PathBuf,
     pub(super) database: [u8; 16],
     pub(super) options: WalOptions,
+    /// Where the leader must go over to the next file; `u64::MAX` if nowhere.
+    pub(super) boundary: AtomicU64,
+    /// The last sequence number before the boundary.
+    pub(super) boundary_seq: AtomicU64,
+    /// Held through preparing, recycling, explicit syncs and closing.
+    pub(super) background: Mutex<()>,
+    /// Held through extending a file.
+    pub(super) extending: Mutex<()>,
+    pub(super) room: Mutex<Room>,
+    pub(super) room_changed: Condvar,
+    pub(super) buffer: Buffer,
 
+    /// What reserving and placing write.
+    pub(super) placing: LineStart,
     /// Bytes of permits that were granted and not placed yet.
     pub(super) outstanding: AtomicU64,
     /// `Placement::tail`, to read without its lock.
@@ -168,7 +183,8 @@ pub struct TwinLog {
     pub(super) current_base: AtomicU64,
     pub(super) placement: Mutex<Placement>,
 
-    pub(super) buffer: Buffer,
+    /// What leading writes.
+    pub(super) leading: LineStart,
     /// Everything below is written, and its ring space free.
     pub(super) written_lsn: AtomicU64,
     pub(super) written_seq: AtomicU64,
@@ -177,19 +193,10 @@ pub struct TwinLog {
     pub(super) acked_seq: AtomicU64,
     /// The last sequence number that the newest leader writes.
     pub(super) flushing_seq: AtomicU64,
-    /// Where the leader must go over to the next file; `u64::MAX` if nowhere.
-    pub(super) boundary: AtomicU64,
-    /// The last sequence number before the boundary.
-    pub(super) boundary_seq: AtomicU64,
     pub(super) flush: Mutex<Flush>,
-    pub(super) turns: Turns,
 
-    /// Held through preparing, recycling, explicit syncs and closing.
-    pub(super) background: Mutex<()>,
-    /// Held through extending a file.
-    pub(super) extending: Mutex<()>,
-    pub(super) room: Mutex<Room>,
-    pub(super) room_changed: Condvar,
+    pub(super) committing: LineStart,
+    pub(super) turns: Turns,
 }
 
 impl std::fmt::Debug for TwinLog {
@@ -218,18 +225,24 @@ impl TwinLog {
             base,
             database,
             options,
+            boundary: AtomicU64::new(u64::MAX),
+            boundary_seq: AtomicU64::new(0),
+            background: Mutex::default(),
+            extending: Mutex::default(),
+            room: Mutex::default(),
+            room_changed: Condvar::default(),
+            buffer: Buffer::new(),
+            placing: LineStart,
             outstanding: AtomicU64::new(0),
             tail: AtomicU64::new(tail),
             room_until: AtomicU64::new(0),
             current_base: AtomicU64::new(current.base),
-            buffer: Buffer::new(),
+            leading: LineStart,
             written_lsn: AtomicU64::new(tail),
             written_seq: AtomicU64::new(last),
             synced_seq: AtomicU64::new(last),
             acked_seq: AtomicU64::new(last),
             flushing_seq: AtomicU64::new(last),
-            boundary: AtomicU64::new(u64::MAX),
-            boundary_seq: AtomicU64::new(0),
             flush: Mutex::new(Flush::new(next_seq, tail, current.clone())),
             placement: Mutex::new(Placement {
                 next_seq,
@@ -239,11 +252,8 @@ impl TwinLog {
                 prepared: None,
                 idle: None,
             }),
+            committing: LineStart,
             turns: Turns::default(),
-            background: Mutex::default(),
-            extending: Mutex::default(),
-            room: Mutex::default(),
-            room_changed: Condvar::default(),
         };
         wal.update_room(&lock(&wal.placement));
         wal
