@@ -20,7 +20,7 @@ use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
 use crate::txn::{CommitLockStats, Critical, Txn};
 use crate::waits::Waits;
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Disk, DiskFile, MemoryDisk, RealDisk};
+use fulgurite_disk::{Disk, DiskFile, LineStart, MemoryDisk, RealDisk};
 use fulgurite_wal::{TwinLog, WalStats};
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -33,33 +33,45 @@ pub(crate) struct CommitState {
     pub(crate) head: u64,
 }
 
-/// What all users of an open store share.
+/// What all users of an open store share. Its fields lie in the order of this text:
+/// each group that commits write has cache lines of its own.
+#[repr(C)]
 pub(crate) struct Core {
     pub(crate) pool: Pool,
+
+    quiet: LineStart,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) path: Option<PathBuf>,
     pub(crate) options: Options,
     pub(crate) database: [u8; 16],
-    /// Set once recovery is done; never set in memory or read-only.
-    pub(crate) wal: OnceLock<TwinLog>,
-    head: AtomicU64,
-    pub(crate) commit: Mutex<CommitState>,
-    pub(crate) critical: Critical,
-    /// Shared by committers and statements, exclusive for IMMEDIATE.
-    pub(crate) writers: SharedLock,
+    /// The first failure that ended all writing.
+    failure: OnceLock<Error>,
     trees: RwLock<FxHashMap<u32, Tree>>,
     pub(crate) next_tree: AtomicU32,
     stamps: AtomicU64,
-    pub(crate) space: Space,
-    pub(crate) reclaim: Mutex<Reclaim>,
     pub(crate) checkpoint: Mutex<checkpoint::State>,
     pub(crate) checkpoint_pins: checkpoint::Pins,
-    pub(crate) writes: WriteCounters,
+    pub(crate) background: Background,
     /// A lower bound of the snapshots that are read.
     needed_from: AtomicU64,
-    pub(crate) background: Background,
-    /// The first failure that ended all writing.
-    failure: OnceLock<Error>,
+    /// Set once recovery is done; never set in memory or read-only.
+    pub(crate) wal: OnceLock<TwinLog>,
+
+    beginning: LineStart,
+    /// Shared by committers and statements, exclusive for IMMEDIATE.
+    pub(crate) writers: SharedLock,
+
+    publishing: LineStart,
+    pub(crate) commit: Mutex<CommitState>,
+    head: AtomicU64,
+
+    measuring: LineStart,
+    pub(crate) critical: Critical,
+
+    freeing: LineStart,
+    pub(crate) space: Space,
+    pub(crate) reclaim: Mutex<Reclaim>,
+    pub(crate) writes: WriteCounters,
 }
 
 impl Core {
@@ -91,26 +103,31 @@ impl Core {
         let seq = checkpoint.seq;
         Self {
             pool,
+            quiet: LineStart,
             disk,
             path,
             options,
             database,
-            wal: OnceLock::new(),
-            head: AtomicU64::new(seq),
-            commit: Mutex::new(CommitState { head: seq }),
-            critical: Critical::default(),
-            writers: SharedLock::new(),
+            failure: OnceLock::new(),
             trees: RwLock::default(),
             next_tree: AtomicU32::new(1),
             stamps: AtomicU64::new(1),
-            space,
-            reclaim: Mutex::default(),
             checkpoint: Mutex::new(checkpoint),
             checkpoint_pins: checkpoint::Pins::new(seq),
-            writes: WriteCounters::default(),
-            needed_from: AtomicU64::new(0),
             background: Background::default(),
-            failure: OnceLock::new(),
+            needed_from: AtomicU64::new(0),
+            wal: OnceLock::new(),
+            beginning: LineStart,
+            writers: SharedLock::new(),
+            publishing: LineStart,
+            commit: Mutex::new(CommitState { head: seq }),
+            head: AtomicU64::new(seq),
+            measuring: LineStart,
+            critical: Critical::default(),
+            freeing: LineStart,
+            space,
+            reclaim: Mutex::default(),
+            writes: WriteCounters::default(),
         }
     }
 

@@ -38,8 +38,8 @@ use ballast::Ballast;
 pub(crate) use ballast::Charge;
 pub use ballast::{MemoryCharge, MemoryCounter};
 use crowding::Crowding;
-use fulgurite_disk::DiskFile;
 use fulgurite_disk::mutation::{Mutation, planted};
+use fulgurite_disk::{DiskFile, LineStart};
 use relief::Relief;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -111,7 +111,9 @@ pub struct CacheStats {
     pub charged: u64,
 }
 
-/// The cache. See the module's header.
+/// The cache. See the module's header. What every step of a walk reads lies apart from
+/// what making and evicting nodes writes.
+#[repr(C)]
 pub(crate) struct Pool {
     pub(crate) frames: Frames,
     pub(crate) readers: Readers,
@@ -122,21 +124,25 @@ pub(crate) struct Pool {
     /// From the extents in `written` back to their handles, so that a node takes
     /// its entry along however it is referred to when it dies.
     handle_of: Vec<Mutex<FxHashMap<u64, u64>>>,
-    ballast: Ballast,
-    pub(crate) dictionaries: Dictionaries,
-    free: Mutex<FreeFrames>,
     /// Transaction contexts, which keep some free frames each.
     contexts: AtomicUsize,
-    policy: Mutex<Policy>,
+    busy_timeout: Duration,
+    pub(crate) waits: Waits,
+    pub(crate) dictionaries: Dictionaries,
+    relief: Mutex<Relief>,
+    relieved: Condvar,
+
+    making: LineStart,
     handles: AtomicU64,
     generations: AtomicU64,
     crowding: Crowding,
+    ballast: Ballast,
+
+    finding: LineStart,
+    free: Mutex<FreeFrames>,
+    policy: Mutex<Policy>,
     loads: AtomicU64,
     evictions: AtomicU64,
-    relief: Mutex<Relief>,
-    relieved: Condvar,
-    busy_timeout: Duration,
-    pub(crate) waits: Waits,
 }
 
 impl Heat for Frames {
@@ -173,20 +179,22 @@ impl Pool {
             table: shards(),
             written: (0..SHARDS).map(|_| Mutex::default()).collect(),
             handle_of: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            ballast: Ballast::new(),
-            dictionaries: Dictionaries::default(),
-            free: Mutex::default(),
             contexts: AtomicUsize::new(0),
-            policy: Mutex::new(Policy::new(count as u32)),
+            busy_timeout,
+            waits,
+            dictionaries: Dictionaries::default(),
+            relief: Mutex::default(),
+            relieved: Condvar::default(),
+            making: LineStart,
             handles: AtomicU64::new(1),
             generations: AtomicU64::new(1),
             crowding: Crowding::default(),
+            ballast: Ballast::new(),
+            finding: LineStart,
+            free: Mutex::default(),
+            policy: Mutex::new(Policy::new(count as u32)),
             loads: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
-            relief: Mutex::default(),
-            relieved: Condvar::default(),
-            busy_timeout,
-            waits,
         }
     }
 
