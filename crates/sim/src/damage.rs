@@ -4,14 +4,14 @@
 //! Whatever is damaged, the answer is right or an error that names the file.
 //! One thing may be lost without a report, as `docs/durability.md` says: the
 //! last flush of the log, for which no later record testifies, and those before
-//! it that lie in a sector that is lost with it. Then the state before them is
-//! shown, whole.
+//! it that are lost with it: by a sector that they share, or by the last flush
+//! itself, where it went over them. Then the state before them is shown, whole.
 
 use std::path::{Path, PathBuf};
 
 use fulgurite_store::{Compression, Durability, ErrorKind, Options};
 
-use crate::kv::{self, Life};
+use crate::kv::{self, Life, State};
 use crate::proof::{Failure, Tally, guarded, step_rng};
 use crate::sql::{self, Session};
 use crate::{Call, Fault, FaultError, PATH, Rng, SimDisk};
@@ -56,9 +56,9 @@ pub struct Sample {
 }
 
 /// Files' lengths without the zeros at their ends.
-type Lengths = Vec<(PathBuf, usize)>;
+pub(crate) type Lengths = Vec<(PathBuf, usize)>;
 
-fn lengths(disk: &SimDisk) -> Lengths {
+pub(crate) fn lengths(disk: &SimDisk) -> Lengths {
     let used = |path: PathBuf| {
         let bytes = disk.contents(&path).unwrap_or_default();
         let last = bytes.iter().rposition(|byte| *byte != 0);
@@ -457,6 +457,23 @@ pub fn lying_writes(
     Ok(())
 }
 
+/// How many of the last flushes a lie may take without a report: the last one, and if
+/// that went over others that reach to the log's end, those too.
+fn lost_with_the_last(disk: &SimDisk, flushes: &[(State, Lengths)]) -> usize {
+    let before: Vec<&Lengths> = flushes.iter().rev().skip(1).map(|(_, ends)| ends).collect();
+    let Some(lie) = disk.misdirected() else {
+        return 1;
+    };
+    let was_last = before
+        .first()
+        .is_some_and(|ends| length_of(ends, &lie.path) <= lie.meant);
+    if lie.path == Path::new(PATH) || !was_last {
+        return 1;
+    }
+    let reaches = |ends: &&&Lengths| length_of(ends, &lie.path) > lie.landed;
+    1 + before.iter().take_while(reaches).count()
+}
+
 /// Returns how many writes there were.
 fn lie(seed: u64, after: u64, error: FaultError, counts: &mut Counts) -> u64 {
     let options = Options {
@@ -472,6 +489,7 @@ fn lie(seed: u64, after: u64, error: FaultError, counts: &mut Counts) -> u64 {
     });
     let mut oracle = kv::Oracle::default();
     let mut life = Life::new(&disk, &options, &mut oracle, seed);
+    life.flushes = Some(Vec::new());
     let mut cut_short = false;
     for step in 0..14 {
         // Reading back what was lost reports it; that ends the life.
@@ -483,8 +501,11 @@ fn lie(seed: u64, after: u64, error: FaultError, counts: &mut Counts) -> u64 {
         }
     }
     let image = disk.kill_image();
-    // The last flush may be lost without a report, and nothing before it.
-    let mut states = vec![life.visible.clone(), life.previous.clone()];
+    let flushes = life.flushes.take().unwrap_or_default();
+    let states = std::iter::once(State::default());
+    let states = states.chain(flushes.iter().map(|(state, _)| state.clone()));
+    let may_show = 1 + lost_with_the_last(&disk, &flushes);
+    let mut states: Vec<State> = states.rev().take(may_show).collect();
     drop(life);
     if cut_short {
         states.extend(oracle.candidates.iter().cloned());

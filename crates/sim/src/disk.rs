@@ -14,7 +14,7 @@ use crate::file::SimFile;
 use crate::gate::Gate;
 use crate::inode::Inode;
 use crate::journal::{Effect, Journal};
-use crate::world::{NameChange, Verdict, World};
+use crate::world::{Misdirected, NameChange, Verdict, World};
 
 /// A file system in memory that keeps apart what a process sees and what a
 /// power cut leaves.
@@ -113,6 +113,11 @@ impl SimDisk {
     /// How many calls met a fault.
     pub fn faults_met(&self) -> u64 {
         self.world.lock().faults_met
+    }
+
+    /// The last write that went elsewhere.
+    pub(crate) fn misdirected(&self) -> Option<Misdirected> {
+        self.world.lock().misdirected.clone()
     }
 
     /// Cuts the power at the call with this number.

@@ -11,7 +11,7 @@ use crate::Call;
 use crate::disk::SimDisk;
 use crate::inode::SECTOR_BYTES;
 use crate::journal::Effect;
-use crate::world::{Verdict, World};
+use crate::world::{Misdirected, Verdict, World};
 
 pub(crate) struct SimFile {
     world: Arc<Mutex<World>>,
@@ -88,6 +88,11 @@ impl SimFile {
                     let len = world.inode(self.inode).live().len();
                     let elsewhere = world.rng.index(len.max(1)) / SECTOR_BYTES * SECTOR_BYTES;
                     world.enact_write(self.inode, elsewhere, bytes);
+                    world.misdirected = Some(Misdirected {
+                        path: self.path.clone(),
+                        meant: start,
+                        landed: elsewhere,
+                    });
                 }
                 Ok(())
             }

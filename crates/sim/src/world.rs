@@ -31,12 +31,24 @@ pub(crate) struct World {
     /// Failures to come, and the folder they are limited to, if they are.
     pub(crate) faults: Vec<(Option<PathBuf>, Fault)>,
     pub(crate) faults_met: u64,
+    /// The last write that went elsewhere.
+    pub(crate) misdirected: Option<Misdirected>,
     /// Calls transfer less than they are asked to, or are interrupted.
     pub(crate) choppy: bool,
     /// How reads are cut up: apart, so that looking changes nothing else.
     pub(crate) chops: Rng,
     pub(crate) journal: Option<Vec<(u64, Effect)>>,
     pub(crate) gate: Option<Arc<Gate>>,
+}
+
+/// A write that went elsewhere in its file although it was reported done.
+#[derive(Debug, Clone)]
+pub(crate) struct Misdirected {
+    pub(crate) path: PathBuf,
+    /// Where it should have begun.
+    pub(crate) meant: usize,
+    /// Where it began.
+    pub(crate) landed: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -114,6 +126,7 @@ impl World {
             stopped: false,
             faults: Vec::new(),
             faults_met: 0,
+            misdirected: None,
             choppy: false,
             chops: Rng::new(seed ^ 0xc4095),
             journal: None,
@@ -134,6 +147,7 @@ impl World {
             faults: Vec::new(),
             journal: None,
             gate: None,
+            misdirected: self.misdirected.clone(),
             ..*self
         }
     }

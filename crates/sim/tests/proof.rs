@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fulgurite_sim::proof::{self, Case, Kind, Tally};
-use fulgurite_sim::{Journal, panics, seed};
+use fulgurite_sim::{Journal, damage, panics, seed};
 
 // Stores are opened and closed by the thousand.
 #[global_allocator]
@@ -82,6 +82,17 @@ impl Drop for Ended<'_> {
 
 fn run(seed: u64) -> Journal {
     proof::journal(&Case::of(seed)).expect("nothing fails")
+}
+
+/// The newest flush of the log of this seed is written over the two before it. What is
+/// left does not say that there was more, and the oracle, which lets no more than the
+/// last flush go, took it for a wrong answer.
+#[test]
+fn a_flush_that_goes_over_those_before_takes_them_along() {
+    let mut tally = Tally::default();
+    let lost = damage::lying_writes(8_100_352, 7, &mut damage::Counts::default(), &mut tally);
+    lost.expect("an older state, or a report");
+    assert!(tally.damages > 0);
 }
 
 /// A step does the same whichever others are left out, or shrinking would be

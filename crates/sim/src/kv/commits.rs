@@ -9,6 +9,7 @@ use fulgurite_store::{ErrorKind, Isolation, KeyKind, Result, Savepoint, TreeId, 
 
 use super::life::Life;
 use super::model::{RowKey, State, Table, UNKNOWN_TREE};
+use crate::damage::lengths;
 
 /// A change of an overlapping transaction, to be made again on what it commits
 /// onto.
@@ -29,6 +30,9 @@ impl Life<'_> {
         // What changes nothing need not have been written anywhere.
         if next != self.visible {
             self.previous = std::mem::replace(&mut self.visible, next);
+            if let Some(flushes) = &mut self.flushes {
+                flushes.push((self.visible.clone(), lengths(self.frame.disk)));
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use fulgurite_store::{Error, ErrorKind, Isolation, KeyKind, Options, Result, Store, Txn};
 
 use super::model::{Oracle, State};
+use crate::damage::Lengths;
 use crate::frame::{Frame, among_commits};
 use crate::proof::{Lives, Timeline, step_rng};
 use crate::{PATH, Rng, SimDisk};
@@ -26,6 +27,9 @@ pub struct Life<'a> {
     pub visible: State,
     /// What they saw before the last commit.
     pub previous: State,
+    /// If somebody wants to know: what they saw after each commit, and how long the
+    /// files were then.
+    pub(crate) flushes: Option<Vec<(State, Lengths)>>,
     /// A snapshot kept open, and what it should show.
     reader: Option<(Txn, State)>,
 }
@@ -71,6 +75,7 @@ impl<'a> Life<'a> {
             store: None,
             visible: State::default(),
             previous: State::default(),
+            flushes: None,
             reader: None,
         }
     }
