@@ -1,12 +1,14 @@
 //! What a store does in the background: checkpoints, reclaim, syncs in `normal`.
 //!
 //! Its thread wakes when a committer asks (the log is long, many pages are
-//! unwritten, somebody waits for frames or log space) and every [`IDLE`]. A store that somebody drives has no thread: it works when it is
-//! told to ([`tick`]), and whoever waits for a checkpoint makes it. That can be
-//! done where one waits, because who waits holds nothing that a checkpoint needs.
+//! unwritten, somebody waits for frames or log space) and every [`IDLE`]. A store
+//! that somebody drives has no thread: it works when it is told to ([`tick`]), and
+//! whoever waits for a checkpoint makes it. That can be done where one waits,
+//! because who waits holds nothing that a checkpoint needs.
 //!
-//! Committers ask it only to look; whether the log or the unwritten pages call for
-//! a checkpoint it decides itself, after it has freed what it can ([`look`], ADR 26).
+//! Committers that wait for nothing ask only to look; whether the log or the
+//! unwritten pages call for a checkpoint is decided here, after what is dead has been
+//! freed ([`look`], ADR 26).
 //!
 //! After a failed checkpoint the failure is reported to those who wait, and it is
 //! tried again when asked, unless the store is poisoned. Closing ends the thread

@@ -53,6 +53,11 @@ impl Dead {
         }
     }
 
+    /// Whether it is in memory alone, unless somebody has written it since it died.
+    fn is_unwritten(&self) -> bool {
+        self.node.is_handle() && !self.subtree
+    }
+
     pub(crate) fn subtree(node: ChildRef, birth: u64) -> Self {
         Self {
             subtree: true,
@@ -139,6 +144,8 @@ const SET_ASIDE: usize = 192;
 #[derive(Default)]
 pub(crate) struct Reclaim {
     kept: BTreeMap<u64, Chunks<Dead>>,
+    /// How many of them are unwritten.
+    kept_unwritten: usize,
     subtrees: Vec<Dead>,
     /// Counts the lists against the cache's limit.
     charge: Option<Charge>,
@@ -180,7 +187,7 @@ fn keeper(pins: &[u64], birth: u64, death: u64) -> Option<u64> {
 
 impl Reclaim {
     /// Looks at the dead of one tree. Frames that come free go to `free`. How many
-    /// stay in the tree's list.
+    /// unwritten ones stay in the tree's list.
     pub(crate) fn process(
         &mut self,
         core: &Core,
@@ -218,6 +225,7 @@ impl Reclaim {
             }
         }
         let survived = few.len();
+        let unwritten = few.iter().filter(|dead| dead.is_unwritten()).count();
         tree.graves.lock().put_back(&mut few);
         few.shrink_to(SET_ASIDE);
         self.buffer = few;
@@ -227,7 +235,7 @@ impl Reclaim {
         core.space.free(extents);
         tree.versions.prune(pins.snapshots(), visible);
         self.pins = pins;
-        survived
+        unwritten
     }
 
     /// With `more` dead under way.
@@ -241,7 +249,12 @@ impl Reclaim {
 
     /// Keeps nodes of an abandoned fork for the cursors that are on it.
     pub(crate) fn keep(&mut self, pin: u64, dead: impl Iterator<Item = Dead>) {
-        self.kept.entry(pin).or_default().extend(dead);
+        dead.for_each(|dead| self.keep_for(pin, dead));
+    }
+
+    fn keep_for(&mut self, pin: u64, dead: Dead) {
+        self.kept_unwritten += usize::from(dead.is_unwritten());
+        self.kept.entry(pin).or_default().push(dead);
     }
 
     fn look_at_kept(
@@ -259,6 +272,7 @@ impl Reclaim {
             .collect();
         for pin in ended {
             for dead in self.kept.remove(&pin).unwrap_or_default() {
+                self.kept_unwritten -= usize::from(dead.is_unwritten());
                 let keeper = keeper(pins.all(), dead.birth, dead.death);
                 self.settle(core, (pins, keeper), dead, free, extents);
             }
@@ -275,7 +289,7 @@ impl Reclaim {
     ) {
         if let Some(pin) = keeper {
             unseat(core, pins.readers(), &mut dead, free);
-            self.kept.entry(pin).or_default().push(dead);
+            self.keep_for(pin, dead);
         } else if dead.subtree {
             self.subtrees.push(dead);
         } else {
@@ -290,7 +304,7 @@ impl Reclaim {
                 self.subtrees.push(dead);
             } else {
                 // Its birth is the oldest number that could keep it.
-                self.kept.entry(dead.birth).or_default().push(dead);
+                self.keep_for(dead.birth, dead);
             }
         }
     }
@@ -353,7 +367,7 @@ impl Reclaim {
     }
 }
 
-/// Looks at the dead of all trees. How many are still needed.
+/// Looks at the dead of all trees. How many unwritten ones are still needed.
 pub(crate) fn look_at_all(core: &Core) -> usize {
     let mut free = Vec::new();
     let needed = {
@@ -363,7 +377,7 @@ pub(crate) fn look_at_all(core: &Core) -> usize {
         let waiting: usize = looked
             .map(|tree| reclaim.process(core, &tree.0, &mut free))
             .sum();
-        waiting + reclaim.kept_len()
+        waiting + reclaim.kept_unwritten
     };
     core.pool.give_frames(&mut free);
     needed

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 const VALUE: [u8; 500] = [7; 500];
 
-/// A store of 2,048 frames or a little less, with a table that fills `leaves` of them.
-/// Nothing of it is written, and no context has free frames of its own.
+/// A store of 2,048 frames or a little less, with a table that fills `leaves` of them
+/// and is in memory alone.
 fn table(leaves: i64) -> (Store, Tree, i64) {
     let options = Options {
         cache_bytes: 8 << 20,

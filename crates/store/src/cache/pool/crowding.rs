@@ -39,9 +39,9 @@ impl Pool {
         }
     }
 
-    /// So many dead nodes are needed. What is on disk among them counts too, hence
-    /// the bound: unwritten nodes fill seven eighths of the frames at most before a
-    /// checkpoint begins.
+    /// So many dead nodes that were unwritten when they died are needed. Some may have
+    /// been written since, and readers want frames too, hence the bound: unwritten nodes
+    /// fill seven eighths of the frames at most before a checkpoint begins.
     pub(crate) fn note_needed(&self, nodes: usize) {
         let bound = self.usable() / 8 * 3;
         self.crowding.needed.store(nodes.min(bound), Relaxed);
