@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::primitives::{AtomicU32, AtomicU64, AtomicUsize, Ordering, now, yield_now};
 
 /// Up to this time a sync is quick: sleeping and waking costs more.
-const QUICK_SYNC_NANOS: u32 = 20_000;
+const QUICK_SYNC_NANOS: u32 = 10_000;
 /// What it takes until a woken committer has its next record in the log: 64 of
 /// them took 170 µs on two cores.
 const WAKE_NANOS: u32 = 2_500;
