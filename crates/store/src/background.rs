@@ -27,6 +27,8 @@ use std::time::Duration;
 
 /// How often it tidies up; in `normal`, the most that a power cut takes back.
 const IDLE: Duration = Duration::from_millis(200);
+/// The rest after a checkpoint, in times as long as it took.
+const REST: u32 = 7;
 
 /// What is asked of the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +51,8 @@ pub(crate) struct Background {
     inbox: Mutex<Inbox>,
     wake: Condvar,
     asked: AtomicBool,
+    /// When the rest after the last checkpoint is over; none where it is.
+    rest_until: Mutex<Option<Duration>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -110,13 +114,20 @@ fn run(core: &Core) {
     let background = &core.background;
     let now = || core.pool.waits.now();
     let mut tidied = now();
-    // However often somebody asks, what is done when nobody does comes in time.
-    while let Some(request) = background.next((tidied + IDLE).saturating_sub(now())) {
+    loop {
+        // However often somebody asks, what is done when nobody does comes in time.
+        let rested = *background.rest_until.lock();
+        let until = rested.unwrap_or(Duration::MAX).min(tidied + IDLE);
+        let Some(request) = background.next(until.saturating_sub(now())) else {
+            return;
+        };
         // Those who wait are told the outcome; a failure that ends writing is
         // kept by the store itself.
         if is_due(core, request) {
+            let began = now();
             let outcome = checkpoint::run_holding(core, &mut core.checkpoint.lock());
             let _ = relieve(core, outcome);
+            rest(core, began);
         }
         if now() >= tidied + IDLE {
             let _ = tidy(core);
@@ -125,8 +136,23 @@ fn run(core: &Core) {
     }
 }
 
+/// After a checkpoint that began then.
+fn rest(core: &Core, began: Duration) {
+    let now = core.pool.waits.now();
+    let took = now.saturating_sub(began);
+    core.pool.begin_rest();
+    *core.background.rest_until.lock() = Some(now + REST * took);
+}
+
 /// Whether a request calls for a checkpoint.
 fn is_due(core: &Core, request: Option<Request>) -> bool {
+    let mut rest_until = core.background.rest_until.lock();
+    if rest_until.is_some_and(|until| until <= core.pool.waits.now()) {
+        *rest_until = None;
+        core.pool.end_rest();
+        core.check_pressure();
+    }
+    drop(rest_until);
     match request {
         Some(Request::Checkpoint) => true,
         Some(Request::Look) => look(core),
@@ -163,8 +189,10 @@ pub(crate) fn tick(core: &Core) -> Result<()> {
     let background = &core.background;
     let requested = background.take_request(&mut background.inbox.lock());
     if is_due(core, requested) {
+        let began = core.pool.waits.now();
         let outcome = checkpoint::run_holding(core, &mut state);
         drop(state);
+        rest(core, began);
         return relieve(core, outcome);
     }
     drop(state);

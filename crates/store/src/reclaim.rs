@@ -40,6 +40,8 @@ pub(crate) struct Dead {
     pub(crate) death: u64,
     pub(crate) tree: u32,
     pub(crate) subtree: bool,
+    /// A reader keeps it in memory, unwritten. Of those that are kept.
+    pub(crate) in_memory: bool,
 }
 
 impl Dead {
@@ -50,12 +52,15 @@ impl Dead {
             death: 0,
             tree: 0,
             subtree: false,
+            in_memory: false,
         }
     }
 
-    /// Whether it is in memory alone, unless somebody has written it since it died.
-    fn is_unwritten(&self) -> bool {
-        self.node.is_handle() && !self.subtree
+    /// Whether it is in memory alone.
+    fn is_unwritten(&self, core: &Core) -> bool {
+        let frames = &core.pool.frames;
+        let node = self.node;
+        !self.subtree && node.is_handle() && frames.holding(node.hint, node.reference).is_some()
     }
 
     pub(crate) fn subtree(node: ChildRef, birth: u64) -> Self {
@@ -144,8 +149,8 @@ const SET_ASIDE: usize = 192;
 #[derive(Default)]
 pub(crate) struct Reclaim {
     kept: BTreeMap<u64, Chunks<Dead>>,
-    /// How many of them are unwritten.
-    kept_unwritten: usize,
+    /// How many of them readers keep in memory.
+    kept_in_memory: usize,
     subtrees: Vec<Dead>,
     /// Counts the lists against the cache's limit.
     charge: Option<Charge>,
@@ -187,7 +192,7 @@ fn keeper(pins: &[u64], birth: u64, death: u64) -> Option<u64> {
 
 impl Reclaim {
     /// Looks at the dead of one tree. Frames that come free go to `free`. How many
-    /// unwritten ones stay in the tree's list.
+    /// unwritten ones stay in the tree's list, where only readers keep them.
     pub(crate) fn process(
         &mut self,
         core: &Core,
@@ -225,7 +230,7 @@ impl Reclaim {
             }
         }
         let survived = few.len();
-        let unwritten = few.iter().filter(|dead| dead.is_unwritten()).count();
+        let unwritten = few.iter().filter(|dead| dead.is_unwritten(core)).count();
         tree.graves.lock().put_back(&mut few);
         few.shrink_to(SET_ASIDE);
         self.buffer = few;
@@ -249,12 +254,7 @@ impl Reclaim {
 
     /// Keeps nodes of an abandoned fork for the cursors that are on it.
     pub(crate) fn keep(&mut self, pin: u64, dead: impl Iterator<Item = Dead>) {
-        dead.for_each(|dead| self.keep_for(pin, dead));
-    }
-
-    fn keep_for(&mut self, pin: u64, dead: Dead) {
-        self.kept_unwritten += usize::from(dead.is_unwritten());
-        self.kept.entry(pin).or_default().push(dead);
+        self.kept.entry(pin).or_default().extend(dead);
     }
 
     fn look_at_kept(
@@ -272,7 +272,7 @@ impl Reclaim {
             .collect();
         for pin in ended {
             for dead in self.kept.remove(&pin).unwrap_or_default() {
-                self.kept_unwritten -= usize::from(dead.is_unwritten());
+                self.kept_in_memory -= usize::from(dead.in_memory);
                 let keeper = keeper(pins.all(), dead.birth, dead.death);
                 self.settle(core, (pins, keeper), dead, free, extents);
             }
@@ -289,7 +289,10 @@ impl Reclaim {
     ) {
         if let Some(pin) = keeper {
             unseat(core, pins.readers(), &mut dead, free);
-            self.keep_for(pin, dead);
+            // What a checkpoint keeps it has written, or will.
+            dead.in_memory = !pins.is_checkpoint(pin) && dead.is_unwritten(core);
+            self.kept_in_memory += usize::from(dead.in_memory);
+            self.kept.entry(pin).or_default().push(dead);
         } else if dead.subtree {
             self.subtrees.push(dead);
         } else {
@@ -304,7 +307,7 @@ impl Reclaim {
                 self.subtrees.push(dead);
             } else {
                 // Its birth is the oldest number that could keep it.
-                self.keep_for(dead.birth, dead);
+                self.kept.entry(dead.birth).or_default().push(dead);
             }
         }
     }
@@ -367,7 +370,7 @@ impl Reclaim {
     }
 }
 
-/// Looks at the dead of all trees. How many unwritten ones are still needed.
+/// Looks at the dead of all trees. How many readers keep in memory, unwritten.
 pub(crate) fn look_at_all(core: &Core) -> usize {
     let mut free = Vec::new();
     let needed = {
@@ -377,7 +380,7 @@ pub(crate) fn look_at_all(core: &Core) -> usize {
         let waiting: usize = looked
             .map(|tree| reclaim.process(core, &tree.0, &mut free))
             .sum();
-        waiting + reclaim.kept_unwritten
+        waiting + reclaim.kept_in_memory
     };
     core.pool.give_frames(&mut free);
     needed

@@ -1,85 +1,113 @@
-//! When unwritten pages call for a checkpoint. A table that changes all over and fits
-//! into half of the cache was written again and again, one checkpoint after the other,
-//! which took a processor for nothing.
+//! When unwritten pages call for a checkpoint. A table that changes all over and takes
+//! more than a quarter of the cache was written again and again, one checkpoint after
+//! the other, which took a processor for nothing.
 
-use fulgurite_disk::MemoryDisk;
+use fulgurite_disk::{Driver, Machine, MemoryDisk};
 use fulgurite_store::{Key, KeyKind, Options, Store, Tree, Txn};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 const VALUE: [u8; 500] = [7; 500];
+/// Rows of a leaf.
+const ROWS: i64 = 7;
 
-/// A store of 2,048 frames or a little less, with a table that fills `leaves` of them
-/// and is in memory alone.
-fn table(leaves: i64) -> (Store, Tree, i64) {
-    let options = Options {
-        cache_bytes: 8 << 20,
-        ..Options::default()
-    };
-    let disk = Arc::new(MemoryDisk::new());
-    let store = Store::open_on(disk, "crowding.db", options).expect("opens");
-    let tree = store.create_family("t", KeyKind::Int).expect("a family");
-    let rows = leaves * 7;
-    store.checkpoint().expect("a checkpoint");
-    change_all(&mut store.txn(), &tree, rows, 100);
-    (store, tree, rows)
+/// A clock that stands while somebody commits, and otherwise goes on by a millisecond
+/// whenever somebody looks.
+#[derive(Debug, Default)]
+struct Looked {
+    millis: AtomicU64,
+    stands: AtomicBool,
 }
 
-/// Writes every row, so many a transaction.
-fn change_all(txn: &mut Txn, tree: &Tree, rows: i64, at_once: usize) {
-    for first in (0..rows).step_by(at_once) {
-        txn.begin_statement(&[tree]).expect("begins");
-        for key in first..rows.min(first + at_once as i64) {
-            txn.put(tree, Key::Int(key), &VALUE).expect("a put");
+impl Driver for Looked {
+    fn now(&self) -> Duration {
+        let step = u64::from(!self.stands.load(Relaxed));
+        Duration::from_millis(self.millis.fetch_add(step, Relaxed))
+    }
+
+    fn pass(&self, time: Duration) {
+        self.millis.fetch_add(time.as_millis() as u64, Relaxed);
+    }
+
+    fn random(&self) -> u64 {
+        Machine.random()
+    }
+}
+
+/// A store of a little less than 2,048 frames, whose log calls for nothing.
+struct Table {
+    clock: Arc<Looked>,
+    store: Store,
+    tree: Tree,
+    txn: Txn,
+}
+
+impl Table {
+    fn new() -> Self {
+        let clock = Arc::new(Looked::default());
+        let options = Options {
+            cache_bytes: 8 << 20,
+            checkpoint_bytes: 1 << 30,
+            log_limit_bytes: 1 << 31,
+            driver: Some(clock.clone()),
+            ..Options::default()
+        };
+        let disk = Arc::new(MemoryDisk::new());
+        let store = Store::open_on(disk, "crowding.db", options).expect("opens");
+        Self {
+            clock,
+            tree: store.create_family("t", KeyKind::Int).expect("a family"),
+            txn: store.txn(),
+            store,
         }
-        txn.commit().expect("commits");
+    }
+
+    /// Writes every row of so many leaves, a leaf a commit, and then does what there is
+    /// to do. Whether that was a checkpoint.
+    fn change_all(&mut self, leaves: i64) -> bool {
+        self.clock.stands.store(true, Relaxed);
+        for leaf in 0..leaves {
+            self.txn.begin_statement(&[&self.tree]).expect("begins");
+            for key in leaf * ROWS..(leaf + 1) * ROWS {
+                let put = self.txn.put(&self.tree, Key::Int(key), &VALUE);
+                put.expect("a put");
+            }
+            self.txn.commit().expect("commits");
+        }
+        self.clock.stands.store(false, Relaxed);
+        let before = self.store.stats().checkpoint;
+        self.store.tick().expect("a tick");
+        self.store.stats().checkpoint != before
     }
 }
 
 #[test]
-fn a_table_of_less_than_half_of_the_cache_is_not_written_for_its_pages_sake() {
-    let (store, tree, rows) = table(700);
-    let before = store.stats();
-    assert!(before.cache.unwritten >= 700, "{before:?}");
-    let mut txn = store.txn();
-    for _ in 0..4 {
-        change_all(&mut txn, &tree, rows, 7);
-    }
-    let after = store.stats();
-    assert_eq!(after.checkpoint, before.checkpoint, "{after:?}");
-    assert_eq!(after.writes.pages, before.writes.pages, "{after:?}");
+fn a_table_that_changes_all_over_is_not_written_without_end() {
+    let mut table = Table::new();
+    let checkpoints = (0..30).filter(|_| table.change_all(550)).count();
+    assert!((1..=10).contains(&checkpoints), "{checkpoints} of 30 times");
 }
 
 #[test]
-fn what_a_snapshot_needs_comes_on_top_of_that() {
-    let (store, tree, rows) = table(600);
-    let before = store.stats();
-    let mut reader = store.txn();
+fn what_a_snapshot_needs_comes_on_top() {
+    let mut table = Table::new();
+    assert!(!table.change_all(400));
+    let mut reader = table.store.txn();
     reader.begin_read().expect("begins");
-    let mut txn = store.txn();
-    for _ in 0..2 {
-        change_all(&mut txn, &tree, rows, 7);
-    }
-    let held = store.stats();
-    assert!(held.cache.unwritten >= 1200, "{held:?}");
-    assert_eq!(held.checkpoint, before.checkpoint, "{held:?}");
+    let made = table.change_all(400);
+    let held = table.store.stats();
+    assert!(held.cache.unwritten >= 800, "{held:?}");
+    assert!(!made, "{held:?}");
     let mut value = Vec::new();
-    assert!(
-        reader
-            .get_into(&tree, Key::Int(0), &mut value)
-            .expect("reads")
-    );
-    reader.rollback();
+    let found = reader.get_into(&table.tree, Key::Int(0), &mut value);
+    assert!(found.expect("reads"));
 }
 
 #[test]
-fn a_table_of_more_than_half_of_the_cache_is_written() {
-    let (store, tree, rows) = table(1000);
-    let first = store.stats().checkpoint;
-    let mut txn = store.txn();
-    let mut turns = 0;
-    while store.stats().checkpoint == first {
-        turns += 1;
-        assert!(turns < 1000, "{:?}", store.stats());
-        change_all(&mut txn, &tree, rows, 7);
+fn what_fills_half_of_the_cache_is_written_at_once() {
+    let mut table = Table::new();
+    for _ in 0..3 {
+        assert!(table.change_all(1_200), "{:?}", table.store.stats());
     }
 }

@@ -1,12 +1,15 @@
 //! How many frames hold unwritten nodes, and what that calls for.
 //!
 //! An unwritten node costs no more than its frame, and one that changes again
-//! before it is written is a write saved. Those that are alive, which a checkpoint
-//! writes, may fill half of the frames before one begins for their sake. Those
-//! that died and that snapshots still need would not be written: they are counted
-//! at the looks that free the rest ([`Pool::note_needed`]), and come on top. With
-//! more threads than processors, whose snapshots wait for their turn, that can be
-//! as much again.
+//! before it is written is a write saved. A checkpoint for the sake of those that are
+//! alive, which it writes, begins where they fill a quarter of the frames: early, so
+//! that it is done before writers must be held up. But a table that changes all over
+//! has filled as much again when it ends. So there is a *rest* after one, some times as
+//! long as it took, in which another begins only where unwritten nodes have become more
+//! since by a sixteenth of the frames, or fill half of them. Those that died and that
+//! snapshots still need would not be written: they are counted at the looks that free
+//! the rest ([`Pool::note_needed`]), and come on top. With more threads than processors,
+//! whose snapshots wait for their turn, that can be as much again.
 
 use super::Pool;
 use crate::primitives::atomic::{AtomicUsize, Ordering::*};
@@ -16,6 +19,8 @@ pub(super) struct Crowding {
     unwritten: AtomicUsize,
     /// Of these, dead and still needed at the last look.
     needed: AtomicUsize,
+    /// Alive ones that call for a checkpoint in a rest; 0 where there is none.
+    rested_at: AtomicUsize,
 }
 
 impl Pool {
@@ -39,19 +44,35 @@ impl Pool {
         }
     }
 
-    /// So many dead nodes that were unwritten when they died are needed. Some may have
-    /// been written since, and readers want frames too, hence the bound: unwritten nodes
-    /// fill seven eighths of the frames at most before a checkpoint begins.
+    /// So many dead nodes in memory alone are needed by readers. Others want frames too,
+    /// hence the bound: unwritten nodes fill seven eighths of the frames at most before a
+    /// checkpoint begins.
     pub(crate) fn note_needed(&self, nodes: usize) {
         let bound = self.usable() / 8 * 3;
         self.crowding.needed.store(nodes.min(bound), Relaxed);
     }
 
+    /// A checkpoint ended: a rest begins.
+    pub(crate) fn begin_rest(&self) {
+        let usable = self.usable();
+        let more = self.unwritten().max(usable / 4) + usable / 16;
+        let at = more.min(usable / 2).max(1);
+        self.crowding.rested_at.store(at, Relaxed);
+    }
+
+    /// The rest is over.
+    pub(crate) fn end_rest(&self) {
+        self.crowding.rested_at.store(0, Relaxed);
+    }
+
     /// Whether unwritten nodes call for a look, and after it for a checkpoint.
     #[inline]
     pub(crate) fn is_crowded(&self) -> bool {
-        let needed = self.crowding.needed.load(Relaxed);
-        self.unwritten() > self.usable() / 2 + needed
+        let limit = match self.crowding.rested_at.load(Relaxed) {
+            0 => self.usable() / 4,
+            at => at,
+        };
+        self.unwritten() > limit + self.crowding.needed.load(Relaxed)
     }
 
     /// How many unwritten nodes there may be before committers are held up: three
