@@ -25,7 +25,8 @@ use fulgurite_disk::mutation::{Mutation, planted};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it tidies up; in `normal`, the most that a power cut takes back.
+/// How often it tidies up; in `normal`, the most that a power cut takes back, but for
+/// what is committed while a checkpoint takes longer.
 const IDLE: Duration = Duration::from_millis(200);
 /// The rest after a checkpoint, in times as long as it took.
 const REST: u32 = 7;
