@@ -118,7 +118,9 @@ fn run(core: &Core) {
     loop {
         // However often somebody asks, what is done when nobody does comes in time.
         let rested = *background.rest_until.lock();
-        let until = rested.unwrap_or(Duration::MAX).min(tidied + IDLE);
+        let until = rested
+            .unwrap_or(Duration::MAX)
+            .min(tidied.saturating_add(IDLE));
         let Some(request) = background.next(until.saturating_sub(now())) else {
             return;
         };
@@ -130,7 +132,7 @@ fn run(core: &Core) {
             let _ = relieve(core, outcome);
             rest(core, began);
         }
-        if now() >= tidied + IDLE {
+        if now() >= tidied.saturating_add(IDLE) {
             let _ = tidy(core);
             tidied = now();
         }
@@ -142,7 +144,7 @@ fn rest(core: &Core, began: Duration) {
     let now = core.pool.waits.now();
     let took = now.saturating_sub(began);
     core.pool.begin_rest();
-    *core.background.rest_until.lock() = Some(now + REST * took);
+    *core.background.rest_until.lock() = Some(now.saturating_add(took.saturating_mul(REST)));
 }
 
 /// Whether a request calls for a checkpoint.
