@@ -126,6 +126,13 @@ impl Graves {
         std::mem::swap(&mut self.few, survivors);
     }
 
+    /// How many of those that single commits replaced are in memory alone. Batches wait
+    /// for their first look, which parts them.
+    fn unwritten(&self, core: &Core) -> usize {
+        let few = self.few.iter();
+        few.filter(|dead| dead.is_unwritten(core)).count()
+    }
+
     /// All of them with their deaths, copied, so that who publishes waits for no
     /// more than the copy.
     fn copied(&self) -> Vec<Dead> {
@@ -191,14 +198,8 @@ fn keeper(pins: &[u64], birth: u64, death: u64) -> Option<u64> {
 }
 
 impl Reclaim {
-    /// Looks at the dead of one tree. Frames that come free go to `free`. How many
-    /// unwritten ones stay in the tree's list, where only readers keep them.
-    pub(crate) fn process(
-        &mut self,
-        core: &Core,
-        tree: &TreeShared,
-        free: &mut Vec<Frame>,
-    ) -> usize {
+    /// Looks at the dead of one tree. Frames that come free go to `free`.
+    pub(crate) fn process(&mut self, core: &Core, tree: &TreeShared, free: &mut Vec<Frame>) {
         let visible = core.visible();
         let mut pins = std::mem::take(&mut self.pins);
         pins.read(core);
@@ -230,7 +231,6 @@ impl Reclaim {
             }
         }
         let survived = few.len();
-        let unwritten = few.iter().filter(|dead| dead.is_unwritten(core)).count();
         tree.graves.lock().put_back(&mut few);
         few.shrink_to(SET_ASIDE);
         self.buffer = few;
@@ -240,7 +240,6 @@ impl Reclaim {
         core.space.free(extents);
         tree.versions.prune(pins.snapshots(), visible);
         self.pins = pins;
-        unwritten
     }
 
     /// With `more` dead under way.
@@ -375,11 +374,11 @@ pub(crate) fn look_at_all(core: &Core) -> usize {
     let mut free = Vec::new();
     let needed = {
         let mut reclaim = core.reclaim.lock();
-        let trees = core.all_trees();
-        let looked = trees.iter();
-        let waiting: usize = looked
-            .map(|tree| reclaim.process(core, &tree.0, &mut free))
-            .sum();
+        let mut waiting = 0;
+        for tree in core.all_trees() {
+            reclaim.process(core, &tree.0, &mut free);
+            waiting += tree.0.graves.lock().unwritten(core);
+        }
         waiting + reclaim.kept_in_memory
     };
     core.pool.give_frames(&mut free);
