@@ -8,11 +8,11 @@ use super::error::{Error, Result};
 use super::flush::Flush;
 use super::gather::Waiting;
 use super::leading::{Leads, Turns};
-use super::locks::{lock, try_lock};
+use super::locks::lock;
 use super::parking::Wish;
 use super::record::{HEADER_BYTES, Head, Kind};
 use super::twin::{Durability, Placed, Ticket, TwinLog};
-use crate::primitives::{Ordering, RING_BYTES, RING_RECORD_BYTES_MAX, SLOTS};
+use crate::primitives::{Mutex, Ordering, RING_BYTES, RING_RECORD_BYTES_MAX, SLOTS};
 
 const PADDING: [u8; 8] = [0; 8];
 
@@ -137,16 +137,6 @@ impl TwinLog {
         self.until(|| self.is_met(wish), wish)
     }
 
-    /// Lets a crowd that is on its way come along.
-    fn wait_for_crowd(&self, flush: &Flush) {
-        let waited = self.turns.gather.wait(Waiting::Adaptive, || {
-            (lock(&self.placement).next_seq - flush.next_seq, 0)
-        });
-        if let Some(time) = waited {
-            self.turns.counters.gathered(time);
-        }
-    }
-
     fn has_buffer_room(&self, placed: &Placed<'_>) -> bool {
         placed.end <= self.written_lsn.load(Ordering::Acquire) + RING_BYTES
             && placed.seq <= self.written_seq.load(Ordering::Acquire) + SLOTS
@@ -154,8 +144,14 @@ impl TwinLog {
 }
 
 impl Leads for TwinLog {
+    type Flush = Flush;
+
     fn turns(&self) -> &Turns {
         &self.turns
+    }
+
+    fn flush(&self) -> &Mutex<Flush> {
+        &self.flush
     }
 
     fn is_synced(&self) -> bool {
@@ -184,15 +180,18 @@ impl Leads for TwinLog {
         self.buffer.is_filled(written + 1) || (sync && self.acked() < written)
     }
 
-    fn try_lead(&self, sync: bool) -> Option<Result<()>> {
-        let mut flush = try_lock(&self.flush)?;
-        if sync && self.is_synced() {
-            self.wait_for_crowd(&flush);
-        }
-        Some(self.lead(&mut flush, sync))
+    fn lead(&self, flush: &mut Flush, sync: bool) -> Result<()> {
+        self.check()?;
+        self.write_filled(flush)?;
+        self.acknowledge(flush, sync)
     }
 
-    fn is_led(&self) -> bool {
-        try_lock(&self.flush).is_none()
+    fn waiting(&self) -> Waiting {
+        Waiting::Adaptive
+    }
+
+    fn pending(&self) -> (u64, u64) {
+        let placed = lock(&self.placement).next_seq - 1;
+        (placed.saturating_sub(self.acked()), 0)
     }
 }

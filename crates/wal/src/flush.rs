@@ -73,14 +73,6 @@ pub(super) fn begin_record(
 }
 
 impl TwinLog {
-    /// Leads once: writes what is filled; with `sync`, does all that the mode
-    /// wants for an acknowledgement. A failure poisons the log.
-    pub(super) fn lead(&self, flush: &mut Flush, sync: bool) -> Result<()> {
-        self.check()?;
-        self.write_filled(flush)?;
-        self.acknowledge(flush, sync)
-    }
-
     /// Acknowledges what is written, after a sync in `full` mode.
     pub(super) fn acknowledge(&self, flush: &mut Flush, sync: bool) -> Result<()> {
         let last = flush.next_seq - 1;

@@ -1,29 +1,32 @@
-//! How long a leader waits for others before it writes and syncs.
+//! How long committers wait for others before one of them leads.
 //!
 //! Without a wait a crowd falls into two halves that take turns: while one
-//! half's sync runs the other half arrives, so each sync serves half of them.
-//! Where a sync is long, the leader waits until as many records are there as
-//! the crowd brought last time:
+//! half's sync runs the other half arrives, so two syncs serve it once. A crowd
+//! that needs the time g to be there again had better be waited for, until as
+//! many records are there as it brought last time, where g is less than a sync's
+//! time τ. So it is waited for
 //!
-//! - only where waking the crowd takes less than half of the smoothed sync time
-//!   τ: otherwise one half had better wake while the other half's sync runs;
+//! - at most τ;
 //! - only where at least two committers were waiting when the last sync ended:
 //!   a lone committer is never delayed;
-//! - at most min(τ/4, √(τ/λ)). Arrivals come at about λ = crowd/τ, so the
-//!   second bound is τ/√crowd, and no clock need be read to know λ.
+//! - only where that lately went well: after a wait in vain the next [`REST_MIN`]
+//!   syncs follow each other, twice as many after the next one, up to
+//!   [`REST_MAX`]; each crowd that comes in time halves that.
 //!
 //! A caller may also name a number of records or bytes to wait for, and how
 //! long at most.
+//!
+//! One committer waits at a time, and holds no lock while it does: whoever makes
+//! the crowd complete leads, without a need for the waiter to get a processor
+//! first. Whoever ends the waiting leads next, or finds that somebody does, or
+//! wakes the sleepers; so they can rely on it as on a leader.
 
 use std::time::Duration;
 
-use crate::primitives::{AtomicU32, AtomicU64, AtomicUsize, Ordering, now, yield_now};
+use crate::primitives::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, now, yield_now};
 
 /// Up to this time a sync is quick: sleeping and waking costs more.
 const QUICK_SYNC_NANOS: u32 = 10_000;
-/// What it takes until a woken committer has its next record in the log: 64 of
-/// them took 170 µs on two cores.
-const WAKE_NANOS: u32 = 2_500;
 /// Letting others run takes longer than this only where the processors are
 /// others', who keep them for milliseconds.
 const HOGGED: Duration = Duration::from_micros(600);
@@ -32,6 +35,10 @@ const HOGGED_TURNS: u32 = 256;
 /// Every how many syncs one is timed; reading the clock costs a tenth of a
 /// commit on a memory file system.
 const TIMED_EVERY: u32 = 16;
+/// How many syncs follow each other after a crowd was waited for in vain, at least
+/// and at most.
+const REST_MIN: u32 = 16;
+const REST_MAX: u32 = 4096;
 
 /// When a leader stops waiting for more records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,8 +68,40 @@ pub(super) struct Gather {
     /// Records and committers there were when the last sync ended.
     crowd_records: AtomicU64,
     crowd: AtomicUsize,
+    /// Whether a committer waits for a crowd, and since when, in nanoseconds.
+    is_open: AtomicBool,
+    opened: AtomicU64,
+    /// How many more syncs go on without waiting, and how many after the last wait in
+    /// vain, less what crowds that came took off.
+    resting: AtomicU32,
+    rest: AtomicU32,
     /// How many more times nobody lets others run.
     hogged: AtomicU32,
+}
+
+/// What is waited for, and how long at most.
+pub(super) struct Awaited {
+    pub(super) records: u64,
+    pub(super) bytes: u64,
+    pub(super) at_most: Duration,
+}
+
+impl Awaited {
+    /// Whether the records and bytes that are not acknowledged yet are enough.
+    pub(super) fn is_here(&self, (records, bytes): (u64, u64)) -> bool {
+        records >= self.records || bytes >= self.bytes
+    }
+}
+
+/// How the waiting for a crowd ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The crowd is there.
+    Came,
+    /// The time is over, or others have the processors.
+    InVain,
+    /// Somebody leads who did not know of it.
+    Overtaken,
 }
 
 /// Counts a committer for as long as it waits.
@@ -102,48 +141,92 @@ impl Gather {
         self.sync_nanos.load(Ordering::Relaxed) < QUICK_SYNC_NANOS
     }
 
-    /// Waits until `pending`, the records and bytes not written yet, are as
-    /// many as `waiting` asks for. The time spent, if any.
-    pub(super) fn wait(
-        &self,
-        waiting: Waiting,
-        pending: impl Fn() -> (u64, u64),
-    ) -> Option<Duration> {
-        let (records, bytes, at_most) = match waiting {
-            Waiting::Never => return None,
-            Waiting::Adaptive => {
-                let (records, at_most) = self.expected()?;
-                (records, u64::MAX, at_most)
-            }
+    /// What is worth waiting for now, if anything is.
+    pub(super) fn awaited(&self, waiting: Waiting) -> Option<Awaited> {
+        match waiting {
+            Waiting::Never => None,
+            Waiting::Adaptive => self.returning_crowd(),
             Waiting::Batch {
                 records,
                 bytes,
                 at_most,
-            } => (records, bytes, at_most),
-        };
-        let enough = || {
-            let now = pending();
-            now.0 >= records || now.1 >= bytes
-        };
-        if enough() {
+            } => Some(Awaited {
+                records,
+                bytes,
+                at_most,
+            }),
+        }
+    }
+
+    fn returning_crowd(&self) -> Option<Awaited> {
+        if self.resting.load(Ordering::Relaxed) > 0 {
             return None;
         }
-        let start = now();
+        Some(Awaited {
+            records: self.crowd_records.load(Ordering::Relaxed),
+            bytes: u64::MAX,
+            at_most: crowd_wait(
+                self.sync_nanos.load(Ordering::Relaxed),
+                self.crowd.load(Ordering::Relaxed),
+            )?,
+        })
+    }
+
+    /// Begins to wait for a crowd; false where somebody does already.
+    pub(super) fn open(&self) -> bool {
+        let begins = !self.is_open.swap(true, Ordering::SeqCst);
+        if begins {
+            self.opened.store(nanos(now()), Ordering::Relaxed);
+        }
+        begins
+    }
+
+    /// Whether a committer waits for a crowd.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::SeqCst)
+    }
+
+    /// Waits for the others, who find it open meanwhile: how that ended, unless
+    /// somebody else ended it.
+    pub(super) fn wait(
+        &self,
+        awaited: &Awaited,
+        is_here: impl Fn() -> bool,
+        is_led: impl Fn() -> bool,
+    ) -> Option<Ending> {
+        let until = now() + awaited.at_most;
         loop {
-            // What a caller asked for is waited for whoever has the processors.
-            let hogged = !self.give_way() && waiting == Waiting::Adaptive;
-            let spent = now().saturating_sub(start);
-            if hogged || enough() || spent >= at_most {
-                return Some(spent);
+            let gave_way = self.give_way();
+            if !self.is_open() {
+                return None;
+            } else if is_here() {
+                return Some(Ending::Came);
+            } else if is_led() {
+                return Some(Ending::Overtaken);
+            } else if now() >= until || !gave_way {
+                return Some(Ending::InVain);
             }
         }
     }
 
-    /// The records a crowd will bring, and how long to wait for them.
-    fn expected(&self) -> Option<(u64, Duration)> {
-        let nanos = self.sync_nanos.load(Ordering::Relaxed);
-        let at_most = crowd_wait(nanos, self.crowd.load(Ordering::Relaxed))?;
-        Some((self.crowd_records.load(Ordering::Relaxed), at_most))
+    /// Ends the waiting: how long it was, unless somebody else ended it.
+    pub(super) fn close(&self, awaited: &Awaited, ending: Ending) -> Option<Duration> {
+        if !self.is_open.swap(false, Ordering::SeqCst) {
+            return None;
+        }
+        let opened = Duration::from_nanos(self.opened.load(Ordering::Relaxed));
+        let spent = now().saturating_sub(opened);
+        let in_time = match ending {
+            Ending::Came => spent <= awaited.at_most,
+            Ending::InVain => false,
+            Ending::Overtaken => return Some(spent),
+        };
+        let rest = rest_after(self.rest.load(Ordering::Relaxed), in_time);
+        self.rest.store(rest, Ordering::Relaxed);
+        if !in_time {
+            self.resting.store(rest, Ordering::Relaxed);
+        }
+        Some(spent)
     }
 
     /// Runs a sync, the `number`-th, and times it now and then.
@@ -153,7 +236,7 @@ impl Gather {
         }
         let start = now();
         let result = sync();
-        let nanos = u32::try_from(now().saturating_sub(start).as_nanos()).unwrap_or(u32::MAX);
+        let nanos = u32::try_from(nanos(now().saturating_sub(start))).unwrap_or(u32::MAX);
         let before = self.sync_nanos.load(Ordering::Relaxed);
         let smoothed = if number == 0 {
             nanos
@@ -170,6 +253,10 @@ impl Gather {
         self.crowd_records.store(records, Ordering::Relaxed);
         self.crowd
             .store(self.committers.load(Ordering::Relaxed), Ordering::Relaxed);
+        let resting = self.resting.load(Ordering::Relaxed);
+        if resting > 0 {
+            self.resting.store(resting - 1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -185,12 +272,23 @@ fn smooth(before: u32, nanos: u32) -> u32 {
     before - before / 4 + believed / 4
 }
 
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// How long a crowd is waited for where a sync takes `nanos`.
 fn crowd_wait(nanos: u32, crowd: usize) -> Option<Duration> {
-    let crowd = u32::try_from(crowd).unwrap_or(u32::MAX);
-    let is_worth_it = crowd >= 2 && crowd.saturating_mul(WAKE_NANOS) <= nanos / 2;
-    let share = crowd.isqrt().max(4);
-    is_worth_it.then(|| Duration::from_nanos(u64::from(nanos / share)))
+    let is_worth_it = crowd >= 2 && nanos >= QUICK_SYNC_NANOS;
+    is_worth_it.then(|| Duration::from_nanos(nanos.into()))
+}
+
+/// For how many syncs no crowd is waited for after the next wait in vain, once a
+/// crowd came in time or not.
+fn rest_after(rest: u32, in_time: bool) -> u32 {
+    match in_time {
+        true => rest / 2,
+        false => (rest * 2).clamp(REST_MIN, REST_MAX),
+    }
 }
 
 #[cfg(test)]
@@ -204,11 +302,23 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_that_wakes_slowly_is_not_waited_for() {
-        assert_eq!(crowd_wait(39_999, 8), None);
-        assert_eq!(crowd_wait(40_000, 8), Some(Duration::from_micros(10)));
-        assert_eq!(crowd_wait(100_000, 64), None);
-        assert_eq!(crowd_wait(u32::MAX, usize::MAX), None);
+    fn a_crowd_is_waited_for_no_longer_than_a_sync_and_not_where_that_is_quick() {
+        assert_eq!(crowd_wait(1_000_000, 2), Some(Duration::from_millis(1)));
+        assert_eq!(crowd_wait(10_000, 64), Some(Duration::from_micros(10)));
+        assert_eq!(crowd_wait(9_999, 64), None);
+        assert!(crowd_wait(u32::MAX, usize::MAX).is_some());
+    }
+
+    #[test]
+    fn a_crowd_that_does_not_come_is_waited_for_ever_more_rarely() {
+        let in_vain: Vec<u32> =
+            std::iter::successors(Some(0), |rest| Some(rest_after(*rest, false)))
+                .take(11)
+                .collect();
+        let doubled = [0, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 4096];
+        assert_eq!(in_vain, doubled);
+        assert_eq!(rest_after(rest_after(64, true), false), 64);
+        assert_eq!((0..13).fold(4096, |rest, _| rest_after(rest, true)), 0);
     }
 
     #[test]
@@ -218,11 +328,5 @@ mod tests {
         let often = (0..30).fold(2_000, |before, _| smooth(before, 4_000_000));
         assert!(often > 3_000_000, "{often}");
         assert_eq!(smooth(4_000, 4_000), 4_000);
-    }
-
-    #[test]
-    fn the_wait_is_bounded_by_the_sync_time_and_the_crowd() {
-        assert_eq!(crowd_wait(1_000_000, 8), Some(Duration::from_micros(250)));
-        assert_eq!(crowd_wait(1_000_000, 64), Some(Duration::from_micros(125)));
     }
 }

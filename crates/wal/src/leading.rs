@@ -3,18 +3,20 @@
 //! A committer who is alone takes the straight path: take the flush lock,
 //! write, sync, return. Where another one leads, it spins briefly, yields where
 //! a sync is cheaper than a sleep, and otherwise sleeps until the leader is
-//! done; whoever wakes unserved leads next.
+//! done; whoever wakes unserved leads next. Before a sync one committer may wait
+//! for a crowd on its way (`gather.rs`), without the lock.
 
 use std::sync::{Arc, OnceLock};
 
 use fulgurite_disk::LineStart;
 
 use super::error::{Error, Result};
-use super::gather::Gather;
+use super::gather::{Awaited, Ending, Gather, Waiting};
+use super::locks::try_lock;
 use super::parking::{Outlook, Parking, Wish};
 use super::stats::Counters;
 use crate::primitives::{
-    AtomicBool, Ordering, SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop, yield_now,
+    AtomicBool, Mutex, MutexGuard, Ordering, SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop, yield_now,
 };
 
 /// What committers take turns with, until the log ends.
@@ -68,7 +70,12 @@ impl Turns {
 
 /// A log whose committers take turns in leading.
 pub(super) trait Leads {
+    /// What a leader goes on from. Whoever holds its lock leads.
+    type Flush;
+
     fn turns(&self) -> &Turns;
+
+    fn flush(&self) -> &Mutex<Self::Flush>;
 
     /// Whether an acknowledgement needs a sync at all.
     fn is_synced(&self) -> bool;
@@ -76,13 +83,14 @@ pub(super) trait Leads {
     /// Whether leading would get anything done.
     fn can_lead(&self, sync: bool) -> bool;
 
-    /// Leads once, unless somebody does already: writes what is there and, with
-    /// `sync`, goes on to the acknowledgement. Lets go of the flush lock before
-    /// it returns.
-    fn try_lead(&self, sync: bool) -> Option<Result<()>>;
+    /// Writes what is there and, with `sync`, goes on to the acknowledgement.
+    fn lead(&self, flush: &mut Self::Flush, sync: bool) -> Result<()>;
 
-    /// Whether somebody leads.
-    fn is_led(&self) -> bool;
+    /// What leaders wait for.
+    fn waiting(&self) -> Waiting;
+
+    /// The records and bytes that are not acknowledged.
+    fn pending(&self) -> (u64, u64);
 
     /// Whether a wish came true. `Progress` always did, where a leader asks.
     fn is_met(&self, wish: Wish) -> bool;
@@ -90,6 +98,60 @@ pub(super) trait Leads {
     /// Whether the flush in progress, or the last one, goes as far as a wish
     /// wants.
     fn is_covered(&self, wish: Wish) -> bool;
+
+    /// Whether somebody leads.
+    fn is_led(&self) -> bool {
+        try_lock(self.flush()).is_none()
+    }
+
+    /// Leads once, unless somebody does already or waits for a crowd to do it. Lets
+    /// go of the flush lock before it returns.
+    fn try_lead(&self, sync: bool) -> Option<Result<()>> {
+        let mut flush = if sync && self.is_synced() {
+            self.gathered()?
+        } else {
+            try_lock(self.flush())?
+        };
+        Some(self.lead(&mut flush, sync))
+    }
+
+    /// The flush lock, once the crowd is there that is worth waiting for.
+    fn gathered(&self) -> Option<MutexGuard<'_, Self::Flush>> {
+        let gather = &self.turns().gather;
+        let Some(awaited) = gather.awaited(self.waiting()) else {
+            return try_lock(self.flush());
+        };
+        let is_here = || awaited.is_here(self.pending());
+        if gather.is_open() {
+            if !is_here() {
+                return None;
+            }
+            self.close(&awaited, Ending::Came);
+            return try_lock(self.flush());
+        }
+        let flush = try_lock(self.flush())?;
+        if is_here() {
+            return Some(flush);
+        }
+        let opens = gather.open();
+        // Who was refused the lock meanwhile and sleeps relies on us: we wait now, or
+        // look again before we sleep.
+        drop(flush);
+        let ending = opens.then(|| gather.wait(&awaited, is_here, || self.is_led()))??;
+        self.close(&awaited, ending);
+        if ending == Ending::Overtaken {
+            // The one that leads may have looked for sleepers before we let go of them.
+            self.flush_ended();
+            return None;
+        }
+        try_lock(self.flush())
+    }
+
+    fn close(&self, awaited: &Awaited, ending: Ending) {
+        if let Some(time) = self.turns().gather.close(awaited, ending) {
+            self.turns().counters.gathered(time);
+        }
+    }
 
     /// After the flush lock was let go.
     fn flush_ended(&self) {
@@ -150,7 +212,7 @@ pub(super) trait Leads {
                 Outlook::GoOn
             } else if !self.can_lead(wish.wants_sync()) {
                 Outlook::Starved
-            } else if self.is_led() {
+            } else if self.is_led() || (wish.wants_sync() && self.turns().gather.is_open()) {
                 Outlook::Led
             } else {
                 Outlook::GoOn

@@ -23,9 +23,9 @@ pub struct WalStats {
     pub extensions: u64,
     /// Switches to another generation.
     pub switches: u64,
-    /// How often a leader waited for a crowd on its way.
+    /// How often a crowd on its way was waited for.
     pub crowd_waits: u64,
-    /// How long leaders waited so, all together, in nanoseconds.
+    /// How long that took, all together, in nanoseconds.
     pub crowd_wait_nanos: u64,
 }
 
@@ -71,11 +71,11 @@ impl Counter {
 }
 
 impl Counters {
-    /// A leader waited for a crowd; it holds the flush lock.
+    /// Somebody waited for a crowd.
     pub(super) fn gathered(&self, time: std::time::Duration) {
-        self.crowd_waits.add_alone(1);
+        self.crowd_waits.add(1);
         self.crowd_wait_nanos
-            .add_alone(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+            .add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
     pub(super) fn read(&self) -> WalStats {

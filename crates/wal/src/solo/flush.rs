@@ -5,11 +5,11 @@
 
 use super::core::{Core, Flush};
 use super::error::{Error, Result};
+use super::gather::Waiting;
 use super::header::Header;
 use super::leading::{Leads, Turns};
-use super::locks::try_lock;
 use super::parking::Wish;
-use crate::primitives::{Ordering, SOLO_RING_BYTES};
+use crate::primitives::{Mutex, Ordering, SOLO_RING_BYTES};
 
 /// How much is written at once where no sync follows.
 const PIECE_BYTES: u64 = SOLO_RING_BYTES / 8;
@@ -29,6 +29,86 @@ impl Core {
     pub(super) fn wait_written(&self, end: u64) -> Result<()> {
         let wish = Wish::Written(end);
         self.until(|| self.is_met(wish), wish)
+    }
+
+    fn write(&self, flush: &mut Flush, end: u64, seq: u64) -> Result<()> {
+        if end == flush.lsn {
+            return Ok(());
+        }
+        // SAFETY: as in `lead`.
+        let parts = unsafe { self.ring.read(flush.lsn, (end - flush.lsn) as usize) };
+        let written = self.volume.write(flush.lsn, &parts, false);
+        self.written_to(flush, end, seq, written)
+    }
+
+    /// Takes note of a write up to `end`, behind which `seq` follows.
+    pub(super) fn written_to(
+        &self,
+        flush: &mut Flush,
+        end: u64,
+        seq: u64,
+        result: fulgurite_disk::Result<()>,
+    ) -> Result<()> {
+        result.map_err(|error| self.poison(Error::Disk(error)))?;
+        let records = seq - flush.seq;
+        self.turns.counters.writes.add_alone(1);
+        self.turns.counters.records.add_alone(records);
+        self.turns.counters.bytes.add_alone(end - flush.lsn);
+        self.turns.counters.largest_group.raise_alone(records);
+        flush.lsn = end;
+        flush.seq = seq;
+        self.written.store(end, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Replaces the head on disk. A failure poisons, since either head may be
+    /// there.
+    pub(super) fn write_header(&self, head: &mut super::core::Head, header: Header) -> Result<()> {
+        self.check()?;
+        header
+            .write(&*self.volume.file)
+            .map_err(|error| self.poison(Error::Disk(error)))?;
+        head.header = header;
+        Ok(())
+    }
+}
+
+impl Leads for Core {
+    type Flush = Flush;
+
+    fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    fn flush(&self) -> &Mutex<Flush> {
+        &self.flush
+    }
+
+    fn is_synced(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn is_met(&self, wish: Wish) -> bool {
+        match wish {
+            Wish::Acknowledged(end) => self.durable.load(Ordering::Acquire) >= end,
+            Wish::Written(end) => self.written.load(Ordering::Acquire) >= end,
+            Wish::Progress => true,
+        }
+    }
+
+    fn is_covered(&self, wish: Wish) -> bool {
+        match wish {
+            Wish::Acknowledged(end) | Wish::Written(end) => {
+                self.flushing.load(Ordering::Relaxed) >= end
+            }
+            Wish::Progress => true,
+        }
+    }
+
+    fn can_lead(&self, sync: bool) -> bool {
+        let reached = if sync { &self.durable } else { &self.written };
+        self.appended.load(Ordering::SeqCst) > reached.load(Ordering::SeqCst)
     }
 
     fn lead(&self, flush: &mut Flush, sync: bool) -> Result<()> {
@@ -89,99 +169,17 @@ impl Core {
         Ok(())
     }
 
-    fn write(&self, flush: &mut Flush, end: u64, seq: u64) -> Result<()> {
-        if end == flush.lsn {
-            return Ok(());
-        }
-        // SAFETY: as in `lead`.
-        let parts = unsafe { self.ring.read(flush.lsn, (end - flush.lsn) as usize) };
-        let written = self.volume.write(flush.lsn, &parts, false);
-        self.written_to(flush, end, seq, written)
+    fn waiting(&self) -> Waiting {
+        self.waiting
     }
 
-    /// Takes note of a write up to `end`, behind which `seq` follows.
-    pub(super) fn written_to(
-        &self,
-        flush: &mut Flush,
-        end: u64,
-        seq: u64,
-        result: fulgurite_disk::Result<()>,
-    ) -> Result<()> {
-        result.map_err(|error| self.poison(Error::Disk(error)))?;
-        let records = seq - flush.seq;
-        self.turns.counters.writes.add_alone(1);
-        self.turns.counters.records.add_alone(records);
-        self.turns.counters.bytes.add_alone(end - flush.lsn);
-        self.turns.counters.largest_group.raise_alone(records);
-        flush.lsn = end;
-        flush.seq = seq;
-        self.written.store(end, Ordering::SeqCst);
-        Ok(())
-    }
-
-    /// Replaces the head on disk. A failure poisons, since either head may be
-    /// there.
-    pub(super) fn write_header(&self, head: &mut super::core::Head, header: Header) -> Result<()> {
-        self.check()?;
-        header
-            .write(&*self.volume.file)
-            .map_err(|error| self.poison(Error::Disk(error)))?;
-        head.header = header;
-        Ok(())
-    }
-
-    fn wait_for_crowd(&self, flush: &Flush) {
-        let waited = self.turns.gather.wait(self.waiting, || {
-            let tail = self.tail.lock();
-            (tail.seq - flush.seq, tail.lsn - flush.lsn)
-        });
-        if let Some(time) = waited {
-            self.turns.counters.gathered(time);
-        }
-    }
-}
-
-impl Leads for Core {
-    fn turns(&self) -> &Turns {
-        &self.turns
-    }
-
-    fn is_synced(&self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn is_met(&self, wish: Wish) -> bool {
-        match wish {
-            Wish::Acknowledged(end) => self.durable.load(Ordering::Acquire) >= end,
-            Wish::Written(end) => self.written.load(Ordering::Acquire) >= end,
-            Wish::Progress => true,
-        }
-    }
-
-    fn is_covered(&self, wish: Wish) -> bool {
-        match wish {
-            Wish::Acknowledged(end) | Wish::Written(end) => {
-                self.flushing.load(Ordering::Relaxed) >= end
-            }
-            Wish::Progress => true,
-        }
-    }
-
-    fn can_lead(&self, sync: bool) -> bool {
-        let reached = if sync { &self.durable } else { &self.written };
-        self.appended.load(Ordering::SeqCst) > reached.load(Ordering::SeqCst)
-    }
-
-    fn try_lead(&self, sync: bool) -> Option<Result<()>> {
-        let mut flush = try_lock(&self.flush)?;
-        if sync {
-            self.wait_for_crowd(&flush);
-        }
-        Some(self.lead(&mut flush, sync))
-    }
-
-    fn is_led(&self) -> bool {
-        try_lock(&self.flush).is_none()
+    fn pending(&self) -> (u64, u64) {
+        let durable_seq = self.durable_seq.load(Ordering::Relaxed);
+        let durable = self.durable.load(Ordering::Relaxed);
+        let tail = self.tail.lock();
+        (
+            (tail.seq - 1).saturating_sub(durable_seq),
+            tail.lsn.saturating_sub(durable),
+        )
     }
 }
