@@ -20,6 +20,10 @@ pub(crate) const SLOTS: usize = 64;
 pub(crate) const RING: usize = 2;
 pub(crate) const LOOK_AT: usize = 2;
 pub(crate) const FRAMES_MIN: usize = 16;
+pub(crate) const TURNS: u64 = 2;
+pub(crate) const DOUBTS_MAX: u32 = 1;
+pub(crate) const REST_MIN: u32 = 1;
+pub(crate) const REST_MAX: u32 = 2;
 
 pub(crate) fn spawn(
     _name: &str,
@@ -110,6 +114,18 @@ impl Condvar {
     }
 }
 
+pub(crate) fn look_again() {
+    yield_now();
+}
+
+pub(crate) fn look_later() {
+    yield_now();
+}
+
+pub(crate) fn look_soon() {
+    yield_now();
+}
+
 #[derive(Default)]
 pub(crate) struct ExclusiveLock {
     held: Mutex<bool>,
@@ -125,6 +141,10 @@ impl ExclusiveLock {
         !std::mem::replace(&mut *self.held.lock(), true)
     }
 
+    pub(crate) fn is_locked(&self) -> bool {
+        *self.held.lock()
+    }
+
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> bool {
         let mut held = self.held.lock();
         while *held {
@@ -138,6 +158,11 @@ impl ExclusiveLock {
         let was_held = std::mem::replace(&mut *self.held.lock(), false);
         assert!(was_held, "a lock is given back that nobody holds");
         self.freed.notify_one();
+    }
+
+    pub(crate) unsafe fn hand_over(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.unlock() }
     }
 }
 

@@ -283,6 +283,40 @@ fn immediate_meets_optimistic_committers() {
     explore(200, Both, three_kinds);
 }
 
+/// Statements of three contexts wait for one tree's writer lock, in its seat, behind
+/// it and without it, beside an explicit transaction that knows of no seat: all get
+/// the lock, one at a time, and so nothing is lost.
+fn one_tree() {
+    let store = Store::in_memory(options()).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let statements: Vec<_> = (0..3)
+        .map(|_| {
+            let (store, tree) = (store.clone(), tree.clone());
+            thread::spawn(move || {
+                let mut txn = store.txn();
+                for _ in 0..6 {
+                    add(&mut txn, &tree, 0, 1).expect("cannot lose");
+                }
+            })
+        })
+        .collect();
+    let mut txn = store.txn();
+    for _ in 0..2 {
+        txn.begin(Isolation::Snapshot).expect("begins");
+        put(&mut txn, &tree, 1, 1);
+        txn.commit().expect("nobody else writes this key");
+    }
+    for thread in statements {
+        thread.join().expect("no panic");
+    }
+    assert_eq!(read(&store, &tree, 0), Some(18));
+}
+
+#[test]
+fn writers_of_one_tree_take_turns() {
+    explore(300, Both, one_tree);
+}
+
 /// A cache much smaller than the data: readers walk and hold cursors while pages
 /// are evicted, replaced and written, and their extents are used again.
 fn eviction() {

@@ -2,9 +2,9 @@
 //! interleavings depend on, in one place, so that `crates/model-store` can compile
 //! the same sources against a scheduler that explores interleavings.
 
-use parking_lot::lock_api::{RawMutex as _, RawMutexTimed as _};
+use parking_lot::lock_api::{RawMutex as _, RawMutexFair as _, RawMutexTimed as _};
 use parking_lot::lock_api::{RawRwLock as _, RawRwLockTimed as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 pub(crate) use std::hint::spin_loop;
@@ -24,6 +24,15 @@ pub(crate) const RING: usize = 8;
 /// Dead nodes worth a look: few enough for their frames to be in the processor's
 /// cache when the next commits fill them, so many that hardly a commit looks.
 pub(crate) const LOOK_AT: usize = 96;
+/// Statements that a context may run on a tree while another one waits for it.
+pub(crate) const TURNS: u64 = 1024;
+/// How many in a row may see nobody stay before that is believed: who stays may have
+/// lost the processor.
+pub(crate) const DOUBTS_MAX: u32 = 4;
+/// How many wait for a tree without looking whether contexts stay, after a look in
+/// vain: at least and at most.
+pub(crate) const REST_MIN: u32 = 16;
+pub(crate) const REST_MAX: u32 = 16_384;
 /// The fewest frames of a cache.
 pub(crate) const FRAMES_MIN: usize = 64;
 
@@ -31,6 +40,33 @@ pub(crate) const FRAMES_MIN: usize = 64;
 /// and the pauses between two looks: together a few microseconds.
 const LOOKS: u32 = 30;
 const PAUSES_A_LOOK: u32 = 4;
+/// How [`look_later`] passes the time.
+const YIELDS_A_LOOK: u32 = 16;
+const LOOK_SOON: Duration = Duration::from_micros(10);
+const PAUSES_A_YIELD: u32 = 64;
+
+/// Lets a microsecond pass, or longer where others want to run.
+pub(crate) fn look_again() {
+    for _ in 0..PAUSES_A_YIELD {
+        spin_loop();
+    }
+    yield_now();
+}
+
+/// The same for ten microseconds and more.
+pub(crate) fn look_later() {
+    for _ in 0..YIELDS_A_LOOK {
+        look_again();
+    }
+}
+
+/// Lets ten microseconds pass, no longer.
+pub(crate) fn look_soon() {
+    let start = Instant::now();
+    while start.elapsed() < LOOK_SOON {
+        spin_loop();
+    }
+}
 
 /// Starts a thread of this name.
 pub(crate) fn spawn(
@@ -54,6 +90,10 @@ impl ExclusiveLock {
         self.0.try_lock()
     }
 
+    pub(crate) fn is_locked(&self) -> bool {
+        self.0.is_locked()
+    }
+
     /// Looks again for as long as a small commit holds the lock before it lets
     /// others run and then sleeps: of more writers than processors, those would
     /// take turns at every commit, each with what it works on out of the caches.
@@ -74,6 +114,15 @@ impl ExclusiveLock {
     pub(crate) unsafe fn unlock(&self) {
         // SAFETY: the caller's promise.
         unsafe { self.0.unlock() }
+    }
+
+    /// Gives the lock to who has slept for it longest, if anybody does.
+    ///
+    /// # Safety
+    /// The caller holds the lock.
+    pub(crate) unsafe fn hand_over(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.unlock_fair() }
     }
 }
 

@@ -339,6 +339,12 @@ impl TwinLog {
         self.synced_seq.load(Ordering::Acquire)
     }
 
+    /// Whether a commit is acknowledged in less time than a sleep takes: nothing is
+    /// synced for it, or syncs are that quick here.
+    pub fn acknowledges_quickly(&self) -> bool {
+        self.options.durability != Durability::Full || self.turns.gather.sync_is_quick()
+    }
+
     /// Bytes of records placed since the last switch.
     pub fn bytes_since_switch(&self) -> u64 {
         self.tail

@@ -7,6 +7,7 @@
 //! * [`overflow`]: values too large for a leaf.
 //! * [`cursor`]: ordered access.
 //! * [`compare`]: whether two versions agree on a key or range.
+//! * [`writer`]: the lock of those who change a tree.
 //!
 //! A node belongs to the generation that made it. A fork edits nodes of its own
 //! generation in place and copies all others, so what a snapshot reaches never
@@ -21,15 +22,17 @@ pub(crate) mod merge;
 pub(crate) mod overflow;
 pub(crate) mod versions;
 pub(crate) mod walk;
+mod writer;
 
 use crate::cache::ChildRef;
 use crate::node::Kind;
-use crate::primitives::{ExclusiveLock, Mutex};
+use crate::primitives::Mutex;
 use crate::reclaim::Graves;
 use crate::txn::rowid::Rowids;
 use std::fmt;
 use std::sync::Arc;
 use versions::{Root, Versions};
+use writer::WriterLock;
 
 /// Names a tree for good: never reused within a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,7 +85,7 @@ pub(crate) struct TreeShared {
     pub(crate) versions: Versions,
     /// Held from validation to publication by whoever changes the tree, and by
     /// autocommitted statements from their start.
-    pub(crate) writer: ExclusiveLock,
+    pub(crate) writer: WriterLock,
     /// Nodes that died with published commits and were not looked at since.
     pub(crate) graves: Mutex<Graves>,
     pub(crate) rowids: Rowids,
@@ -94,7 +97,7 @@ impl TreeShared {
             id,
             kind,
             versions: Versions::new(),
-            writer: ExclusiveLock::new(),
+            writer: WriterLock::new(),
             graves: Mutex::default(),
             rowids: Rowids::default(),
         }

@@ -1,7 +1,8 @@
 //! The locks of a transaction, and the ways to begin that take some.
 //!
 //! In the only order they are taken: the writers' lock (shared, or exclusive),
-//! the writer locks of trees by ascending number, the commit lock. A wait for
+//! the writer locks of trees by ascending number, each perhaps after its seat, the
+//! commit lock. A wait for
 //! one of the first two is bounded by `busy_timeout` and fails with
 //! [`ErrorKind::Busy`]; whoever fails lets go of all it holds, or stays as it
 //! was where it says so. Nobody waits for a lock of an earlier kind while it
@@ -12,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Core;
 use crate::tree::Tree;
 use crate::tree::fork::Fork;
+use fulgurite_wal::TwinLog;
 
 /// Gives the trees back that a context has `locked`.
 pub(super) fn unlock_trees(locked: &mut Vec<Tree>) {
@@ -68,7 +70,7 @@ impl Txn {
         self.locked.extend(trees.iter().map(|tree| (*tree).clone()));
         self.locked.sort_unstable_by_key(Tree::id);
         self.locked.dedup_by_key(|tree| tree.id());
-        let begun = self.lock_trees().and_then(|()| self.pin_head());
+        let begun = self.enter_trees().and_then(|()| self.pin_head());
         if let Err(error) = begun {
             self.end();
             return Err(error);
@@ -77,21 +79,42 @@ impl Txn {
         Ok(())
     }
 
-    /// Takes the writer locks of `self.locked`, which is in order; on failure it
-    /// names those that were taken.
+    /// Takes the writer locks of `self.locked`, which is in order, for a statement;
+    /// on failure it names those that were taken.
+    fn enter_trees(&mut self) -> Result<()> {
+        let (context, waits) = (self.context, &self.core.pool.waits);
+        let busy_timeout = self.busy_timeout;
+        let first_missed = self.locked.iter().position(|tree| {
+            let lock = &tree.0.writer;
+            // Who waits for a sync does not come back at once.
+            let may_stay = || self.core.wal().is_none_or(TwinLog::acknowledges_quickly);
+            let within = |time| match may_stay() {
+                true => lock.enter_within(context, time, || waits.now()),
+                false => lock.try_lock_for(time),
+            };
+            !lock.try_enter(context)
+                && !waits.lock(busy_timeout, || lock.try_enter(context), within)
+        });
+        first_missed.map_or(Ok(()), |at| Err(self.missed(at)))
+    }
+
+    /// The same for what does not come back for them soon.
     pub(super) fn lock_trees(&mut self) -> Result<()> {
-        for at in 0..self.locked.len() {
-            let tree = &self.locked[at];
+        let (waits, busy_timeout) = (&self.core.pool.waits, self.busy_timeout);
+        let first_missed = self.locked.iter().position(|tree| {
             let lock = &tree.0.writer;
             let within = |time| lock.try_lock_for(time);
-            let waits = &self.core.pool.waits;
-            if !lock.try_lock() && !waits.lock(self.busy_timeout, || lock.try_lock(), within) {
-                let error = self.busy(&format!("tree {} is being written", tree.id().0));
-                self.locked.truncate(at);
-                return Err(error);
-            }
-        }
-        Ok(())
+            !lock.try_lock() && !waits.lock(busy_timeout, || lock.try_lock(), within)
+        });
+        first_missed.map_or(Ok(()), |at| Err(self.missed(at)))
+    }
+
+    /// Of the trees to be locked, those from `at` on are not.
+    #[cold]
+    fn missed(&mut self, at: usize) -> Error {
+        let tree = self.locked[at].id().0;
+        self.locked.truncate(at);
+        self.busy(&format!("tree {tree} is being written"))
     }
 
     pub(super) fn unlock_trees(&mut self) {

@@ -85,6 +85,8 @@ struct View {
 pub struct Txn {
     store: Store,
     core: Arc<Core>,
+    /// Tells this context from others.
+    context: u64,
     state: TxnState,
     slot: Option<SlotId>,
     /// The snapshot it reads.
@@ -140,6 +142,7 @@ impl Txn {
         Self {
             store: store.clone(),
             core: store.core().clone(),
+            context: store.core().pool.next_generation(),
             state: TxnState::Idle,
             slot: None,
             seq: 0,

@@ -1,0 +1,217 @@
+//! A tree's writer lock, with a seat for the one who waits next.
+//!
+//! What a commit works on lies in the caches of the processor it ran on. Where
+//! writers of one tree take turns at every statement, all of that goes back and
+//! forth: two threads that insert into one table take two to eight times as long
+//! for a statement as one. So whoever comes back for the lock at once may keep it
+//! for [`TURNS`] statements, while one other waits in the seat and the rest sleep
+//! behind it.
+//!
+//! 1. The seat is taken before the lock, by statements that found the lock taken.
+//!    Its holder waits for nothing but the lock, so no circle of waiting forms.
+//! 2. Who sits looks every now and then. Where the same context held the lock again
+//!    since, without another one in between, that *stays*, and who sits goes on
+//!    sitting. Where not, it takes the lock if it is free, and otherwise waits for it
+//!    as everybody did. Then the seat goes to who has queued for it longest.
+//! 3. While a context stays, only it, and whoever commits an explicit transaction,
+//!    takes the lock past the seat; after [`TURNS`] it queues for the seat, too,
+//!    whether who sits there has a processor or not.
+//! 4. Whether staying pays is seen, not reckoned: where contexts do not come back
+//!    (they wait for a sync, or work on something else), the next [`REST_MIN`] who
+//!    wait do so without the seat, then twice as many, up to [`REST_MAX`]. While one
+//!    sits only to see, the others wait for that instead of queueing behind it.
+//!
+//! All but the two locks are hints: what they say may be old, and then somebody
+//! waits a little longer or the lock changes hands once more.
+
+use crate::primitives::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use crate::primitives::{DOUBTS_MAX, ExclusiveLock, REST_MAX, REST_MIN, TURNS};
+use crate::primitives::{look_again, look_later, look_soon};
+use std::time::Duration;
+
+/// How often who sits looks for a context that stays: those who sleep for the lock
+/// get it before that, one after the other.
+const LOOKS_MAX: u32 = 4;
+/// A context that has held the lock so often in a row stays, though it may have lost
+/// the processor to who sits.
+const MANY: u64 = 8;
+/// Who has less time than this does not sit: those before it may take that long.
+const PATIENCE_MIN: Duration = Duration::from_millis(100);
+
+/// See the module's header.
+#[repr(align(128))]
+pub(crate) struct WriterLock {
+    lock: ExclusiveLock,
+    seat: ExclusiveLock,
+    /// Whether somebody sits, and up to which turn a context may stay meanwhile.
+    is_kept: AtomicBool,
+    turns_end: AtomicU64,
+    /// The context that held the lock for a statement last, and how often since
+    /// another one did. Written by the lock's holder.
+    holder: AtomicU64,
+    turns: AtomicU64,
+    /// Whether contexts stay, and how many saw none since one was seen.
+    pays: AtomicBool,
+    doubts: AtomicU32,
+    /// How many more wait without the seat, and how many after the last wait in vain.
+    resting: AtomicU32,
+    rest: AtomicU32,
+}
+
+impl WriterLock {
+    pub(crate) fn new() -> Self {
+        Self {
+            lock: ExclusiveLock::new(),
+            seat: ExclusiveLock::new(),
+            is_kept: AtomicBool::new(false),
+            turns_end: AtomicU64::new(0),
+            holder: AtomicU64::new(0),
+            turns: AtomicU64::new(0),
+            pays: AtomicBool::new(false),
+            doubts: AtomicU32::new(0),
+            resting: AtomicU32::new(0),
+            rest: AtomicU32::new(0),
+        }
+    }
+
+    /// Takes the lock where it is free.
+    pub(crate) fn try_lock(&self) -> bool {
+        self.lock.try_lock()
+    }
+
+    /// Waits for the lock, for what does not come back soon.
+    pub(crate) fn try_lock_for(&self, timeout: Duration) -> bool {
+        self.lock.try_lock_for(timeout)
+    }
+
+    /// Takes the lock for a statement of a context, where it is free and nobody
+    /// comes first.
+    #[inline]
+    pub(crate) fn try_enter(&self, context: u64) -> bool {
+        let may = !self.is_kept.load(Relaxed) || self.may_stay(context);
+        may && self.lock.try_lock() && self.entered(context)
+    }
+
+    fn may_stay(&self, context: u64) -> bool {
+        self.holder.load(Relaxed) == context
+            && self.turns.load(Relaxed) < self.turns_end.load(Relaxed)
+    }
+
+    /// Takes note of who holds the lock; true.
+    #[inline]
+    fn entered(&self, context: u64) -> bool {
+        let turns = if self.holder.load(Relaxed) == context {
+            self.turns.load(Relaxed) + 1
+        } else {
+            self.holder.store(context, Relaxed);
+            0
+        };
+        self.turns.store(turns, Relaxed);
+        true
+    }
+
+    /// Waits for the lock for a statement of a context. `now` is any clock.
+    #[cold]
+    pub(crate) fn enter_within(
+        &self,
+        context: u64,
+        timeout: Duration,
+        now: impl Fn() -> Duration,
+    ) -> bool {
+        let until = now() + timeout;
+        let sits = timeout >= PATIENCE_MIN && self.take_seat(timeout);
+        let taken = sits && self.sit();
+        let taken = taken || self.lock.try_lock_for(until.saturating_sub(now()));
+        if sits {
+            self.is_kept.store(false, Relaxed);
+            // SAFETY: taken above.
+            unsafe { self.seat.hand_over() };
+        }
+        taken && self.entered(context)
+    }
+
+    /// Takes the seat where that pays, or might.
+    fn take_seat(&self, timeout: Duration) -> bool {
+        let resting = self.resting.load(Relaxed);
+        if resting > 0 {
+            // A turn that two count as one does no harm.
+            self.resting.store(resting - 1, Relaxed);
+            return false;
+        }
+        if !self.pays.load(Relaxed) {
+            if self.seat.try_lock() {
+                return true;
+            }
+            while self.is_kept.load(Relaxed) && !self.pays.load(Relaxed) {
+                look_again();
+            }
+            if !self.pays.load(Relaxed) {
+                return false;
+            }
+        }
+        let taken = self.seat.try_lock_for(timeout);
+        if taken && !self.pays.load(Relaxed) {
+            // SAFETY: just taken.
+            unsafe { self.seat.hand_over() };
+            return false;
+        }
+        taken
+    }
+
+    /// Sits while a context stays; whether the lock was free after that.
+    fn sit(&self) -> bool {
+        let (mut holder, mut turns) = self.last();
+        self.turns_end.store(turns + TURNS, Relaxed);
+        self.is_kept.store(true, Relaxed);
+        let mut stayed = turns >= MANY;
+        for look in 1.. {
+            match stayed {
+                true => look_later(),
+                false => look_soon(),
+            }
+            let last = self.last();
+            let stays = last.0 == holder && last.1 > turns;
+            if stays && !stayed {
+                stayed = true;
+                // Who waits to see that queues now.
+                self.pays.store(true, Relaxed);
+            }
+            let taken = !stays && !self.lock.is_locked() && self.lock.try_lock();
+            if taken || (!stays && (stayed || look >= LOOKS_MAX)) {
+                self.learn(stayed);
+                return taken;
+            }
+            (holder, turns) = last;
+        }
+        unreachable!("it looks until it has the lock or gives up")
+    }
+
+    /// The context that held the lock last, and its turns.
+    fn last(&self) -> (u64, u64) {
+        (self.holder.load(Relaxed), self.turns.load(Relaxed))
+    }
+
+    /// Takes note of whether a context stayed.
+    fn learn(&self, stayed: bool) {
+        let doubts = match stayed {
+            true => 0,
+            false => self.doubts.load(Relaxed) + 1,
+        };
+        let pays = stayed || (self.pays.load(Relaxed) && doubts < DOUBTS_MAX);
+        let rest = match pays {
+            true => 0,
+            false => (self.rest.load(Relaxed) * 2).clamp(REST_MIN, REST_MAX),
+        };
+        self.doubts.store(doubts, Relaxed);
+        self.pays.store(pays, Relaxed);
+        self.rest.store(rest, Relaxed);
+        self.resting.store(rest, Relaxed);
+    }
+
+    /// # Safety
+    /// The caller holds the lock.
+    pub(crate) unsafe fn unlock(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.lock.unlock() }
+    }
+}
