@@ -191,7 +191,9 @@ impl Leads for TwinLog {
     }
 
     fn pending(&self) -> (u64, u64) {
-        let placed = lock(&self.placement).next_seq - 1;
-        (placed.saturating_sub(self.acked()), 0)
+        let acked = self.acked();
+        let written = self.written_seq.load(Ordering::Acquire);
+        let filled = (written + 1..).take_while(|seq| self.buffer.is_filled(*seq));
+        ((written + filled.count() as u64).saturating_sub(acked), 0)
     }
 }

@@ -87,7 +87,7 @@ pub(super) struct Awaited {
 }
 
 impl Awaited {
-    /// Whether the records and bytes that are not acknowledged yet are enough.
+    /// Whether the records and bytes that a leader would acknowledge are enough.
     pub(super) fn is_here(&self, (records, bytes): (u64, u64)) -> bool {
         records >= self.records || bytes >= self.bytes
     }

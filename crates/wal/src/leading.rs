@@ -89,7 +89,7 @@ pub(super) trait Leads {
     /// What leaders wait for.
     fn waiting(&self) -> Waiting;
 
-    /// The records and bytes that are not acknowledged.
+    /// The records and bytes that a leader would acknowledge now.
     fn pending(&self) -> (u64, u64);
 
     /// Whether a wish came true. `Progress` always did, where a leader asks.

@@ -2,10 +2,9 @@
 //!
 //! In the only order they are taken: the writers' lock (shared, or exclusive),
 //! the writer locks of trees by ascending number, each perhaps after its seat, the
-//! commit lock. A wait for
-//! one of the first two is bounded by `busy_timeout` and fails with
-//! [`ErrorKind::Busy`]; whoever fails lets go of all it holds, or stays as it
-//! was where it says so. Nobody waits for a lock of an earlier kind while it
+//! commit lock. A wait for one of the first two is bounded by `busy_timeout` and
+//! fails with [`ErrorKind::Busy`]; whoever fails lets go of all it holds, or stays
+//! as it was where it says so. Nobody waits for a lock of an earlier kind while it
 //! holds one of a later kind, so no circle of waiting can form.
 
 use super::{Txn, TxnState, WritersLock};
