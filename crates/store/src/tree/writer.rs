@@ -14,8 +14,8 @@
 //!    sitting. Where not, it takes the lock if it is free, and otherwise waits for it
 //!    as everybody did. Then the seat goes to who has queued for it longest.
 //! 3. While a context stays, only it, and whoever commits an explicit transaction,
-//!    takes the lock past the seat; after [`TURNS`] it queues for the seat, too,
-//!    whether who sits there has a processor or not.
+//!    takes the lock past the seat; after [`TURNS`], or [`LOOKS_KEPT`], it queues for
+//!    the seat, too, whether who sits there has a processor or not.
 //! 4. Whether staying pays is seen, not reckoned: where contexts do not come back
 //!    (they wait for a sync, or work on something else), the next [`REST_MIN`] who
 //!    wait do so without the seat, then twice as many, up to [`REST_MAX`]. While one
@@ -32,6 +32,9 @@ use std::time::Duration;
 /// How often who sits looks for a context that stays: those who sleep for the lock
 /// get it before that, one after the other.
 const LOOKS_MAX: u32 = 4;
+/// After so many looks, some milliseconds, who stays has had its turns however few
+/// they were.
+const LOOKS_KEPT: u32 = 128;
 /// A context that has held the lock so often in a row stays, though it may have lost
 /// the processor to who sits.
 const MANY: u64 = 8;
@@ -123,7 +126,6 @@ impl WriterLock {
         let taken = sits && self.sit();
         let taken = taken || self.lock.try_lock_for(until.saturating_sub(now()));
         if sits {
-            self.is_kept.store(false, Relaxed);
             // SAFETY: taken above.
             unsafe { self.seat.hand_over() };
         }
@@ -158,13 +160,16 @@ impl WriterLock {
         taken
     }
 
-    /// Sits while a context stays; whether the lock was free after that.
+    /// Sits while a context stays; whether the lock was free after that. Nobody is
+    /// kept out any more then.
     fn sit(&self) -> bool {
         let (mut holder, mut turns) = self.last();
         self.turns_end.store(turns + TURNS, Relaxed);
         self.is_kept.store(true, Relaxed);
         let mut stayed = turns >= MANY;
-        for look in 1.. {
+        let mut looks = 0_u32;
+        loop {
+            looks = looks.saturating_add(1);
             match stayed {
                 true => look_later(),
                 false => look_soon(),
@@ -177,13 +182,16 @@ impl WriterLock {
                 self.pays.store(true, Relaxed);
             }
             let taken = !stays && !self.lock.is_locked() && self.lock.try_lock();
-            if taken || (!stays && (stayed || look >= LOOKS_MAX)) {
+            if taken || (!stays && (stayed || looks >= LOOKS_MAX)) {
                 self.learn(stayed);
+                self.is_kept.store(false, Relaxed);
                 return taken;
+            }
+            if looks >= LOOKS_KEPT {
+                self.turns_end.store(0, Relaxed);
             }
             (holder, turns) = last;
         }
-        unreachable!("it looks until it has the lock or gives up")
     }
 
     /// The context that held the lock last, and its turns.
@@ -213,5 +221,64 @@ impl WriterLock {
     pub(crate) unsafe fn unlock(&self) {
         // SAFETY: the caller's promise.
         unsafe { self.lock.unlock() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+    use std::time::Instant;
+
+    fn enter(lock: &WriterLock, context: u64, timeout: Duration) -> bool {
+        let start = Instant::now();
+        lock.try_enter(context) || lock.enter_within(context, timeout, || start.elapsed())
+    }
+
+    fn leave(lock: &WriterLock) {
+        // SAFETY: the tests call it where they hold the lock.
+        unsafe { lock.unlock() };
+    }
+
+    /// Who looked whether it pays to sit, and then slept for the lock, kept the others
+    /// looking for as long, whatever time they had.
+    #[test]
+    fn who_waits_behind_one_that_sleeps_for_the_lock_waits_no_longer_than_it_wants() {
+        let lock = WriterLock::new();
+        assert!(enter(&lock, 1, Duration::ZERO));
+        thread::scope(|scope| {
+            let patient = scope.spawn(|| {
+                let entered = enter(&lock, 2, Duration::from_secs(60));
+                leave(&lock);
+                entered
+            });
+            while lock.rest.load(Relaxed) == 0 {
+                thread::yield_now();
+            }
+            lock.resting.store(0, Relaxed);
+            assert!(!enter(&lock, 3, PATIENCE_MIN));
+            assert!(!patient.is_finished());
+            leave(&lock);
+            assert!(patient.join().expect("no panic"));
+        });
+    }
+
+    #[test]
+    fn who_comes_back_is_let_past_the_seat_and_nobody_else() {
+        let lock = WriterLock::new();
+        assert!(lock.try_enter(1));
+        leave(&lock);
+        lock.turns_end.store(2, Relaxed);
+        lock.is_kept.store(true, Relaxed);
+        assert!(!lock.try_enter(2), "another one is seated");
+        for _ in 0..2 {
+            assert!(lock.try_enter(1));
+            leave(&lock);
+        }
+        assert!(!lock.try_enter(1), "it has had its turns");
+        lock.is_kept.store(false, Relaxed);
+        assert!(lock.try_enter(2));
+        leave(&lock);
+        assert_eq!(lock.last(), (2, 0));
     }
 }
