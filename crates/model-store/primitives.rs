@@ -21,6 +21,7 @@ pub(crate) const RING: usize = 2;
 pub(crate) const LOOK_AT: usize = 2;
 pub(crate) const FRAMES_MIN: usize = 16;
 pub(crate) const TURNS: u64 = 2;
+pub(crate) const TURNS_MEANWHILE: u64 = 1;
 pub(crate) const DOUBTS_MAX: u32 = 1;
 pub(crate) const REST_MIN: u32 = 1;
 pub(crate) const REST_MAX: u32 = 2;

@@ -24,8 +24,10 @@ pub(crate) const RING: usize = 8;
 /// Dead nodes worth a look: few enough for their frames to be in the processor's
 /// cache when the next commits fill them, so many that hardly a commit looks.
 pub(crate) const LOOK_AT: usize = 96;
-/// Statements that a context may run on a tree while another one waits for it.
+/// Statements that a context may run on a tree while another one waits for it that did
+/// the same before, and one that did not.
 pub(crate) const TURNS: u64 = 1024;
+pub(crate) const TURNS_MEANWHILE: u64 = 16;
 /// How many in a row may see nobody stay before that is believed: who stays may have
 /// lost the processor.
 pub(crate) const DOUBTS_MAX: u32 = 4;

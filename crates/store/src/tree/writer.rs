@@ -15,7 +15,9 @@
 //!    as everybody did. Then the seat goes to who has queued for it longest.
 //! 3. While a context stays, only it, and whoever commits an explicit transaction,
 //!    takes the lock past the seat; after [`TURNS`], or [`LOOKS_KEPT`], it queues for
-//!    the seat, too, whether who sits there has a processor or not.
+//!    the seat, too, whether who sits there has a processor or not. Where who sits
+//!    has not stayed itself, it has [`TURNS_MEANWHILE`]: who writes now and then does
+//!    not wait long for one that writes all the time.
 //! 4. Whether staying pays is seen, not reckoned: where contexts do not come back
 //!    (they wait for a sync, or work on something else), the next [`REST_MIN`] who
 //!    wait do so without the seat, then twice as many, up to [`REST_MAX`]. While one
@@ -25,8 +27,8 @@
 //! waits a little longer or the lock changes hands once more.
 
 use crate::primitives::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
-use crate::primitives::{DOUBTS_MAX, ExclusiveLock, REST_MAX, REST_MIN, TURNS};
-use crate::primitives::{look_again, look_later, look_soon};
+use crate::primitives::{DOUBTS_MAX, REST_MAX, REST_MIN, TURNS, TURNS_MEANWHILE};
+use crate::primitives::{ExclusiveLock, look_again, look_later, look_soon};
 use std::time::Duration;
 
 /// How often who sits looks for a context that stays: those who sleep for the lock
@@ -122,8 +124,13 @@ impl WriterLock {
         now: impl Fn() -> Duration,
     ) -> bool {
         let until = now() + timeout;
+        let last = self.last();
+        let patience = match last.0 == context && last.1 >= MANY {
+            true => TURNS,
+            false => TURNS_MEANWHILE,
+        };
         let sits = timeout >= PATIENCE_MIN && self.take_seat(timeout);
-        let taken = sits && self.sit();
+        let taken = sits && self.sit(patience);
         let taken = taken || self.lock.try_lock_for(until.saturating_sub(now()));
         if sits {
             // SAFETY: taken above.
@@ -160,17 +167,17 @@ impl WriterLock {
         taken
     }
 
-    /// Sits while a context stays; whether the lock was free after that. Nobody is
-    /// kept out any more then.
-    fn sit(&self) -> bool {
+    /// Sits while a context stays, for so many turns; whether the lock was free after
+    /// that. Nobody is kept out any more then.
+    fn sit(&self, patience: u64) -> bool {
         let (mut holder, mut turns) = self.last();
-        self.turns_end.store(turns + TURNS, Relaxed);
+        self.turns_end.store(turns + patience, Relaxed);
         self.is_kept.store(true, Relaxed);
         let mut stayed = turns >= MANY;
         let mut looks = 0_u32;
         loop {
             looks = looks.saturating_add(1);
-            match stayed {
+            match stayed && patience == TURNS {
                 true => look_later(),
                 false => look_soon(),
             }
