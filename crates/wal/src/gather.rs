@@ -37,7 +37,7 @@ const HOGGED_TURNS: u32 = 256;
 const TIMED_EVERY: u32 = 16;
 /// How many syncs follow each other after a crowd was waited for in vain, at least
 /// and at most.
-const REST_MIN: u32 = 16;
+const REST_MIN: u32 = 2;
 const REST_MAX: u32 = 4096;
 
 /// When a leader stops waiting for more records.
@@ -313,9 +313,11 @@ mod tests {
     fn a_crowd_that_does_not_come_is_waited_for_ever_more_rarely() {
         let in_vain: Vec<u32> =
             std::iter::successors(Some(0), |rest| Some(rest_after(*rest, false)))
-                .take(11)
+                .take(14)
                 .collect();
-        let doubled = [0, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 4096];
+        let doubled = [
+            0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 4096,
+        ];
         assert_eq!(in_vain, doubled);
         assert_eq!(rest_after(rest_after(64, true), false), 64);
         assert_eq!((0..13).fold(4096, |rest, _| rest_after(rest, true)), 0);
