@@ -84,6 +84,8 @@ pub(super) struct Awaited {
     pub(super) records: u64,
     pub(super) bytes: u64,
     pub(super) at_most: Duration,
+    /// Also where others have the processors: a caller asked for it.
+    pub(super) anyway: bool,
 }
 
 impl Awaited {
@@ -100,7 +102,7 @@ pub(super) enum Ending {
     Came,
     /// The time is over, or others have the processors.
     InVain,
-    /// Somebody leads who did not know of it.
+    /// Somebody leads, or led, who did not know of it; or the log ended.
     Overtaken,
 }
 
@@ -154,6 +156,7 @@ impl Gather {
                 records,
                 bytes,
                 at_most,
+                anyway: true,
             }),
         }
     }
@@ -169,16 +172,19 @@ impl Gather {
                 self.sync_nanos.load(Ordering::Relaxed),
                 self.crowd.load(Ordering::Relaxed),
             )?,
+            anyway: false,
         })
     }
 
-    /// Begins to wait for a crowd; false where somebody does already.
+    /// Begins to wait for a crowd; false where somebody does already. Under the flush
+    /// lock, so one at a time.
     pub(super) fn open(&self) -> bool {
-        let begins = !self.is_open.swap(true, Ordering::SeqCst);
-        if begins {
-            self.opened.store(nanos(now()), Ordering::Relaxed);
+        if self.is_open() {
+            return false;
         }
-        begins
+        self.opened.store(nanos(now()), Ordering::Relaxed);
+        self.is_open.store(true, Ordering::SeqCst);
+        true
     }
 
     /// Whether a committer waits for a crowd.
@@ -192,18 +198,18 @@ impl Gather {
         &self,
         awaited: &Awaited,
         is_here: impl Fn() -> bool,
-        is_led: impl Fn() -> bool,
+        is_overtaken: impl Fn() -> bool,
     ) -> Option<Ending> {
         let until = now() + awaited.at_most;
         loop {
-            let gave_way = self.give_way();
+            let hogged = !self.give_way() && !awaited.anyway;
             if !self.is_open() {
                 return None;
             } else if is_here() {
                 return Some(Ending::Came);
-            } else if is_led() {
+            } else if is_overtaken() {
                 return Some(Ending::Overtaken);
-            } else if now() >= until || !gave_way {
+            } else if hogged || now() >= until {
                 return Some(Ending::InVain);
             }
         }

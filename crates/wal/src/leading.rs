@@ -106,17 +106,18 @@ pub(super) trait Leads {
 
     /// Leads once, unless somebody does already or waits for a crowd to do it. Lets
     /// go of the flush lock before it returns.
-    fn try_lead(&self, sync: bool) -> Option<Result<()>> {
+    fn try_lead(&self, sync: bool, done: impl Fn() -> bool) -> Option<Result<()>> {
         let mut flush = if sync && self.is_synced() {
-            self.gathered()?
+            self.gathered(done)?
         } else {
             try_lock(self.flush())?
         };
         Some(self.lead(&mut flush, sync))
     }
 
-    /// The flush lock, once the crowd is there that is worth waiting for.
-    fn gathered(&self) -> Option<MutexGuard<'_, Self::Flush>> {
+    /// The flush lock, once the crowd is there that is worth waiting for. Not where
+    /// the caller is `done` meanwhile: the others wait for themselves.
+    fn gathered(&self, done: impl Fn() -> bool) -> Option<MutexGuard<'_, Self::Flush>> {
         let gather = &self.turns().gather;
         let Some(awaited) = gather.awaited(self.waiting()) else {
             return try_lock(self.flush());
@@ -133,18 +134,23 @@ pub(super) trait Leads {
         if is_here() {
             return Some(flush);
         }
-        let opens = gather.open();
+        let opens = !done() && gather.open();
         // Who was refused the lock meanwhile and sleeps relies on us: we wait now, or
-        // look again before we sleep.
+        // look again before we sleep, or wake it below.
         drop(flush);
-        let ending = opens.then(|| gather.wait(&awaited, is_here, || self.is_led()))??;
-        self.close(&awaited, ending);
-        if ending == Ending::Overtaken {
-            // The one that leads may have looked for sleepers before we let go of them.
-            self.flush_ended();
+        if opens {
+            let overtaken = || self.is_led() || done() || self.turns().ended();
+            let ending = gather.wait(&awaited, is_here, overtaken)?;
+            self.close(&awaited, ending);
+            if ending != Ending::Overtaken {
+                return try_lock(self.flush());
+            }
+        } else if !done() {
             return None;
         }
-        try_lock(self.flush())
+        // Whoever led may have looked for sleepers before we let go of them.
+        self.flush_ended();
+        None
     }
 
     fn close(&self, awaited: &Awaited, ending: Ending) {
@@ -168,7 +174,7 @@ pub(super) trait Leads {
             }
             self.turns().check()?;
             if self.can_lead(sync)
-                && let Some(result) = self.try_lead(sync)
+                && let Some(result) = self.try_lead(sync, &done)
             {
                 self.flush_ended();
                 result?;

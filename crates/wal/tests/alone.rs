@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fulgurite_disk::{Disk, DiskErrorKind, MemoryDisk, OpenOptions};
-use fulgurite_wal::{Device, Entry, Error, Lone, Lsn, Options, Preallocation, ReplayError, Wal};
+use fulgurite_wal::{Device, Entry, Error, Lone, Lsn, Options};
+use fulgurite_wal::{Preallocation, ReplayError, Waiting, Wal};
 
 /// A folder that goes with its owner.
 struct Folder(PathBuf);
@@ -188,6 +189,41 @@ fn many_committers_share_syncs_and_lose_nothing() {
     let stats = log.stats();
     assert_eq!(stats.records, 400);
     assert!(stats.syncs <= 401, "{stats:?}");
+}
+
+/// Who waits for a batch lets the one lead that makes it complete, and a batch that
+/// stays incomplete is written when its time is over. (Who got the lock only after its
+/// record had been led by another one used to wait for a batch of its own, for all of
+/// that time.)
+#[test]
+fn a_batch_is_waited_for_as_asked() {
+    let long = Duration::from_secs(600);
+    let batch = |at_most| Waiting::Batch {
+        records: 4,
+        bytes: u64::MAX,
+        at_most,
+    };
+    let disk = MemoryDisk::new();
+    let path = Path::new("b.log");
+    let log = Wal::open(path, in_memory(&disk).waiting(batch(long))).unwrap();
+    let before = log.stats();
+    for _ in 0..20 {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| log.commit(b"one of four").unwrap());
+            }
+        });
+    }
+    let stats = log.stats();
+    assert_eq!(stats.records - before.records, 80);
+    assert_eq!(stats.syncs - before.syncs, 20, "{stats:?}");
+    assert_eq!(stats.largest_group, 4);
+    drop(log);
+
+    let options = in_memory(&disk).waiting(batch(Duration::ZERO));
+    let log = Wal::open(path, options).unwrap();
+    log.commit(b"the only one").unwrap();
+    assert_eq!(contents(&log, Lsn::FIRST).len(), 81);
 }
 
 #[test]
