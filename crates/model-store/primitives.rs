@@ -142,10 +142,6 @@ impl ExclusiveLock {
         !std::mem::replace(&mut *self.held.lock(), true)
     }
 
-    pub(crate) fn is_locked(&self) -> bool {
-        *self.held.lock()
-    }
-
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> bool {
         let mut held = self.held.lock();
         while *held {

@@ -92,10 +92,6 @@ impl ExclusiveLock {
         self.0.try_lock()
     }
 
-    pub(crate) fn is_locked(&self) -> bool {
-        self.0.is_locked()
-    }
-
     /// Looks again for as long as a small commit holds the lock before it lets
     /// others run and then sleeps: of more writers than processors, those would
     /// take turns at every commit, each with what it works on out of the caches.

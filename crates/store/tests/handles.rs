@@ -91,6 +91,32 @@ fn waits_end_with_the_busy_timeout() {
     waiter.begin_statement(&[&tree]).expect("free again");
 }
 
+/// A clock that had the longest timeout added to it overflowed, and panicked, where
+/// frames were waited for.
+#[test]
+fn no_busy_timeout_is_too_long() {
+    let place = Place::new("patience");
+    let options = Options {
+        busy_timeout: Duration::MAX,
+        cache_bytes: 0,
+        ..Options::default()
+    };
+    let store = Store::open(place.file(), options).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+    for key in 0..2_000 {
+        txn.begin_statement(&[&tree]).expect("begins");
+        txn.put(&tree, Key::Int(key), &[1; 500]).expect("puts");
+        txn.commit().expect("commits");
+    }
+    txn.begin_read().expect("begins");
+    let mut value = Vec::new();
+    for key in 0..2_000 {
+        let found = txn.get_into(&tree, Key::Int(key), &mut value);
+        assert!(found.expect("reads"));
+    }
+}
+
 #[test]
 fn overlapping_writers_of_one_key_conflict_and_of_two_do_not() {
     let store = Store::in_memory(Options::default()).expect("opens");

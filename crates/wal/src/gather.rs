@@ -143,7 +143,7 @@ impl Gather {
         self.sync_nanos.load(Ordering::Relaxed) < QUICK_SYNC_NANOS
     }
 
-    /// What is worth waiting for now, if anything is.
+    /// What a leader had better wait for, if for anything.
     pub(super) fn awaited(&self, waiting: Waiting) -> Option<Awaited> {
         match waiting {
             Waiting::Never => None,
@@ -200,7 +200,7 @@ impl Gather {
         is_here: impl Fn() -> bool,
         is_overtaken: impl Fn() -> bool,
     ) -> Option<Ending> {
-        let until = now() + awaited.at_most;
+        let until = now().saturating_add(awaited.at_most);
         loop {
             let hogged = !self.give_way() && !awaited.anyway;
             if !self.is_open() {

@@ -337,7 +337,7 @@ impl Core {
     /// Extends the file or waits for a truncation, until records may reach `end`.
     #[cold]
     fn make_room(&self, end: u64) -> Result<()> {
-        let deadline = Instant::now() + self.append_timeout;
+        let start = Instant::now();
         loop {
             let epoch = *lock(&self.room_epoch);
             self.check()?;
@@ -351,7 +351,7 @@ impl Core {
             self.turns.counters.pressure_waits.add(1);
             let mut current = lock(&self.room_epoch);
             while *current == epoch {
-                let left = deadline.saturating_duration_since(Instant::now());
+                let left = self.append_timeout.saturating_sub(start.elapsed());
                 if left.is_zero() {
                     return Err(Error::Full {
                         limit_bytes: self.volume.capacity,

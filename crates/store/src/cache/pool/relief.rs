@@ -44,7 +44,8 @@ impl Pool {
     /// it ends when the time is over.
     pub(crate) fn take_frame(&self) -> Result<Frame> {
         crate::txn::not_within_commit_lock();
-        let deadline = self.waits.now() + self.busy_timeout.max(Duration::from_secs(5));
+        let patience = self.busy_timeout.max(Duration::from_secs(5));
+        let deadline = self.waits.now().saturating_add(patience);
         let mut pause = PAUSE_MIN;
         loop {
             if let Some(frame) = self.try_take_frame() {
