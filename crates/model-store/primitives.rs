@@ -25,6 +25,8 @@ pub(crate) const TURNS_MEANWHILE: u64 = 1;
 pub(crate) const DOUBTS_MAX: u32 = 1;
 pub(crate) const REST_MIN: u32 = 1;
 pub(crate) const REST_MAX: u32 = 2;
+/// Never: it is about time, which does not pass here.
+pub(crate) const TICK_EVERY: u32 = u32::MAX;
 
 pub(crate) fn spawn(
     _name: &str,

@@ -41,6 +41,7 @@
 //! # }
 //! ```
 
+mod admission;
 mod background;
 mod cache;
 mod check;
@@ -63,6 +64,7 @@ mod registry;
 mod space;
 mod store;
 mod tree;
+mod trial;
 mod txn;
 mod waits;
 

@@ -35,6 +35,8 @@ pub(crate) const DOUBTS_MAX: u32 = 4;
 /// vain: at least and at most.
 pub(crate) const REST_MIN: u32 = 16;
 pub(crate) const REST_MAX: u32 = 16_384;
+/// Every how many commits a context sees whether another limit of writers is due.
+pub(crate) const TICK_EVERY: u32 = 64;
 /// The fewest frames of a cache.
 pub(crate) const FRAMES_MIN: usize = 64;
 

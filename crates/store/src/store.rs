@@ -1,5 +1,6 @@
 //! The open store: what all its users share, and the public handle.
 
+use crate::admission::Admission;
 use crate::background::Background;
 use crate::cache::CacheStats;
 use crate::cache::{MemoryCounter, Pool};
@@ -52,6 +53,7 @@ pub(crate) struct Core {
     pub(crate) checkpoint: Mutex<checkpoint::State>,
     pub(crate) checkpoint_pins: checkpoint::Pins,
     pub(crate) background: Background,
+    pub(crate) admission: Admission,
     /// A lower bound of the snapshots that are read.
     needed_from: AtomicU64,
     /// Set once recovery is done; never set in memory or read-only.
@@ -115,6 +117,7 @@ impl Core {
             checkpoint: Mutex::new(checkpoint),
             checkpoint_pins: checkpoint::Pins::new(seq),
             background: Background::default(),
+            admission: Admission::new(),
             needed_from: AtomicU64::new(0),
             wal: OnceLock::new(),
             beginning: LineStart,
@@ -332,6 +335,9 @@ pub struct Stats {
     pub free_bytes: u64,
     /// How long commits held the lock that all of them share.
     pub commit_lock: CommitLockStats,
+    /// How many contexts write at a time, of those that write without end and wait for
+    /// no sync, as commits most; `None` for all.
+    pub writers_at_once: Option<u32>,
     /// Dead nodes that open snapshots keep.
     pub kept_nodes: u64,
 }
@@ -522,6 +528,7 @@ impl Store {
             file_bytes: end * crate::codec::UNIT as u64,
             free_bytes: free * crate::codec::UNIT as u64,
             commit_lock: core.critical.read(),
+            writers_at_once: core.admission.limit(),
             kept_nodes,
         }
     }

@@ -1,5 +1,6 @@
 //! PRAGMA wal_status: the counters of the log, of commits and of checkpoints,
-//! a row each. What they mean stands at the fields of `fulgurite_store::Stats`.
+//! a row each. What they mean stands at the fields of `fulgurite_store::Stats`; what
+//! is without a limit there is 0 here.
 
 use fulgurite_store::Store;
 
@@ -15,6 +16,10 @@ pub fn rows(store: &Store) -> Vec<Vec<Value>> {
         ("file_bytes", stats.file_bytes),
         ("free_bytes", stats.free_bytes),
         ("kept_nodes", stats.kept_nodes),
+        (
+            "writers_at_once",
+            u64::from(stats.writers_at_once.unwrap_or(0)),
+        ),
         ("unwritten_pages", stats.cache.unwritten),
         ("pages_written", stats.writes.pages),
         ("page_bytes_written", stats.writes.bytes),

@@ -30,6 +30,7 @@ use crate::tree::edit::IfExists;
 use crate::tree::fork::Fork;
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, Tree, TreeId, compare};
+use fulgurite_wal::TwinLog;
 use std::ops::Bound;
 use std::sync::atomic::Ordering::*;
 use std::time::Instant;
@@ -392,7 +393,19 @@ impl Txn {
         self.after_publication(seq, look && logged.is_ok());
         self.core.check_pressure();
         self.core.pool.pace();
+        self.count_commit(seq);
         logged
+    }
+
+    /// Has the number of writers reconsidered now and then.
+    #[inline]
+    fn count_commit(&mut self, seq: u64) {
+        let core = &*self.core;
+        if core.admission.count(&mut self.visitor) && core.options.driver.is_none() {
+            let may_limit = core.wal().is_none_or(TwinLog::acknowledges_quickly);
+            let now = core.pool.waits.now();
+            core.admission.tick(&mut self.visitor, now, seq, may_limit);
+        }
     }
 
     fn after_publication(&mut self, seq: u64, look: bool) {

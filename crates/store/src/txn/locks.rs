@@ -65,6 +65,7 @@ impl Txn {
     /// these trees.
     pub fn begin_statement(&mut self, trees: &[&Tree]) -> Result<()> {
         self.writable()?;
+        self.enter();
         self.lock_shared()?;
         self.locked.extend(trees.iter().map(|tree| (*tree).clone()));
         self.locked.sort_unstable_by_key(Tree::id);

@@ -39,6 +39,7 @@ pub use critical::CommitLockStats;
 pub(crate) use critical::{Critical, not_within_commit_lock};
 pub use retry::{LOSSES_MAX, pause_after};
 
+use crate::admission::Visitor;
 use crate::cache::{Charge, Frame, SlotId};
 use crate::error::{Error, Result};
 use crate::node::Key;
@@ -87,6 +88,7 @@ pub struct Txn {
     core: Arc<Core>,
     /// Tells this context from others.
     context: u64,
+    visitor: Visitor,
     state: TxnState,
     slot: Option<SlotId>,
     /// The snapshot it reads.
@@ -117,8 +119,10 @@ pub struct Txn {
     bulk_at: usize,
     /// Bytes of redo at which to count it again.
     redo_step: usize,
-    /// Something was written, kept in the redo or not.
+    /// Something was written, kept in the redo or not; and in the transaction before
+    /// this one.
     wrote: bool,
+    wrote_before: bool,
     spiller: Option<spill::Spiller>,
     /// What it spills it mostly edits again.
     scattered: bool,
@@ -139,10 +143,12 @@ const REDO_STEP: usize = 512 << 10;
 impl Txn {
     pub(crate) fn new(store: &Store) -> Self {
         store.core().pool.context_begins();
+        let context = store.core().pool.next_generation();
         Self {
             store: store.clone(),
             core: store.core().clone(),
-            context: store.core().pool.next_generation(),
+            context,
+            visitor: Visitor::new(context),
             state: TxnState::Idle,
             slot: None,
             seq: 0,
@@ -164,6 +170,7 @@ impl Txn {
             bulk_at: bulk::DENSE_LIMIT,
             redo_step: REDO_STEP,
             wrote: false,
+            wrote_before: false,
             spiller: None,
             scattered: false,
             busy_timeout: store.options().busy_timeout,
@@ -231,11 +238,22 @@ impl Txn {
     /// Begins an explicit transaction that locks nothing until it commits.
     pub fn begin(&mut self, isolation: Isolation) -> Result<()> {
         self.writable()?;
+        if self.wrote_before {
+            self.enter();
+        }
         self.pin_visible()?;
         self.reads = Some(Arc::default());
         self.observes = isolation == Isolation::Serializable;
         self.state = TxnState::Optimistic;
         Ok(())
+    }
+
+    /// Before this context begins to write.
+    #[inline]
+    fn enter(&mut self) {
+        let core = &*self.core;
+        core.admission
+            .enter(&mut self.visitor, self.busy_timeout, &core.pool.waits);
     }
 
     // ---- ending ----------------------------------------------------------
@@ -281,6 +299,12 @@ impl Txn {
         self.scattered = false;
         self.bulk_at = bulk::DENSE_LIMIT;
         self.redo_step = REDO_STEP;
+        if self.state != TxnState::Read {
+            self.wrote_before = self.wrote;
+            self.core
+                .admission
+                .ended(&mut self.visitor, &self.core.pool.waits);
+        }
         self.wrote = false;
         self.keep_spare(self.core.pool.spare_share());
         if let Some(slot) = self.slot.take() {
@@ -472,6 +496,7 @@ impl Drop for Txn {
         if self.state != TxnState::Idle {
             self.rollback();
         }
+        self.core.admission.leave_chair(&mut self.visitor);
         self.core.pool.give_frames(&mut self.spare);
         self.core.pool.context_ends();
     }

@@ -1,0 +1,428 @@
+//! How many contexts write at a time, where commits wait for nothing.
+//!
+//! Writers on processors that are far from each other take the cache lines from one
+//! another, and more writers than processors take the processors, in the middle of a
+//! transaction: then fewer at a time get more done. How many is not reckoned but tried
+//! (`trial.rs`): all, as many as there are processors, a quarter of them, one.
+//!
+//! 1. While there is a limit, a context that comes back within [`SOON`] needs a chair.
+//!    It keeps it over its transactions, for [`TURN`], or until it has not come for
+//!    [`AWAY`].
+//! 2. The others sleep in a queue. Who is first in it looks every [`LOOK`] for a chair
+//!    that is free or whose holder is away, and asks who has had its turn to leave.
+//! 3. Nobody waits for a chair who comes now and then, whose busy timeout is shorter
+//!    than the others' turns may take, or who only reads; nobody waits for one while it
+//!    holds a lock or a snapshot, and nobody needs one to end what it began.
+//!
+//! All of it is hints: who gets past without a chair is one more writer at work, and
+//! every wait ends by the clock.
+
+use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use crate::primitives::{Condvar, ExclusiveLock, Mutex, TICK_EVERY};
+use crate::trial::Trial;
+use crate::waits::Waits;
+use std::time::Duration;
+
+/// Who comes back later than this does not write without end.
+const SOON: Duration = Duration::from_micros(20);
+/// How long a context keeps a chair that another one waits for.
+const TURN: Duration = Duration::from_millis(4);
+/// Who has not come for so long may lose its chair. It may as well have lost the
+/// processor, or be in a long transaction.
+const AWAY: Duration = Duration::from_millis(1);
+/// How often who waits first looks.
+const LOOK: Duration = Duration::from_micros(500);
+/// Who has less time than this does not wait.
+const PATIENCE_MIN: Duration = Duration::from_millis(100);
+/// The most that are worth counting.
+const CHAIRS_MAX: usize = 64;
+/// Beside a chair's holder: somebody else has asked for it.
+const ASKED: u64 = 1;
+
+/// See the module's header.
+pub(crate) struct Admission {
+    /// How many write at a time; 0 for all.
+    limit: AtomicU32,
+    /// How many wait for a chair.
+    waiting: AtomicU32,
+    chairs: Box<[Chair]>,
+    queue: ExclusiveLock,
+    left: Mutex<()>,
+    somebody_left: Condvar,
+    trial: Mutex<Trial>,
+}
+
+/// A permission to write. Of its fields all but `holder` are one context's to write.
+#[derive(Default)]
+#[repr(align(128))]
+struct Chair {
+    /// Twice the context, and [`ASKED`]; 0 where it is free.
+    holder: AtomicU64,
+    /// How often its holders have come, and since when this one has it, in nanoseconds.
+    visits: AtomicU64,
+    since: AtomicU64,
+    /// The visits that whoever waits first has seen last, and when those were new.
+    seen: AtomicU64,
+    seen_at: AtomicU64,
+}
+
+/// A context, as this knows it.
+pub(crate) struct Visitor {
+    context: u64,
+    chair: Option<usize>,
+    /// When it last ended a transaction without a chair, while there was a limit.
+    ended: Duration,
+    commits: u32,
+    slice: u64,
+}
+
+impl Visitor {
+    pub(crate) fn new(context: u64) -> Self {
+        Self {
+            context,
+            chair: None,
+            ended: Duration::ZERO,
+            commits: 0,
+            slice: 0,
+        }
+    }
+}
+
+impl Admission {
+    pub(crate) fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let chairs = processors.min(CHAIRS_MAX);
+        Self {
+            limit: AtomicU32::new(0),
+            waiting: AtomicU32::new(0),
+            chairs: (0..chairs).map(|_| Chair::default()).collect(),
+            queue: ExclusiveLock::new(),
+            left: Mutex::default(),
+            somebody_left: Condvar::default(),
+            trial: Mutex::new(Trial::new(chairs as u32)),
+        }
+    }
+
+    /// How many contexts write at a time; `None` for all.
+    pub(crate) fn limit(&self) -> Option<u32> {
+        Some(self.limit.load(Relaxed)).filter(|limit| *limit > 0)
+    }
+
+    /// Before a context begins to write, while it holds nothing.
+    #[inline]
+    pub(crate) fn enter(&self, visitor: &mut Visitor, patience: Duration, waits: &Waits) {
+        if self.limit.load(Relaxed) > 0 {
+            self.enter_limited(visitor, patience, waits);
+        }
+    }
+
+    fn enter_limited(&self, visitor: &mut Visitor, patience: Duration, waits: &Waits) {
+        if let Some(at) = visitor.chair {
+            let chair = &self.chairs[at];
+            let is_mine = chair.holder.load(Relaxed) == visitor.context * 2;
+            if is_mine && at < self.limit.load(Relaxed) as usize {
+                chair.visits.store(chair.visits.load(Relaxed) + 1, Relaxed);
+                return;
+            }
+            self.leave_chair(visitor);
+        } else if waits.now().saturating_sub(visitor.ended) > SOON {
+            return;
+        }
+        if patience >= PATIENCE_MIN {
+            self.wait(visitor, patience, waits);
+        }
+    }
+
+    /// Waits for a chair.
+    #[cold]
+    fn wait(&self, visitor: &mut Visitor, patience: Duration, waits: &Waits) {
+        let until = waits.now().saturating_add(patience);
+        self.waiting.fetch_add(1, Relaxed);
+        if self.queue.try_lock_for(patience) {
+            let mut left = self.left.lock();
+            loop {
+                let now = waits.now();
+                let limit = self.limit.load(Relaxed) as usize;
+                let chairs = &self.chairs[..limit];
+                let taken = chairs.iter().position(|chair| chair.take(visitor, now));
+                visitor.chair = taken;
+                if limit == 0 || taken.is_some() || now >= until {
+                    break;
+                }
+                ask_longest(chairs, now);
+                self.somebody_left.wait_for(&mut left, LOOK);
+            }
+            drop(left);
+            // SAFETY: taken above.
+            unsafe { self.queue.hand_over() };
+        }
+        self.waiting.fetch_sub(1, Relaxed);
+    }
+
+    /// Gives back the chair of a context, if it has one.
+    pub(crate) fn leave_chair(&self, visitor: &mut Visitor) {
+        let Some(at) = visitor.chair.take() else {
+            return;
+        };
+        let (chair, own) = (&self.chairs[at], visitor.context * 2);
+        let gives = |holder| chair.holder.compare_exchange(holder, 0, AcqRel, Relaxed);
+        if gives(own).or_else(|_| gives(own | ASKED)).is_ok() {
+            self.wake_first();
+        }
+    }
+
+    /// After a context ended a transaction that may have written.
+    #[inline]
+    pub(crate) fn ended(&self, visitor: &mut Visitor, waits: &Waits) {
+        if self.limit.load(Relaxed) > 0 && visitor.chair.is_none() {
+            visitor.ended = waits.now();
+        }
+    }
+
+    /// Counts a commit of a context; true now and then: the caller [`tick`](Self::tick)s.
+    #[inline]
+    pub(crate) fn count(&self, visitor: &mut Visitor) -> bool {
+        visitor.commits = visitor.commits.wrapping_add(1);
+        visitor.commits.is_multiple_of(TICK_EVERY)
+    }
+
+    /// Sees whether another limit is to be tried. `commits` is how many there ever were;
+    /// where they wait for syncs nobody may be limited.
+    #[cold]
+    pub(crate) fn tick(&self, visitor: &mut Visitor, now: Duration, commits: u64, may_limit: bool) {
+        let Some(mut trial) = self.trial.try_lock() else {
+            return;
+        };
+        if visitor.slice != trial.slice() {
+            visitor.slice = trial.slice();
+            trial.met_writer();
+        }
+        if trial.is_over(now) {
+            let waiting = self.waiting.load(Relaxed);
+            self.set_limit(trial.next(now, commits, waiting, may_limit));
+        }
+    }
+
+    /// From now on so many write at a time; 0 for all. Whoever has a chair loses it
+    /// where that is news.
+    fn set_limit(&self, limit: u32) {
+        if self.limit.swap(limit, Relaxed) == limit {
+            return;
+        }
+        for chair in &self.chairs {
+            chair.holder.store(0, Relaxed);
+        }
+        self.wake_first();
+    }
+
+    /// Wakes who waits first: a chair is free, or nobody needs one.
+    fn wake_first(&self) {
+        let _left = self.left.lock();
+        self.somebody_left.notify_one();
+    }
+}
+
+impl Chair {
+    /// Takes the chair where it is free or its holder is away. By who waits first.
+    fn take(&self, visitor: &Visitor, now: Duration) -> bool {
+        let nanos = nanos(now);
+        let (holder, visits) = (self.holder.load(Relaxed), self.visits.load(Relaxed));
+        if self.seen.swap(visits, Relaxed) != visits {
+            self.seen_at.store(nanos, Relaxed);
+        }
+        let is_away = nanos.saturating_sub(self.seen_at.load(Relaxed)) >= self::nanos(AWAY);
+        let is_taken = (holder == 0 || is_away)
+            && self
+                .holder
+                .compare_exchange(holder, visitor.context * 2, AcqRel, Relaxed)
+                .is_ok();
+        if is_taken {
+            self.since.store(nanos, Relaxed);
+            self.seen_at.store(nanos, Relaxed);
+        }
+        is_taken
+    }
+}
+
+/// Asks for the chair that has been kept longest, if its holder has had its turn.
+fn ask_longest(chairs: &[Chair], now: Duration) {
+    let longest = chairs.iter().min_by_key(|chair| chair.since.load(Relaxed));
+    if let Some(chair) = longest
+        && nanos(now).saturating_sub(chair.since.load(Relaxed)) >= nanos(TURN)
+        && chair.holder.load(Relaxed) != 0
+    {
+        chair.holder.fetch_or(ASKED, Relaxed);
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Key, KeyKind, Options, Store, TxnState};
+    use std::thread;
+
+    fn two_chairs() -> Admission {
+        let mut admission = Admission::new();
+        admission.chairs = [Chair::default(), Chair::default()].into();
+        admission
+    }
+
+    fn waits() -> Waits {
+        Waits::new(None)
+    }
+
+    /// Enters as one who comes back at once, however long this thread did not run.
+    fn enter(admission: &Admission, visitor: &mut Visitor, patience: Duration) -> Option<usize> {
+        visitor.ended = Duration::MAX;
+        admission.enter(visitor, patience, &waits());
+        visitor.chair
+    }
+
+    #[test]
+    fn without_a_limit_nobody_needs_a_chair() {
+        let admission = two_chairs();
+        let mut visitor = Visitor::new(1);
+        assert_eq!(enter(&admission, &mut visitor, Duration::MAX), None);
+        assert_eq!(admission.limit(), None);
+    }
+
+    #[test]
+    fn a_chair_is_kept_until_somebody_asks_and_then_left() {
+        let admission = two_chairs();
+        admission.set_limit(1);
+        assert_eq!(admission.limit(), Some(1));
+        let mut visitor = Visitor::new(1);
+        for _ in 0..3 {
+            assert_eq!(enter(&admission, &mut visitor, Duration::MAX), Some(0));
+        }
+        assert_eq!(admission.chairs[0].visits.load(Relaxed), 2);
+        ask_longest(&admission.chairs[..1], waits().now() + TURN);
+        assert_eq!(admission.chairs[0].holder.load(Relaxed), 2 | ASKED);
+        // It leaves, and as nobody waits after all, takes the same one again.
+        assert_eq!(enter(&admission, &mut visitor, Duration::MAX), Some(0));
+        assert_eq!(admission.chairs[0].holder.load(Relaxed), 2);
+        admission.leave_chair(&mut visitor);
+        assert_eq!(admission.chairs[0].holder.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn another_limit_takes_all_chairs_away() {
+        let admission = two_chairs();
+        admission.set_limit(2);
+        let [mut first, mut second] = [Visitor::new(1), Visitor::new(2)];
+        assert_eq!(enter(&admission, &mut first, Duration::MAX), Some(0));
+        assert_eq!(enter(&admission, &mut second, Duration::MAX), Some(1));
+        admission.set_limit(1);
+        assert_eq!(enter(&admission, &mut second, Duration::MAX), Some(0));
+        admission.set_limit(0);
+        admission.enter(&mut first, Duration::MAX, &waits());
+        assert_eq!(second.chair, Some(0), "it has not come since");
+        admission.set_limit(1);
+        assert_eq!(enter(&admission, &mut first, Duration::MAX), Some(0));
+        admission.leave_chair(&mut second);
+        assert_eq!(admission.chairs[0].holder.load(Relaxed), 2, "not its own");
+    }
+
+    #[test]
+    fn who_comes_now_and_then_or_has_no_time_does_not_wait() {
+        let admission = two_chairs();
+        admission.set_limit(1);
+        let mut holder = Visitor::new(1);
+        assert_eq!(enter(&admission, &mut holder, Duration::MAX), Some(0));
+        let mut visitor = Visitor::new(2);
+        admission.enter(&mut visitor, Duration::MAX, &waits());
+        assert_eq!(visitor.chair, None, "it was never here");
+        let short = PATIENCE_MIN - Duration::from_nanos(1);
+        assert_eq!(enter(&admission, &mut visitor, short), None);
+        assert_eq!(admission.chairs[0].holder.load(Relaxed), 2);
+    }
+
+    #[test]
+    fn the_chair_of_one_who_is_away_is_taken() {
+        let admission = two_chairs();
+        admission.set_limit(1);
+        let [mut gone, mut visitor] = [Visitor::new(1), Visitor::new(2)];
+        assert_eq!(enter(&admission, &mut gone, Duration::MAX), Some(0));
+        assert_eq!(enter(&admission, &mut visitor, Duration::MAX), Some(0));
+        assert_eq!(admission.chairs[0].holder.load(Relaxed), 4);
+    }
+
+    /// Contexts of one thread, of which one has a chair: the others get past it.
+    #[test]
+    fn a_thread_with_two_contexts_does_not_wait_for_itself() {
+        let admission = two_chairs();
+        admission.set_limit(1);
+        let mut visitors = [1, 2, 3].map(Visitor::new);
+        for round in 0..30 {
+            let visitor = &mut visitors[round % 3];
+            assert_eq!(enter(&admission, visitor, Duration::MAX), Some(0));
+        }
+    }
+
+    #[test]
+    fn all_get_their_turns_whatever_the_limit_becomes() {
+        let admission = two_chairs();
+        thread::scope(|scope| {
+            let threads: Vec<_> = (1..=6)
+                .map(|context| {
+                    let admission = &admission;
+                    scope.spawn(move || {
+                        let mut visitor = Visitor::new(context);
+                        for round in 0..400_u32 {
+                            if round % 40 == 0 {
+                                admission.set_limit((round / 40 + context as u32) % 3);
+                            }
+                            enter(admission, &mut visitor, Duration::MAX);
+                            admission.ended(&mut visitor, &waits());
+                        }
+                        admission.leave_chair(&mut visitor);
+                    })
+                })
+                .collect();
+            for thread in threads {
+                thread.join().expect("it got all its turns");
+            }
+        });
+        assert_eq!(admission.waiting.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn transactions_are_the_same_under_a_limit() {
+        const EACH: u64 = 200;
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let common = store.create_family("common", KeyKind::Int).expect("made");
+        // No trial sets another limit meanwhile.
+        let _trial = store.core().admission.trial.lock();
+        store.core().admission.set_limit(1);
+        thread::scope(|scope| {
+            for writer in 0..4 {
+                let (store, common) = (store.clone(), common.clone());
+                scope.spawn(move || {
+                    let own = store
+                        .create_family(&format!("own {writer}"), KeyKind::Int)
+                        .expect("made");
+                    let mut txn = store.txn();
+                    for n in 0..EACH {
+                        txn.begin_statement(&[&own]).expect("begins");
+                        txn.put(&own, Key::Int(n as i64), b"own").expect("put");
+                        txn.commit().expect("committed");
+                        let key = Key::Int((writer * EACH + n) as i64);
+                        txn.begin(crate::Isolation::Serializable).expect("begins");
+                        txn.put(&common, key, b"common").expect("put");
+                        txn.commit().expect("nobody else writes that key");
+                    }
+                    assert_eq!(txn.state(), TxnState::Idle);
+                    txn.begin_read().expect("begins");
+                    assert_eq!(txn.count(&own).expect("counted"), EACH);
+                });
+            }
+        });
+        let mut txn = store.txn();
+        txn.begin_read().expect("begins");
+        assert_eq!(txn.count(&common).expect("counted"), 4 * EACH);
+    }
+}

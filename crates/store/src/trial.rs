@@ -1,0 +1,415 @@
+//! Which limit of writers lets most transactions commit.
+//!
+//! The time is cut in slices, and what commits in each is counted. In a trial the
+//! candidates have their slices in turn, there and back, so that what changes slowly
+//! meanwhile counts for all alike, until one is better in every slice or there were
+//! [`ROUNDS_MAX`] of each. The best is kept, for longer and longer while trials confirm
+//! it, and tried again sooner where the rate is no longer what it was. Where fewer write
+//! at a time some wait for longer, so a lower limit must be better by a tenth.
+//!
+//! With one writer, few commits or where commits wait for syncs, nothing is tried and
+//! nobody limited. This is a state machine without clock or threads, which are
+//! `admission.rs`'s.
+
+use std::ops::Range;
+use std::time::Duration;
+
+/// How long a limit is measured, and how long before it counts.
+const SLICE: Duration = Duration::from_millis(6);
+const SETTLING: Duration = Duration::from_millis(1);
+/// Slices of each candidate in a trial.
+const ROUNDS: Range<usize> = 2..ROUNDS_MAX;
+const ROUNDS_MAX: usize = 6;
+/// Slices that a limit is kept: before the first trial, after a trial that chose
+/// another one than that before, and at most.
+const KEPT_FIRST: u32 = 2;
+const KEPT_MIN: u32 = 32;
+const KEPT_MAX: u32 = 1024;
+/// Fewer commits a slice than this do not hold each other up.
+const COMMITS_MIN: u64 = 100;
+/// After so many slices with fewer, or with one writer, there is nothing to limit.
+const QUIET_MAX: u32 = 4;
+/// Hundredths of a higher limit's rate that a lower one must exceed.
+const BETTER: u64 = 110;
+/// Hundredths of the rate for which a limit was chosen that do not call it in question.
+const AS_BEFORE: Range<u64> = 75..133;
+
+/// See the module's header.
+pub(crate) struct Trial {
+    candidates: Vec<Candidate>,
+    phase: Phase,
+    limit: u32,
+    /// What the last trial chose, at which rate, and the rate lately.
+    chosen: u32,
+    chosen_for: u64,
+    lately: u64,
+    /// How many slices it is to be kept, and has been.
+    keep: u32,
+    kept: u32,
+    quiet: u32,
+    slice: Slice,
+}
+
+/// A limit that is tried, and the commits a second of its slices.
+struct Candidate {
+    limit: u32,
+    rates: Vec<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Keeping,
+    /// A trial's `n`-th slice is about to begin.
+    Settling(usize),
+    Measuring(usize),
+}
+
+struct Slice {
+    number: u64,
+    began: Duration,
+    ends: Duration,
+    /// Commits there were when it began.
+    commits: u64,
+    /// Contexts that committed in it.
+    writers: u32,
+}
+
+impl Candidate {
+    fn lowest(&self) -> u64 {
+        self.rates.iter().copied().min().unwrap_or(0)
+    }
+
+    fn highest(&self) -> u64 {
+        self.rates.iter().copied().max().unwrap_or(0)
+    }
+
+    fn middle(&self) -> u64 {
+        let mut rates = self.rates.clone();
+        rates.sort_unstable();
+        let (low, high) = (rates.len().saturating_sub(1) / 2, rates.len() / 2);
+        match rates.get(low).zip(rates.get(high)) {
+            Some((low, high)) => low.midpoint(*high),
+            None => 0,
+        }
+    }
+}
+
+impl Trial {
+    /// For a machine of so many processors.
+    pub(crate) fn new(processors: u32) -> Self {
+        let mut limits = vec![0];
+        for limit in [processors, processors / 4, 1] {
+            if limit > 0 && !limits.contains(&limit) {
+                limits.push(limit);
+            }
+        }
+        let candidate = |limit| Candidate {
+            limit,
+            rates: Vec::with_capacity(ROUNDS_MAX),
+        };
+        Self {
+            candidates: limits.into_iter().map(candidate).collect(),
+            phase: Phase::Keeping,
+            limit: 0,
+            chosen: 0,
+            chosen_for: 0,
+            lately: 0,
+            keep: KEPT_FIRST,
+            kept: 0,
+            quiet: QUIET_MAX,
+            slice: Slice {
+                number: 1,
+                began: Duration::ZERO,
+                ends: Duration::ZERO,
+                commits: 0,
+                writers: 0,
+            },
+        }
+    }
+
+    /// The number of the slice.
+    pub(crate) fn slice(&self) -> u64 {
+        self.slice.number
+    }
+
+    /// Counts a context that commits in this slice.
+    pub(crate) fn met_writer(&mut self) {
+        self.slice.writers += 1;
+    }
+
+    /// Whether the slice is over.
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
+        now >= self.slice.ends
+    }
+
+    /// Ends a slice: the limit for the next one, 0 for none. `commits` is how many there
+    /// ever were, `waiting` how many contexts wait for the limit's sake.
+    pub(crate) fn next(
+        &mut self,
+        now: Duration,
+        commits: u64,
+        waiting: u32,
+        may_limit: bool,
+    ) -> u32 {
+        let made = commits.saturating_sub(self.slice.commits);
+        let took = now.saturating_sub(self.slice.began).as_nanos().max(1);
+        let rate = (u128::from(made) * 1_000_000_000 / took) as u64;
+        self.quiet = match self.slice.writers + waiting > 1 && made >= COMMITS_MIN {
+            true => 0,
+            false => self.quiet.saturating_add(1),
+        };
+        if may_limit && self.quiet < QUIET_MAX {
+            self.step(rate);
+        } else {
+            self.stop();
+        }
+        let length = match self.phase {
+            Phase::Settling(_) => SETTLING,
+            Phase::Keeping | Phase::Measuring(_) => SLICE,
+        };
+        self.slice = Slice {
+            number: self.slice.number + 1,
+            began: now,
+            ends: now.saturating_add(length),
+            commits,
+            writers: 0,
+        };
+        self.limit
+    }
+
+    /// Back to no limit and no knowledge.
+    fn stop(&mut self) {
+        self.phase = Phase::Keeping;
+        self.limit = 0;
+        self.chosen = 0;
+        self.keep = KEPT_FIRST;
+        self.kept = 0;
+    }
+
+    fn step(&mut self, rate: u64) {
+        match self.phase {
+            Phase::Keeping => {
+                self.kept += 1;
+                self.lately = (self.lately * 3 + rate) / 4;
+                if self.kept >= self.keep || (self.kept > self.keep / 4 && self.has_changed()) {
+                    for candidate in &mut self.candidates {
+                        candidate.rates.clear();
+                    }
+                    self.set(0);
+                }
+            }
+            Phase::Settling(at) => self.phase = Phase::Measuring(at),
+            Phase::Measuring(at) => {
+                let candidate = self.candidate(at);
+                self.candidates[candidate].rates.push(rate);
+                match self.is_decided() {
+                    true => self.choose(),
+                    false => self.set(at + 1),
+                }
+            }
+        }
+    }
+
+    fn has_changed(&self) -> bool {
+        let hundredths = self.lately.saturating_mul(100) / self.chosen_for.max(1);
+        !AS_BEFORE.contains(&hundredths)
+    }
+
+    /// Which candidate has a trial's `at`-th slice: there and back.
+    fn candidate(&self, at: usize) -> usize {
+        let count = self.candidates.len();
+        match (at / count).is_multiple_of(2) {
+            true => at % count,
+            false => count - 1 - at % count,
+        }
+    }
+
+    fn set(&mut self, at: usize) {
+        let limit = self.candidates[self.candidate(at)].limit;
+        self.phase = match limit == self.limit {
+            true => Phase::Measuring(at),
+            false => Phase::Settling(at),
+        };
+        self.limit = limit;
+    }
+
+    /// The best candidate so far.
+    fn best(&self) -> usize {
+        let mut best = 0;
+        for (at, candidate) in self.candidates.iter().enumerate() {
+            if candidate.middle() * 100 > self.candidates[best].middle() * BETTER {
+                best = at;
+            }
+        }
+        best
+    }
+
+    /// Whether a round is over and another one would tell nothing new: one is better
+    /// than all that come before it in every slice, and no later one is better enough.
+    fn is_decided(&self) -> bool {
+        let rounds = self.candidates[0].rates.len();
+        let is_round = self.candidates.iter().all(|c| c.rates.len() == rounds);
+        if !is_round || rounds < ROUNDS.start {
+            return false;
+        }
+        let (before, [best, after @ ..]) = self.candidates.split_at(self.best()) else {
+            return true;
+        };
+        let beaten = before.iter().all(|c| c.highest() < best.lowest());
+        let kept = |c: &Candidate| c.highest() * 100 <= best.lowest() * BETTER;
+        rounds >= ROUNDS.end || (beaten && after.iter().all(kept))
+    }
+
+    /// Ends a trial.
+    fn choose(&mut self) {
+        let best = &self.candidates[self.best()];
+        self.keep = match best.limit == self.chosen && self.keep >= KEPT_MIN {
+            true => (self.keep * 2).min(KEPT_MAX),
+            false => KEPT_MIN,
+        };
+        self.kept = 0;
+        self.chosen = best.limit;
+        self.chosen_for = best.middle();
+        self.lately = self.chosen_for;
+        self.limit = self.chosen;
+        self.phase = Phase::Keeping;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine on which `rate` tells the commits a second under a limit, at a time in
+    /// milliseconds.
+    struct Machine<F> {
+        trial: Trial,
+        now: Duration,
+        commits: u64,
+        limit: u32,
+        rate: F,
+    }
+
+    impl<F: Fn(u32, u64) -> u64> Machine<F> {
+        fn new(processors: u32, rate: F) -> Self {
+            Self {
+                trial: Trial::new(processors),
+                now: Duration::from_secs(1),
+                commits: 0,
+                limit: 0,
+                rate,
+            }
+        }
+
+        /// Lets `writers` write for so many milliseconds; in how many of them there was
+        /// which limit.
+        fn run(&mut self, writers: u32, millis: u64) -> Vec<(u32, u64)> {
+            let mut limits: Vec<(u32, u64)> = Vec::new();
+            for _ in 0..millis {
+                self.now += Duration::from_millis(1);
+                self.commits += (self.rate)(self.limit, self.now.as_millis() as u64) / 1000;
+                if self.trial.is_over(self.now) {
+                    let at_once = if self.limit == 0 { writers } else { self.limit };
+                    for _ in 0..writers.min(at_once) {
+                        self.trial.met_writer();
+                    }
+                    let waiting = writers.saturating_sub(at_once);
+                    self.limit = self.trial.next(self.now, self.commits, waiting, true);
+                }
+                match limits.iter_mut().find(|(limit, _)| *limit == self.limit) {
+                    Some((_, count)) => *count += 1,
+                    None => limits.push((self.limit, 1)),
+                }
+            }
+            limits
+        }
+
+        fn share(&mut self, writers: u32, millis: u64, limit: u32) -> f64 {
+            let limits = self.run(writers, millis);
+            let times = limits.iter().filter(|(l, _)| *l == limit).map(|(_, n)| *n);
+            times.sum::<u64>() as f64 / millis as f64
+        }
+    }
+
+    #[test]
+    fn what_commits_most_is_found_and_kept() {
+        let limits = |processors| -> Vec<u32> {
+            let trial = Trial::new(processors);
+            trial.candidates.iter().map(|c| c.limit).collect()
+        };
+        assert_eq!(limits(1), [0, 1]);
+        assert_eq!(limits(2), [0, 2, 1]);
+        assert_eq!(limits(4), [0, 4, 1]);
+        assert_eq!(limits(16), [0, 16, 4, 1]);
+        for best in limits(16) {
+            let mut machine = Machine::new(16, |limit, _| match limit == best {
+                true => 600_000,
+                false => 500_000,
+            });
+            machine.run(16, 100);
+            assert!(machine.share(16, 10_000, best) > 0.95, "{best}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_hardly_better_than_none_is_not_kept() {
+        let mut machine = Machine::new(2, |limit, _| 500_000 + u64::from(limit == 1) * 40_000);
+        machine.run(8, 100);
+        assert!(machine.share(8, 10_000, 0) > 0.95);
+    }
+
+    #[test]
+    fn noise_is_looked_through() {
+        // A checkpoint every now and then takes half of the rate, for longer than a
+        // slice; the best limit has a third more.
+        let rate = |limit, now: u64| {
+            let rate = if limit == 1 { 800_000 } else { 600_000 };
+            if (now / 37).is_multiple_of(3) {
+                rate / 2
+            } else {
+                rate
+            }
+        };
+        let mut machine = Machine::new(2, rate);
+        machine.run(8, 2_000);
+        assert!(machine.share(8, 20_000, 1) > 0.7);
+    }
+
+    #[test]
+    fn what_changes_is_noticed() {
+        // First one at a time is best, then, from the second second on, all at once.
+        let rate = |limit, now| match (limit, now < 3_000) {
+            (1, _) => 800_000,
+            (_, true) => 500_000,
+            (_, false) => 1_300_000,
+        };
+        let mut machine = Machine::new(2, rate);
+        machine.run(8, 100);
+        assert!(machine.share(8, 1_900, 1) > 0.8);
+        machine.run(8, 3_000);
+        assert!(machine.share(8, 5_000, 0) > 0.9);
+    }
+
+    #[test]
+    fn one_writer_is_never_limited() {
+        let mut machine = Machine::new(2, |limit, _| 100_000 * (1 + u64::from(limit)));
+        assert_eq!(machine.run(1, 1_000), [(0, 1_000)]);
+        machine.run(8, 1_000);
+        assert_ne!(machine.limit, 0);
+        machine.run(1, 100);
+        assert_eq!(machine.run(1, 1_000), [(0, 1_000)]);
+    }
+
+    #[test]
+    fn few_commits_and_those_that_wait_for_syncs_are_never_limited() {
+        let mut machine = Machine::new(2, |limit, _| 1_000 * (1 + u64::from(limit)));
+        assert_eq!(machine.run(8, 1_000), [(0, 1_000)]);
+        let mut trial = Trial::new(2);
+        for slice in 1..1_000 {
+            trial.met_writer();
+            trial.met_writer();
+            let now = Duration::from_secs(slice);
+            assert_eq!(trial.next(now, slice * 1_000_000, 6, false), 0);
+        }
+    }
+}
