@@ -137,18 +137,18 @@ impl Check<'_> {
         if node.is_handle() {
             let _walk = pool.readers.walk(self.slot);
             // SAFETY: unwritten, so it is in its frame; inside a walk.
-            let keys = unsafe { pool.frames.keys(node.hint) };
+            let keys = unsafe { pool.frames.keys(node.hint()) };
             page[..keys.len()].copy_from_slice(keys);
             let count = node::child_count(keys);
             return Ok((0..count)
-                .map(|index| pool.frames.child(node.hint, index))
+                .map(|index| pool.frames.child(node.hint(), index))
                 .collect());
         }
         let extent = extent_of(node.reference);
         self.extents.push(extent);
         let absent = Absent {
             extent,
-            checksum: node.checksum,
+            checksum: node.checksum(),
             level: promise.level,
         };
         pool.read_page(absent, tree, page)?;
@@ -221,7 +221,7 @@ impl Check<'_> {
     fn settled(&self, mut key: OwnedStored) -> OwnedStored {
         if let Some(reference) = key.rest.as_ref().and_then(|rest| Reference::decode(rest)) {
             let mut node = self.core.pool.resolved(reference.node);
-            node.hint = crate::cache::NO_HINT;
+            node = node.with_hint(crate::cache::NO_HINT);
             key.rest = Some(Reference { node, ..reference }.encode());
         }
         key

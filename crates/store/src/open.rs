@@ -309,13 +309,9 @@ fn assemble(
     }
     for entry in entries {
         let tree = core.add_tree(TreeId(entry.tree), entry.kind);
-        let node = entry
-            .root
-            .map_or(ChildRef::NONE, |(extent, checksum)| ChildRef {
-                reference: extent.word(),
-                checksum,
-                hint: cache::NO_HINT,
-            });
+        let node = entry.root.map_or(ChildRef::NONE, |(extent, checksum)| {
+            ChildRef::new(extent.word(), checksum, cache::NO_HINT)
+        });
         let root = Root {
             seq: meta.checkpoint,
             node,

@@ -60,7 +60,7 @@ impl Dead {
     fn is_unwritten(&self, core: &Core) -> bool {
         let frames = &core.pool.frames;
         let node = self.node;
-        !self.subtree && node.is_handle() && frames.holding(node.hint, node.reference).is_some()
+        !self.subtree && node.is_handle() && frames.holding(node.hint(), node.reference).is_some()
     }
 
     pub(crate) fn subtree(node: ChildRef, birth: u64) -> Self {
@@ -182,11 +182,11 @@ fn with_deaths(mut batch: Chunks<Dead>) -> impl Iterator<Item = Dead> {
 /// Frees the frame of a dead node that is on disk and that no reader can ask
 /// for: only a checkpoint keeps it, which needs no more than its extent.
 fn unseat(core: &Core, readers: &[u64], dead: &mut Dead, free: &mut Vec<Frame>) {
-    let on_disk = !dead.node.is_handle() && !dead.subtree && dead.node.hint != NO_HINT;
+    let on_disk = !dead.node.is_handle() && !dead.subtree && dead.node.hint() != NO_HINT;
     if on_disk && keeper(readers, dead.birth, dead.death).is_none() {
         core.pool
             .drop_resident(extent_of(dead.node.reference), free);
-        dead.node.hint = NO_HINT;
+        dead.node = dead.node.with_hint(NO_HINT);
     }
 }
 
@@ -325,11 +325,11 @@ impl Reclaim {
             if !dead.subtree
                 && death <= seq
                 && node.is_handle()
-                && frames.holding(node.hint, node.reference).is_some()
+                && frames.holding(node.hint(), node.reference).is_some()
             {
                 // SAFETY: dead and not buried, which takes the lock that the
                 // caller holds: it is shared and stays in its frame.
-                let rank = collect::rank(unsafe { frames.keys(node.hint) });
+                let rank = collect::rank(unsafe { frames.keys(node.hint()) });
                 found.push((rank, node));
             }
         };
@@ -440,7 +440,7 @@ pub(crate) fn write_kept(core: &Core) -> Result<()> {
     let nodes = reclaim.unwritten(core, core.checkpoint_pins.durable());
     let rank = |node: &ChildRef| {
         // SAFETY: as in `unwritten`; the lock is still held.
-        collect::rank(unsafe { core.pool.frames.keys(node.hint) })
+        collect::rank(unsafe { core.pool.frames.keys(node.hint()) })
     };
     for level in nodes.chunk_by(|a, b| rank(a) == rank(b)) {
         let ready: Vec<ChildRef> = level

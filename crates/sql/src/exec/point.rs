@@ -35,8 +35,10 @@ impl PointRow {
     /// Finds the wanted columns in `bytes`.
     #[inline]
     pub fn decode(&mut self, fetch: &Fetch, rowid: i64) -> Result<()> {
-        self.cells.clear();
-        self.cells.resize(fetch.width(), Cell::Null);
+        // Every cell is set below.
+        if self.cells.len() != fetch.width() {
+            self.cells.resize(fetch.width(), Cell::Null);
+        }
         let (bytes, cells) = (&self.bytes, &mut self.cells);
         let base = bytes.as_ptr() as usize;
         let place_of = |slice: &[u8]| {

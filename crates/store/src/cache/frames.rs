@@ -36,45 +36,63 @@ pub(crate) const NO_HINT: u32 = u32::MAX;
 /// Marks references to nodes that have no extent yet.
 pub(crate) const HANDLE_BIT: u64 = 1 << 63;
 
-/// A child slot's two words: what it refers to, and how to find and trust it.
+/// A child slot's two words: what it refers to, and how to find and trust it. Two
+/// words and not three fields, so that it travels in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ChildRef {
     /// Extent reference, or handle, or 0 for no node.
     pub(crate) reference: u64,
-    /// CRC32C of the child as stored; meaningless beside a handle.
-    pub(crate) checksum: u32,
-    /// The frame where the child was last seen.
-    pub(crate) hint: u32,
+    /// The checksum, and above it the hint.
+    rest: u64,
 }
 
 impl ChildRef {
-    pub(crate) const NONE: Self = Self {
-        reference: 0,
-        checksum: 0,
-        hint: NO_HINT,
-    };
+    pub(crate) const NONE: Self = Self::new(0, 0, NO_HINT);
 
+    #[inline]
+    pub(crate) const fn new(reference: u64, checksum: u32, hint: u32) -> Self {
+        Self {
+            reference,
+            rest: checksum as u64 | (hint as u64) << 32,
+        }
+    }
+
+    /// CRC32C of the child as stored; meaningless beside a handle.
+    #[inline]
+    pub(crate) fn checksum(self) -> u32 {
+        self.rest as u32
+    }
+
+    /// The frame where the child was last seen.
+    #[inline]
+    pub(crate) fn hint(self) -> u32 {
+        (self.rest >> 32) as u32
+    }
+
+    /// The same child, seen in another frame.
+    #[inline]
+    pub(crate) fn with_hint(self, hint: u32) -> Self {
+        Self::new(self.reference, self.checksum(), hint)
+    }
+
+    #[inline]
     pub(crate) fn is_none(self) -> bool {
         self.reference == 0
     }
 
+    #[inline]
     pub(crate) fn is_handle(self) -> bool {
         self.reference & HANDLE_BIT != 0
     }
 
+    #[inline]
     pub(crate) fn words(self) -> [u64; 2] {
-        [
-            self.reference,
-            u64::from(self.checksum) | u64::from(self.hint) << 32,
-        ]
+        [self.reference, self.rest]
     }
 
-    pub(crate) fn from_words(words: [u64; 2]) -> Self {
-        Self {
-            reference: words[0],
-            checksum: words[1] as u32,
-            hint: (words[1] >> 32) as u32,
-        }
+    #[inline]
+    pub(crate) fn from_words([reference, rest]: [u64; 2]) -> Self {
+        Self { reference, rest }
     }
 }
 
@@ -291,7 +309,7 @@ impl Frames {
     pub(crate) fn set_hint(&self, frame: Frame, index: usize, child: ChildRef, hint: u32) {
         let [_, rest] = self.child_words(frame, index);
         let was = child.words()[1];
-        let new = ChildRef { hint, ..child }.words()[1];
+        let new = child.with_hint(hint).words()[1];
         // A lost race leaves a hint that fails its comparison: harmless.
         let _ = rest.compare_exchange(was, new, Relaxed, Relaxed);
     }
@@ -328,7 +346,9 @@ impl Frames {
     pub(crate) unsafe fn copy(&self, from: Frame, to: Frame) {
         // SAFETY: as promised by the caller.
         let (keys, page) = unsafe { (self.keys(from), self.page_mut(to)) };
-        page[..keys.len()].copy_from_slice(keys);
+        // An inner node of integer keys has no heap: what lies behind its slots is free.
+        let used = node::slots_end(keys);
+        page[..used].copy_from_slice(&keys[..used]);
         let from = self.child_region(from, keys.len());
         let to = self.child_region(to, keys.len());
         for (from, to) in from.chunks_exact(2).zip(to.chunks_exact(2)) {

@@ -231,7 +231,7 @@ impl Pool {
     #[inline]
     pub(crate) fn follow(&self, parent: Frame, index: usize) -> std::result::Result<Frame, Absent> {
         let child = self.frames.child(parent, index);
-        if let Some(frame) = self.frames.holding(child.hint, child.reference) {
+        if let Some(frame) = self.frames.holding(child.hint(), child.reference) {
             self.touch(frame);
             return Ok(frame);
         }
@@ -257,7 +257,7 @@ impl Pool {
             }
             None => Err(Absent {
                 extent: extent_of(resolved.reference),
-                checksum: resolved.checksum,
+                checksum: resolved.checksum(),
                 // SAFETY: inside a walk the parent is shared or the caller's own.
                 level: Some(node::level(unsafe { self.frames.keys(parent) }).wrapping_sub(1)),
             }),
@@ -268,20 +268,20 @@ impl Pool {
     /// overflow reference). `child` is brought up to date. Call inside a walk.
     #[inline]
     pub(crate) fn enter(&self, child: &mut ChildRef) -> std::result::Result<Frame, Absent> {
-        if let Some(frame) = self.frames.holding(child.hint, child.reference) {
+        if let Some(frame) = self.frames.holding(child.hint(), child.reference) {
             self.touch(frame);
             return Ok(frame);
         }
         *child = self.resolved(*child);
         match self.lookup(child.reference) {
             Some(frame) => {
-                child.hint = frame;
+                *child = child.with_hint(frame);
                 self.touch(frame);
                 Ok(frame)
             }
             None => Err(Absent {
                 extent: extent_of(child.reference),
-                checksum: child.checksum,
+                checksum: child.checksum(),
                 level: None,
             }),
         }
@@ -298,11 +298,7 @@ impl Pool {
             return child;
         }
         match self.written_as(child.reference) {
-            Some(written) => ChildRef {
-                reference: written.extent.word(),
-                checksum: written.checksum,
-                hint: child.hint,
-            },
+            Some(written) => ChildRef::new(written.extent.word(), written.checksum, child.hint()),
             None => child,
         }
     }
@@ -565,10 +561,10 @@ impl Pool {
     ) -> Option<ExtentRef> {
         // Where the frame holds the handle still, the node was never written, and
         // nobody writes what nobody can reach.
-        if node.is_handle() && self.frames.holding(node.hint, node.reference).is_some() {
+        if node.is_handle() && self.frames.holding(node.hint(), node.reference).is_some() {
             *unwritten += 1;
-            self.frames.meta(node.hint).identity.store(0, Release);
-            free.push(node.hint);
+            self.frames.meta(node.hint()).identity.store(0, Release);
+            free.push(node.hint());
             return None;
         }
         let extent = if node.is_handle() {

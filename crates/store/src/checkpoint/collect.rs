@@ -29,10 +29,10 @@ pub(crate) fn unwritten(core: &Core, root: ChildRef) -> Vec<ChildRef> {
     open.extend(waiting(&core.pool, root));
     while let Some(node) = open.pop() {
         // SAFETY: unwritten, so it stays in its frame; kept by the caller's pin.
-        let keys = unsafe { core.pool.frames.keys(node.hint) };
+        let keys = unsafe { core.pool.frames.keys(node.hint()) };
         found.push((rank(keys), node));
         let first = open.len();
-        each_child(core, node.hint, |child, _| {
+        each_child(core, node.hint(), |child, _| {
             open.extend(waiting(&core.pool, child));
         });
         open[first..].reverse();
@@ -42,7 +42,7 @@ pub(crate) fn unwritten(core: &Core, root: ChildRef) -> Vec<ChildRef> {
 }
 
 fn waiting(pool: &Pool, child: ChildRef) -> Option<ChildRef> {
-    if !child.is_handle() || pool.frames.holding(child.hint, child.reference).is_none() {
+    if !child.is_handle() || pool.frames.holding(child.hint(), child.reference).is_none() {
         return None;
     }
     Some(child)

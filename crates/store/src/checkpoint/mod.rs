@@ -273,7 +273,7 @@ fn write_trees(core: &Core, seq: u64) -> Result<Vec<Entry>> {
         entries.push(Entry {
             tree: tree.id().0,
             kind: tree.kind(),
-            root: (!node.is_none()).then(|| (extent_of(node.reference), node.checksum)),
+            root: (!node.is_none()).then(|| (extent_of(node.reference), node.checksum())),
             count: root.count,
         });
     }

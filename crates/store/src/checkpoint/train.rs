@@ -73,7 +73,7 @@ fn leaves(core: &Core, nodes: &[ChildRef]) -> Option<(u32, Vec<ChildRef>)> {
     for node in nodes {
         // SAFETY: an unwritten node stays in its frame, and only its owner or the
         // checkpoint that keeps it asks.
-        let keys = unsafe { core.pool.frames.keys(node.hint) };
+        let keys = unsafe { core.pool.frames.keys(node.hint()) };
         let is_leaf = matches!(node::kind(keys), Some(Kind::IntLeaf | Kind::BytesLeaf));
         if is_leaf && node::tree(keys) == *tree.get_or_insert(node::tree(keys)) {
             leaves.push(*node);
@@ -93,7 +93,7 @@ fn choose(
     let samples = (0..count).map(|at| {
         let leaf = leaves[at * leaves.len() / count];
         // SAFETY: as above; leaves have no children.
-        codec::payload(unsafe { core.pool.frames.page(leaf.hint) })
+        codec::payload(unsafe { core.pool.frames.page(leaf.hint()) })
     });
     let (mut samples, mut held_out) = (samples.collect::<Vec<_>>(), Vec::new());
     for at in (0..count).step_by(4).rev() {

@@ -86,9 +86,9 @@ struct Piece {
 pub(crate) fn is_ready(core: &Core, node: ChildRef) -> bool {
     let mut ready = true;
     let mut refers_to = |child: ChildRef| ready &= !core.pool.resolved(child).is_handle();
-    each_child(core, node.hint, |child, _| refers_to(child));
+    each_child(core, node.hint(), |child, _| refers_to(child));
     // SAFETY: unwritten, so it stays in its frame, and only read.
-    let keys = unsafe { core.pool.frames.keys(node.hint) };
+    let keys = unsafe { core.pool.frames.keys(node.hint()) };
     // The rests of long fences belong to nodes above.
     if node::has_long(keys) {
         let fences = [node::lower_fence(keys), node::upper_fence(keys)];
@@ -118,7 +118,7 @@ pub(crate) fn write_nodes(
     for node in nodes {
         // SAFETY: an unwritten node stays in its frame, and only its owner or the
         // checkpoint that keeps it asks.
-        let next = collect::rank(unsafe { core.pool.frames.keys(node.hint) });
+        let next = collect::rank(unsafe { core.pool.frames.keys(node.hint()) });
         let has_children_before = next != std::mem::replace(&mut rank, next);
         if buffer.len() >= BATCH_BYTES || has_children_before {
             write_batch(core, &buffer, &pieces, unpublished, after)?;
@@ -126,7 +126,7 @@ pub(crate) fn write_nodes(
             pieces.clear();
         }
         let start = buffer.len();
-        encode(core, node.hint, &mut scratch, &mut buffer)?;
+        encode(core, node.hint(), &mut scratch, &mut buffer)?;
         pieces.push(Piece {
             node: *node,
             start,
@@ -180,7 +180,7 @@ fn encode(core: &Core, frame: Frame, scratch: &mut Scratch, buffer: &mut Vec<u8>
         }
         scratch
             .children
-            .push((resolved.reference, resolved.checksum));
+            .push((resolved.reference, resolved.checksum()));
     }
     let codec = match core.options.compression {
         Compression::None => Codec::None,
@@ -252,7 +252,7 @@ fn resolve_rests(pool: &Pool, page: &mut [u8]) -> Result<()> {
 fn resolve(pool: &Pool, reference: Reference) -> Result<[u8; node::OVERFLOW_REF]> {
     let mut node = pool.resolved(reference.node);
     check_written(node)?;
-    node.hint = crate::cache::NO_HINT;
+    node = node.with_hint(crate::cache::NO_HINT);
     Ok(Reference { node, ..reference }.encode())
 }
 
@@ -281,7 +281,7 @@ fn write_batch(
             extent,
             checksum: piece.checksum,
         };
-        let (handle, frame) = (piece.node.reference, piece.node.hint);
+        let (handle, frame) = (piece.node.reference, piece.node.hint());
         match after {
             After::Keep => core.pool.became_clean(handle, frame, written),
             After::Release => {

@@ -298,6 +298,16 @@ pub struct Regions {
     pub heap_end: usize,
 }
 
+/// Where the bytes end that a page's key area has in use: behind the slots where there
+/// is no heap, at its own end elsewhere.
+#[inline]
+pub fn slots_end(keys: &[u8]) -> usize {
+    match kind(keys) {
+        Some(Kind::IntInner) => int::BASE + int::INNER * count(keys),
+        _ => keys.len(),
+    }
+}
+
 /// The occupied parts of a page, by its header alone; `None` where the header
 /// contradicts itself or the page's size.
 pub fn regions(header: &[u8; HEADER], page_size: usize) -> Option<Regions> {

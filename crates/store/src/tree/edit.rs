@@ -100,8 +100,8 @@ impl Fork {
             return None;
         }
         // SAFETY: private to this fork (rule 2), and nothing else borrows it.
-        let page = unsafe { cx.pool.frames.page(memo.hint) };
-        node::covers(page, key).then_some(memo.hint)
+        let page = unsafe { cx.pool.frames.page(memo.hint()) };
+        node::covers(page, key).then_some(memo.hint())
     }
 
     pub(super) fn remember(&mut self, cx: &Context<'_>, leaf: Frame) {
@@ -111,11 +111,7 @@ impl Fork {
             .meta(leaf)
             .identity
             .load(std::sync::atomic::Ordering::Relaxed);
-        self.memo = Some(ChildRef {
-            reference,
-            checksum: 0,
-            hint: leaf,
-        });
+        self.memo = Some(ChildRef::new(reference, 0, leaf));
     }
 
     fn put_stored(
@@ -295,7 +291,7 @@ impl Fork {
         // SAFETY: `child` is private (rule 2), the new frame ours (rule 1).
         let (level, page) = unsafe {
             (
-                node::level(cx.pool.frames.keys(child.hint)) + 1,
+                node::level(cx.pool.frames.keys(child.hint())) + 1,
                 cx.pool.frames.page_mut(frame),
             )
         };

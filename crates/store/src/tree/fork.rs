@@ -306,8 +306,8 @@ impl Fork {
     #[inline]
     pub(crate) fn owns(&self, pool: &Pool, child: ChildRef) -> bool {
         child.is_handle()
-            && pool.frames.holding(child.hint, child.reference).is_some()
-            && pool.frames.meta(child.hint).generation.load(Relaxed) == self.generation
+            && pool.frames.holding(child.hint(), child.reference).is_some()
+            && pool.frames.meta(child.hint()).generation.load(Relaxed) == self.generation
     }
 
     pub(crate) fn owns_frame(&self, pool: &Pool, frame: Frame) -> bool {
@@ -337,11 +337,7 @@ impl Fork {
         if self.uncounted == COUNTED_AT_ONCE {
             self.count_made(pool);
         }
-        let child = ChildRef {
-            reference,
-            checksum: 0,
-            hint: frame,
-        };
+        let child = ChildRef::new(reference, 0, frame);
         self.own.push(child);
         child
     }
@@ -384,7 +380,7 @@ impl Fork {
             self.respilled += 1;
         }
         let hint = frame;
-        self.replace(ChildRef { hint, ..child }, birth);
+        self.replace(child.with_hint(hint), birth);
         self.copied = self.copied.map(|copied| copied + 1);
         Ok(self.adopt(cx.pool, to))
     }
@@ -435,7 +431,7 @@ impl Fork {
         if !self.owns_frame(pool, frame) {
             let root = self.copy(cx, self.root, frame)?;
             self.root = root;
-            frame = root.hint;
+            frame = root.hint();
         }
         let mut path = Path {
             steps: [(0, 0); MAX_LEVEL as usize],
@@ -455,7 +451,7 @@ impl Fork {
                 let child = pool.frames.child(frame, index);
                 let copy = self.copy(cx, child, next)?;
                 pool.frames.set_child(frame, index, copy);
-                next = copy.hint;
+                next = copy.hint();
             }
             // Levels fall by one a step and begin at most at MAX_LEVEL.
             path.steps[path.height] = (frame, index as u32);

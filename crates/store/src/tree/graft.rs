@@ -93,7 +93,7 @@ impl Fork {
         let mut from = head.node;
         let frame = pool.enter(&mut from).ok()?;
         let own_root = self.place_of(self.root)?;
-        let is_leaf = [frame, self.root.hint].map(|root| {
+        let is_leaf = [frame, self.root.hint()].map(|root| {
             // SAFETY: inside the walk; the other one is private to the fork.
             node::is_leaf(unsafe { pool.frames.keys(root) })
         });
@@ -118,13 +118,13 @@ impl Fork {
         let had = graft.fates.len();
         // Side by side: the fork's node, and the copy of the head's that takes its
         // place; none below what was grafted.
-        let mut ours = self.root.hint;
-        let mut theirs = Some(graft.root.hint);
+        let mut ours = self.root.hint();
+        let mut theirs = Some(graft.root.hint());
         loop {
             let (_, child) = child_under(cx.pool, ours, key)?;
             let place = self.place_of(child).filter(|place| *place < had)?;
             // SAFETY: private to the fork (rule 2), and only read.
-            let is_leaf = node::is_leaf(unsafe { frames.keys(child.hint) });
+            let is_leaf = node::is_leaf(unsafe { frames.keys(child.hint()) });
             theirs = match theirs {
                 None => {
                     graft.fates[place] = Fate::Grafted;
@@ -151,7 +151,7 @@ impl Fork {
             if is_leaf {
                 return Some(());
             }
-            ours = child.hint;
+            ours = child.hint();
         }
     }
 
@@ -174,7 +174,7 @@ impl Fork {
         }
         let copy = self.copy(cx, child, next).ok()?;
         cx.pool.frames.set_child(frame, index, copy);
-        Some(copy.hint)
+        Some(copy.hint())
     }
 
     /// Where a node is in the list of those that the fork made.

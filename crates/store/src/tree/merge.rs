@@ -74,12 +74,12 @@ impl Fork {
         loop {
             let root = self.root;
             // SAFETY: the root is private since the path was made so (rule 2).
-            let keys = unsafe { cx.pool.frames.keys(root.hint) };
+            let keys = unsafe { cx.pool.frames.keys(root.hint()) };
             if node::is_leaf(keys) || node::count(keys) > 0 {
                 return Ok(());
             }
             self.replace(root, node::birth(keys));
-            self.root = cx.pool.frames.child(root.hint, 0);
+            self.root = cx.pool.frames.child(root.hint(), 0);
             if !self.owns(cx.pool, self.root) {
                 return Ok(());
             }
@@ -113,10 +113,7 @@ impl Fork {
             let walk = pool.readers.walk(cx.slot);
             match pool.follow(parent, beside) {
                 Ok(other) => {
-                    let child = ChildRef {
-                        hint: other,
-                        ..pool.frames.child(parent, beside)
-                    };
+                    let child = pool.frames.child(parent, beside).with_hint(other);
                     // SAFETY: inside the walk, shared or our own.
                     let birth = node::birth(unsafe { pool.frames.keys(other) });
                     let sides = if beside > index {
@@ -127,10 +124,7 @@ impl Fork {
                     if !merge_into_scratch(cx, parent, left_index, sides) {
                         return Ok(false);
                     }
-                    let merged = ChildRef {
-                        hint: frame,
-                        ..pool.frames.child(parent, index)
-                    };
+                    let merged = pool.frames.child(parent, index).with_hint(frame);
                     take_over(cx, frame, sides);
                     drop(walk);
                     self.replace(child, birth);

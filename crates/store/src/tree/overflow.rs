@@ -113,7 +113,7 @@ fn write_out(fork: &mut Fork, cx: &Context<'_>, from: usize) -> Result<()> {
     let ready: Vec<_> = ready
         .filter(|node| writer::is_ready(cx.core, *node))
         .collect();
-    let meta = |node: &ChildRef| cx.pool.frames.meta(node.hint);
+    let meta = |node: &ChildRef| cx.pool.frames.meta(node.hint());
     for node in &ready {
         meta(node).generation.store(0, Relaxed);
     }

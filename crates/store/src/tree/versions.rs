@@ -199,11 +199,7 @@ mod tests {
     fn root(seq: u64) -> Root {
         Root {
             seq,
-            node: ChildRef {
-                reference: seq * 10,
-                checksum: 1,
-                hint: 2,
-            },
+            node: ChildRef::new(seq * 10, 1, 2),
             count: seq * 100,
             dropped: false,
         }
@@ -249,11 +245,7 @@ mod tests {
             versions.publish(root(seq), 0);
         }
         for seq in [3, 20] {
-            let better = ChildRef {
-                reference: 7,
-                checksum: 8,
-                hint: 9,
-            };
+            let better = ChildRef::new(7, 8, 9);
             versions.refine(seq * 10, seq, better);
             assert_eq!(versions.at(seq).map(|root| root.node), Some(better));
             assert_eq!(versions.at(seq).map(|root| root.count), Some(seq * 100));

@@ -130,7 +130,7 @@ pub(crate) fn descend(
         {
             // The slot is looked at after the leaf's header: both are on their
             // way at once.
-            let leaf = pool.frames.child(frame, index).hint;
+            let leaf = pool.frames.child(frame, index).hint();
             pool.frames.prefetch(leaf, offset);
             if ahead == Ahead::Page {
                 pool.frames.prefetch_page(leaf);

@@ -195,16 +195,9 @@ impl Txn {
             fork.max_key = None;
             fork.memo = None;
             // Which tree an extent was of does not matter for freeing it.
-            let dead = freed.by_ref().map(|reference| {
-                Dead::node(
-                    ChildRef {
-                        reference: *reference,
-                        checksum: 0,
-                        hint: NO_HINT,
-                    },
-                    0,
-                )
-            });
+            let dead = freed
+                .by_ref()
+                .map(|reference| Dead::node(ChildRef::new(*reference, 0, NO_HINT), 0));
             fork.replaced.extend(dead);
         }
         Ok(())
@@ -316,7 +309,7 @@ fn encode(
         out.extend_from_slice(&tree.tree.0.to_le_bytes());
         out.extend_from_slice(&[tree.kind.to_byte(), flags, 0, 0]);
         out.extend_from_slice(&tree.root.reference.to_le_bytes());
-        out.extend_from_slice(&tree.root.checksum.to_le_bytes());
+        out.extend_from_slice(&tree.root.checksum().to_le_bytes());
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(&tree.count.to_le_bytes());
     }
@@ -367,11 +360,7 @@ fn decode(payload: &[u8]) -> Option<Record> {
             kind: KeyKind::from_byte(*marks.first()?)?,
             created: marks.get(1)? & CREATED != 0,
             dropped: marks.get(1)? & DROPPED != 0,
-            root: ChildRef {
-                reference,
-                checksum,
-                hint: NO_HINT,
-            },
+            root: ChildRef::new(reference, checksum, NO_HINT),
             count: word(take(8)?)?,
         });
     }
@@ -406,11 +395,7 @@ mod tests {
             kind: KeyKind::Int,
             created: true,
             dropped: false,
-            root: ChildRef {
-                reference,
-                checksum: 9,
-                hint: NO_HINT,
-            },
+            root: ChildRef::new(reference, 9, NO_HINT),
             count: 11,
         };
         let used = [

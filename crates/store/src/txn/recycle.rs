@@ -75,7 +75,7 @@ impl Txn {
             fork.replaced.retain(|dead| {
                 let node = dead.node;
                 let in_memory = node.is_handle() && !dead.subtree && dead.birth > newest;
-                let apart = in_memory && frames.holding(node.hint, node.reference).is_some();
+                let apart = in_memory && frames.holding(node.hint(), node.reference).is_some();
                 if apart {
                     nodes.push(Dead { tree, ..*dead });
                 }

@@ -192,7 +192,7 @@ impl Txn {
             .get_or_insert_with(|| Arc::new(AtomicU64::new(u64::MAX)))
             .clone();
         for node in &nodes {
-            let meta = self.core.pool.frames.meta(node.hint);
+            let meta = self.core.pool.frames.meta(node.hint());
             meta.generation.store(0, Relaxed);
         }
         fork.spilled += nodes.len();
@@ -229,13 +229,13 @@ impl Txn {
         while chosen.len() < aim && fork.spilled_to < fork.own.len() {
             let node = fork.own[fork.spilled_to];
             fork.spilled_to += 1;
-            if pool.frames.holding(node.hint, node.reference).is_none() {
+            if pool.frames.holding(node.hint(), node.reference).is_none() {
                 // It died, and counts no more.
                 fork.spilled += 1;
                 continue;
             }
             // SAFETY: a private node (frames rule 2), and nothing borrows it.
-            let keys = unsafe { pool.frames.keys(node.hint) };
+            let keys = unsafe { pool.frames.keys(node.hint()) };
             let is_bottom = node::is_leaf(keys)
                 && (node::kind(keys) == Some(node::Kind::Overflow)
                     || writer::is_ready(&core, node));

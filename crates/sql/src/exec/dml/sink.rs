@@ -182,7 +182,10 @@ impl<'a> Sink<'a> {
             return;
         };
         if let Some(slot) = self.buffers.row.get_mut(column + 1) {
-            slot.assign(spec.affinity.apply(value).as_ref());
+            match spec.affinity.keeps(value) {
+                true => slot.assign(value),
+                false => slot.assign(spec.affinity.apply(value).as_ref()),
+            }
         }
     }
 
