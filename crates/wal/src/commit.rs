@@ -132,7 +132,10 @@ impl TwinLog {
             return Ok(());
         }
         // Nobody waits for a crowd where nothing is synced.
-        let _present = self.is_synced().then(|| self.turns.gather.enter());
+        let _present = self
+            .is_synced()
+            .then(|| self.turns.gather.enter())
+            .flatten();
         let wish = Wish::Acknowledged(seq);
         self.until(|| self.is_met(wish), wish)
     }

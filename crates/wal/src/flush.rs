@@ -99,9 +99,9 @@ impl TwinLog {
         flush.syncs = flush.syncs.wrapping_add(1);
         flush.unsynced = false;
         self.turns.counters.syncs.add_alone(1);
-        let placed = lock(&self.placement).next_seq;
+        let placed = self.placed_seq.load(Ordering::Relaxed);
         let acked = self.acked_seq.load(Ordering::Relaxed);
-        self.turns.gather.served(placed.saturating_sub(acked + 1));
+        self.turns.gather.served(placed.saturating_sub(acked));
         Ok(())
     }
 

@@ -116,9 +116,13 @@ impl Drop for Present<'_> {
 }
 
 impl Gather {
-    pub(super) fn enter(&self) -> Present<'_> {
+    /// Counts a committer. Not where syncs are quick: no crowd is waited for there.
+    pub(super) fn enter(&self) -> Option<Present<'_>> {
+        if self.sync_is_quick() {
+            return None;
+        }
         self.committers.fetch_add(1, Ordering::Relaxed);
-        Present(self)
+        Some(Present(self))
     }
 
     /// Lets others run who may be on their way here. False, and nothing done,

@@ -175,8 +175,9 @@ pub struct TwinLog {
     pub(super) placing: LineStart,
     /// Bytes of permits that were granted and not placed yet.
     pub(super) outstanding: AtomicU64,
-    /// `Placement::tail`, to read without its lock.
+    /// `Placement::tail`, to read without its lock, and the last record placed.
     pub(super) tail: AtomicU64,
+    pub(super) placed_seq: AtomicU64,
     /// The log position up to which file space and limit allow records.
     pub(super) room_until: AtomicU64,
     /// The current generation's first log position.
@@ -235,6 +236,7 @@ impl TwinLog {
             placing: LineStart,
             outstanding: AtomicU64::new(0),
             tail: AtomicU64::new(tail),
+            placed_seq: AtomicU64::new(last),
             room_until: AtomicU64::new(0),
             current_base: AtomicU64::new(current.base),
             leading: LineStart,
@@ -314,6 +316,7 @@ impl TwinLog {
         // First the tail, then the permit: a reservation may see the bytes
         // twice for a moment, but never not at all.
         self.tail.store(end, Ordering::Release);
+        self.placed_seq.store(seq, Ordering::Relaxed);
         drop(placement);
         drop(permit);
         Placed {

@@ -134,7 +134,7 @@ pub(crate) struct Pool {
 
     making: LineStart,
     handles: AtomicU64,
-    generations: AtomicU64,
+    contexts_begun: AtomicU64,
     crowding: Crowding,
     ballast: Ballast,
 
@@ -187,7 +187,7 @@ impl Pool {
             relieved: Condvar::default(),
             making: LineStart,
             handles: AtomicU64::new(1),
-            generations: AtomicU64::new(1),
+            contexts_begun: AtomicU64::new(1),
             crowding: Crowding::default(),
             ballast: Ballast::new(),
             finding: LineStart,
@@ -213,9 +213,9 @@ impl Pool {
         }
     }
 
-    /// A number for a new transaction generation.
-    pub(crate) fn next_generation(&self) -> u64 {
-        self.generations.fetch_add(1, Relaxed)
+    /// A number that tells a new context from all others.
+    pub(crate) fn next_context(&self) -> u64 {
+        self.contexts_begun.fetch_add(1, Relaxed)
     }
 
     /// A block of handle numbers for one writer: `[start, end)`.

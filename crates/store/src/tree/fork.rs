@@ -168,13 +168,13 @@ const SPARE: usize = 5;
 
 impl Fork {
     pub(crate) fn new(tree: Tree, base: Root, base_seq: u64, pool: &Pool) -> Self {
-        Self {
+        let mut fork = Self {
             tree,
             base,
             root: base.node,
             count: base.count,
             base_seq,
-            generation: pool.next_generation(),
+            generation: 0,
             own: Vec::new(),
             replaced: Chunks::default(),
             handles: (0, 0),
@@ -196,18 +196,23 @@ impl Fork {
             respilled: 0,
             copied: Some(0),
             uncounted: 0,
-        }
+        };
+        fork.generation = fork.next_handle(pool);
+        fork
     }
 
     /// Starts over from another base, keeping the buffers. What was made before
     /// must have been published or abandoned.
-    pub(crate) fn restart(&mut self, tree: Tree, base: Root, base_seq: u64, pool: &Pool) {
-        self.tree = tree;
+    pub(crate) fn restart(&mut self, tree: &Tree, base: Root, base_seq: u64, pool: &Pool) {
+        // A clone writes to a counter that all users of the tree share.
+        if !Arc::ptr_eq(&self.tree.0, &tree.0) {
+            self.tree = tree.clone();
+        }
         self.base = base;
         self.root = base.node;
         self.count = base.count;
         self.base_seq = base_seq;
-        self.generation = pool.next_generation();
+        self.generation = self.next_handle(pool);
         self.own.clear();
         self.replaced.clear();
         self.memo = None;
@@ -287,7 +292,7 @@ impl Fork {
 
     /// Ends the generation: what exists now is not edited in place any more.
     pub(crate) fn seal(&mut self, pool: &Pool) {
-        self.generation = pool.next_generation();
+        self.generation = self.next_handle(pool);
         self.memo = None;
         self.run = 0;
     }
@@ -319,13 +324,18 @@ impl Fork {
         pool.frames.meta(frame).generation.load(Relaxed) == 0
     }
 
-    /// Gives a filled spare frame an identity: a new node of this fork.
-    pub(crate) fn adopt(&mut self, pool: &Pool, frame: Frame) -> ChildRef {
+    /// A number that no node and no generation has or had.
+    fn next_handle(&mut self, pool: &Pool) -> u64 {
         if self.handles.0 == self.handles.1 {
             self.handles = pool.handle_block();
         }
-        let reference = self.handles.0;
         self.handles.0 += 1;
+        self.handles.0 - 1
+    }
+
+    /// Gives a filled spare frame an identity: a new node of this fork.
+    pub(crate) fn adopt(&mut self, pool: &Pool, frame: Frame) -> ChildRef {
+        let reference = self.next_handle(pool);
         // SAFETY: the frame is being filled by us (rule 1).
         let page = unsafe { pool.frames.page_mut(frame) };
         node::set_birth(page, self.base_seq + 1);
@@ -340,6 +350,14 @@ impl Fork {
         let child = ChildRef::new(reference, 0, frame);
         self.own.push(child);
         child
+    }
+
+    /// Sets nodes that were `buried` off against those made since the pool was told
+    /// last; how many are left.
+    pub(crate) fn set_off(&mut self, buried: usize) -> usize {
+        let both = self.uncounted.min(buried);
+        self.uncounted -= both;
+        buried - both
     }
 
     /// Tells the pool of the nodes made since it was told last.

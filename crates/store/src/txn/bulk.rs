@@ -73,7 +73,7 @@ impl Txn {
             self.hold_bulk_locks(None)?;
             let mut changed = self.forks.iter().filter(|fork| fork.changed);
             if changed.any(|fork| fork.has_moved_on()) {
-                self.unlock_trees();
+                self.locked.unlock();
                 if self.writers == WritersLock::Shared {
                     self.unlock_writers();
                 }
@@ -98,10 +98,7 @@ impl Txn {
 
     /// A bulk transaction that begins to write to another tree takes its lock.
     pub(super) fn lock_for_bulk(&mut self, tree: &Tree) -> Result<()> {
-        if !self.bulk
-            || self.state != TxnState::Optimistic
-            || self.locked.iter().any(|locked| locked.id() == tree.id())
-        {
+        if !self.bulk || self.state != TxnState::Optimistic || self.locked.holds(tree.id()) {
             return Ok(());
         }
         self.hold_bulk_locks(Some(tree))?;

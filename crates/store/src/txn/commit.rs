@@ -18,7 +18,7 @@
 //!    database is opened again, and the store is poisoned.
 
 use super::critical::{Held, SAMPLE};
-use super::locks::{unlock_trees, unlock_writers};
+use super::locks::unlock_writers;
 use super::reads::Reads;
 use super::redo::{Op, Ops};
 use super::{Txn, TxnState};
@@ -219,7 +219,7 @@ impl Txn {
         let validated = reads.trees.iter().try_for_each(|read| {
             let base = read.tree.0.versions.at(self.seq).unwrap_or(EMPTY);
             let head = read.tree.0.versions.at(seq).unwrap_or(EMPTY);
-            if !self.locked.iter().any(|tree| tree.id() == read.tree.id()) {
+            if !self.locked.holds(read.tree.id()) {
                 heads.push(ReadHead {
                     tree: read.tree.clone(),
                     seq: head.seq,
@@ -288,7 +288,7 @@ impl Txn {
         let core = self.core.clone();
         let (slot, seq) = core.pool.readers.pin(|| core.head())?;
         let head = tree.0.head();
-        self.forks[at].restart(tree, head, seq, &core.pool);
+        self.forks[at].restart(&tree, head, seq, &core.pool);
         let snapshot = self.slot.replace(slot);
         let redo = std::mem::take(&mut self.redo);
         let replayed = self.replay_onto(at, &redo);
@@ -380,7 +380,7 @@ impl Txn {
             }
             break (seq, placed, look);
         };
-        unlock_trees(&mut self.locked);
+        self.locked.unlock();
         unlock_writers(core, &mut self.writers);
         let logged = match (wal, placed) {
             (Some(wal), Some(placed)) => wal

@@ -10,15 +10,45 @@
 use super::{Txn, TxnState, WritersLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::Core;
-use crate::tree::Tree;
 use crate::tree::fork::Fork;
+use crate::tree::{Tree, TreeId};
 use fulgurite_wal::TwinLog;
+use std::sync::Arc;
 
-/// Gives the trees back that a context has `locked`.
-pub(super) fn unlock_trees(locked: &mut Vec<Tree>) {
-    for tree in locked.drain(..) {
-        // SAFETY: `locked` holds the trees whose lock this context took.
-        unsafe { tree.0.writer.unlock() };
+/// The trees whose writer lock a context holds, by ascending number.
+#[derive(Default)]
+pub(super) struct Locked {
+    trees: Vec<Tree>,
+    /// Those it held last, which are mostly the next ones: a clone of a tree would
+    /// write to a counter that all its users share.
+    last: Vec<Tree>,
+}
+
+impl Locked {
+    pub(super) fn holds(&self, tree: TreeId) -> bool {
+        self.trees.iter().any(|held| held.id() == tree)
+    }
+
+    /// Names the trees that are locked next; none may be locked.
+    fn name<'t>(&mut self, trees: impl Iterator<Item = &'t Tree> + Clone) {
+        let same = |(a, b): (&Tree, &Tree)| Arc::ptr_eq(&a.0, &b.0);
+        if trees.clone().count() == self.last.len() && trees.clone().zip(&self.last).all(same) {
+            std::mem::swap(&mut self.trees, &mut self.last);
+            return;
+        }
+        self.trees.extend(trees.cloned());
+        self.trees.sort_unstable_by_key(Tree::id);
+        self.trees.dedup_by_key(|tree| tree.id());
+    }
+
+    /// Gives them back.
+    pub(super) fn unlock(&mut self) {
+        for tree in &self.trees {
+            // SAFETY: this context took the locks of these trees.
+            unsafe { tree.0.writer.unlock() };
+        }
+        std::mem::swap(&mut self.trees, &mut self.last);
+        self.trees.clear();
     }
 }
 
@@ -67,9 +97,7 @@ impl Txn {
         self.writable()?;
         self.enter();
         self.lock_shared()?;
-        self.locked.extend(trees.iter().map(|tree| (*tree).clone()));
-        self.locked.sort_unstable_by_key(Tree::id);
-        self.locked.dedup_by_key(|tree| tree.id());
+        self.locked.name(trees.iter().copied());
         let begun = self.enter_trees().and_then(|()| self.pin_head());
         if let Err(error) = begun {
             self.end();
@@ -84,7 +112,7 @@ impl Txn {
     fn enter_trees(&mut self) -> Result<()> {
         let (context, waits) = (self.context, &self.core.pool.waits);
         let busy_timeout = self.busy_timeout;
-        let first_missed = self.locked.iter().position(|tree| {
+        let first_missed = self.locked.trees.iter().position(|tree| {
             let lock = &tree.0.writer;
             // Who waits for a sync does not come back at once.
             let may_stay = || self.core.wal().is_none_or(TwinLog::acknowledges_quickly);
@@ -101,7 +129,7 @@ impl Txn {
     /// The same for what does not come back for them soon.
     pub(super) fn lock_trees(&mut self) -> Result<()> {
         let (waits, busy_timeout) = (&self.core.pool.waits, self.busy_timeout);
-        let first_missed = self.locked.iter().position(|tree| {
+        let first_missed = self.locked.trees.iter().position(|tree| {
             let lock = &tree.0.writer;
             let within = |time| lock.try_lock_for(time);
             !lock.try_lock() && !waits.lock(busy_timeout, || lock.try_lock(), within)
@@ -112,13 +140,9 @@ impl Txn {
     /// Of the trees to be locked, those from `at` on are not.
     #[cold]
     fn missed(&mut self, at: usize) -> Error {
-        let tree = self.locked[at].id().0;
-        self.locked.truncate(at);
+        let tree = self.locked.trees[at].id().0;
+        self.locked.trees.truncate(at);
         self.busy(&format!("tree {tree} is being written"))
-    }
-
-    pub(super) fn unlock_trees(&mut self) {
-        unlock_trees(&mut self.locked);
     }
 
     pub(super) fn unlock_writers(&mut self) {
@@ -145,7 +169,7 @@ impl Txn {
             return Ok(());
         }
         // What a bulk transaction holds must not be held while it waits.
-        self.unlock_trees();
+        self.locked.unlock();
         self.unlock_writers();
         self.lock_exclusive()?;
         self.check_bulk_base()
@@ -161,17 +185,15 @@ impl Txn {
         }
         let mut needed = self.changed_trees();
         needed.extend(also.cloned());
-        needed.retain(|tree| !self.locked.iter().any(|held| held.id() == tree.id()));
+        needed.retain(|tree| !self.locked.holds(tree.id()));
         if let [tree] = needed.as_slice()
             && tree.0.writer.try_lock()
         {
-            self.locked.append(&mut needed);
+            self.locked.trees.append(&mut needed);
         } else if !needed.is_empty() {
-            needed.extend(self.locked.iter().cloned());
-            self.unlock_trees();
-            needed.sort_unstable_by_key(Tree::id);
-            needed.dedup_by_key(|tree| tree.id());
-            self.locked = needed;
+            needed.extend(self.locked.trees.iter().cloned());
+            self.locked.unlock();
+            self.locked.name(needed.iter());
             self.lock_trees()?;
         }
         self.check_bulk_base()
@@ -186,7 +208,7 @@ impl Txn {
         let alone = self.writers == WritersLock::Exclusive;
         let locked = self.lock_changed();
         if locked.is_err() {
-            self.unlock_trees();
+            self.locked.unlock();
             if !alone {
                 self.unlock_writers();
             }
@@ -201,8 +223,9 @@ impl Txn {
         if self.writers == WritersLock::None {
             self.lock_shared()?;
         }
-        self.locked = self.changed_trees();
-        self.locked.sort_unstable_by_key(Tree::id);
+        let forks = self.forks.iter();
+        let changed = forks.filter(|fork| fork.changed && !fork.created);
+        self.locked.name(changed.map(|fork| &fork.tree));
         self.lock_trees()
     }
 

@@ -104,7 +104,7 @@ pub struct Txn {
     /// What the lists of the forks and the redo hold.
     charge: Charge,
     writers: WritersLock,
-    locked: Vec<Tree>,
+    locked: locks::Locked,
     /// Trees on whose rowids this transaction holds a claim.
     claims: Vec<Tree>,
     /// What its answers depended on, where a commit may lose.
@@ -143,7 +143,7 @@ const REDO_STEP: usize = 512 << 10;
 impl Txn {
     pub(crate) fn new(store: &Store) -> Self {
         store.core().pool.context_begins();
-        let context = store.core().pool.next_generation();
+        let context = store.core().pool.next_context();
         Self {
             store: store.clone(),
             core: store.core().clone(),
@@ -161,7 +161,7 @@ impl Txn {
             scratch: Vec::new(),
             charge: store.core().pool.charge(),
             writers: WritersLock::None,
-            locked: Vec::new(),
+            locked: locks::Locked::default(),
             claims: Vec::new(),
             reads: None,
             observes: false,
@@ -276,7 +276,7 @@ impl Txn {
     /// Releases whatever the transaction holds. The forks' nodes have been
     /// published or abandoned.
     fn end(&mut self) {
-        self.unlock_trees();
+        self.locked.unlock();
         self.unlock_writers();
         for fork in &mut self.forks {
             fork.count_made(&self.core.pool);
@@ -441,7 +441,7 @@ impl Txn {
                 return Err(Error::misuse("this transaction only reads"));
             }
             TxnState::Statement => {
-                if !self.locked.iter().any(|locked| locked.id() == tree.id()) {
+                if !self.locked.holds(tree.id()) {
                     return Err(Error::misuse(format!(
                         "tree {} was not named when the statement began",
                         tree.id().0
@@ -459,9 +459,13 @@ impl Txn {
     }
 
     fn new_fork(&mut self, tree: &Tree, base: Root) -> Fork {
-        match self.retired.pop() {
-            Some(mut fork) => {
-                fork.restart(tree.clone(), base, self.seq, &self.core.pool);
+        let same = |fork: &Fork| fork.tree.id() == tree.id();
+        let retired = self.retired.iter().position(same);
+        let last = self.retired.len().checked_sub(1);
+        match retired.or(last) {
+            Some(at) => {
+                let mut fork = self.retired.swap_remove(at);
+                fork.restart(tree, base, self.seq, &self.core.pool);
                 fork
             }
             None => Fork::new(tree.clone(), base, self.seq, &self.core.pool),

@@ -109,7 +109,9 @@ impl Txn {
                 self.leave(core, Dead { death: seq, ..dead });
             }
         }
-        core.pool.note_buried(buried);
+        let forks = self.forks.iter_mut();
+        let more = forks.fold(buried, |buried, fork| fork.set_off(buried));
+        core.pool.note_buried(more);
     }
 
     /// Sends a node that somebody needs to its tree's graves after all; to those of
