@@ -74,7 +74,7 @@ enum Command {
             long,
             value_enum,
             value_delimiter = ',',
-            default_value = "one-table,one-each,explicit,hot,families"
+            default_value = "one-table,one-each,explicit,hot,now-and-then,families"
         )]
         cases: Vec<writers::Case>,
         /// Rows of the table that explicit transactions update

@@ -66,6 +66,15 @@ pub trait Side: Send {
     fn insert_events(&mut self, people: &[Person], laps: &mut Laps) -> Result<Sum>;
     /// Autocommitted single-row inserts by `sql` until a moment.
     fn insert_until(&mut self, sql: &str, actor: i64, end: Instant, laps: &mut Laps) -> Result<()>;
+    /// The same now and then: 50 to 250 µs after the one before, which do not count.
+    fn insert_now_and_then(
+        &mut self,
+        sql: &str,
+        actor: i64,
+        seed: u64,
+        end: Instant,
+        laps: &mut Laps,
+    ) -> Result<()>;
     /// Runs an autocommitted statement until a moment.
     fn update_until(&mut self, sql: &str, end: Instant, laps: &mut Laps) -> Result<()>;
     /// Transactions of five updates of random rows out of so many, until a

@@ -61,6 +61,12 @@ impl Samples {
         }
     }
 
+    /// The longest of all, in milliseconds.
+    pub fn longest_millis(&self) -> f64 {
+        let longest = self.rounds.iter().flatten().max();
+        longest.map_or(0.0, |nanos| *nanos as f64 / 1e6)
+    }
+
     /// Units a second of each round, where one sample took `units`.
     pub fn rates(&self, units: f64) -> Vec<f64> {
         self.rounds

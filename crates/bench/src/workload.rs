@@ -190,6 +190,25 @@ impl Side for Session {
         Ok(())
     }
 
+    fn insert_now_and_then(
+        &mut self,
+        sql: &str,
+        actor: i64,
+        seed: u64,
+        end: Instant,
+        laps: &mut Laps,
+    ) -> Result<()> {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut insert = self.connection.prepare_cached(sql)?;
+        while Instant::now() < end {
+            std::thread::sleep(Duration::from_micros(rng.u64(50..250)));
+            laps.start();
+            insert.execute(params![actor, "a note of some length"])?;
+            laps.lap();
+        }
+        Ok(())
+    }
+
     fn update_until(&mut self, sql: &str, end: Instant, laps: &mut Laps) -> Result<()> {
         let mut update = self.connection.prepare_cached(sql)?;
         laps.start();

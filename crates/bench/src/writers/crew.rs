@@ -19,6 +19,9 @@ pub enum Job {
     FiveUpdates(u64),
     /// Autocommitted updates of one and the same row.
     HotRow,
+    /// Autocommitted inserts into one table, by the first thread without end, which is
+    /// not measured, and by the others now and then.
+    NowAndThen,
 }
 
 /// What one thread saw.
@@ -144,7 +147,10 @@ fn write(
     time: Duration,
     barrier: &Barrier,
 ) -> Result<Outcome> {
-    let table = if job == Job::OneTable { 0 } else { actor + 1 };
+    let table = match job {
+        Job::OneTable | Job::NowAndThen => 0,
+        Job::OneTableEach | Job::FiveUpdates(_) | Job::HotRow => actor + 1,
+    };
     let insert = format!("INSERT INTO w{table} (actor, note) VALUES (?1, ?2)");
     let mut laps = Laps::with_capacity(1 << 16);
     barrier.wait();
@@ -157,6 +163,13 @@ fn write(
         }
         Job::HotRow => {
             connection.update_until("UPDATE hot SET n = n + 1 WHERE id = 1", end, &mut laps)?
+        }
+        Job::NowAndThen if actor == 0 => {
+            let mut unmeasured = Laps::with_capacity(1 << 16);
+            connection.insert_until(&insert, actor as i64, end, &mut unmeasured)?;
+        }
+        Job::NowAndThen => {
+            connection.insert_now_and_then(&insert, actor as i64, seed, end, &mut laps)?;
         }
         Job::FiveUpdates(rows) => {
             aborts = connection

@@ -1,7 +1,8 @@
 //! `writers`: many threads that write, each on a connection of its own, beside
 //! SQLite in WAL mode with a busy timeout of 10 s: autocommitted inserts into one
 //! table and into one each, transactions of five updates on random rows, one hot
-//! row; and key-value puts on one family each beside redb. At the end it says
+//! row, inserts now and then beside a thread that inserts without end; and key-value
+//! puts on one family each beside redb. At the end it says
 //! which of the project's bars are met.
 
 mod crew;
@@ -26,6 +27,8 @@ pub const THREADS_MAX: usize = 64;
 const CONTROL: usize = 200;
 /// Threads at the hot row.
 const HOT_THREADS: usize = 16;
+/// Threads that insert into one table, of which one does without end.
+const NOW_AND_THEN_THREADS: usize = 8;
 /// Threads of the explicit transactions.
 const EXPLICIT_THREADS: usize = 8;
 
@@ -40,6 +43,8 @@ pub enum Case {
     Explicit,
     /// Updates of one row
     Hot,
+    /// Inserts now and then beside a thread that inserts without end
+    NowAndThen,
     /// Key-value puts on one family a thread, beside redb
     Families,
 }
@@ -106,6 +111,9 @@ pub fn run(
                 bench.case("explicit", job, EXPLICIT_THREADS)?;
             }
             Case::Hot => bench.case("hot", Job::HotRow, HOT_THREADS)?,
+            Case::NowAndThen => {
+                bench.case("now_and_then", Job::NowAndThen, NOW_AND_THEN_THREADS)?;
+            }
             Case::Families => families::run(options, plan.time, rounds, workspace, bench.report)?,
         }
     }
@@ -170,6 +178,11 @@ impl Bench<'_> {
             &sqlite.samples,
         );
         self.report.push(metric);
+        self.report.note(format!(
+            "{name}: longest wait {:.1} ms, SQLite's {:.1} ms",
+            ours.samples.longest_millis(),
+            sqlite.samples.longest_millis(),
+        ));
         if matches!(job, Job::HotRow) {
             let metric = Metric::single(
                 &format!("{name}_slowest"),
@@ -266,5 +279,8 @@ fn describe(job: Job) -> &'static str {
         Job::OneTableEach => "autocommitted inserts into one table each",
         Job::FiveUpdates(_) => "transactions of five updates of random rows",
         Job::HotRow => "autocommitted updates of one row",
+        Job::NowAndThen => {
+            "autocommitted inserts every 50 to 250 µs beside a thread that inserts without end"
+        }
     }
 }
