@@ -43,6 +43,9 @@ impl Locked {
 
     /// Gives them back.
     pub(super) fn unlock(&mut self) {
+        if self.trees.is_empty() {
+            return;
+        }
         for tree in &self.trees {
             // SAFETY: this context took the locks of these trees.
             unsafe { tree.0.writer.unlock() };
