@@ -320,6 +320,7 @@ fn counters_tell_of_commits() {
         found.unwrap_or_else(|| panic!("no counter {name}"))
     };
     assert!(counter("records") >= 21 && counter("syncs") >= 1);
+    assert_eq!(counter("writers_at_once"), 0, "no limit for one writer");
     assert!(counter("commit_lock_p50_ns") <= counter("commit_lock_longest_ns"));
     assert!(database.stats().commit_lock.measured >= 2);
     assert_eq!(database.stats().visible as i64, counter("visible_commit"));

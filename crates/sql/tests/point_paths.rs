@@ -70,6 +70,34 @@ fn a_prepared_read_sees_each_binding_and_each_change() {
     assert!(drain(&mut read).is_empty());
 }
 
+/// A prepared read keeps where the last row's columns lay: of a row with NULLs, of
+/// another type, or from before a column was added, nothing of that one may show.
+#[test]
+fn a_prepared_read_shows_nothing_of_the_row_before() {
+    let s = session();
+    must(
+        &s,
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b);
+         INSERT INTO t VALUES (2, NULL, NULL), (3, 4.5, 'b');
+         ALTER TABLE t ADD COLUMN c; ALTER TABLE t ADD COLUMN d DEFAULT 'new';
+         INSERT INTO t VALUES (1, 'a', 2, 'c', 'd')",
+    );
+    let mut read = prepare(&s, "SELECT d, c, b, a, id FROM t WHERE id = ?");
+    for other in [2, 3] {
+        for (key, expected) in [
+            (1, "'d','c',2,'a',1"),
+            (
+                other,
+                ["'new',NULL,NULL,NULL,2", "'new',NULL,'b',4.5,3"][other as usize - 2],
+            ),
+        ] {
+            read.bind(1, fulgurite_sql::value::ValueRef::Integer(key))
+                .unwrap();
+            assert_eq!(drain(&mut read), [expected]);
+        }
+    }
+}
+
 #[test]
 fn a_unique_key_of_any_type_finds_what_sqlite_finds() {
     for key in KEYS {
