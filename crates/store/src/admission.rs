@@ -77,6 +77,7 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
+    /// The context of this number, which tells it from others; not 0.
     pub(crate) fn new(context: u64) -> Self {
         Self {
             context,
@@ -85,6 +86,11 @@ impl Visitor {
             commits: 0,
             slice: 0,
         }
+    }
+
+    /// The context's number.
+    pub(crate) fn context(&self) -> u64 {
+        self.context
     }
 }
 

@@ -220,8 +220,8 @@ impl Check<'_> {
     /// equal ones are the same.
     fn settled(&self, mut key: OwnedStored) -> OwnedStored {
         if let Some(reference) = key.rest.as_ref().and_then(|rest| Reference::decode(rest)) {
-            let mut node = self.core.pool.resolved(reference.node);
-            node = node.with_hint(crate::cache::NO_HINT);
+            let node = self.core.pool.resolved(reference.node);
+            let node = node.with_hint(crate::cache::NO_HINT);
             key.rest = Some(Reference { node, ..reference }.encode());
         }
         key

@@ -17,8 +17,8 @@ use std::time::Duration;
 /// How long a limit is measured, and how long before it counts.
 const SLICE: Duration = Duration::from_millis(6);
 const SETTLING: Duration = Duration::from_millis(1);
-/// Slices of each candidate in a trial.
-const ROUNDS: Range<usize> = 2..ROUNDS_MAX;
+/// Slices of each candidate in a trial, at least and at most.
+const ROUNDS_MIN: usize = 2;
 const ROUNDS_MAX: usize = 6;
 /// Slices that a limit is kept: before the first trial, after a trial that chose
 /// another one than that before, and at most.
@@ -249,7 +249,7 @@ impl Trial {
     fn is_decided(&self) -> bool {
         let rounds = self.candidates[0].rates.len();
         let is_round = self.candidates.iter().all(|c| c.rates.len() == rounds);
-        if !is_round || rounds < ROUNDS.start {
+        if !is_round || rounds < ROUNDS_MIN {
             return false;
         }
         let (before, [best, after @ ..]) = self.candidates.split_at(self.best()) else {
@@ -257,7 +257,7 @@ impl Trial {
         };
         let beaten = before.iter().all(|c| c.highest() < best.lowest());
         let kept = |c: &Candidate| c.highest() * 100 <= best.lowest() * BETTER;
-        rounds >= ROUNDS.end || (beaten && after.iter().all(kept))
+        rounds >= ROUNDS_MAX || (beaten && after.iter().all(kept))
     }
 
     /// Ends a trial.

@@ -250,9 +250,9 @@ fn resolve_rests(pool: &Pool, page: &mut [u8]) -> Result<()> {
 
 /// The bytes that a reference has on disk.
 fn resolve(pool: &Pool, reference: Reference) -> Result<[u8; node::OVERFLOW_REF]> {
-    let mut node = pool.resolved(reference.node);
+    let node = pool.resolved(reference.node);
     check_written(node)?;
-    node = node.with_hint(crate::cache::NO_HINT);
+    let node = node.with_hint(crate::cache::NO_HINT);
     Ok(Reference { node, ..reference }.encode())
 }
 

@@ -397,8 +397,7 @@ impl Fork {
         if birth > self.base_seq && self.is_spilled(cx.pool, frame) {
             self.respilled += 1;
         }
-        let hint = frame;
-        self.replace(child.with_hint(hint), birth);
+        self.replace(child.with_hint(frame), birth);
         self.copied = self.copied.map(|copied| copied + 1);
         Ok(self.adopt(cx.pool, to))
     }

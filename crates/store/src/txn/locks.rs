@@ -113,7 +113,7 @@ impl Txn {
     /// Takes the writer locks of `self.locked`, which is in order, for a statement;
     /// on failure it names those that were taken.
     fn enter_trees(&mut self) -> Result<()> {
-        let (context, waits) = (self.context, &self.core.pool.waits);
+        let (context, waits) = (self.visitor.context(), &self.core.pool.waits);
         let busy_timeout = self.busy_timeout;
         let first_missed = self.locked.trees.iter().position(|tree| {
             let lock = &tree.0.writer;

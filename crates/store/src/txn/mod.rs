@@ -86,8 +86,6 @@ struct View {
 pub struct Txn {
     store: Store,
     core: Arc<Core>,
-    /// Tells this context from others.
-    context: u64,
     visitor: Visitor,
     state: TxnState,
     slot: Option<SlotId>,
@@ -143,12 +141,10 @@ const REDO_STEP: usize = 512 << 10;
 impl Txn {
     pub(crate) fn new(store: &Store) -> Self {
         store.core().pool.context_begins();
-        let context = store.core().pool.next_context();
         Self {
             store: store.clone(),
             core: store.core().clone(),
-            context,
-            visitor: Visitor::new(context),
+            visitor: Visitor::new(store.core().pool.next_context()),
             state: TxnState::Idle,
             slot: None,
             seq: 0,

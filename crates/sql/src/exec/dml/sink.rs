@@ -182,6 +182,7 @@ impl<'a> Sink<'a> {
             return;
         };
         if let Some(slot) = self.buffers.row.get_mut(column + 1) {
+            // What stays as it is, mostly, need not be put together anew.
             match spec.affinity.keeps(value) {
                 true => slot.assign(value),
                 false => slot.assign(spec.affinity.apply(value).as_ref()),
