@@ -302,3 +302,41 @@ fn who_waits_for_frames_is_told_that_anothers_checkpoint_failed() {
     let waits = stop.long_waits.load(Relaxed);
     assert_eq!(waits, 1, "it ran out of frames once, and waited no longer");
 }
+
+/// Each put into a leaf that was not in memory took two frames, one for the page as it
+/// was and one for its copy, so that twice as many pages were evicted as were read.
+#[test]
+fn a_leaf_that_is_read_to_be_changed_takes_one_frame() {
+    let driver = Arc::new(Counted::default());
+    let store = open(Options {
+        checkpoint_bytes: 64 << 20,
+        log_limit_bytes: 128 << 20,
+        ..options(&driver)
+    });
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let rows = 8_000;
+    let mut txn = store.txn();
+    for key in 0..rows {
+        txn.begin_statement(&[&tree]).expect("begins");
+        txn.put(&tree, Key::Int(key), &[key as u8; 900])
+            .expect("a put");
+        txn.commit().expect("commits");
+    }
+    store.checkpoint().expect("a checkpoint");
+    let before = store.stats().cache;
+    let changed = 50;
+    for key in (0..rows).step_by((rows / changed) as usize) {
+        txn.begin_statement(&[&tree]).expect("begins");
+        txn.put(&tree, Key::Int(key), b"changed").expect("a put");
+        txn.commit().expect("commits");
+    }
+    let after = store.stats().cache;
+    let (loads, evictions) = (
+        after.loads - before.loads,
+        after.evictions - before.evictions,
+    );
+    assert!(loads >= changed as u64, "the leaves were not in memory");
+    // Evicted are some at a time.
+    let surplus = 32;
+    assert!(evictions <= loads + surplus, "{evictions} for {loads}");
+}

@@ -350,15 +350,19 @@ impl Pool {
             policy.insert(frame, bits);
             drop(table);
             drop(policy);
-            self.loads.fetch_add(1, Relaxed);
             return Ok(Pinned { pool: self, frame });
         }
     }
 
-    fn load(&self, absent: Absent, tree: u32, frame: Frame) -> Result<()> {
-        // SAFETY: the frame was just taken from the free list (rule 1).
+    /// Loads an absent node into a frame that the caller took from the free list. Call
+    /// outside walks: this does I/O.
+    pub(crate) fn load(&self, absent: Absent, tree: u32, frame: Frame) -> Result<()> {
+        crate::txn::not_within_commit_lock();
+        // SAFETY: the caller's, from the free list (rule 1).
         let page = unsafe { self.frames.page_mut(frame) };
-        self.read_page(absent, tree, page)
+        self.read_page(absent, tree, page)?;
+        self.loads.fetch_add(1, Relaxed);
+        Ok(())
     }
 
     /// Reads, verifies and unpacks a node into `page`.

@@ -4,8 +4,9 @@
 //! splits balance by bytes. A run of inserts into one leaf skips the descent:
 //! the fork remembers the private leaf it edited last.
 
-use super::fork::{Context, Fork, Path};
+use super::fork::{Context, Fork};
 use super::overflow;
+use super::path::Path;
 use super::walk::{Ahead, Target};
 use crate::cache::{ChildRef, Frame};
 use crate::error::{Error, ErrorKind, Result};

@@ -16,8 +16,7 @@
 
 use super::versions::Root;
 use super::{Tree, walk};
-use crate::cache::pool::MAX_LEVEL;
-use crate::cache::{Absent, ChildRef, Frame, Pool, SlotId, Walk};
+use crate::cache::{ChildRef, Frame, Pool, SlotId};
 use crate::chunks::Chunks;
 use crate::error::Result;
 use crate::node::{self, Key, Rests, Unknown};
@@ -126,45 +125,10 @@ pub(crate) struct Mark {
     changed: bool,
 }
 
-/// The way from the root to a leaf through private nodes: each inner frame with
-/// the child taken, then the leaf.
-pub(crate) struct Path {
-    steps: [(Frame, u32); MAX_LEVEL as usize],
-    height: usize,
-    pub(crate) leaf: Frame,
-}
-
-impl Path {
-    /// The inner nodes and the child taken in each, root first.
-    pub(crate) fn steps(&self) -> &[(Frame, u32)] {
-        &self.steps[..self.height]
-    }
-}
-
-/// Why a descent has to start over.
-pub(super) enum Stop {
-    Halt(Halt),
-    NeedFrames,
-}
-
-impl From<Absent> for Stop {
-    fn from(absent: Absent) -> Self {
-        Stop::Halt(absent.into())
-    }
-}
-
-impl From<Unknown> for Stop {
-    fn from(unknown: Unknown) -> Self {
-        Stop::Halt(unknown.into())
-    }
-}
-
 /// Nodes made that the pool's counter, which all share, is told of together.
 const COUNTED_AT_ONCE: usize = 16;
 /// Entries of a list that an idle fork keeps room for.
 const KEPT: usize = 4096;
-/// Frames taken ahead of a descent; more are taken if the tree is that high.
-const SPARE: usize = 5;
 
 impl Fork {
     pub(crate) fn new(tree: Tree, base: Root, base_seq: u64, pool: &Pool) -> Self {
@@ -320,7 +284,7 @@ impl Fork {
     }
 
     /// Whether a node that this fork made was handed over to be written.
-    fn is_spilled(&self, pool: &Pool, frame: Frame) -> bool {
+    pub(super) fn is_spilled(&self, pool: &Pool, frame: Frame) -> bool {
         pool.frames.meta(frame).generation.load(Relaxed) == 0
     }
 
@@ -380,28 +344,6 @@ impl Fork {
             && self.spilled == 0
     }
 
-    /// Copies a shared node into a private one. Inside a walk.
-    pub(super) fn copy(
-        &mut self,
-        cx: &mut Context<'_>,
-        child: ChildRef,
-        frame: Frame,
-    ) -> std::result::Result<ChildRef, Stop> {
-        let to = cx.spare.pop().ok_or(Stop::NeedFrames)?;
-        // SAFETY: `frame` is shared and inside a walk (rule 3), `to` comes from
-        // the free list (rule 1).
-        let birth = unsafe {
-            cx.pool.frames.copy(frame, to);
-            node::birth(cx.pool.frames.keys(frame))
-        };
-        if birth > self.base_seq && self.is_spilled(cx.pool, frame) {
-            self.respilled += 1;
-        }
-        self.replace(child.with_hint(frame), birth);
-        self.copied = self.copied.map(|copied| copied + 1);
-        Ok(self.adopt(cx.pool, to))
-    }
-
     /// Before any edit: what cursors look at is not edited in place.
     #[inline]
     pub(crate) fn settle(&mut self, pool: &Pool) {
@@ -410,70 +352,6 @@ impl Fork {
         if self.observed {
             self.observed = false;
             self.seal(pool);
-        }
-    }
-
-    /// Makes every node from the root to the target's leaf private. The tree
-    /// must not be empty.
-    pub(crate) fn private_path(
-        &mut self,
-        cx: &mut Context<'_>,
-        target: Target<'_>,
-    ) -> Result<Path> {
-        let mut learnt = Learnt::default();
-        let pool = cx.pool;
-        loop {
-            cx.ensure_spare(SPARE)?;
-            let walk = pool.readers.walk(cx.slot);
-            match self.try_private_path(cx, target, &learnt.rests, &walk) {
-                Ok(path) => return Ok(path),
-                Err(Stop::NeedFrames) => {}
-                Err(Stop::Halt(halt)) => {
-                    drop(walk);
-                    learnt.get(pool, cx.slot, self.tree.id().0, target.key(), halt)?;
-                }
-            }
-        }
-    }
-
-    fn try_private_path(
-        &mut self,
-        cx: &mut Context<'_>,
-        target: Target<'_>,
-        rests: &Rests,
-        _walk: &Walk<'_>,
-    ) -> std::result::Result<Path, Stop> {
-        let pool = cx.pool;
-        let mut frame = pool.enter(&mut self.root)?;
-        if !self.owns_frame(pool, frame) {
-            let root = self.copy(cx, self.root, frame)?;
-            self.root = root;
-            frame = root.hint();
-        }
-        let mut path = Path {
-            steps: [(0, 0); MAX_LEVEL as usize],
-            height: 0,
-            leaf: frame,
-        };
-        loop {
-            // SAFETY: private, and nobody else borrows it.
-            let keys = unsafe { pool.frames.keys(frame) };
-            if node::is_leaf(keys) {
-                path.leaf = frame;
-                return Ok(path);
-            }
-            let index = walk::child_for(keys, target, rests)?;
-            let mut next = pool.follow(frame, index)?;
-            if !self.owns_frame(pool, next) {
-                let child = pool.frames.child(frame, index);
-                let copy = self.copy(cx, child, next)?;
-                pool.frames.set_child(frame, index, copy);
-                next = copy.hint();
-            }
-            // Levels fall by one a step and begin at most at MAX_LEVEL.
-            path.steps[path.height] = (frame, index as u32);
-            path.height += 1;
-            frame = next;
         }
     }
 

@@ -5,8 +5,9 @@
 //! single child gives way to it; the last leaf of a tree stays, empty.
 
 use super::edit::remove_child;
-use super::fork::{Context, Fork, Path};
+use super::fork::{Context, Fork};
 use super::overflow;
+use super::path::Path;
 use super::walk::{Ahead, Target};
 use crate::cache::{ChildRef, Frame};
 use crate::error::Result;

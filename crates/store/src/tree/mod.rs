@@ -3,6 +3,7 @@
 //! * [`versions`]: the live roots of a tree, by commit.
 //! * [`walk`]: from a root to a leaf.
 //! * [`fork`]: a transaction's private, growing version.
+//! * [`path`]: what of it is shared with others, copied before it is edited.
 //! * [`edit`], [`merge`]: inserting and deleting in a fork.
 //! * [`overflow`]: values too large for a leaf.
 //! * [`cursor`]: ordered access.
@@ -20,6 +21,7 @@ pub(crate) mod fork;
 mod graft;
 pub(crate) mod merge;
 pub(crate) mod overflow;
+mod path;
 pub(crate) mod versions;
 pub(crate) mod walk;
 mod writer;
