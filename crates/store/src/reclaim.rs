@@ -575,7 +575,8 @@ fn each_value(keys: &[u8], mut visit: impl FnMut(ChildRef, u64)) {
             }
         }
     }
-    if node::is_leaf(keys) && node::kind(keys) != Some(node::Kind::Overflow) {
+    let is_value = node::kind(keys) == Some(node::Kind::Overflow);
+    if node::is_leaf(keys) && !is_value && node::has_references(keys) {
         for index in 0..node::count(keys) {
             let (value, overflow) = node::value_at(keys, index);
             if overflow && let Some(reference) = Reference::decode(value) {

@@ -95,10 +95,12 @@ impl Space {
         Ok(extent)
     }
 
-    pub(crate) fn free(&self, extents: Vec<ExtentRef>) {
+    pub(crate) fn free(&self, mut extents: Vec<ExtentRef>) {
         if extents.is_empty() {
             return;
         }
+        // Neighbours in the file are neighbours in the map.
+        extents.sort_unstable_by_key(|extent| extent.position());
         let mut inner = self.0.lock();
         for extent in extents {
             if !inner.unpublished.is_empty() {

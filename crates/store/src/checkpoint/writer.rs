@@ -192,10 +192,11 @@ fn encode(core: &Core, frame: Frame, scratch: &mut Scratch, buffer: &mut Vec<u8>
     if is_leaf {
         dictionary = scratch.dictionary(pool, node::tree(keys))?;
     }
-    if is_leaf || node::has_long(keys) {
+    let has_references = is_leaf && node::has_references(keys);
+    if has_references || node::has_long(keys) {
         scratch.page.clear();
         scratch.page.extend_from_slice(keys);
-        if is_leaf {
+        if has_references {
             resolve_values(pool, &mut scratch.page)?;
         }
         resolve_rests(pool, &mut scratch.page)?;

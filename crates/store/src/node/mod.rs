@@ -479,6 +479,21 @@ pub fn stored_key_at(page: &[u8], i: usize) -> OwnedStored {
     }
 }
 
+/// Whether a leaf refers to large values.
+#[inline]
+pub fn has_references(leaf: &[u8]) -> bool {
+    // A slot of either kind ends with the value's length.
+    const { assert!(OVERFLOW_BIT == 0x80 << 8) };
+    if is_int(leaf) {
+        int::leaf_slots(leaf)
+            .iter()
+            .any(|slot| slot[int::LEAF - 1] & 0x80 != 0)
+    } else {
+        let slots = bytes::slots::<{ bytes::LEAF }>(leaf);
+        slots.iter().any(|slot| slot[bytes::LEAF - 1] & 0x80 != 0)
+    }
+}
+
 /// Whether long keys or fences may be in the page. Such pages take longer to search.
 #[inline]
 pub fn has_long(page: &[u8]) -> bool {
