@@ -1,4 +1,4 @@
-//! One query: its body, then aggregation, projection, DISTINCT, ORDER BY, LIMIT.
+//! One query: its body, then projection, DISTINCT, ORDER BY, LIMIT.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,11 @@ use super::Planner;
 use super::join::Needed;
 use super::layout::Layout;
 use super::order::{Condition, Item, Problem};
-use super::physical::{CompoundOp, Grouping, LimitClause, Node, Op};
+use super::physical::{CompoundOp, LimitClause, Node, Op};
 use super::rules;
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey};
-use crate::bind::logical::{Aggregation, Block, Body, Query, SourceKind};
+use crate::bind::logical::{Block, Body, Query};
 use crate::error::{Error, Result};
-use crate::func::AggregateKind;
 use crate::value::Collation;
 
 impl Planner<'_, '_> {
@@ -154,7 +153,7 @@ impl Planner<'_, '_> {
 
     /// Projects the outputs and what ORDER BY needs beyond them; gives the sort
     /// keys over that row.
-    fn project(
+    pub(super) fn project(
         &mut self,
         block: &Block,
         node: Node,
@@ -224,7 +223,7 @@ impl Planner<'_, '_> {
         })
     }
 
-    fn limited(&mut self, node: Node, limit: Option<&LimitClause>) -> Result<Node> {
+    pub(super) fn limited(&mut self, node: Node, limit: Option<&LimitClause>) -> Result<Node> {
         let Some(clause) = self.resolve_limit(limit)? else {
             return Ok(node);
         };
@@ -249,40 +248,6 @@ impl Planner<'_, '_> {
             order_by.to_vec()
         } else {
             Vec::new()
-        }
-    }
-
-    /// `min(x)` or `max(x)` alone: the order in which its row comes first.
-    fn extremum_order(&self, block: &Block) -> Vec<SortKey> {
-        match (&block.aggregation, block.sources.as_slice()) {
-            (Some(aggregation), [_]) if aggregation.keys.is_empty() => {
-                match aggregation.calls.as_slice() {
-                    [call] if call.filter.is_none() && !call.distinct => {
-                        let descending = match call.function.kind {
-                            AggregateKind::Min => false,
-                            AggregateKind::Max => true,
-                            _ => return Vec::new(),
-                        };
-                        match call.args.as_slice() {
-                            [arg]
-                                if matches!(arg.kind, ExprKind::Column(_))
-                                    && arg.collation() == call.collation =>
-                            {
-                                let (expr, collation) = (arg.clone(), call.collation);
-                                vec![SortKey {
-                                    expr,
-                                    collation,
-                                    descending,
-                                    nulls_first: !descending,
-                                }]
-                            }
-                            _ => Vec::new(),
-                        }
-                    }
-                    _ => Vec::new(),
-                }
-            }
-            _ => Vec::new(),
         }
     }
 
@@ -416,182 +381,9 @@ impl Planner<'_, '_> {
         }
         needed
     }
-
-    fn aggregate(
-        &mut self,
-        block: &Block,
-        aggregation: &Aggregation,
-        order_by: &[SortKey],
-        input: Node,
-        layout: &Layout,
-    ) -> Result<(Node, Layout)> {
-        let mut output = Layout::default();
-        let mut keys = Vec::with_capacity(aggregation.keys.len());
-        for (expr, collation) in &aggregation.keys {
-            output.push_computed(expr.kind.clone());
-            let mut key = self.resolve(expr, layout)?;
-            rules::fold(&mut key);
-            keys.push((key, *collation));
-        }
-        let mut aggregates = Vec::with_capacity(aggregation.calls.len());
-        for (i, call) in aggregation.calls.iter().enumerate() {
-            output.push_computed(ExprKind::Aggregate(i));
-            aggregates.push(self.resolve_call(call, layout)?);
-        }
-        let mut bare_columns = BTreeSet::new();
-        for expr in block
-            .outputs
-            .iter()
-            .chain(&block.having)
-            .chain(order_by.iter().map(|k| &k.expr))
-        {
-            self.bare_columns(expr, &output, &mut bare_columns);
-        }
-        let mut bare = Vec::with_capacity(bare_columns.len());
-        for column in bare_columns {
-            let at = layout
-                .column(column)
-                .ok_or_else(|| Error::misuse("a column is not in its source"))?;
-            bare.push(Expr::input(
-                at,
-                crate::bind::expr::Props::column(None, None),
-            ));
-            output.push_computed(ExprKind::Column(column));
-        }
-        let mut extrema =
-            aggregation.calls.iter().enumerate().filter(|(_, c)| {
-                matches!(c.function.kind, AggregateKind::Min | AggregateKind::Max)
-            });
-        let extremum = match (extrema.next(), extrema.next()) {
-            (Some((at, _)), None) => Some(at),
-            _ => None,
-        };
-        let (width, groups) = (
-            output.width(),
-            if keys.is_empty() {
-                1.0
-            } else {
-                input.rows * 0.5
-            },
-        );
-        let grouping = Grouping {
-            keys,
-            telling: rules::telling_keys(&aggregation.keys),
-            aggregates,
-            bare,
-            extremum,
-        };
-        let op = aggregate_op(input, grouping);
-        Ok((
-            Node {
-                op,
-                width,
-                rows: groups.max(1.0),
-            },
-            output,
-        ))
-    }
-
-    /// Columns outside aggregates and group keys.
-    fn bare_columns(&self, expr: &Expr, output: &Layout, out: &mut BTreeSet<ColumnRef>) {
-        if output.computed(expr).is_some() {
-            return;
-        }
-        match &expr.kind {
-            ExprKind::Column(column) => {
-                out.insert(*column);
-            }
-            ExprKind::Exists(id)
-            | ExprKind::ScalarSubquery(id)
-            | ExprKind::InSubquery { subquery: id, .. } => {
-                for (_, binding) in self.logical.get(*id).map_or(&[][..], |s| &s.bindings) {
-                    self.bare_columns(binding, output, out);
-                }
-            }
-            _ => {}
-        }
-        expr.kind.for_each_child(&mut |child| {
-            crate::stack::grow(|| self.bare_columns(child, output, out))
-        });
-    }
-
-    /// `SELECT count(*) FROM t` reads the counter.
-    fn count_rows(
-        &mut self,
-        block: &Block,
-        order_by: &[SortKey],
-        limit: Option<&LimitClause>,
-    ) -> Result<Option<Node>> {
-        let (Some(aggregation), [source]) = (&block.aggregation, block.sources.as_slice()) else {
-            return Ok(None);
-        };
-        let SourceKind::Table(table) = &source.kind else {
-            return Ok(None);
-        };
-        let plain = |c: &crate::bind::expr::AggregateCall| {
-            c.args.is_empty() && c.filter.is_none() && c.function.kind == AggregateKind::Count
-        };
-        let simple = aggregation.keys.is_empty()
-            && matches!(aggregation.calls.as_slice(), [call] if plain(call))
-            && block.filter.is_empty()
-            && block.having.is_empty()
-            && block.distinct.is_none()
-            && order_by.is_empty();
-        let mut columns = BTreeSet::new();
-        block
-            .outputs
-            .iter()
-            .for_each(|e| self.collect_columns(e, &mut columns));
-        if !simple || !columns.is_empty() {
-            return Ok(None);
-        }
-        self.reads(&table.tree);
-        let mut layout = Layout::default();
-        layout.push_computed(ExprKind::Aggregate(0));
-        let node = Node {
-            op: Op::CountRows(table.clone()),
-            width: 1,
-            rows: 1.0,
-        };
-        let (node, _) = self.project(block, node, &layout, block.outputs.clone(), Vec::new())?;
-        self.limited(node, limit).map(Some)
-    }
 }
 
-/// Groups by sorting where the state of a group may grow with its rows, so that
-/// one group is in memory at a time; else by hashing.
-fn aggregate_op(input: Node, grouping: Grouping) -> Op {
-    let grows = grouping.aggregates.iter().any(|call| {
-        call.distinct
-            || !call.order_by.is_empty()
-            || call.function.kind == AggregateKind::GroupConcat
-    });
-    let sortable = grouping.keys.iter().all(|(e, _)| e.props.deterministic);
-    if grouping.keys.is_empty() {
-        let input = Box::new(input);
-        return Op::SortedAggregate { input, grouping };
-    }
-    if !grows || !sortable {
-        let input = Box::new(input);
-        return Op::HashAggregate { input, grouping };
-    }
-    let keys = grouping.keys.iter();
-    let keys = keys.map(|(expr, collation)| ascending(expr.clone(), *collation));
-    let (width, rows) = (input.width, input.rows);
-    let sorted = Op::Sort {
-        keys: keys.collect(),
-        input: Box::new(input),
-        top: None,
-    };
-    let input = Box::new(Node {
-        op: sorted,
-        width,
-        rows,
-    });
-    Op::SortedAggregate { input, grouping }
-}
-
-fn ascending(expr: Expr, collation: Collation) -> SortKey {
+pub(super) fn ascending(expr: Expr, collation: Collation) -> SortKey {
     SortKey {
         expr,
         collation,

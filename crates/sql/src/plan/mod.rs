@@ -2,14 +2,15 @@
 //!
 //! A query block is planned in this order: its conditions are simplified
 //! (`rules`), the order of its sources and their access paths are chosen by cost
-//! (`join`, `access`), then aggregation, projection, DISTINCT, ORDER BY and LIMIT
-//! go on top (`block`). Expressions name (source, column) until an operator's
+//! (`join`, `access`), then aggregation (`aggregate`), projection, DISTINCT, ORDER BY
+//! and LIMIT go on top (`block`). Expressions name (source, column) until an operator's
 //! input row is known and are then resolved to positions in it (`resolve`).
 //!
 //! Nothing here looks at a table's or a column's name: every choice follows from
 //! shapes, properties and row counts.
 
 mod access;
+mod aggregate;
 mod block;
 mod join;
 mod layout;
