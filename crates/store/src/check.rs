@@ -13,7 +13,7 @@ use crate::codec::ExtentRef;
 use crate::error::Result;
 use crate::extents::Run;
 use crate::node::{self, Kind, OwnedKey, OwnedStored, Stored};
-use crate::reclaim::child_in;
+use crate::reclaim::owned::child_in;
 use crate::space::extent_of;
 use crate::store::Core;
 use crate::tree::Tree;

@@ -7,7 +7,7 @@
 
 use crate::cache::{ChildRef, Pool};
 use crate::node::{self, Kind};
-use crate::reclaim::each_child;
+use crate::reclaim::owned::each_child;
 use crate::store::Core;
 
 /// Where a node stands in the order of writing: behind all it may refer to.

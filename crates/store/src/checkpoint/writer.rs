@@ -11,7 +11,7 @@ use crate::codec::{self, Codec, Dictionary, ExtentRef};
 use crate::error::{Error, Result};
 use crate::node;
 use crate::options::Compression;
-use crate::reclaim::each_child;
+use crate::reclaim::owned::each_child;
 use crate::store::Core;
 use crate::tree::overflow::Reference;
 use std::sync::Arc;

@@ -32,7 +32,7 @@ use crate::dictionaries;
 use crate::error::{Error, Result};
 use crate::extents::Run;
 use crate::options::Durability;
-use crate::reclaim::{self, Dead};
+use crate::reclaim::{Dead, owned};
 use crate::space::extent_of;
 use crate::store::Core;
 use crate::tree::{EMPTY, KeyKind, Tree, TreeId};
@@ -139,7 +139,7 @@ impl Txn {
             );
             let slot = self.slot.as_ref().ok_or_else(super::no_slot)?;
             for dead in fork.replaced.iter() {
-                for node in reclaim::nodes_of(&core, slot, *dead, fork.tree.id().0)? {
+                for node in owned::nodes_of(&core, slot, *dead, fork.tree.id().0)? {
                     let node = core.pool.resolved(node.node);
                     if !node.is_handle() {
                         freed.push(node.reference);

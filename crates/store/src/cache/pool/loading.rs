@@ -1,0 +1,116 @@
+//! Reading nodes from disk, verified before anybody can see them (rule 4).
+
+use super::{Absent, Frame, MAX_LEVEL, Pinned, Pool, shard};
+use crate::codec::{self, ExtentRef};
+use crate::error::{Error, Result};
+use crate::node;
+use crate::primitives::atomic::Ordering::*;
+use fulgurite_disk::mutation::{Mutation, planted};
+
+impl Pool {
+    /// Loads an absent node and returns its frame pinned, so that the walk that
+    /// starts over will find it. Call outside walks: this does I/O and may wait.
+    pub(crate) fn fetch(&self, absent: Absent, tree: u32) -> Result<Pinned<'_>> {
+        crate::txn::not_within_commit_lock();
+        loop {
+            if let Some(frame) = self.lookup(absent.extent.word())
+                && self.frames.pin(frame)
+            {
+                if self.frames.holding(frame, absent.extent.word()).is_some() {
+                    return Ok(Pinned { pool: self, frame });
+                }
+                self.frames.unpin(frame);
+            }
+            let frame = self.take_frame()?;
+            if let Err(error) = self.load(absent, tree, frame) {
+                self.give_frame(frame);
+                return Err(error);
+            }
+            let bits = absent.extent.word();
+            let mut policy = self.policy.lock();
+            let mut table = self.table[shard(bits)].lock();
+            if table.contains_key(&bits) {
+                drop(table);
+                drop(policy);
+                self.give_frame(frame);
+                continue;
+            }
+            let meta = self.frames.meta(frame);
+            meta.generation.store(0, Relaxed);
+            meta.heat.store(0, Relaxed);
+            meta.pins.store(1, Relaxed);
+            meta.identity.store(bits, Release);
+            table.insert(bits, frame);
+            policy.insert(frame, bits);
+            drop(table);
+            drop(policy);
+            return Ok(Pinned { pool: self, frame });
+        }
+    }
+
+    /// Loads an absent node into a frame that the caller took from the free list. Call
+    /// outside walks: this does I/O.
+    pub(crate) fn load(&self, absent: Absent, tree: u32, frame: Frame) -> Result<()> {
+        crate::txn::not_within_commit_lock();
+        // SAFETY: the caller's, from the free list (rule 1).
+        let page = unsafe { self.frames.page_mut(frame) };
+        self.read_page(absent, tree, page)?;
+        self.loads.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// Reads, verifies and unpacks a node into `page`.
+    pub(crate) fn read_page(&self, absent: Absent, tree: u32, page: &mut [u8]) -> Result<()> {
+        thread_local! {
+            static IMAGE: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+        }
+        IMAGE.with_borrow_mut(|image| {
+            self.read_image(absent, image)?;
+            let rotten = |what: &str| self.rot(absent.extent, what);
+            let dictionary = match codec::dictionary_of(image) {
+                0 => None,
+                number => self.dictionary(tree, number)?,
+            };
+            codec::decode(image, page, dictionary.as_deref())
+                .map_err(|error| rotten(&error.to_string()))?;
+            node::check(page).map_err(rotten)?;
+            if node::tree(page) != tree {
+                return Err(rotten("the page belongs to another tree"));
+            }
+            let level = node::level(page);
+            if level > MAX_LEVEL || absent.level.is_some_and(|promised| promised != level) {
+                return Err(rotten("the page is not of the level its parent says"));
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads the stored bytes of an extent and verifies their checksum.
+    pub(crate) fn read_image(&self, absent: Absent, image: &mut Vec<u8>) -> Result<()> {
+        let extent = absent.extent;
+        image.resize(extent.byte_len(), 0);
+        self.file
+            .read_at(image, extent.byte_offset())
+            .map_err(|error| {
+                if error.kind == fulgurite_disk::DiskErrorKind::UnexpectedEof {
+                    self.rot(extent, "the file ends before the page")
+                } else {
+                    error.into()
+                }
+            })?;
+        if codec::checksum(image) != absent.checksum && !planted(Mutation::TrustPage) {
+            return Err(self.rot(extent, "checksum mismatch"));
+        }
+        Ok(())
+    }
+
+    /// The error for an extent whose bytes are not what was written.
+    pub(crate) fn rot(&self, extent: ExtentRef, what: &str) -> Error {
+        Error::corrupt(format!(
+            "database disk image is malformed: {what} in {} at byte {} ({} bytes); restore a backup, or export what is readable",
+            self.path,
+            extent.byte_offset(),
+            extent.byte_len(),
+        ))
+    }
+}
