@@ -346,9 +346,10 @@ impl Frames {
     pub(crate) unsafe fn copy(&self, from: Frame, to: Frame) {
         // SAFETY: as promised by the caller.
         let (keys, page) = unsafe { (self.keys(from), self.page_mut(to)) };
-        // An inner node of integer keys has no heap: what lies behind its slots is free.
-        let used = node::slots_end(keys);
-        page[..used].copy_from_slice(&keys[..used]);
+        // Inner nodes are copied by every commit that changes anything below them.
+        let (low, heap) = node::used_parts(keys);
+        page[..low].copy_from_slice(&keys[..low]);
+        page[heap.clone()].copy_from_slice(&keys[heap]);
         let from = self.child_region(from, keys.len());
         let to = self.child_region(to, keys.len());
         for (from, to) in from.chunks_exact(2).zip(to.chunks_exact(2)) {

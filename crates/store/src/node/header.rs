@@ -1,6 +1,7 @@
 //! What every page begins with, and where its parts lie by that alone.
 
 use super::{bytes, int};
+use std::ops::Range;
 
 /// Bytes of the header that all pages share.
 pub const HEADER: usize = 32;
@@ -187,13 +188,18 @@ pub struct Regions {
     pub heap_end: usize,
 }
 
-/// Where the bytes end that a page's key area has in use: behind the slots where there
-/// is no heap, at its own end elsewhere.
+/// The bytes of a key area that a copy needs: those before the number, and the range.
+/// Of leaves that is all of it: they are copied from memory far away, where one piece
+/// takes less time than two that are shorter together.
 #[inline]
-pub fn slots_end(keys: &[u8]) -> usize {
+pub fn used_parts(keys: &[u8]) -> (usize, Range<usize>) {
     match kind(keys) {
-        Some(Kind::IntInner) => int::BASE + int::INNER * count(keys),
-        _ => keys.len(),
+        Some(Kind::IntInner) => (int::BASE + int::INNER * count(keys), 0..0),
+        Some(Kind::BytesInner) => {
+            let end = heap_end(keys);
+            (HEADER + bytes::INNER * count(keys), end - heap(keys)..end)
+        }
+        _ => (keys.len(), 0..0),
     }
 }
 

@@ -57,7 +57,7 @@ use header::{
 };
 pub use header::{
     CHILD, HEADER, HEADER_SPARE, Kind, Regions, birth, child_count, child_offset, count, is_leaf,
-    key_area, kind, level, regions, set_birth, slots_end, tree,
+    key_area, kind, level, regions, set_birth, tree, used_parts,
 };
 pub use key::{Key, OwnedKey, OwnedStored, RestRef, Rests, Stored, Unknown};
 pub use overflow::{
