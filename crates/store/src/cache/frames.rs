@@ -397,3 +397,64 @@ impl Drop for Frames {
         unsafe { dealloc(self.base.as_ptr(), self.layout) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{Key, Kind, Stored};
+
+    const PAGE: usize = 4096;
+    const COUNT: usize = 40;
+
+    fn with_key<R>(kind: Kind, number: usize, with: impl FnOnce(Key<'_>) -> R) -> R {
+        match kind {
+            Kind::IntInner => with(Key::Int(number as i64)),
+            _ => with(Key::Bytes(
+                format!("key {number:04} of an inner node").as_bytes(),
+            )),
+        }
+    }
+
+    fn fill(frames: &Frames, kind: Kind) {
+        // SAFETY: the test's alone.
+        let page = unsafe { frames.page_mut(0) };
+        node::init(&mut page[..PAGE - node::CHILD], kind, 1, 7, None, None);
+        for number in 0..COUNT {
+            let keys = &mut page[..node::key_area(PAGE, number + 1)];
+            let inserted = with_key(kind, number, |key| {
+                node::insert_separator_at(keys, number, Stored { key, rest: None })
+            });
+            assert!(inserted);
+        }
+        for child in 0..=COUNT {
+            frames.set_child(0, child, ChildRef::new(child as u64 + 1, 5, 9));
+        }
+    }
+
+    /// What is free in a node is not copied, and what a frame held before is not taken
+    /// for a part of it.
+    #[test]
+    fn a_copy_of_an_inner_node_has_all_of_it() {
+        for kind in [Kind::IntInner, Kind::BytesInner] {
+            let frames = Frames::new(2, PAGE);
+            fill(&frames, kind);
+            // SAFETY: the test's alone.
+            let (page, keys) = unsafe {
+                frames.page_mut(1).fill(0xA5);
+                frames.copy(0, 1);
+                (frames.page(1), frames.keys(1))
+            };
+            assert_eq!(node::check(page), Ok(()));
+            assert_eq!(node::count(keys), COUNT);
+            for number in 0..COUNT {
+                let index = with_key(kind, number, |key| {
+                    node::child_index(keys, key, node::Rests::NONE).ok()
+                });
+                assert_eq!(index, Some(number + 1));
+            }
+            for child in 0..=COUNT {
+                assert_eq!(frames.child(0, child), frames.child(1, child));
+            }
+        }
+    }
+}
