@@ -170,27 +170,55 @@ impl ExtentRef {
 #[derive(Debug, Default)]
 pub struct Scratch {
     page: Vec<u8>,
-    /// The dictionary, and behind it the payload.
-    window: Vec<u8>,
-    /// The dictionary in the window and its hash table.
-    dictionary: Option<Arc<Dictionary>>,
-    preset: Option<Box<lz4::Table>>,
-    table: Option<Box<lz4::Table>>,
+    payload: Vec<u8>,
+    packing: Option<Packing>,
     image: Vec<u8>,
 }
 
-impl Scratch {
-    /// Puts a dictionary into the window, if another one is there.
-    fn take_dictionary(&mut self, dictionary: Option<&Arc<Dictionary>>) {
-        let serial = |dictionary: Option<&Arc<Dictionary>>| dictionary.map(|it| it.serial());
-        if self.preset.is_some() && serial(dictionary) == serial(self.dictionary.as_ref()) {
-            return;
+/// What a payload is compressed in.
+#[derive(Debug)]
+struct Packing {
+    /// The dictionary, and behind it the payload.
+    window: Box<lz4::Window>,
+    /// The dictionary in the window and its hash table.
+    dictionary: Option<Arc<Dictionary>>,
+    preset: Box<lz4::Table>,
+    table: Box<lz4::Table>,
+}
+
+impl Default for Packing {
+    fn default() -> Self {
+        let window = Box::new([0; _]);
+        let preset = lz4::preset(&window, 0);
+        Self {
+            window,
+            dictionary: None,
+            table: preset.clone(),
+            preset,
         }
-        self.window.clear();
-        self.window
-            .extend_from_slice(dictionary.map_or(&[], |dictionary| dictionary.bytes()));
-        self.preset = Some(lz4::preset(&self.window));
-        self.dictionary = dictionary.cloned();
+    }
+}
+
+impl Packing {
+    /// Compresses a payload into `out`; its length there, if it fits.
+    fn pack(
+        &mut self,
+        payload: &[u8],
+        dictionary: Option<&Arc<Dictionary>>,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let bytes = dictionary.map_or(&[][..], |dictionary| dictionary.bytes());
+        let from = bytes.len();
+        let serial = |dictionary: Option<&Arc<Dictionary>>| dictionary.map(|it| it.serial());
+        if serial(dictionary) != serial(self.dictionary.as_ref()) {
+            self.window[..from].copy_from_slice(bytes);
+            self.preset = lz4::preset(&self.window, from);
+            self.dictionary = dictionary.cloned();
+        }
+        let place = from..from + payload.len();
+        self.window[place.clone()].copy_from_slice(payload);
+        self.table.copy_from_slice(&*self.preset);
+        lz4::compress(&self.window, place, &mut self.table, out)
     }
 }
 
@@ -257,15 +285,9 @@ pub(crate) fn compressed_len(
     dictionary: Option<&Arc<Dictionary>>,
     scratch: &mut Scratch,
 ) -> usize {
-    scratch.take_dictionary(dictionary);
-    let from = dictionary.map_or(0, |dictionary| dictionary.bytes().len());
-    scratch.window.truncate(from);
-    scratch.window.extend_from_slice(payload);
     scratch.image.resize(payload.len(), 0);
-    let mut table = scratch.preset.clone();
-    let compressed = table
-        .as_mut()
-        .and_then(|table| lz4::compress(&scratch.window, from, table, &mut scratch.image));
+    let packing = scratch.packing.get_or_insert_default();
+    let compressed = packing.pack(payload, dictionary, &mut scratch.image);
     compressed.map_or(payload.len(), |len| len.min(payload.len()))
 }
 
@@ -284,29 +306,24 @@ pub fn encode<'a>(
             .iter()
             .all(|(word, _)| !ExtentRef::is_handle(*word))
     );
-    scratch.take_dictionary(dictionary);
     let Scratch {
         page,
-        window,
-        preset,
-        table,
+        payload,
+        packing,
         image,
-        ..
     } = scratch;
     let page_size = keys.len() + CHILD * children.len();
     let keys = compacted(keys, page);
-    let from = dictionary.map_or(0, |dictionary| dictionary.bytes().len());
-    window.truncate(from);
-    let packed = gather(keys, children, window);
-    let raw_len = window.len() - from;
+    payload.clear();
+    let packed = gather(keys, children, payload);
+    let raw_len = payload.len();
 
     // Room for the payload as it is; compressed it has to be shorter.
     image.resize((HEADER + raw_len).next_multiple_of(UNIT), 0);
-    let compressed = match (codec, preset) {
-        (Codec::Lz4, Some(preset)) if raw_len > WORTH => {
-            let table = table.get_or_insert_with(|| preset.clone());
-            table.copy_from_slice(&**preset);
-            lz4::compress(window, from, table, &mut image[HEADER..])
+    let compressed = match codec {
+        Codec::Lz4 if raw_len > WORTH => {
+            let packing = packing.get_or_insert_default();
+            packing.pack(payload, dictionary, &mut image[HEADER..])
         }
         _ => None,
     };
@@ -319,7 +336,7 @@ pub fn encode<'a>(
             len
         }
         _ => {
-            image[HEADER..HEADER + raw_len].copy_from_slice(&window[from..]);
+            image[HEADER..HEADER + raw_len].copy_from_slice(payload);
             raw_len
         }
     };

@@ -7,9 +7,11 @@
 //!
 //! The blocks are plain LZ4: any decoder that takes a dictionary restores them.
 //! [`decompress`] trusts nothing: whatever it is given, it returns, and touches
-//! nothing before the window's start. Its window always has the same size, so that
-//! a place of 16 bits is known to lie in it without a look: most of the time goes
-//! into sequences of a few bytes.
+//! nothing before the window's start. Windows always have the same size, so that
+//! a place of 16 bits is known to lie in them without a look: most of the time goes
+//! into places where nothing matches, and into sequences of a few bytes.
+
+use std::ops::Range;
 
 /// Entries of the hash table, as a power of two.
 const TABLE_BITS: u32 = 12;
@@ -32,6 +34,9 @@ const AHEAD: usize = 1 + 15 + 2;
 const SHORT_MAX: usize = 14 + 14 + MATCH_MIN;
 /// The longest window: places in it are 16 bits.
 pub(super) const WINDOW_MAX: usize = 1 << 16;
+/// What [`compress`] reads: room for the longest window, and behind it for the eight
+/// bytes that are looked at from any place.
+pub(super) type Window = [u8; WINDOW_MAX + STEP];
 /// What [`decompress`] restores in: room for the longest window, and behind it for
 /// the chunks copied needlessly.
 pub(super) type Restoring = [u8; WINDOW_MAX + SHORT_MAX + CHUNK];
@@ -39,13 +44,12 @@ pub(super) type Restoring = [u8; WINDOW_MAX + SHORT_MAX + CHUNK];
 /// Where in the window each hash was last seen.
 pub(super) type Table = [u16; 1 << TABLE_BITS];
 
-/// The eight bytes at `at`, of a window that has them.
+/// The eight bytes at a place of the window.
 #[inline]
-fn eight(window: &[u8], at: usize) -> u64 {
-    window
-        .get(at..)
-        .and_then(|rest| rest.first_chunk())
-        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+fn eight(window: &Window, at: usize) -> u64 {
+    debug_assert!(at < WINDOW_MAX);
+    let bytes = window[usize::from(at as u16)..].first_chunk();
+    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Of the lowest five bytes: four would find many matches that are hardly worth
@@ -55,18 +59,18 @@ fn hash(bytes: u64) -> usize {
     ((bytes << 24).wrapping_mul(889_523_592_379) >> (64 - TABLE_BITS)) as usize
 }
 
-/// The table of a window that begins with `dictionary`.
-pub(super) fn preset(dictionary: &[u8]) -> Box<Table> {
+/// The table of a window whose first `from` bytes are a dictionary.
+pub(super) fn preset(window: &Window, from: usize) -> Box<Table> {
     let mut table = Box::new([0; 1 << TABLE_BITS]);
-    for at in 0..(dictionary.len() + 1).saturating_sub(8) {
-        table[hash(eight(dictionary, at))] = at as u16;
+    for at in 0..(from + 1).saturating_sub(STEP) {
+        table[hash(eight(window, at))] = at as u16;
     }
     table
 }
 
 /// How many bytes from `early` and `late` on agree, before `end`.
 #[inline]
-fn agreeing(window: &[u8], early: usize, late: usize, end: usize) -> usize {
+fn agreeing(window: &Window, early: usize, late: usize, end: usize) -> usize {
     let mut length = 0;
     while late + length + 8 <= end {
         let differ = eight(window, early + length) ^ eight(window, late + length);
@@ -83,7 +87,7 @@ fn agreeing(window: &[u8], early: usize, late: usize, end: usize) -> usize {
 
 /// How many bytes before `early` and `late` agree, at most `most`.
 #[inline]
-fn agreeing_before(window: &[u8], early: usize, late: usize, most: usize) -> usize {
+fn agreeing_before(window: &Window, early: usize, late: usize, most: usize) -> usize {
     if early >= 8 {
         let differ = eight(window, early - 8) ^ eight(window, late - 8);
         let length = (differ.leading_zeros() / 8) as usize;
@@ -99,22 +103,22 @@ fn agreeing_before(window: &[u8], early: usize, late: usize, most: usize) -> usi
     length
 }
 
-/// Compresses `window[from..]`, with `window[..from]` as its dictionary and the
+/// Compresses `window[from..end]`, with `window[..from]` as its dictionary and the
 /// dictionary's `table`, which is spoilt. Returns the block's length; `None` if
-/// it does not fit `out`. The window has at most [`WINDOW_MAX`] bytes.
+/// it does not fit `out`.
 pub(super) fn compress(
-    window: &[u8],
-    from: usize,
+    window: &Window,
+    Range { start: from, end }: Range<usize>,
     table: &mut Table,
     out: &mut [u8],
 ) -> Option<usize> {
-    debug_assert!(window.len() <= WINDOW_MAX);
+    debug_assert!(end <= WINDOW_MAX);
     let mut to = 0;
     let mut literals = from;
     // Place 0 is what an empty table says.
     let mut at = from.max(1);
-    let last_start = window.len().saturating_sub(NO_MATCH);
-    let match_end = window.len().saturating_sub(LAST_LITERALS);
+    let last_start = end.saturating_sub(NO_MATCH);
+    let match_end = end.saturating_sub(LAST_LITERALS);
     let mut misses = 1 << PATIENCE;
     while at < last_start {
         let here = eight(window, at);
@@ -132,16 +136,16 @@ pub(super) fn compress(
             0 => 8 + agreeing(window, candidate + 8, at + 8, match_end),
             differ => (differ.trailing_zeros() / 8) as usize,
         };
-        let end = (at + length).min(match_end);
+        let match_end = (at + length).min(match_end);
         let begin = at - agreeing_before(window, candidate, at, at - literals);
         let token = to;
         to = put_literals(&window[literals..], begin - literals, out, to)?;
-        to = put_match(at - candidate, end - begin, out, token, to)?;
-        table[hash(eight(window, end - 2))] = (end - 2) as u16;
-        literals = end;
-        at = end;
+        to = put_match(at - candidate, match_end - begin, out, token, to)?;
+        at = match_end;
+        table[hash(eight(window, at - 2))] = (at - 2) as u16;
+        literals = at;
     }
-    put_literals(&window[literals..], window.len() - literals, out, to)
+    put_literals(&window[literals..], end - literals, out, to)
 }
 
 /// What of a length does not fit the token.
@@ -347,10 +351,14 @@ mod tests {
     }
 
     fn packed(dictionary: &[u8], text: &[u8]) -> Option<Vec<u8>> {
-        let window = [dictionary, text].concat();
+        let mut window: Window = [0xEE; _];
+        let from = dictionary.len();
+        let end = from + text.len();
+        window[..from].copy_from_slice(dictionary);
+        window[from..end].copy_from_slice(text);
         let mut out = vec![0; text.len()];
-        let mut table = preset(dictionary);
-        let length = compress(&window, dictionary.len(), &mut table, &mut out)?;
+        let mut table = preset(&window, from);
+        let length = compress(&window, from..end, &mut table, &mut out)?;
         out.truncate(length);
         Some(out)
     }
