@@ -118,7 +118,7 @@ pub(super) fn compress(
     // Place 0 is what an empty table says.
     let mut at = from.max(1);
     let last_start = end.saturating_sub(NO_MATCH);
-    let match_end = end.saturating_sub(LAST_LITERALS);
+    let matches_end = end.saturating_sub(LAST_LITERALS);
     let mut misses = 1 << PATIENCE;
     while at < last_start {
         let here = eight(window, at);
@@ -133,10 +133,10 @@ pub(super) fn compress(
         }
         misses = 1 << PATIENCE;
         let length = match differ {
-            0 => 8 + agreeing(window, candidate + 8, at + 8, match_end),
+            0 => 8 + agreeing(window, candidate + 8, at + 8, matches_end),
             differ => (differ.trailing_zeros() / 8) as usize,
         };
-        let match_end = (at + length).min(match_end);
+        let match_end = (at + length).min(matches_end);
         let begin = at - agreeing_before(window, candidate, at, at - literals);
         let token = to;
         to = put_literals(&window[literals..], begin - literals, out, to)?;
