@@ -66,7 +66,7 @@ pub fn field(path: &str, name: &str) -> Option<String> {
 }
 
 /// The type of the file system that holds `dir`.
-fn filesystem(dir: &Path) -> Option<String> {
+pub fn filesystem(dir: &Path) -> Option<String> {
     let dir = fs::canonicalize(dir).ok()?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     mounts
