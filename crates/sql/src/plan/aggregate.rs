@@ -7,7 +7,7 @@ use super::block::ascending;
 use super::layout::Layout;
 use super::physical::{Grouping, LimitClause, Node, Op};
 use super::rules;
-use crate::bind::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Props, SortKey};
+use crate::bind::expr::{AggregateCall, Expr, ExprKind, Props, SortKey};
 use crate::bind::logical::{Aggregation, Block, SourceKind};
 use crate::error::{Error, Result};
 use crate::func::AggregateKind;
@@ -34,6 +34,7 @@ impl Planner<'_, '_> {
             output.push_computed(ExprKind::Aggregate(i));
             aggregates.push(self.resolve_call(call, layout)?);
         }
+        // Those outside aggregates and group keys.
         let mut bare_columns = BTreeSet::new();
         for expr in block
             .outputs
@@ -41,7 +42,8 @@ impl Planner<'_, '_> {
             .chain(&block.having)
             .chain(order_by.iter().map(|k| &k.expr))
         {
-            self.bare_columns(expr, &output, &mut bare_columns);
+            let is_known = |expr: &Expr| output.computed(expr).is_some();
+            self.collect_columns_outside(expr, &is_known, &mut bare_columns);
         }
         let mut bare = Vec::with_capacity(bare_columns.len());
         for column in bare_columns {
@@ -83,29 +85,6 @@ impl Planner<'_, '_> {
             },
             output,
         ))
-    }
-
-    /// Columns outside aggregates and group keys.
-    fn bare_columns(&self, expr: &Expr, output: &Layout, out: &mut BTreeSet<ColumnRef>) {
-        if output.computed(expr).is_some() {
-            return;
-        }
-        match &expr.kind {
-            ExprKind::Column(column) => {
-                out.insert(*column);
-            }
-            ExprKind::Exists(id)
-            | ExprKind::ScalarSubquery(id)
-            | ExprKind::InSubquery { subquery: id, .. } => {
-                for (_, binding) in self.logical.get(*id).map_or(&[][..], |s| &s.bindings) {
-                    self.bare_columns(binding, output, out);
-                }
-            }
-            _ => {}
-        }
-        expr.kind.for_each_child(&mut |child| {
-            crate::stack::grow(|| self.bare_columns(child, output, out))
-        });
     }
 
     /// `SELECT count(*) FROM t` reads the counter.

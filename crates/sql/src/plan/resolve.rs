@@ -166,6 +166,19 @@ impl Planner<'_, '_> {
     /// Adds the columns that an expression reads, its subqueries' bindings
     /// included.
     pub fn collect_columns(&self, expr: &Expr, out: &mut BTreeSet<ColumnRef>) {
+        self.collect_columns_outside(expr, &|_| false, out);
+    }
+
+    /// The same, but for those that are read only within expressions `is_known`.
+    pub fn collect_columns_outside(
+        &self,
+        expr: &Expr,
+        is_known: &dyn Fn(&Expr) -> bool,
+        out: &mut BTreeSet<ColumnRef>,
+    ) {
+        if is_known(expr) {
+            return;
+        }
         match &expr.kind {
             ExprKind::Column(column) => {
                 out.insert(*column);
@@ -174,12 +187,13 @@ impl Planner<'_, '_> {
             | ExprKind::ScalarSubquery(id)
             | ExprKind::InSubquery { subquery: id, .. } => {
                 for (_, binding) in self.logical.get(*id).map_or(&[][..], |s| &s.bindings) {
-                    self.collect_columns(binding, out);
+                    self.collect_columns_outside(binding, is_known, out);
                 }
             }
             _ => {}
         }
-        expr.kind
-            .for_each_child(&mut |child| crate::stack::grow(|| self.collect_columns(child, out)));
+        expr.kind.for_each_child(&mut |child| {
+            crate::stack::grow(|| self.collect_columns_outside(child, is_known, out));
+        });
     }
 }
