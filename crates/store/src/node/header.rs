@@ -194,12 +194,24 @@ pub struct Regions {
 #[inline]
 pub fn used_parts(keys: &[u8]) -> (usize, Range<usize>) {
     match kind(keys) {
-        Some(Kind::IntInner) => (int::BASE + int::INNER * count(keys), 0..0),
-        Some(Kind::BytesInner) => {
+        Some(kind) if kind.is_inner() => {
             let end = heap_end(keys);
-            (HEADER + bytes::INNER * count(keys), end - heap(keys)..end)
+            (slots_end(keys, kind), end - heap(keys)..end)
         }
         _ => (keys.len(), 0..0),
+    }
+}
+
+/// The end of header and slots of a node.
+#[inline]
+fn slots_end(header: &[u8], kind: Kind) -> usize {
+    let count = count(header);
+    match kind {
+        Kind::IntLeaf => int::BASE + int::LEAF * count,
+        Kind::IntInner => int::BASE + int::INNER * count,
+        Kind::BytesLeaf => HEADER + bytes::LEAF * count,
+        Kind::BytesInner => HEADER + bytes::INNER * count,
+        Kind::Overflow => HEADER,
     }
 }
 
@@ -208,11 +220,8 @@ pub fn used_parts(keys: &[u8]) -> (usize, Range<usize>) {
 pub fn regions(header: &[u8; HEADER], page_size: usize) -> Option<Regions> {
     let kind = kind(header)?;
     let low = match kind {
-        Kind::IntLeaf => int::BASE + int::LEAF * count(header),
-        Kind::IntInner => int::BASE + int::INNER * count(header),
-        Kind::BytesLeaf => HEADER + bytes::LEAF * count(header),
-        Kind::BytesInner => HEADER + bytes::INNER * count(header),
         Kind::Overflow => HEADER.checked_add(get32(header, AT_PAYLOAD) as usize)?,
+        _ => slots_end(header, kind),
     };
     let heap_end = heap_end(header);
     let heap_start = heap_end.checked_sub(heap(header))?;
