@@ -325,3 +325,31 @@ fn counters_tell_of_commits() {
     assert!(database.stats().commit_lock.measured >= 2);
     assert_eq!(database.stats().visible as i64, counter("visible_commit"));
 }
+
+/// A query that began in a transaction which has changed the table goes on after its
+/// COMMIT, whatever others write then. Pages that the transaction itself had made were
+/// freed under it, and it failed with SQLITE_CORRUPT.
+#[test]
+fn a_query_goes_on_after_the_commit_of_what_it_reads() {
+    for level in LEVELS {
+        let (a, b) = pair(level, "CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)");
+        run(&a, "BEGIN");
+        for id in 0..2_000 {
+            a.execute("INSERT INTO t VALUES (?, 'old')", [id])
+                .expect("an insert");
+        }
+        let mut query = a.prepare("SELECT word FROM t").expect("a query");
+        let mut rows = query.query([]).expect("rows");
+        rows.next().expect("a step").expect("a row");
+        run(&a, "UPDATE t SET word = 'newer' WHERE id % 2 = 0; COMMIT");
+        for _ in 0..3 {
+            run(&b, "UPDATE t SET word = 'newest'");
+        }
+        let mut count = 1;
+        while let Some(row) = rows.next().expect("a step") {
+            assert_eq!(row.get::<_, String>(0).expect("a word"), "old");
+            count += 1;
+        }
+        assert_eq!(count, 2_000);
+    }
+}

@@ -15,6 +15,9 @@ use fulgurite_store::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// How many cursors stay open for longer.
+const CURSORS: usize = 4;
+
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Integers as their order-preserving bytes, so that one model serves both.
@@ -31,6 +34,8 @@ struct World {
     store: Option<Store>,
     trees: Vec<Tree>,
     committed: Vec<Map>,
+    /// Cursors that may outlive the state they are on, and their transaction.
+    cursors: Vec<(Cursor, Map)>,
     rng: Rng,
 }
 
@@ -121,6 +126,7 @@ impl World {
             store: None,
             trees: Vec::new(),
             committed: vec![Map::new(); 3],
+            cursors: Vec::new(),
             rng,
         };
         world.open();
@@ -260,7 +266,16 @@ impl World {
                 assert_eq!(open.txn.count(&tree).expect("counts"), map.len() as u64);
                 let mut cursor = open.txn.cursor(&tree).expect("a cursor");
                 walk(&mut self.rng, &mut cursor, map, &key);
+                if self.cursors.len() < CURSORS && self.rng.chance(1, 4) {
+                    self.cursors.push((cursor, map.clone()));
+                }
             }
+        }
+    }
+
+    fn compare_cursors(&mut self) {
+        for (mut cursor, map) in self.cursors.drain(..) {
+            compare(&mut cursor, &map);
         }
     }
 
@@ -362,8 +377,10 @@ fn run(seed: u64, ops: u64) {
                 }
             }
             3 => world.verify(),
+            5..10 => world.compare_cursors(),
             4 => {
                 snapshots.clear();
+                world.cursors.clear();
                 world.trees.clear();
                 world.store = None;
                 world.open();
@@ -373,6 +390,7 @@ fn run(seed: u64, ops: u64) {
         }
     }
     snapshots.clear();
+    world.compare_cursors();
     world.verify();
 }
 

@@ -11,7 +11,8 @@
 //! 2. A savepoint is the root, the lengths of the two lists and the counters.
 //!    Taking one, or opening a cursor, ends the generation, so what it refers
 //!    to is not edited any more. Rolling back frees what was made since.
-//! 3. Birth numbers are a lower bound: one more than the base.
+//! 3. Births are lower bounds: the base's number. So who pins the base keeps what is
+//!    made on top of it too: a cursor over this fork does, for as long as it likes.
 //! 4. Handles are taken in blocks; a handle names one node for ever.
 
 use super::versions::Root;
@@ -66,7 +67,7 @@ pub(crate) struct Fork {
     pub(crate) base: Root,
     pub(crate) root: ChildRef,
     pub(crate) count: u64,
-    /// Nodes born here say they were born after this commit.
+    /// What nodes made here have as their birth. All in the base have a lower one.
     pub(crate) base_seq: u64,
     pub(crate) generation: u64,
     /// Nodes made, in order.
@@ -302,7 +303,7 @@ impl Fork {
         let reference = self.next_handle(pool);
         // SAFETY: the frame is being filled by us (rule 1).
         let page = unsafe { pool.frames.page_mut(frame) };
-        node::set_birth(page, self.base_seq + 1);
+        node::set_birth(page, self.base_seq);
         let meta = pool.frames.meta(frame);
         meta.generation.store(self.generation, Relaxed);
         meta.heat.store(0, Relaxed);

@@ -207,7 +207,7 @@ impl<'v> Writer<'v> {
         Ok(Reference {
             node,
             length: self.length,
-            birth: fork.base_seq + 1,
+            birth: fork.base_seq,
         }
         .encode())
     }

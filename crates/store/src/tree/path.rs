@@ -167,7 +167,7 @@ impl Fork {
             cx.pool.frames.copy(frame, to);
             node::birth(cx.pool.frames.keys(frame))
         };
-        if birth > self.base_seq && self.is_spilled(cx.pool, frame) {
+        if birth >= self.base_seq && self.is_spilled(cx.pool, frame) {
             self.respilled += 1;
         }
         self.replace(child.with_hint(frame), birth);
@@ -180,7 +180,7 @@ impl Fork {
     fn adopt_loaded(&mut self, pool: &Pool, child: ChildRef, loaded: Loaded) -> ChildRef {
         // SAFETY: being filled by us (rule 1).
         let birth = node::birth(unsafe { pool.frames.keys(loaded.frame) });
-        if birth > self.base_seq {
+        if birth >= self.base_seq {
             self.respilled += 1;
         }
         self.replace(child.with_hint(NO_HINT), birth);
