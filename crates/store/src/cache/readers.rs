@@ -3,7 +3,8 @@
 //! A **pin** says "the nodes of the snapshot at this sequence number are in
 //! use"; it keeps them from being reclaimed for as long as the slot is held. A
 //! **walk** says "I am following frame hints right now"; it keeps evicted
-//! frames from being reused, and is short: no I/O, no lock, no wait inside.
+//! frames from being reused, and is short: no I/O, no lock, no wait inside. A slot
+//! may pin nothing: its holder walks through what only itself can replace.
 //!
 //! Protocols:
 //! 1. Pinning publishes the number, fences, and reads the moving number again;
@@ -18,17 +19,32 @@
 //! wander through the table. There are [`SLOTS`]; taking one more fails with Busy.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::primitives::atomic::{AtomicU64, AtomicUsize, Ordering::*, fence};
+use crate::primitives::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*, fence};
 use crate::primitives::{SLOTS, spin_loop, yield_now};
 use std::cell::Cell;
 
 #[derive(Default)]
-#[repr(align(64))]
 struct Slot {
-    /// 0: free; else the pinned sequence number + 1.
-    pin: AtomicU64,
-    /// Odd while its holder walks.
+    walker: Walker,
+    pin: Pin,
+}
+
+/// What the holder of a slot writes all the time.
+#[derive(Default)]
+#[repr(align(64))]
+struct Walker {
+    taken: AtomicBool,
+    /// Odd while the holder walks.
     ticket: AtomicU64,
+}
+
+/// What every scan reads, on a line of its own: a holder that pins nothing leaves it
+/// in the caches of those who scan.
+#[derive(Default)]
+#[repr(align(64))]
+struct Pin {
+    /// 0: nothing; else the pinned sequence number + 1.
+    number: AtomicU64,
 }
 
 /// The table of slots.
@@ -66,29 +82,44 @@ impl Readers {
 
     /// Takes a slot and pins the number that `current` says, following it while
     /// it moves. Returns the slot and the pinned number.
+    #[inline]
     pub(crate) fn pin(&self, current: impl Fn() -> u64) -> Result<(SlotId, u64)> {
+        let slot = self.take()?;
+        let seq = self.pin_in(&slot, current);
+        Ok((slot, seq))
+    }
+
+    /// Pins, in a slot that pins nothing, the number that `current` says, following it
+    /// while it moves. Returns that number.
+    #[inline]
+    pub(crate) fn pin_in(&self, slot: &SlotId, current: impl Fn() -> u64) -> u64 {
+        let pin = &self.slots[slot.0 as usize].pin.number;
+        debug_assert_eq!(pin.load(Relaxed), 0, "a slot pins one number");
         let mut seq = current();
-        let index = self.take(seq)?;
         loop {
+            pin.store(seq + 1, Relaxed);
             fence(SeqCst);
             let now = current();
             if now == seq {
-                return Ok((SlotId(index as u32), seq));
+                return seq;
             }
             seq = now;
-            self.slots[index].pin.store(seq + 1, Relaxed);
         }
     }
 
     /// Takes a slot for a number that is already pinned by the caller, and stays
     /// so until this returns.
     pub(crate) fn pin_also(&self, seq: u64) -> Result<SlotId> {
-        let index = self.take(seq)?;
+        let slot = self.take()?;
+        let pin = &self.slots[slot.0 as usize].pin.number;
+        pin.store(seq + 1, Release);
         self.copies.fetch_add(1, SeqCst);
-        Ok(SlotId(index as u32))
+        Ok(slot)
     }
 
-    fn take(&self, seq: u64) -> Result<usize> {
+    /// Takes a slot that pins nothing.
+    #[inline]
+    pub(crate) fn take(&self) -> Result<SlotId> {
         let taken = TAKEN.get().wrapping_add(1);
         TAKEN.set(taken);
         let near = if taken.is_multiple_of(SETTLE) {
@@ -98,14 +129,15 @@ impl Readers {
         };
         for step in 0..SLOTS {
             let index = (near + step) % SLOTS;
-            let pin = &self.slots[index].pin;
+            let taken = &self.slots[index].walker.taken;
             // The high mark first: who scans after this swap must look here.
             if index >= self.high.load(Relaxed) {
                 self.high.fetch_max(index + 1, SeqCst);
             }
-            if pin.load(Relaxed) == 0 && pin.compare_exchange(0, seq + 1, SeqCst, Relaxed).is_ok() {
+            if !taken.load(Relaxed) && taken.compare_exchange(false, true, SeqCst, Relaxed).is_ok()
+            {
                 NEAR.set(index);
-                return Ok(index);
+                return Ok(SlotId(index as u32));
             }
         }
         Err(Error::new(
@@ -114,18 +146,22 @@ impl Readers {
         ))
     }
 
-    /// Ends the pin and frees the slot. The thread comes back to the lowest that it
-    /// gave back, in whatever order it does.
+    /// Ends the pin, if there is one, and frees the slot. The thread comes back to the
+    /// lowest that it gave back, in whatever order it does.
     #[inline]
     pub(crate) fn release(&self, slot: &SlotId) {
         NEAR.set(NEAR.get().min(slot.0 as usize));
-        self.slots[slot.0 as usize].pin.store(0, Release);
+        let Slot { walker, pin } = &self.slots[slot.0 as usize];
+        if pin.number.load(Relaxed) != 0 {
+            pin.number.store(0, Release);
+        }
+        walker.taken.store(false, Release);
     }
 
     /// Begins a walk. The slot's holder must not walk already.
     #[inline]
     pub(crate) fn walk(&self, slot: &SlotId) -> Walk<'_> {
-        let ticket = &self.slots[slot.0 as usize].ticket;
+        let ticket = &self.slots[slot.0 as usize].walker.ticket;
         let began = ticket.load(Relaxed) + 1;
         debug_assert!(began % 2 == 1, "a walk within a walk");
         ticket.store(began, Relaxed);
@@ -140,7 +176,7 @@ impl Readers {
             let copies = self.copies.load(SeqCst);
             fence(SeqCst);
             for slot in &self.slots[..self.high.load(SeqCst)] {
-                let pin = slot.pin.load(SeqCst);
+                let pin = slot.pin.number.load(SeqCst);
                 if pin != 0 {
                     out.push(pin - 1);
                 }
@@ -156,12 +192,12 @@ impl Readers {
     pub(crate) fn quiesce(&self) {
         fence(SeqCst);
         for slot in &self.slots[..self.high.load(SeqCst)] {
-            let seen = slot.ticket.load(Acquire);
+            let seen = slot.walker.ticket.load(Acquire);
             if seen % 2 == 0 {
                 continue;
             }
             let mut rounds = 0u32;
-            while slot.ticket.load(Acquire) == seen {
+            while slot.walker.ticket.load(Acquire) == seen {
                 rounds += 1;
                 if rounds < 64 {
                     spin_loop();
@@ -257,6 +293,24 @@ mod tests {
             .expect("a slot");
         assert_eq!(seq, 3);
         readers.release(&slot);
+    }
+
+    #[test]
+    fn a_slot_without_a_pin_keeps_nothing_and_can_pin_later() {
+        let readers = Readers::new();
+        let slot = readers.take().expect("a slot");
+        let mut pinned = Vec::new();
+        readers.pinned(&mut pinned);
+        assert!(pinned.is_empty());
+        assert_eq!(readers.pin_in(&slot, || 4), 4);
+        readers.pinned(&mut pinned);
+        assert_eq!(pinned, [4]);
+        readers.release(&slot);
+        pinned.clear();
+        readers.pinned(&mut pinned);
+        assert!(pinned.is_empty());
+        let again = readers.take().expect("a slot");
+        assert_eq!(again, slot, "released, it is the first that is free");
     }
 
     #[test]

@@ -382,6 +382,10 @@ impl Txn {
         };
         self.locked.unlock();
         unlock_writers(core, &mut self.writers);
+        // What others replace during the sync need not stay.
+        if let Some(slot) = self.slot.take() {
+            core.pool.readers.release(&slot);
+        }
         let logged = match (wal, placed) {
             (Some(wal), Some(placed)) => wal
                 .fill(placed, kind, &[&self.redo])

@@ -101,7 +101,7 @@ impl Txn {
         self.enter();
         self.lock_shared()?;
         self.locked.name(trees.iter().copied());
-        let begun = self.enter_trees().and_then(|()| self.pin_head());
+        let begun = self.enter_trees().and_then(|()| self.pin_nothing());
         if let Err(error) = begun {
             self.end();
             return Err(error);

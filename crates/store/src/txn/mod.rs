@@ -10,7 +10,8 @@
 //! * **immediate**: holds the writers' lock alone and cannot lose.
 //! * **statement**: an autocommitted statement. Holds the writer locks of its
 //!   trees from the start, in the order of their numbers, works on the head and
-//!   cannot lose. What it says counts when its base is visible: commit waits.
+//!   cannot lose. What it says counts when its base is visible: commit waits. It
+//!   pins no snapshot until it reads anything else.
 //!
 //! Locks, in the only order they are taken: writers' lock (shared, or exclusive
 //! for immediate), trees' writer locks by number, commit lock. A thread that
@@ -89,6 +90,8 @@ pub struct Txn {
     visitor: Visitor,
     state: TxnState,
     slot: Option<SlotId>,
+    /// Whether the slot pins `seq`; not before a statement needs it.
+    pinned: bool,
     /// The snapshot it reads.
     seq: u64,
     forks: Vec<Fork>,
@@ -147,6 +150,7 @@ impl Txn {
             visitor: Visitor::new(store.core().pool.next_context()),
             state: TxnState::Idle,
             slot: None,
+            pinned: false,
             seq: 0,
             forks: Vec::new(),
             retired: Vec::new(),
@@ -210,6 +214,7 @@ impl Txn {
         let core = &*self.core;
         let (slot, seq) = core.pool.readers.pin(|| core.visible())?;
         self.slot = Some(slot);
+        self.pinned = true;
         self.seq = seq;
         Ok(())
     }
@@ -218,7 +223,30 @@ impl Txn {
         let core = &*self.core;
         let (slot, seq) = core.pool.readers.pin(|| core.head())?;
         self.slot = Some(slot);
+        self.pinned = true;
         self.seq = seq;
+        Ok(())
+    }
+
+    /// For a statement, which works on the head of the trees that it locked: nobody
+    /// else replaces their nodes, so they stay without a pin, and a statement whose
+    /// thread waits for a processor keeps nothing of other trees in memory.
+    fn pin_nothing(&mut self) -> Result<()> {
+        let core = &*self.core;
+        self.slot = Some(core.pool.readers.take()?);
+        self.seq = core.head();
+        Ok(())
+    }
+
+    /// Before a statement reads what others may replace: a tree that it did not lock,
+    /// or through a cursor, which may outlive its locks. The trees it locked are at the
+    /// head of this moment what they were when it began.
+    #[cold]
+    fn pin_late(&mut self) -> Result<()> {
+        let core = &*self.core;
+        let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+        self.seq = core.pool.readers.pin_in(slot, || core.head());
+        self.pinned = true;
         Ok(())
     }
 
@@ -306,6 +334,7 @@ impl Txn {
         if let Some(slot) = self.slot.take() {
             self.core.pool.readers.release(&slot);
         }
+        self.pinned = false;
         self.state = TxnState::Idle;
     }
 
@@ -410,6 +439,9 @@ impl Txn {
     }
 
     fn make_view(&mut self, tree: &Tree) -> Result<usize> {
+        if !self.pinned && !self.locked.holds(tree.id()) {
+            self.pin_late()?;
+        }
         let root = tree.0.versions.at(self.seq).unwrap_or(EMPTY);
         if root.dropped {
             return Err(Error::misuse(format!("tree {} was dropped", tree.id().0)));

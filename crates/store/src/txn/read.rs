@@ -169,6 +169,9 @@ impl Txn {
     /// A cursor over the tree as it is now. Later writes of this transaction do
     /// not show in it, and it may outlive the transaction.
     pub fn cursor(&mut self, tree: &Tree) -> Result<Cursor> {
+        if !self.pinned {
+            self.pin_late()?;
+        }
         let observer = self
             .reads
             .as_ref()

@@ -87,9 +87,6 @@ impl Txn {
     /// Step 3, after the commit of `seq` was acknowledged, or has failed.
     pub(super) fn recycle(&mut self, seq: u64) {
         let core = &*self.core;
-        if let Some(slot) = self.slot.take() {
-            core.pool.readers.release(&slot);
-        }
         if self.recycling.nodes.is_empty() {
             return;
         }
