@@ -1,0 +1,186 @@
+//! Queries that are stepped now and then while their own connection and another one
+//! write, commit, roll back and change the schema: whatever happens meanwhile, each
+//! gives the rows that it would have given at once.
+//!
+//! `FULGURITE_OPEN_QUERIES_SEEDS` sets the number of seeds, `..._FIRST` the first; a
+//! failure prints its seed.
+
+use fastrand::Rng;
+use fulgurite::{Connection, Database, Error, ErrorCode, Options};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const QUERIES: [&str; 12] = [
+    "SELECT * FROM t",
+    "SELECT id, word FROM t ORDER BY id DESC",
+    "SELECT number, word FROM t ORDER BY number, id",
+    "SELECT number FROM t WHERE number > 20 ORDER BY number",
+    "SELECT word, count(*), sum(number) FROM t GROUP BY word",
+    "SELECT DISTINCT number FROM t",
+    "SELECT t.id, u.id FROM t JOIN u ON u.number = t.number",
+    "SELECT t.id, u.word FROM t LEFT JOIN u ON u.id = t.id",
+    "SELECT id FROM t WHERE number IN (SELECT number FROM u WHERE id % 3 = 0)",
+    "SELECT * FROM u WHERE id BETWEEN 10 AND 200",
+    "SELECT id, word FROM u UNION ALL SELECT id, word FROM t",
+    "SELECT length(word), id FROM t WHERE word LIKE '%a%'",
+];
+
+const SCHEMA: &str = "
+    CREATE TABLE t (id INTEGER PRIMARY KEY, number INT, word TEXT);
+    CREATE TABLE u (id INTEGER PRIMARY KEY, number INT, word TEXT);
+    CREATE INDEX t_number ON t (number)";
+
+/// Queries open at once, at most.
+const DEPTH: usize = 4;
+
+fn word(rng: &mut Rng) -> String {
+    let length = match rng.u8(0..20) {
+        0 => rng.usize(0..6_000),
+        _ => rng.usize(0..40),
+    };
+    (0..length).map(|_| rng.char('a'..='d')).collect()
+}
+
+fn statement(rng: &mut Rng) -> String {
+    let table = ["t", "u"][rng.usize(..2)];
+    let (id, number) = (rng.u32(0..300), rng.u32(0..40));
+    match rng.u8(0..40) {
+        0..10 => format!(
+            "INSERT OR REPLACE INTO {table} VALUES ({id}, {number}, '{}')",
+            word(rng)
+        ),
+        10..14 => format!(
+            "INSERT INTO {table} (number, word) SELECT number + 1, word FROM {table} LIMIT {}",
+            rng.u8(0..60)
+        ),
+        14..18 => format!("UPDATE {table} SET word = '{}' WHERE id = {id}", word(rng)),
+        18..21 => format!("UPDATE {table} SET number = number + 1 WHERE number < {number}"),
+        21..23 => format!("DELETE FROM {table} WHERE id = {id}"),
+        23..25 => format!("DELETE FROM {table} WHERE number = {number}"),
+        25 => format!("DELETE FROM {table} WHERE id > {id}"),
+        26..29 => "BEGIN".to_owned(),
+        29..32 => "COMMIT".to_owned(),
+        32 => "ROLLBACK".to_owned(),
+        33 => "SAVEPOINT s".to_owned(),
+        34 => "ROLLBACK TO s".to_owned(),
+        35 => "RELEASE s".to_owned(),
+        36 => "PRAGMA wal_checkpoint".to_owned(),
+        37 => format!("CREATE INDEX IF NOT EXISTS i{} ON u (number, word)", id % 2),
+        38 => format!("DROP INDEX IF EXISTS i{}", id % 2),
+        _ => "CREATE TABLE IF NOT EXISTS v (x); DROP TABLE v".to_owned(),
+    }
+}
+
+/// What a statement may be told while other things are open.
+fn is_expected(error: &Error) -> bool {
+    let codes = [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked];
+    let text = error.to_string();
+    error
+        .sqlite_error_code()
+        .is_some_and(|code| codes.contains(&code))
+        || text.contains("no transaction is active")
+        || text.contains("within a transaction")
+        || text.contains("no such savepoint")
+}
+
+/// Two connections to a database whose cache is small.
+fn connections(folder: &TempDir, rng: &mut Rng) -> [Connection; 2] {
+    let options = Options {
+        cache_bytes: 1 << 20,
+        checkpoint_bytes: 128 << 10,
+        ..Options::default()
+    };
+    let path = folder.path().join("open.db");
+    let database = Database::open_with_options(path, options).expect("a database");
+    let connections = [(); 2].map(|()| database.connect().expect("a connection"));
+    for connection in &connections {
+        connection.busy_timeout(Duration::ZERO).expect("a timeout");
+    }
+    connections[0].execute_batch(SCHEMA).expect("a schema");
+    for id in 0..200 {
+        for table in ["t", "u"] {
+            let insert = format!("INSERT INTO {table} VALUES (?, ?, ?)");
+            let row = (id, rng.u32(0..40), word(rng));
+            connections[0].execute(&insert, row).expect("an insert");
+        }
+    }
+    connections
+}
+
+fn all_rows(connection: &Connection, sql: &str) -> Result<Vec<String>, Error> {
+    let mut query = connection.prepare(sql)?;
+    let columns = query.column_count();
+    let mut rows = query.query([])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.push(text_of(row, columns));
+    }
+    Ok(all)
+}
+
+fn text_of(row: &fulgurite::Row<'_>, columns: usize) -> String {
+    let values = (0..columns).map(|at| format!("{:?}", row.get_ref(at).expect("a value")));
+    values.collect::<Vec<_>>().join("|")
+}
+
+/// Opens a query, lets other things happen between its steps, and compares.
+fn step_through(connections: &[Connection; 2], rng: &mut Rng, depth: usize) {
+    let connection = &connections[rng.usize(..2)];
+    let sql = QUERIES[rng.usize(..QUERIES.len())];
+    let expected = match all_rows(connection, sql) {
+        Ok(expected) => expected,
+        Err(error) if is_expected(&error) => return,
+        Err(error) => panic!("{sql}: {error}"),
+    };
+    let mut query = connection.prepare(sql).expect("a query");
+    let columns = query.column_count();
+    let mut rows = query.query([]).expect("rows");
+    let mut seen = Vec::new();
+    let end = loop {
+        match rows.next() {
+            Ok(Some(row)) => seen.push(text_of(row, columns)),
+            other => break other.map(|_| ()),
+        }
+        if rng.u8(0..40) == 0 {
+            happen(connections, rng, depth + 1);
+        }
+    };
+    match end {
+        Ok(()) => assert!(seen == expected, "{sql}: {} rows", seen.len()),
+        Err(error) => panic!("{sql} after {} rows: {error}", seen.len()),
+    }
+}
+
+fn happen(connections: &[Connection; 2], rng: &mut Rng, depth: usize) {
+    for _ in 0..rng.usize(1..8) {
+        if depth < DEPTH && rng.u8(0..6) == 0 {
+            step_through(connections, rng, depth);
+            continue;
+        }
+        let sql = statement(rng);
+        if let Err(error) = connections[rng.usize(..2)].execute_batch(&sql) {
+            assert!(is_expected(&error), "{sql}: {error}");
+        }
+    }
+}
+
+#[test]
+fn open_queries_keep_their_rows() {
+    let number = |name: &str, default: u64| {
+        let text = std::env::var(name).ok();
+        text.and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
+    let first = number("FULGURITE_OPEN_QUERIES_FIRST", 0);
+    for seed in first..first + number("FULGURITE_OPEN_QUERIES_SEEDS", 4) {
+        eprintln!("seed {seed}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut rng = Rng::with_seed(seed);
+        let connections = connections(&folder, &mut rng);
+        for _ in 0..30 {
+            step_through(&connections, &mut rng, 0);
+            happen(&connections, &mut rng, 0);
+        }
+        let problems = connections[0].database().integrity_check();
+        assert_eq!(problems.expect("a check"), Vec::<String>::new());
+    }
+}
