@@ -23,10 +23,20 @@
 
 use std::time::Duration;
 
-use crate::primitives::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, now, yield_now};
+use crate::primitives::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, now, spin_loop, yield_now,
+};
 
 /// Up to this time a sync is quick: sleeping and waking costs more.
 const QUICK_SYNC_NANOS: u32 = 10_000;
+/// Up to this time of a sync a crowd stays awake through it: to sleep and be woken takes
+/// 5 µs, where the processor sleeps too 20 to 50, in a virtual machine whose host is
+/// busy more than 100.
+const PATIENT_SYNC_NANOS: u32 = 300_000;
+/// Letting others run is over in less where nobody else wanted to.
+const UNWANTED: Duration = Duration::from_micros(1);
+/// Spins then, for the sake of who shares the processor's core.
+const SPINS_UNWANTED: u32 = 32;
 /// Letting others run takes longer than this only where the processors are
 /// others', who keep them for milliseconds.
 const HOGGED: Duration = Duration::from_micros(600);
@@ -136,10 +146,28 @@ impl Gather {
         }
         let start = now();
         yield_now();
-        if now().saturating_sub(start) > HOGGED {
+        let took = now().saturating_sub(start);
+        if took > HOGGED {
             self.hogged.store(HOGGED_TURNS, Ordering::Relaxed);
+        } else if took < UNWANTED {
+            (0..SPINS_UNWANTED).for_each(|_| spin_loop());
         }
         true
+    }
+
+    /// Whether one of a crowd had better look again than sleep; `until` when, once that
+    /// is known.
+    pub(super) fn is_patient(&self, until: &mut Option<Duration>) -> bool {
+        let now = now();
+        let limit = match *until {
+            Some(limit) => limit,
+            None => now.saturating_add(patience(
+                self.sync_nanos.load(Ordering::Relaxed),
+                self.crowd.load(Ordering::Relaxed),
+            )),
+        };
+        *until = Some(limit);
+        now < limit
     }
 
     /// Whether sleeping costs more than a sync.
@@ -292,6 +320,17 @@ fn crowd_wait(nanos: u32, crowd: usize) -> Option<Duration> {
     is_worth_it.then(|| Duration::from_nanos(nanos.into()))
 }
 
+/// For how long one of a crowd rather looks again than sleeps, where a sync takes
+/// `nanos`: for the one under way and its own. A committer and a leader alone gain
+/// nothing by that.
+fn patience(nanos: u32, crowd: usize) -> Duration {
+    if crowd > 2 && nanos <= PATIENT_SYNC_NANOS {
+        Duration::from_nanos(2 * u64::from(nanos))
+    } else {
+        Duration::ZERO
+    }
+}
+
 /// For how many syncs no crowd is waited for after the next wait in vain, once a
 /// crowd came in time or not.
 fn rest_after(rest: u32, in_time: bool) -> u32 {
@@ -317,6 +356,14 @@ mod tests {
         assert_eq!(crowd_wait(10_000, 64), Some(Duration::from_micros(10)));
         assert_eq!(crowd_wait(9_999, 64), None);
         assert!(crowd_wait(u32::MAX, usize::MAX).is_some());
+    }
+
+    #[test]
+    fn a_crowd_stays_awake_for_two_syncs_unless_they_are_long() {
+        assert_eq!(patience(100_000, 3), Duration::from_micros(200));
+        assert_eq!(patience(300_000, 64), Duration::from_micros(600));
+        assert_eq!(patience(300_001, 64), Duration::ZERO);
+        assert_eq!(patience(100_000, 2), Duration::ZERO);
     }
 
     #[test]

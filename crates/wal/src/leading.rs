@@ -1,12 +1,14 @@
 //! Who writes and syncs: leader and followers, for both kinds of log.
 //!
 //! A committer who is alone takes the straight path: take the flush lock,
-//! write, sync, return. Where another one leads, it spins briefly, yields where
-//! a sync is cheaper than a sleep, and otherwise sleeps until the leader is
-//! done; whoever wakes unserved leads next. Before a sync one committer may wait
-//! for a crowd on its way (`gather.rs`), without the lock.
+//! write, sync, return. Where another one leads, it looks again for a while,
+//! letting others run, for as long as that is cheaper than to sleep and be woken
+//! (`gather.rs`), and then sleeps until the leader is done; whoever wakes unserved
+//! leads next. Before a sync one committer may wait for a crowd on its way, without
+//! the lock.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use fulgurite_disk::LineStart;
 
@@ -18,6 +20,14 @@ use super::stats::Counters;
 use crate::primitives::{
     AtomicBool, Mutex, MutexGuard, Ordering, SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop, yield_now,
 };
+
+/// How often a committer has looked again since it began or slept, and until when it
+/// goes on.
+#[derive(Default)]
+pub(super) struct Looks {
+    turns: u32,
+    until: Option<Duration>,
+}
 
 /// What committers take turns with, until the log ends.
 #[derive(Default)]
@@ -167,7 +177,7 @@ pub(super) trait Leads {
     /// Works or waits until `done`, woken where `wish` comes true.
     fn until(&self, done: impl Fn() -> bool, wish: Wish) -> Result<()> {
         let sync = wish.wants_sync();
-        let mut turns = 0;
+        let mut looks = Looks::default();
         loop {
             if done() {
                 return Ok(());
@@ -180,33 +190,31 @@ pub(super) trait Leads {
                 result?;
                 continue;
             }
-            turns += 1;
-            if !self.looks_again(turns) {
+            if !self.looks_again(&mut looks) {
                 self.turns().counters.parks.add(1);
                 self.sleep(&done, wish);
-                turns = 0;
+                looks = Looks::default();
             }
         }
     }
 
-    /// Spins or lets others run, for the `turn`-th time; false where it is better to
-    /// sleep. Where a sync takes its time, looking again is in the way of those who
-    /// could run. Where it is quick, whoever takes the processor for long mostly
-    /// commits in that time, and to sleep would cost more than it.
-    fn looks_again(&self, turn: u32) -> bool {
+    /// Spins or lets others run; false where it is better to sleep. Where a sync is
+    /// quick, whoever takes the processor for long mostly commits in that time, and to
+    /// sleep would cost more than it.
+    fn looks_again(&self, looks: &mut Looks) -> bool {
+        looks.turns += 1;
         let gather = &self.turns().gather;
-        let is_slow = self.is_synced() && !gather.sync_is_quick();
-        let (spins, yields) = match is_slow {
-            true => (0, YIELDS_SLOW),
-            false => (SPINS, YIELDS_QUICK),
-        };
-        if turn > spins + yields {
-            return false;
+        if self.is_synced() && !gather.sync_is_quick() {
+            let goes_on = match looks.turns {
+                ..=YIELDS_SLOW => true,
+                _ => gather.is_patient(&mut looks.until),
+            };
+            return goes_on && gather.give_way();
         }
-        match turn <= spins {
-            true => spin_loop(),
-            false if is_slow => return gather.give_way(),
-            false => yield_now(),
+        match looks.turns {
+            ..=SPINS => spin_loop(),
+            _ if looks.turns <= SPINS + YIELDS_QUICK => yield_now(),
+            _ => return false,
         }
         true
     }

@@ -39,6 +39,6 @@ pub(crate) const HAS_BACKGROUND: bool = true;
 pub(crate) const SPINS: u32 = 40;
 /// How often it lets others run before it sleeps, where a sync is quick.
 pub(crate) const YIELDS_QUICK: u32 = 400;
-/// The same where it is not. (With 64 committers on two cores, 4 instead of none
-/// saves most sleeps: whoever lets others run finds the sync done.)
+/// The same where it is not, whatever the time. (With 64 committers on two cores, 4
+/// instead of none saves most sleeps: whoever lets others run finds the sync done.)
 pub(crate) const YIELDS_SLOW: u32 = 4;
