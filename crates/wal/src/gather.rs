@@ -1,4 +1,5 @@
-//! How long committers wait for others before one of them leads.
+//! How long committers wait for others before one of them leads, and look again
+//! before they sleep.
 //!
 //! Without a wait a crowd falls into two halves that take turns: while one
 //! half's sync runs the other half arrives, so two syncs serve it once. A crowd
@@ -20,6 +21,9 @@
 //! the crowd complete leads, without a need for the waiter to get a processor
 //! first. Whoever ends the waiting leads next, or finds that somebody does, or
 //! wakes the sleepers; so they can rely on it as on a leader.
+//!
+//! The others of a crowd let others run for two syncs' time, where syncs are so short
+//! that sleeping would take a good part of one, and sleep after that (ADR 48).
 
 use std::time::Duration;
 
