@@ -2,8 +2,8 @@
 //! SQLite in WAL mode with a busy timeout of 10 s: autocommitted inserts into one
 //! table and into one each, transactions of five updates on random rows, one hot
 //! row, inserts now and then beside a thread that inserts without end; and key-value
-//! puts on one family each beside redb. At the end it says
-//! which of the project's bars are met.
+//! puts on one family each beside redb. All but the last take turns round by round. At
+//! the end it says which of the project's bars are met.
 
 mod crew;
 mod families;
@@ -18,7 +18,6 @@ use crate::stats::{self, Samples};
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use crew::{Crew, Job, Record};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 const ROUNDS: usize = 5;
@@ -61,11 +60,50 @@ pub struct Plan {
     pub time: Duration,
 }
 
-/// Medians of our rates and ratios, by case and number of threads.
-#[derive(Debug, Default)]
-struct Found {
-    ours: BTreeMap<(&'static str, usize), f64>,
-    ratio: BTreeMap<(&'static str, usize), f64>,
+/// One number of threads at one kind of work, and what was measured of it.
+struct Subject {
+    label: &'static str,
+    job: Job,
+    threads: usize,
+    /// Ours and SQLite's.
+    records: [Record; 2],
+    /// The control's writes and syncs in the same rounds.
+    syncs: Samples,
+}
+
+impl Subject {
+    fn name(&self) -> String {
+        format!("writers_{}_{}", self.threads, self.label)
+    }
+}
+
+/// What the plan's cases come to, but for the families, which another library stands
+/// beside.
+fn subjects(plan: &Plan) -> Vec<Subject> {
+    let each = |label, job| plan.threads.iter().map(move |n| (label, job, *n)).collect();
+    let of = |case: &Case| -> Vec<(&'static str, Job, usize)> {
+        match case {
+            Case::OneTable => each("one_table", Job::OneTable),
+            Case::OneEach => each("one_each", Job::OneTableEach),
+            Case::Explicit => {
+                vec![("explicit", Job::FiveUpdates(plan.rows), EXPLICIT_THREADS)]
+            }
+            Case::Hot => vec![("hot", Job::HotRow, HOT_THREADS)],
+            Case::NowAndThen => {
+                vec![("now_and_then", Job::NowAndThen, NOW_AND_THEN_THREADS)]
+            }
+            Case::Families => Vec::new(),
+        }
+    };
+    let all = plan.cases.iter().flat_map(of);
+    all.map(|(label, job, threads)| Subject {
+        label,
+        job,
+        threads,
+        records: Default::default(),
+        syncs: Samples::default(),
+    })
+    .collect()
 }
 
 /// Measures what the plan says.
@@ -93,190 +131,196 @@ pub fn run(
             rows,
         )?);
     }
-    let mut bench = Bench {
-        crews,
-        control: Control::create(&workspace.root().join("control"))?,
-        syncs: Samples::default(),
-        rng: fastrand::Rng::with_seed(options.seed),
-        rounds,
-        time: plan.time,
-        found: Found::default(),
-        on_tmpfs: machine::filesystem(workspace.root()).as_deref() == Some("tmpfs"),
-        report,
-    };
-    for case in &plan.cases {
-        match case {
-            Case::OneTable => bench.each(&plan.threads, "one_table", Job::OneTable)?,
-            Case::OneEach => bench.each(&plan.threads, "one_each", Job::OneTableEach)?,
-            Case::Explicit => {
-                let job = Job::FiveUpdates(plan.rows);
-                bench.case("explicit", job, EXPLICIT_THREADS)?;
-            }
-            Case::Hot => bench.case("hot", Job::HotRow, HOT_THREADS)?,
-            Case::NowAndThen => {
-                bench.case("now_and_then", Job::NowAndThen, NOW_AND_THEN_THREADS)?;
-            }
-            Case::Families => families::run(options, plan.time, rounds, workspace, bench.report)?,
+    let mut control = Control::create(&workspace.root().join("control"))?;
+    let mut rng = fastrand::Rng::with_seed(options.seed);
+    let mut subjects = subjects(plan);
+    let mut order: Vec<usize> = (0..subjects.len()).collect();
+    // Everything takes turns, so that a machine whose speed changes is the same for
+    // all that is compared.
+    for _ in 0..rounds {
+        rng.shuffle(&mut order);
+        for at in &order {
+            round(
+                &mut subjects[*at],
+                &mut crews,
+                &mut control,
+                &mut rng,
+                plan.time,
+            )?;
         }
     }
-    bench.bars();
+    let bench = Bench {
+        subjects,
+        on_tmpfs: machine::filesystem(workspace.root()).as_deref() == Some("tmpfs"),
+    };
+    for subject in &bench.subjects {
+        tell(subject, report);
+    }
+    if let Some(lock) = crews[0].commit_lock() {
+        report.note(format!(
+            "commit lock held p50 {} ns, p99 {} ns, longest {} ns ({} measured)",
+            lock.p50_ns, lock.p99_ns, lock.longest_ns, lock.measured
+        ));
+    }
+    if plan.cases.contains(&Case::Families) {
+        families::run(options, plan.time, rounds, workspace, report)?;
+    }
+    bench.bars(report);
     Ok(())
 }
 
-struct Bench<'r> {
-    crews: Vec<Crew>,
-    control: Control,
-    syncs: Samples,
-    rng: fastrand::Rng,
-    rounds: usize,
+/// Both sides once, and the control with its single small write and sync a commit.
+fn round(
+    subject: &mut Subject,
+    crews: &mut [Crew],
+    control: &mut Control,
+    rng: &mut fastrand::Rng,
     time: Duration,
-    found: Found,
-    on_tmpfs: bool,
-    report: &'r mut Report,
+) -> Result<()> {
+    for side in toss(rng) {
+        let seed = rng.u64(..);
+        let record = &mut subject.records[side];
+        crews[side].work(subject.job, subject.threads, seed, time, record)?;
+    }
+    let mut laps = Laps::with_capacity(CONTROL);
+    control.run(CONTROL, &mut laps)?;
+    subject.syncs.push_round(laps.into_nanos());
+    Ok(())
 }
 
-impl Bench<'_> {
-    fn each(&mut self, threads: &[usize], label: &'static str, job: Job) -> Result<()> {
-        threads.iter().try_for_each(|n| self.case(label, job, *n))
-    }
-
-    /// Interleaves the sides, and the control with its single small write and
-    /// sync a commit.
-    fn case(&mut self, label: &'static str, job: Job, threads: usize) -> Result<()> {
-        let mut records = [Record::default(), Record::default()];
-        for _ in 0..self.rounds {
-            for side in toss(&mut self.rng) {
-                let seed = self.rng.u64(..);
-                self.crews[side].work(job, threads, seed, self.time, &mut records[side])?;
-            }
-            let mut laps = Laps::with_capacity(CONTROL);
-            self.control.run(CONTROL, &mut laps)?;
-            self.syncs.push_round(laps.into_nanos());
-        }
-        self.tell(label, job, threads, &records);
-        Ok(())
-    }
-
-    fn tell(
-        &mut self,
-        label: &'static str,
-        job: Job,
-        threads: usize,
-        [ours, sqlite]: &[Record; 2],
-    ) {
-        let key = (label, threads);
-        let rate = stats::median(&ours.rates);
-        self.found.ours.insert(key, rate);
-        let ratio = stats::pairs_of(&ours.rates, &sqlite.rates).median;
-        self.found.ratio.insert(key, ratio);
-        let name = format!("writers_{threads}_{label}");
-        let what = format!("{threads} threads, {}, full durability", describe(job));
-        let unit = "commits/s";
-        self.report
-            .push(Metric::rate(&name, &what, unit, &ours.rates, &sqlite.rates));
-        let metric = Metric::latency(
-            &format!("{name}_latency"),
-            "one such commit",
-            &ours.samples,
-            &sqlite.samples,
+fn tell(subject: &Subject, report: &mut Report) {
+    let [ours, sqlite] = &subject.records;
+    let name = subject.name();
+    let what = format!(
+        "{} threads, {}, full durability",
+        subject.threads,
+        describe(subject.job)
+    );
+    let unit = "commits/s";
+    report.push(Metric::rate(&name, &what, unit, &ours.rates, &sqlite.rates));
+    let metric = Metric::latency(
+        &format!("{name}_latency"),
+        "one such commit",
+        &ours.samples,
+        &sqlite.samples,
+    );
+    report.push(metric);
+    report.note(format!(
+        "{name}: longest wait {:.1} ms, SQLite's {:.1} ms; raw write and sync p50 {:.1} µs",
+        ours.samples.longest_millis(),
+        sqlite.samples.longest_millis(),
+        subject.syncs.micros().p50,
+    ));
+    if matches!(subject.job, Job::HotRow) {
+        let metric = Metric::single(
+            &format!("{name}_slowest"),
+            "commits of the slowest thread by the mean of all",
+            Better::Higher,
+            "share",
+            stats::median(&ours.slowest),
+            stats::median(&sqlite.slowest),
         );
-        self.report.push(metric);
-        self.report.note(format!(
-            "{name}: longest wait {:.1} ms, SQLite's {:.1} ms",
-            ours.samples.longest_millis(),
-            sqlite.samples.longest_millis(),
-        ));
-        if matches!(job, Job::HotRow) {
-            let metric = Metric::single(
-                &format!("{name}_slowest"),
-                "commits of the slowest thread by the mean of all",
-                Better::Higher,
-                "share",
-                stats::median(&ours.slowest),
-                stats::median(&sqlite.slowest),
-            );
-            self.report.push(metric);
-        }
-        if let Job::FiveUpdates(_) = job {
-            let share = ours.aborts as f64 / (ours.commits + ours.aborts).max(1) as f64;
-            self.report.bar(Bar::at_most(
-                "explicit transactions, 8 threads: aborts, %",
-                2.0,
-                share * 100.0,
-            ));
-        }
-        if let Some(lock) = self.crews[0].commit_lock() {
-            self.report.note(format!(
-                "{name}: commit lock held p50 {} ns, p99 {} ns, longest {} ns ({} measured)",
-                lock.p50_ns, lock.p99_ns, lock.longest_ns, lock.measured
-            ));
-        }
-        if label == "one_table" && threads == 8 {
-            let (p99, sync) = (ours.samples.micros().p99, self.syncs.micros().p50);
-            if !self.on_tmpfs {
-                self.report.bar(Bar::at_most(
-                    "p99 commit latency, 8 threads, × raw sync",
-                    3.0,
-                    p99 / sync,
-                ));
-            }
-            self.report
-                .note(format!("raw write and sync: p50 {sync:.1} µs"));
-        }
+        report.push(metric);
+    }
+}
+
+struct Bench {
+    subjects: Vec<Subject>,
+    on_tmpfs: bool,
+}
+
+impl Bench {
+    fn subject(&self, label: &str, threads: usize) -> Option<&Subject> {
+        let mut all = self.subjects.iter();
+        all.find(|subject| subject.label == label && subject.threads == threads)
+    }
+
+    /// The median of our rates by SQLite's, round by round.
+    fn by_sqlite(&self, label: &str, threads: usize) -> Option<f64> {
+        let [ours, sqlite] = &self.subject(label, threads)?.records;
+        Some(stats::pairs_of(&ours.rates, &sqlite.rates).median)
+    }
+
+    /// The same of our rates at two subjects.
+    fn quotient(&self, a: Option<&Subject>, b: Option<&Subject>) -> Option<f64> {
+        let [a, b] = [a?, b?].map(|subject| &subject.records[0].rates);
+        Some(stats::pairs_of(a, b).median)
     }
 
     /// The bars of the project that the file system is for.
-    fn bars(&mut self) {
-        let ours = |label, threads| self.found.ours.get(&(label, threads)).copied();
-        let ratio = |label, threads| self.found.ratio.get(&(label, threads)).copied();
-        let quotient = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
-        let best = |label| -> Option<f64> {
-            [1, 2, 4, 8, 16]
-                .into_iter()
-                .filter_map(|threads| ours(label, threads))
-                .reduce(f64::max)
-        };
-        let eight = ours("one_table", 8);
+    fn bars(&self, report: &mut Report) {
+        let eight = self.subject("one_table", 8);
         let mut bars = match self.on_tmpfs {
-            true => vec![
-                (
-                    "8 threads × own best of 1 to 16",
-                    0.85,
-                    quotient(eight, best("one_table")),
-                ),
-                ("8 threads × SQLite", 1.5, ratio("one_table", 8)),
-            ],
-            false => vec![
-                ("8 threads, one table × SQLite", 3.5, ratio("one_table", 8)),
-                (
-                    "8 threads, one table × own single thread",
-                    3.3,
-                    quotient(eight, ours("one_table", 1)),
-                ),
-                (
-                    "32 threads, one table × SQLite",
-                    8.0,
-                    ratio("one_table", 32),
-                ),
-            ],
+            true => self.bars_on_tmpfs(eight),
+            false => self.bars_on_disk(eight),
         };
         bars.extend([
             (
                 "8 threads, one table each × one table",
                 0.9,
-                quotient(ours("one_each", 8), eight),
+                self.quotient(self.subject("one_each", 8), eight),
             ),
             (
                 "8 threads, explicit transactions × SQLite",
                 4.0,
-                ratio("explicit", 8),
+                self.by_sqlite("explicit", 8),
             ),
         ]);
         for (case, bar, figure) in bars {
             if let Some(figure) = figure {
-                self.report.bar(Bar::at_least(case, bar, figure));
+                report.bar(Bar::at_least(case, bar, figure));
             }
         }
+        if let Some(explicit) = self.subject("explicit", EXPLICIT_THREADS) {
+            let ours = &explicit.records[0];
+            let share = ours.aborts as f64 / (ours.commits + ours.aborts).max(1) as f64;
+            let case = "explicit transactions, 8 threads: aborts, %";
+            report.bar(Bar::at_most(case, 2.0, share * 100.0));
+        }
+        if let (false, Some(eight)) = (self.on_tmpfs, eight) {
+            let (p99, sync) = (
+                eight.records[0].samples.micros().p99,
+                eight.syncs.micros().p50,
+            );
+            let case = "p99 commit latency, 8 threads, × raw sync";
+            report.bar(Bar::at_most(case, 3.0, p99 / sync));
+        }
+    }
+
+    fn bars_on_tmpfs(&self, eight: Option<&Subject>) -> Vec<(&'static str, f64, Option<f64>)> {
+        let rate = |subject: &&Subject| stats::median(&subject.records[0].rates);
+        let best = [1, 2, 4, 8, 16]
+            .into_iter()
+            .filter_map(|threads| self.subject("one_table", threads))
+            .max_by(|a, b| rate(a).total_cmp(&rate(b)));
+        vec![
+            (
+                "8 threads × own best of 1 to 16",
+                0.85,
+                self.quotient(eight, best),
+            ),
+            ("8 threads × SQLite", 1.5, self.by_sqlite("one_table", 8)),
+        ]
+    }
+
+    fn bars_on_disk(&self, eight: Option<&Subject>) -> Vec<(&'static str, f64, Option<f64>)> {
+        vec![
+            (
+                "8 threads, one table × SQLite",
+                3.5,
+                self.by_sqlite("one_table", 8),
+            ),
+            (
+                "8 threads, one table × own single thread",
+                3.3,
+                self.quotient(eight, self.subject("one_table", 1)),
+            ),
+            (
+                "32 threads, one table × SQLite",
+                8.0,
+                self.by_sqlite("one_table", 32),
+            ),
+        ]
     }
 }
 
