@@ -31,7 +31,8 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 pub(crate) struct Context<'c> {
     pub(crate) core: &'c Core,
     pub(crate) pool: &'c Pool,
-    /// The transaction's slot: its pin keeps the base alive.
+    /// The transaction's slot. Its pin keeps the base alive, or, for a statement, that
+    /// it holds the tree's writer lock.
     pub(crate) slot: &'c SlotId,
     /// Frames taken ahead, so that none is taken inside a walk.
     pub(crate) spare: &'c mut Vec<Frame>,
