@@ -167,8 +167,7 @@ fn happen(connections: &[Connection; 2], rng: &mut Rng, depth: usize) {
 #[test]
 fn open_queries_keep_their_rows() {
     let number = |name: &str, default: u64| {
-        let text = std::env::var(name).ok();
-        text.and_then(|text| text.parse().ok()).unwrap_or(default)
+        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
     };
     let first = number("FULGURITE_OPEN_QUERIES_FIRST", 0);
     for seed in first..first + number("FULGURITE_OPEN_QUERIES_SEEDS", 4) {
