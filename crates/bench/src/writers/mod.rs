@@ -71,12 +71,6 @@ struct Subject {
     syncs: Samples,
 }
 
-impl Subject {
-    fn name(&self) -> String {
-        format!("writers_{}_{}", self.threads, self.label)
-    }
-}
-
 /// What the plan's cases come to, but for the families, which another library stands
 /// beside.
 fn subjects(plan: &Plan) -> Vec<Subject> {
@@ -190,7 +184,7 @@ fn round(
 
 fn tell(subject: &Subject, report: &mut Report) {
     let [ours, sqlite] = &subject.records;
-    let name = subject.name();
+    let name = format!("writers_{}_{}", subject.threads, subject.label);
     let what = format!(
         "{} threads, {}, full durability",
         subject.threads,
