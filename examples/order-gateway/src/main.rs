@@ -83,8 +83,10 @@ fn main() -> Result<()> {
 
 /// Serves and loads in one process, beside a bare write and sync.
 fn measure(folder: &Path, time: Duration) -> Result<()> {
-    let gateway = Gateway::recover(&folder.join("orders.log"))?;
     let runtime = runtime()?;
+    let inside = runtime.enter();
+    let gateway = Gateway::recover(&folder.join("orders.log"))?;
+    drop(inside);
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
     let (stop, stopped) = oneshot::channel::<()>();
@@ -106,8 +108,8 @@ fn measure(folder: &Path, time: Duration) -> Result<()> {
 }
 
 /// A runtime for the service. Where there are two processors or fewer, the
-/// flushing thread and the kernel's part fill what one thread leaves over, and
-/// tasks that move between threads cost more than they gain.
+/// kernel's part and the clients fill what one thread leaves over, and tasks
+/// that move between threads cost more than they gain.
 fn runtime() -> Result<Runtime> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let mut builder = if processors <= 2 {

@@ -43,7 +43,8 @@ pub struct Accepted {
 }
 
 impl Gateway {
-    /// Opens the log and reads the orders back.
+    /// Opens the log and reads the orders back; to be called within a runtime,
+    /// on which the log's flushing task then runs.
     ///
     /// # Errors
     /// Those of opening and replaying the log.
@@ -58,7 +59,7 @@ impl Gateway {
             Ok(())
         })?;
         Ok(Self {
-            log: DurableLog::start(log)?,
+            log: DurableLog::start(log),
             book,
         })
     }
