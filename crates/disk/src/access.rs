@@ -15,8 +15,9 @@ pub enum Access {
     /// Past the cache. Offsets, lengths and memory must be multiples of
     /// [`AlignedFile::BLOCK_BYTES`](crate::AlignedFile::BLOCK_BYTES).
     Direct,
-    /// Writes go to a shared map of the file, which keeps the length it has
-    /// when it is opened.
+    /// Writes within the file are copies into a shared map of it, without a system
+    /// call; the file's at once, durable after a sync. After a page of the map was
+    /// lost (the file was cut short, the disk failed) every write and sync fails.
     Mapped,
     /// Through an io_uring: a write and its sync are one system call.
     Ring,

@@ -109,8 +109,7 @@ pub trait Disk: Send + Sync + 'static {
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>>;
 
     /// Opens a file in a way of its own. A file opened with [`Access::Direct`]
-    /// takes aligned transfers only, see [`AlignedFile`]; one opened with
-    /// [`Access::Mapped`] keeps the length it has now.
+    /// takes aligned transfers only, see [`AlignedFile`].
     ///
     /// # Errors
     /// As [`open`](Self::open), and `Unsupported` where this disk, this file

@@ -12,6 +12,8 @@
 //! On Apple's systems a sync is `F_FULLFSYNC`, without which the drive's own
 //! cache keeps the bytes.
 
+#[cfg(target_os = "linux")]
+mod guard;
 mod holder;
 #[cfg(target_os = "linux")]
 mod mapped;

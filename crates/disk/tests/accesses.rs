@@ -112,22 +112,31 @@ fn a_disk_without_an_access_says_so() {
     }
 }
 
-/// A write behind the end of the map, and one where the file was cut short.
+/// What is written behind the file's end makes it longer, and then lies in the map.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_map_reports_what_it_cannot_write() {
-    let scratch = Scratch::new("short");
+fn a_mapped_file_grows() {
+    let scratch = Scratch::new("grows");
     let Ok(file) = RealDisk.open_with(&scratch.0, OpenOptions::WRITE, Access::Mapped) else {
         return;
     };
-    assert!(file.write_at(&[1; 10], LEN as u64 - 5).is_err());
-    std::fs::OpenOptions::new()
-        .write(true)
-        .open(&scratch.0)
-        .unwrap()
-        .set_len(100)
+    file.write_at(&[1; 10], LEN as u64 - 5).unwrap();
+    let bytes = [2; 9_000];
+    file.write_vectored_at(&[IoSlice::new(&bytes); 3], LEN as u64 + 1)
         .unwrap();
-    assert!(file.write_at(&[1; 10], 50_000).is_err());
-    file.write_at(&[1; 10], 20).unwrap();
-    file.sync_data().unwrap();
+    file.write_at(&[3; 10], LEN as u64 + 100).unwrap();
+    file.truncate(LEN as u64 + 200).unwrap();
+    file.truncate(LEN as u64 + 5_000).unwrap();
+    file.write_at(&[4; 10], LEN as u64 + 4_990).unwrap();
+    file.allocate(0, LEN as u64 + 9_000).unwrap();
+    file.write_at(&[5; 10], LEN as u64 + 8_990).unwrap();
+    file.sync_all().unwrap();
+    let found = std::fs::read(&scratch.0).unwrap();
+    let mut wanted = vec![0; LEN + 9_000];
+    wanted[LEN - 5..LEN + 5].fill(1);
+    wanted[LEN + 1..LEN + 200].fill(2);
+    wanted[LEN + 100..LEN + 110].fill(3);
+    wanted[LEN + 4_990..LEN + 5_000].fill(4);
+    wanted[LEN + 8_990..].fill(5);
+    assert!(found == wanted);
 }

@@ -2,14 +2,15 @@
 //! over and over on the same file: while it opens the database and recovers from
 //! the kill before, while it makes a checkpoint, and in between. After each kill
 //! the database is opened and must hold every commit that was acknowledged, at
-//! most one more a writer, and no half of any.
+//! most one more a writer, and no half of any. That holds for `normal` as for `full`:
+//! each process gets one of the two.
 //!
 //! `FULGURITE_KILLS` sets how many kills (15 unless set), `FULGURITE_KILL_SEED`
 //! the seed. The page cache outlives a killed process, so this proves the order
 //! of writes and the recovery, not the syncs: those are the simulator's part.
 
 use fastrand::Rng;
-use fulgurite::{Connection, Database, Result, params};
+use fulgurite::{Connection, Database, Durability, Options, Result, params};
 use std::collections::HashMap;
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -22,6 +23,7 @@ const WRITERS: i64 = 3;
 const KILLS_PER_FILE: u64 = 25;
 const CHECKPOINT_EVERY: i64 = 40;
 const CHILD_PATH: &str = "FULGURITE_KILL_CHILD";
+const CHILD_NORMAL: &str = "FULGURITE_KILL_CHILD_NORMAL";
 
 /// What a row must hold, so that a mixed-up one shows.
 fn payload(writer: i64, number: i64) -> Vec<u8> {
@@ -40,8 +42,13 @@ fn child_writer() {
     let Some(path) = env::var_os(CHILD_PATH) else {
         return;
     };
+    let mut options = Options::default();
+    if env::var_os(CHILD_NORMAL).is_some() {
+        options.durability = Durability::Normal;
+    }
     println!("\nopening");
-    let database = Database::open(Path::new(&path)).expect("the database opens");
+    let database =
+        Database::open_with_options(Path::new(&path), options).expect("the database opens");
     println!("open");
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
@@ -151,8 +158,12 @@ fn moment(rng: &mut Rng) -> Moment {
     }
 }
 
-fn spawn(path: &Path) -> Child {
-    Command::new(env::current_exe().expect("this binary has a path"))
+fn spawn(path: &Path, durability: Durability) -> Child {
+    let mut command = Command::new(env::current_exe().expect("this binary has a path"));
+    if durability == Durability::Normal {
+        command.env(CHILD_NORMAL, "1");
+    }
+    command
         .args(["--exact", "child_writer", "--nocapture"])
         .env(CHILD_PATH, path)
         .stdout(Stdio::piped())
@@ -163,8 +174,13 @@ fn spawn(path: &Path) -> Child {
 
 /// Runs a child until its moment, kills it, and returns the last number that
 /// each writer acknowledged.
-fn run_and_kill(path: &Path, moment: &Moment, interrupted: &mut Interrupted) -> HashMap<i64, i64> {
-    let mut child = spawn(path);
+fn run_and_kill(
+    path: &Path,
+    durability: Durability,
+    moment: &Moment,
+    interrupted: &mut Interrupted,
+) -> HashMap<i64, i64> {
+    let mut child = spawn(path, durability);
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).split(b'\n');
     let mut acknowledged = HashMap::new();
     let (mut seen, mut checkpoints) = (0, 0);
@@ -311,7 +327,8 @@ fn a_killed_writer_loses_no_acknowledged_commit() {
         let mut known: HashMap<i64, i64> = HashMap::new();
         for _ in 0..KILLS_PER_FILE.min(kills - done) {
             let moment = moment(&mut rng);
-            known.extend(run_and_kill(&path, &moment, &mut interrupted));
+            let durability = [Durability::Full, Durability::Normal][rng.usize(..2)];
+            known.extend(run_and_kill(&path, durability, &moment, &mut interrupted));
             known = check(&path, &known);
             done += 1;
         }

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Disk, DiskFile, OpenOptions, parent_dir};
+use fulgurite_disk::{Access, Disk, DiskErrorKind, DiskFile, OpenOptions, parent_dir};
 
 use super::error::Result;
 use super::header::{self, Header, RECORDS_START};
+use super::twin::Durability;
 
 /// The smallest room for records in a file, together with its head 256 KiB.
 pub(super) const CAPACITY_BYTES_MIN: u64 = (256 << 10) - RECORDS_START;
@@ -96,10 +97,23 @@ pub(super) fn create_file(
 }
 
 /// Gives the file made last the name of `slot`, replacing what had it. Returns
-/// it opened by that name, which its errors then say.
-pub(super) fn publish_file(disk: &dyn Disk, base: &Path, slot: usize) -> Result<Arc<dyn DiskFile>> {
+/// it opened by that name, which its errors then say: through a map where commits
+/// are not synced and the disk has maps (ADR 49), since then the system call of a
+/// write would take most of a commit's time.
+pub(super) fn publish_file(
+    disk: &dyn Disk,
+    base: &Path,
+    slot: usize,
+    durability: Durability,
+) -> Result<Arc<dyn DiskFile>> {
     let path = header::path_of(base, slot);
     disk.rename(&header::new_path(base), &path)?;
+    if durability != Durability::Full {
+        match disk.open_with(&path, OpenOptions::WRITE, Access::Mapped) {
+            Err(error) if error.kind == DiskErrorKind::Unsupported => {}
+            opened => return Ok(opened?),
+        }
+    }
     Ok(disk.open(&path, OpenOptions::WRITE)?)
 }
 

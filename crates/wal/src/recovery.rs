@@ -181,7 +181,7 @@ impl Recovery {
         } else {
             let capacity = CAPACITY_BYTES_MIN;
             generation::create_file(disk, &self.base, &header, &begin, capacity, &sync)?;
-            generation::publish_file(disk, &self.base, 0)?
+            generation::publish_file(disk, &self.base, 0, options.durability)?
         };
         let other = header::path_of(&self.base, 1);
         if disk.exists(&other)? {

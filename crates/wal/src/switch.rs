@@ -109,7 +109,8 @@ impl TwinLog {
         let Some(idle) = plan.idle else {
             let disk = &*self.disk;
             generation::create_file(disk, &self.base, &plan.header, &[], plan.capacity, &sync)?;
-            let file = generation::publish_file(disk, &self.base, plan.slot)?;
+            let file =
+                generation::publish_file(disk, &self.base, plan.slot, self.options.durability)?;
             self.sync_names()?;
             // From now on the file is reused, also if a later step fails.
             return Ok((file, plan.capacity));

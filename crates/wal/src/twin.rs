@@ -25,7 +25,8 @@ pub enum Durability {
     #[default]
     Full,
     /// The end of the process: `wait` returns once the record is written to the
-    /// operating system. [`TwinLog::sync`] makes what was written durable.
+    /// operating system, through a map of the file where the disk has maps.
+    /// [`TwinLog::sync`] makes what was written durable.
     Normal,
     /// As `Normal`, and nothing is ever synced. For tests.
     Off,

@@ -1,56 +1,61 @@
-//! A file written through a shared map.
+//! A file written through a shared map: a write is a copy, without a system call.
 //!
-//! Bytes are copied into the map by the kernel (`process_vm_writev` to this
-//! process itself): where the map has no page any more, because somebody cut
-//! the file short or the disk failed to deliver the page, that call returns
-//! `EFAULT`, which becomes an error; a copy by the processor would raise SIGBUS
-//! and end the process. Nothing else ever touches the map: reads go through
-//! the descriptor, which sees the same pages.
+//! What is copied is the file's at once: reads through any descriptor see it, it
+//! survives the end of the process, and a sync of the descriptor makes it durable,
+//! since a map and its file share their pages here. Nothing in this program borrows
+//! the map's memory. A page that is lost (`guard.rs`) is an error of the write, and of
+//! every write and sync after it.
 //!
-//! The map has the file's length at opening, so writes behind it fail.
+//! The map reaches further than the file, so that a file that grows is mapped where
+//! it grew. What is written behind the file's known length, or behind the map, goes
+//! through the descriptor.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::ptr;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::RealFile;
+use super::{RealFile, guard};
 use crate::{DiskError, DiskErrorKind, DiskFile, Result, forward};
 
-const PAGE: u64 = 4096;
+/// How far a map reaches at least. Address space, no memory.
+const REACH_BYTES: u64 = 64 << 20;
 
 #[derive(Debug)]
 pub(super) struct MappedFile {
     inner: RealFile,
     map: Map,
-    /// The pages written and not yet synced: their first and last byte.
-    dirty: Mutex<Option<(u64, u64)>>,
+    /// The file is at least this long, as far as this handle knows.
+    len: AtomicU64,
+    /// How far it was written through the map.
+    written: AtomicU64,
+    /// Whether the map lost a page.
+    lost: AtomicBool,
 }
 
-/// A shared map of a whole file.
+/// A shared map of a file's beginning, and of what may follow it.
 #[derive(Debug)]
 struct Map {
     base: *mut libc::c_void,
-    len: u64,
+    bytes: usize,
 }
 
-// SAFETY: the map is only an address range; it is given to system calls, which
-// may come from any thread, and never dereferenced.
+// SAFETY: the map is an address range, whose memory is reached through `guard::copy`
+// only, which may be called from any thread.
 unsafe impl Send for Map {}
 // SAFETY: as above.
 unsafe impl Sync for Map {}
 
 impl Map {
-    fn new(file: &File, len: u64) -> io::Result<Self> {
+    fn new(file: &File, bytes: usize) -> io::Result<Self> {
         use std::os::fd::AsRawFd;
-        let count = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        // SAFETY: a fresh map at an address of the kernel's choice; the
-        // descriptor is open. An empty file is refused with EINVAL.
+        // SAFETY: a fresh map at an address of the kernel's choice; the descriptor is
+        // open.
         let base = unsafe {
             libc::mmap(
                 ptr::null_mut(),
-                count,
+                bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 file.as_raw_fd(),
@@ -60,69 +65,34 @@ impl Map {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { base, len })
+        Ok(Self { base, bytes })
     }
 
-    /// The address of `offset`, which is not behind the end.
-    fn address(&self, offset: u64) -> *mut libc::c_void {
-        self.base.wrapping_byte_add(offset as usize)
+    fn addresses(&self) -> Range<usize> {
+        let from = self.base.expose_provenance();
+        from..from + self.bytes
     }
+}
 
-    /// Has the kernel copy `buf` to `offset`.
-    fn write(&self, mut buf: &[u8], mut offset: u64) -> io::Result<()> {
-        let end = offset.checked_add(buf.len() as u64);
-        if end.is_none_or(|end| end > self.len) {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        while !buf.is_empty() {
-            let local = libc::iovec {
-                iov_base: buf.as_ptr() as *mut libc::c_void,
-                iov_len: buf.len(),
-            };
-            let remote = libc::iovec {
-                iov_base: self.address(offset),
-                iov_len: buf.len(),
-            };
-            // SAFETY: `local` is borrowed memory that is only read; `remote`
-            // lies in the map, which nothing in this program borrows; a bad
-            // page is an error return.
-            let copied =
-                unsafe { libc::process_vm_writev(libc::getpid(), &local, 1, &remote, 1, 0) };
-            match usize::try_from(copied) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => {
-                    buf = buf.get(count..).unwrap_or_default();
-                    offset += count as u64;
-                }
-                Err(_) => {
-                    let error = io::Error::last_os_error();
-                    if error.kind() != io::ErrorKind::Interrupted {
-                        return Err(error);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn sync(&self, from: u64, to: u64) -> io::Result<()> {
-        let from = from / PAGE * PAGE;
-        // SAFETY: the range lies in the map; its pages are not touched.
-        let result =
-            unsafe { libc::msync(self.address(from), (to - from) as usize, libc::MS_SYNC) };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
+impl Map {
+    /// Lets go of the pages before `end`; whoever writes there gets them again. A
+    /// sync otherwise write-protects page after page, each with an interrupt of all
+    /// processors that run this program.
+    fn let_go(&self, end: u64) {
+        let bytes = usize::try_from(end).map_or(self.bytes, |end| end.min(self.bytes));
+        // SAFETY: the range lies in the map. Its pages stay the file's, with what was
+        // written to them, as a shared map's do. Where it fails, the sync is slower.
+        unsafe {
+            libc::madvise(self.base, bytes, libc::MADV_DONTNEED);
         }
     }
 }
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new` and nobody holds its address.
+        // SAFETY: the range was mapped by `new` and nobody holds an address in it.
         unsafe {
-            libc::munmap(self.base, self.len as usize);
+            libc::munmap(self.base, self.bytes);
         }
     }
 }
@@ -130,66 +100,116 @@ impl Drop for Map {
 impl MappedFile {
     pub(super) fn new(inner: RealFile) -> Result<Self> {
         let len = inner.len()?;
-        let map = Map::new(&inner.file, len)
+        let map = usize::try_from(len.max(REACH_BYTES))
+            .map_err(|_| io::ErrorKind::FileTooLarge.into())
+            .and_then(|bytes| {
+                guard::install()?;
+                Map::new(&inner.file, bytes)
+            })
             .map_err(|e| DiskError::with_kind("map", &inner.path, DiskErrorKind::Unsupported, e))?;
         Ok(Self {
             inner,
             map,
-            dirty: Mutex::new(None),
+            len: AtomicU64::new(len),
+            written: AtomicU64::new(0),
+            lost: AtomicBool::new(false),
         })
+    }
+
+    /// Whether the bytes before `end` are the file's and the map's.
+    fn is_mapped(&self, end: u64) -> bool {
+        end <= self.len.load(Ordering::Acquire) && end <= self.map.bytes as u64
+    }
+
+    fn copy(&self, buf: &[u8], offset: u64) -> Result<()> {
+        let map = self.map.addresses();
+        let to = map.start + offset as usize;
+        // SAFETY: the map lives as long as `self`, the copy ends within it, and no
+        // reference into it is ever made; a map exists only where the guard does.
+        if self.lost.load(Ordering::Relaxed) || !unsafe { guard::copy(buf, to, map, &self.lost) } {
+            return Err(self.loss());
+        }
+        let end = offset + buf.len() as u64;
+        if self.written.load(Ordering::Relaxed) < end {
+            self.written.fetch_max(end, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn loss(&self) -> DiskError {
+        let what = "a page of its map is gone: it was cut short, or the disk failed or is full";
+        self.inner.error("write the map of", io::Error::other(what))
+    }
+
+    /// What comes before a sync, which reports no page that the map lost, and nothing
+    /// of a file cut short.
+    fn before_sync(&self) -> Result<()> {
+        if self.lost.load(Ordering::Acquire)
+            || self.inner.len()? < self.written.load(Ordering::Relaxed)
+        {
+            return Err(self.loss());
+        }
+        self.map.let_go(self.written.load(Ordering::Relaxed));
+        Ok(())
     }
 }
 
 impl DiskFile for MappedFile {
-    forward!(inner: len, identity, read_at, hint_lifetime, start_writeback, allocate);
-    forward!(inner: truncate, lock_exclusive, lock_shared);
+    forward!(inner: len, identity, read_at, hint_lifetime, start_writeback);
+    forward!(inner: lock_exclusive, lock_shared);
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        if buf.is_empty() {
-            return Ok(());
+        let end = offset.saturating_add(buf.len() as u64);
+        if self.is_mapped(end) {
+            self.inner.check_writable()?;
+            return self.copy(buf, offset);
         }
-        self.map
-            .write(buf, offset)
-            .map_err(|e| self.inner.error("write the map of", e))?;
-        let end = offset + buf.len() as u64;
-        let mut dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
-        *dirty = Some(match *dirty {
-            Some((from, to)) => (from.min(offset), to.max(end)),
-            None => (offset, end),
-        });
+        self.inner.write_at(buf, offset)?;
+        self.len.fetch_max(end, Ordering::Release);
         Ok(())
     }
 
-    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], mut offset: u64) -> Result<()> {
-        for buf in bufs {
-            self.write_at(buf, offset)?;
-            offset += buf.len() as u64;
+    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
+        let bytes = bufs.iter().map(|buf| buf.len() as u64).sum::<u64>();
+        let end = offset.saturating_add(bytes);
+        if self.is_mapped(end) {
+            self.inner.check_writable()?;
+            let mut at = offset;
+            for buf in bufs {
+                self.copy(buf, at)?;
+                at += buf.len() as u64;
+            }
+            return Ok(());
         }
+        self.inner.write_vectored_at(bufs, offset)?;
+        self.len.fetch_max(end, Ordering::Release);
         Ok(())
     }
 
     fn sync_data(&self) -> Result<()> {
-        let dirty = self
-            .dirty
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let Some((from, to)) = dirty else {
-            return Ok(());
-        };
-        // A file cut short has lost the pages, which msync does not report.
-        if self.inner.len()? < to {
-            return Err(self
-                .inner
-                .error("sync the map of", io::ErrorKind::UnexpectedEof.into()));
-        }
-        self.map
-            .sync(from, to)
-            .map_err(|e| self.inner.error("sync the map of", e))
+        self.before_sync()?;
+        self.inner.sync_data()
     }
 
     fn sync_all(&self) -> Result<()> {
-        self.sync_data()?;
+        self.before_sync()?;
         self.inner.sync_all()
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        self.inner.allocate(offset, len)?;
+        self.len
+            .fetch_max(offset.saturating_add(len), Ordering::Release);
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        // What grows is mapped after it is there, what shrinks not from before.
+        self.len.fetch_min(len, Ordering::AcqRel);
+        self.written.fetch_min(len, Ordering::Relaxed);
+        self.inner.truncate(len)?;
+        self.len.store(len, Ordering::Release);
+        Ok(())
     }
 }
