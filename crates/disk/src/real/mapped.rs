@@ -21,6 +21,9 @@ use crate::{DiskError, DiskErrorKind, DiskFile, Result, forward};
 
 /// How far a map reaches at least. Address space, no memory.
 const REACH_BYTES: u64 = 64 << 20;
+/// From so many bytes on a sync lets go of their pages first; a multiple of any page's
+/// size.
+const LET_GO_BYTES: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct MappedFile {
@@ -30,6 +33,10 @@ pub(super) struct MappedFile {
     len: AtomicU64,
     /// How far it was written through the map.
     written: AtomicU64,
+    /// What of it was written since the last sync lies from here to there, as far as
+    /// writes and syncs at the same time let that be known.
+    unsynced_from: AtomicU64,
+    unsynced_to: AtomicU64,
     /// Whether the map lost a page.
     lost: AtomicBool,
 }
@@ -72,18 +79,21 @@ impl Map {
         let from = self.base.expose_provenance();
         from..from + self.bytes
     }
-}
 
-impl Map {
-    /// Lets go of the pages before `end`; whoever writes there gets them again. A
-    /// sync otherwise write-protects page after page, each with an interrupt of all
+    /// Lets go of the pages in a range; whoever writes there gets them again. A sync
+    /// otherwise write-protects page after page, each with an interrupt of all
     /// processors that run this program.
-    fn let_go(&self, end: u64) {
-        let bytes = usize::try_from(end).map_or(self.bytes, |end| end.min(self.bytes));
+    fn let_go(&self, range: Range<u64>) {
+        let from = (range.start / LET_GO_BYTES * LET_GO_BYTES) as usize;
+        let end = (range.end as usize).min(self.bytes);
         // SAFETY: the range lies in the map. Its pages stay the file's, with what was
         // written to them, as a shared map's do. Where it fails, the sync is slower.
         unsafe {
-            libc::madvise(self.base, bytes, libc::MADV_DONTNEED);
+            libc::madvise(
+                self.base.wrapping_byte_add(from),
+                end - from,
+                libc::MADV_DONTNEED,
+            );
         }
     }
 }
@@ -112,6 +122,8 @@ impl MappedFile {
             map,
             len: AtomicU64::new(len),
             written: AtomicU64::new(0),
+            unsynced_from: AtomicU64::new(u64::MAX),
+            unsynced_to: AtomicU64::new(0),
             lost: AtomicBool::new(false),
         })
     }
@@ -133,6 +145,10 @@ impl MappedFile {
         if self.written.load(Ordering::Relaxed) < end {
             self.written.fetch_max(end, Ordering::Relaxed);
         }
+        if self.unsynced_from.load(Ordering::Relaxed) > offset {
+            self.unsynced_from.fetch_min(offset, Ordering::Relaxed);
+        }
+        self.unsynced_to.fetch_max(end, Ordering::Relaxed);
         Ok(())
     }
 
@@ -150,7 +166,11 @@ impl MappedFile {
         {
             return Err(self.loss());
         }
-        self.map.let_go(self.written.load(Ordering::Relaxed));
+        let from = self.unsynced_from.swap(u64::MAX, Ordering::Relaxed);
+        let end = self.unsynced_to.swap(0, Ordering::Relaxed);
+        if end.saturating_sub(from) >= LET_GO_BYTES {
+            self.map.let_go(from..end);
+        }
         Ok(())
     }
 }
