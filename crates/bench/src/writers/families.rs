@@ -1,6 +1,7 @@
 //! Key-value puts, one a transaction, each thread on a family of its own, in the
 //! mode where a commit is written and not synced; beside redb with
-//! `Durability::None`.
+//! `Durability::None`. Once each put is a new key, so that the families outgrow the
+//! cache and most of the work is with pages, once each family keeps its 10,000 keys.
 
 use crate::compare::Options;
 use crate::measure::toss;
@@ -20,6 +21,41 @@ const VALUE: [u8; 100] = [b'v'; 100];
 /// Puts between two looks at the clock.
 const STRIDE: u64 = 16;
 
+/// Which keys are put.
+#[derive(Debug, Clone, Copy)]
+struct Keys {
+    /// In the names of figures.
+    label: &'static str,
+    /// In what is said of them.
+    what: &'static str,
+    /// How many keys a family has; `None`: all are new.
+    count: Option<u64>,
+}
+
+const WORKLOADS: [Keys; 2] = [
+    Keys {
+        label: "families",
+        what: "families",
+        count: None,
+    },
+    Keys {
+        label: "families_kept",
+        what: "families of 10,000 keys",
+        count: Some(10_000),
+    },
+];
+
+impl Keys {
+    /// The key of a number, in no order.
+    fn key(self, number: u64) -> [u8; 8] {
+        let scattered = crate::data::scattered(number);
+        match self.count {
+            Some(count) => crate::data::scattered(scattered % count).to_be_bytes(),
+            None => scattered.to_be_bytes(),
+        }
+    }
+}
+
 /// One thread's puts until a moment; how many.
 trait Putter: Send {
     fn put_until(&mut self, first: u64, end: Instant) -> Result<u64>;
@@ -28,6 +64,7 @@ trait Putter: Send {
 struct Ours {
     txn: store::Txn,
     family: store::Tree,
+    keys: Keys,
 }
 
 impl Putter for Ours {
@@ -36,7 +73,7 @@ impl Putter for Ours {
         while Instant::now() < end {
             for _ in 0..STRIDE {
                 self.txn.begin_statement(&[&self.family])?;
-                let key = crate::data::scattered(next).to_be_bytes();
+                let key = self.keys.key(next);
                 self.txn.put(&self.family, Key::Bytes(&key), &VALUE)?;
                 self.txn.commit()?;
                 next += 1;
@@ -49,6 +86,7 @@ impl Putter for Ours {
 struct Redb<'d> {
     database: &'d redb::Database,
     table: String,
+    keys: Keys,
 }
 
 impl Putter for Redb<'_> {
@@ -61,7 +99,7 @@ impl Putter for Redb<'_> {
                 {
                     let definition = TableDefinition::<&[u8], &[u8]>::new(&self.table);
                     let mut table = txn.open_table(definition)?;
-                    let key = crate::data::scattered(next).to_be_bytes();
+                    let key = self.keys.key(next);
                     table.insert(key.as_slice(), VALUE.as_slice())?;
                 }
                 txn.commit()?;
@@ -104,8 +142,22 @@ fn work<P: Putter>(putters: &mut [P], first: u64, time: Duration) -> Result<f64>
     Ok(puts as f64 / longest.as_secs_f64())
 }
 
-/// Measures all numbers of threads, both sides in turns.
+/// Measures both workloads.
 pub fn run(
+    options: Options,
+    time: Duration,
+    rounds: usize,
+    workspace: &Workspace,
+    report: &mut Report,
+) -> Result<()> {
+    WORKLOADS
+        .into_iter()
+        .try_for_each(|keys| measure(keys, options, time, rounds, workspace, report))
+}
+
+/// Measures all numbers of threads, both sides in turns.
+fn measure(
+    keys: Keys,
     options: Options,
     time: Duration,
     rounds: usize,
@@ -119,20 +171,22 @@ pub fn run(
         durability: store::Durability::Normal,
         ..store::Options::default()
     };
-    let store = store::Store::open(workspace.database(&ENGINES[0], "families.db"), opened)?;
+    let file = format!("{}.db", keys.label);
+    let store = store::Store::open(workspace.database(&ENGINES[0], &file), opened)?;
     let mut ours = Vec::new();
     for family in 0..most {
         let family = store.create_family(&format!("family {family}"), KeyKind::Bytes)?;
         let txn = store.txn();
-        ours.push(Ours { txn, family });
+        ours.push(Ours { txn, family, keys });
     }
     let database = redb::Builder::new()
         .set_cache_size(options.cache_bytes)
-        .create(workspace.root().join("families.redb"))?;
+        .create(workspace.root().join(format!("{}.redb", keys.label)))?;
     let mut redb: Vec<_> = (0..most)
         .map(|family| Redb {
             database: &database,
             table: format!("family {family}"),
+            keys,
         })
         .collect();
     let mut rates = vec![[Vec::new(), Vec::new()]; THREADS.len()];
@@ -154,39 +208,37 @@ pub fn run(
             first += 1 << 32;
         }
     }
-    tell(&rates, report);
+    tell(keys, &rates, report);
     if let Some(log) = store.stats().log {
         report.note(format!(
-            "families: {} records, {} writes, {} parks, {} waits for a checkpoint, {} switches",
-            log.records, log.writes, log.parks, log.pressure_waits, log.switches
+            "{}: {} records, {} writes, {} parks, {} waits for a checkpoint, {} switches",
+            keys.what, log.records, log.writes, log.parks, log.pressure_waits, log.switches
         ));
     }
     let lock = store.stats().commit_lock;
     report.note(format!(
-        "families: commit lock held p50 {} ns, p99 {} ns, longest {} ns ({} measured)",
-        lock.p50_ns, lock.p99_ns, lock.longest_ns, lock.measured
+        "{}: commit lock held p50 {} ns, p99 {} ns, longest {} ns ({} measured)",
+        keys.what, lock.p50_ns, lock.p99_ns, lock.longest_ns, lock.measured
     ));
     Ok(())
 }
 
-fn tell(rates: &[[Vec<f64>; 2]], report: &mut Report) {
+fn tell(keys: Keys, rates: &[[Vec<f64>; 2]], report: &mut Report) {
+    let Keys { label, what, .. } = keys;
     for ([ours, redb], threads) in rates.iter().zip(THREADS) {
-        let name = format!("families_{threads}_redb");
-        let what = format!("{threads} threads, a put a transaction, a family each; beside redb");
+        let name = format!("{label}_{threads}_redb");
+        let what = format!("{threads} threads, a put a transaction, {what}, one each; beside redb");
         report.push(Metric::rate(&name, &what, "puts/s", ours, redb));
     }
     let by = |a: usize, b: usize| stats::pairs_of(&rates[a][0], &rates[b][0]).median;
     let last = THREADS.len() - 1;
     let redb = stats::pairs_of(&rates[last][0], &rates[last][1]).median;
-    report.bar(Bar::at_least(
-        "families, 8 threads × own single thread",
-        1.6,
-        by(last, 0),
-    ));
-    report.bar(Bar::at_least(
-        "families, 8 threads × 4 threads (no fall)",
-        0.97,
-        by(last, last - 1),
-    ));
-    report.bar(Bar::at_least("families, 8 threads × redb", 3.0, redb));
+    for (case, bar, figure) in [
+        ("own single thread", 1.6, by(last, 0)),
+        ("4 threads (no fall)", 0.97, by(last, last - 1)),
+        ("redb", 3.0, redb),
+    ] {
+        let case = format!("{what}, 8 threads × {case}");
+        report.bar(Bar::at_least(&case, bar, figure));
+    }
 }
