@@ -21,9 +21,9 @@ use crate::{DiskError, DiskErrorKind, DiskFile, Result, forward};
 
 /// How far a map reaches at least. Address space, no memory.
 const REACH_BYTES: u64 = 64 << 20;
-/// From so many bytes on a sync lets go of their pages first; a multiple of any page's
-/// size.
-const LET_GO_BYTES: u64 = 64 << 10;
+/// What was written is noted in steps of this size, a multiple of any page's, so that
+/// most writes have nothing to note.
+const STEP_BYTES: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct MappedFile {
@@ -31,10 +31,8 @@ pub(super) struct MappedFile {
     map: Map,
     /// The file is at least this long, as far as this handle knows.
     len: AtomicU64,
-    /// How far it was written through the map.
-    written: AtomicU64,
-    /// What of it was written since the last sync lies from here to there, as far as
-    /// writes and syncs at the same time let that be known.
+    /// What was written through the map since the last sync lies from here to there,
+    /// as far as writes and syncs at the same time let that be known.
     unsynced_from: AtomicU64,
     unsynced_to: AtomicU64,
     /// Whether the map lost a page.
@@ -80,18 +78,18 @@ impl Map {
         from..from + self.bytes
     }
 
-    /// Lets go of the pages in a range; whoever writes there gets them again. A sync
-    /// otherwise write-protects page after page, each with an interrupt of all
-    /// processors that run this program.
+    /// Lets go of the pages in a range, which begins at one; whoever writes there gets
+    /// them again. A sync otherwise write-protects page after page, each with an
+    /// interrupt of all processors that run this program.
     fn let_go(&self, range: Range<u64>) {
-        let from = (range.start / LET_GO_BYTES * LET_GO_BYTES) as usize;
-        let end = (range.end as usize).min(self.bytes);
+        let from = range.start as usize;
+        let to = self.bytes.min(range.end as usize);
         // SAFETY: the range lies in the map. Its pages stay the file's, with what was
         // written to them, as a shared map's do. Where it fails, the sync is slower.
         unsafe {
             libc::madvise(
                 self.base.wrapping_byte_add(from),
-                end - from,
+                to - from,
                 libc::MADV_DONTNEED,
             );
         }
@@ -121,7 +119,6 @@ impl MappedFile {
             inner,
             map,
             len: AtomicU64::new(len),
-            written: AtomicU64::new(0),
             unsynced_from: AtomicU64::new(u64::MAX),
             unsynced_to: AtomicU64::new(0),
             lost: AtomicBool::new(false),
@@ -141,14 +138,15 @@ impl MappedFile {
         if self.lost.load(Ordering::Relaxed) || !unsafe { guard::copy(buf, to, map, &self.lost) } {
             return Err(self.loss());
         }
-        let end = offset + buf.len() as u64;
-        if self.written.load(Ordering::Relaxed) < end {
-            self.written.fetch_max(end, Ordering::Relaxed);
-        }
         if self.unsynced_from.load(Ordering::Relaxed) > offset {
-            self.unsynced_from.fetch_min(offset, Ordering::Relaxed);
+            let from = offset / STEP_BYTES * STEP_BYTES;
+            self.unsynced_from.fetch_min(from, Ordering::Relaxed);
         }
-        self.unsynced_to.fetch_max(end, Ordering::Relaxed);
+        let end = offset + buf.len() as u64;
+        if self.unsynced_to.load(Ordering::Relaxed) < end {
+            let to = end.next_multiple_of(STEP_BYTES);
+            self.unsynced_to.fetch_max(to, Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -161,15 +159,15 @@ impl MappedFile {
     /// What comes before a sync, which reports no page that the map lost, and nothing
     /// of a file cut short.
     fn before_sync(&self) -> Result<()> {
-        if self.lost.load(Ordering::Acquire)
-            || self.inner.len()? < self.written.load(Ordering::Relaxed)
-        {
+        let is_short = self.inner.len()? < self.len.load(Ordering::Acquire);
+        if is_short || self.lost.load(Ordering::Acquire) {
             return Err(self.loss());
         }
         let from = self.unsynced_from.swap(u64::MAX, Ordering::Relaxed);
-        let end = self.unsynced_to.swap(0, Ordering::Relaxed);
-        if end.saturating_sub(from) >= LET_GO_BYTES {
-            self.map.let_go(from..end);
+        let to = self.unsynced_to.swap(0, Ordering::Relaxed);
+        // A step or two are as quick without.
+        if to.saturating_sub(from) > 2 * STEP_BYTES {
+            self.map.let_go(from..to);
         }
         Ok(())
     }
@@ -227,7 +225,6 @@ impl DiskFile for MappedFile {
     fn truncate(&self, len: u64) -> Result<()> {
         // What grows is mapped after it is there, what shrinks not from before.
         self.len.fetch_min(len, Ordering::AcqRel);
-        self.written.fetch_min(len, Ordering::Relaxed);
         self.inner.truncate(len)?;
         self.len.store(len, Ordering::Release);
         Ok(())
