@@ -140,3 +140,29 @@ fn a_mapped_file_grows() {
     wanted[LEN + 8_990..].fill(5);
     assert!(found == wanted);
 }
+
+/// Whether the file was cut short was asked with two lengths read one after the other,
+/// between which a writer could make it longer; the sync then failed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_mapped_file_may_grow_while_it_is_synced() {
+    let scratch = Scratch::new("grows-synced");
+    let Ok(file) = RealDisk.open_with(&scratch.0, OpenOptions::WRITE, Access::Mapped) else {
+        return;
+    };
+    let file = &*file;
+    let grown = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for turn in 0..20_000 {
+                file.write_at(&[7; 64], LEN as u64 + 64 * turn).unwrap();
+            }
+            file.truncate(LEN as u64 + 64).unwrap();
+            grown.store(true, std::sync::atomic::Ordering::Release);
+        });
+        while !grown.load(std::sync::atomic::Ordering::Acquire) {
+            file.sync_data().unwrap();
+        }
+    });
+    assert_eq!(file.len().unwrap(), LEN as u64 + 64);
+}

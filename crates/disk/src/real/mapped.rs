@@ -159,7 +159,11 @@ impl MappedFile {
     /// What comes before a sync, which reports no page that the map lost, and nothing
     /// of a file cut short.
     fn before_sync(&self) -> Result<()> {
-        let is_short = self.inner.len()? < self.len.load(Ordering::Acquire);
+        // Others may lengthen or shorten the file between these looks. It was as long
+        // as the first says before the second, and as the last says, if less, after.
+        let known = self.len.load(Ordering::Acquire);
+        let len = self.inner.len()?;
+        let is_short = len < known && len < self.len.load(Ordering::Acquire);
         if is_short || self.lost.load(Ordering::Acquire) {
             return Err(self.loss());
         }
