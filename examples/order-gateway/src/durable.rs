@@ -4,8 +4,8 @@
 //!
 //! While syncs are short the flush runs on the event loop: to wake a thread for
 //! it and to be woken by that thread takes longer than what the loop could do
-//! meanwhile. Before, whatever else is ready runs, so that a crowd shares one
-//! sync. Where syncs are long a thread takes them, and the loop goes on.
+//! meanwhile. Whatever else is ready runs first, so that a crowd shares one sync.
+//! Where syncs are long a thread takes them, and the loop goes on.
 
 use fulgurite_wal::{Entry, Error, Lsn, Wal};
 use std::sync::Arc;
