@@ -166,3 +166,39 @@ fn a_mapped_file_may_grow_while_it_is_synced() {
     });
     assert_eq!(file.len().unwrap(), LEN as u64 + 64);
 }
+
+/// Pages written through a map count as the process's memory, which a log of many
+/// megabytes filled beside the cache's limit.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_mapped_file_keeps_few_pages() {
+    let scratch = Scratch::new("resident");
+    let Ok(file) = RealDisk.open_with(&scratch.0, OpenOptions::WRITE, Access::Mapped) else {
+        return;
+    };
+    file.truncate(32 << 20).unwrap();
+    let mut most = 0;
+    for at in (0..32 << 20).step_by(4096) {
+        file.write_at(&[9; 4096], at).unwrap();
+        if at % (256 << 10) == 0 {
+            most = most.max(resident_kib(&scratch.0));
+        }
+    }
+    // The kernel may map up to two megabytes around a page that is touched.
+    assert!((4..=4 << 10).contains(&most), "{most} KiB");
+}
+
+/// How much of the file is mapped and present in this process, in KiB.
+#[cfg(target_os = "linux")]
+fn resident_kib(path: &Path) -> u64 {
+    let path = std::fs::canonicalize(path).unwrap();
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let of_file = maps
+        .lines()
+        .skip_while(|line| !line.ends_with(path.to_str().unwrap()));
+    let rss = of_file
+        .skip(1)
+        .find_map(|line| line.strip_prefix("Rss:"))
+        .unwrap();
+    rss.trim().trim_end_matches(" kB").parse().unwrap()
+}

@@ -24,6 +24,11 @@ const REACH_BYTES: u64 = 64 << 20;
 /// What was written is noted in steps of this size, a multiple of any page's, so that
 /// most writes have nothing to note.
 const STEP_BYTES: u64 = 64 << 10;
+/// A sync lets go of the pages before it where there are more than this; fewer are as
+/// quick without.
+const SYNCED_BYTES: u64 = 2 * STEP_BYTES;
+/// From so many on a write does: mapped pages count as the process's memory.
+const RESIDENT_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct MappedFile {
@@ -31,10 +36,10 @@ pub(super) struct MappedFile {
     map: Map,
     /// The file is at least this long, as far as this handle knows.
     len: AtomicU64,
-    /// What was written through the map since the last sync lies from here to there,
-    /// as far as writes and syncs at the same time let that be known.
-    unsynced_from: AtomicU64,
-    unsynced_to: AtomicU64,
+    /// The pages written through the map and not let go of lie from here to there, as
+    /// far as writes and syncs at the same time let that be known.
+    held_from: AtomicU64,
+    held_to: AtomicU64,
     /// Whether the map lost a page.
     lost: AtomicBool,
 }
@@ -119,8 +124,8 @@ impl MappedFile {
             inner,
             map,
             len: AtomicU64::new(len),
-            unsynced_from: AtomicU64::new(u64::MAX),
-            unsynced_to: AtomicU64::new(0),
+            held_from: AtomicU64::new(u64::MAX),
+            held_to: AtomicU64::new(0),
             lost: AtomicBool::new(false),
         })
     }
@@ -138,16 +143,32 @@ impl MappedFile {
         if self.lost.load(Ordering::Relaxed) || !unsafe { guard::copy(buf, to, map, &self.lost) } {
             return Err(self.loss());
         }
-        if self.unsynced_from.load(Ordering::Relaxed) > offset {
-            let from = offset / STEP_BYTES * STEP_BYTES;
-            self.unsynced_from.fetch_min(from, Ordering::Relaxed);
-        }
-        let end = offset + buf.len() as u64;
-        if self.unsynced_to.load(Ordering::Relaxed) < end {
-            let to = end.next_multiple_of(STEP_BYTES);
-            self.unsynced_to.fetch_max(to, Ordering::Relaxed);
-        }
+        self.note(offset, offset + buf.len() as u64);
         Ok(())
+    }
+
+    /// Takes note of a write; now and then lets go of its pages and those before it.
+    fn note(&self, offset: u64, end: u64) {
+        if self.held_from.load(Ordering::Relaxed) > offset {
+            let from = offset / STEP_BYTES * STEP_BYTES;
+            self.held_from.fetch_min(from, Ordering::Relaxed);
+        }
+        if self.held_to.load(Ordering::Relaxed) < end {
+            let to = end.next_multiple_of(STEP_BYTES);
+            self.held_to.fetch_max(to, Ordering::Relaxed);
+            if to.saturating_sub(self.held_from.load(Ordering::Relaxed)) > RESIDENT_BYTES {
+                self.let_go(0);
+            }
+        }
+    }
+
+    /// Lets go of the pages that were written, where they are more than so many bytes.
+    fn let_go(&self, bytes: u64) {
+        let from = self.held_from.swap(u64::MAX, Ordering::Relaxed);
+        let to = self.held_to.swap(0, Ordering::Relaxed);
+        if to.saturating_sub(from) > bytes {
+            self.map.let_go(from..to);
+        }
     }
 
     #[cold]
@@ -167,12 +188,7 @@ impl MappedFile {
         if is_short || self.lost.load(Ordering::Acquire) {
             return Err(self.loss());
         }
-        let from = self.unsynced_from.swap(u64::MAX, Ordering::Relaxed);
-        let to = self.unsynced_to.swap(0, Ordering::Relaxed);
-        // A step or two are as quick without.
-        if to.saturating_sub(from) > 2 * STEP_BYTES {
-            self.map.let_go(from..to);
-        }
+        self.let_go(SYNCED_BYTES);
         Ok(())
     }
 }
