@@ -25,8 +25,41 @@ pub(crate) const TURNS_MEANWHILE: u64 = 1;
 pub(crate) const DOUBTS_MAX: u32 = 1;
 pub(crate) const REST_MIN: u32 = 1;
 pub(crate) const REST_MAX: u32 = 2;
-/// Never: it is about time, which does not pass here.
-pub(crate) const TICK_EVERY: u32 = u32::MAX;
+pub(crate) const TICK_EVERY: u32 = 2;
+pub(crate) const SLICE: Duration = Duration::from_micros(1000);
+pub(crate) const SETTLING: Duration = Duration::from_micros(200);
+pub(crate) const COMMITS_MIN: u64 = 1;
+pub(crate) const SOON: Duration = Duration::from_micros(1000);
+pub(crate) const TURN: Duration = Duration::from_micros(1000);
+/// Never: it would hide a chair that nobody has and nobody can take.
+pub(crate) const AWAY: Duration = Duration::MAX;
+
+thread_local! {
+    static NOW: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+/// Time that passes by being looked at, so that it is the same in every run of a
+/// schedule.
+pub(crate) fn now() -> Duration {
+    NOW.set(NOW.get() + 1);
+    Duration::from_micros(100) * NOW.get()
+}
+
+pub(crate) fn processors() -> usize {
+    2
+}
+
+/// Nobody relies on being woken early.
+pub(crate) fn wait_briefly<'m, T>(
+    mutex: &'m Mutex<T>,
+    held: MutexGuard<'m, T>,
+    _: &Condvar,
+    _: Duration,
+) -> MutexGuard<'m, T> {
+    drop(held);
+    yield_now();
+    mutex.lock()
+}
 
 pub(crate) fn spawn(
     _name: &str,

@@ -6,6 +6,7 @@
 mod common;
 mod grafts;
 mod seats;
+mod turns;
 
 use common::Schedulers::{Both, Fair};
 use common::{explore, open, options};
@@ -509,4 +510,12 @@ fn a_page_freed_while_it_is_written_keeps_no_seat() {
 #[test]
 fn grafts_meet_checkpoints_and_readers() {
     explore(1000, Fair, grafts::two_writers);
+}
+
+#[test]
+fn writers_take_turns_whatever_the_limit_becomes() {
+    let limited = std::sync::Arc::<turns::Limited>::default();
+    let scenario = std::sync::Arc::clone(&limited);
+    explore(40, Fair, move || turns::limited_writers(&scenario));
+    assert!(limited.runs() > 0, "no run met a limit");
 }

@@ -18,18 +18,12 @@
 //! every wait ends by the clock.
 
 use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use crate::primitives::{Condvar, ExclusiveLock, Mutex, TICK_EVERY};
+use crate::primitives::{AWAY, SOON, TICK_EVERY, TURN};
+use crate::primitives::{Condvar, ExclusiveLock, Mutex, processors, wait_briefly};
 use crate::trial::Trial;
 use crate::waits::Waits;
 use std::time::Duration;
 
-/// Who comes back later than this does not write without end.
-const SOON: Duration = Duration::from_micros(20);
-/// How long a context keeps a chair that another one waits for.
-const TURN: Duration = Duration::from_millis(4);
-/// Who has not come for so long may lose its chair. It may as well have lost the
-/// processor, or be in a long transaction.
-const AWAY: Duration = Duration::from_millis(1);
 /// How often who waits first looks.
 const LOOK: Duration = Duration::from_micros(500);
 /// Who has less time than this does not wait.
@@ -96,8 +90,7 @@ impl Visitor {
 
 impl Admission {
     pub(crate) fn new() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let chairs = processors.min(CHAIRS_MAX);
+        let chairs = processors().min(CHAIRS_MAX);
         Self {
             limit: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
@@ -157,7 +150,7 @@ impl Admission {
                     break;
                 }
                 ask_longest(chairs, now);
-                self.somebody_left.wait_for(&mut left, LOOK);
+                left = wait_briefly(&self.left, left, &self.somebody_left, LOOK);
             }
             drop(left);
             // SAFETY: taken above.
@@ -256,9 +249,10 @@ fn ask_longest(chairs: &[Chair], now: Duration) {
     let longest = chairs.iter().min_by_key(|chair| chair.since.load(Relaxed));
     if let Some(chair) = longest
         && nanos(now).saturating_sub(chair.since.load(Relaxed)) >= nanos(TURN)
-        && chair.holder.load(Relaxed) != 0
     {
-        chair.holder.fetch_or(ASKED, Relaxed);
+        // Its holder may leave it at this moment: a free chair must stay free.
+        let ask = |holder: u64| (holder != 0).then_some(holder | ASKED);
+        let _ = chair.holder.fetch_update(Relaxed, Relaxed, ask);
     }
 }
 

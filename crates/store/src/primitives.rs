@@ -2,6 +2,7 @@
 //! interleavings depend on, in one place, so that `crates/model-store` can compile
 //! the same sources against a scheduler that explores interleavings.
 
+use fulgurite_disk::{Driver as _, Machine};
 use parking_lot::lock_api::{RawMutex as _, RawMutexFair as _, RawMutexTimed as _};
 use parking_lot::lock_api::{RawRwLock as _, RawRwLockTimed as _};
 use std::time::{Duration, Instant};
@@ -35,8 +36,20 @@ pub(crate) const DOUBTS_MAX: u32 = 4;
 /// vain: at least and at most.
 pub(crate) const REST_MIN: u32 = 16;
 pub(crate) const REST_MAX: u32 = 16_384;
-/// Every how many commits a context sees whether another limit of writers is due.
+/// Every how many commits a context sees whether another limit of writers is due, how
+/// long a limit is measured and how long before it counts, and how many commits in that
+/// time do not hold each other up.
 pub(crate) const TICK_EVERY: u32 = 64;
+pub(crate) const SLICE: Duration = Duration::from_millis(6);
+pub(crate) const SETTLING: Duration = Duration::from_millis(1);
+pub(crate) const COMMITS_MIN: u64 = 100;
+/// Who comes back later than this does not write without end.
+pub(crate) const SOON: Duration = Duration::from_micros(20);
+/// How long a context keeps a chair that another one waits for.
+pub(crate) const TURN: Duration = Duration::from_millis(4);
+/// Who has not come for so long may lose its chair. It may as well have lost the
+/// processor, or be in a long transaction.
+pub(crate) const AWAY: Duration = Duration::from_millis(1);
 /// The fewest frames of a cache.
 pub(crate) const FRAMES_MIN: usize = 64;
 
@@ -48,6 +61,27 @@ const PAUSES_A_LOOK: u32 = 4;
 const YIELDS_A_LOOK: u32 = 16;
 const LOOK_SOON: Duration = Duration::from_micros(10);
 const PAUSES_A_YIELD: u32 = 64;
+
+/// How many threads run at a time.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The time since some moment.
+pub(crate) fn now() -> Duration {
+    Machine.now()
+}
+
+/// Lets go of a lock until woken, or for so long.
+pub(crate) fn wait_briefly<'m, T>(
+    _: &'m Mutex<T>,
+    mut held: MutexGuard<'m, T>,
+    condition: &Condvar,
+    time: Duration,
+) -> MutexGuard<'m, T> {
+    condition.wait_for(&mut held, time);
+    held
+}
 
 /// Lets a microsecond pass, or longer where others want to run.
 pub(crate) fn look_again() {

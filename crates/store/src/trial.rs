@@ -11,12 +11,10 @@
 //! nobody limited. This is a state machine without clock or threads, which are
 //! `admission.rs`'s.
 
+use crate::primitives::{COMMITS_MIN, SETTLING, SLICE};
 use std::ops::Range;
 use std::time::Duration;
 
-/// How long a limit is measured, and how long before it counts.
-const SLICE: Duration = Duration::from_millis(6);
-const SETTLING: Duration = Duration::from_millis(1);
 /// Slices of each candidate in a trial, at least and at most.
 const ROUNDS_MIN: usize = 2;
 const ROUNDS_MAX: usize = 6;
@@ -25,9 +23,8 @@ const ROUNDS_MAX: usize = 6;
 const KEPT_FIRST: u32 = 2;
 const KEPT_MIN: u32 = 32;
 const KEPT_MAX: u32 = 1024;
-/// Fewer commits a slice than this do not hold each other up.
-const COMMITS_MIN: u64 = 100;
-/// After so many slices with fewer, or with one writer, there is nothing to limit.
+/// After so many slices with too few commits, or with one writer, there is nothing to
+/// limit.
 const QUIET_MAX: u32 = 4;
 /// Hundredths of a higher limit's rate that a lower one must exceed.
 const BETTER: u64 = 110;

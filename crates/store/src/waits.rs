@@ -2,7 +2,7 @@
 //! by whoever lets go, or by the clock of who drives the store, looking again
 //! whenever that lets the thread go on.
 
-use crate::primitives::{Condvar, MutexGuard};
+use crate::primitives::{Condvar, MutexGuard, now};
 use fulgurite_disk::{Driver, Machine};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl Waits {
     pub(crate) fn now(&self) -> Duration {
         match &self.0 {
             Some(driver) => driver.now(),
-            None => Machine.now(),
+            None => now(),
         }
     }
 
