@@ -10,7 +10,7 @@ mod statement;
 pub use expr::{CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name, SortTerm};
 pub use statement::{
     AlterAction, ColumnConstraint, ColumnDef, Compound, CreateIndex, CreateTable, CreateView, Cte,
-    Delete, FromItem, Insert, InsertSource, JoinConstraint, JoinSpec, Pragma, QualifiedName,
-    ResultColumn, Select, SelectCore, SelectTable, Statement, TableBody, TableConstraint,
-    TableConstraintKind, Update, Upsert,
+    Delete, FromItem, Indexed, Insert, InsertSource, JoinConstraint, JoinSpec, Pragma,
+    QualifiedName, ResultColumn, Select, SelectCore, SelectTable, Statement, TableBody,
+    TableConstraint, TableConstraintKind, Update, Upsert,
 };

@@ -205,6 +205,18 @@ pub enum JoinConstraint {
     Using(Vec<Name>),
 }
 
+/// Which indexes may be used to find a table's rows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Indexed {
+    /// Any.
+    #[default]
+    Any,
+    /// NOT INDEXED
+    Not,
+    /// INDEXED BY
+    By(Name),
+}
+
 /// A source of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SelectTable {
@@ -214,10 +226,8 @@ pub enum SelectTable {
         name: QualifiedName,
         /// Alias.
         alias: Option<Name>,
-        /// INDEXED BY
-        indexed_by: Option<Name>,
-        /// NOT INDEXED
-        not_indexed: bool,
+        /// INDEXED BY, NOT INDEXED
+        indexed: Indexed,
     },
     /// A subquery.
     Select(Box<Select>, Option<Name>),
@@ -278,6 +288,8 @@ pub struct Update {
     pub table: QualifiedName,
     /// AS
     pub alias: Option<Name>,
+    /// INDEXED BY, NOT INDEXED
+    pub indexed: Indexed,
     /// SET
     pub sets: Vec<Assignment>,
     /// FROM
@@ -297,6 +309,8 @@ pub struct Delete {
     pub table: QualifiedName,
     /// AS
     pub alias: Option<Name>,
+    /// INDEXED BY, NOT INDEXED
+    pub indexed: Indexed,
     /// WHERE
     pub filter: Option<Expr>,
     /// RETURNING

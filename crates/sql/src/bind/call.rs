@@ -95,9 +95,15 @@ impl Binder<'_> {
         if parts.clone().any(contains_aggregate) {
             return Err(misuse());
         }
-        let mut props = Props::of_operator(parts);
-        props.constant = false;
-        props.fallible = true;
+        // COLLATE in an argument counts for the result, in the filter it does not.
+        let collated = Props::of_operator(&bound.args);
+        let props = Props {
+            collation: collated.collation,
+            explicit_collation: collated.explicit_collation,
+            constant: false,
+            fallible: true,
+            ..Props::of_operator(parts)
+        };
         let calls = &mut self.frame().aggregates;
         let known = calls
             .iter()
@@ -108,11 +114,7 @@ impl Binder<'_> {
         });
         Ok(Expr {
             kind: ExprKind::Aggregate(at),
-            props: Props {
-                collation: None,
-                explicit_collation: false,
-                ..props
-            },
+            props,
         })
     }
 

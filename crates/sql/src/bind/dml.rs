@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Binder;
 use super::expr::{ColumnRef, Expr, ExprKind, Props, ROWID};
+use super::from::index_hint;
 use super::logical::{
     Block, Body, Bound, BoundDelete, BoundInsert, BoundTarget, BoundUpdate, BoundUpsert, IndexHint,
     Query, QueryColumn, Source, SourceKind,
@@ -388,6 +389,7 @@ impl Binder<'_> {
         &mut self,
         table: &Arc<Table>,
         name: &str,
+        indexed: &ast::Indexed,
         from: &[ast::FromItem],
         filter: Option<&ast::Expr>,
         more: impl FnOnce(&mut Self) -> Result<Vec<(usize, Expr)>>,
@@ -402,7 +404,10 @@ impl Binder<'_> {
                 merged: Vec::new(),
             });
             let mut block = Block::default();
-            block.sources.push(table_source(table, name, id));
+            block.sources.push(Source {
+                index_hint: index_hint(indexed, table)?,
+                ..table_source(table, name, id)
+            });
             this.more_from(from, &mut block)?;
             block.outputs = whole_row(table, id);
             let mut assigned = Vec::new();
@@ -436,10 +441,14 @@ impl Binder<'_> {
             .alias
             .as_ref()
             .map_or(table.name.as_str(), |a| a.text.as_str());
-        let (source, assigned) =
-            self.victims(&table, name, &update.from, update.filter.as_ref(), |this| {
-                this.assignments(&update.sets, &table)
-            })?;
+        let (source, assigned) = self.victims(
+            &table,
+            name,
+            &update.indexed,
+            &update.from,
+            update.filter.as_ref(),
+            |this| this.assignments(&update.sets, &table),
+        )?;
         let (returning, columns) = self.returning(&update.returning, &table, name, target.id)?;
         self.ctes.truncate(outer);
         let conflict = update.conflict;
@@ -463,14 +472,14 @@ impl Binder<'_> {
             .alias
             .as_ref()
             .map_or(table.name.as_str(), |a| a.text.as_str());
-        let (source, _) =
-            self.victims(
-                &table,
-                name,
-                &[],
-                delete.filter.as_ref(),
-                |_| Ok(Vec::new()),
-            )?;
+        let (source, _) = self.victims(
+            &table,
+            name,
+            &delete.indexed,
+            &[],
+            delete.filter.as_ref(),
+            |_| Ok(Vec::new()),
+        )?;
         let (returning, columns) = self.returning(&delete.returning, &table, name, target.id)?;
         self.ctes.truncate(outer);
         let whole_table = delete.filter.is_none() && returning.is_none();

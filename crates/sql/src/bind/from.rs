@@ -1,5 +1,7 @@
 //! Binding of FROM: sources, joins and their conditions.
 
+use std::sync::Arc;
+
 use super::expr::{CompareOp, Expr, ExprKind, SortKey};
 use super::logical::{Block, Body, IndexHint, Query, QueryColumn, Source, SourceKind};
 use super::scalar::{compare, conjuncts};
@@ -9,8 +11,7 @@ use crate::ast;
 use crate::ast::{FromItem, JoinConstraint, Name, SelectTable};
 use crate::error::{Error, Result};
 use crate::plan::physical::OutputColumn;
-use crate::schema::SEQUENCE;
-use crate::schema::{View, nearest};
+use crate::schema::{Index, SEQUENCE, Table, View, nearest};
 
 /// Sources in one FROM, SQLite's limit.
 const MAX_JOIN: usize = 64;
@@ -135,16 +136,8 @@ impl Binder<'_> {
             SelectTable::Table {
                 name,
                 alias,
-                indexed_by,
-                not_indexed,
-            } => {
-                let hint = match indexed_by {
-                    Some(index) => IndexHint::Named(index.text.clone()),
-                    None if *not_indexed => IndexHint::None,
-                    None => IndexHint::Any,
-                };
-                self.named_source(name, alias.as_ref(), hint, plain, block)
-            }
+                indexed,
+            } => self.named_source(name, alias.as_ref(), indexed, plain, block),
             SelectTable::Select(select, alias) => {
                 let query = self.query(select)?;
                 let name = alias.as_ref().map_or(String::new(), |a| a.text.clone());
@@ -165,7 +158,7 @@ impl Binder<'_> {
         &mut self,
         name: &ast::QualifiedName,
         alias: Option<&Name>,
-        index_hint: IndexHint,
+        indexed: &ast::Indexed,
         plain: bool,
         block: &mut Block,
     ) -> Result<()> {
@@ -193,14 +186,7 @@ impl Binder<'_> {
             return self.view_source(&view, shown, plain, block);
         }
         let table = self.table(name)?;
-        if let IndexHint::Named(index) = &index_hint
-            && !table
-                .indexes
-                .iter()
-                .any(|i| i.name.eq_ignore_ascii_case(index))
-        {
-            return Err(Error::sql(format!("no such index: {index}")));
-        }
+        let index_hint = index_hint(indexed, &table)?;
         let id = self.new_source()?;
         self.frame().tables.push(ScopeTable {
             name: shown.clone(),
@@ -424,6 +410,21 @@ impl Frame {
             .iter()
             .any(|t| t.name.eq_ignore_ascii_case(name))
     }
+}
+
+/// What INDEXED BY or NOT INDEXED asks for.
+pub(super) fn index_hint(indexed: &ast::Indexed, table: &Table) -> Result<IndexHint> {
+    Ok(match indexed {
+        ast::Indexed::Any => IndexHint::Any,
+        ast::Indexed::Not => IndexHint::None,
+        ast::Indexed::By(name) => {
+            let is_named = |i: &Arc<Index>| i.name.eq_ignore_ascii_case(&name.text);
+            if !table.indexes.iter().any(is_named) {
+                return Err(Error::sql(format!("no such index: {}", name.text)));
+            }
+            IndexHint::Named(name.text.clone())
+        }
+    })
 }
 
 fn reads_source(expr: &Expr, sources: &[usize]) -> bool {

@@ -118,13 +118,13 @@ impl Lowering<'_> {
             with,
             or_conflict,
             tbl_name,
+            indexed,
             sets,
             from,
             where_clause,
             returning,
             order_by,
             limit,
-            ..
         } = stmt
         else {
             return Err(Error::misuse("not an UPDATE"));
@@ -136,6 +136,7 @@ impl Lowering<'_> {
         let ctes = self.ctes(with.as_ref())?;
         let table = self.qualified(tbl_name);
         let alias = tbl_name.alias.as_ref().map(|n| self.name(n.0));
+        let indexed = self.indexed(indexed.as_ref());
         let sets = self.sets(sets)?;
         let from = from.as_ref().map_or(Ok(Vec::new()), |f| self.from(f))?;
         let filter = where_clause.as_ref().map(|e| self.expr(e)).transpose()?;
@@ -146,6 +147,7 @@ impl Lowering<'_> {
             conflict,
             table,
             alias,
+            indexed,
             sets,
             from,
             filter,
@@ -157,11 +159,11 @@ impl Lowering<'_> {
         let raw::Stmt::Delete {
             with,
             tbl_name,
+            indexed,
             where_clause,
             returning,
             order_by,
             limit,
-            ..
         } = stmt
         else {
             return Err(Error::misuse("not a DELETE"));
@@ -173,12 +175,14 @@ impl Lowering<'_> {
         let ctes = self.ctes(with.as_ref())?;
         let table = self.qualified(tbl_name);
         let alias = tbl_name.alias.as_ref().map(|n| self.name(n.0));
+        let indexed = self.indexed(indexed.as_ref());
         let filter = where_clause.as_ref().map(|e| self.expr(e)).transpose()?;
         let returning = self.returning(*returning)?;
         Ok(Statement::Delete(Box::new(Delete {
             ctes,
             table,
             alias,
+            indexed,
             filter,
             returning,
         })))

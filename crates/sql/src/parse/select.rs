@@ -5,8 +5,8 @@ use sqlite3_parser::dialect::TokenType as T;
 
 use super::Lowering;
 use crate::ast::{
-    Compound, Cte, Expr, FromItem, JoinConstraint, JoinSpec, Name, QualifiedName, ResultColumn,
-    Select, SelectCore, SelectTable,
+    Compound, Cte, Expr, FromItem, Indexed, JoinConstraint, JoinSpec, Name, QualifiedName,
+    ResultColumn, Select, SelectCore, SelectTable,
 };
 use crate::error::{Error, Result};
 use crate::plan::physical::CompoundOp;
@@ -33,8 +33,7 @@ pub(super) fn whole_table(name: QualifiedName) -> Select {
     let table = SelectTable::Table {
         name,
         alias: None,
-        indexed_by: None,
-        not_indexed: false,
+        indexed: Indexed::Any,
     };
     Select {
         ctes: Vec::new(),
@@ -283,22 +282,24 @@ impl Lowering<'_> {
         Ok(items)
     }
 
+    pub(super) fn indexed(&mut self, indexed: Option<&raw::Indexed<'_>>) -> Indexed {
+        match indexed {
+            None => Indexed::Any,
+            Some(raw::Indexed::NotIndexed) => Indexed::Not,
+            Some(raw::Indexed::IndexedBy(name)) => Indexed::By(self.name(name.0)),
+        }
+    }
+
     fn table(&mut self, table: &raw::SelectTable<'_>) -> Result<SelectTable> {
         self.deeper(|this| {
             Ok(match table {
                 raw::SelectTable::Table(name, alias, indexed) => {
                     let name = this.qualified(name);
                     let alias = this.alias(alias.as_ref());
-                    let (indexed_by, not_indexed) = match indexed {
-                        None => (None, false),
-                        Some(raw::Indexed::NotIndexed) => (None, true),
-                        Some(raw::Indexed::IndexedBy(name)) => (Some(this.name(name.0)), false),
-                    };
                     SelectTable::Table {
                         name,
                         alias,
-                        indexed_by,
-                        not_indexed,
+                        indexed: this.indexed(indexed.as_ref()),
                     }
                 }
                 raw::SelectTable::TableCall(name, ..) => {

@@ -20,6 +20,7 @@ mod resolve;
 mod rules;
 mod statement;
 mod terms;
+mod victim_order;
 
 #[cfg(test)]
 mod tests;

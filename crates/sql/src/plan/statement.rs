@@ -6,6 +6,7 @@ use super::physical::{
     Action, Delete, IndexWriter, Insert, OutputColumn, SchemaChange, TableWriter, Update, Upsert,
     UpsertTarget, UpsertUpdate,
 };
+use super::victim_order::{Changes, by_rowid};
 use crate::bind::expr::{ColumnRef, Expr, ROWID};
 use crate::bind::logical::{
     Bound, BoundDelete, BoundIndex, BoundInsert, BoundTarget, BoundUpdate, Query,
@@ -231,6 +232,14 @@ impl Planner<'_, '_> {
         }
         let node = self.query(&source)?;
         let writer = self.target(&target, Some(&assigned))?;
+        let changes = Changes {
+            query: &source,
+            writer: &writer,
+            rowid: rowid.is_some(),
+            conflict,
+            returning: returning.is_some(),
+        };
+        let node = changes.ordered(node);
         let returning = self.returning(&target, returning.as_deref())?;
         let action = Update {
             target: writer,
@@ -251,7 +260,10 @@ impl Planner<'_, '_> {
             returning,
             columns,
         } = delete;
-        let source = self.query(&source)?;
+        let mut source = self.query(&source)?;
+        if returning.is_some() {
+            source = by_rowid(source);
+        }
         let writer = self.target(&target, None)?;
         let returning = self.returning(&target, returning.as_deref())?;
         let action = Delete {

@@ -43,8 +43,8 @@ pub struct IndexShape {
     pub name: String,
     /// Key parts.
     pub columns: Vec<IndexColumn>,
-    /// ON CONFLICT.
-    pub conflict: ConflictAction,
+    /// ON CONFLICT, if any constraint of this key has it.
+    pub conflict: Option<ConflictAction>,
     /// UNIQUE or PRIMARY KEY.
     pub origin: IndexOrigin,
 }
@@ -153,7 +153,7 @@ impl Builder<'_> {
             }
             ColumnConstraint::Unique(conflict) => {
                 let columns = vec![self.key_column(at, None, false)];
-                self.automatic(columns, *conflict, IndexOrigin::Unique);
+                self.automatic(columns, *conflict, IndexOrigin::Unique)?;
             }
             ColumnConstraint::NotNull(conflict) => {
                 self.edit(at, |c| c.not_null = Some(conflict.unwrap_or_default()))
@@ -206,7 +206,7 @@ impl Builder<'_> {
                     .iter()
                     .map(|(at, coll, desc)| self.key_column(*at, *coll, *desc))
                     .collect();
-                self.automatic(columns, *conflict, IndexOrigin::Unique);
+                self.automatic(columns, *conflict, IndexOrigin::Unique)?;
             }
             TableConstraintKind::Check(expr, text) => {
                 let label = constraint.name.clone().unwrap_or_else(|| text.clone());
@@ -266,8 +266,7 @@ impl Builder<'_> {
                 .map(|at| self.key_column(*at, None, descending))
                 .collect(),
         };
-        self.automatic(columns, conflict, IndexOrigin::PrimaryKey);
-        Ok(())
+        self.automatic(columns, conflict, IndexOrigin::PrimaryKey)
     }
 
     /// Adds an automatic index, unless an earlier one has the same key.
@@ -276,7 +275,7 @@ impl Builder<'_> {
         columns: Vec<IndexColumn>,
         conflict: Option<ConflictAction>,
         origin: IndexOrigin,
-    ) {
+    ) -> Result<()> {
         let same = |other: &IndexShape| {
             other.columns.len() == columns.len()
                 && other.columns.iter().zip(&columns).all(|(a, b)| {
@@ -292,23 +291,26 @@ impl Builder<'_> {
             if origin == IndexOrigin::PrimaryKey {
                 other.origin = origin;
             }
-            if let Some(conflict) = conflict {
-                other.conflict = conflict;
+            if let (Some(one), Some(another)) = (other.conflict, conflict)
+                && one != another
+            {
+                return Err(Error::sql("conflicting ON CONFLICT clauses specified"));
             }
-            return;
+            other.conflict = other.conflict.or(conflict);
+            return Ok(());
         }
         let name = format!(
             "sqlite_autoindex_{}_{}",
             self.table,
             self.shape.automatic.len() + 1
         );
-        let conflict = conflict.unwrap_or_default();
         self.shape.automatic.push(IndexShape {
             name,
             columns,
             conflict,
             origin,
         });
+        Ok(())
     }
 
     fn edit(&mut self, at: usize, f: impl FnOnce(&mut Column)) {
@@ -417,7 +419,7 @@ pub fn automatic_index(shape: IndexShape, table: &str, tree: Tree) -> Arc<Index>
         tree,
         columns: shape.columns,
         unique: true,
-        conflict: shape.conflict,
+        conflict: shape.conflict.unwrap_or_default(),
         origin: shape.origin,
         predicate: None,
         sql: String::new(),

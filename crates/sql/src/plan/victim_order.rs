@@ -1,0 +1,135 @@
+//! The order in which UPDATE and DELETE work on their rows, where it shows: in what
+//! RETURNING yields, in which of two rows REPLACE leaves, in whether a duplicate is only
+//! met because the row that holds the value comes later.
+//!
+//! SQLite changes rows while it finds them, in the order of the scan, where nothing of
+//! the statement can disturb the scan; otherwise it notes the rowids first and goes
+//! through them in their order (`eOnePass` in its update.c and delete.c). So do we.
+
+use super::physical::{Node, Op, TableWriter};
+use crate::bind::expr::{Expr, ExprKind, Props, SortKey};
+use crate::bind::logical::{Body, Query};
+use crate::schema::ConflictAction;
+use crate::value::Collation;
+
+/// What of an UPDATE decides.
+pub struct Changes<'u> {
+    /// Its source, as it is bound: rowid first.
+    pub query: &'u Query,
+    /// How it writes.
+    pub writer: &'u TableWriter,
+    /// Whether it assigns the rowid.
+    pub rowid: bool,
+    /// OR clause.
+    pub conflict: Option<ConflictAction>,
+    /// Whether it has RETURNING.
+    pub returning: bool,
+}
+
+impl Changes<'_> {
+    /// The source, in order of the rowids where that is due.
+    pub fn ordered(&self, source: Node) -> Node {
+        if self.shows() && self.is_collected(&source) {
+            by_rowid(source)
+        } else {
+            source
+        }
+    }
+
+    /// Whether another order could give another result.
+    fn shows(&self) -> bool {
+        let mut indexes = self.writer.indexes.iter();
+        self.returning
+            || self.rowid
+            || self.conflict == Some(ConflictAction::Fail)
+            || indexes.any(|i| i.affected && i.index.unique)
+    }
+
+    /// Whether SQLite notes the rowids first.
+    fn is_collected(&self, source: &Node) -> bool {
+        let Body::Block(block) = &self.query.body else {
+            return true;
+        };
+        let scanned = match scan(source) {
+            Op::IndexScan { index, .. } => Some(&index.name),
+            _ => None,
+        };
+        let mut indexes = self.writer.indexes.iter();
+        self.returning
+            || self.rowid
+            || self.may_replace()
+            || block.sources.len() > 1
+            || block.filter.iter().any(calls_subquery)
+            || indexes.any(|i| i.affected && Some(&i.index.name) == scanned)
+    }
+
+    fn may_replace(&self) -> bool {
+        match self.conflict {
+            Some(action) => action == ConflictAction::Replace,
+            None => {
+                let mut changed = self.writer.indexes.iter().filter(|i| i.affected);
+                changed.any(|i| i.index.conflict == ConflictAction::Replace)
+            }
+        }
+    }
+}
+
+/// A source of rows that begin with their rowid, in the order of these.
+pub fn by_rowid(source: Node) -> Node {
+    if is_by_rowid(scan(&source)) {
+        return source;
+    }
+    let rowid = SortKey {
+        expr: Expr::input(0, Props::column(None, None)),
+        collation: Collation::Binary,
+        descending: false,
+        nulls_first: true,
+    };
+    Node {
+        width: source.width,
+        rows: source.rows,
+        op: Op::Sort {
+            input: Box::new(source),
+            keys: vec![rowid],
+            top: None,
+        },
+    }
+}
+
+/// Whether rows come in order of their rowids, or there is one at most.
+fn is_by_rowid(scan: &Op) -> bool {
+    match scan {
+        Op::TableScan { reverse, .. } | Op::RowidLookup { reverse, .. } => !reverse,
+        Op::IndexScan {
+            index,
+            prefixes,
+            null_matches,
+            ..
+        } => {
+            let is_whole = |prefix: &Vec<Expr>| prefix.len() == index.columns.len();
+            index.unique
+                && prefixes.len() == 1
+                && prefixes.iter().all(is_whole)
+                && !null_matches.contains(&true)
+        }
+        _ => false,
+    }
+}
+
+/// What yields the rows of a source over one table.
+fn scan(node: &Node) -> &Op {
+    match &node.op {
+        Op::Project { input, .. } | Op::Filter { input, .. } => scan(input),
+        op => op,
+    }
+}
+
+fn calls_subquery(expr: &Expr) -> bool {
+    let mut found = matches!(
+        expr.kind,
+        ExprKind::Exists(_) | ExprKind::ScalarSubquery(_) | ExprKind::InSubquery { .. }
+    );
+    let each = &mut |child: &Expr| found = found || calls_subquery(child);
+    expr.kind.for_each_child(each);
+    found
+}
