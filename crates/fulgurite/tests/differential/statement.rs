@@ -80,13 +80,17 @@ pub fn next(rng: &mut Rng, world: &mut World) -> Statement {
         .is_some_and(|rows| *rows > ROWS_PER_TABLE);
     let mut check = Check::default();
     let sql = match w.rng.u32(..1_000) {
-        _ if crowded => delete(w, &table),
+        _ if crowded => delete(w, &table, world),
         0..=299 => insert(w, &table, world),
         300..=399 => {
             check.any_constraint = true;
-            update(w, &table)
+            // There a call may get SQLite's REAL columns as the integers that their
+            // values are.
+            let sql = update(w, &table, world);
+            check.loose = sql.contains(" RETURNING ");
+            sql
         }
-        400..=449 => delete(w, &table),
+        400..=449 => delete(w, &table, world),
         450..=829 => return crate::query::select(writer, world),
         830..=904 => transaction(w, world),
         905..=924 if world.tables.len() < 5 => return create_table(w, world),
@@ -307,7 +311,7 @@ fn small_rowid(column: &Column, value: String) -> String {
     value
 }
 
-fn update(w: &mut Writer<'_>, table: &Table) -> String {
+fn update(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
     w.scope = visible(table, None);
     let conflict = w.pick(&CONFLICTS);
     // A subquery that reads the changing table is a listed deviation.
@@ -331,27 +335,56 @@ fn update(w: &mut Writer<'_>, table: &Table) -> String {
             format!("{} = {}", column.name, small_rowid(column, value))
         })
         .collect();
-    // What REPLACE and IGNORE leave depends on the order of rows, which is the
-    // key's where no index can serve the filter.
+    // What IGNORE and FAIL leave depends on the order of rows, which is the key's
+    // where no index can serve the filter.
     let filter = match conflict {
-        "" | "OR ABORT " | "OR ROLLBACK " => filter(w),
-        _ => format!(
+        "OR IGNORE " | "OR FAIL " => format!(
             " WHERE +rowid {} {}",
             w.pick(&["<", ">", "="]),
             w.rng.i32(-4..12)
         ),
+        _ => filter(w),
     };
+    let returning = returning(w);
+    let hint = hint(w, world);
     format!(
-        "UPDATE {conflict}{} SET {}{filter}",
+        "UPDATE {conflict}{}{hint} SET {}{filter}{returning}",
         table.name,
         sets.join(", ")
     )
 }
 
-fn delete(w: &mut Writer<'_>, table: &Table) -> String {
+fn delete(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
     w.scope = visible(table, None);
     w.tables.retain(|(name, _)| *name != table.name);
-    format!("DELETE FROM {}{}", table.name, filter(w))
+    let filter = filter(w);
+    let (returning, hint) = (returning(w), hint(w, world));
+    format!("DELETE FROM {}{hint}{filter}{returning}", table.name)
+}
+
+/// Which indexes may be used, now and then.
+fn hint(w: &mut Writer<'_>, world: &World) -> String {
+    match w.rng.u32(..20) {
+        0 => " NOT INDEXED".into(),
+        1 if !world.indexes.is_empty() => {
+            let at = w.rng.usize(..world.indexes.len());
+            format!(" INDEXED BY {}", world.indexes[at])
+        }
+        _ => String::new(),
+    }
+}
+
+/// What of the rows is returned, now and then.
+fn returning(w: &mut Writer<'_>) -> String {
+    if !w.chance(20) {
+        return String::new();
+    }
+    let value = if w.chance(50) {
+        w.expression(2)
+    } else {
+        "*".into()
+    };
+    format!(" RETURNING rowid, {value}")
 }
 
 fn filter(w: &mut Writer<'_>) -> String {
