@@ -9,10 +9,12 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
+mod derived;
 mod expression;
 mod query;
 mod schema;
 mod statement;
+mod upsert;
 
 use common::{Engine, Open};
 use fastrand::Rng;

@@ -1,6 +1,7 @@
 //! Random queries, and how far their answers are defined.
 
 use crate::compare::Check;
+use crate::derived::derived;
 use crate::expression::Writer;
 use crate::schema::{Table, World};
 use crate::statement::{Statement, visible};
@@ -8,17 +9,18 @@ use crate::statement::{Statement, visible};
 /// Draws a SELECT over up to three tables.
 pub fn select(mut writer: Writer<'_>, world: &World) -> Statement {
     let w = &mut writer;
-    let (from, aliases) = sources(w, world);
     let mut check = Check::default();
-    let filter = if w.chance(60) {
-        format!(" WHERE {}", w.condition(3))
+    let sql = if w.chance(8) {
+        compound(w, world, &mut check)
     } else {
-        String::new()
-    };
-    let sql = if w.chance(30) {
-        grouped(w, &from, &filter, &mut check)
-    } else {
-        plain(w, &from, &filter, &aliases, &mut check)
+        let from = sources(w, world);
+        let filter = filter(w);
+        let select = if w.chance(30) {
+            grouped(w, &from.text, &filter, &mut check)
+        } else {
+            plain(w, &from, &filter, &mut check)
+        };
+        format!("{}{select}", from.with())
     };
     check.sums = sql.contains("sum(") || sql.contains("avg(") || sql.contains("total(");
     Statement {
@@ -28,16 +30,41 @@ pub fn select(mut writer: Writer<'_>, world: &World) -> Statement {
     }
 }
 
-/// The FROM clause, and the aliases of the tables that have a rowid.
-fn sources(w: &mut Writer<'_>, world: &World) -> (String, Vec<String>) {
+fn filter(w: &mut Writer<'_>) -> String {
+    if w.chance(60) {
+        format!(" WHERE {}", w.condition(3))
+    } else {
+        String::new()
+    }
+}
+
+/// A FROM clause.
+#[derive(Default)]
+struct Sources {
+    text: String,
+    /// For each source, a column that tells its rows apart.
+    ties: Vec<String>,
+    /// What it needs of WITH.
+    named: Vec<String>,
+}
+
+impl Sources {
+    fn with(&self) -> String {
+        if self.named.is_empty() {
+            return String::new();
+        }
+        format!("WITH {} ", self.named.join(", "))
+    }
+}
+
+fn sources(w: &mut Writer<'_>, world: &World) -> Sources {
     let count = match w.rng.u32(..100) {
         0..=9 => 0,
         10..=59 => 1,
         60..=93 => 2,
         _ => 3,
     };
-    let mut text = String::new();
-    let mut aliases = Vec::new();
+    let mut from = Sources::default();
     let mut product = 1;
     for i in 0..count {
         let table: &Table = &world.tables[w.rng.usize(..world.tables.len())];
@@ -45,22 +72,64 @@ fn sources(w: &mut Writer<'_>, world: &World) -> (String, Vec<String>) {
         if product > 3_000 {
             break;
         }
-        let alias = format!("x{i}");
-        let source = format!("{} AS {alias}", table.name);
-        w.scope.extend(visible(table, Some(&alias)));
-        aliases.push(alias);
+        let source = source(w, table, &format!("x{i}"), &mut from);
         if i == 0 {
-            text = format!(" FROM {source}");
+            from.text = format!(" FROM {source}");
             continue;
         }
-        text += &match w.rng.u32(..5) {
+        from.text += &match w.rng.u32(..5) {
             0 => format!(", {source}"),
             1 => format!(" CROSS JOIN {source}"),
             2 | 3 => format!(" JOIN {source} ON {}", on(w)),
             _ => format!(" LEFT JOIN {source} ON {}", on(w)),
         };
     }
-    (text, aliases)
+    from
+}
+
+/// A table, or now and then a query of one.
+fn source(w: &mut Writer<'_>, table: &Table, alias: &str, from: &mut Sources) -> String {
+    if w.chance(85) {
+        w.scope.extend(visible(table, Some(alias)));
+        from.ties.push(format!("{alias}.rowid"));
+        return format!("{} AS {alias}", table.name);
+    }
+    let derived = derived(w, table, alias);
+    w.scope.extend(derived.columns);
+    from.ties.push(derived.tie);
+    if w.chance(50) {
+        return format!("({}) AS {alias}", derived.text);
+    }
+    from.named.push(format!("w{alias} AS ({})", derived.text));
+    format!("w{alias} AS {alias}")
+}
+
+/// Two or three queries, and what UNION and the like make of them.
+fn compound(w: &mut Writer<'_>, world: &World, check: &mut Check) -> String {
+    let width = w.rng.usize(1..4);
+    let mut sql = String::new();
+    for i in 0..w.rng.usize(2..4) {
+        w.scope.clear();
+        let table = &world.tables[w.rng.usize(..world.tables.len())];
+        w.scope.extend(visible(table, None));
+        let columns: Vec<String> = (0..width)
+            .map(|_| match w.chance(70) {
+                true => w.leaf(),
+                false => w.expression(2),
+            })
+            .collect();
+        if i > 0 {
+            let union = [" UNION ", " UNION ALL ", " INTERSECT ", " EXCEPT "];
+            sql += w.pick(&union);
+        }
+        let filter = filter(w);
+        sql += &format!("SELECT {} FROM {}{filter}", columns.join(", "), table.name);
+    }
+    check.loose = true;
+    if w.chance(50) {
+        order_by_all(w, &mut sql, width, check);
+    }
+    sql
 }
 
 fn on(w: &mut Writer<'_>) -> String {
@@ -71,13 +140,10 @@ fn on(w: &mut Writer<'_>) -> String {
     w.condition(2)
 }
 
-fn plain(
-    w: &mut Writer<'_>,
-    from: &str,
-    filter: &str,
-    aliases: &[String],
-    check: &mut Check,
-) -> String {
+fn plain(w: &mut Writer<'_>, from: &Sources, filter: &str, check: &mut Check) -> String {
+    let Sources {
+        text: from, ties, ..
+    } = from;
     let distinct = w.chance(15);
     let width = w.rng.usize(1..5);
     let columns: Vec<String> = (0..width)
@@ -103,7 +169,7 @@ fn plain(
         }
         return sql;
     }
-    if aliases.is_empty() {
+    if ties.is_empty() {
         return sql;
     }
     if w.chance(45) {
@@ -118,7 +184,7 @@ fn plain(
                 format!("{key}{order}")
             })
             .collect();
-        keys.extend(aliases.iter().map(|alias| format!("{alias}.rowid")));
+        keys.extend(ties.iter().cloned());
         sql += &format!(" ORDER BY {}", keys.join(", "));
         check.total_order = true;
         limit(w, &mut sql, 40);

@@ -81,7 +81,11 @@ pub fn next(rng: &mut Rng, world: &mut World) -> Statement {
     let mut check = Check::default();
     let sql = match w.rng.u32(..1_000) {
         _ if crowded => delete(w, &table, world),
-        0..=299 => insert(w, &table, world),
+        0..=299 => {
+            let sql = insert(w, &table, world);
+            check.loose = sql.contains(" RETURNING ");
+            sql
+        }
         300..=399 => {
             check.any_constraint = true;
             // There a call may get SQLite's REAL columns as the integers that their
@@ -279,7 +283,19 @@ fn insert(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
             format!("({})", values.join(", "))
         })
         .collect();
-    format!("{verb}INTO {}{list} VALUES {}", table.name, rows.join(", "))
+    w.scope = visible(table, None);
+    w.tables.retain(|(name, _)| *name != table.name);
+    let upsert = if w.chance(15) {
+        crate::upsert::on_conflict(w, table)
+    } else {
+        String::new()
+    };
+    format!(
+        "{verb}INTO {}{list} VALUES {}{upsert}{}",
+        table.name,
+        rows.join(", "),
+        returning(w)
+    )
 }
 
 /// A query in a defined order, to insert from.
@@ -312,6 +328,10 @@ fn small_rowid(column: &Column, value: String) -> String {
 }
 
 fn update(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
+    let from = &world.tables[w.rng.usize(..world.tables.len())];
+    if w.chance(10) && from.name != table.name {
+        return update_from(w, table, from);
+    }
     w.scope = visible(table, None);
     let conflict = w.pick(&CONFLICTS);
     // A subquery that reads the changing table is a listed deviation.
@@ -351,6 +371,29 @@ fn update(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
         "UPDATE {conflict}{}{hint} SET {}{filter}{returning}",
         table.name,
         sets.join(", ")
+    )
+}
+
+/// An UPDATE with values of another table, of which each row meets one row at most.
+fn update_from(w: &mut Writer<'_>, table: &Table, from: &Table) -> String {
+    w.tables.retain(|(name, _)| *name != table.name);
+    w.scope = visible(table, Some(&table.name));
+    let key = w.pick(&["rowid", "a"]);
+    let condition = format!("x.rowid = {}.{key}", table.name);
+    w.scope.extend(visible(from, Some("x")));
+    let column = &table.columns[w.rng.usize(..table.columns.len())];
+    let value = match column.rowid {
+        true => format!("{}.{}", table.name, column.name),
+        false => w.expression(2),
+    };
+    let more = if w.chance(50) {
+        format!(" AND {}", w.condition(2))
+    } else {
+        String::new()
+    };
+    format!(
+        "UPDATE {} SET {} = {value} FROM {} AS x WHERE {condition}{more}",
+        table.name, column.name, from.name
     )
 }
 

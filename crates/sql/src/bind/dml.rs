@@ -10,7 +10,7 @@ use super::logical::{
     Query, QueryColumn, Source, SourceKind,
 };
 use super::scalar::conjuncts;
-use super::scope::{ScopeColumns, ScopeTable, is_rowid_name};
+use super::scope::{ROWID_NAMES, ScopeColumns, ScopeTable, is_rowid_name};
 use crate::ast;
 use crate::ast::{InsertSource, Name, ResultColumn};
 use crate::error::{Error, Result};
@@ -322,13 +322,15 @@ impl Binder<'_> {
         };
         let excluded = self.new_source()?;
         let update = self.row_frame(table, name, id, |this| {
-            let columns = ScopeColumns::Table(table.clone());
+            let columns = ScopeColumns::NewRow(table.clone());
+            let names = table.columns.iter().map(|c| c.name.as_str());
+            let names = names.chain(ROWID_NAMES);
             this.frame().tables.push(ScopeTable {
                 name: "excluded".to_owned(),
                 source: excluded,
                 columns,
                 // Plain names mean the existing row.
-                merged: table.columns.iter().map(|c| c.name.clone()).collect(),
+                merged: names.map(str::to_owned).collect(),
             });
             let assignments = this.assignments(sets, table)?;
             let predicate = predicate.as_ref().map(|p| this.expr(p)).transpose()?;
@@ -566,7 +568,8 @@ fn conflict_target(table: &Table, wanted: &[usize]) -> Result<UpsertTarget> {
                 IndexTarget::Expr(_) => false,
             })
     };
-    match table.indexes.iter().position(|i| same(i)) {
+    let is_same = |at: &usize| table.indexes.get(*at).is_some_and(|i| same(i));
+    match table.check_order().into_iter().find(is_same) {
         Some(at) => Ok(UpsertTarget::Index(at)),
         None => Err(Error::sql(
             "ON CONFLICT clause does not match any PRIMARY KEY or UNIQUE constraint",

@@ -49,7 +49,8 @@ pub struct ScopeTable {
     pub source: usize,
     /// Its columns.
     pub columns: ScopeColumns,
-    /// Columns that USING or NATURAL merged into a table before it.
+    /// Columns that plain names mean a table before it by: those that USING or NATURAL
+    /// merged into one.
     pub merged: Vec<String>,
 }
 
@@ -58,6 +59,9 @@ pub struct ScopeTable {
 pub enum ScopeColumns {
     /// A table's.
     Table(Arc<Table>),
+    /// Those of the row that INSERT could not write, `excluded`. They have neither
+    /// affinity nor collation, as in SQLite, where they are values in registers.
+    NewRow(Arc<Table>),
     /// Expressions over other sources: a subquery that has been merged.
     Exprs(Vec<(QueryColumn, Expr)>),
     /// A subquery's, from `base` on in the source.
@@ -92,7 +96,7 @@ impl ScopeTable {
     /// Number of columns `*` shows.
     pub fn width(&self) -> usize {
         match &self.columns {
-            ScopeColumns::Table(table) => table.columns.len(),
+            ScopeColumns::Table(table) | ScopeColumns::NewRow(table) => table.columns.len(),
             ScopeColumns::Query(columns, _) => columns.len(),
             ScopeColumns::Exprs(columns) => columns.len(),
         }
@@ -101,7 +105,9 @@ impl ScopeTable {
     /// Name of a column.
     pub fn column_name(&self, at: usize) -> &str {
         match &self.columns {
-            ScopeColumns::Table(table) => table.columns.get(at).map_or("", |c| c.name.as_str()),
+            ScopeColumns::Table(table) | ScopeColumns::NewRow(table) => {
+                table.columns.get(at).map_or("", |c| c.name.as_str())
+            }
             ScopeColumns::Query(columns, _) => {
                 columns.get(at).map_or("", |c| c.output.name.as_str())
             }
@@ -119,13 +125,17 @@ impl ScopeTable {
     /// A column by position.
     pub fn column(&self, at: usize) -> Found {
         match &self.columns {
-            ScopeColumns::Table(table) => {
+            ScopeColumns::Table(table) | ScopeColumns::NewRow(table) => {
                 let alias = table.rowid_alias == Some(at);
+                let is_new = matches!(self.columns, ScopeColumns::NewRow(_));
                 let (name, decl_type, props) = match table.columns.get(at) {
                     Some(c) => (
                         c.name.clone(),
                         c.decl_type.clone(),
-                        Props::column(Some(c.affinity), Some(c.collation)),
+                        match is_new {
+                            true => Props::column(None, None),
+                            false => Props::column(Some(c.affinity), Some(c.collation)),
+                        },
                     ),
                     None => (String::new(), String::new(), Props::column(None, None)),
                 };
@@ -200,9 +210,14 @@ impl ScopeTable {
         }
     }
 
+    /// Whether a plain name means a column of a table before this one.
+    fn yields(&self, name: &str) -> bool {
+        self.merged.iter().any(|m| m.eq_ignore_ascii_case(name))
+    }
+
     /// The rowid, where it has one.
     pub fn rowid(&self) -> Option<Found> {
-        let ScopeColumns::Table(table) = &self.columns else {
+        let (ScopeColumns::Table(table) | ScopeColumns::NewRow(table)) = &self.columns else {
             return None;
         };
         if let Some(alias) = table.rowid_alias {
@@ -225,11 +240,12 @@ impl ScopeTable {
     }
 }
 
+/// The names of a rowid.
+pub const ROWID_NAMES: [&str; 3] = ["rowid", "oid", "_rowid_"];
+
 /// rowid, oid, _rowid_
 pub fn is_rowid_name(name: &str) -> bool {
-    ["rowid", "oid", "_rowid_"]
-        .iter()
-        .any(|n| n.eq_ignore_ascii_case(name))
+    ROWID_NAMES.iter().any(|n| n.eq_ignore_ascii_case(name))
 }
 
 impl Frame {
@@ -244,12 +260,7 @@ impl Frame {
                 continue;
             };
             if found.is_some() {
-                if table.is_none()
-                    && candidate
-                        .merged
-                        .iter()
-                        .any(|m| m.eq_ignore_ascii_case(name))
-                {
+                if table.is_none() && candidate.yields(name) {
                     continue;
                 }
                 return Err(ambiguous(table, name));
@@ -262,7 +273,10 @@ impl Frame {
         let mut rowids = self
             .tables
             .iter()
-            .filter(|t| table.is_none_or(|name| t.name.eq_ignore_ascii_case(name)))
+            .filter(|t| match table {
+                Some(table) => t.name.eq_ignore_ascii_case(table),
+                None => !t.yields(name),
+            })
             .filter_map(ScopeTable::rowid);
         let first = rowids.next();
         if first.is_some() && rowids.next().is_some() {

@@ -1,7 +1,7 @@
 //! Binding of SELECT, VALUES and compounds.
 
 use super::Binder;
-use super::expr::{Comparison, Expr, ExprKind, Props};
+use super::expr::{Expr, ExprKind, Props};
 use super::logical::{Aggregation, Block, Body, Query, QueryColumn};
 use super::scalar::conjuncts;
 use crate::ast;
@@ -342,22 +342,18 @@ fn combine(op: CompoundOp, left: Query, right: Query) -> Result<Query> {
         );
         return Err(Error::sql(message));
     }
-    let collations: Vec<Collation> = left
+    // The first that has one decides, a column as well as COLLATE.
+    let own: Vec<Option<Collation>> = left
         .columns
         .iter()
         .zip(&right.columns)
-        .map(|(l, r)| {
-            Comparison {
-                ..Comparison::of(&l.props, &r.props)
-            }
-            .collation
-        })
+        .map(|(l, r)| l.props.collation.or(r.props.collation))
         .collect();
     let columns = left
         .columns
         .iter()
         .zip(&right.columns)
-        .zip(&collations)
+        .zip(&own)
         .map(|((l, r), collation)| {
             let affinity = l
                 .props
@@ -365,7 +361,7 @@ fn combine(op: CompoundOp, left: Query, right: Query) -> Result<Query> {
                 .filter(|_| l.props.affinity == r.props.affinity);
             let mut props = Props {
                 affinity,
-                collation: Some(*collation),
+                collation: *collation,
                 constant: false,
                 ..l.props
             };
@@ -382,7 +378,7 @@ fn combine(op: CompoundOp, left: Query, right: Query) -> Result<Query> {
         op,
         left: Box::new(left),
         right: Box::new(right),
-        collations,
+        collations: own.into_iter().map(Option::unwrap_or_default).collect(),
     };
     Ok(Query {
         body,

@@ -54,8 +54,12 @@ impl Layout {
         self.columns.iter().position(|c| *c == Some(column))
     }
 
-    /// Position of an expression that is there as a whole.
+    /// Position of an expression that is there as a whole. A constant is what it is
+    /// everywhere: what it is part of may be evaluated without any row.
     pub fn computed(&self, expr: &Expr) -> Option<usize> {
+        if expr.props.constant {
+            return None;
+        }
         if self.computed.is_empty() || !expr.props.deterministic {
             let aggregate = matches!(expr.kind, ExprKind::Aggregate(_));
             if !aggregate {

@@ -365,8 +365,21 @@ pub struct TableWriter {
     pub checks: Vec<(String, Expr)>,
     /// Every index of the table, in the order of their checks.
     pub indexes: Vec<IndexWriter>,
+    /// INSERT with ON CONFLICT clauses: how many of the indexes are checked before the
+    /// rowid. Otherwise it comes first, or, where it replaces on its own account, last.
+    pub rowid_after: Option<usize>,
     /// Where the table is sqlite_sequence: those whose sequences it shows.
     pub sequences: Vec<Arc<Table>>,
+}
+
+impl TableWriter {
+    /// The place in `indexes` of the table's index of this number.
+    pub fn position(&self, number: usize) -> Option<usize> {
+        let index = self.table.indexes.get(number)?;
+        self.indexes
+            .iter()
+            .position(|i| Arc::ptr_eq(&i.index, index))
+    }
 }
 
 /// How a row enters an index.
@@ -413,7 +426,7 @@ pub struct Upsert {
 }
 
 /// The constraint of an ON CONFLICT clause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UpsertTarget {
     /// The rowid.
     Rowid,

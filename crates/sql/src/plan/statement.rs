@@ -1,5 +1,8 @@
 //! Plans of whole statements.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::Planner;
 use super::layout::Layout;
 use super::physical::{
@@ -12,7 +15,7 @@ use crate::bind::logical::{
     Bound, BoundDelete, BoundIndex, BoundInsert, BoundTarget, BoundUpdate, Query,
 };
 use crate::error::Result;
-use crate::schema::{ConflictAction, IndexTarget, Table};
+use crate::schema::{IndexTarget, Table};
 
 /// The row of a table that is written: rowid, then all columns.
 fn table_row(table: &Table, id: usize) -> Layout {
@@ -26,17 +29,27 @@ fn table_row(table: &Table, id: usize) -> Layout {
     )
 }
 
-/// The order in which SQLite checks indexes: the newest first, but those that
-/// replace rows last.
-fn check_order(table: &Table) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..table.indexes.len()).rev().collect();
-    order.sort_by_key(|at| {
-        table
-            .indexes
-            .get(*at)
-            .is_some_and(|i| i.conflict == ConflictAction::Replace)
-    });
-    order
+/// ON CONFLICT clauses have their constraints checked before all others, in their order;
+/// the rowid behind the indexes that come before a clause for it, or before the end.
+fn check_first(writer: &mut TableWriter, wanted: &[Option<UpsertTarget>]) {
+    if wanted.is_empty() {
+        return;
+    }
+    let indexes = &writer.table.indexes;
+    let clause = |writer: &IndexWriter| {
+        let is_its = |target: &Option<UpsertTarget>| match target {
+            Some(UpsertTarget::Index(at)) => indexes
+                .get(*at)
+                .is_some_and(|index| Arc::ptr_eq(index, &writer.index)),
+            _ => false,
+        };
+        wanted.iter().position(is_its).unwrap_or(usize::MAX)
+    };
+    writer.indexes.sort_by_key(clause);
+    let before_rowid = wanted
+        .iter()
+        .take_while(|target| matches!(target, Some(UpsertTarget::Index(_))));
+    writer.rowid_after = Some(before_rowid.collect::<BTreeSet<_>>().len());
 }
 
 impl Planner<'_, '_> {
@@ -104,7 +117,7 @@ impl Planner<'_, '_> {
             checks.push((label.clone(), self.resolve(check, &layout)?));
         }
         let mut indexes = Vec::with_capacity(target.indexes.len());
-        for at in check_order(&target.table) {
+        for at in target.table.check_order() {
             let (Some(index), Some((key, predicate))) =
                 (target.table.indexes.get(at), target.indexes.get(at))
             else {
@@ -132,6 +145,7 @@ impl Planner<'_, '_> {
             defaults,
             checks,
             indexes,
+            rowid_after: None,
             sequences: target.sequences.clone(),
         })
     }
@@ -159,7 +173,9 @@ impl Planner<'_, '_> {
             columns,
         } = insert;
         let source = self.query(&source)?;
-        let writer = self.target(&target, None)?;
+        let mut writer = self.target(&target, None)?;
+        let wanted: Vec<_> = upserts.iter().map(|upsert| upsert.target).collect();
+        check_first(&mut writer, &wanted);
         // The source's columns are inputs already; defaults hold no columns.
         let rowid = rowid.map(|e| self.resolve_constant(&e)).transpose()?;
         let values = values
@@ -187,8 +203,7 @@ impl Planner<'_, '_> {
             clauses.push(Upsert {
                 target: upsert.target.map(|t| match t {
                     UpsertTarget::Index(at) => {
-                        let order = check_order(&target.table);
-                        UpsertTarget::Index(order.iter().position(|i| *i == at).unwrap_or(at))
+                        UpsertTarget::Index(writer.position(at).unwrap_or(at))
                     }
                     UpsertTarget::Rowid => t,
                 }),

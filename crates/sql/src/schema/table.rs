@@ -120,6 +120,20 @@ pub struct Index {
     pub sql: String,
 }
 
+impl Table {
+    /// The order in which SQLite checks indexes: the newest first, but those that
+    /// replace rows last.
+    pub fn check_order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.indexes.len()).rev().collect();
+        let replaces = |at: &usize| {
+            let index = self.indexes.get(*at);
+            index.is_some_and(|i| i.conflict == ConflictAction::Replace)
+        };
+        order.sort_by_key(replaces);
+        order
+    }
+}
+
 /// One key part of an index.
 #[derive(Debug, Clone)]
 pub struct IndexColumn {

@@ -103,12 +103,10 @@ impl<'a> Sink<'a> {
         if table.sequence.is_none() {
             return Ok(self.txn.allocate_rowid(&table.tree)?);
         }
-        match self.sequence()? {
+        // What this statement itself made go away counts too.
+        match self.sequence()?.max(Some(self.deleted)) {
             Some(i64::MAX) => Err(sequence::used_up(table)),
-            floor => {
-                let floor = floor.max(Some(0));
-                Ok(self.txn.allocate_rowid_above(&table.tree, floor)?)
-            }
+            floor => Ok(self.txn.allocate_rowid_above(&table.tree, floor)?),
         }
     }
 
@@ -356,11 +354,12 @@ impl<'a> Sink<'a> {
             .insert(tree, Key::Int(rowid), &self.buffers.record)?
         {
             self.torn = false;
-            let other = if self.rowid_last() {
-                self.index_conflict(true, false)?
-            } else {
-                None
+            let before = match self.target.rowid_after {
+                Some(indexes) => indexes,
+                None if self.rowid_last() => usize::MAX,
+                None => 0,
             };
+            let other = self.index_conflict(before, true, false)?;
             return Ok(other.or(Some(Conflict::Rowid)));
         }
         for (i, writer) in self.target.indexes.iter().enumerate() {
@@ -492,7 +491,7 @@ impl<'a> Sink<'a> {
         if taken && !self.rowid_last() {
             return Ok(Some(Conflict::Rowid));
         }
-        let other = self.index_conflict(all, true)?;
+        let other = self.index_conflict(usize::MAX, all, true)?;
         Ok(other.or(taken.then_some(Conflict::Rowid)))
     }
 
@@ -501,10 +500,16 @@ impl<'a> Sink<'a> {
         self.conflict.is_none() && self.target.table.rowid_conflict == ConflictAction::Replace
     }
 
-    /// The first unique index in which another row has the key of the row being
-    /// written; `changed`: the entries of the row in `buffers.old` are its own.
-    fn index_conflict(&mut self, all: bool, changed: bool) -> Result<Option<Conflict>> {
-        for (i, writer) in self.target.indexes.iter().enumerate() {
+    /// The first unique index, of the first `among`, in which another row has the key of
+    /// the row being written; `changed`: the entries of the row in `buffers.old` are its
+    /// own.
+    fn index_conflict(
+        &mut self,
+        among: usize,
+        all: bool,
+        changed: bool,
+    ) -> Result<Option<Conflict>> {
+        for (i, writer) in self.target.indexes.iter().enumerate().take(among) {
             if !writer.index.unique || !(all || writer.affected) {
                 continue;
             }

@@ -12,6 +12,7 @@ use crate::exec::expr::{Row, condition, eval};
 use crate::exec::fetch::Fetch;
 use crate::exec::range::rowid_of;
 use crate::plan::physical::{Insert, Upsert, UpsertTarget, UpsertUpdate};
+use crate::schema::ConflictAction;
 use crate::value::Value;
 
 /// What a clause did about a conflict.
@@ -50,7 +51,12 @@ pub fn resolve(
         sink.rowid()
     };
     let excluded = std::mem::take(&mut sink.buffers.row);
-    let outcome = update_existing(change, old, &excluded, sink, cx)?;
+    // What is in the way of the changed row ends the statement, whatever the INSERT or
+    // the constraint says otherwise.
+    let conflict = sink.conflict.replace(ConflictAction::Abort);
+    let outcome = update_existing(change, old, &excluded, sink, cx);
+    sink.conflict = conflict;
+    let outcome = outcome?;
     if outcome == Outcome::Written {
         effects.changed();
         if let Some(returning) = &plan.returning {
