@@ -204,7 +204,13 @@ impl Writer<'_> {
                 format!("({} {operator} {pattern})", self.expression(d))
             }
             75..=79 => self.subquery_test(d),
-            80..=92 => {
+            80 => {
+                let operator = self.pick(&["=", "<>", "<", ">=", "IS", "IS NOT"]);
+                let (a, b) = (self.leaf(), self.expression(d));
+                let (c, e) = (self.expression(d), self.leaf());
+                format!("(({a}, {b}) {operator} ({c}, {e}))")
+            }
+            81..=92 => {
                 let operator = self.pick(&["AND", "OR"]);
                 format!("({} {operator} {})", self.condition(d), self.condition(d))
             }

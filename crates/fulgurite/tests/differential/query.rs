@@ -80,6 +80,7 @@ fn sources(w: &mut Writer<'_>, world: &World) -> Sources {
         from.text += &match w.rng.u32(..5) {
             0 => format!(", {source}"),
             1 => format!(" CROSS JOIN {source}"),
+            2 if !is_derived(&source) => format!(" JOIN {source} USING (a)"),
             2 | 3 => format!(" JOIN {source} ON {}", on(w)),
             _ => format!(" LEFT JOIN {source} ON {}", on(w)),
         };
@@ -130,6 +131,10 @@ fn compound(w: &mut Writer<'_>, world: &World, check: &mut Check) -> String {
         order_by_all(w, &mut sql, width, check);
     }
     sql
+}
+
+fn is_derived(source: &str) -> bool {
+    source.starts_with(['(', 'w'])
 }
 
 fn on(w: &mut Writer<'_>) -> String {
@@ -240,7 +245,15 @@ fn aggregate(w: &mut Writer<'_>) -> String {
     match w.rng.u32(..10) {
         0 | 1 => "count(*)".into(),
         2 => format!("count({})", w.leaf()),
-        3 => format!("count(DISTINCT {})", w.leaf()),
+        3 => match w.rng.u32(..3) {
+            0 => format!("count(DISTINCT {})", w.leaf()),
+            1 => format!("count(*) FILTER (WHERE {})", w.condition(2)),
+            _ => format!(
+                "group_concat({}, '/' ORDER BY {} DESC)",
+                w.pick(&["1", "'x'", "2.5"]),
+                w.leaf()
+            ),
+        },
         4 | 5 => format!("sum({})", w.leaf()),
         6 => format!("{}({})", w.pick(&["total", "avg"]), w.leaf()),
         7 => format!("min({})", w.expression(1)),

@@ -27,6 +27,8 @@ pub struct World {
     made: HashMap<String, Table>,
     pub tables: Vec<Table>,
     pub indexes: Vec<String>,
+    /// Those of columns alone, of all rows.
+    pub plain: Vec<String>,
     pub rows: HashMap<String, i64>,
     pub in_transaction: bool,
 }
@@ -42,6 +44,7 @@ impl World {
         self.in_transaction = !sqlite.state().autocommit;
         self.tables.clear();
         self.indexes.clear();
+        self.plain.clear();
         let schema = sqlite.run("SELECT type, name, sql FROM sqlite_schema", &[]);
         for row in &schema.rows {
             let [Value::Text(kind), Value::Text(name), Value::Text(sql)] = row.as_slice() else {
@@ -50,9 +53,13 @@ impl World {
             let sql = String::from_utf8_lossy(sql);
             match (kind.as_slice(), self.made.get(sql.as_ref())) {
                 (b"table", Some(table)) => self.tables.push(table.clone()),
-                (b"index", _) => self
-                    .indexes
-                    .push(String::from_utf8_lossy(name).into_owned()),
+                (b"index", _) => {
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    if !sql.contains(" WHERE ") && sql.matches('(').count() == 1 {
+                        self.plain.push(name.clone());
+                    }
+                    self.indexes.push(name);
+                }
                 _ => {}
             }
         }

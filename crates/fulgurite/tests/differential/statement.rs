@@ -84,6 +84,7 @@ pub fn next(rng: &mut Rng, world: &mut World) -> Statement {
         0..=299 => {
             let sql = insert(w, &table, world);
             check.loose = sql.contains(" RETURNING ");
+            check.any_constraint = sql.contains(" ON CONFLICT ");
             sql
         }
         300..=399 => {
@@ -157,6 +158,14 @@ fn create_table(w: &mut Writer<'_>, world: &mut World) -> Statement {
         columns[1].rowid = key == keys[2];
         parts.push(key.into());
     }
+    if w.chance(12) {
+        let shape = Table {
+            name: name.clone(),
+            columns: columns.clone(),
+        };
+        let check = of_one_row(w, &shape, |w| w.condition(2));
+        parts.push(format!("CHECK (coalesce({check}, 1) OR a IS NOT 3)"));
+    }
     let sql = format!("CREATE TABLE {name}({})", parts.join(", "));
     world.remember(&sql, Table { name, columns });
     Statement::plain(sql)
@@ -209,17 +218,42 @@ fn create_index(w: &mut Writer<'_>, table: &Table) -> String {
             let at = w.rng.usize(..table.columns.len());
             let collation = w.pick(&["", "", "", " COLLATE NOCASE", " COLLATE BINARY"]);
             let order = w.pick(&["", "", " DESC", " ASC"]);
-            format!("{}{collation}{order}", table.columns[at].name)
+            // In brackets: a literal alone would be a column's name.
+            match w.chance(15) {
+                true => format!("({}){order}", of_one_row(w, table, |w| w.expression(2))),
+                false => format!("{}{collation}{order}", table.columns[at].name),
+            }
         })
         .collect();
+    let partial = match w.chance(25) {
+        true => format!(" WHERE {}", of_one_row(w, table, |w| w.condition(2))),
+        false => String::new(),
+    };
     let unique = w.pick(&["", "", "", "UNIQUE "]);
     let absent = w.pick(&["", "", "IF NOT EXISTS "]);
     format!(
-        "CREATE {unique}INDEX {absent}i{} ON {}({})",
+        "CREATE {unique}INDEX {absent}i{} ON {}({}){partial}",
         w.rng.u32(..8),
         table.name,
         columns.join(", ")
     )
+}
+
+/// An expression of a row's columns alone, such as an index or CHECK may have.
+fn of_one_row(
+    w: &mut Writer<'_>,
+    table: &Table,
+    draw: impl FnOnce(&mut Writer<'_>) -> String,
+) -> String {
+    let tables = std::mem::take(&mut w.tables);
+    let bind_percent = std::mem::take(&mut w.bind_percent);
+    w.scope = visible(table, None);
+    w.scope.retain(|column| column.text != "rowid");
+    let text = draw(w);
+    w.scope.clear();
+    w.tables = tables;
+    w.bind_percent = bind_percent;
+    text
 }
 
 fn drop_index(w: &mut Writer<'_>, world: &World) -> String {
@@ -409,9 +443,9 @@ fn delete(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
 fn hint(w: &mut Writer<'_>, world: &World) -> String {
     match w.rng.u32(..20) {
         0 => " NOT INDEXED".into(),
-        1 if !world.indexes.is_empty() => {
-            let at = w.rng.usize(..world.indexes.len());
-            format!(" INDEXED BY {}", world.indexes[at])
+        1 if !world.plain.is_empty() => {
+            let at = w.rng.usize(..world.plain.len());
+            format!(" INDEXED BY {}", world.plain[at])
         }
         _ => String::new(),
     }

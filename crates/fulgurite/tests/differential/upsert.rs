@@ -18,7 +18,8 @@ pub fn on_conflict(w: &mut Writer<'_>, table: &Table) -> String {
         return format!(" ON CONFLICT{target} DO NOTHING");
     }
     // Where the rowid is in the way, SQLite's new values are not converted yet.
-    if table.columns.iter().all(|column| !column.rowid) {
+    let converted = table.columns.iter().all(|column| !column.rowid);
+    if converted {
         let new = table.columns.iter().map(|column| Visible {
             text: format!("excluded.{}", column.name),
         });
@@ -29,7 +30,7 @@ pub fn on_conflict(w: &mut Writer<'_>, table: &Table) -> String {
             let column = &table.columns[at(w)];
             let value = match w.rng.u32(..3) {
                 _ if column.rowid => column.name.clone(),
-                0 => format!("excluded.{}", table.columns[at(w)].name),
+                0 if converted => format!("excluded.{}", table.columns[at(w)].name),
                 _ => w.expression(2),
             };
             format!("{} = {value}", column.name)

@@ -14,7 +14,7 @@ use super::logical::QueryColumn;
 use crate::ast::{self, Name};
 use crate::error::{Error, Result};
 use crate::schema::{Table, nearest};
-use crate::value::{Affinity, Collation};
+use crate::value::Affinity;
 
 /// The names of one SELECT.
 #[derive(Debug, Default)]
@@ -134,7 +134,11 @@ impl ScopeTable {
                         c.decl_type.clone(),
                         match is_new {
                             true => Props::column(None, None),
-                            false => Props::column(Some(c.affinity), Some(c.collation)),
+                            // The rowid brings no collation along.
+                            false => Props::column(
+                                Some(c.affinity),
+                                Some(c.collation).filter(|_| !alias),
+                            ),
                         },
                     ),
                     None => (String::new(), String::new(), Props::column(None, None)),
@@ -227,7 +231,7 @@ impl ScopeTable {
             source: self.source,
             column: ROWID,
         };
-        let props = Props::column(Some(Affinity::Integer), Some(Collation::Binary));
+        let props = Props::column(Some(Affinity::Integer), None);
         Some(Found {
             expr: Expr {
                 kind: ExprKind::Column(column),

@@ -39,9 +39,11 @@ impl Changes<'_> {
     /// Whether another order could give another result.
     fn shows(&self) -> bool {
         let mut indexes = self.writer.indexes.iter();
+        let mut columns = self.writer.table.columns.iter();
         self.returning
             || self.rowid
             || self.conflict == Some(ConflictAction::Fail)
+            || columns.any(|c| c.not_null == Some(ConflictAction::Fail))
             || indexes.any(|i| i.affected && i.index.unique)
     }
 
