@@ -14,7 +14,10 @@ pub fn select(mut writer: Writer<'_>, world: &World) -> Statement {
         compound(w, world, &mut check)
     } else {
         let from = sources(w, world);
-        let filter = filter(w);
+        let mut filter = filter(w);
+        if let Some(table) = &from.only {
+            also_partial(w, world, table, &mut filter);
+        }
         let select = if w.chance(30) {
             grouped(w, &from.text, &filter, &mut check)
         } else {
@@ -38,6 +41,17 @@ fn filter(w: &mut Writer<'_>) -> String {
     }
 }
 
+/// Asks for what a partial index of the table asks for, if it has any, now and then.
+pub fn also_partial(w: &mut Writer<'_>, world: &World, table: &str, filter: &mut String) {
+    let conditions = world.conditions(table);
+    if conditions.is_empty() || w.chance(60) {
+        return;
+    }
+    let condition = w.pick(&conditions);
+    let more = filter.strip_prefix(" WHERE ").map(|f| format!(" AND {f}"));
+    *filter = format!(" WHERE {condition}{}", more.unwrap_or_default());
+}
+
 /// A FROM clause.
 #[derive(Default)]
 struct Sources {
@@ -46,6 +60,8 @@ struct Sources {
     ties: Vec<String>,
     /// What it needs of WITH.
     named: Vec<String>,
+    /// The table, where it is one.
+    only: Option<String>,
 }
 
 impl Sources {
@@ -75,8 +91,10 @@ fn sources(w: &mut Writer<'_>, world: &World) -> Sources {
         let source = source(w, table, &format!("x{i}"), &mut from);
         if i == 0 {
             from.text = format!(" FROM {source}");
+            from.only = Some(table.name.clone()).filter(|_| !is_derived(&source));
             continue;
         }
+        from.only = None;
         from.text += &match w.rng.u32(..5) {
             0 => format!(", {source}"),
             1 => format!(" CROSS JOIN {source}"),

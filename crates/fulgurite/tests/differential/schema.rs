@@ -29,11 +29,19 @@ pub struct World {
     pub indexes: Vec<String>,
     /// Those of columns alone, of all rows.
     pub plain: Vec<String>,
+    /// What partial indexes ask for: table and condition.
+    pub partial: Vec<(String, String)>,
     pub rows: HashMap<String, i64>,
     pub in_transaction: bool,
 }
 
 impl World {
+    /// The conditions of a table's partial indexes.
+    pub fn conditions(&self, table: &str) -> Vec<&str> {
+        let of_table = self.partial.iter().filter(|(of, _)| of == table);
+        of_table.map(|(_, condition)| condition.as_str()).collect()
+    }
+
     /// Remembers a table that a statement may be about to make.
     pub fn remember(&mut self, sql: &str, table: Table) {
         self.made.insert(sql.into(), table);
@@ -45,6 +53,7 @@ impl World {
         self.tables.clear();
         self.indexes.clear();
         self.plain.clear();
+        self.partial.clear();
         let schema = sqlite.run("SELECT type, name, sql FROM sqlite_schema", &[]);
         for row in &schema.rows {
             let [Value::Text(kind), Value::Text(name), Value::Text(sql)] = row.as_slice() else {
@@ -57,6 +66,12 @@ impl World {
                     let name = String::from_utf8_lossy(name).into_owned();
                     if !sql.contains(" WHERE ") && sql.matches('(').count() == 1 {
                         self.plain.push(name.clone());
+                    }
+                    if let Some((head, condition)) = sql.split_once(" WHERE ")
+                        && let Some((_, table)) = head.split_once(" ON ")
+                        && let Some((table, _)) = table.split_once('(')
+                    {
+                        self.partial.push((table.into(), condition.into()));
                     }
                     self.indexes.push(name);
                 }

@@ -397,7 +397,7 @@ fn update(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
             w.pick(&["<", ">", "="]),
             w.rng.i32(-4..12)
         ),
-        _ => filter(w),
+        _ => filter(w, world, table),
     };
     let returning = returning(w);
     let hint = hint(w, world);
@@ -434,7 +434,7 @@ fn update_from(w: &mut Writer<'_>, table: &Table, from: &Table) -> String {
 fn delete(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
     w.scope = visible(table, None);
     w.tables.retain(|(name, _)| *name != table.name);
-    let filter = filter(w);
+    let filter = filter(w, world, table);
     let (returning, hint) = (returning(w), hint(w, world));
     format!("DELETE FROM {}{hint}{filter}{returning}", table.name)
 }
@@ -464,15 +464,17 @@ fn returning(w: &mut Writer<'_>) -> String {
     format!(" RETURNING rowid, {value}")
 }
 
-fn filter(w: &mut Writer<'_>) -> String {
-    if w.chance(12) {
-        return String::new();
-    }
-    if w.chance(40) {
-        let operator = w.pick(&["=", "=", "<", ">=", "IS"]);
-        return format!(" WHERE {} {operator} {}", w.leaf(), w.literal());
-    }
-    format!(" WHERE {}", w.condition(3))
+fn filter(w: &mut Writer<'_>, world: &World, table: &Table) -> String {
+    let mut filter = match w.rng.u32(..100) {
+        0..=11 => return String::new(),
+        12..=47 => {
+            let operator = w.pick(&["=", "=", "<", ">=", "IS"]);
+            format!(" WHERE {} {operator} {}", w.leaf(), w.literal())
+        }
+        _ => format!(" WHERE {}", w.condition(3)),
+    };
+    crate::query::also_partial(w, world, &table.name, &mut filter);
+    filter
 }
 
 fn transaction(w: &mut Writer<'_>, world: &World) -> String {

@@ -62,7 +62,7 @@ impl Binder<'_> {
     }
 
     /// A frame in which only the table's row is known, as source `id`.
-    fn row_frame<T>(
+    pub(super) fn row_frame<T>(
         &mut self,
         table: &Arc<Table>,
         name: &str,
@@ -408,6 +408,7 @@ impl Binder<'_> {
             let mut block = Block::default();
             block.sources.push(Source {
                 index_hint: index_hint(indexed, table)?,
+                partial: this.partial_indexes(table, id)?,
                 ..table_source(table, name, id)
             });
             this.more_from(from, &mut block)?;
@@ -505,6 +506,7 @@ pub(super) fn table_source(table: &Arc<Table>, name: &str, id: usize) -> Source 
         left_join: None,
         fixed: false,
         index_hint: IndexHint::Any,
+        partial: Vec::new(),
     }
 }
 

@@ -194,6 +194,7 @@ impl Binder<'_> {
             columns: ScopeColumns::Table(table.clone()),
             merged: Vec::new(),
         });
+        let partial = self.partial_indexes(&table, id)?;
         let kind = SourceKind::Table(table);
         block.sources.push(Source {
             id,
@@ -202,6 +203,7 @@ impl Binder<'_> {
             left_join: None,
             fixed: false,
             index_hint,
+            partial,
         });
         Ok(())
     }
@@ -305,6 +307,7 @@ impl Binder<'_> {
             left_join: None,
             fixed: false,
             index_hint: IndexHint::Any,
+            partial: Vec::new(),
         });
         Ok(())
     }
@@ -373,6 +376,7 @@ impl Binder<'_> {
             left_join: None,
             fixed: false,
             index_hint: IndexHint::Any,
+            partial: Vec::new(),
         });
         Ok(())
     }

@@ -96,6 +96,17 @@ pub struct Source {
     pub fixed: bool,
     /// INDEXED BY.
     pub index_hint: IndexHint,
+    /// Its partial indexes, where it is a table.
+    pub partial: Vec<Partial>,
+}
+
+/// A partial index and the rows it holds.
+#[derive(Debug)]
+pub struct Partial {
+    /// Its number in the table.
+    pub index: usize,
+    /// Its WHERE, over the source.
+    pub conditions: Vec<Expr>,
 }
 
 /// INDEXED BY and NOT INDEXED.

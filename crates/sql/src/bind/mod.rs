@@ -12,6 +12,7 @@ pub mod expr;
 mod from;
 pub mod logical;
 mod order;
+mod partial;
 mod pragma;
 mod props;
 mod scalar;

@@ -77,6 +77,8 @@ pub struct Request<'a> {
     pub order: &'a [SortKey],
     /// INDEXED BY.
     pub hint: &'a IndexHint,
+    /// Partial indexes that may be used, by number, and the entries of each.
+    pub partial: &'a [(usize, f64)],
     /// Only the first few rows may be wanted.
     pub limited: bool,
     /// No other source multiplies its rows: a rowid comes once.
@@ -96,7 +98,7 @@ impl Path {
     }
 }
 
-/// The cheapest path.
+/// The cheapest path; of infinite cost where INDEXED BY names an index that lacks rows.
 pub fn choose(request: &Request<'_>) -> Access {
     let mut best = scan(request);
     let mut consider = |access: Access| {
@@ -116,10 +118,12 @@ pub fn choose(request: &Request<'_>) -> Access {
             .table
             .indexes
             .iter()
-            .find(|i| i.name.eq_ignore_ascii_case(name));
-        if let Some(access) = named.and_then(|index| through_index(request, index, true)) {
-            return access;
-        }
+            .position(|i| i.name.eq_ignore_ascii_case(name));
+        let access = named.and_then(|index| through_index(request, index, true));
+        return access.unwrap_or(Access {
+            cost: f64::INFINITY,
+            ..best
+        });
     }
     for term in request.terms.iter().filter(|t| t.column.column == ROWID) {
         if matches!(term.op, TermOp::Equal | TermOp::In | TermOp::Is)
@@ -140,7 +144,7 @@ pub fn choose(request: &Request<'_>) -> Access {
         }
     }
     if *request.hint != IndexHint::None {
-        for index in &request.table.indexes {
+        for index in 0..request.table.indexes.len() {
             if let Some(access) = through_index(request, index, false) {
                 consider(access);
             }
@@ -208,15 +212,19 @@ fn rowid_order(request: &Request<'_>) -> Option<bool> {
 
 /// The path through an index; without `forced` only where it narrows the search
 /// or yields the wanted order.
-fn through_index(request: &Request<'_>, index: &Arc<Index>, forced: bool) -> Option<Access> {
-    if index.predicate.is_some() {
-        return None;
-    }
+fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<Access> {
+    let index = request.table.indexes.get(number)?;
+    let all = match index.predicate {
+        None => request.rows,
+        Some(_) => request.partial.iter().find(|(i, _)| *i == number)?.1,
+    };
     let mut equal: Vec<Term> = Vec::new();
     let mut alternatives = 1usize;
     for part in &index.columns {
         let Some(affinity) = part.affinity else { break };
-        let column = part_column(&part.target)?;
+        let Some(column) = part_column(&part.target) else {
+            break;
+        };
         let found = request.terms.iter().find(|t| {
             t.column.column == column
                 && matches!(t.op, TermOp::Equal | TermOp::Is | TermOp::In)
@@ -235,6 +243,7 @@ fn through_index(request: &Request<'_>, index: &Arc<Index>, forced: bool) -> Opt
     let useful = !equal.is_empty()
         || low.is_some()
         || high.is_some()
+        || index.predicate.is_some()
         || (ordered && !request.order.is_empty());
     if !useful && !forced {
         return None;
@@ -249,12 +258,12 @@ fn through_index(request: &Request<'_>, index: &Arc<Index>, forced: bool) -> Opt
     let rows = if index.unique && equal.len() == index.columns.len() {
         alternatives as f64
     } else if equal.is_empty() {
-        request.rows * range_share(low.is_some(), high.is_some())
+        all * range_share(low.is_some(), high.is_some())
     } else {
         let per_key = (ROWS_PER_KEY - equal.len() as f64 + 1.0).max(1.0);
         alternatives as f64 * per_key * range_share(low.is_some(), high.is_some()).max(0.25)
     };
-    let rows = rows.min(request.rows);
+    let rows = rows.min(all);
     let mut fetched = rows;
     if request.limited && ordered && !request.order.is_empty() {
         fetched = rows.min(100.0);

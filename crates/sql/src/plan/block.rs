@@ -9,7 +9,7 @@ use super::order::{Condition, Item, Problem};
 use super::physical::{CompoundOp, LimitClause, Node, Op};
 use super::rules;
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey};
-use crate::bind::logical::{Block, Body, Query};
+use crate::bind::logical::{Block, Body, Query, Source, SourceKind};
 use crate::error::{Error, Result};
 use crate::value::Collation;
 
@@ -288,6 +288,7 @@ impl Planner<'_, '_> {
                 shown: shown.remove(&source.id).unwrap_or_default(),
                 on,
                 rows,
+                partial: Vec::new(),
             });
         }
         // ON of a LEFT JOIN that has become an inner one joins the rest.
@@ -296,6 +297,9 @@ impl Planner<'_, '_> {
             if let (Some(on), None) = (&source.left_join, &item.on) {
                 all.extend(on.iter().map(|e| self.condition(e.clone())));
             }
+        }
+        for item in &mut items {
+            item.partial = self.usable_partial(item.source, item.on.as_ref().unwrap_or(&all));
         }
         let last: Vec<Expr> = all
             .iter()
@@ -315,6 +319,30 @@ impl Planner<'_, '_> {
             node = self.first_row(node, wanted, &joined.layout)?;
         }
         Ok((node, joined.layout, joined.ordered))
+    }
+
+    /// The partial indexes of a source that hold every row of it that these conditions
+    /// let through, and how many entries each has.
+    fn usable_partial(&mut self, source: &Source, conditions: &[Condition]) -> Vec<(usize, f64)> {
+        let SourceKind::Table(table) = &source.kind else {
+            return Vec::new();
+        };
+        let mut usable = Vec::new();
+        for partial in &source.partial {
+            let holds = |wanted: &Expr| {
+                let mut wanted = wanted.clone();
+                rules::fold(&mut wanted);
+                let wanted = rules::or_to_in(wanted);
+                rules::implied(conditions.iter().map(|c| &c.expr), &wanted)
+            };
+            if let Some(index) = table.indexes.get(partial.index)
+                && partial.conditions.iter().all(holds)
+            {
+                let entries = (self.rows)(&index.tree).max(1) as f64;
+                usable.push((partial.index, entries));
+            }
+        }
+        usable
     }
 
     /// The first row whose key is not NULL is all that min() or max() needs.

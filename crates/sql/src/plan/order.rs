@@ -42,6 +42,9 @@ pub struct Item<'b> {
     pub on: Option<Vec<Condition>>,
     /// Rows it has.
     pub rows: f64,
+    /// Its partial indexes that hold all rows wanted of it, by number, and the entries
+    /// of each.
+    pub partial: Vec<(usize, f64)>,
 }
 
 /// How a source is joined to those placed before it.
@@ -191,7 +194,11 @@ impl Planner<'_, '_> {
                 best = Some(order);
             }
         }
-        best.ok_or_else(|| Error::misuse("a join without a first source"))
+        let best = best.ok_or_else(|| Error::misuse("a join without a first source"))?;
+        if !best.cost.is_finite() {
+            return Err(Error::sql("no query solution"));
+        }
+        Ok(best)
     }
 
     fn order_from(&self, problem: &Problem<'_, '_>, first: usize) -> Order {
@@ -354,6 +361,7 @@ impl Planner<'_, '_> {
                 terms,
                 order,
                 hint: &this.source.index_hint,
+                partial: &this.partial,
                 limited: problem.limited && problem.items.len() == 1,
                 alone: problem.items.len() == 1,
             }),

@@ -70,6 +70,9 @@ fn shop() -> Schema {
         "CREATE TABLE orders(id INTEGER PRIMARY KEY, user_id INT, total REAL, note TEXT COLLATE NOCASE)",
         "CREATE INDEX by_user ON orders(user_id, total)",
         "CREATE INDEX by_note ON orders(note)",
+        "CREATE TABLE jobs(id INTEGER PRIMARY KEY, queue, done)",
+        "CREATE INDEX open_jobs ON jobs(queue) WHERE done IS NULL",
+        "CREATE INDEX done_jobs ON jobs(done) WHERE done IS NOT NULL",
     ])
 }
 
@@ -136,6 +139,55 @@ fn access_paths_orders_and_joins() {
     ] {
         assert_eq!(plan(sql), expected, "{sql}");
     }
+}
+
+#[test]
+fn a_partial_index_is_used_where_it_holds_all_rows_asked_for() {
+    for (sql, index) in [
+        (
+            "WHERE queue = 'q' AND done IS NULL",
+            "open_jobs (queue='q')",
+        ),
+        (
+            "WHERE queue = 'q' AND done IS NULL AND id > 3",
+            "open_jobs (queue='q')",
+        ),
+        (
+            "WHERE done > 3 AND done < 9",
+            "done_jobs (done>3 AND done<9)",
+        ),
+        (
+            "WHERE done BETWEEN 3 AND 4",
+            "done_jobs (done>=3 AND done<=4)",
+        ),
+        (
+            "WHERE done IN (3, 4) OR done = 5",
+            "done_jobs (3 keys of done)",
+        ),
+    ] {
+        let found = plan(&format!("SELECT queue, done FROM jobs {sql}"));
+        assert!(
+            found.contains(&format!("SEARCH jobs USING INDEX {index}")),
+            "{found}"
+        );
+    }
+    for sql in [
+        "queue = 'q'",
+        "queue = 'q' AND done IS NOT NULL",
+        "queue = 'q' OR done IS NULL",
+    ] {
+        let found = plan(&format!("SELECT id FROM jobs WHERE {sql}"));
+        assert!(!found.contains("open_jobs"), "{found}");
+    }
+    // The right side of a LEFT JOIN has only its own condition to go by.
+    let joined = "SELECT * FROM users u LEFT JOIN jobs j ON j.queue = u.name";
+    let by_on = plan(&format!("{joined} AND j.done IS NULL WHERE u.id = 1"));
+    assert!(
+        by_on.contains("USING INDEX open_jobs (queue=r0)"),
+        "{by_on}"
+    );
+    let by_where = plan(&format!("{joined} WHERE u.id = 1 AND j.done IS NULL"));
+    assert!(!by_where.contains("open_jobs"), "{by_where}");
 }
 
 #[test]

@@ -2,11 +2,13 @@
 //! expression (or a block's conditions) with the same answers, errors included.
 
 mod fold;
+mod implied;
 mod or_to_in;
 mod outer_to_inner;
 mod telling_keys;
 
 pub use fold::fold;
+pub use implied::implied;
 pub use or_to_in::or_to_in;
 pub use outer_to_inner::rejects_null;
 pub use telling_keys::telling_keys;
