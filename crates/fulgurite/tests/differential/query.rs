@@ -16,7 +16,7 @@ pub fn select(mut writer: Writer<'_>, world: &World) -> Statement {
         let from = sources(w, world);
         let mut filter = filter(w);
         if let Some(table) = &from.only {
-            also_partial(w, world, table, &mut filter);
+            also_indexed(w, world, table, &mut filter);
         }
         let select = if w.chance(30) {
             grouped(w, &from.text, &filter, &mut check)
@@ -41,13 +41,18 @@ fn filter(w: &mut Writer<'_>) -> String {
     }
 }
 
-/// Asks for what a partial index of the table asks for, if it has any, now and then.
-pub fn also_partial(w: &mut Writer<'_>, world: &World, table: &str, filter: &mut String) {
-    let conditions = world.conditions(table);
-    if conditions.is_empty() || w.chance(60) {
-        return;
-    }
-    let condition = w.pick(&conditions);
+/// Asks for what a partial index of the table asks for, or for a value of what one
+/// computes, if it has any such, now and then.
+pub fn also_indexed(w: &mut Writer<'_>, world: &World, table: &str, filter: &mut String) {
+    let (conditions, expressions) = (world.conditions(table), world.expressions(table));
+    let condition = match w.rng.u32(..100) {
+        0..=39 if !conditions.is_empty() => w.pick(&conditions).to_owned(),
+        40..=79 if !expressions.is_empty() => {
+            let operator = w.pick(&["=", "=", "<", ">=", "IS"]);
+            format!("{} {operator} {}", w.pick(&expressions), w.literal())
+        }
+        _ => return,
+    };
     let more = filter.strip_prefix(" WHERE ").map(|f| format!(" AND {f}"));
     *filter = format!(" WHERE {condition}{}", more.unwrap_or_default());
 }

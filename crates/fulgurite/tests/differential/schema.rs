@@ -31,15 +31,37 @@ pub struct World {
     pub plain: Vec<String>,
     /// What partial indexes ask for: table and condition.
     pub partial: Vec<(String, String)>,
+    /// What indexes begin with, where that is no column: table and expression.
+    pub computed: Vec<(String, String)>,
     pub rows: HashMap<String, i64>,
     pub in_transaction: bool,
+}
+
+fn of_table<'w>(list: &'w [(String, String)], table: &str) -> Vec<&'w str> {
+    let of_table = list.iter().filter(|(of, _)| of == table);
+    of_table.map(|(_, text)| text.as_str()).collect()
+}
+
+/// What a text that begins with a bracket has up to where it closes. No text literal
+/// here has brackets.
+fn in_brackets(text: &str) -> Option<&str> {
+    let mut depth = 0;
+    let end = text.find(|c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth <= 0
+    })?;
+    (end > 0).then(|| &text[..=end])
 }
 
 impl World {
     /// The conditions of a table's partial indexes.
     pub fn conditions(&self, table: &str) -> Vec<&str> {
-        let of_table = self.partial.iter().filter(|(of, _)| of == table);
-        of_table.map(|(_, condition)| condition.as_str()).collect()
+        of_table(&self.partial, table)
+    }
+
+    /// The expressions that a table's indexes begin with.
+    pub fn expressions(&self, table: &str) -> Vec<&str> {
+        of_table(&self.computed, table)
     }
 
     /// Remembers a table that a statement may be about to make.
@@ -54,6 +76,7 @@ impl World {
         self.indexes.clear();
         self.plain.clear();
         self.partial.clear();
+        self.computed.clear();
         let schema = sqlite.run("SELECT type, name, sql FROM sqlite_schema", &[]);
         for row in &schema.rows {
             let [Value::Text(kind), Value::Text(name), Value::Text(sql)] = row.as_slice() else {
@@ -67,11 +90,15 @@ impl World {
                     if !sql.contains(" WHERE ") && sql.matches('(').count() == 1 {
                         self.plain.push(name.clone());
                     }
-                    if let Some((head, condition)) = sql.split_once(" WHERE ")
-                        && let Some((_, table)) = head.split_once(" ON ")
-                        && let Some((table, _)) = table.split_once('(')
+                    if let Some((_, rest)) = sql.split_once(" ON ")
+                        && let Some((table, key)) = rest.split_once('(')
                     {
-                        self.partial.push((table.into(), condition.into()));
+                        if let Some((_, condition)) = key.split_once(" WHERE ") {
+                            self.partial.push((table.into(), condition.into()));
+                        }
+                        if let Some(expression) = in_brackets(key) {
+                            self.computed.push((table.into(), expression.into()));
+                        }
                     }
                     self.indexes.push(name);
                 }

@@ -473,7 +473,7 @@ fn filter(w: &mut Writer<'_>, world: &World, table: &Table) -> String {
         }
         _ => format!(" WHERE {}", w.condition(3)),
     };
-    crate::query::also_partial(w, world, &table.name, &mut filter);
+    crate::query::also_indexed(w, world, &table.name, &mut filter);
     filter
 }
 

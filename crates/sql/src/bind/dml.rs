@@ -406,11 +406,12 @@ impl Binder<'_> {
                 merged: Vec::new(),
             });
             let mut block = Block::default();
-            block.sources.push(Source {
+            let mut source = Source {
                 index_hint: index_hint(indexed, table)?,
-                partial: this.partial_indexes(table, id)?,
                 ..table_source(table, name, id)
-            });
+            };
+            this.indexes_of(table, &mut source)?;
+            block.sources.push(source);
             this.more_from(from, &mut block)?;
             block.outputs = whole_row(table, id);
             let mut assigned = Vec::new();
@@ -507,6 +508,7 @@ pub(super) fn table_source(table: &Arc<Table>, name: &str, id: usize) -> Source 
         fixed: false,
         index_hint: IndexHint::Any,
         partial: Vec::new(),
+        computed: Vec::new(),
     }
 }
 

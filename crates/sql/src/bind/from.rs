@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::dml::table_source;
 use super::expr::{CompareOp, Expr, ExprKind, SortKey};
 use super::logical::{Block, Body, IndexHint, Query, QueryColumn, Source, SourceKind};
 use super::scalar::{compare, conjuncts};
@@ -194,17 +195,12 @@ impl Binder<'_> {
             columns: ScopeColumns::Table(table.clone()),
             merged: Vec::new(),
         });
-        let partial = self.partial_indexes(&table, id)?;
-        let kind = SourceKind::Table(table);
-        block.sources.push(Source {
-            id,
-            alias: shown,
-            kind,
-            left_join: None,
-            fixed: false,
+        let mut source = Source {
             index_hint,
-            partial,
-        });
+            ..table_source(&table, &shown, id)
+        };
+        self.indexes_of(&table, &mut source)?;
+        block.sources.push(source);
         Ok(())
     }
 
@@ -308,6 +304,7 @@ impl Binder<'_> {
             fixed: false,
             index_hint: IndexHint::Any,
             partial: Vec::new(),
+            computed: Vec::new(),
         });
         Ok(())
     }
@@ -377,6 +374,7 @@ impl Binder<'_> {
             fixed: false,
             index_hint: IndexHint::Any,
             partial: Vec::new(),
+            computed: Vec::new(),
         });
         Ok(())
     }

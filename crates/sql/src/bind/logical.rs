@@ -98,6 +98,19 @@ pub struct Source {
     pub index_hint: IndexHint,
     /// Its partial indexes, where it is a table.
     pub partial: Vec<Partial>,
+    /// The parts of its indexes' keys that are no columns.
+    pub computed: Vec<KeyExpr>,
+}
+
+/// A part of an index's key that is an expression.
+#[derive(Debug, Clone)]
+pub struct KeyExpr {
+    /// The index's number in the table.
+    pub index: usize,
+    /// The part's place in the key.
+    pub part: usize,
+    /// The expression over the source.
+    pub expr: Expr,
 }
 
 /// A partial index and the rows it holds.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::physical::ScanColumn;
-use super::terms::{Term, TermOp};
+use super::terms::{Operand, Term, TermOp};
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, ROWID, SortKey};
-use crate::bind::logical::IndexHint;
+use crate::bind::logical::{IndexHint, KeyExpr};
 use crate::schema::{Index, IndexTarget, Table};
 use crate::value::Affinity;
 
@@ -79,10 +79,31 @@ pub struct Request<'a> {
     pub hint: &'a IndexHint,
     /// Partial indexes that may be used, by number, and the entries of each.
     pub partial: &'a [(usize, f64)],
+    /// The parts of keys that are no columns.
+    pub computed: &'a [KeyExpr],
     /// Only the first few rows may be wanted.
     pub limited: bool,
     /// No other source multiplies its rows: a rowid comes once.
     pub alone: bool,
+}
+
+impl Request<'_> {
+    /// Whether a part of an index's key, both by number, can answer a term.
+    fn answers(&self, number: usize, at: usize, term: &Term) -> bool {
+        let index = self.table.indexes.get(number);
+        let Some(part) = index.and_then(|index| index.columns.get(at)) else {
+            return false;
+        };
+        let is_about = match (part_column(&part.target), &term.operand) {
+            (Some(column), _) => term.is_about(column),
+            (None, Operand::Computed(kind)) => self
+                .computed
+                .iter()
+                .any(|c| (c.index, c.part) == (number, at) && c.expr.kind == **kind),
+            (None, Operand::Column(_)) => false,
+        };
+        is_about && term.fits(part.affinity, Some(part.collation))
+    }
 }
 
 impl Path {
@@ -125,9 +146,9 @@ pub fn choose(request: &Request<'_>) -> Access {
             ..best
         });
     }
-    for term in request.terms.iter().filter(|t| t.column.column == ROWID) {
+    for term in request.terms.iter().filter(|t| t.is_about(ROWID)) {
         if matches!(term.op, TermOp::Equal | TermOp::In | TermOp::Is)
-            && term.fits(Affinity::Integer, None)
+            && term.fits(Some(Affinity::Integer), None)
         {
             let keys = term.values.len() as f64;
             let single = keys <= 1.0 && term.op != TermOp::In;
@@ -159,8 +180,8 @@ fn scan(request: &Request<'_>) -> Access {
             .terms
             .iter()
             .find(|t| {
-                t.column.column == ROWID
-                    && t.fits(Affinity::Integer, None)
+                t.is_about(ROWID)
+                    && t.fits(Some(Affinity::Integer), None)
                     && match t.op {
                         TermOp::Lower { .. } => lower,
                         TermOp::Upper { .. } => !lower,
@@ -220,22 +241,17 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
     };
     let mut equal: Vec<Term> = Vec::new();
     let mut alternatives = 1usize;
-    for part in &index.columns {
-        let Some(affinity) = part.affinity else { break };
-        let Some(column) = part_column(&part.target) else {
-            break;
-        };
+    for at in 0..index.columns.len() {
         let found = request.terms.iter().find(|t| {
-            t.column.column == column
-                && matches!(t.op, TermOp::Equal | TermOp::Is | TermOp::In)
+            matches!(t.op, TermOp::Equal | TermOp::Is | TermOp::In)
                 && t.values.len().saturating_mul(alternatives) <= PREFIXES_MAX
-                && t.fits(affinity, Some(part.collation))
+                && request.answers(number, at, t)
         });
         let Some(term) = found else { break };
         alternatives *= term.values.len();
         equal.push(term.clone());
     }
-    let (low, high) = range_terms(request, index, equal.len());
+    let (low, high) = range_terms(request, number, equal.len());
     let (ordered, reverse) = match index_order(request, index, &equal) {
         Some(reverse) => (true, reverse),
         None => (request.order.is_empty(), false),
@@ -286,31 +302,20 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
     })
 }
 
+/// The bounds on the part behind a prefix of the index's key.
 fn range_terms(
     request: &Request<'_>,
-    index: &Index,
+    number: usize,
     prefix: usize,
 ) -> (Option<Term>, Option<Term>) {
-    let Some(part) = index.columns.get(prefix) else {
-        return (None, None);
-    };
-    let (Some(affinity), Some(column)) = (part.affinity, part_column(&part.target)) else {
-        return (None, None);
-    };
     let find = |lower: bool| {
-        request
-            .terms
-            .iter()
-            .find(|t| {
-                t.column.column == column
-                    && t.fits(affinity, Some(part.collation))
-                    && match t.op {
-                        TermOp::Lower { .. } => lower,
-                        TermOp::Upper { .. } => !lower,
-                        _ => false,
-                    }
-            })
-            .cloned()
+        let bounds = |t: &&Term| match t.op {
+            TermOp::Lower { .. } => lower,
+            TermOp::Upper { .. } => !lower,
+            _ => false,
+        };
+        let mut terms = request.terms.iter().filter(bounds);
+        terms.find(|t| request.answers(number, prefix, t)).cloned()
     };
     (find(true), find(false))
 }
@@ -330,7 +335,7 @@ fn index_order(request: &Request<'_>, index: &Index, equal: &[Term]) -> Option<b
         if column.source != request.source {
             return None;
         }
-        if equal.iter().any(|t| t.column.column == column.column) {
+        if equal.iter().any(|t| t.is_about(column.column)) {
             continue;
         }
         if key.nulls_first == key.descending {

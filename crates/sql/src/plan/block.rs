@@ -282,6 +282,10 @@ impl Planner<'_, '_> {
                 _ => None,
             };
             let rows = self.source_rows(source);
+            let mut computed = source.computed.clone();
+            for part in &mut computed {
+                rules::fold(&mut part.expr);
+            }
             items.push(Item {
                 source,
                 needed: needed.remove(&source.id).unwrap_or_default(),
@@ -289,6 +293,7 @@ impl Planner<'_, '_> {
                 on,
                 rows,
                 partial: Vec::new(),
+                computed,
             });
         }
         // ON of a LEFT JOIN that has become an inner one joins the rest.

@@ -10,7 +10,7 @@ use super::Planner;
 use super::access::{self, Access, COST_SEEK, Path, Request};
 use super::terms::{Term, terms};
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, SortKey};
-use crate::bind::logical::{Source, SourceKind};
+use crate::bind::logical::{KeyExpr, Source, SourceKind};
 use crate::error::{Error, Result};
 
 /// Up to so many sources, every one is tried as the first.
@@ -45,6 +45,8 @@ pub struct Item<'b> {
     /// Its partial indexes that hold all rows wanted of it, by number, and the entries
     /// of each.
     pub partial: Vec<(usize, f64)>,
+    /// The parts of its indexes' keys that are no columns.
+    pub computed: Vec<KeyExpr>,
 }
 
 /// How a source is joined to those placed before it.
@@ -108,10 +110,11 @@ impl Problem<'_, '_> {
         columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
     ) -> Vec<Term> {
         let id = self.id(item);
+        let computed = self.items.get(item).map_or(&[][..], |i| &i.computed);
         let mut found = Vec::new();
         for (at, condition) in self.applicable(item).iter().enumerate() {
             if condition.movable && condition.sources.contains(&id) {
-                terms(&condition.expr, at, id, &mut found);
+                terms(&condition.expr, at, id, computed, &mut found);
             }
         }
         found.retain(|t| {
@@ -362,6 +365,7 @@ impl Planner<'_, '_> {
                 order,
                 hint: &this.source.index_hint,
                 partial: &this.partial,
+                computed: &this.computed,
                 limited: problem.limited && problem.items.len() == 1,
                 alone: problem.items.len() == 1,
             }),

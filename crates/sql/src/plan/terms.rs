@@ -1,10 +1,12 @@
-//! What a condition says about one column: the terms that keys can serve.
+//! What a condition says about one column, or about an expression that is part of an
+//! index's key: the terms that keys can serve.
 //!
 //! A term may take a condition's place only where searching by key gives what
 //! the comparison gives: the comparison's collation must be the key's, and its
 //! affinity must treat the stored values as they are ([`Term::fits`]).
 
-use crate::bind::expr::{ColumnRef, CompareOp, Comparison, Expr, ExprKind};
+use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind};
+use crate::bind::logical::KeyExpr;
 use crate::value::{Affinity, Collation, Value};
 
 /// How a column is compared.
@@ -28,11 +30,20 @@ pub enum TermOp {
     },
 }
 
-/// A column compared with values.
+/// What a term is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Operand {
+    /// A column of the source, or its rowid.
+    Column(usize),
+    /// An expression that is part of a key.
+    Computed(Box<ExprKind>),
+}
+
+/// A column or key expression compared with values.
 #[derive(Debug, Clone)]
 pub struct Term {
-    /// The column.
-    pub column: ColumnRef,
+    /// Which.
+    pub operand: Operand,
     /// Its affinity, None where a `+` took it away.
     affinity: Option<Affinity>,
     /// How.
@@ -48,21 +59,26 @@ pub struct Term {
 }
 
 impl Term {
-    /// Whether searching a key of this affinity and collation answers the
-    /// comparison.
-    pub fn fits(&self, key_affinity: Affinity, key_collation: Option<Collation>) -> bool {
-        if self.affinity != Some(key_affinity) {
+    /// Whether it is about this column.
+    pub fn is_about(&self, column: usize) -> bool {
+        self.operand == Operand::Column(column)
+    }
+
+    /// Whether searching a key of this affinity (None: it is an expression without one)
+    /// and collation answers the comparison.
+    pub fn fits(&self, key_affinity: Option<Affinity>, key_collation: Option<Collation>) -> bool {
+        if self.affinity != key_affinity {
             return false;
         }
         if key_collation.is_some_and(|c| c != self.comparison.collation) {
             return false;
         }
         match key_affinity {
-            Affinity::Integer | Affinity::Numeric | Affinity::Real => {
+            Some(Affinity::Integer | Affinity::Numeric | Affinity::Real) => {
                 self.comparison.affinity == Affinity::Numeric
             }
-            Affinity::Blob => self.comparison.affinity == Affinity::Blob,
-            Affinity::Text => match self.comparison.affinity {
+            None | Some(Affinity::Blob) => self.comparison.affinity == Affinity::Blob,
+            Some(Affinity::Text) => match self.comparison.affinity {
                 Affinity::Text => true,
                 Affinity::Blob => self
                     .values
@@ -74,16 +90,26 @@ impl Term {
     }
 }
 
-/// The terms of a condition about columns of `source`.
-pub fn terms(condition: &Expr, at: usize, source: usize, out: &mut Vec<Term>) {
-    let column_of = |e: &Expr| match e.kind {
-        ExprKind::Column(column) if column.source == source => Some(column),
+/// The terms of a condition about columns of `source`, and about what its indexes'
+/// keys compute.
+pub fn terms(
+    condition: &Expr,
+    at: usize,
+    source: usize,
+    computed: &[KeyExpr],
+    out: &mut Vec<Term>,
+) {
+    let operand_of = |e: &Expr| match &e.kind {
+        ExprKind::Column(column) if column.source == source => Some(Operand::Column(column.column)),
+        kind if computed.iter().any(|part| part.expr.kind == *kind) => {
+            Some(Operand::Computed(Box::new(kind.clone())))
+        }
         _ => None,
     };
     let mut push = |operand: &Expr, op, values: Vec<Expr>, comparison, whole| {
-        if let Some(column) = column_of(operand) {
+        if let Some(about) = operand_of(operand) {
             out.push(Term {
-                column,
+                operand: about,
                 affinity: operand.props.affinity,
                 op,
                 values,

@@ -73,6 +73,8 @@ fn shop() -> Schema {
         "CREATE TABLE jobs(id INTEGER PRIMARY KEY, queue, done)",
         "CREATE INDEX open_jobs ON jobs(queue) WHERE done IS NULL",
         "CREATE INDEX done_jobs ON jobs(done) WHERE done IS NOT NULL",
+        "CREATE INDEX folded ON users(lower(name), age)",
+        "CREATE INDEX sums ON users(age + id) WHERE age > 0",
     ])
 }
 
@@ -188,6 +190,44 @@ fn a_partial_index_is_used_where_it_holds_all_rows_asked_for() {
     );
     let by_where = plan(&format!("{joined} WHERE u.id = 1 AND j.done IS NULL"));
     assert!(!by_where.contains("open_jobs"), "{by_where}");
+}
+
+#[test]
+fn an_index_over_an_expression_is_used_for_that_expression() {
+    for (sql, index) in [
+        ("lower(name) = 'x'", "folded (expr='x')"),
+        (
+            "u.age = 3 AND 'x' = lower(u.name)",
+            "folded (expr='x' AND age=3)",
+        ),
+        (
+            "lower(name) = 'x' AND age > 3",
+            "folded (expr='x' AND age>3)",
+        ),
+        ("lower(name) IN ('x', 'y')", "folded (2 keys of expr)"),
+        ("age > 0 AND age + id = 7", "sums (expr=7)"),
+    ] {
+        let found = plan(&format!("SELECT email FROM users u WHERE {sql}"));
+        assert!(
+            found.contains(&format!("SEARCH users USING INDEX {index}")),
+            "{found}"
+        );
+    }
+    for sql in [
+        "upper(name) = 'x'",
+        "lower(email) = 'x'",
+        "age + id = 7",
+        // Other texts are equal here, and another affinity is at work.
+        "lower(name) = 'x' COLLATE NOCASE",
+        "lower(name) = age",
+    ] {
+        let found = plan(&format!("SELECT email FROM users WHERE {sql}"));
+        assert!(found.contains("SCAN users"), "{found}");
+    }
+    let joined = plan(
+        "SELECT u.id FROM orders o JOIN users u ON lower(u.name) = o.note || '' WHERE o.id = 5",
+    );
+    assert!(joined.contains("USING INDEX folded (expr=("), "{joined}");
 }
 
 #[test]
