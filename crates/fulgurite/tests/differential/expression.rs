@@ -188,12 +188,11 @@ impl Writer<'_> {
                 let count = self.rng.usize(..4);
                 let list: Vec<String> = (0..count).map(|_| self.leaf()).collect();
                 // SQLite's parser makes a truth value of an empty list, unless a
-                // function is called before it.
-                let left = if count == 0 {
-                    self.leaf()
-                } else {
-                    self.expression(d)
-                };
+                // function is called before it; IS asks for that, which is listed.
+                if count == 0 {
+                    return format!("(({} {not}IN ()) + 0)", self.leaf());
+                }
+                let left = self.expression(d);
                 format!("({left} {not}IN ({}))", list.join(", "))
             }
             70..=74 => {
