@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::Binder;
 use super::expr::{ColumnRef, Expr, ExprKind, Props, ROWID};
-use super::from::index_hint;
 use super::logical::{
     Block, Body, Bound, BoundDelete, BoundInsert, BoundTarget, BoundUpdate, BoundUpsert, IndexHint,
     Query, QueryColumn, Source, SourceKind,
@@ -406,11 +405,7 @@ impl Binder<'_> {
                 merged: Vec::new(),
             });
             let mut block = Block::default();
-            let mut source = Source {
-                index_hint: index_hint(indexed, table)?,
-                ..table_source(table, name, id)
-            };
-            this.indexes_of(table, &mut source)?;
+            let source = this.indexed_source(table, name, id, indexed)?;
             block.sources.push(source);
             this.more_from(from, &mut block)?;
             block.outputs = whole_row(table, id);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::dml::table_source;
 use super::expr::{CompareOp, Expr, ExprKind, SortKey};
 use super::logical::{Block, Body, IndexHint, Query, QueryColumn, Source, SourceKind};
 use super::scalar::{compare, conjuncts};
@@ -187,7 +186,6 @@ impl Binder<'_> {
             return self.view_source(&view, shown, plain, block);
         }
         let table = self.table(name)?;
-        let index_hint = index_hint(indexed, &table)?;
         let id = self.new_source()?;
         self.frame().tables.push(ScopeTable {
             name: shown.clone(),
@@ -195,11 +193,7 @@ impl Binder<'_> {
             columns: ScopeColumns::Table(table.clone()),
             merged: Vec::new(),
         });
-        let mut source = Source {
-            index_hint,
-            ..table_source(&table, &shown, id)
-        };
-        self.indexes_of(&table, &mut source)?;
+        let source = self.indexed_source(&table, &shown, id, indexed)?;
         block.sources.push(source);
         Ok(())
     }

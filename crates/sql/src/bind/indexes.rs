@@ -3,14 +3,33 @@
 use std::sync::Arc;
 
 use super::Binder;
+use super::dml::table_source;
+use super::from::index_hint;
 use super::logical::{KeyExpr, Partial, Source};
 use super::scalar::conjuncts;
+use crate::ast::Indexed;
 use crate::error::Result;
 use crate::schema::{IndexTarget, Table};
 
 impl Binder<'_> {
+    /// A table as a block's source, with all that tells which indexes may find its rows.
+    pub(super) fn indexed_source(
+        &mut self,
+        table: &Arc<Table>,
+        name: &str,
+        id: usize,
+        indexed: &Indexed,
+    ) -> Result<Source> {
+        let mut source = Source {
+            index_hint: index_hint(indexed, table)?,
+            ..table_source(table, name, id)
+        };
+        self.indexes_of(table, &mut source)?;
+        Ok(source)
+    }
+
     /// Adds the conditions and key expressions of its table's indexes to a source.
-    pub(super) fn indexes_of(&mut self, table: &Arc<Table>, source: &mut Source) -> Result<()> {
+    fn indexes_of(&mut self, table: &Arc<Table>, source: &mut Source) -> Result<()> {
         let id = source.id;
         for (number, index) in table.indexes.iter().enumerate() {
             if let Some(predicate) = &index.predicate {

@@ -426,7 +426,7 @@ pub struct Upsert {
 }
 
 /// The constraint of an ON CONFLICT clause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpsertTarget {
     /// The rowid.
     Rowid,

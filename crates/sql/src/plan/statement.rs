@@ -1,8 +1,5 @@
 //! Plans of whole statements.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use super::Planner;
 use super::layout::Layout;
 use super::physical::{
@@ -35,21 +32,20 @@ fn check_first(writer: &mut TableWriter, wanted: &[Option<UpsertTarget>]) {
     if wanted.is_empty() {
         return;
     }
-    let indexes = &writer.table.indexes;
-    let clause = |writer: &IndexWriter| {
-        let is_its = |target: &Option<UpsertTarget>| match target {
-            Some(UpsertTarget::Index(at)) => indexes
-                .get(*at)
-                .is_some_and(|index| Arc::ptr_eq(index, &writer.index)),
-            _ => false,
-        };
-        wanted.iter().position(is_its).unwrap_or(usize::MAX)
+    let index_of = |target: &Option<UpsertTarget>| match target {
+        Some(UpsertTarget::Index(number)) => Some(*number),
+        _ => None,
     };
-    writer.indexes.sort_by_key(clause);
-    let before_rowid = wanted
-        .iter()
-        .take_while(|target| matches!(target, Some(UpsertTarget::Index(_))));
-    writer.rowid_after = Some(before_rowid.collect::<BTreeSet<_>>().len());
+    for number in wanted.iter().rev().filter_map(index_of) {
+        if let Some(at) = writer.position(number) {
+            writer.indexes[..=at].rotate_right(1);
+        }
+    }
+    let before_rowid = wanted.iter().map_while(index_of);
+    let last = before_rowid
+        .filter_map(|number| writer.position(number))
+        .max();
+    writer.rowid_after = Some(last.map_or(0, |at| at + 1));
 }
 
 impl Planner<'_, '_> {

@@ -1,7 +1,8 @@
 //! What follows from conditions: whether a partial index holds all rows that they let
 //! through.
 
-use crate::bind::expr::{CompareOp, Expr, ExprKind};
+use super::outer_to_inner::needs;
+use crate::bind::expr::{Expr, ExprKind};
 
 /// Whether `wanted` is true in every row in which all of the conditions are: it is one
 /// of them, or asks that something is not NULL of which one of them could not be true
@@ -21,31 +22,10 @@ pub fn implied<'c>(conditions: impl Iterator<Item = &'c Expr> + Clone, wanted: &
             negated: true,
         } => {
             matches!(expr.kind, ExprKind::Column(_))
-                && conditions.clone().any(|c| needs(c, &expr.kind))
+                && conditions
+                    .clone()
+                    .any(|c| needs(c, &|e| e.kind == expr.kind))
         }
-        _ => false,
-    }
-}
-
-/// Whether the condition is never true where the column is NULL.
-fn needs(condition: &Expr, column: &ExprKind) -> bool {
-    match &condition.kind {
-        ExprKind::Compare(op, _, left, right) => {
-            !matches!(op, CompareOp::Is | CompareOp::IsNot)
-                && (left.kind == *column || right.kind == *column)
-        }
-        ExprKind::Between {
-            expr,
-            negated: false,
-            ..
-        }
-        | ExprKind::InList {
-            expr,
-            negated: false,
-            ..
-        } => expr.kind == *column,
-        ExprKind::And(list) => list.iter().any(|c| needs(c, column)),
-        ExprKind::Or(list) => list.iter().all(|c| needs(c, column)),
         _ => false,
     }
 }
