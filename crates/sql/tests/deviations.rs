@@ -1,0 +1,129 @@
+//! The rows of `docs/compatibility.md`'s first table that one statement can show: what
+//! SQLite answers and what Fulgurite does, both asserted, so that a row that is no
+//! longer true fails here.
+
+mod support;
+
+use support::{must, run, session, sqlite};
+
+/// Runs `before` in both, then compares the answers to `asked`, rows parted by `|`.
+fn differ(before: &str, asked: &str, theirs: &str, ours: &str) {
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    connection.execute_batch(before).unwrap();
+    assert_eq!(
+        sqlite(&connection, asked).join("|"),
+        theirs,
+        "SQLite: {asked}"
+    );
+    let session = session();
+    must(&session, before);
+    assert_eq!(run(&session, asked).join("|"), ours, "Fulgurite: {asked}");
+}
+
+#[test]
+fn statements_read_the_state_at_their_start() {
+    differ(
+        "CREATE TABLE t(a); INSERT INTO t VALUES (0), (1), (2)",
+        "UPDATE t SET a = (SELECT max(u.a) FROM t u WHERE u.a >= t.a) + 1 RETURNING a",
+        "3|4|5",
+        "3|3|3",
+    );
+}
+
+#[test]
+fn no_rowid_follows_the_largest() {
+    let session = session();
+    must(
+        &session,
+        "CREATE TABLE t(a); INSERT INTO t(rowid, a) VALUES (9223372036854775807, 1)",
+    );
+    let full = run(&session, "INSERT INTO t VALUES (2)");
+    assert_eq!(full, ["error 13: database or disk is full"]);
+}
+
+#[test]
+fn sums_overflow_where_their_total_does() {
+    differ(
+        "",
+        "SELECT sum(column1) FROM (VALUES (9223372036854775807), (1), (-1))",
+        "error 1: integer overflow",
+        "9223372036854775807",
+    );
+}
+
+#[test]
+fn conditions_are_evaluated_from_left_to_right() {
+    let overflow = "error 1: integer overflow";
+    let table = "CREATE TABLE t(a); INSERT INTO t VALUES (1)";
+    let right = "SELECT a OR abs(-9223372036854775807 - 1) FROM t";
+    differ(table, right, overflow, "1");
+    let left = "SELECT abs(-9223372036854775807 - 1) AND 0";
+    differ(table, left, "0", overflow);
+}
+
+#[test]
+fn a_zero_byte_ends_no_comparison() {
+    differ(
+        "",
+        "SELECT CAST(x'610062' AS TEXT) = CAST(x'610063' AS TEXT) COLLATE NOCASE",
+        "1",
+        "0",
+    );
+}
+
+#[test]
+fn integers_and_reals_compare_exactly() {
+    differ(
+        "CREATE TABLE t(r REAL); INSERT INTO t VALUES (9007199254740992)",
+        "SELECT +9007199254740993 IN (SELECT r FROM t)",
+        "1",
+        "0",
+    );
+}
+
+#[test]
+fn a_term_that_is_false_is_no_position() {
+    let refused = "error 1: 1st ORDER BY term out of range - should be between 1 and 1";
+    differ(
+        "CREATE TABLE t(x); INSERT INTO t VALUES (1)",
+        "SELECT x FROM t ORDER BY 0 AND x",
+        refused,
+        "1",
+    );
+}
+
+#[test]
+fn an_empty_list_is_false_behind_is() {
+    let asked = "SELECT '' IS (1 IN ()), '' IS (abs(1) IN ())";
+    differ("", asked, "1,0", "1,1");
+}
+
+#[test]
+fn excluded_is_as_it_would_have_been_stored() {
+    differ(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, n); INSERT INTO t VALUES (1, 'x', 0)",
+        "INSERT INTO t VALUES (1, 5, 0) ON CONFLICT (id) DO UPDATE SET n = typeof(excluded.a) RETURNING n",
+        "'integer'",
+        "'text'",
+    );
+}
+
+#[test]
+fn a_real_column_stays_one_in_returning() {
+    differ(
+        "CREATE TABLE t(r REAL); INSERT INTO t VALUES (1)",
+        "UPDATE t SET r = 2 RETURNING r, ifnull(r, 0), typeof(ifnull(r, 0))",
+        "2.0,2,'real'",
+        "2.0,2.0,'real'",
+    );
+}
+
+#[test]
+fn sequences_show_the_largest_rowid() {
+    differ(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO t VALUES (1); UPDATE t SET id = 9",
+        "SELECT seq FROM sqlite_sequence",
+        "1",
+        "9",
+    );
+}
