@@ -136,6 +136,11 @@ macro_rules! forward {
             self.$to.hint_lifetime(lifetime);
         }
     };
+    (@ $to:tt will_write) => {
+        fn will_write(&self, offset: u64, len: u64) {
+            self.$to.will_write(offset, len);
+        }
+    };
     (@ $to:tt start_writeback) => {
         fn start_writeback(&self, offset: u64, len: u64) {
             self.$to.start_writeback(offset, len);

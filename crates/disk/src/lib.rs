@@ -192,6 +192,10 @@ pub trait DiskFile: Send + Sync + Debug {
     /// without a promise. May do nothing.
     fn start_writeback(&self, offset: u64, len: u64);
 
+    /// Says that these bytes will be written soon, where there is something to make
+    /// ready for it. A hint without a promise, which returns at once where there is not.
+    fn will_write(&self, _offset: u64, _len: u64) {}
+
     /// Makes the file at least `offset + len` long and, where the file system
     /// can, reserves room for these bytes. New bytes read as zero.
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;

@@ -43,6 +43,11 @@ fn write_and_compare(file: &dyn DiskFile, plain: &dyn DiskFile) {
         let bytes: Vec<u8> = (0..len).map(|i| (i + turn) as u8).collect();
         let (first, rest) = bytes.split_at(len / 3);
         let parts = [IoSlice::new(first), IoSlice::new(rest)];
+        // A hint changes nothing, wherever it points.
+        file.will_write(
+            [at as u64, LEN as u64 - 5, u64::MAX - 5][turn % 3],
+            len as u64,
+        );
         match turn % 3 {
             0 => file.write_at(&bytes, at as u64).unwrap(),
             1 => file.write_vectored_at(&parts, at as u64).unwrap(),
@@ -181,6 +186,7 @@ fn a_mapped_file_keeps_few_pages() {
     for at in (0..32 << 20).step_by(4096) {
         file.write_at(&[9; 4096], at).unwrap();
         if at % (256 << 10) == 0 {
+            file.will_write(at + (64 << 10), 64 << 10);
             most = most.max(resident_kib(&scratch.0));
         }
     }

@@ -41,6 +41,11 @@ fn a_lost_page_is_an_error_and_other_signals_go_where_they_went() {
         .set_len(8_192)
         .unwrap();
 
+    // To make ready what is gone raises nothing.
+    file.will_write(450_000, 100_000);
+    assert_eq!(SEEN.load(Ordering::SeqCst), 0);
+    file.write_at(&[1; 100], 100).unwrap();
+
     // The page is lost once, whoever meets it first; nobody is told that a write went
     // well after that.
     let barrier = Barrier::new(4);

@@ -2,7 +2,9 @@
 //! disk keeps a journal of the run, and the power is cut at each of its moments.
 //!
 //! After every cut what was acknowledged by then is there, each transaction is
-//! whole or absent, the structure is sound, and the store can be written again.
+//! whole or absent, the structure is sound, and the store can be written again. In
+//! `normal` what was acknowledged is there when the process ends instead, after a cut
+//! whole transactions.
 //! That coming back is done by the store on ordinary threads: only one is at work.
 
 mod common;
@@ -11,7 +13,7 @@ use common::Schedulers::{Both, Fair};
 use common::{PATH, explore, open, options};
 use fulgurite_sim::{SimDisk, SimDriver};
 use fulgurite_store::{Key as RealKey, Options as RealOptions, Store as RealStore};
-use fulgurite_store_model::{Isolation, Key, KeyKind, Options, Store, Tree};
+use fulgurite_store_model::{Durability, Isolation, Key, KeyKind, Options, Store, Tree};
 use shuttle::thread;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -57,6 +59,8 @@ fn committers(settings: &Options) {
         let made = store.create_family(name, KeyKind::Int);
         made.expect("a family")
     });
+    // A cut in `normal` might take the families with it.
+    store.checkpoint().expect("a checkpoint");
     let before = disk.fork();
     disk.record();
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -87,8 +91,14 @@ fn committers(settings: &Options) {
                     .filter(|(from, of, _)| *of == writer && *from <= moment.call);
                 own.map(|(_, _, commit)| *commit).max().unwrap_or(0)
             };
-            let image = moment.disk.crash_image(moment.index as u64);
-            come_back(&image, &[least(0), least(1), least(2)]);
+            let least = [least(0), least(1), least(2)];
+            let cut = moment.disk.crash_image(moment.index as u64);
+            if settings.durability == Durability::Full {
+                come_back(&cut, &least);
+            } else {
+                come_back(&cut, &[0; WRITERS as usize]);
+                come_back(&moment.disk.kill_image(), &least);
+            }
             CUTS.fetch_add(1, Relaxed);
         }
     }
@@ -155,4 +165,22 @@ fn committers_that_wait_for_the_log_lose_nothing() {
         ..options()
     };
     explore(20, Fair, move || committers(&small));
+}
+
+/// Nobody leads: each writes its own record, and the process may end, or the power
+/// fail, where a later one is there already.
+#[test]
+fn committers_in_normal_lose_nothing_with_the_process() {
+    let normal = Options {
+        durability: Durability::Normal,
+        ..options()
+    };
+    let small = Options {
+        cache_bytes: 64 << 12,
+        checkpoint_bytes: 256,
+        log_limit_bytes: 1 << 10,
+        ..normal.clone()
+    };
+    explore(20, Both, move || committers(&normal));
+    explore(10, Fair, move || committers(&small));
 }

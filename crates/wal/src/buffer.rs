@@ -7,7 +7,7 @@
 //! space only once its record was written.
 
 use super::ring::Ring;
-use crate::primitives::{AtomicU64, Ordering, RING_BYTES, SLOTS};
+use crate::primitives::{AtomicU64, Ordering, SLOTS};
 
 struct Slot {
     /// The sequence number whose record is filled; `u64::MAX` before the first.
@@ -22,7 +22,8 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    pub(super) fn new() -> Self {
+    /// With a ring of so many bytes.
+    pub(super) fn new(ring_bytes: u64) -> Self {
         let slots = (0..SLOTS)
             .map(|_| Slot {
                 seq: AtomicU64::new(u64::MAX),
@@ -30,7 +31,7 @@ impl Buffer {
             })
             .collect();
         Self {
-            ring: Ring::new(RING_BYTES as usize),
+            ring: Ring::new(ring_bytes as usize),
             slots,
         }
     }
@@ -58,7 +59,7 @@ impl Buffer {
         let mut end = start;
         loop {
             let slot = self.slot(next_seq);
-            if slot.seq.load(Ordering::Acquire) != next_seq {
+            if slot.seq.load(Ordering::SeqCst) != next_seq {
                 return (next_seq, end);
             }
             end = slot.end.load(Ordering::Relaxed);

@@ -10,11 +10,9 @@ use super::gather::Waiting;
 use super::leading::{Leads, Turns};
 use super::locks::lock;
 use super::parking::Wish;
-use super::record::{HEADER_BYTES, Head, Kind};
+use super::record::{HEADER_BYTES, Head, Kind, padding};
 use super::twin::{Durability, Placed, Ticket, TwinLog};
 use crate::primitives::{Mutex, Ordering, RING_BYTES, RING_RECORD_BYTES_MAX, SLOTS};
-
-const PADDING: [u8; 8] = [0; 8];
 
 impl TwinLog {
     /// Copies a placed record into the log, outside all locks. The parts
@@ -40,7 +38,9 @@ impl TwinLog {
             durable: self.synced_seq.load(Ordering::Relaxed),
             kind: kind.byte(),
         };
-        if placed.end - placed.start > RING_RECORD_BYTES_MAX {
+        if self.writes_in_place() {
+            self.write_in_place(&placed, &head, parts)?;
+        } else if placed.end - placed.start > RING_RECORD_BYTES_MAX {
             self.write_around_ring(&placed, &head, parts)?;
         } else {
             self.copy_to_ring(&placed, &head, parts)?;
@@ -66,7 +66,7 @@ impl TwinLog {
                 ring.write(at, part);
                 at += part.len() as u64;
             }
-            ring.write(at, &PADDING[..(placed.end - at) as usize]);
+            ring.write(at, padding(placed.payload_len));
         }
         self.buffer.publish(placed.seq, placed.end);
         self.turns.parking.record_filled();
@@ -77,11 +77,10 @@ impl TwinLog {
     /// before it is written.
     fn write_around_ring(&self, placed: &Placed<'_>, head: &Head, parts: &[&[u8]]) -> Result<()> {
         let encoded = head.seal(placed.salt, placed.position, parts);
-        let padding = (placed.end - placed.start) as usize - HEADER_BYTES - placed.payload_len;
         let mut slices = Vec::with_capacity(parts.len() + 2);
         slices.push(IoSlice::new(&encoded));
         slices.extend(parts.iter().map(|part| IoSlice::new(part)));
-        slices.push(IoSlice::new(&PADDING[..padding]));
+        slices.push(IoSlice::new(padding(placed.payload_len)));
 
         let is_next = || self.written_seq.load(Ordering::SeqCst) + 1 == placed.seq;
         let result = loop {
@@ -179,12 +178,20 @@ impl Leads for TwinLog {
     }
 
     fn can_lead(&self, sync: bool) -> bool {
+        if self.writes_in_place() {
+            return self
+                .buffer
+                .is_filled(self.acked_seq.load(Ordering::SeqCst) + 1);
+        }
         let written = self.written_seq.load(Ordering::SeqCst);
         self.buffer.is_filled(written + 1) || (sync && self.acked() < written)
     }
 
     fn lead(&self, flush: &mut Flush, sync: bool) -> Result<()> {
         self.check()?;
+        if self.writes_in_place() {
+            return self.lead_in_place(flush);
+        }
         self.write_filled(flush)?;
         self.acknowledge(flush, sync)
     }

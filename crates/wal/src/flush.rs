@@ -1,16 +1,16 @@
-//! The leader's work: the filled prefix goes to the file, is synced where the
-//! mode wants it, and is acknowledged.
+//! The leader's work, in `full` mode: the filled prefix goes to the file, is synced
+//! and is acknowledged. (The other modes have no leader, see `in_place.rs`.)
 //!
 //! Whoever holds the flush lock leads, so there is one write or sync at a time,
-//! and the next group gathers in the buffer meanwhile. In `full` mode a group is
+//! and the next group gathers in the buffer meanwhile. A group is
 //! acknowledged only after its own sync; all earlier ones returned well before
 //! it, since they were under the same lock and a failed one poisons.
 //!
 //! **Crossing to the next generation.** When the prefix passes the boundary a
-//! switch has set, the leader writes the older file's rest, syncs it (`full`),
+//! switch has set, the leader writes the older file's rest, syncs it,
 //! acknowledges it, and only then writes the begin record and what follows to
-//! the newer file. The begin record carries the durable mark of that moment: in
-//! `full` it says that the older file is durable to its end.
+//! the newer file. The begin record carries the durable mark of that moment, which
+//! says that the older file is durable to its end.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -22,12 +22,13 @@ use super::error::Result;
 use super::generation::Generation;
 use super::locks::lock;
 use super::record::{EMPTY_RECORD_BYTES, Head, KIND_BEGIN};
-use super::twin::{Durability, TwinLog};
+use super::twin::TwinLog;
 use crate::primitives::Ordering;
 
 /// What the leader goes on from.
 pub(super) struct Flush {
-    /// The first sequence number that is not written.
+    /// The first sequence number that is not written; where nobody leads, as
+    /// the next one and `unsynced`, without a meaning.
     pub(super) next_seq: u64,
     /// The first log position that is not written.
     pub(super) lsn: u64,
@@ -35,7 +36,7 @@ pub(super) struct Flush {
     pub(super) target: Generation,
     /// Whether the target holds written bytes that were never synced.
     pub(super) unsynced: bool,
-    /// `normal`: the older file, if a crossing left it unsynced.
+    /// Where nobody leads: the older file, if a crossing left it unsynced.
     pub(super) older_unsynced: Option<Arc<dyn DiskFile>>,
     syncs: u32,
 }
@@ -73,18 +74,16 @@ pub(super) fn begin_record(
 }
 
 impl TwinLog {
-    /// Acknowledges what is written, after a sync in `full` mode.
+    /// Acknowledges what is written, after a sync.
     pub(super) fn acknowledge(&self, flush: &mut Flush, sync: bool) -> Result<()> {
         let last = flush.next_seq - 1;
-        if self.options.durability == Durability::Full {
-            if !sync {
-                return Ok(());
-            }
-            if flush.unsynced && !planted(Mutation::SkipLogSync) {
-                self.sync_target(flush)?;
-            }
-            self.synced_seq.store(last, Ordering::Release);
+        if !sync {
+            return Ok(());
         }
+        if flush.unsynced && !planted(Mutation::SkipLogSync) {
+            self.sync_target(flush)?;
+        }
+        self.synced_seq.store(last, Ordering::Release);
         // Somebody else's failure (a data sync of the store) may have come
         // meanwhile: then nothing more is acknowledged.
         self.check()?;
@@ -179,11 +178,7 @@ impl TwinLog {
     pub(super) fn cross(&self, flush: &mut Flush) -> Result<()> {
         // Where the older one holds no record, its begin record still waits.
         self.write_up_to(flush, flush.next_seq, self.boundary.load(Ordering::Acquire))?;
-        if self.options.durability == Durability::Full {
-            self.acknowledge(flush, true)?;
-        } else if flush.unsynced {
-            flush.older_unsynced = Some(Arc::clone(&flush.target.file));
-        }
+        self.acknowledge(flush, true)?;
         flush.unsynced = false;
         flush.target = lock(&self.placement).current.clone();
         debug_assert_eq!(

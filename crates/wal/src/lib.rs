@@ -10,9 +10,11 @@
 //! 1. [`TwinLog::reserve`] before any lock: the log's limit, the file space.
 //! 2. [`TwinLog::place`] under the caller's commit lock: the record's sequence
 //!    number and position. Nothing in it can fail or wait.
-//! 3. [`TwinLog::fill`] outside all locks: the bytes go to the log buffer.
+//! 3. [`TwinLog::fill`] outside all locks: the bytes go to the log buffer, or, where
+//!    commits are not synced, to the file.
 //! 4. [`TwinLog::wait`]: one committer leads, writes what is filled and syncs it;
-//!    the others find themselves served.
+//!    the others find themselves served. Where commits are not synced there is
+//!    nothing left to do but to wait for those before (`in_place.rs`).
 //!
 //! A checkpoint takes three: [`TwinLog::prepare_switch`] in the background,
 //! [`TwinLog::switch`] under the commit lock, [`TwinLog::recycle`] once it is durable.
@@ -56,6 +58,7 @@ mod flush;
 mod gather;
 mod generation;
 mod header;
+mod in_place;
 mod leading;
 mod locks;
 mod parking;

@@ -125,6 +125,14 @@ impl Parking {
         }
     }
 
+    /// After more was acknowledged without the flush lock, by a write that is a full
+    /// barrier.
+    pub(super) fn went_on(&self, is_met: impl Fn(Wish) -> bool) {
+        if self.parked.load(Ordering::SeqCst) > 0 {
+            self.wake_served(is_met);
+        }
+    }
+
     #[cold]
     fn wake_served(&self, is_met: impl Fn(Wish) -> bool) {
         let (served, next) = {

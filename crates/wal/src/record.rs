@@ -82,6 +82,12 @@ pub(super) struct Head {
     pub(super) kind: u8,
 }
 
+/// The zeros behind a payload of so many bytes.
+pub(super) fn padding(payload_len: usize) -> &'static [u8] {
+    const ZEROS: [u8; 8] = [0; 8];
+    &ZEROS[..record_bytes(payload_len) as usize - HEADER_BYTES - payload_len]
+}
+
 impl Head {
     /// The head of a record at `position` whose payload is `parts`, checksum
     /// and all.

@@ -11,11 +11,12 @@
 //!    finds there. The two copies of the head are replaced one after the other,
 //!    each synced, so one of them is always whole: it says `a-1` or `a+1`.
 //! 3. *Prepared, not switched*: `a+1` has a head and no record of its salt.
-//! 4. *Switched*: nothing is written to `a+1` before the older file is written
-//!    to its end and, in `full` mode, synced. So a record found in `a+1` implies
-//!    that `a` was durable (its begin record's mark says so); and if `a` then
-//!    has an unreadable record, that is rot. In `normal` mode the mark is lower,
-//!    and a gap between the two is a lost tail.
+//! 4. *Switched*: in `full` mode nothing is written to `a+1` before the older file
+//!    is written to its end and synced. So a record found in `a+1` implies that `a`
+//!    was durable (its begin record's mark says so); and if `a` then has an
+//!    unreadable record, that is rot. In the other modes `a+1` may hold records
+//!    before `a` is whole, and before its own beginning is there; no mark says
+//!    that what is missing was ever synced, and a gap is a lost tail.
 //! 5. *Checkpoint durable, not recycled*: `S` covers `a`; replay skips it.
 //! 6. *Recycled*: as 2. A commit waits for room until then, so the log never
 //!    holds more than two generations.
@@ -26,7 +27,8 @@ use fulgurite_disk::DiskFile;
 
 use super::error::{Error, Result};
 use super::generation::{self, CAPACITY_BYTES_MIN, Generation, extended_capacity, fill_with_zeros};
-use super::header::{self, Header};
+use super::header::{self, Header, RECORDS_START};
+use super::in_place::AHEAD_BYTES;
 use super::leading::Leads;
 use super::locks::lock;
 use super::record::EMPTY_RECORD_BYTES;
@@ -55,27 +57,34 @@ impl TwinLog {
         let Some(plan) = self.plan_next()? else {
             return Ok(());
         };
-        let (slot, header) = (plan.slot, plan.header);
-        let (file, mut capacity) = self.make_file(plan)?;
+        let (number, slot, salt) = (plan.header.number, plan.slot, plan.header.salt);
+        let (file, capacity) = self.make_file(plan)?;
+        let mut next = Generation {
+            number,
+            slot,
+            file,
+            salt,
+            base: 0,
+            capacity,
+        };
+        next.file.will_write(RECORDS_START, 2 * AHEAD_BYTES);
         loop {
             let mut placement = lock(&self.placement);
             let needed = Placement::capacity_for_permits(self.outstanding.load(Ordering::SeqCst));
-            if needed <= capacity {
-                placement.prepared = Some(Generation {
-                    number: header.number,
-                    slot,
-                    file,
-                    salt: header.salt,
-                    base: 0,
-                    capacity,
-                });
+            if needed <= next.capacity {
+                placement.prepared = Some(next);
                 return Ok(());
             }
             drop(placement);
-            let extended = extended_capacity(capacity, needed);
-            fill_with_zeros(&*file, capacity, extended)?;
-            self.sync_file(&*file)?;
-            capacity = extended;
+            let extended = extended_capacity(next.capacity, needed);
+            let filled = fill_with_zeros(&*next.file, next.capacity, extended)
+                .and_then(|()| self.sync_file(&*next.file));
+            if let Err(error) = filled {
+                // The file has its name and is no other's: the next try goes on with it.
+                lock(&self.placement).idle = Some(next);
+                return Err(error);
+            }
+            next.capacity = extended;
         }
     }
 
@@ -113,6 +122,9 @@ impl TwinLog {
                 generation::publish_file(disk, &self.base, plan.slot, self.options.durability)?;
             self.sync_names()?;
             // From now on the file is reused, also if a later step fails.
+            self.files[plan.slot]
+                .set(Arc::clone(&file))
+                .map_err(|_| Error::Misuse("a file of the log was made twice"))?;
             return Ok((file, plan.capacity));
         };
         let capacity = plan.capacity.max(idle.capacity);
@@ -189,13 +201,14 @@ impl TwinLog {
         let mut flush = lock(&self.flush);
         let result = self.check().and_then(|()| {
             if flush.target.number == old.0 {
-                self.cross(&mut flush)?;
+                match self.writes_in_place() {
+                    true => self.cross_in_place(&mut flush),
+                    false => self.cross(&mut flush)?,
+                }
             }
             flush.older_unsynced = None;
             // The checkpoint made these durable, if their own sync did not.
-            if self.synced_seq.load(Ordering::Acquire) < last {
-                self.synced_seq.store(last, Ordering::Release);
-            }
+            self.synced_seq.fetch_max(last, Ordering::AcqRel);
             Ok(())
         });
         drop(flush);
@@ -213,29 +226,12 @@ impl TwinLog {
         let _background = lock(&self.background);
         let mut flush = lock(&self.flush);
         let led = self.lead(&mut flush, true);
-        let last = flush.next_seq - 1;
-        let files = (
-            flush.older_unsynced.take(),
-            flush.unsynced.then(|| Arc::clone(&flush.target.file)),
-        );
-        if self.options.durability == Durability::Normal {
-            flush.unsynced = false;
-        }
+        let unsynced = self.unsynced_in_place(&mut flush);
         drop(flush);
         self.flush_ended();
         led?;
-        if self.options.durability == Durability::Normal {
-            // Outside the flush lock: commits in this mode go on meanwhile.
-            for file in [files.0, files.1].into_iter().flatten() {
-                self.sync_file(&*file)?;
-                self.turns.counters.syncs.add(1);
-            }
-            let _flush = lock(&self.flush);
-            if self.synced_seq.load(Ordering::Acquire) < last {
-                self.synced_seq.store(last, Ordering::Release);
-            }
-        }
-        Ok(())
+        // Outside the flush lock: commits go on meanwhile.
+        unsynced.map_or(Ok(()), |unsynced| self.sync_in_place(unsynced))
     }
 
     /// Closes the log after a last checkpoint that covers every record: removes

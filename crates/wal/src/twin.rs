@@ -1,7 +1,7 @@
 //! The log as its users see it, and the committer's path through it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fulgurite_disk::mutation::{Mutation, planted};
@@ -16,7 +16,10 @@ use super::locks::lock;
 use super::record::{EMPTY_RECORD_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
 use super::space::Room;
 use super::stats::WalStats;
-use crate::primitives::{AtomicU64, Condvar, Mutex, Ordering};
+use crate::primitives::{AtomicU64, Condvar, Mutex, Ordering, RING_BYTES};
+
+/// Who writes in place uses the buffer's slots and not its ring.
+const RING_BYTES_IN_PLACE: u64 = 8;
 
 /// What an acknowledged commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -103,6 +106,8 @@ pub struct Placed<'w> {
     pub(super) end: u64,
     pub(super) position: u64,
     pub(super) salt: u64,
+    /// Which of the two files.
+    pub(super) slot: usize,
     pub(super) payload_len: usize,
 }
 
@@ -164,6 +169,11 @@ pub struct TwinLog {
     pub(super) boundary: AtomicU64,
     /// The last sequence number before the boundary.
     pub(super) boundary_seq: AtomicU64,
+    /// The two files, each from when a generation was first ready in it: who writes in
+    /// place finds it without a lock.
+    pub(super) files: [OnceLock<Arc<dyn DiskFile>>; 2],
+    /// The last sequence number before this log, and its first log position.
+    pub(super) first: (u64, u64),
     /// Held through preparing, recycling, explicit syncs and closing.
     pub(super) background: Mutex<()>,
     /// Held through extending a file.
@@ -222,6 +232,12 @@ impl TwinLog {
     ) -> Self {
         let tail = current.base + EMPTY_RECORD_BYTES;
         let last = next_seq - 1;
+        let ring_bytes = match options.durability {
+            Durability::Full => RING_BYTES,
+            Durability::Normal | Durability::Off => RING_BYTES_IN_PLACE,
+        };
+        let files: [OnceLock<_>; 2] = Default::default();
+        files[current.slot].get_or_init(|| Arc::clone(&current.file));
         let wal = Self {
             disk,
             base,
@@ -229,11 +245,13 @@ impl TwinLog {
             options,
             boundary: AtomicU64::new(u64::MAX),
             boundary_seq: AtomicU64::new(0),
+            files,
+            first: (last, tail),
             background: Mutex::default(),
             extending: Mutex::default(),
             room: Mutex::default(),
             room_changed: Condvar::default(),
-            buffer: Buffer::new(),
+            buffer: Buffer::new(ring_bytes),
             placing: LineStart,
             outstanding: AtomicU64::new(0),
             tail: AtomicU64::new(tail),
@@ -305,6 +323,7 @@ impl TwinLog {
                 end: 0,
                 position: 0,
                 salt: 0,
+                slot: 0,
                 payload_len,
             };
         }
@@ -313,7 +332,7 @@ impl TwinLog {
         let end = start + bytes;
         placement.tail = end;
         let position = placement.current.position(start);
-        let salt = placement.current.salt;
+        let (salt, slot) = (placement.current.salt, placement.current.slot);
         // First the tail, then the permit: a reservation may see the bytes
         // twice for a moment, but never not at all.
         self.tail.store(end, Ordering::Release);
@@ -327,6 +346,7 @@ impl TwinLog {
             end,
             position,
             salt,
+            slot,
             payload_len,
         }
     }
@@ -358,7 +378,11 @@ impl TwinLog {
 
     /// Counters since the log was opened.
     pub fn stats(&self) -> WalStats {
-        self.turns.counters.read()
+        let mut stats = self.turns.counters.read();
+        if self.writes_in_place() {
+            self.count_in_place(&mut stats);
+        }
+        stats
     }
 
     /// Ends all committing, for good. The first cause stays; nothing that is

@@ -6,6 +6,7 @@
 //! acknowledged is on the disk and synced at that moment, all come back in
 //! order, and a failing sync leaves nobody waiting and nothing acknowledged.
 
+use std::collections::HashMap;
 use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
@@ -74,6 +75,27 @@ struct State {
     writes: AtomicU64,
     synced_writes: AtomicU64,
     fail_syncs: AtomicBool,
+    /// How many more writes succeed.
+    writes_left: AtomicU64,
+    /// What each file, by its inode, held at its last sync.
+    synced: std::sync::Mutex<HashMap<u64, Vec<u8>>>,
+}
+
+impl State {
+    fn take_write(&self) -> Result<()> {
+        let left = |left: u64| left.checked_sub(1);
+        let (order, also) = (Ordering::SeqCst, Ordering::SeqCst);
+        let taken = self.writes_left.fetch_update(order, also, left);
+        taken.map(|_| ()).map_err(|_| no_more("write"))
+    }
+}
+
+fn no_more(operation: &'static str) -> DiskError {
+    DiskError::new(
+        operation,
+        Path::new("log"),
+        std::io::Error::other("no more"),
+    )
 }
 
 #[derive(Debug)]
@@ -98,30 +120,28 @@ impl DiskFile for TestFile {
     forward!(inner: allocate, lock_exclusive);
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        thread::yield_now();
-        self.inner.write_at(buf, offset)?;
-        self.state.writes.fetch_add(1, Ordering::SeqCst);
-        Ok(())
+        self.write_vectored_at(&[IoSlice::new(buf)], offset)
     }
     fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
         thread::yield_now();
+        self.state.take_write()?;
         self.inner.write_vectored_at(bufs, offset)?;
         self.state.writes.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
     fn sync_data(&self) -> Result<()> {
         let covered = self.state.writes.load(Ordering::SeqCst);
+        let mut bytes = vec![0; self.inner.len()? as usize];
+        self.inner.read_at(&mut bytes, 0)?;
         thread::yield_now();
         if self.state.fail_syncs.load(Ordering::SeqCst) {
-            return Err(DiskError::new(
-                "sync",
-                Path::new("log"),
-                std::io::Error::other("no more"),
-            ));
+            return Err(no_more("sync"));
         }
         self.state
             .synced_writes
             .fetch_max(covered, Ordering::SeqCst);
+        let inode = self.inner.identity()?.inode;
+        self.state.synced.lock().unwrap().insert(inode, bytes);
         Ok(())
     }
     fn sync_all(&self) -> Result<()> {
@@ -147,9 +167,11 @@ fn open(disk: &TestDisk, durability: Durability) -> TwinLog {
 }
 
 fn new_disk() -> TestDisk {
+    let state = State::default();
+    state.writes_left.store(u64::MAX, Ordering::SeqCst);
     TestDisk {
         inner: MemoryDisk::new(),
-        state: Arc::default(),
+        state: Arc::new(state),
     }
 }
 
@@ -236,6 +258,139 @@ fn normal_mode() {
     explore(300, Fair, || committers_and_a_switch(Durability::Normal));
 }
 
+/// Nobody leads: at the moment a commit returns it and all before it are on the disk,
+/// across a switch too, though records behind may be there before them.
+fn committers_in_place() {
+    let disk = new_disk();
+    let wal = Arc::new(open(&disk, Durability::Normal));
+    let next = Arc::new(Mutex::new(1));
+    let threads: Vec<_> = [[20, 0, 7], [40, 600, 150]]
+        .into_iter()
+        .map(|sizes| {
+            let (disk, wal, next) = (disk.clone(), Arc::clone(&wal), Arc::clone(&next));
+            thread::spawn(move || {
+                for len in sizes {
+                    let seq = commit(&wal, &next, len, true).unwrap();
+                    assert!(replayed(&disk, 0) >= seq);
+                }
+            })
+        })
+        .collect();
+    wal.prepare_switch().unwrap();
+    {
+        let next = next.lock().unwrap();
+        wal.switch(*next).unwrap();
+    }
+    wal.sync().unwrap();
+    assert!(replayed(&disk, 0) >= wal.durable());
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!((wal.acked(), wal.stats().records), (6, 6));
+    assert_eq!(replayed(&disk, 0), 6);
+}
+
+#[test]
+fn a_commit_in_place_outlives_the_process() {
+    explore(500, Both, committers_in_place);
+}
+
+impl TestDisk {
+    /// The log as a power cut leaves it that takes all that was not synced.
+    fn after_a_power_cut(&self) -> Self {
+        let left = new_disk();
+        for path in ["m.db-wal0", "m.db-wal1"].map(Path::new) {
+            if !self.inner.exists(path).unwrap() {
+                continue;
+            }
+            let file = self.inner.open(path, OpenOptions::READ).unwrap();
+            let inode = file.identity().unwrap().inode;
+            if let Some(bytes) = self.state.synced.lock().unwrap().get(&inode) {
+                let copy = left.inner.open(path, OpenOptions::CREATE).unwrap();
+                copy.write_at(bytes, 0).unwrap();
+            }
+        }
+        left
+    }
+}
+
+/// Nobody leads, the log is synced now and then, and two switches lie among the
+/// commits: what is called durable is, whichever file it lies in.
+fn marks_in_place() {
+    let disk = new_disk();
+    let wal = Arc::new(open(&disk, Durability::Normal));
+    let next = Arc::new(Mutex::new(1));
+    let threads: Vec<_> = [[20, 0, 7], [40, 60, 15]]
+        .into_iter()
+        .map(|sizes| {
+            let (wal, next) = (Arc::clone(&wal), Arc::clone(&next));
+            thread::spawn(move || {
+                for len in sizes {
+                    commit(&wal, &next, len, true).unwrap();
+                }
+            })
+        })
+        .collect();
+    let mut covered = 0;
+    for is_last in [false, true] {
+        wal.prepare_switch().unwrap();
+        let (old, last) = {
+            let next = next.lock().unwrap();
+            (wal.switch(*next).unwrap(), *next - 1)
+        };
+        for _ in 0..2 {
+            wal.sync().unwrap();
+            let durable = wal.durable();
+            assert!(replayed(&disk.after_a_power_cut(), covered) >= durable);
+        }
+        if !is_last {
+            wal.recycle(old).unwrap();
+            covered = last;
+        }
+    }
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    wal.sync().unwrap();
+    assert_eq!(wal.durable(), 6);
+    assert_eq!(replayed(&disk.after_a_power_cut(), covered), 6);
+}
+
+#[test]
+fn what_is_called_durable_in_place_is() {
+    explore(2000, Both, marks_in_place);
+}
+
+/// A write fails at some moment: nothing behind it is acknowledged, and nobody waits
+/// for it.
+fn failing_write_in_place() {
+    let disk = new_disk();
+    let wal = Arc::new(open(&disk, Durability::Normal));
+    let next = Arc::new(Mutex::new(1));
+    disk.state.writes_left.store(4, Ordering::SeqCst);
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let (wal, next) = (Arc::clone(&wal), Arc::clone(&next));
+            thread::spawn(move || {
+                let told = (0..3).map_while(|_| commit(&wal, &next, 30, true).ok());
+                told.last().unwrap_or(0)
+            })
+        })
+        .collect();
+    let told = threads.into_iter().map(|thread| thread.join().unwrap());
+    let told = told.max().unwrap();
+    assert!(told <= wal.acked() && wal.acked() <= 4);
+    assert!(wal.poisoned().is_some());
+    assert!(wal.wait_seq(wal.acked() + 1).is_err());
+    assert!(wal.recycle_is_refused());
+    assert!(replayed(&disk, 0) >= told);
+}
+
+#[test]
+fn a_failed_write_in_place_poisons() {
+    explore(1000, Fair, failing_write_in_place);
+}
+
 /// A sync fails at some moment: everybody returns, and whoever was told that
 /// the commit stands was told so before.
 fn failing_sync() {
@@ -290,10 +445,10 @@ fn poison_reaches_everybody() {
 }
 
 /// One fills its record and leaves without waiting; the one behind it, whose
-/// record was there first, must be woken to lead.
-fn a_filler_leaves() {
+/// record was there first, must be woken, in `full` to lead.
+fn a_filler_leaves(durability: Durability) {
     let disk = new_disk();
-    let wal = Arc::new(open(&disk, Durability::Full));
+    let wal = Arc::new(open(&disk, durability));
     let waiter = Arc::clone(&wal);
     let next = Arc::new(Mutex::new(1));
     let first = wal.place(wal.reserve(10).unwrap(), 1);
@@ -309,7 +464,9 @@ fn a_filler_leaves() {
 
 #[test]
 fn a_filler_that_leaves_wakes_who_waits_behind_it() {
-    explore(1000, Fair, a_filler_leaves);
+    for durability in [Durability::Full, Durability::Normal] {
+        explore(1000, Fair, move || a_filler_leaves(durability));
+    }
 }
 
 fn open_alone(disk: &TestDisk) -> Wal {

@@ -83,6 +83,20 @@ impl Map {
         from..from + self.bytes
     }
 
+    /// Makes the pages of a range, which begins at one, ready to be written, in one
+    /// go.
+    fn populate(&self, range: Range<u64>) {
+        // SAFETY: the range lies in the map. Nothing of it changes; where a page cannot
+        // be had, who writes to it will find that out.
+        unsafe {
+            libc::madvise(
+                self.base.wrapping_byte_add(range.start as usize),
+                (range.end - range.start) as usize,
+                libc::MADV_POPULATE_WRITE,
+            );
+        }
+    }
+
     /// Lets go of the pages in a range, which begins at one; whoever writes there gets
     /// them again. A sync otherwise write-protects page after page, each with an
     /// interrupt of all processors that run this program.
@@ -223,6 +237,16 @@ impl DiskFile for MappedFile {
         self.inner.write_vectored_at(bufs, offset)?;
         self.len.fetch_max(end, Ordering::Release);
         Ok(())
+    }
+
+    fn will_write(&self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len);
+        let end = end.min(self.len.load(Ordering::Acquire));
+        let end = end.min(self.map.bytes as u64);
+        let from = offset / STEP_BYTES * STEP_BYTES;
+        if from < end && !self.lost.load(Ordering::Relaxed) {
+            self.map.populate(from..end);
+        }
     }
 
     fn sync_data(&self) -> Result<()> {

@@ -137,6 +137,9 @@ pub struct Life {
     head: u64,
     turn: u64,
     checkpoint: Option<(GenerationId, u64)>,
+    /// What the last durable checkpoint covers. The file may hold a newer one that
+    /// could not be synced.
+    covered: u64,
 }
 
 impl Life {
@@ -148,6 +151,7 @@ impl Life {
             head: 0,
             turn: 0,
             checkpoint: None,
+            covered: 0,
         }
     }
 
@@ -207,7 +211,8 @@ impl Life {
         // The slot that does not hold the newest checkpoint: slots hold
         // different numbers as long as nothing is written twice.
         self.turn = self.slot_of(after)? + 1;
-        self.write_checkpoint(oracle, last, after)?;
+        self.covered = after;
+        self.write_checkpoint(oracle, last)?;
         let recovery = Recovery::open(
             Arc::new(self.disk.clone()),
             Path::new(BASE),
@@ -235,10 +240,11 @@ impl Life {
         Ok(u64::from(in_second))
     }
 
-    fn write_checkpoint(&mut self, oracle: &mut Oracle, seq: u64, before: u64) -> Result<(), Stop> {
-        if seq > before {
+    fn write_checkpoint(&mut self, oracle: &mut Oracle, seq: u64) -> Result<(), Stop> {
+        if seq > self.covered {
             write_checkpoint(&self.disk, seq, self.turn)?;
             self.turn += 1;
+            self.covered = seq;
             oracle.promised = oracle.promised.max(seq);
             oracle.testified = oracle.testified.max(seq);
         }
@@ -264,8 +270,7 @@ impl Life {
                 if self.rng.one_in(2) {
                     wal.wait_seq(self.head)?;
                     self.note(wal, oracle);
-                    let before = read_checkpoint(&self.disk)?;
-                    self.write_checkpoint(oracle, self.head, before)?;
+                    self.write_checkpoint(oracle, self.head)?;
                     wal.close()?;
                 }
                 return Ok(true);
@@ -322,17 +327,17 @@ impl Life {
     }
 
     fn finish_checkpoint(&mut self, wal: &TwinLog, oracle: &mut Oracle) -> Result<(), Stop> {
-        let before = read_checkpoint(&self.disk)?;
-        match self.checkpoint.take() {
+        match self.checkpoint {
             Some((old, seq)) => {
                 wal.wait_seq(seq)?;
                 self.note(wal, oracle);
-                self.write_checkpoint(oracle, seq, before)?;
+                self.write_checkpoint(oracle, seq)?;
                 wal.recycle(old)?;
+                self.checkpoint = None;
             }
             None => {
                 let acked = wal.acked();
-                self.write_checkpoint(oracle, acked, before)?;
+                self.write_checkpoint(oracle, acked)?;
             }
         }
         Ok(())

@@ -1,0 +1,126 @@
+//! A disk that fills up while the next generation is being prepared.
+
+use std::io::{ErrorKind, IoSlice};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use fulgurite_disk::{Disk, DiskError, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
+use fulgurite_wal::{Durability, Kind, Recovery, TwinLog, WalOptions};
+
+const PATH: &str = "p.db";
+const DATABASE: [u8; 16] = [5; 16];
+
+/// A disk that can call back before a sync, and whose files grow to a limit only.
+#[derive(Debug, Clone)]
+struct Watched {
+    inner: MemoryDisk,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file_bytes_max: AtomicU64,
+    is_armed: AtomicBool,
+    log: OnceLock<TwinLog>,
+}
+
+#[derive(Debug)]
+struct WatchedFile {
+    inner: Arc<dyn DiskFile>,
+    state: Arc<State>,
+}
+
+impl Disk for Watched {
+    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+
+    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
+        Ok(Arc::new(WatchedFile {
+            inner: self.inner.open(path, options)?,
+            state: Arc::clone(&self.state),
+        }))
+    }
+}
+
+impl DiskFile for WatchedFile {
+    forward!(inner: len, read_at, start_writeback, truncate, lock_shared, identity);
+    forward!(inner: allocate, lock_exclusive, sync_all);
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Done<()> {
+        self.write_vectored_at(&[IoSlice::new(buf)], offset)
+    }
+
+    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Done<()> {
+        let bytes = bufs.iter().map(|buf| buf.len() as u64).sum::<u64>();
+        if offset + bytes > self.state.file_bytes_max.load(Ordering::SeqCst) {
+            let full = ErrorKind::StorageFull.into();
+            return Err(DiskError::new("write", Path::new(PATH), full));
+        }
+        self.inner.write_vectored_at(bufs, offset)
+    }
+
+    /// When armed: somebody is granted more than the file being made has room for,
+    /// and that was the disk's last.
+    fn sync_data(&self) -> Done<()> {
+        if self.state.is_armed.swap(false, Ordering::SeqCst)
+            && let Some(log) = self.state.log.get()
+        {
+            let permit = log.reserve(4 << 20).expect("there is room yet");
+            std::mem::forget(permit);
+            self.state.file_bytes_max.store(1 << 20, Ordering::SeqCst);
+        }
+        self.inner.sync_data()
+    }
+}
+
+fn recover(disk: &Watched) -> Recovery {
+    let disk = Arc::new(disk.clone());
+    Recovery::open(disk, Path::new(PATH), DATABASE, 0, false).expect("is sound")
+}
+
+/// The file has its name by then. The next try must go on with it: one that made
+/// another file of that name would leave commits to be written to the first.
+fn goes_on_with_its_file(durability: Durability) {
+    let disk = Watched {
+        inner: MemoryDisk::new(),
+        state: Arc::new(State {
+            file_bytes_max: AtomicU64::new(u64::MAX),
+            is_armed: AtomicBool::new(false),
+            log: OnceLock::new(),
+        }),
+    };
+    let options = WalOptions {
+        durability,
+        ..WalOptions::default()
+    };
+    let log = recover(&disk).start(options, 1).expect("starts");
+    let log = disk.state.log.get_or_init(|| log);
+    let commit = |seq: u64| {
+        let permit = log.reserve(5).expect("room");
+        let ticket = log.fill(log.place(permit, seq), Kind::Commit, &[b"hello"]);
+        log.wait(ticket.expect("filled")).expect("acknowledged");
+    };
+    commit(1);
+    disk.state.is_armed.store(true, Ordering::SeqCst);
+    log.prepare_switch().expect_err("the disk is full");
+    assert!(log.poisoned().is_none());
+    disk.state.file_bytes_max.store(u64::MAX, Ordering::SeqCst);
+    log.prepare_switch().expect("there is room again");
+    log.switch(2).expect("is prepared");
+    commit(2);
+    let mut seen = Vec::new();
+    recover(&disk)
+        .replay(&mut |record| {
+            seen.push((record.seq, record.payload.to_vec()));
+            Ok(())
+        })
+        .expect("replays");
+    assert_eq!(seen, [(1, b"hello".to_vec()), (2, b"hello".to_vec())]);
+}
+
+#[test]
+fn a_generation_that_could_not_be_extended_keeps_its_file() {
+    for durability in [Durability::Full, Durability::Normal] {
+        goes_on_with_its_file(durability);
+    }
+}
