@@ -17,6 +17,7 @@ pub(crate) mod atomic {
 }
 
 pub(crate) const SLOTS: usize = 64;
+pub(crate) const LANES: usize = 2;
 pub(crate) const RING: usize = 2;
 pub(crate) const LOOK_AT: usize = 2;
 pub(crate) const FRAMES_MIN: usize = 16;
@@ -212,17 +213,6 @@ pub(crate) struct SharedLock {
 }
 
 impl SharedLock {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    pub(crate) fn try_lock_shared(&self) -> bool {
-        let mut holders = self.holders.lock();
-        let free = !holders.alone;
-        holders.shared += u32::from(free);
-        free
-    }
-
     pub(crate) fn try_lock_shared_for(&self, timeout: Duration) -> bool {
         let mut holders = self.holders.lock();
         while holders.alone {

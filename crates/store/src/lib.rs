@@ -51,6 +51,7 @@ mod codec;
 mod dictionaries;
 mod error;
 mod extents;
+mod lanes;
 mod names;
 mod node;
 mod open;

@@ -20,6 +20,8 @@ pub(crate) mod atomic {
 
 /// Snapshots that can be open at the same time.
 pub(crate) const SLOTS: usize = 4096;
+/// Lanes of a lock that many hold shared; see `lanes.rs`.
+pub(crate) const LANES: usize = 16;
 /// Versions of a tree that readers find without a lock.
 pub(crate) const RING: usize = 8;
 /// Dead nodes worth a look: few enough for their frames to be in the processor's
@@ -164,15 +166,13 @@ impl ExclusiveLock {
 /// be alone keeps new ones out.
 pub(crate) struct SharedLock(parking_lot::RawRwLock);
 
-impl SharedLock {
-    pub(crate) const fn new() -> Self {
+impl Default for SharedLock {
+    fn default() -> Self {
         Self(parking_lot::RawRwLock::INIT)
     }
+}
 
-    pub(crate) fn try_lock_shared(&self) -> bool {
-        self.0.try_lock_shared()
-    }
-
+impl SharedLock {
     pub(crate) fn try_lock_shared_for(&self, timeout: Duration) -> bool {
         self.0.try_lock_shared_for(timeout)
     }

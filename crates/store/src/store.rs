@@ -8,12 +8,13 @@ use crate::check;
 use crate::checkpoint;
 use crate::checkpoint::{WriteCounters, WriteStats};
 use crate::error::{Error, ErrorKind, Result};
+use crate::lanes::LaneLock;
 use crate::names;
 use crate::open;
 use crate::options::{Durability, Options};
 use crate::pins;
 use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use crate::primitives::{Mutex, RwLock, SharedLock};
+use crate::primitives::{Mutex, RwLock};
 use crate::reclaim::Reclaim;
 use crate::registry;
 use crate::space::Space;
@@ -61,7 +62,7 @@ pub(crate) struct Core {
 
     beginning: LineStart,
     /// Shared by committers and statements, exclusive for IMMEDIATE.
-    pub(crate) writers: SharedLock,
+    pub(crate) writers: LaneLock,
 
     publishing: LineStart,
     pub(crate) commit: Mutex<CommitState>,
@@ -121,7 +122,7 @@ impl Core {
             needed_from: AtomicU64::new(0),
             wal: OnceLock::new(),
             beginning: LineStart,
-            writers: SharedLock::new(),
+            writers: LaneLock::default(),
             publishing: LineStart,
             commit: Mutex::new(CommitState { head: seq }),
             head: AtomicU64::new(seq),

@@ -381,7 +381,7 @@ impl Txn {
             break (seq, placed, look);
         };
         self.locked.unlock();
-        unlock_writers(core, &mut self.writers);
+        unlock_writers(core, self.visitor.context(), &mut self.writers);
         // What others replace during the sync need not stay.
         if let Some(slot) = self.slot.take() {
             core.pool.readers.release(&slot);

@@ -56,11 +56,11 @@ impl Locked {
 }
 
 /// Gives the writers' lock back that a context holds.
-pub(super) fn unlock_writers(core: &Core, held: &mut WritersLock) {
+pub(super) fn unlock_writers(core: &Core, context: u64, held: &mut WritersLock) {
     match std::mem::replace(held, WritersLock::None) {
         WritersLock::None => {}
         // SAFETY: taken by this context, as `held` said.
-        WritersLock::Shared => unsafe { core.writers.unlock_shared() },
+        WritersLock::Shared => unsafe { core.writers.unlock_shared(context) },
         // SAFETY: as above.
         WritersLock::Exclusive => unsafe { core.writers.unlock_exclusive() },
     }
@@ -149,7 +149,7 @@ impl Txn {
     }
 
     pub(super) fn unlock_writers(&mut self) {
-        unlock_writers(&self.core, &mut self.writers);
+        unlock_writers(&self.core, self.visitor.context(), &mut self.writers);
     }
 
     /// Waits until no other writer is at work and keeps them out until this
@@ -256,10 +256,11 @@ impl Txn {
     /// Takes the writers' lock shared.
     pub(super) fn lock_shared(&mut self) -> Result<()> {
         let lock = &self.core.writers;
-        let within = |time| lock.try_lock_shared_for(time);
+        let context = self.visitor.context();
+        let within = |time| lock.try_lock_shared_for(context, time);
         let waits = &self.core.pool.waits;
-        if !lock.try_lock_shared()
-            && !waits.lock(self.busy_timeout, || lock.try_lock_shared(), within)
+        if !lock.try_lock_shared(context)
+            && !waits.lock(self.busy_timeout, || lock.try_lock_shared(context), within)
         {
             return Err(self.busy("a transaction begun IMMEDIATE is at work"));
         }
