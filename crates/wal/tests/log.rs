@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fulgurite_disk::{Disk, MemoryDisk, OpenOptions};
@@ -530,65 +530,4 @@ fn a_replay_that_fails_says_where() {
         recover(&disk, 0).unwrap().start(WalOptions::default(), 2),
         Err(Error::Misuse(_))
     ));
-}
-
-#[test]
-fn many_threads_commit_while_generations_turn() {
-    const THREADS: usize = 8;
-    const COMMITS: usize = 1500;
-    let disk = MemoryDisk::new();
-    let wal = start(
-        &disk,
-        WalOptions {
-            limit_bytes: 1 << 20,
-            ..WalOptions::default()
-        },
-    );
-    let next = std::sync::Mutex::new(1u64);
-    let running = AtomicUsize::new(THREADS);
-    let checkpoint = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (wal, next, running) = (&wal, &next, &running);
-            scope.spawn(move || {
-                for i in 0..COMMITS {
-                    let len = if i % 97 == thread {
-                        40_000
-                    } else {
-                        (i * 37 + thread) % 600
-                    };
-                    let permit = wal.reserve(len).unwrap();
-                    let placed = {
-                        let mut next = next.lock().unwrap();
-                        let placed = wal.place(permit, *next);
-                        *next += 1;
-                        placed
-                    };
-                    let bytes = vec![thread as u8; len];
-                    let ticket = wal.fill(placed, Kind::Commit, &[&bytes]).unwrap();
-                    if i % 50 != 49 {
-                        wal.wait(ticket).unwrap();
-                        assert!(wal.acked() >= ticket.seq());
-                    }
-                }
-                running.fetch_sub(1, Ordering::SeqCst);
-            });
-        }
-        while running.load(Ordering::SeqCst) > 0 {
-            wal.prepare_switch().unwrap();
-            let (old, last) = {
-                let next = next.lock().unwrap();
-                (wal.switch(*next).unwrap(), *next - 1)
-            };
-            wal.recycle(old).unwrap();
-            checkpoint.store(last, Ordering::SeqCst);
-            std::thread::yield_now();
-        }
-    });
-    let total = (THREADS * COMMITS) as u64;
-    wal.wait_seq(total).unwrap();
-    let stats = wal.stats();
-    assert_eq!(stats.records, total, "{stats:?}");
-    let after = checkpoint.load(Ordering::SeqCst);
-    assert_eq!(replay(&disk, after).len() as u64, total - after);
 }
