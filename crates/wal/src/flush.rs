@@ -25,10 +25,10 @@ use super::record::{EMPTY_RECORD_BYTES, Head, KIND_BEGIN};
 use super::twin::TwinLog;
 use crate::primitives::Ordering;
 
-/// What the leader goes on from.
+/// What the leader goes on from. Where nobody leads only `target` and
+/// `older_unsynced` have a meaning.
 pub(super) struct Flush {
-    /// The first sequence number that is not written; where nobody leads, as
-    /// the next one and `unsynced`, without a meaning.
+    /// The first sequence number that is not written.
     pub(super) next_seq: u64,
     /// The first log position that is not written.
     pub(super) lsn: u64,
@@ -36,7 +36,8 @@ pub(super) struct Flush {
     pub(super) target: Generation,
     /// Whether the target holds written bytes that were never synced.
     pub(super) unsynced: bool,
-    /// Where nobody leads: the older file, if a crossing left it unsynced.
+    /// The older file, if a crossing left it unsynced, which only happens where nobody
+    /// leads.
     pub(super) older_unsynced: Option<Arc<dyn DiskFile>>,
     syncs: u32,
 }
