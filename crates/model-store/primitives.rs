@@ -46,6 +46,26 @@ pub(crate) fn now() -> Duration {
     Duration::from_micros(100) * NOW.get()
 }
 
+/// # Safety
+/// The store's says more. A scheduler's atomics are no zeros, and are made.
+pub(crate) unsafe trait Zeros: Default {}
+
+pub(crate) struct Table<T>(Box<[T]>);
+
+impl<T: Zeros> Table<T> {
+    pub(crate) fn new(count: usize) -> crate::Result<Self> {
+        Ok(Self((0..count).map(|_| T::default()).collect()))
+    }
+}
+
+impl<T> Deref for Table<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
 pub(crate) fn processors() -> usize {
     2
 }

@@ -290,7 +290,7 @@ fn assemble(
         meta.database,
         space,
         state,
-    );
+    )?;
     load_free_map(&core, meta, length)?;
     core.next_tree
         .store(meta.next_tree, std::sync::atomic::Ordering::SeqCst);

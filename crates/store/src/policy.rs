@@ -73,6 +73,15 @@ struct Link {
     place: Place,
 }
 
+impl Link {
+    const NOWHERE: Link = Link {
+        key: 0,
+        newer: NONE,
+        older: NONE,
+        place: Place::Nowhere,
+    };
+}
+
 /// A queue of frames, linked through the frames' links.
 #[derive(Debug)]
 struct Queue {
@@ -147,6 +156,7 @@ impl Ghost {
 /// The eviction policy of a cache of a fixed number of frames.
 #[derive(Debug)]
 pub struct Policy {
+    /// Of the frames up to the highest that was ever taken in.
     links: Vec<Link>,
     small: Queue,
     main: Queue,
@@ -160,15 +170,7 @@ impl Policy {
         let count = frames as usize;
         let small_target = (count / 10).max(1);
         Policy {
-            links: vec![
-                Link {
-                    key: 0,
-                    newer: NONE,
-                    older: NONE,
-                    place: Place::Nowhere
-                };
-                count
-            ],
+            links: Vec::with_capacity(count),
             small: Queue::EMPTY,
             main: Queue::EMPTY,
             small_target,
@@ -197,7 +199,10 @@ impl Policy {
     }
 
     fn unlink(&mut self, frame: u32) -> Place {
-        let place = std::mem::replace(&mut self.links[frame as usize].place, Place::Nowhere);
+        let Some(link) = self.links.get_mut(frame as usize) else {
+            return Place::Nowhere;
+        };
+        let place = std::mem::replace(&mut link.place, Place::Nowhere);
         match place {
             Place::Small => self.small.unlink(&mut self.links, frame),
             Place::Main => self.main.unlink(&mut self.links, frame),
@@ -209,7 +214,11 @@ impl Policy {
     /// Takes in a frame that now holds the page `key`. The caller clears its heat.
     pub fn insert(&mut self, frame: u32, key: u64) {
         self.unlink(frame);
-        self.links[frame as usize].key = key;
+        let at = frame as usize;
+        if at >= self.links.len() {
+            self.links.resize(at + 1, Link::NOWHERE);
+        }
+        self.links[at].key = key;
         let place = if self.ghost.recall(key) {
             Place::Main
         } else {

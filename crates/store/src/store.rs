@@ -91,7 +91,7 @@ impl Core {
         database: [u8; 16],
         space: Space,
         checkpoint: checkpoint::State,
-    ) -> Self {
+    ) -> Result<Self> {
         let name = path
             .as_ref()
             .map_or_else(|| ":memory:".to_owned(), |path| path.display().to_string());
@@ -102,9 +102,9 @@ impl Core {
             page_size,
             options.busy_timeout,
             Waits::new(options.driver.clone()),
-        );
+        )?;
         let seq = checkpoint.seq;
-        Self {
+        Ok(Self {
             pool,
             quiet: LineStart,
             disk,
@@ -132,7 +132,7 @@ impl Core {
             space,
             reclaim: Mutex::default(),
             writes: WriteCounters::default(),
-        }
+        })
     }
 
     // ---- sequence numbers --------------------------------------------------

@@ -21,9 +21,11 @@
 //! This is one of the crate's few modules with `unsafe`; the rules above are
 //! its argument, and the callers' `unsafe` blocks name the rule they rely on.
 
+use crate::error::Result;
+use crate::memory::Region;
 use crate::node;
 use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use crate::primitives::{Table, Zeros};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64 as ChildWord};
 
@@ -97,6 +99,7 @@ impl ChildRef {
 }
 
 /// A frame's header.
+#[derive(Default)]
 pub(crate) struct FrameMeta {
     /// What the frame holds; see the module's header.
     pub(crate) identity: AtomicU64,
@@ -107,6 +110,9 @@ pub(crate) struct FrameMeta {
     /// The replacement policy's heat.
     pub(crate) heat: AtomicU8,
 }
+
+// SAFETY: numbers, 0 by default.
+unsafe impl Zeros for FrameMeta {}
 
 /// Set in [`FrameMeta::pins`] while a frame is being evicted: pinning fails.
 pub(crate) const EVICTING: u32 = 1 << 31;
@@ -135,10 +141,11 @@ fn advise_huge_pages(base: NonNull<u8>, length: usize) {
 
 /// The region of frames.
 pub(crate) struct Frames {
+    /// Where `region` begins.
     base: NonNull<u8>,
-    layout: Layout,
     page_size: usize,
-    metas: Box<[FrameMeta]>,
+    metas: Table<FrameMeta>,
+    _region: Region,
 }
 
 // SAFETY: the region is plain memory; who may touch which bytes when is
@@ -150,35 +157,23 @@ unsafe impl Sync for Frames {}
 impl Frames {
     /// A region of `count` frames. Memory is taken from the system as frames
     /// are first touched.
-    pub(crate) fn new(count: usize, page_size: usize) -> Self {
-        let large = count * page_size >= 4 * HUGE_PAGE;
-        let align = if large { HUGE_PAGE } else { 1 << 16 };
-        let layout = match Layout::from_size_align(count * page_size, align) {
-            Ok(layout) if layout.size() > 0 => layout,
-            _ => panic!("a cache of {count} frames of {page_size} bytes cannot be laid out"),
-        };
-        // SAFETY: the layout's size is not zero, as just checked.
-        let base = unsafe { alloc_zeroed(layout) };
-        let Some(base) = NonNull::new(base) else {
-            handle_alloc_error(layout)
-        };
+    ///
+    /// # Errors
+    /// `NoMemory`.
+    pub(crate) fn new(count: usize, page_size: usize) -> Result<Self> {
+        let bytes = count.saturating_mul(page_size);
+        let large = bytes >= 4 * HUGE_PAGE;
+        let region = Region::new(bytes, if large { HUGE_PAGE } else { 1 << 16 })?;
+        let base = region.base();
         if large {
-            advise_huge_pages(base, layout.size());
+            advise_huge_pages(base, bytes);
         }
-        let metas = (0..count)
-            .map(|_| FrameMeta {
-                identity: AtomicU64::new(0),
-                generation: AtomicU64::new(0),
-                pins: AtomicU32::new(0),
-                heat: AtomicU8::new(0),
-            })
-            .collect();
-        Self {
+        Ok(Self {
             base,
-            layout,
             page_size,
-            metas,
-        }
+            metas: Table::new(count)?,
+            _region: region,
+        })
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -391,13 +386,6 @@ impl Frames {
     }
 }
 
-impl Drop for Frames {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with the same layout.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -436,7 +424,7 @@ mod tests {
     #[test]
     fn a_copy_of_an_inner_node_has_all_of_it() {
         for kind in [Kind::IntInner, Kind::BytesInner] {
-            let frames = Frames::new(2, PAGE);
+            let frames = Frames::new(2, PAGE).unwrap();
             fill(&frames, kind);
             // SAFETY: the test's alone.
             let (page, keys) = unsafe {

@@ -28,6 +28,7 @@ use super::frames::{ChildRef, EVICTING, Frame, Frames, HANDLE_BIT};
 use super::readers::Readers;
 use crate::codec::ExtentRef;
 use crate::dictionaries::Dictionaries;
+use crate::error::Result;
 use crate::node;
 use crate::policy::{self, Heat, Policy};
 use crate::primitives::atomic::{AtomicU64, AtomicUsize, Ordering::*};
@@ -167,13 +168,13 @@ impl Pool {
         page_size: usize,
         busy_timeout: Duration,
         waits: Waits,
-    ) -> Self {
+    ) -> Result<Self> {
         let count =
             (cache_bytes / (page_size + FRAME_EXTRA)).clamp(FRAMES_MIN, u32::MAX as usize - 1);
         let shards = || (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self {
-            frames: Frames::new(count, page_size),
-            readers: Readers::new(),
+        Ok(Self {
+            frames: Frames::new(count, page_size)?,
+            readers: Readers::new()?,
             file,
             path,
             table: shards(),
@@ -195,7 +196,7 @@ impl Pool {
             policy: Mutex::new(Policy::new(count as u32)),
             loads: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
-        }
+        })
     }
 
     pub(crate) fn page_size(&self) -> usize {

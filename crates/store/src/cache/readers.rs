@@ -20,7 +20,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::primitives::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*, fence};
-use crate::primitives::{SLOTS, spin_loop, yield_now};
+use crate::primitives::{SLOTS, Table, Zeros, spin_loop, yield_now};
 use std::cell::Cell;
 
 #[derive(Default)]
@@ -28,6 +28,9 @@ struct Slot {
     walker: Walker,
     pin: Pin,
 }
+
+// SAFETY: numbers and a flag, 0 and unset by default.
+unsafe impl Zeros for Slot {}
 
 /// What the holder of a slot writes all the time.
 #[derive(Default)]
@@ -49,7 +52,7 @@ struct Pin {
 
 /// The table of slots.
 pub(crate) struct Readers {
-    slots: Box<[Slot]>,
+    slots: Table<Slot>,
     /// No slot at or above this index was ever taken.
     high: AtomicUsize,
     /// Counts pins made by copying another: a scan that one moved past starts
@@ -72,12 +75,12 @@ thread_local! {
 }
 
 impl Readers {
-    pub(crate) fn new() -> Self {
-        Self {
-            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self {
+            slots: Table::new(SLOTS)?,
             high: AtomicUsize::new(0),
             copies: AtomicU64::new(0),
-        }
+        })
     }
 
     /// Takes a slot and pins the number that `current` says, following it while
@@ -228,7 +231,7 @@ mod tests {
 
     #[test]
     fn pins_are_seen_until_released() {
-        let readers = Readers::new();
+        let readers = Readers::new().unwrap();
         let (first, seq) = readers.pin(|| 7).expect("a slot");
         assert_eq!(seq, 7);
         let second = readers.pin_also(7).expect("a slot");
@@ -251,7 +254,7 @@ mod tests {
     #[test]
     fn pins_within_pins_do_not_use_up_the_table() {
         for inner_first in [true, false] {
-            let readers = Readers::new();
+            let readers = Readers::new().unwrap();
             NEAR.set(0);
             for _ in 0..SLOTS {
                 let (outer, _) = readers.pin(|| 1).expect("a slot");
@@ -269,7 +272,7 @@ mod tests {
 
     #[test]
     fn who_has_its_pins_ended_by_others_does_not_use_up_the_table() {
-        let readers = Readers::new();
+        let readers = Readers::new().unwrap();
         for _ in 0..SLOTS {
             let (outer, _) = readers.pin(|| 1).expect("a slot");
             let inner = readers.pin_also(1).expect("a slot");
@@ -283,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_moving_number_is_followed() {
-        let readers = Readers::new();
+        let readers = Readers::new().unwrap();
         let calls = Cell::new(0);
         let (slot, seq) = readers
             .pin(|| {
@@ -297,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_slot_without_a_pin_keeps_nothing_and_can_pin_later() {
-        let readers = Readers::new();
+        let readers = Readers::new().unwrap();
         let slot = readers.take().expect("a slot");
         let mut pinned = Vec::new();
         readers.pinned(&mut pinned);
@@ -315,7 +318,7 @@ mod tests {
 
     #[test]
     fn one_snapshot_too_many_is_busy() {
-        let readers = Readers::new();
+        let readers = Readers::new().unwrap();
         let held: Vec<_> = (0..SLOTS)
             .map(|_| readers.pin_also(1).expect("a slot"))
             .collect();
@@ -327,7 +330,7 @@ mod tests {
     #[test]
     fn quiescing_waits_for_walks() {
         use std::sync::atomic::AtomicBool;
-        let readers = Readers::new();
+        let readers = Readers::new().unwrap();
         let done = AtomicBool::new(false);
         let (slot, _) = readers.pin(|| 1).expect("a slot");
         let walk = readers.walk(&slot);

@@ -1,0 +1,91 @@
+//! Memory that takes nothing from the system before it is touched: whole pages of
+//! its own, zeros at first, returned when dropped.
+//!
+//! An allocator promises less. Asked for zeros with an alignment of its own choosing
+//! wider than a word, the system's writes them, all over a cache of which a short
+//! life uses a few pages; and what it gets back it may keep.
+
+#[cfg(not(fulgurite_model))]
+mod table;
+
+use crate::error::{Error, ErrorKind, Result};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::ptr::NonNull;
+#[cfg(not(fulgurite_model))]
+pub(crate) use table::{Table, Zeros};
+
+/// Pages of memory.
+pub(crate) struct Region {
+    /// What was asked of the system: the region and what its alignment costs.
+    mapped: NonNull<u8>,
+    mapped_len: usize,
+    base: NonNull<u8>,
+}
+
+impl Region {
+    /// At least `len` bytes from a multiple of `align` on, which is a power of two.
+    ///
+    /// # Errors
+    /// `NoMemory`.
+    pub(crate) fn new(len: usize, align: usize) -> Result<Self> {
+        let refused = |cause: &dyn std::fmt::Display| {
+            let message = format!("out of memory: {len} bytes are not to be had ({cause})");
+            Error::new(ErrorKind::NoMemory, message)
+        };
+        let Some(mapped_len) = len.max(1).checked_add(align) else {
+            return Err(refused(&"more than there are addresses"));
+        };
+        let (protection, flags) = (
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        );
+        // SAFETY: the system chooses an address where nothing is.
+        let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_len, protection, flags) };
+        let mapped = mapped.map_err(|error| refused(&error))?.cast::<u8>();
+        let before = mapped.align_offset(align);
+        // The part in front is shorter than the alignment, which was added.
+        let base = mapped.wrapping_add(before);
+        match (NonNull::new(mapped), NonNull::new(base)) {
+            (Some(mapped), Some(base)) => Ok(Self {
+                mapped,
+                mapped_len,
+                base,
+            }),
+            _ => Err(refused(&"no address")),
+        }
+    }
+
+    /// Where it begins.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new` with this length, and whoever borrows from the region
+        // has ended. Failing, it would only stay mapped.
+        let _ = unsafe { munmap(self.mapped.as_ptr().cast(), self.mapped_len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_begins_where_it_was_asked_to() {
+        for align in [1, 64, 4_096, 1 << 21] {
+            let region = Region::new(100, align).unwrap();
+            assert_eq!(region.base().as_ptr().align_offset(align), 0);
+        }
+    }
+
+    #[test]
+    fn more_than_there_is_is_an_error() {
+        for len in [usize::MAX, usize::MAX / 4] {
+            let error = Region::new(len, 4_096).err().map(|error| error.kind());
+            assert_eq!(error, Some(ErrorKind::NoMemory));
+        }
+    }
+}
