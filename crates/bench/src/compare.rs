@@ -3,11 +3,12 @@
 use crate::control::Control;
 use crate::data::{self, Person};
 use crate::measure::{Contestant, Laps, Plan, interleave, toss};
+use crate::opening;
 use crate::report::{Better, Metric, Report};
 use crate::side::{Durability, ENGINES, Settings, Side, Sum, Workspace};
 use anyhow::{Result, ensure};
 
-const PEOPLE: &str =
+pub const PEOPLE: &str =
     "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL)";
 const REST: &str = "
     CREATE TABLE sales (id INTEGER PRIMARY KEY, region INTEGER NOT NULL, amount INTEGER NOT NULL);
@@ -53,7 +54,8 @@ pub fn run(options: Options, workspace: &Workspace, report: &mut Report) -> Resu
     bench.aggregate(&mut sides)?;
     bench.autocommit_insert(&mut sides)?;
     drop(sides);
-    bench.read_cold(workspace)
+    bench.read_cold(workspace)?;
+    opening::run(options, workspace, &mut rng, report)
 }
 
 fn database(load: usize) -> String {

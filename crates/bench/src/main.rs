@@ -17,6 +17,7 @@ mod long;
 mod machine;
 mod measure;
 mod memory;
+mod opening;
 mod ours;
 mod recovery;
 mod report;
@@ -46,7 +47,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Commit, reads, join, range, aggregate, insert, size
+    /// Commit, reads, join, range, aggregate, insert, size, opening
     Compare {
         #[command(flatten)]
         common: Common,

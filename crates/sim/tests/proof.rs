@@ -39,13 +39,13 @@ fn prove(kind: Kind, first: u64, count: u64) -> Tally {
 
 #[test]
 fn key_value_workloads_lose_nothing() {
-    let tally = prove(Kind::KeyValue, 0, 72);
+    let tally = prove(Kind::KeyValue, 0, 80);
     assert!(tally.cuts >= 10_500 && tally.again >= 3_000, "{tally:?}");
 }
 
 #[test]
 fn sql_workloads_lose_nothing() {
-    let tally = prove(Kind::Sql, 0, 72);
+    let tally = prove(Kind::Sql, 0, 80);
     assert!(tally.cuts >= 9_500 && tally.again >= 3_000, "{tally:?}");
 }
 

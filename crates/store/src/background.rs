@@ -262,7 +262,7 @@ pub(crate) fn close(core: &Core) {
     {
         let _ = core.wait_visible(core.head()).map(|()| wal.close());
     }
-    if checkpoint::run(core).is_ok()
+    if checkpoint::run_last(core).is_ok()
         && let Some(wal) = core.wal()
     {
         let _ = wal.close();

@@ -5,6 +5,7 @@
 use fulgurite_disk::{Driver as _, Machine};
 use parking_lot::lock_api::{RawMutex as _, RawMutexFair as _, RawMutexTimed as _};
 use parking_lot::lock_api::{RawRwLock as _, RawRwLockTimed as _};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub(crate) use crate::memory::{Table, Zeros};
@@ -65,9 +66,10 @@ const YIELDS_A_LOOK: u32 = 16;
 const LOOK_SOON: Duration = Duration::from_micros(10);
 const PAUSES_A_YIELD: u32 = 64;
 
-/// How many threads run at a time.
+/// How many threads run at a time, asked once: the answer is in files of the system's.
 pub(crate) fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// The time since some moment.

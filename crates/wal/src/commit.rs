@@ -109,7 +109,8 @@ impl TwinLog {
             // The generation's begin record waits in the ring.
             self.write_up_to(flush, placed.seq, placed.start)?;
         }
-        let written = flush.target.file.write_vectored_at(slices, placed.position);
+        let file = self.file(flush.target.slot)?;
+        let written = file.write_vectored_at(slices, placed.position);
         self.written(flush, placed.seq + 1, placed.end, written)
     }
 

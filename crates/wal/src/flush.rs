@@ -93,9 +93,10 @@ impl TwinLog {
     }
 
     fn sync_target(&self, flush: &mut Flush) -> Result<()> {
+        let file = self.file(flush.target.slot)?;
         self.turns
             .gather
-            .timed(flush.syncs, || self.sync_file(&*flush.target.file))?;
+            .timed(flush.syncs, || self.sync_file(&**file))?;
         flush.syncs = flush.syncs.wrapping_add(1);
         flush.unsynced = false;
         self.turns.counters.syncs.add_alone(1);
@@ -129,6 +130,7 @@ impl TwinLog {
     pub(super) fn write_up_to(&self, flush: &mut Flush, next_seq: u64, end: u64) -> Result<()> {
         if end > flush.lsn {
             let position = flush.target.position(flush.lsn);
+            let file = self.file(flush.target.slot)?;
             // SAFETY: every record in the range is published as filled (and the
             // begin record is written by the leader itself), so nobody writes
             // to it; its space is not handed out again before `written_lsn`
@@ -136,12 +138,9 @@ impl TwinLog {
             let [first, rest] =
                 unsafe { self.buffer.ring.read(flush.lsn, (end - flush.lsn) as usize) };
             let written = if rest.is_empty() {
-                flush.target.file.write_at(first, position)
+                file.write_at(first, position)
             } else {
-                flush
-                    .target
-                    .file
-                    .write_vectored_at(&[IoSlice::new(first), IoSlice::new(rest)], position)
+                file.write_vectored_at(&[IoSlice::new(first), IoSlice::new(rest)], position)
             };
             self.written(flush, next_seq, end, written)?;
         }
@@ -181,7 +180,7 @@ impl TwinLog {
         self.write_up_to(flush, flush.next_seq, self.boundary.load(Ordering::Acquire))?;
         self.acknowledge(flush, true)?;
         flush.unsynced = false;
-        flush.target = lock(&self.placement).current.clone();
+        flush.target = lock(&self.placement).current;
         debug_assert_eq!(
             flush.lsn, flush.target.base,
             "a crossing happens at the boundary"

@@ -17,17 +17,16 @@ pub(super) const CAPACITY_BYTES_MIN: u64 = (256 << 10) - RECORDS_START;
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// A generation's file and where its records lie in the log.
-#[derive(Clone)]
+/// Which of the two files a generation uses, and where its records lie in the log.
+#[derive(Clone, Copy)]
 pub(super) struct Generation {
     pub(super) number: u64,
     pub(super) slot: usize,
-    pub(super) file: Arc<dyn DiskFile>,
     pub(super) salt: u64,
     /// The log position of its first record.
     pub(super) base: u64,
     /// How many bytes of records the file has room for, zero-filled or written
-    /// before.
+    /// before. None where there is no file yet.
     pub(super) capacity: u64,
 }
 

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use fulgurite_disk::DiskFile;
 
-use super::error::{Error, Result};
+use super::error::Result;
 use super::flush::{Flush, begin_record};
 use super::header::RECORDS_START;
 use super::leading::Leads;
@@ -81,9 +81,7 @@ impl TwinLog {
     }
 
     fn file_of(&self, placed: &Placed<'_>) -> Result<&dyn DiskFile> {
-        let file = self.files[placed.slot].get();
-        let file = file.ok_or(Error::Misuse("a record was placed in no file"))?;
-        Ok(&**file)
+        Ok(&**self.file(placed.slot)?)
     }
 
     fn write_record(&self, placed: &Placed<'_>, head: &Head, parts: &[&[u8]]) -> Result<()> {
@@ -168,9 +166,9 @@ impl TwinLog {
             return;
         }
         if self.synced_seq.load(Ordering::Acquire) < last {
-            flush.older_unsynced = Some(Arc::clone(&flush.target.file));
+            flush.older_unsynced = self.files[flush.target.slot].get().cloned();
         }
-        flush.target = lock(&self.placement).current.clone();
+        flush.target = lock(&self.placement).current;
         self.boundary.store(u64::MAX, Ordering::Release);
     }
 
@@ -181,9 +179,9 @@ impl TwinLog {
             return None;
         }
         let last = self.acked();
-        let target = (self.durable() < last).then(|| Arc::clone(&flush.target.file));
+        let target = (self.durable() < last).then(|| self.files[flush.target.slot].get());
         Some(Unsynced {
-            files: [flush.older_unsynced.take(), target],
+            files: [flush.older_unsynced.take(), target.flatten().cloned()],
             last,
         })
     }

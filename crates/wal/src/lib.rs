@@ -54,6 +54,7 @@ mod buffer;
 mod commit;
 mod crc;
 mod error;
+mod files;
 mod flush;
 mod gather;
 mod generation;

@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Disk, DiskFile, OpenOptions};
+use fulgurite_disk::{Disk, OpenOptions};
 
 use super::error::{Error, ReplayError, Result};
-use super::flush::begin_record;
-use super::generation::{self, CAPACITY_BYTES_MIN, Generation};
-use super::header::{self, Header, RECORDS_START};
+use super::generation::{self, Generation};
+use super::header;
 use super::record::Kind;
 use super::survey::{self, Run};
-use super::twin::{Durability, TwinLog, WalOptions};
+use super::twin::{TwinLog, WalOptions};
 use super::window::Window;
 
 /// A record that is handed to the replay.
@@ -140,8 +139,9 @@ impl Recovery {
     }
 
     /// Opens a fresh generation behind `next_seq - 1`, which must be covered by
-    /// a durable checkpoint, and discards the old ones; all of it durable when
-    /// this returns.
+    /// a durable checkpoint. Where there are old ones they are discarded, and all of it
+    /// is durable when this returns; where there are none its file is made when the
+    /// first record asks for room.
     ///
     /// # Errors
     /// `Misuse` if the log was opened for reading, or if `next_seq` leaves out
@@ -156,56 +156,30 @@ impl Recovery {
         if next_seq <= self.last_seq {
             return Err(Error::Misuse("a log was started before what it holds"));
         }
-        let last = next_seq - 1;
-        let synced = options.durability != Durability::Off;
-        let header = Header {
-            database: self.database,
-            number: self.newest_number + 1,
-            salt: self.replayed_salt().unwrap_or_else(|| options.fresh_salt()),
-            durable: last,
-        };
-        let begin = begin_record(header.salt, RECORDS_START, last, last);
-        let sync = |file: &dyn DiskFile| {
-            if synced {
-                Ok(file.sync_data()?)
-            } else {
-                Ok(())
-            }
-        };
-        let disk = &*self.disk;
-        let file = if self.replayed_salt().is_some() {
-            let file = disk.open(&header::path_of(&self.base, 0), OpenOptions::WRITE)?;
-            file.write_at(&begin, RECORDS_START)?;
-            header.write(&*file, &sync)?;
-            file
-        } else {
-            let capacity = CAPACITY_BYTES_MIN;
-            generation::create_file(disk, &self.base, &header, &begin, capacity, &sync)?;
-            generation::publish_file(disk, &self.base, 0, options.durability)?
-        };
-        let other = header::path_of(&self.base, 1);
-        if disk.exists(&other)? {
-            disk.remove(&other)?;
-        }
-        if synced {
-            generation::sync_names(disk, &self.base)?;
-        }
+        let replayed_salt = self.replayed_salt();
         let current = Generation {
-            number: header.number,
+            number: self.newest_number + 1,
             slot: 0,
-            file,
-            salt: header.salt,
+            salt: replayed_salt.unwrap_or_else(|| options.fresh_salt()),
             base: 0,
-            capacity: CAPACITY_BYTES_MIN,
+            capacity: 0,
         };
-        Ok(TwinLog::new(
+        let is_clean = self.newest_number == 0;
+        let log = TwinLog::new(
             self.disk,
             self.base,
             self.database,
             options,
             current,
             next_seq,
-        ))
+        );
+        match replayed_salt {
+            Some(_) => log.begin_in_replayed_file()?,
+            None if is_clean => return Ok(log),
+            None => log.make_sure_of_first_file()?,
+        }
+        log.remove_second_file()?;
+        Ok(log)
     }
 }
 

@@ -7,7 +7,8 @@
 //! which any prepared generation has room for, so that a switch between permit
 //! and placement breaks no promise. Everything else is decided under the
 //! placement lock, against the prepared generation too; that never does I/O, so
-//! files are extended in between, and the decision is made anew.
+//! files are extended in between, and the decision is made anew. So is the first file
+//! made: a log that nobody writes to has none.
 //!
 //! Where the limit stands in the way, a checkpoint is asked for and waited for.
 //! Who makes one says so before ([`TwinLog::begin_making_room`]) and, if it comes
@@ -29,14 +30,16 @@ use std::time::Duration;
 
 use super::error::{Error, Result};
 use super::generation::{CAPACITY_BYTES_MIN, extended_capacity, fill_with_zeros};
-use super::locks::{lock, wait_at_most};
+use super::locks::{lock, try_lock, wait_at_most};
 use super::record::EMPTY_RECORD_BYTES;
 use super::twin::{Placement, TwinLog};
-use crate::primitives::{Ordering, now};
+use crate::primitives::{MutexGuard, Ordering, now};
 
 const QUICK_OUTSTANDING_BYTES_MAX: u64 = 128 << 10;
 /// How long a reservation waits without looking.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How long one who is driven lets others work before it looks again.
+const PASS: Duration = Duration::from_millis(1);
 const _: () = assert!(QUICK_OUTSTANDING_BYTES_MAX + EMPTY_RECORD_BYTES <= CAPACITY_BYTES_MIN);
 
 /// What has become of the room that reservations wait for.
@@ -137,21 +140,38 @@ impl TwinLog {
         decision
     }
 
+    /// The right to make the first file or to extend one. Where somebody drives, whoever
+    /// has it may stand at a call until others had their turn.
+    pub(super) fn lock_extending(&self) -> MutexGuard<'_, ()> {
+        let Some(driver) = &self.options.driver else {
+            return lock(&self.extending);
+        };
+        loop {
+            match try_lock(&self.extending) {
+                Some(extending) => return extending,
+                None => driver.pass(PASS),
+            }
+        }
+    }
+
     /// Extends the file of a generation that is still in use.
     fn extend(&self, number: u64, needed: u64) -> Result<()> {
-        let _extending = lock(&self.extending);
-        let (file, from) = {
+        let _extending = self.lock_extending();
+        let (slot, from) = {
             let mut placement = lock(&self.placement);
             match placement.generation(number) {
                 Some(generation) if generation.capacity < needed => {
-                    (generation.file.clone(), generation.capacity)
+                    (generation.slot, generation.capacity)
                 }
                 // Done by another one, or switched away from.
                 _ => return Ok(()),
             }
         };
+        if from == 0 {
+            return self.make_first_file(needed);
+        }
         let to = extended_capacity(from, needed);
-        fill_with_zeros(&*file, from, to)?;
+        fill_with_zeros(&**self.file(slot)?, from, to)?;
         self.turns.counters.extensions.add(1);
         let mut placement = lock(&self.placement);
         if let Some(generation) = placement.generation(number) {

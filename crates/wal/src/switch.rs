@@ -54,6 +54,7 @@ impl TwinLog {
     pub fn prepare_switch(&self) -> Result<()> {
         let _background = lock(&self.background);
         self.check()?;
+        self.make_sure_of_first_file()?;
         let Some(plan) = self.plan_next()? else {
             return Ok(());
         };
@@ -62,12 +63,11 @@ impl TwinLog {
         let mut next = Generation {
             number,
             slot,
-            file,
             salt,
             base: 0,
             capacity,
         };
-        next.file.will_write(RECORDS_START, 2 * AHEAD_BYTES);
+        file.will_write(RECORDS_START, 2 * AHEAD_BYTES);
         loop {
             let mut placement = lock(&self.placement);
             let needed = Placement::capacity_for_permits(self.outstanding.load(Ordering::SeqCst));
@@ -77,8 +77,8 @@ impl TwinLog {
             }
             drop(placement);
             let extended = extended_capacity(next.capacity, needed);
-            let filled = fill_with_zeros(&*next.file, next.capacity, extended)
-                .and_then(|()| self.sync_file(&*next.file));
+            let filled = fill_with_zeros(&**file, next.capacity, extended)
+                .and_then(|()| self.sync_file(&**file));
             if let Err(error) = filled {
                 // The file has its name and is no other's: the next try goes on with it.
                 lock(&self.placement).idle = Some(next);
@@ -109,11 +109,11 @@ impl TwinLog {
             header,
             slot,
             capacity,
-            idle: placement.idle.clone(),
+            idle: placement.idle,
         }))
     }
 
-    fn make_file(&self, plan: Plan) -> Result<(Arc<dyn DiskFile>, u64)> {
+    fn make_file(&self, plan: Plan) -> Result<(&Arc<dyn DiskFile>, u64)> {
         let sync = |file: &dyn DiskFile| self.sync_file(file);
         let Some(idle) = plan.idle else {
             let disk = &*self.disk;
@@ -122,16 +122,14 @@ impl TwinLog {
                 generation::publish_file(disk, &self.base, plan.slot, self.options.durability)?;
             self.sync_names()?;
             // From now on the file is reused, also if a later step fails.
-            self.files[plan.slot]
-                .set(Arc::clone(&file))
-                .map_err(|_| Error::Misuse("a file of the log was made twice"))?;
-            return Ok((file, plan.capacity));
+            return Ok((self.keep_file(plan.slot, file)?, plan.capacity));
         };
+        let file = self.file(idle.slot)?;
         let capacity = plan.capacity.max(idle.capacity);
-        fill_with_zeros(&*idle.file, idle.capacity, capacity)?;
-        plan.header.write(&*idle.file, &sync)?;
+        fill_with_zeros(&**file, idle.capacity, capacity)?;
+        plan.header.write(&**file, &sync)?;
         lock(&self.placement).idle = None;
-        Ok((idle.file, capacity))
+        Ok((file, capacity))
     }
 
     /// Makes later records go to the prepared generation. Called under the
@@ -252,6 +250,7 @@ impl TwinLog {
             }
             self.poison(Error::Closed);
         }
+        let mut removed = false;
         for path in [
             header::path_of(&self.base, 0),
             header::path_of(&self.base, 1),
@@ -259,12 +258,16 @@ impl TwinLog {
         ] {
             if self.disk.exists(&path)? {
                 self.disk.remove(&path)?;
+                removed = true;
             }
         }
-        generation::sync_names(&*self.disk, &self.base)
+        if removed {
+            generation::sync_names(&*self.disk, &self.base)?;
+        }
+        Ok(())
     }
 
-    fn sync_names(&self) -> Result<()> {
+    pub(super) fn sync_names(&self) -> Result<()> {
         if self.options.durability == Durability::Off {
             return Ok(());
         }

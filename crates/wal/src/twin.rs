@@ -221,7 +221,8 @@ impl std::fmt::Debug for TwinLog {
 }
 
 impl TwinLog {
-    /// A log whose current generation holds nothing but its begin record.
+    /// A log whose current generation holds nothing but its begin record, and has no
+    /// file yet.
     pub(super) fn new(
         disk: Arc<dyn Disk>,
         base: PathBuf,
@@ -236,8 +237,6 @@ impl TwinLog {
             Durability::Full => RING_BYTES,
             Durability::Normal | Durability::Off => RING_BYTES_IN_PLACE,
         };
-        let files: [OnceLock<_>; 2] = Default::default();
-        files[current.slot].get_or_init(|| Arc::clone(&current.file));
         let wal = Self {
             disk,
             base,
@@ -245,7 +244,7 @@ impl TwinLog {
             options,
             boundary: AtomicU64::new(u64::MAX),
             boundary_seq: AtomicU64::new(0),
-            files,
+            files: Default::default(),
             first: (last, tail),
             background: Mutex::default(),
             extending: Mutex::default(),
@@ -264,7 +263,7 @@ impl TwinLog {
             synced_seq: AtomicU64::new(last),
             acked_seq: AtomicU64::new(last),
             flushing_seq: AtomicU64::new(last),
-            flush: Mutex::new(Flush::new(next_seq, tail, current.clone())),
+            flush: Mutex::new(Flush::new(next_seq, tail, current)),
             placement: Mutex::new(Placement {
                 next_seq,
                 tail,

@@ -241,6 +241,60 @@ fn closing_removes_the_files() {
 }
 
 #[test]
+fn a_log_without_records_has_no_file() {
+    for durability in [Durability::Full, Durability::Normal, Durability::Off] {
+        let disk = MemoryDisk::new();
+        let options = WalOptions {
+            durability,
+            ..WalOptions::default()
+        };
+        let first = Path::new("dir/test.db-wal0");
+        let wal = start(&disk, options.clone());
+        wal.sync().unwrap();
+        assert_eq!((wal.acked(), wal.durable()), (0, 0));
+        assert!(!disk.exists(first).unwrap());
+        wal.close().unwrap();
+
+        let wal = start(&disk, options);
+        drop(wal.reserve(10).unwrap());
+        assert!(disk.exists(first).unwrap());
+        commit(&wal, 1, b"x");
+        drop(wal);
+        assert_eq!(replay(&disk, 0), [(1, Kind::Commit, b"x".to_vec())]);
+    }
+}
+
+#[test]
+fn a_first_record_larger_than_a_new_file() {
+    let disk = MemoryDisk::new();
+    let wal = start(&disk, WalOptions::default());
+    let large = vec![7; 1 << 20];
+    commit(&wal, 1, &large);
+    commit(&wal, 2, b"x");
+    drop(wal);
+    assert_eq!(
+        replay(&disk, 0),
+        [(1, Kind::Commit, large), (2, Kind::Commit, b"x".to_vec())]
+    );
+}
+
+/// A checkpoint may come before the first record: a new database is made durable once.
+#[test]
+fn a_switch_before_the_first_record() {
+    let disk = MemoryDisk::new();
+    let wal = start(&disk, WalOptions::default());
+    wal.prepare_switch().unwrap();
+    let old = wal.switch(1).unwrap();
+    commit(&wal, 1, b"x");
+    wal.recycle(old).unwrap();
+    wal.prepare_switch().unwrap();
+    commit(&wal, 2, b"y");
+    drop(wal);
+    let payloads: Vec<Vec<u8>> = replay(&disk, 0).into_iter().map(|(.., p)| p).collect();
+    assert_eq!(payloads, [b"x", b"y"]);
+}
+
+#[test]
 fn too_big_and_full_are_typed() {
     let disk = MemoryDisk::new();
     let hooks = Arc::new(AtomicUsize::new(0));

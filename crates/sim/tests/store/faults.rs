@@ -151,12 +151,16 @@ fn failures_name_the_file_at_fault() {
     let mut oracle = Oracle::default();
     let mut life = Life::new(&disk, &options(), &mut oracle, 1);
     life.start().expect("nothing fails");
+    // The first commit makes the log.
+    life.create_family("a family").expect("nothing fails");
     disk.fail(Fault {
         call: Some(Call::Write),
         after: 0,
         for_good: true,
         error: FaultError::Io,
     });
-    let error = life.create_family("a family").expect_err("no write works");
+    let error = life
+        .create_family("another family")
+        .expect_err("no write works");
     assert!(error.message().contains("p.db-wal0"), "{error}");
 }

@@ -4,6 +4,7 @@
 
 mod faults;
 mod full_log;
+mod opening;
 mod rot;
 mod writers;
 

@@ -124,14 +124,17 @@ const HUGE_PAGE: usize = 2 << 20;
 const LINE: usize = 64;
 
 /// Asks for huge pages: they save most of the faults and address look-ups of
-/// random reads. The system may decline, which costs nothing but that.
+/// random reads. The system may decline, which costs nothing but that. Not for the
+/// first one's worth: a database that is as small would wait for all of it to be
+/// zeroed.
 fn advise_huge_pages(base: NonNull<u8>, length: usize) {
     #[cfg(target_os = "linux")]
-    // SAFETY: the range is ours, and the advice changes nothing but speed.
+    // SAFETY: the range is ours and longer than one huge page, and the advice changes
+    // nothing but speed.
     let _ = unsafe {
         rustix::mm::madvise(
-            base.as_ptr().cast(),
-            length,
+            base.as_ptr().add(HUGE_PAGE).cast(),
+            length - HUGE_PAGE,
             rustix::mm::Advice::LinuxHugepage,
         )
     };

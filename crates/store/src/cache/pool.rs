@@ -341,6 +341,16 @@ impl Pool {
         }
     }
 
+    /// Takes frames that were never used until there are `most`, as far as there are any.
+    fn take_untouched(&self, frames: &mut Vec<Frame>, most: usize) {
+        let mut free = self.free.lock();
+        let missing = most.saturating_sub(frames.len());
+        let end = free.untouched.saturating_add(missing);
+        let end = end.min(self.frames.count());
+        frames.extend(free.untouched as Frame..end as Frame);
+        free.untouched = end;
+    }
+
     fn try_take_frame(&self) -> Option<Frame> {
         let free = self.free.lock().take(self.frames.count());
         free.or_else(|| self.evict())

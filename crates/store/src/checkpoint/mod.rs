@@ -12,6 +12,9 @@
 //! 6. Now the pin of the checkpoint before is let go, the log's old generation
 //!    recycled, and the file's free tail cut off.
 //!
+//! The last one before the log is removed begins no generation: nobody commits any
+//! more, and recovery replays nothing of a log that the meta slots cover.
+//!
 //! A failure before 5 leaves the old checkpoint valid and nothing recycled; the
 //! next one tries again. A failed write or sync in 5 poisons the store: what the
 //! medium holds is unknown until it is opened again. No commit waits for any of
@@ -133,6 +136,14 @@ impl Pins {
     }
 }
 
+/// What follows a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    Commits,
+    /// The end of the log.
+    Nothing,
+}
+
 /// Makes a checkpoint of the head; if the last one covers it, frees what can be.
 ///
 /// Whoever waits for frames looks again afterwards, also where it failed: one that
@@ -143,24 +154,34 @@ pub(crate) fn run(core: &Core) -> Result<()> {
     done
 }
 
+/// As [`run`], for a store that is being closed: nobody commits any more.
+pub(crate) fn run_last(core: &Core) -> Result<()> {
+    make_if_due(core, &mut core.checkpoint.lock(), Follows::Nothing)
+}
+
 /// As [`run`], for who holds the lock that says that nobody else makes one.
 pub(crate) fn run_holding(core: &Core, state: &mut State) -> Result<()> {
+    make_if_due(core, state, Follows::Commits)
+}
+
+fn make_if_due(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
     if core.head() == state.seq && state.counter > 0 && state.pending.is_none() {
         // Somebody may wait for what a reader let go of since.
         reclaim::look_at_all(core);
         return Ok(());
     }
     let Some(wal) = core.wal() else {
-        return make(core, state);
+        return make(core, state, follows);
     };
     let attempt = wal.begin_making_room();
-    make(core, state).inspect_err(|error| wal.no_room_made(attempt, Arc::new(error.clone())))
+    make(core, state, follows)
+        .inspect_err(|error| wal.no_room_made(attempt, Arc::new(error.clone())))
 }
 
 /// All steps.
-fn make(core: &Core, state: &mut State) -> Result<()> {
+fn make(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
     core.space.check()?;
-    let begun = begin(core, state)?;
+    let begun = begin(core, state, follows)?;
     if planted(Mutation::RecycleEarly)
         && let (Some(wal), Some(old)) = (core.wal(), state.pending.take())
     {
@@ -177,8 +198,8 @@ fn make(core: &Core, state: &mut State) -> Result<()> {
 }
 
 /// Step 1. Returns S.
-fn begin(core: &Core, state: &mut State) -> Result<u64> {
-    let wal = core.wal();
+fn begin(core: &Core, state: &mut State, follows: Follows) -> Result<u64> {
+    let wal = core.wal().filter(|_| follows == Follows::Commits);
     if let Some(wal) = wal
         && state.pending.is_none()
     {

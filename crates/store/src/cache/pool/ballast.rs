@@ -186,6 +186,8 @@ impl Pool {
         let Some(mut idle) = ballast.idle.try_lock() else {
             return;
         };
+        // Of these the system has nothing to take back.
+        self.take_untouched(&mut idle, wanted);
         while idle.len() < wanted {
             let Some(frame) = self.try_take_frame() else {
                 break;

@@ -1,0 +1,124 @@
+//! What opening and closing do to the files, and power cuts among it.
+//!
+//! The log is made for the first commit, and the last checkpoint begins no new
+//! generation of it; a database that is only read is not touched.
+
+use super::{PATH, Trace, open, options, seeds};
+use fulgurite_sim::SimDisk;
+use fulgurite_store::{Durability, Key, KeyKind, Result, Store, Tree};
+use std::path::Path;
+
+fn put(store: &Store, tree: &Tree, key: i64) -> Result<()> {
+    let mut txn = store.txn();
+    txn.begin_statement(&[tree])?;
+    txn.put(tree, Key::Int(key), b"x")?;
+    txn.commit()
+}
+
+/// The keys from 0 on that are there, without a gap.
+fn count(store: &Store) -> Result<i64> {
+    let tree = store.family("t")?.expect("is there");
+    let mut txn = store.txn();
+    txn.begin_read()?;
+    let mut value = Vec::new();
+    let mut key = 0;
+    while txn.get_into(&tree, Key::Int(key), &mut value)? {
+        key += 1;
+    }
+    assert!(
+        !txn.get_into(&tree, Key::Int(key + 1), &mut value)?,
+        "a gap"
+    );
+    Ok(key)
+}
+
+/// Closed well, with one key.
+fn prepared() -> SimDisk {
+    let disk = SimDisk::new(1);
+    let store = open(&disk, &options()).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    put(&store, &tree, 0).expect("commits");
+    drop(tree);
+    drop(store);
+    disk
+}
+
+#[test]
+fn reading_touches_nothing() {
+    let disk = prepared();
+    let calls = disk.calls();
+    let store = open(&disk, &options()).expect("opens");
+    assert_eq!(count(&store).expect("reads"), 1);
+    store.tick().expect("nothing fails");
+    store.checkpoint().expect("nothing fails");
+    drop(store);
+    assert_eq!(disk.calls(), calls);
+    assert_eq!(disk.files(), [Path::new(PATH)]);
+}
+
+/// Opens, commits a few times and closes, with the power cut at every call in turn:
+/// what was acknowledged is there, and what comes after it goes on from it, through a
+/// second cut too.
+#[test]
+fn a_short_life_survives_power_cuts() {
+    for seed in seeds(5_000, 3) {
+        for durability in [Durability::Full, Durability::Normal] {
+            let mut call = 0;
+            while short_life(seed, durability, call) {
+                call += 1;
+            }
+            assert!(call > 10, "{call} calls");
+        }
+    }
+}
+
+/// False where the life ended before that call.
+fn short_life(seed: u64, durability: Durability, call: u64) -> bool {
+    let _trace = Trace(format!("seed {seed}, {durability:?}, cut at call {call}"));
+    let options = fulgurite_store::Options {
+        durability,
+        ..options()
+    };
+    let disk = prepared();
+    disk.stop_at(disk.calls() + call);
+    let acked = live(&disk, &options, 1);
+    let was_cut = disk.is_stopped();
+    let kept = match (was_cut, durability) {
+        (true, Durability::Full) => acked,
+        (true, _) => 1,
+        (false, _) => 4,
+    };
+    // The disk after the cut, and once more after a cut in the second life.
+    let disk = disk.crash_image(seed);
+    let second = disk.crash_image(seed);
+    let found = count(&open(&disk, &options).expect("opens")).expect("reads");
+    assert!(found >= kept, "{found} of {kept}");
+    second.stop_at(second.calls() + call / 2);
+    let acked = live(&second, &options, found).max(found);
+    let kept = match durability {
+        Durability::Full => acked,
+        _ => kept,
+    };
+    let third = second.crash_image(seed + 1);
+    let found = count(&open(&third, &options).expect("opens")).expect("reads");
+    assert!(found >= kept, "{found} of {kept} after a second cut");
+    was_cut
+}
+
+/// Commits three keys from `first` on and closes. Returns how many keys were
+/// acknowledged in the end.
+fn live(disk: &SimDisk, options: &fulgurite_store::Options, first: i64) -> i64 {
+    let mut acked = 0;
+    let mut run = || -> Result<()> {
+        let store = open(disk, options)?;
+        let tree = store.family("t")?.expect("is there");
+        for key in first..first + 3 {
+            put(&store, &tree, key)?;
+            acked = key + 1;
+        }
+        Ok(())
+    };
+    // It ends with the power, which the caller looks at.
+    let _ = run();
+    acked
+}

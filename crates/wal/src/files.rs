@@ -1,0 +1,114 @@
+//! The log's two files and when they come into being.
+//!
+//! A database that was closed well has none, and opening it makes none: it may only be
+//! read. The first one is made for the first reservation, or for the first switch: head,
+//! begin record and zeros under a passing name, synced, then renamed and the name
+//! synced, all before any record has a place in it. So a crash leaves no log or one
+//! that begins where the checkpoint ends. Where a log was left behind, recovery makes
+//! the first file at once, since it has to be rid of the old ones. The second file is
+//! made with the first switch (`switch.rs`).
+//!
+//! A file that cannot be made is an error of who asked for room, who may ask again; but
+//! a failed sync poisons. Once made, a file stays until the log is closed.
+
+use std::sync::Arc;
+
+use fulgurite_disk::{DiskFile, OpenOptions};
+
+use super::error::{Error, Result};
+use super::flush::begin_record;
+use super::generation::{self, CAPACITY_BYTES_MIN, extended_capacity};
+use super::header::{self, Header, RECORDS_START};
+use super::locks::lock;
+use super::record::EMPTY_RECORD_BYTES;
+use super::twin::TwinLog;
+
+impl TwinLog {
+    /// The file of a generation that records were placed in.
+    #[inline]
+    pub(super) fn file(&self, slot: usize) -> Result<&Arc<dyn DiskFile>> {
+        let file = self.files[slot].get();
+        file.ok_or(Error::Misuse("a record was placed in no file"))
+    }
+
+    /// Takes in a file that was made, and has its name, for good.
+    pub(super) fn keep_file(
+        &self,
+        slot: usize,
+        file: Arc<dyn DiskFile>,
+    ) -> Result<&Arc<dyn DiskFile>> {
+        if self.files[slot].set(file).is_err() {
+            return Err(Error::Misuse("a file of the log was made twice"));
+        }
+        self.file(slot)
+    }
+
+    /// Makes the first generation's file if there is none.
+    pub(super) fn make_sure_of_first_file(&self) -> Result<()> {
+        let _extending = self.lock_extending();
+        let slot = lock(&self.placement).current.slot;
+        match self.files[slot].get() {
+            Some(_) => Ok(()),
+            None => self.make_first_file(CAPACITY_BYTES_MIN),
+        }
+    }
+
+    /// Makes the first generation's file, with room for at least so many bytes of
+    /// records. For who holds `extending` and has seen that there is none.
+    pub(super) fn make_first_file(&self, needed: u64) -> Result<()> {
+        let (slot, header, begin) = self.first_head();
+        let capacity = match needed {
+            ..=CAPACITY_BYTES_MIN => CAPACITY_BYTES_MIN,
+            _ => extended_capacity(CAPACITY_BYTES_MIN, needed),
+        };
+        let disk = &*self.disk;
+        let sync = |file: &dyn DiskFile| self.sync_file(file);
+        generation::create_file(disk, &self.base, &header, &begin, capacity, &sync)?;
+        let file = generation::publish_file(disk, &self.base, slot, self.options.durability)?;
+        self.sync_names()?;
+        self.begin_in(file, capacity)
+    }
+
+    /// What the first generation's file begins with.
+    fn first_head(&self) -> (usize, Header, [u8; EMPTY_RECORD_BYTES as usize]) {
+        let first = lock(&self.placement).current;
+        let last = self.first.0;
+        let header = Header {
+            database: self.database,
+            number: first.number,
+            salt: first.salt,
+            durable: last,
+        };
+        let begin = begin_record(first.salt, RECORDS_START, last, last);
+        (first.slot, header, begin)
+    }
+
+    /// Lets the first generation's records go to this file.
+    fn begin_in(&self, file: Arc<dyn DiskFile>, capacity: u64) -> Result<()> {
+        let mut placement = lock(&self.placement);
+        self.keep_file(placement.current.slot, file)?;
+        placement.current.capacity = capacity;
+        self.update_room(&placement);
+        Ok(())
+    }
+
+    /// A planted bug: begins in the file that was replayed.
+    pub(super) fn begin_in_replayed_file(&self) -> Result<()> {
+        let (slot, header, begin) = self.first_head();
+        let path = header::path_of(&self.base, slot);
+        let file = self.disk.open(&path, OpenOptions::WRITE)?;
+        file.write_at(&begin, RECORDS_START)?;
+        header.write(&*file, &|file| self.sync_file(file))?;
+        self.begin_in(file, CAPACITY_BYTES_MIN)
+    }
+
+    /// Removes the file of another generation than the first.
+    pub(super) fn remove_second_file(&self) -> Result<()> {
+        let path = header::path_of(&self.base, 1);
+        if self.disk.exists(&path)? {
+            self.disk.remove(&path)?;
+            self.sync_names()?;
+        }
+        Ok(())
+    }
+}
