@@ -1,7 +1,9 @@
 //! What a store does in the background: checkpoints, reclaim, syncs in `normal`.
 //!
-//! Its thread wakes when a committer asks (the log is long, many pages are
-//! unwritten, somebody waits for frames or log space) and every [`IDLE`]. A store
+//! Its thread begins with the first commit, or with the first who waits for a
+//! checkpoint: a store that is only read has none. It wakes when a committer asks (the
+//! log is long, many pages are unwritten, somebody waits for frames or log space) and
+//! every [`IDLE`]. A store
 //! that somebody drives has no thread: it works when it is told to ([`tick`]), and
 //! whoever waits for a checkpoint makes it. That can be done where one waits,
 //! because who waits holds nothing that a checkpoint needs.
@@ -52,6 +54,8 @@ pub(crate) struct Background {
     inbox: Mutex<Inbox>,
     wake: Condvar,
     asked: AtomicBool,
+    /// Whether there is to be a thread and is none yet.
+    is_missing: AtomicBool,
     /// When the rest after the last checkpoint is over; none where it is.
     rest_until: Mutex<Option<Duration>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -89,15 +93,37 @@ impl Background {
     }
 }
 
-/// Starts the thread, where the store has one.
-pub(crate) fn start(core: &Arc<Core>) -> Result<()> {
+/// For a store that is open: lets those who wait for frames ask for a checkpoint, and
+/// the next commit begin the thread. (What recovery commits comes before.)
+pub(crate) fn start(core: &Arc<Core>) {
     let weak = Arc::downgrade(core);
     core.pool.on_pressure(Some(Arc::new(move || {
         if let Some(core) = weak.upgrade() {
             press(&core);
         }
     })));
-    if core.options.driver.is_some() {
+    let is_driven = core.options.driver.is_some();
+    core.background.is_missing.store(!is_driven, Release);
+    core.pool.balance();
+}
+
+/// Makes sure that there is a thread, where the store has one.
+///
+/// # Errors
+/// `NoMemory` where the system starts none.
+#[inline]
+pub(crate) fn attend(core: &Arc<Core>) -> Result<()> {
+    match core.background.is_missing.load(Relaxed) {
+        true => begin_thread(core),
+        false => Ok(()),
+    }
+}
+
+#[cold]
+fn begin_thread(core: &Arc<Core>) -> Result<()> {
+    let mut held = core.background.thread.lock();
+    // Whoever closes the store waits for the thread that it finds.
+    if held.is_some() || core.background.inbox.lock().stop {
         return Ok(());
     }
     let shared = core.clone();
@@ -107,7 +133,8 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<()> {
             format!("the checkpoint thread cannot be started: {error}"),
         )
     })?;
-    *core.background.thread.lock() = Some(thread);
+    *held = Some(thread);
+    core.background.is_missing.store(false, Release);
     Ok(())
 }
 
@@ -203,9 +230,9 @@ pub(crate) fn tick(core: &Core) -> Result<()> {
 }
 
 /// Asks for a checkpoint for somebody who is about to wait for it.
-pub(crate) fn press(core: &Core) {
+pub(crate) fn press(core: &Arc<Core>) {
     core.background.put(Request::Checkpoint);
-    if core.options.driver.is_some() {
+    if core.options.driver.is_some() || attend(core).is_err() {
         // Who waits is told by `relieve`, and by the log.
         let _ = tick(core);
     }

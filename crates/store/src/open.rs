@@ -101,7 +101,7 @@ pub(crate) fn in_memory(disk: Arc<dyn Disk>, options: Options) -> Result<Store> 
     let meta = first_meta(&options);
     let core = assemble(disk, file, None, options, &meta)?;
     let store = Store::new(Arc::new(Handle { core }));
-    background::start(store.core())?;
+    background::start(store.core());
     Ok(store)
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
     let store = Store::new(Arc::new(Handle { core }));
     recover(&store, recovery)?;
     if !options.read_only {
-        background::start(store.core())?;
+        background::start(store.core());
     }
     Ok(store)
 }

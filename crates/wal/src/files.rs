@@ -17,7 +17,7 @@ use fulgurite_disk::{DiskFile, OpenOptions};
 
 use super::error::{Error, Result};
 use super::flush::begin_record;
-use super::generation::{self, CAPACITY_BYTES_MIN, extended_capacity};
+use super::generation::{self, FIRST_CAPACITY_BYTES, extended_capacity};
 use super::header::{self, Header, RECORDS_START};
 use super::locks::lock;
 use super::record::EMPTY_RECORD_BYTES;
@@ -49,7 +49,7 @@ impl TwinLog {
         let slot = lock(&self.placement).current.slot;
         match self.files[slot].get() {
             Some(_) => Ok(()),
-            None => self.make_first_file(CAPACITY_BYTES_MIN),
+            None => self.make_first_file(FIRST_CAPACITY_BYTES),
         }
     }
 
@@ -58,8 +58,8 @@ impl TwinLog {
     pub(super) fn make_first_file(&self, needed: u64) -> Result<()> {
         let (slot, header, begin) = self.first_head();
         let capacity = match needed {
-            ..=CAPACITY_BYTES_MIN => CAPACITY_BYTES_MIN,
-            _ => extended_capacity(CAPACITY_BYTES_MIN, needed),
+            ..=FIRST_CAPACITY_BYTES => FIRST_CAPACITY_BYTES,
+            _ => extended_capacity(FIRST_CAPACITY_BYTES, needed),
         };
         let disk = &*self.disk;
         let sync = |file: &dyn DiskFile| self.sync_file(file);
@@ -99,7 +99,7 @@ impl TwinLog {
         let file = self.disk.open(&path, OpenOptions::WRITE)?;
         file.write_at(&begin, RECORDS_START)?;
         header.write(&*file, &|file| self.sync_file(file))?;
-        self.begin_in(file, CAPACITY_BYTES_MIN)
+        self.begin_in(file, FIRST_CAPACITY_BYTES)
     }
 
     /// Removes the file of another generation than the first.

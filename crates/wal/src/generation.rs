@@ -11,8 +11,12 @@ use super::error::Result;
 use super::header::{self, Header, RECORDS_START};
 use super::twin::Durability;
 
-/// The smallest room for records in a file, together with its head 256 KiB.
+/// The smallest room for records in a file but the first, together with its head
+/// 256 KiB.
 pub(super) const CAPACITY_BYTES_MIN: u64 = (256 << 10) - RECORDS_START;
+/// The room for records in the first file, together with its head 64 KiB: many a log
+/// ends with it.
+pub(super) const FIRST_CAPACITY_BYTES: u64 = (64 << 10) - RECORDS_START;
 /// An overrun is extended by at most this much (or by what one record needs).
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];

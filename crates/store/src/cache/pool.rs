@@ -43,6 +43,7 @@ use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{DiskFile, LineStart};
 use relief::Relief;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,22 +77,16 @@ pub(crate) struct Absent {
     pub(crate) level: Option<u8>,
 }
 
-#[derive(Default)]
 struct FreeFrames {
     list: Vec<Frame>,
-    /// Frames from here on were never used.
-    untouched: usize,
+    /// Those that were never used. The lowest are the first to be: they lie outside of
+    /// huge pages.
+    untouched: Range<Frame>,
 }
 
 impl FreeFrames {
-    fn take(&mut self, count: usize) -> Option<Frame> {
-        if let Some(frame) = self.list.pop() {
-            return Some(frame);
-        }
-        (self.untouched < count).then(|| {
-            self.untouched += 1;
-            (self.untouched - 1) as Frame
-        })
+    fn take(&mut self) -> Option<Frame> {
+        self.list.pop().or_else(|| self.untouched.next())
     }
 }
 
@@ -192,7 +187,10 @@ impl Pool {
             crowding: Crowding::default(),
             ballast: Ballast::new(),
             finding: LineStart,
-            free: Mutex::default(),
+            free: Mutex::new(FreeFrames {
+                list: Vec::new(),
+                untouched: 0..count as Frame,
+            }),
             policy: Mutex::new(Policy::new(count as u32)),
             loads: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
@@ -334,25 +332,23 @@ impl Pool {
     pub(crate) fn take_free(&self, frames: &mut Vec<Frame>, most: usize) {
         let mut free = self.free.lock();
         while frames.len() < most {
-            match free.take(self.frames.count()) {
+            match free.take() {
                 Some(frame) => frames.push(frame),
                 None => return,
             }
         }
     }
 
-    /// Takes frames that were never used until there are `most`, as far as there are any.
+    /// Takes frames that were never used until there are `most`, as far as there are
+    /// any; the highest first.
     fn take_untouched(&self, frames: &mut Vec<Frame>, most: usize) {
-        let mut free = self.free.lock();
         let missing = most.saturating_sub(frames.len());
-        let end = free.untouched.saturating_add(missing);
-        let end = end.min(self.frames.count());
-        frames.extend(free.untouched as Frame..end as Frame);
-        free.untouched = end;
+        let mut free = self.free.lock();
+        frames.extend(free.untouched.by_ref().rev().take(missing));
     }
 
     fn try_take_frame(&self) -> Option<Frame> {
-        let free = self.free.lock().take(self.frames.count());
+        let free = self.free.lock().take();
         free.or_else(|| self.evict())
     }
 
