@@ -12,7 +12,7 @@ pub(crate) use shuttle::thread::{JoinHandle, yield_now};
 
 pub(crate) mod atomic {
     pub(crate) use shuttle::sync::atomic::{
-        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
 }
 

@@ -1,12 +1,12 @@
 //! What a store does in the background: checkpoints, reclaim, syncs in `normal`.
 //!
-//! Its thread begins with the first commit, or with the first who waits for a
-//! checkpoint: a store that is only read has none. It wakes when a committer asks (the
-//! log is long, many pages are unwritten, somebody waits for frames or log space) and
-//! every [`IDLE`]. A store
-//! that somebody drives has no thread: it works when it is told to ([`tick`]), and
-//! whoever waits for a checkpoint makes it. That can be done where one waits,
-//! because who waits holds nothing that a checkpoint needs.
+//! Its thread begins when somebody asks for the first time (the log is long, many
+//! pages are unwritten, somebody waits for frames or log space), in `normal` with the
+//! first commit: a small store that lives shortly has none. It wakes when somebody asks
+//! and every [`IDLE`]. A store that somebody drives has no thread: it works when it is
+//! told to ([`tick`]), and whoever waits for a checkpoint makes it. That can be done
+//! where one waits, because who waits holds nothing that a checkpoint needs. (So does
+//! who waits where no thread can be started.)
 //!
 //! Committers that wait for nothing ask only to look; whether the log or the
 //! unwritten pages call for a checkpoint is decided here, after what is dead has been
@@ -19,12 +19,12 @@
 use crate::checkpoint;
 use crate::error::{Error, Result};
 use crate::options::Durability;
-use crate::primitives::atomic::{AtomicBool, Ordering::*};
+use crate::primitives::atomic::{AtomicBool, AtomicU8, Ordering::*};
 use crate::primitives::{Condvar, JoinHandle, Mutex, spawn};
 use crate::reclaim;
 use crate::store::{Core, log_error};
 use fulgurite_disk::mutation::{Mutation, planted};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// How often it tidies up; in `normal`, the most that a power cut takes back, but for
@@ -48,14 +48,22 @@ struct Inbox {
     stop: bool,
 }
 
+/// [`Background::begins`]: there is a thread, or never will be one.
+const BY_NOTHING: u8 = 0;
+const BY_REQUEST: u8 = 1;
+/// A commit or a request.
+const BY_COMMIT: u8 = 2;
+
 /// The thread's side that others see.
 #[derive(Default)]
 pub(crate) struct Background {
     inbox: Mutex<Inbox>,
     wake: Condvar,
     asked: AtomicBool,
-    /// Whether there is to be a thread and is none yet.
-    is_missing: AtomicBool,
+    /// What begins the thread.
+    begins: AtomicU8,
+    /// The store, once it is open, for the thread to hold.
+    core: OnceLock<Weak<Core>>,
     /// When the rest after the last checkpoint is over; none where it is.
     rest_until: Mutex<Option<Duration>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -65,14 +73,54 @@ impl Background {
     /// Asks to see whether a checkpoint is due. Cheap when that was asked already.
     pub(crate) fn ask_to_look(&self) {
         if !self.asked.load(Relaxed) && !self.asked.swap(true, AcqRel) {
-            self.put(Request::Look);
+            // Without a thread it stays asked, and who waits makes the checkpoint.
+            let _ = self.put(Request::Look);
         }
     }
 
-    fn put(&self, request: Request) {
+    /// Fails where there is no thread to see it.
+    fn put(&self, request: Request) -> Result<()> {
         let mut inbox = self.inbox.lock();
         inbox.requested = inbox.requested.max(Some(request));
         self.wake.notify_one();
+        drop(inbox);
+        match self.begins.load(Relaxed) {
+            BY_NOTHING => Ok(()),
+            _ => self.begin_thread(),
+        }
+    }
+
+    /// Before a commit: makes sure of the thread where every commit needs it.
+    ///
+    /// # Errors
+    /// `NoMemory` where the system starts none.
+    #[inline]
+    pub(crate) fn attend_commit(&self) -> Result<()> {
+        match self.begins.load(Relaxed) {
+            BY_COMMIT => self.begin_thread(),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn begin_thread(&self) -> Result<()> {
+        let Some(core) = self.core.get().and_then(Weak::upgrade) else {
+            return Ok(());
+        };
+        let mut held = self.thread.lock();
+        // Whoever closes the store waits for the thread that it finds.
+        if held.is_some() || self.inbox.lock().stop {
+            return Ok(());
+        }
+        let thread = spawn("fulgurite-checkpoint", move || run(&core)).map_err(|error| {
+            Error::new(
+                crate::ErrorKind::NoMemory,
+                format!("the checkpoint thread cannot be started: {error}"),
+            )
+        })?;
+        *held = Some(thread);
+        self.begins.store(BY_NOTHING, Release);
+        Ok(())
     }
 
     /// Waits for a request, no longer than `patience`; `None` when it is to stop.
@@ -94,48 +142,24 @@ impl Background {
 }
 
 /// For a store that is open: lets those who wait for frames ask for a checkpoint, and
-/// the next commit begin the thread. (What recovery commits comes before.)
+/// the thread begin. (What recovery commits comes before.)
 pub(crate) fn start(core: &Arc<Core>) {
     let weak = Arc::downgrade(core);
+    let background = &core.background;
+    let begins = match core.options.durability {
+        _ if core.options.driver.is_some() => BY_NOTHING,
+        Durability::Normal if core.wal().is_some() => BY_COMMIT,
+        _ => BY_REQUEST,
+    };
+    // Called once.
+    let _ = background.core.set(weak.clone());
+    background.begins.store(begins, Release);
     core.pool.on_pressure(Some(Arc::new(move || {
         if let Some(core) = weak.upgrade() {
             press(&core);
         }
     })));
-    let is_driven = core.options.driver.is_some();
-    core.background.is_missing.store(!is_driven, Release);
     core.pool.balance();
-}
-
-/// Makes sure that there is a thread, where the store has one.
-///
-/// # Errors
-/// `NoMemory` where the system starts none.
-#[inline]
-pub(crate) fn attend(core: &Arc<Core>) -> Result<()> {
-    match core.background.is_missing.load(Relaxed) {
-        true => begin_thread(core),
-        false => Ok(()),
-    }
-}
-
-#[cold]
-fn begin_thread(core: &Arc<Core>) -> Result<()> {
-    let mut held = core.background.thread.lock();
-    // Whoever closes the store waits for the thread that it finds.
-    if held.is_some() || core.background.inbox.lock().stop {
-        return Ok(());
-    }
-    let shared = core.clone();
-    let thread = spawn("fulgurite-checkpoint", move || run(&shared)).map_err(|error| {
-        Error::new(
-            crate::ErrorKind::NoMemory,
-            format!("the checkpoint thread cannot be started: {error}"),
-        )
-    })?;
-    *held = Some(thread);
-    core.background.is_missing.store(false, Release);
-    Ok(())
 }
 
 fn run(core: &Core) {
@@ -230,9 +254,9 @@ pub(crate) fn tick(core: &Core) -> Result<()> {
 }
 
 /// Asks for a checkpoint for somebody who is about to wait for it.
-pub(crate) fn press(core: &Arc<Core>) {
-    core.background.put(Request::Checkpoint);
-    if core.options.driver.is_some() || attend(core).is_err() {
+pub(crate) fn press(core: &Core) {
+    let put = core.background.put(Request::Checkpoint);
+    if core.options.driver.is_some() || put.is_err() {
         // Who waits is told by `relieve`, and by the log.
         let _ = tick(core);
     }

@@ -22,7 +22,6 @@ use super::locks::unlock_writers;
 use super::reads::Reads;
 use super::redo::{Op, Ops};
 use super::{Txn, TxnState};
-use crate::background;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{Key, OwnedKey};
 use crate::store::log_error;
@@ -325,10 +324,10 @@ impl Txn {
     /// Steps 3 to 5.
     pub(super) fn publish_and_wait(&mut self, mut reads: Vec<ReadHead>) -> Result<()> {
         self.set_apart();
-        background::attend(&self.core)?;
         // Borrowed field by field from here on: a clone of the core would take its
         // counter's cache line from all who commit beside.
         let core = &*self.core;
+        core.background.attend_commit()?;
         let wal = core.wal();
         let mut permit = match wal {
             Some(wal) => Some(wal.reserve(self.redo.len()).map_err(log_error)?),
