@@ -135,7 +135,8 @@ fn create(path: &Path) {
 /// When to kill.
 #[derive(Debug)]
 enum Moment {
-    /// So many microseconds after the child began to open the database.
+    /// So many microseconds after the child began to open a database that one before it
+    /// left behind.
     Opening(u64),
     /// After so many acknowledgements.
     Acknowledged(u64),
@@ -152,7 +153,7 @@ struct Interrupted {
 
 fn moment(rng: &mut Rng) -> Moment {
     match rng.u32(..8) {
-        0 | 1 => Moment::Opening(rng.u64(..6_000)),
+        0 | 1 => Moment::Opening(rng.u64(..2_000)),
         2..=4 => Moment::Checkpoint(rng.u64(1..4), rng.u64(..3_000)),
         _ => Moment::Acknowledged(rng.u64(..400)),
     }
@@ -328,6 +329,12 @@ fn a_killed_writer_loses_no_acknowledged_commit() {
         for _ in 0..KILLS_PER_FILE.min(kills - done) {
             let moment = moment(&mut rng);
             let durability = [Durability::Full, Durability::Normal][rng.usize(..2)];
+            if matches!(moment, Moment::Opening(_)) {
+                // Looking would recover, and leave nothing to do so from.
+                let left = Moment::Acknowledged(rng.u64(..400));
+                known.extend(run_and_kill(&path, durability, &left, &mut interrupted));
+                done += 1;
+            }
             known.extend(run_and_kill(&path, durability, &moment, &mut interrupted));
             known = check(&path, &known);
             done += 1;
