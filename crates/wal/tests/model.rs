@@ -166,6 +166,13 @@ fn open(disk: &TestDisk, durability: Durability) -> TwinLog {
     .unwrap()
 }
 
+/// As [`open`], with the first file made, for what is to fail after that.
+fn open_with_file(disk: &TestDisk, durability: Durability) -> TwinLog {
+    let wal = open(disk, durability);
+    drop(wal.reserve(0).unwrap());
+    wal
+}
+
 fn new_disk() -> TestDisk {
     let state = State::default();
     state.writes_left.store(u64::MAX, Ordering::SeqCst);
@@ -365,7 +372,7 @@ fn what_is_called_durable_in_place_is() {
 /// for it.
 fn failing_write_in_place() {
     let disk = new_disk();
-    let wal = Arc::new(open(&disk, Durability::Normal));
+    let wal = Arc::new(open_with_file(&disk, Durability::Normal));
     let next = Arc::new(Mutex::new(1));
     disk.state.writes_left.store(4, Ordering::SeqCst);
     let threads: Vec<_> = (0..3)
@@ -395,7 +402,7 @@ fn a_failed_write_in_place_poisons() {
 /// the commit stands was told so before.
 fn failing_sync() {
     let disk = new_disk();
-    let wal = Arc::new(open(&disk, Durability::Full));
+    let wal = Arc::new(open_with_file(&disk, Durability::Full));
     let next = Arc::new(Mutex::new(1));
     let threads: Vec<_> = (0..3)
         .map(|index| {
