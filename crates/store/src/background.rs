@@ -159,6 +159,7 @@ pub(crate) fn start(core: &Arc<Core>) {
             press(&core);
         }
     })));
+    // What every open store holds counts from the start, whether a thread begins or not.
     core.pool.balance();
 }
 

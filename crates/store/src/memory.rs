@@ -1,9 +1,9 @@
 //! Memory that takes nothing from the system before it is touched: whole pages of
 //! its own, zeros at first, returned when dropped.
 //!
-//! An allocator promises less. Asked for zeros with an alignment of its own choosing
-//! wider than a word, the system's writes them, all over a cache of which a short
-//! life uses a few pages; and what it gets back it may keep.
+//! An allocator promises less. Asked for zeros that begin at a multiple of more than two
+//! words, the system's writes them, all over a cache of which a short life uses a few
+//! pages; and what it gets back it may keep.
 
 #[cfg(not(fulgurite_model))]
 mod table;

@@ -120,6 +120,25 @@ pub(super) fn publish_file(
     Ok(disk.open(&path, OpenOptions::WRITE)?)
 }
 
+/// Removes whatever files a log has, durably.
+pub(super) fn remove_files(disk: &dyn Disk, base: &Path) -> Result<()> {
+    let mut removed = false;
+    for path in [
+        header::path_of(base, 0),
+        header::path_of(base, 1),
+        header::new_path(base),
+    ] {
+        if disk.exists(&path)? {
+            disk.remove(&path)?;
+            removed = true;
+        }
+    }
+    if removed {
+        sync_names(disk, base)?;
+    }
+    Ok(())
+}
+
 /// Makes the names of the log's files durable.
 pub(super) fn sync_names(disk: &dyn Disk, base: &Path) -> Result<()> {
     if planted(Mutation::SkipDirectorySync) {

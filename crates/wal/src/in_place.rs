@@ -75,17 +75,13 @@ impl TwinLog {
             // Here rather than when the next record meets a page that is not ready,
             // for which all behind it would wait.
             let next_step = (end / AHEAD_BYTES + 1) * AHEAD_BYTES;
-            self.file_of(placed)?.will_write(next_step, AHEAD_BYTES);
+            self.file(placed.slot)?.will_write(next_step, AHEAD_BYTES);
         }
         Ok(())
     }
 
-    fn file_of(&self, placed: &Placed<'_>) -> Result<&dyn DiskFile> {
-        Ok(&**self.file(placed.slot)?)
-    }
-
     fn write_record(&self, placed: &Placed<'_>, head: &Head, parts: &[&[u8]]) -> Result<()> {
-        let file = self.file_of(placed)?;
+        let file = self.file(placed.slot)?;
         let begin = (placed.position == RECORDS_START + EMPTY_RECORD_BYTES)
             .then(|| begin_record(placed.salt, RECORDS_START, placed.seq - 1, head.durable));
         let begin = begin.as_ref().map_or(&[][..], |begin| begin);

@@ -95,21 +95,7 @@ impl Recovery {
     /// # Errors
     /// `Disk`.
     pub fn discard(disk: &dyn Disk, base: &Path) -> Result<()> {
-        let mut removed = false;
-        for path in [
-            header::path_of(base, 0),
-            header::path_of(base, 1),
-            header::new_path(base),
-        ] {
-            if disk.exists(&path)? {
-                disk.remove(&path)?;
-                removed = true;
-            }
-        }
-        if removed {
-            generation::sync_names(disk, base)?;
-        }
-        Ok(())
+        generation::remove_files(disk, base)
     }
 
     /// The last record's sequence number; the checkpoint's where there is none.

@@ -27,7 +27,7 @@ use fulgurite_disk::DiskFile;
 
 use super::error::{Error, Result};
 use super::generation::{self, CAPACITY_BYTES_MIN, Generation, extended_capacity, fill_with_zeros};
-use super::header::{self, Header, RECORDS_START};
+use super::header::{Header, RECORDS_START};
 use super::in_place::AHEAD_BYTES;
 use super::leading::Leads;
 use super::locks::lock;
@@ -250,21 +250,7 @@ impl TwinLog {
             }
             self.poison(Error::Closed);
         }
-        let mut removed = false;
-        for path in [
-            header::path_of(&self.base, 0),
-            header::path_of(&self.base, 1),
-            header::new_path(&self.base),
-        ] {
-            if self.disk.exists(&path)? {
-                self.disk.remove(&path)?;
-                removed = true;
-            }
-        }
-        if removed {
-            generation::sync_names(&*self.disk, &self.base)?;
-        }
-        Ok(())
+        generation::remove_files(&*self.disk, &self.base)
     }
 
     pub(super) fn sync_names(&self) -> Result<()> {
