@@ -16,6 +16,11 @@ pub(crate) const SPINS: u32 = 1;
 pub(crate) const YIELDS_QUICK: u32 = 1;
 pub(crate) const YIELDS_SLOW: u32 = 0;
 pub(crate) const SOLO_RING_BYTES: u64 = 4096;
+pub(crate) const SOLO_AHEAD_BYTES: u64 = 4096;
+pub(crate) const SOLO_LEAD_BYTES: u64 = 0;
+pub(crate) const SOLO_PIECE_BYTES: u64 = 4096;
+pub(crate) const SOLO_STEP_BYTES_MIN: u64 = 8192;
+pub(crate) const SOLO_STEP_BYTES_MAX: u64 = 8192;
 pub(crate) const HAS_BACKGROUND: bool = false;
 
 thread_local! {

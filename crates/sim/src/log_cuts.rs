@@ -14,14 +14,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fulgurite_disk::{Access, Disk, DiskFile, OpenOptions, Result as DiskResult, forward};
-use fulgurite_wal::{Device, Error, Lsn, Options, Wal};
+use fulgurite_wal::{Device, Error, Lsn, Options, Preallocation, Wal};
 
 use crate::{Call, Fault, FaultError, Rng, SimDisk};
 
 pub(crate) const PATH: &str = "d/a.log";
 pub(crate) const SECOND: &str = "e/b.log";
 const STEPS: usize = 18;
-const LIMIT_BYTES: u64 = 64 << 10;
+/// The limit of a log whose file is ready as a whole when it is made.
+const SMALL_BYTES: u64 = 64 << 10;
+/// The limit of a log whose file grows twice, and how much larger its records are.
+const ROOMY_BYTES: u64 = 3 << 20;
+const ROOMY_FACTOR: usize = 24;
+const PREALLOCATIONS: [Preallocation; 4] = [
+    Preallocation::ZeroFill,
+    Preallocation::ZeroFill,
+    Preallocation::Allocate,
+    Preallocation::None,
+];
 /// The last call of a workload that is made to fail.
 const FAILING_CALL_MAX: u64 = 40;
 
@@ -55,6 +65,8 @@ impl Disk for AnyAccess {
 pub(crate) struct Oracle {
     /// Everything appended that may still come back, in order.
     history: Vec<(Lsn, Vec<u8>)>,
+    /// The payload of an append that failed: it may have been written before.
+    failed: Option<Vec<u8>>,
     /// So many of them must come back.
     acked: usize,
     /// So many of them must not, and so many may not.
@@ -69,6 +81,12 @@ impl Oracle {
             .replay(Lsn::FIRST)
             .and_then(Iterator::collect)
             .map_err(|error| error.to_string())?;
+        if let (Some(failed), Some(last)) = (self.failed.take(), found.last())
+            && last.1 == failed
+            && self.history.last().is_none_or(|known| known.0 < last.0)
+        {
+            self.history.push(last.clone());
+        }
         let first = match found.first() {
             Some((lsn, _)) => self
                 .history
@@ -118,6 +136,15 @@ pub(crate) enum Disks {
     AreEnough,
 }
 
+/// How much a log holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogSize {
+    /// Its file is ready as a whole when it is made.
+    Small,
+    /// Its file grows, and is prepared in whatever way each opening asks for.
+    Roomy,
+}
+
 /// One life: opens the log, compares, takes random steps until the disk fails.
 /// `Err` is what is wrong; a disk that fails as the test wanted is not.
 pub(crate) fn live(
@@ -127,22 +154,24 @@ pub(crate) fn live(
     oracle: &mut Oracle,
     disks: Disks,
 ) -> Result<(), String> {
-    let open = || {
+    let open = |rng: &mut Rng| {
         let disk = Arc::new(AnyAccess(disk.clone()));
-        match Wal::open(PATH, options.clone().disk(disk)) {
+        let preallocation = PREALLOCATIONS[rng.index(PREALLOCATIONS.len())];
+        let options = options.clone().disk(disk).preallocation(preallocation);
+        match Wal::open(PATH, options) {
             Ok(log) => Ok(Some(log)),
             Err(Error::Disk(_) | Error::Poisoned(_)) => Ok(None),
             Err(error) => Err(format!("does not open: {error}")),
         }
     };
-    let Some(mut log) = open()? else {
+    let Some(mut log) = open(rng)? else {
         return Ok(());
     };
     oracle.compare(&log)?;
     for _ in 0..STEPS {
         if rng.one_in(9) {
             drop(log);
-            log = match open()? {
+            log = match open(rng)? {
                 Some(log) => log,
                 None => return Ok(()),
             };
@@ -182,9 +211,15 @@ fn step(log: &Wal, rng: &mut Rng, oracle: &mut Oracle) -> Result<(), Error> {
 }
 
 fn append(log: &Wal, rng: &mut Rng, oracle: &mut Oracle) -> Result<Lsn, Error> {
+    let limit_bytes = log.stats().limit_bytes;
+    let factor = if limit_bytes > SMALL_BYTES {
+        ROOMY_FACTOR
+    } else {
+        1
+    };
     let len = match rng.below(12) {
-        0 => 3_000 + rng.index(9_000),
-        1 | 2 => rng.index(1_500),
+        0 => (3_000 + rng.index(9_000)) * factor,
+        1 | 2 => rng.index(1_500) * factor,
         _ => rng.index(200),
     };
     let tag = rng.bits();
@@ -192,29 +227,40 @@ fn append(log: &Wal, rng: &mut Rng, oracle: &mut Oracle) -> Result<Lsn, Error> {
         .map(|at| (tag >> (at % 8 * 8)) as u8 ^ at as u8)
         .collect();
     // Room for it: a lone thread would wait for itself.
-    if log.end().to_u64() - log.first().to_u64() + len as u64 + 8_192 > LIMIT_BYTES {
+    if log.end().to_u64() - log.first().to_u64() + len as u64 + 8_192 > limit_bytes {
         oracle.asked_to_give_up = oracle.history.len();
         log.truncate(log.end())?;
         oracle.given_up = oracle.history.len();
     }
-    // What a failing append leaves behind is not known to anybody.
-    let lsn = log.append(&payload)?;
-    oracle.history.push((lsn, payload));
-    Ok(lsn)
+    match log.append(&payload) {
+        Ok(lsn) => {
+            oracle.history.push((lsn, payload));
+            Ok(lsn)
+        }
+        Err(error) => {
+            oracle.failed = Some(payload);
+            Err(error)
+        }
+    }
 }
 
-pub(crate) fn options_for(device: Device, mirrored: bool) -> Options {
+pub(crate) fn options_for(device: Device, mirrored: bool, size: LogSize) -> Options {
+    let limit_bytes = match size {
+        LogSize::Small => SMALL_BYTES,
+        LogSize::Roomy => ROOMY_BYTES,
+    };
     Options {
         mirror: mirrored.then(|| SECOND.into()),
         mirror_in_parallel: false,
-        ..Options::device(device).limit_bytes(LIMIT_BYTES)
+        background: false,
+        ..Options::device(device).limit_bytes(limit_bytes)
     }
 }
 
 /// Cuts the power at every call of the workload that `seed` names, and twice
 /// more in the lives after each cut.
-pub fn cut_log_everywhere(device: Device, mirrored: bool, seed: u64) -> LogCuts {
-    let options = options_for(device, mirrored);
+pub fn cut_log_everywhere(device: Device, mirrored: bool, size: LogSize, seed: u64) -> LogCuts {
+    let options = options_for(device, mirrored, size);
     let mut result = LogCuts::default();
     let whole = SimDisk::new(seed);
     let found = live(
@@ -256,7 +302,12 @@ pub fn cut_log_everywhere(device: Device, mirrored: bool, seed: u64) -> LogCuts 
 
 /// Makes each sync of the workload fail in turn, and each call but reads: once
 /// and for good, with an I/O error and a full disk; then the power goes.
-pub fn log_after_a_failing_call(device: Device, mirrored: bool, seed: u64) -> LogCuts {
+pub fn log_after_a_failing_call(
+    device: Device,
+    mirrored: bool,
+    size: LogSize,
+    seed: u64,
+) -> LogCuts {
     let mut result = LogCuts::default();
     let kinds = [
         (Some(Call::Sync), FaultError::Io, false),
@@ -274,7 +325,7 @@ pub fn log_after_a_failing_call(device: Device, mirrored: bool, seed: u64) -> Lo
                 error,
             };
             result.cuts += 1;
-            if let Err(what) = live_after(fault, device, mirrored, seed) {
+            if let Err(what) = live_after(fault, &options_for(device, mirrored, size), seed) {
                 let what = format!("{device}, seed {seed}, {fault:?}: {what}");
                 result.losses.push(what);
             }
@@ -283,14 +334,13 @@ pub fn log_after_a_failing_call(device: Device, mirrored: bool, seed: u64) -> Lo
     result
 }
 
-fn live_after(fault: Fault, device: Device, mirrored: bool, seed: u64) -> Result<(), String> {
-    let options = options_for(device, mirrored);
+fn live_after(fault: Fault, options: &Options, seed: u64) -> Result<(), String> {
     let disk = SimDisk::new(seed);
     let mut rng = Rng::new(seed);
     disk.fail(fault);
     let mut oracle = Oracle::default();
-    live(&disk, &options, &mut rng, &mut oracle, Disks::MayFail)?;
+    live(&disk, options, &mut rng, &mut oracle, Disks::MayFail)?;
     disk.power_off();
     let image = disk.crash_image(rng.bits());
-    live(&image, &options, &mut rng, &mut oracle, Disks::AreEnough)
+    live(&image, options, &mut rng, &mut oracle, Disks::AreEnough)
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use fulgurite_disk::{Disk, OpenOptions};
 use fulgurite_wal::{Device, Lone, Options};
 
-use crate::log_cuts::{Disks, LogCuts, Oracle, PATH, SECOND, live, options_for};
+use crate::log_cuts::{Disks, LogCuts, LogSize, Oracle, PATH, SECOND, live, options_for};
 use crate::{Fault, FaultError, Rng, SimDisk};
 
 /// Runs the workload that `seed` names with each call on each side failing.
@@ -35,7 +35,11 @@ pub fn lose_each_side_everywhere(device: Device, seed: u64) -> LogCuts {
                     lost: Path::new(lost),
                     other: Path::new(other),
                 };
-                let found = sides.run(&disk, &options_for(device, true), seed ^ after << 20);
+                let found = sides.run(
+                    &disk,
+                    &options_for(device, true, LogSize::Small),
+                    seed ^ after << 20,
+                );
                 if disk.faults_met() == 0 {
                     break;
                 }

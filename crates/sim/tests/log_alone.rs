@@ -4,7 +4,9 @@
 //!
 //! `FULGURITE_SIM_FACTOR=20` runs twenty times as many workloads.
 
-use fulgurite_sim::{cut_log_everywhere, log_after_a_failing_call, lose_each_side_everywhere};
+use fulgurite_sim::{
+    LogSize, cut_log_everywhere, log_after_a_failing_call, lose_each_side_everywhere,
+};
 use fulgurite_wal::Device;
 
 fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
@@ -15,10 +17,10 @@ fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
     first..first + count * factor
 }
 
-fn cut(device: Device, mirrored: bool, seeds: std::ops::Range<u64>) -> u64 {
+fn cut(device: Device, mirrored: bool, size: LogSize, seeds: std::ops::Range<u64>) -> u64 {
     let mut cuts = 0;
     for seed in seeds {
-        let found = cut_log_everywhere(device, mirrored, seed);
+        let found = cut_log_everywhere(device, mirrored, size, seed);
         assert!(found.losses.is_empty(), "{:#?}", found.losses);
         cuts += found.cuts;
     }
@@ -28,15 +30,25 @@ fn cut(device: Device, mirrored: bool, seeds: std::ops::Range<u64>) -> u64 {
 #[test]
 fn no_device_loses_what_it_acknowledged() {
     for device in Device::DURABLE {
-        let cuts = cut(device, false, seeds(500_000, 4));
+        let cuts = cut(device, false, LogSize::Small, seeds(500_000, 4));
         assert!(cuts >= 400, "{device}: {cuts} power cuts");
     }
 }
 
 #[test]
+fn no_log_loses_anything_as_its_file_grows() {
+    for device in [Device::File, Device::Direct, Device::Mmap] {
+        let cuts = cut(device, false, LogSize::Roomy, seeds(540_000, 3));
+        assert!(cuts >= 300, "{device}: {cuts} power cuts");
+    }
+    let cuts = cut(Device::File, true, LogSize::Roomy, seeds(550_000, 1));
+    assert!(cuts >= 100, "{cuts} power cuts under a mirror");
+}
+
+#[test]
 fn no_mirror_loses_what_it_acknowledged() {
     for device in [Device::File, Device::Direct] {
-        let cuts = cut(device, true, seeds(510_000, 2));
+        let cuts = cut(device, true, LogSize::Small, seeds(510_000, 2));
         assert!(cuts >= 400, "{device}: {cuts} power cuts");
     }
 }
@@ -44,9 +56,14 @@ fn no_mirror_loses_what_it_acknowledged() {
 #[test]
 fn a_failing_call_loses_nothing_acknowledged() {
     for mirrored in [false, true] {
-        for seed in seeds(520_000, 6) {
-            let found = log_after_a_failing_call(Device::File, mirrored, seed);
-            assert!(found.losses.is_empty(), "{:#?}", found.losses);
+        for (size, seeds) in [
+            (LogSize::Small, seeds(520_000, 6)),
+            (LogSize::Roomy, seeds(560_000, 2)),
+        ] {
+            for seed in seeds {
+                let found = log_after_a_failing_call(Device::File, mirrored, size, seed);
+                assert!(found.losses.is_empty(), "{:#?}", found.losses);
+            }
         }
     }
 }

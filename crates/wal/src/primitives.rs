@@ -32,7 +32,20 @@ pub(crate) const RING_RECORD_BYTES_MAX: u64 = 32 << 10;
 /// Bytes of the ring of a log on its own.
 pub(crate) const SOLO_RING_BYTES: u64 = 4 << 20;
 
-/// Whether a log on its own has a thread behind it.
+/// How far ahead of its records the file of a log on its own is prepared at
+/// least, and how much may be appended and not durable for the log to count as
+/// one that is flushed as it goes.
+pub(crate) const SOLO_AHEAD_BYTES: u64 = 512 << 10;
+/// Zeros begin so far behind the end of records that overtook them, or the
+/// next ones would overtake them again.
+pub(crate) const SOLO_LEAD_BYTES: u64 = 256 << 10;
+/// What is filled with zeros behind one fence: who comes to it waits for that.
+pub(crate) const SOLO_PIECE_BYTES: u64 = 256 << 10;
+/// The file grows by as much as it has, but by so much at least and at most.
+pub(crate) const SOLO_STEP_BYTES_MIN: u64 = 1 << 20;
+pub(crate) const SOLO_STEP_BYTES_MAX: u64 = 16 << 20;
+
+/// Whether a log on its own may have a thread behind it.
 pub(crate) const HAS_BACKGROUND: bool = true;
 
 /// How often a committer looks again before anything slower.

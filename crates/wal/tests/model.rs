@@ -27,6 +27,11 @@ mod primitives {
 
     pub(crate) const RING_BYTES: u64 = 256;
     pub(crate) const SOLO_RING_BYTES: u64 = 2048;
+    pub(crate) const SOLO_AHEAD_BYTES: u64 = 4096;
+    pub(crate) const SOLO_LEAD_BYTES: u64 = 0;
+    pub(crate) const SOLO_PIECE_BYTES: u64 = 4096;
+    pub(crate) const SOLO_STEP_BYTES_MIN: u64 = 8192;
+    pub(crate) const SOLO_STEP_BYTES_MAX: u64 = 8192;
     pub(crate) const HAS_BACKGROUND: bool = false;
     pub(crate) const SLOTS: u64 = 4;
     pub(crate) const RING_RECORD_BYTES_MAX: u64 = 128;
@@ -53,12 +58,15 @@ mod wal;
 #[path = "../../model-store/tests/common/explore.rs"]
 mod explore;
 
+#[path = "model/alone.rs"]
+mod alone;
+
 use explore::{
     Schedulers::{Both, Fair},
     explore,
 };
 
-use wal::{Durability, Kind, Lsn, Options, Recovery, TwinLog, Wal, WalOptions};
+use wal::{Durability, Kind, Recovery, TwinLog, WalOptions};
 
 const DATABASE: [u8; 16] = [3; 16];
 
@@ -75,6 +83,8 @@ struct State {
     writes: AtomicU64,
     synced_writes: AtomicU64,
     fail_syncs: AtomicBool,
+    /// How often others get a turn before zeros are written.
+    turns_before_zeros: AtomicU64,
     /// How many more writes succeed.
     writes_left: AtomicU64,
     /// What each file, by its inode, held at its last sync.
@@ -124,6 +134,11 @@ impl DiskFile for TestFile {
     }
     fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
         thread::yield_now();
+        if bufs.iter().all(|buf| buf.iter().all(|byte| *byte == 0)) {
+            for _ in 0..self.state.turns_before_zeros.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+        }
         self.state.take_write()?;
         self.inner.write_vectored_at(bufs, offset)?;
         self.state.writes.fetch_add(1, Ordering::SeqCst);
@@ -474,89 +489,4 @@ fn a_filler_that_leaves_wakes_who_waits_behind_it() {
     for durability in [Durability::Full, Durability::Normal] {
         explore(1000, Fair, move || a_filler_leaves(durability));
     }
-}
-
-fn open_alone(disk: &TestDisk) -> Wal {
-    let options = Options::memory()
-        .limit_bytes(64 << 10)
-        .disk(Arc::new(disk.clone()));
-    Wal::open("alone.log", options).unwrap()
-}
-
-/// Three committers on a log of its own, with records in the ring and around
-/// it, beside appends that nobody waits for and a truncation.
-fn committers_alone() {
-    let disk = new_disk();
-    let log = Arc::new(open_alone(&disk));
-    let threads: Vec<_> = [[20, 100], [130, 8], [16, 24]]
-        .into_iter()
-        .map(|sizes| {
-            let log = Arc::clone(&log);
-            thread::spawn(move || {
-                log.append(&[1; 5]).unwrap();
-                for size in sizes {
-                    log.commit(&vec![1; size]).unwrap();
-                }
-            })
-        })
-        .collect();
-    let first = log.append(&[2; 9]).unwrap();
-    log.truncate(first).unwrap();
-    for thread in threads {
-        thread.join().unwrap();
-    }
-    log.flush().unwrap();
-    let state = &disk.state;
-    assert_eq!(
-        state.synced_writes.load(Ordering::SeqCst),
-        state.writes.load(Ordering::SeqCst)
-    );
-    let records = |log: &Wal| {
-        let records = log.replay(Lsn::FIRST).unwrap();
-        records.collect::<wal::Result<Vec<_>>>().unwrap()
-    };
-    let before = records(&log);
-    assert!(before.len() <= 10 && before[0].0 == first);
-    drop(log);
-    assert_eq!(records(&open_alone(&disk)), before);
-}
-
-#[test]
-fn a_log_on_its_own() {
-    explore(500, Both, committers_alone);
-}
-
-/// As `failing_sync`, for a log on its own.
-fn failing_sync_alone() {
-    let disk = new_disk();
-    let log = Arc::new(open_alone(&disk));
-    let threads: Vec<_> = (0..3)
-        .map(|index| {
-            let log = Arc::clone(&log);
-            thread::spawn(move || {
-                let sizes = [10, 100 * (index % 2), 30];
-                sizes
-                    .into_iter()
-                    .map_while(|size| log.commit(&vec![3; size]).ok())
-                    .count()
-            })
-        })
-        .collect();
-    disk.state.fail_syncs.store(true, Ordering::SeqCst);
-    let told: usize = threads
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .sum();
-    if told < 9 {
-        assert!(log.poisoned().is_some());
-        assert!(log.append(&[0]).is_err() && log.flush().is_err());
-    }
-    drop(log);
-    disk.state.fail_syncs.store(false, Ordering::SeqCst);
-    assert!(open_alone(&disk).replay(Lsn::FIRST).unwrap().count() >= told);
-}
-
-#[test]
-fn poison_reaches_everybody_on_a_log_on_its_own() {
-    explore(500, Fair, failing_sync_alone);
 }

@@ -8,7 +8,7 @@ use crate::measure::{Laps, Plan, interleave, toss};
 use crate::report::{Bar, Better, Figures, Metric, Report};
 use crate::stats::{Percentiles, Samples, median};
 use anyhow::Result;
-use fulgurite_wal::{Device, Options};
+use fulgurite_wal::{Device, Options, Wal};
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub fn run(effort: f64, seed: u64, folder: &Path, report: &mut Report) -> Result
     ours.warm_up()?;
     let raw = Raw::create(&folder.join("bars.raw"))?;
     commit(effort, &mut rng, &ours, &raw, report)?;
-    appends(effort, &ours, report)?;
+    appends(effort, folder, &ours, report)?;
     block_bytes(folder, &ours, report)?;
     crowd(rounds, &mut rng, &ours, &raw, report)?;
     overlapped(rounds, folder, &ours, report)?;
@@ -124,7 +124,7 @@ fn commit(
 }
 
 /// Appends without a flush, beside a loop that copies and checksums.
-fn appends(effort: f64, ours: &Ours, report: &mut Report) -> Result<()> {
+fn appends(effort: f64, folder: &Path, ours: &Ours, report: &mut Report) -> Result<()> {
     let rounds = ((40.0 * effort) as usize).max(5);
     // A burst that the log's buffer takes, and one it has to write on the way.
     for (name, records, what) in [
@@ -139,37 +139,76 @@ fn appends(effort: f64, ours: &Ours, report: &mut Report) -> Result<()> {
             "appends of 128 bytes in bursts of 150,000",
         ),
     ] {
-        let (mut rates, mut bare) = (Vec::new(), Vec::new());
-        // As large as the log's buffer in memory, and touched: neither side
-        // meets a page fault.
-        let mut buffer = vec![1u8; LOG_BUFFER_BYTES];
-        for _ in 0..rounds {
+        burst(name, what, rounds, records, report, |records| {
             ours.log.truncate(ours.log.end())?;
-            let start = Instant::now();
-            for _ in 0..records {
-                ours.log.append(black_box(&PAYLOAD))?;
-            }
-            rates.push(records as f64 / start.elapsed().as_secs_f64());
+            let rate = append_loop(&ours.log, records)?;
             ours.log.flush()?;
-            bare.push(bare_loop(&mut buffer, records));
-        }
-        report.push(
-            Metric::rate(name, what, "records/s", &rates, &bare).beside("bare copy + CRC-32C"),
-        );
+            Ok(rate)
+        })?;
     }
+    let what = "150,000 appends of 128 bytes to a log just made";
+    burst(
+        "wal_append_128_fresh",
+        what,
+        rounds / 4 + 1,
+        150_000,
+        report,
+        |records| {
+            let path = folder.join("fresh.log");
+            let rate = {
+                let log = Wal::open(&path, Options::file())?;
+                append_loop(&log, records)?
+            };
+            std::fs::remove_file(&path)?;
+            Ok(rate)
+        },
+    )
+}
+
+/// Rounds of `append`, which says how many records a second, each beside the
+/// bare loop.
+fn burst(
+    name: &str,
+    what: &str,
+    rounds: usize,
+    records: usize,
+    report: &mut Report,
+    mut append: impl FnMut(usize) -> Result<f64>,
+) -> Result<()> {
+    let (mut rates, mut bare) = (Vec::new(), Vec::new());
+    // As large as the log's buffer in memory, and touched: neither side meets a
+    // page fault, but for the log just made.
+    let mut buffer = vec![1u8; LOG_BUFFER_BYTES];
+    for _ in 0..rounds {
+        rates.push(append(records)?);
+        bare.push(bare_loop(&mut buffer, records));
+    }
+    report.push(Metric::rate(name, what, "records/s", &rates, &bare).beside("bare copy + CRC-32C"));
     Ok(())
+}
+
+/// Appends a second, of so many.
+fn append_loop(log: &Wal, records: usize) -> Result<f64> {
+    let start = Instant::now();
+    for _ in 0..records {
+        log.append(black_box(&PAYLOAD))?;
+    }
+    Ok(records as f64 / start.elapsed().as_secs_f64())
 }
 
 /// Copies the records one behind the other, around and around the buffer, and
 /// checksums each copy. Records a second.
 fn bare_loop(buffer: &mut [u8], records: usize) -> f64 {
-    let mut sum = 0;
+    let (mut sum, mut at) = (0, 0);
     let start = Instant::now();
-    for record in 0..records {
-        let at = record * PAYLOAD.len() % (buffer.len() - PAYLOAD.len());
+    for _ in 0..records {
+        if at + PAYLOAD.len() > buffer.len() {
+            at = 0;
+        }
         let place = &mut buffer[at..at + PAYLOAD.len()];
         place.copy_from_slice(black_box(&PAYLOAD));
         sum ^= crc_fast::crc32_iscsi(place);
+        at += PAYLOAD.len();
     }
     let rate = records as f64 / start.elapsed().as_secs_f64();
     black_box(sum);

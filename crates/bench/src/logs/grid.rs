@@ -8,7 +8,7 @@ use crate::report::figure;
 use anyhow::Result;
 use comfy_table::{Table, presets};
 use fulgurite_disk::DiskErrorKind;
-use fulgurite_sim::cut_log_everywhere;
+use fulgurite_sim::{LogSize, cut_log_everywhere};
 use fulgurite_wal::{Device, Error, Options, Preallocation};
 use serde::Serialize;
 use std::path::Path;
@@ -246,7 +246,7 @@ fn survival(way: Way, seed: u64) -> Option<String> {
     }
     let (mut cuts, mut lost) = (0, 0);
     for seed in seed..seed + CUT_SEEDS {
-        let found = cut_log_everywhere(way.device, way.mirrored, seed);
+        let found = cut_log_everywhere(way.device, way.mirrored, LogSize::Small, seed);
         cuts += found.cuts;
         lost += found.losses.len() as u64;
     }

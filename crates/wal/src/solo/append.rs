@@ -8,18 +8,15 @@
 //! block is left as it was, and a commit of one record writes one block.
 
 use std::num::NonZeroU64;
-use std::time::Instant;
 
 use super::core::{Core, Flush, Tail};
 use super::entry::Lsn;
 use super::error::{Error, Result};
-use super::generation::fill_with_zeros;
 use super::leading::Leads;
-use super::locks::{lock, wait_at_most};
-use super::options::Preallocation;
+use super::locks::lock;
 use super::record::{HEADER_BYTES, Head, KIND_BEGIN, Kind, record_bytes};
 use super::spin::SpinGuard;
-use super::volume::{BLOCK, START, UNCROSSED_BYTES_MAX};
+use super::volume::{BLOCK, UNCROSSED_BYTES_MAX};
 use crate::primitives::{Ordering, SOLO_RING_BYTES};
 
 /// Larger records never enter the ring.
@@ -28,12 +25,8 @@ const RING_RECORD_BYTES_MAX: u64 = SOLO_RING_BYTES / 32;
 const WRITE_FROM_BYTES: u64 = SOLO_RING_BYTES / 4 * 3;
 /// How often appends look whether it has work.
 const ATTEND_EVERY_BYTES: u64 = SOLO_RING_BYTES / 16;
-/// The file is prepared at least so far ahead.
-const AHEAD_BYTES: u64 = 512 << 10;
-pub(super) const EXTENSION_BYTES_MIN: u64 = 1 << 20;
 /// A life's first record, which holds its number.
 const BEGIN_BYTES: u64 = record_bytes(8);
-const EXTENSION_BYTES_MAX: u64 = 16 << 20;
 static ZEROS: [u8; UNCROSSED_BYTES_MAX as usize] = [0; UNCROSSED_BYTES_MAX as usize];
 
 /// Where a record lies in the log.
@@ -45,7 +38,7 @@ pub(super) struct Place {
 
 /// Why a record could not be appended at once.
 enum Obstacle {
-    /// The limit, or the file: room up to here is needed.
+    /// The file: room up to here is needed.
     Room(u64),
     /// The ring: everything up to here must be written.
     Ring(u64),
@@ -172,7 +165,7 @@ impl Core {
     ) -> std::result::Result<Place, Obstacle> {
         let bytes = record_bytes(payload.len());
         let place = place_in(tail, bytes);
-        let by_file = self.room_until.load(Ordering::Acquire);
+        let by_file = self.room.until();
         if place.end > by_file {
             return Err(Obstacle::Room(place.end));
         }
@@ -271,18 +264,34 @@ impl Core {
         }
     }
 
-    /// Wakes the background thread where there is work for it, and says from
-    /// where on to look again. Gives the tail's lock back.
+    /// Has the work ahead done, where there is some. Gives the tail's lock back.
     #[cold]
     fn attend(&self, mut tail: SpinGuard<'_, Tail>) {
-        let by_ring = self.written.load(Ordering::Relaxed) + WRITE_FROM_BYTES;
-        let by_file = self.prepared_until.load(Ordering::Relaxed);
-        let attend_at = by_ring.min(by_file.saturating_sub(AHEAD_BYTES));
-        let has_work = tail.lsn > attend_at;
-        tail.attend_at = attend_at.max(tail.lsn + ATTEND_EVERY_BYTES);
+        let has_work = self.look(&mut tail);
         drop(tail);
         if has_work {
+            self.work_ahead();
+        }
+    }
+
+    /// Whether there is work ahead, and from where on to look again.
+    fn look(&self, tail: &mut Tail) -> bool {
+        let by_ring = self.written.load(Ordering::Relaxed) + WRITE_FROM_BYTES;
+        let attend_at = by_ring.min(self.room.low_at());
+        let has_work = tail.lsn > by_ring || self.is_low(tail.lsn);
+        tail.attend_at = attend_at.max(tail.lsn + ATTEND_EVERY_BYTES);
+        has_work
+    }
+
+    /// Work that nothing but speed depends on: the background thread's, where
+    /// there is one. No lock is held.
+    fn work_ahead(&self) {
+        if self.has_background {
             self.signal.raise();
+        } else {
+            // A failed sync poisons the log, which says so; a file that cannot
+            // grow is reported to the append that needs the room.
+            let _ = self.prepare_ahead();
         }
     }
 
@@ -291,16 +300,21 @@ impl Core {
     fn append_around_ring(&self, payload: &[u8]) -> Result<Option<Place>> {
         let result = self.append_under_both_locks(payload);
         self.flush_ended();
-        result
+        let (place, has_work) = result?;
+        if has_work {
+            self.work_ahead();
+        }
+        Ok(place)
     }
 
-    fn append_under_both_locks(&self, payload: &[u8]) -> Result<Option<Place>> {
+    /// Also says whether there is work ahead.
+    fn append_under_both_locks(&self, payload: &[u8]) -> Result<(Option<Place>, bool)> {
         let mut flush = lock(&self.flush);
         let mut tail = self.tail.lock();
         self.check()?;
         let place = place_in(&tail, record_bytes(payload.len()));
-        if place.end > self.room_until.load(Ordering::Acquire) {
-            return Ok(None);
+        if place.end > self.room.until() {
+            return Ok((None, false));
         }
         self.begin_life(&mut tail);
         self.write_ring(&mut flush, &tail)?;
@@ -318,8 +332,7 @@ impl Core {
         self.appended.store(place.end, Ordering::Release);
         let written = self.volume.write(place.start, &parts, false);
         self.written_to(&mut flush, place.end, tail.seq, written)?;
-        self.attend(tail);
-        Ok(Some(place))
+        Ok((Some(place), self.look(&mut tail)))
     }
 
     /// Writes what waits in the ring up to the tail, whose lock is held.
@@ -332,70 +345,6 @@ impl Core {
         let parts = unsafe { self.ring.read(flush.lsn, (tail.lsn - flush.lsn) as usize) };
         let written = self.volume.write(flush.lsn, &parts, false);
         self.written_to(flush, tail.lsn, tail.seq, written)
-    }
-
-    /// Extends the file or waits for a truncation, until records may reach `end`.
-    #[cold]
-    fn make_room(&self, end: u64) -> Result<()> {
-        let start = Instant::now();
-        loop {
-            let epoch = *lock(&self.room_epoch);
-            self.check()?;
-            if end <= self.room_until.load(Ordering::Acquire) {
-                return Ok(());
-            }
-            if end <= self.head() + self.volume.capacity {
-                self.extend(end)?;
-                continue;
-            }
-            self.turns.counters.pressure_waits.add(1);
-            let mut current = lock(&self.room_epoch);
-            while *current == epoch {
-                let left = self.append_timeout.saturating_sub(start.elapsed());
-                if left.is_zero() {
-                    return Err(Error::Full {
-                        limit_bytes: self.volume.capacity,
-                    });
-                }
-                current = wait_at_most(&self.room_made, current, left);
-            }
-        }
-    }
-
-    /// Whether the file should be prepared further.
-    pub(super) fn wants_extension(&self) -> Option<u64> {
-        let wanted = self.appended() + AHEAD_BYTES;
-        (wanted > self.prepared_until.load(Ordering::Acquire)).then_some(wanted)
-    }
-
-    /// Prepares the file up to `end` and further ahead.
-    pub(super) fn extend(&self, end: u64) -> Result<()> {
-        let mut head = lock(&self.head);
-        let (from, capacity) = (head.header.prepared, self.volume.capacity);
-        if end <= self.prepared_until.load(Ordering::Acquire) || from >= capacity {
-            return Ok(());
-        }
-        let step = from.clamp(EXTENSION_BYTES_MIN, EXTENSION_BYTES_MAX);
-        let to = end.max(from + step).next_multiple_of(BLOCK).min(capacity);
-        let file = &*self.volume.file;
-        match self.preallocation {
-            Preallocation::None => {}
-            Preallocation::Allocate => file.allocate(START + from, to - from)?,
-            Preallocation::ZeroFill => fill_with_zeros(file, from, to)?,
-        }
-        if self.preallocation != Preallocation::None {
-            file.sync_data()
-                .map_err(|error| self.poison(Error::Disk(error)))?;
-            let mut header = head.header;
-            header.prepared = to;
-            header.update += 1;
-            self.write_header(&mut head, header)?;
-            self.turns.counters.extensions.add(1);
-        }
-        let until = if to == capacity { u64::MAX } else { to };
-        self.prepared_until.store(until, Ordering::Release);
-        self.update_room();
-        Ok(())
     }
 }
 

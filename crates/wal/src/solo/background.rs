@@ -1,6 +1,7 @@
 //! The thread behind a log: it writes what is appended and not flushed before
 //! the ring is full, and prepares the file ahead on its first lap. Nothing but
-//! speed depends on it: whoever appends does the same where it must.
+//! speed depends on it: without one, who finds the ring full writes it, and who
+//! appends prepares.
 
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
@@ -10,7 +11,7 @@ use fulgurite_disk::{DiskError, DiskErrorKind};
 use super::core::Core;
 use super::error::Result;
 use super::locks::{lock, wait};
-use crate::primitives::{AtomicBool, Condvar, HAS_BACKGROUND, Mutex, Ordering};
+use crate::primitives::{AtomicBool, Condvar, Mutex, Ordering};
 
 /// Wakes the thread.
 #[derive(Default)]
@@ -68,7 +69,7 @@ pub(super) struct Background {
 
 impl Background {
     pub(super) fn start(core: &Arc<Core>) -> Result<Self> {
-        if !HAS_BACKGROUND {
+        if !core.has_background {
             return Ok(Self {
                 core: Weak::new(),
                 thread: None,
@@ -106,11 +107,9 @@ impl Background {
 
 fn work(core: &Core) {
     while core.signal.next() {
-        // A failed write poisons the log, which says so; a file that cannot
-        // grow is reported to the append that needs the room.
+        // A failed write or sync poisons the log, which says so; a file that
+        // cannot grow is reported to the append that needs the room.
         let _ = core.wait_written(core.appended());
-        if let Some(end) = core.wants_extension() {
-            let _ = core.extend(end);
-        }
+        let _ = core.prepare_ahead();
     }
 }

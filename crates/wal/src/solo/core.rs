@@ -1,8 +1,9 @@
 //! The state of an open log, shared by its threads.
 //!
-//! Positions only grow: `durable <= written <= appended <= room_until`. The
-//! tail's lock covers placing a record and copying it into the ring; the flush
-//! lock covers writing and syncing. Where both are taken, flush comes first.
+//! Positions only grow: `durable <= written <= appended`. The tail's lock covers
+//! placing a record and copying it into the ring; the flush lock covers writing
+//! and syncing. Where several locks are taken, their order is: preparing,
+//! reserving, head, flush, tail, the room's epoch.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,14 +17,14 @@ use super::error::{Error, Result};
 use super::gather::Waiting;
 use super::header::Header;
 use super::leading::Turns;
-use super::locks::lock;
 use super::mirror::MirrorFile;
 use super::options::Preallocation;
 use super::probe::Measured;
 use super::ring::Ring;
+use super::room::Room;
 use super::spin::SpinLock;
 use super::volume::Volume;
-use crate::primitives::{AtomicU64, Condvar, Mutex, Ordering};
+use crate::primitives::{AtomicU64, Mutex, Ordering};
 
 /// Where the next record goes.
 pub(super) struct Tail {
@@ -33,8 +34,8 @@ pub(super) struct Tail {
     /// a log at its limit has no room for it.
     pub(super) begins: Option<u64>,
     /// Records that end at or before this position have room in the file and in
-    /// the ring; zero while something else must come first. Both kinds of room
-    /// only grow, so this may be old.
+    /// the ring; zero while something else must come first. Room only grows, so
+    /// this may be old; who puts up a fence (`room.rs`) lowers it.
     pub(super) free_until: u64,
     /// An end behind this position may be work for the background thread.
     pub(super) attend_at: u64,
@@ -94,9 +95,7 @@ pub(super) struct Core {
     pub(super) ring: Ring,
     pub(super) tail: SpinLock<Tail>,
     pub(super) appended: AtomicU64,
-    /// Up to where the limit and the prepared file allow records.
-    pub(super) room_until: AtomicU64,
-    pub(super) prepared_until: AtomicU64,
+    pub(super) room: Room,
     pub(super) head_lsn: AtomicU64,
     pub(super) head: Mutex<Head>,
 
@@ -110,9 +109,8 @@ pub(super) struct Core {
 
     pub(super) turns: Turns,
     pub(super) signal: Signal,
-    /// Counts the events that may have made room.
-    pub(super) room_epoch: Mutex<u64>,
-    pub(super) room_made: Condvar,
+    /// Whether somebody waits for the signal.
+    pub(super) has_background: bool,
 }
 
 impl std::fmt::Debug for Core {
@@ -186,21 +184,10 @@ impl Core {
         }
     }
 
-    /// Recomputes up to where records may be placed, after a change of the head
-    /// or of the prepared room.
-    pub(super) fn update_room(&self) {
-        let by_limit = self.head() + self.volume.capacity;
-        let until = by_limit.min(self.prepared_until.load(Ordering::Acquire));
-        self.room_until.store(until, Ordering::Release);
-        *lock(&self.room_epoch) += 1;
-        self.room_made.notify_all();
-    }
-
     /// Ends all appending, for good; the first cause stays.
     pub(super) fn poison(&self, cause: Error) -> Error {
         self.turns.end(cause);
-        *lock(&self.room_epoch) += 1;
-        self.room_made.notify_all();
+        self.room.changed();
         self.turns.failure()
     }
 

@@ -50,7 +50,7 @@
 //! `append` copies into a ring in memory under one short lock. Committers lead
 //! in turns (`leading.rs`), waiting for a crowd where that pays (`gather.rs`). A
 //! background thread writes what is appended and not flushed, and prepares the
-//! file ahead on its first lap; nothing depends on it but speed.
+//! file ahead on its first lap (`room.rs`); nothing depends on it but speed.
 
 mod append;
 mod background;
@@ -64,6 +64,7 @@ mod open;
 mod options;
 mod probe;
 mod reader;
+mod room;
 mod spin;
 mod truncate;
 mod volume;

@@ -17,7 +17,6 @@ use fulgurite_disk::{
     Disk, DiskErrorKind, DiskFile, Driver as _, Lifetime, Machine, OpenOptions, parent_dir,
 };
 
-use super::append::EXTENSION_BYTES_MIN;
 use super::core::{Core, Flush, Head, Life, Tail};
 use super::device::Device;
 use super::error::{Error, Result};
@@ -29,9 +28,10 @@ use super::probe::{self, Measured};
 use super::reader::Walk;
 use super::record::{HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use super::ring::Ring;
+use super::room::Room;
 use super::spin::SpinLock;
 use super::volume::{BLOCK, START, Volume};
-use crate::primitives::{AtomicU64, Mutex, SOLO_RING_BYTES};
+use crate::primitives::{AtomicU64, HAS_BACKGROUND, Mutex, SOLO_RING_BYTES, SOLO_STEP_BYTES_MIN};
 
 const LIMIT_BYTES_MIN: u64 = 64 << 10;
 const REWRITE_BYTES: u64 = 1 << 20;
@@ -101,7 +101,7 @@ fn create(disk: &dyn Disk, paths: &[PathBuf], options: &Options) -> Result<Vec<M
     };
     let prepared = match options.preallocation {
         Preallocation::None => 0,
-        _ => EXTENSION_BYTES_MIN.min(capacity),
+        _ => SOLO_STEP_BYTES_MIN.min(capacity),
     };
     let header = Header {
         device: device.code(),
@@ -305,12 +305,7 @@ fn assemble(
     measured: Vec<Measured>,
 ) -> Core {
     let header = found.header;
-    let grows = options.preallocation != Preallocation::None;
-    let prepared_until = if grows && header.prepared < header.capacity {
-        header.prepared
-    } else {
-        u64::MAX
-    };
+    let (capacity, how) = (header.capacity, options.preallocation);
     let mut lives = found.lives;
     lives.push(Life {
         start: found.end,
@@ -320,19 +315,15 @@ fn assemble(
         path: path.to_owned(),
         device,
         measured,
-        volume: Volume {
-            file,
-            capacity: header.capacity,
-        },
+        volume: Volume { file, capacity },
         mirror,
         _locks: locks,
         waiting: options.waiting,
         start_writeback: options.start_writeback,
-        preallocation: options.preallocation,
+        preallocation: how,
         append_timeout: options.append_timeout,
         salt: header.salt_of(header.life),
-        payload_bytes_max: (header.capacity / 2 - HEADER_BYTES as u64)
-            .min(PAYLOAD_BYTES_MAX as u64),
+        payload_bytes_max: (capacity / 2 - HEADER_BYTES as u64).min(PAYLOAD_BYTES_MAX as u64),
         ring: Ring::new(SOLO_RING_BYTES as usize),
         tail: SpinLock::new(Tail {
             lsn: found.end,
@@ -343,8 +334,7 @@ fn assemble(
             skipped: (u64::MAX, u64::MAX),
         }),
         appended: AtomicU64::new(found.end),
-        room_until: AtomicU64::new(0),
-        prepared_until: AtomicU64::new(prepared_until),
+        room: Room::new(found.end, header.prepared, capacity, how),
         head_lsn: AtomicU64::new(header.first),
         head: Mutex::new(Head { header, lives }),
         flush: Mutex::new(Flush {
@@ -358,8 +348,7 @@ fn assemble(
         durable_seq: AtomicU64::new(found.next_seq - 1),
         turns: Default::default(),
         signal: Default::default(),
-        room_epoch: Mutex::default(),
-        room_made: Default::default(),
+        has_background: options.background && HAS_BACKGROUND,
     };
     core.update_room();
     core

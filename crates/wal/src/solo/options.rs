@@ -52,6 +52,9 @@ pub struct Options {
     pub append_timeout: Duration,
     /// When a leader waits for others before it writes and syncs.
     pub waiting: Waiting,
+    /// Whether a thread of the log's own writes before the buffer is full and
+    /// prepares the file ahead. Without one, whoever appends does.
+    pub background: bool,
     /// How long the log's blocks live, for devices that place data by it.
     pub lifetime: Lifetime,
     /// Asks for write-back (`sync_file_range`) before each sync.
@@ -99,6 +102,7 @@ impl Options {
             preallocation: Preallocation::default(),
             append_timeout: Duration::from_secs(5),
             waiting: Waiting::default(),
+            background: true,
             lifetime: Lifetime::NotSet,
             start_writeback: false,
             mirror: None,

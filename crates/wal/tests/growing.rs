@@ -1,0 +1,142 @@
+//! The first lap of a log on its own, while its file grows: whatever prepares
+//! it keeps what is there, and who appends does not wait for it.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+
+use fulgurite_disk::{Disk, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
+use fulgurite_wal::{Lsn, Options, Preallocation, Wal};
+
+const LIMIT_BYTES: u64 = 8 << 20;
+
+fn held(log: &Wal) -> Vec<Vec<u8>> {
+    let records = log.replay(Lsn::FIRST).unwrap();
+    records.map(|record| record.unwrap().1).collect()
+}
+
+fn payload(number: usize) -> Vec<u8> {
+    vec![number as u8 | 1; 10 + number * 977 % 20_000]
+}
+
+/// A log that grew with its records and was then opened with the default wrote
+/// zeros over all of them: it prepared its file from where it had stopped
+/// preparing, which was the beginning.
+#[test]
+fn records_survive_whatever_prepares_the_file_next() {
+    const WAYS: [Preallocation; 3] = [
+        Preallocation::None,
+        Preallocation::Allocate,
+        Preallocation::ZeroFill,
+    ];
+    for lives in 0..27 {
+        for background in [false, true] {
+            let disk = Arc::new(MemoryDisk::new());
+            let mut wanted: Vec<Vec<u8>> = Vec::new();
+            for life in [lives / 9, lives / 3 % 3, lives % 3] {
+                let options = Options {
+                    background,
+                    ..Options::memory()
+                        .disk(disk.clone())
+                        .limit_bytes(LIMIT_BYTES)
+                        .preallocation(WAYS[life])
+                };
+                let log = Wal::open("a.log", options).unwrap();
+                assert!(held(&log) == wanted, "lives {lives}, {background}");
+                // Two thirds of a megabyte at once, then as much in commits.
+                for number in 0..140 {
+                    let payload = payload(wanted.len());
+                    log.append(&payload).unwrap();
+                    wanted.push(payload);
+                    if number >= 70 {
+                        log.flush().unwrap();
+                    }
+                }
+                assert!(held(&log) == wanted, "lives {lives}, {background}");
+            }
+        }
+    }
+}
+
+/// A disk on which the thread behind a log cannot sync while the gate is shut.
+#[derive(Clone)]
+struct Gated {
+    inner: MemoryDisk,
+    gate: Arc<Gate>,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        if std::thread::current().name() == Some("fulgurite-log") {
+            let mut open = self.open.lock().unwrap();
+            while !*open {
+                open = self.opened.wait(open).unwrap();
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    inner: Arc<dyn DiskFile>,
+    gate: Arc<Gate>,
+}
+
+impl Disk for Gated {
+    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+
+    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
+        Ok(Arc::new(GatedFile {
+            inner: self.inner.open(path, options)?,
+            gate: Arc::clone(&self.gate),
+        }))
+    }
+}
+
+impl DiskFile for GatedFile {
+    forward!(inner: len, read_at, write_at, write_vectored_at, sync_all, allocate, truncate);
+    forward!(inner: start_writeback, lock_exclusive, lock_shared, identity);
+
+    fn sync_data(&self) -> Done<()> {
+        self.gate.pass();
+        self.inner.sync_data()
+    }
+}
+
+/// Appends that nobody flushes go on while the file is being prepared for
+/// those that somebody does, at whatever pace the disk syncs zeros. (They
+/// waited for each step of it: to fill a log just made took three times as long.)
+#[test]
+fn appends_do_not_wait_for_the_file_to_be_prepared() {
+    let disk = Gated {
+        inner: MemoryDisk::new(),
+        gate: Arc::default(),
+    };
+    let options = Options::memory()
+        .disk(Arc::new(disk.clone()))
+        .limit_bytes(LIMIT_BYTES);
+    let log = Wal::open("a.log", options).unwrap();
+    // So much that the thread behind the log begins to prepare it, and is held.
+    for _ in 0..180 {
+        log.commit(&[1; 4_000]).unwrap();
+    }
+    for _ in 0..50_000 {
+        log.append(&[2; 100]).unwrap();
+    }
+    log.flush().unwrap();
+    disk.gate.open();
+    let held = held(&log);
+    assert_eq!(held.len(), 50_180);
+    assert!(held[..180].iter().all(|record| record == &[1; 4_000]));
+    assert!(held[180..].iter().all(|record| record == &[2; 100]));
+}
