@@ -4,10 +4,11 @@
 //!
 //! `FULGURITE_SIM_FACTOR=20` runs twenty times as many workloads.
 
-use fulgurite_sim::{
-    LogSize, cut_log_everywhere, log_after_a_failing_call, lose_each_side_everywhere,
-};
-use fulgurite_wal::Device;
+use std::sync::Arc;
+
+use fulgurite_sim::{Call, Fault, FaultError, LogSize, SimDisk};
+use fulgurite_sim::{cut_log_everywhere, log_after_a_failing_call, lose_each_side_everywhere};
+use fulgurite_wal::{Device, Lsn, Options, Wal};
 
 fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
     let factor = std::env::var("FULGURITE_SIM_FACTOR")
@@ -76,5 +77,41 @@ fn a_mirror_goes_on_whichever_call_fails_on_a_side() {
             assert!(found.losses.is_empty(), "{:#?}", found.losses);
             assert!(found.cuts >= 100, "{device}: {} faults", found.cuts);
         }
+    }
+}
+
+/// The record with which a life begins has the number of the record before it.
+/// Opening took that one's durability for its own and did not write it anew
+/// after a sync that had failed; with the power it went, and all behind it.
+#[test]
+fn the_beginning_of_a_life_is_written_anew_after_a_failed_sync() {
+    for seed in 1..40 {
+        let disk = SimDisk::new(seed);
+        let open = |disk: &SimDisk| {
+            let options = Options {
+                background: false,
+                ..Options::memory().disk(Arc::new(disk.clone()))
+            };
+            Wal::open("d/a.log", options.limit_bytes(64 << 10)).unwrap()
+        };
+        // So long that the next life's beginning ends with a sector.
+        open(&disk).commit(&[1; 400]).unwrap();
+        let log = open(&disk);
+        log.append(&[2; 100]).unwrap();
+        disk.fail(Fault {
+            call: Some(Call::Sync),
+            after: 0,
+            for_good: false,
+            error: FaultError::Io,
+        });
+        assert!(log.flush().is_err());
+        drop(log);
+        // What this life finds, it may rely on: it is durable from here on.
+        let log = open(&disk);
+        assert_eq!(log.replay(Lsn::FIRST).unwrap().count(), 2, "seed {seed}");
+        drop(log);
+        disk.power_off();
+        let log = open(&disk.crash_image(seed));
+        assert_eq!(log.replay(Lsn::FIRST).unwrap().count(), 2, "seed {seed}");
     }
 }

@@ -40,7 +40,8 @@ pub(super) struct Walk {
     /// The lives whose beginnings were passed, and the one at the start.
     pub(super) lives: Vec<Life>,
     /// The highest durable mark passed, and the records behind it that were
-    /// passed: their numbers and where they begin.
+    /// passed: their numbers and where they begin. The beginning of a life has
+    /// the number before it, and counts as written with the record after it.
     mark: u64,
     unmarked: VecDeque<(u64, u64)>,
 }
@@ -132,8 +133,9 @@ impl Walk {
                 return Ok(None);
             };
             self.position = position + head.total_bytes();
-            self.note_mark(head.durable, head.seq, position);
-            if head.kind != KIND_BEGIN {
+            let begins = head.kind == KIND_BEGIN;
+            self.note_mark(head.durable, head.seq + u64::from(begins), position);
+            if !begins {
                 self.next_seq += 1;
                 return Ok(Some((position, head.len)));
             }
