@@ -42,6 +42,9 @@ pub enum Mutation {
     TrustTornRecord,
     /// A page is taken as it is, whatever checksum its parent holds.
     TrustPage,
+    /// A meta slot that a process which ended may have left unsynced is all there
+    /// is while the other one is written.
+    TrustUnsyncedSlot,
     /// A page that was just written is found a moment before it enters the queue
     /// of pages to evict.
     SeatLate,
@@ -50,7 +53,7 @@ pub enum Mutation {
 impl Mutation {
     /// Those that are seen where one thread is at work at a time, in the order of
     /// their numbers. The others are for models of interleavings.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::SkipDataSync,
         Self::SkipLogSync,
         Self::ShowHead,
@@ -67,6 +70,7 @@ impl Mutation {
         Self::RemoveLogFirst,
         Self::TrustTornRecord,
         Self::TrustPage,
+        Self::TrustUnsyncedSlot,
     ];
 }
 

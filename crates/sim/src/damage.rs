@@ -119,7 +119,7 @@ pub fn small(seed: u64, closed: bool) -> Sample {
             }
         }
     }
-    let disk_left = disk.kill_image();
+    let disk_left = disk.settled_image();
     drop(session);
     Sample {
         name: "a small SQL database",
@@ -171,7 +171,7 @@ fn key_value(name: &'static str, seed: u64, closed: bool, bulk: bool) -> Sample 
             ends.insert(0, lengths(&disk));
         }
     }
-    let disk_left = disk.kill_image();
+    let disk_left = disk.settled_image();
     drop(life);
     Sample {
         name,
@@ -500,7 +500,7 @@ fn lie(seed: u64, after: u64, error: FaultError, counts: &mut Counts) -> u64 {
             break;
         }
     }
-    let image = disk.kill_image();
+    let image = disk.settled_image();
     let flushes = life.flushes.take().unwrap_or_default();
     let states = std::iter::once(State::default());
     let states = states.chain(flushes.iter().map(|(state, _)| state.clone()));

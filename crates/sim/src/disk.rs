@@ -174,8 +174,18 @@ impl SimDisk {
         Self::of(World::new(rng.bits(), names, inodes))
     }
 
-    /// A disk as the end of the process at this moment leaves it: nothing is lost.
+    /// A disk as the end of the process at this moment leaves it, with the power
+    /// on: nothing is lost, and what was not synced still is not.
     pub fn kill_image(&self) -> Self {
+        let mut world = self.world.lock().fork();
+        world.calls = 0;
+        world.stop_at = None;
+        world.stopped = false;
+        Self::of(world)
+    }
+
+    /// A disk on which everything that a process sees now is safe.
+    pub fn settled_image(&self) -> Self {
         let mut world = self.world.lock();
         let names = world.names.clone();
         let inodes = names.values().filter_map(|inode| {

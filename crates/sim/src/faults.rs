@@ -4,14 +4,15 @@
 //! Every failure is a typed error. Either the database goes on and what failed
 //! had no effect, or all writing has ended with the first cause and reading goes
 //! on. Nothing acknowledged is lost: neither where the process simply opens the
-//! database again, nor after a `kill -9` or a power cut.
+//! database again, nor after a `kill -9` or a power cut; and not when the power
+//! goes in the next life or after it, whatever a failed sync let that one see.
 
 use fulgurite_store::{Durability, ErrorKind, Options};
 
 use crate::kv::{self, KeyValue, Life};
 use crate::proof::{Case, Failure, Kind, Lives, Tally, guarded, step_rng};
 use crate::sql::{self, Session, Sql};
-use crate::{Call, Fault, FaultError, Rng, SimDisk};
+use crate::{Call, Fault, FaultError, Oracle, Rng, SimDisk};
 
 /// What one faulted life came to.
 #[derive(Debug, Default, Clone, Copy)]
@@ -88,14 +89,21 @@ fn come_back<L: Lives>(
     rng: &mut Rng,
 ) {
     disk.heal();
-    let disk = match end {
+    let mut disk = match end {
         End::Closed => disk.clone(),
         End::Left(image) => image,
     };
     let (seed, steps) = (rng.bits(), [1 << 20, 1 << 21]);
-    for steps in [&steps[..], &[]] {
-        assert!(L::live(&disk, options, &mut oracle, None, seed, steps));
+    let cut = rng.one_in(2);
+    if cut {
+        disk.stop_at(disk.calls() + rng.below(60));
     }
+    let done = L::live(&disk, options, &mut oracle, None, seed, &steps);
+    assert!(done || cut, "a life ended early without a power cut");
+    disk.power_off();
+    disk = disk.crash_image(rng.bits());
+    oracle.candidates().power_cut();
+    assert!(L::live(&disk, options, &mut oracle, None, seed, &[]));
 }
 
 fn key_value(disk: &SimDisk, options: &Options, case: &Case, fault: Fault) -> Outcome {

@@ -1,6 +1,7 @@
 //! Power cuts under a log on its own: a seeded workload of commits, appends,
 //! flushes, truncations and reopenings, cut at every call in turn, then in the
-//! lives after.
+//! lives after. Now and then only the process ends, and what it had not synced is
+//! found by the next one.
 //!
 //! After each cut the log must open and hold, in order and unchanged, a run of
 //! what was appended: with everything that was acknowledged, and nothing that
@@ -38,7 +39,7 @@ const FAILING_CALL_MAX: u64 = 40;
 /// What a round of power cuts found.
 #[derive(Debug, Clone, Default)]
 pub struct LogCuts {
-    /// How often the power was cut.
+    /// How often the power was cut, or the process ended.
     pub cuts: u64,
     /// What went wrong, one line each, with seed and call.
     pub losses: Vec<String>,
@@ -157,7 +158,10 @@ pub(crate) fn live(
     let open = |rng: &mut Rng| {
         let disk = Arc::new(AnyAccess(disk.clone()));
         let preallocation = PREALLOCATIONS[rng.index(PREALLOCATIONS.len())];
-        let options = options.clone().disk(disk).preallocation(preallocation);
+        let mut options = options.clone().disk(disk).preallocation(preallocation);
+        if rng.one_in(4) {
+            options.device = Some(Device::DURABLE[rng.index(Device::DURABLE.len())]);
+        }
         match Wal::open(PATH, options) {
             Ok(log) => Ok(Some(log)),
             Err(Error::Disk(_) | Error::Poisoned(_)) => Ok(None),
@@ -285,7 +289,11 @@ pub fn cut_log_everywhere(device: Device, mirrored: bool, size: LogSize, seed: u
             }
             disk.power_off();
             result.cuts += 1;
-            disk = disk.crash_image(rng.bits() ^ call);
+            disk = if rng.one_in(3) {
+                disk.kill_image()
+            } else {
+                disk.crash_image(rng.bits() ^ call)
+            };
             if stop < u64::MAX {
                 disk.stop_at(stop);
             }
@@ -341,6 +349,14 @@ fn live_after(fault: Fault, options: &Options, seed: u64) -> Result<(), String> 
     let mut oracle = Oracle::default();
     live(&disk, options, &mut rng, &mut oracle, Disks::MayFail)?;
     disk.power_off();
+    if rng.one_in(2) {
+        disk.heal();
+        let image = disk.kill_image();
+        live(&image, options, &mut rng, &mut oracle, Disks::AreEnough)?;
+        image.power_off();
+        let image = image.crash_image(rng.bits());
+        return live(&image, options, &mut rng, &mut oracle, Disks::AreEnough);
+    }
     let image = disk.crash_image(rng.bits());
     live(&image, options, &mut rng, &mut oracle, Disks::AreEnough)
 }

@@ -5,7 +5,8 @@
 //! power ends, and the side that failed comes back as it was left, or is gone,
 //! or is gone for a life in which the log is opened alone and then comes back
 //! stale. Each time the log must hold everything acknowledged, whichever side
-//! it was acknowledged on; and in the end either side alone must hold it.
+//! it was acknowledged on, and after a cut in any of these lives; and in the end
+//! either side alone must hold it.
 
 use std::path::Path;
 
@@ -66,19 +67,24 @@ impl Sides<'_> {
         let mut rng = Rng::new(seed);
         let mut oracle = Oracle::default();
         live(disk, options, &mut rng, &mut oracle, Disks::AreEnough)?;
-        let image = if rng.one_in(2) {
-            disk.kill_image()
-        } else {
-            disk.crash_image(rng.bits())
-        };
-        let life = |rng: &mut Rng, oracle: &mut Oracle, how: Lone| {
-            live(&image, &lone(options, how), rng, oracle, Disks::AreEnough)
-                .map_err(|what| format!("{how:?}: {what}"))
+        let mut image = end_of(disk, &mut rng);
+        // The first time it may be cut short, and is lived again.
+        let life = |image: &mut SimDisk, rng: &mut Rng, oracle: &mut Oracle, how: Lone| {
+            let options = lone(options, how);
+            let wrong = |what| format!("{how:?}: {what}");
+            if rng.one_in(2) {
+                image.stop_at(image.calls() + rng.below(40));
+                live(image, &options, rng, oracle, Disks::MayFail).map_err(wrong)?;
+                image.power_off();
+                *image = end_of(image, rng);
+            }
+            live(image, &options, rng, oracle, Disks::AreEnough).map_err(wrong)
         };
         let comes_back = rng.below(3);
         if comes_back > 0 && image.contents(self.other).is_some() {
             let stale = take(&image, self.lost)?;
             life(
+                &mut image,
                 &mut rng,
                 &mut oracle,
                 [Lone::Open, Lone::Rebuild][comes_back as usize - 1],
@@ -87,7 +93,7 @@ impl Sides<'_> {
                 put(&image, self.lost, &bytes)?;
             }
         }
-        life(&mut rng, &mut oracle, Lone::Refuse)?;
+        life(&mut image, &mut rng, &mut oracle, Lone::Refuse)?;
         // Both sides are members again: each alone holds everything.
         for side in [self.other, self.lost] {
             let alone = image.fork();
@@ -98,6 +104,15 @@ impl Sides<'_> {
                 .map_err(|what| format!("without {}: {what}", side.display()))?;
         }
         Ok(())
+    }
+}
+
+/// A disk as the end of the process leaves it, or a power cut.
+fn end_of(disk: &SimDisk, rng: &mut Rng) -> SimDisk {
+    if rng.one_in(2) {
+        disk.kill_image()
+    } else {
+        disk.crash_image(rng.bits())
     }
 }
 

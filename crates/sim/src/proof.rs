@@ -2,7 +2,9 @@
 //! then the power is cut at every moment of that journal. From each of the disks
 //! this may leave a process comes back, finds one of the states that were
 //! allowed at that moment, checks everything, works on, and closes; some of
-//! these lives are cut in turn, in their recovery as well as after it.
+//! these lives are cut in turn, in their recovery as well as after it. At some
+//! moments only the process ends: the one that comes back finds what was written
+//! and not synced, and then the power is cut under that one.
 //!
 //! Nothing is run again for a cut, so one costs what a recovery costs.
 
@@ -94,7 +96,12 @@ impl Case {
 
     /// The settings it runs with.
     pub fn options(&self) -> Options {
-        let mut rng = Rng::new(!self.seed);
+        Self::options_of(self.seed)
+    }
+
+    /// The settings that a seed stands for.
+    fn options_of(seed: u64) -> Options {
+        let mut rng = Rng::new(!seed);
         Options {
             cache_bytes: [2 << 20, 4 << 20][rng.index(2)],
             page_size: [4096, 4096, 8192, 16_384][rng.index(4)],
@@ -115,9 +122,11 @@ pub struct Tally {
     pub seeds: u64,
     /// Power cuts, each recovered from.
     pub cuts: u64,
-    /// Those of them during a life that came after a cut: in its recovery, or
-    /// soon after.
+    /// Those of them during a life that came after a cut or a kill: in its
+    /// recovery, or soon after.
     pub again: u64,
+    /// Processes that ended and left what they had not synced.
+    pub kills: u64,
     /// Calls that failed on purpose.
     pub faults: u64,
     /// Transactions and other steps done while calls failed.
@@ -134,6 +143,7 @@ impl Tally {
         self.seeds += other.seeds;
         self.cuts += other.cuts;
         self.again += other.again;
+        self.kills += other.kills;
         self.faults += other.faults;
         self.faulted_steps += other.faulted_steps;
         self.damages += other.damages;
@@ -163,6 +173,8 @@ pub struct Depth {
     pub images: u64,
     /// Every how many lives after a cut are cut themselves, at a few moments.
     pub again_every: u64,
+    /// Every how many moments the process ends, too, in place of the power.
+    pub kill_every: u64,
 }
 
 impl Depth {
@@ -170,6 +182,7 @@ impl Depth {
     pub const USUAL: Self = Self {
         images: 1,
         again_every: 12,
+        kill_every: 48,
     };
 }
 
@@ -206,7 +219,6 @@ pub(crate) fn guarded<T>(at: &str, work: impl FnOnce() -> T) -> Result<T, Failur
 struct Proof<'a, L: Lives> {
     case: &'a Case,
     depth: Depth,
-    options: Options,
     /// Where it is, for a failure.
     at: String,
     lives: std::marker::PhantomData<L>,
@@ -220,7 +232,6 @@ impl<'a, L: Lives> Proof<'a, L> {
         Self {
             case,
             depth,
-            options: case.options(),
             at: String::new(),
             lives: std::marker::PhantomData,
         }
@@ -241,6 +252,7 @@ impl<'a, L: Lives> Proof<'a, L> {
         disk.set_choppy(Rng::new(self.case.seed ^ 0xc0).one_in(8));
         self.recorded_life(
             &disk,
+            &self.case.options(),
             L::Oracle::default(),
             self.case.seed,
             &self.case.steps,
@@ -250,6 +262,7 @@ impl<'a, L: Lives> Proof<'a, L> {
     fn recorded_life(
         &self,
         disk: &SimDisk,
+        options: &Options,
         mut oracle: L::Oracle,
         seed: u64,
         steps: &[u64],
@@ -260,7 +273,7 @@ impl<'a, L: Lives> Proof<'a, L> {
         guarded(&self.at, || {
             let line = Some(&mut timeline);
             assert!(
-                L::live(disk, &self.options, &mut oracle, line, seed, steps),
+                L::live(disk, options, &mut oracle, line, seed, steps),
                 "a life ended early without a power cut"
             );
         })?;
@@ -292,7 +305,8 @@ impl<'a, L: Lives> Proof<'a, L> {
             }
             let images = if level == 0 { self.depth.images } else { 1 };
             for image in 0..images {
-                let oracle = timeline[allowed].1.clone();
+                let mut oracle = timeline[allowed].1.clone();
+                oracle.candidates().power_cut();
                 self.at = format!(
                     "{before}, cut at moment {}/{} (call {}), image {image}",
                     moment.index,
@@ -304,9 +318,47 @@ impl<'a, L: Lives> Proof<'a, L> {
                 let disk = moment.disk.crash_image(rng.bits());
                 self.live_on(&disk, oracle, &mut rng, level, tally)?;
             }
+            let mut rng = Rng::new(rng.bits() ^ 0x9);
+            if level < 3 && rng.one_in(self.depth.kill_every) {
+                self.at = format!(
+                    "{before}, killed at moment {}/{} (call {})",
+                    moment.index,
+                    journal.len(),
+                    moment.call
+                );
+                tally.kills += 1;
+                let mut oracle = timeline[allowed].1.clone();
+                oracle.candidates().killed();
+                let disk = moment.disk.kill_image();
+                self.live_and_cut(&disk, oracle, &mut rng, level, tally)?;
+            }
         }
         self.at = before;
         Ok(())
+    }
+
+    /// The settings of a later life: half of the time those of the first one.
+    fn later_options(&self, seed: u64) -> Options {
+        match Rng::new(seed ^ 0x0b7).one_in(2) {
+            true => self.case.options(),
+            false => Case::options_of(seed),
+        }
+    }
+
+    /// Comes back, and is cut itself.
+    fn live_and_cut(
+        &mut self,
+        disk: &SimDisk,
+        oracle: L::Oracle,
+        rng: &mut Rng,
+        level: u64,
+        tally: &mut Tally,
+    ) -> Result<(), Failure> {
+        let seed = rng.bits();
+        let steps = &AFTER[..1 + rng.index(AFTER.len())];
+        let options = self.later_options(seed);
+        let (journal, timeline) = self.recorded_life(disk, &options, oracle, seed, steps)?;
+        self.cut_everywhere(&journal, &timeline, seed, level + 1, tally)
     }
 
     /// Comes back after a cut.
@@ -318,15 +370,15 @@ impl<'a, L: Lives> Proof<'a, L> {
         level: u64,
         tally: &mut Tally,
     ) -> Result<(), Failure> {
+        if level < 3 && rng.one_in(self.depth.again_every) {
+            return self.live_and_cut(disk, oracle, rng, level, tally);
+        }
         let seed = rng.bits();
         let steps = &AFTER[..1 + rng.index(AFTER.len())];
-        if level < 3 && rng.one_in(self.depth.again_every) {
-            let (journal, timeline) = self.recorded_life(disk, oracle, seed, steps)?;
-            return self.cut_everywhere(&journal, &timeline, seed, level + 1, tally);
-        }
+        let options = self.later_options(seed);
         guarded(&self.at, || {
             assert!(
-                L::live(disk, &self.options, &mut oracle, None, seed, steps),
+                L::live(disk, &options, &mut oracle, None, seed, steps),
                 "a life ended early without a power cut"
             );
         })

@@ -121,6 +121,8 @@ fn failing_calls_lose_nothing_promised() {
                 disk.crash_image(rng.bits())
             };
             Life::new(&disk, Durability::Full, rng.bits()).run(&mut oracle, 5);
+            let disk = disk.crash_image(rng.bits());
+            Life::new(&disk, Durability::Full, rng.bits()).run(&mut oracle, 5);
         }
     }
 }
@@ -153,7 +155,7 @@ fn rot_is_reported_or_harmless() {
                     "seed {seed}, {} at {offset}, bit {flip}",
                     file.display()
                 ));
-                let image = disk.kill_image();
+                let image = disk.settled_image();
                 assert!(image.rot(file, offset, &mut |byte| *byte ^= flip));
                 match oracle.check(&image) {
                     Ok(last) if last >= oracle.acked => harmless += 1,

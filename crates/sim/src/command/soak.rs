@@ -46,13 +46,14 @@ impl Found {
             seeds,
             cuts,
             again,
+            kills,
             faults,
             faulted_steps,
             damages,
             executions,
         } = self.tally;
         format!(
-            "TALLY {seeds} {cuts} {again} {faults} {faulted_steps} {damages} {executions} {} {}",
+            "TALLY {seeds} {cuts} {again} {kills} {faults} {faulted_steps} {damages} {executions} {} {}",
             self.repeated, self.failed
         )
     }
@@ -64,13 +65,14 @@ impl Found {
             seeds: number(0),
             cuts: number(1),
             again: number(2),
-            faults: number(3),
-            faulted_steps: number(4),
-            damages: number(5),
-            executions: number(6),
+            kills: number(3),
+            faults: number(4),
+            faulted_steps: number(5),
+            damages: number(6),
+            executions: number(7),
         });
-        self.repeated += number(7);
-        self.failed += number(8);
+        self.repeated += number(8);
+        self.failed += number(9);
     }
 }
 
@@ -135,6 +137,10 @@ fn report(found: &Found, time: Duration) {
     println!(
         "{:>12}  of them during or soon after such a recovery",
         tally.again
+    );
+    println!(
+        "{:>12}  processes killed, and the power cut under the next one",
+        tally.kills
     );
     println!("{:>12}  calls failed on purpose", tally.faults);
     println!(

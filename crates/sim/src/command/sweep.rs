@@ -165,6 +165,7 @@ fn moments(name: &str, case: &Case, images: u64) -> Result<(), Failure> {
     let depth = Depth {
         images,
         again_every: 12,
+        kill_every: 48,
     };
     proof::prove(case, depth, &mut tally)?;
     println!(

@@ -175,7 +175,7 @@ impl Oracle {
     pub fn adopt(&mut self, store: &Store) -> Result<()> {
         self.learn_numbers(store)?;
         let mut differences = Vec::new();
-        for state in self.candidates.iter().rev() {
+        for state in self.candidates.to_be_found() {
             let difference = match state.difference(store)? {
                 None => self.left_over(state, store)?,
                 some => some,

@@ -144,7 +144,7 @@ impl Oracle {
     /// What reading may fail with.
     pub fn adopt(&mut self, connection: &Connection) -> Result<State> {
         let mut differences = Vec::new();
-        for state in self.candidates.iter().rev() {
+        for state in self.candidates.to_be_found() {
             match state.difference(connection)? {
                 None => {
                     let state = state.clone();

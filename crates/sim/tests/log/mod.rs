@@ -211,6 +211,11 @@ impl Life {
         // The slot that does not hold the newest checkpoint: slots hold
         // different numbers as long as nothing is written twice.
         self.turn = self.slot_of(after)? + 1;
+        if after > 0 {
+            // The last process may have ended before it could sync this, or its
+            // sync may have failed.
+            write_checkpoint(&self.disk, after, self.turn - 1)?;
+        }
         self.covered = after;
         self.write_checkpoint(oracle, last)?;
         let recovery = Recovery::open(

@@ -62,6 +62,7 @@ fn run_with(seed: u64, fault: Fault, tally: &mut Tally) {
         _ => disk.crash_image(rng.bits()),
     };
     assert!(Life::new(&disk, &options, &mut oracle, rng.bits()).run(4));
+    let disk = disk.crash_image(rng.bits());
     assert!(Life::new(&disk, &options, &mut oracle, rng.bits()).run(0));
     assert_no_background_panic();
 }

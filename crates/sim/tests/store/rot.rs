@@ -67,7 +67,7 @@ fn sample(seed: u64, closed: bool) -> Sample {
         states.insert(0, life.visible.clone());
     }
     states.truncate(2);
-    let disk = disk.kill_image();
+    let disk = disk.settled_image();
     drop(life);
     Sample { disk, states }
 }
@@ -138,7 +138,7 @@ fn flip_all(sample: &Sample, path: &Path, len: usize, stride: usize, tally: &mut
             "{} byte {offset} ^ {flip:#x}, read only: {read_only}",
             path.display()
         ));
-        let image = sample.disk.kill_image();
+        let image = sample.disk.settled_image();
         assert!(image.rot(path, offset, &mut |byte| *byte ^= flip));
         let options = Options {
             read_only,
@@ -204,7 +204,7 @@ fn truncated_files() {
         // An empty file is one to be made a database of.
         for end in (512..len).step_by(512) {
             let _trace = Trace(format!("cut off at {end} of {len}, closed: {closed}"));
-            let image = sample.disk.kill_image();
+            let image = sample.disk.settled_image();
             let file = image.open(Path::new(PATH), OpenOptions::WRITE);
             file.and_then(|file| file.truncate(end as u64))
                 .expect("truncates");
