@@ -4,11 +4,13 @@
 //!
 //! `FULGURITE_SIM_FACTOR=20` runs twenty times as many workloads.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use fulgurite_disk::{Disk, OpenOptions};
 use fulgurite_sim::{Call, Fault, FaultError, LogSize, SimDisk};
 use fulgurite_sim::{cut_log_everywhere, log_after_a_failing_call, lose_each_side_everywhere};
-use fulgurite_wal::{Device, Lsn, Options, Wal};
+use fulgurite_wal::{Device, Lone, Lsn, Options, Wal};
 
 fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
     let factor = std::env::var("FULGURITE_SIM_FACTOR")
@@ -88,11 +90,7 @@ fn the_beginning_of_a_life_is_written_anew_after_a_failed_sync() {
     for seed in 1..40 {
         let disk = SimDisk::new(seed);
         let open = |disk: &SimDisk| {
-            let options = Options {
-                background: false,
-                ..Options::memory().disk(Arc::new(disk.clone()))
-            };
-            Wal::open("d/a.log", options.limit_bytes(64 << 10)).unwrap()
+            Wal::open(SIDES[0], alone_or_mirrored(disk, false, Lone::Refuse)).unwrap()
         };
         // So long that the next life's beginning ends with a sector.
         open(&disk).commit(&[1; 400]).unwrap();
@@ -113,5 +111,87 @@ fn the_beginning_of_a_life_is_written_anew_after_a_failed_sync() {
         disk.power_off();
         let log = open(&disk.crash_image(seed));
         assert_eq!(log.replay(Lsn::FIRST).unwrap().count(), 2, "seed {seed}");
+    }
+}
+
+const SIDES: [&str; 2] = ["d/a.log", "e/b.log"];
+
+fn alone_or_mirrored(disk: &SimDisk, mirrored: bool, lone: Lone) -> Options {
+    Options {
+        background: false,
+        mirror: mirrored.then(|| SIDES[1].into()),
+        mirror_in_parallel: false,
+        lone,
+        ..Options::memory()
+            .disk(Arc::new(disk.clone()))
+            .limit_bytes(64 << 10)
+    }
+}
+
+/// A process that makes a log may end before it has synced the folder. The next
+/// one found the log and acknowledged commits; with the power went the name.
+#[test]
+fn a_log_whose_maker_was_killed_keeps_its_name() {
+    for mirrored in [false, true] {
+        for call in 0.. {
+            let disk = SimDisk::new(call);
+            disk.stop_at(call);
+            let made = Wal::open(SIDES[0], alone_or_mirrored(&disk, mirrored, Lone::Refuse));
+            if made.is_ok() {
+                assert!(call > 10);
+                break;
+            }
+            let disk = disk.kill_image();
+            let options = alone_or_mirrored(&disk, mirrored, Lone::Refuse);
+            Wal::open(SIDES[0], options)
+                .unwrap()
+                .commit(b"kept")
+                .unwrap();
+            for seed in 0..6 {
+                let disk = disk.crash_image(seed);
+                let options = alone_or_mirrored(&disk, mirrored, Lone::Refuse);
+                let log = Wal::open(SIDES[0], options).unwrap();
+                assert_eq!(log.replay(Lsn::FIRST).unwrap().count(), 1, "call {call}");
+            }
+        }
+    }
+}
+
+/// Rebuilding a side was cut short when the copy had its name and the truth did
+/// not say yet that it had been alone. So the side that had been lost, should it
+/// come back as it was, passed for a whole one, and what was acknowledged
+/// without it was written over; or, if the truth did say so, both sides named
+/// the same only member and the log was not opened any more.
+#[test]
+fn a_side_that_comes_back_after_a_rebuilding_cut_short_is_stale() {
+    for lost in SIDES {
+        for was_alone in [false, true] {
+            for call in 0.. {
+                let disk = SimDisk::new(call);
+                let open =
+                    |disk: &SimDisk, lone| Wal::open(SIDES[0], alone_or_mirrored(disk, true, lone));
+                open(&disk, Lone::Refuse).unwrap().commit(b"1").unwrap();
+                let stale = disk.contents(Path::new(lost)).unwrap();
+                disk.remove(Path::new(lost)).unwrap();
+                if was_alone {
+                    open(&disk, Lone::Open).unwrap().commit(b"2").unwrap();
+                }
+                disk.stop_at(disk.calls() + call);
+                let done = open(&disk, Lone::Rebuild).is_ok();
+                let disk = disk.kill_image();
+                open(&disk, Lone::Rebuild).unwrap().commit(b"3").unwrap();
+                let side = disk.open(Path::new(lost), OpenOptions::WRITE).unwrap();
+                side.truncate(0).unwrap();
+                side.write_at(&stale, 0).unwrap();
+                drop(side);
+                let log = open(&disk, Lone::Refuse).unwrap();
+                let held = log.replay(Lsn::FIRST).unwrap().count();
+                assert_eq!(held, 2 + usize::from(was_alone), "{lost}, call {call}");
+                if done {
+                    assert!(call > 10);
+                    break;
+                }
+            }
+        }
     }
 }

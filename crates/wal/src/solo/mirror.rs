@@ -20,6 +20,10 @@
 //! explicit choice. Sides whose labels exclude each other are never chosen
 //! between.
 //!
+//! Before a side is rebuilt the other one names itself the only member in the
+//! same way: the lost side is stale from then on, and a side that bears a copy of
+//! that label is a copy, to be made again.
+//!
 //! After a crash both sides are members and may differ in what was never
 //! acknowledged; the first one that can be read is taken, and the other one made
 //! equal to it before the log is opened.
@@ -170,9 +174,13 @@ pub(super) fn settle(disk: &dyn Disk, paths: [&Path; 2], lone: Lone) -> Result<V
         }
         _ => {
             judge(&file, paths[truth])?;
+            // The truth is alone first: what the copy takes the place of is stale
+            // from then on, should it come back, and the copy is known for one
+            // until both sides say that they are members.
+            label.members = 1 << truth;
+            label.write(&*file)?;
             rebuild(disk, &*file, paths[other])?;
-            // First on the truth: until the other side has the label too, it is
-            // stale and is rebuilt again.
+            label.epoch += 1;
             label.members = BOTH;
             label.write(&*file)?;
             label.write(&*disk.open(paths[other], OpenOptions::WRITE)?)?;
@@ -208,8 +216,12 @@ fn choose(disk: &dyn Disk, paths: [&Path; 2]) -> Result<(usize, bool)> {
             Err(diverged())
         };
     }
-    if labels[0].members != BOTH || labels[1].members != BOTH {
+    if labels[0].members != labels[1].members {
         return Err(diverged());
+    }
+    if labels[0].members != BOTH {
+        // One is a copy of the other, made by a rebuilding that was cut short.
+        return Ok((usize::from(labels[0].has(1)), false));
     }
     match judge(&files[0], paths[0]) {
         Err(Error::Corrupt { .. }) if judge(&files[1], paths[1]).is_ok() => Ok((1, true)),

@@ -1,7 +1,9 @@
 //! Making and opening a log.
 //!
-//! A new log is made under a passing name: head, room, all synced, renamed, the
-//! folder synced. So a file without a head is damaged or no log at all.
+//! A new log is made under a passing name: head, room, all synced, renamed. So a
+//! file without a head is damaged or no log at all. The folder is synced by the
+//! first opening, before the head of the first life is written: the process that
+//! made the log may have ended before it came to that.
 //!
 //! Opening locks the file, reads the head, walks along the records and judges
 //! where the walk ends. What was found and is not known to be durable may come
@@ -72,6 +74,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
         .device
         .unwrap_or_else(|| Device::from_code(header.device));
     for side in &sides {
+        if header.life == 0 {
+            disk.sync_dir(parent_dir(side))?;
+        }
         prepare_for(device, &*disk, side, &mut header, options.preallocation)?;
     }
     let (file, mirror, device) = open_device(&*disk, &sides, device, path, &options)?;
@@ -135,7 +140,6 @@ fn create(disk: &dyn Disk, paths: &[PathBuf], options: &Options) -> Result<Vec<M
         }
         file.sync_all()?;
         disk.rename(&passing, path)?;
-        disk.sync_dir(parent_dir(path))?;
     }
     Ok(measured)
 }
