@@ -22,7 +22,7 @@ use crate::tree::{EMPTY, KeyKind, TreeId};
 use crate::waits::Waits;
 use crate::{background, cache};
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, OpenOptions};
+use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, OpenOptions, parent_dir};
 use fulgurite_wal::{Recovery, WalOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -89,6 +89,7 @@ fn first_meta(options: &Options) -> Meta {
         checkpoint: 0,
         end: FIRST_UNIT,
         next_tree: NAMES.0 + 1,
+        unsynced: options.durability == Durability::Off,
         catalog: None,
         free_map: None,
     }
@@ -111,6 +112,12 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
     let path = disk.canonical(path).map_err(cannot_open)?;
     let file = find_or_create(&disk, &path, &options)?;
     let (meta, stale) = read_meta(&*file, &path)?;
+    if meta.unsynced && !options.read_only && options.durability != Durability::Off {
+        // What a life without syncs left may be with the operating system alone,
+        // and what is acknowledged from now on stands on it.
+        file.sync_all()?;
+        disk.sync_dir(parent_dir(&path))?;
+    }
     let core = assemble(
         disk.clone(),
         file.clone(),
@@ -231,7 +238,7 @@ fn fill_new(
     }
     disk.rename(temporary, path)?;
     if durable && !planted(Mutation::SkipDirectorySync) {
-        disk.sync_dir(path.parent().unwrap_or(Path::new("")))?;
+        disk.sync_dir(parent_dir(path))?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod faults;
 mod full_log;
 mod opening;
 mod rot;
+mod unsynced;
 mod writers;
 
 use std::path::Path;

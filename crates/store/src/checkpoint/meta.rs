@@ -7,7 +7,7 @@
 //! 32   counter u64            writes of the meta so far; the higher one wins
 //! 40   checkpoint u64         the sequence number that this state is of
 //! 48   end u64                end of the file's used part, in 64-byte units
-//! 56   next tree u32 | 0 u32
+//! 56   next tree u32 | flags u32: 1 nothing was synced when this was written
 //! 64   catalog: extent u64 | checksum u32 | length in bytes u32
 //! 80   free map: extent u64 | checksum u32 | length in bytes u32
 //! 96   zeros
@@ -31,6 +31,8 @@ pub(crate) const SLOT: usize = 4096;
 /// The first unit of data.
 pub(crate) const FIRST_UNIT: u64 = (2 * SLOT / codec::UNIT) as u64;
 
+/// A flag: nothing was synced when this was written.
+const UNSYNCED: u32 = 1;
 const MAGIC: [u8; 8] = *b"Fulgurit";
 
 /// A stretch of bytes outside any tree.
@@ -50,6 +52,8 @@ pub(crate) struct Meta {
     pub(crate) checkpoint: u64,
     pub(crate) end: u64,
     pub(crate) next_tree: u32,
+    /// Written in `Durability::Off`: neither this nor what it points to was synced.
+    pub(crate) unsynced: bool,
     pub(crate) catalog: Option<Blob>,
     pub(crate) free_map: Option<Blob>,
 }
@@ -66,6 +70,7 @@ impl Meta {
         put(40, &self.checkpoint.to_le_bytes());
         put(48, &self.end.to_le_bytes());
         put(56, &self.next_tree.to_le_bytes());
+        put(60, &(u32::from(self.unsynced) * UNSYNCED).to_le_bytes());
         for (at, blob) in [(64, &self.catalog), (80, &self.free_map)] {
             if let Some(blob) = blob {
                 put(at, &blob.extent.word().to_le_bytes());
@@ -115,6 +120,7 @@ impl Meta {
             checkpoint: u64_at(40),
             end: u64_at(48),
             next_tree: u32_at(56),
+            unsynced: u32_at(60) & UNSYNCED != 0,
             catalog: blob(64)?,
             free_map: blob(80)?,
         })
@@ -162,6 +168,7 @@ mod tests {
             checkpoint: 42,
             end: 99,
             next_tree: 17,
+            unsynced: true,
             catalog: Some(Blob {
                 extent: ExtentRef::new(16, 19).expect("an extent"),
                 checksum: 5,

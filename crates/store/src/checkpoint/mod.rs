@@ -254,6 +254,7 @@ fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
         checkpoint: seq + u64::from(planted(Mutation::CheckpointOtherSequence)),
         end,
         next_tree: core.next_tree.load(SeqCst),
+        unsynced: core.options.durability == crate::Durability::Off,
         catalog: Some(catalog),
         free_map: Some(free_map),
     };
