@@ -22,6 +22,11 @@ impl Crc32c {
         Self(!0)
     }
 
+    /// One that has come so far.
+    pub(super) const fn of_finished(sum: u32) -> Self {
+        Self(!sum)
+    }
+
     /// Goes on over `bytes`.
     #[inline]
     pub(super) fn update(self, bytes: &[u8]) -> Self {

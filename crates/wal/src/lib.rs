@@ -71,6 +71,7 @@ mod ring;
 mod solo;
 mod space;
 mod stats;
+mod stretches;
 mod survey;
 mod switch;
 mod twin;

@@ -1,6 +1,9 @@
 //! Reading a log file forwards, record by record, through a buffer that grows
 //! to the largest record and no further. What merely looks like the head of a
-//! huge record is judged in pieces: it does not make the buffer grow.
+//! huge record is judged in pieces: it does not make the buffer grow. Where there
+//! is much of that, its checksums come from those of stretches (`stretches.rs`), a
+//! microsecond each: the time grows with the log's length and no faster, to four
+//! seconds for 32 MiB in which every position looks like a huge record.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,10 +12,16 @@ use fulgurite_disk::DiskFile;
 use fulgurite_disk::mutation::{Mutation, planted};
 
 use super::crc::Crc32c;
-use super::error::{Error, Result};
+use super::error::Result;
 use super::record::{HEADER_BYTES, Head, PAYLOAD_BYTES_MAX, checksum_in_place, seed};
+use super::stretches::Stretches;
 
 const READ_AHEAD_BYTES: u64 = 1 << 20;
+/// Beside the length of a log, which is judged once to its end, so many bytes are
+/// read for checksums before those of stretches are made.
+const SPARE_BYTES: u64 = 64 << 20;
+/// Records up to this size are read for their checksums always.
+const SHORT_BYTES: u64 = 2 << 10;
 
 /// Bytes that can be read by position: a file, or a log's laps around one.
 pub(super) trait Source: Send + Sync {
@@ -39,16 +48,14 @@ pub(super) struct Window {
     len: u64,
     start: u64,
     bytes: Vec<u8>,
-    /// Bytes still to be spent on checksums; see [`Window::valid_record_at`].
+    /// Bytes still to be read for checksums before `stretches` are made.
     budget: u64,
+    stretches: Option<Stretches>,
 }
 
 impl Window {
     pub(super) fn new(source: impl Source + 'static, path: &Path, salt: u64) -> Result<Self> {
         let len = source.end()?;
-        // A sound log is judged once to its end; the rest is for a look-out
-        // through damaged parts.
-        let budget = len.saturating_mul(16).saturating_add(1 << 30);
         Ok(Self {
             source: Box::new(source),
             path: path.to_owned(),
@@ -56,7 +63,8 @@ impl Window {
             len,
             start: 0,
             bytes: Vec::new(),
-            budget,
+            budget: len.saturating_add(SPARE_BYTES),
+            stretches: None,
         })
     }
 
@@ -122,12 +130,6 @@ impl Window {
     }
 
     /// The record at `position`, if a valid one is there.
-    ///
-    /// # Errors
-    /// Whoever wrote the payloads may have filled them with what looks like the
-    /// heads of huge records. The checksums that a look-out through damaged
-    /// bytes computes are therefore limited; where the limit is passed, damage
-    /// is reported instead of a torn tail assumed.
     pub(super) fn valid_record_at(&mut self, position: u64) -> Result<Option<Head>> {
         let Some((stored, head)) = self.head_at(position)? else {
             return Ok(None);
@@ -144,16 +146,9 @@ impl Window {
         {
             return Ok(None);
         }
-        let Some(budget) = self.budget.checked_sub(count as u64) else {
-            return Err(Error::Corrupt {
-                file: self.path.clone(),
-                position,
-                what: "too many bytes behind the damage look like records to tell what was lost"
-                    .to_owned(),
-            });
-        };
-        self.budget = budget;
-        let checksum = if count as u64 <= READ_AHEAD_BYTES {
+        let checksum = if !self.spend(count as u64) {
+            Some(self.checksum_of_stretches(position, count as u64)?)
+        } else if count as u64 <= READ_AHEAD_BYTES {
             let bytes = self.get(position, count)?.and_then(|bytes| bytes.get(4..));
             bytes.map(|bytes| checksum_in_place(salt, position, bytes))
         } else {
@@ -162,6 +157,31 @@ impl Window {
         let valid =
             checksum == Some(stored) || (planted(Mutation::TrustTornRecord) && head.kind != 0);
         Ok(valid.then_some(head))
+    }
+
+    /// Whether so many bytes may be read for a checksum.
+    fn spend(&mut self, count: u64) -> bool {
+        let left = self.budget.checked_sub(count);
+        self.budget = left.unwrap_or(self.budget);
+        left.is_some() || count <= SHORT_BYTES
+    }
+
+    /// The checksum of a record of `count` bytes, which the file has, of which the
+    /// first and the last few are read.
+    fn checksum_of_stretches(&mut self, position: u64, count: u64) -> Result<u32> {
+        let stretches = match self.stretches.take() {
+            Some(stretches) if stretches.start() <= position => stretches,
+            _ => Stretches::of(&*self.source, position, self.len)?,
+        };
+        let (from, end) = (position + 4, position + count);
+        let (a, b) = stretches.borders(from, end).unwrap_or((end, end));
+        let before = self.get(from, (a - from) as usize)?.unwrap_or_default();
+        let sum = stretches.update(Crc32c::new().update(before), a, b);
+        // Past the buffer, which goes on with the positions behind this one.
+        let mut behind = vec![0; (end - b) as usize];
+        self.source.read(&mut behind, b)?;
+        self.stretches = Some(stretches);
+        Ok(sum.update(&behind).finish() ^ seed(self.salt, position))
     }
 
     /// The checksum of a record of `count` bytes; `None` where the file ends

@@ -491,6 +491,33 @@ fn a_flipped_bit_is_reported_or_harmless() {
     assert!(reported > 1_000, "{reported}");
 }
 
+/// Payloads may be full of what looks like the heads of huge records. Behind a
+/// torn tail each of them was judged by a checksum over all it claimed, until a
+/// limit, and then the log was called damaged and not opened: by whoever had sent
+/// such a payload, at the next power cut.
+#[test]
+fn payloads_full_of_heads_do_not_keep_a_log_from_being_opened() {
+    let disk = MemoryDisk::new();
+    let options = || in_memory(&disk).limit_bytes(8 << 20);
+    let mut head = [0; 32];
+    head[4..8].copy_from_slice(&(1_u32 << 20).to_le_bytes());
+    head[8..16].copy_from_slice(&u64::from(u32::MAX).to_le_bytes());
+    head[16..24].copy_from_slice(&1_000_u64.to_le_bytes());
+    head[24] = 1;
+    let log = Wal::open("a.log", options()).unwrap();
+    log.commit(b"kept").unwrap();
+    // A payload begins at the record's byte 25, a head at one divisible by 8.
+    let payload = [&[7; 7][..], &head.repeat(3 << 15)].concat();
+    let torn = log.commit(&payload).unwrap();
+    drop(log);
+    // It is the last one: nothing later says that it was durable.
+    let file = disk.open(Path::new("a.log"), OpenOptions::WRITE).unwrap();
+    file.write_at(&[0xff], 8192 + torn.to_u64()).unwrap();
+    drop(file);
+    let log = Wal::open("a.log", options()).unwrap();
+    assert_eq!(contents(&log, Lsn::FIRST), [b"kept".to_vec()]);
+}
+
 #[test]
 fn a_file_that_is_cut_under_the_map_is_an_error_and_no_signal() {
     let folder = Folder::new();
