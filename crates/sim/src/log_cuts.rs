@@ -198,6 +198,12 @@ fn step(log: &Wal, rng: &mut Rng, oracle: &mut Oracle) -> Result<(), Error> {
             debug_assert!(lsn < log.end());
             oracle.acked = oracle.history.len();
         }
+        5 if rng.one_in(4) => {
+            // Laps of a small log, of which nothing is flushed.
+            for _ in 0..40 {
+                append(log, rng, oracle)?;
+            }
+        }
         5..=7 => {
             append(log, rng, oracle)?;
         }

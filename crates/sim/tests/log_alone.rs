@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fulgurite_disk::{Disk, OpenOptions};
 use fulgurite_sim::{Call, Fault, FaultError, LogSize, SimDisk};
 use fulgurite_sim::{cut_log_everywhere, log_after_a_failing_call, lose_each_side_everywhere};
-use fulgurite_wal::{Device, Lone, Lsn, Options, Wal};
+use fulgurite_wal::{Device, Lone, Lsn, Options, Preallocation, Wal};
 
 fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
     let factor = std::env::var("FULGURITE_SIM_FACTOR")
@@ -193,5 +193,48 @@ fn a_side_that_comes_back_after_a_rebuilding_cut_short_is_stale() {
                 }
             }
         }
+    }
+}
+
+/// What is given up before it is written leaves no trace if the process ends
+/// then: the second lap may begin in a file that is shorter than one. Opening
+/// took the file's length for the end of the log's first lap, and found none of
+/// the records behind that.
+#[test]
+fn a_file_may_be_shorter_than_a_lap_on_the_second() {
+    for reopened_with in [Preallocation::None, Preallocation::ZeroFill] {
+        let disk = SimDisk::new(1);
+        let open = |disk: &SimDisk, how| {
+            let options = alone_or_mirrored(disk, false, Lone::Refuse).preallocation(how);
+            Wal::open(SIDES[0], options).unwrap()
+        };
+        let log = open(&disk, Preallocation::None);
+        log.commit(&[1; 10_000]).unwrap();
+        // Most of a lap, and no more than may stay unwritten.
+        for _ in 0..2 {
+            for _ in 0..66 {
+                log.append(&[1; 400]).unwrap();
+            }
+            log.truncate(log.end()).unwrap();
+        }
+        let disk = disk.kill_image();
+        let log = open(&disk, Preallocation::None);
+        assert!(log.end().to_u64() > 64 << 10);
+        let len = disk.contents(Path::new(SIDES[0])).unwrap().len();
+        assert!(len < 64 << 10, "{len}");
+        let kept: Vec<Vec<u8>> = (1..9).map(|number| vec![number; 300]).collect();
+        for payload in &kept {
+            log.commit(payload).unwrap();
+        }
+        drop(log);
+        let held = |log: &Wal| -> Vec<Vec<u8>> {
+            let records = log.replay(Lsn::FIRST).unwrap();
+            records.map(|record| record.unwrap().1).collect()
+        };
+        let log = open(&disk, reopened_with);
+        assert!(held(&log) == kept);
+        log.commit(b"more").unwrap();
+        drop(log);
+        assert_eq!(held(&open(&disk, Preallocation::None)).len(), 9);
     }
 }

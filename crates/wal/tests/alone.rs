@@ -265,6 +265,37 @@ fn the_limit_holds_appends_back_until_a_truncation() {
     assert!(matches!(too_big, Error::TooBig { .. }), "{too_big}");
 }
 
+/// Records given up before they were written stay in the buffer, which holds
+/// more than a small log's file. Written with those of three laps in one go, what
+/// went beyond the second ended behind the file's end, and was lost, flushed as
+/// it was.
+#[test]
+fn giving_up_what_is_not_written_does_not_let_laps_meet() {
+    for background in [false, true] {
+        let disk = MemoryDisk::new();
+        let options = || Options {
+            background,
+            ..in_memory(&disk)
+        };
+        let log = Wal::open("a.log", options()).unwrap();
+        for lap in 1..7 {
+            for _ in 0..100 {
+                log.append(&[lap; 400]).unwrap();
+            }
+            log.truncate(log.end()).unwrap();
+        }
+        let kept: Vec<Vec<u8>> = (10..30).map(|number| vec![number; 300]).collect();
+        for payload in &kept {
+            log.append(payload).unwrap();
+        }
+        log.flush().unwrap();
+        assert_eq!(contents(&log, Lsn::FIRST), kept);
+        drop(log);
+        let log = Wal::open("a.log", options()).unwrap();
+        assert_eq!(contents(&log, Lsn::FIRST), kept);
+    }
+}
+
 #[test]
 fn positions_that_are_no_records_are_refused() {
     let log = Wal::open("p", in_memory(&MemoryDisk::new())).unwrap();

@@ -21,8 +21,6 @@ use crate::primitives::{Ordering, SOLO_RING_BYTES};
 
 /// Larger records never enter the ring.
 const RING_RECORD_BYTES_MAX: u64 = SOLO_RING_BYTES / 32;
-/// So much in the ring and not written wakes the background thread.
-const WRITE_FROM_BYTES: u64 = SOLO_RING_BYTES / 4 * 3;
 /// How often appends look whether it has work.
 const ATTEND_EVERY_BYTES: u64 = SOLO_RING_BYTES / 16;
 /// A life's first record, which holds its number.
@@ -172,16 +170,22 @@ impl Core {
         if bytes > RING_RECORD_BYTES_MAX {
             return Err(Obstacle::Ring(tail.lsn));
         }
-        let by_ring = self.written.load(Ordering::Acquire) + SOLO_RING_BYTES;
+        let by_ring = self.written.load(Ordering::Acquire) + self.unwritten_bytes_max();
         if place.end > by_ring {
             // A part of the ring more than needed, so that the next ones find room.
-            let until = place.end - SOLO_RING_BYTES / 4 * 3;
+            let until = place.end - self.unwritten_bytes_max() / 4 * 3;
             return Err(Obstacle::Ring(until.min(tail.lsn)));
         }
         self.begin_life(tail);
         tail.free_until = by_file.min(by_ring);
         self.copy_entry(tail, place, payload);
         Ok(place)
+    }
+
+    /// What may be appended and not written: as much as the ring holds, and no
+    /// more than a lap, given up or not, or one write would come upon itself.
+    fn unwritten_bytes_max(&self) -> u64 {
+        self.volume.capacity.min(SOLO_RING_BYTES)
     }
 
     /// Copies an entry that has room.
@@ -276,7 +280,7 @@ impl Core {
 
     /// Whether there is work ahead, and from where on to look again.
     fn look(&self, tail: &mut Tail) -> bool {
-        let by_ring = self.written.load(Ordering::Relaxed) + WRITE_FROM_BYTES;
+        let by_ring = self.written.load(Ordering::Relaxed) + self.unwritten_bytes_max() / 4 * 3;
         let attend_at = by_ring.min(self.room.low_at());
         let has_work = tail.lsn > by_ring || self.is_low(tail.lsn);
         tail.attend_at = attend_at.max(tail.lsn + ATTEND_EVERY_BYTES);

@@ -77,7 +77,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
         if header.life == 0 {
             disk.sync_dir(parent_dir(side))?;
         }
-        prepare_for(device, &*disk, side, &mut header, options.preallocation)?;
+        prepare_for(device, &*disk, side, &mut header, &found, &options)?;
     }
     let (file, mirror, device) = open_device(&*disk, &sides, device, path, &options)?;
     if options.lifetime != Lifetime::NotSet {
@@ -181,11 +181,14 @@ pub(super) fn judge(file: &Arc<dyn DiskFile>, path: &Path) -> Result<Found> {
         );
         return Err(corrupt(START + room, what));
     }
-    let limit = header.first + header.capacity;
-    let end = if room < header.capacity {
-        limit.min(room)
+    // A file that did not grow to its capacity ends the lap that `first` is in.
+    // That need not be the file's own first one: what was given up before it was
+    // written left no trace in it.
+    let to_end = room.min(header.capacity);
+    let end = if to_end == header.capacity {
+        header.first + header.capacity
     } else {
-        limit
+        header.first + to_end.saturating_sub(header.first % header.capacity)
     };
     let volume = Volume {
         file: Arc::clone(file),
@@ -241,10 +244,11 @@ fn prepare_for(
     disk: &dyn Disk,
     path: &Path,
     header: &mut Header,
-    how: Preallocation,
+    found: &Found,
+    options: &Options,
 ) -> Result<()> {
     let file = disk.open(path, OpenOptions::WRITE)?;
-    let len = file.len()?;
+    let (len, how) = (file.len()?, options.preallocation);
     if device == Device::Mmap && len < START + header.capacity {
         let from = len.saturating_sub(START);
         let how = match how {
@@ -252,6 +256,13 @@ fn prepare_for(
             how => how,
         };
         prepare(&*file, from, header.capacity, how)?;
+        file.sync_all()?;
+    } else if how != Preallocation::None
+        && found.end >= header.capacity
+        && len < START + header.capacity
+    {
+        // On later laps nothing is reserved any more.
+        file.allocate(START, header.capacity)?;
         file.sync_all()?;
     } else if !len.is_multiple_of(BLOCK) {
         file.truncate(len.next_multiple_of(BLOCK))?;

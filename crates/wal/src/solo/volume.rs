@@ -32,7 +32,7 @@ impl Volume {
         self.capacity - lsn % self.capacity
     }
 
-    /// Writes `parts` from `lsn` on; with `sync`, durably.
+    /// Writes `parts` from `lsn` on, a lap at most; with `sync`, durably.
     pub(super) fn write(&self, lsn: u64, parts: &[&[u8]], sync: bool) -> Result<()> {
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let piece = self.piece(lsn);
