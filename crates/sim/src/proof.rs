@@ -303,16 +303,19 @@ impl<'a, L: Lives> Proof<'a, L> {
             if level > 0 && rng.below(journal.len() as u64) > 4 {
                 continue;
             }
+            let happened = |what: &str| {
+                format!(
+                    "{before}, {what} at moment {}/{} (call {})",
+                    moment.index,
+                    journal.len(),
+                    moment.call
+                )
+            };
             let images = if level == 0 { self.depth.images } else { 1 };
             for image in 0..images {
                 let mut oracle = timeline[allowed].1.clone();
                 oracle.candidates().power_cut();
-                self.at = format!(
-                    "{before}, cut at moment {}/{} (call {}), image {image}",
-                    moment.index,
-                    journal.len(),
-                    moment.call
-                );
+                self.at = format!("{}, image {image}", happened("cut"));
                 tally.cuts += 1;
                 tally.again += u64::from(level > 0);
                 let disk = moment.disk.crash_image(rng.bits());
@@ -320,12 +323,7 @@ impl<'a, L: Lives> Proof<'a, L> {
             }
             let mut rng = Rng::new(rng.bits() ^ 0x9);
             if level < 3 && rng.one_in(self.depth.kill_every) {
-                self.at = format!(
-                    "{before}, killed at moment {}/{} (call {})",
-                    moment.index,
-                    journal.len(),
-                    moment.call
-                );
+                self.at = happened("killed");
                 tally.kills += 1;
                 let mut oracle = timeline[allowed].1.clone();
                 oracle.candidates().killed();

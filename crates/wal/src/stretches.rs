@@ -109,21 +109,8 @@ impl Stretches {
 
 #[cfg(test)]
 mod tests {
+    use super::super::window::tests::Bytes;
     use super::*;
-
-    struct Bytes(Vec<u8>);
-
-    impl Source for Bytes {
-        fn end(&self) -> fulgurite_disk::Result<u64> {
-            Ok(self.0.len() as u64)
-        }
-
-        fn read(&self, buf: &mut [u8], position: u64) -> fulgurite_disk::Result<()> {
-            let from = position as usize;
-            buf.copy_from_slice(&self.0[from..from + buf.len()]);
-            Ok(())
-        }
-    }
 
     #[test]
     fn stretches_agree_with_the_bytes() {

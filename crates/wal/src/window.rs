@@ -207,10 +207,11 @@ impl Window {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    struct Bytes(Vec<u8>);
+    /// A source in memory.
+    pub(in super::super) struct Bytes(pub(in super::super) Vec<u8>);
 
     impl Source for Bytes {
         fn end(&self) -> fulgurite_disk::Result<u64> {
