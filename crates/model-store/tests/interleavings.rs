@@ -13,7 +13,12 @@ use common::{explore, open, options};
 use fulgurite_sim::{Call, Fault, FaultError, SimDisk};
 use fulgurite_store_model::{ErrorKind, Isolation, Key, KeyKind, Options, Seek};
 use fulgurite_store_model::{Store, Tree, Txn};
+use shuttle::rand::RngCore;
 use shuttle::thread;
+
+fn draw() -> u64 {
+    shuttle::rand::thread_rng().next_u64()
+}
 
 fn put(txn: &mut Txn, tree: &Tree, key: i64, value: i64) {
     txn.put(tree, Key::Int(key), &value.to_le_bytes())
@@ -144,6 +149,49 @@ fn poison() {
 #[test]
 fn poison_reaches_everybody() {
     explore(80, Both, poison);
+}
+
+/// Two checkpoints are asked for, and one call fails: a sync may have lost what the
+/// next one takes for written. Whoever waited for the failed one's turn must not go on
+/// where it ended, and put a meta slot before pages that never arrived.
+fn checkpoints_in_turn() {
+    let disk = SimDisk::new(draw());
+    let store = open(&disk, options());
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    disk.fail(Fault {
+        call: [Some(Call::Sync), Some(Call::Write)][draw() as usize % 2],
+        after: draw() % 12,
+        for_good: false,
+        error: FaultError::Io,
+    });
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let (store, tree) = (store.clone(), tree.clone());
+            thread::spawn(move || {
+                let told = add(&mut store.txn(), &tree, 0, 1);
+                // Either may be the one that fails.
+                let _ = store.checkpoint();
+                told
+            })
+        })
+        .collect();
+    let told = threads.into_iter().map(|t| t.join().expect("no panic"));
+    let told = told.filter(Result::is_ok).count();
+    let left = [disk.crash_image(draw()), disk.crash_image(draw())];
+    drop((store, tree));
+    for disk in left.into_iter().chain([disk.crash_image(draw())]) {
+        let store = open(&disk, options());
+        let tree = store.family("t").expect("reads").expect("is there");
+        let found = read(&store, &tree, 0).unwrap_or(0);
+        assert!(found >= told as i64, "{told} were told, {found} is there");
+        let problems = store.integrity_check().expect("a check");
+        assert_eq!(problems, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn nobody_goes_on_where_a_checkpoint_ended_writing() {
+    explore(150, Both, checkpoints_in_turn);
 }
 
 /// A snapshot is pinned while its versions are replaced, the rings of versions

@@ -10,7 +10,7 @@
 
 use crate::cache::{Absent, ChildRef, SlotId};
 use crate::codec::ExtentRef;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::extents::Run;
 use crate::node::{self, Kind, OwnedKey, OwnedStored, Stored};
 use crate::reclaim::owned::child_in;
@@ -272,9 +272,12 @@ impl Check<'_> {
         }
     }
 
-    /// Each extent used once, all others free.
+    /// Each extent used once, all others free. Where writing has ended, what it was
+    /// ended in keeps what it took, until the database is opened again.
     fn space(&mut self) {
         let core = self.core;
+        let ended = core.check_writable();
+        let ended = ended.is_err_and(|error| error.kind() == ErrorKind::Poisoned);
         self.extents
             .sort_unstable_by_key(|extent| extent.position());
         for pair in self.extents.clone().windows(2) {
@@ -306,7 +309,7 @@ impl Check<'_> {
         for (run, is_used) in all {
             if run.start < at && !is_used {
                 self.report(format!("units from {} on are used and free", run.start));
-            } else if run.start > at {
+            } else if run.start > at && !ended {
                 self.report(format!(
                     "units {at} to {} are neither used nor free",
                     run.start
@@ -314,7 +317,7 @@ impl Check<'_> {
             }
             at = at.max(run.end());
         }
-        if at < end {
+        if at < end && !ended {
             self.report(format!("units {at} to {end} are neither used nor free"));
         }
     }

@@ -56,6 +56,12 @@ pub(crate) const TURN: Duration = Duration::from_millis(4);
 pub(crate) const AWAY: Duration = Duration::from_millis(1);
 /// The fewest frames of a cache.
 pub(crate) const FRAMES_MIN: usize = 64;
+/// Bytes of redo after which it is counted anew.
+pub(crate) const REDO_STEP: usize = 512 << 10;
+/// Bytes of redo beyond which a transaction becomes bulk, and beyond which one does
+/// that fills its pages, as loads do: multiples of [`REDO_STEP`].
+pub(crate) const REDO_LIMIT: usize = 8 << 20;
+pub(crate) const DENSE_LIMIT: usize = 2 << 20;
 
 /// How often who waits for an [`ExclusiveLock`] looks again before anything slower,
 /// and the pauses between two looks: together a few microseconds.

@@ -75,6 +75,8 @@ pub(crate) struct Core {
     pub(crate) space: Space,
     pub(crate) reclaim: Mutex<Reclaim>,
     pub(crate) writes: WriteCounters,
+    /// Held by who syncs the database file.
+    syncing: Mutex<()>,
 }
 
 impl Core {
@@ -132,6 +134,7 @@ impl Core {
             space,
             reclaim: Mutex::default(),
             writes: WriteCounters::default(),
+            syncing: Mutex::default(),
         })
     }
 
@@ -252,6 +255,27 @@ impl Core {
             Some(error) => Err(log_error(error)),
             None => Ok(()),
         }
+    }
+
+    /// Syncs the database file, unless its mode says that nothing is. A failure ends
+    /// all writing, for good, before anybody else's sync begins: that one would report
+    /// nothing of what this one lost.
+    ///
+    /// # Errors
+    /// Also where writing has ended.
+    pub(crate) fn sync_file(&self) -> Result<()> {
+        let _one_at_a_time = self.syncing.lock();
+        self.check_writable()?;
+        if self.options.durability == Durability::Off {
+            return Ok(());
+        }
+        let file = &self.pool.file;
+        let again = |error| match planted(Mutation::RetryFailedSync) {
+            true => file.sync_data(),
+            false => Err(error),
+        };
+        let synced = file.sync_data().or_else(again).map_err(Error::from);
+        synced.inspect_err(|error| self.fail(error))
     }
 
     /// A write or sync of the data file failed: ends all writing, for good.

@@ -54,14 +54,24 @@ fn fair(seed: u64, scenario: &Arc<dyn Fn() + Send + Sync>) {
     let _again = Again("fair", seed);
     let scenario = Arc::clone(scenario);
     let scheduler = RandomScheduler::new_from_seed(seed, 1);
-    Runner::new(scheduler, config()).run(move || scenario());
+    alone(move || Runner::new(scheduler, config()).run(move || scenario()));
 }
 
 fn starving(seed: u64, scenario: &Arc<dyn Fn() + Send + Sync>) {
     let _again = Again("starving", seed);
     let scenario = Arc::clone(scenario);
     let scheduler = PctScheduler::new_from_seed(seed, 3, STARVING_RUNS);
-    Runner::new(scheduler, config()).run(move || scenario());
+    alone(move || Runner::new(scheduler, config()).run(move || scenario()));
+}
+
+/// Runs on a thread of its own, for which the models' time begins anew: a seed is
+/// the same run whichever ran before it.
+fn alone(run: impl FnOnce() -> usize + Send + 'static) {
+    let name = std::thread::current().name().unwrap_or_default().to_owned();
+    let thread = std::thread::Builder::new().name(name).spawn(run);
+    if let Err(panic) = thread.expect("a thread").join() {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 fn config() -> Config {

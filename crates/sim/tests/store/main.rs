@@ -2,6 +2,7 @@
 //! these tests share beside the model they compare with and the workload they
 //! run.
 
+mod ended;
 mod faults;
 mod full_log;
 mod opening;

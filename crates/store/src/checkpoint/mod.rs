@@ -180,6 +180,8 @@ fn make_if_due(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
 
 /// All steps.
 fn make(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
+    // Whoever waited for this one's turn may have seen the one before end writing.
+    core.check_writable()?;
     core.space.check()?;
     let begun = begin(core, state, follows)?;
     if planted(Mutation::RecycleEarly)
@@ -191,7 +193,11 @@ fn make(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
     }
     let done = persist(core, state, begun);
     if done.is_err() {
-        core.checkpoint_pins.running.store(NONE, SeqCst);
+        // Where writing has ended a meta slot may be this one's already, and nobody
+        // may write over its pages.
+        if core.check_writable().is_ok() {
+            core.checkpoint_pins.running.store(NONE, SeqCst);
+        }
         return done;
     }
     finish(core, state)
@@ -258,10 +264,7 @@ fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
         catalog: Some(catalog),
         free_map: Some(free_map),
     };
-    if let Err(error) = write_meta(core, &meta) {
-        core.fail(&error);
-        return Err(error);
-    }
+    write_meta(core, &meta)?;
     let old = [state.catalog, state.free_map];
     core.space
         .free(old.iter().flatten().map(|blob| blob.extent).collect());
@@ -376,30 +379,23 @@ fn write_free_map(
     }
 }
 
-/// Step 5.
+/// Step 5. Where it fails, writing has ended.
 fn write_meta(core: &Core, meta: &Meta) -> Result<()> {
-    let file = &core.pool.file;
     let slot = meta.encode();
-    let sync = || -> Result<()> {
-        if core.options.durability == crate::Durability::Off {
-            return Ok(());
-        }
-        let again = |error| match planted(Mutation::RetryFailedSync) {
-            true => file.sync_data(),
-            false => Err(error),
-        };
-        file.sync_data().or_else(again).map_err(Error::from)
-    };
     if !planted(Mutation::SkipDataSync) {
-        sync()?;
+        core.sync_file()?;
     }
     let slots: &[u64] = match planted(Mutation::StaleMetaSlot) {
         true => &[0],
         false => &[0, meta::SLOT as u64],
     };
     for &offset in slots {
-        file.write_at(&slot, offset)?;
-        sync()?;
+        core.pool
+            .file
+            .write_at(&slot, offset)
+            .map_err(Error::from)
+            .inspect_err(|error| core.fail(error))?;
+        core.sync_file()?;
     }
     Ok(())
 }

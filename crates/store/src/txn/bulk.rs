@@ -31,7 +31,7 @@ use crate::codec::ExtentRef;
 use crate::dictionaries;
 use crate::error::{Error, Result};
 use crate::extents::Run;
-use crate::options::Durability;
+use crate::primitives::{DENSE_LIMIT, REDO_LIMIT};
 use crate::reclaim::{Dead, owned};
 use crate::space::extent_of;
 use crate::store::Core;
@@ -40,11 +40,7 @@ use fulgurite_disk::mutation::{Mutation, planted};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Bytes of redo beyond which a transaction becomes bulk.
-const REDO_LIMIT: usize = 8 << 20;
-/// Bytes of redo beyond which one does that fills its pages, as loads do.
-pub(super) const DENSE_LIMIT: usize = 2 << 20;
-/// Bytes of such pages to a byte of redo.
+/// Bytes of pages to a byte of redo in a transaction that fills its pages.
 const DENSE: usize = 2;
 
 const VERSION: u8 = 2;
@@ -156,13 +152,8 @@ impl Txn {
                 count: fork.count,
             });
         }
-        if core.options.durability != Durability::Off
-            && !planted(Mutation::SkipBulkSync)
-            && let Err(error) = core.pool.file.sync_data()
-        {
-            let error = Error::from(error);
-            core.fail(&error);
-            return Err(error);
+        if !planted(Mutation::SkipBulkSync) {
+            core.sync_file()?;
         }
         part(&mut used, &mut freed);
         Ok(encode(&trees, &runs(&used), &freed, &named))
@@ -459,7 +450,7 @@ mod tests {
             redo
         };
         let loaded = redo_of(&mut (0..ROWS));
-        let early = DENSE_LIMIT + super::super::REDO_STEP;
+        let early = DENSE_LIMIT + crate::primitives::REDO_STEP;
         assert!(loaded < early, "{loaded}");
         // Each of them in a page of its own until every page was met.
         let scattered = redo_of(&mut (0..ROWS).map(|i| i * 7_919 % ROWS).cycle().take(100_000));

@@ -45,7 +45,7 @@ use crate::cache::{Charge, Frame, SlotId};
 use crate::error::{Error, Result};
 use crate::node::Key;
 use crate::options::Isolation;
-use crate::primitives::Mutex;
+use crate::primitives::{DENSE_LIMIT, Mutex, REDO_STEP};
 use crate::reclaim::Dead;
 use crate::store::{Core, Store};
 use crate::tree::fork::{Fork, Mark};
@@ -137,10 +137,6 @@ pub struct Savepoint {
     redo: usize,
 }
 
-/// Bytes of redo after which it is counted anew. [`bulk::DENSE_LIMIT`] is a
-/// multiple of it.
-const REDO_STEP: usize = 512 << 10;
-
 impl Txn {
     pub(crate) fn new(store: &Store) -> Self {
         store.core().pool.context_begins();
@@ -167,7 +163,7 @@ impl Txn {
             observes: false,
             stored: Vec::new(),
             bulk: false,
-            bulk_at: bulk::DENSE_LIMIT,
+            bulk_at: DENSE_LIMIT,
             redo_step: REDO_STEP,
             wrote: false,
             wrote_before: false,
@@ -321,7 +317,7 @@ impl Txn {
         self.observes = false;
         self.bulk = false;
         self.scattered = false;
-        self.bulk_at = bulk::DENSE_LIMIT;
+        self.bulk_at = DENSE_LIMIT;
         self.redo_step = REDO_STEP;
         if self.state != TxnState::Read {
             self.wrote_before = self.wrote;

@@ -5,10 +5,11 @@
 //! between two states: roll back to a savepoint taken before it, or all.
 
 use super::redo::{self, Op};
-use super::{REDO_STEP, Txn, TxnState, check_kind, no_slot};
+use super::{Txn, TxnState, check_kind, no_slot};
 use crate::cache::ChildRef;
 use crate::error::{Error, Result};
 use crate::node::Key;
+use crate::primitives::REDO_STEP;
 use crate::reclaim::Dead;
 use crate::tree::edit::{IfExists, Wrote};
 use crate::tree::fork::{Context, Fork};

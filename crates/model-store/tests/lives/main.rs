@@ -1,0 +1,111 @@
+//! Threads that live at random in one store: who runs next, what each does, which
+//! call fails and what the settings are all follow from a seed. The disk keeps a
+//! journal of the run; at its moments the power is cut, or only the process ends.
+//!
+//! Each writer has rows of its own in trees that all share, and a tree that comes
+//! and goes; all add to one number. Statements, transactions of all kinds that
+//! overlap, savepoints, transactions too large for the log, checkpoints and readers
+//! go on at once. While they do, every snapshot is what the writers had made of it
+//! at some moment, and stays. Afterwards what was acknowledged, and what anybody was
+//! shown, is there; each transaction is whole or absent; nobody saw what is not
+//! there; the structure is sound; and the store can be written again. In `normal`
+//! a power cut leaves what a checkpoint covered, or more.
+//!
+//! A call that fails ends all writing, or had no effect.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod back;
+mod history;
+mod life;
+mod view;
+mod world;
+mod writer;
+
+use back::Comeback;
+use common::Schedulers::{Both, Fair};
+use common::explore;
+use fulgurite_sim::Rng;
+use fulgurite_sim::faults::fault_of;
+use fulgurite_store_model::{Compression, Durability, Options};
+use history::Front;
+use life::live;
+use shuttle::rand::RngCore;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// One of so many moments is looked at.
+const CUT_EVERY: u64 = 8;
+/// Calls that change something in a life, about.
+const CALLS: u64 = 60;
+
+static CUTS: AtomicU64 = AtomicU64::new(0);
+static KILLS: AtomicU64 = AtomicU64::new(0);
+static FAULTS: AtomicU64 = AtomicU64::new(0);
+
+fn options_of(rng: &mut Rng) -> Options {
+    Options {
+        cache_bytes: 4 << 20,
+        page_size: [4096, 4096, 8192][rng.index(3)],
+        durability: [Durability::Full, Durability::Full, Durability::Normal][rng.index(3)],
+        compression: [Compression::Lz4, Compression::None][rng.index(2)],
+        checkpoint_bytes: [24 << 20, 4 << 10, 64 << 10][rng.index(3)],
+        log_limit_bytes: [32 << 20, 128 << 10][rng.index(2)],
+        ..Options::default()
+    }
+}
+
+fn scenario(faulted: bool) {
+    let mut rng = Rng::new(shuttle::rand::thread_rng().next_u64());
+    let options = options_of(&mut rng);
+    let fault = faulted.then(|| fault_of(&mut rng, CALLS));
+    let life = live(&options, fault, &mut rng);
+    let mut replay = life.journal.replay();
+    while let Some(moment) = replay.next_moment() {
+        if !rng.one_in(CUT_EVERY) {
+            continue;
+        }
+        let call = moment.call;
+        let known = life.histories.each_ref().map(|history| history.least(call));
+        let covered = life.covered.iter().rfind(|(from, _)| *from <= call);
+        let durable = match options.durability {
+            Durability::Full => known,
+            _ => covered.map_or(Front::default(), |(_, front)| *front),
+        };
+        let (disk, least) = if rng.one_in(4) {
+            KILLS.fetch_add(1, Relaxed);
+            (moment.disk.kill_image(), known)
+        } else {
+            CUTS.fetch_add(1, Relaxed);
+            (moment.disk.crash_image(rng.bits()), durable)
+        };
+        Comeback {
+            life: &life,
+            call,
+            least,
+            durable,
+        }
+        .run(&disk, &mut rng);
+    }
+}
+
+fn count() {
+    println!(
+        "{} power cuts, {} ends of the process, {} calls failed",
+        CUTS.load(Relaxed),
+        KILLS.load(Relaxed),
+        FAULTS.load(Relaxed)
+    );
+}
+
+#[test]
+fn threads_that_live_at_random_lose_nothing() {
+    explore(40, Both, || scenario(false));
+    count();
+}
+
+#[test]
+fn threads_whose_calls_fail_lose_nothing() {
+    explore(60, Fair, || scenario(true));
+    count();
+}
