@@ -370,9 +370,8 @@ impl TwinLog {
 
     /// Bytes of records placed since the last switch.
     pub fn bytes_since_switch(&self) -> u64 {
-        self.tail
-            .load(Ordering::Relaxed)
-            .saturating_sub(self.current_base.load(Ordering::Relaxed))
+        let begin = self.current_base.load(Ordering::Relaxed) + EMPTY_RECORD_BYTES;
+        self.tail.load(Ordering::Relaxed).saturating_sub(begin)
     }
 
     /// Counters since the log was opened.

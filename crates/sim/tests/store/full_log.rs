@@ -196,3 +196,30 @@ fn one_failure_costs_one_commit() {
     holds(&store, &tree, 0..end + 200);
     assert_no_background_panic();
 }
+
+/// A checkpoint fails while the log is short, and the one that makes up for it covers
+/// a long one without beginning another generation: nothing was left to cover, and the
+/// log stayed full, however often somebody asked for room.
+#[test]
+fn what_is_covered_makes_room() {
+    let driver = SimDriver::new(&SimDisk::new(9));
+    let options = Options {
+        driver: Some(driver.clone()),
+        ..small()
+    };
+    let (disk, store, tree) = open_without_room(&options, FaultError::Io);
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    txn.put(&tree, Key::Int(-1), b"short").expect("a put");
+    txn.commit().expect("the log has room");
+    store.checkpoint().expect_err("the disk takes no pages");
+    let (end, error) = fill(&store, &tree, 0);
+    assert_is_the_disks(&error, ErrorKind::Io);
+    disk.heal();
+    store.checkpoint().expect("the disk takes pages again");
+    for key in end..end + 100 {
+        put(&store, &tree, key).expect("there is room");
+    }
+    holds(&store, &tree, 0..end + 100);
+    assert_eq!(driver.now(), Duration::ZERO);
+}

@@ -165,7 +165,14 @@ pub(crate) fn run_holding(core: &Core, state: &mut State) -> Result<()> {
 }
 
 fn make_if_due(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
-    if core.head() == state.seq && state.counter > 0 && state.pending.is_none() {
+    // One that made up for a failed one began no generation: what it covered of the
+    // log is in the way of who waits for room until the next one does.
+    let has_log_to_give = || {
+        let wal = core.wal().filter(|_| follows == Follows::Commits);
+        wal.is_some_and(|wal| wal.bytes_since_switch() > 0)
+    };
+    let is_covered = core.head() == state.seq && state.counter > 0 && state.pending.is_none();
+    if is_covered && !has_log_to_give() {
         // Somebody may wait for what a reader let go of since.
         reclaim::look_at_all(core);
         return Ok(());

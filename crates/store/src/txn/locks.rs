@@ -41,6 +41,12 @@ impl Locked {
         self.trees.dedup_by_key(|tree| tree.id());
     }
 
+    /// One more is locked. Those it holds are named again in this order.
+    fn add(&mut self, tree: Tree) {
+        let at = self.trees.partition_point(|held| held.id() < tree.id());
+        self.trees.insert(at, tree);
+    }
+
     /// Gives them back.
     pub(super) fn unlock(&mut self) {
         if self.trees.is_empty() {
@@ -192,7 +198,7 @@ impl Txn {
         if let [tree] = needed.as_slice()
             && tree.0.writer.try_lock()
         {
-            self.locked.trees.append(&mut needed);
+            self.locked.add(tree.clone());
         } else if !needed.is_empty() {
             needed.extend(self.locked.trees.iter().cloned());
             self.locked.unlock();
@@ -273,5 +279,31 @@ impl Txn {
     /// errors too, must not be told before.
     pub fn wait_until_visible(&self) -> Result<()> {
         self.core.wait_visible(self.seq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{KeyKind, Options, Store};
+
+    /// A bulk transaction took a tree's lock past one with a higher number, which it
+    /// held; the next transaction that changed the two in that order waited for their
+    /// locks in it, too, and another one in the other.
+    #[test]
+    fn the_order_of_locks_does_not_depend_on_who_took_them_before() {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let made = |name| store.create_family(name, KeyKind::Int).expect("a family");
+        let (low, high) = (made("low"), made("high"));
+        let mut locked = Locked::default();
+        locked.name([&high].into_iter());
+        assert!(high.0.writer.try_lock() && low.0.writer.try_lock());
+        locked.add(low.clone());
+        locked.unlock();
+        locked.name([&high, &low].into_iter());
+        assert_eq!(
+            locked.trees.iter().map(Tree::id).collect::<Vec<_>>(),
+            [low.id(), high.id()]
+        );
     }
 }
