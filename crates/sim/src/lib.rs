@@ -57,7 +57,7 @@ pub use fault::{Call, Fault, FaultError};
 pub use frame::Oracle;
 pub use gate::Gate;
 pub use journal::{Journal, Moment, Replay};
-pub use log_cuts::{LogCuts, LogSize, cut_log_everywhere, log_after_a_failing_call};
+pub use log_cuts::{AnyAccess, LogCuts, LogSize, cut_log_everywhere, log_after_a_failing_call};
 pub use log_sides::lose_each_side_everywhere;
 pub use rng::Rng;
 

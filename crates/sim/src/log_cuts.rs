@@ -46,7 +46,8 @@ pub struct LogCuts {
 }
 
 /// The simulated disk, opened in whatever way a device asks for.
-struct AnyAccess(SimDisk);
+#[derive(Debug)]
+pub struct AnyAccess(pub SimDisk);
 
 impl Disk for AnyAccess {
     forward!(0: open, exists, remove, rename, sync_dir, temp_file, canonical);

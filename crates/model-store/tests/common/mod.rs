@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each file of tests uses a part")]
 
 mod explore;
+mod stops;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 pub use explore::{Schedulers, explore};
 use fulgurite_sim::SimDisk;
 use fulgurite_store_model::{Durability, Options, Store};
+pub use stops::Stops;
 
 pub fn options() -> Options {
     Options {
@@ -23,5 +25,6 @@ pub fn options() -> Options {
 pub const PATH: &str = "/m.db";
 
 pub fn open(disk: &SimDisk, options: Options) -> Store {
-    Store::open_on(Arc::new(disk.clone()), Path::new(PATH), options).expect("opens")
+    let disk = Arc::new(Stops(disk.clone()));
+    Store::open_on(disk, Path::new(PATH), options).expect("opens")
 }

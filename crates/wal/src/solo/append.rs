@@ -334,8 +334,8 @@ impl Core {
         tail.lsn = place.end;
         tail.seq += 1;
         self.appended.store(place.end, Ordering::Release);
-        let written = self.volume.write(place.start, &parts, false);
-        self.written_to(&mut flush, place.end, tail.seq, written)?;
+        self.or_end(self.volume.write(place.start, &parts, false))?;
+        self.written_to(&mut flush, place.end, tail.seq);
         Ok((Some(place), self.look(&mut tail)))
     }
 
@@ -347,8 +347,9 @@ impl Core {
         flush.skip(tail.skipped);
         // SAFETY: as in `flush.rs`: the range is below the tail.
         let parts = unsafe { self.ring.read(flush.lsn, (tail.lsn - flush.lsn) as usize) };
-        let written = self.volume.write(flush.lsn, &parts, false);
-        self.written_to(flush, tail.lsn, tail.seq, written)
+        self.or_end(self.volume.write(flush.lsn, &parts, false))?;
+        self.written_to(flush, tail.lsn, tail.seq);
+        Ok(())
     }
 }
 

@@ -3,13 +3,17 @@
 //! Positions only grow: `durable <= written <= appended`. The tail's lock covers
 //! placing a record and copying it into the ring; the flush lock covers writing
 //! and syncing. Where several locks are taken, their order is: preparing,
-//! reserving, head, flush, tail, the room's epoch.
+//! reserving, head, flush, syncing, tail, the room's epoch.
+//!
+//! Whoever syncs the file does so alone: the operating system reports a failure to
+//! one of those who sync, and to the next ones that all is well. So no sync begins
+//! before the failure of the one before has ended the log.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fulgurite_disk::DiskFile;
+use fulgurite_disk::{DiskFile, Result as DiskResult};
 
 use super::background::Signal;
 use super::device::Device;
@@ -17,6 +21,7 @@ use super::error::{Error, Result};
 use super::gather::Waiting;
 use super::header::Header;
 use super::leading::Turns;
+use super::locks::lock;
 use super::mirror::MirrorFile;
 use super::options::Preallocation;
 use super::probe::Measured;
@@ -100,6 +105,7 @@ pub(super) struct Core {
     pub(super) head: Mutex<Head>,
 
     pub(super) flush: Mutex<Flush>,
+    pub(super) syncing: Mutex<()>,
     /// Up to where the newest leader goes.
     pub(super) flushing: AtomicU64,
     pub(super) written: AtomicU64,
@@ -182,6 +188,18 @@ impl Core {
             limit_bytes: self.volume.capacity,
             sides: self.mirror.as_ref().map_or(1, |mirror| mirror.working()),
         }
+    }
+
+    /// Does what syncs the file, unless the log has ended. A failure ends it.
+    pub(super) fn synced(&self, sync: impl FnOnce() -> DiskResult<()>) -> Result<()> {
+        let _alone = lock(&self.syncing);
+        self.check()?;
+        self.or_end(sync())
+    }
+
+    /// A call that fails ends the log.
+    pub(super) fn or_end<T>(&self, result: DiskResult<T>) -> Result<T> {
+        result.map_err(|error| self.poison(Error::Disk(error)))
     }
 
     /// Ends all appending, for good; the first cause stays.

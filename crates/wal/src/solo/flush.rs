@@ -1,10 +1,10 @@
 //! The leader's work: what is appended goes to the file, and is synced.
 //!
-//! One write or sync at a time, under the flush lock; the next group gathers in
+//! One write or sync of records at a time, under the flush lock; the next group gathers in
 //! the ring meanwhile. (Two overlapping syncs were tried; see ADR 30.)
 
 use super::core::{Core, Flush};
-use super::error::{Error, Result};
+use super::error::Result;
 use super::gather::Waiting;
 use super::header::Header;
 use super::leading::{Leads, Turns};
@@ -37,19 +37,13 @@ impl Core {
         }
         // SAFETY: as in `lead`.
         let parts = unsafe { self.ring.read(flush.lsn, (end - flush.lsn) as usize) };
-        let written = self.volume.write(flush.lsn, &parts, false);
-        self.written_to(flush, end, seq, written)
+        self.or_end(self.volume.write(flush.lsn, &parts, false))?;
+        self.written_to(flush, end, seq);
+        Ok(())
     }
 
     /// Takes note of a write up to `end`, behind which `seq` follows.
-    pub(super) fn written_to(
-        &self,
-        flush: &mut Flush,
-        end: u64,
-        seq: u64,
-        result: fulgurite_disk::Result<()>,
-    ) -> Result<()> {
-        result.map_err(|error| self.poison(Error::Disk(error)))?;
+    pub(super) fn written_to(&self, flush: &mut Flush, end: u64, seq: u64) {
         let records = seq - flush.seq;
         self.turns.counters.writes.add_alone(1);
         self.turns.counters.records.add_alone(records);
@@ -58,16 +52,16 @@ impl Core {
         flush.lsn = end;
         flush.seq = seq;
         self.written.store(end, Ordering::SeqCst);
-        Ok(())
     }
 
     /// Replaces the head on disk. A failure poisons, since either head may be
     /// there.
     pub(super) fn write_header(&self, head: &mut super::core::Head, header: Header) -> Result<()> {
         self.check()?;
+        let file = &self.volume.file;
         header
-            .write(&*self.volume.file)
-            .map_err(|error| self.poison(Error::Disk(error)))?;
+            .write(&**file, || self.synced(|| file.sync_data()))
+            .map_err(|error| self.poison(error))?;
         head.header = header;
         Ok(())
     }
@@ -141,23 +135,18 @@ impl Leads for Core {
             return Ok(());
         }
         let number = flush.syncs;
-        let result = if end > flush.lsn {
+        if end > flush.lsn {
             // SAFETY: the range lies below the tail as it was under its lock, so
             // its bytes are copied and nobody writes to them; their ring space
             // is not used again before `written` passes them.
             let parts = unsafe { self.ring.read(flush.lsn, (end - flush.lsn) as usize) };
-            let synced = self
-                .turns
-                .gather
-                .timed(number, || self.volume.write(flush.lsn, &parts, true));
-            self.written_to(flush, end, seq, synced)
+            let write = || self.volume.write(flush.lsn, &parts, true);
+            self.synced(|| self.turns.gather.timed(number, write))?;
+            self.written_to(flush, end, seq);
         } else {
-            self.turns
-                .gather
-                .timed(number, || self.volume.file.sync_data())
-                .map_err(|error| self.poison(Error::Disk(error)))
-        };
-        result?;
+            let sync = || self.volume.file.sync_data();
+            self.synced(|| self.turns.gather.timed(number, sync))?;
+        }
         flush.syncs = flush.syncs.wrapping_add(1);
         self.turns.counters.syncs.add_alone(1);
         let placed = self.tail.lock().seq;

@@ -24,7 +24,7 @@
 
 use std::path::Path;
 
-use fulgurite_disk::{DiskFile, Result as DiskResult};
+use fulgurite_disk::{DiskError, DiskFile};
 
 use super::error::{Error, Result};
 
@@ -123,10 +123,14 @@ impl Header {
     }
 
     /// Writes and syncs both copies, one after the other.
-    pub(super) fn write(&self, file: &dyn DiskFile) -> DiskResult<()> {
+    pub(super) fn write<E: From<DiskError>>(
+        &self,
+        file: &dyn DiskFile,
+        sync: impl Fn() -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         for position in COPIES {
             file.write_at(&self.encode(), position)?;
-            file.sync_data()?;
+            sync()?;
         }
         Ok(())
     }

@@ -87,7 +87,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
     header.life += 1;
     header.life_start = found.end;
     header.update += 1;
-    header.write(&*file)?;
+    header.write(&*file, || file.sync_data())?;
     let found = Found { header, ..found };
     Ok(assemble(
         path, options, found, file, mirror, device, locks, measured,
@@ -134,7 +134,7 @@ fn create(disk: &dyn Disk, paths: &[PathBuf], options: &Options) -> Result<Vec<M
         file.truncate(0)?;
         file.truncate(START)?;
         prepare(&*file, 0, prepared, options.preallocation)?;
-        header.write(&*file)?;
+        header.write(&*file, || file.sync_data())?;
         if paths.len() > 1 {
             mirror::write_first_label(&*file, header.salt)?;
         }
@@ -357,6 +357,7 @@ fn assemble(
             seq: found.next_seq,
             syncs: 0,
         }),
+        syncing: Mutex::new(()),
         flushing: AtomicU64::new(found.end),
         written: AtomicU64::new(found.end),
         durable: AtomicU64::new(found.end),

@@ -209,8 +209,7 @@ impl Core {
         if self.preallocation == Preallocation::ZeroFill && !self.fill(from, to)? {
             return Ok(());
         }
-        let synced = self.volume.file.sync_data();
-        synced.map_err(|error| self.poison(Error::Disk(error)))?;
+        self.synced(|| self.volume.file.sync_data())?;
         let mut head = lock(&self.head);
         let mut header = head.header;
         header.prepared = to;
