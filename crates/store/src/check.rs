@@ -25,11 +25,13 @@ const PROBLEMS_MAX: usize = 100;
 
 pub(crate) fn run(core: &Core) -> Result<Vec<String>> {
     let checkpoint = core.checkpoint.lock();
-    // Dead subtrees are known by their roots until they are expanded.
+    let (slot, seq) = core.pool.readers.pin(|| core.visible())?;
+    // Dead subtrees are known by their roots until they are expanded. What dies after
+    // the snapshot was taken is in it.
     if let Err(error) = crate::reclaim::sweep(core) {
+        core.pool.readers.release(&slot);
         return Ok(vec![format!("a dead subtree cannot be read: {error}")]);
     }
-    let (slot, seq) = core.pool.readers.pin(|| core.visible())?;
     let mut check = Check {
         core,
         slot: &slot,

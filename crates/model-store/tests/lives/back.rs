@@ -23,8 +23,9 @@ pub struct Comeback<'a> {
     pub call: u64,
     /// What is there at least.
     pub least: Front,
-    /// What still is if the power is cut before this life has opened the store.
-    pub durable: Front,
+    /// What still is if the power is cut before this life has opened the store; `None`
+    /// where that may leave no store.
+    pub durable: Option<Front>,
 }
 
 impl Comeback<'_> {
@@ -45,10 +46,12 @@ impl Comeback<'_> {
         let mut replay = journal.replay();
         while let Some(moment) = replay.next_moment() {
             if rng.one_in(CUT_EVERY) {
-                let cut = moment.disk.crash_image(rng.bits());
-                let shown = moment.call >= opened;
-                self.once(&cut, if shown { &found } else { &self.durable }, rng);
-                CUTS.fetch_add(1, Relaxed);
+                let shown = (moment.call >= opened).then_some(found);
+                if let Some(least) = shown.or(self.durable) {
+                    let cut = moment.disk.crash_image(rng.bits());
+                    self.once(&cut, &least, rng);
+                    CUTS.fetch_add(1, Relaxed);
+                }
             }
         }
     }

@@ -48,12 +48,14 @@ pub fn live(options: &Options, fault: Option<Fault>, rng: &mut Rng) -> Life {
         .collect();
     let reading = world.clone();
     threads.push(thread::spawn(move || read(&reading)));
+    let keeping = world.clone();
+    threads.push(thread::spawn(move || keep(&keeping)));
     let mut covered = Vec::new();
     for _ in 0..CHECKPOINTS {
         let known = world.known();
         match world.store.checkpoint() {
             Ok(()) => covered.push((disk.calls(), known)),
-            Err(error) => assert!(world.faulted, "{error}"),
+            Err(error) => world.may_fail(&error),
         }
     }
     for thread in threads {
@@ -87,8 +89,24 @@ fn read(world: &World) {
                 assert!(!older, "{front:?} was shown after {last:?}");
                 last = front;
             }
-            Err(error) => assert!(world.faulted, "{error}"),
+            Err(error) => world.may_fail(&error),
         }
+    }
+}
+
+/// A snapshot is kept, and the structure is sound meanwhile.
+fn keep(world: &World) {
+    let mut txn = world.store.txn();
+    let kept = txn.begin_read().and_then(|()| world.look(&mut txn));
+    for _ in 0..READINGS {
+        match world.store.integrity_check() {
+            Ok(problems) => assert!(world.faulted || problems.is_empty(), "{problems:?}"),
+            Err(error) => world.may_fail(&error),
+        }
+    }
+    match kept.and_then(|front| Ok((front, world.look(&mut txn)?))) {
+        Ok((before, now)) => assert_eq!(before, now, "a snapshot stays"),
+        Err(error) => world.may_fail(&error),
     }
 }
 

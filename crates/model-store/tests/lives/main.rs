@@ -9,7 +9,7 @@
 //! at some moment, and stays. Afterwards what was acknowledged, and what anybody was
 //! shown, is there; each transaction is whole or absent; nobody saw what is not
 //! there; the structure is sound; and the store can be written again. In `normal`
-//! a power cut leaves what a checkpoint covered, or more.
+//! a power cut leaves what a checkpoint covered, or more; in `off` there is none.
 //!
 //! A call that fails ends all writing, or had no effect.
 
@@ -36,6 +36,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// One of so many moments is looked at.
 const CUT_EVERY: u64 = 8;
+const DURABILITIES: [Durability; 6] = [
+    Durability::Full,
+    Durability::Full,
+    Durability::Full,
+    Durability::Normal,
+    Durability::Normal,
+    Durability::Off,
+];
 /// Calls that change something in a life, about.
 const CALLS: u64 = 60;
 
@@ -45,9 +53,9 @@ static FAULTS: AtomicU64 = AtomicU64::new(0);
 
 fn options_of(rng: &mut Rng) -> Options {
     Options {
-        cache_bytes: 4 << 20,
+        cache_bytes: [4 << 20, 1 << 20][rng.index(2)],
         page_size: [4096, 4096, 8192][rng.index(3)],
-        durability: [Durability::Full, Durability::Full, Durability::Normal][rng.index(3)],
+        durability: DURABILITIES[rng.index(DURABILITIES.len())],
         compression: [Compression::Lz4, Compression::None][rng.index(2)],
         checkpoint_bytes: [24 << 20, 4 << 10, 64 << 10][rng.index(3)],
         log_limit_bytes: [32 << 20, 128 << 10][rng.index(2)],
@@ -69,15 +77,19 @@ fn scenario(faulted: bool) {
         let known = life.histories.each_ref().map(|history| history.least(call));
         let covered = life.covered.iter().rfind(|(from, _)| *from <= call);
         let durable = match options.durability {
-            Durability::Full => known,
-            _ => covered.map_or(Front::default(), |(_, front)| *front),
+            Durability::Full => Some(known),
+            Durability::Normal => Some(covered.map_or(Front::default(), |(_, front)| *front)),
+            Durability::Off => None,
         };
-        let (disk, least) = if rng.one_in(4) {
-            KILLS.fetch_add(1, Relaxed);
-            (moment.disk.kill_image(), known)
-        } else {
-            CUTS.fetch_add(1, Relaxed);
-            (moment.disk.crash_image(rng.bits()), durable)
+        let (disk, least) = match durable {
+            Some(durable) if !rng.one_in(4) => {
+                CUTS.fetch_add(1, Relaxed);
+                (moment.disk.crash_image(rng.bits()), durable)
+            }
+            _ => {
+                KILLS.fetch_add(1, Relaxed);
+                (moment.disk.kill_image(), known)
+            }
         };
         Comeback {
             life: &life,

@@ -3,7 +3,7 @@
 use super::history::{Front, History, SHARED, WRITERS};
 use super::view::modelled;
 use fulgurite_sim::SimDisk;
-use fulgurite_store_model::{Result, Store, Tree, Txn};
+use fulgurite_store_model::{Error, Result, Store, Tree, Txn};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The disk, the store, and what was done so far. The histories' locks are held
@@ -31,6 +31,11 @@ impl World {
 
     pub fn history(&self, writer: usize) -> MutexGuard<'_, History> {
         self.histories[writer].lock().expect("no panic")
+    }
+
+    /// Panics unless a call was made to fail.
+    pub fn may_fail(&self, error: &Error) {
+        assert!(self.faulted, "{error}");
     }
 
     /// The writer's newest commit was acknowledged.
