@@ -101,7 +101,7 @@ pub(crate) fn in_memory(disk: Arc<dyn Disk>, options: Options) -> Result<Store> 
     let file = disk.temp_file(Path::new("memory"))?;
     let meta = first_meta(&options);
     let core = assemble(disk, file, None, options, &meta)?;
-    let store = Store::new(Arc::new(Handle { core }));
+    let store = Store::new(Arc::new(Handle { core, _lock: None }));
     background::start(store.core());
     Ok(store)
 }
@@ -110,7 +110,7 @@ pub(crate) fn in_memory(disk: Arc<dyn Disk>, options: Options) -> Result<Store> 
 pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result<Store> {
     check_options(&options)?;
     let path = disk.canonical(path).map_err(cannot_open)?;
-    let file = find_or_create(&disk, &path, &options)?;
+    let Locked { file, lock } = find_or_create(&disk, &path, &options)?;
     let (meta, stale) = read_meta(&*file, &path)?;
     if meta.unsynced && !options.read_only && options.durability != Durability::Off {
         // What a life without syncs left may be with the operating system alone,
@@ -140,7 +140,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
     }
     // From here on dropping the store closes it; until the log is open, that
     // writes nothing.
-    let store = Store::new(Arc::new(Handle { core }));
+    let store = Store::new(Arc::new(Handle { core, _lock: lock }));
     recover(&store, recovery)?;
     if !options.read_only {
         background::start(store.core());
@@ -148,11 +148,13 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
     Ok(store)
 }
 
-fn find_or_create(
-    disk: &Arc<dyn Disk>,
-    path: &Path,
-    options: &Options,
-) -> Result<Arc<dyn DiskFile>> {
+/// A database file whose lock this process has: by another handle where it made it.
+struct Locked {
+    file: Arc<dyn DiskFile>,
+    lock: Option<Arc<dyn DiskFile>>,
+}
+
+fn find_or_create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Locked> {
     if !disk.exists(path).map_err(cannot_open)? {
         if options.read_only || !options.create {
             return Err(Error::new(
@@ -188,10 +190,10 @@ fn find_or_create(
         }
         return create(disk, path, options);
     }
-    Ok(file)
+    Ok(Locked { file, lock: None })
 }
 
-fn create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Arc<dyn DiskFile>> {
+fn create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Locked> {
     let mut name = path.as_os_str().to_owned();
     name.push("-new");
     let temporary = PathBuf::from(name);
@@ -215,7 +217,15 @@ fn create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Arc<dy
         let _ = disk.remove(&temporary);
         return Err(error);
     }
-    Ok(file)
+    // Opened by its name, which its errors say then.
+    let named = disk.open(path, OpenOptions::WRITE)?;
+    if named.identity()? != file.identity()? {
+        return Ok(Locked { file, lock: None });
+    }
+    Ok(Locked {
+        file: named,
+        lock: Some(file),
+    })
 }
 
 fn fill_new(

@@ -370,6 +370,8 @@ pub struct Stats {
 /// The last handle of a store closes it.
 pub(crate) struct Handle {
     pub(crate) core: Arc<Core>,
+    /// What has the file's lock, where that is not the handle it is read by.
+    pub(crate) _lock: Option<Arc<dyn DiskFile>>,
 }
 
 impl Drop for Handle {

@@ -1,7 +1,9 @@
 //! Several handles of one file in one process, and who waits for whom.
 
+use fulgurite_disk::MemoryDisk;
 use fulgurite_store::{ErrorKind, Isolation, Key, KeyKind, Options, Store};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A file name in a folder of its own, removed with it.
@@ -222,4 +224,17 @@ fn an_error_while_creating_names_the_database() {
     let refused = Store::open(&path, Options::default()).expect_err("no folder");
     assert_eq!(refused.kind(), ErrorKind::CantOpen);
     assert!(!refused.to_string().contains("-new"), "{refused}");
+}
+
+/// Who made the file has its lock by another handle than who opened it.
+#[test]
+fn a_file_has_one_owner_who_made_it_or_opened_it() {
+    let disk = Arc::new(MemoryDisk::new());
+    let open = || Store::open_on(disk.clone(), "owned.db", Options::default());
+    for _ in 0..2 {
+        let owner = open().expect("nobody has it");
+        let refused = open().expect_err("somebody has it");
+        assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+        drop(owner);
+    }
 }

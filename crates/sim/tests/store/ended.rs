@@ -46,13 +46,8 @@ fn checkpoint_beside(disk: &SimDisk, store: &Store, mut meanwhile: impl FnMut())
 /// Lets the checkpoint's write with this number fail. False if it has fewer.
 fn with_failing_write(number: u64) -> bool {
     let disk = SimDisk::new(number);
-    let options = options();
-    let store = open(&disk, &options).expect("opens");
+    let store = open(&disk, &options()).expect("opens");
     let tree = store.create_family("t", KeyKind::Int).expect("a family");
-    // The file gets its name at the end of its creation.
-    drop((tree, store));
-    let store = open(&disk, &options).expect("opens");
-    let tree = store.family("t").expect("reads").expect("is there");
     let mut value = 1;
     change(&store, &tree, value);
     let mut large = store.txn();
