@@ -66,21 +66,37 @@ struct Gated {
 
 #[derive(Debug, Default)]
 struct Gate {
-    open: Mutex<bool>,
-    opened: Condvar,
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    open: bool,
+    /// Whether the thread stands before it.
+    holds: bool,
 }
 
 impl Gate {
     fn open(&self) {
-        *self.open.lock().unwrap() = true;
-        self.opened.notify_all();
+        self.state.lock().unwrap().open = true;
+        self.changed.notify_all();
+    }
+
+    fn wait_until_it_holds(&self) {
+        let mut state = self.state.lock().unwrap();
+        while !state.holds {
+            state = self.changed.wait(state).unwrap();
+        }
     }
 
     fn pass(&self) {
         if std::thread::current().name() == Some("fulgurite-log") {
-            let mut open = self.open.lock().unwrap();
-            while !*open {
-                open = self.opened.wait(open).unwrap();
+            let mut state = self.state.lock().unwrap();
+            state.holds = true;
+            self.changed.notify_all();
+            while !state.open {
+                state = self.changed.wait(state).unwrap();
             }
         }
     }
@@ -114,7 +130,8 @@ impl DiskFile for GatedFile {
 }
 
 /// Appends that nobody flushes go on while the file is being prepared for
-/// those that somebody does, at whatever pace the disk syncs zeros. (They
+/// those that somebody does, at whatever pace the disk syncs zeros; only a flush waits
+/// for that sync. (They
 /// waited for each step of it: to fill a log just made took three times as long.)
 #[test]
 fn appends_do_not_wait_for_the_file_to_be_prepared() {
@@ -126,17 +143,21 @@ fn appends_do_not_wait_for_the_file_to_be_prepared() {
         .disk(Arc::new(disk.clone()))
         .limit_bytes(LIMIT_BYTES);
     let log = Wal::open("a.log", options).unwrap();
-    // So much that the thread behind the log begins to prepare it, and is held.
-    for _ in 0..180 {
+    for _ in 0..120 {
         log.commit(&[1; 4_000]).unwrap();
     }
+    // So much more that the thread behind the log begins to prepare it, and is held.
+    for _ in 0..20 {
+        log.append(&[1; 4_000]).unwrap();
+    }
+    disk.gate.wait_until_it_holds();
     for _ in 0..50_000 {
         log.append(&[2; 100]).unwrap();
     }
-    log.flush().unwrap();
     disk.gate.open();
+    log.flush().unwrap();
     let held = held(&log);
-    assert_eq!(held.len(), 50_180);
-    assert!(held[..180].iter().all(|record| record == &[1; 4_000]));
-    assert!(held[180..].iter().all(|record| record == &[2; 100]));
+    assert_eq!(held.len(), 50_140);
+    assert!(held[..140].iter().all(|record| record == &[1; 4_000]));
+    assert!(held[140..].iter().all(|record| record == &[2; 100]));
 }
