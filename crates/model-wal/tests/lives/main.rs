@@ -24,11 +24,14 @@ use fulgurite_wal_model::{Device, Error, Lsn, Options, Preallocation, Result, Wa
 use notes::{Name, Notes, payload};
 use shuttle::rand::RngCore;
 use shuttle::thread;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use stops::Stops;
 
-const PATH: &str = "/a.log";
+const PATH: &str = "/d/a.log";
+/// The other side of a mirror.
+const SECOND: &str = "/e/b.log";
 const LIMIT_BYTES: u64 = 64 << 10;
 const WRITERS: u8 = 3;
 const STEPS: usize = 8;
@@ -141,13 +144,16 @@ impl Writer {
     }
 }
 
-/// A life: what was noted, and the journal of its disk.
-fn live(fault: Option<Fault>, rng: &mut Rng) -> (Notes, Journal) {
+/// A life: what was noted, and the journal of its disk. Of a mirror only one side
+/// fails, which is no reason for the log to fail.
+fn live(fault: Option<Fault>, mirrored: bool, rng: &mut Rng) -> (Notes, Journal) {
     let disk = SimDisk::new(rng.bits());
     let device = Device::DURABLE[rng.index(Device::DURABLE.len())];
     let plain = AnyAccess(disk.clone());
     let options = Options {
         background: false,
+        mirror: mirrored.then(|| SECOND.into()),
+        mirror_in_parallel: false,
         disk: match device {
             Device::File => Arc::new(Stops(plain)),
             // What the others have between them and the disk has locks of its own,
@@ -161,9 +167,15 @@ fn live(fault: Option<Fault>, rng: &mut Rng) -> (Notes, Journal) {
     let log = Arc::new(Wal::open(PATH, options).expect("opens"));
     let before = disk.fork();
     disk.record();
-    if let Some(fault) = fault {
-        disk.fail(fault);
+    match fault {
+        Some(fault) if mirrored => {
+            let side = Path::new([PATH, SECOND][rng.index(2)]);
+            disk.fail_under(side.parent().expect("a folder"), fault);
+        }
+        Some(fault) => disk.fail(fault),
+        None => {}
     }
+    let may_fail = fault.is_some() && !mirrored;
     let notes = Arc::new(Mutex::new(Notes::default()));
     let threads: Vec<_> = (0..WRITERS)
         .map(|own| {
@@ -175,7 +187,7 @@ fn live(fault: Option<Fault>, rng: &mut Rng) -> (Notes, Journal) {
                 next: 0,
                 rng: Rng::new(rng.bits()),
             };
-            thread::spawn(move || writer.run(fault.is_some()))
+            thread::spawn(move || writer.run(may_fail))
         })
         .collect();
     for thread in threads {
@@ -189,7 +201,7 @@ fn live(fault: Option<Fault>, rng: &mut Rng) -> (Notes, Journal) {
 
 /// What a log holds that is opened on this disk in any way, and the first call after
 /// that. More is appended then.
-fn look_back(disk: &SimDisk, rng: &mut Rng) -> (Vec<(u64, Vec<u8>)>, u64) {
+fn look_back(disk: &SimDisk, mirrored: bool, rng: &mut Rng) -> (Vec<(u64, Vec<u8>)>, u64) {
     let preallocations = [
         real::Preallocation::ZeroFill,
         real::Preallocation::Allocate,
@@ -200,6 +212,8 @@ fn look_back(disk: &SimDisk, rng: &mut Rng) -> (Vec<(u64, Vec<u8>)>, u64) {
         .preallocation(preallocations[rng.index(3)])
         .disk(Arc::new(AnyAccess(disk.clone())));
     options.background = false;
+    options.mirror = mirrored.then(|| SECOND.into());
+    options.mirror_in_parallel = false;
     options.device = rng
         .one_in(2)
         .then(|| real::Device::DURABLE[rng.index(real::Device::DURABLE.len())]);
@@ -218,18 +232,32 @@ fn look_back(disk: &SimDisk, rng: &mut Rng) -> (Vec<(u64, Vec<u8>)>, u64) {
     (found, opened)
 }
 
+/// A life that ended in some call.
+struct Ended<'a> {
+    notes: &'a Notes,
+    mirrored: bool,
+    call: u64,
+    power_cut: bool,
+}
+
 /// Comes back twice, and in a third of the first times is cut again.
-fn come_back(notes: &Notes, disk: &SimDisk, call: u64, power_cut: bool, rng: &mut Rng) {
+fn come_back(ended: &Ended<'_>, disk: &SimDisk, rng: &mut Rng) {
+    let Ended {
+        notes,
+        mirrored,
+        call,
+        power_cut,
+    } = *ended;
     let before = disk.fork();
     disk.record();
     let ours = |mut found: Vec<(u64, Vec<u8>)>| {
         found.retain(|(_, bytes)| bytes[0] != u8::MAX);
         found
     };
-    let (found, opened) = look_back(disk, rng);
+    let (found, opened) = look_back(disk, mirrored, rng);
     notes.check(call, notes.least(call, power_cut), &found);
     let journal = disk.recorded(before);
-    let (again, _) = look_back(disk, rng);
+    let (again, _) = look_back(disk, mirrored, rng);
     assert!(ours(again) == found, "nobody changed it");
     if !rng.one_in(3) {
         return;
@@ -243,7 +271,7 @@ fn come_back(notes: &Notes, disk: &SimDisk, call: u64, power_cut: bool, rng: &mu
                 true => notes.least(call, true),
                 false => shown,
             };
-            notes.check(call, durable, &ours(look_back(&cut, rng).0));
+            notes.check(call, durable, &ours(look_back(&cut, mirrored, rng).0));
             CUTS.fetch_add(1, Relaxed);
         }
     }
@@ -265,7 +293,8 @@ fn scenario(faulted: bool) {
         0 => one_sync(&mut rng),
         _ => fault_of(&mut rng, CALLS),
     });
-    let (notes, journal) = live(fault, &mut rng);
+    let mirrored = rng.one_in(3);
+    let (notes, journal) = live(fault, mirrored, &mut rng);
     let mut replay = journal.replay();
     while let Some(moment) = replay.next_moment() {
         let is_last = moment.index + 1 == journal.len();
@@ -280,7 +309,13 @@ fn scenario(faulted: bool) {
             KILLS.fetch_add(1, Relaxed);
             moment.disk.kill_image()
         };
-        come_back(&notes, &disk, moment.call, power_cut, &mut rng);
+        let ended = Ended {
+            notes: &notes,
+            mirrored,
+            call: moment.call,
+            power_cut,
+        };
+        come_back(&ended, &disk, &mut rng);
     }
 }
 
