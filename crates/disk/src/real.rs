@@ -4,7 +4,9 @@
 //! handle carries a cursor. Locks are `flock` locks: they belong to the handle,
 //! so two handles in one process exclude each other too, and closing an
 //! unrelated handle of the same file gives nothing up (which POSIX record locks
-//! would do).
+//! would do). A handle that is closed gives its lock back by a call: a program that
+//! this process is about to start has the handle, too, until it runs, and would keep
+//! the lock as long.
 //!
 //! Calls that a signal interrupts are repeated, syncs too: an interrupted one has
 //! reported no failure yet, so the next one still does.
@@ -28,7 +30,7 @@ use std::io::{self, IoSlice};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::{Errno, retry_on_intr};
@@ -66,6 +68,7 @@ impl RealFile {
             file,
             path: path.to_owned(),
             read_only: options.read_only,
+            locked_by: AtomicU32::new(0),
         })
     }
 }
@@ -169,6 +172,18 @@ struct RealFile {
     file: fs::File,
     path: PathBuf,
     read_only: bool,
+    /// The process that took the lock, or 0: a copy of a process must not give back
+    /// what the other one still has.
+    locked_by: AtomicU32,
+}
+
+impl Drop for RealFile {
+    fn drop(&mut self) {
+        if *self.locked_by.get_mut() == std::process::id() {
+            // Closing the file gives it back, too, only perhaps later.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
+    }
 }
 
 impl RealFile {
@@ -193,7 +208,10 @@ impl RealFile {
     fn lock(&self, operation: FlockOperation) -> Result<()> {
         loop {
             match rustix::fs::flock(&self.file, operation) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.locked_by.store(std::process::id(), Ordering::Relaxed);
+                    return Ok(());
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => {
                     let pid = self.identity().ok().and_then(holder::of_lock);
@@ -298,5 +316,25 @@ impl DiskFile for RealFile {
 
     fn lock_shared(&self) -> Result<()> {
         self.lock(FlockOperation::NonBlockingLockShared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A database that was closed and opened again at once was locked by nobody where
+    /// another thread was starting a program.
+    #[test]
+    fn a_closed_handle_gives_its_lock_back_whoever_has_a_copy() {
+        let path = std::env::temp_dir().join(format!("fulgurite-lock-{}", std::process::id()));
+        let open = || RealFile::open(&path, OpenOptions::CREATE, 0).expect("opens");
+        let (one, other) = (open(), open());
+        one.lock_exclusive().expect("nobody has it");
+        let copy = one.file.try_clone().expect("a copy");
+        drop(one);
+        other.lock_exclusive().expect("it was given back");
+        drop(copy);
+        fs::remove_file(&path).expect("removes");
     }
 }
