@@ -12,6 +12,7 @@
 //!   full or has failed (then the outcome of the order is unknown).
 //! - `GET /orders/{id}` answers the order.
 
+pub mod bare;
 pub mod book;
 pub mod durable;
 pub mod load;

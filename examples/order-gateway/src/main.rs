@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Parser, Subcommand};
+use order_gateway::bare;
 use order_gateway::load::{self, Figures, STAGES};
 use order_gateway::server::{self, Gateway};
 use std::fs::File;
@@ -9,7 +10,7 @@ use std::net::SocketAddr;
 use std::num::NonZero;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -17,6 +18,8 @@ use tokio::sync::oneshot;
 
 /// How often the numbers of clients take turns.
 const TURNS: u32 = 8;
+/// The control runs for one of so many parts of the gateway's time.
+const CONTROL_SHARE: u32 = 4;
 
 /// Takes orders over HTTP and loses none that it answered. Without a command:
 /// serves on loopback and measures itself with 1 and 64 clients.
@@ -81,30 +84,57 @@ fn main() -> Result<()> {
     }
 }
 
-/// Serves and loads in one process, beside a bare write and sync.
+/// Serves and loads in one process, beside a bare write and sync and a server that
+/// only answers.
 fn measure(folder: &Path, time: Duration) -> Result<()> {
-    let runtime = runtime()?;
-    let inside = runtime.enter();
-    let gateway = Gateway::recover(&folder.join("orders.log"))?;
-    drop(inside);
-    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
-    let address = listener.local_addr()?;
-    let (stop, stopped) = oneshot::channel::<()>();
-    let server = thread::spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                result = server::serve(gateway, listener) => result,
-                // Both ways of being told mean the same.
-                _ = stopped => Ok(()),
-            }
-        })
-    });
-    let measured = load_it(address, folder, time);
-    drop(stop);
-    server
-        .join()
-        .map_err(|_| anyhow!("the server panicked"))??;
+    let log = folder.join("orders.log");
+    let gateway =
+        Served::start(
+            |listener| async move { server::serve(Gateway::recover(&log)?, listener).await },
+        )?;
+    let bare = Served::start(bare::serve)?;
+    let measured = load_it(gateway.address, bare.address, folder, time);
+    bare.stop()?;
+    gateway.stop()?;
     measured
+}
+
+/// A server on a thread of its own.
+struct Served {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<Result<()>>,
+}
+
+impl Served {
+    fn start<F: Future<Output = Result<()>>>(
+        serve: impl FnOnce(TcpListener) -> F + Send + 'static,
+    ) -> Result<Self> {
+        let runtime = runtime()?;
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
+        let address = listener.local_addr()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = thread::spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    result = serve(listener) => result,
+                    // Both ways of being told mean the same.
+                    _ = stopped => Ok(()),
+                }
+            })
+        });
+        Ok(Self {
+            address,
+            stop,
+            thread,
+        })
+    }
+
+    fn stop(self) -> Result<()> {
+        drop(self.stop);
+        let ended = self.thread.join();
+        ended.map_err(|_| anyhow!("the server panicked"))?
+    }
 }
 
 /// A runtime for the service. Where there are two processors or fewer, the
@@ -120,29 +150,37 @@ fn runtime() -> Result<Runtime> {
     Ok(builder.enable_io().build()?)
 }
 
-/// One client, 64 clients and a bare write and sync take turns, since a disk's
-/// sync time drifts.
-fn load_it(address: SocketAddr, folder: &Path, time: Duration) -> Result<()> {
-    load::run(address, 1, time / 10, "warm-up")?;
+/// One client and 64, of the gateway and of the bare server, and a bare write and sync
+/// take turns, since a disk's sync time drifts.
+fn load_it(gateway: SocketAddr, bare: SocketAddr, folder: &Path, time: Duration) -> Result<()> {
+    load::run(gateway, 1, time / 10, "warm-up")?;
     let raw = RawSync::create(folder)?;
     let mut sync = Vec::new();
-    let mut sides = [(1, Figures::default()), (64, Figures::default())];
+    let mut sides = [1, 64].map(|clients| (clients, Figures::default(), Figures::default()));
     for turn in 0..TURNS {
-        for (clients, figures) in &mut sides {
+        for (clients, figures, control) in &mut sides {
             raw.measure(&mut sync)?;
             let run = format!("{turn}-{clients}");
-            figures.add(load::run(address, *clients, time / TURNS, &run)?);
+            figures.add(load::run(gateway, *clients, time / TURNS, &run)?);
+            control.add(load::run(
+                bare,
+                *clients,
+                time / TURNS / CONTROL_SHARE,
+                &run,
+            )?);
         }
     }
     let sync = load::summary(&mut sync)[2];
     println!("a bare write of 128 bytes and its fdatasync: p50 {sync:.0} µs\n");
     let mut rates = Vec::new();
-    for (clients, figures) in sides {
+    for (clients, figures, mut control) in sides {
         rates.push(figures.rate());
         let p50 = print(clients, figures);
         println!(
-            "  the round trip takes {:.0} µs more than the bare sync\n",
-            p50 - sync
+            "  the round trip takes {:.0} µs more than the bare sync; to a server that only answers {:.0} µs ({:.0} orders/s)\n",
+            p50 - sync,
+            load::summary(&mut control.round_trip)[2],
+            control.rate()
         );
     }
     if let [one, many] = rates[..] {
