@@ -323,8 +323,8 @@ impl DiskFile for RealFile {
 mod tests {
     use super::*;
 
-    /// A database that was closed and opened again at once was locked by nobody where
-    /// another thread was starting a program.
+    /// A database that was closed could not be opened again while another thread was
+    /// starting a program.
     #[test]
     fn a_closed_handle_gives_its_lock_back_whoever_has_a_copy() {
         let path = std::env::temp_dir().join(format!("fulgurite-lock-{}", std::process::id()));

@@ -2,11 +2,12 @@
 //!
 //! This is done by the store on ordinary threads: only one is at work.
 
+use super::CUT_EVERY;
 use super::common::PATH;
 use super::history::{Front, filled};
 use super::life::Life;
+use super::tally::CUTS;
 use super::view::real;
-use super::{CUT_EVERY, CUTS};
 use fulgurite_sim::{Rng, SimDisk, SimDriver};
 use fulgurite_store::{Compression, Durability, Key, KeyKind, Options, Store};
 use std::path::Path;

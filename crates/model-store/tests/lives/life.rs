@@ -1,8 +1,8 @@
 //! One life of a process: writers, readers and checkpoints at once.
 
-use super::FAULTS;
 use super::common::open;
 use super::history::{Front, History, SHARED, WRITERS};
+use super::tally::FAULTS;
 use super::world::World;
 use super::writer::Writer;
 use fulgurite_sim::{Fault, Journal, Rng, SimDisk};

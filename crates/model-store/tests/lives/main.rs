@@ -15,6 +15,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/tally.rs"]
+mod tally;
 
 mod back;
 mod history;
@@ -32,7 +34,8 @@ use fulgurite_store_model::{Compression, Durability, Options};
 use history::Front;
 use life::live;
 use shuttle::rand::RngCore;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+use tally::{CUTS, KILLS};
 
 /// One of so many moments is looked at.
 const CUT_EVERY: u64 = 8;
@@ -46,10 +49,6 @@ const DURABILITIES: [Durability; 6] = [
 ];
 /// Calls that change something in a life, about.
 const CALLS: u64 = 60;
-
-static CUTS: AtomicU64 = AtomicU64::new(0);
-static KILLS: AtomicU64 = AtomicU64::new(0);
-static FAULTS: AtomicU64 = AtomicU64::new(0);
 
 fn options_of(rng: &mut Rng) -> Options {
     Options {
@@ -101,23 +100,14 @@ fn scenario(faulted: bool) {
     }
 }
 
-fn count() {
-    println!(
-        "{} power cuts, {} ends of the process, {} calls failed",
-        CUTS.load(Relaxed),
-        KILLS.load(Relaxed),
-        FAULTS.load(Relaxed)
-    );
-}
-
 #[test]
 fn threads_that_live_at_random_lose_nothing() {
     explore(40, Both, || scenario(false));
-    count();
+    tally::print();
 }
 
 #[test]
 fn threads_whose_calls_fail_lose_nothing() {
     explore(60, Fair, || scenario(true));
-    count();
+    tally::print();
 }

@@ -12,6 +12,8 @@ mod explore;
 
 #[path = "../../../model-store/tests/common/stops.rs"]
 mod stops;
+#[path = "../../../model-store/tests/common/tally.rs"]
+mod tally;
 
 mod notes;
 
@@ -25,9 +27,10 @@ use notes::{Name, Notes, payload};
 use shuttle::rand::RngCore;
 use shuttle::thread;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use stops::Stops;
+use tally::{CUTS, FAULTS, KILLS};
 
 const PATH: &str = "/d/a.log";
 /// The other side of a mirror.
@@ -39,10 +42,6 @@ const STEPS: usize = 8;
 const CUT_EVERY: u64 = 6;
 /// Calls that change something in a life, about.
 const CALLS: u64 = 40;
-
-static CUTS: AtomicU64 = AtomicU64::new(0);
-static KILLS: AtomicU64 = AtomicU64::new(0);
-static FAULTS: AtomicU64 = AtomicU64::new(0);
 
 /// A thread that writes, and what all share.
 struct Writer {
@@ -319,23 +318,14 @@ fn scenario(faulted: bool) {
     }
 }
 
-fn count() {
-    println!(
-        "{} power cuts, {} ends of the process, {} calls failed",
-        CUTS.load(Relaxed),
-        KILLS.load(Relaxed),
-        FAULTS.load(Relaxed)
-    );
-}
-
 #[test]
 fn threads_on_a_log_lose_nothing() {
     explore(60, Both, || scenario(false));
-    count();
+    tally::print();
 }
 
 #[test]
 fn threads_on_a_log_whose_calls_fail_lose_nothing() {
     explore(120, Fair, || scenario(true));
-    count();
+    tally::print();
 }
