@@ -21,6 +21,9 @@ const JOIN: &str = "SELECT u.id, u.name, SUM(o.amount) FROM users u \
 const USERS: usize = 100;
 const ORDERS: usize = 1_000;
 const LOADS: usize = 3;
+/// A load of middling size, of which there are more.
+const PART: usize = 50_000;
+const PART_LOADS: usize = 9;
 
 /// What to measure with.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +40,7 @@ type Sides = [Box<dyn Side>; 2];
 pub fn run(options: Options, workspace: &Workspace, report: &mut Report) -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(options.seed);
     let settings = Settings::new(options.cache_bytes, Durability::Full);
+    load_part(options, &settings, workspace, &mut rng, report)?;
     load(options, &settings, workspace, &mut rng, report)?;
 
     let mut sides = workspace.open(&database(LOADS), &settings)?;
@@ -60,6 +64,38 @@ pub fn run(options: Options, workspace: &Workspace, report: &mut Report) -> Resu
 
 fn database(load: usize) -> String {
     format!("load-{load}.db")
+}
+
+/// `insert_part`: loads too small for others to write their pages meanwhile.
+fn load_part(
+    options: Options,
+    settings: &Settings,
+    workspace: &Workspace,
+    rng: &mut fastrand::Rng,
+    report: &mut Report,
+) -> Result<()> {
+    let rows = options.rows.min(PART);
+    let people = data::people(rng, rows);
+    let mut rates = [Vec::new(), Vec::new()];
+    for _ in 0..PART_LOADS {
+        for side in toss(rng) {
+            let path = workspace.database(&ENGINES[side], "part.db");
+            let mut session = (ENGINES[side].open)(&path, settings)?;
+            session.batch(PEOPLE)?;
+            let elapsed = session.load_people(&people)?;
+            rates[side].push(rows as f64 / elapsed.as_secs_f64());
+        }
+        workspace.remove("part.db")?;
+    }
+    let what = "50,000 rows inserted in one transaction, commit included";
+    report.push(Metric::rate(
+        "insert_part",
+        what,
+        "rows/s",
+        &rates[0],
+        &rates[1],
+    ));
+    Ok(())
 }
 
 /// `insert`, `size` and `size_open`: each load goes into a fresh database.

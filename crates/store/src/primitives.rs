@@ -61,7 +61,7 @@ pub(crate) const REDO_STEP: usize = 512 << 10;
 /// Bytes of redo beyond which a transaction becomes bulk, and beyond which one does
 /// that fills its pages, as loads do: multiples of [`REDO_STEP`].
 pub(crate) const REDO_LIMIT: usize = 8 << 20;
-pub(crate) const DENSE_LIMIT: usize = 2 << 20;
+pub(crate) const DENSE_LIMIT: usize = 4 << 20;
 
 /// How often who waits for an [`ExclusiveLock`] looks again before anything slower,
 /// and the pauses between two looks: together a few microseconds.
