@@ -137,7 +137,7 @@ impl Txn {
                 Op::Put { key, .. } | Op::Delete { key, .. } => Some(key),
                 Op::Create { .. } | Op::Drop { .. } => None,
             });
-        let grafted = self.edit(at, |fork, cx| fork.graft(cx, head, keys));
+        let grafted = self.edit_in_place(at, |fork, cx| fork.graft(cx, head, keys));
         self.redo = redo;
         grafted.map(|_| ())
     }
@@ -323,6 +323,7 @@ impl Txn {
 
     /// Steps 3 to 5.
     pub(super) fn publish_and_wait(&mut self, mut reads: Vec<ReadHead>) -> Result<()> {
+        debug_assert!(self.spiller.is_none(), "its nodes are being written");
         self.set_apart();
         // Borrowed field by field from here on: a clone of the core would take its
         // counter's cache line from all who commit beside.

@@ -339,6 +339,7 @@ impl Txn {
         if made.is_empty() {
             return;
         }
+        debug_assert!(self.spiller.is_none(), "some of them are being written");
         let fork = &self.forks[fork];
         if watched {
             // Cursors may still read them; their pins are at our snapshot.

@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 /// Unwritten bytes a fork holds at most, where the cache is large enough.
 const BUDGET_BYTES: usize = 8 << 20;
 /// Unwritten nodes that the forks of a transaction may always hold.
-const BUDGET_MIN: usize = 16;
+pub(super) const BUDGET_MIN: usize = 16;
 /// One in so many spilled nodes edited again: the changes are scattered.
 const SCATTERED: usize = 32;
 /// Spilled nodes that this is judged by, at least.

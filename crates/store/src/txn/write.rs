@@ -39,6 +39,16 @@ impl Txn {
         edit: impl FnOnce(&mut Fork, &mut Context<'_>) -> Result<R>,
     ) -> Result<R> {
         self.make_room()?;
+        self.edit_in_place(at, edit)
+    }
+
+    /// Edits a fork without spilling anything: where its nodes may be freed.
+    #[inline]
+    pub(super) fn edit_in_place<R>(
+        &mut self,
+        at: usize,
+        edit: impl FnOnce(&mut Fork, &mut Context<'_>) -> Result<R>,
+    ) -> Result<R> {
         let mut cx = Context {
             core: &self.core,
             pool: &self.core.pool,

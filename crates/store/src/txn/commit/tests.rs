@@ -26,8 +26,12 @@ fn key(kind: KeyKind, number: u64) -> OwnedKey {
 }
 
 fn open() -> Store {
+    open_with(Options::default())
+}
+
+fn open_with(options: Options) -> Store {
     let disk = Arc::new(MemoryDisk::new());
-    Store::open_on(disk, "grafts.db", Options::default()).expect("opens")
+    Store::open_on(disk, "grafts.db", options).expect("opens")
 }
 
 /// A tree of three levels.
@@ -121,6 +125,50 @@ fn a_leaf_that_both_changed_is_not() {
         (9000, vec![3; 100]),
     ]);
     assert_holds(&store, &tree, &rows);
+}
+
+/// To try a graft made room first, as every edit does: so a commit handed nodes to the
+/// thread that writes them, and then freed them to replay what had made them. That
+/// thread wrote what came into their frames, and took it out of them.
+#[test]
+fn a_commit_frees_nothing_that_is_being_written() {
+    for grafts in [true, false] {
+        let store = open_with(Options {
+            cache_bytes: 4 << 20,
+            ..Options::default()
+        });
+        let (tree, mut rows) = tree_of(&store, KeyKind::Int);
+        store.checkpoint().expect("a checkpoint");
+        let own: Vec<u64> = (1..=35).map(|at| 600 * at).collect();
+        let mut late = overwriting(&store, &tree, &own, &[2; 100]);
+        let others = [if grafts { 0 } else { own[0] + 2 }];
+        overwriting(&store, &tree, &others, &[3; 100])
+            .commit()
+            .expect("nobody was before it");
+        assert!(late.forks[0].own.len() > super::super::spill::BUDGET_MIN);
+        // Others fill so much of the cache that `late` ought to give nodes up.
+        let pool = &store.core().pool;
+        let mut fillers = Vec::new();
+        while pool.unwritten() <= pool.usable() / 2 {
+            let family = store.create_family(&format!("{}", fillers.len()), KeyKind::Int);
+            let family = family.expect("a family");
+            let mut txn = store.txn();
+            txn.begin(Isolation::Snapshot).expect("begins");
+            for number in 0..100 {
+                let put = txn.put(&family, Key::Int(number), &[4; 3_000]);
+                assert!(!put.expect("a put"));
+            }
+            fillers.push(txn);
+        }
+        late.commit().expect("the same rows nobody wrote");
+        rows.extend(own.iter().map(|number| (*number, vec![2; 100])));
+        rows.insert(others[0], vec![3; 100]);
+        for mut filler in fillers {
+            filler.commit().expect("commits");
+        }
+        assert_holds(&store, &tree, &rows);
+        assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
+    }
 }
 
 /// What a transaction did: its keys, and their values if it did not delete them.
