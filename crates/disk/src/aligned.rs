@@ -117,7 +117,7 @@ impl AlignedFile {
 
 impl DiskFile for AlignedFile {
     forward!(inner: len, identity, sync_data, sync_all, hint_lifetime, allocate);
-    forward!(inner: lock_exclusive, lock_shared);
+    forward!(inner: lock_exclusive, lock_shared, unlock);
 
     fn read_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
         let len = self.inner.len()?;

@@ -23,7 +23,8 @@
 ///
 /// impl DiskFile for Unsynced {
 ///     forward!(inner: len, identity, read_at, write_at, write_vectored_at);
-///     forward!(inner: start_writeback, allocate, truncate, lock_exclusive, lock_shared);
+///     forward!(inner: start_writeback, allocate, truncate);
+///     forward!(inner: lock_exclusive, lock_shared, unlock);
 ///
 ///     fn sync_data(&self) -> Result<()> {
 ///         Ok(())
@@ -164,6 +165,11 @@ macro_rules! forward {
     (@ $to:tt lock_shared) => {
         fn lock_shared(&self) -> $crate::Result<()> {
             self.$to.lock_shared()
+        }
+    };
+    (@ $to:tt unlock) => {
+        fn unlock(&self) {
+            self.$to.unlock();
         }
     };
 }

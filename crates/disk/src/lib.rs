@@ -210,6 +210,9 @@ pub trait DiskFile: Send + Sync + Debug {
 
     /// Locks the file against exclusive locks, without waiting.
     fn lock_shared(&self) -> Result<()>;
+
+    /// Gives this handle's lock up before the handle goes, if it has one.
+    fn unlock(&self);
 }
 
 /// The folder part of a path, as [`Disk::sync_dir`] wants it.

@@ -309,8 +309,7 @@ impl MemoryFile {
 
 impl Drop for MemoryFile {
     fn drop(&mut self) {
-        // Giving up never fails.
-        let _ = self.lock(Held::Nothing);
+        self.unlock();
     }
 }
 
@@ -385,5 +384,10 @@ impl DiskFile for MemoryFile {
 
     fn lock_shared(&self) -> Result<()> {
         self.lock(Held::Shared)
+    }
+
+    fn unlock(&self) {
+        // Giving up never fails.
+        let _ = self.lock(Held::Nothing);
     }
 }

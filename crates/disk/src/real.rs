@@ -179,10 +179,8 @@ struct RealFile {
 
 impl Drop for RealFile {
     fn drop(&mut self) {
-        if *self.locked_by.get_mut() == std::process::id() {
-            // Closing the file gives it back, too, only perhaps later.
-            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
-        }
+        // Closing the file gives it back, too, only perhaps later.
+        self.unlock();
     }
 }
 
@@ -316,6 +314,12 @@ impl DiskFile for RealFile {
 
     fn lock_shared(&self) -> Result<()> {
         self.lock(FlockOperation::NonBlockingLockShared)
+    }
+
+    fn unlock(&self) {
+        if self.locked_by.swap(0, Ordering::Relaxed) == std::process::id() {
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
     }
 }
 

@@ -256,4 +256,8 @@ impl DiskFile for SimFile {
     fn lock_shared(&self) -> Result<()> {
         self.lock.lock_shared()
     }
+
+    fn unlock(&self) {
+        self.lock.unlock();
+    }
 }

@@ -69,7 +69,7 @@ impl Disk for Watched {
 
 impl DiskFile for Temp {
     forward!(file: len, write_vectored_at, sync_all, allocate, lock_exclusive);
-    forward!(file: identity, sync_data, truncate, start_writeback, lock_shared);
+    forward!(file: identity, sync_data, truncate, start_writeback, lock_shared, unlock);
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Done<()> {
         self.read.fetch_add(buf.len(), Ordering::Relaxed);

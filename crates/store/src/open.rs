@@ -100,34 +100,38 @@ pub(crate) fn in_memory(disk: Arc<dyn Disk>, options: Options) -> Result<Store> 
     check_options(&options)?;
     let file = disk.temp_file(Path::new("memory"))?;
     let meta = first_meta(&options);
-    let core = assemble(disk, file, None, options, &meta)?;
-    let store = Store::new(Arc::new(Handle { core, _lock: None }));
+    let core = assemble(disk, file.clone(), None, options, &meta)?;
+    let store = Store::new(Arc::new(Handle::new(core, file)));
     background::start(store.core());
     Ok(store)
 }
 
-/// Opens or creates the database at `path`.
+/// Where the database at `path` is, without links: what [`open`] takes.
+pub(crate) fn resolve(disk: &dyn Disk, path: &Path) -> Result<PathBuf> {
+    disk.canonical(path).map_err(cannot_open)
+}
+
+/// Opens or creates the database at a resolved path.
 pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result<Store> {
     check_options(&options)?;
-    let path = disk.canonical(path).map_err(cannot_open)?;
-    let Locked { file, lock } = find_or_create(&disk, &path, &options)?;
-    let (meta, stale) = read_meta(&*file, &path)?;
+    let Locked { file, lock } = find_or_create(&disk, path, &options)?;
+    let (meta, stale) = read_meta(&*file, path)?;
     if meta.unsynced && !options.read_only && options.durability != Durability::Off {
         // What a life without syncs left may be with the operating system alone,
         // and what is acknowledged from now on stands on it.
         file.sync_all()?;
-        disk.sync_dir(parent_dir(&path))?;
+        disk.sync_dir(parent_dir(path))?;
     }
     let core = assemble(
         disk.clone(),
         file.clone(),
-        Some(path.clone()),
+        Some(path.to_path_buf()),
         options.clone(),
         &meta,
     )?;
     let recovery = Recovery::open(
         disk,
-        &path,
+        path,
         meta.database,
         meta.checkpoint,
         options.read_only,
@@ -140,7 +144,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
     }
     // From here on dropping the store closes it; until the log is open, that
     // writes nothing.
-    let store = Store::new(Arc::new(Handle { core, _lock: lock }));
+    let store = Store::new(Arc::new(Handle::new(core, lock)));
     recover(&store, recovery)?;
     if !options.read_only {
         background::start(store.core());
@@ -148,10 +152,17 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
     Ok(store)
 }
 
-/// A database file whose lock this process has: by another handle where it made it.
+/// A database file, and what has its lock: another handle where it was made just now.
 struct Locked {
     file: Arc<dyn DiskFile>,
-    lock: Option<Arc<dyn DiskFile>>,
+    lock: Arc<dyn DiskFile>,
+}
+
+impl From<Arc<dyn DiskFile>> for Locked {
+    fn from(file: Arc<dyn DiskFile>) -> Self {
+        let lock = file.clone();
+        Self { file, lock }
+    }
 }
 
 fn find_or_create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Locked> {
@@ -190,7 +201,7 @@ fn find_or_create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Resul
         }
         return create(disk, path, options);
     }
-    Ok(Locked { file, lock: None })
+    Ok(file.into())
 }
 
 fn create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Locked> {
@@ -220,11 +231,11 @@ fn create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Locked
     // Opened by its name, which its errors say then.
     let named = disk.open(path, OpenOptions::WRITE)?;
     if named.identity()? != file.identity()? {
-        return Ok(Locked { file, lock: None });
+        return Ok(file.into());
     }
     Ok(Locked {
         file: named,
-        lock: Some(file),
+        lock: file,
     })
 }
 

@@ -370,15 +370,28 @@ pub struct Stats {
 /// The last handle of a store closes it.
 pub(crate) struct Handle {
     pub(crate) core: Arc<Core>,
-    /// What has the file's lock, where that is not the handle it is read by.
-    pub(crate) _lock: Option<Arc<dyn DiskFile>>,
+    /// What has the file's lock.
+    lock: Arc<dyn DiskFile>,
+    /// Among the stores of this process.
+    pub(crate) place: OnceLock<registry::Occupied>,
+}
+
+impl Handle {
+    pub(crate) fn new(core: Arc<Core>, lock: Arc<dyn DiskFile>) -> Self {
+        Self {
+            core,
+            lock,
+            place: OnceLock::new(),
+        }
+    }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let stores = crate::registry::lock();
         crate::background::close(&self.core);
-        drop(stores);
+        // Contexts and what counts memory may keep the core for a while, and its files.
+        self.lock.unlock();
+        drop(self.place.take());
     }
 }
 
@@ -407,7 +420,8 @@ impl Store {
 
     /// As [`open`](Self::open), on a disk of the caller's.
     pub fn open_on(disk: Arc<dyn Disk>, path: impl AsRef<Path>, options: Options) -> Result<Store> {
-        open::open(disk, path.as_ref(), options)
+        let path = open::resolve(&*disk, path.as_ref())?;
+        open::open(disk, &path, options)
     }
 
     /// A store in memory, gone with its last handle.

@@ -247,7 +247,7 @@ impl Disk for StopDisk {
 
 impl DiskFile for StopFile {
     forward!(0: len, identity, read_at, sync_data, sync_all, start_writeback, allocate);
-    forward!(0: truncate, lock_exclusive, lock_shared);
+    forward!(0: truncate, lock_exclusive, lock_shared, unlock);
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         self.1.write()?;

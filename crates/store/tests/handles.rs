@@ -238,3 +238,46 @@ fn a_file_has_one_owner_who_made_it_or_opened_it() {
         drop(owner);
     }
 }
+
+/// Who opened a database while another thread was closing its last handle was told that
+/// the file is locked, by its own process: the lock was given back a little after the
+/// table of open stores had been let go of.
+#[test]
+fn threads_open_and_close_one_database_as_they_like() {
+    let place = Place::new("in-turns");
+    std::thread::scope(|scope| {
+        for thread in 0..4_i64 {
+            let place = &place;
+            scope.spawn(move || {
+                for round in 0..60 {
+                    let store = Store::open(place.file(), Options::default()).expect("opens");
+                    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+                    let mut txn = store.txn();
+                    drop(store);
+                    txn.begin_statement(&[&tree]).expect("begins");
+                    txn.put(&tree, Key::Int(round * 4 + thread), b"here")
+                        .expect("puts");
+                    txn.commit().expect("commits");
+                }
+            });
+        }
+    });
+    let store = Store::open(place.file(), Options::default()).expect("opens");
+    let tree = store.family("t").expect("reads").expect("is there");
+    let mut txn = store.txn();
+    txn.begin_read().expect("begins");
+    assert_eq!(txn.count(&tree).expect("counts"), 240);
+}
+
+/// A counter of memory kept the file, and its lock, after the last handle was gone.
+#[test]
+fn a_counter_of_memory_does_not_keep_a_closed_database() {
+    let place = Place::new("counter");
+    let store = Store::open(place.file(), Options::default()).expect("opens");
+    let mut charge = store.memory_counter().charge();
+    drop(store);
+    charge.set(10 << 20);
+    let store = Store::open(place.file(), Options::default()).expect("opens again");
+    store.create_family("t", KeyKind::Int).expect("a family");
+    charge.set(0);
+}

@@ -83,7 +83,7 @@ impl Disk for Bounded {
 }
 
 impl DiskFile for BoundedFile {
-    forward!(inner: len, start_writeback, lock_exclusive, identity, lock_shared);
+    forward!(inner: len, start_writeback, lock_exclusive, identity, lock_shared, unlock);
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Done<()> {
         self.state.check("read", 0)?;

@@ -121,7 +121,7 @@ impl Disk for Gated {
 
 impl DiskFile for GatedFile {
     forward!(inner: len, read_at, write_at, write_vectored_at, sync_all, allocate, truncate);
-    forward!(inner: start_writeback, lock_exclusive, lock_shared, identity);
+    forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
 
     fn sync_data(&self) -> Done<()> {
         self.gate.pass();

@@ -126,7 +126,7 @@ impl Disk for TestDisk {
 }
 
 impl DiskFile for TestFile {
-    forward!(inner: len, read_at, start_writeback, truncate, lock_shared, identity);
+    forward!(inner: len, read_at, start_writeback, truncate, lock_shared, unlock, identity);
     forward!(inner: allocate, lock_exclusive);
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {

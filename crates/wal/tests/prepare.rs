@@ -43,7 +43,7 @@ impl Disk for Watched {
 }
 
 impl DiskFile for WatchedFile {
-    forward!(inner: len, read_at, start_writeback, truncate, lock_shared, identity);
+    forward!(inner: len, read_at, start_writeback, truncate, lock_shared, unlock, identity);
     forward!(inner: allocate, lock_exclusive, sync_all);
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Done<()> {

@@ -65,7 +65,7 @@ impl SlowFile {
 
 impl DiskFile for SlowFile {
     forward!(inner: len, identity, read_at, write_at, write_vectored_at, allocate);
-    forward!(inner: truncate, lock_exclusive, lock_shared);
+    forward!(inner: truncate, lock_exclusive, lock_shared, unlock);
 
     fn sync_data(&self) -> Result<()> {
         self.pause();

@@ -209,7 +209,7 @@ impl MappedFile {
 
 impl DiskFile for MappedFile {
     forward!(inner: len, identity, read_at, hint_lifetime, start_writeback);
-    forward!(inner: lock_exclusive, lock_shared);
+    forward!(inner: lock_exclusive, lock_shared, unlock);
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         let end = offset.saturating_add(buf.len() as u64);

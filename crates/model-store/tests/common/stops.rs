@@ -90,7 +90,7 @@ impl<D: Disk> Disk for Stops<D> {
 }
 
 impl DiskFile for StopsFile {
-    forward!(file: len, read_at, start_writeback, lock_shared, lock_exclusive, identity);
+    forward!(file: len, read_at, start_writeback, lock_shared, unlock, lock_exclusive, identity);
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         stop(|| self.file.write_at(buf, offset))

@@ -562,4 +562,10 @@ impl DiskFile for MirrorFile {
     fn lock_shared(&self) -> DiskResult<()> {
         self.each(|file| file.lock_shared())
     }
+
+    fn unlock(&self) {
+        for side in &self.sides {
+            side.file.unlock();
+        }
+    }
 }
