@@ -62,6 +62,10 @@ pub(crate) const REDO_STEP: usize = 512 << 10;
 /// that fills its pages, as loads do: multiples of [`REDO_STEP`].
 pub(crate) const REDO_LIMIT: usize = 8 << 20;
 pub(crate) const DENSE_LIMIT: usize = 4 << 20;
+/// Unwritten bytes a fork holds at most, where the cache is large enough.
+pub(crate) const BUDGET_BYTES: usize = 8 << 20;
+/// Unwritten nodes that the forks of a transaction may always hold.
+pub(crate) const BUDGET_MIN: usize = 16;
 
 /// How often who waits for an [`ExclusiveLock`] looks again before anything slower,
 /// and the pauses between two looks: together a few microseconds.

@@ -30,6 +30,7 @@ use crate::cache::ChildRef;
 use crate::checkpoint::{train, writer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
+use crate::primitives::{BUDGET_BYTES, BUDGET_MIN};
 use crate::primitives::{JoinHandle, Mutex, SyncSender, spawn, sync_channel};
 use crate::reclaim::Dead;
 use crate::store::Core;
@@ -37,10 +38,6 @@ use crate::tree::fork::Fork;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
-/// Unwritten bytes a fork holds at most, where the cache is large enough.
-const BUDGET_BYTES: usize = 8 << 20;
-/// Unwritten nodes that the forks of a transaction may always hold.
-pub(super) const BUDGET_MIN: usize = 16;
 /// One in so many spilled nodes edited again: the changes are scattered.
 const SCATTERED: usize = 32;
 /// Spilled nodes that this is judged by, at least.

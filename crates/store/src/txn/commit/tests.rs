@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::options::Options;
+use crate::primitives::BUDGET_MIN;
 use crate::store::Store;
 use crate::tree::KeyKind;
 use crate::txn::Isolation;
@@ -145,7 +146,7 @@ fn a_commit_frees_nothing_that_is_being_written() {
         overwriting(&store, &tree, &others, &[3; 100])
             .commit()
             .expect("nobody was before it");
-        assert!(late.forks[0].own.len() > super::super::spill::BUDGET_MIN);
+        assert!(late.forks[0].own.len() > BUDGET_MIN);
         // Others fill so much of the cache that `late` ought to give nodes up.
         let pool = &store.core().pool;
         let mut fillers = Vec::new();
