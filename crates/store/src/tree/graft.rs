@@ -206,6 +206,9 @@ impl Fork {
             .wrapping_add(self.count.wrapping_sub(self.base.count));
         self.root = done.root;
         self.base = head;
+        // None was spilled, and those that a spill looked at may be gone.
+        self.spilled_to = 0;
+        self.passed_by.clear();
         self.memo = None;
         self.max_key = None;
         self.run = 0;

@@ -128,6 +128,33 @@ fn a_leaf_that_both_changed_is_not() {
     assert_holds(&store, &tree, &rows);
 }
 
+/// A spill keeps a list of the nodes it passed by, and a graft left in it those that it
+/// freed. Where replaying the next tree's changes spilled again, whatever had come into
+/// their frames was written in their name, and taken out of them.
+#[test]
+fn a_graft_leaves_nothing_to_spill_that_is_gone() {
+    let store = open();
+    let (tree, mut rows) = tree_of(&store, KeyKind::Int);
+    let mut first = overwriting(&store, &tree, &[100], &[2; 100]);
+    let mut second = overwriting(&store, &tree, &[9000], &[3; 100]);
+    first.commit().expect("commits");
+    let fork = &mut second.forks[0];
+    fork.passed_by = fork.own.clone();
+    fork.spilled_to = fork.own.len();
+    second.graft(0).expect("a graft");
+    let fork = &second.forks[0];
+    assert!(!fork.has_moved_on(), "replayed");
+    let left = fork.passed_by.iter().chain(&fork.own[fork.spilled_to..]);
+    let pool = &store.core().pool;
+    for node in left {
+        let held = pool.frames.holding(node.hint(), node.reference);
+        assert!(held.is_some(), "{node:?} of {:?}", fork.own);
+    }
+    second.commit().expect("commits");
+    rows.extend([(100, vec![2; 100]), (9000, vec![3; 100])]);
+    assert_holds(&store, &tree, &rows);
+}
+
 /// To try a graft made room first, as every edit does: so a commit handed nodes to the
 /// thread that writes them, and then freed them to replay what had made them. That
 /// thread wrote what came into their frames, and took it out of them.
