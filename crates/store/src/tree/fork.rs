@@ -127,8 +127,6 @@ pub(crate) struct Mark {
     changed: bool,
 }
 
-/// Nodes made that the pool's counter, which all share, is told of together.
-const COUNTED_AT_ONCE: usize = 16;
 /// Entries of a list that an idle fork keeps room for.
 const KEPT: usize = 4096;
 
@@ -310,7 +308,7 @@ impl Fork {
         meta.heat.store(0, Relaxed);
         meta.identity.store(reference, Release);
         self.uncounted += 1;
-        if self.uncounted == COUNTED_AT_ONCE {
+        if self.uncounted >= pool.told_at_once() {
             self.count_made(pool);
         }
         let child = ChildRef::new(reference, 0, frame);

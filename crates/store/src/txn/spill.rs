@@ -38,6 +38,8 @@ use crate::tree::fork::Fork;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
+/// The same in the smallest cache.
+const BUDGET_LEAST: usize = 4;
 /// One in so many spilled nodes edited again: the changes are scattered.
 const SCATTERED: usize = 32;
 /// Spilled nodes that this is judged by, at least.
@@ -127,7 +129,7 @@ impl Txn {
     #[inline]
     pub(super) fn make_room(&mut self) -> Result<()> {
         let held: usize = self.forks.iter().map(unwritten).sum();
-        if held <= BUDGET_MIN || held <= self.budget() {
+        if held <= self.budget_min() || held <= self.budget() {
             return Ok(());
         }
         self.spill()
@@ -139,16 +141,23 @@ impl Txn {
         let pool = &self.core.pool;
         let count = pool.usable();
         if pool.unwritten() > count / 2 {
-            return BUDGET_MIN;
+            return self.budget_min();
         }
         if self.scattered {
             // A quarter of it goes at a time, and two such batches are under way:
             // half the cache together.
-            return (count / 3).max(BUDGET_MIN);
+            return (count / 3).max(self.budget_min());
         }
         // Page sizes are powers of two; this is asked at every write.
         let most = BUDGET_BYTES >> pool.frames.page_size().trailing_zeros();
-        (count / 4).min(most).max(BUDGET_MIN)
+        (count / 4).min(most).max(self.budget_min())
+    }
+
+    /// Nodes that they may hold whatever others do: a way from a root to a leaf at
+    /// least, and in a small cache no more, for many may be at work in it.
+    #[inline]
+    fn budget_min(&self) -> usize {
+        (self.core.pool.frames.count() / 64).clamp(BUDGET_LEAST, BUDGET_MIN)
     }
 
     /// Waits for the helper thread, if there is one.

@@ -14,6 +14,9 @@
 use super::Pool;
 use crate::primitives::atomic::{AtomicUsize, Ordering::*};
 
+/// The most nodes that a fork makes before it tells the pool.
+const TOLD_AT_ONCE_MAX: usize = 16;
+
 #[derive(Default)]
 pub(super) struct Crowding {
     unwritten: AtomicUsize,
@@ -24,10 +27,18 @@ pub(super) struct Crowding {
 }
 
 impl Pool {
-    /// Frames holding nodes that are not written yet, up to a few a context: who
-    /// makes and frees nodes counts them by the dozen.
+    /// Frames holding nodes that are not written yet, but for a few a fork
+    /// ([`told_at_once`](Self::told_at_once)).
     pub(crate) fn unwritten(&self) -> usize {
         (self.crowding.unwritten.load(Relaxed) as isize).max(0) as usize
+    }
+
+    /// Of how many nodes that it made a fork tells together, since all share the
+    /// counter: so few that those untold, of some transactions that write to some trees
+    /// each, are a small part of the cache.
+    #[inline]
+    pub(crate) fn told_at_once(&self) -> usize {
+        (self.frames.count() / 256).clamp(1, TOLD_AT_ONCE_MAX)
     }
 
     /// So many frames became homes of unwritten nodes.
