@@ -247,7 +247,7 @@ fn who_finds_no_frame_is_told_in_time() {
     let [_, options] = kinds();
     let disk = Arc::new(MemoryDisk::new());
     let store = open(&disk, &options);
-    let names: Vec<_> = (0..12).map(|number| format!("t{number}")).collect();
+    let names: Vec<_> = (0..40).map(|number| format!("t{number}")).collect();
     let trees = names
         .iter()
         .map(|name| store.create_family(name, KeyKind::Int));
@@ -256,7 +256,7 @@ fn who_finds_no_frame_is_told_in_time() {
     let refused = trees.iter().find_map(|tree| {
         let mut txn = store.txn();
         txn.begin(Isolation::Snapshot).expect("begins");
-        let mut puts = (0..12).map(|key| txn.put(tree, Key::Int(key), &noise(6, 15_000)));
+        let mut puts = (0..4).map(|key| txn.put(tree, Key::Int(key), &noise(6, 15_000)));
         let error = puts.find_map(Result::err);
         drop(puts);
         open.push(txn);

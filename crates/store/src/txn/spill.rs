@@ -224,12 +224,15 @@ impl Txn {
     }
 
     /// The older half of the fork's unwritten nodes (a quarter where changes are
-    /// scattered), as far as they are ready.
+    /// scattered) or, where it holds far too many, what is too much: as far as they are
+    /// ready.
     fn choose(&mut self, at: usize) -> Vec<ChildRef> {
         let core = self.core.clone();
         let pool = &core.pool;
-        let aim = self.budget() / if self.scattered { 4 } else { 2 };
+        let budget = self.budget();
+        let part = budget / if self.scattered { 4 } else { 2 };
         let fork = &mut self.forks[at];
+        let aim = part.max(unwritten(fork).saturating_sub(budget));
         let memo = fork.memo.map(|memo| memo.reference);
         let mut chosen: Vec<ChildRef> = Vec::with_capacity(aim);
         while chosen.len() < aim && fork.spilled_to < fork.own.len() {
