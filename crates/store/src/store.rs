@@ -409,7 +409,7 @@ impl Store {
     /// Opens, and creates if it is absent, the database at `path`. A file that
     /// this process has open already (by device and inode) joins the same store,
     /// with the options of the first; asked for reading only, this handle refuses
-    /// writes.
+    /// writes. Where another thread is opening or closing it, this waits for that.
     ///
     /// # Errors
     /// `CantOpen`, `ReadOnly`, `NotADatabase`, `NewerFormat`, `Corrupt`, `Busy`
