@@ -259,6 +259,10 @@ impl Txn {
         if fork.passed_by.len() > aim / 4 {
             let passed_by = std::mem::take(&mut fork.passed_by);
             for node in passed_by {
+                debug_assert!(
+                    pool.frames.holding(node.hint(), node.reference).is_some(),
+                    "what is freed leaves this list"
+                );
                 if Some(node.reference) != memo && writer::is_ready(&core, node) {
                     chosen.push(node);
                 } else {
