@@ -37,8 +37,8 @@ impl Database {
     /// Opens a file, creating it if it is absent.
     ///
     /// # Errors
-    /// A file that cannot be opened, is held by another process, is no database
-    /// or is damaged.
+    /// A file that cannot be opened, is held by another process for longer than the
+    /// busy timeout (5 s), is no database or is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with_options(path, Options::default())
     }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use fulgurite::{Connection, Database, Error, ErrorCode, OpenFlags, Options, ffi};
 
@@ -152,7 +153,11 @@ fn child_opens_the_database() {
     let Some(path) = std::env::var_os(CHILD) else {
         return;
     };
-    match Connection::open(path) {
+    let at_once = Options {
+        busy_timeout: Duration::ZERO,
+        ..Options::default()
+    };
+    match Database::open_with_options(path, at_once) {
         Ok(_) => println!("child: opened"),
         Err(e) => println!(
             "child: {} | {e} | {}",

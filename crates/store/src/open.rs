@@ -1,6 +1,6 @@
-//! Opening a store: create or find the file, lock it, read where it begins,
-//! replay the log, and make what was replayed durable before anything is
-//! answered.
+//! Opening a store: create or find the file, lock it (waiting for a process that
+//! has it, up to the busy timeout), read where it begins, replay the log, and make
+//! what was replayed durable before anything is answered.
 //!
 //! A new database is made under a temporary name (`<name>-new`), synced, and
 //! renamed, so a crash leaves either none or a whole one. A failure at any step
@@ -26,6 +26,7 @@ use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, OpenOptions, pare
 use fulgurite_wal::{Recovery, WalOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 impl From<DiskError> for Error {
     fn from(error: DiskError) -> Self {
@@ -114,7 +115,7 @@ pub(crate) fn resolve(disk: &dyn Disk, path: &Path) -> Result<PathBuf> {
 /// Opens or creates the database at a resolved path.
 pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result<Store> {
     check_options(&options)?;
-    let Locked { file, lock } = find_or_create(&disk, path, &options)?;
+    let Locked { file, lock } = once_unlocked(&options, || find_or_create(&disk, path, &options))?;
     let (meta, stale) = read_meta(&*file, path)?;
     if meta.unsynced && !options.read_only && options.durability != Durability::Off {
         // What a life without syncs left may be with the operating system alone,
@@ -162,6 +163,29 @@ impl From<Arc<dyn DiskFile>> for Locked {
     fn from(file: Arc<dyn DiskFile>) -> Self {
         let lock = file.clone();
         Self { file, lock }
+    }
+}
+
+/// The longest pause between two looks at a lock that another process has.
+const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// Looks for the file again, name and all, as long as another process has its lock and
+/// the busy timeout lasts: one that closes the database makes its last checkpoint, and
+/// one that makes it is about to rename it.
+fn once_unlocked(options: &Options, find: impl Fn() -> Result<Locked>) -> Result<Locked> {
+    let waits = Waits::new(options.driver.clone());
+    let deadline = waits.now().saturating_add(options.busy_timeout);
+    let mut pause = Duration::from_millis(1);
+    loop {
+        let found = find();
+        let left = deadline.saturating_sub(waits.now());
+        match found {
+            Err(error) if error.kind() == ErrorKind::Busy && !left.is_zero() => {
+                waits.pause(pause.min(left));
+                pause = (2 * pause).min(LOCK_PAUSE_MAX);
+            }
+            found => return found,
+        }
     }
 }
 

@@ -56,7 +56,8 @@ pub struct Options {
     pub read_only: bool,
     /// Create the file when it is absent.
     pub create: bool,
-    /// Bounds every wait for a lock or for space in the log.
+    /// Bounds every wait for a lock, that of the file at opening included, or for space
+    /// in the log.
     pub busy_timeout: Duration,
     /// The log's size in bytes at which a checkpoint starts.
     pub checkpoint_bytes: u64,

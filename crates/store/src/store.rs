@@ -409,11 +409,12 @@ impl Store {
     /// Opens, and creates if it is absent, the database at `path`. A file that
     /// this process has open already (by device and inode) joins the same store,
     /// with the options of the first; asked for reading only, this handle refuses
-    /// writes. Where another thread is opening or closing it, this waits for that.
+    /// writes. Where another thread is opening or closing it, this waits for that;
+    /// where another process has it, for at most the busy timeout.
     ///
     /// # Errors
     /// `CantOpen`, `ReadOnly`, `NotADatabase`, `NewerFormat`, `Corrupt`, `Busy`
-    /// (another process holds the file), `Io`, `Full`.
+    /// (another process holds the file for longer), `Io`, `Full`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Store> {
         registry::open(path.as_ref(), options)
     }

@@ -1,9 +1,10 @@
 //! Several handles of one file in one process, and who waits for whom.
 
-use fulgurite_disk::MemoryDisk;
+use fulgurite_disk::{Disk, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
 use fulgurite_store::{ErrorKind, Isolation, Key, KeyKind, Options, Store};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
 /// A file name in a folder of its own, removed with it.
@@ -230,13 +231,75 @@ fn an_error_while_creating_names_the_database() {
 #[test]
 fn a_file_has_one_owner_who_made_it_or_opened_it() {
     let disk = Arc::new(MemoryDisk::new());
-    let open = || Store::open_on(disk.clone(), "owned.db", Options::default());
+    let options = Options {
+        busy_timeout: Duration::ZERO,
+        ..Options::default()
+    };
+    let open = || Store::open_on(disk.clone(), "owned.db", options.clone());
     for _ in 0..2 {
         let owner = open().expect("nobody has it");
         let refused = open().expect_err("somebody has it");
         assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
         drop(owner);
     }
+}
+
+/// A disk that tells when somebody else's lock was met.
+struct Telling {
+    inner: Arc<MemoryDisk>,
+    met: Sender<()>,
+}
+
+#[derive(Debug)]
+struct TellingFile {
+    inner: Arc<dyn DiskFile>,
+    met: Sender<()>,
+}
+
+impl Disk for Telling {
+    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+
+    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
+        Ok(Arc::new(TellingFile {
+            inner: self.inner.open(path, options)?,
+            met: self.met.clone(),
+        }))
+    }
+}
+
+impl DiskFile for TellingFile {
+    forward!(inner: len, read_at, write_at, write_vectored_at, sync_data, sync_all);
+    forward!(inner: allocate, truncate, start_writeback, unlock, identity, lock_shared);
+
+    fn lock_exclusive(&self) -> Done<()> {
+        self.inner.lock_exclusive().inspect_err(|_| {
+            let _ = self.met.send(());
+        })
+    }
+}
+
+/// A database that another process was just closing was refused at once, whatever the
+/// busy timeout: a service that takes over from its predecessor had to try again itself.
+#[test]
+fn who_opens_waits_for_a_process_that_closes() {
+    // To the second store the first one's lock is that of another process.
+    let disk = Arc::new(MemoryDisk::new());
+    let owner = Store::open_on(disk.clone(), "handed-over.db", Options::default());
+    let owner = owner.expect("nobody has it");
+    let tree = owner.create_family("t", KeyKind::Int).expect("a family");
+    let (met, meets) = mpsc::channel();
+    let telling = Arc::new(Telling { inner: disk, met });
+    let next = std::thread::spawn(move || {
+        let options = Options {
+            busy_timeout: Duration::MAX,
+            ..Options::default()
+        };
+        Store::open_on(telling, "handed-over.db", options)
+    });
+    meets.recv().expect("the lock is met");
+    drop((tree, owner));
+    let store = next.join().expect("no panic").expect("it was given back");
+    assert_eq!(store.families().expect("reads"), ["t"]);
 }
 
 /// Who opened a database while another thread was closing its last handle was told that
