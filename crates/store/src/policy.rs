@@ -184,7 +184,6 @@ impl Policy {
     }
 
     /// Frames in the queues.
-    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.small.len + self.main.len
     }

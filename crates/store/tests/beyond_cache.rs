@@ -273,3 +273,43 @@ fn who_finds_no_frame_is_told_in_time() {
     txn.commit().expect("commits");
     check(&store);
 }
+
+/// A transaction held the way to the leaf edited last in every tree that it wrote to, and
+/// was told that the cache is full where that was more than the cache. Several that held
+/// less waited for one another until their time was over. Who waits writes out all it
+/// holds now.
+#[test]
+fn a_transaction_may_write_to_more_trees_than_the_cache_has_pages() {
+    const TREES: i64 = 150;
+    for options in kinds() {
+        let options = Options {
+            cache_bytes: 0,
+            ..options
+        };
+        let disk = Arc::new(MemoryDisk::new());
+        let store = open(&disk, &options);
+        let trees: Vec<Tree> = (0..TREES)
+            .map(|tree| store.create_family(&format!("t{tree}"), KeyKind::Int))
+            .map(|tree| tree.expect("a family"))
+            .collect();
+        let mut txn = store.txn();
+        txn.begin(Isolation::Serializable).expect("begins");
+        for round in 0..3 {
+            for (seed, tree) in (0..).zip(&trees) {
+                let value = noise(seed, 1_000);
+                txn.put(tree, Key::Int(round), &value).expect("a put");
+            }
+        }
+        txn.commit().expect("commits");
+        check(&store);
+        drop((txn, store));
+        let store = open(&disk, &options);
+        for seed in 0..TREES as u64 {
+            let tree = store.family(&format!("t{seed}")).expect("reads");
+            let tree = tree.expect("is there");
+            for round in 0..3 {
+                assert_eq!(read(&store, &tree, round), noise(seed, 1_000));
+            }
+        }
+    }
+}

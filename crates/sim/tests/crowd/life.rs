@@ -36,7 +36,7 @@ const READINGS: usize = 6;
 pub fn options_of(rng: &mut Rng) -> Options {
     let page_size = [4096, 4096, 8192][rng.index(3)];
     Options {
-        cache_bytes: [96, 160, 256, 384, 1_024][rng.index(5)] * page_size,
+        cache_bytes: [64, 96, 160, 256, 384, 1_024][rng.index(6)] * page_size,
         page_size: page_size as u32,
         checkpoint_bytes: [16 << 10, 1 << 20, 24 << 20][rng.index(3)],
         log_limit_bytes: [64 << 10, 2 << 20, 32 << 20][rng.index(3)],

@@ -59,6 +59,9 @@ const FRAME_EXTRA: usize = 24 + 26 + 24 + 50;
 /// many each of them, at most.
 const SPARE_SHARE: usize = 16;
 const SPARE_MAX: usize = 32;
+/// Frames that are not for nodes to be made: a page that was only read can be evicted at
+/// once, so whoever reads goes on however full the cache is, and what it holds comes free.
+const READERS_FRAMES: usize = 8;
 const HANDLE_BLOCK: u64 = 1 << 10;
 
 /// Where a node that began under a handle lies on disk.
@@ -85,6 +88,10 @@ struct FreeFrames {
 }
 
 impl FreeFrames {
+    fn len(&self) -> usize {
+        self.list.len() + self.untouched.len()
+    }
+
     fn take(&mut self) -> Option<Frame> {
         self.list.pop().or_else(|| self.untouched.next())
     }
@@ -327,16 +334,50 @@ impl Pool {
         (self.frames.count() / SPARE_SHARE / contexts).min(SPARE_MAX)
     }
 
-    /// Takes frames that nobody uses until there are `most`, as far as there are any;
-    /// evicts nothing.
-    pub(crate) fn take_free(&self, frames: &mut Vec<Frame>, most: usize) {
-        let mut free = self.free.lock();
-        while frames.len() < most {
-            match free.take() {
-                Some(frame) => frames.push(frame),
-                None => return,
+    /// Takes frames for nodes to be made until there are `count`, and some more at once
+    /// where there are, since all contexts take them from one list. False if there are
+    /// too few without waiting, beside those that are left to who reads.
+    #[cold]
+    pub(crate) fn take_ahead(&self, frames: &mut Vec<Frame>, count: usize) -> bool {
+        self.take_beside(READERS_FRAMES, frames, count)
+    }
+
+    fn take_beside(&self, left: usize, frames: &mut Vec<Frame>, count: usize) -> bool {
+        let missing = count.saturating_sub(frames.len());
+        {
+            let mut free = self.free.lock();
+            if let Some(most) = free.len().checked_sub(left)
+                && most >= missing
+            {
+                let wanted = count.max(self.spare_share() / 2);
+                let some = most.min(wanted.saturating_sub(frames.len()));
+                frames.extend(std::iter::from_fn(|| free.take()).take(some));
+                return true;
             }
         }
+        if !self.has(missing + left) {
+            return missing == 0;
+        }
+        while frames.len() < count {
+            match self.try_take_frame() {
+                Some(frame) => frames.push(frame),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Whether so many frames are free or can be evicted, but for those that are looked at
+    /// at this moment.
+    fn has(&self, frames: usize) -> bool {
+        let free = self.free.lock().len();
+        free >= frames || free + self.policy.lock().len() >= frames
+    }
+
+    /// Whether there are so few that who waits for a lock should hold none: the lock's
+    /// holder has to read, and perhaps to make nodes.
+    pub(crate) fn is_scarce(&self) -> bool {
+        !self.has((2 * READERS_FRAMES).max(self.frames.count() / 16))
     }
 
     /// Takes frames that were never used until there are `most`, as far as there are

@@ -27,6 +27,9 @@ use crate::tree::walk::{Ahead, Halt, Learnt, Target};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
+/// Frames taken ahead of an edit; more are taken if the tree is that high.
+pub(crate) const SPARE: usize = 5;
+
 /// What fork operations work with.
 pub(crate) struct Context<'c> {
     pub(crate) core: &'c Core,
@@ -44,18 +47,7 @@ impl Context<'_> {
     /// Makes sure that `count` frames can be had without waiting.
     pub(crate) fn ensure_spare(&mut self, count: usize) -> Result<()> {
         if self.spare.len() < count {
-            self.take_spare(count)?;
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn take_spare(&mut self, count: usize) -> Result<()> {
-        // Some more at once, since all contexts take them from one list.
-        let some = self.pool.spare_share() / 2;
-        self.pool.take_free(self.spare, count.max(some));
-        while self.spare.len() < count {
-            self.spare.push(self.pool.take_frame()?);
+            self.pool.take_frames(self.spare, count)?;
         }
         Ok(())
     }

@@ -8,16 +8,13 @@
 //! A walk neither waits nor reads: where a frame or a node is missing it ends, what it
 //! lacked is had, and it starts over, along what is private already.
 
-use super::fork::{Context, Fork};
+use super::fork::{Context, Fork, SPARE};
 use super::walk::{self, Halt, Learnt, Target};
 use crate::cache::pool::MAX_LEVEL;
 use crate::cache::{Absent, ChildRef, Frame, NO_HINT, Pool, Walk};
 use crate::codec::ExtentRef;
 use crate::error::Result;
 use crate::node::{self, Rests, Unknown};
-
-/// Frames taken ahead of a descent; more are taken if the tree is that high.
-const SPARE: usize = 5;
 
 /// The way from the root to a leaf through private nodes: each inner frame with
 /// the child taken, then the leaf.
@@ -82,11 +79,13 @@ impl Fork {
         let mut learnt = Learnt::default();
         let pool = cx.pool;
         loop {
-            cx.ensure_spare(SPARE)?;
             let walk = pool.readers.walk(cx.slot);
             match self.try_private_path(cx, target, &learnt.rests, loaded, &walk) {
                 Ok(path) => return Ok(path),
-                Err(Stop::NeedFrames) => {}
+                Err(Stop::NeedFrames) => {
+                    drop(walk);
+                    cx.ensure_spare(SPARE)?;
+                }
                 Err(Stop::Halt(Halt::Absent(absent))) if absent.level == Some(0) => {
                     drop(walk);
                     let frame = match loaded.take() {

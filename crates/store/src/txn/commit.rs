@@ -63,6 +63,11 @@ impl Txn {
                 self.core.wait_visible(base)
             }
             _ => {
+                if self.state == TxnState::Optimistic
+                    && let Err(error) = self.make_room_to_wait()
+                {
+                    return Err(self.lose(error));
+                }
                 if let Err(error) = self.lock_for_commit() {
                     return match error.kind() {
                         ErrorKind::Busy => Err(error),

@@ -365,7 +365,7 @@ impl Txn {
 
     /// Where there are more spare frames than `most`, gives back all but half as
     /// many.
-    fn keep_spare(&mut self, most: usize) {
+    pub(super) fn keep_spare(&mut self, most: usize) {
         if self.spare.len() > most {
             let mut surplus = self.spare.split_off(most / 2);
             self.core.pool.give_frames(&mut surplus);

@@ -2,7 +2,8 @@
 //! larger than the cache.
 //!
 //! When a transaction's forks hold more unwritten nodes than its budget, the
-//! older half of the largest goes to free extents, leaves first, nodes with
+//! older half of the largest goes to free extents (a quarter where changes are
+//! scattered; where it holds far too many, what is too much), leaves first, nodes with
 //! children or large values once those are written. The budget grows where many
 //! of the nodes written are edited again (changes that are scattered over more
 //! pages than it has, as those of an index often are) and shrinks where
@@ -34,7 +35,7 @@ use crate::primitives::{BUDGET_BYTES, BUDGET_MIN};
 use crate::primitives::{JoinHandle, Mutex, SyncSender, spawn, sync_channel};
 use crate::reclaim::Dead;
 use crate::store::Core;
-use crate::tree::fork::Fork;
+use crate::tree::fork::{Fork, SPARE};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -125,14 +126,63 @@ fn unwritten(fork: &Fork) -> usize {
 }
 
 impl Txn {
-    /// Spills if the forks hold too much of the cache.
+    /// Before an edit: spills if the forks hold too much of the cache, and takes frames
+    /// ahead.
     #[inline]
     pub(super) fn make_room(&mut self) -> Result<()> {
-        let held: usize = self.forks.iter().map(unwritten).sum();
-        if held <= self.budget_min() || held <= self.budget() {
-            return Ok(());
+        let held = self.held();
+        if held > self.budget_min() && held > self.budget() {
+            self.spill()?;
         }
-        self.spill()
+        if self.spare.len() < SPARE {
+            self.take_ahead()?;
+        }
+        Ok(())
+    }
+
+    /// Before a commit waits for locks, whose holders may need frames to give them back.
+    #[inline]
+    pub(super) fn make_room_to_wait(&mut self) -> Result<()> {
+        self.keep_spare(self.core.pool.spare_share());
+        if self.held() > self.budget_min() && self.core.pool.is_scarce() {
+            self.give_way()?;
+        }
+        Ok(())
+    }
+
+    /// Nodes that the forks hold unwritten.
+    #[inline]
+    fn held(&self) -> usize {
+        self.forks.iter().map(unwritten).sum()
+    }
+
+    /// Takes the frames that most edits need. Where a checkpoint brings none, the cache
+    /// is full of what transactions hold: so this one gives all of it away before it
+    /// waits for the others, which may wait for it.
+    #[cold]
+    fn take_ahead(&mut self) -> Result<()> {
+        let pool = &self.core.pool;
+        let taken = pool.take_ahead(&mut self.spare, SPARE)
+            || self.held() == 0
+            || pool.take_after_relief(&mut self.spare, SPARE)?;
+        if taken { Ok(()) } else { self.give_way() }
+    }
+
+    /// Writes out all that the forks hold, the leaves edited last as well, level by level.
+    fn give_way(&mut self) -> Result<()> {
+        self.settle_spills()?;
+        for at in 0..self.forks.len() {
+            self.forks[at].memo = None;
+            self.forks[at].run = 0;
+            loop {
+                let nodes = self.choose(at, usize::MAX);
+                if nodes.is_empty() {
+                    break;
+                }
+                self.hand_over(at, nodes).write(&self.core)?;
+            }
+        }
+        Ok(())
     }
 
     /// Nodes that the forks may hold unwritten.
@@ -140,7 +190,7 @@ impl Txn {
     fn budget(&self) -> usize {
         let pool = &self.core.pool;
         let count = pool.usable();
-        if pool.unwritten() > count / 2 {
+        if self.is_tight() {
             return self.budget_min();
         }
         if self.scattered {
@@ -151,6 +201,13 @@ impl Txn {
         // Page sizes are powers of two; this is asked at every write.
         let most = BUDGET_BYTES >> pool.frames.page_size().trailing_zeros();
         (count / 4).min(most).max(self.budget_min())
+    }
+
+    /// Whether unwritten nodes, whosever they are, fill half of the cache.
+    #[inline]
+    fn is_tight(&self) -> bool {
+        let pool = &self.core.pool;
+        pool.unwritten() > pool.usable() / 2
     }
 
     /// Nodes that they may hold whatever others do: a way from a root to a leaf at
@@ -188,25 +245,14 @@ impl Txn {
         let written: usize = self.forks.iter().map(|fork| fork.spilled).sum();
         let again: usize = self.forks.iter().map(|fork| fork.respilled).sum();
         self.scattered |= again * SCATTERED > written.max(SCATTERED_MIN);
-        let nodes = self.choose(at);
+        let budget = self.budget();
+        let part = budget / if self.scattered { 4 } else { 2 };
+        let too_many = unwritten(&self.forks[at]).saturating_sub(budget);
+        let nodes = self.choose(at, part.max(too_many));
         if nodes.is_empty() {
             return Ok(());
         }
-        let fork = &mut self.forks[at];
-        let unpublished = fork
-            .published
-            .get_or_insert_with(|| Arc::new(AtomicU64::new(u64::MAX)))
-            .clone();
-        for node in &nodes {
-            let meta = self.core.pool.frames.meta(node.hint());
-            meta.generation.store(0, Relaxed);
-        }
-        fork.spilled += nodes.len();
-        let batch = Batch {
-            nodes,
-            unpublished,
-            watched: fork.is_watched(),
-        };
+        let batch = self.hand_over(at, nodes);
         if self.core.options.driver.is_some() {
             return batch.write(&self.core);
         }
@@ -223,18 +269,32 @@ impl Txn {
         }
     }
 
-    /// The older half of the fork's unwritten nodes (a quarter where changes are
-    /// scattered) or, where it holds far too many, what is too much: as far as they are
-    /// ready.
-    fn choose(&mut self, at: usize) -> Vec<ChildRef> {
+    /// Takes nodes out of the fork's generation: they may be written now.
+    fn hand_over(&mut self, at: usize, nodes: Vec<ChildRef>) -> Batch {
+        let fork = &mut self.forks[at];
+        let unpublished = fork
+            .published
+            .get_or_insert_with(|| Arc::new(AtomicU64::new(u64::MAX)))
+            .clone();
+        for node in &nodes {
+            let meta = self.core.pool.frames.meta(node.hint());
+            meta.generation.store(0, Relaxed);
+        }
+        fork.spilled += nodes.len();
+        Batch {
+            nodes,
+            unpublished,
+            watched: fork.is_watched(),
+        }
+    }
+
+    /// Of the fork's unwritten nodes that are ready, so many of the oldest.
+    fn choose(&mut self, at: usize, aim: usize) -> Vec<ChildRef> {
         let core = self.core.clone();
         let pool = &core.pool;
-        let budget = self.budget();
-        let part = budget / if self.scattered { 4 } else { 2 };
         let fork = &mut self.forks[at];
-        let aim = part.max(unwritten(fork).saturating_sub(budget));
         let memo = fork.memo.map(|memo| memo.reference);
-        let mut chosen: Vec<ChildRef> = Vec::with_capacity(aim);
+        let mut chosen: Vec<ChildRef> = Vec::with_capacity(aim.min(unwritten(fork)));
         while chosen.len() < aim && fork.spilled_to < fork.own.len() {
             let node = fork.own[fork.spilled_to];
             fork.spilled_to += 1;
@@ -256,7 +316,7 @@ impl Txn {
         }
         // Nodes passed by come last: what they refer to is on disk by now more
         // often than not.
-        if fork.passed_by.len() > aim / 4 {
+        if aim == usize::MAX || fork.passed_by.len() > aim / 4 {
             let passed_by = std::mem::take(&mut fork.passed_by);
             for node in passed_by {
                 debug_assert!(

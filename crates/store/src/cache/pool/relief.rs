@@ -6,7 +6,9 @@
 //! others were quicker or because the cache is full of what transactions have not
 //! committed, is followed by a pause and another one, until the time is over; then
 //! it is an error that says what to do, and the caller is as with any error of its operation.
-//! Who waits holds nothing that a checkpoint needs.
+//! Who waits holds nothing that a checkpoint needs. So that transactions do not wait for
+//! one another, each writes out what it holds before it waits for more than one
+//! checkpoint (`txn/spill.rs`).
 
 use super::{Frame, Pool};
 use crate::error::{Error, ErrorKind, Result};
@@ -17,7 +19,7 @@ use std::time::Duration;
 /// frame; twice as long each time.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(128);
-/// The longest that [`Pool::pace`] holds somebody up.
+/// The longest that somebody is held up for the sake of others.
 const PACE: Duration = Duration::from_millis(100);
 
 /// How those who wait for frames and the checkpointer find each other.
@@ -38,30 +40,71 @@ enum Relieved {
 }
 
 impl Pool {
-    /// A free frame, for a node to be loaded or made. Evicts clean pages; if
+    /// A free frame, for a node to be loaded. Evicts clean pages; if
     /// there are none, asks for a checkpoint and waits for it. Nodes of transactions
     /// that have not committed stay through checkpoints: where those fill the cache
     /// it ends when the time is over.
     pub(crate) fn take_frame(&self) -> Result<Frame> {
+        let mut taken = self.try_take_frame();
+        if taken.is_none() {
+            self.wait_for_frames(|| {
+                taken = self.try_take_frame();
+                taken.is_some()
+            })?;
+        }
+        let taken = taken.or_else(|| self.take_idle());
+        taken.ok_or_else(|| self.no_memory())
+    }
+
+    /// The same for nodes to be made, until there are `count`. Who waits keeps none: others
+    /// may wait for these. It also leaves some to those who read, if not for long, for
+    /// perhaps nobody does.
+    pub(crate) fn take_frames(&self, frames: &mut Vec<Frame>, count: usize) -> Result<()> {
+        let leaves_some_until = self.waits.now() + PACE;
+        self.wait_for_frames(|| {
+            let taken = self.take_ahead(frames, count)
+                || (self.waits.now() >= leaves_some_until && self.take_beside(0, frames, count));
+            if !taken {
+                self.give_frames(frames);
+            }
+            taken
+        })?;
+        while frames.len() < count {
+            let frame = self.try_take_frame().or_else(|| self.take_idle());
+            frames.push(frame.ok_or_else(|| self.no_memory())?);
+        }
+        Ok(())
+    }
+
+    /// Takes, and where nothing is to be had waits and tries again, until the time is
+    /// over or nobody can be asked.
+    fn wait_for_frames(&self, mut take: impl FnMut() -> bool) -> Result<()> {
         crate::txn::not_within_commit_lock();
         let patience = self.busy_timeout.max(Duration::from_secs(5));
         let deadline = self.waits.now().saturating_add(patience);
         let mut pause = PAUSE_MIN;
-        loop {
-            if let Some(frame) = self.try_take_frame() {
-                return Ok(frame);
-            }
+        while !take() {
             match self.ask_for_relief(deadline, || false) {
                 Relieved::In(Some(error)) => return Err(error),
                 Relieved::In(None) if self.waits.now() < deadline => {}
-                _ => return self.take_idle().ok_or_else(|| self.no_memory()),
+                _ => return Ok(()),
             }
-            if let Some(frame) = self.try_take_frame() {
-                return Ok(frame);
+            if take() {
+                return Ok(());
             }
             // What came free was taken by others, or nothing did.
             self.pause_for_relief(deadline.min(self.waits.now() + pause));
             pause = PAUSE_MAX.min(2 * pause);
+        }
+        Ok(())
+    }
+
+    /// As [`take_ahead`](Self::take_ahead), after one checkpoint.
+    pub(crate) fn take_after_relief(&self, frames: &mut Vec<Frame>, count: usize) -> Result<bool> {
+        self.give_frames(frames);
+        match self.ask_for_relief(self.waits.now() + PACE, || false) {
+            Relieved::In(Some(error)) => Err(error),
+            _ => Ok(self.take_ahead(frames, count)),
         }
     }
 
