@@ -91,6 +91,11 @@ macro_rules! forward {
             self.$to.canonical(path)
         }
     };
+    (@ $to:tt boot_id) => {
+        fn boot_id(&self) -> ::std::option::Option<[u8; 16]> {
+            self.$to.boot_id()
+        }
+    };
 
     // `DiskFile`.
     (@ $to:tt len) => {

@@ -145,6 +145,13 @@ pub trait Disk: Send + Sync + 'static {
 
     /// The absolute path without links. The last part may be absent.
     fn canonical(&self, path: &Path) -> Result<PathBuf>;
+
+    /// Names the running system that keeps what was written and not synced: as long
+    /// as this stays the same, whatever a process wrote is there for who opens the
+    /// file after it, however that process ended. `None` where nobody can tell.
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        None
+    }
 }
 
 /// An open file.

@@ -167,6 +167,11 @@ impl Disk for MemoryDisk {
     fn canonical(&self, path: &Path) -> Result<PathBuf> {
         Ok(plain(path))
     }
+
+    /// What is written is there as long as the disk is.
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        Some([0; 16])
+    }
 }
 
 #[derive(Debug)]

@@ -14,6 +14,7 @@
 //! On Apple's systems a sync is `F_FULLFSYNC`, without which the drive's own
 //! cache keeps the bytes.
 
+mod boot;
 #[cfg(target_os = "linux")]
 mod guard;
 mod holder;
@@ -136,6 +137,10 @@ impl Disk for RealDisk {
             (other, _) => other,
         };
         resolved.map_err(|e| DiskError::new("resolve", path, e))
+    }
+
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        boot::id()
     }
 }
 

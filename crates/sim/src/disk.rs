@@ -334,4 +334,9 @@ impl Disk for SimDisk {
     fn canonical(&self, path: &Path) -> Result<PathBuf> {
         Ok(path.to_owned())
     }
+
+    /// Changes with each power cut.
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        Some(u128::from(self.world.lock().boot).to_le_bytes())
+    }
 }

@@ -18,6 +18,8 @@ use crate::journal::Effect;
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) device: u64,
+    /// Names the time since the last power cut.
+    pub(crate) boot: u64,
     pub(crate) rng: Rng,
     pub(crate) inodes: BTreeMap<u64, Inode>,
     pub(crate) next_inode: u64,
@@ -115,6 +117,7 @@ impl World {
     ) -> Self {
         Self {
             device: new_device(),
+            boot: seed,
             rng: Rng::new(seed),
             next_inode: inodes.keys().last().map_or(1, |last| last + 1),
             inodes,

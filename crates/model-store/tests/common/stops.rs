@@ -56,7 +56,7 @@ fn stop<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl<D: Disk> Disk for Stops<D> {
-    forward!(0: exists, canonical);
+    forward!(0: exists, canonical, boot_id);
 
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
         Ok(StopsFile::of(self.0.open(path, options)?))

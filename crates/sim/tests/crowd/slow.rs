@@ -49,7 +49,7 @@ impl SlowDisk {
 }
 
 impl Disk for SlowDisk {
-    forward!(inner: exists, rename, remove, canonical);
+    forward!(inner: exists, rename, remove, canonical, boot_id);
 
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
         Ok(self.slow(self.inner.open(path, options)?))
