@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  0  8 bytes   magic "FulgWAL\n"
-//!  8  u32       format version (1)
+//!  8  u32       format version (2; 1 has no leases)
 //! 12  u32       reserved, zero
 //! 16  16 bytes  the database's UUID
 //! 32  u64       generation number
@@ -24,7 +24,7 @@ use fulgurite_disk::DiskFile;
 use super::error::{Error, Result};
 
 /// The format this program writes, and the newest it reads.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Where the records begin.
 pub(super) const RECORDS_START: u64 = 8192;
 const COPIES: [u64; 2] = [0, 4096];
@@ -79,7 +79,7 @@ impl Header {
         if &bytes[0..8] != MAGIC || u32_at(60) != crc_fast::crc32_iscsi(&bytes[..60]) {
             return None;
         }
-        if u32_at(8) != VERSION {
+        if !(1..=VERSION).contains(&u32_at(8)) {
             return Some(Err(u32_at(8)));
         }
         let mut database = [0; 16];

@@ -35,7 +35,7 @@ use super::header::RECORDS_START;
 use super::leading::Leads;
 use super::locks::lock;
 use super::parking::Wish;
-use super::record::{EMPTY_RECORD_BYTES, Head, padding};
+use super::record::{EMPTY_RECORD_BYTES, Head, padding, record_bytes};
 use super::stats::WalStats;
 use super::twin::{Durability, Placed, TwinLog};
 use crate::primitives::{Ordering, SLOTS};
@@ -80,29 +80,19 @@ impl TwinLog {
         Ok(())
     }
 
-    fn write_record(&self, placed: &Placed<'_>, head: &Head, parts: &[&[u8]]) -> Result<()> {
+    pub(super) fn write_record(
+        &self,
+        placed: &Placed<'_>,
+        head: &Head,
+        parts: &[&[u8]],
+    ) -> Result<()> {
         let file = self.file(placed.slot)?;
         let begin = (placed.position == RECORDS_START + EMPTY_RECORD_BYTES)
             .then(|| begin_record(placed.salt, RECORDS_START, placed.seq - 1, head.durable));
         let begin = begin.as_ref().map_or(&[][..], |begin| begin);
         let encoded = head.seal(placed.salt, placed.position, parts);
         let position = placed.position - begin.len() as u64;
-        let pieces = [begin, &encoded]
-            .into_iter()
-            .chain(parts.iter().copied())
-            .chain([padding(placed.payload_len)]);
-        let len = (placed.end - placed.start) as usize + begin.len();
-        if len <= TOGETHER_BYTES {
-            let mut bytes = [0; TOGETHER_BYTES];
-            let mut at = 0;
-            for piece in pieces {
-                bytes[at..at + piece.len()].copy_from_slice(piece);
-                at += piece.len();
-            }
-            return Ok(file.write_at(&bytes[..len], position)?);
-        }
-        let slices: Vec<IoSlice<'_>> = pieces.map(IoSlice::new).collect();
-        Ok(file.write_vectored_at(&slices, position)?)
+        write_pieces(&**file, position, begin, &encoded, parts)
     }
 
     /// Acknowledges what is published without a gap, over a boundary too.
@@ -194,7 +184,8 @@ impl TwinLog {
 
     /// Adds what was written in place, which no commit counts.
     pub(super) fn count_in_place(&self, stats: &mut WalStats) {
-        let records = self.acked().saturating_sub(self.first.0);
+        let last = self.acked().saturating_sub(self.unused_numbers());
+        let records = last.saturating_sub(self.first.0);
         stats.records = records;
         stats.writes = records;
         stats.largest_group = records.min(1);
@@ -209,4 +200,32 @@ impl TwinLog {
 pub(super) struct Unsynced {
     files: [Option<Arc<dyn DiskFile>>; 2],
     last: u64,
+}
+
+/// Writes a record whose head is `encoded`, with what stands before it, to `position`.
+#[inline]
+pub(super) fn write_pieces(
+    file: &dyn DiskFile,
+    position: u64,
+    before: &[u8],
+    encoded: &[u8],
+    parts: &[&[u8]],
+) -> Result<()> {
+    let payload_len = parts.iter().map(|part| part.len()).sum();
+    let pieces = [before, encoded]
+        .into_iter()
+        .chain(parts.iter().copied())
+        .chain([padding(payload_len)]);
+    let len = before.len() + record_bytes(payload_len) as usize;
+    if len <= TOGETHER_BYTES {
+        let mut bytes = [0; TOGETHER_BYTES];
+        let mut at = 0;
+        for piece in pieces {
+            bytes[at..at + piece.len()].copy_from_slice(piece);
+            at += piece.len();
+        }
+        return Ok(file.write_at(&bytes[..len], position)?);
+    }
+    let slices: Vec<IoSlice<'_>> = pieces.map(IoSlice::new).collect();
+    Ok(file.write_vectored_at(&slices, position)?)
 }

@@ -61,6 +61,7 @@ mod generation;
 mod header;
 mod in_place;
 mod leading;
+mod lease;
 mod locks;
 mod parking;
 #[cfg_attr(fulgurite_model, path = "../../model-wal/primitives.rs")]
@@ -79,6 +80,7 @@ mod window;
 
 pub use error::{Error, ReplayError, Result};
 pub use gather::Waiting;
+pub use lease::{Lease, LeasePermit, PlacedLease};
 pub use record::{Kind, PAYLOAD_BYTES_MAX};
 pub use recovery::{Record, Recovery};
 pub use solo::{Device, Entries, Entry, Lone, Lsn, Measured, Options, Preallocation, Stats, Wal};

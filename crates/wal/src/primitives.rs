@@ -25,6 +25,8 @@ pub(crate) fn now() -> Duration {
 pub(crate) const RING_BYTES: u64 = 256 << 10;
 /// How many records the log buffer holds at most.
 pub(crate) const SLOTS: u64 = 4096;
+/// How much of the log a committer takes at a time, where it takes more than a record.
+pub(crate) const LEASE_BYTES: u64 = 64 << 10;
 /// Records longer than this never enter the ring: they are written from where
 /// the caller has them, once everything before them is written.
 pub(crate) const RING_RECORD_BYTES_MAX: u64 = 32 << 10;

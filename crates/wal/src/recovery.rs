@@ -63,7 +63,7 @@ impl Recovery {
         read_only: bool,
     ) -> Result<Self> {
         let found = survey::find(&*disk, base, &database)?;
-        let survey = survey::survey(&found, after_seq)?;
+        let survey = survey::survey(&found, after_seq, disk.boot_id())?;
         Ok(Self {
             disk,
             base: base.to_owned(),

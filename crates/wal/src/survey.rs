@@ -16,6 +16,11 @@
 //! marks always; for a place to go on only as long as nothing was taken yet,
 //! that is, where the damage lies in records the checkpoint covers anyway.
 //!
+//! A lease (`lease.rs`) whose process ended before it is no gap as long as the system
+//! that kept its records is still the same: the walk goes on behind its room. Where it
+//! is another one, what leases hold counts from the end of their phase on: a phase that
+//! is not complete is a torn tail from its beginning.
+//!
 //! A generation is left out, with its marks, where a newer one begins at or
 //! before the checkpoint: it holds nothing that is wanted, its file may be in
 //! the middle of being made the next generation, or its tail may hold records
@@ -29,6 +34,7 @@ use fulgurite_disk::{Disk, DiskFile, OpenOptions};
 
 use super::error::{Error, Result};
 use super::header::{self, Header, RECORDS_START};
+use super::lease::{Begin, End, KIND_LEASE, KIND_LEASE_END};
 use super::record::{Head, KIND_BEGIN, Kind};
 use super::window::Window;
 
@@ -91,13 +97,14 @@ pub(super) struct Survey {
 }
 
 /// Decides what of the generations is to be replayed.
-pub(super) fn survey(found: &[Found], after_seq: u64) -> Result<Survey> {
+/// `boot` names the system that kept what was written, if it can be told.
+pub(super) fn survey(found: &[Found], after_seq: u64, boot: Option<[u8; 16]>) -> Result<Survey> {
     let irrelevant = found
         .iter()
         .rposition(|generation| generation.begins_after.is_some_and(|seq| seq <= after_seq))
         .unwrap_or(0);
     let relevant = found.get(irrelevant..).unwrap_or_default();
-    let mut walk = Walk::new(after_seq);
+    let mut walk = Walk::new(after_seq, boot);
     for (index, generation) in relevant.iter().enumerate() {
         let successor = relevant
             .get(index + 1..)
@@ -125,6 +132,22 @@ struct Walk {
     /// Where the wanted record should have been.
     break_at: Place,
     runs: Vec<Run>,
+    /// Whether the next record follows the last one of `runs`.
+    in_run: bool,
+    boot: Option<[u8; 16]>,
+    /// A phase of leases that is taken as a whole or not at all.
+    phase: Option<Phase>,
+    /// The first record that is not there behind those of a lease that never ended, and
+    /// its place.
+    unwritten: Option<(u64, Place)>,
+}
+
+struct Phase {
+    /// What was wanted, and how many runs there were, before it.
+    wanted: u64,
+    runs: usize,
+    /// Its last number, once that is known.
+    last: Option<u64>,
 }
 
 /// What a valid record means for the walk.
@@ -137,7 +160,7 @@ enum Step {
 }
 
 impl Walk {
-    fn new(after_seq: u64) -> Self {
+    fn new(after_seq: u64, boot: Option<[u8; 16]>) -> Self {
         Self {
             after_seq,
             wanted: after_seq + 1,
@@ -145,6 +168,10 @@ impl Walk {
             durable_at: Place::default(),
             break_at: Place::default(),
             runs: Vec::new(),
+            in_run: false,
+            boot,
+            phase: None,
+            unwritten: None,
         }
     }
 
@@ -166,19 +193,38 @@ impl Walk {
         self.note_mark(found.header.durable, &found.path, 0);
         let continues = found.begins_after.is_some_and(|seq| seq < self.wanted);
         let mut position = RECORDS_START;
-        let mut run: Option<Run> = None;
+        let mut lease = None;
+        self.in_run = false;
         let saw_more = loop {
             if let Some(head) = window.valid_record_at(position)? {
                 self.note_mark(head.durable, &found.path, position);
-                match self.step(&head, found, position, successor)? {
-                    Step::Pass => {}
-                    Step::Take => self.take(found, position, &mut run),
-                    Step::Stop => {
-                        self.look_on(&mut window, position)?;
-                        break false;
-                    }
+                let step = self.step(&head, found, position, successor)?;
+                if matches!(step, Step::Stop) {
+                    self.look_on(&mut window, position)?;
+                    break false;
                 }
-                position += head.total_bytes();
+                let takes = matches!(step, Step::Take);
+                let next = position + head.total_bytes();
+                position = match head.kind {
+                    KIND_LEASE => {
+                        lease = Some(self.begin_lease(&mut window, (&head, position), takes)?);
+                        next
+                    }
+                    KIND_LEASE_END => {
+                        lease = None;
+                        self.end_lease(&mut window, (&head, position), takes)?
+                    }
+                    _ if takes => {
+                        self.take(found, position);
+                        next
+                    }
+                    _ => next,
+                };
+                continue;
+            }
+            if let Some(open) = lease.take_if(|lease: &mut Begin| self.boot == Some(lease.boot)) {
+                self.leave_open(&mut window, &open, position)?;
+                position = open.end;
                 continue;
             }
             let beyond = self.look_on(&mut window, position)?;
@@ -191,7 +237,10 @@ impl Walk {
         if is_first || continues || saw_more {
             self.break_at = (found.path.clone(), position);
         }
-        self.runs.extend(run);
+        if let Some(phase) = self.phase.take() {
+            self.wanted = phase.wanted;
+            self.runs.truncate(phase.runs);
+        }
         Ok(())
     }
 
@@ -209,7 +258,8 @@ impl Walk {
                 Step::Stop
             });
         }
-        if Kind::from_byte(head.kind).is_none() {
+        let is_lease = matches!(head.kind, KIND_LEASE | KIND_LEASE_END);
+        if !is_lease && Kind::from_byte(head.kind).is_none() {
             return Err(Error::Corrupt {
                 file: found.path.clone(),
                 position,
@@ -224,22 +274,109 @@ impl Walk {
         })
     }
 
-    fn take(&mut self, found: &Found, position: u64, run: &mut Option<Run>) {
+    fn take(&mut self, found: &Found, position: u64) {
         let seq = self.wanted;
         self.wanted += 1;
-        match run {
-            Some(run) => run.last_seq = seq,
-            None => {
-                *run = Some(Run {
-                    file: Arc::clone(&found.file),
-                    path: found.path.clone(),
-                    salt: found.header.salt,
+        match self.runs.last_mut() {
+            Some(run) if self.in_run => run.last_seq = seq,
+            _ => self.runs.push(Run {
+                file: Arc::clone(&found.file),
+                path: found.path.clone(),
+                salt: found.header.salt,
+                position,
+                first_seq: seq,
+                last_seq: seq,
+            }),
+        }
+        self.in_run = true;
+    }
+
+    /// The walk has come to the beginning of a lease.
+    fn begin_lease(
+        &mut self,
+        window: &mut Window,
+        (head, position): (&Head, u64),
+        takes: bool,
+    ) -> Result<Begin> {
+        let payload = window.payload_at(position, head.len)?;
+        let begin = payload.and_then(Begin::decode).filter(|begin| {
+            (begin.phase..=begin.last).contains(&head.seq)
+                && is_behind(begin.end, position + head.total_bytes())
+        });
+        let Some(begin) = begin else {
+            return Err(senseless(window, position));
+        };
+        if takes {
+            let is_kept = self.boot == Some(begin.boot);
+            if !is_kept && self.phase.is_none() {
+                self.phase = Some(Phase {
+                    wanted: self.wanted,
+                    runs: self.runs.len(),
+                    last: None,
+                });
+            }
+            self.wanted += 1;
+            self.in_run = false;
+        }
+        Ok(begin)
+    }
+
+    /// The walk has come to the end of a lease. Returns where it goes on.
+    fn end_lease(
+        &mut self,
+        window: &mut Window,
+        (head, position): (&Head, u64),
+        takes: bool,
+    ) -> Result<u64> {
+        let payload = window.payload_at(position, head.len)?;
+        let end = payload.and_then(End::decode).filter(|end| {
+            (head.seq..u64::MAX).contains(&end.last)
+                && is_behind(end.end, position + head.total_bytes())
+        });
+        let Some(end) = end else {
+            return Err(senseless(window, position));
+        };
+        if takes {
+            self.wanted = end.last + 1;
+            self.in_run = false;
+            let completed = |phase: &mut Phase| {
+                phase.last = phase
+                    .last
+                    .or((end.phase_last > 0).then_some(end.phase_last));
+                phase.last.is_some_and(|last| last <= end.last)
+            };
+            self.phase.take_if(completed);
+        }
+        Ok(end.end)
+    }
+
+    /// The records of a lease stop at `position` without its end record: its process
+    /// ended before. One committer wrote them one after the other, so any that lies
+    /// behind says that this one was there.
+    fn leave_open(&mut self, window: &mut Window, lease: &Begin, position: u64) -> Result<()> {
+        let mut at = position;
+        while let Some((next, _)) = window.next_head(at + 8)?
+            && next < lease.end
+        {
+            at = next;
+            if window.valid_record_at(at)?.is_some() {
+                return Err(Error::Corrupt {
+                    file: window.path().to_owned(),
                     position,
-                    first_seq: seq,
-                    last_seq: seq,
+                    what: format!(
+                        "record {} is missing, though one behind it, at byte {at}, was written after it",
+                        self.wanted
+                    ),
                 });
             }
         }
+        if self.wanted <= lease.last {
+            self.unwritten
+                .get_or_insert_with(|| (self.wanted, (window.path().to_owned(), position)));
+            self.wanted = lease.last + 1;
+            self.in_run = false;
+        }
+        Ok(())
     }
 
     /// Looks at every aligned position behind `position` for valid records.
@@ -271,14 +408,18 @@ impl Walk {
     }
 
     fn judge(&self) -> Result<()> {
-        if self.durable < self.wanted {
+        let break_at = (self.wanted, self.break_at.clone());
+        let missing = [self.unwritten.clone(), Some(break_at)];
+        let missing = missing.into_iter().flatten();
+        let Some((wanted, (file, position))) = missing
+            .into_iter()
+            .find(|(wanted, _)| *wanted <= self.durable)
+        else {
             return Ok(());
-        }
-        let (file, position) = self.break_at.clone();
+        };
         let (witness, witness_position) = &self.durable_at;
         let what = format!(
-            "record {} is missing, though everything up to record {} was durable according to {} at byte {witness_position}",
-            self.wanted,
+            "record {wanted} is missing, though everything up to record {} was durable according to {} at byte {witness_position}",
             self.durable,
             witness.display(),
         );
@@ -296,4 +437,18 @@ struct Beyond {
     resume: Option<u64>,
     /// Whether any record that testifies is there.
     saw_valid: bool,
+}
+
+/// Whether a lease's room ends there, of which everything up to `written` was written.
+fn is_behind(end: u64, written: u64) -> bool {
+    (written..=i64::MAX as u64).contains(&end) && end.is_multiple_of(8)
+}
+
+/// A record that is whole and says of a lease what cannot be.
+fn senseless(window: &Window, position: u64) -> Error {
+    Error::Corrupt {
+        file: window.path().to_owned(),
+        position,
+        what: "a record says of a lease what cannot be".to_owned(),
+    }
 }

@@ -12,6 +12,7 @@ use super::error::{Error, Result};
 use super::flush::Flush;
 use super::generation::Generation;
 use super::leading::Turns;
+use super::lease::Leases;
 use super::locks::lock;
 use super::record::{EMPTY_RECORD_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
 use super::space::Room;
@@ -87,6 +88,17 @@ pub struct Permit<'w> {
     wal: &'w TwinLog,
     payload_len: usize,
     bytes: u64,
+}
+
+impl<'w> Permit<'w> {
+    /// For bytes that were added to those outstanding.
+    pub(super) fn new(wal: &'w TwinLog, payload_len: usize) -> Self {
+        Self {
+            wal,
+            payload_len,
+            bytes: record_bytes(payload_len),
+        }
+    }
 }
 
 impl Drop for Permit<'_> {
@@ -172,6 +184,8 @@ pub struct TwinLog {
     /// The two files, each from when a generation was first ready in it: who writes in
     /// place finds it without a lock.
     pub(super) files: [OnceLock<Arc<dyn DiskFile>>; 2],
+    /// The system that keeps what is written, if it can be told.
+    pub(super) boot: Option<[u8; 16]>,
     /// The last sequence number before this log, and its first log position.
     pub(super) first: (u64, u64),
     /// Held through preparing, recycling, explicit syncs and closing.
@@ -208,6 +222,7 @@ pub struct TwinLog {
     pub(super) flush: Mutex<Flush>,
 
     pub(super) committing: LineStart,
+    pub(super) leases: Leases,
     pub(super) turns: Turns,
 }
 
@@ -238,6 +253,7 @@ impl TwinLog {
             Durability::Normal | Durability::Off => RING_BYTES_IN_PLACE,
         };
         let wal = Self {
+            boot: disk.boot_id(),
             disk,
             base,
             database,
@@ -273,6 +289,7 @@ impl TwinLog {
                 idle: None,
             }),
             committing: LineStart,
+            leases: Leases::default(),
             turns: Turns::default(),
         };
         wal.update_room(&lock(&wal.placement));
@@ -299,17 +316,23 @@ impl TwinLog {
         if !self.reserve_quickly(bytes) {
             self.reserve_slowly(bytes)?;
         }
-        Ok(Permit {
-            wal: self,
-            payload_len,
-            bytes,
-        })
+        Ok(Permit::new(self, payload_len))
     }
 
     /// Gives a record its place, under the caller's commit lock: no I/O, no
     /// allocation, no wait. Sequence numbers must follow one another; one that
     /// does not poisons the log, and the record's `fill` reports it.
     pub fn place<'w>(&'w self, permit: Permit<'w>, seq: u64) -> Placed<'w> {
+        self.place_numbers(permit, seq, seq)
+    }
+
+    /// The same for what takes all numbers from `seq` to `last`.
+    pub(super) fn place_numbers<'w>(
+        &'w self,
+        permit: Permit<'w>,
+        seq: u64,
+        last: u64,
+    ) -> Placed<'w> {
         let (payload_len, bytes) = (permit.payload_len, permit.bytes);
         let mut placement = lock(&self.placement);
         if seq != placement.next_seq {
@@ -326,7 +349,7 @@ impl TwinLog {
                 payload_len,
             };
         }
-        placement.next_seq = seq + 1;
+        placement.next_seq = last + 1;
         let start = placement.tail;
         let end = start + bytes;
         placement.tail = end;
@@ -335,7 +358,7 @@ impl TwinLog {
         // First the tail, then the permit: a reservation may see the bytes
         // twice for a moment, but never not at all.
         self.tail.store(end, Ordering::Release);
-        self.placed_seq.store(seq, Ordering::Relaxed);
+        self.placed_seq.store(last, Ordering::Relaxed);
         drop(placement);
         drop(permit);
         Placed {

@@ -10,7 +10,7 @@ use fulgurite_wal::{Error, Kind, Recovery, WalOptions};
 
 const DATABASE: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// Version 1, generation 3, salt 0x0123456789abcdef, durable mark 99.
+/// Version 1, which has no leases and is read as ever; generation 3, salt 0x0123456789abcdef, durable mark 99.
 const HEAD: &str = "46756c6757414c0a0100000000000000000102030405060708090a0b0c0d0e0f\
                     0300000000000000efcdab896745230163000000000000000000000039bf618d";
 
@@ -49,13 +49,13 @@ fn a_log_made_by_hand_is_read() {
     assert!(open(&disk, 99).unwrap().is_empty());
     // Another version is refused.
     let mut newer = bytes(HEAD);
-    newer[8] = 2;
+    newer[8] = 3;
     let crc = crc_fast::crc32_iscsi(&newer[..60]);
     newer[60..].copy_from_slice(&crc.to_le_bytes());
     file.write_at(&newer, 0).unwrap();
     assert!(matches!(
         open(&disk, 99),
-        Err(Error::NewerFormat { version: 2, .. })
+        Err(Error::NewerFormat { version: 3, .. })
     ));
 }
 
@@ -111,7 +111,8 @@ fn what_is_written_lies_where_the_page_says() {
     let mut all = vec![0; 8192 + 64];
     file.read_at(&mut all, 0).unwrap();
     assert_eq!(all[..64], all[4096..4096 + 64]);
-    assert_eq!(all[..12], bytes(HEAD)[..12]);
+    assert_eq!(all[..8], bytes(HEAD)[..8]);
+    assert_eq!(all[8..12], [2, 0, 0, 0]);
     assert_eq!(all[16..32], DATABASE);
     assert!(
         all[64..4096]

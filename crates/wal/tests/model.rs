@@ -34,6 +34,7 @@ mod primitives {
     pub(crate) const SOLO_STEP_BYTES_MAX: u64 = 8192;
     pub(crate) const HAS_BACKGROUND: bool = false;
     pub(crate) const SLOTS: u64 = 4;
+    pub(crate) const LEASE_BYTES: u64 = 1024;
     pub(crate) const RING_RECORD_BYTES_MAX: u64 = 128;
     pub(crate) const SPINS: u32 = 1;
     pub(crate) const YIELDS_QUICK: u32 = 1;
@@ -115,7 +116,7 @@ struct TestFile {
 }
 
 impl Disk for TestDisk {
-    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir, boot_id);
 
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
         Ok(Arc::new(TestFile {
