@@ -5,6 +5,7 @@
 
 mod common;
 mod grafts;
+mod leases;
 mod seats;
 mod turns;
 
@@ -566,4 +567,14 @@ fn writers_take_turns_whatever_the_limit_becomes() {
     let scenario = std::sync::Arc::clone(&limited);
     explore(40, Fair, move || turns::limited_writers(&scenario));
     assert!(limited.runs() > 0, "no run met a limit");
+}
+
+#[test]
+fn leases_hide_nothing_and_lose_nothing() {
+    explore(60, Both, leases::statements_and_all_else);
+}
+
+#[test]
+fn leases_free_nothing_that_a_reader_came_for() {
+    explore(200, Both, leases::a_reader_beside_one_writer);
 }

@@ -223,6 +223,8 @@ fn look(core: &Core) -> bool {
     }
     let pool = &core.pool;
     pool.note_needed(0);
+    // What leases hold let die what it replaced.
+    core.settle();
     if !pool.is_crowded() {
         return false;
     }
@@ -282,6 +284,8 @@ fn unload_kept(core: &Core) -> Result<()> {
 /// What is done whether somebody asks or not: frees what pins let go of, syncs in
 /// `normal`.
 fn tidy(core: &Core) -> Result<()> {
+    // What leases hold is synced with the rest, and what they let die is freed.
+    core.settle();
     if let Some(wal) = core.wal()
         && core.options.durability == Durability::Normal
     {

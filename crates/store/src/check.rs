@@ -25,7 +25,7 @@ const PROBLEMS_MAX: usize = 100;
 
 pub(crate) fn run(core: &Core) -> Result<Vec<String>> {
     let checkpoint = core.checkpoint.lock();
-    let (slot, seq) = core.pool.readers.pin(|| core.visible())?;
+    let (slot, seq) = core.pool.readers.pin(|| core.visible_to_pin())?;
     // Dead subtrees are known by their roots until they are expanded. What dies after
     // the snapshot was taken is in it.
     if let Err(error) = crate::reclaim::sweep(core) {

@@ -52,6 +52,7 @@ mod dictionaries;
 mod error;
 mod extents;
 mod lanes;
+mod leases;
 mod memory;
 mod names;
 mod node;

@@ -54,6 +54,10 @@ pub(crate) const TURN: Duration = Duration::from_millis(4);
 /// Who has not come for so long may lose its chair. It may as well have lost the
 /// processor, or be in a long transaction.
 pub(crate) const AWAY: Duration = Duration::from_millis(1);
+/// After how many statements in a row a context commits under a lease, and at most
+/// where leases were ended before they were used for as many.
+pub(crate) const LEASE_AFTER: u32 = 32;
+pub(crate) const LEASE_AFTER_MAX: u32 = 4096;
 /// The fewest frames of a cache.
 pub(crate) const FRAMES_MIN: usize = 64;
 /// Bytes of redo after which it is counted anew.

@@ -25,7 +25,6 @@ use crate::chunks::Chunks;
 use crate::codec::ExtentRef;
 use crate::error::Result;
 use crate::pins::Pins;
-use crate::primitives::LOOK_AT;
 use crate::space::extent_of;
 use crate::store::Core;
 use crate::tree::TreeShared;
@@ -85,15 +84,14 @@ pub(crate) struct Graves {
 
 impl Graves {
     /// Takes over what a commit replaced. Under the commit lock, hence cheap.
-    /// Says whether it is time to look at them.
-    pub(crate) fn take_over(&mut self, tree: u32, death: u64, replaced: &mut Chunks<Dead>) -> bool {
+    pub(crate) fn take_over(&mut self, tree: u32, death: u64, replaced: &mut Chunks<Dead>) {
         if replaced.len() > MANY {
             if let Some(first) = replaced.first_mut() {
                 first.death = death;
                 first.tree = tree;
             }
             self.many.push(std::mem::take(replaced));
-            return true;
+            return;
         }
         self.few.extend(replaced.iter().map(|dead| Dead {
             death,
@@ -101,7 +99,12 @@ impl Graves {
             ..*dead
         }));
         replaced.clear();
-        self.few.len() >= 2 * self.survivors + LOOK_AT
+    }
+
+    /// Whether it is time to look at them: there are that many more than are known to
+    /// be needed.
+    pub(crate) fn are_due(&self, more: usize) -> bool {
+        !self.many.is_empty() || self.few.len() >= 2 * self.survivors + more
     }
 
     /// Takes what could not be freed at once after all.

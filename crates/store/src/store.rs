@@ -9,6 +9,7 @@ use crate::checkpoint;
 use crate::checkpoint::{WriteCounters, WriteStats};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lanes::LaneLock;
+use crate::leases::Leases;
 use crate::names;
 use crate::open;
 use crate::options::{Durability, Options};
@@ -67,6 +68,9 @@ pub(crate) struct Core {
     publishing: LineStart,
     pub(crate) commit: Mutex<CommitState>,
     head: AtomicU64,
+
+    leasing: LineStart,
+    pub(crate) leases: Leases,
 
     measuring: LineStart,
     pub(crate) critical: Critical,
@@ -128,6 +132,8 @@ impl Core {
             publishing: LineStart,
             commit: Mutex::new(CommitState { head: seq }),
             head: AtomicU64::new(seq),
+            leasing: LineStart,
+            leases: Leases::default(),
             measuring: LineStart,
             critical: Critical::default(),
             freeing: LineStart,
@@ -161,16 +167,38 @@ impl Core {
         }
     }
 
+    /// For who pins the newest published commit: what leases hold counts too.
+    #[inline]
+    pub(crate) fn head_to_pin(&self) -> u64 {
+        self.settle();
+        self.head()
+    }
+
+    /// The same for the newest acknowledged one.
+    #[inline]
+    pub(crate) fn visible_to_pin(&self) -> u64 {
+        self.settle();
+        self.visible()
+    }
+
+    /// When a lease has ended.
+    pub(crate) fn raise_head(&self, seq: u64) {
+        self.head.fetch_max(seq, AcqRel);
+    }
+
     /// Under the commit lock.
     pub(crate) fn publish_head(&self, seq: u64) {
         self.head.store(seq, Release);
     }
 
-    /// Waits until this commit is acknowledged.
+    /// Waits until this commit is acknowledged. One beyond the head was made under a
+    /// lease, and is.
     pub(crate) fn wait_visible(&self, seq: u64) -> Result<()> {
         crate::txn::not_within_commit_lock();
         match self.wal.get() {
-            Some(wal) if wal.acked() < seq => wal.wait_seq(seq).map_err(log_error),
+            Some(wal) if wal.acked() < seq && seq <= self.head() => {
+                wal.wait_seq(seq).map_err(log_error)
+            }
             _ => Ok(()),
         }
     }
@@ -179,7 +207,9 @@ impl Core {
     /// checkpoint under way. `visible` was read before them.
     pub(crate) fn note_oldest_snapshot(&self, oldest: Option<u64>, visible: u64) {
         let needed_from = oldest.map_or(visible, |oldest| oldest.min(visible));
-        self.needed_from.store(needed_from, Relaxed);
+        if self.needed_from() != needed_from {
+            self.needed_from.store(needed_from, Relaxed);
+        }
     }
 
     /// A number that nobody asks a tree for less than: a bound, not the minimum.
@@ -555,6 +585,7 @@ impl Store {
     /// Counters and sizes.
     pub fn stats(&self) -> Stats {
         let core = self.core();
+        core.settle();
         // One lock after the other: a checkpoint takes the second one first.
         let (end, free) = {
             let space = core.space.lock();

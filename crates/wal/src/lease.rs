@@ -259,6 +259,7 @@ impl TwinLog {
         let mut table = lock(&self.leases.table);
         table.phase = phase;
         table.leases.push((placed.seq, last, false));
+        self.turns.counters.leases.add_alone(1);
         drop(table);
         let lease = Lease {
             first: placed.seq,
@@ -356,6 +357,11 @@ impl TwinLog {
         write_pieces(&**file, lease.position, &[], &encoded, &parts)?;
         lease.position += head.total_bytes();
         Ok(())
+    }
+
+    /// Whether any lease is open, or waits for one that is.
+    pub(super) fn has_leases(&self) -> bool {
+        !lock(&self.leases.table).leases.is_empty()
     }
 
     /// Numbers up to the acknowledged one that no record has.

@@ -23,6 +23,8 @@ pub struct WalStats {
     pub extensions: u64,
     /// Switches to another generation.
     pub switches: u64,
+    /// Leases that committers took, where nothing is synced.
+    pub leases: u64,
     /// How often a crowd on its way was waited for.
     pub crowd_waits: u64,
     /// How long that took, all together, in nanoseconds.
@@ -40,6 +42,7 @@ pub(super) struct Counters {
     pub(super) pressure_waits: Counter,
     pub(super) extensions: Counter,
     pub(super) switches: Counter,
+    pub(super) leases: Counter,
     pub(super) crowd_waits: Counter,
     pub(super) crowd_wait_nanos: Counter,
 }
@@ -89,6 +92,7 @@ impl Counters {
             pressure_waits: self.pressure_waits.get(),
             extensions: self.extensions.get(),
             switches: self.switches.get(),
+            leases: self.leases.get(),
             crowd_waits: self.crowd_waits.get(),
             crowd_wait_nanos: self.crowd_wait_nanos.get(),
         }

@@ -323,6 +323,7 @@ impl TwinLog {
     /// allocation, no wait. Sequence numbers must follow one another; one that
     /// does not poisons the log, and the record's `fill` reports it.
     pub fn place<'w>(&'w self, permit: Permit<'w>, seq: u64) -> Placed<'w> {
+        debug_assert!(!self.has_leases(), "a record was placed beside a lease");
         self.place_numbers(permit, seq, seq)
     }
 

@@ -38,6 +38,7 @@ pub fn rows(store: &Store) -> Vec<Vec<Value>> {
             ("pressure_waits", log.pressure_waits),
             ("extensions", log.extensions),
             ("switches", log.switches),
+            ("leases", log.leases),
         ]);
     }
     counters

@@ -171,6 +171,7 @@ fn make_if_due(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
         let wal = core.wal().filter(|_| follows == Follows::Commits);
         wal.is_some_and(|wal| wal.bytes_since_switch() > 0)
     };
+    core.settle();
     let is_covered = core.head() == state.seq && state.counter > 0 && state.pending.is_none();
     if is_covered && !has_log_to_give() {
         // Somebody may wait for what a reader let go of since.
@@ -218,6 +219,7 @@ fn begin(core: &Core, state: &mut State, follows: Follows) -> Result<u64> {
     {
         wal.prepare_switch().map_err(log_error)?;
     }
+    let calm = core.calm();
     let commit = core.commit.lock();
     let seq = commit.head;
     core.checkpoint_pins.start(seq);
@@ -232,6 +234,7 @@ fn begin(core: &Core, state: &mut State, follows: Follows) -> Result<u64> {
             }
         }
     }
+    drop((commit, calm));
     Ok(seq)
 }
 

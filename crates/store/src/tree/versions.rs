@@ -7,7 +7,8 @@
 //! that fall out of it while somebody may still need them go to a map.
 //!
 //! Kept true:
-//! 1. Versions are published in ascending order, under the commit lock.
+//! 1. Versions are published in ascending order, under the commit lock or, by who holds
+//!    the tree's writer lock and a lease, that of its lane.
 //! 2. A version that a pin, or a new reader at `visible`, can ask for is found.
 //! 3. Versions nobody can ask for any more are dropped when new ones push them
 //!    out or [`Versions::prune`] runs: memory is in the pins, not in the commits.
@@ -135,6 +136,21 @@ impl Versions {
             self.write(published, &root);
             self.published.store(published + 1, Relaxed);
         });
+    }
+
+    /// The same for a commit under a lease that begins at `first`: no snapshot lies
+    /// within a lease, so this version takes the place of one from the same lease. Under
+    /// its lane's lock.
+    pub(crate) fn publish_within(&self, root: Root, first: u64, needed_from: u64) {
+        let older = self.older.lock();
+        let newest = self.published.load(Relaxed).checked_sub(1);
+        match newest.filter(|newest| self.read(*newest).seq > first) {
+            Some(newest) => self.change(|| self.write(newest, &root)),
+            None => {
+                drop(older);
+                self.publish(root, needed_from);
+            }
+        }
     }
 
     fn change(&self, change: impl FnOnce()) {

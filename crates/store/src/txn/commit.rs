@@ -18,12 +18,15 @@
 //!    database is opened again, and the store is poisoned.
 
 use super::critical::{Held, SAMPLE};
+use super::lease::Leased;
 use super::locks::unlock_writers;
 use super::reads::Reads;
+use super::recycle::Seen;
 use super::redo::{Op, Ops};
 use super::{Txn, TxnState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{Key, OwnedKey};
+use crate::primitives::LOOK_AT;
 use crate::store::log_error;
 use crate::tree::cursor::{Cursor, Seek};
 use crate::tree::edit::IfExists;
@@ -220,7 +223,7 @@ impl Txn {
         let mut heads = Vec::new();
         // The heads compared with are pinned while they are compared.
         let core = &*self.core;
-        let (slot, seq) = core.pool.readers.pin(|| core.head())?;
+        let (slot, seq) = core.pool.readers.pin(|| core.head_to_pin())?;
         let validated = reads.trees.iter().try_for_each(|read| {
             let base = read.tree.0.versions.at(self.seq).unwrap_or(EMPTY);
             let head = read.tree.0.versions.at(seq).unwrap_or(EMPTY);
@@ -291,7 +294,7 @@ impl Txn {
         let watched = self.forks[at].is_watched();
         self.abandon(at, made, watched);
         let core = self.core.clone();
-        let (slot, seq) = core.pool.readers.pin(|| core.head())?;
+        let (slot, seq) = core.pool.readers.pin(|| core.head_to_pin())?;
         let head = tree.0.head();
         self.forks[at].restart(&tree, head, seq, &core.pool);
         let snapshot = self.slot.replace(slot);
@@ -332,8 +335,11 @@ impl Txn {
         self.set_apart();
         // Borrowed field by field from here on: a clone of the core would take its
         // counter's cache line from all who commit beside.
+        self.core.background.attend_commit()?;
+        if let Some(Leased { seq, look }) = self.commit_leased()? {
+            return self.after_leased(seq, look);
+        }
         let core = &*self.core;
-        core.background.attend_commit()?;
         let wal = core.wal();
         let mut permit = match wal {
             Some(wal) => Some(wal.reserve(self.redo.len()).map_err(log_error)?),
@@ -346,11 +352,16 @@ impl Txn {
         };
         let needed_from = core.needed_from();
         let (seq, placed, look) = loop {
+            // A number comes after those of all leases.
+            let calm = core.leases.any().then(|| core.calm());
             let mut commit = core.commit.lock();
+            if calm.is_none() && core.leases.any() {
+                continue;
+            }
             let held = Held::begin();
             let since = commit.head.is_multiple_of(SAMPLE).then(Instant::now);
             if reads.iter().any(|read| read.tree.0.head().seq != read.seq) {
-                drop((held, commit));
+                drop((held, commit, calm));
                 reads = self.validate()?;
                 continue;
             }
@@ -367,7 +378,8 @@ impl Txn {
             for fork in self.forks.iter_mut().filter(|fork| fork.changed) {
                 if fork.replaced.len() > 0 {
                     let mut graves = fork.tree.0.graves.lock();
-                    look |= graves.take_over(fork.tree.id().0, seq, &mut fork.replaced);
+                    graves.take_over(fork.tree.id().0, seq, &mut fork.replaced);
+                    look |= graves.are_due(LOOK_AT);
                 }
                 let root = Root {
                     seq,
@@ -408,6 +420,18 @@ impl Txn {
         logged
     }
 
+    /// After a commit under a lease, which is acknowledged.
+    fn after_leased(&mut self, seq: u64, look: bool) -> Result<()> {
+        if look {
+            // What this lease let die can be freed once it has ended.
+            self.core.settle();
+        }
+        self.after_publication(seq, look);
+        self.core.check_pressure();
+        self.core.pool.pace();
+        Ok(())
+    }
+
     /// Has the number of writers reconsidered now and then.
     #[inline]
     fn count_commit(&mut self, seq: u64) {
@@ -420,7 +444,7 @@ impl Txn {
     }
 
     fn after_publication(&mut self, seq: u64, look: bool) {
-        self.recycle(seq);
+        self.recycle(seq, Seen::IfVisible);
         let trees: Vec<Tree> = if look {
             let changed = self.forks.iter().filter(|fork| fork.changed);
             changed.map(|fork| fork.tree.clone()).collect()

@@ -29,6 +29,12 @@ impl Locked {
         self.trees.iter().any(|held| held.id() == tree)
     }
 
+    /// The newest number of a commit to one of them.
+    pub(super) fn newest_head(&self) -> u64 {
+        let heads = self.trees.iter().map(|tree| tree.0.head().seq);
+        heads.max().unwrap_or(0)
+    }
+
     /// Names the trees that are locked next; none may be locked.
     fn name<'t>(&mut self, trees: impl Iterator<Item = &'t Tree> + Clone) {
         let same = |(a, b): (&Tree, &Tree)| Arc::ptr_eq(&a.0, &b.0);
@@ -104,7 +110,10 @@ impl Txn {
     /// these trees.
     pub fn begin_statement(&mut self, trees: &[&Tree]) -> Result<()> {
         self.writable()?;
-        self.enter();
+        // Who has a lease is in nobody's way.
+        if !self.leasing.has_lease() {
+            self.enter();
+        }
         self.lock_shared()?;
         self.locked.name(trees.iter().copied());
         let begun = self.enter_trees().and_then(|()| self.pin_nothing());
@@ -222,6 +231,8 @@ impl Txn {
                 self.unlock_writers();
             }
         }
+        // What the trees hold now counts as the head from here on.
+        self.core.settle();
         locked
     }
 
@@ -256,6 +267,7 @@ impl Txn {
             return Err(self.busy("another writer is at work"));
         }
         self.writers = WritersLock::Exclusive;
+        self.core.settle();
         Ok(())
     }
 

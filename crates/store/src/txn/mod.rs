@@ -25,6 +25,7 @@
 mod bulk;
 mod commit;
 mod critical;
+mod lease;
 mod locks;
 mod read;
 pub(crate) mod reads;
@@ -101,6 +102,7 @@ pub struct Txn {
     redo: Vec<u8>,
     spare: Vec<Frame>,
     recycling: recycle::Recycling,
+    leasing: lease::Leasing,
     scratch: Vec<u8>,
     /// What the lists of the forks and the redo hold.
     charge: Charge,
@@ -154,6 +156,7 @@ impl Txn {
             redo: Vec::new(),
             spare: Vec::new(),
             recycling: recycle::Recycling::default(),
+            leasing: lease::Leasing::default(),
             scratch: Vec::new(),
             charge: store.core().pool.charge(),
             writers: WritersLock::None,
@@ -208,7 +211,7 @@ impl Txn {
     #[inline]
     fn pin_visible(&mut self) -> Result<()> {
         let core = &*self.core;
-        let (slot, seq) = core.pool.readers.pin(|| core.visible())?;
+        let (slot, seq) = core.pool.readers.pin(|| core.visible_to_pin())?;
         self.slot = Some(slot);
         self.pinned = true;
         self.seq = seq;
@@ -217,7 +220,7 @@ impl Txn {
 
     fn pin_head(&mut self) -> Result<()> {
         let core = &*self.core;
-        let (slot, seq) = core.pool.readers.pin(|| core.head())?;
+        let (slot, seq) = core.pool.readers.pin(|| core.head_to_pin())?;
         self.slot = Some(slot);
         self.pinned = true;
         self.seq = seq;
@@ -230,7 +233,12 @@ impl Txn {
     fn pin_nothing(&mut self) -> Result<()> {
         let core = &*self.core;
         self.slot = Some(core.pool.readers.take()?);
+        // In this order: what a lease holds that has ended since is in the head.
+        let leased = core.leases.any();
         self.seq = core.head();
+        if leased {
+            self.find_leased_head();
+        }
         Ok(())
     }
 
@@ -241,7 +249,7 @@ impl Txn {
     fn pin_late(&mut self) -> Result<()> {
         let core = &*self.core;
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
-        self.seq = core.pool.readers.pin_in(slot, || core.head());
+        self.seq = core.pool.readers.pin_in(slot, || core.head_to_pin());
         self.pinned = true;
         Ok(())
     }
@@ -525,6 +533,7 @@ impl Drop for Txn {
         if self.state != TxnState::Idle {
             self.rollback();
         }
+        self.leave_lane();
         self.core.admission.leave_chair(&mut self.visitor);
         self.core.pool.give_frames(&mut self.spare);
         self.core.pool.context_ends();

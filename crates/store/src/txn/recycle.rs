@@ -14,6 +14,9 @@
 //! 3. When the commit is visible and the context's own pin is gone,
 //!    [`recycle`](Txn::recycle) frees those in whose life no pin of a reader lies.
 //!    A new reader pins this commit or later. The others go to their graves now.
+//!
+//! Under a lease (`leases.rs`) the lane's lock stands for the commit lock, and step 3
+//! follows at once.
 
 use super::Txn;
 use crate::pins::read_snapshots;
@@ -36,7 +39,21 @@ pub(super) struct Recycling {
 /// time: where there are any, this many commits do not.
 const IN_COMPANY: u32 = 31;
 
+/// Who may still ask for what a commit replaced, and has no pin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// New readers, where the commit is not visible.
+    IfVisible,
+    /// Nobody: while its lease is open, no reader begins (`leases.rs`, rule 3).
+    ByNobody,
+}
+
 impl Recycling {
+    /// Whether snapshots are open, as far as it knows.
+    pub(super) fn is_in_company(&self) -> bool {
+        self.skip > 0
+    }
+
     /// Step 2. Under the commit lock.
     #[inline]
     pub(super) fn keep_apart(&mut self, core: &Core, forks: &mut [Fork]) {
@@ -85,12 +102,15 @@ impl Txn {
     }
 
     /// Step 3, after the commit of `seq` was acknowledged, or has failed.
-    pub(super) fn recycle(&mut self, seq: u64) {
+    pub(super) fn recycle(&mut self, seq: u64, seen: Seen) {
         let core = &*self.core;
         if self.recycling.nodes.is_empty() {
             return;
         }
-        let visible = core.visible();
+        let may_free = match seen {
+            Seen::IfVisible => seq <= core.visible(),
+            Seen::ByNobody => true,
+        };
         read_snapshots(core, &mut self.recycling.pins);
         if !self.recycling.pins.is_empty() {
             self.recycling.skip = IN_COMPANY;
@@ -98,7 +118,7 @@ impl Txn {
         let mut buried = 0;
         while let Some(dead) = self.recycling.nodes.pop() {
             let needed = |pin: &u64| (dead.birth..seq).contains(pin);
-            if seq <= visible && !self.recycling.pins.iter().any(needed) {
+            if may_free && !self.recycling.pins.iter().any(needed) {
                 let spare = &mut self.spare;
                 let extent = core.pool.bury(dead.node, spare, &mut buried);
                 debug_assert!(extent.is_none(), "a page that no checkpoint knows of");

@@ -112,7 +112,7 @@ impl Txn {
 
     fn largest_at_head(&mut self, tree: &Tree) -> Result<Option<i64>> {
         let core = &*self.core;
-        let (slot, seq) = core.pool.readers.pin(|| core.head())?;
+        let (slot, seq) = core.pool.readers.pin(|| core.head_to_pin())?;
         let mut root = tree.0.versions.at(seq).unwrap_or(EMPTY);
         let largest = walk::last_int_key(&core.pool, &slot, tree.id().0, &mut root.node);
         core.pool.readers.release(&slot);

@@ -1,0 +1,143 @@
+//! Statements that commit without a word to others: who holds a lease of the log.
+//!
+//! Where nothing is synced, what commits share (the commit lock, the end of the log,
+//! who is acknowledged) costs them more than their work: cache lines that go back and
+//! forth at every commit. A context whose statements follow one another takes a lease
+//! (`fulgurite_wal::Lease`): numbers and log space for some hundred commits, which it
+//! then makes under its own *lane* alone (`txn/lease.rs`).
+//!
+//! 1. While a lease is open the number that readers see, and the head, stay before
+//!    it. Whoever asks for either to begin something (a snapshot, a transaction's
+//!    commit, a checkpoint, a sync) *settles* first: it ends all leases, and what they
+//!    hold is visible then. So nobody can tell that their commits, of which a later
+//!    number may be older, have no order between lanes.
+//! 2. Numbers are given to commits without a lease only while none is open: leases are
+//!    opened, and those commits numbered, under the commit lock. The trees that a
+//!    leased commit writes are locked by its statement, as ever.
+//! 3. No snapshot lies within a lease's numbers, and none is begun before them while
+//!    it is open: who pins looks, after that, whether a lease is open, and who frees
+//!    what a leased commit replaced looks at the pins after its lease was opened. So
+//!    that is freed at once.
+//! 4. Locks: `lanes`, then one lane's, then none that is waited for. Who holds `lanes`
+//!    to open a lease waits for records that were placed before, whose owners ask for
+//!    neither.
+
+use crate::error::{Error, Result};
+use crate::primitives::atomic::{AtomicU64, Ordering::*};
+use crate::primitives::{Mutex, MutexGuard};
+use crate::store::{Core, log_error};
+use fulgurite_disk::LineStart;
+use fulgurite_wal::Lease;
+use std::sync::Arc;
+
+/// A context's lease, if it has one. On cache lines of its own.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct Lane {
+    start: LineStart,
+    pub(crate) lease: Mutex<Option<Lease>>,
+    end: LineStart,
+}
+
+/// All lanes. See the module's header.
+#[derive(Default)]
+pub(crate) struct Leases {
+    /// How many leases are open: more only under the commit lock, and both ways by who
+    /// holds `lanes`.
+    open: AtomicU64,
+    lanes: Mutex<Vec<Arc<Lane>>>,
+}
+
+/// As long as it lives, no lease is open.
+pub(crate) type Calm<'c> = MutexGuard<'c, Vec<Arc<Lane>>>;
+
+impl Leases {
+    /// Whether any lease is open. Under the commit lock none is opened after this.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.open.load(SeqCst) != 0
+    }
+}
+
+impl Core {
+    /// Makes visible what leases hold.
+    #[inline]
+    pub(crate) fn settle(&self) {
+        if self.leases.any() {
+            drop(self.calm());
+        }
+    }
+
+    /// The same, and none is opened until the answer is dropped.
+    #[cold]
+    pub(crate) fn calm(&self) -> Calm<'_> {
+        crate::txn::not_within_commit_lock();
+        let lanes = self.leases.lanes.lock();
+        for lane in lanes.iter() {
+            self.end_lease(&mut lane.lease.lock());
+        }
+        debug_assert!(!self.leases.any());
+        lanes
+    }
+
+    /// Ends a lane's lease, for who holds all lanes.
+    fn end_lease(&self, lease: &mut Option<Lease>) {
+        if let (Some(wal), Some(lease)) = (self.wal(), lease.take()) {
+            let is_last = self.leases.open.load(SeqCst) == 1;
+            wal.end_lease(lease, is_last);
+            self.raise_head(wal.acked());
+            self.leases.open.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Makes a lane known, whose lease others may end from now on.
+    pub(crate) fn add_lane(&self) -> Arc<Lane> {
+        let lane = Arc::new(Lane::default());
+        self.leases.lanes.lock().push(lane.clone());
+        lane
+    }
+
+    /// Ends a lane's lease and forgets the lane.
+    pub(crate) fn remove_lane(&self, lane: &Arc<Lane>) {
+        let mut lanes = self.leases.lanes.lock();
+        self.end_lease(&mut lane.lease.lock());
+        lanes.retain(|other| !Arc::ptr_eq(other, lane));
+    }
+
+    /// Ends the lease that a lane has and opens one for about so many commits with about
+    /// so much redo each; its first number. `None` where there is none to be had.
+    pub(crate) fn open_lease(
+        &self,
+        lane: &Lane,
+        commits: u64,
+        redo_len: usize,
+    ) -> Result<Option<u64>> {
+        let Some(wal) = self.wal() else {
+            return Ok(None);
+        };
+        let lanes = self.leases.lanes.lock();
+        self.end_lease(&mut lane.lease.lock());
+        let Some(permit) = wal.reserve_lease(commits, redo_len) else {
+            return Ok(None);
+        };
+        let placed = {
+            let mut commit = self.commit.lock();
+            let first = commit.head + 1;
+            commit.head += permit.numbers();
+            self.leases.open.fetch_add(1, SeqCst);
+            wal.place_lease(permit, first)
+        };
+        let begun = wal.begin_lease(placed).map_err(log_error);
+        let first = begun.as_ref().map(Lease::first_seq).map_err(Error::clone);
+        match begun {
+            Ok(lease) => *lane.lease.lock() = Some(lease),
+            // Of a log that has failed.
+            Err(_) => drop(self.leases.open.fetch_sub(1, SeqCst)),
+        }
+        drop(lanes);
+        if let Some(lease) = &*lane.lease.lock() {
+            wal.prepare_lease(lease);
+        }
+        first.map(Some)
+    }
+}
