@@ -5,11 +5,16 @@ mod words;
 
 use std::sync::Arc;
 
-use fulgurite_store::{ErrorKind, Isolation, KeyKind, Result, Savepoint, TreeId, Txn};
+use fulgurite_store::{Durability, ErrorKind, Isolation, KeyKind, Result, Savepoint, TreeId, Txn};
 
 use super::life::Life;
 use super::model::{RowKey, State, Table, UNKNOWN_TREE};
 use crate::damage::lengths;
+
+/// How many contexts stay, and how many statements of one follow one another before
+/// the others join it.
+const CREW: usize = 3;
+const IN_A_ROW: usize = 40;
 
 /// A change of an overlapping transaction, to be made again on what it commits
 /// onto.
@@ -79,13 +84,54 @@ impl Life<'_> {
         let ids = [first, self.any_tree().unwrap_or(first)];
         let store = self.store()?;
         let trees = [store.tree(TreeId(ids[0]))?, store.tree(TreeId(ids[1]))?];
-        let mut txn = store.txn();
+        let mut txn = self.crew.pop().unwrap_or_else(|| store.txn());
         txn.begin_statement(&[&trees[0], &trees[1]])?;
         let mut next = self.visible.clone();
         for _ in 0..1 + self.rng.below(3) {
             let id = ids[self.rng.index(2)];
             self.change(&mut txn, &mut next, id)?;
         }
+        self.commit(next, || txn.commit())?;
+        if !self.crew.is_empty() {
+            self.crew.push(txn);
+        }
+        Ok(())
+    }
+
+    /// Small statements of contexts that stay, many in a row: where nothing is synced,
+    /// the log leases them room, which stays theirs through what comes next.
+    pub(super) fn burst(&mut self) -> Result<()> {
+        let is_leased = self.frame.options.durability != Durability::Full;
+        if !is_leased || self.visible.tables.is_empty() {
+            return self.statement();
+        }
+        let store = self.store()?;
+        while self.crew.len() < CREW {
+            self.crew.push(store.txn());
+        }
+        for round in 0..IN_A_ROW + self.rng.index(60) {
+            let member = match round {
+                0..IN_A_ROW => 0,
+                _ => self.rng.index(CREW),
+            };
+            let mut txn = self.crew.remove(member);
+            self.small_statement(&mut txn)?;
+            self.crew.insert(member, txn);
+        }
+        Ok(())
+    }
+
+    fn small_statement(&mut self, txn: &mut Txn) -> Result<()> {
+        let id = self.any_tree().expect("the model knows some");
+        let tree = txn.store().tree(TreeId(id))?;
+        let key = self.key(tree.kind());
+        let len = self.rng.index(60);
+        let value = self.filled(len);
+        txn.begin_statement(&[&tree])?;
+        txn.put(&tree, key.borrow(), &value)?;
+        let mut next = self.visible.clone();
+        let table = next.table(id).expect("the model knows its trees");
+        table.rows.insert(key, value);
         self.commit(next, || txn.commit())
     }
 

@@ -32,6 +32,8 @@ pub struct Life<'a> {
     pub(crate) flushes: Option<Vec<(State, Lengths)>>,
     /// A snapshot kept open, and what it should show.
     reader: Option<(Txn, State)>,
+    /// Contexts that stay from statement to statement, and their leases of the log.
+    pub(super) crew: Vec<Txn>,
 }
 
 /// Opens the database of all workloads.
@@ -77,6 +79,7 @@ impl<'a> Life<'a> {
             previous: State::default(),
             flushes: None,
             reader: None,
+            crew: Vec::new(),
         }
     }
 
@@ -204,6 +207,7 @@ impl<'a> Life<'a> {
     /// Closes the store.
     pub fn stop(&mut self) -> Result<()> {
         self.end_reader()?;
+        self.crew.clear();
         self.store = None;
         self.frame.closed();
         Ok(())
@@ -226,6 +230,7 @@ impl<'a> Life<'a> {
             14 => self.overlap(),
             18 | 19 => self.in_the_background(Store::checkpoint, true),
             15 => self.end_reader().and_then(|()| self.begin_reader()),
+            17 => self.burst(),
             _ => self.end_reader(),
         }
     }
