@@ -44,7 +44,7 @@ const END_BYTES: usize = 24;
 /// A lease is worth its while with so many records of the size it is asked for.
 const RECORDS_MIN: u64 = 8;
 /// Leases take this share of the log's limit at most, each.
-const LIMIT_SHARE: u64 = 64;
+const LIMIT_SHARE: u64 = 32;
 
 /// What a lease's begin record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -115,16 +115,21 @@ impl Life<'_> {
                 _ => self.rng.index(CREW),
             };
             let mut txn = self.crew.remove(member);
-            self.small_statement(&mut txn)?;
+            self.small_statement(&mut txn, member)?;
             self.crew.insert(member, txn);
         }
         Ok(())
     }
 
-    fn small_statement(&mut self, txn: &mut Txn) -> Result<()> {
-        let id = self.any_tree().expect("the model knows some");
+    /// Mostly on a tree of the member's own: leases end where they meet.
+    fn small_statement(&mut self, txn: &mut Txn, member: usize) -> Result<()> {
+        let ids: Vec<u32> = self.visible.tables.keys().copied().collect();
+        let id = match self.rng.one_in(40) {
+            true => ids[self.rng.index(ids.len())],
+            false => ids[member % ids.len()],
+        };
         let tree = txn.store().tree(TreeId(id))?;
-        let key = self.key(tree.kind());
+        let key = self.short_key(tree.kind());
         let len = self.rng.index(60);
         let value = self.filled(len);
         txn.begin_statement(&[&tree])?;

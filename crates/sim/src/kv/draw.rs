@@ -21,6 +21,15 @@ impl Life<'_> {
         }
     }
 
+    /// A key that takes little room.
+    pub(super) fn short_key(&mut self, kind: KeyKind) -> RowKey {
+        let number = self.rng.below(80);
+        match kind {
+            KeyKind::Int => RowKey::Int(number as i64 - 20),
+            KeyKind::Bytes => RowKey::Bytes(format!("key {number:02}").into_bytes()),
+        }
+    }
+
     pub(super) fn key(&mut self, kind: KeyKind) -> RowKey {
         let rng = &mut self.rng;
         match kind {
