@@ -45,6 +45,11 @@ pub enum Mutation {
     /// A meta slot that a process which ended may have left unsynced is all there
     /// is while the other one is written.
     TrustUnsyncedSlot,
+    /// After a power cut, what is left of leases is replayed though others of their
+    /// phase are gone.
+    TornPhase,
+    /// A log ends where the process ended before a lease, though others go on.
+    OpenLeaseIsEnd,
     /// A page that was just written is found a moment before it enters the queue
     /// of pages to evict.
     SeatLate,
@@ -53,7 +58,7 @@ pub enum Mutation {
 impl Mutation {
     /// Those that are seen where one thread is at work at a time, in the order of
     /// their numbers. The others are for models of interleavings.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::SkipDataSync,
         Self::SkipLogSync,
         Self::ShowHead,
@@ -71,6 +76,8 @@ impl Mutation {
         Self::TrustTornRecord,
         Self::TrustPage,
         Self::TrustUnsyncedSlot,
+        Self::TornPhase,
+        Self::OpenLeaseIsEnd,
     ];
 }
 

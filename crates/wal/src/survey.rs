@@ -30,6 +30,7 @@ use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskFile, OpenOptions};
 
 use super::error::{Error, Result};
@@ -222,7 +223,7 @@ impl Walk {
                 };
                 continue;
             }
-            if let Some(open) = lease.take_if(|lease: &mut Begin| self.boot == Some(lease.boot)) {
+            if let Some(open) = lease.take_if(|lease: &mut Begin| self.keeps(lease)) {
                 self.leave_open(&mut window, &open, position)?;
                 position = open.end;
                 continue;
@@ -291,6 +292,11 @@ impl Walk {
         self.in_run = true;
     }
 
+    /// Whether the system that kept a lease's records is still there.
+    fn keeps(&self, lease: &Begin) -> bool {
+        self.boot == Some(lease.boot) && !planted(Mutation::OpenLeaseIsEnd)
+    }
+
     /// The walk has come to the beginning of a lease.
     fn begin_lease(
         &mut self,
@@ -307,7 +313,7 @@ impl Walk {
             return Err(senseless(window, position));
         };
         if takes {
-            let is_kept = self.boot == Some(begin.boot);
+            let is_kept = self.keeps(&begin) || planted(Mutation::TornPhase);
             if !is_kept && self.phase.is_none() {
                 self.phase = Some(Phase {
                     wanted: self.wanted,
