@@ -115,9 +115,11 @@ impl Core {
         let Some(wal) = self.wal() else {
             return Ok(None);
         };
+        // Before any lock, since it may wait for a checkpoint.
+        let permit = wal.reserve_lease(commits, redo_len).map_err(log_error)?;
         let lanes = self.leases.lanes.lock();
         self.end_lease(&mut lane.lease.lock());
-        let Some(permit) = wal.reserve_lease(commits, redo_len) else {
+        let Some(permit) = permit else {
             return Ok(None);
         };
         let placed = {

@@ -190,25 +190,33 @@ pub(super) struct Leases {
 
 impl TwinLog {
     /// Room for a lease of about so many records, or fewer, with so many bytes of payload
-    /// each. None where this log gives no leases (where commits are synced; where nobody can tell
-    /// whether the system keeps what was written), where it is too small for them, or
-    /// has no room without waiting.
-    pub fn reserve_lease(&self, records: u64, payload_len: usize) -> Option<LeasePermit<'_>> {
-        if !self.gives_leases() || self.check().is_err() {
-            return None;
-        }
+    /// each; before the caller takes any lock, as for a record. None where this log gives
+    /// no leases (where commits are synced; where nobody can tell whether the system
+    /// keeps what was written) or is too small for them.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
+    pub fn reserve_lease(
+        &self,
+        records: u64,
+        payload_len: usize,
+    ) -> Result<Option<LeasePermit<'_>>> {
+        self.check()?;
         let bytes_max = LEASE_BYTES.min(self.options.limit_bytes / LIMIT_SHARE);
         let ends = record_bytes(BEGIN_BYTES) + record_bytes(END_BYTES);
         let records_max = bytes_max.saturating_sub(ends) / record_bytes(payload_len);
         let records = records.min(records_max);
         let bytes = ends + records * record_bytes(payload_len);
-        if records < RECORDS_MIN || !self.reserve_quickly(bytes) {
-            return None;
+        if records < RECORDS_MIN || !self.gives_leases() {
+            return Ok(None);
         }
-        Some(LeasePermit {
+        if !self.reserve_quickly(bytes) {
+            self.reserve_slowly(bytes)?;
+        }
+        Ok(Some(LeasePermit {
             permit: Permit::new(self, bytes as usize - HEADER_BYTES),
             numbers: records + 2,
-        })
+        }))
     }
 
     /// Whether leases are worth asking for.

@@ -29,6 +29,8 @@ const STEP_BYTES: u64 = 64 << 10;
 const SYNCED_BYTES: u64 = 2 * STEP_BYTES;
 /// From so many on a write does: mapped pages count as the process's memory.
 const RESIDENT_BYTES: u64 = 1 << 20;
+/// The newest of which stay: several may be writing there, each in a place of its own.
+const KEPT_BYTES: u64 = RESIDENT_BYTES / 2;
 
 #[derive(Debug)]
 pub(super) struct MappedFile {
@@ -171,7 +173,7 @@ impl MappedFile {
             let to = end.next_multiple_of(STEP_BYTES);
             self.held_to.fetch_max(to, Ordering::Relaxed);
             if to.saturating_sub(self.held_from.load(Ordering::Relaxed)) > RESIDENT_BYTES {
-                self.let_go(0);
+                self.let_go_before(to - KEPT_BYTES);
             }
         }
     }
@@ -181,6 +183,14 @@ impl MappedFile {
         let from = self.held_from.swap(u64::MAX, Ordering::Relaxed);
         let to = self.held_to.swap(0, Ordering::Relaxed);
         if to.saturating_sub(from) > bytes {
+            self.map.let_go(from..to);
+        }
+    }
+
+    /// Lets go of the pages that were written before a position.
+    fn let_go_before(&self, to: u64) {
+        let from = self.held_from.swap(to, Ordering::Relaxed);
+        if from < to {
             self.map.let_go(from..to);
         }
     }
@@ -243,7 +253,8 @@ impl DiskFile for MappedFile {
         let end = offset.saturating_add(len);
         let end = end.min(self.len.load(Ordering::Acquire));
         let end = end.min(self.map.bytes as u64);
-        let from = offset / STEP_BYTES * STEP_BYTES;
+        let page = rustix::param::page_size() as u64;
+        let from = offset / page * page;
         if from < end && !self.lost.load(Ordering::Relaxed) {
             self.map.populate(from..end);
         }
