@@ -449,7 +449,7 @@ impl Txn {
         }
         let root = tree.0.versions.at(self.seq).unwrap_or(EMPTY);
         if root.dropped {
-            return Err(Error::misuse(format!("tree {} was dropped", tree.id().0)));
+            return Err(dropped(tree));
         }
         self.views.push(View {
             tree: tree.id(),
@@ -463,7 +463,7 @@ impl Txn {
     fn fork(&mut self, tree: &Tree) -> Result<usize> {
         match self.fork_of(tree.id()) {
             Some(at) if !self.forks[at].dropped => Ok(at),
-            Some(_) => Err(Error::misuse(format!("tree {} was dropped", tree.id().0))),
+            Some(_) => Err(dropped(tree)),
             None => self.make_fork(tree),
         }
     }
@@ -504,6 +504,10 @@ impl Txn {
             None => Fork::new(tree.clone(), base, self.seq, &self.core.pool),
         }
     }
+}
+
+fn dropped(tree: &Tree) -> Error {
+    Error::misuse(format!("tree {} was dropped", tree.id().0))
 }
 
 fn no_slot() -> Error {

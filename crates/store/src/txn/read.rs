@@ -5,7 +5,7 @@
 //! depend on it. What a cursor is on stays as it is whatever is written meanwhile.
 
 use super::reads::Reads;
-use super::{Txn, check_kind, no_slot};
+use super::{Txn, TxnState, check_kind, dropped, no_slot};
 use crate::error::Result;
 use crate::node::Key;
 use crate::tree::cursor::Cursor;
@@ -149,7 +149,9 @@ impl Txn {
     }
 
     /// Identifies what this transaction sees in a tree: equal stamps mean equal
-    /// contents. Never reused.
+    /// contents. Never reused. To ask is not to read: a statement is told of the head,
+    /// pins no snapshot for it, and comes to depend on nothing; what it asks about must
+    /// be kept from changing, as the writers' lock keeps the schema.
     #[inline]
     pub fn stamp(&mut self, tree: &Tree) -> Result<u64> {
         if let Some(at) = self.fork_of(tree.id())
@@ -161,6 +163,13 @@ impl Txn {
                 fork.stamp = (fork.edits, self.core.next_stamp());
             }
             return Ok(1 << 63 | fork.stamp.1);
+        }
+        if self.state == TxnState::Statement && !self.pinned {
+            let head = tree.0.head();
+            return match head.dropped {
+                true => Err(dropped(tree)),
+                false => Ok(head.seq),
+            };
         }
         let view = self.view(tree)?;
         Ok(self.views[view].root.seq)
