@@ -18,7 +18,10 @@
 //!    it is open: who pins looks, after that, whether a lease is open, and who frees
 //!    what a leased commit replaced looks at the pins after its lease was opened. So
 //!    that is freed at once.
-//! 4. Locks: `lanes`, then one lane's, then none that is waited for. Who holds `lanes`
+//! 4. Once a system was started anew, what leases held counts only where all of their
+//!    phase is there, so a process that ended before its last phase did loses that.
+//!    Hence phases are short ([`PHASE_MAX`]).
+//! 5. Locks: `lanes`, then one lane's, then none that is waited for. Who holds `lanes`
 //!    to open a lease waits for records that were placed before, whose owners ask for
 //!    neither.
 
@@ -29,6 +32,7 @@ use crate::store::{Core, log_error};
 use fulgurite_disk::LineStart;
 use fulgurite_wal::Lease;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A context's lease, if it has one. On cache lines of its own.
 #[derive(Default)]
@@ -39,17 +43,27 @@ pub(crate) struct Lane {
     end: LineStart,
 }
 
-/// All lanes. See the module's header.
+/// See the module's header.
 #[derive(Default)]
 pub(crate) struct Leases {
     /// How many leases are open: more only under the commit lock, and both ways by who
     /// holds `lanes`.
     open: AtomicU64,
-    lanes: Mutex<Vec<Arc<Lane>>>,
+    lanes: Mutex<Lanes>,
+}
+
+/// All lanes, and when the first of the leases was opened that are open.
+#[derive(Default)]
+pub(crate) struct Lanes {
+    all: Vec<Arc<Lane>>,
+    phase_began: Duration,
 }
 
 /// As long as it lives, no lease is open.
-pub(crate) type Calm<'c> = MutexGuard<'c, Vec<Arc<Lane>>>;
+pub(crate) type Calm<'c> = MutexGuard<'c, Lanes>;
+
+/// After this time who wants a lease first ends those that are open.
+const PHASE_MAX: Duration = Duration::from_millis(20);
 
 impl Leases {
     /// Whether any lease is open. Under the commit lock none is opened after this.
@@ -73,11 +87,15 @@ impl Core {
     pub(crate) fn calm(&self) -> Calm<'_> {
         crate::txn::not_within_commit_lock();
         let lanes = self.leases.lanes.lock();
-        for lane in lanes.iter() {
+        self.end_all(&lanes);
+        lanes
+    }
+
+    fn end_all(&self, lanes: &Lanes) {
+        for lane in &lanes.all {
             self.end_lease(&mut lane.lease.lock());
         }
         debug_assert!(!self.leases.any());
-        lanes
     }
 
     /// Ends a lane's lease, for who holds all lanes.
@@ -93,7 +111,7 @@ impl Core {
     /// Makes a lane known, whose lease others may end from now on.
     pub(crate) fn add_lane(&self) -> Arc<Lane> {
         let lane = Arc::new(Lane::default());
-        self.leases.lanes.lock().push(lane.clone());
+        self.leases.lanes.lock().all.push(lane.clone());
         lane
     }
 
@@ -101,7 +119,7 @@ impl Core {
     pub(crate) fn remove_lane(&self, lane: &Arc<Lane>) {
         let mut lanes = self.leases.lanes.lock();
         self.end_lease(&mut lane.lease.lock());
-        lanes.retain(|other| !Arc::ptr_eq(other, lane));
+        lanes.all.retain(|other| !Arc::ptr_eq(other, lane));
     }
 
     /// Ends the lease that a lane has and opens one for about so many commits with about
@@ -117,11 +135,18 @@ impl Core {
         };
         // Before any lock, since it may wait for a checkpoint.
         let permit = wal.reserve_lease(commits, redo_len).map_err(log_error)?;
-        let lanes = self.leases.lanes.lock();
+        let mut lanes = self.leases.lanes.lock();
         self.end_lease(&mut lane.lease.lock());
         let Some(permit) = permit else {
             return Ok(None);
         };
+        let now = self.pool.waits.now();
+        if self.leases.any() && now.saturating_sub(lanes.phase_began) > PHASE_MAX {
+            self.end_all(&lanes);
+        }
+        if !self.leases.any() {
+            lanes.phase_began = now;
+        }
         let placed = {
             let mut commit = self.commit.lock();
             let first = commit.head + 1;

@@ -32,7 +32,7 @@ use super::leading::Leads;
 use super::locks::lock;
 use super::record::{HEADER_BYTES, Head, Kind, record_bytes};
 use super::twin::{Permit, Placed, TwinLog};
-use crate::primitives::{LEASE_BYTES, Mutex, Ordering};
+use crate::primitives::{LEASE_BYTES, Ordering};
 
 /// Begins a lease. Its number is the lease's first.
 pub(super) const KIND_LEASE: u8 = 65;
@@ -172,20 +172,21 @@ pub struct PlacedLease<'w> {
     last: u64,
 }
 
-/// Leases that are not acknowledged, oldest first: their first and last numbers, and
-/// whether they have ended.
+/// The leases of a log.
 #[derive(Default)]
-pub(super) struct LeaseTable {
-    leases: Vec<(u64, u64, bool)>,
+pub(super) struct Leases {
+    /// Those not acknowledged yet, oldest first.
+    pending: Vec<Pending>,
+    /// The first number of their phase.
     phase: u64,
     /// Numbers that no record has.
     unused: u64,
 }
 
-/// The log's leases.
-#[derive(Default)]
-pub(super) struct Leases {
-    table: Mutex<LeaseTable>,
+struct Pending {
+    first: u64,
+    last: u64,
+    has_ended: bool,
 }
 
 impl TwinLog {
@@ -244,8 +245,8 @@ impl TwinLog {
         let PlacedLease { placed, last } = lease;
         self.check()?;
         let phase = {
-            let table = lock(&self.leases.table);
-            (!table.leases.is_empty()).then_some(table.phase)
+            let leases = lock(&self.leases);
+            (!leases.pending.is_empty()).then_some(leases.phase)
         };
         if phase.is_none() {
             self.wait_seq(placed.seq - 1)?;
@@ -264,11 +265,15 @@ impl TwinLog {
         let head = self.leased_head(placed.seq, KIND_LEASE, BEGIN_BYTES);
         self.write_record(&placed, &head, &[&payload])
             .inspect_err(|error| self.poison(error.clone()))?;
-        let mut table = lock(&self.leases.table);
-        table.phase = phase;
-        table.leases.push((placed.seq, last, false));
+        let mut leases = lock(&self.leases);
+        leases.phase = phase;
+        leases.pending.push(Pending {
+            first: placed.seq,
+            last,
+            has_ended: false,
+        });
         self.turns.counters.leases.add_alone(1);
-        drop(table);
+        drop(leases);
         let lease = Lease {
             first: placed.seq,
             last,
@@ -333,18 +338,19 @@ impl TwinLog {
     }
 
     fn acknowledge_lease(&self, lease: &Lease) {
-        let mut table = lock(&self.leases.table);
-        table.unused += lease.last - lease.next_seq + 2;
-        let ended = table.leases.iter_mut();
-        if let Some(ended) = ended.into_iter().find(|(first, ..)| *first == lease.first) {
-            ended.2 = true;
+        let mut leases = lock(&self.leases);
+        leases.unused += lease.last - lease.next_seq + 2;
+        let mut pending = leases.pending.iter_mut();
+        if let Some(ended) = pending.find(|pending| pending.first == lease.first) {
+            ended.has_ended = true;
         }
-        let count = table.leases.iter().take_while(|lease| lease.2).count();
-        if let Some((_, last, _)) = table.leases.drain(..count).next_back() {
+        let ended = leases.pending.iter().take_while(|lease| lease.has_ended);
+        let count = ended.count();
+        if let Some(newest) = leases.pending.drain(..count).next_back() {
             // Nothing else is acknowledged while leases are open, by 1.
-            self.acked_seq.swap(last, Ordering::SeqCst);
+            self.acked_seq.swap(newest.last, Ordering::SeqCst);
         }
-        drop(table);
+        drop(leases);
         self.turns.parking.went_on(|wish| self.is_met(wish));
     }
 
@@ -369,11 +375,11 @@ impl TwinLog {
 
     /// Whether any lease is open, or waits for one that is.
     pub(super) fn has_leases(&self) -> bool {
-        !lock(&self.leases.table).leases.is_empty()
+        !lock(&self.leases).pending.is_empty()
     }
 
     /// Numbers up to the acknowledged one that no record has.
     pub(super) fn unused_numbers(&self) -> u64 {
-        lock(&self.leases.table).unused
+        lock(&self.leases).unused
     }
 }

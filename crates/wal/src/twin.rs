@@ -222,7 +222,7 @@ pub struct TwinLog {
     pub(super) flush: Mutex<Flush>,
 
     pub(super) committing: LineStart,
-    pub(super) leases: Leases,
+    pub(super) leases: Mutex<Leases>,
     pub(super) turns: Turns,
 }
 
@@ -289,7 +289,7 @@ impl TwinLog {
                 idle: None,
             }),
             committing: LineStart,
-            leases: Leases::default(),
+            leases: Mutex::default(),
             turns: Turns::default(),
         };
         wal.update_room(&lock(&wal.placement));

@@ -14,7 +14,8 @@
 //!   pins no snapshot until it reads anything else.
 //!
 //! Locks, in the only order they are taken: writers' lock (shared, or exclusive
-//! for immediate), trees' writer locks by number, commit lock. A thread that
+//! for immediate), trees' writer locks by number, commit lock, or a lane's where a
+//! statement commits under a lease of the log (`leases.rs`). A thread that
 //! waits for log space or for frames may hold the first two, and the checkpoint
 //! needs neither. Every wait is bounded by `busy_timeout`.
 //!
