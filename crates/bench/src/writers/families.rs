@@ -211,8 +211,8 @@ fn measure(
     tell(keys, &rates, report);
     if let Some(log) = store.stats().log {
         report.note(format!(
-            "{}: {} records, {} writes, {} parks, {} waits for a checkpoint, {} switches",
-            keys.what, log.records, log.writes, log.parks, log.pressure_waits, log.switches
+            "{}: {} records, {} leases, {} parks, {} waits for a checkpoint, {} switches",
+            keys.what, log.records, log.leases, log.parks, log.pressure_waits, log.switches
         ));
     }
     let lock = store.stats().commit_lock;
