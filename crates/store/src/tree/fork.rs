@@ -123,6 +123,30 @@ pub(crate) struct Mark {
 const KEPT: usize = 4096;
 
 impl Fork {
+    /// Hands what it replaced to the tree's graves, when it is published as commit
+    /// `seq`. Says whether it is time to look at them: there are `more` than are known
+    /// to be needed.
+    #[inline]
+    pub(crate) fn let_replaced_die(&mut self, seq: u64, more: usize) -> bool {
+        if self.replaced.len() == 0 {
+            return false;
+        }
+        let mut graves = self.tree.0.graves.lock();
+        graves.take_over(self.tree.id().0, seq, &mut self.replaced);
+        graves.are_due(more)
+    }
+
+    /// What is published of it as commit `seq`.
+    #[inline]
+    pub(crate) fn version(&self, seq: u64) -> Root {
+        Root {
+            seq,
+            node: self.root,
+            count: self.count,
+            dropped: self.dropped,
+        }
+    }
+
     pub(crate) fn new(tree: Tree, base: Root, base_seq: u64, pool: &Pool) -> Self {
         let mut fork = Self {
             tree,

@@ -378,18 +378,8 @@ impl Txn {
             self.recycling.keep_apart(core, &mut self.forks);
             let mut look = false;
             for fork in self.forks.iter_mut().filter(|fork| fork.changed) {
-                if fork.replaced.len() > 0 {
-                    let mut graves = fork.tree.0.graves.lock();
-                    graves.take_over(fork.tree.id().0, seq, &mut fork.replaced);
-                    look |= graves.are_due(LOOK_AT);
-                }
-                let root = Root {
-                    seq,
-                    node: fork.root,
-                    count: fork.count,
-                    dropped: fork.dropped,
-                };
-                fork.tree.0.versions.publish(root, needed_from);
+                look |= fork.let_replaced_die(seq, LOOK_AT);
+                fork.tree.0.versions.publish(fork.version(seq), needed_from);
                 if let Some(published) = &fork.published {
                     published.store(seq, Release);
                 }

@@ -10,7 +10,6 @@ use crate::error::Result;
 use crate::leases::Lane;
 use crate::primitives::{LEASE_AFTER, LEASE_AFTER_MAX, LOOK_AT};
 use crate::store::log_error;
-use crate::tree::versions::Root;
 use fulgurite_wal::{Kind, TwinLog};
 use std::sync::Arc;
 
@@ -217,21 +216,9 @@ impl Txn {
         let (needed_from, first) = (core.needed_from(), lease.first_seq());
         let mut look = false;
         for fork in self.forks.iter_mut().filter(|fork| fork.changed) {
-            if fork.replaced.len() > 0 {
-                let mut graves = fork.tree.0.graves.lock();
-                graves.take_over(fork.tree.id().0, seq, &mut fork.replaced);
-                look |= graves.are_due(look_at);
-            }
-            let root = Root {
-                seq,
-                node: fork.root,
-                count: fork.count,
-                dropped: false,
-            };
-            fork.tree
-                .0
-                .versions
-                .publish_within(root, first, needed_from);
+            look |= fork.let_replaced_die(seq, look_at);
+            let versions = &fork.tree.0.versions;
+            versions.publish_within(fork.version(seq), first, needed_from);
         }
         self.leasing.next = seq + 1;
         self.recycle(seq, Seen::ByNobody);
