@@ -9,7 +9,8 @@
 //! 1. what is acknowledged is written, and all before it is: a process that ends
 //!    leaves no gap before it;
 //! 2. what stands in a file behind a gap was never acknowledged, as after a power
-//!    cut in this mode, and recovery judges it the same;
+//!    cut in this mode, and recovery judges it the same (room that a lease left
+//!    unused is no gap: `lease.rs`);
 //! 3. a generation's begin record is written by who fills its first record, with
 //!    that, so that the one is never there without the other. (Recovery stops before
 //!    a generation without its beginning, and would find more in it once a

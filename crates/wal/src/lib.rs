@@ -1,7 +1,8 @@
 //! The write-ahead log.
 //!
-//! A log keeps *records*, numbered by commit sequence numbers without a gap, in
-//! two files that take turns, `<db>-wal0` and `<db>-wal1`, each use of one being
+//! A log keeps *records*, numbered by commit sequence numbers without a gap (but for
+//! those that a lease left unused and its end record stands for: `lease.rs`), in two
+//! files that take turns, `<db>-wal0` and `<db>-wal1`, each use of one being
 //! a *generation* with a number and a salt of its own. It knows nothing of what
 //! a record holds.
 //!
@@ -16,6 +17,10 @@
 //!    the others find themselves served. Where commits are not synced there is
 //!    nothing left to do but to wait for those before (`in_place.rs`).
 //!
+//! Where commits are not synced, one committer may place many at once: a lease takes
+//! [`TwinLog::reserve_lease`], [`TwinLog::place_lease`], [`TwinLog::begin_lease`], then
+//! [`TwinLog::write_leased`] a record, and [`TwinLog::end_lease`].
+//!
 //! A checkpoint takes three: [`TwinLog::prepare_switch`] in the background,
 //! [`TwinLog::switch`] under the commit lock, [`TwinLog::recycle`] once it is durable.
 //!
@@ -28,7 +33,8 @@
 //!    name, and in `full` mode not before its predecessor is durable.
 //! 4. A generation's file is touched again only after [`TwinLog::recycle`].
 //! 5. After a failed write or sync nothing is acknowledged any more, nothing
-//!    recycled and nothing removed: the log is *poisoned*, with the first cause.
+//!    recycled and nothing removed: the log is *poisoned*, with the first cause. (What
+//!    was written under a lease had been acknowledged to its committer, and is to all.)
 //!
 //! # What a crash leaves, and why it is told apart
 //!

@@ -109,7 +109,7 @@ impl Recovery {
     }
 
     /// Hands out every record behind the checkpoint, in sequence, without a
-    /// gap. May be called again.
+    /// gap but for numbers that leases left unused. May be called again.
     ///
     /// # Errors
     /// `Replay` with what `apply` failed with; `Disk`; `Corrupt` where bytes
