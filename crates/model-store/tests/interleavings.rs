@@ -5,6 +5,7 @@
 
 mod common;
 mod grafts;
+mod holds;
 mod leases;
 mod seats;
 mod turns;
@@ -577,4 +578,14 @@ fn leases_hide_nothing_and_lose_nothing() {
 #[test]
 fn leases_free_nothing_that_a_reader_came_for() {
     explore(200, Both, leases::a_reader_beside_one_writer);
+}
+
+#[test]
+fn held_trees_are_given_to_whoever_asks() {
+    explore(60, Both, holds::whoever_asks_gets_the_tree);
+}
+
+#[test]
+fn nobody_waits_for_who_holds_a_tree() {
+    explore(500, Both, holds::nobody_waits_for_who_holds);
 }

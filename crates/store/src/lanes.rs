@@ -83,16 +83,23 @@ impl LaneLock {
         is_alone
     }
 
-    /// The same, after a wait, which keeps new ones out.
-    pub(crate) fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
+    /// The same, after a wait, which keeps new ones out. Once it does, `recall` asks
+    /// those to leave who do when they are asked.
+    pub(crate) fn try_lock_exclusive_for(&self, timeout: Duration, recall: impl Fn()) -> bool {
         if timeout.is_zero() {
-            return self.try_lock_exclusive();
+            return self.try_lock_exclusive() || {
+                recall();
+                self.try_lock_exclusive()
+            };
         }
         let until = now() + timeout;
         if !self.gate.try_lock_exclusive_for(timeout) {
             return false;
         }
         self.closed.store(true, SeqCst);
+        if !self.is_empty() {
+            recall();
+        }
         let mut bell = self.bell.lock();
         while !self.is_empty() {
             let left = until.saturating_sub(now());
@@ -153,7 +160,7 @@ mod tests {
         assert!(lock.try_lock_shared(1) && lock.try_lock_shared(2));
         assert!(lock.try_lock_shared_for(1 + LANES as u64, NOW));
         assert!(!lock.try_lock_exclusive());
-        assert!(!lock.try_lock_exclusive_for(NOW));
+        assert!(!lock.try_lock_exclusive_for(NOW, || ()));
         // Who failed to be alone keeps nobody out.
         assert!(lock.try_lock_shared(3));
         for context in [1, 2, 1 + LANES as u64] {
@@ -165,10 +172,10 @@ mod tests {
         unsafe { lock.unlock_shared(3) };
         assert!(lock.try_lock_exclusive());
         assert!(!lock.try_lock_shared(1) && !lock.try_lock_shared_for(1, NOW));
-        assert!(!lock.try_lock_exclusive_for(NOW));
+        assert!(!lock.try_lock_exclusive_for(NOW, || ()));
         // SAFETY: taken above.
         unsafe { lock.unlock_exclusive() };
-        assert!(lock.try_lock_exclusive_for(NOW));
+        assert!(lock.try_lock_exclusive_for(NOW, || ()));
         // SAFETY: taken above.
         unsafe { lock.unlock_exclusive() };
         assert!(lock.try_lock_shared(1));

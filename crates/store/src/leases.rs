@@ -21,11 +21,12 @@
 //! 4. Once a system was started anew, what leases held counts only where all of their
 //!    phase is there, so a process that ended before its last phase did loses that.
 //!    Hence phases are short ([`PHASE_MAX`]).
-//! 5. Locks: `lanes`, then one lane's, then none that is waited for. Who holds `lanes`
+//! 5. Locks: `lanes`, then one lane's, then none that is waited for. Who has `lanes`
 //!    to open a lease waits for records that were placed before, whose owners ask for
 //!    neither.
 
 use crate::error::{Error, Result};
+use crate::holds::Holding;
 use crate::primitives::atomic::{AtomicU64, Ordering::*};
 use crate::primitives::{Mutex, MutexGuard};
 use crate::store::{Core, log_error};
@@ -34,13 +35,20 @@ use fulgurite_wal::Lease;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A context's lease, if it has one. On cache lines of its own.
+/// What a context has that others may end. On cache lines of its own.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Lane {
     start: LineStart,
-    pub(crate) lease: Mutex<Option<Lease>>,
+    pub(crate) occupancy: Mutex<Occupancy>,
     end: LineStart,
+}
+
+/// A context's lease, if it has one, and what its transaction holds (`holds.rs`).
+#[derive(Default)]
+pub(crate) struct Occupancy {
+    pub(crate) lease: Option<Lease>,
+    pub(crate) holding: Holding,
 }
 
 /// See the module's header.
@@ -61,6 +69,12 @@ pub(crate) struct Lanes {
 
 /// As long as it lives, no lease is open.
 pub(crate) type Calm<'c> = MutexGuard<'c, Lanes>;
+
+impl Lanes {
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.all.iter().map(|lane| &**lane)
+    }
+}
 
 /// After this time who wants a lease first ends those that are open.
 const PHASE_MAX: Duration = Duration::from_millis(20);
@@ -93,7 +107,7 @@ impl Core {
 
     fn end_all(&self, lanes: &Lanes) {
         for lane in &lanes.all {
-            self.end_lease(&mut lane.lease.lock());
+            self.end_lease(&mut lane.occupancy.lock().lease);
         }
         debug_assert!(!self.leases.any());
     }
@@ -118,7 +132,7 @@ impl Core {
     /// Ends a lane's lease and forgets the lane.
     pub(crate) fn remove_lane(&self, lane: &Arc<Lane>) {
         let mut lanes = self.leases.lanes.lock();
-        self.end_lease(&mut lane.lease.lock());
+        self.end_lease(&mut lane.occupancy.lock().lease);
         lanes.all.retain(|other| !Arc::ptr_eq(other, lane));
     }
 
@@ -136,7 +150,7 @@ impl Core {
         // Before any lock, since it may wait for a checkpoint.
         let permit = wal.reserve_lease(commits, redo_len).map_err(log_error)?;
         let mut lanes = self.leases.lanes.lock();
-        self.end_lease(&mut lane.lease.lock());
+        self.end_lease(&mut lane.occupancy.lock().lease);
         let Some(permit) = permit else {
             return Ok(None);
         };
@@ -157,12 +171,12 @@ impl Core {
         let begun = wal.begin_lease(placed).map_err(log_error);
         let first = begun.as_ref().map(Lease::first_seq).map_err(Error::clone);
         match begun {
-            Ok(lease) => *lane.lease.lock() = Some(lease),
+            Ok(lease) => lane.occupancy.lock().lease = Some(lease),
             // Of a log that has failed.
             Err(_) => drop(self.leases.open.fetch_sub(1, SeqCst)),
         }
         drop(lanes);
-        if let Some(lease) = &*lane.lease.lock() {
+        if let Some(lease) = &lane.occupancy.lock().lease {
             wal.prepare_lease(lease);
         }
         first.map(Some)

@@ -51,6 +51,7 @@ mod codec;
 mod dictionaries;
 mod error;
 mod extents;
+mod holds;
 mod lanes;
 mod leases;
 mod memory;

@@ -1,5 +1,5 @@
-//! Writers in `normal` whose statements follow one another, each on a tree of its
-//! own: their commits go under leases of the log. Each tells how far it is once a
+//! Writers in `normal` whose statements, or explicit transactions, follow one another,
+//! each on a tree of its own: their commits go under leases of the log. Each tells how far it is once a
 //! commit has returned, and writes down how far it knows the others to be. So whoever
 //! sees a commit must see what its writer knew of the others: a snapshot, and the
 //! process that opens the database after this one was killed.
@@ -12,7 +12,7 @@ mod common;
 
 use common::{Rng, env};
 use fulgurite_disk::MemoryDisk;
-use fulgurite_store::{Durability, Key, KeyKind, Options, Store, Tree, Txn};
+use fulgurite_store::{Durability, Isolation, Key, KeyKind, Options, Store, Tree, Txn};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -76,7 +76,11 @@ fn check_causes(states: &[State; WRITERS]) {
 fn write(txn: &mut Txn, tree: &Tree, writer: usize, state: &State) {
     let number = state[writer];
     let bytes: Vec<u8> = state.iter().flat_map(|count| count.to_le_bytes()).collect();
-    txn.begin_statement(&[tree]).expect("begins");
+    match writer {
+        0 => txn.begin_statement(&[tree]),
+        _ => txn.begin(Isolation::Serializable),
+    }
+    .expect("begins");
     txn.put(tree, Key::Int(-1), &bytes).expect("puts");
     let row = Key::Int((number % ROWS) as i64);
     txn.put(tree, row, &number.to_le_bytes()).expect("puts");

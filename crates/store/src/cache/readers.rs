@@ -64,6 +64,13 @@ pub(crate) struct Readers {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SlotId(u32);
 
+impl SlotId {
+    /// The same slot, for who pins in it for its holder; only that one releases it.
+    pub(crate) fn same(&self) -> Self {
+        Self(self.0)
+    }
+}
+
 /// After so many pins a thread looks for the lowest free slot again: where others
 /// give its slots back it would move upwards.
 const SETTLE: usize = 256;

@@ -23,8 +23,9 @@
 //!    wait do so without the seat, then twice as many, up to [`REST_MAX`]. While one
 //!    sits only to see, the others wait for that instead of queueing behind it.
 //!
-//! All but the two locks are hints: what they say may be old, and then somebody
-//! waits a little longer or the lock changes hands once more.
+//! All but the two locks, and what `holds.rs` says of explicit transactions, are
+//! hints: what they say may be old, and then somebody waits a little longer or the lock
+//! changes hands once more.
 
 use crate::primitives::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use crate::primitives::{DOUBTS_MAX, REST_MAX, REST_MIN, TURNS, TURNS_MEANWHILE};
@@ -48,6 +49,10 @@ const PATIENCE_MIN: Duration = Duration::from_millis(100);
 pub(crate) struct WriterLock {
     lock: ExclusiveLock,
     seat: ExclusiveLock,
+    /// Whether it is an explicit transaction that has the lock, which lets go when it is
+    /// asked to; written by the lock's holder. And how many wait for the lock.
+    is_held: AtomicBool,
+    waiting: AtomicU32,
     /// Whether somebody sits, and up to which turn a context may stay meanwhile.
     is_kept: AtomicBool,
     turns_end: AtomicU64,
@@ -68,6 +73,8 @@ impl WriterLock {
         Self {
             lock: ExclusiveLock::new(),
             seat: ExclusiveLock::new(),
+            is_held: AtomicBool::new(false),
+            waiting: AtomicU32::new(0),
             is_kept: AtomicBool::new(false),
             turns_end: AtomicU64::new(0),
             holder: AtomicU64::new(0),
@@ -95,6 +102,38 @@ impl WriterLock {
     pub(crate) fn try_enter(&self, context: u64) -> bool {
         let may = !self.is_kept.load(Relaxed) || self.may_stay(context);
         may && self.lock.try_lock() && self.entered(context)
+    }
+
+    /// The same for an explicit transaction, which gives it back where somebody
+    /// [`announces`](Self::announce) that it waits.
+    #[inline]
+    pub(crate) fn try_hold(&self, context: u64) -> bool {
+        let taken = self.try_enter(context);
+        if taken {
+            self.is_held.store(true, SeqCst);
+        }
+        taken
+    }
+
+    /// Who held the lock keeps it as any other does.
+    pub(crate) fn keep(&self) {
+        self.is_held.store(false, Relaxed);
+    }
+
+    /// Whether anybody waits. Who holds asks that once others can find its hold.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.waiting.load(SeqCst) > 0
+    }
+
+    /// Before a wait for the lock: as long as the answer lives, no explicit transaction
+    /// holds it. `recall` takes it from one that does.
+    #[cold]
+    pub(crate) fn announce(&self, recall: impl FnOnce()) -> Announced<'_> {
+        self.waiting.fetch_add(1, SeqCst);
+        if self.is_held.load(SeqCst) {
+            recall();
+        }
+        Announced(self)
     }
 
     fn may_stay(&self, context: u64) -> bool {
@@ -228,6 +267,23 @@ impl WriterLock {
     pub(crate) unsafe fn unlock(&self) {
         // SAFETY: the caller's promise.
         unsafe { self.lock.unlock() }
+    }
+
+    /// # Safety
+    /// [`try_hold`](Self::try_hold) took the lock, and nobody gave it back since.
+    pub(crate) unsafe fn unlock_held(&self) {
+        self.keep();
+        // SAFETY: the caller's promise.
+        unsafe { self.lock.unlock() }
+    }
+}
+
+/// Somebody waits for a tree's writer lock.
+pub(crate) struct Announced<'l>(&'l WriterLock);
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, SeqCst);
     }
 }
 

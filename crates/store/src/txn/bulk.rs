@@ -65,6 +65,7 @@ impl Txn {
     /// snapshot, it stays as it is, to be rebased at commit like any other.
     #[cold]
     pub(super) fn become_bulk(&mut self) -> Result<()> {
+        self.need_snapshot();
         if self.state == TxnState::Optimistic {
             self.hold_bulk_locks(None)?;
             let mut changed = self.forks.iter().filter(|fork| fork.changed);

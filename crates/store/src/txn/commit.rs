@@ -20,6 +20,7 @@
 //!    database is opened again, and the store is poisoned.
 
 use super::critical::{Held, SAMPLE};
+use super::hold::Hold;
 use super::lease::Leased;
 use super::locks::unlock_writers;
 use super::reads::Reads;
@@ -68,6 +69,12 @@ impl Txn {
                 self.core.wait_visible(base)
             }
             _ => {
+                if self.state == TxnState::Optimistic {
+                    match self.hold {
+                        Hold::None => self.note_touched(),
+                        Hold::Open | Hold::Tree => self.turn_to_statement(),
+                    }
+                }
                 if self.state == TxnState::Optimistic
                     && let Err(error) = self.make_room_to_wait()
                 {

@@ -7,14 +7,14 @@
 use super::recycle::Seen;
 use super::{Txn, TxnState};
 use crate::error::Result;
-use crate::leases::Lane;
+use crate::leases::{Lane, Occupancy};
 use crate::primitives::{LEASE_AFTER, LEASE_AFTER_MAX, LOOK_AT};
 use crate::store::log_error;
 use fulgurite_wal::{Kind, TwinLog};
 use std::sync::Arc;
 
 /// A commit with more redo than this asks for log space of its own.
-const REDO_MAX: usize = 4 << 10;
+pub(super) const REDO_MAX: usize = 4 << 10;
 
 /// A lease is for so many commits at first, and at most.
 const COMMITS_MIN: u64 = 64;
@@ -36,7 +36,7 @@ pub(super) struct Leased {
 
 /// What a context knows of its leases.
 pub(super) struct Leasing {
-    lane: Option<Arc<Lane>>,
+    pub(super) lane: Option<Arc<Lane>>,
     /// The first number of the last lease, until somebody else ended it; the one behind
     /// that of the last commit under it.
     first: u64,
@@ -69,8 +69,13 @@ impl Leasing {
     }
 
     /// Whether the last lease gave this number to a commit.
-    fn gave(&self, seq: u64) -> bool {
+    pub(super) fn gave(&self, seq: u64) -> bool {
         (self.first..self.next).contains(&seq)
+    }
+
+    /// The last number that it gave.
+    pub(super) fn last_given(&self) -> u64 {
+        self.next.saturating_sub(1)
     }
 
     fn began(&mut self, first: u64) {
@@ -116,7 +121,7 @@ impl Txn {
             return;
         }
         if self.leasing.gave(newest) {
-            self.seq = self.leasing.next - 1;
+            self.seq = self.leasing.last_given();
         } else {
             self.core.settle();
             self.seq = self.core.head();
@@ -187,8 +192,8 @@ impl Txn {
     /// Writes the record, publishes, and frees what was replaced, under the lane's lock.
     /// `None` where it has no lease with room.
     fn publish_leased(&mut self, lane: &Lane) -> Result<Option<Leased>> {
-        let mut held = lane.lease.lock();
-        let Some(lease) = held.as_mut() else {
+        let Occupancy { lease, .. } = &mut *lane.occupancy.lock();
+        let Some(lease) = lease else {
             if self.leasing.next > 0 {
                 self.leasing.was_settled();
             }

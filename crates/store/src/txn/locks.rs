@@ -14,6 +14,7 @@ use crate::tree::fork::Fork;
 use crate::tree::{Tree, TreeId};
 use fulgurite_wal::TwinLog;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The trees whose writer lock a context holds, by ascending number.
 #[derive(Default)]
@@ -36,7 +37,7 @@ impl Locked {
     }
 
     /// Names the trees that are locked next; none may be locked.
-    fn name<'t>(&mut self, trees: impl Iterator<Item = &'t Tree> + Clone) {
+    pub(super) fn name<'t>(&mut self, trees: impl Iterator<Item = &'t Tree> + Clone) {
         let same = |(a, b): (&Tree, &Tree)| Arc::ptr_eq(&a.0, &b.0);
         if trees.clone().count() == self.last.len() && trees.clone().zip(&self.last).all(same) {
             std::mem::swap(&mut self.trees, &mut self.last);
@@ -138,8 +139,10 @@ impl Txn {
                 true => lock.enter_within(context, time, || waits.now()),
                 false => lock.try_lock_for(time),
             };
-            !lock.try_enter(context)
-                && !waits.lock(busy_timeout, || lock.try_enter(context), within)
+            !lock.try_enter(context) && {
+                let _waits = lock.announce(|| self.core.recall(Some(tree.id())));
+                !waits.lock(busy_timeout, || lock.try_enter(context), within)
+            }
         });
         first_missed.map_or(Ok(()), |at| Err(self.missed(at)))
     }
@@ -150,7 +153,10 @@ impl Txn {
         let first_missed = self.locked.trees.iter().position(|tree| {
             let lock = &tree.0.writer;
             let within = |time| lock.try_lock_for(time);
-            !lock.try_lock() && !waits.lock(busy_timeout, || lock.try_lock(), within)
+            !lock.try_lock() && {
+                let _waits = lock.announce(|| self.core.recall(Some(tree.id())));
+                !waits.lock(busy_timeout, || lock.try_lock(), within)
+            }
         });
         first_missed.map_or(Ok(()), |at| Err(self.missed(at)))
     }
@@ -182,6 +188,7 @@ impl Txn {
             TxnState::Optimistic => {}
             _ => return Err(Error::misuse("no explicit transaction is under way")),
         }
+        self.need_snapshot();
         self.observes = true;
         if self.writers == WritersLock::Exclusive {
             return Ok(());
@@ -261,9 +268,11 @@ impl Txn {
     /// Takes the writers' lock alone.
     fn lock_exclusive(&mut self) -> Result<()> {
         let lock = &self.core.writers;
-        let within = |time| lock.try_lock_exclusive_for(time);
+        let recall = || self.core.recall(None);
+        let now = || lock.try_lock_exclusive_for(Duration::ZERO, recall);
+        let within = |time| lock.try_lock_exclusive_for(time, recall);
         let waits = &self.core.pool.waits;
-        if !waits.lock(self.busy_timeout, || lock.try_lock_exclusive(), within) {
+        if !waits.lock(self.busy_timeout, now, within) {
             return Err(self.busy("another writer is at work"));
         }
         self.writers = WritersLock::Exclusive;

@@ -7,6 +7,8 @@
 //! * **optimistic**: reads the visible snapshot, writes into private forks of
 //!   it, locks nothing until commit. There the forks are validated against the
 //!   head and replayed onto it, or the transaction loses ([`ErrorKind::Conflict`]).
+//!   One of many that touch one tree each has no snapshot until it needs one, and
+//!   keeps its tree from others only until they ask for it (`holds.rs`).
 //! * **immediate**: holds the writers' lock alone and cannot lose.
 //! * **statement**: an autocommitted statement. Holds the writer locks of its
 //!   trees from the start, in the order of their numbers, works on the head and
@@ -26,6 +28,7 @@
 mod bulk;
 mod commit;
 mod critical;
+mod hold;
 mod lease;
 mod locks;
 mod read;
@@ -104,6 +107,8 @@ pub struct Txn {
     spare: Vec<Frame>,
     recycling: recycle::Recycling,
     leasing: lease::Leasing,
+    hold: hold::Hold,
+    restraint: hold::Restraint,
     scratch: Vec<u8>,
     /// What the lists of the forks and the redo hold.
     charge: Charge,
@@ -158,6 +163,8 @@ impl Txn {
             spare: Vec::new(),
             recycling: recycle::Recycling::default(),
             leasing: lease::Leasing::default(),
+            hold: hold::Hold::None,
+            restraint: hold::Restraint::default(),
             scratch: Vec::new(),
             charge: store.core().pool.charge(),
             writers: WritersLock::None,
@@ -264,13 +271,21 @@ impl Txn {
         Ok(())
     }
 
-    /// Begins an explicit transaction that locks nothing until it commits.
+    /// Begins an explicit transaction that keeps nobody waiting until it commits. It
+    /// reads one state of the whole store, which holds all that was acknowledged before
+    /// this call: mostly the one of this moment; where the context's transactions have
+    /// all touched one tree each, that of a later one, at the latest when a second tree
+    /// is touched.
     pub fn begin(&mut self, isolation: Isolation) -> Result<()> {
         self.writable()?;
-        if self.wrote_before {
+        // Who has a lease is in nobody's way.
+        if self.wrote_before && !self.leasing.has_lease() {
             self.enter();
         }
-        self.pin_visible()?;
+        match self.may_hold() {
+            true => self.begin_open()?,
+            false => self.pin_visible()?,
+        }
         self.reads = Some(Arc::default());
         self.observes = isolation == Isolation::Serializable;
         self.state = TxnState::Optimistic;
@@ -305,6 +320,7 @@ impl Txn {
     /// Releases whatever the transaction holds. The forks' nodes have been
     /// published or abandoned.
     fn end(&mut self) {
+        self.let_go();
         self.locked.unlock();
         self.unlock_writers();
         for fork in &mut self.forks {
@@ -445,7 +461,9 @@ impl Txn {
     }
 
     fn make_view(&mut self, tree: &Tree) -> Result<usize> {
-        if !self.pinned && !self.locked.holds(tree.id()) {
+        if self.hold != hold::Hold::None {
+            self.touch(tree)?;
+        } else if !self.pinned && !self.locked.holds(tree.id()) {
             self.pin_late()?;
         }
         let root = tree.0.versions.at(self.seq).unwrap_or(EMPTY);

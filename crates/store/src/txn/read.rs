@@ -29,6 +29,7 @@ impl Txn {
     /// Makes the transaction depend on every entry of a tree, under `snapshot`
     /// too: its commit loses if another one changed the tree meanwhile.
     pub fn depend_on(&mut self, tree: &Tree) {
+        self.need_snapshot();
         if let Some(reads) = &self.reads {
             reads.lock().whole(tree);
         }
@@ -171,6 +172,7 @@ impl Txn {
                 false => Ok(head.seq),
             };
         }
+        self.need_snapshot();
         let view = self.view(tree)?;
         Ok(self.views[view].root.seq)
     }
@@ -178,6 +180,7 @@ impl Txn {
     /// A cursor over the tree as it is now. Later writes of this transaction do
     /// not show in it, and it may outlive the transaction.
     pub fn cursor(&mut self, tree: &Tree) -> Result<Cursor> {
+        self.need_snapshot();
         if !self.pinned {
             self.pin_late()?;
         }

@@ -173,6 +173,7 @@ impl Txn {
         if matches!(self.state, TxnState::Idle | TxnState::Read) {
             return Err(Error::misuse("this transaction only reads"));
         }
+        self.need_snapshot();
         let tree = self.core.new_tree(kind)?;
         let mut fork = self.new_fork(&tree, EMPTY);
         fork.created = true;
@@ -188,6 +189,7 @@ impl Txn {
 
     /// Removes a tree and everything in it.
     pub fn drop_tree(&mut self, tree: &Tree) -> Result<()> {
+        self.need_snapshot();
         let at = self.fork(tree)?;
         let fork = &mut self.forks[at];
         fork.settle(&self.core.pool);
