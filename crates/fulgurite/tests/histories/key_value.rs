@@ -2,21 +2,20 @@
 //! value, the set a family's keys.
 
 use crate::history::{Event, Value};
-use crate::run::{Ask, Begin, Session, Target};
-use fulgurite_store::{ErrorKind, Isolation, Key, KeyKind, Options, Seek, Store, Tree, Txn};
+use crate::run::{Ask, Begin, Beginning, Session, Target, USED_AFTER, store};
+use fulgurite_store::{ErrorKind, Isolation, Key, KeyKind, Seek, Store, Tree, Txn};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 pub struct KeyValue {
     store: Store,
     isolation: Isolation,
+    beginning: Beginning,
+    sessions: AtomicUsize,
 }
 
 impl KeyValue {
-    pub fn new(isolation: Isolation) -> Self {
-        let options = Options {
-            cache_bytes: 1 << 20,
-            ..Options::default()
-        };
-        let store = Store::in_memory(options).expect("a store");
+    pub fn new(isolation: Isolation, beginning: Beginning) -> Self {
+        let store = store(beginning).expect("a store");
         for (name, kind) in [
             ("lists", KeyKind::Int),
             ("registers", KeyKind::Int),
@@ -24,32 +23,55 @@ impl KeyValue {
         ] {
             store.create_family(name, kind).expect("a family");
         }
-        Self { store, isolation }
+        Self {
+            store,
+            isolation,
+            beginning,
+            sessions: AtomicUsize::new(0),
+        }
     }
 }
 
 impl Target for KeyValue {
     fn session(&self) -> Box<dyn Session> {
         let family = |name| self.store.family(name).expect("reads").expect("there");
+        let name = format!("own {}", self.sessions.fetch_add(1, Relaxed));
+        let own = self.store.create_family(&name, KeyKind::Int);
         Box::new(KeyValueSession {
             txn: self.store.txn(),
+            own: own.expect("a family"),
             lists: family("lists"),
             registers: family("registers"),
             rows: family("rows"),
             isolation: self.isolation,
+            beginning: self.beginning,
         })
     }
 }
 
 struct KeyValueSession {
     txn: Txn,
+    /// Nobody else's.
+    own: Tree,
     lists: Tree,
     registers: Tree,
     rows: Tree,
     isolation: Isolation,
+    beginning: Beginning,
 }
 
 impl KeyValueSession {
+    /// A new context, used to small transactions.
+    fn get_used(&mut self) {
+        self.txn = self.txn.store().txn();
+        for _ in 0..USED_AFTER {
+            self.txn.begin(self.isolation).expect("begins");
+            let put = self.txn.put(&self.own, Key::Int(0), b"");
+            put.expect("a put");
+            self.txn.commit().expect("nobody else writes there");
+        }
+    }
+
     fn list(&mut self, key: usize) -> Vec<Value> {
         let mut bytes = Vec::new();
         self.txn
@@ -100,10 +122,15 @@ impl KeyValueSession {
 impl Session for KeyValueSession {
     fn begin(&mut self, how: Begin) {
         let begun = match how {
-            Begin::Optimistic => self.txn.begin(self.isolation),
+            Begin::Optimistic => {
+                if self.beginning == Beginning::Hold {
+                    self.get_used();
+                }
+                self.txn.begin(self.isolation)
+            }
             Begin::Immediate => self.txn.begin_immediate(),
-            // It holds its trees from here to its end, so it must not stay open
-            // while others take their turn.
+            // It has its tree from here to its end, so it must not stay open while
+            // others take their turn.
             Begin::Autocommit => Ok(()),
         };
         begun.expect("begins");
@@ -112,8 +139,12 @@ impl Session for KeyValueSession {
     fn run(&mut self, ask: Ask) -> Vec<Event> {
         let alone = self.txn.state() == fulgurite_store::TxnState::Idle;
         if alone {
-            let trees = [&self.lists, &self.registers, &self.rows];
-            self.txn.begin_statement(&trees).expect("begins");
+            let tree = match ask {
+                Ask::ReadList(_) | Ask::Append(..) => &self.lists,
+                Ask::Read(_) | Ask::Write(..) => &self.registers,
+                Ask::ReadSet(..) | Ask::Add(_) => &self.rows,
+            };
+            self.txn.begin_statement(&[tree]).expect("begins");
         }
         let events = match ask {
             Ask::ReadList(key) => vec![Event::ReadList(key, self.list(key))],

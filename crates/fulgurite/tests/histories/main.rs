@@ -18,7 +18,7 @@ mod sql;
 use checker::{Anomaly, Counts, check};
 use fulgurite_store::Isolation;
 use history::{Event, History, Transaction};
-use run::{Target, interleaved, threaded};
+use run::{Ask, Begin, Beginning, Target, interleaved, threaded};
 
 fn seeds(quick: u64) -> u64 {
     std::env::var("FULGURITE_HISTORY_SEEDS")
@@ -27,18 +27,29 @@ fn seeds(quick: u64) -> u64 {
         .unwrap_or(quick)
 }
 
-fn target(kind: &str, isolation: Isolation, seed: u64) -> Box<dyn Target> {
+const KINDS: [(&str, Beginning); 4] = [
+    ("SQL", Beginning::Snapshot),
+    ("key-value", Beginning::Snapshot),
+    ("SQL", Beginning::Hold),
+    ("key-value", Beginning::Hold),
+];
+
+fn target(
+    (kind, beginning): (&str, Beginning),
+    isolation: Isolation,
+    seed: u64,
+) -> Box<dyn Target> {
     match kind {
-        "SQL" => Box::new(sql::Sql::new(isolation, seed.is_multiple_of(2))),
-        _ => Box::new(key_value::KeyValue::new(isolation)),
+        "SQL" => Box::new(sql::Sql::new(isolation, beginning, seed.is_multiple_of(2))),
+        _ => Box::new(key_value::KeyValue::new(isolation, beginning)),
     }
 }
 
 fn examine(name: &str, quick: u64, record: impl Fn(&dyn Target, u64) -> History) {
-    for kind in ["SQL", "key-value"] {
+    for kind in KINDS {
+        let seeds = seeds(quick);
         for isolation in [Isolation::Serializable, Isolation::Snapshot] {
             let (mut total, mut skews) = (Counts::default(), 0);
-            let seeds = seeds(quick);
             for seed in 0..seeds {
                 let history = record(target(kind, isolation, seed).as_ref(), seed);
                 let (anomalies, counts) = check(&history);
@@ -48,13 +59,13 @@ fn examine(name: &str, quick: u64, record: impl Fn(&dyn Target, u64) -> History)
                         && matches!(anomaly, Anomaly::WriteSkew(_));
                     assert!(
                         allowed,
-                        "{name}, {kind}, {isolation:?}, seed {seed}: {anomaly:?} in {history:#?}"
+                        "{name}, {kind:?}, {isolation:?}, seed {seed}: {anomaly:?} in {history:#?}"
                     );
                     skews += 1;
                 }
             }
             println!(
-                "{name}, {kind}, {isolation:?}: {seeds} seeds, {} transactions, {} committed, \
+                "{name}, {kind:?}, {isolation:?}: {seeds} seeds, {} transactions, {} committed, \
                  {} reads, {} dependencies, {skews} histories with write skew",
                 total.transactions, total.committed, total.reads, total.edges
             );
@@ -74,6 +85,31 @@ fn interleaved_sessions() {
 #[test]
 fn real_threads() {
     examine("threads", 60, threaded);
+}
+
+/// What the histories of sessions that hold are about does happen.
+#[test]
+fn sessions_that_are_used_to_it_begin_without_a_snapshot() {
+    for kind in KINDS {
+        let target = target(kind, Isolation::Serializable, 0);
+        let (mut used, mut other) = (target.session(), target.session());
+        let mut meanwhile = |ask| {
+            other.begin(Begin::Autocommit);
+            other.run(ask);
+        };
+        used.begin(Begin::Optimistic);
+        used.run(Ask::Append(0, 1));
+        meanwhile(Ask::Add(2));
+        let rows = match kind.1 {
+            Beginning::Snapshot => vec![],
+            Beginning::Hold => vec![2],
+        };
+        let seen = used.run(Ask::ReadSet(0, 9));
+        assert_eq!(seen, [Event::ReadSet(0, 9, rows)], "{kind:?}");
+        meanwhile(Ask::Add(3));
+        assert_eq!(used.run(Ask::ReadSet(0, 9)), seen, "{kind:?}");
+        assert!(!used.commit(), "what it read has changed");
+    }
 }
 
 /// A transaction that ran beside all others of its history.

@@ -2,8 +2,11 @@
 
 use crate::history::{Event, History, Transaction, Value};
 use fastrand::Rng;
-use std::sync::Mutex;
+use fulgurite_disk::MemoryDisk;
+use fulgurite_store::{Durability, Options, Store};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 pub const KEYS: usize = 3;
 const SESSIONS: usize = 4;
@@ -18,6 +21,34 @@ pub enum Begin {
     Immediate,
     /// A single operation on its own.
     Autocommit,
+}
+
+/// What optimistic transactions have when they begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning {
+    /// A snapshot, as those of any new session.
+    Snapshot,
+    /// Nothing, as those of a session whose last ones touched few tables, where nothing
+    /// is synced: they hold what they touch until somebody asks for it.
+    Hold,
+}
+
+/// After so many small transactions of its own a session begins without a snapshot.
+pub const USED_AFTER: usize = 33;
+
+/// A store for a history.
+pub fn store(beginning: Beginning) -> fulgurite_store::Result<Store> {
+    let mut options = Options {
+        cache_bytes: 1 << 20,
+        ..Options::default()
+    };
+    match beginning {
+        Beginning::Snapshot => Store::in_memory(options),
+        Beginning::Hold => {
+            options.durability = Durability::Normal;
+            Store::open_on(Arc::new(MemoryDisk::new()), Path::new("h.db"), options)
+        }
+    }
 }
 
 /// What a transaction asks for.
@@ -159,9 +190,10 @@ pub fn threaded(target: &dyn Target, seed: u64) -> History {
     const EACH: usize = 12;
     let (next, clock) = (AtomicU64::new(1), AtomicU64::new(1));
     let done = Mutex::new(Vec::new());
+    // All of them first: some make a table.
+    let sessions: Vec<_> = (0..SESSIONS).map(|_| target.session()).collect();
     std::thread::scope(|scope| {
-        for at in 0..SESSIONS {
-            let mut session = target.session();
+        for (at, mut session) in sessions.into_iter().enumerate() {
             let (next, clock, done) = (&next, &clock, &done);
             let mut draw = Draw {
                 rng: Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(at as u64)),

@@ -2,22 +2,21 @@
 //! column, the set a table's rows, found through an index or a scan.
 
 use crate::history::{Event, Value};
-use crate::run::{Ask, Begin, KEYS, Session, Target};
-use fulgurite::{Connection, Database, Options, ffi, params};
+use crate::run::{Ask, Begin, Beginning, KEYS, Session, Target, USED_AFTER, store};
+use fulgurite::{Connection, Database, ffi, params};
 use fulgurite_store::Isolation;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 pub struct Sql {
     database: Database,
     isolation: Isolation,
+    beginning: Beginning,
+    sessions: AtomicUsize,
 }
 
 impl Sql {
-    pub fn new(isolation: Isolation, indexed: bool) -> Self {
-        let options = Options {
-            cache_bytes: 1 << 20,
-            ..Options::default()
-        };
-        let database = Database::in_memory_with_options(options).expect("a database");
+    pub fn new(isolation: Isolation, beginning: Beginning, indexed: bool) -> Self {
+        let database = Database::on_store(store(beginning)).expect("a database");
         let connection = database.connect().expect("a connection");
         connection
             .execute_batch(
@@ -42,33 +41,66 @@ impl Sql {
         Self {
             database,
             isolation,
+            beginning,
+            sessions: AtomicUsize::new(0),
         }
     }
 }
 
 impl Target for Sql {
     fn session(&self) -> Box<dyn Session> {
-        let connection = self.database.connect().expect("a connection");
-        let level = match self.isolation {
-            Isolation::Serializable => "serializable",
-            Isolation::Snapshot => "snapshot",
-        };
-        connection
-            .pragma_update(None, "isolation_level", level)
-            .expect("the level");
-        Box::new(SqlSession {
-            connection,
+        let number = self.sessions.fetch_add(1, Relaxed);
+        let session = SqlSession {
+            connection: connect(&self.database, self.isolation),
+            database: self.database.clone(),
+            isolation: self.isolation,
+            beginning: self.beginning,
+            number,
             explicit: false,
-        })
+        };
+        let own = format!(
+            "CREATE TABLE own{number} (k INTEGER PRIMARY KEY, v INT);
+             INSERT INTO own{number} VALUES (1, 0);"
+        );
+        session.connection.execute_batch(&own).expect("a table");
+        Box::new(session)
     }
+}
+
+fn connect(database: &Database, isolation: Isolation) -> Connection {
+    let connection = database.connect().expect("a connection");
+    let level = match isolation {
+        Isolation::Serializable => "serializable",
+        Isolation::Snapshot => "snapshot",
+    };
+    connection
+        .pragma_update(None, "isolation_level", level)
+        .expect("the level");
+    connection
 }
 
 struct SqlSession {
     connection: Connection,
+    database: Database,
+    isolation: Isolation,
+    beginning: Beginning,
+    /// Of the table that nobody else writes to.
+    number: usize,
     explicit: bool,
 }
 
 impl SqlSession {
+    /// A new connection, used to small transactions.
+    fn get_used(&mut self) {
+        self.connection = connect(&self.database, self.isolation);
+        let sql = format!("UPDATE own{} SET v = v + 1 WHERE k = 1", self.number);
+        for _ in 0..USED_AFTER {
+            self.connection.execute_batch("BEGIN").expect("BEGIN");
+            self.change(&sql, []);
+            self.connection.execute_batch("COMMIT").expect("COMMIT");
+        }
+    }
+
     fn change(&self, sql: &str, params: impl fulgurite::Params) {
         let mut statement = self.connection.prepare_cached(sql).expect("a statement");
         assert_eq!(statement.execute(params).expect("a change"), 1);
@@ -109,6 +141,9 @@ impl Session for SqlSession {
             Begin::Immediate => "BEGIN IMMEDIATE",
             Begin::Autocommit => "",
         };
+        if how == Begin::Optimistic && self.beginning == Beginning::Hold {
+            self.get_used();
+        }
         self.connection.execute_batch(sql).expect("BEGIN");
         self.explicit = how != Begin::Autocommit;
     }

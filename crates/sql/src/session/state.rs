@@ -130,7 +130,7 @@ impl State {
             self.txn.begin(self.isolation)?;
             // Whoever uses the schema conflicts with whoever changes it: the
             // transaction depends on all rows of sqlite_schema.
-            self.txn.depend_on(&self.schema_tree);
+            self.txn.rely_on(&self.schema_tree)?;
         }
         if let Some(explicit) = &mut self.explicit {
             explicit.begun = true;

@@ -72,7 +72,7 @@ impl Txn {
                 if self.state == TxnState::Optimistic {
                     match self.hold {
                         Hold::None => self.note_touched(),
-                        Hold::Open | Hold::Tree => self.turn_to_statement(),
+                        Hold::Open | Hold::Held => self.turn_to_statement(),
                     }
                 }
                 if self.state == TxnState::Optimistic

@@ -1,16 +1,18 @@
-//! An explicit transaction that holds the one tree it touches. See `holds.rs`.
+//! An explicit transaction that holds the trees it touches. See `holds.rs`.
 //!
-//! A context begins one so after some that touched one tree each. Where that was a
+//! A context begins one so after some that could have done with it. Where that was a
 //! mistake it begins some as ever before it tries again, twice as many each time.
 //!
-//! Where it still holds its tree when it commits it has become a statement in all but
-//! name: nobody changed the tree since it touched it, and it depends on nothing else.
+//! Where it still holds its trees when it commits it has become a statement in all but
+//! name: nobody changed them since it touched them, and it depends on nothing else.
 
 use super::lease::REDO_MAX;
 use super::{Txn, TxnState, WritersLock, no_slot};
 use crate::error::Result;
+use crate::holds::TREES_MAX;
 use crate::primitives::{LEASE_AFTER, LEASE_AFTER_MAX};
 use crate::tree::Tree;
+use crate::tree::versions::Root;
 use fulgurite_wal::TwinLog;
 
 /// What an explicit transaction has instead of a snapshot.
@@ -18,21 +20,23 @@ use fulgurite_wal::TwinLog;
 pub(super) enum Hold {
     /// It has one, or is not an explicit transaction.
     None,
-    /// It has touched no tree.
+    /// It has touched nothing.
     Open,
-    /// It has touched one tree, and holds it unless somebody recalled it.
-    Tree,
+    /// It holds what it touched, unless somebody recalled that.
+    Held,
 }
 
 /// When a context begins transactions without a snapshot.
 #[derive(Debug)]
 pub(super) struct Restraint {
-    /// After so many that touch one tree each.
+    /// After so many that could have done with it.
     left: u32,
     /// The same after the next mistake.
     next: u32,
-    /// How many held their tree to the end since the last one.
+    /// How many kept what they held to the end since the last one.
     kept: u32,
+    /// The transaction that is under way opened a cursor.
+    scans: bool,
 }
 
 impl Default for Restraint {
@@ -41,6 +45,7 @@ impl Default for Restraint {
             left: LEASE_AFTER,
             next: LEASE_AFTER,
             kept: 0,
+            scans: false,
         }
     }
 }
@@ -59,12 +64,18 @@ impl Restraint {
         }
     }
 
-    /// One with a snapshot has committed.
-    fn note(&mut self, touched_one_tree: bool) {
-        self.left = match touched_one_tree {
+    /// The transaction opens a cursor.
+    pub(super) fn note_scan(&mut self) {
+        self.scans = true;
+    }
+
+    /// One with a snapshot commits, which could have done without but for its scans.
+    fn note(&mut self, could: bool) {
+        self.left = match could && !self.scans {
             true => self.left.saturating_sub(1),
             false => self.left.max(LEASE_AFTER),
         };
+        self.scans = false;
     }
 }
 
@@ -86,15 +97,17 @@ impl Txn {
     /// Before a tree is touched for the first time: holds it, or has a snapshot.
     #[cold]
     pub(super) fn touch(&mut self, tree: &Tree) -> Result<()> {
-        if self.hold == Hold::Open && self.take_hold(tree)? {
-            self.hold = Hold::Tree;
-        } else {
+        if !self.begin_hold()? || !self.hold_tree(tree) {
             self.need_snapshot();
         }
         Ok(())
     }
 
-    fn take_hold(&mut self, tree: &Tree) -> Result<bool> {
+    /// Whether it holds anything, be it from now on.
+    fn begin_hold(&mut self) -> Result<bool> {
+        if self.hold == Hold::Held {
+            return Ok(true);
+        }
         if self.leasing.lane.is_none() {
             self.leasing.lane = Some(self.core.add_lane());
         }
@@ -103,25 +116,60 @@ impl Txn {
         };
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
         let holding = &mut lane.occupancy.lock().holding;
-        let context = self.visitor.context();
-        if !self.core.take_hold(holding, tree, context, slot) {
-            return Ok(false);
+        let begins = self.core.begin_hold(holding, self.visitor.context(), slot);
+        if begins {
+            self.hold = Hold::Held;
+        }
+        Ok(begins)
+    }
+
+    fn hold_tree(&mut self, tree: &Tree) -> bool {
+        let Some(lane) = &self.leasing.lane else {
+            return false;
+        };
+        let holding = &mut lane.occupancy.lock().holding;
+        if !self.core.hold_tree(holding, tree) {
+            return false;
         }
         // What it works on is acknowledged, as what snapshots show is.
         let (newest, visible) = (tree.0.head().seq, self.core.visible());
-        if self.leasing.gave(newest) {
-            self.seq = self.leasing.last_given();
-        } else if newest <= visible {
-            self.seq = visible;
-        } else {
-            self.core.let_go(holding);
-            return Ok(false);
+        let seq = match self.leasing.gave(newest) {
+            true => self.leasing.last_given(),
+            false => visible,
+        };
+        self.seq = self.seq.max(seq);
+        newest <= seq
+    }
+
+    /// Makes an explicit transaction depend on every entry of a tree that changes only
+    /// where writers are excluded, such as the schema's. As
+    /// [`depend_on`](Self::depend_on), for less where nobody does exclude them.
+    ///
+    /// # Errors
+    /// Misuse, where no transaction is under way.
+    pub fn rely_on(&mut self, tree: &Tree) -> Result<()> {
+        if self.state == TxnState::Idle {
+            return Err(no_slot());
         }
-        Ok(true)
+        self.relies_on = Some(tree.id());
+        if self.hold == Hold::None || !self.begin_hold()? {
+            self.depend_on(tree);
+        }
+        Ok(())
+    }
+
+    /// The newest version of the tree that it relies on, while nobody can change that.
+    pub(super) fn relied_on(&self, tree: &Tree) -> Option<Root> {
+        if self.hold != Hold::Held || self.relies_on != Some(tree.id()) {
+            return None;
+        }
+        let occupancy = self.leasing.lane.as_ref()?.occupancy.lock();
+        let head = occupancy.holding.is_held().then(|| tree.0.head());
+        head.filter(|head| !head.dropped)
     }
 
     /// Before what a transaction without a snapshot cannot do: pins one, which shows
-    /// the tree that it touched as it did, and holds nothing any more.
+    /// what it touched as it was, and holds nothing any more.
     #[inline]
     pub(super) fn need_snapshot(&mut self) {
         if self.hold != Hold::None {
@@ -133,7 +181,7 @@ impl Txn {
     fn turn_to_snapshot(&mut self) {
         let core = &*self.core;
         let pinned = match (self.hold, &self.leasing.lane) {
-            (Hold::Tree, Some(lane)) => {
+            (Hold::Held, Some(lane)) => {
                 core.turn_to_snapshot(lane);
                 lane.occupancy.lock().holding.take_pinned()
             }
@@ -147,16 +195,19 @@ impl Txn {
         }
         self.restraint.was_mistaken();
         self.hold = Hold::None;
+        let relied_on = self.relies_on.and_then(|tree| self.core.tree(tree));
+        if let Some(tree) = relied_on {
+            self.depend_on(&tree);
+        }
     }
 
-    /// Before it commits what it wrote: where it holds its tree, as a statement.
+    /// Before it commits what it wrote: where it holds its trees, as a statement.
     pub(super) fn turn_to_statement(&mut self) {
         let kept = match (self.hold, &self.leasing.lane) {
-            (Hold::Tree, Some(lane)) => {
+            (Hold::Held, Some(lane)) => {
                 let holding = &mut lane.occupancy.lock().holding;
-                let tree = holding.keep();
-                tree.inspect(|tree| self.locked.name(std::iter::once(*tree)))
-                    .is_some()
+                let trees = holding.keep();
+                trees.map(|trees| self.locked.name(trees.iter())).is_some()
             }
             _ => false,
         };
@@ -174,7 +225,7 @@ impl Txn {
     /// At its end.
     #[inline]
     pub(super) fn let_go(&mut self) {
-        if let (Hold::Tree, Some(lane)) = (self.hold, &self.leasing.lane) {
+        if let (Hold::Held, Some(lane)) = (self.hold, &self.leasing.lane) {
             let holding = &mut lane.occupancy.lock().holding;
             self.core.let_go(holding);
             if holding.take_pinned().is_some() {
@@ -184,16 +235,16 @@ impl Txn {
         self.hold = Hold::None;
     }
 
-    /// Takes note of an optimistic transaction that commits: whether it could have held
-    /// its tree.
+    /// Takes note of an optimistic transaction that commits: whether it could have done
+    /// without a snapshot.
     pub(super) fn note_touched(&mut self) {
-        let touched_one_tree = self.forks.len() == 1
-            && self.views.len() <= 1
+        let touched = self.views.iter().map(|view| view.tree);
+        let could = touched.filter(|tree| self.relies_on != Some(*tree)).count() <= TREES_MAX
             && !self.bulk
             && self.redo.len() <= REDO_MAX
             && self.core.wal().is_some_and(TwinLog::gives_leases)
             && self.forks.iter().all(|fork| !fork.created && !fork.dropped);
-        self.restraint.note(touched_one_tree);
+        self.restraint.note(could);
     }
 }
 

@@ -7,8 +7,8 @@
 //! * **optimistic**: reads the visible snapshot, writes into private forks of
 //!   it, locks nothing until commit. There the forks are validated against the
 //!   head and replayed onto it, or the transaction loses ([`ErrorKind::Conflict`]).
-//!   One of many that touch one tree each has no snapshot until it needs one, and
-//!   keeps its tree from others only until they ask for it (`holds.rs`).
+//!   One of many that touch few trees has no snapshot until it needs one, and keeps
+//!   its trees from others only until they ask for them (`holds.rs`).
 //! * **immediate**: holds the writers' lock alone and cannot lose.
 //! * **statement**: an autocommitted statement. Holds the writer locks of its
 //!   trees from the start, in the order of their numbers, works on the head and
@@ -108,6 +108,8 @@ pub struct Txn {
     recycling: recycle::Recycling,
     leasing: lease::Leasing,
     hold: hold::Hold,
+    /// A tree that changes only where writers are excluded.
+    relies_on: Option<TreeId>,
     restraint: hold::Restraint,
     scratch: Vec<u8>,
     /// What the lists of the forks and the redo hold.
@@ -164,6 +166,7 @@ impl Txn {
             recycling: recycle::Recycling::default(),
             leasing: lease::Leasing::default(),
             hold: hold::Hold::None,
+            relies_on: None,
             restraint: hold::Restraint::default(),
             scratch: Vec::new(),
             charge: store.core().pool.charge(),
@@ -273,16 +276,17 @@ impl Txn {
 
     /// Begins an explicit transaction that keeps nobody waiting until it commits. It
     /// reads one state of the whole store, which holds all that was acknowledged before
-    /// this call: mostly the one of this moment; where the context's transactions have
-    /// all touched one tree each, that of a later one, at the latest when a second tree
-    /// is touched.
+    /// this call: the one of this moment, or, where this context's transactions touch
+    /// few trees each, that of a later one, at the latest when it comes to the last of
+    /// its trees.
     pub fn begin(&mut self, isolation: Isolation) -> Result<()> {
         self.writable()?;
+        let holds = self.may_hold();
         // Who has a lease is in nobody's way.
-        if self.wrote_before && !self.leasing.has_lease() {
+        if self.wrote_before && !(holds && self.leasing.has_lease()) {
             self.enter();
         }
-        match self.may_hold() {
+        match holds {
             true => self.begin_open()?,
             false => self.pin_visible()?,
         }
@@ -321,6 +325,7 @@ impl Txn {
     /// published or abandoned.
     fn end(&mut self) {
         self.let_go();
+        self.relies_on = None;
         self.locked.unlock();
         self.unlock_writers();
         for fork in &mut self.forks {

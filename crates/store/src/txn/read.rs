@@ -4,6 +4,7 @@
 //! was at the snapshot. Every answer is noted in the read set where the commit may
 //! depend on it. What a cursor is on stays as it is whatever is written meanwhile.
 
+use super::hold::Hold;
 use super::reads::Reads;
 use super::{Txn, TxnState, check_kind, dropped, no_slot};
 use crate::error::Result;
@@ -29,7 +30,9 @@ impl Txn {
     /// Makes the transaction depend on every entry of a tree, under `snapshot`
     /// too: its commit loses if another one changed the tree meanwhile.
     pub fn depend_on(&mut self, tree: &Tree) {
-        self.need_snapshot();
+        if self.hold != Hold::None && self.view(tree).is_err() {
+            self.need_snapshot();
+        }
         if let Some(reads) = &self.reads {
             reads.lock().whole(tree);
         }
@@ -172,6 +175,9 @@ impl Txn {
                 false => Ok(head.seq),
             };
         }
+        if let Some(head) = self.relied_on(tree) {
+            return Ok(head.seq);
+        }
         self.need_snapshot();
         let view = self.view(tree)?;
         Ok(self.views[view].root.seq)
@@ -180,6 +186,7 @@ impl Txn {
     /// A cursor over the tree as it is now. Later writes of this transaction do
     /// not show in it, and it may outlive the transaction.
     pub fn cursor(&mut self, tree: &Tree) -> Result<Cursor> {
+        self.restraint.note_scan();
         self.need_snapshot();
         if !self.pinned {
             self.pin_late()?;

@@ -67,7 +67,7 @@ fn holder(store: &Store, tree: &Tree) -> Txn {
     txn.begin(Isolation::Serializable).expect("begins");
     assert_eq!(txn.hold, Hold::Open);
     put(&mut txn, tree, 1, 1);
-    assert_eq!((txn.hold, txn.pinned), (Hold::Tree, false));
+    assert_eq!((txn.hold, txn.pinned), (Hold::Held, false));
     txn
 }
 
@@ -128,7 +128,7 @@ fn an_overlapping_transaction_gets_the_tree_to_commit() {
     put(&mut other, &one, 2, 2);
     txn.begin(Isolation::Serializable).expect("begins");
     put(&mut txn, &one, 1, 1);
-    assert_eq!(txn.hold, Hold::Tree);
+    assert_eq!(txn.hold, Hold::Held);
     other.commit().expect("commits");
     txn.commit().expect("commits");
     assert_eq!(get_now(&store, &one, 1), Some(1));
@@ -156,7 +156,7 @@ fn two_trees_are_seen_as_of_one_moment() {
     let mut txn = holder(&store, &one);
     put_now(&store, &two, 0, 2);
     assert_eq!(get(&mut txn, &two, 0), Some(2), "of the moment it asks");
-    assert_eq!((txn.hold, txn.pinned), (Hold::None, true));
+    assert_eq!((txn.hold, txn.pinned), (Hold::Held, false));
     put_now(&store, &one, 2, 2);
     put_now(&store, &two, 0, 3);
     assert_eq!(get(&mut txn, &two, 0), Some(2));
@@ -187,7 +187,6 @@ fn all_else_that_a_transaction_can_do_gives_it_a_snapshot() {
 
     let mut txn = holder(&store, &one);
     txn.depend_on(&two);
-    assert!(txn.pinned);
     put_now(&store, &two, 0, 1);
     let lost = txn.commit().expect_err("it depends on the other tree");
     assert_eq!(lost.kind(), ErrorKind::Conflict);
@@ -209,6 +208,75 @@ fn all_else_that_a_transaction_can_do_gives_it_a_snapshot() {
 }
 
 #[test]
+fn two_trees_are_held_and_committed_together() {
+    let (store, one, two) = store(Durability::Normal);
+    let mut txn = holder(&store, &one);
+    put(&mut txn, &two, 1, 1);
+    assert!(!txn.pinned);
+    txn.commit().expect("commits");
+    assert_eq!(get_now(&store, &one, 1), Some(1));
+    assert_eq!(get_now(&store, &two, 1), Some(1));
+}
+
+#[test]
+fn of_two_that_come_to_each_others_trees_both_commit() {
+    let (store, one, two) = store(Durability::Normal);
+    let mut of_one = holder(&store, &one);
+    let mut of_two = used_to(&store, &two);
+    of_two.begin(Isolation::Serializable).expect("begins");
+    put(&mut of_two, &two, 1, 2);
+    assert_eq!(of_two.hold, Hold::Held);
+    // Not to be had: what it held itself it gives up, too.
+    assert_eq!(get(&mut of_one, &two, 0), Some(u64::from(LEASE_AFTER)));
+    assert_eq!((of_one.hold, of_two.hold), (Hold::None, Hold::Held));
+    put(&mut of_two, &one, 2, 2);
+    assert_eq!(of_two.hold, Hold::Held);
+    of_two.commit().expect("commits");
+    of_one.commit().expect("they wrote other rows");
+    let mut txn = store.txn();
+    txn.begin_read().expect("reads");
+    let rows = [(&one, 1), (&one, 2), (&two, 1)];
+    assert_eq!(
+        rows.map(|(tree, key)| get(&mut txn, tree, key)),
+        [Some(1), Some(2), Some(2)]
+    );
+}
+
+#[test]
+fn what_changes_only_where_writers_are_excluded_is_relied_on_without_a_snapshot() {
+    let (store, one, schema) = store(Durability::Normal);
+    let change = |value| {
+        let mut txn = store.txn();
+        txn.begin_immediate().expect("begins at once");
+        put(&mut txn, &schema, 0, value);
+        txn.commit().expect("commits");
+    };
+    change(1);
+    let mut txn = used_to(&store, &one);
+    txn.begin(Isolation::Snapshot).expect("begins");
+    txn.rely_on(&schema).expect("relies");
+    let stamp = txn.stamp(&schema).expect("a stamp");
+    assert_eq!((txn.hold, txn.pinned), (Hold::Held, false));
+    put(&mut txn, &one, 1, 1);
+    assert_eq!(txn.stamp(&schema).expect("a stamp"), stamp);
+    assert!(!txn.pinned);
+    txn.commit().expect("commits");
+
+    // It was changed: the transaction sees it as it was, and loses.
+    txn.begin(Isolation::Snapshot).expect("begins");
+    txn.rely_on(&schema).expect("relies");
+    let stamp = txn.stamp(&schema).expect("a stamp");
+    change(2);
+    assert_eq!(txn.stamp(&schema).expect("a stamp"), stamp);
+    assert_eq!(get(&mut txn, &schema, 0), Some(1));
+    put(&mut txn, &one, 1, 2);
+    let lost = txn.commit().expect_err("it relied on what was there");
+    assert_eq!(lost.kind(), ErrorKind::Conflict);
+    assert_eq!(get_now(&store, &one, 1), Some(1));
+    assert!(txn.rely_on(&schema).is_err(), "no transaction is under way");
+}
+
+#[test]
 fn who_ends_otherwise_holds_nothing() {
     let (store, one, _) = store(Durability::Normal);
     let ends: [fn(Txn); 3] = [
@@ -220,7 +288,7 @@ fn who_ends_otherwise_holds_nothing() {
             let mut value = Vec::new();
             let tree = txn.store().family("one").expect("reads").expect("there");
             txn.get_into(&tree, Key::Int(0), &mut value).expect("reads");
-            assert_eq!(txn.hold, Hold::Tree);
+            assert_eq!(txn.hold, Hold::Held);
             txn.commit().expect("it wrote nothing");
         },
     ];
@@ -242,7 +310,7 @@ fn a_savepoint_takes_back_what_was_written_to_the_tree_that_is_held() {
     put(&mut txn, &one, 1, 7);
     put(&mut txn, &one, 2, 7);
     txn.rollback_to(&savepoint).expect("goes back");
-    assert_eq!(txn.hold, Hold::Tree);
+    assert_eq!(txn.hold, Hold::Held);
     txn.commit().expect("commits");
     assert_eq!(get_now(&store, &one, 1), Some(1));
     assert_eq!(get_now(&store, &one, 2), None);
@@ -256,7 +324,7 @@ fn where_others_ask_all_the_time_it_becomes_rare() {
     for count in 1..=4000 {
         txn.begin(Isolation::Snapshot).expect("begins");
         put(&mut txn, &one, 1, count);
-        held += u32::from(txn.hold == Hold::Tree);
+        held += u32::from(txn.hold == Hold::Held);
         put_now(&store, &one, 2, count);
         txn.commit().expect("commits");
     }
