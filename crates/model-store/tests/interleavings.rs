@@ -589,3 +589,8 @@ fn held_trees_are_given_to_whoever_asks() {
 fn nobody_waits_for_who_holds_a_tree() {
     explore(500, Both, holds::nobody_waits_for_who_holds);
 }
+
+#[test]
+fn a_tree_that_was_held_is_seen_as_of_one_moment() {
+    explore(400, Both, holds::what_was_held_is_seen_as_of_one_moment);
+}

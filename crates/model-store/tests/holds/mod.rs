@@ -234,3 +234,43 @@ pub fn nobody_waits_for_who_holds() {
     assert_eq!(get(&mut txn, &world.trees[0], 0), 3 * MEETINGS);
     assert_eq!(get(&mut txn, &world.trees[0], COMMON), MEETINGS);
 }
+
+/// A statement and a commit come for a tree that is held: what its transaction sees
+/// after that is of the moment when it was taken away, whichever of them takes it and
+/// whichever is first to change it.
+pub fn what_was_held_is_seen_as_of_one_moment() {
+    let disk = SimDisk::new(draw());
+    let world = Arc::new(world(&disk, [0, 0]));
+    let [first, second] = &world.trees;
+    let mut holder = world.store.txn();
+    for key in [0, COMMON] {
+        holder.begin(Isolation::Serializable).expect("begins");
+        add(&mut holder, first, key, 1);
+        holder.commit().expect("commits");
+    }
+    holder.begin(Isolation::Serializable).expect("begins");
+    assert_eq!(get(&mut holder, first, COMMON), 1);
+    let others = [0, 1].map(|which| {
+        let world = Arc::clone(&world);
+        thread::spawn(move || {
+            let (mut txn, tree) = (world.store.txn(), &world.trees[0]);
+            match which {
+                0 => txn.begin_statement(&[tree]),
+                _ => txn.begin(Isolation::Serializable),
+            }
+            .expect("begins");
+            add(&mut txn, tree, COMMON, 1);
+            u64::from(world.has_won(txn.commit()))
+        })
+    });
+    let added: u64 = others
+        .into_iter()
+        .map(|other| other.join().expect("no panic"))
+        .sum();
+    assert_eq!(get(&mut holder, first, COMMON), 1);
+    add(&mut holder, second, 0, 1);
+    let lost = holder.commit().expect_err("it read what they changed");
+    assert_eq!(lost.kind(), ErrorKind::Conflict);
+    holder.begin_read().expect("reads");
+    assert_eq!(get(&mut holder, first, COMMON) as u64, 1 + added);
+}

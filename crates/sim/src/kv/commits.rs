@@ -98,8 +98,8 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// Small statements of contexts that stay, many in a row: where nothing is synced,
-    /// the log leases them room, which stays theirs through what comes next.
+    /// Small commits of contexts that stay, many in a row: where nothing is synced, the
+    /// log leases them room, which stays theirs through what comes next.
     pub(super) fn burst(&mut self) -> Result<()> {
         let is_leased = self.frame.options.durability != Durability::Full;
         if !is_leased || self.visible.tables.is_empty() {
@@ -109,20 +109,22 @@ impl Life<'_> {
         while self.crew.len() < CREW {
             self.crew.push(store.txn());
         }
+        // Explicit ones come to hold their tree.
+        let is_explicit = self.rng.one_in(3);
         for round in 0..IN_A_ROW + self.rng.index(60) {
             let member = match round {
                 0..IN_A_ROW => 0,
                 _ => self.rng.index(CREW),
             };
             let mut txn = self.crew.remove(member);
-            self.small_statement(&mut txn, member)?;
+            self.small_commit(&mut txn, member, is_explicit)?;
             self.crew.insert(member, txn);
         }
         Ok(())
     }
 
     /// Mostly on a tree of the member's own: leases end where they meet.
-    fn small_statement(&mut self, txn: &mut Txn, member: usize) -> Result<()> {
+    fn small_commit(&mut self, txn: &mut Txn, member: usize, is_explicit: bool) -> Result<()> {
         let ids: Vec<u32> = self.visible.tables.keys().copied().collect();
         let id = match self.rng.one_in(40) {
             true => ids[self.rng.index(ids.len())],
@@ -132,7 +134,10 @@ impl Life<'_> {
         let key = self.short_key(tree.kind());
         let len = self.rng.index(60);
         let value = self.filled(len);
-        txn.begin_statement(&[&tree])?;
+        match is_explicit {
+            true => txn.begin(Isolation::Serializable)?,
+            false => txn.begin_statement(&[&tree])?,
+        }
         txn.put(&tree, key.borrow(), &value)?;
         let mut next = self.visible.clone();
         let table = next.table(id).expect("the model knows its trees");

@@ -7,7 +7,7 @@
 //! name: nobody changed them since it touched them, and it depends on nothing else.
 
 use super::lease::REDO_MAX;
-use super::{Txn, TxnState, WritersLock, no_slot};
+use super::{Txn, TxnState, View, WritersLock, no_slot};
 use crate::error::Result;
 use crate::holds::TREES_MAX;
 use crate::primitives::{LEASE_AFTER, LEASE_AFTER_MAX};
@@ -193,12 +193,20 @@ impl Txn {
             self.seq = seq;
             self.pinned = true;
         }
+        debug_assert!(self.views.iter().all(|view| self.is_as_viewed(view)));
         self.restraint.was_mistaken();
         self.hold = Hold::None;
         let relied_on = self.relies_on.and_then(|tree| self.core.tree(tree));
         if let Some(tree) = relied_on {
             self.depend_on(&tree);
         }
+    }
+
+    /// Whether the snapshot shows a tree that was held as it was when it was touched.
+    fn is_as_viewed(&self, view: &View) -> bool {
+        let tree = self.core.tree(view.tree);
+        let root = tree.and_then(|tree| tree.0.versions.at(self.seq));
+        root.is_none_or(|root| root.seq == view.root.seq)
     }
 
     /// Before it commits what it wrote: where it holds its trees, as a statement.
