@@ -1,7 +1,8 @@
 //! Key-value puts, one a transaction, each thread on a family of its own, in the
 //! mode where a commit is written and not synced; beside redb with
 //! `Durability::None`. Once each put is a new key, so that the families outgrow the
-//! cache and most of the work is with pages, once each family keeps its 10,000 keys.
+//! cache and most of the work is with pages, once each family keeps its 10,000 keys,
+//! and once that in explicit transactions.
 
 use crate::compare::Options;
 use crate::measure::toss;
@@ -21,7 +22,7 @@ const VALUE: [u8; 100] = [b'v'; 100];
 /// Puts between two looks at the clock.
 const STRIDE: u64 = 16;
 
-/// Which keys are put.
+/// Which keys are put, and how.
 #[derive(Debug, Clone, Copy)]
 struct Keys {
     /// In the names of figures.
@@ -30,18 +31,28 @@ struct Keys {
     what: &'static str,
     /// How many keys a family has; `None`: all are new.
     count: Option<u64>,
+    /// Begins an explicit transaction for each put.
+    explicit: bool,
 }
 
-const WORKLOADS: [Keys; 2] = [
+const WORKLOADS: [Keys; 3] = [
     Keys {
         label: "families",
         what: "families",
         count: None,
+        explicit: false,
     },
     Keys {
         label: "families_kept",
         what: "families of 10,000 keys",
         count: Some(10_000),
+        explicit: false,
+    },
+    Keys {
+        label: "families_explicit",
+        what: "families of 10,000 keys, explicit transactions",
+        count: Some(10_000),
+        explicit: true,
     },
 ];
 
@@ -72,7 +83,10 @@ impl Putter for Ours {
         let mut next = first;
         while Instant::now() < end {
             for _ in 0..STRIDE {
-                self.txn.begin_statement(&[&self.family])?;
+                match self.keys.explicit {
+                    true => self.txn.begin(store::Isolation::Serializable)?,
+                    false => self.txn.begin_statement(&[&self.family])?,
+                }
                 let key = self.keys.key(next);
                 self.txn.put(&self.family, Key::Bytes(&key), &VALUE)?;
                 self.txn.commit()?;
@@ -142,7 +156,7 @@ fn work<P: Putter>(putters: &mut [P], first: u64, time: Duration) -> Result<f64>
     Ok(puts as f64 / longest.as_secs_f64())
 }
 
-/// Measures both workloads.
+/// Measures all workloads.
 pub fn run(
     options: Options,
     time: Duration,

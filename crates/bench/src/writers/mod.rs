@@ -199,11 +199,15 @@ fn tell(subject: &Subject, report: &mut Report) {
         &sqlite.samples,
     );
     report.push(metric);
+    let sync = subject.syncs.micros();
     report.note(format!(
-        "{name}: longest wait {:.1} ms, SQLite's {:.1} ms; raw write and sync p50 {:.1} µs",
+        "{name}: longest wait {:.1} ms, SQLite's {:.1} ms; raw write and sync p50 {:.1} µs, \
+         p95 {:.1}, p99 {:.1}",
         ours.samples.longest_millis(),
         sqlite.samples.longest_millis(),
-        subject.syncs.micros().p50,
+        sync.p50,
+        sync.p95,
+        sync.p99,
     ));
     if matches!(subject.job, Job::HotRow) {
         let metric = Metric::single(
