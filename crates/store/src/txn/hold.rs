@@ -64,6 +64,10 @@ impl Restraint {
         }
     }
 
+    pub(super) fn note_begin(&mut self) {
+        self.scans = false;
+    }
+
     /// The transaction opens a cursor.
     pub(super) fn note_scan(&mut self) {
         self.scans = true;
@@ -75,7 +79,6 @@ impl Restraint {
             true => self.left.saturating_sub(1),
             false => self.left.max(LEASE_AFTER),
         };
-        self.scans = false;
     }
 }
 
@@ -127,18 +130,16 @@ impl Txn {
         let Some(lane) = &self.leasing.lane else {
             return false;
         };
-        let holding = &mut lane.occupancy.lock().holding;
-        if !self.core.hold_tree(holding, tree) {
+        if !self
+            .core
+            .hold_tree(&mut lane.occupancy.lock().holding, tree)
+        {
             return false;
         }
-        // What it works on is acknowledged, as what snapshots show is.
-        let (newest, visible) = (tree.0.head().seq, self.core.visible());
-        let seq = match self.leasing.gave(newest) {
-            true => self.leasing.last_given(),
-            false => visible,
-        };
-        self.seq = self.seq.max(seq);
-        newest <= seq
+        let newest = tree.0.head().seq;
+        let acknowledged = self.acknowledged(newest);
+        self.seq = self.seq.max(acknowledged);
+        newest <= acknowledged
     }
 
     /// Makes an explicit transaction depend on every entry of a tree that changes only
@@ -165,7 +166,16 @@ impl Txn {
         }
         let occupancy = self.leasing.lane.as_ref()?.occupancy.lock();
         let head = occupancy.holding.is_held().then(|| tree.0.head());
-        head.filter(|head| !head.dropped)
+        head.filter(|head| !head.dropped && head.seq <= self.acknowledged(head.seq))
+    }
+
+    /// The newest number that was acknowledged, as far as one who works on a tree with
+    /// this head needs to know it: what snapshots show is acknowledged, too.
+    fn acknowledged(&self, head: u64) -> u64 {
+        match self.leasing.gave(head) {
+            true => self.leasing.last_given(),
+            false => self.core.visible(),
+        }
     }
 
     /// Before what a transaction without a snapshot cannot do: pins one, which shows

@@ -281,6 +281,7 @@ impl Txn {
     /// its trees.
     pub fn begin(&mut self, isolation: Isolation) -> Result<()> {
         self.writable()?;
+        self.restraint.note_begin();
         let holds = self.may_hold();
         // Who has a lease is in nobody's way.
         if self.wrote_before && !(holds && self.leasing.has_lease()) {
