@@ -2,7 +2,7 @@
 //!
 //! 1. An optimistic transaction takes the writers' lock shared and the writer
 //!    locks of the trees it changed. (A statement and an immediate transaction
-//!    hold what they need already.)
+//!    hold what they need already; one that holds its trees goes on as a statement.)
 //! 2. Each of its forks whose tree moved on is *rebased*: what it wrote, and for
 //!    serializable all it read, must be the same in its base and in the head;
 //!    then its leaves are grafted onto the head where only it changed them

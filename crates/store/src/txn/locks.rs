@@ -5,7 +5,9 @@
 //! commit lock. A wait for one of the first two is bounded by `busy_timeout` and
 //! fails with [`ErrorKind::Busy`]; whoever fails lets go of all it holds, or stays
 //! as it was where it says so. Nobody waits for a lock of an earlier kind while it
-//! holds one of a later kind, so no circle of waiting can form.
+//! holds one of a later kind, so no circle of waiting can form. (Explicit transactions
+//! that hold their trees take locks by trying only, and who waits for one of these
+//! takes it away: `holds.rs`.)
 
 use super::{Txn, TxnState, WritersLock};
 use crate::error::{Error, ErrorKind, Result};

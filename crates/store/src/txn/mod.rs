@@ -67,7 +67,7 @@ pub enum TxnState {
     Idle,
     /// Reading a snapshot.
     Read,
-    /// An explicit transaction that locks nothing yet.
+    /// An explicit transaction that keeps nobody waiting.
     Optimistic,
     /// An explicit transaction that holds the writers' lock.
     Immediate,
