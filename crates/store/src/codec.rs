@@ -22,7 +22,7 @@
 //!
 //! The checksum is CRC32C over the whole padded image and lies with the reference, in
 //! the parent. [`decode`] trusts nothing, but it judges the frame only: the caller
-//! compares the checksum before and runs [`node::check`](crate::node::check) after it.
+//! compares the checksum before and runs [`node::check`](fn@crate::node::check) after it.
 
 pub(crate) mod dictionary;
 mod lz4;

@@ -24,14 +24,14 @@
 //! `page[..page_size - 16 * children]`, and never touch what lies behind it.
 //!
 //! Invariants, established by [`init`], kept by every function here, and verified
-//! for a page from outside by [`check`]:
+//! for a page from outside by [`mod@check`]:
 //! 1. keys ascend strictly and lie within the fences `[lower, upper)`;
 //! 2. every entry lies in the heap, and fences + entries + garbage = heap;
 //! 3. slots, heap and children do not overlap;
 //! 4. keys and values respect [`max_key`] and [`max_inline_value`], so that a full
 //!    page can always be split.
 //!
-//! Functions other than [`check`] expect a page that satisfies these and an index
+//! Functions other than [`mod@check`] expect a page that satisfies these and an index
 //! below the count; on such pages none of them panics. The loader also compares
 //! kind, level and tree id with what the parent promised.
 

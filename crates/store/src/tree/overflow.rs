@@ -14,7 +14,7 @@
 //! reference as long as the leaf is in memory, and is looked up when followed;
 //! the leaf's disk image carries the extent.
 //!
-//! The rest of a long key (see [`crate::node::key`]) is written in the same way. The
+//! The rest of a long key (see `node/key.rs`) is written in the same way. The
 //! entry of a leaf owns the rest of its key, and a separator of an inner node its own
 //! copy of what distinguishes it: they die with it. Fences refer to the rest of the
 //! separator that they repeat. That separator is made by the split that makes the

@@ -24,6 +24,8 @@
 //! A transaction that fails half-way through an operation (disk, memory) keeps
 //! its state from before the operation if it is rolled back to a savepoint taken
 //! there; otherwise roll it back whole.
+//!
+//! [`ErrorKind::Conflict`]: crate::ErrorKind::Conflict
 
 mod bulk;
 mod commit;

@@ -2,7 +2,7 @@
 //!
 //! Columns and constants are used where they lie; arithmetic over integers and
 //! reals and all comparisons have kernels; everything else goes row by row
-//! through [`super::eval`]. Results have a value for each row up to the last
+//! through [`mod@super::eval`]. Results have a value for each row up to the last
 //! selected one; those of rows that are not selected mean nothing.
 //!
 //! An error says nothing about its row: the caller evaluates the batch again

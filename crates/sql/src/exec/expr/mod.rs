@@ -1,5 +1,5 @@
-//! Evaluation of bound expressions: over one row ([`eval`]), over a batch
-//! ([`batch`]), and as a predicate that narrows a selection ([`filter`]).
+//! Evaluation of bound expressions: over one row ([`mod@eval`]), over a batch
+//! ([`batch`]), and as a predicate that narrows a selection ([`mod@filter`]).
 
 pub mod batch;
 pub mod compare;
