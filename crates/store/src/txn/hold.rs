@@ -98,7 +98,6 @@ impl Txn {
     }
 
     /// Before a tree is touched for the first time: holds it, or has a snapshot.
-    #[cold]
     pub(super) fn touch(&mut self, tree: &Tree) -> Result<()> {
         if !self.begin_hold()? || !self.hold_tree(tree) {
             self.need_snapshot();
