@@ -3,9 +3,19 @@
 
 use crate::FileId;
 
+/// Room for what the system tells of its locks in one piece.
+#[cfg(target_os = "linux")]
+const ONE_READ: usize = 16 << 10;
+
 #[cfg(target_os = "linux")]
 pub(super) fn of_lock(file: FileId) -> Option<u32> {
-    find_in(&std::fs::read_to_string("/proc/locks").ok()?, file)
+    use std::io::Read as _;
+    // A lock given up between two reads makes the second one pass over another, and a
+    // vector that is empty at first is filled by small reads.
+    let mut locks = Vec::with_capacity(ONE_READ);
+    let list = std::fs::File::open("/proc/locks");
+    list.ok()?.read_to_end(&mut locks).ok()?;
+    find_in(std::str::from_utf8(&locks).ok()?, file)
 }
 
 #[cfg(not(target_os = "linux"))]
