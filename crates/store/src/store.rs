@@ -2,11 +2,10 @@
 
 use crate::admission::Admission;
 use crate::background::Background;
-use crate::cache::CacheStats;
 use crate::cache::{MemoryCounter, Pool};
 use crate::check;
 use crate::checkpoint;
-use crate::checkpoint::{WriteCounters, WriteStats};
+use crate::checkpoint::WriteCounters;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lanes::LaneLock;
 use crate::leases::Leases;
@@ -18,13 +17,14 @@ use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crate::primitives::{Mutex, RwLock};
 use crate::reclaim::Reclaim;
 use crate::registry;
+use crate::shelf::Shelf;
 use crate::space::Space;
 use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
-use crate::txn::{CommitLockStats, Critical, Txn};
+use crate::txn::{Critical, Txn};
 use crate::waits::Waits;
 use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskFile, LineStart, MemoryDisk, RealDisk};
-use fulgurite_wal::{TwinLog, WalStats};
+use fulgurite_wal::TwinLog;
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -370,33 +370,6 @@ pub(crate) fn log_error(error: fulgurite_wal::Error) -> Error {
     }
 }
 
-/// Counters and sizes of an open store.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct Stats {
-    /// The newest acknowledged commit.
-    pub visible: u64,
-    /// The newest durable checkpoint.
-    pub checkpoint: u64,
-    /// The cache.
-    pub cache: CacheStats,
-    /// Page writes.
-    pub writes: WriteStats,
-    /// The log; `None` in memory or read-only.
-    pub log: Option<WalStats>,
-    /// Bytes of the database file in use, free space in its middle included.
-    pub file_bytes: u64,
-    /// Bytes of the file that are free to be used again.
-    pub free_bytes: u64,
-    /// How long commits held the lock that all of them share.
-    pub commit_lock: CommitLockStats,
-    /// How many contexts write at a time, of those that write without end and wait for
-    /// no sync, as commits most; `None` for all.
-    pub writers_at_once: Option<u32>,
-    /// Dead nodes that open snapshots keep.
-    pub kept_nodes: u64,
-}
-
 /// The last handle of a store closes it.
 pub(crate) struct Handle {
     pub(crate) core: Arc<Core>,
@@ -431,6 +404,8 @@ impl Drop for Handle {
 #[derive(Clone)]
 pub struct Store {
     pub(crate) handle: Arc<Handle>,
+    /// See `txn/contexts.rs`.
+    pub(crate) contexts: Shelf<Box<Txn>>,
     /// This handle refuses writes, whatever others of the same store may do.
     pub(crate) read_only: bool,
 }
@@ -467,7 +442,11 @@ impl Store {
 
     pub(crate) fn new(handle: Arc<Handle>) -> Self {
         let read_only = handle.core.options.read_only;
-        Self { handle, read_only }
+        Self {
+            handle,
+            contexts: Shelf::default(),
+            read_only,
+        }
     }
 
     /// Fails if this handle may not write, or nobody may any more.
@@ -525,6 +504,13 @@ impl Store {
             .ok_or_else(|| Error::misuse(format!("there is no tree {}", id.0)))
     }
 
+    /// The [stamp](Txn::stamp) of a tree that whoever began to read now would be told;
+    /// `None` where only a snapshot would tell.
+    pub fn stamp(&self, tree: &Tree) -> Option<u64> {
+        let head = tree.0.head().seq;
+        (head <= self.core().visible()).then_some(head)
+    }
+
     /// The tree with this name, if there is one.
     pub fn family(&self, name: &str) -> Result<Option<Tree>> {
         names::find(self, name)
@@ -580,30 +566,6 @@ impl Store {
     /// is used once or free. An empty list means sound.
     pub fn integrity_check(&self) -> Result<Vec<String>> {
         check::run(self.core())
-    }
-
-    /// Counters and sizes.
-    pub fn stats(&self) -> Stats {
-        let core = self.core();
-        core.settle();
-        // One lock after the other: a checkpoint takes the second one first.
-        let (end, free) = {
-            let space = core.space.lock();
-            (space.map.end(), space.map.free_units())
-        };
-        let kept_nodes = core.reclaim.lock().kept_len() as u64;
-        Stats {
-            visible: core.visible(),
-            checkpoint: core.checkpoint_pins.durable(),
-            cache: core.pool.stats(),
-            writes: core.writes.read(),
-            log: core.wal().map(TwinLog::stats),
-            file_bytes: end * crate::codec::UNIT as u64,
-            free_bytes: free * crate::codec::UNIT as u64,
-            commit_lock: core.critical.read(),
-            writers_at_once: core.admission.limit(),
-            kept_nodes,
-        }
     }
 }
 

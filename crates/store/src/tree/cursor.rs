@@ -13,7 +13,7 @@ use super::walk::{self, Ahead, Target};
 use crate::cache::{ChildRef, Frame, Pool, SlotId};
 use crate::error::Result;
 use crate::node::{self, Key, OwnedKey, Rests, Run, Stored, Unknown};
-use crate::store::Store;
+use crate::store::Handle;
 use crate::txn::reads::Observer;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub enum Seek<'a> {
 
 /// A position in a version of a tree. See the module's header.
 pub struct Cursor {
-    store: Store,
+    handle: Arc<Handle>,
     slot: SlotId,
     tree: u32,
     kind: KeyKind,
@@ -58,7 +58,7 @@ const NOWHERE: Frame = Frame::MAX;
 
 impl Cursor {
     pub(crate) fn new(
-        store: Store,
+        handle: Arc<Handle>,
         slot: SlotId,
         tree: &super::Tree,
         root: ChildRef,
@@ -66,7 +66,7 @@ impl Cursor {
         observer: Option<Observer>,
     ) -> Self {
         Self {
-            store,
+            handle,
             slot,
             tree: tree.id().0,
             kind: tree.kind(),
@@ -242,7 +242,7 @@ impl Cursor {
         value.clear();
         let stored = node::value_at(self.page(), self.index).0;
         let read = overflow::read(
-            &self.store.core().pool,
+            &self.handle.core.pool,
             &self.slot,
             self.tree,
             stored,
@@ -258,11 +258,11 @@ impl Cursor {
         debug_assert!(self.leaf != NOWHERE);
         // SAFETY: a leaf of a version that our slot pins; the frame is pinned
         // against eviction, and a sealed or published leaf is not edited.
-        unsafe { self.store.core().pool.frames.page(self.leaf) }
+        unsafe { self.handle.core.pool.frames.page(self.leaf) }
     }
 
     fn pool(&self) -> &Pool {
-        &self.store.core().pool
+        &self.handle.core.pool
     }
 
     fn leave(&mut self) {
@@ -281,7 +281,7 @@ impl Cursor {
     ) -> Result<bool> {
         self.leave();
         loop {
-            let core = &**self.store.core();
+            let core = &*self.handle.core;
             let entered = walk::with_leaf(
                 &core.pool,
                 &self.slot,
@@ -405,6 +405,6 @@ impl Drop for Cursor {
     fn drop(&mut self) {
         // The leaf first: the slot's pin is what keeps its node alive.
         self.leave();
-        self.store.core().pool.readers.release(&self.slot);
+        self.handle.core.pool.readers.release(&self.slot);
     }
 }

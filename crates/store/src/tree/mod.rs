@@ -135,6 +135,12 @@ impl Tree {
     pub fn kind(&self) -> KeyKind {
         self.0.kind
     }
+
+    /// The number of entries at this moment, for planning. It may count what is not
+    /// acknowledged yet.
+    pub fn estimate(&self) -> u64 {
+        self.0.head().count
+    }
 }
 
 impl fmt::Debug for Tree {

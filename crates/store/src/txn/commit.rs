@@ -272,7 +272,8 @@ impl Txn {
         };
         let open = |root: Root| -> Result<Cursor> {
             let slot = self.core.pool.readers.pin_also(self.seq)?;
-            let mut cursor = Cursor::new(self.store.clone(), slot, tree, root.node, None, None);
+            let mut cursor =
+                Cursor::new(self.store.handle.clone(), slot, tree, root.node, None, None);
             cursor.seek(seek)?;
             Ok(cursor)
         };

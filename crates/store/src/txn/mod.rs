@@ -29,6 +29,7 @@
 
 mod bulk;
 mod commit;
+mod contexts;
 mod critical;
 mod hold;
 mod lease;
@@ -153,7 +154,7 @@ impl Txn {
     pub(crate) fn new(store: &Store) -> Self {
         store.core().pool.context_begins();
         Self {
-            store: store.clone(),
+            store: store.for_context(),
             core: store.core().clone(),
             visitor: Visitor::new(store.core().pool.next_context()),
             state: TxnState::Idle,

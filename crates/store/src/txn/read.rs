@@ -202,7 +202,7 @@ impl Txn {
             fork.observed = true;
             let watch = Some(fork.cursors.clone());
             return Ok(Cursor::new(
-                self.store.clone(),
+                self.store.handle.clone(),
                 slot,
                 tree,
                 fork.root,
@@ -214,7 +214,7 @@ impl Txn {
         let root = self.views[view].root.node;
         let slot = self.core.pool.readers.pin_also(self.seq)?;
         Ok(Cursor::new(
-            self.store.clone(),
+            self.store.handle.clone(),
             slot,
             tree,
             root,

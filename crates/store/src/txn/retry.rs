@@ -62,23 +62,36 @@ impl Store {
         isolation: Isolation,
         mut work: impl FnMut(&mut Txn) -> Result<T>,
     ) -> Result<T> {
-        let mut txn = self.txn();
+        let mut txn = self.lend_context();
+        let outcome = txn.run(isolation, &mut work);
+        self.take_back(txn);
+        outcome
+    }
+}
+
+impl Txn {
+    /// See [`Store::transact`].
+    fn run<T>(
+        &mut self,
+        isolation: Isolation,
+        work: &mut impl FnMut(&mut Txn) -> Result<T>,
+    ) -> Result<T> {
         let mut losses = 0;
         loop {
             if losses < LOSSES_MAX {
-                txn.begin(isolation)?;
+                self.begin(isolation)?;
             } else {
-                txn.begin_immediate()?;
+                self.begin_immediate()?;
             }
-            let outcome = work(&mut txn).and_then(|value| txn.commit().map(|()| value));
+            let outcome = work(self).and_then(|value| self.commit().map(|()| value));
             match outcome {
                 Err(error) if error.kind() == ErrorKind::Conflict => {
-                    txn.rollback();
+                    self.rollback();
                     losses += 1;
-                    self.pause(pause_after(losses));
+                    self.store.pause(pause_after(losses));
                 }
                 Err(error) => {
-                    txn.rollback();
+                    self.rollback();
                     return Err(error);
                 }
                 Ok(value) => return Ok(value),
