@@ -77,13 +77,23 @@ impl Engine {
         Memory::beside(store, MEMORY_DEFAULT.min(store.cache_bytes() / 4))
     }
 
+    /// The schema that whoever began to read now would see; None where only reading
+    /// it would tell.
+    pub(super) fn newest_schema(&self) -> Option<Arc<Schema>> {
+        let version = self.0.store.stamp(&self.0.schema_tree)?;
+        self.known_schema(version)
+    }
+
+    fn known_schema(&self, version: u64) -> Option<Arc<Schema>> {
+        let newest = self.0.newest.lock();
+        newest.as_ref().filter(|s| s.version() == version).cloned()
+    }
+
     /// The schema as the transaction sees it.
     pub(super) fn schema(&self, txn: &mut Txn) -> Result<Arc<Schema>> {
         let version = txn.stamp(&self.0.schema_tree)?;
-        if let Some(newest) = self.0.newest.lock().as_ref()
-            && newest.version() == version
-        {
-            return Ok(Arc::clone(newest));
+        if let Some(known) = self.known_schema(version) {
+            return Ok(known);
         }
         let rows = schema_rows(txn, &self.0.schema_tree)?;
         let rows = rows.into_iter().map(|(_, row)| row);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fulgurite_store::Txn;
+use fulgurite_store::{Tree, Txn};
 
 use super::program::{Kind, Program};
 use super::state::State;
@@ -20,6 +20,7 @@ use crate::exec::dml::Buffers;
 use crate::exec::effects::Effects;
 use crate::exec::rows::RowStore;
 use crate::exec::subquery::SubqueryRun;
+use crate::parse::Parsed;
 use crate::plan::physical::{Action, BeginMode, OutputColumn, Plan, TransactionAction};
 use crate::value::{Value, ValueRef};
 
@@ -76,17 +77,24 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
-/// The plan of a statement's text in the transaction's state.
-fn plan_of(sql: &str, engine: &Engine, txn: &mut Txn) -> Result<(Option<Plan>, usize, bool)> {
-    let parsed = crate::parse::parse(sql)?;
+/// The plan of a parsed statement in the transaction's state.
+fn plan_within(parsed: &Parsed, engine: &Engine, txn: &mut Txn) -> Result<Option<Plan>> {
     let schema = engine.schema(txn)?;
-    let explain = matches!(parsed.statement, Some(Statement::Explain { .. }));
-    let plan = crate::plan::prepare(
-        &schema,
-        &mut |tree| txn.estimate(tree).unwrap_or(0),
-        &parsed,
-    )?;
-    Ok((plan, parsed.consumed, explain))
+    let mut rows = |tree: &Tree| txn.estimate(tree).unwrap_or(0);
+    crate::plan::prepare(&schema, &mut rows, parsed)
+}
+
+/// The plan of a parsed statement in the newest state, for an idle transaction. It
+/// takes a snapshot, which connections that write could notice, only to read the
+/// schema.
+fn plan_outside(parsed: &Parsed, engine: &Engine, txn: &mut Txn) -> Result<Option<Plan>> {
+    if let Some(schema) = engine.newest_schema() {
+        return crate::plan::prepare(&schema, &mut Tree::estimate, parsed);
+    }
+    txn.begin_read()?;
+    let plan = plan_within(parsed, engine, txn);
+    txn.rollback();
+    plan
 }
 
 fn subqueries(plan: &Plan) -> Vec<Option<Box<SubqueryRun>>> {
@@ -98,19 +106,17 @@ fn subqueries(plan: &Plan) -> Vec<Option<Box<SubqueryRun>>> {
 
 impl Prepared {
     pub(super) fn compile(session: &Session, sql: &str) -> Result<(Option<Prepared>, usize)> {
+        let parsed = crate::parse::parse(sql)?;
+        let consumed = parsed.consumed;
         let mut state = session.0.state.lock();
         let state = &mut *state;
         let engine = session.engine();
         // A transaction that has not begun keeps its snapshot for later.
         let within = state.explicit.as_ref().is_some_and(|e| e.begun);
-        if !within {
-            state.txn.begin_read()?;
-        }
-        let planned = plan_of(sql, engine, &mut state.txn);
-        if !within {
-            state.txn.rollback();
-        }
-        let (plan, consumed, explain) = planned?;
+        let plan = match within {
+            true => plan_within(&parsed, engine, &mut state.txn)?,
+            false => plan_outside(&parsed, engine, &mut state.txn)?,
+        };
         let Some(plan) = plan else {
             return Ok((None, consumed));
         };
@@ -134,7 +140,7 @@ impl Prepared {
             want: 0,
             effects: Effects::default(),
             buffers: Buffers::default(),
-            explain,
+            explain: matches!(parsed.statement, Some(Statement::Explain { .. })),
             columns,
         };
         Ok((
@@ -389,7 +395,8 @@ impl Body {
 
     #[cold]
     fn recompile(&mut self, engine: &Engine, txn: &mut Txn) -> Result<()> {
-        let (plan, _, _) = plan_of(&self.sql, engine, txn)?;
+        let parsed = crate::parse::parse(&self.sql)?;
+        let plan = plan_within(&parsed, engine, txn)?;
         let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
         self.run.subqueries = subqueries(&plan);
         self.columns.clone_from(&plan.columns);
