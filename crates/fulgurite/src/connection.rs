@@ -1,11 +1,13 @@
 //! Connections: where statements are prepared and run.
 
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 use fallible_iterator::FallibleIterator;
+use fulgurite_sql::plan::physical::TransactionAction;
 use fulgurite_sql::session::{Prepared, Session};
 
 use crate::cache::StatementCache;
@@ -21,6 +23,8 @@ pub struct Connection {
     pub(crate) cache: StatementCache,
     path: String,
     pub(crate) transaction_behavior: TransactionBehavior,
+    /// Somebody can interrupt it.
+    interruptible: Cell<bool>,
 }
 
 impl Connection {
@@ -36,7 +40,16 @@ impl Connection {
             cache: StatementCache::with_capacity(StatementCache::CAPACITY_DEFAULT),
             path,
             transaction_behavior: TransactionBehavior::Deferred,
+            interruptible: Cell::new(false),
         }
+    }
+
+    /// Makes the connection as good as new for somebody else, but for the statements
+    /// that it has compiled; false where that cannot be done.
+    pub(crate) fn renew(&mut self) -> bool {
+        self.transaction_behavior = TransactionBehavior::Deferred;
+        self.set_prepared_statement_cache_capacity(StatementCache::CAPACITY_DEFAULT);
+        !self.interruptible.get() && self.session.renew()
     }
 
     /// Opens a file, creating it if it is absent. `:memory:` is a new database
@@ -74,6 +87,12 @@ impl Connection {
     #[inline]
     pub fn open_in_memory_with_flags(flags: OpenFlags) -> Result<Self> {
         Self::open_with_flags(":memory:", flags)
+    }
+
+    /// Begins or ends a transaction or a savepoint, without a text to compile.
+    pub(crate) fn run_transaction(&self, action: &TransactionAction) -> Result<()> {
+        let outcome = self.session.run_transaction(action);
+        outcome.map_err(Error::from_engine)
     }
 
     /// The database this is a connection to; its `connect()` gives another one.
@@ -247,6 +266,7 @@ impl Connection {
     /// thread.
     #[inline]
     pub fn get_interrupt_handle(&self) -> InterruptHandle {
+        self.interruptible.set(true);
         InterruptHandle {
             handle: self.session.interrupt_handle(),
         }

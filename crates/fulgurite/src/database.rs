@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fulgurite_sql::session::Engine;
-use fulgurite_store::{Options, Stats, Store};
+use fulgurite_store::{Options, Shelf, Stats, Store};
 
 use crate::open::Target;
 use crate::{Connection, Error, OpenFlags, Result, Transaction};
@@ -31,6 +31,8 @@ use crate::{Connection, Error, OpenFlags, Result, Transaction};
 #[derive(Clone)]
 pub struct Database {
     engine: Engine,
+    /// Connections of [`Database::transact`], for its next calls.
+    idle: Shelf<Connection>,
 }
 
 impl Database {
@@ -94,7 +96,8 @@ impl Database {
     pub fn on_store(store: fulgurite_store::Result<Store>) -> Result<Self> {
         let store = store.map_err(|e| Error::from_engine(e.into()))?;
         let engine = Engine::open(store).map_err(Error::from_engine)?;
-        Ok(Self { engine })
+        let idle = Shelf::default();
+        Ok(Self { engine, idle })
     }
 
     /// A new connection.
@@ -102,7 +105,10 @@ impl Database {
     /// # Errors
     /// None today.
     pub fn connect(&self) -> Result<Connection> {
-        Ok(Connection::new(self.clone()))
+        Ok(Connection::new(Self {
+            engine: self.engine.clone(),
+            idle: self.idle.known(),
+        }))
     }
 
     /// The file's path; None in memory.
@@ -129,13 +135,22 @@ impl Database {
         self.store().stats()
     }
 
-    /// Runs `work` in a transaction on a connection of its own and commits it;
-    /// see [`Connection::transact`], which keeps prepared statements.
+    /// Runs `work` in a transaction on a connection of its own and commits it; see
+    /// [`Connection::transact`]. The connection may be one of an earlier call, as good
+    /// as new but for the statements that [`Connection::prepare_cached`] keeps.
     ///
     /// # Errors
     /// As [`Connection::transact`].
     pub fn transact<T>(&self, work: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
-        self.connect()?.transact(work)
+        let mut connection = match self.idle.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        let outcome = connection.transact(work);
+        if connection.renew() {
+            self.idle.put(connection);
+        }
+        outcome
     }
 
     pub(crate) fn engine(&self) -> &Engine {

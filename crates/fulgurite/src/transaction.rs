@@ -5,7 +5,8 @@
 
 use std::ops::Deref;
 
-use crate::column::quoted;
+use fulgurite_sql::plan::physical::{BeginMode, TransactionAction};
+
 use crate::{Connection, Result};
 
 /// How a transaction begins.
@@ -71,11 +72,11 @@ impl Transaction<'_> {
         conn: &Connection,
         behavior: TransactionBehavior,
     ) -> Result<Transaction<'_>> {
-        conn.execute_batch(match behavior {
-            TransactionBehavior::Deferred => "BEGIN DEFERRED",
-            TransactionBehavior::Immediate => "BEGIN IMMEDIATE",
-            TransactionBehavior::Exclusive => "BEGIN EXCLUSIVE",
-        })?;
+        let mode = match behavior {
+            TransactionBehavior::Deferred => BeginMode::Deferred,
+            TransactionBehavior::Immediate | TransactionBehavior::Exclusive => BeginMode::Immediate,
+        };
+        conn.run_transaction(&TransactionAction::Begin(mode))?;
         Ok(Transaction {
             conn,
             drop_behavior: DropBehavior::Rollback,
@@ -119,7 +120,7 @@ impl Transaction<'_> {
     /// A conflict, or what the engine says.
     #[inline]
     pub fn commit(self) -> Result<()> {
-        self.conn.execute_batch("COMMIT")
+        self.conn.run_transaction(&TransactionAction::Commit)
     }
 
     /// Rolls back.
@@ -128,7 +129,7 @@ impl Transaction<'_> {
     /// What the engine says.
     #[inline]
     pub fn rollback(self) -> Result<()> {
-        self.conn.execute_batch("ROLLBACK")
+        self.conn.run_transaction(&TransactionAction::Rollback)
     }
 
     /// Ends as dropping does, and answers what went wrong.
@@ -147,9 +148,9 @@ impl Transaction<'_> {
         match self.drop_behavior {
             DropBehavior::Commit => self
                 .conn
-                .execute_batch("COMMIT")
-                .or_else(|_| self.conn.execute_batch("ROLLBACK")),
-            DropBehavior::Rollback => self.conn.execute_batch("ROLLBACK"),
+                .run_transaction(&TransactionAction::Commit)
+                .or_else(|_| self.conn.run_transaction(&TransactionAction::Rollback)),
+            DropBehavior::Rollback => self.conn.run_transaction(&TransactionAction::Rollback),
             DropBehavior::Ignore => Ok(()),
             DropBehavior::Panic => panic!("Transaction dropped unexpectedly."),
         }
@@ -179,7 +180,6 @@ const SAVEPOINT_NAME: &str = "_fulgurite_sp";
 #[derive(Debug)]
 pub struct Savepoint<'conn> {
     conn: &'conn Connection,
-    /// In quotes.
     name: String,
     drop_behavior: DropBehavior,
     released: bool,
@@ -187,8 +187,8 @@ pub struct Savepoint<'conn> {
 
 impl Savepoint<'_> {
     fn begin<T: Into<String>>(conn: &Connection, name: T) -> Result<Savepoint<'_>> {
-        let name = quoted(&name.into());
-        conn.execute_batch(&format!("SAVEPOINT {name}"))?;
+        let name = name.into();
+        conn.run_transaction(&TransactionAction::Savepoint(name.clone()))?;
         Ok(Savepoint {
             conn,
             name,
@@ -262,7 +262,7 @@ impl Savepoint<'_> {
     #[inline]
     pub fn rollback(&mut self) -> Result<()> {
         self.conn
-            .execute_batch(&format!("ROLLBACK TO {}", self.name))
+            .run_transaction(&TransactionAction::RollbackTo(self.name.clone()))
     }
 
     /// Ends as dropping does, and answers what went wrong.
@@ -275,7 +275,8 @@ impl Savepoint<'_> {
     }
 
     fn release(&mut self) -> Result<()> {
-        self.conn.execute_batch(&format!("RELEASE {}", self.name))?;
+        self.conn
+            .run_transaction(&TransactionAction::Release(self.name.clone()))?;
         self.released = true;
         Ok(())
     }

@@ -28,6 +28,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::error::Result;
+use crate::plan::physical::TransactionAction;
 use state::State;
 
 /// One connection. Clones are the same connection.
@@ -94,6 +95,20 @@ impl Session {
     /// No explicit transaction is open.
     pub fn is_autocommit(&self) -> bool {
         self.0.state.lock().is_autocommit()
+    }
+
+    /// Begins or ends a transaction or a savepoint, as the statement would.
+    ///
+    /// # Errors
+    /// Those of the statement.
+    pub fn run_transaction(&self, action: &TransactionAction) -> Result<()> {
+        transaction::run(action, &mut self.0.state.lock(), &self.0.engine)
+    }
+
+    /// Makes the session as good as new, but for what was compiled; false where
+    /// something is under way in it.
+    pub fn renew(&self) -> bool {
+        self.0.state.lock().renew(&self.0.engine)
     }
 
     /// A handle that interrupts running statements from another thread.

@@ -52,6 +52,18 @@ impl State {
         }
     }
 
+    /// Sets everything that a connection may have set to what it was at first; false
+    /// where something is under way.
+    pub fn renew(&mut self, engine: &Engine) -> bool {
+        let is_idle = self.explicit.is_none() && self.running == 0;
+        if is_idle {
+            self.functions = func::Context::new();
+            self.isolation = Isolation::default();
+            self.set_busy_timeout(engine.store().options().busy_timeout);
+        }
+        is_idle
+    }
+
     /// No explicit transaction is open.
     pub fn is_autocommit(&self) -> bool {
         self.explicit.is_none()
