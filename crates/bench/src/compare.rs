@@ -52,6 +52,7 @@ pub fn run(options: Options, workspace: &Workspace, report: &mut Report) -> Resu
     };
     bench.commit(&mut sides, workspace)?;
     bench.read("read", "point SELECT of 3 columns, all cached", &mut sides)?;
+    bench.read_text(&mut sides)?;
     bench.read_unique(&mut sides)?;
     bench.join(&mut sides)?;
     bench.range(&mut sides)?;
@@ -254,6 +255,22 @@ impl Bench<'_> {
             sides,
             |rng| data::keys(rng, rows, plan.operations),
             |side, keys, laps| side.read(keys, laps),
+        )
+    }
+
+    /// `read_text`: as `read`, but nothing is prepared.
+    fn read_text(&mut self, sides: &mut Sides) -> Result<()> {
+        let rows = self.options.rows;
+        let plan = self.plan(400, 500);
+        self.latency(
+            (
+                "read_text",
+                "point SELECT of a text, given as SQL each time",
+            ),
+            plan,
+            sides,
+            |rng| data::keys(rng, rows, plan.operations),
+            |side, keys, laps| side.read_text(keys, laps),
         )
     }
 

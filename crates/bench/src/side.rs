@@ -53,6 +53,8 @@ pub trait Side: Send {
     fn update(&mut self, changes: &[(i64, String)], laps: &mut Laps) -> Result<Sum>;
     /// Point reads of three columns, text materialized.
     fn read(&mut self, keys: &[i64], laps: &mut Laps) -> Result<Sum>;
+    /// Point reads of a text, each from the statement's text.
+    fn read_text(&mut self, keys: &[i64], laps: &mut Laps) -> Result<Sum>;
     /// Point reads of three columns by a unique text, which is materialized, too.
     fn read_unique(&mut self, handles: &[String], laps: &mut Laps) -> Result<Sum>;
     /// Scans of the hundred keys from each start.

@@ -64,10 +64,11 @@ impl Connection {
         self.cache.0.borrow_mut().set_capacity(capacity);
     }
 
-    /// Forgets all statements that [`Connection::prepare_cached`] keeps.
+    /// Forgets all statements that were compiled and are not in use.
     #[inline]
     pub fn flush_prepared_statement_cache(&self) {
         self.cache.clear();
+        self.recent.clear();
     }
 }
 
@@ -83,6 +84,7 @@ impl CachedStatement<'_> {
     #[inline]
     pub fn discard(mut self) {
         self.key = None;
+        self.stmt.forget();
     }
 }
 

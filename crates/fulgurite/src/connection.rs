@@ -11,6 +11,7 @@ use fulgurite_sql::plan::physical::TransactionAction;
 use fulgurite_sql::session::{Prepared, Session};
 
 use crate::cache::StatementCache;
+use crate::recent::{Known, Recent};
 use crate::{Database, Error, OpenFlags, Params, Result, Row, Statement, TransactionBehavior, ffi};
 
 /// A connection to a database. It can be moved between threads; to use a
@@ -21,6 +22,7 @@ pub struct Connection {
     database: Database,
     session: Session,
     pub(crate) cache: StatementCache,
+    pub(crate) recent: Recent,
     path: String,
     pub(crate) transaction_behavior: TransactionBehavior,
     /// Somebody can interrupt it.
@@ -38,6 +40,7 @@ impl Connection {
             database,
             session,
             cache: StatementCache::with_capacity(StatementCache::CAPACITY_DEFAULT),
+            recent: Recent::default(),
             path,
             transaction_behavior: TransactionBehavior::Deferred,
             interruptible: Cell::new(false),
@@ -110,18 +113,28 @@ impl Connection {
         }
     }
 
-    /// Compiles a statement.
+    /// Compiles a statement. A text that came before is compiled again only where that
+    /// would give another statement; [`Connection::prepare_cached`] keeps more of them.
     ///
     /// # Errors
     /// SQL that does not parse or names what is not there; more than one
     /// statement.
     pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
+        let trimmed = sql.trim_ascii_end();
+        let known = self.recent.find(trimmed);
+        if let Known::Again(Some(handle)) = known {
+            return Ok(Statement::of_recent(self, Some(handle), true));
+        }
         let (handle, read) = self.compile(sql)?;
         let rest = sql.get(read..).unwrap_or_default().trim_ascii();
         if !rest.is_empty() && handle.is_some() && self.compile(rest)?.0.is_some() {
             return Err(Error::MultipleStatement);
         }
-        Ok(Statement::new(self, handle))
+        let is_whole = handle
+            .as_ref()
+            .is_some_and(|handle| handle.sql().trim_ascii_end() == trimmed);
+        let keep = is_whole && matches!(known, Known::Again(_));
+        Ok(Statement::of_recent(self, handle, keep))
     }
 
     /// Runs all statements of `sql` one after the other; rows are thrown away.

@@ -41,6 +41,7 @@ pub mod ffi;
 mod open;
 mod params;
 mod pragma;
+mod recent;
 mod retry;
 mod row;
 mod statement;

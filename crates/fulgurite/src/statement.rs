@@ -22,12 +22,29 @@ pub struct Statement<'conn> {
     pub(crate) conn: &'conn Connection,
     /// None for a text without a statement, and while rows are being read.
     pub(crate) handle: Option<Box<Prepared>>,
+    /// It is kept for the next one of its text when it is dropped.
+    keep: bool,
 }
 
 impl<'conn> Statement<'conn> {
     #[inline]
     pub(crate) fn new(conn: &'conn Connection, handle: Option<Box<Prepared>>) -> Self {
-        Self { conn, handle }
+        Self::of_recent(conn, handle, false)
+    }
+
+    /// One that may be kept for the next one of its text (`recent.rs`).
+    #[inline]
+    pub(crate) fn of_recent(
+        conn: &'conn Connection,
+        handle: Option<Box<Prepared>>,
+        keep: bool,
+    ) -> Self {
+        Self { conn, handle, keep }
+    }
+
+    /// Does not keep it when it is dropped.
+    pub(crate) fn forget(&mut self) {
+        self.keep = false;
     }
 
     #[inline]
@@ -323,6 +340,17 @@ impl<'conn> Statement<'conn> {
         match &self.handle {
             Some(handle) => ValueRef::from_engine(handle.column(column)),
             None => ValueRef::Null,
+        }
+    }
+}
+
+impl Drop for Statement<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.keep
+            && let Some(handle) = self.handle.take()
+        {
+            self.conn.recent.keep(handle);
         }
     }
 }

@@ -60,7 +60,6 @@ pub(super) struct Body {
     pub(super) effects: Effects,
     pub(super) buffers: Buffers,
     explain: bool,
-    columns: Vec<OutputColumn>,
 }
 
 /// A compiled statement with its bindings.
@@ -126,7 +125,6 @@ impl Prepared {
             state.memory.clone(),
         );
         run.subqueries = subqueries(&plan);
-        let columns = plan.columns.clone();
         let parameters = vec![Value::Null; plan.parameters.len()];
         let body = Body {
             sql: sql.get(..consumed).unwrap_or(sql).to_owned(),
@@ -141,7 +139,6 @@ impl Prepared {
             effects: Effects::default(),
             buffers: Buffers::default(),
             explain: matches!(parsed.statement, Some(Statement::Explain { .. })),
-            columns,
         };
         Ok((
             Some(Prepared {
@@ -150,6 +147,20 @@ impl Prepared {
             }),
             consumed,
         ))
+    }
+
+    /// Whether compiling the text now would give the same, but for what is bound.
+    pub fn is_current(&self) -> bool {
+        let engine = self.session.engine();
+        let tree = engine.schema_tree();
+        let mut state = self.session.0.state.lock();
+        let within = state.explicit.as_ref().is_some_and(|e| e.begun);
+        let version = match within {
+            true => state.txn.stamp(tree).ok(),
+            false => engine.store().stamp(tree),
+        };
+        let program = &self.body.program;
+        version == Some(program.plan.schema_version) && program.fits_sizes()
     }
 
     /// The session it belongs to.
@@ -212,20 +223,22 @@ impl Prepared {
 
     /// Columns of a row; 0 for statements without rows.
     pub fn column_count(&self) -> usize {
-        self.body.columns.len()
+        self.columns().len()
+    }
+
+    #[inline]
+    fn columns(&self) -> &[OutputColumn] {
+        &self.body.program.plan.columns
     }
 
     /// A column's name, counted from 0.
     pub fn column_name(&self, i: usize) -> Option<&str> {
-        self.body.columns.get(i).map(|c| c.name.as_str())
+        self.columns().get(i).map(|c| c.name.as_str())
     }
 
     /// A column's declared type, where it comes from a table.
     pub fn column_decltype(&self, i: usize) -> Option<&str> {
-        self.body
-            .columns
-            .get(i)
-            .and_then(|c| c.decl_type.as_deref())
+        self.columns().get(i).and_then(|c| c.decl_type.as_deref())
     }
 
     /// It writes nothing to the database.
@@ -399,7 +412,6 @@ impl Body {
         let plan = plan_within(&parsed, engine, txn)?;
         let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
         self.run.subqueries = subqueries(&plan);
-        self.columns.clone_from(&plan.columns);
         self.parameters.resize(plan.parameters.len(), Value::Null);
         self.program = Program::new(plan);
         self.buffers = Buffers::default();

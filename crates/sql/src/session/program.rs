@@ -36,6 +36,17 @@ pub struct Program {
     pub trees: Vec<Tree>,
     /// It may fail with some of its work done.
     pub may_tear: bool,
+    /// Rows of the trees that the plan reads, when it was made.
+    sizes: Vec<u64>,
+}
+
+/// So few rows are as good as none.
+const FEW: u64 = 64;
+
+/// Whether a plan made for so many rows is as good for another number of them.
+fn is_similar(rows: u64, other: u64) -> bool {
+    let [rows, other] = [rows, other].map(|rows| rows.max(FEW));
+    rows / 2 <= other && other / 2 <= rows
 }
 
 impl Program {
@@ -62,11 +73,18 @@ impl Program {
                 .cloned(),
         );
         Self {
+            sizes: plan.reads.iter().map(Tree::estimate).collect(),
             may_tear: matches!(kind, Kind::Write(_)) || may_tear(&plan.action),
             plan: Arc::new(plan),
             kind,
             trees,
         }
+    }
+
+    /// Whether the trees that it reads have about as many rows as when it was made.
+    pub fn fits_sizes(&self) -> bool {
+        let mut sizes = self.plan.reads.iter().zip(&self.sizes);
+        sizes.all(|(tree, rows)| is_similar(tree.estimate(), *rows))
     }
 }
 
