@@ -120,21 +120,28 @@ impl Connection {
     /// SQL that does not parse or names what is not there; more than one
     /// statement.
     pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
+        let (stmt, read) = self.prepare_first(sql)?;
+        let rest = sql.get(read..).unwrap_or_default().trim_ascii();
+        if !rest.is_empty() && stmt.handle.is_some() && self.compile(rest)?.0.is_some() {
+            return Err(Error::MultipleStatement);
+        }
+        Ok(stmt)
+    }
+
+    /// The first statement of `sql`, and the number of bytes that it takes: one of its
+    /// whole text that was compiled before, or else it is compiled.
+    fn prepare_first(&self, sql: &str) -> Result<(Statement<'_>, usize)> {
         let trimmed = sql.trim_ascii_end();
         let known = self.recent.find(trimmed);
         if let Known::Again(Some(handle)) = known {
-            return Ok(Statement::of_recent(self, Some(handle), true));
+            return Ok((Statement::of_recent(self, Some(handle), true), sql.len()));
         }
         let (handle, read) = self.compile(sql)?;
-        let rest = sql.get(read..).unwrap_or_default().trim_ascii();
-        if !rest.is_empty() && handle.is_some() && self.compile(rest)?.0.is_some() {
-            return Err(Error::MultipleStatement);
-        }
         let is_whole = handle
             .as_ref()
             .is_some_and(|handle| handle.sql().trim_ascii_end() == trimmed);
         let keep = is_whole && matches!(known, Known::Again(_));
-        Ok(Statement::of_recent(self, handle, keep))
+        Ok((Statement::of_recent(self, handle, keep), read))
     }
 
     /// Runs all statements of `sql` one after the other; rows are thrown away.
@@ -333,17 +340,29 @@ impl<'conn> FallibleIterator for Batch<'conn, '_> {
 
     fn next(&mut self) -> Result<Option<Statement<'conn>>> {
         while !self.rest.is_empty() {
-            let (handle, read) = self.conn.compile(self.rest)?;
+            // All of a script would be looked for before each of its statements.
+            let (stmt, read) = if is_one(self.rest) {
+                self.conn.prepare_first(self.rest)?
+            } else {
+                let (handle, read) = self.conn.compile(self.rest)?;
+                (Statement::new(self.conn, handle), read)
+            };
             self.rest = match read {
                 0 => "",
                 _ => self.rest.get(read..).unwrap_or_default(),
             };
-            if handle.is_some() {
-                return Ok(Some(Statement::new(self.conn, handle)));
+            if stmt.handle.is_some() {
+                return Ok(Some(stmt));
             }
         }
         Ok(None)
     }
+}
+
+/// Whether a text has no semicolon but at its end, so that it is one statement at most.
+fn is_one(sql: &str) -> bool {
+    let end = sql.trim_ascii_end();
+    !end.strip_suffix(';').unwrap_or(end).contains(';')
 }
 
 /// Stops a connection's running statement; made by

@@ -152,7 +152,15 @@ fn transactions_as_texts_come_again() {
         connection.execute(insert, []).expect("a row");
         connection.execute("ROLLBACK TO s", []).expect("undone");
         connection.execute("COMMIT", []).expect("commits");
-        let again = connection.execute("COMMIT", []).expect_err("none is open");
+        connection.execute_batch("BEGIN").expect("begins");
+        connection.execute_batch(insert).expect("a row");
+        connection
+            .execute_batch(" ROLLBACK; ; -- all of it")
+            .expect("undone");
+        connection.execute_batch("; SELECT ';' ;").expect("reads");
+        let again = connection
+            .execute_batch("COMMIT")
+            .expect_err("none is open");
         assert_eq!(
             again.to_string(),
             "cannot commit - no transaction is active"
