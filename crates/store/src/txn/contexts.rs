@@ -7,6 +7,9 @@
 use super::{Txn, TxnState};
 use crate::store::Store;
 
+/// Bytes that each buffer of a context keeps, of values that may be large.
+const BUFFER_MAX: usize = 64 << 10;
+
 impl Store {
     /// The handle that a context is.
     pub(super) fn for_context(&self) -> Self {
@@ -29,6 +32,10 @@ impl Store {
         let is_own = self.ptr_eq(&txn.store) && self.read_only == txn.store.read_only;
         if is_own && txn.state == TxnState::Idle {
             txn.busy_timeout = self.options().busy_timeout;
+            for buffer in [&mut txn.redo, &mut txn.scratch, &mut txn.stored] {
+                buffer.clear();
+                buffer.shrink_to(BUFFER_MAX);
+            }
             self.contexts.put(txn);
         }
     }
