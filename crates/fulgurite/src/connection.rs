@@ -113,8 +113,9 @@ impl Connection {
         }
     }
 
-    /// Compiles a statement. A text that came before is compiled again only where that
-    /// would give another statement; [`Connection::prepare_cached`] keeps more of them.
+    /// Compiles a statement. One of the last texts that came more than once is compiled
+    /// again only where that would give another statement;
+    /// [`Connection::prepare_cached`] keeps as many as one wants.
     ///
     /// # Errors
     /// SQL that does not parse or names what is not there; more than one

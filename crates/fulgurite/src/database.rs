@@ -137,7 +137,7 @@ impl Database {
 
     /// Runs `work` in a transaction on a connection of its own and commits it; see
     /// [`Connection::transact`]. The connection may be one of an earlier call, as good
-    /// as new but for the statements that [`Connection::prepare_cached`] keeps.
+    /// as new but for the statements that it has compiled.
     ///
     /// # Errors
     /// As [`Connection::transact`].
