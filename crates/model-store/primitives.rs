@@ -18,6 +18,7 @@ pub(crate) mod atomic {
 
 pub(crate) const SLOTS: usize = 64;
 pub(crate) const LANES: usize = 2;
+pub(crate) const SHELF_PLACES: usize = 2;
 pub(crate) const RING: usize = 2;
 pub(crate) const LOOK_AT: usize = 2;
 pub(crate) const LEASE_AFTER: u32 = 1;

@@ -7,7 +7,7 @@
 //!
 //! 1. While there is a limit, a context that comes back within [`SOON`] needs a chair.
 //!    It keeps it over its transactions, for [`TURN`], or until it has not come for
-//!    [`AWAY`].
+//!    [`AWAY`]. While it is lent to nobody (`txn/contexts.rs`) whoever waits may take it.
 //! 2. The others sleep in a queue. Who is first in it looks every [`LOOK`] for a chair
 //!    that is free or whose holder is away, and asks who has had its turn to leave.
 //! 3. Nobody waits for a chair who comes now and then, has just lost one, has a busy
@@ -30,8 +30,9 @@ const LOOK: Duration = Duration::from_micros(500);
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
 /// The most that are worth counting.
 const CHAIRS_MAX: usize = 64;
-/// Beside a chair's holder: somebody else has asked for it.
+/// Beside a chair's holder: somebody else has asked for it; it is lent to nobody.
 const ASKED: u64 = 1;
+const UNLENT: u64 = 2;
 
 /// See the module's header.
 pub(crate) struct Admission {
@@ -50,7 +51,7 @@ pub(crate) struct Admission {
 #[derive(Default)]
 #[repr(align(128))]
 struct Chair {
-    /// Twice the context, and [`ASKED`]; 0 where it is free.
+    /// Four times the context, [`ASKED`] and [`UNLENT`]; 0 where it is free.
     holder: AtomicU64,
     /// How often its holders have come, and since when this one has it, in nanoseconds.
     visits: AtomicU64,
@@ -86,6 +87,15 @@ impl Visitor {
     pub(crate) fn context(&self) -> u64 {
         self.context
     }
+
+    /// As what it holds a chair.
+    fn holder(&self) -> u64 {
+        self.context * 4
+    }
+
+    fn holds(&self, holder: u64) -> bool {
+        holder & !(ASKED | UNLENT) == self.holder()
+    }
 }
 
 impl Admission {
@@ -118,8 +128,7 @@ impl Admission {
     fn enter_limited(&self, visitor: &mut Visitor, patience: Duration, waits: &Waits) {
         if let Some(at) = visitor.chair {
             let chair = &self.chairs[at];
-            let is_mine = chair.holder.load(Relaxed) == visitor.context * 2;
-            if is_mine && at < self.limit.load(Relaxed) as usize {
+            if chair.is_kept_by(visitor) && at < self.limit.load(Relaxed) as usize {
                 chair.visits.store(chair.visits.load(Relaxed) + 1, Relaxed);
                 return;
             }
@@ -164,10 +173,19 @@ impl Admission {
         let Some(at) = visitor.chair.take() else {
             return;
         };
-        let (chair, own) = (&self.chairs[at], visitor.context * 2);
-        let gives = |holder| chair.holder.compare_exchange(holder, 0, AcqRel, Relaxed);
-        if gives(own).or_else(|_| gives(own | ASKED)).is_ok() {
+        let gives = |holder| visitor.holds(holder).then_some(0);
+        let given = self.chairs[at].holder.fetch_update(AcqRel, Relaxed, gives);
+        if given.is_ok() {
             self.wake_first();
+        }
+    }
+
+    /// When a context is lent to nobody for now.
+    #[inline]
+    pub(crate) fn note_unlent(&self, visitor: &Visitor) {
+        if let Some(at) = visitor.chair {
+            let notes = |holder| visitor.holds(holder).then_some(holder | UNLENT);
+            let _ = self.chairs[at].holder.fetch_update(Relaxed, Relaxed, notes);
         }
     }
 
@@ -223,7 +241,21 @@ impl Admission {
 }
 
 impl Chair {
-    /// Takes the chair where it is free or its holder is away. By who waits first.
+    /// Whether its holder, which comes back, may keep it.
+    fn is_kept_by(&self, visitor: &Visitor) -> bool {
+        let own = visitor.holder();
+        let holder = self.holder.load(Relaxed);
+        let is_lent_again = || {
+            let lent = self
+                .holder
+                .compare_exchange(own | UNLENT, own, AcqRel, Relaxed);
+            lent.is_ok()
+        };
+        holder == own || holder == own | UNLENT && is_lent_again()
+    }
+
+    /// Takes the chair where it is free or its holder is away or lent to nobody. By who
+    /// waits first.
     fn take(&self, visitor: &Visitor, now: Duration) -> bool {
         let nanos = nanos(now);
         let (holder, visits) = (self.holder.load(Relaxed), self.visits.load(Relaxed));
@@ -231,10 +263,10 @@ impl Chair {
             self.seen_at.store(nanos, Relaxed);
         }
         let is_away = nanos.saturating_sub(self.seen_at.load(Relaxed)) >= self::nanos(AWAY);
-        let is_taken = (holder == 0 || is_away)
+        let is_taken = (holder == 0 || holder & UNLENT != 0 || is_away)
             && self
                 .holder
-                .compare_exchange(holder, visitor.context * 2, AcqRel, Relaxed)
+                .compare_exchange(holder, visitor.holder(), AcqRel, Relaxed)
                 .is_ok();
         if is_taken {
             self.since.store(nanos, Relaxed);
@@ -302,12 +334,12 @@ mod tests {
         }
         assert_eq!(admission.chairs[0].visits.load(Relaxed), 2);
         ask_longest(&admission.chairs[..1], waits().now() + TURN);
-        assert_eq!(admission.chairs[0].holder.load(Relaxed), 2 | ASKED);
+        assert_eq!(admission.chairs[0].holder.load(Relaxed), 4 | ASKED);
         // It leaves, and as nobody waits after all, takes the same one again.
         assert_eq!(enter(&admission, &mut visitor, Duration::MAX), None);
         assert_eq!(admission.chairs[0].holder.load(Relaxed), 0);
         assert_eq!(enter(&admission, &mut visitor, Duration::MAX), Some(0));
-        assert_eq!(admission.chairs[0].holder.load(Relaxed), 2);
+        assert_eq!(admission.chairs[0].holder.load(Relaxed), 4);
         admission.leave_chair(&mut visitor);
         assert_eq!(admission.chairs[0].holder.load(Relaxed), 0);
     }
@@ -329,7 +361,7 @@ mod tests {
         assert_eq!(enter(&admission, &mut first, Duration::MAX), None);
         assert_eq!(enter(&admission, &mut first, Duration::MAX), Some(0));
         admission.leave_chair(&mut second);
-        assert_eq!(admission.chairs[0].holder.load(Relaxed), 2, "not its own");
+        assert_eq!(admission.chairs[0].holder.load(Relaxed), 4, "not its own");
     }
 
     #[test]
@@ -343,7 +375,7 @@ mod tests {
         assert_eq!(visitor.chair, None, "it was never here");
         let short = PATIENCE_MIN - Duration::from_nanos(1);
         assert_eq!(enter(&admission, &mut visitor, short), None);
-        assert_eq!(admission.chairs[0].holder.load(Relaxed), 2);
+        assert_eq!(admission.chairs[0].holder.load(Relaxed), 4);
     }
 
     #[test]
@@ -353,7 +385,24 @@ mod tests {
         let [mut gone, mut visitor] = [Visitor::new(1), Visitor::new(2)];
         assert_eq!(enter(&admission, &mut gone, Duration::MAX), Some(0));
         assert_eq!(enter(&admission, &mut visitor, Duration::MAX), Some(0));
-        assert_eq!(admission.chairs[0].holder.load(Relaxed), 4);
+        assert_eq!(admission.chairs[0].holder.load(Relaxed), 8);
+    }
+
+    #[test]
+    fn the_chair_of_one_who_is_lent_to_nobody_may_be_taken() {
+        let admission = two_chairs();
+        admission.set_limit(1);
+        let [mut first, second] = [Visitor::new(1), Visitor::new(2)];
+        let (chair, now) = (&admission.chairs[0], waits().now());
+        for _ in 0..2 {
+            assert_eq!(enter(&admission, &mut first, Duration::MAX), Some(0));
+            assert!(!chair.take(&second, now));
+            admission.note_unlent(&first);
+        }
+        assert!(chair.take(&second, now));
+        admission.note_unlent(&first);
+        assert_eq!(chair.holder.load(Relaxed), 8);
+        assert_eq!(enter(&admission, &mut first, Duration::MAX), None);
     }
 
     /// Contexts of one thread, of which one has a chair: the others get past it.

@@ -84,4 +84,4 @@ pub use stats::Stats;
 pub use store::Store;
 pub use tree::cursor::{Cursor, Seek};
 pub use tree::{KeyKind, Tree, TreeId};
-pub use txn::{CommitLockStats, LOSSES_MAX, Savepoint, Txn, TxnState, pause_after};
+pub use txn::{CommitLockStats, LOSSES_MAX, Savepoint, Txn, TxnContext, TxnState, pause_after};

@@ -24,6 +24,8 @@ pub(crate) mod atomic {
 pub(crate) const SLOTS: usize = 4096;
 /// Lanes of a lock that many hold shared; see `lanes.rs`.
 pub(crate) const LANES: usize = 16;
+/// Places of a shelf; see `shelf.rs`.
+pub(crate) const SHELF_PLACES: usize = 32;
 /// Versions of a tree that readers find without a lock.
 pub(crate) const RING: usize = 8;
 /// Dead nodes worth a look: few enough for their frames to be in the processor's

@@ -9,15 +9,16 @@
 //!    things; what finds no room is dropped by who brings it.
 //! 3. What is kept is itself a handle of what it is kept for, and must not keep that
 //!    open. So a shelf belongs to the other handles, all clones of one together, and
-//!    goes with the last of them. A handle that is kept knows the shelf, no more.
+//!    closes with the last of them: what is kept is dropped then, and so is what is
+//!    brought later. A handle that is kept knows the places, no more. Nothing is counted
+//!    when something is taken or put back.
 
-use crate::primitives::Mutex;
+use crate::primitives::{Mutex, SHELF_PLACES};
 use fulgurite_disk::LineStart;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-const PLACES: usize = 32;
 const KEPT_EACH: usize = 4;
 
 /// What a handle has of a shelf. A clone is another handle's, and owns the shelf. See
@@ -25,112 +26,163 @@ const KEPT_EACH: usize = 4;
 pub struct Shelf<T>(Share<T>);
 
 enum Share<T> {
-    Owned(Arc<Places<T>>),
-    Known(Weak<Places<T>>),
+    Owned(Arc<Owner<T>>),
+    Known(Arc<Places<T>>),
 }
 
-struct Places<T>(Box<[Place<T>]>);
+/// Closes the shelf.
+struct Owner<T>(Arc<Places<T>>);
 
+struct Places<T> {
+    places: Box<[Arc<Place<T>>]>,
+    owner: Weak<Owner<T>>,
+}
+
+/// A place; where it is shared, the counter lies beside it.
 #[repr(C)]
 struct Place<T> {
     start: LineStart,
-    kept: Mutex<Vec<T>>,
+    /// `None` once the shelf is closed.
+    kept: Mutex<Option<Vec<T>>>,
 }
+
+/// Where something finds room, that knows the shelf itself.
+pub struct Room<T>(Arc<Place<T>>);
 
 /// Threads that ever looked for something.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Where this thread looks first; none before it did.
-    static HOME: Cell<Option<usize>> = const { Cell::new(None) };
+    /// The number of this thread among them; none before it looked.
+    static THREAD: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-fn home() -> usize {
-    HOME.get().unwrap_or_else(|| {
-        let home = THREADS.fetch_add(1, Relaxed) % PLACES;
-        HOME.set(Some(home));
-        home
+fn thread() -> usize {
+    THREAD.get().unwrap_or_else(|| {
+        let thread = THREADS.fetch_add(1, Relaxed);
+        THREAD.set(Some(thread));
+        thread
     })
 }
 
-impl<T> Default for Places<T> {
-    fn default() -> Self {
-        let place = |_| Place {
-            start: LineStart,
-            kept: Mutex::new(Vec::new()),
-        };
-        Self((0..PLACES).map(place).collect())
-    }
-}
-
 impl<T> Places<T> {
+    fn new(count: usize, owner: Weak<Owner<T>>) -> Self {
+        let place = |_| {
+            Arc::new(Place {
+                start: LineStart,
+                kept: Mutex::new(Some(Vec::new())),
+            })
+        };
+        Self {
+            places: (0..count).map(place).collect(),
+            owner,
+        }
+    }
+
     /// All places, this thread's first.
-    fn around(&self) -> impl Iterator<Item = &Place<T>> {
-        let (before, from) = self.0.split_at(home());
+    fn around(&self) -> impl Iterator<Item = &Arc<Place<T>>> {
+        let (before, from) = self.places.split_at(thread() % self.places.len());
         from.iter().chain(before)
     }
 
     fn take(&self) -> Option<T> {
-        self.around().find_map(|place| place.kept.try_lock()?.pop())
+        self.around()
+            .find_map(|place| place.kept.try_lock()?.as_mut()?.pop())
     }
 
-    fn put(&self, thing: T) {
-        for place in self.around() {
-            if let Some(mut kept) = place.kept.try_lock()
-                && kept.len() < KEPT_EACH
-            {
-                kept.push(thing);
-                return;
-            }
+    fn room(&self) -> Option<Room<T>> {
+        let has_room = |place: &&Arc<Place<T>>| {
+            let kept = place.kept.try_lock();
+            kept.is_some_and(|kept| kept.as_ref().is_some_and(|kept| kept.len() < KEPT_EACH))
+        };
+        self.around().find(has_room).cloned().map(Room)
+    }
+}
+
+impl<T> Room<T> {
+    /// Puts something back there, unless somebody else did meanwhile.
+    pub fn put(self, thing: T) {
+        let mut kept = self.0.kept.lock();
+        if let Some(kept) = kept.as_mut()
+            && kept.len() < KEPT_EACH
+        {
+            kept.push(thing);
+            return;
+        }
+        // What is dropped may look for the shelf.
+        drop(kept);
+        drop(thing);
+    }
+}
+
+impl<T> Drop for Owner<T> {
+    fn drop(&mut self) {
+        for place in &self.0.places {
+            // Things drop when the lock is free again: they may look for the shelf.
+            let kept = place.kept.lock().take();
+            drop(kept);
         }
     }
 }
 
 impl<T> Default for Shelf<T> {
     fn default() -> Self {
-        Self(Share::Owned(Arc::default()))
+        Self::with_places(SHELF_PLACES)
     }
 }
 
 impl<T> Clone for Shelf<T> {
     fn clone(&self) -> Self {
-        match &self.0 {
-            Share::Owned(places) => Self(Share::Owned(places.clone())),
-            Share::Known(places) => places
-                .upgrade()
-                .map_or_else(Self::default, |places| Self(Share::Owned(places))),
-        }
+        let owner = match &self.0 {
+            Share::Owned(owner) => Some(owner.clone()),
+            Share::Known(places) => places.owner.upgrade(),
+        };
+        owner.map_or_else(Self::default, |owner| Self(Share::Owned(owner)))
     }
 }
 
 impl<T> Shelf<T> {
+    /// One place is for who wants to find the same things whichever threads look.
+    ///
+    /// # Panics
+    /// Where `count` is 0.
+    #[must_use]
+    pub fn with_places(count: usize) -> Self {
+        assert!(count > 0, "a shelf has places");
+        Self(Share::Owned(Arc::new_cyclic(|owner| {
+            Owner(Arc::new(Places::new(count, owner.clone())))
+        })))
+    }
+
+    fn places(&self) -> &Arc<Places<T>> {
+        match &self.0 {
+            Share::Owned(owner) => &owner.0,
+            Share::Known(places) => places,
+        }
+    }
+
     /// The share of a handle that may be kept there.
     #[must_use]
     pub fn known(&self) -> Self {
-        Self(Share::Known(match &self.0 {
-            Share::Owned(places) => Arc::downgrade(places),
-            Share::Known(places) => places.clone(),
-        }))
+        Self(Share::Known(self.places().clone()))
     }
 
     /// Something that was put back, if there is anything.
     #[must_use]
     pub fn take(&self) -> Option<T> {
-        match &self.0 {
-            Share::Owned(places) => places.take(),
-            Share::Known(places) => places.upgrade()?.take(),
-        }
+        self.places().take()
+    }
+
+    /// Where something can be put back, if there is any room for it.
+    #[must_use]
+    pub fn room(&self) -> Option<Room<T>> {
+        self.places().room()
     }
 
     /// Puts something back.
     pub fn put(&self, thing: T) {
-        match &self.0 {
-            Share::Owned(places) => places.put(thing),
-            Share::Known(places) => {
-                if let Some(places) = places.upgrade() {
-                    places.put(thing);
-                }
-            }
+        if let Some(room) = self.room() {
+            room.put(thing);
         }
     }
 }
@@ -208,10 +260,10 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_dropped() {
         let shelf = Shelf::default();
-        for thing in 0..2 * PLACES * KEPT_EACH {
+        for thing in 0..2 * SHELF_PLACES * KEPT_EACH {
             shelf.put(thing);
         }
         let kept = std::iter::from_fn(|| shelf.take()).count();
-        assert_eq!(kept, PLACES * KEPT_EACH);
+        assert_eq!(kept, SHELF_PLACES * KEPT_EACH);
     }
 }

@@ -20,7 +20,7 @@ use crate::registry;
 use crate::shelf::Shelf;
 use crate::space::Space;
 use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
-use crate::txn::{Critical, Txn};
+use crate::txn::{Critical, TxnContext};
 use crate::waits::Waits;
 use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskFile, LineStart, MemoryDisk, RealDisk};
@@ -405,7 +405,7 @@ impl Drop for Handle {
 pub struct Store {
     pub(crate) handle: Arc<Handle>,
     /// See `txn/contexts.rs`.
-    pub(crate) contexts: Shelf<Box<Txn>>,
+    pub(crate) contexts: Shelf<Box<TxnContext>>,
     /// This handle refuses writes, whatever others of the same store may do.
     pub(crate) read_only: bool,
 }
@@ -441,10 +441,16 @@ impl Store {
     }
 
     pub(crate) fn new(handle: Arc<Handle>) -> Self {
-        let read_only = handle.core.options.read_only;
+        let options = &handle.core.options;
+        let read_only = options.read_only;
+        let contexts = match options.driver {
+            // Who drives it is to find the same on every run.
+            Some(_) => Shelf::with_places(1),
+            None => Shelf::default(),
+        };
         Self {
             handle,
-            contexts: Shelf::default(),
+            contexts,
             read_only,
         }
     }
@@ -504,7 +510,7 @@ impl Store {
             .ok_or_else(|| Error::misuse(format!("there is no tree {}", id.0)))
     }
 
-    /// The [stamp](Txn::stamp) of a tree that whoever began to read now would be told;
+    /// The [stamp](TxnContext::stamp) of a tree that whoever began to read now would be told;
     /// `None` where only a snapshot would tell.
     pub fn stamp(&self, tree: &Tree) -> Option<u64> {
         let head = tree.0.head().seq;
@@ -533,11 +539,6 @@ impl Store {
     /// The names of all named trees, in order.
     pub fn families(&self) -> Result<Vec<String>> {
         names::list(self)
-    }
-
-    /// An idle transaction context. Keep one a session and reuse it.
-    pub fn txn(&self) -> Txn {
-        Txn::new(self)
     }
 
     /// Writes everything committed so far to the database file and shortens the

@@ -1,5 +1,6 @@
-//! `Store::transact` lends contexts of earlier calls. What must hold whatever they were
-//! used for: a call cannot tell, and the store closes with its last handle.
+//! `Store::txn` and `Store::transact` lend contexts that others let go of. What must hold
+//! whatever they were used for: nobody can tell, and the store closes with its last
+//! handle.
 
 use fulgurite_disk::{Disk, MemoryDisk};
 use fulgurite_store::{
@@ -49,10 +50,33 @@ fn is_open(disk: &MemoryDisk) -> bool {
         .any(|log| disk.exists(Path::new(log)).expect("looks"))
 }
 
+/// The same without a retry, in a context that is let go of.
+fn begin_and_commit(store: &Store, tree: &Tree) -> u64 {
+    let mut txn = store.txn();
+    txn.begin(Isolation::Serializable).expect("begins");
+    let count = count_up(&mut txn, tree).expect("counts");
+    txn.commit().expect("nobody else writes");
+    count
+}
+
+fn run_statement(store: &Store, tree: &Tree) -> u64 {
+    let mut txn = store.txn();
+    txn.begin_statement(&[tree]).expect("begins");
+    let count = count_up(&mut txn, tree).expect("counts");
+    txn.commit().expect("commits");
+    count
+}
+
 /// Each call began with a context that had learned nothing, so none ever came to have a
 /// lease of the log, and all shared the commit lock.
 #[test]
 fn calls_that_follow_one_another_come_to_share_nothing() {
+    for call in [transact, begin_and_commit, run_statement] {
+        call_from_threads(call);
+    }
+}
+
+fn call_from_threads(make_call: fn(&Store, &Tree) -> u64) {
     const CALLS: u64 = 4000;
     let (store, _) = open(&Arc::default());
     thread::scope(|scope| {
@@ -63,7 +87,7 @@ fn calls_that_follow_one_another_come_to_share_nothing() {
                 .expect("a family");
             scope.spawn(move || {
                 for call in 1..=CALLS {
-                    assert_eq!(transact(store, &tree), call);
+                    assert_eq!(make_call(store, &tree), call);
                 }
             });
         }

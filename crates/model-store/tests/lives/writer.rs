@@ -239,7 +239,7 @@ impl Writer {
                 assert_eq!(there.then_some(&found), known, "get {place:?}");
             }
             1 | 2 => {
-                let deleted = self.on(place, Txn::delete)?;
+                let deleted = self.on(place, |txn, tree, key| txn.delete(tree, key))?;
                 assert_eq!(deleted, known.is_some(), "delete {place:?}");
                 next.rows.remove(&place);
             }

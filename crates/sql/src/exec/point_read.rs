@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{Key, Result as StoreResult, Tree, Txn};
+use fulgurite_store::{Key, Result as StoreResult, Tree, Txn, TxnContext};
 
 use crate::bind::expr::{Expr, ExprKind};
 use crate::error::Result;
@@ -123,7 +123,7 @@ impl PointRead {
     /// Copies the stored row out of the transaction; its rowid, if it is there.
     #[inline]
     pub fn find(&mut self, txn: &mut Txn, cx: &mut Context<'_, '_>) -> Result<Option<i64>> {
-        self.find_by(Txn::get_into, txn, cx)
+        self.find_by(TxnContext::get_into, txn, cx)
     }
 
     /// As [`find`](Self::find), for a row that is about to be changed or deleted.
@@ -133,13 +133,13 @@ impl PointRead {
         txn: &mut Txn,
         cx: &mut Context<'_, '_>,
     ) -> Result<Option<i64>> {
-        self.find_by(Txn::get_to_change, txn, cx)
+        self.find_by(TxnContext::get_to_change, txn, cx)
     }
 
     #[inline(always)]
     fn find_by(
         &mut self,
-        get: impl Fn(&mut Txn, &Tree, Key<'_>, &mut Vec<u8>) -> StoreResult<bool>,
+        get: impl Fn(&mut TxnContext, &Tree, Key<'_>, &mut Vec<u8>) -> StoreResult<bool>,
         txn: &mut Txn,
         cx: &mut Context<'_, '_>,
     ) -> Result<Option<i64>> {

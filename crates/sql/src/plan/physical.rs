@@ -47,7 +47,7 @@ pub struct Plan {
     pub reads: Vec<Tree>,
     /// Trees it may write.
     pub writes: Vec<Tree>,
-    /// `Txn::stamp` of sqlite_schema that the plan was made from.
+    /// `TxnContext::stamp` of sqlite_schema that the plan was made from.
     pub schema_version: u64,
     /// Calls nothing but deterministic functions.
     pub deterministic: bool,

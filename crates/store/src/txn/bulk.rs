@@ -24,7 +24,7 @@
 //! dictionaries times: as in the catalog; all that these trees have
 //! ```
 
-use super::{Txn, TxnState, WritersLock};
+use super::{TxnContext, TxnState, WritersLock};
 use crate::cache::{ChildRef, NO_HINT};
 use crate::checkpoint::{self, catalog, collect, train, writer};
 use crate::codec::ExtentRef;
@@ -47,7 +47,7 @@ const VERSION: u8 = 2;
 const CREATED: u8 = 1;
 const DROPPED: u8 = 2;
 
-impl Txn {
+impl TxnContext {
     /// Whether it is time to become bulk, now that the redo has reached `bulk_at`.
     /// Scattered changes wait: their pages are many times their redo, and the next
     /// checkpoint writes them together with those of others.

@@ -26,7 +26,7 @@ use super::locks::unlock_writers;
 use super::reads::Reads;
 use super::recycle::Seen;
 use super::redo::{Op, Ops};
-use super::{Txn, TxnState};
+use super::{TxnContext, TxnState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{Key, OwnedKey};
 use crate::primitives::LOOK_AT;
@@ -47,7 +47,7 @@ pub(super) struct ReadHead {
     seq: u64,
 }
 
-impl Txn {
+impl TxnContext {
     /// Commits. Durable on return as the store's durability says. The context
     /// is idle afterwards, also after an error; then nothing was committed,
     /// except that after a failed sync the outcome is unknown until reopening.

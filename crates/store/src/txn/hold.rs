@@ -7,7 +7,7 @@
 //! name: nobody changed them since it touched them, and it depends on nothing else.
 
 use super::lease::REDO_MAX;
-use super::{Txn, TxnState, View, WritersLock, no_slot};
+use super::{TxnContext, TxnState, View, WritersLock, no_slot};
 use crate::error::Result;
 use crate::holds::TREES_MAX;
 use crate::primitives::{LEASE_AFTER, LEASE_AFTER_MAX};
@@ -82,7 +82,7 @@ impl Restraint {
     }
 }
 
-impl Txn {
+impl TxnContext {
     /// Whether an explicit transaction is to begin without a snapshot.
     #[inline]
     pub(super) fn may_hold(&self) -> bool {

@@ -5,7 +5,7 @@
 //! statements before it takes the next one.
 
 use super::recycle::Seen;
-use super::{Txn, TxnState};
+use super::{TxnContext, TxnState};
 use crate::error::Result;
 use crate::leases::{Lane, Occupancy};
 use crate::primitives::{LEASE_AFTER, LEASE_AFTER_MAX, LOOK_AT};
@@ -111,7 +111,7 @@ impl Leasing {
     }
 }
 
-impl Txn {
+impl TxnContext {
     /// For a statement that has locked its trees: the number of the state that it works
     /// on, where leased commits made it.
     #[cold]
@@ -240,9 +240,9 @@ impl Txn {
 
 #[cfg(test)]
 mod tests {
-    use super::LEASE_AFTER;
+    use super::{LEASE_AFTER, TxnContext};
     use crate::error::{Error, ErrorKind};
-    use crate::{Durability, Key, KeyKind, Options, Store, Tree, Txn};
+    use crate::{Durability, Key, KeyKind, Options, Store, Tree};
     use fulgurite_disk::MemoryDisk;
     use std::cell::Cell;
     use std::path::Path;
@@ -259,14 +259,14 @@ mod tests {
         (store, tree)
     }
 
-    fn put(txn: &mut Txn, tree: &Tree, value: u64) -> crate::Result<()> {
+    fn put(txn: &mut TxnContext, tree: &Tree, value: u64) -> crate::Result<()> {
         txn.begin_statement(&[tree])?;
         txn.put(tree, Key::Int(0), &value.to_le_bytes())?;
         txn.commit()
     }
 
     /// Statements until the context has a lease, and so many more that it was of use.
-    fn put_until_leased(store: &Store, txn: &mut Txn, tree: &Tree) -> u64 {
+    fn put_until_leased(store: &Store, txn: &mut TxnContext, tree: &Tree) -> u64 {
         let mut value = 0;
         while !store.core().leases.any() {
             value += 1;
@@ -279,7 +279,7 @@ mod tests {
         value + u64::from(LEASE_AFTER)
     }
 
-    fn get(txn: &mut Txn, tree: &Tree) -> u64 {
+    fn get(txn: &mut TxnContext, tree: &Tree) -> u64 {
         let mut value = Vec::new();
         assert!(txn.get_into(tree, Key::Int(0), &mut value).expect("reads"));
         u64::from_le_bytes(value.try_into().expect("eight bytes"))
@@ -356,13 +356,27 @@ mod tests {
     #[test]
     fn a_context_that_goes_ends_its_lease() {
         let (store, tree) = store();
-        let mut writer = store.txn();
+        let mut writer = TxnContext::new(&store);
         let last = put_until_leased(&store, &mut writer, &tree);
         drop(writer);
         assert!(!store.core().leases.any());
         assert!(store.core().visible() >= tree.0.head().seq);
         let mut other = store.txn();
         put(&mut other, &tree, last + 1).expect("commits");
+    }
+
+    #[test]
+    fn whoever_is_lent_a_context_goes_on_with_its_lease() {
+        let (store, tree) = store();
+        let mut writer = store.txn();
+        let last = put_until_leased(&store, &mut writer, &tree);
+        drop(writer);
+        put(&mut store.txn(), &tree, last + 1).expect("commits");
+        assert!(store.core().leases.any());
+        assert_eq!(leases(&store), 1);
+        let mut reader = store.txn();
+        reader.begin_read().expect("reads");
+        assert_eq!(get(&mut reader, &tree), last + 1);
     }
 
     #[test]

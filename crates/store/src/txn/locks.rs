@@ -9,7 +9,7 @@
 //! that hold their trees take locks by trying only, and who waits for one of these
 //! takes it away: `holds.rs`.)
 
-use super::{Txn, TxnState, WritersLock};
+use super::{TxnContext, TxnState, WritersLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::Core;
 use crate::tree::fork::Fork;
@@ -81,7 +81,7 @@ pub(super) fn unlock_writers(core: &Core, context: u64, held: &mut WritersLock) 
     }
 }
 
-impl Txn {
+impl TxnContext {
     pub(super) fn busy(&self, why: &str) -> Error {
         Error::new(
             ErrorKind::Busy,

@@ -1,7 +1,8 @@
 //! Transactions.
 //!
-//! A [`Txn`] is a context that is begun, used, and committed or rolled back, and
-//! can then be begun again; its buffers stay. There are four ways to begin:
+//! A [`TxnContext`] is begun, used, and committed or rolled back, and can then be begun
+//! again; its buffers stay. A [`Txn`] is one that is lent (`contexts.rs`). There are
+//! four ways to begin:
 //!
 //! * **read**: the newest visible snapshot; never waits, never fails.
 //! * **optimistic**: reads the visible snapshot, writes into private forks of
@@ -44,6 +45,7 @@ pub(crate) mod rowid;
 mod spill;
 mod write;
 
+pub use contexts::Txn;
 pub use critical::CommitLockStats;
 pub(crate) use critical::{Critical, not_within_commit_lock};
 pub use retry::{LOSSES_MAX, pause_after};
@@ -91,8 +93,8 @@ struct View {
     root: Root,
 }
 
-/// A transaction context. `Send`; dropping it rolls back.
-pub struct Txn {
+/// What a [`Txn`] is while it lives: how transactions are begun, used and ended.
+pub struct TxnContext {
     store: Store,
     core: Arc<Core>,
     visitor: Visitor,
@@ -150,8 +152,8 @@ pub struct Savepoint {
     redo: usize,
 }
 
-impl Txn {
-    pub(crate) fn new(store: &Store) -> Self {
+impl TxnContext {
+    fn new(store: &Store) -> Self {
         store.core().pool.context_begins();
         Self {
             store: store.for_context(),
@@ -560,7 +562,7 @@ fn wrong_kind(tree: &Tree) -> Error {
     ))
 }
 
-impl Drop for Txn {
+impl Drop for TxnContext {
     fn drop(&mut self) {
         if self.state != TxnState::Idle {
             self.rollback();

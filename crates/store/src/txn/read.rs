@@ -6,14 +6,14 @@
 
 use super::hold::Hold;
 use super::reads::Reads;
-use super::{Txn, TxnState, check_kind, dropped, no_slot};
+use super::{TxnContext, TxnState, check_kind, dropped, no_slot};
 use crate::error::Result;
 use crate::node::Key;
 use crate::tree::cursor::Cursor;
 use crate::tree::walk::Ahead;
 use crate::tree::{Tree, fork, overflow};
 
-impl Txn {
+impl TxnContext {
     pub(super) fn observe(&self, tree: &Tree, key: Key<'_>) {
         if self.observes {
             self.observe_always(tree, key);

@@ -5,20 +5,20 @@
 //! straight back to the context, which fills them with its next commit's nodes
 //! while they are in the processor's caches, and no other context hears of it.
 //!
-//! 1. Before the commit lock, [`set_apart`](Txn::set_apart) picks the nodes whose
+//! 1. Before the commit lock, [`set_apart`](TxnContext::set_apart) picks the nodes whose
 //!    frames hold their handles and that were born after every number that a
 //!    checkpoint ever pinned.
 //! 2. Under the commit lock that is still so, or they go to their trees' graves
 //!    like all others. So no checkpoint wrote them, and none will, since those to
 //!    come pin this commit or later: whoever counts dead extents misses nothing.
 //! 3. When the commit is visible and the context's own pin is gone,
-//!    [`recycle`](Txn::recycle) frees those in whose life no pin of a reader lies.
+//!    [`recycle`](TxnContext::recycle) frees those in whose life no pin of a reader lies.
 //!    A new reader pins this commit or later. The others go to their graves now.
 //!
 //! Under a lease (`leases.rs`) the lane's lock stands for the commit lock, and step 3
 //! follows at once.
 
-use super::Txn;
+use super::TxnContext;
 use crate::pins::read_snapshots;
 use crate::reclaim::{Dead, MANY};
 use crate::store::Core;
@@ -73,7 +73,7 @@ impl Recycling {
     }
 }
 
-impl Txn {
+impl TxnContext {
     /// Step 1.
     pub(super) fn set_apart(&mut self) {
         let newest = self.core.checkpoint_pins.newest();

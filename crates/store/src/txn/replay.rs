@@ -4,13 +4,13 @@
 //! record's number. It holds no more than its share of the cache, as any other.
 
 use super::redo::{Op, Ops};
-use super::{Txn, TxnState, bulk};
+use super::{TxnContext, TxnState, bulk};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tree::EMPTY;
 use crate::tree::TreeId;
 use fulgurite_wal::{Kind, Record};
 
-impl Txn {
+impl TxnContext {
     pub(crate) fn begin_replay(&mut self) -> Result<()> {
         self.idle()?;
         self.pin_head()?;

@@ -62,10 +62,7 @@ impl Store {
         isolation: Isolation,
         mut work: impl FnMut(&mut Txn) -> Result<T>,
     ) -> Result<T> {
-        let mut txn = self.lend_context();
-        let outcome = txn.run(isolation, &mut work);
-        self.take_back(txn);
-        outcome
+        self.txn().run(isolation, &mut work)
     }
 }
 

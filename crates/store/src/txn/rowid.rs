@@ -7,7 +7,7 @@
 //! taken. When the last claim ends the tree's contents alone decide again, so a
 //! rolled-back allocation is given back.
 
-use super::{Txn, TxnState, check_kind, no_slot};
+use super::{TxnContext, TxnState, check_kind, no_slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::Key;
 use crate::primitives::Mutex;
@@ -49,7 +49,7 @@ impl Rowids {
     }
 }
 
-impl Txn {
+impl TxnContext {
     /// A key for a new row of a tree of integers: the largest plus one, and
     /// never one that an overlapping transaction was given.
     pub fn allocate_rowid(&mut self, tree: &Tree) -> Result<i64> {

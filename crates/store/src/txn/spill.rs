@@ -16,7 +16,7 @@
 //!    copied before it is edited, as any shared node.
 //! 2. Batches are written in the order they were handed over. Nothing that is
 //!    under way is freed: rewinding, rolling back and committing wait for the
-//!    helper first ([`Txn::settle_spills`]).
+//!    helper first ([`TxnContext::settle_spills`]).
 //! 3. The extents are registered as belonging to no checkpoint until the fork is
 //!    published, so a crash frees them.
 //! 4. Frames of written nodes are free at once, not kept as cached pages: a load
@@ -26,7 +26,7 @@
 //!
 //! A failed write is reported by the next operation of the transaction.
 
-use super::Txn;
+use super::TxnContext;
 use crate::cache::ChildRef;
 use crate::checkpoint::{train, writer};
 use crate::error::{Error, ErrorKind, Result};
@@ -125,7 +125,7 @@ fn unwritten(fork: &Fork) -> usize {
     fork.own.len().saturating_sub(fork.spilled)
 }
 
-impl Txn {
+impl TxnContext {
     /// Before an edit: spills if the forks hold too much of the cache, and takes frames
     /// ahead.
     #[inline]

@@ -5,7 +5,7 @@
 //! between two states: roll back to a savepoint taken before it, or all.
 
 use super::redo::{self, Op};
-use super::{Txn, TxnState, check_kind, no_slot};
+use super::{TxnContext, TxnState, check_kind, no_slot};
 use crate::cache::ChildRef;
 use crate::error::{Error, Result};
 use crate::node::Key;
@@ -20,7 +20,7 @@ const LARGE_VALUE: usize = 64 << 10;
 /// Nodes of a longer one that are written in one go.
 const NODES_AT_ONCE: usize = 8;
 
-impl Txn {
+impl TxnContext {
     #[inline]
     fn with_fork<R>(
         &mut self,

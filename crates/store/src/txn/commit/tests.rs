@@ -6,7 +6,7 @@ use crate::options::Options;
 use crate::primitives::BUDGET_MIN;
 use crate::store::Store;
 use crate::tree::KeyKind;
-use crate::txn::Isolation;
+use crate::txn::{Isolation, Txn};
 use fulgurite_disk::MemoryDisk;
 use std::collections::BTreeMap;
 use std::sync::Arc;

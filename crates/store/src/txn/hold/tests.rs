@@ -2,7 +2,8 @@ use super::Hold;
 use crate::error::ErrorKind;
 use crate::primitives::LEASE_AFTER;
 use crate::tree::cursor::Seek;
-use crate::{Durability, Isolation, Key, KeyKind, Options, Store, Tree, Txn};
+use crate::txn::TxnContext;
+use crate::{Durability, Isolation, Key, KeyKind, Options, Store, Tree};
 use fulgurite_disk::MemoryDisk;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,12 +23,12 @@ fn store(durability: Durability) -> (Store, Tree, Tree) {
     (store, one, two)
 }
 
-fn put(txn: &mut Txn, tree: &Tree, key: i64, value: u64) {
+fn put(txn: &mut TxnContext, tree: &Tree, key: i64, value: u64) {
     txn.put(tree, Key::Int(key), &value.to_le_bytes())
         .expect("puts");
 }
 
-fn get(txn: &mut Txn, tree: &Tree, key: i64) -> Option<u64> {
+fn get(txn: &mut TxnContext, tree: &Tree, key: i64) -> Option<u64> {
     let mut value = Vec::new();
     let found = txn.get_into(tree, Key::Int(key), &mut value);
     let number = || u64::from_le_bytes(value.try_into().expect("eight bytes"));
@@ -49,8 +50,8 @@ fn get_now(store: &Store, tree: &Tree, key: i64) -> Option<u64> {
 }
 
 /// A context that begins its next transaction without a snapshot.
-fn used_to(store: &Store, tree: &Tree) -> Txn {
-    let mut txn = store.txn();
+fn used_to(store: &Store, tree: &Tree) -> TxnContext {
+    let mut txn = TxnContext::new(store);
     for count in 1..=u64::from(LEASE_AFTER) {
         txn.begin(Isolation::Serializable).expect("begins");
         assert!(txn.pinned);
@@ -62,7 +63,7 @@ fn used_to(store: &Store, tree: &Tree) -> Txn {
 }
 
 /// One that holds the first tree and has written to it.
-fn holder(store: &Store, tree: &Tree) -> Txn {
+fn holder(store: &Store, tree: &Tree) -> TxnContext {
     let mut txn = used_to(store, tree);
     txn.begin(Isolation::Serializable).expect("begins");
     assert_eq!(txn.hold, Hold::Open);
@@ -279,7 +280,7 @@ fn what_changes_only_where_writers_are_excluded_is_relied_on_without_a_snapshot(
 #[test]
 fn who_ends_otherwise_holds_nothing() {
     let (store, one, _) = store(Durability::Normal);
-    let ends: [fn(Txn); 3] = [
+    let ends: [fn(TxnContext); 3] = [
         |mut txn| txn.rollback(),
         drop,
         |mut txn| {
