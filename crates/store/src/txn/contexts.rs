@@ -74,7 +74,7 @@ impl TxnContext {
 }
 
 impl Store {
-    /// An idle transaction context.
+    /// An idle transaction context, for one transaction or many.
     pub fn txn(&self) -> Txn {
         let kept = self.contexts.take();
         Txn(Some(
