@@ -1,8 +1,8 @@
 //! Key-value puts, one a transaction, each thread on a family of its own, in the
 //! mode where a commit is written and not synced; beside redb with
-//! `Durability::None`. Once each put is a new key, so that the families outgrow the
-//! cache and most of the work is with pages, once each family keeps its 10,000 keys,
-//! and once that in explicit transactions.
+//! `Durability::None`. Once each put is a new key in no order, so that the families
+//! outgrow the cache and most of the work is with pages, once the keys ascend, once each
+//! family keeps its 10,000 keys, and once that in explicit transactions.
 
 use crate::compare::Options;
 use crate::measure::toss;
@@ -29,41 +29,59 @@ struct Keys {
     label: &'static str,
     /// In what is said of them.
     what: &'static str,
-    /// How many keys a family has; `None`: all are new.
-    count: Option<u64>,
+    order: Order,
     /// Begins an explicit transaction for each put.
     explicit: bool,
 }
 
-const WORKLOADS: [Keys; 3] = [
+/// Which key comes after another.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    /// A new one, anywhere.
+    New,
+    /// A new one, behind all others.
+    Ascending,
+    /// Any of so many.
+    Kept(u64),
+}
+
+const WORKLOADS: [Keys; 4] = [
     Keys {
         label: "families",
         what: "families",
-        count: None,
+        order: Order::New,
+        explicit: false,
+    },
+    Keys {
+        label: "families_ascending",
+        what: "families with ascending keys",
+        order: Order::Ascending,
         explicit: false,
     },
     Keys {
         label: "families_kept",
         what: "families of 10,000 keys",
-        count: Some(10_000),
+        order: Order::Kept(10_000),
         explicit: false,
     },
     Keys {
         label: "families_explicit",
         what: "families of 10,000 keys, explicit transactions",
-        count: Some(10_000),
+        order: Order::Kept(10_000),
         explicit: true,
     },
 ];
 
 impl Keys {
-    /// The key of a number, in no order.
+    /// The key of a number.
     fn key(self, number: u64) -> [u8; 8] {
         let scattered = crate::data::scattered(number);
-        match self.count {
-            Some(count) => crate::data::scattered(scattered % count).to_be_bytes(),
-            None => scattered.to_be_bytes(),
-        }
+        let key = match self.order {
+            Order::New => scattered,
+            Order::Ascending => number,
+            Order::Kept(count) => crate::data::scattered(scattered % count),
+        };
+        key.to_be_bytes()
     }
 }
 
