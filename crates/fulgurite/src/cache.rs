@@ -108,7 +108,7 @@ impl Drop for CachedStatement<'_> {
     #[inline]
     fn drop(&mut self) {
         if let (Some(key), Some(mut handle)) = (self.key.take(), self.stmt.handle.take()) {
-            handle.clear_bindings();
+            handle.put_away();
             // What falls out of the cache is dropped after it is free again.
             let replaced = self.stmt.conn.cache.0.borrow_mut().insert(key, handle);
             drop(replaced);

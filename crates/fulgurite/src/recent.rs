@@ -78,8 +78,7 @@ impl Recent {
 
     /// Keeps a statement whose text came before.
     pub(crate) fn keep(&self, mut handle: Box<Prepared>) {
-        handle.reset();
-        handle.clear_bindings();
+        handle.put_away();
         let number = self.hasher.hash_one(handle.sql().trim_ascii_end());
         let mut inner = self.inner.borrow_mut();
         let oldest = (inner.kept.len() == KEPT).then(|| inner.kept.remove(0));

@@ -27,6 +27,11 @@ impl Effects {
         self.rows = None;
     }
 
+    /// Gives back what large rows took.
+    pub fn let_go(&mut self) {
+        self.scratch.let_go();
+    }
+
     /// A row was inserted.
     #[inline]
     pub fn inserted(&mut self, rowid: i64) {

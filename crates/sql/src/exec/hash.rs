@@ -5,6 +5,7 @@
 
 use crate::exec::batch::{Selection, Vector};
 use crate::exec::expr::Operand;
+use crate::exec::memory::KEPT_BYTES;
 use crate::value::{Collation, ValueRef, not_distinct};
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -96,9 +97,6 @@ pub struct GroupTable {
     slots: Vec<u32>,
     scratch: Vec<u64>,
 }
-
-/// Bytes that an empty table keeps for its next use.
-const KEPT_BYTES: usize = 256 << 10;
 
 /// No group.
 pub const NONE: u32 = u32::MAX;

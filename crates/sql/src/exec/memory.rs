@@ -18,10 +18,31 @@ use fulgurite_store::{MemoryCharge, Store};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result, code};
+use crate::value::Value;
 
 /// Bytes a connection may buffer before it spills, unless set otherwise; a
 /// quarter of the cache where that is less.
 pub const MEMORY_DEFAULT: usize = 64 << 20;
+
+/// Bytes that a buffer keeps from one run to the next.
+pub const KEPT_BYTES: usize = 256 << 10;
+
+/// Empties a buffer, and gives back what large content took.
+pub fn let_go(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    buffer.shrink_to(KEPT_BYTES);
+}
+
+/// The same for values, of which the large ones become NULL.
+pub fn let_go_of_large(values: &mut [Value]) {
+    for value in values {
+        if let Value::Text(bytes) | Value::Blob(bytes) = value
+            && bytes.capacity() > KEPT_BYTES
+        {
+            *value = Value::Null;
+        }
+    }
+}
 
 struct Budget {
     used: AtomicUsize,

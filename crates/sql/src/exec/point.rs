@@ -4,6 +4,7 @@
 
 use crate::error::Result;
 use crate::exec::fetch::Fetch;
+use crate::exec::memory::KEPT_BYTES;
 use crate::value::{Value, ValueRef};
 
 #[derive(Debug, Clone)]
@@ -32,6 +33,13 @@ pub struct PointRow {
 }
 
 impl PointRow {
+    /// Forgets a large row, and gives back what it took.
+    pub fn let_go(&mut self) {
+        if self.bytes.capacity() > KEPT_BYTES {
+            *self = Self::default();
+        }
+    }
+
     /// Finds the wanted columns in `bytes`.
     #[inline]
     pub fn decode(&mut self, fetch: &Fetch, rowid: i64) -> Result<()> {

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, condition, eval};
 use crate::exec::fetch::{Fetch, dangling};
+use crate::exec::memory::{let_go, let_go_of_large};
 use crate::exec::point::PointRow;
 use crate::exec::range::{key_column, rowid_of};
 use crate::key;
@@ -184,6 +185,16 @@ impl PointRead {
             }
         }
         Ok(())
+    }
+
+    /// Between two runs: gives back what a large row took.
+    pub fn let_go(&mut self) {
+        self.row.let_go();
+        let_go_of_large(&mut self.computed);
+        if let Finder::Unique { key, entry, .. } = &mut self.finder {
+            let_go(key);
+            let_go(entry);
+        }
     }
 
     /// A result column.

@@ -321,6 +321,14 @@ impl Prepared {
     pub fn reset(&mut self) {
         self.body.reset(&self.session.0);
     }
+
+    /// As [`reset`](Self::reset), without bindings, and gives back what large rows took:
+    /// for who keeps it without knowing whether it is used again.
+    pub fn put_away(&mut self) {
+        self.reset();
+        self.clear_bindings();
+        self.body.let_go();
+    }
 }
 
 impl Drop for Prepared {
@@ -394,6 +402,15 @@ impl Body {
             self.end_query(shared);
         }
         self.phase = Phase::Ready;
+    }
+
+    fn let_go(&mut self) {
+        self.out.let_go();
+        self.effects.let_go();
+        self.buffers.let_go();
+        if let Kind::PointRead(point) | Kind::PointWrite(point) = &mut self.program.kind {
+            point.let_go();
+        }
     }
 
     /// Compiles the text again if the schema is not the plan's. True: it was.

@@ -9,6 +9,7 @@ pub mod vector;
 pub use vector::{Vector, tag};
 
 use crate::error::Result;
+use crate::exec::memory::KEPT_BYTES;
 use crate::value::ValueRef;
 
 /// Rows that a scan puts into its first batch when nobody said how many are wanted.
@@ -243,6 +244,14 @@ impl Batch {
     /// Bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.columns.iter().map(Vector::memory).sum::<usize>() + self.selection.capacity() * 4
+    }
+
+    /// Forgets the rows, at the end of a run, and gives back what large ones took.
+    pub fn let_go(&mut self) {
+        if self.memory() > KEPT_BYTES {
+            *self = Self::default();
+        }
+        self.clear();
     }
 }
 

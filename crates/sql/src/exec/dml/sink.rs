@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, condition, eval};
 use crate::exec::fetch::Fetch;
+use crate::exec::memory::{let_go, let_go_of_large};
 use crate::key;
 use crate::plan::physical::TableWriter;
 use crate::row::RowWriter;
@@ -29,6 +30,19 @@ pub struct Buffers {
     entries: Vec<Entry>,
     old_entries: Vec<Entry>,
     makers: Vec<KeyMaker>,
+}
+
+impl Buffers {
+    /// Between two runs: gives back what large rows took.
+    pub fn let_go(&mut self) {
+        let_go_of_large(&mut self.row);
+        let_go_of_large(&mut self.old);
+        let_go(&mut self.record);
+        for entry in self.entries.iter_mut().chain(&mut self.old_entries) {
+            let_go(&mut entry.key);
+            let_go(&mut entry.value);
+        }
+    }
 }
 
 /// What became of a row.

@@ -200,6 +200,8 @@ impl Operator for NestedLoopJoin {
     }
 
     fn detach(&mut self) {
+        self.left_rows.let_go();
+        self.right_rows.let_go();
         self.left.detach();
         self.right.detach();
     }

@@ -128,6 +128,7 @@ impl Operator for Project {
     }
 
     fn detach(&mut self) {
+        self.rows.let_go();
         self.input.detach();
     }
 }

@@ -269,6 +269,7 @@ impl Operator for HashAggregate {
     }
 
     fn detach(&mut self) {
+        self.rows.let_go();
         self.unplaced = None;
         self.rest = None;
         self.table.clear();

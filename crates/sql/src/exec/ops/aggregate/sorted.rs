@@ -176,6 +176,7 @@ impl Operator for SortedAggregate {
     }
 
     fn detach(&mut self) {
+        self.rows.let_go();
         self.states.clear();
         self.held.release();
         self.input.detach();

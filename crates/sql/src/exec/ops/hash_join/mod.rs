@@ -19,12 +19,9 @@ use crate::exec::context::Context;
 use crate::exec::expr::batch::eval_rows;
 use crate::exec::expr::{Operand, Row, condition, operand};
 use crate::exec::hash::{GroupTable, NONE};
-use crate::exec::memory::Held;
+use crate::exec::memory::{Held, KEPT_BYTES};
 use crate::plan::physical::JoinKind;
 use crate::value::Affinity;
-
-/// Bytes that an idle join keeps for its next run.
-const KEPT_BYTES: usize = 256 << 10;
 
 /// What a plan says about a hash join.
 pub struct Spec {
@@ -371,6 +368,7 @@ impl Operator for HashJoin {
 
     fn detach(&mut self) {
         self.spilled = None;
+        self.left_rows.let_go();
         self.let_go();
         self.left.detach();
         self.right.detach();
