@@ -4,6 +4,7 @@
 //! and what the comment of the scenario says.
 
 mod common;
+mod contexts;
 mod grafts;
 mod holds;
 mod leases;
