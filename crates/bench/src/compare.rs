@@ -53,6 +53,8 @@ pub fn run(options: Options, workspace: &Workspace, report: &mut Report) -> Resu
     bench.commit(&mut sides, workspace)?;
     bench.read("read", "point SELECT of 3 columns, all cached", &mut sides)?;
     bench.read_text(&mut sides)?;
+    bench.read_literal(&mut sides)?;
+    bench.insert_literal(&mut sides)?;
     bench.read_unique(&mut sides)?;
     bench.join(&mut sides)?;
     bench.range(&mut sides)?;
@@ -271,6 +273,46 @@ impl Bench<'_> {
             sides,
             |rng| data::keys(rng, rows, plan.operations),
             |side, keys, laps| side.read_text(keys, laps),
+        )
+    }
+
+    /// `read_literal`: as `read_text`, with another text for each key.
+    fn read_literal(&mut self, sides: &mut Sides) -> Result<()> {
+        let rows = self.options.rows;
+        let plan = self.plan(400, 500);
+        self.latency(
+            ("read_literal", "point SELECT of a text, its key in the SQL"),
+            plan,
+            sides,
+            |rng| {
+                let keys = data::keys(rng, rows, plan.operations);
+                let text = |key| format!("SELECT name FROM people WHERE id = {key}");
+                keys.into_iter().map(text).collect::<Vec<_>>()
+            },
+            |side, texts, laps| side.read_literal(texts, laps),
+        )
+    }
+
+    /// `insert_literal`: as programs write that put their values into the SQL.
+    fn insert_literal(&mut self, sides: &mut Sides) -> Result<()> {
+        let plan = self.plan(100, 500);
+        self.latency(
+            (
+                "insert_literal",
+                "INSERT with its values in the SQL, 500 a transaction",
+            ),
+            plan,
+            sides,
+            |rng| {
+                let person = |id| data::person(rng, id);
+                let people = (0..plan.operations as i64).map(person);
+                let text = |Person { id, name, .. }: Person| {
+                    let name = name.replace('\'', "''");
+                    format!("INSERT INTO events (actor, note) VALUES ({id}, '{name}')")
+                };
+                people.map(text).collect::<Vec<_>>()
+            },
+            |side, texts, laps| side.insert_literal(texts, laps),
         )
     }
 

@@ -55,6 +55,10 @@ pub trait Side: Send {
     fn read(&mut self, keys: &[i64], laps: &mut Laps) -> Result<Sum>;
     /// Point reads of a text, each from the statement's text.
     fn read_text(&mut self, keys: &[i64], laps: &mut Laps) -> Result<Sum>;
+    /// The same with the keys in the texts.
+    fn read_literal(&mut self, texts: &[String], laps: &mut Laps) -> Result<Sum>;
+    /// Inserts in one transaction, by texts with values in them.
+    fn insert_literal(&mut self, texts: &[String], laps: &mut Laps) -> Result<Sum>;
     /// Point reads of three columns by a unique text, which is materialized, too.
     fn read_unique(&mut self, handles: &[String], laps: &mut Laps) -> Result<Sum>;
     /// Scans of the hundred keys from each start.

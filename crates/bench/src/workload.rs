@@ -98,6 +98,28 @@ impl Side for Session {
         Ok(Some(sum))
     }
 
+    fn read_literal(&mut self, texts: &[String], laps: &mut Laps) -> Result<Sum> {
+        let mut sum = 0u64;
+        laps.start();
+        for sql in texts {
+            let name: String = self.connection.query_row(sql, [], |row| row.get(0))?;
+            sum = sum.wrapping_mul(31) + name.len() as u64;
+            laps.lap();
+        }
+        Ok(Some(sum))
+    }
+
+    fn insert_literal(&mut self, texts: &[String], laps: &mut Laps) -> Result<Sum> {
+        self.batch("BEGIN")?;
+        laps.start();
+        for sql in texts {
+            self.connection.execute(sql, [])?;
+            laps.lap();
+        }
+        self.batch("COMMIT")?;
+        Ok(Some(self.connection.last_insert_rowid() as u64))
+    }
+
     fn read_unique(&mut self, handles: &[String], laps: &mut Laps) -> Result<Sum> {
         let mut select = self
             .connection

@@ -130,12 +130,15 @@ impl Connection {
     }
 
     /// The first statement of `sql`, and the number of bytes that it takes: one of its
-    /// whole text that was compiled before, or else it is compiled.
+    /// whole text or of its shape that was compiled before, or else it is compiled.
     fn prepare_first(&self, sql: &str) -> Result<(Statement<'_>, usize)> {
         let trimmed = sql.trim_ascii_end();
         let known = self.recent.find(trimmed);
         if let Known::Again(Some(handle)) = known {
             return Ok((Statement::of_recent(self, Some(handle), true), sql.len()));
+        }
+        if let Some((handle, read)) = self.recent.find_by_shape(&self.session, sql) {
+            return Ok((Statement::of_recent(self, Some(handle), true), read));
         }
         let (handle, read) = self.compile(sql)?;
         let is_whole = handle
@@ -341,12 +344,16 @@ impl<'conn> FallibleIterator for Batch<'conn, '_> {
 
     fn next(&mut self) -> Result<Option<Statement<'conn>>> {
         while !self.rest.is_empty() {
+            let conn = self.conn;
             // All of a script would be looked for before each of its statements.
             let (stmt, read) = if is_one(self.rest) {
-                self.conn.prepare_first(self.rest)?
+                conn.prepare_first(self.rest)?
+            } else if let Some((handle, read)) = conn.recent.find_by_shape(&conn.session, self.rest)
+            {
+                (Statement::of_recent(conn, Some(handle), true), read)
             } else {
-                let (handle, read) = self.conn.compile(self.rest)?;
-                (Statement::new(self.conn, handle), read)
+                let (handle, read) = conn.compile(self.rest)?;
+                (Statement::new(conn, handle), read)
             };
             self.rest = match read {
                 0 => "",

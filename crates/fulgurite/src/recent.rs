@@ -6,13 +6,14 @@
 //! give the same: while the schema is the one that it was compiled for and its tables
 //! have about as many rows. Who prepares cannot tell, but by the time it takes.
 //!
-//! A text that comes once leaves a number behind, no more: programs that write values
-//! into their texts keep nothing here.
+//! A text that comes once leaves numbers behind, no more. Where it has values in it, its
+//! *shape* may come again: the text with parameters in their places. One that did is
+//! compiled once for all its texts, where a statement of its own would be no better.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, RandomState};
 
-use fulgurite_sql::session::Prepared;
+use fulgurite_sql::session::{Prepared, Session, Shape};
 
 /// Statements that are kept; the one used longest ago goes first.
 const KEPT: usize = 16;
@@ -26,19 +27,38 @@ const TEXT_MAX: usize = 4096;
 pub(crate) struct Recent {
     hasher: RandomState,
     inner: RefCell<Inner>,
+    shape: Cell<Shape>,
 }
 
 struct Inner {
-    seen: [u64; SEEN],
+    /// Texts and shapes that came.
+    seen: Numbers,
+    /// Shapes that each text is to be compiled for itself.
+    unfit: Numbers,
     kept: Vec<(u64, Box<Prepared>)>,
 }
+
+/// Numbers, of which a newer one may take the place of another.
+struct Numbers([u64; SEEN]);
 
 impl Default for Inner {
     fn default() -> Self {
         Self {
-            seen: [0; SEEN],
+            seen: Numbers([0; SEEN]),
+            unfit: Numbers([0; SEEN]),
             kept: Vec::new(),
         }
+    }
+}
+
+impl Numbers {
+    fn has(&self, number: u64) -> bool {
+        self.0[number as usize % SEEN] == number
+    }
+
+    /// Whether it was there already.
+    fn add(&mut self, number: u64) -> bool {
+        std::mem::replace(&mut self.0[number as usize % SEEN], number) == number
     }
 }
 
@@ -53,33 +73,80 @@ pub(crate) enum Known {
 impl Recent {
     /// What is known of a text that is to be compiled, without blanks at its end.
     pub(crate) fn find(&self, sql: &str) -> Known {
-        if sql.len() > TEXT_MAX {
-            return Known::New;
+        match sql.len() {
+            0..=TEXT_MAX => self.find_kept(self.hasher.hash_one(sql), sql, None),
+            _ => Known::New,
         }
-        let number = self.hasher.hash_one(sql);
-        let mut inner = self.inner.borrow_mut();
-        let Inner { seen, kept } = &mut *inner;
-        let same = |(other, handle): &(u64, Box<Prepared>)| {
-            *other == number && handle.sql().trim_ascii_end() == sql
+    }
+
+    /// A statement of this text by its shape, if that came before; and the bytes of the
+    /// text that it takes.
+    pub(crate) fn find_by_shape(
+        &self,
+        session: &Session,
+        sql: &str,
+    ) -> Option<(Box<Prepared>, usize)> {
+        let mut shape = self.shape.take();
+        let found = match shape.take(sql) {
+            true => self.shaped(session, sql, &shape),
+            false => None,
         };
-        if let Some(at) = kept.iter().rposition(same) {
-            let (_, handle) = kept.remove(at);
+        let read = shape.read();
+        self.shape.set(shape);
+        found.map(|handle| (handle, read))
+    }
+
+    fn shaped(&self, session: &Session, sql: &str, shape: &Shape) -> Option<Box<Prepared>> {
+        let number = self.number_of_shape(shape.text());
+        if self.inner.borrow().unfit.has(number) {
+            return None;
+        }
+        match self.find_kept(number, shape.text(), Some(shape.text())) {
+            Known::New => None,
+            Known::Again(Some(mut handle)) => {
+                handle.take_on(sql, shape);
+                Some(handle)
+            }
+            Known::Again(None) => {
+                // An error is told of the text itself, by who compiles that.
+                let handle = session.prepare_shape(sql, shape).ok()?;
+                if handle.is_none() {
+                    self.inner.borrow_mut().unfit.add(number);
+                }
+                handle.map(Box::new)
+            }
+        }
+    }
+
+    /// A shape reads as a text with parameters, but is another thing.
+    fn number_of_shape(&self, text: &str) -> u64 {
+        self.hasher.hash_one((text, true))
+    }
+
+    fn find_kept(&self, number: u64, text: &str, shape: Option<&str>) -> Known {
+        let mut inner = self.inner.borrow_mut();
+        let same = |(other, handle): &(u64, Box<Prepared>)| {
+            *other == number && handle.shape() == shape && key(handle) == text
+        };
+        if let Some(at) = inner.kept.iter().rposition(same) {
+            let (_, handle) = inner.kept.remove(at);
             // One that is not current is dropped after this is free again.
             drop(inner);
             return Known::Again(Some(handle).filter(|handle| handle.is_current()));
         }
-        let place = number as usize % SEEN;
-        let before = std::mem::replace(&mut seen[place], number);
-        match before == number {
+        match inner.seen.add(number) {
             true => Known::Again(None),
             false => Known::New,
         }
     }
 
-    /// Keeps a statement whose text came before.
+    /// Keeps a statement whose text or shape came before.
     pub(crate) fn keep(&self, mut handle: Box<Prepared>) {
         handle.put_away();
-        let number = self.hasher.hash_one(handle.sql().trim_ascii_end());
+        let number = match handle.shape() {
+            Some(shape) => self.number_of_shape(shape),
+            None => self.hasher.hash_one(key(&handle)),
+        };
         let mut inner = self.inner.borrow_mut();
         let oldest = (inner.kept.len() == KEPT).then(|| inner.kept.remove(0));
         inner.kept.push((number, handle));
@@ -91,5 +158,63 @@ impl Recent {
     pub(crate) fn clear(&self) {
         let kept = std::mem::take(&mut self.inner.borrow_mut().kept);
         drop(kept);
+    }
+}
+
+/// What a statement is looked for by.
+fn key(handle: &Prepared) -> &str {
+    handle
+        .shape()
+        .unwrap_or_else(|| handle.sql().trim_ascii_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Connection, Result};
+
+    fn shapes(connection: &Connection) -> Vec<String> {
+        let inner = connection.recent.inner.borrow();
+        let shapes = inner.kept.iter().filter_map(|(_, handle)| handle.shape());
+        shapes.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn texts_of_one_shape_share_a_statement() {
+        let connection = Connection::open_in_memory().expect("opens");
+        let table = "CREATE TABLE t (k INTEGER PRIMARY KEY, n)";
+        connection.execute(table, []).expect("a table");
+        for k in 1..=5 {
+            let insert = format!("INSERT INTO t VALUES ({k}, 'n{k}')");
+            assert_eq!(connection.execute(&insert, []), Ok(1));
+            let select = format!("SELECT n FROM t WHERE k = {k}");
+            let n: String = connection
+                .query_row(&select, [], |row| row.get(0))
+                .expect("a row");
+            assert_eq!(n, format!("n{k}"));
+        }
+        let both = ["INSERT INTO t VALUES (?, ?)", "SELECT n FROM t WHERE k = ?"];
+        assert_eq!(shapes(&connection), both);
+    }
+
+    #[test]
+    fn where_an_index_could_be_for_the_value_each_text_is_compiled() {
+        let connection = Connection::open_in_memory().expect("opens");
+        let tables = "CREATE TABLE t (n, m); CREATE INDEX i ON t (m) WHERE n = 3";
+        connection.execute_batch(tables).expect("a table");
+        for row in 0..400 {
+            let insert = "INSERT INTO t VALUES (?1 % 7, ?1)";
+            connection.execute(insert, [row]).expect("a row");
+        }
+        for n in 1..=5 {
+            let select = format!("SELECT m FROM t WHERE n = {n} AND m = 7");
+            connection.execute_batch(&select).expect("runs");
+            let explained = format!("EXPLAIN QUERY PLAN {select}");
+            let mut explained = connection.prepare(&explained).expect("compiles");
+            let steps = explained.query_map([], |row| row.get(3)).expect("runs");
+            let plan: Vec<String> = steps.collect::<Result<_>>().expect("a plan");
+            let is_used = plan.iter().any(|step| step.contains("INDEX i"));
+            assert_eq!(is_used, n == 3, "{plan:?}");
+        }
+        assert_eq!(shapes(&connection), [""; 0]);
     }
 }

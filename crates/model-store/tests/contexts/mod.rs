@@ -49,7 +49,7 @@ fn end_with_a_context(store: Store, tree: &Tree, thread: i64) {
 
 fn handles_come_and_go() {
     let disk = SimDisk::new(1);
-    let normal = crate::draw() % 2 == 0;
+    let normal = crate::draw().is_multiple_of(2);
     let store = open(&disk, durability(normal));
     let tree = store.create_family("t", KeyKind::Int).expect("a family");
     let threads: Vec<_> = (0..3)

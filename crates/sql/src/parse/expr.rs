@@ -451,7 +451,7 @@ fn arithmetic(op: raw::Operator) -> Result<BinaryOp> {
 }
 
 /// A numeric literal; integers beyond 64 bits are reals.
-fn number(text: &str) -> Result<Literal> {
+pub(super) fn number(text: &str) -> Result<Literal> {
     let text = text.replace('_', "");
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         return match u64::from_str_radix(digits, 16) {

@@ -13,6 +13,7 @@ mod expr;
 mod failure;
 mod schema;
 mod select;
+pub mod shape;
 mod statement;
 mod tokens;
 

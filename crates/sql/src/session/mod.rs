@@ -17,6 +17,7 @@ mod status;
 mod transaction;
 mod write;
 
+pub use crate::parse::shape::Shape;
 pub use engine::Engine;
 pub(crate) use pragma::fixed as fixed_pragma;
 pub use prepared::{Prepared, Step};
@@ -70,6 +71,17 @@ impl Session {
     /// Those of SQLite's `sqlite3_prepare_v2`.
     pub fn prepare(&self, sql: &str) -> Result<(Option<Prepared>, usize)> {
         Prepared::compile(self, sql)
+    }
+
+    /// Compiles a text by its shape, so that the statement can [take on](Prepared::take_on)
+    /// other texts of that shape. None where one that is compiled for the text itself
+    /// might be better.
+    ///
+    /// # Errors
+    /// Those of the text, told of the shape: what [`prepare`](Self::prepare) says of the
+    /// text is for the caller of that.
+    pub fn prepare_shape(&self, sql: &str, shape: &Shape) -> Result<Option<Prepared>> {
+        Prepared::compile_shape(self, sql, shape)
     }
 
     /// Rows changed by the last INSERT, UPDATE or DELETE.

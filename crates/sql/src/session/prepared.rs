@@ -18,9 +18,11 @@ use crate::exec::batch::Batch;
 use crate::exec::context::Run;
 use crate::exec::dml::Buffers;
 use crate::exec::effects::Effects;
+use crate::exec::memory::let_go_of_large;
 use crate::exec::rows::RowStore;
 use crate::exec::subquery::SubqueryRun;
 use crate::parse::Parsed;
+use crate::parse::shape::Shape;
 use crate::plan::physical::{Action, BeginMode, OutputColumn, Plan, TransactionAction};
 use crate::value::{Value, ValueRef};
 
@@ -48,6 +50,8 @@ pub(super) enum Phase {
 /// A statement without its session.
 pub(super) struct Body {
     pub(super) sql: String,
+    /// The shape that it was compiled for, with the text's values as parameters.
+    shape: Option<Box<str>>,
     pub(super) program: Program,
     pub(super) parameters: Vec<Value>,
     pub(super) run: Run,
@@ -128,6 +132,7 @@ impl Prepared {
         let parameters = vec![Value::Null; plan.parameters.len()];
         let body = Body {
             sql: sql.get(..consumed).unwrap_or(sql).to_owned(),
+            shape: None,
             program: Program::new(plan),
             parameters,
             run,
@@ -147,6 +152,46 @@ impl Prepared {
             }),
             consumed,
         ))
+    }
+
+    /// Compiles a text by its shape. `None` where one compiled for the text itself might
+    /// be better.
+    pub(super) fn compile_shape(
+        session: &Session,
+        sql: &str,
+        shape: &Shape,
+    ) -> Result<Option<Prepared>> {
+        let (prepared, _) = Self::compile(session, shape.text())?;
+        let suitable = prepared.filter(|it| it.body.program.suits_any_value());
+        Ok(suitable.map(|mut prepared| {
+            prepared.body.shape = Some(shape.text().into());
+            prepared.take_on(sql, shape);
+            prepared
+        }))
+    }
+
+    /// The shape that it was compiled for; None if it was for its text.
+    pub fn shape(&self) -> Option<&str> {
+        self.body.shape.as_deref()
+    }
+
+    /// Becomes the statement of a text of the shape that it was compiled for.
+    pub fn take_on(&mut self, sql: &str, shape: &Shape) {
+        let body = &mut *self.body;
+        debug_assert_eq!(body.shape.as_deref(), Some(shape.text()));
+        body.sql.clear();
+        body.sql.push_str(sql.get(..shape.read()).unwrap_or(sql));
+        for (slot, value) in body.parameters.iter_mut().zip(shape.values()) {
+            slot.assign(value);
+        }
+    }
+
+    /// The parameters that its text has, with their names.
+    fn parameters(&self) -> &[Option<String>] {
+        match self.body.shape {
+            None => &self.body.program.plan.parameters,
+            Some(_) => &[],
+        }
     }
 
     /// Whether compiling the text now would give the same, but for what is bound.
@@ -170,26 +215,18 @@ impl Prepared {
 
     /// How many parameters it has.
     pub fn parameter_count(&self) -> usize {
-        self.body.parameters.len()
+        self.parameters().len()
     }
 
     /// The name of a parameter, counted from 1, with its prefix; None for `?`.
     pub fn parameter_name(&self, i: usize) -> Option<&str> {
-        self.body
-            .program
-            .plan
-            .parameters
-            .get(i.checked_sub(1)?)?
-            .as_deref()
+        self.parameters().get(i.checked_sub(1)?)?.as_deref()
     }
 
     /// The number of the parameter of that name (with its prefix).
     pub fn parameter_index(&self, name: &str) -> Option<usize> {
-        self.body
-            .program
-            .plan
-            .parameters
-            .iter()
+        let mut names = self.parameters().iter();
+        names
             .position(|p| p.as_deref() == Some(name))
             .map(|i| i + 1)
     }
@@ -204,10 +241,10 @@ impl Prepared {
         if !matches!(self.body.phase, Phase::Ready) {
             return Err(Error::misuse("bad parameter or other API misuse"));
         }
-        match i
+        let slot = i
             .checked_sub(1)
-            .and_then(|i| self.body.parameters.get_mut(i))
-        {
+            .and_then(|i| self.body.parameters.get_mut(i));
+        match slot.filter(|_| self.body.shape.is_none()) {
             Some(slot) => {
                 slot.assign(value);
                 Ok(())
@@ -218,7 +255,9 @@ impl Prepared {
 
     /// Makes all parameters NULL.
     pub fn clear_bindings(&mut self) {
-        self.body.parameters.fill(Value::Null);
+        if self.body.shape.is_none() {
+            self.body.parameters.fill(Value::Null);
+        }
     }
 
     /// Columns of a row; 0 for statements without rows.
@@ -264,11 +303,7 @@ impl Prepared {
 
     /// The text with the bound values in the parameters' places.
     pub fn expanded_sql(&self) -> String {
-        expand::expand(
-            &self.body.sql,
-            &self.body.program.plan.parameters,
-            &self.body.parameters,
-        )
+        expand::expand(&self.body.sql, self.parameters(), &self.body.parameters)
     }
 
     /// Runs up to the next row.
@@ -405,6 +440,7 @@ impl Body {
     }
 
     fn let_go(&mut self) {
+        let_go_of_large(&mut self.parameters);
         self.out.let_go();
         self.effects.let_go();
         self.buffers.let_go();
@@ -429,6 +465,7 @@ impl Body {
         let plan = plan_within(&parsed, engine, txn)?;
         let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
         self.run.subqueries = subqueries(&plan);
+        self.shape = None;
         self.parameters.resize(plan.parameters.len(), Value::Null);
         self.program = Program::new(plan);
         self.buffers = Buffers::default();

@@ -7,7 +7,7 @@ use fulgurite_store::Tree;
 use crate::exec::dml::PointInsert;
 use crate::exec::ops::{BoxOperator, build};
 use crate::exec::point_read::PointRead;
-use crate::plan::physical::{Action, Plan, TableWriter};
+use crate::plan::physical::{Action, Op, Plan, TableWriter};
 use crate::schema::ConflictAction;
 
 /// How a plan is carried out.
@@ -78,6 +78,15 @@ impl Program {
             plan: Arc::new(plan),
             kind,
             trees,
+        }
+    }
+
+    /// Whether a plan for certain values of its parameters would be no better.
+    pub fn suits_any_value(&self) -> bool {
+        match (&self.kind, &self.plan.action) {
+            (Kind::PointRead(_) | Kind::PointInsert(_) | Kind::PointWrite(_), _) => true,
+            (Kind::Write(_), Action::Insert(insert)) => matches!(insert.source.op, Op::Values(_)),
+            _ => false,
         }
     }
 

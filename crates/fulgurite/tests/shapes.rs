@@ -1,0 +1,295 @@
+//! Texts with values in them run as the statements of their shapes. Nobody can tell:
+//! what they do and say is what SQLite does and says, and what a connection does that
+//! never saw the shape before.
+
+use fulgurite::{Connection, Database, Result, ffi, types::Value};
+
+/// A small generator: the same values on every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) as usize % end
+    }
+
+    fn one_of<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len())]
+    }
+
+    fn key(&mut self) -> String {
+        match self.below(8) {
+            // With the largest key there is no next one.
+            0 => Some(self.value()).filter(|key| !key.starts_with("92233")),
+            _ => None,
+        }
+        .unwrap_or_else(|| (1 + self.below(12)).to_string())
+    }
+
+    /// A value as it may be written in a statement.
+    fn value(&mut self) -> String {
+        let small = self.below(5);
+        match self.below(16) {
+            0..=5 => small.to_string(),
+            6 | 7 => format!("-{small}"),
+            8 => self
+                .one_of(&[
+                    "999999999999999999",
+                    "9223372036854775807",
+                    "-9223372036854775808",
+                    "9223372036854775808",
+                    "007",
+                    "0x1F",
+                ])
+                .to_owned(),
+            9 | 10 => self
+                .one_of(&["1.5", ".5", "2.", "-0.0", "1e3", "1.0", "-2.5e-3", "1e400"])
+                .to_owned(),
+            11..=13 => self
+                .one_of(&[
+                    "''", "'a'", "'it''s'", "'12'", "' 1.0 '", "'x;y'", "'é'", "'-- no'",
+                ])
+                .to_owned(),
+            14 => self.one_of(&["x'00ff'", "X''", "NULL", "TRUE"]).to_owned(),
+            _ => self
+                .one_of(&["1 + 1", "'a' || 'b'", "abs(-3)", "(4)", "- 5"])
+                .to_owned(),
+        }
+    }
+
+    fn statement(&mut self) -> String {
+        let (key, other) = (self.key(), self.key());
+        let (a, b, c) = (self.value(), self.value(), self.value());
+        match self.below(27) {
+            0 | 1 => format!("INSERT INTO t VALUES ({key}, {a}, {b}, {c})"),
+            2 => format!("INSERT OR REPLACE INTO t(k, a, b) VALUES({key},{a},{b});"),
+            3 => format!("REPLACE INTO t (a, k) VALUES ({a} , {key})"),
+            4 => format!(
+                "INSERT OR IGNORE INTO t VALUES ({key}, {a}, {b}, {c}), ({other}, {b}, {c}, {a})"
+            ),
+            5 => format!("INSERT INTO u (n, b) VALUES ({a}, {b})"),
+            6 => format!("INSERT INTO t (k) VALUES ({key}, {a})"),
+            7 => format!("UPDATE t SET a = {a} WHERE k = {key}"),
+            8 => format!("UPDATE t SET a = {a}, b = b || {b} WHERE k = {key} AND c <> {c}"),
+            9 => format!("UPDATE t SET a = a + {a} WHERE u.k = {key}"),
+            10 => format!("UPDATE u SET n = n - {a} WHERE b = {b}"),
+            11 => format!("UPDATE t SET b = {b} WHERE {a} = k"),
+            12 => format!("DELETE FROM t WHERE k = {key}"),
+            13 => format!("DELETE FROM t WHERE a = {a} OR b = {b}"),
+            14 => format!("SELECT k, a, b, c, {a} = {b} FROM t WHERE k = {key}"),
+            15 => format!("SELECT {a}, a = {a}, typeof(b) FROM t WHERE k={key} AND a >= {b}"),
+            16 => format!("SELECT b FROM u WHERE n = {a} ORDER BY rowid LIMIT 3"),
+            17 => format!("SELECT k FROM t WHERE c = {c} GROUP BY a = {a}, k ORDER BY k"),
+            18 => format!("SELECT k FROM t WHERE c = {c} AND a = {a} ORDER BY k"),
+            19 => format!("SELECT count(*) FROM t WHERE a IN ({a}, {b}) AND k < {key}"),
+            20 => format!(
+                "SELECT k FROM t WHERE k = {key} UNION SELECT n FROM u WHERE n = {a} ORDER BY 1"
+            ),
+            21 | 22 => format!("INSERT OR REPLACE INTO v VALUES ({a}, {b})"),
+            23 => format!("UPDATE OR IGNORE v SET i = {a} WHERE s = {b}"),
+            24 => format!("DELETE FROM v WHERE i = {a}"),
+            25 => format!("SELECT i, s FROM v WHERE s = {b} AND i <> {a}"),
+            _ => format!("SELECT k, b FROM t WHERE k = {key} COLLATE nocase"),
+        }
+    }
+}
+
+/// The index `p` is there for some values of `n` only.
+const TABLES: &str = "
+    CREATE TABLE t (k INTEGER PRIMARY KEY, a INT, b TEXT, c UNIQUE);
+    CREATE TABLE u (n NUMERIC, b, CHECK (n <> 3));
+    CREATE UNIQUE INDEX p ON u (b) WHERE n = 1;
+    CREATE TABLE v (i INT UNIQUE, s TEXT COLLATE NOCASE UNIQUE);
+";
+
+/// Names of columns and rows, or how many rows changed, or the error.
+fn ours(connection: &Connection, sql: &str) -> String {
+    let run = || -> Result<String> {
+        let mut statement = connection.prepare(sql)?;
+        assert_eq!(statement.parameter_count(), 0, "{sql}");
+        let expanded = statement.expanded_sql().expect("a statement");
+        assert_eq!(expanded, sql.trim_end(), "what it shows");
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+        if statement.column_count() == 0 {
+            return Ok(format!("{} changed", statement.execute([])?));
+        }
+        let count = statement.column_count();
+        let rows = statement.query_map([], |row| {
+            (0..count)
+                .map(|at| row.get(at))
+                .collect::<Result<Vec<Value>>>()
+        })?;
+        Ok(format!("{names:?} {:?}", rows.collect::<Result<Vec<_>>>()?))
+    };
+    run().unwrap_or_else(|error| match error {
+        fulgurite::Error::SqlInputError {
+            error, msg, offset, ..
+        } => {
+            format!("{} {msg} at {offset}", error.extended_code)
+        }
+        fulgurite::Error::SqliteFailure(error, message) => {
+            format!("{} {}", error.extended_code, message.unwrap_or_default())
+        }
+        other => format!("{other:?}"),
+    })
+}
+
+fn sqlite(connection: &rusqlite::Connection, sql: &str) -> String {
+    use rusqlite::types::Value;
+    let run = || -> rusqlite::Result<String> {
+        let mut statement = connection.prepare(sql)?;
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+        if statement.column_count() == 0 {
+            return Ok(format!("{} changed", statement.execute([])?));
+        }
+        let count = statement.column_count();
+        let rows = statement.query_map([], |row| {
+            (0..count)
+                .map(|at| row.get(at))
+                .collect::<rusqlite::Result<Vec<Value>>>()
+        })?;
+        let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+        Ok(format!("{names:?} {rows:?}"))
+    };
+    run().unwrap_or_else(|error| match error {
+        rusqlite::Error::SqlInputError {
+            error, msg, offset, ..
+        } => {
+            format!("{} {msg} at {offset}", error.extended_code)
+        }
+        rusqlite::Error::SqliteFailure(error, message) => {
+            format!("{} {}", error.extended_code, message.unwrap_or_default())
+        }
+        other => format!("{other:?}"),
+    })
+}
+
+#[test]
+fn they_do_and_say_what_sqlite_does_and_says() {
+    let seeds = std::env::var("FULGURITE_SHAPE_SEEDS");
+    let seeds = seeds.map_or(40, |seeds| seeds.parse().expect("a number"));
+    for seed in 1..=seeds {
+        let mut random = Random(seed);
+        let one = Connection::open_in_memory().expect("opens");
+        let fresh = Database::in_memory().expect("opens");
+        let other = rusqlite::Connection::open_in_memory().expect("opens");
+        one.execute_batch(TABLES).expect("tables");
+        fresh
+            .connect()
+            .expect("connects")
+            .execute_batch(TABLES)
+            .expect("tables");
+        other.execute_batch(TABLES).expect("tables");
+        for step in 0..400 {
+            let sql = random.statement();
+            let said = ours(&one, &sql);
+            assert_eq!(
+                said,
+                sqlite(&other, &sql),
+                "seed {seed}, step {step}: {sql}"
+            );
+            let unseen = ours(&fresh.connect().expect("connects"), &sql);
+            assert_eq!(said, unseen, "seed {seed}, step {step}: {sql}");
+        }
+        for table in ["t", "u", "v"] {
+            let all = format!("SELECT rowid, * FROM {table} ORDER BY rowid");
+            assert_eq!(ours(&one, &all), sqlite(&other, &all), "seed {seed}");
+        }
+    }
+}
+
+fn with_rows() -> Connection {
+    let connection = Connection::open_in_memory().expect("opens");
+    let script = "CREATE TABLE t (k INTEGER PRIMARY KEY, n);
+        INSERT INTO t VALUES (1, 10); INSERT INTO t VALUES (2, 20); INSERT INTO t VALUES (3, 30);";
+    connection.execute_batch(script).expect("a table");
+    connection
+}
+
+#[test]
+fn values_are_not_parameters() {
+    let connection = with_rows();
+    for k in 1..=3 {
+        let sql = format!("SELECT n FROM t WHERE k = {k}");
+        let mut statement = connection.prepare(&sql).expect("compiles");
+        let refused = statement
+            .raw_bind_parameter(1, 2)
+            .expect_err("there is none");
+        let code = refused.sqlite_error_code();
+        assert_eq!(code, Some(fulgurite::ErrorCode::ParameterOutOfRange));
+        statement.clear_bindings();
+        for _ in 0..2 {
+            let n: i64 = statement.query_row([], |row| row.get(0)).expect("a row");
+            assert_eq!(n, 10 * k);
+        }
+        let given = statement.query_row([1], |row| row.get::<_, i64>(0));
+        assert!(matches!(
+            given,
+            Err(fulgurite::Error::InvalidParameterCount(1, 0))
+        ));
+    }
+}
+
+#[test]
+fn a_text_with_parameters_is_another_one_than_a_shape_that_reads_so() {
+    let connection = with_rows();
+    let n = |sql: &str, params: &[i64]| -> Result<i64> {
+        connection.query_row(sql, fulgurite::params_from_iter(params), |row| row.get(0))
+    };
+    for _ in 0..3 {
+        assert_eq!(n("SELECT n FROM t WHERE k = 2", &[]), Ok(20));
+        assert_eq!(n("SELECT n FROM t WHERE k = ?", &[3]), Ok(30));
+        assert!(n("SELECT n FROM t WHERE k = ?", &[]).is_err());
+        assert_eq!(n("SELECT n FROM t WHERE k = 1", &[]), Ok(10));
+    }
+}
+
+#[test]
+fn a_statement_that_is_held_outlives_changes_of_the_schema() {
+    let connection = with_rows();
+    for k in [1, 2, 3] {
+        let sql = format!("UPDATE t SET n = n + 1 WHERE k = {k}");
+        let mut update = connection.prepare(&sql).expect("compiles");
+        assert_eq!(update.execute([]), Ok(1));
+        let alter = format!("ALTER TABLE t ADD COLUMN more{k} DEFAULT 'more'");
+        connection.execute(&alter, []).expect("alters");
+        assert_eq!(update.execute([]), Ok(1), "compiled again");
+    }
+    let sum = connection.query_row("SELECT sum(n) FROM t", [], |row| row.get::<_, i64>(0));
+    assert_eq!(sum, Ok(66));
+}
+
+#[test]
+fn the_same_shape_may_be_in_use_many_times() {
+    let connection = with_rows();
+    let text = |k: i64| format!("SELECT n FROM t WHERE k = {k}");
+    for _ in 0..3 {
+        let (first, second, third) = (text(1), text(2), text(3));
+        let mut statements =
+            [first, second, third].map(|sql| connection.prepare(&sql).expect("compiles"));
+        for (at, statement) in statements.iter_mut().enumerate() {
+            let n = statement.query_row([], |row| row.get::<_, usize>(0));
+            assert_eq!(n, Ok(10 * (at + 1)));
+        }
+    }
+}
+
+#[test]
+fn a_script_ends_with_its_first_error() {
+    let connection = with_rows();
+    let script = "BEGIN; INSERT INTO t VALUES (4, 'four;'); INSERT INTO t VALUES (5, 'it''s');
+        INSERT INTO t VALUES (6, -1.5); INSERT INTO t VALUES (4, 'again'); INSERT INTO t VALUES (7, 7);";
+    let error = connection.execute_batch(script).expect_err("4 is there");
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    assert_eq!(code, Some(ffi::SQLITE_CONSTRAINT_PRIMARYKEY));
+    connection.execute_batch("COMMIT").expect("commits");
+    let texts = connection.query_row("SELECT group_concat(n, ' ') FROM t", [], |row| {
+        row.get::<_, String>(0)
+    });
+    assert_eq!(texts.expect("a text"), "10 20 30 four; it's -1.5");
+    let error = connection.execute("DELETE FROM t WHERE k = 1; DELETE FROM t WHERE k = 2", []);
+    assert!(matches!(error, Err(fulgurite::Error::MultipleStatement)));
+}

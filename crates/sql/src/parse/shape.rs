@@ -1,0 +1,428 @@
+//! The shape of a statement: its text with parameters in the places of values.
+//!
+//! Programs that write values into their texts send texts that never come again, and
+//! shapes that come all the time. A statement compiled for the shape, with the values
+//! bound, does what the text says:
+//!
+//! 1. A value is replaced only where nothing but an expression can stand: between
+//!    parentheses, commas and operators of VALUES, and beside operators in SET and WHERE.
+//!    There a literal and a parameter are both one operand without an affinity.
+//! 2. Nothing asks for the text of such an expression: it is not before the WHERE of a
+//!    query (names of columns), nor behind it (GROUP BY, ORDER BY), and not within
+//!    parentheses of either.
+//! 3. A plan may be better for the value itself (an index on some rows only). Whoever
+//!    compiles a shape takes it only where that cannot be: one row by its key, or rows
+//!    of VALUES.
+//!
+//! The literal -0.0 has a sign, what comes of negating the value 0.0 has none: it stays. What is not certain stays as it is; then texts with other values have other shapes.
+//! A text with parameters or comments has none, nor has one that does not scan.
+
+use super::expr;
+use super::unquote;
+use crate::ast::Literal;
+use crate::value::{Value, ValueRef};
+
+/// The longest text that is looked at: to compile a longer one takes long in any case.
+const TEXT_MAX: usize = 4096;
+/// Digits of an integer that surely fits.
+const DIGITS_MAX: usize = 18;
+
+/// See the module's header. Its memory is used again by the next one.
+#[derive(Debug, Default)]
+pub struct Shape {
+    text: String,
+    values: Vec<Value>,
+    count: usize,
+    read: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A name or a keyword without quotes.
+    Word,
+    Number,
+    /// A text between single quotes.
+    Text,
+    Operator,
+    Open,
+    Close,
+    Comma,
+    /// A semicolon, or nothing any more.
+    End,
+    Other,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Token {
+    kind: Kind,
+    start: usize,
+    end: usize,
+}
+
+/// Where values may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Nowhere, until this word comes.
+    Before(&'static str),
+    /// In parentheses of VALUES.
+    Values,
+    /// In SET or WHERE.
+    Operands,
+    /// Nowhere any more.
+    Behind,
+}
+
+impl Shape {
+    /// The text with the parameters, up to and with its semicolon.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What they stand for, in order.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = ValueRef<'_>> {
+        self.values.iter().take(self.count).map(Value::as_ref)
+    }
+
+    /// Bytes of the text that has this shape, up to and with its semicolon.
+    pub fn read(&self) -> usize {
+        self.read
+    }
+
+    /// Takes the shape of the first statement of `sql`; false, if it has none.
+    pub fn take(&mut self, sql: &str) -> bool {
+        self.text.clear();
+        self.count = 0;
+        self.read = 0;
+        self.scan(sql).is_some() && self.count > 0
+    }
+
+    fn scan(&mut self, sql: &str) -> Option<()> {
+        let bytes = sql.as_bytes();
+        let first = next(bytes, 0)?;
+        let mut place = beginning(sql.get(first.start..first.end)?)?;
+        let (mut before, mut token) = (first, next(bytes, first.end)?);
+        let (mut depth, mut copied) = (0_u32, first.start);
+        loop {
+            let text = sql.get(token.start..token.end)?;
+            match token.kind {
+                Kind::End if depth > 0 => return None,
+                Kind::End => break,
+                Kind::Open => depth += 1,
+                Kind::Close => depth = depth.checked_sub(1)?,
+                Kind::Word if depth == 0 => place = place.after(text)?,
+                _ => {}
+            }
+            let following = next(bytes, token.end)?;
+            if place.takes(depth, before.kind, following, sql)
+                && let Some(value) = value(token.kind, text)
+                && !(value == Value::Real(0.0) && bytes.get(before.start) == Some(&b'-'))
+            {
+                self.text.push_str(sql.get(copied..token.start)?);
+                self.text.push('?');
+                self.push(value);
+                copied = token.end;
+            }
+            (before, token) = (token, following);
+            if token.end > TEXT_MAX {
+                return None;
+            }
+        }
+        self.text.push_str(sql.get(copied..token.end)?);
+        self.read = token.end;
+        Some(())
+    }
+
+    fn push(&mut self, value: Value) {
+        match self.values.get_mut(self.count) {
+            Some(slot) => *slot = value,
+            None => self.values.push(value),
+        }
+        self.count += 1;
+    }
+}
+
+/// By a statement's first word; `None` if it has no shape.
+fn beginning(word: &str) -> Option<Place> {
+    let is = |other: &str| word.eq_ignore_ascii_case(other);
+    match word.len() {
+        6 if is("INSERT") => Some(Place::Before("VALUES")),
+        6 if is("UPDATE") => Some(Place::Before("SET")),
+        6 if is("DELETE") || is("SELECT") => Some(Place::Before("WHERE")),
+        7 if is("REPLACE") => Some(Place::Before("VALUES")),
+        _ => None,
+    }
+}
+
+impl Place {
+    /// Behind a word outside of parentheses; `None` if the statement has no shape.
+    fn after(self, word: &str) -> Option<Place> {
+        let is_one_of = |words: &[&str]| words.iter().any(|other| word.eq_ignore_ascii_case(other));
+        match self {
+            Place::Before("VALUES") if is_one_of(&["VALUES"]) => Some(Place::Values),
+            Place::Before("VALUES") if is_one_of(&["SELECT", "WITH", "DEFAULT"]) => None,
+            Place::Before(begin) if is_one_of(&[begin]) => Some(Place::Operands),
+            Place::Values if is_one_of(&["ON", "RETURNING"]) => Some(Place::Behind),
+            Place::Values => None,
+            Place::Operands if is_one_of(BEHIND) => Some(Place::Behind),
+            _ if is_one_of(&["UNION", "EXCEPT", "INTERSECT"]) => None,
+            place => Some(place),
+        }
+    }
+
+    /// Whether a value can be replaced that stands between these two.
+    fn takes(self, depth: u32, before: Kind, following: Token, sql: &str) -> bool {
+        match self {
+            Place::Values => {
+                depth == 1
+                    && matches!(before, Kind::Open | Kind::Comma | Kind::Operator)
+                    && matches!(following.kind, Kind::Close | Kind::Comma | Kind::Operator)
+            }
+            Place::Operands => {
+                depth == 0
+                    && before == Kind::Operator
+                    && match following.kind {
+                        Kind::Comma | Kind::Operator | Kind::End => true,
+                        Kind::Word => {
+                            let word = sql.get(following.start..following.end);
+                            let is = |other: &&str| {
+                                word.is_some_and(|word| word.eq_ignore_ascii_case(other))
+                            };
+                            ["WHERE", "AND", "OR"].iter().chain(BEHIND).any(is)
+                        }
+                        _ => false,
+                    }
+            }
+            Place::Before(_) | Place::Behind => false,
+        }
+    }
+}
+
+/// Words that end a WHERE.
+const BEHIND: &[&str] = &["GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "RETURNING"];
+
+/// The value of a literal, if it is one that can be told without doubt.
+fn value(kind: Kind, text: &str) -> Option<Value> {
+    match kind {
+        // A text ends with its first zero byte elsewhere.
+        Kind::Text if !text.as_bytes().contains(&0) => {
+            Some(Value::Text(unquote(text).into_bytes()))
+        }
+        Kind::Number => {
+            let is_integer = text.bytes().all(|byte| byte.is_ascii_digit());
+            if is_integer && text.len() > DIGITS_MAX {
+                return None;
+            }
+            match expr::number(text) {
+                Ok(Literal::Integer(i)) => Some(Value::Integer(i)),
+                Ok(Literal::Real(r)) => Some(Value::Real(r)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+/// The token at or after a place; `None` for a parameter, a comment, and what does not
+/// scan.
+fn next(bytes: &[u8], from: usize) -> Option<Token> {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c);
+    let rest = bytes.get(from..)?;
+    let start = from + rest.iter().take_while(|byte| blank(byte)).count();
+    let rest = bytes.get(start..)?;
+    let Some(&byte) = rest.first() else {
+        return Some(Token {
+            kind: Kind::End,
+            start,
+            end: start,
+        });
+    };
+    let second = rest.get(1).copied().unwrap_or(0);
+    let (kind, length) = match byte {
+        b'\'' => (Kind::Text, quoted(rest, byte)?),
+        b'"' | b'`' => (Kind::Other, quoted(rest, byte)?),
+        b'[' => (Kind::Other, 1 + rest.iter().position(|b| *b == b']')?),
+        b'x' | b'X' if second == b'\'' => (Kind::Other, 1 + quoted(rest.get(1..)?, b'\'')?),
+        b'0'..=b'9' => (Kind::Number, number(rest)?),
+        b'.' if second.is_ascii_digit() => (Kind::Number, number(rest)?),
+        b'.' | b'~' => (Kind::Other, 1),
+        b'(' => (Kind::Open, 1),
+        b')' => (Kind::Close, 1),
+        b',' => (Kind::Comma, 1),
+        b';' => (Kind::End, 1),
+        b'-' if second == b'-' => return None,
+        b'-' if second == b'>' => (Kind::Other, 2 + usize::from(rest.get(2) == Some(&b'>'))),
+        b'/' if second == b'*' => return None,
+        b'+' | b'-' | b'*' | b'/' | b'%' | b'&' => (Kind::Operator, 1),
+        b'|' | b'<' | b'>' | b'=' | b'!' => {
+            let length = rest.iter().take_while(|b| b"|<>=!".contains(b)).count();
+            (Kind::Operator, length)
+        }
+        b'?' | b':' | b'@' | b'$' | b'#' | 0 => return None,
+        byte if is_word(byte) => (Kind::Word, rest.iter().take_while(|b| is_word(**b)).count()),
+        _ => return None,
+    };
+    let end = start + length;
+    Some(Token { kind, start, end })
+}
+
+/// The length of what is quoted, with the quotes, in which a double one stands for one.
+fn quoted(rest: &[u8], quote: u8) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        at += 1 + rest.get(at..)?.iter().position(|byte| *byte == quote)?;
+        if rest.get(at) != Some(&quote) {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+/// The length of a decimal number; `None` for any other.
+fn number(rest: &[u8]) -> Option<usize> {
+    let digits = |from: usize| {
+        let rest = rest.get(from..).unwrap_or_default();
+        from + rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let mut end = digits(0);
+    if rest.get(end) == Some(&b'.') {
+        end = digits(end + 1);
+    }
+    if matches!(rest.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(rest.get(end + 1), Some(b'+' | b'-')));
+        let exponent = end + 1 + sign;
+        end = digits(exponent);
+        if end == exponent {
+            return None;
+        }
+    }
+    let follows = rest.get(end).copied().unwrap_or(b' ');
+    (!is_word(follows) && follows != b'.').then_some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The shape, and the values as SQL.
+    fn shape(sql: &str) -> Option<(String, String)> {
+        let mut shape = Shape::default();
+        // Nothing of an earlier one is left.
+        shape.take("INSERT INTO other VALUES (1, 'x', 2.5)");
+        shape.take(sql).then(|| {
+            let mut values = Vec::new();
+            for value in shape.values() {
+                crate::value::quote(value, &mut values);
+                values.push(b' ');
+            }
+            let values = String::from_utf8(values).expect("text");
+            (shape.text().to_owned(), values.trim_end().to_owned())
+        })
+    }
+
+    fn is(sql: &str, text: &str, values: &str) {
+        assert_eq!(
+            shape(sql),
+            Some((text.to_owned(), values.to_owned())),
+            "{sql}"
+        );
+    }
+
+    #[test]
+    fn values_are_replaced_where_only_expressions_can_stand() {
+        is(
+            "INSERT INTO t VALUES(1,'it''s',2.5)",
+            "INSERT INTO t VALUES(?,?,?)",
+            "1 'it''s' 2.5",
+        );
+        is(
+            "  replace into t (a) values (-7), ( 1e3 ) ;",
+            "replace into t (a) values (-?), ( ? ) ;",
+            "7 1000.0",
+        );
+        is(
+            "INSERT INTO t VALUES (x'01', NULL, abs(-5), 3)",
+            "INSERT INTO t VALUES (x'01', NULL, abs(-5), ?)",
+            "3",
+        );
+        is(
+            "INSERT INTO t(k,n) VALUES (1,2) ON CONFLICT (k) DO UPDATE SET n = 3",
+            "INSERT INTO t(k,n) VALUES (?,?) ON CONFLICT (k) DO UPDATE SET n = 3",
+            "1 2",
+        );
+        is(
+            "INSERT INTO t VALUES (-0.0, 0.0, -0)",
+            "INSERT INTO t VALUES (-0.0, ?, -?)",
+            "0.0 0",
+        );
+        is(
+            "UPDATE t SET a = 'x', b=b+5 WHERE k = 7",
+            "UPDATE t SET a = ?, b=b+? WHERE k = ?",
+            "'x' 5 7",
+        );
+        is(
+            "DELETE FROM t WHERE k=7 AND a<>'b'",
+            "DELETE FROM t WHERE k=? AND a<>?",
+            "7 'b'",
+        );
+        is(
+            "SELECT a, 5 = 5, 'x' FROM t WHERE k = 7 LIMIT 1",
+            "SELECT a, 5 = 5, 'x' FROM t WHERE k = ? LIMIT 1",
+            "7",
+        );
+        is(
+            "SELECT a FROM t WHERE k = 7 AND b IN (1, 2) ORDER BY 1 = 1",
+            "SELECT a FROM t WHERE k = ? AND b IN (1, 2) ORDER BY 1 = 1",
+            "7",
+        );
+    }
+
+    #[test]
+    fn only_the_first_statement_is_looked_at() {
+        let mut shape = Shape::default();
+        let sql = "DELETE FROM t WHERE k = ';'; SELECT";
+        assert!(shape.take(sql));
+        assert_eq!(shape.text(), "DELETE FROM t WHERE k = ?;");
+        assert_eq!(&sql[shape.read()..], " SELECT");
+    }
+
+    #[test]
+    fn what_is_not_certain_stays() {
+        for sql in [
+            "",
+            "SELECT 1",
+            "SELECT a FROM t",
+            "CREATE TABLE t (a DEFAULT 5)",
+            "PRAGMA cache_size = 5",
+            "EXPLAIN DELETE FROM t WHERE k = 7",
+            "WITH w AS (VALUES (1)) INSERT INTO t SELECT * FROM w",
+            "INSERT INTO t SELECT a FROM u WHERE k = 7",
+            "INSERT INTO t VALUES (1) UNION SELECT 2",
+            "SELECT a FROM t WHERE k = 7 UNION SELECT 2",
+            "SELECT a FROM t WHERE k = ?1 AND a = 7",
+            "DELETE FROM t WHERE k = 7 -- the seventh",
+            "DELETE FROM t WHERE /* all */ k = 7",
+            "DELETE FROM t WHERE k = 0x10",
+            "DELETE FROM t WHERE k = 7and 1",
+            "DELETE FROM t WHERE k = 1_000",
+            "DELETE FROM t WHERE k = 9223372036854775808",
+            "DELETE FROM t WHERE k = 'open",
+            "DELETE FROM t WHERE k = 'a\0b'",
+            "DELETE FROM t WHERE k = \"a\"",
+            "DELETE FROM t WHERE k = 'a' COLLATE nocase",
+            "DELETE FROM t WHERE k BETWEEN 1 AND 2",
+            "DELETE FROM t WHERE a ->> 'k'",
+            "UPDATE t SET (a, b) = (1, 2)",
+            "INSERT INTO t VALUES (1",
+            "INSERT INTO t VALUES (1))",
+            "INSERT INTO t DEFAULT VALUES",
+        ] {
+            assert_eq!(shape(sql), None, "{sql}");
+        }
+        let long = format!("INSERT INTO t VALUES ('{}')", "x".repeat(TEXT_MAX));
+        assert_eq!(shape(&long), None);
+    }
+}
