@@ -113,8 +113,9 @@ impl Connection {
         }
     }
 
-    /// Compiles a statement. One of the last texts that came more than once is compiled
-    /// again only where that would give another statement;
+    /// Compiles a statement. One of the last texts that came more than once, or one that
+    /// differs from these in its values only, is compiled again only where that would
+    /// give another statement;
     /// [`Connection::prepare_cached`] keeps as many as one wants.
     ///
     /// # Errors
