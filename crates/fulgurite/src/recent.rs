@@ -197,6 +197,27 @@ mod tests {
     }
 
     #[test]
+    fn so_do_texts_that_find_many_rows() {
+        let connection = Connection::open_in_memory().expect("opens");
+        let tables = "CREATE TABLE t (n, m); CREATE INDEX i ON t (m);
+            CREATE TABLE u (n); INSERT INTO t VALUES (1, 1); INSERT INTO u VALUES (1)";
+        connection.execute_batch(tables).expect("tables");
+        let texts = [
+            "SELECT n FROM t WHERE m = ?",
+            "SELECT m FROM t JOIN u USING (n) WHERE m > ? AND u.n < ? ORDER BY m",
+            "UPDATE t SET n = n + ? WHERE m = ? OR n = ?",
+            "DELETE FROM u WHERE n <> ? AND n IN (SELECT n FROM t WHERE m = 1)",
+        ];
+        for n in ["1", "2", "3"] {
+            for text in texts {
+                let sql = text.replace('?', n);
+                connection.execute_batch(&sql).expect("runs");
+            }
+        }
+        assert_eq!(shapes(&connection), texts);
+    }
+
+    #[test]
     fn where_an_index_could_be_for_the_value_each_text_is_compiled() {
         let connection = Connection::open_in_memory().expect("opens");
         let tables = "CREATE TABLE t (n, m); CREATE INDEX i ON t (m) WHERE n = 3";

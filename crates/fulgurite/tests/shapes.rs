@@ -63,7 +63,7 @@ impl Random {
     fn statement(&mut self) -> String {
         let (key, other) = (self.key(), self.key());
         let (a, b, c) = (self.value(), self.value(), self.value());
-        match self.below(27) {
+        match self.below(33) {
             0 | 1 => format!("INSERT INTO t VALUES ({key}, {a}, {b}, {c})"),
             2 => format!("INSERT OR REPLACE INTO t(k, a, b) VALUES({key},{a},{b});"),
             3 => format!("REPLACE INTO t (a, k) VALUES ({a} , {key})"),
@@ -92,6 +92,16 @@ impl Random {
             23 => format!("UPDATE OR IGNORE v SET i = {a} WHERE s = {b}"),
             24 => format!("DELETE FROM v WHERE i = {a}"),
             25 => format!("SELECT i, s FROM v WHERE s = {b} AND i <> {a}"),
+            26 => format!(
+                "SELECT t.k, s FROM t JOIN v ON t.a = v.i WHERE t.c <> {a} AND i > {b} ORDER BY 1, 2"
+            ),
+            27 => format!("SELECT count(*), max(b), {c} FROM t WHERE a < {a} AND b >= {b}"),
+            28 => format!("UPDATE t SET b = {b} || a WHERE a = {a} OR k > {key}"),
+            29 => format!("DELETE FROM v WHERE s = {b} AND i IN (SELECT a FROM t WHERE k = {key})"),
+            30 => format!("SELECT DISTINCT a FROM t WHERE a > {a} AND {b} <> b ORDER BY a LIMIT 3"),
+            31 => format!(
+                "SELECT a FROM (SELECT a, b FROM t WHERE k < {key}) WHERE b = {b} ORDER BY a"
+            ),
             _ => format!("SELECT k, b FROM t WHERE k = {key} COLLATE nocase"),
         }
     }

@@ -10,9 +10,8 @@
 //! 2. Nothing asks for the text of such an expression: it is not before the WHERE of a
 //!    query (names of columns), nor behind it (GROUP BY, ORDER BY), and not within
 //!    parentheses of either.
-//! 3. A plan may be better for the value itself (an index on some rows only). Whoever
-//!    compiles a shape takes it only where that cannot be: one row by its key, or rows
-//!    of VALUES.
+//! 3. A plan may be better for the value itself. Whoever compiles a shape takes it only
+//!    where that cannot be (`plan/any_value.rs`).
 //!
 //! The literal -0.0 has a sign, what comes of negating the value 0.0 has none: it stays. What is not certain stays as it is; then texts with other values have other shapes.
 //! A text with parameters or comments has none, nor has one that does not scan.

@@ -11,6 +11,7 @@
 
 mod access;
 mod aggregate;
+pub mod any_value;
 mod block;
 mod join;
 mod layout;

@@ -7,7 +7,8 @@ use fulgurite_store::Tree;
 use crate::exec::dml::PointInsert;
 use crate::exec::ops::{BoxOperator, build};
 use crate::exec::point_read::PointRead;
-use crate::plan::physical::{Action, Op, Plan, TableWriter};
+use crate::plan::any_value::is_for_any_value;
+use crate::plan::physical::{Action, Plan, TableWriter};
 use crate::schema::ConflictAction;
 
 /// How a plan is carried out.
@@ -83,11 +84,11 @@ impl Program {
 
     /// Whether a plan for certain values of its parameters would be no better.
     pub fn suits_any_value(&self) -> bool {
-        match (&self.kind, &self.plan.action) {
-            (Kind::PointRead(_) | Kind::PointInsert(_) | Kind::PointWrite(_), _) => true,
-            (Kind::Write(_), Action::Insert(insert)) => matches!(insert.source.op, Op::Values(_)),
-            _ => false,
-        }
+        let is_point = matches!(
+            self.kind,
+            Kind::PointRead(_) | Kind::PointInsert(_) | Kind::PointWrite(_)
+        );
+        is_point || is_for_any_value(&self.plan)
     }
 
     /// Whether the trees that it reads have about as many rows as when it was made.

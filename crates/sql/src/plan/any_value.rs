@@ -1,0 +1,52 @@
+//! Whether a plan made for parameters could be better for certain values of them.
+//!
+//! The planner asks for a value in two cases: an index of some rows is used where a
+//! condition implies that there are no others, and one on an expression where a condition
+//! has that expression. What plans cost comes from the sizes of tables and indexes alone.
+//! So where tables have no such index, a plan is the same whatever the values are, but
+//! for conditions between values that could be decided beforehand, which nobody writes.
+
+use super::physical::{Action, Node, Op, Plan};
+use crate::schema::{IndexTarget, Table};
+
+/// Whether it would be the same for any values.
+pub fn is_for_any_value(plan: &Plan) -> bool {
+    let source = match &plan.action {
+        Action::Query(root) => root,
+        Action::Insert(insert) => &insert.source,
+        Action::Update(update) => &update.source,
+        Action::Delete(delete) => &delete.source,
+        _ => return false,
+    };
+    let roots = plan.subqueries.iter().map(|subquery| &subquery.root);
+    roots.chain([source]).all(reads_plain_tables)
+}
+
+fn reads_plain_tables(node: &Node) -> bool {
+    crate::stack::grow(|| match &node.op {
+        Op::Values(_) => true,
+        Op::TableScan { table, .. }
+        | Op::RowidLookup { table, .. }
+        | Op::IndexScan { table, .. }
+        | Op::CountRows(table) => is_plain(table),
+        Op::Filter { input, .. }
+        | Op::Project { input, .. }
+        | Op::HashAggregate { input, .. }
+        | Op::SortedAggregate { input, .. }
+        | Op::Sort { input, .. }
+        | Op::Limit { input, .. }
+        | Op::Distinct { input, .. }
+        | Op::Materialize { input } => reads_plain_tables(input),
+        Op::NestedLoopJoin { left, right, .. }
+        | Op::HashJoin { left, right, .. }
+        | Op::Compound { left, right, .. } => reads_plain_tables(left) && reads_plain_tables(right),
+    })
+}
+
+/// Whether all its indexes are of all its rows, and on columns.
+fn is_plain(table: &Table) -> bool {
+    table.indexes.iter().all(|index| {
+        let on_columns = |target: &IndexTarget| !matches!(target, IndexTarget::Expr(_));
+        index.predicate.is_none() && index.columns.iter().all(|part| on_columns(&part.target))
+    })
+}
