@@ -138,10 +138,10 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
         options.read_only,
     )
     .map_err(log_error)?;
-    if let Some(offset) = stale
-        && !options.read_only
-    {
-        renew_slot(&*file, &meta, offset, &options)?;
+    match stale {
+        _ if options.read_only => {}
+        Some(offset) => renew_slot(&*file, &meta, offset, &options)?,
+        None => core.checkpoint.lock().distrust(&meta),
     }
     // From here on dropping the store closes it; until the log is open, that
     // writes nothing.
@@ -309,12 +309,15 @@ fn read_meta(file: &dyn DiskFile, path: &Path) -> Result<(Meta, Option<u64>)> {
 /// the second behind, and the log that it needs goes when a new one is started:
 /// torn then, the first would leave nothing to open the database with.
 fn renew_slot(file: &dyn DiskFile, meta: &Meta, offset: u64, options: &Options) -> Result<()> {
+    let slot = meta.encode();
     let durable = options.durability != Durability::Off;
     if durable && !planted(Mutation::TrustUnsyncedSlot) {
-        // The end of a process may have left the whole one unsynced.
+        // The end of a process may have left the whole one unsynced. A sync that failed
+        // may have left it with the system alone, which does not write it again by itself.
+        file.write_at(&slot, SLOT as u64 - offset)?;
         file.sync_data()?;
     }
-    file.write_at(&meta.encode(), offset)?;
+    file.write_at(&slot, offset)?;
     if durable {
         file.sync_data()?;
     }

@@ -3,6 +3,7 @@
 //! run.
 
 mod ended;
+mod failed_slot;
 mod faults;
 mod full_log;
 mod opening;

@@ -8,7 +8,10 @@
 //!    Trees may get dictionaries before ([`train`]), which the catalog names.
 //! 4. The catalog and the free map of exactly S are written. The map counts as
 //!    free what S does not reach, whatever uses it in memory.
-//! 5. `sync_data`. Meta slot A, sync; slot B, sync ([`meta`]).
+//! 5. `sync_data`. Meta slot A, sync; slot B, sync ([`meta`]). In the first checkpoint
+//!    of a life slot B is written before that as it was found: where its sync had failed,
+//!    the medium has an older one, of which pages may have been written over by now, and
+//!    which must not be all there is while slot A is written.
 //! 6. Now the pin of the checkpoint before is let go, the log's old generation
 //!    recycled, and the file's free tail cut off.
 //!
@@ -53,6 +56,8 @@ pub(crate) struct State {
     pub(crate) free_map: Option<Blob>,
     /// A generation of the log that a failed checkpoint left to recycle.
     pending: Option<fulgurite_wal::GenerationId>,
+    /// What both slots say, where one of them may not be on the medium.
+    distrusted: Option<Box<[u8; meta::SLOT]>>,
 }
 
 impl State {
@@ -64,7 +69,14 @@ impl State {
             catalog: meta.catalog,
             free_map: meta.free_map,
             pending: None,
+            distrusted: None,
         }
+    }
+
+    /// Notes that both slots were found to say this. A sync of one may have failed in an
+    /// earlier life, since when only the operating system has it.
+    pub(crate) fn distrust(&mut self, meta: &Meta) {
+        self.distrusted = Some(Box::new(meta.encode()));
     }
 }
 
@@ -274,7 +286,7 @@ fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
         catalog: Some(catalog),
         free_map: Some(free_map),
     };
-    write_meta(core, &meta)?;
+    write_meta(core, state, &meta)?;
     let old = [state.catalog, state.free_map];
     core.space
         .free(old.iter().flatten().map(|blob| blob.extent).collect());
@@ -390,21 +402,24 @@ fn write_free_map(
 }
 
 /// Step 5. Where it fails, writing has ended.
-fn write_meta(core: &Core, meta: &Meta) -> Result<()> {
-    let slot = meta.encode();
+fn write_meta(core: &Core, state: &mut State, meta: &Meta) -> Result<()> {
+    let write = |slot: &[u8], offset| {
+        let written = core.pool.file.write_at(slot, offset).map_err(Error::from);
+        written.inspect_err(|error| core.fail(error))
+    };
+    if let Some(found) = state.distrusted.take() {
+        write(&*found, meta::SLOT as u64)?;
+    }
     if !planted(Mutation::SkipDataSync) {
         core.sync_file()?;
     }
+    let slot = meta.encode();
     let slots: &[u64] = match planted(Mutation::StaleMetaSlot) {
         true => &[0],
         false => &[0, meta::SLOT as u64],
     };
     for &offset in slots {
-        core.pool
-            .file
-            .write_at(&slot, offset)
-            .map_err(Error::from)
-            .inspect_err(|error| core.fail(error))?;
+        write(&slot, offset)?;
         core.sync_file()?;
     }
     Ok(())
