@@ -180,7 +180,7 @@ impl Admission {
         }
     }
 
-    /// When a context is lent to nobody for now.
+    /// When somebody lets go of a context.
     #[inline]
     pub(crate) fn note_unlent(&self, visitor: &Visitor) {
         if let Some(at) = visitor.chair {
