@@ -83,7 +83,7 @@ impl Printer {
         crate::stack::grow(|| {
             self.line(text::operator(&node.op));
             self.path.push(self.lines.len());
-            for child in text::children(&node.op) {
+            for child in node.op.inputs() {
                 self.node(child);
             }
             self.path.pop();

@@ -2,35 +2,13 @@
 
 use crate::bind::expr::{BinaryOp, CompareOp, Expr, ExprKind, LikeKind, SortKey, UnaryOp};
 use crate::plan::physical::{
-    Bound, CompoundOp, Grouping, JoinKind, LimitClause, Node, Op, Range, ScanColumn,
+    Bound, CompoundOp, Grouping, JoinKind, LimitClause, Op, Range, ScanColumn,
 };
 use crate::schema::{Index, IndexTarget, Table};
 use crate::value::Collation;
 
 /// Most expressions of a list that are shown.
 const SHOWN: usize = 16;
-
-/// An operator's inputs, in the order in which they are shown.
-pub fn children(op: &Op) -> Vec<&Node> {
-    match op {
-        Op::Values(_)
-        | Op::TableScan { .. }
-        | Op::RowidLookup { .. }
-        | Op::IndexScan { .. }
-        | Op::CountRows(_) => Vec::new(),
-        Op::Filter { input, .. }
-        | Op::Project { input, .. }
-        | Op::HashAggregate { input, .. }
-        | Op::SortedAggregate { input, .. }
-        | Op::Sort { input, .. }
-        | Op::Limit { input, .. }
-        | Op::Distinct { input, .. }
-        | Op::Materialize { input } => vec![input],
-        Op::NestedLoopJoin { left, right, .. }
-        | Op::HashJoin { left, right, .. }
-        | Op::Compound { left, right, .. } => vec![left, right],
-    }
-}
 
 /// One line about an operator.
 pub fn operator(op: &Op) -> String {

@@ -23,24 +23,15 @@ pub fn is_for_any_value(plan: &Plan) -> bool {
 }
 
 fn reads_plain_tables(node: &Node) -> bool {
-    crate::stack::grow(|| match &node.op {
-        Op::Values(_) => true,
+    let reads_plain = match &node.op {
         Op::TableScan { table, .. }
         | Op::RowidLookup { table, .. }
         | Op::IndexScan { table, .. }
         | Op::CountRows(table) => is_plain(table),
-        Op::Filter { input, .. }
-        | Op::Project { input, .. }
-        | Op::HashAggregate { input, .. }
-        | Op::SortedAggregate { input, .. }
-        | Op::Sort { input, .. }
-        | Op::Limit { input, .. }
-        | Op::Distinct { input, .. }
-        | Op::Materialize { input } => reads_plain_tables(input),
-        Op::NestedLoopJoin { left, right, .. }
-        | Op::HashJoin { left, right, .. }
-        | Op::Compound { left, right, .. } => reads_plain_tables(left) && reads_plain_tables(right),
-    })
+        _ => true,
+    };
+    let inputs = || node.op.inputs().into_iter().all(reads_plain_tables);
+    reads_plain && crate::stack::grow(inputs)
 }
 
 /// Whether all its indexes are of all its rows, and on columns.

@@ -325,6 +325,30 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// Its inputs, in the order in which they are shown.
+    pub fn inputs(&self) -> Vec<&Node> {
+        match self {
+            Op::Values(_)
+            | Op::TableScan { .. }
+            | Op::RowidLookup { .. }
+            | Op::IndexScan { .. }
+            | Op::CountRows(_) => Vec::new(),
+            Op::Filter { input, .. }
+            | Op::Project { input, .. }
+            | Op::HashAggregate { input, .. }
+            | Op::SortedAggregate { input, .. }
+            | Op::Sort { input, .. }
+            | Op::Limit { input, .. }
+            | Op::Distinct { input, .. }
+            | Op::Materialize { input } => vec![input],
+            Op::NestedLoopJoin { left, right, .. }
+            | Op::HashJoin { left, right, .. }
+            | Op::Compound { left, right, .. } => vec![left, right],
+        }
+    }
+}
+
 /// LIMIT and OFFSET: constant expressions. NULL or a value that is no integer
 /// is a `datatype mismatch`; a negative limit is none, a negative offset is 0.
 #[derive(Debug, Clone, PartialEq)]
