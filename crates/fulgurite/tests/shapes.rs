@@ -2,7 +2,7 @@
 //! what they do and say is what SQLite does and says, and what a connection does that
 //! never saw the shape before.
 
-use fulgurite::{Connection, Database, Result, ffi, types::Value};
+use fulgurite::{Connection, Database, Result, Statement, ffi};
 
 /// A small generator: the same values on every run.
 struct Random(u64);
@@ -115,66 +115,48 @@ const TABLES: &str = "
     CREATE TABLE v (i INT UNIQUE, s TEXT COLLATE NOCASE UNIQUE);
 ";
 
-/// Names of columns and rows, or how many rows changed, or the error.
+/// Names of columns and rows, or how many rows changed, or the error; both libraries
+/// are asked alike.
+macro_rules! ask {
+    ($library:ident, $connection:expr, $sql:expr, $look:expr) => {{
+        let run = || -> $library::Result<String> {
+            let mut statement = $connection.prepare($sql)?;
+            $look(&statement);
+            let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+            if statement.column_count() == 0 {
+                return Ok(format!("{} changed", statement.execute([])?));
+            }
+            let count = statement.column_count();
+            let rows = statement.query_map([], |row| {
+                let values = (0..count).map(|at| row.get(at));
+                values.collect::<$library::Result<Vec<$library::types::Value>>>()
+            })?;
+            let rows = rows.collect::<$library::Result<Vec<_>>>()?;
+            Ok(format!("{names:?} {rows:?}"))
+        };
+        run().unwrap_or_else(|error| match error {
+            $library::Error::SqlInputError {
+                error, msg, offset, ..
+            } => format!("{} {msg} at {offset}", error.extended_code),
+            $library::Error::SqliteFailure(error, message) => {
+                format!("{} {}", error.extended_code, message.unwrap_or_default())
+            }
+            other => format!("{other:?}"),
+        })
+    }};
+}
+
 fn ours(connection: &Connection, sql: &str) -> String {
-    let run = || -> Result<String> {
-        let mut statement = connection.prepare(sql)?;
+    let shows_its_text = |statement: &Statement<'_>| {
         assert_eq!(statement.parameter_count(), 0, "{sql}");
         let expanded = statement.expanded_sql().expect("a statement");
-        assert_eq!(expanded, sql.trim_end(), "what it shows");
-        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-        if statement.column_count() == 0 {
-            return Ok(format!("{} changed", statement.execute([])?));
-        }
-        let count = statement.column_count();
-        let rows = statement.query_map([], |row| {
-            (0..count)
-                .map(|at| row.get(at))
-                .collect::<Result<Vec<Value>>>()
-        })?;
-        Ok(format!("{names:?} {:?}", rows.collect::<Result<Vec<_>>>()?))
+        assert_eq!(expanded, sql.trim_end());
     };
-    run().unwrap_or_else(|error| match error {
-        fulgurite::Error::SqlInputError {
-            error, msg, offset, ..
-        } => {
-            format!("{} {msg} at {offset}", error.extended_code)
-        }
-        fulgurite::Error::SqliteFailure(error, message) => {
-            format!("{} {}", error.extended_code, message.unwrap_or_default())
-        }
-        other => format!("{other:?}"),
-    })
+    ask!(fulgurite, connection, sql, shows_its_text)
 }
 
 fn sqlite(connection: &rusqlite::Connection, sql: &str) -> String {
-    use rusqlite::types::Value;
-    let run = || -> rusqlite::Result<String> {
-        let mut statement = connection.prepare(sql)?;
-        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-        if statement.column_count() == 0 {
-            return Ok(format!("{} changed", statement.execute([])?));
-        }
-        let count = statement.column_count();
-        let rows = statement.query_map([], |row| {
-            (0..count)
-                .map(|at| row.get(at))
-                .collect::<rusqlite::Result<Vec<Value>>>()
-        })?;
-        let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-        Ok(format!("{names:?} {rows:?}"))
-    };
-    run().unwrap_or_else(|error| match error {
-        rusqlite::Error::SqlInputError {
-            error, msg, offset, ..
-        } => {
-            format!("{} {msg} at {offset}", error.extended_code)
-        }
-        rusqlite::Error::SqliteFailure(error, message) => {
-            format!("{} {}", error.extended_code, message.unwrap_or_default())
-        }
-        other => format!("{other:?}"),
-    })
+    ask!(rusqlite, connection, sql, |_: &_| ())
 }
 
 #[test]
