@@ -74,7 +74,7 @@ impl Recent {
     /// What is known of a text that is to be compiled, without blanks at its end.
     pub(crate) fn find(&self, sql: &str) -> Known {
         match sql.len() {
-            0..=TEXT_MAX => self.find_kept(self.hasher.hash_one(sql), sql, None),
+            0..=TEXT_MAX => self.find_kept(self.hasher.hash_one(sql), sql, false),
             _ => Known::New,
         }
     }
@@ -101,7 +101,7 @@ impl Recent {
         if self.inner.borrow().unfit.has(number) {
             return None;
         }
-        match self.find_kept(number, shape.text(), Some(shape.text())) {
+        match self.find_kept(number, shape.text(), true) {
             Known::New => None,
             Known::Again(Some(mut handle)) => {
                 handle.take_on(sql, shape);
@@ -123,10 +123,10 @@ impl Recent {
         self.hasher.hash_one((text, true))
     }
 
-    fn find_kept(&self, number: u64, text: &str, shape: Option<&str>) -> Known {
+    fn find_kept(&self, number: u64, text: &str, is_shape: bool) -> Known {
         let mut inner = self.inner.borrow_mut();
         let same = |(other, handle): &(u64, Box<Prepared>)| {
-            *other == number && handle.shape() == shape && key(handle) == text
+            *other == number && handle.shape().is_some() == is_shape && key(handle) == text
         };
         if let Some(at) = inner.kept.iter().rposition(same) {
             let (_, handle) = inner.kept.remove(at);

@@ -13,8 +13,9 @@
 //! 3. A plan may be better for the value itself. Whoever compiles a shape takes it only
 //!    where that cannot be (`plan/any_value.rs`).
 //!
-//! The literal -0.0 has a sign, what comes of negating the value 0.0 has none: it stays. What is not certain stays as it is; then texts with other values have other shapes.
-//! A text with parameters or comments has none, nor has one that does not scan.
+//! The literal -0.0 has a sign, what comes of negating the value 0.0 has none: it stays.
+//! What is not certain stays as it is; then texts with other values have other shapes. A
+//! text with parameters or comments has none, nor has one that does not scan.
 
 use super::expr;
 use super::unquote;
