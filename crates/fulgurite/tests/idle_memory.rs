@@ -1,26 +1,29 @@
 //! Statements that are kept for the next use of their text keep no large rows.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+use std::cell::Cell;
 
 use fulgurite::{Connection, Result, params};
 
 /// The system's memory, counted.
 struct Counting;
 
-/// Bytes that are allocated.
-static BYTES: AtomicIsize = AtomicIsize::new(0);
+thread_local! {
+    /// Bytes that this thread allocated and did not give back: other threads of the
+    /// process do so whenever they like.
+    static BYTES: Cell<isize> = const { Cell::new(0) };
+}
 
 // SAFETY: everything is the system allocator's, called as this one is called.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        BYTES.fetch_add(layout.size().cast_signed(), Relaxed);
+        BYTES.set(BYTES.get() + layout.size().cast_signed());
         // SAFETY: as the caller promised.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        BYTES.fetch_sub(layout.size().cast_signed(), Relaxed);
+        BYTES.set(BYTES.get() - layout.size().cast_signed());
         // SAFETY: as the caller promised.
         unsafe { System.dealloc(memory, layout) }
     }
@@ -71,9 +74,9 @@ fn statements_that_are_kept_keep_no_large_rows() -> Result<()> {
                 run(&connection, text, cached)?;
                 connection.execute("DELETE FROM t WHERE k = 7", [])?;
             }
-            let kept = BYTES.load(Relaxed);
+            let kept = BYTES.get();
             connection.flush_prepared_statement_cache();
-            let let_go = kept - BYTES.load(Relaxed);
+            let let_go = kept - BYTES.get();
             assert!(let_go > 0, "{text}: nothing was kept");
             assert!(let_go < (LARGE / 4).cast_signed(), "{text}: {let_go} bytes");
         }
