@@ -7,6 +7,7 @@ mod common;
 mod contexts;
 mod grafts;
 mod holds;
+mod in_place;
 mod leases;
 mod seats;
 mod turns;
@@ -579,6 +580,14 @@ fn leases_hide_nothing_and_lose_nothing() {
 #[test]
 fn leases_free_nothing_that_a_reader_came_for() {
     explore(200, Both, leases::a_reader_beside_one_writer);
+}
+
+#[test]
+fn what_is_written_in_place_shows_in_no_snapshot() {
+    explore(150, Both, in_place::snapshots_beside_who_writes_in_place);
+    let commits = in_place::IN_PLACE.load(std::sync::atomic::Ordering::Relaxed);
+    println!("{commits} commits in place");
+    assert!(commits > 0, "they are what this is about");
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub(crate) struct Lane {
 #[derive(Default)]
 pub(crate) struct Occupancy {
     pub(crate) lease: Option<Lease>,
+    /// Commits under it that copied nothing (`txn/in_place.rs`).
+    pub(crate) in_place: u64,
     pub(crate) holding: Holding,
 }
 
@@ -58,6 +60,8 @@ pub(crate) struct Leases {
     /// holds `lanes`.
     open: AtomicU64,
     lanes: Mutex<Lanes>,
+    /// Commits that copied nothing, under leases that have ended.
+    in_place: AtomicU64,
 }
 
 /// All lanes, and when the first of the leases was opened that are open.
@@ -85,6 +89,11 @@ impl Leases {
     pub(crate) fn any(&self) -> bool {
         self.open.load(SeqCst) != 0
     }
+
+    /// How many commits copied nothing, of leases that have ended.
+    pub(crate) fn in_place(&self) -> u64 {
+        self.in_place.load(Relaxed)
+    }
 }
 
 impl Core {
@@ -107,14 +116,16 @@ impl Core {
 
     fn end_all(&self, lanes: &Lanes) {
         for lane in &lanes.all {
-            self.end_lease(&mut lane.occupancy.lock().lease);
+            self.end_lease(&mut lane.occupancy.lock());
         }
         debug_assert!(!self.leases.any());
     }
 
     /// Ends a lane's lease, for who holds all lanes.
-    fn end_lease(&self, lease: &mut Option<Lease>) {
-        if let (Some(wal), Some(lease)) = (self.wal(), lease.take()) {
+    fn end_lease(&self, occupancy: &mut Occupancy) {
+        if let (Some(wal), Some(lease)) = (self.wal(), occupancy.lease.take()) {
+            let in_place = std::mem::take(&mut occupancy.in_place);
+            self.leases.in_place.fetch_add(in_place, Relaxed);
             let is_last = self.leases.open.load(SeqCst) == 1;
             wal.end_lease(lease, is_last);
             self.raise_head(wal.acked());
@@ -132,7 +143,7 @@ impl Core {
     /// Ends a lane's lease and forgets the lane.
     pub(crate) fn remove_lane(&self, lane: &Arc<Lane>) {
         let mut lanes = self.leases.lanes.lock();
-        self.end_lease(&mut lane.occupancy.lock().lease);
+        self.end_lease(&mut lane.occupancy.lock());
         lanes.all.retain(|other| !Arc::ptr_eq(other, lane));
     }
 
@@ -150,7 +161,7 @@ impl Core {
         // Before any lock, since it may wait for a checkpoint.
         let permit = wal.reserve_lease(commits, redo_len).map_err(log_error)?;
         let mut lanes = self.leases.lanes.lock();
-        self.end_lease(&mut lane.occupancy.lock().lease);
+        self.end_lease(&mut lane.occupancy.lock());
         let Some(permit) = permit else {
             return Ok(None);
         };

@@ -60,6 +60,11 @@ pub(crate) const AWAY: Duration = Duration::from_millis(1);
 /// where leases were ended before they were used for as many.
 pub(crate) const LEASE_AFTER: u32 = 32;
 pub(crate) const LEASE_AFTER_MAX: u32 = 4096;
+/// To read the others' pins takes cache lines from them that they write all the time:
+/// where there are any, so many commits do not.
+pub(crate) const IN_COMPANY: u32 = 31;
+/// Of so many commits that waited for nothing, one lets a checkpoint go on.
+pub(crate) const YIELD_EVERY: u64 = 64;
 /// The fewest frames of a cache.
 pub(crate) const FRAMES_MIN: usize = 64;
 /// Bytes of redo after which it is counted anew.

@@ -26,6 +26,9 @@ pub struct Stats {
     pub free_bytes: u64,
     /// How long commits held the lock that all of them share.
     pub commit_lock: CommitLockStats,
+    /// Commits that changed pages where they lay, and copied none: of those under leases
+    /// of the log.
+    pub commits_in_place: u64,
     /// How many contexts write at a time, of those that write without end and wait for
     /// no sync, as commits most; `None` for all.
     pub writers_at_once: Option<u32>,
@@ -53,6 +56,7 @@ impl Store {
             file_bytes: end * crate::codec::UNIT as u64,
             free_bytes: free * crate::codec::UNIT as u64,
             commit_lock: core.critical.read(),
+            commits_in_place: core.leases.in_place(),
             writers_at_once: core.admission.limit(),
             kept_nodes,
         }

@@ -14,7 +14,7 @@ use crate::open;
 use crate::options::{Durability, Options};
 use crate::pins;
 use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use crate::primitives::{Mutex, RwLock};
+use crate::primitives::{Mutex, RwLock, YIELD_EVERY, yield_now};
 use crate::reclaim::Reclaim;
 use crate::registry;
 use crate::shelf::Shelf;
@@ -323,6 +323,16 @@ impl Core {
     pub(crate) fn check_pressure(&self) {
         if self.log_is_long() || self.pool.is_crowded() {
             self.background.ask_to_look();
+        }
+    }
+
+    /// After the commit of `seq`, which waited for nothing: lets a checkpoint have a
+    /// processor now and then. Beside as many writers as there are processors, and more,
+    /// it would get an equal share of one, until all of them wait for its end.
+    #[inline]
+    pub(crate) fn let_checkpoint_go_on(&self, seq: u64) {
+        if seq.is_multiple_of(YIELD_EVERY) && self.checkpoint_pins.running().is_some() {
+            yield_now();
         }
     }
 

@@ -79,7 +79,7 @@ fn a_transaction_larger_than_cache_and_log() {
     for key in (0..ROWS).step_by(2) {
         assert!(txn.delete(&tree, Key::Int(key)).expect("deletes"));
     }
-    let savepoint = txn.savepoint();
+    let savepoint = txn.savepoint().expect("a savepoint");
     fill(&mut txn, &tree, ROWS..2 * ROWS);
     txn.rollback_to(&savepoint).expect("rolls back");
     assert_eq!(txn.count(&tree).expect("counts"), ROWS as u64 / 2);

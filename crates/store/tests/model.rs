@@ -204,7 +204,7 @@ impl World {
                 assert_eq!(found.then_some(&value), map.get(&mapped));
             }
             88..92 => {
-                let savepoint = open.txn.savepoint();
+                let savepoint = open.txn.savepoint().expect("a savepoint");
                 open.savepoints.push((savepoint, open.maps.clone()));
             }
             92..95 => {

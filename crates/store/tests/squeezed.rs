@@ -149,7 +149,7 @@ impl Worker<'_> {
             }
             if self.rng.chance(1, 64) {
                 savepoint = match savepoint {
-                    None => Some((self.txn.savepoint(), next.clone())),
+                    None => Some((self.txn.savepoint()?, next.clone())),
                     Some((savepoint, state)) => {
                         self.txn.rollback_to(&savepoint)?;
                         *next = state;

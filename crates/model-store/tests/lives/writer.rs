@@ -160,7 +160,7 @@ impl Writer {
         let mut savepoints = Vec::new();
         for _ in 0..1 + self.rng.below(6) {
             match self.rng.below(8) {
-                0 => savepoints.push((self.txn.savepoint(), next.clone())),
+                0 => savepoints.push((self.txn.savepoint()?, next.clone())),
                 1 if !savepoints.is_empty() => {
                     savepoints.truncate(1 + self.rng.index(savepoints.len()));
                     let (savepoint, state) = &savepoints[savepoints.len() - 1];

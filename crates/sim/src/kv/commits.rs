@@ -159,7 +159,7 @@ impl Life<'_> {
         let mut savepoints: Vec<(Savepoint, State)> = Vec::new();
         for _ in 0..1 + self.rng.below(10) {
             match self.rng.below(12) {
-                0 => savepoints.push((txn.savepoint(), next.clone())),
+                0 => savepoints.push((txn.savepoint()?, next.clone())),
                 1 if !savepoints.is_empty() => {
                     savepoints.truncate(1 + self.rng.index(savepoints.len()));
                     let (savepoint, state) = &savepoints[savepoints.len() - 1];

@@ -203,7 +203,7 @@ impl<'w> Writer<'w> {
             self.change(place)?;
             if self.rng.one_in(64) {
                 savepoint = match savepoint {
-                    None => Some((self.txn.savepoint(), self.undo.len())),
+                    None => Some((self.txn.savepoint()?, self.undo.len())),
                     Some((savepoint, len)) => {
                         self.txn.rollback_to(&savepoint)?;
                         self.undo_to(len);

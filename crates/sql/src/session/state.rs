@@ -147,7 +147,7 @@ impl State {
         if let Some(explicit) = &mut self.explicit {
             explicit.begun = true;
             for (_, place) in &mut explicit.savepoints {
-                *place = Some(self.txn.savepoint());
+                *place = Some(self.txn.savepoint()?);
             }
         }
         Ok(())

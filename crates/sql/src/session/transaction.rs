@@ -47,7 +47,7 @@ fn savepoint(name: &str, state: &mut State) -> Result<()> {
         by_savepoint: true,
         savepoints: Vec::new(),
     });
-    let place = explicit.begun.then(|| state.txn.savepoint());
+    let place = explicit.begun.then(|| state.txn.savepoint()).transpose()?;
     explicit.savepoints.push((name.to_owned(), place));
     Ok(())
 }

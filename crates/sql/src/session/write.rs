@@ -31,8 +31,9 @@ impl Body {
         let state = &mut *guard;
         self.effects.clear();
         let commits = self.start_write(&shared.engine, state)?;
+        let tears = !commits && self.program.may_tear;
+        let place = tears.then(|| state.txn.savepoint()).transpose()?;
         self.begin_run(state);
-        let place = (!commits && self.program.may_tear).then(|| state.txn.savepoint());
         let mut torn = false;
         let outcome = self.write_rows(&mut state.txn, &mut torn);
         let result = match outcome {
@@ -180,7 +181,7 @@ impl Body {
         } else {
             state.start_explicit_change()?;
         }
-        let place = (!commits).then(|| state.txn.savepoint());
+        let place = (!commits).then(|| state.txn.savepoint()).transpose()?;
         let mut outcome = self.revalidate(engine, &mut state.txn).map(|_| ());
         if outcome.is_ok()
             && let Action::Schema(change) = &self.program.plan.action

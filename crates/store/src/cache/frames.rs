@@ -10,7 +10,9 @@
 //! 1. *Filling*: the thread that took the frame from the free list, until it
 //!    stores the identity. Nobody else can reach it.
 //! 2. *Private*: the transaction whose generation made the node, until it
-//!    publishes a root. Nobody else can reach it.
+//!    publishes a root; and who commits under a lease, where the node was published
+//!    since any reader or checkpoint began (`txn/in_place.rs`). Nobody else can
+//!    reach it.
 //! 3. *Shared*: everybody reads. Only the child region changes, through
 //!    atomics: a reference is resolved from a handle to the extent it became
 //!    (checksum first, then the reference with release), hints change freely.

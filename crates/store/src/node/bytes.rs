@@ -379,18 +379,36 @@ pub(super) fn insert_at(
     value: &[u8],
     overflow: bool,
 ) -> bool {
+    if !has_room(page, key, value.len()) {
+        return false;
+    }
     let key = key.stripped(page);
-    let need = LEAF + key.heap_bytes() + value.len();
-    let gap = gap::<LEAF>(page);
-    if gap < need {
-        if gap + garbage(page) < need {
-            return false;
-        }
+    if gap::<LEAF>(page) < LEAF + key.heap_bytes() + value.len() {
         let end = page.len();
         compact::<LEAF>(page, end);
     }
     write_entry::<LEAF>(page, i, key, value, overflow);
     true
+}
+
+/// Whether an entry with a value of `len` bytes can be inserted.
+#[inline]
+pub(super) fn has_room(page: &[u8], key: Cell<'_>, len: usize) -> bool {
+    let need = LEAF + key.stripped(page).heap_bytes() + len;
+    gap::<LEAF>(page) + garbage(page) >= need
+}
+
+/// Whether the value at `i` can be replaced by one of `len` bytes.
+#[inline]
+pub(super) fn has_room_at(page: &[u8], i: usize, len: usize) -> bool {
+    let slot = slot::<LEAF>(page, i);
+    let free = gap::<LEAF>(page) + garbage(page);
+    len <= slot.value || free + slot.stored() >= slot.key() + len
+}
+
+/// Bytes of the entry at `i`, slot, key and value.
+pub(super) fn entry_bytes(page: &[u8], i: usize) -> usize {
+    LEAF + slot::<LEAF>(page, i).stored()
 }
 
 /// Counts `len` heap bytes at `distance` as dead, or takes them back if they are the newest.
@@ -440,11 +458,11 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
         put_slot::<LEAF>(page, i, slot);
         return true;
     }
-    let need = slot.key() + value.len();
-    let gap = gap::<LEAF>(page);
-    if gap + garbage(page) + slot.stored() < need {
+    if !has_room_at(page, i, value.len()) {
         return false;
     }
+    let need = slot.key() + value.len();
+    let gap = gap::<LEAF>(page);
     if gap < need && gap + slot.value >= value.len() && slot.stored() > 0 {
         slot.distance = widen(page, slot, value.len() - slot.value);
         slot.value = value.len();

@@ -235,18 +235,34 @@ pub(super) fn compact(page: &mut [u8]) {
 
 #[inline]
 pub(super) fn insert_at(page: &mut [u8], i: usize, key: i64, value: &[u8], overflow: bool) -> bool {
-    let need = LEAF + value.len();
-    let gap = gap(page);
-    if gap < need {
-        if gap + garbage(page) < need {
-            return false;
-        }
+    if !has_room(page, value.len()) {
+        return false;
+    }
+    if gap(page) < LEAF + value.len() {
         compact(page);
     }
     let distance = push_value(page, value);
     open_slot::<LEAF>(page, i);
     put_slot(page, i, make_slot(key, distance, value.len(), overflow));
     true
+}
+
+/// Whether an entry with a value of `len` bytes can be inserted.
+#[inline]
+pub(super) fn has_room(page: &[u8], len: usize) -> bool {
+    gap(page) + garbage(page) >= LEAF + len
+}
+
+/// Whether the value at `i` can be replaced by one of `len` bytes.
+#[inline]
+pub(super) fn has_room_at(page: &[u8], i: usize, len: usize) -> bool {
+    let (_, was, _) = slot_value(&leaf_slots(page)[i]);
+    gap(page) + garbage(page) + was >= len
+}
+
+/// Bytes of the entry at `i`, slot and value.
+pub(super) fn entry_bytes(page: &[u8], i: usize) -> usize {
+    LEAF + slot_value(&leaf_slots(page)[i]).1
 }
 
 /// Counts `len` heap bytes at `distance` as dead, or takes them back if they are the newest.
@@ -293,10 +309,10 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
         put_slot(page, i, make_slot(key, distance, value.len(), overflow));
         return true;
     }
-    let gap = gap(page);
-    if gap + garbage(page) + len < value.len() {
+    if !has_room_at(page, i, value.len()) {
         return false;
     }
+    let gap = gap(page);
     if gap < value.len() && gap + len >= value.len() {
         let distance = widen(page, distance, value.len() - len);
         let start = page.len() - distance;

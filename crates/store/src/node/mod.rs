@@ -332,6 +332,26 @@ pub fn insert_at(page: &mut [u8], i: usize, key: Stored<'_>, value: &[u8], overf
     }
 }
 
+/// Whether [`insert_at`] would insert this key, which is not long, with a value of `len`
+/// bytes.
+#[inline]
+pub fn has_room(page: &[u8], key: Key<'_>, len: usize) -> bool {
+    match key {
+        Key::Int(_) => int::has_room(page, len),
+        Key::Bytes(start) => bytes::has_room(page, bytes::Cell { start, rest: None }, len),
+    }
+}
+
+/// Whether [`replace_value_at`] would take a value of `len` bytes.
+#[inline]
+pub fn has_room_at(page: &[u8], i: usize, len: usize) -> bool {
+    if is_int(page) {
+        int::has_room_at(page, i, len)
+    } else {
+        bytes::has_room_at(page, i, len)
+    }
+}
+
 /// Replaces the value at `i` of a leaf. `false`: it does not fit, and the page is as before.
 #[inline]
 pub fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow: bool) -> bool {
@@ -404,6 +424,21 @@ pub fn used_bytes(page: &[u8]) -> usize {
         _ => return HEADER + overflow_payload(page).len() + CHILD,
     };
     HEADER + slot * count(page) + heap(page) - garbage(page) + CHILD * child_count(page)
+}
+
+/// Whether a node with so many bytes in use should be merged with another.
+#[inline]
+pub fn is_sparse(used: usize, page_size: usize) -> bool {
+    used < page_size / 4
+}
+
+/// Bytes of [`used_bytes`] that the entry at `i` of a leaf accounts for.
+pub fn entry_bytes(page: &[u8], i: usize) -> usize {
+    if is_int(page) {
+        int::entry_bytes(page, i)
+    } else {
+        bytes::entry_bytes(page, i)
+    }
 }
 
 /// Bytes that are free once the garbage is collected, of a page of `page_size` bytes.

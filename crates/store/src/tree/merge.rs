@@ -47,7 +47,7 @@ impl Fork {
         }
         self.remember(cx, path.leaf);
         self.run = 0;
-        let sparse = node::used_bytes(page) < cx.pool.page_size() / 4;
+        let sparse = node::is_sparse(node::used_bytes(page), cx.pool.page_size());
         if sparse && !path.steps().is_empty() {
             self.memo = None;
             self.merge_up(cx, &path)?;
@@ -60,7 +60,7 @@ impl Fork {
         for &(parent, index) in path.steps().iter().rev() {
             // SAFETY: private to this fork (rule 2), and nothing else borrows it.
             let used = node::used_bytes(unsafe { cx.pool.frames.keys(frame) });
-            if used >= cx.pool.page_size() / 4
+            if !node::is_sparse(used, cx.pool.page_size())
                 || !self.merge_with_neighbour(cx, parent, index as usize, frame)?
             {
                 return Ok(());

@@ -5,6 +5,7 @@
 //! * [`fork`]: a transaction's private, growing version.
 //! * [`path`]: what of it is shared with others, copied before it is edited.
 //! * [`edit`], [`merge`]: inserting and deleting in a fork.
+//! * [`place`]: where an entry would be written without a copy.
 //! * [`overflow`]: values too large for a leaf.
 //! * [`cursor`]: ordered access.
 //! * [`compare`]: whether two versions agree on a key or range.
@@ -12,7 +13,7 @@
 //!
 //! A node belongs to the generation that made it. A fork edits nodes of its own
 //! generation in place and copies all others, so what a snapshot reaches never
-//! changes.
+//! changes. What no snapshot reaches yet a commit may change: `txn/in_place.rs`.
 
 pub(crate) mod compare;
 pub(crate) mod cursor;
@@ -22,6 +23,7 @@ mod graft;
 pub(crate) mod merge;
 pub(crate) mod overflow;
 mod path;
+pub(crate) mod place;
 pub(crate) mod versions;
 pub(crate) mod walk;
 mod writer;

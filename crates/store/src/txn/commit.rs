@@ -76,7 +76,7 @@ impl TxnContext {
                     }
                 }
                 if self.state == TxnState::Optimistic
-                    && let Err(error) = self.make_room_to_wait()
+                    && let Err(error) = self.write_put_off().and_then(|()| self.make_room_to_wait())
                 {
                     return Err(self.lose(error));
                 }
@@ -331,7 +331,7 @@ impl TxnContext {
                     self.put_in(at, key, value, IfExists::Replace)?;
                 }
                 Op::Delete { key, .. } => {
-                    self.edit(at, |fork, cx| fork.delete(cx, key))?;
+                    self.delete_in(at, key)?;
                 }
                 Op::Create { .. } | Op::Drop { .. } => {}
             }
@@ -342,13 +342,20 @@ impl TxnContext {
     /// Steps 3 to 5.
     pub(super) fn publish_and_wait(&mut self, mut reads: Vec<ReadHead>) -> Result<()> {
         debug_assert!(self.spiller.is_none(), "its nodes are being written");
-        self.set_apart();
-        // Borrowed field by field from here on: a clone of the core would take its
-        // counter's cache line from all who commit beside.
         self.core.background.attend_commit()?;
+        if let Some(Leased { seq, look }) = self.commit_in_place()? {
+            return self.after_leased(seq, look);
+        }
+        if !self.put_off.is_empty() {
+            self.write_put_off()?;
+            self.settle_spills()?;
+        }
+        self.set_apart();
         if let Some(Leased { seq, look }) = self.commit_leased()? {
             return self.after_leased(seq, look);
         }
+        // Borrowed field by field from here on: a clone of the core would take its
+        // counter's cache line from all who commit beside.
         let core = &*self.core;
         let wal = core.wal();
         let mut permit = match wal {
@@ -429,6 +436,7 @@ impl TxnContext {
         self.after_publication(seq, look);
         self.core.check_pressure();
         self.core.pool.pace();
+        self.core.let_checkpoint_go_on(seq);
         Ok(())
     }
 

@@ -78,6 +78,11 @@ impl Leasing {
         self.next.saturating_sub(1)
     }
 
+    /// It gave this one.
+    pub(super) fn gave_one(&mut self, seq: u64) {
+        self.next = seq + 1;
+    }
+
     fn began(&mut self, first: u64) {
         self.first = first;
         self.next = first + 1;
@@ -130,7 +135,7 @@ impl TxnContext {
     }
 
     /// Whether what is to be committed depends on nothing but the trees it locked.
-    fn can_be_leased(&self) -> bool {
+    pub(super) fn can_be_leased(&self) -> bool {
         self.state == TxnState::Statement
             && !self.bulk
             && !self.pinned
@@ -225,7 +230,7 @@ impl TxnContext {
             let versions = &fork.tree.0.versions;
             versions.publish_within(fork.version(seq), first, needed_from);
         }
-        self.leasing.next = seq + 1;
+        self.leasing.gave_one(seq);
         self.recycle(seq, Seen::ByNobody);
         Ok(Some(Leased { seq, look }))
     }

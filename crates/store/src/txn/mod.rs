@@ -33,6 +33,7 @@ mod commit;
 mod contexts;
 mod critical;
 mod hold;
+mod in_place;
 mod lease;
 mod locks;
 mod read;
@@ -111,6 +112,9 @@ pub struct TxnContext {
     redo: Vec<u8>,
     spare: Vec<Frame>,
     recycling: recycle::Recycling,
+    /// What the redo has and no fork yet.
+    put_off: Vec<in_place::PutOff>,
+    patience: in_place::Patience,
     leasing: lease::Leasing,
     hold: hold::Hold,
     /// A tree that changes only where writers are excluded.
@@ -169,6 +173,8 @@ impl TxnContext {
             redo: Vec::new(),
             spare: Vec::new(),
             recycling: recycle::Recycling::default(),
+            put_off: Vec::new(),
+            patience: in_place::Patience::default(),
             leasing: lease::Leasing::default(),
             hold: hold::Hold::None,
             relies_on: None,
@@ -332,6 +338,7 @@ impl TxnContext {
     fn end(&mut self) {
         self.let_go();
         self.relies_on = None;
+        self.put_off.clear();
         self.locked.unlock();
         self.unlock_writers();
         for fork in &mut self.forks {
@@ -411,16 +418,20 @@ impl TxnContext {
     // ---- savepoints ------------------------------------------------------
 
     /// A place to roll back to.
-    pub fn savepoint(&mut self) -> Savepoint {
+    ///
+    /// # Errors
+    /// Whatever writing fails with, and there is no savepoint: what was written before it
+    /// may have to be copied now.
+    pub fn savepoint(&mut self) -> Result<Savepoint> {
+        self.write_put_off()?;
         let pool = &self.core.pool;
-        Savepoint {
-            marks: self
-                .forks
-                .iter_mut()
+        let forks = self.forks.iter_mut();
+        Ok(Savepoint {
+            marks: forks
                 .map(|fork| (fork.tree.id(), fork.mark(pool)))
                 .collect(),
             redo: self.redo.len(),
-        }
+        })
     }
 
     /// Puts trees and counts back to what they were; the savepoint stays.
@@ -432,6 +443,8 @@ impl TxnContext {
             }
             self.redo.truncate(savepoint.redo);
         }
+        // What was put off before the savepoint was written then.
+        self.put_off.clear();
         let mut at = 0;
         while at < self.forks.len() {
             let id = self.forks[at].tree.id();

@@ -92,6 +92,7 @@ impl TxnContext {
         if !self.forks.is_empty()
             && let Some(at) = self.fork_of(tree.id())
         {
+            self.write_put_off_under(tree.id(), key.0)?;
             let slot = self.slot.as_ref().ok_or_else(no_slot)?;
             return self.forks[at].get(&self.core.pool, slot, key, found);
         }
@@ -146,6 +147,7 @@ impl TxnContext {
     /// transaction does not depend on the answer.
     pub fn estimate(&mut self, tree: &Tree) -> Result<u64> {
         if let Some(at) = self.fork_of(tree.id()) {
+            self.write_put_off()?;
             return Ok(self.forks[at].count);
         }
         let view = self.view(tree)?;
@@ -158,6 +160,9 @@ impl TxnContext {
     /// be kept from changing, as the writers' lock keeps the schema.
     #[inline]
     pub fn stamp(&mut self, tree: &Tree) -> Result<u64> {
+        if self.fork_of(tree.id()).is_some() {
+            self.write_put_off()?;
+        }
         if let Some(at) = self.fork_of(tree.id())
             && self.forks[at].changed
         {
@@ -197,6 +202,7 @@ impl TxnContext {
             .filter(|_| self.observes)
             .map(|reads| Reads::observer(reads, tree));
         if let Some(at) = self.fork_of(tree.id()) {
+            self.write_put_off()?;
             let slot = self.core.pool.readers.pin_also(self.seq)?;
             let fork = &mut self.forks[at];
             fork.observed = true;

@@ -20,6 +20,7 @@
 
 use super::TxnContext;
 use crate::pins::read_snapshots;
+use crate::primitives::IN_COMPANY;
 use crate::reclaim::{Dead, MANY};
 use crate::store::Core;
 use crate::tree::fork::Fork;
@@ -35,10 +36,6 @@ pub(super) struct Recycling {
     skip: u32,
 }
 
-/// To read the others' pins takes cache lines from them that they write all the
-/// time: where there are any, this many commits do not.
-const IN_COMPANY: u32 = 31;
-
 /// Who may still ask for what a commit replaced, and has no pin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
@@ -52,6 +49,16 @@ impl Recycling {
     /// Whether snapshots are open, as far as it knows.
     pub(super) fn is_in_company(&self) -> bool {
         self.skip > 0
+    }
+
+    /// Whether no reader has a snapshot from `birth` on of what the commit of `seq` is
+    /// about to change. For who lets none begin.
+    pub(super) fn is_unseen(&mut self, core: &Core, birth: u64, seq: u64) -> bool {
+        read_snapshots(core, &mut self.pins);
+        if !self.pins.is_empty() {
+            self.skip = IN_COMPANY;
+        }
+        !self.pins.iter().any(|pin| (birth..seq).contains(pin))
     }
 
     /// Step 2. Under the commit lock.

@@ -53,6 +53,14 @@ impl Op<'_> {
             | Op::Drop { tree } => tree,
         }
     }
+
+    /// The key of the entry that it changes.
+    pub(crate) fn key(&self) -> Option<Key<'_>> {
+        match *self {
+            Op::Put { key, .. } | Op::Delete { key, .. } => Some(key),
+            Op::Create { .. } | Op::Drop { .. } => None,
+        }
+    }
 }
 
 fn varint(out: &mut Vec<u8>, mut value: u64) {

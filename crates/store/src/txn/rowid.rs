@@ -58,6 +58,7 @@ impl TxnContext {
 
     /// As [`allocate_rowid`](Self::allocate_rowid), and above `floor`.
     pub fn allocate_rowid_above(&mut self, tree: &Tree, floor: Option<i64>) -> Result<i64> {
+        self.write_put_off()?;
         let at = self.fork(tree)?;
         let mut largest = match self.forks[at].max_key {
             Some(key) => Some(key),
@@ -104,6 +105,7 @@ impl TxnContext {
 
     /// The largest integer key as this transaction sees it.
     fn largest_key(&mut self, tree: &Tree) -> Result<Option<i64>> {
+        self.write_put_off()?;
         let at = self.fork(tree)?;
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
         let fork = &mut self.forks[at];

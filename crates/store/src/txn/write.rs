@@ -13,6 +13,7 @@ use crate::primitives::REDO_STEP;
 use crate::reclaim::Dead;
 use crate::tree::edit::{IfExists, Wrote};
 use crate::tree::fork::{Context, Fork};
+use crate::tree::place::{Change, Step};
 use crate::tree::{EMPTY, KeyKind, Tree, overflow};
 
 /// Longest value that is written in one go, in bytes.
@@ -21,23 +22,14 @@ const LARGE_VALUE: usize = 64 << 10;
 const NODES_AT_ONCE: usize = 8;
 
 impl TxnContext {
-    #[inline]
-    fn with_fork<R>(
-        &mut self,
-        tree: &Tree,
-        edit: impl FnOnce(&mut Fork, &mut Context<'_>) -> Result<R>,
-    ) -> Result<R> {
-        let at = self.fork(tree)?;
-        self.edit(at, edit)
-    }
-
-    /// Edits a fork, once there is room.
+    /// Edits a fork, once there is room and it holds what was put off.
     #[inline]
     pub(super) fn edit<R>(
         &mut self,
         at: usize,
         edit: impl FnOnce(&mut Fork, &mut Context<'_>) -> Result<R>,
     ) -> Result<R> {
+        self.write_put_off()?;
         self.make_room()?;
         self.edit_in_place(at, edit)
     }
@@ -110,7 +102,13 @@ impl TxnContext {
     ) -> Result<Wrote> {
         check_kind(tree, key)?;
         let at = self.fork(tree)?;
-        let wrote = self.put_in(at, key, value, if_exists)?;
+        let len = value.len();
+        let wrote = match self.put_off(at, key, Change::Put { len, if_exists }) {
+            Some(Step::Insert) => Wrote::Inserted,
+            Some(Step::Replace) => Wrote::Replaced,
+            Some(_) => Wrote::Exists,
+            None => self.put_in(at, key, value, if_exists)?,
+        };
         if wrote != Wrote::Exists {
             let tree = tree.id().0;
             self.log(Op::Put { tree, key, value })?;
@@ -160,12 +158,21 @@ impl TxnContext {
     pub fn delete(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
         check_kind(tree, key)?;
         self.observe(tree, key);
-        let deleted = self.with_fork(tree, |fork, cx| fork.delete(cx, key))?;
+        let at = self.fork(tree)?;
+        let deleted = match self.put_off(at, key, Change::Deleted) {
+            Some(step) => step == Step::Remove,
+            None => self.delete_in(at, key)?,
+        };
         if deleted {
             let tree = tree.id().0;
             self.log(Op::Delete { tree, key })?;
         }
         Ok(deleted)
+    }
+
+    /// Removes an entry from a fork.
+    pub(super) fn delete_in(&mut self, at: usize, key: Key<'_>) -> Result<bool> {
+        self.edit(at, |fork, cx| fork.delete(cx, key))
     }
 
     /// Makes a new, empty tree. Others see it when this transaction commits.
@@ -174,6 +181,7 @@ impl TxnContext {
             return Err(Error::misuse("this transaction only reads"));
         }
         self.need_snapshot();
+        self.write_put_off()?;
         let tree = self.core.new_tree(kind)?;
         let mut fork = self.new_fork(&tree, EMPTY);
         fork.created = true;
@@ -190,6 +198,7 @@ impl TxnContext {
     /// Removes a tree and everything in it.
     pub fn drop_tree(&mut self, tree: &Tree) -> Result<()> {
         self.need_snapshot();
+        self.write_put_off()?;
         let at = self.fork(tree)?;
         let fork = &mut self.forks[at];
         fork.settle(&self.core.pool);

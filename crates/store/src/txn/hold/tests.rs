@@ -307,7 +307,7 @@ fn who_ends_otherwise_holds_nothing() {
 fn a_savepoint_takes_back_what_was_written_to_the_tree_that_is_held() {
     let (store, one, _) = store(Durability::Normal);
     let mut txn = holder(&store, &one);
-    let savepoint = txn.savepoint();
+    let savepoint = txn.savepoint().expect("a savepoint");
     put(&mut txn, &one, 1, 7);
     put(&mut txn, &one, 2, 7);
     txn.rollback_to(&savepoint).expect("goes back");

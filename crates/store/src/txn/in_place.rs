@@ -1,0 +1,226 @@
+//! Writing entries where they lie.
+//!
+//! A commit copies the nodes from the root to what it changes, since snapshots may need
+//! them as they were. Nobody sees the states between the commits of a lease
+//! (`leases.rs`), and what these replace is freed at once: copies for nothing. So the
+//! first few changes of a transaction are *put off* where they can be: their places are
+//! looked up and answer, they stand in the redo, and the commit does them there.
+//!
+//! 1. A change is put off where its leaf is in memory alone, was born after every number
+//!    that a checkpoint ever pinned, need not be split or merged, and is that of no
+//!    other change put off. The transaction holds the tree's writer lock, so nobody else
+//!    writes there.
+//! 2. What needs them in the forks, or changes a fork, has them written there first, as
+//!    ever. So has a commit that cannot write in place. Either all are put off that the
+//!    redo holds, or none is any more.
+//! 3. The commit does it under its lane's lock, with its lease open. That was opened
+//!    before the transaction began, and no checkpoint has begun since. Nor does a
+//!    reader's pin lie between a leaf's birth and the commit, as it sees then. So nobody
+//!    reaches the leaves: who does later begins after the lease has ended, and who ends
+//!    it takes that lock. First the record is written, which may fail, then the entries,
+//!    which cannot.
+//! 4. The leaves' births stay: they are lower bounds, and no pin lies between.
+
+use super::hold::Hold;
+use super::lease::Leased;
+use super::redo::{Op, Ops};
+use super::{TxnContext, TxnState};
+use crate::error::{Error, Result};
+use crate::leases::{Lane, Occupancy};
+use crate::node::Key;
+use crate::store::log_error;
+use crate::tree::TreeId;
+use crate::tree::edit::IfExists;
+use crate::tree::place::{Change, Place, Step};
+use fulgurite_wal::Kind;
+
+/// So many changes of a transaction are put off: more than its lane's lock should be
+/// held for gain little from it.
+const PUT_OFF_MAX: usize = 8;
+/// Looking for a place costs a descent: after some in vain so many changes do not.
+const PATIENCE_MAX: u32 = 32;
+
+/// A change that stands in the redo alone.
+pub(super) struct PutOff {
+    fork: usize,
+    place: Place,
+}
+
+/// When to look for places.
+#[derive(Default)]
+pub(super) struct Patience {
+    left: u32,
+    next: u32,
+}
+
+impl Patience {
+    fn is_over(&mut self) -> bool {
+        let is_over = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        is_over
+    }
+
+    fn was_in_vain(&mut self) {
+        self.left = self.next;
+        self.next = (2 * self.next + 1).min(PATIENCE_MAX);
+    }
+
+    fn paid_off(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl TxnContext {
+    /// Puts off a change of a fork, if it can be; what it does.
+    #[inline]
+    pub(super) fn put_off(&mut self, at: usize, key: Key<'_>, change: Change) -> Option<Step> {
+        if !self.may_put_off(at) || !self.patience.is_over() {
+            return None;
+        }
+        let core = &*self.core;
+        let newest = core.checkpoint_pins.newest();
+        let around = (&core.pool, self.slot.as_ref()?);
+        let Some(place) = Place::find(&mut self.forks[at], around, (key, change), newest) else {
+            self.patience.was_in_vain();
+            return None;
+        };
+        self.patience.paid_off();
+        // It was found in the leaf as it is without that.
+        if self.put_off.iter().any(|off| off.place.is_beside(&place)) {
+            return None;
+        }
+        let step = place.step;
+        if step != Step::Nothing {
+            self.put_off.push(PutOff { fork: at, place });
+        }
+        Some(step)
+    }
+
+    #[inline]
+    fn may_put_off(&self, at: usize) -> bool {
+        let holds_tree = match self.state {
+            TxnState::Statement => !self.pinned,
+            _ => self.hold == Hold::Held,
+        };
+        let fork = &self.forks[at];
+        holds_tree
+            && self.leasing.has_lease()
+            && self.redo.is_empty() == self.put_off.is_empty()
+            && self.put_off.len() < PUT_OFF_MAX
+            && !self.bulk
+            && !self.recycling.is_in_company()
+            && fork.edits == 0
+            && !fork.created
+            && !fork.observed
+    }
+
+    /// Before what needs in the forks what was put off.
+    #[inline]
+    pub(super) fn write_put_off(&mut self) -> Result<()> {
+        match self.put_off.is_empty() {
+            true => Ok(()),
+            false => self.write_late(),
+        }
+    }
+
+    /// Before an entry is read, of a tree that was written to.
+    #[inline]
+    pub(super) fn write_put_off_under(&mut self, tree: TreeId, key: Key<'_>) -> Result<()> {
+        let is_under = |op: &Op<'_>| op.tree() == tree.0 && op.key() == Some(key);
+        match self.put_off.is_empty() || !ops(&self.redo).any(|op| is_under(&op)) {
+            true => Ok(()),
+            false => self.write_late(),
+        }
+    }
+
+    #[cold]
+    fn write_late(&mut self) -> Result<()> {
+        let redo = std::mem::take(&mut self.redo);
+        let put_off = std::mem::take(&mut self.put_off);
+        let written = ops(&redo).zip(&put_off).try_for_each(|(op, off)| match op {
+            Op::Put { key, value, .. } => self
+                .put_in(off.fork, key, value, IfExists::Replace)
+                .map(|_| ()),
+            Op::Delete { key, .. } => self.delete_in(off.fork, key).map(|_| ()),
+            Op::Create { .. } | Op::Drop { .. } => Err(Error::misuse("a tree was put off")),
+        });
+        self.redo = redo;
+        if written.is_err() {
+            // To be tried again from the first on, since the redo has them all.
+            self.put_off = put_off;
+        }
+        written
+    }
+
+    /// Commits what was put off, where it lies. `None` where that cannot be, and nothing
+    /// has changed.
+    #[inline]
+    pub(super) fn commit_in_place(&mut self) -> Result<Option<Leased>> {
+        if self.put_off.is_empty()
+            || !self.can_be_leased()
+            || self.forks.iter().any(|fork| fork.changed)
+        {
+            return Ok(None);
+        }
+        let Some(lane) = self.leasing.lane.take() else {
+            return Ok(None);
+        };
+        let committed = self.publish_in_place(&lane);
+        self.leasing.lane = Some(lane);
+        committed
+    }
+
+    fn publish_in_place(&mut self, lane: &Lane) -> Result<Option<Leased>> {
+        let Occupancy {
+            lease, in_place, ..
+        } = &mut *lane.occupancy.lock();
+        let core = &*self.core;
+        let (Some(lease), Some(wal)) = (lease, core.wal()) else {
+            return Ok(None);
+        };
+        let follows = |off: &PutOff| self.forks[off.fork].base.seq < lease.next_seq();
+        let stays = |off: &PutOff| off.place.stays(&core.pool);
+        let births = self.put_off.iter().map(|off| off.place.birth);
+        let oldest = births.min().unwrap_or(0);
+        debug_assert!(oldest > core.checkpoint_pins.newest(), "rule 3");
+        if !lease.has_room(self.redo.len())
+            || !self.put_off.iter().all(|off| follows(off) && stays(off))
+            || !self.recycling.is_unseen(core, oldest, lease.next_seq())
+        {
+            return Ok(None);
+        }
+        let seq = wal
+            .write_leased(lease, Kind::Commit, &self.redo)
+            .map_err(log_error)?;
+        for (op, off) in ops(&self.redo).zip(self.put_off.drain(..)) {
+            let (key, value) = match op {
+                Op::Put { key, value, .. } => (key, value),
+                Op::Delete { key, .. } => (key, &[][..]),
+                Op::Create { .. } | Op::Drop { .. } => continue,
+            };
+            // SAFETY: nobody else reaches the leaf until the lease has ended, as the
+            // module's header says.
+            unsafe { off.place.write(&core.pool, key, value) };
+            let fork = &mut self.forks[off.fork];
+            fork.changed = true;
+            match off.place.step {
+                Step::Insert => fork.count += 1,
+                Step::Remove => fork.count -= 1,
+                Step::Replace | Step::Nothing => {}
+            }
+        }
+        let (first, needed_from) = (lease.first_seq(), core.needed_from());
+        for fork in self.forks.iter().filter(|fork| fork.changed) {
+            let versions = &fork.tree.0.versions;
+            versions.publish_within(fork.version(seq), first, needed_from);
+        }
+        self.leasing.gave_one(seq);
+        *in_place += 1;
+        Ok(Some(Leased { seq, look: false }))
+    }
+}
+
+/// The operations of a redo that this transaction wrote.
+fn ops(redo: &[u8]) -> impl Iterator<Item = Op<'_>> {
+    Ops::new(redo).map_while(|op| op.ok())
+}

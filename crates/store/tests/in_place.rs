@@ -1,0 +1,233 @@
+//! Short transactions in `normal`, one after the other, against `BTreeMap`s: most of
+//! them are committed where their entries lie (`txn/in_place.rs`). Between them come
+//! snapshots that stay for a while, checkpoints, savepoints, and ends of the process
+//! with leases open.
+//!
+//! `FULGURITE_IN_PLACE_SEEDS` sets the number of seeds, `FULGURITE_IN_PLACE_FIRST` the
+//! first; a failure prints its seed.
+
+mod common;
+
+use common::{Rng, env};
+use fulgurite_disk::MemoryDisk;
+use fulgurite_store::{
+    Durability, Isolation, Key, KeyKind, Options, Savepoint, Seek, Store, Tree, Txn,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Transactions a seed.
+const STEPS: u64 = 3000;
+const KINDS: [KeyKind; 2] = [KeyKind::Int, KeyKind::Bytes];
+
+type Maps = [BTreeMap<u64, Vec<u8>>; 2];
+
+struct World {
+    disk: Arc<MemoryDisk>,
+    rng: Rng,
+    store: Store,
+    trees: [Tree; 2],
+    txn: Txn,
+    maps: Maps,
+    /// Snapshots that stay, and what they show.
+    readers: Vec<(Txn, Maps)>,
+    /// How many commits wrote in place, of the lives before this one.
+    in_place: u64,
+}
+
+fn open(disk: &Arc<MemoryDisk>) -> (Store, [Tree; 2]) {
+    let options = Options {
+        durability: Durability::Normal,
+        cache_bytes: 4 << 20,
+        checkpoint_bytes: 64 << 10,
+        ..Options::default()
+    };
+    let store = Store::open_on(disk.clone(), "p.db", options).expect("opens");
+    let trees = KINDS.map(|kind| {
+        let name = format!("{kind:?}");
+        store.create_family(&name, kind).expect("a family")
+    });
+    (store, trees)
+}
+
+/// Long enough that a few hundred keys take several pages, and some change length.
+fn value(rng: &mut Rng) -> Vec<u8> {
+    let len = match rng.below(30) {
+        0 => rng.below(3000),
+        1..4 => rng.below(300),
+        _ => 100,
+    };
+    vec![rng.next() as u8; len as usize]
+}
+
+fn bytes_of(key: u64) -> Vec<u8> {
+    format!("key/{key:05}").into_bytes()
+}
+
+/// One call on a tree of either kind.
+fn with_key<R>(tree: &Tree, key: u64, call: impl FnOnce(Key<'_>) -> R) -> R {
+    match tree.kind() {
+        KeyKind::Int => call(Key::Int(key as i64)),
+        KeyKind::Bytes => call(Key::Bytes(&bytes_of(key))),
+    }
+}
+
+fn check_all(txn: &mut Txn, trees: &[Tree; 2], maps: &Maps) {
+    for (tree, map) in trees.iter().zip(maps) {
+        assert_eq!(txn.count(tree).expect("counts"), map.len() as u64);
+        let mut cursor = txn.cursor(tree).expect("a cursor");
+        let mut more = cursor.seek(Seek::First).expect("seeks");
+        for (key, value) in map {
+            assert!(more, "the tree ends before {key}");
+            match tree.kind() {
+                KeyKind::Int => assert_eq!(cursor.key_int(), *key as i64),
+                KeyKind::Bytes => assert_eq!(cursor.key_bytes().expect("a key"), bytes_of(*key)),
+            }
+            assert_eq!(&cursor.value().expect("a value"), value, "under {key}");
+            more = cursor.next().expect("moves");
+        }
+        assert!(!more, "the tree goes on");
+    }
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let disk = Arc::new(MemoryDisk::new());
+        let (store, trees) = open(&disk);
+        let txn = store.txn();
+        Self {
+            disk,
+            rng: Rng::new(seed),
+            store,
+            trees,
+            txn,
+            maps: Maps::default(),
+            readers: Vec::new(),
+            in_place: 0,
+        }
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(400) {
+            0 => {
+                let mut txn = self.store.txn();
+                txn.begin_read().expect("reads");
+                self.readers.push((txn, self.maps.clone()));
+            }
+            1..4 if !self.readers.is_empty() => {
+                let at = self.rng.below(self.readers.len() as u64) as usize;
+                let (mut txn, maps) = self.readers.swap_remove(at);
+                check_all(&mut txn, &self.trees, &maps);
+            }
+            4 => self.store.checkpoint().expect("a checkpoint"),
+            5 => self.begin_anew(),
+            _ => self.transact(),
+        }
+    }
+
+    /// The process ends, with its leases open, and another one opens the database.
+    fn begin_anew(&mut self) {
+        let left = Arc::new(self.disk.copied());
+        for (mut txn, maps) in self.readers.drain(..) {
+            check_all(&mut txn, &self.trees, &maps);
+        }
+        self.in_place += self.store.stats().commits_in_place;
+        self.disk = left;
+        (self.store, self.trees) = open(&self.disk);
+        self.txn = self.store.txn();
+        self.check();
+    }
+
+    fn check(&mut self) {
+        let mut txn = self.store.txn();
+        txn.begin_read().expect("reads");
+        check_all(&mut txn, &self.trees, &self.maps);
+        let problems = self.store.integrity_check().expect("checks");
+        assert_eq!(problems, Vec::<String>::new());
+    }
+
+    fn transact(&mut self) {
+        let trees: Vec<&Tree> = self.trees.iter().collect();
+        match self.rng.below(3) {
+            0 => self.txn.begin(Isolation::Serializable).expect("begins"),
+            1 => self.txn.begin(Isolation::Snapshot).expect("begins"),
+            _ => self.txn.begin_statement(&trees).expect("begins"),
+        }
+        let mut maps = self.maps.clone();
+        let mut savepoint = None;
+        for _ in 0..1 + self.rng.below(4) {
+            self.change(&mut maps, &mut savepoint);
+        }
+        match self.rng.below(20) {
+            0 => self.txn.rollback(),
+            _ => {
+                self.txn.commit().expect("commits");
+                self.maps = maps;
+            }
+        }
+    }
+
+    fn change(&mut self, maps: &mut Maps, savepoint: &mut Option<(Savepoint, Maps)>) {
+        let Self { rng, txn, .. } = self;
+        let at = rng.below(2) as usize;
+        let (tree, map) = (&self.trees[at], &mut maps[at]);
+        let key = rng.below(600);
+        match rng.below(40) {
+            0..20 => {
+                let value = value(rng);
+                let replaced = with_key(tree, key, |key| txn.put(tree, key, &value));
+                assert_eq!(replaced.expect("puts"), map.insert(key, value).is_some());
+            }
+            20..24 => {
+                let value = value(rng);
+                let inserted = with_key(tree, key, |key| txn.insert(tree, key, &value));
+                assert_eq!(inserted.expect("inserts"), !map.contains_key(&key));
+                map.entry(key).or_insert(value);
+            }
+            24..30 => {
+                let deleted = with_key(tree, key, |key| txn.delete(tree, key));
+                assert_eq!(deleted.expect("deletes"), map.remove(&key).is_some());
+            }
+            30..36 => {
+                // Mostly one that was there, now and then one just written.
+                let near = map.range(key..).next().map_or(key, |(near, _)| *near);
+                let mut value = Vec::new();
+                let found = with_key(tree, near, |key| txn.get_into(tree, key, &mut value));
+                assert_eq!(found.expect("gets").then_some(&value), map.get(&near));
+            }
+            36 => *savepoint = Some((txn.savepoint().expect("a savepoint"), maps.clone())),
+            37 => {
+                if let Some((savepoint, before)) = savepoint {
+                    txn.rollback_to(savepoint).expect("goes back");
+                    maps.clone_from(before);
+                }
+            }
+            38 if tree.kind() == KeyKind::Int => {
+                let next = txn.allocate_rowid(tree).expect("a number");
+                let largest = map.keys().next_back().copied();
+                assert_eq!(next, largest.map_or(1, |largest| largest as i64 + 1));
+            }
+            _ => assert_eq!(txn.count(tree).expect("counts"), map.len() as u64),
+        }
+    }
+}
+
+#[test]
+fn what_is_written_in_place_is_what_a_map_holds() {
+    let seeds = env("FULGURITE_IN_PLACE_SEEDS", 6);
+    let first = env("FULGURITE_IN_PLACE_FIRST", 1);
+    for seed in first..first + seeds {
+        print!("seed {seed}: ");
+        let mut world = World::new(seed);
+        for _ in 0..STEPS {
+            world.step();
+        }
+        for (mut txn, maps) in world.readers.drain(..) {
+            check_all(&mut txn, &world.trees, &maps);
+        }
+        world.check();
+        let in_place = world.in_place + world.store.stats().commits_in_place;
+        println!("{in_place} commits in place");
+        assert!(in_place > STEPS / 20);
+    }
+}
