@@ -379,11 +379,12 @@ pub(super) fn insert_at(
     value: &[u8],
     overflow: bool,
 ) -> bool {
-    if !has_room(page, key, value.len()) {
+    let need = insert_takes(page, key, value.len());
+    if free(page) < need {
         return false;
     }
     let key = key.stripped(page);
-    if gap::<LEAF>(page) < LEAF + key.heap_bytes() + value.len() {
+    if gap::<LEAF>(page) < need {
         let end = page.len();
         compact::<LEAF>(page, end);
     }
@@ -391,19 +392,16 @@ pub(super) fn insert_at(
     true
 }
 
-/// Whether an entry with a value of `len` bytes can be inserted.
+/// Bytes that inserting an entry with a value of `len` bytes takes.
 #[inline]
-pub(super) fn has_room(page: &[u8], key: Cell<'_>, len: usize) -> bool {
-    let need = LEAF + key.stripped(page).heap_bytes() + len;
-    gap::<LEAF>(page) + garbage(page) >= need
+pub(super) fn insert_takes(page: &[u8], key: Cell<'_>, len: usize) -> usize {
+    LEAF + key.stripped(page).heap_bytes() + len
 }
 
-/// Whether the value at `i` can be replaced by one of `len` bytes.
+/// Bytes that entries may take, once the garbage is collected.
 #[inline]
-pub(super) fn has_room_at(page: &[u8], i: usize, len: usize) -> bool {
-    let slot = slot::<LEAF>(page, i);
-    let free = gap::<LEAF>(page) + garbage(page);
-    len <= slot.value || free + slot.stored() >= slot.key() + len
+fn free(page: &[u8]) -> usize {
+    gap::<LEAF>(page) + garbage(page)
 }
 
 /// Bytes of the entry at `i`, slot, key and value.
@@ -458,7 +456,7 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
         put_slot::<LEAF>(page, i, slot);
         return true;
     }
-    if !has_room_at(page, i, value.len()) {
+    if free(page) + slot.value < value.len() {
         return false;
     }
     let need = slot.key() + value.len();

@@ -235,10 +235,11 @@ pub(super) fn compact(page: &mut [u8]) {
 
 #[inline]
 pub(super) fn insert_at(page: &mut [u8], i: usize, key: i64, value: &[u8], overflow: bool) -> bool {
-    if !has_room(page, value.len()) {
+    let need = insert_takes(value.len());
+    if free(page) < need {
         return false;
     }
-    if gap(page) < LEAF + value.len() {
+    if gap(page) < need {
         compact(page);
     }
     let distance = push_value(page, value);
@@ -247,17 +248,16 @@ pub(super) fn insert_at(page: &mut [u8], i: usize, key: i64, value: &[u8], overf
     true
 }
 
-/// Whether an entry with a value of `len` bytes can be inserted.
+/// Bytes that inserting an entry with a value of `len` bytes takes.
 #[inline]
-pub(super) fn has_room(page: &[u8], len: usize) -> bool {
-    gap(page) + garbage(page) >= LEAF + len
+pub(super) fn insert_takes(len: usize) -> usize {
+    LEAF + len
 }
 
-/// Whether the value at `i` can be replaced by one of `len` bytes.
+/// Bytes that entries may take, once the garbage is collected.
 #[inline]
-pub(super) fn has_room_at(page: &[u8], i: usize, len: usize) -> bool {
-    let (_, was, _) = slot_value(&leaf_slots(page)[i]);
-    gap(page) + garbage(page) + was >= len
+fn free(page: &[u8]) -> usize {
+    gap(page) + garbage(page)
 }
 
 /// Bytes of the entry at `i`, slot and value.
@@ -309,7 +309,7 @@ pub(super) fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow
         put_slot(page, i, make_slot(key, distance, value.len(), overflow));
         return true;
     }
-    if !has_room_at(page, i, value.len()) {
+    if free(page) + len < value.len() {
         return false;
     }
     let gap = gap(page);

@@ -332,23 +332,13 @@ pub fn insert_at(page: &mut [u8], i: usize, key: Stored<'_>, value: &[u8], overf
     }
 }
 
-/// Whether [`insert_at`] would insert this key, which is not long, with a value of `len`
-/// bytes.
+/// Bytes of [`free_space`] that [`insert_at`] takes for a key that is not long and a
+/// value of `len` bytes.
 #[inline]
-pub fn has_room(page: &[u8], key: Key<'_>, len: usize) -> bool {
+pub fn insert_takes(page: &[u8], key: Key<'_>, len: usize) -> usize {
     match key {
-        Key::Int(_) => int::has_room(page, len),
-        Key::Bytes(start) => bytes::has_room(page, bytes::Cell { start, rest: None }, len),
-    }
-}
-
-/// Whether [`replace_value_at`] would take a value of `len` bytes.
-#[inline]
-pub fn has_room_at(page: &[u8], i: usize, len: usize) -> bool {
-    if is_int(page) {
-        int::has_room_at(page, i, len)
-    } else {
-        bytes::has_room_at(page, i, len)
+        Key::Int(_) => int::insert_takes(len),
+        Key::Bytes(start) => bytes::insert_takes(page, bytes::Cell { start, rest: None }, len),
     }
 }
 

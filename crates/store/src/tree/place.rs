@@ -1,8 +1,9 @@
 //! Where an entry lies, or will, in a leaf that nothing but memory holds.
 //!
-//! A place is looked up without copying anything. It is good until somebody writes to
-//! its leaf, and as long as the leaf [`stays`](Place::stays). Whether one may write
-//! there is for who asked to know: `txn/in_place.rs`.
+//! A place is looked up without copying anything. It is good until somebody else writes
+//! to its leaf, and as long as the leaf [`stays`](Place::stays). Several may lie in one
+//! leaf: whether they fit is reckoned with those before. Whether one may write there is
+//! for who asked to know: `txn/in_place.rs`.
 
 use super::edit::IfExists;
 use super::fork::Fork;
@@ -39,18 +40,25 @@ pub(crate) struct Place {
     /// A lower bound of the number that made the leaf.
     pub(crate) birth: u64,
     index: usize,
+    /// Others in its leaf come before: the index is another one by then.
+    is_beside: bool,
     pub(crate) step: Step,
+    /// Bytes that it takes from the leaf's room, and from its entries.
+    grows: usize,
+    shrinks: usize,
 }
 
 impl Place {
     /// The place of a short key; none where its leaf is not in memory alone, was born at
-    /// or before `newest`, or would have to be split or merged.
+    /// or before `newest`, has long keys, or would have to be split or merged. The
+    /// `others` are of other keys and come before.
     #[inline]
-    pub(crate) fn find(
+    pub(crate) fn find<'p>(
         fork: &mut Fork,
         (pool, slot): (&Pool, &SlotId),
         (key, change): (Key<'_>, Change),
         newest: u64,
+        others: impl Iterator<Item = &'p Place>,
     ) -> Option<Self> {
         let page_size = pool.page_size();
         if fork.root.is_none() || node::split_key(page_size, key).1.is_some() {
@@ -64,22 +72,72 @@ impl Place {
         // SAFETY: a leaf, inside the walk.
         let page = unsafe { pool.frames.page(frame) };
         let birth = node::birth(page);
-        if !leaf.is_handle() || birth <= newest {
+        if !leaf.is_handle() || birth <= newest || node::has_long(page) {
             return None;
         }
         let found = node::find(page, key, Rests::NONE).ok()?;
-        let is_root = fork.root.reference == reference;
-        Some(Self {
+        let mut place = Self {
             leaf,
             birth,
             index: found.unwrap_or_else(|index| index),
-            step: step(page, is_root, key, found.ok(), change)?,
-        })
+            is_beside: false,
+            step: Step::Nothing,
+            grows: 0,
+            shrinks: 0,
+        };
+        place.plan(page, (key, change), found.is_ok())?;
+        let is_root = fork.root.reference == reference;
+        place.fits(page, is_root, others).then_some(place)
     }
 
-    /// Whether two of them lie in one leaf, so that writing at one moves the other.
-    pub(crate) fn is_beside(&self, other: &Self) -> bool {
-        self.leaf.reference == other.leaf.reference
+    /// What a change takes; `None` where it takes more than a leaf.
+    fn plan(&mut self, page: &[u8], (key, change): (Key<'_>, Change), exists: bool) -> Option<()> {
+        if exists && node::value_at(page, self.index).1 {
+            return None;
+        }
+        match change {
+            Change::Put { if_exists, .. } if exists && if_exists == IfExists::Leave => {}
+            Change::Put { len, .. } => {
+                let key_len = node::stored_len(page.len(), key);
+                if len > node::max_inline_value(page.len(), key_len) {
+                    return None;
+                }
+                if exists {
+                    let was = node::value_at(page, self.index).0.len();
+                    self.step = Step::Replace;
+                    self.grows = len.saturating_sub(was);
+                    self.shrinks = was.saturating_sub(len);
+                } else {
+                    self.step = Step::Insert;
+                    self.grows = node::insert_takes(page, key, len);
+                }
+            }
+            Change::Deleted if exists => {
+                self.step = Step::Remove;
+                self.shrinks = node::entry_bytes(page, self.index);
+            }
+            Change::Deleted => {}
+        }
+        Some(())
+    }
+
+    /// Whether it can be done after the `others`, without a neighbour of the leaf.
+    fn fits<'p>(
+        &mut self,
+        page: &[u8],
+        is_root: bool,
+        others: impl Iterator<Item = &'p Place>,
+    ) -> bool {
+        let (mut grows, mut shrinks) = (self.grows, self.shrinks);
+        for other in others.filter(|other| other.leaf.reference == self.leaf.reference) {
+            self.is_beside = true;
+            grows += other.grows;
+            shrinks += other.shrinks;
+        }
+        let used = node::used_bytes(page);
+        let is_left_sparse = || node::is_sparse(used.saturating_sub(shrinks), page.len());
+        grows <= node::free_space(page, page.len())
+            && (self.step != Step::Remove || is_root || !is_left_sparse())
     }
 
     /// Whether the leaf is in its frame still.
@@ -92,59 +150,30 @@ impl Place {
         self.leaf.hint()
     }
 
-    /// Does what the place was looked for, with the same key and length of value.
+    /// Does what the place was looked for, with the same key and length of value, after
+    /// what comes before. False where it does not fit, which [`find`](Self::find) saw
+    /// that it does.
     ///
     /// # Safety
     /// The leaf is in its frame, and nobody else reaches it (frames, rule 2).
-    pub(crate) unsafe fn write(&self, pool: &Pool, key: Key<'_>, value: &[u8]) {
+    pub(crate) unsafe fn write(&self, pool: &Pool, key: Key<'_>, value: &[u8]) -> bool {
         // SAFETY: as promised by the caller.
         let page = unsafe { pool.frames.page_mut(self.frame()) };
-        let fits = match self.step {
-            Step::Insert => node::insert_at(page, self.index, key.into(), value, false),
-            Step::Replace => node::replace_value_at(page, self.index, value, false),
+        let index = match self.is_beside {
+            false => self.index,
+            true => match node::find(page, key, Rests::NONE) {
+                Ok(found) => found.unwrap_or_else(|index| index),
+                Err(_) => return false,
+            },
+        };
+        match self.step {
+            Step::Insert => node::insert_at(page, index, key.into(), value, false),
+            Step::Replace => node::replace_value_at(page, index, value, false),
             Step::Remove => {
-                node::remove_at(page, self.index);
+                node::remove_at(page, index);
                 true
             }
             Step::Nothing => true,
-        };
-        debug_assert!(fits, "there was room, and nobody else writes there");
-    }
-}
-
-/// What a change of a leaf's entry takes, if it takes no more than that leaf.
-fn step(
-    page: &[u8],
-    is_root: bool,
-    key: Key<'_>,
-    found: Option<usize>,
-    change: Change,
-) -> Option<Step> {
-    let is_plain = |index| !node::value_at(page, index).1 && node::rest_at(page, index).is_none();
-    match (change, found) {
-        (
-            Change::Put {
-                if_exists: IfExists::Leave,
-                ..
-            },
-            Some(_),
-        ) => Some(Step::Nothing),
-        (Change::Put { len, .. }, found) => {
-            let page_size = page.len();
-            if len > node::max_inline_value(page_size, node::stored_len(page_size, key)) {
-                return None;
-            }
-            match found {
-                Some(index) => (is_plain(index) && node::has_room_at(page, index, len))
-                    .then_some(Step::Replace),
-                None => node::has_room(page, key, len).then_some(Step::Insert),
-            }
-        }
-        (Change::Deleted, None) => Some(Step::Nothing),
-        (Change::Deleted, Some(index)) => {
-            let left = node::used_bytes(page) - node::entry_bytes(page, index);
-            let stays = is_root || !node::is_sparse(left, page.len());
-            (is_plain(index) && stays).then_some(Step::Remove)
         }
     }
 }

@@ -7,9 +7,9 @@
 //! looked up and answer, they stand in the redo, and the commit does them there.
 //!
 //! 1. A change is put off where its leaf is in memory alone, was born after every number
-//!    that a checkpoint ever pinned, need not be split or merged, and is that of no
-//!    other change put off. The transaction holds the tree's writer lock, so nobody else
-//!    writes there.
+//!    that a checkpoint ever pinned, and need not be split or merged, and no other one
+//!    of its key is. The transaction holds the tree's writer lock, so nobody else writes
+//!    there.
 //! 2. What needs them in the forks, or changes a fork, has them written there first, as
 //!    ever. So has a commit that cannot write in place. Either all are put off that the
 //!    redo holds, or none is any more.
@@ -37,7 +37,8 @@ use fulgurite_wal::Kind;
 /// So many changes of a transaction are put off: more than its lane's lock should be
 /// held for gain little from it.
 const PUT_OFF_MAX: usize = 8;
-/// Looking for a place costs a descent: after some in vain so many changes do not.
+/// To look for places that are not to be had costs descents: after some in vain so many
+/// transactions do not.
 const PATIENCE_MAX: u32 = 32;
 
 /// A change that stands in the redo alone.
@@ -74,26 +75,36 @@ impl TxnContext {
     /// Puts off a change of a fork, if it can be; what it does.
     #[inline]
     pub(super) fn put_off(&mut self, at: usize, key: Key<'_>, change: Change) -> Option<Step> {
-        if !self.may_put_off(at) || !self.patience.is_over() {
+        if !self.may_put_off(at) {
             return None;
+        }
+        let tree = self.forks[at].tree.id();
+        match self.put_off.is_empty() {
+            true if !self.patience.is_over() => return None,
+            false if self.is_put_off(tree, key) => return None,
+            _ => {}
         }
         let core = &*self.core;
         let newest = core.checkpoint_pins.newest();
         let around = (&core.pool, self.slot.as_ref()?);
-        let Some(place) = Place::find(&mut self.forks[at], around, (key, change), newest) else {
-            self.patience.was_in_vain();
+        let others = self.put_off.iter().map(|off| &off.place);
+        let what = (key, change);
+        let Some(place) = Place::find(&mut self.forks[at], around, what, newest, others) else {
+            if self.put_off.is_empty() {
+                self.patience.was_in_vain();
+            }
             return None;
         };
-        self.patience.paid_off();
-        // It was found in the leaf as it is without that.
-        if self.put_off.iter().any(|off| off.place.is_beside(&place)) {
-            return None;
-        }
         let step = place.step;
         if step != Step::Nothing {
             self.put_off.push(PutOff { fork: at, place });
         }
         Some(step)
+    }
+
+    /// Whether a change of the entry under `key` is.
+    fn is_put_off(&self, tree: TreeId, key: Key<'_>) -> bool {
+        ops(&self.redo).any(|op| op.tree() == tree.0 && op.key() == Some(key))
     }
 
     #[inline]
@@ -126,8 +137,7 @@ impl TxnContext {
     /// Before an entry is read, of a tree that was written to.
     #[inline]
     pub(super) fn write_put_off_under(&mut self, tree: TreeId, key: Key<'_>) -> Result<()> {
-        let is_under = |op: &Op<'_>| op.tree() == tree.0 && op.key() == Some(key);
-        match self.put_off.is_empty() || !ops(&self.redo).any(|op| is_under(&op)) {
+        match self.put_off.is_empty() || !self.is_put_off(tree, key) {
             true => Ok(()),
             false => self.write_late(),
         }
@@ -135,6 +145,7 @@ impl TxnContext {
 
     #[cold]
     fn write_late(&mut self) -> Result<()> {
+        self.patience.was_in_vain();
         let redo = std::mem::take(&mut self.redo);
         let put_off = std::mem::take(&mut self.put_off);
         let written = ops(&redo).zip(&put_off).try_for_each(|(op, off)| match op {
@@ -200,7 +211,8 @@ impl TxnContext {
             };
             // SAFETY: nobody else reaches the leaf until the lease has ended, as the
             // module's header says.
-            unsafe { off.place.write(&core.pool, key, value) };
+            let fits = unsafe { off.place.write(&core.pool, key, value) };
+            debug_assert!(fits, "there was room, and nobody else writes there");
             let fork = &mut self.forks[off.fork];
             fork.changed = true;
             match off.place.step {
@@ -215,6 +227,7 @@ impl TxnContext {
             versions.publish_within(fork.version(seq), first, needed_from);
         }
         self.leasing.gave_one(seq);
+        self.patience.paid_off();
         *in_place += 1;
         Ok(Some(Leased { seq, look: false }))
     }
