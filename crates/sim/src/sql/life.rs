@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fulgurite::{Connection, Database, Error, ErrorCode, Options, Result};
+use fulgurite::{Connection, Database, Error, ErrorCode, Options, Result, ffi};
 use fulgurite_store::Store;
 
 use super::change;
@@ -130,6 +130,10 @@ impl<'a> Session<'a> {
         assert_eq!(self.visible.difference(self.main())?, None);
         let sql = "PRAGMA integrity_check";
         let found: String = self.main().query_row(sql, [], |row| row.get(0))?;
+        if found != "ok" && self.frame.disk.is_stopped() {
+            let code = ffi::Error::new(ffi::SQLITE_IOERR);
+            return Err(Error::SqliteFailure(code, Some(found)));
+        }
         assert_eq!(found, "ok");
         Ok(())
     }

@@ -13,7 +13,8 @@
 //!    the medium has an older one, of which pages may have been written over by now, and
 //!    which must not be all there is while slot A is written.
 //! 6. Now the pin of the checkpoint before is let go, the log's old generation
-//!    recycled, and the file's free tail cut off.
+//!    recycled, and the file's free tail cut off. Where commits went on meanwhile the
+//!    generation for the next checkpoint is made ready.
 //!
 //! The last one before the log is removed begins no generation: nobody commits any
 //! more, and recovery replays nothing of a log that the meta slots cover.
@@ -432,7 +433,21 @@ fn finish(core: &Core, state: &mut State) -> Result<()> {
         state.pending = None;
     }
     reclaim::look_at_all(core);
-    cut_tail(core)
+    cut_tail(core)?;
+    prepare_next(core);
+    Ok(())
+}
+
+/// Makes a generation of the log ready for the next checkpoint, if commits went on
+/// during this one. Where commits are not synced that takes as long as writing out all
+/// that the recycled one held, while those who commit need the room.
+fn prepare_next(core: &Core) {
+    if let Some(wal) = core.wal()
+        && wal.bytes_since_switch() > 0
+    {
+        // What fails is tried again, and reported, where it is needed.
+        let _ = wal.prepare_switch();
+    }
 }
 
 /// Ends the file before the free run at its end, if there is one. The map stays
