@@ -237,3 +237,83 @@ impl TxnContext {
 fn ops(redo: &[u8]) -> impl Iterator<Item = Op<'_>> {
     Ops::new(redo).map_while(|op| op.ok())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::primitives::LEASE_AFTER;
+    use crate::{Durability, Key, KeyKind, Options, Result, Store, Tree, Txn};
+    use fulgurite_disk::MemoryDisk;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    fn store() -> (Store, Tree) {
+        let options = Options {
+            durability: Durability::Normal,
+            log_limit_bytes: 1 << 20,
+            busy_timeout: Duration::ZERO,
+            ..Options::default()
+        };
+        let disk = Arc::new(MemoryDisk::new());
+        let store = Store::open_on(disk, Path::new("p.db"), options).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        (store, tree)
+    }
+
+    fn put(txn: &mut Txn, tree: &Tree, key: i64, value: &[u8]) -> Result<()> {
+        txn.begin_statement(&[tree])?;
+        txn.put(tree, Key::Int(key), value)?;
+        txn.commit()
+    }
+
+    /// A context in the middle of a lease, whose next commit can be made in place.
+    fn writer(store: &Store, tree: &Tree) -> Txn {
+        let mut txn = store.txn();
+        for _ in 0..2 * LEASE_AFTER {
+            put(&mut txn, tree, 0, b"before").expect("commits");
+        }
+        assert!(store.core().leases.any());
+        txn
+    }
+
+    fn check(store: &Store, tree: &Tree, expected: &[u8]) {
+        let mut txn = store.txn();
+        txn.begin_read().expect("reads");
+        let mut value = Vec::new();
+        assert!(txn.get_into(tree, Key::Int(0), &mut value).expect("reads"));
+        assert_eq!(value, expected);
+        drop(txn);
+        assert_eq!(store.integrity_check().expect("checks"), [""; 0]);
+    }
+
+    #[test]
+    fn a_commit_in_place_copies_nothing() {
+        let (store, tree) = store();
+        let mut txn = writer(&store, &tree);
+        let before = tree.0.head();
+        put(&mut txn, &tree, 0, b"after").expect("commits");
+        put(&mut txn, &tree, 1, b"another").expect("commits");
+        let after = tree.0.head();
+        assert_eq!(after.node.reference, before.node.reference);
+        assert_eq!((after.seq, after.count), (before.seq + 2, before.count + 1));
+        check(&store, &tree, b"after");
+    }
+
+    /// What a commit was about to replace, which failed for want of room in the log,
+    /// was freed by the next one, if that was made in place.
+    #[test]
+    fn what_a_failed_commit_would_have_replaced_stays() {
+        let (store, tree) = store();
+        let mut txn = writer(&store, &tree);
+        let checkpoints = store.core().checkpoint.lock();
+        put(&mut txn, &tree, 0, &vec![7; 2 << 20]).expect_err("no room in the log");
+        assert!(store.core().leases.any());
+        drop(checkpoints);
+        put(&mut txn, &tree, 0, b"after").expect("commits");
+        store.checkpoint().expect("a checkpoint");
+        for key in 1..200 {
+            put(&mut txn, &tree, key, &[1; 300]).expect("commits");
+        }
+        check(&store, &tree, b"after");
+    }
+}

@@ -322,6 +322,7 @@ impl TxnContext {
     pub fn rollback(&mut self) {
         // What could not be written is not needed any more.
         let _ = self.settle_spills();
+        self.recycling.forget();
         for at in 0..self.forks.len() {
             let made = std::mem::take(&mut self.forks[at].own);
             let watched = self.forks[at].is_watched();

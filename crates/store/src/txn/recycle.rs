@@ -51,6 +51,11 @@ impl Recycling {
         self.skip > 0
     }
 
+    /// The commit failed: what it would have replaced lives on.
+    pub(super) fn forget(&mut self) {
+        self.nodes.clear();
+    }
+
     /// Whether no reader has a snapshot from `birth` on of what the commit of `seq` is
     /// about to change. For who lets none begin.
     pub(super) fn is_unseen(&mut self, core: &Core, birth: u64, seq: u64) -> bool {
@@ -87,8 +92,7 @@ impl TxnContext {
         let frames = &self.core.pool.frames;
         self.recycling.newest = newest;
         let nodes = &mut self.recycling.nodes;
-        // Of a commit that failed: they live on.
-        nodes.clear();
+        debug_assert!(nodes.is_empty(), "of an earlier commit");
         if self.recycling.skip > 0 {
             self.recycling.skip -= 1;
             return;
