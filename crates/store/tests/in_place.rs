@@ -1,7 +1,7 @@
 //! Short transactions in `normal`, one after the other, against `BTreeMap`s: most of
 //! them are committed where their entries lie (`txn/in_place.rs`). Between them come
-//! snapshots that stay for a while, checkpoints, savepoints, and ends of the process
-//! with leases open.
+//! snapshots that stay for a while, checkpoints, savepoints, commits that fail, and ends
+//! of the process with leases open.
 //!
 //! `FULGURITE_IN_PLACE_SEEDS` sets the number of seeds, `FULGURITE_IN_PLACE_FIRST` the
 //! first; a failure prints its seed.
@@ -15,10 +15,14 @@ use fulgurite_store::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Transactions a seed.
 const STEPS: u64 = 3000;
 const KINDS: [KeyKind; 2] = [KeyKind::Int, KeyKind::Bytes];
+
+/// Bytes that the log may have.
+const LOG: u64 = 256 << 10;
 
 type Maps = [BTreeMap<u64, Vec<u8>>; 2];
 
@@ -38,8 +42,11 @@ struct World {
 fn open(disk: &Arc<MemoryDisk>) -> (Store, [Tree; 2]) {
     let options = Options {
         durability: Durability::Normal,
-        cache_bytes: 4 << 20,
+        cache_bytes: 32 << 20,
         checkpoint_bytes: 64 << 10,
+        log_limit_bytes: LOG,
+        // Who needs room in the log that there is none of fails at once.
+        busy_timeout: Duration::ZERO,
         ..Options::default()
     };
     let store = Store::open_on(disk.clone(), "p.db", options).expect("opens");
@@ -121,6 +128,7 @@ impl World {
             }
             4 => self.store.checkpoint().expect("a checkpoint"),
             5 => self.begin_anew(),
+            6..9 => self.write_too_much(),
             _ => self.transact(),
         }
     }
@@ -146,6 +154,19 @@ impl World {
         assert_eq!(problems, Vec::<String>::new());
     }
 
+    /// A commit for which the log has no room, but where it is empty.
+    fn write_too_much(&mut self) {
+        let [tree, _] = &self.trees;
+        let key = self.rng.below(600);
+        let value = vec![self.rng.next() as u8; LOG as usize];
+        self.txn.begin_statement(&[tree]).expect("begins");
+        let written = with_key(tree, key, |key| self.txn.put(tree, key, &value));
+        match written.and_then(|_| self.txn.commit()) {
+            Ok(()) => drop(self.maps[0].insert(key, value)),
+            Err(_) => self.txn.rollback(),
+        }
+    }
+
     fn transact(&mut self) {
         let trees: Vec<&Tree> = self.trees.iter().collect();
         match self.rng.below(3) {
@@ -160,10 +181,11 @@ impl World {
         }
         match self.rng.below(20) {
             0 => self.txn.rollback(),
-            _ => {
-                self.txn.commit().expect("commits");
-                self.maps = maps;
-            }
+            // The log may be full.
+            _ => match self.txn.commit() {
+                Ok(()) => self.maps = maps,
+                Err(_) => self.txn.rollback(),
+            },
         }
     }
 
