@@ -136,8 +136,7 @@ impl Place {
         }
         let used = node::used_bytes(page);
         let is_left_sparse = || node::is_sparse(used.saturating_sub(shrinks), page.len());
-        grows <= node::free_space(page, page.len())
-            && (self.step != Step::Remove || is_root || !is_left_sparse())
+        used + grows <= page.len() && (self.step != Step::Remove || is_root || !is_left_sparse())
     }
 
     /// Whether the leaf is in its frame still.

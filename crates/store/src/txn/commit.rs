@@ -148,12 +148,7 @@ impl TxnContext {
         let head = (self.forks[at].tree.0.head(), self.core.head());
         let tree = self.forks[at].tree.id().0;
         let ops = Ops::new(&redo).map_while(|op| op.ok());
-        let keys = ops
-            .filter(|op| op.tree() == tree)
-            .filter_map(|op| match op {
-                Op::Put { key, .. } | Op::Delete { key, .. } => Some(key),
-                Op::Create { .. } | Op::Drop { .. } => None,
-            });
+        let keys = ops.filter(|op| op.tree() == tree).filter_map(|op| op.key());
         let grafted = self.edit_in_place(at, |fork, cx| fork.graft(cx, head, keys));
         self.redo = redo;
         grafted.map(|_| ())
@@ -208,10 +203,9 @@ impl TxnContext {
     fn validate_writes(&self, tree: &Tree, base: Root, head: Root) -> Result<()> {
         for op in Ops::new(&self.redo) {
             let op = op.map_err(|_| Error::misuse("a redo buffer is not readable"))?;
-            let (Op::Put { key, .. } | Op::Delete { key, .. }) = op else {
-                continue;
-            };
-            if op.tree() == tree.id().0 {
+            if op.tree() == tree.id().0
+                && let Some(key) = op.key()
+            {
                 self.validate_key(tree, base, head, key)?;
             }
         }

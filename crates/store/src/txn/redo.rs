@@ -44,7 +44,7 @@ pub(crate) enum Op<'a> {
     },
 }
 
-impl Op<'_> {
+impl<'a> Op<'a> {
     pub(crate) fn tree(&self) -> u32 {
         match *self {
             Op::Put { tree, .. }
@@ -55,7 +55,7 @@ impl Op<'_> {
     }
 
     /// The key of the entry that it changes.
-    pub(crate) fn key(&self) -> Option<Key<'_>> {
+    pub(crate) fn key(&self) -> Option<Key<'a>> {
         match *self {
             Op::Put { key, .. } | Op::Delete { key, .. } => Some(key),
             Op::Create { .. } | Op::Drop { .. } => None,
