@@ -25,6 +25,8 @@ pub(crate) const LEASE_AFTER: u32 = 1;
 pub(crate) const LEASE_AFTER_MAX: u32 = 2;
 pub(crate) const IN_COMPANY: u32 = 1;
 pub(crate) const YIELD_EVERY: u64 = 2;
+/// A page is a portion.
+pub(crate) const PORTION_BYTES: usize = 1;
 pub(crate) const FRAMES_MIN: usize = 16;
 pub(crate) const REDO_STEP: usize = 4 << 10;
 pub(crate) const REDO_LIMIT: usize = 64 << 10;

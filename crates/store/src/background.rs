@@ -256,13 +256,27 @@ pub(crate) fn tick(core: &Core) -> Result<()> {
     tidy(core)
 }
 
-/// Asks for a checkpoint for somebody who is about to wait for it.
-pub(crate) fn press(core: &Core) {
-    let put = core.background.put(Request::Checkpoint);
+/// Asks for a checkpoint for somebody who is about to wait for it, or takes part in the
+/// one under way: true if there was something to do. What that one brings is looked for
+/// before another one is asked for.
+pub(crate) fn press(core: &Core) -> bool {
+    let request = match core.crew.is_at_work() {
+        true => Request::Look,
+        false => Request::Checkpoint,
+    };
+    let put = core.background.put(request);
     if core.options.driver.is_some() || put.is_err() {
         // Who waits is told by `relieve`, and by the log.
         let _ = tick(core);
     }
+    core.crew.help(core)
+}
+
+/// The same for who waits for log space, which only the end of a checkpoint brings.
+pub(crate) fn press_for_room(core: &Core) {
+    let now = || core.pool.waits.now();
+    let until = now().saturating_add(core.options.busy_timeout);
+    while press(core) && now() < until {}
 }
 
 /// Tells those who wait for frames how a checkpoint ended.

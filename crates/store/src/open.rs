@@ -437,7 +437,7 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
         reserve_timeout: core.options.busy_timeout,
         pressure: Some(Arc::new(move || {
             if let Some(core) = weak.upgrade() {
-                background::press(&core);
+                background::press_for_room(&core);
             }
         })),
         driver: core.options.driver.clone(),

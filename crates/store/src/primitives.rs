@@ -65,6 +65,8 @@ pub(crate) const LEASE_AFTER_MAX: u32 = 4096;
 pub(crate) const IN_COMPANY: u32 = 31;
 /// Of so many commits that waited for nothing, one lets a checkpoint go on.
 pub(crate) const YIELD_EVERY: u64 = 64;
+/// Pages, before they are compressed, that a thread writes at a time for a checkpoint.
+pub(crate) const PORTION_BYTES: usize = 512 << 10;
 /// The fewest frames of a cache.
 pub(crate) const FRAMES_MIN: usize = 64;
 /// Bytes of redo after which it is counted anew.

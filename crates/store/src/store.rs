@@ -54,6 +54,7 @@ pub(crate) struct Core {
     stamps: AtomicU64,
     pub(crate) checkpoint: Mutex<checkpoint::State>,
     pub(crate) checkpoint_pins: checkpoint::Pins,
+    pub(crate) crew: checkpoint::Crew,
     pub(crate) background: Background,
     pub(crate) admission: Admission,
     /// A lower bound of the snapshots that are read.
@@ -123,6 +124,7 @@ impl Core {
             stamps: AtomicU64::new(1),
             checkpoint: Mutex::new(checkpoint),
             checkpoint_pins: checkpoint::Pins::new(seq),
+            crew: checkpoint::Crew::default(),
             background: Background::default(),
             admission: Admission::new(),
             needed_from: AtomicU64::new(0),

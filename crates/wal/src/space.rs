@@ -229,6 +229,13 @@ impl TwinLog {
         self.room_changed.notify_all();
     }
 
+    /// Has the reservations that wait for room look whether there is some, and call
+    /// [`WalOptions::pressure`](super::twin::WalOptions::pressure) again if not.
+    pub fn look_again(&self) {
+        lock(&self.room).epoch += 1;
+        self.room_changed.notify_all();
+    }
+
     /// To be called before a checkpoint begins, by who makes it: a reservation that
     /// asked for one before this call is served by this one.
     pub fn begin_making_room(&self) -> RoomAttempt {

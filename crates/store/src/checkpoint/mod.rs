@@ -4,7 +4,8 @@
 //!    pinned; later records go to the other generation.
 //! 2. S is waited for: its records are acknowledged.
 //! 3. From the roots of S every unwritten node is written to free extents,
-//!    children before parents ([`writer`]). They become clean as they go.
+//!    children before parents ([`writer`]), by whoever waits for them too ([`crew`]).
+//!    They become clean as they go.
 //!    Trees may get dictionaries before ([`train`]), which the catalog names.
 //! 4. The catalog and the free map of exactly S are written. The map counts as
 //!    free what S does not reach, whatever uses it in memory.
@@ -27,6 +28,7 @@
 
 pub(crate) mod catalog;
 pub(crate) mod collect;
+mod crew;
 pub(crate) mod meta;
 pub(crate) mod train;
 pub(crate) mod writer;
@@ -40,7 +42,10 @@ use crate::primitives::atomic::{AtomicU64, Ordering::*};
 use crate::reclaim;
 use crate::space::extent_of;
 use crate::store::{Core, log_error};
+use crate::tree::Tree;
+use crate::tree::versions::Root;
 use catalog::Entry;
+pub(crate) use crew::Crew;
 use fulgurite_disk::mutation::{Mutation, planted};
 use meta::{Blob, Meta};
 use std::sync::Arc;
@@ -205,6 +210,7 @@ fn make(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
     core.check_writable()?;
     core.space.check()?;
     let begun = begin(core, state, follows)?;
+    let at_work = core.crew.begin();
     if planted(Mutation::RecycleEarly)
         && let (Some(wal), Some(old)) = (core.wal(), state.pending.take())
     {
@@ -221,7 +227,13 @@ fn make(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
         }
         return done;
     }
-    finish(core, state)
+    finish(core, state)?;
+    drop(at_work);
+    // Who found it at work asked for none, and may need another one.
+    if let Some(wal) = core.wal() {
+        wal.look_again();
+    }
+    Ok(())
 }
 
 /// Step 1. Returns S.
@@ -300,9 +312,12 @@ fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
     Ok(())
 }
 
-/// Step 3 for all trees. Returns the catalog's entries.
+/// Step 3 for all trees. Returns the catalog's entries. Of a few nodes each tree is
+/// written by itself, first: what seldom changes shall not lie behind what comes and
+/// goes, where it would keep the file from becoming shorter.
 fn write_trees(core: &Core, seq: u64) -> Result<Vec<Entry>> {
-    let mut entries = Vec::new();
+    let mut many = collect::Ranks::default();
+    let mut roots = Vec::new();
     for tree in core.all_trees() {
         let Some(root) = tree.0.versions.at(seq) else {
             continue;
@@ -311,21 +326,30 @@ fn write_trees(core: &Core, seq: u64) -> Result<Vec<Entry>> {
             core.retire_tree(&tree, root.seq);
             continue;
         }
-        let nodes = collect::unwritten(core, root.node);
-        train::prepare(core, &nodes)?;
-        writer::write_nodes(core, &nodes, None, writer::After::Keep)?;
+        let unwritten = collect::unwritten(core, root.node);
+        train::prepare(core, unwritten.leaves())?;
+        if unwritten.len() <= crew::portion_nodes(core) {
+            core.crew.write(core, unwritten)?;
+        } else {
+            many.append(unwritten);
+        }
+        roots.push((tree, root));
+    }
+    core.crew.write(core, many)?;
+    core.pool.balance();
+    let entry = |(tree, root): (Tree, Root)| {
         let node = core.pool.resolved(root.node);
         if node.reference != root.node.reference {
             tree.0.versions.refine(root.node.reference, root.seq, node);
         }
-        entries.push(Entry {
+        Entry {
             tree: tree.id().0,
             kind: tree.kind(),
             root: (!node.is_none()).then(|| (extent_of(node.reference), node.checksum())),
             count: root.count,
-        });
-    }
-    Ok(entries)
+        }
+    };
+    Ok(roots.into_iter().map(entry).collect())
 }
 
 /// Writes bytes to an extent of their own.

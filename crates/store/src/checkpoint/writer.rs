@@ -28,6 +28,7 @@ pub(crate) struct WriteCounters {
     pub(crate) runs: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) calls: AtomicU64,
+    pub(crate) helped: AtomicU64,
 }
 
 /// Page writes since the store was opened.
@@ -41,6 +42,8 @@ pub struct WriteStats {
     pub bytes: u64,
     /// Write calls made.
     pub calls: u64,
+    /// Of the nodes, those that were written by who waited for the checkpoint.
+    pub helped: u64,
 }
 
 impl WriteStats {
@@ -61,6 +64,7 @@ impl WriteCounters {
             runs: self.runs.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
             calls: self.calls.load(Relaxed),
+            helped: self.helped.load(Relaxed),
         }
     }
 }
@@ -110,33 +114,78 @@ pub(crate) fn write_nodes(
     unpublished: Option<&Arc<AtomicU64>>,
     after: After,
 ) -> Result<usize> {
-    crate::txn::not_within_commit_lock();
-    let mut buffer = Vec::with_capacity(BATCH_BYTES + 2 * core.pool.page_size());
-    let mut scratch = Scratch::default();
-    let mut pieces = Vec::new();
-    let mut rank = 0;
-    for node in nodes {
-        // SAFETY: an unwritten node stays in its frame, and only its owner or the
-        // checkpoint that keeps it asks.
-        let next = collect::rank(unsafe { core.pool.frames.keys(node.hint()) });
-        let has_children_before = next != std::mem::replace(&mut rank, next);
-        if buffer.len() >= BATCH_BYTES || has_children_before {
-            write_batch(core, &buffer, &pieces, unpublished, after)?;
-            buffer.clear();
-            pieces.clear();
+    let mut batch = Batch::new(core, unpublished, after);
+    // SAFETY: an unwritten node stays in its frame, and only its owner or the
+    // checkpoint that keeps it asks.
+    let rank = |node: &ChildRef| collect::rank(unsafe { core.pool.frames.keys(node.hint()) });
+    for nodes in nodes.chunk_by(|a, b| rank(a) == rank(b)) {
+        batch.write_all(nodes)?;
+    }
+    core.pool.balance();
+    Ok(nodes.len())
+}
+
+/// Images of nodes on their way to the disk.
+pub(super) struct Batch<'c> {
+    core: &'c Core,
+    unpublished: Option<&'c Arc<AtomicU64>>,
+    after: After,
+    buffer: Vec<u8>,
+    pieces: Vec<Piece>,
+    scratch: Scratch,
+}
+
+impl<'c> Batch<'c> {
+    pub(super) fn new(
+        core: &'c Core,
+        unpublished: Option<&'c Arc<AtomicU64>>,
+        after: After,
+    ) -> Self {
+        Self {
+            core,
+            unpublished,
+            after,
+            buffer: Vec::new(),
+            pieces: Vec::new(),
+            scratch: Scratch::default(),
         }
-        let start = buffer.len();
-        encode(core, node.hint(), &mut scratch, &mut buffer)?;
-        pieces.push(Piece {
-            node: *node,
+    }
+
+    /// Writes unwritten nodes of one rank, of which nobody else writes any.
+    pub(super) fn write_all(&mut self, nodes: &[ChildRef]) -> Result<()> {
+        crate::txn::not_within_commit_lock();
+        let page_size = self.core.pool.page_size();
+        let most = (nodes.len() * page_size).min(BATCH_BYTES + 2 * page_size);
+        self.buffer.reserve(most);
+        for node in nodes {
+            if self.buffer.len() >= BATCH_BYTES {
+                self.write()?;
+            }
+            self.push(*node)?;
+        }
+        self.write()
+    }
+
+    fn push(&mut self, node: ChildRef) -> Result<()> {
+        let start = self.buffer.len();
+        let (scratch, buffer) = (&mut self.scratch, &mut self.buffer);
+        encode(self.core, node.hint(), scratch, buffer)?;
+        self.pieces.push(Piece {
+            node,
             start,
             length: buffer.len() - start,
             checksum: codec::checksum(&buffer[start..]),
         });
+        Ok(())
     }
-    write_batch(core, &buffer, &pieces, unpublished, after)?;
-    core.pool.balance();
-    Ok(nodes.len())
+
+    fn write(&mut self) -> Result<()> {
+        let (core, pieces) = (self.core, &self.pieces);
+        write_batch(core, &self.buffer, pieces, self.unpublished, self.after)?;
+        self.buffer.clear();
+        self.pieces.clear();
+        Ok(())
+    }
 }
 
 #[derive(Default)]

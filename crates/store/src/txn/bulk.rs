@@ -122,7 +122,7 @@ impl TxnContext {
                 .published
                 .get_or_insert_with(|| Arc::new(AtomicU64::new(u64::MAX)))
                 .clone();
-            let nodes = collect::unwritten(&core, fork.root);
+            let nodes = collect::unwritten(&core, fork.root).into_nodes();
             train::prepare(&core, &nodes)?;
             fork.spilled +=
                 writer::write_nodes(&core, &nodes, Some(&unpublished), writer::After::Keep)?;

@@ -1,0 +1,150 @@
+//! Who waits for log space writes pages of the checkpoint that it waits for. The disk
+//! holds the checkpoint's thread at its first pages until another thread has come to
+//! write some: if nobody took part, none of this would end.
+
+use fulgurite_disk::{Disk, DiskError, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
+use fulgurite_store::{Compression, Durability, Key, KeyKind, Options, Store};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+/// What becomes of the first pages that another thread than the checkpoint's writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum First {
+    IsWritten,
+    Fails,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    /// While there is one, the checkpoint's thread is held.
+    first: Mutex<Option<First>>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn pass(&self, path: &Path) -> Done<()> {
+        let mut first = self.first.lock().unwrap();
+        if std::thread::current().name() == Some("fulgurite-checkpoint") {
+            while first.is_some() {
+                first = self.opened.wait(first).unwrap();
+            }
+            return Ok(());
+        }
+        let was = first.take();
+        self.opened.notify_all();
+        match was {
+            Some(First::Fails) => {
+                let cause = std::io::Error::other("not this one");
+                Err(DiskError::new("write", path, cause))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Gated {
+    inner: MemoryDisk,
+    gate: Arc<Gate>,
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    inner: Arc<dyn DiskFile>,
+    gate: Arc<Gate>,
+}
+
+impl Disk for Gated {
+    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+
+    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
+        let inner = self.inner.open(path, options)?;
+        Ok(match path.ends_with("c.db") {
+            false => inner,
+            true => Arc::new(GatedFile {
+                inner,
+                gate: Arc::clone(&self.gate),
+            }),
+        })
+    }
+}
+
+impl DiskFile for GatedFile {
+    forward!(inner: len, read_at, write_vectored_at, sync_data, sync_all, allocate, truncate);
+    forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Done<()> {
+        self.gate.pass(Path::new("c.db"))?;
+        self.inner.write_at(buf, offset)
+    }
+}
+
+const ROWS: i64 = 6_000;
+
+fn options() -> Options {
+    Options {
+        durability: Durability::Normal,
+        compression: Compression::None,
+        checkpoint_bytes: 1 << 20,
+        log_limit_bytes: 2 << 20,
+        busy_timeout: Duration::from_secs(60),
+        ..Options::default()
+    }
+}
+
+fn fill_and_read_back(first: First) {
+    if std::thread::available_parallelism().map_or(1, usize::from) == 1 {
+        // Nobody helps where there is one processor.
+        return;
+    }
+    let gate = Arc::<Gate>::default();
+    let disk = Arc::new(Gated {
+        inner: MemoryDisk::new(),
+        gate: Arc::clone(&gate),
+    });
+    let open = || Store::open_on(disk.clone(), "c.db", options()).expect("opens");
+    let store = open();
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    store.checkpoint().expect("a checkpoint");
+    *gate.first.lock().unwrap() = Some(first);
+    let mut txn = store.txn();
+    for key in 0..ROWS {
+        txn.begin_statement(&[&tree]).expect("begins");
+        txn.put(&tree, Key::Int(key), &[key as u8; 900])
+            .expect("a put");
+        txn.commit().expect("commits");
+    }
+    drop(txn);
+    assert_eq!(*gate.first.lock().unwrap(), None);
+    assert!(first == First::Fails || store.stats().writes.helped > 0);
+    drop((tree, store));
+    let store = open();
+    assert_eq!(
+        store.integrity_check().expect("checks"),
+        Vec::<String>::new()
+    );
+    let tree = store.family("t").expect("reads").expect("is there");
+    let mut txn = store.txn();
+    txn.begin_read().expect("reads");
+    let mut value = Vec::new();
+    for key in 0..ROWS {
+        assert!(
+            txn.get_into(&tree, Key::Int(key), &mut value)
+                .expect("a get")
+        );
+        assert_eq!(value, [key as u8; 900]);
+    }
+}
+
+#[test]
+fn who_waits_for_log_space_writes_pages() {
+    fill_and_read_back(First::IsWritten);
+}
+
+/// The checkpoint fails with it, and gives back what the portion was to have; the next
+/// one writes its pages.
+#[test]
+fn a_portion_that_fails_is_written_by_the_next_checkpoint() {
+    fill_and_read_back(First::Fails);
+}
