@@ -71,6 +71,10 @@ const EXACT: u64 = 128;
 const CLASSES: usize = EXACT as usize + 48;
 /// How many runs of a class, not all of which fit, are looked at.
 const LOOK: usize = 32;
+/// Runs from 32 KiB on take a write of their own without regret.
+const LONG: u64 = 512;
+/// How many runs that are too short a batch passes over, for each of its pieces.
+const PATIENCE: usize = 8;
 
 /// The class of runs of this length, counted from the shortest.
 fn class_of(len: u64) -> usize {
@@ -83,6 +87,21 @@ fn class_of(len: u64) -> usize {
 /// Whether every run of the class of `len` is at least that long.
 fn all_fit(len: u64) -> bool {
     len <= EXACT || len.is_power_of_two()
+}
+
+/// Places the next pieces in a run, as many as it holds. Returns what they take of it.
+fn fill(run: Run, pieces: &[u32], places: &mut Vec<Run>) -> u64 {
+    let mut used = 0;
+    while let Some(&units) = pieces.get(places.len())
+        && used + u64::from(units) <= run.len
+    {
+        places.push(Run {
+            start: run.start + used,
+            len: u64::from(units),
+        });
+        used += u64::from(units);
+    }
+    used
 }
 
 /// The free-space map.
@@ -202,58 +221,70 @@ impl FreeMap {
             .filter(move |run| run.len >= units)
     }
 
+    /// The lowest run that holds `units`.
+    fn lowest(&self, units: u64) -> Option<Run> {
+        let longer = self.classes[class_of(units) + 1..]
+            .iter()
+            .filter_map(|class| class.first().copied());
+        let fitting = self.fitting(units).next().map(|run| run.start);
+        let lowest = longer.chain(fitting).min();
+        lowest.map(|start| self.run_at(start))
+    }
+
     /// The lowest place that holds `units`; the file grows if there is none.
     pub fn allocate(&mut self, units: u32) -> Run {
         let units = u64::from(units);
-        let longer = self.classes[class_of(units) + 1..]
-            .iter()
-            .filter_map(|class| class.first());
-        let lowest = longer
-            .copied()
-            .chain(self.fitting(units).map(|run| run.start))
-            .min();
-        match lowest {
-            Some(start) => self.take_front(self.run_at(start), units),
+        match self.lowest(units) {
+            Some(run) => self.take_front(run, units),
             None => self.grow(units),
         }
     }
 
     /// Places for the pieces of a batch, in their order and one behind the other as
     /// far as the free runs allow: first in the long runs, from the lowest up, then in
-    /// whatever is free, then at the end of the file.
+    /// whatever is free, then at the end of the file. Looks at as many runs as it takes,
+    /// and some that are too short.
     pub fn allocate_many(&mut self, pieces: &[u32]) -> Vec<Run> {
-        /// Runs from 32 KiB on take a write of their own without regret.
-        const LONG: u64 = 512;
         let mut places = Vec::with_capacity(pieces.len());
         let total: u64 = pieces.iter().copied().map(u64::from).sum();
-        for shortest in [LONG.min(total), 1] {
-            let fits = |run: &Run| run.len >= shortest;
-            let candidates: Vec<Run> = self.runs().filter(fits).collect();
-            for run in candidates {
-                let Some(&next) = pieces.get(places.len()) else {
-                    return places;
-                };
-                if run.len < u64::from(next) {
-                    continue;
-                }
-                let mut used = 0;
-                while let Some(&units) = pieces.get(places.len())
-                    && used + u64::from(units) <= run.len
-                {
-                    places.push(Run {
-                        start: run.start + used,
-                        len: u64::from(units),
-                    });
-                    used += u64::from(units);
-                }
-                self.take_front(run, used);
-            }
+        while let Some(&next) = pieces.get(places.len())
+            && let Some(run) = self.lowest(LONG.min(total).max(u64::from(next)))
+        {
+            let used = fill(run, pieces, &mut places);
+            self.take_front(run, used);
+        }
+        let (taken, all_seen) = self.lowest_that_hold(pieces, &mut places);
+        for (run, used) in taken {
+            self.take_front(run, used);
         }
         while let Some(&units) = pieces.get(places.len()) {
-            let place = self.grow(u64::from(units));
+            let place = match all_seen {
+                true => self.grow(u64::from(units)),
+                false => self.allocate(units),
+            };
             places.push(place);
         }
         places
+    }
+
+    /// The runs that the next pieces go to, from the lowest up, how much of each, and
+    /// whether there are no others. After many that are too short it looks no further.
+    fn lowest_that_hold(&self, pieces: &[u32], places: &mut Vec<Run>) -> (Vec<(Run, u64)>, bool) {
+        let mut taken = Vec::new();
+        let mut patience = PATIENCE * pieces.len();
+        for run in self.runs() {
+            let Some(&next) = pieces.get(places.len()) else {
+                break;
+            };
+            if run.len >= u64::from(next) {
+                taken.push((run, fill(run, pieces, places)));
+            } else if patience == 0 {
+                return (taken, false);
+            } else {
+                patience -= 1;
+            }
+        }
+        (taken, true)
     }
 
     /// Gives units back.

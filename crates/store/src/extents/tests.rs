@@ -207,6 +207,28 @@ fn batches_are_packed() {
     assert_eq!(map.end(), 10_256);
 }
 
+/// However many runs are too short: a batch that passed over all of them took
+/// milliseconds where a large file was in small pieces.
+#[test]
+fn short_runs_hide_no_long_ones() {
+    let mut map = FreeMap::new(1_000_000);
+    for run in 0..20_000 {
+        let len = if run % 500 == 499 { 20 } else { 3 };
+        map.free(Run {
+            start: 16 + run * 40,
+            len,
+        })
+        .unwrap();
+    }
+    let places = map.allocate_many(&[20; 30]);
+    for (place, number) in places.iter().zip(0..) {
+        assert_eq!(place.start, 16 + (500 * number + 499) * 40);
+    }
+    let places = map.allocate_many(&[20; 20]);
+    assert_eq!(places.last().map(|run| run.end()), Some(map.end()));
+    assert_eq!(map.end(), 1_000_000 + 10 * 20);
+}
+
 #[test]
 fn stored_bytes() {
     let mut map = FreeMap::new(300);
