@@ -42,17 +42,12 @@ impl Ranks {
     }
 
     /// The leaves of trees.
-    pub(super) fn leaves(&self) -> &[ChildRef] {
+    pub(crate) fn leaves(&self) -> &[ChildRef] {
         self.0.get(&LEAF).map_or(&[], Vec::as_slice)
     }
 
-    /// All of them, children before parents.
-    pub(crate) fn into_nodes(self) -> Vec<ChildRef> {
-        self.0.into_values().flatten().collect()
-    }
-
     /// Those of each rank, children before parents.
-    pub(super) fn lowest_first(self) -> impl Iterator<Item = Vec<ChildRef>> {
+    pub(crate) fn lowest_first(self) -> impl Iterator<Item = Vec<ChildRef>> {
         self.0.into_values()
     }
 }

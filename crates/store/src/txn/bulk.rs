@@ -122,10 +122,12 @@ impl TxnContext {
                 .published
                 .get_or_insert_with(|| Arc::new(AtomicU64::new(u64::MAX)))
                 .clone();
-            let nodes = collect::unwritten(&core, fork.root).into_nodes();
-            train::prepare(&core, &nodes)?;
-            fork.spilled +=
-                writer::write_nodes(&core, &nodes, Some(&unpublished), writer::After::Keep)?;
+            let unwritten = collect::unwritten(&core, fork.root);
+            train::prepare(&core, unwritten.leaves())?;
+            for nodes in unwritten.lowest_first() {
+                let (after, unpublished) = (writer::After::Keep, Some(&unpublished));
+                fork.spilled += writer::write_nodes(&core, &nodes, unpublished, after)?;
+            }
             fork.root = core.pool.resolved(fork.root);
             used.reserve(fork.own.len());
             freed.reserve(fork.replaced.len());
