@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fulgurite_disk::{Disk, MemoryDisk, OpenOptions};
+use fulgurite_disk::{Disk, Driver, MemoryDisk, OpenOptions};
 use fulgurite_wal::{Durability, Error, Kind, PAYLOAD_BYTES_MAX, Recovery, TwinLog, WalOptions};
 
 const DATABASE: [u8; 16] = *b"0123456789abcdef";
@@ -292,6 +292,48 @@ fn a_switch_before_the_first_record() {
     drop(wal);
     let payloads: Vec<Vec<u8>> = replay(&disk, 0).into_iter().map(|(.., p)| p).collect();
     assert_eq!(payloads, [b"x", b"y"]);
+}
+
+/// Somebody's clock that stands still: nothing ends because of the time.
+#[derive(Debug)]
+struct Standing;
+
+impl Driver for Standing {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn pass(&self, _: Duration) {
+        std::thread::yield_now();
+    }
+
+    fn random(&self) -> u64 {
+        4
+    }
+}
+
+#[test]
+fn who_waits_for_room_asks_again_when_told_to_look() {
+    let disk = MemoryDisk::new();
+    let (sender, asked) = std::sync::mpsc::channel();
+    let options = WalOptions {
+        limit_bytes: 100_000,
+        pressure: Some(Arc::new(move || sender.send(()).unwrap())),
+        driver: Some(Arc::new(Standing)),
+        ..WalOptions::default()
+    };
+    let wal = start(&disk, options);
+    commit(&wal, 1, &payload(1, 60_000));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| wal.reserve(60_000).map(drop));
+        asked.recv().unwrap();
+        wal.look_again();
+        asked.recv().unwrap();
+        let attempt = wal.begin_making_room();
+        wal.no_room_made(attempt, Arc::new(std::io::Error::other("none")));
+        let outcome = waiting.join().unwrap();
+        assert!(matches!(outcome, Err(Error::NoRoom { .. })), "{outcome:?}");
+    });
 }
 
 #[test]

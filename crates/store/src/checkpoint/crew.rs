@@ -179,3 +179,36 @@ fn helpers_max(core: &Core) -> usize {
     let cache = core.pool.frames.count() * core.pool.page_size();
     (processors() - 1).min(cache / SHARE / PORTION_BYTES)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::background::press;
+    use crate::{Isolation, Key, KeyKind, Options, Store};
+    use fulgurite_disk::{Machine, MemoryDisk};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    /// Whoever came to wait asked for another checkpoint, which then began as soon as the
+    /// one under way had ended.
+    #[test]
+    fn who_finds_a_checkpoint_under_way_asks_for_no_other_one() {
+        let options = Options {
+            driver: Some(Arc::new(Machine)),
+            ..Options::default()
+        };
+        let disk = Arc::new(MemoryDisk::new());
+        let store = Store::open_on(disk, Path::new("c.db"), options).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let put = store.transact(Isolation::Snapshot, |txn| txn.put(&tree, Key::Int(1), b"1"));
+        put.expect("commits");
+        let core = store.core();
+        let before = core.checkpoint_pins.durable();
+        let at_work = core.crew.begin();
+        press(core);
+        assert_eq!(core.checkpoint_pins.durable(), before);
+        drop(at_work);
+        press(core);
+        assert_eq!(core.checkpoint_pins.durable(), core.head());
+        assert!(core.head() > before);
+    }
+}
