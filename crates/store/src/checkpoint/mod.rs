@@ -312,9 +312,9 @@ fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
     Ok(())
 }
 
-/// Step 3 for all trees. Returns the catalog's entries. Of a few nodes each tree is
-/// written by itself, first: what seldom changes shall not lie behind what comes and
-/// goes, where it would keep the file from becoming shorter.
+/// Step 3 for all trees. Returns the catalog's entries. A tree of few unwritten nodes is
+/// written by itself, before those of many: what seldom changes shall not lie behind what
+/// comes and goes, where it would keep the file from becoming shorter.
 fn write_trees(core: &Core, seq: u64) -> Result<Vec<Entry>> {
     let mut many = collect::Ranks::default();
     let mut roots = Vec::new();
