@@ -44,6 +44,8 @@ pub(crate) struct Admission {
     queue: ExclusiveLock,
     left: Mutex<()>,
     somebody_left: Condvar,
+    /// Commits, as the ticks have told of them.
+    commits: AtomicU64,
     trial: Mutex<Trial>,
 }
 
@@ -108,6 +110,7 @@ impl Admission {
             queue: ExclusiveLock::new(),
             left: Mutex::default(),
             somebody_left: Condvar::default(),
+            commits: AtomicU64::new(0),
             trial: Mutex::new(Trial::new(chairs as u32)),
         }
     }
@@ -204,10 +207,13 @@ impl Admission {
         visitor.commits.is_multiple_of(TICK_EVERY)
     }
 
-    /// Sees whether another limit is to be tried. `commits` is how many there ever were;
-    /// where they wait for syncs nobody may be limited.
+    /// Sees whether another limit is to be tried. Where commits wait for syncs nobody may
+    /// be limited.
     #[cold]
-    pub(crate) fn tick(&self, visitor: &mut Visitor, now: Duration, commits: u64, may_limit: bool) {
+    pub(crate) fn tick(&self, visitor: &mut Visitor, now: Duration, may_limit: bool) {
+        // Not those under leases of the log, which are in nobody's way.
+        let told = u64::from(TICK_EVERY);
+        let commits = self.commits.fetch_add(told, Relaxed) + told;
         let Some(mut trial) = self.trial.try_lock() else {
             return;
         };

@@ -417,7 +417,7 @@ impl TxnContext {
         self.after_publication(seq, look && logged.is_ok());
         self.core.check_pressure();
         self.core.pool.pace();
-        self.count_commit(seq);
+        self.count_commit();
         logged
     }
 
@@ -436,12 +436,12 @@ impl TxnContext {
 
     /// Has the number of writers reconsidered now and then.
     #[inline]
-    fn count_commit(&mut self, seq: u64) {
+    fn count_commit(&mut self) {
         let core = &*self.core;
         if core.admission.count(&mut self.visitor) && core.options.driver.is_none() {
             let may_limit = core.wal().is_none_or(TwinLog::acknowledges_quickly);
             let now = core.pool.waits.now();
-            core.admission.tick(&mut self.visitor, now, seq, may_limit);
+            core.admission.tick(&mut self.visitor, now, may_limit);
         }
     }
 
