@@ -28,6 +28,7 @@ use crate::memory::Region;
 use crate::node;
 use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crate::primitives::{Table, Zeros};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64 as ChildWord};
 
@@ -319,16 +320,33 @@ impl Frames {
     #[inline]
     pub(crate) fn prefetch(&self, frame: Frame, offset: usize) {
         #[cfg(target_arch = "x86_64")]
+        self.ask_for::<{ std::arch::x86_64::_MM_HINT_T0 }>(frame, offset);
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (frame, offset);
+    }
+
+    /// The same for lines that are about to be written to. Before a lock is given back or
+    /// taken all writes must have arrived, and those to lines from afar take longest.
+    #[inline]
+    pub(crate) fn prefetch_to_write(&self, frame: Frame, range: Range<usize>) {
+        #[cfg(target_arch = "x86_64")]
+        for offset in (range.start & !(LINE - 1)..range.end).step_by(LINE) {
+            self.ask_for::<{ std::arch::x86_64::_MM_HINT_ET0 }>(frame, offset);
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (frame, range);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn ask_for<const HINT: i32>(&self, frame: Frame, offset: usize) {
         if (frame as usize) < self.metas.len() && offset < self.page_size {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             // SAFETY: the address lies inside the region, as just checked, and a
             // prefetch neither reads nor writes as far as the program can tell.
             unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(self.start(frame).add(offset).cast());
+                std::arch::x86_64::_mm_prefetch::<HINT>(self.start(frame).add(offset).cast());
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (frame, offset);
     }
 
     /// As [`prefetch`](Self::prefetch), for every line of a frame.

@@ -50,6 +50,8 @@ mod split;
 pub(crate) mod tests;
 
 pub use check::{check, is_compact};
+use std::ops::Range;
+
 use header::{
     AT_COUNT, AT_FLAGS, AT_GARBAGE, AT_HEAP, AT_HEAP_END, AT_KIND, AT_LOWER_LEN, AT_PAYLOAD,
     AT_PREFIX, AT_UPPER_LEN, garbage, get16, get32, get64, heap, heap_end, is_int, put_header,
@@ -317,6 +319,21 @@ pub fn value_at(page: &[u8], i: usize) -> (&[u8], bool) {
     } else {
         bytes::value_at(page, i)
     }
+}
+
+/// Which bytes of a leaf the value at `i` has.
+#[inline]
+pub fn value_range(page: &[u8], i: usize) -> Range<usize> {
+    let value = value_at(page, i).0;
+    let start = value.as_ptr().addr() - page.as_ptr().addr();
+    start..start + value.len()
+}
+
+/// Which bytes of a leaf are the next that its heap gets, of as many as an entry takes.
+#[inline]
+pub fn heap_room(page: &[u8], takes: usize) -> Range<usize> {
+    let end = heap_end(page) - heap(page);
+    end.saturating_sub(takes)..end
 }
 
 /// Inserts an entry at `i`, where [`find`] said it belongs. `false`: it does not

@@ -10,6 +10,7 @@ use super::fork::Fork;
 use super::walk::{self, Ahead, Target};
 use crate::cache::{ChildRef, Frame, Pool, SlotId};
 use crate::node::{self, Key, Rests};
+use std::ops::Range;
 use std::sync::atomic::Ordering::*;
 
 /// What is to be done with an entry.
@@ -87,7 +88,28 @@ impl Place {
         };
         place.plan(page, (key, change), found.is_ok())?;
         let is_root = fork.root.reference == reference;
-        place.fits(page, is_root, others).then_some(place)
+        let fits = place.fits(page, is_root, others);
+        fits.then(|| {
+            // On their way while the record is made.
+            pool.frames.prefetch_to_write(frame, place.writes(page));
+            place
+        })
+    }
+
+    /// Which bytes of the leaf its entry is written to, apart from header and slots.
+    #[inline]
+    fn writes(&self, page: &[u8]) -> Range<usize> {
+        match self.step {
+            Step::Insert => node::heap_room(page, self.grows),
+            Step::Replace => {
+                let value = node::value_range(page, self.index);
+                match self.grows {
+                    0 => value,
+                    grows => node::heap_room(page, value.len() + grows),
+                }
+            }
+            Step::Remove | Step::Nothing => 0..0,
+        }
     }
 
     /// What a change takes; `None` where it takes more than a leaf.
