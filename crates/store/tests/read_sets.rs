@@ -1,16 +1,23 @@
-//! A transaction that reads more than a list of its reads may take.
+//! What a transaction has read, as those who meet it feel it.
 //!
-//! Its reads beyond a megabyte became "the whole table", so that a long report
-//! lost to any writer of any row.
+//! More reads than a list of them may take: beyond a megabyte they became "the whole
+//! table", so that a long report lost to any writer of any row. And a context's next
+//! transaction, which is given the list of the one before, empty.
 
-use fulgurite_store::{ErrorKind, Isolation, Key, KeyKind, Options, Store, Tree, Txn};
+use fulgurite_store::{
+    Cursor, ErrorKind, Isolation, Key, KeyKind, Options, Seek, Store, Tree, Txn,
+};
 
 const ROWS: i64 = 300_000;
 
 fn change(store: &Store, tree: &Tree, row: i64) {
+    change_to(store, tree, row, b"changed");
+}
+
+fn change_to(store: &Store, tree: &Tree, row: i64, value: &[u8]) {
     let mut txn = store.txn();
     txn.begin_statement(&[tree]).expect("begins");
-    txn.put(tree, Key::Int(row), b"changed").expect("puts");
+    txn.put(tree, Key::Int(row), value).expect("puts");
     txn.commit().expect("commits");
 }
 
@@ -47,4 +54,42 @@ fn many_reads_depend_on_what_lies_around_them_alone() {
         commit_against(&store, &tree, ROWS / 3 + 50_000),
         Err(ErrorKind::Conflict)
     );
+}
+
+#[test]
+fn what_was_read_before_does_not_count() {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let other = store.create_family("u", KeyKind::Int).expect("a family");
+    for row in 0..100 {
+        change(&store, &tree, row);
+    }
+    let mut txn = store.txn();
+    let mut value = Vec::new();
+    let mut left: Vec<Cursor> = Vec::new();
+    for round in 0..40_u8 {
+        txn.begin(Isolation::Serializable).expect("begins");
+        txn.put(&other, Key::Int(0), b"written").expect("puts");
+        // What the cursors of transactions before reach belongs to none.
+        for cursor in &mut left {
+            assert!(cursor.next().expect("goes on"));
+        }
+        change_to(&store, &tree, 50, &[round, 0]);
+        txn.commit().expect("depends on nothing");
+
+        txn.begin(Isolation::Serializable).expect("begins");
+        txn.get_into(&tree, Key::Int(50), &mut value)
+            .expect("reads");
+        let scans = round % 2 == 1;
+        if scans {
+            let mut cursor = txn.cursor(&tree).expect("opens");
+            assert!(cursor.seek(Seek::AtLeast(Key::Int(10))).expect("seeks"));
+            left.push(cursor);
+        }
+        txn.put(&other, Key::Int(0), b"written").expect("puts");
+        let changed = if scans { 10 } else { 50 };
+        change_to(&store, &tree, changed, &[round, 1]);
+        let lost = txn.commit().map_err(|error| error.kind());
+        assert_eq!(lost, Err(ErrorKind::Conflict), "round {round}");
+    }
 }

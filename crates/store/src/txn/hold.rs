@@ -99,46 +99,38 @@ impl TxnContext {
 
     /// Before a tree is touched for the first time: holds it, or has a snapshot.
     pub(super) fn touch(&mut self, tree: &Tree) -> Result<()> {
-        if !self.begin_hold()? || !self.hold_tree(tree) {
+        if !self.hold_also(Some(tree))? || !self.shows_acknowledged(tree) {
             self.need_snapshot();
         }
         Ok(())
     }
 
-    /// Whether it holds anything, be it from now on.
-    fn begin_hold(&mut self) -> Result<bool> {
-        if self.hold == Hold::Held {
-            return Ok(true);
-        }
+    /// Whether the head of a tree that it holds is acknowledged.
+    fn shows_acknowledged(&mut self, tree: &Tree) -> bool {
+        let newest = tree.0.head().seq;
+        let acknowledged = self.acknowledged(newest);
+        self.seq = self.seq.max(acknowledged);
+        newest <= acknowledged
+    }
+
+    /// Whether it holds anything, be it from now on, and this tree, if one is named.
+    fn hold_also(&mut self, tree: Option<&Tree>) -> Result<bool> {
         if self.leasing.lane.is_none() {
             self.leasing.lane = Some(self.core.add_lane());
         }
         let Some(lane) = &self.leasing.lane else {
             return Ok(false);
         };
-        let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+        let core = &*self.core;
         let holding = &mut lane.occupancy.lock().holding;
-        let begins = self.core.begin_hold(holding, self.visitor.context(), slot);
-        if begins {
+        if self.hold != Hold::Held {
+            let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+            if !core.begin_hold(holding, self.visitor.context(), slot) {
+                return Ok(false);
+            }
             self.hold = Hold::Held;
         }
-        Ok(begins)
-    }
-
-    fn hold_tree(&mut self, tree: &Tree) -> bool {
-        let Some(lane) = &self.leasing.lane else {
-            return false;
-        };
-        if !self
-            .core
-            .hold_tree(&mut lane.occupancy.lock().holding, tree)
-        {
-            return false;
-        }
-        let newest = tree.0.head().seq;
-        let acknowledged = self.acknowledged(newest);
-        self.seq = self.seq.max(acknowledged);
-        newest <= acknowledged
+        Ok(tree.is_none_or(|tree| core.hold_tree(holding, tree)))
     }
 
     /// Makes an explicit transaction depend on every entry of a tree that changes only
@@ -152,7 +144,7 @@ impl TxnContext {
             return Err(no_slot());
         }
         self.relies_on = Some(tree.id());
-        if self.hold == Hold::None || !self.begin_hold()? {
+        if self.hold == Hold::None || !self.hold_also(None)? {
             self.depend_on(tree);
         }
         Ok(())
@@ -232,7 +224,7 @@ impl TxnContext {
             return self.need_snapshot();
         }
         self.writers = WritersLock::Shared;
-        self.reads = None;
+        self.forget_reads();
         self.observes = false;
         self.state = TxnState::Statement;
         self.hold = Hold::None;

@@ -129,6 +129,8 @@ pub struct TxnContext {
     claims: Vec<Tree>,
     /// What its answers depended on, where a commit may lose.
     reads: Option<Arc<Mutex<Reads>>>,
+    /// An empty set for the next one that needs it.
+    no_reads: Option<Arc<Mutex<Reads>>>,
     /// Every answer counts (serializable), not only what decides about
     /// uniqueness and the schema.
     observes: bool,
@@ -185,6 +187,7 @@ impl TxnContext {
             locked: locks::Locked::default(),
             claims: Vec::new(),
             reads: None,
+            no_reads: None,
             observes: false,
             stored: Vec::new(),
             bulk: false,
@@ -302,7 +305,7 @@ impl TxnContext {
             true => self.begin_open()?,
             false => self.pin_visible()?,
         }
-        self.reads = Some(Arc::default());
+        self.reads = Some(self.no_reads.take().unwrap_or_default());
         self.observes = isolation == Isolation::Serializable;
         self.state = TxnState::Optimistic;
         Ok(())
@@ -357,7 +360,7 @@ impl TxnContext {
         for tree in self.claims.drain(..) {
             tree.0.rowids.release();
         }
-        self.reads = None;
+        self.forget_reads();
         self.observes = false;
         self.bulk = false;
         self.scattered = false;
@@ -376,6 +379,18 @@ impl TxnContext {
         }
         self.pinned = false;
         self.state = TxnState::Idle;
+    }
+
+    /// What it has read counts no more.
+    fn forget_reads(&mut self) {
+        let Some(mut reads) = self.reads.take() else {
+            return;
+        };
+        // A cursor that outlives the transaction may still write to it.
+        if let Some(own) = Arc::get_mut(&mut reads) {
+            own.get_mut().clear();
+            self.no_reads = Some(reads);
+        }
     }
 
     /// Frees nodes that a fork made and that will not be published.

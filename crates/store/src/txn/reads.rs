@@ -27,6 +27,8 @@ const RANGE: usize = size_of::<Range>();
 /// Bytes of a range that a cursor still extends, beside those of the range: it has
 /// a lock and an allocation of its own.
 const SHARED: usize = 64;
+/// Trees that an empty set keeps room for.
+const TREES_KEPT: usize = 16;
 
 /// From where to where was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -266,6 +268,13 @@ impl Reads {
         let at = self.of(tree);
         self.bytes -= self.trees[at].bytes;
         self.trees[at].take_whole();
+    }
+
+    /// Empties the set, and lets go of what a large one took.
+    pub(crate) fn clear(&mut self) {
+        self.trees.clear();
+        self.trees.shrink_to(TREES_KEPT);
+        self.bytes = 0;
     }
 
     /// A cursor was opened: its observer records ranges here.
