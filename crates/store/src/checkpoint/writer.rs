@@ -157,7 +157,11 @@ impl<'c> Batch<'c> {
         let page_size = self.core.pool.page_size();
         let most = (nodes.len() * page_size).min(BATCH_BYTES + 2 * page_size);
         self.buffer.reserve(most);
-        for node in nodes {
+        for (at, node) in nodes.iter().enumerate() {
+            if let Some(next) = nodes.get(at + 1) {
+                // Long unused, mostly: on its way while this one is packed.
+                self.core.pool.frames.prefetch_page(next.hint());
+            }
             if self.buffer.len() >= BATCH_BYTES {
                 self.write()?;
             }
