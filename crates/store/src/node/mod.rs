@@ -49,9 +49,9 @@ mod split;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use check::{check, is_compact};
 use std::ops::Range;
 
+pub use check::{check, is_compact};
 use header::{
     AT_COUNT, AT_FLAGS, AT_GARBAGE, AT_HEAP, AT_HEAP_END, AT_KIND, AT_LOWER_LEN, AT_PAYLOAD,
     AT_PREFIX, AT_UPPER_LEN, garbage, get16, get32, get64, heap, heap_end, is_int, put_header,
