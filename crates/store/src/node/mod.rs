@@ -321,12 +321,12 @@ pub fn value_at(page: &[u8], i: usize) -> (&[u8], bool) {
     }
 }
 
-/// Which bytes of a leaf the value at `i` has.
+/// As [`value_at`], which bytes of the leaf the value has.
 #[inline]
-pub fn value_range(page: &[u8], i: usize) -> Range<usize> {
-    let value = value_at(page, i).0;
+pub fn value_range(page: &[u8], i: usize) -> (Range<usize>, bool) {
+    let (value, overflow) = value_at(page, i);
     let start = value.as_ptr().addr() - page.as_ptr().addr();
-    start..start + value.len()
+    (start..start + value.len(), overflow)
 }
 
 /// Which bytes of a leaf are the next that its heap gets, of as many as an entry takes.

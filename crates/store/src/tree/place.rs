@@ -86,37 +86,31 @@ impl Place {
             grows: 0,
             shrinks: 0,
         };
-        place.plan(page, (key, change), found.is_ok())?;
+        let writes = place.plan(page, (key, change), found.is_ok())?;
         let is_root = fork.root.reference == reference;
-        let fits = place.fits(page, is_root, others);
-        fits.then(|| {
+        place.fits(page, is_root, others).then(|| {
             // On their way while the record is made.
-            pool.frames.prefetch_to_write(frame, place.writes(page));
+            pool.frames.prefetch_to_write(frame, writes);
             place
         })
     }
 
-    /// Which bytes of the leaf its entry is written to, apart from header and slots.
-    #[inline]
-    fn writes(&self, page: &[u8]) -> Range<usize> {
-        match self.step {
-            Step::Insert => node::heap_room(page, self.grows),
-            Step::Replace => {
-                let value = node::value_range(page, self.index);
-                match self.grows {
-                    0 => value,
-                    grows => node::heap_room(page, value.len() + grows),
-                }
-            }
-            Step::Remove | Step::Nothing => 0..0,
-        }
-    }
-
-    /// What a change takes; `None` where it takes more than a leaf.
-    fn plan(&mut self, page: &[u8], (key, change): (Key<'_>, Change), exists: bool) -> Option<()> {
-        if exists && node::value_at(page, self.index).1 {
-            return None;
-        }
+    /// What a change takes: which bytes of the leaf it writes, apart from header and
+    /// slots. `None` where it takes more than a leaf.
+    fn plan(
+        &mut self,
+        page: &[u8],
+        (key, change): (Key<'_>, Change),
+        exists: bool,
+    ) -> Option<Range<usize>> {
+        let was = match exists {
+            true => match node::value_range(page, self.index) {
+                (_, true) => return None,
+                (was, false) => was,
+            },
+            false => 0..0,
+        };
+        let mut writes = 0..0;
         match change {
             Change::Put { if_exists, .. } if exists && if_exists == IfExists::Leave => {}
             Change::Put { len, .. } => {
@@ -125,13 +119,17 @@ impl Place {
                     return None;
                 }
                 if exists {
-                    let was = node::value_at(page, self.index).0.len();
                     self.step = Step::Replace;
-                    self.grows = len.saturating_sub(was);
-                    self.shrinks = was.saturating_sub(len);
+                    self.grows = len.saturating_sub(was.len());
+                    self.shrinks = was.len().saturating_sub(len);
+                    writes = match self.grows {
+                        0 => was,
+                        _ => node::heap_room(page, len),
+                    };
                 } else {
                     self.step = Step::Insert;
                     self.grows = node::insert_takes(page, key, len);
+                    writes = node::heap_room(page, self.grows);
                 }
             }
             Change::Deleted if exists => {
@@ -140,7 +138,7 @@ impl Place {
             }
             Change::Deleted => {}
         }
-        Some(())
+        Some(writes)
     }
 
     /// Whether it can be done after the `others`, without a neighbour of the leaf.
