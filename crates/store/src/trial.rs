@@ -3,7 +3,8 @@
 //! The time is cut in slices, and what commits in each is counted. In a trial the
 //! candidates have their slices in turn, there and back, so that what changes slowly
 //! meanwhile counts for all alike, until one is better in every slice or there were
-//! [`ROUNDS_MAX`] of each. The best is kept, for longer and longer while trials confirm
+//! [`ROUNDS_MAX`] of each; the better half of a candidate's slices counts, since what
+//! comes between only ever takes time. The best is kept, for longer and longer while trials confirm
 //! it, and tried again sooner where the rate is no longer what it was. Where fewer write
 //! at a time some wait for longer, so a lower limit must be better by a tenth.
 //!
@@ -82,8 +83,7 @@ impl Candidate {
         self.rates.iter().copied().max().unwrap_or(0)
     }
 
-    /// The mean of the better half: what comes between, a checkpoint or another program,
-    /// only ever takes time.
+    /// The mean of the better half: without a checkpoint or another program between.
     fn undisturbed(&self) -> u64 {
         let mut rates = self.rates.clone();
         rates.sort_unstable();
@@ -413,6 +413,14 @@ mod tests {
             trial.met_writer();
             let now = Duration::from_secs(slice);
             assert_eq!(trial.next(now, slice * 1_000_000, 6, false), 0);
+        }
+        // However long a slice becomes, where few come to end it.
+        let mut trial = Trial::new(2);
+        for slice in 1..1_000 {
+            trial.met_writer();
+            trial.met_writer();
+            let now = Duration::from_millis(slice * 200);
+            assert_eq!(trial.next(now, slice * 1_000, 6, true), 0);
         }
     }
 }
