@@ -242,7 +242,7 @@ fn ops(redo: &[u8]) -> impl Iterator<Item = Op<'_>> {
 mod tests {
     use crate::primitives::LEASE_AFTER;
     use crate::{Durability, Key, KeyKind, Options, Result, Store, Tree, Txn};
-    use fulgurite_disk::MemoryDisk;
+    use fulgurite_disk::{Machine, MemoryDisk};
     use std::path::Path;
     use std::sync::Arc;
     use std::time::Duration;
@@ -250,6 +250,8 @@ mod tests {
     fn store() -> (Store, Tree) {
         let options = Options {
             durability: Durability::Normal,
+            // No thread of its own, which would end leases after a while.
+            driver: Some(Arc::new(Machine)),
             log_limit_bytes: 1 << 20,
             busy_timeout: Duration::ZERO,
             ..Options::default()

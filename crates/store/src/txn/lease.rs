@@ -248,7 +248,7 @@ mod tests {
     use super::{LEASE_AFTER, TxnContext};
     use crate::error::{Error, ErrorKind};
     use crate::{Durability, Key, KeyKind, Options, Store, Tree};
-    use fulgurite_disk::MemoryDisk;
+    use fulgurite_disk::{Machine, MemoryDisk};
     use std::cell::Cell;
     use std::path::Path;
     use std::sync::Arc;
@@ -256,6 +256,8 @@ mod tests {
     fn store() -> (Store, Tree) {
         let options = Options {
             durability: Durability::Normal,
+            // No thread of its own, which would end leases after a while.
+            driver: Some(Arc::new(Machine)),
             ..Options::default()
         };
         let disk = Arc::new(MemoryDisk::new());

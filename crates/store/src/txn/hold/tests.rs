@@ -4,7 +4,7 @@ use crate::primitives::LEASE_AFTER;
 use crate::tree::cursor::Seek;
 use crate::txn::TxnContext;
 use crate::{Durability, Isolation, Key, KeyKind, Options, Store, Tree};
-use fulgurite_disk::MemoryDisk;
+use fulgurite_disk::{Machine, MemoryDisk};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,8 @@ use std::time::Duration;
 fn store(durability: Durability) -> (Store, Tree, Tree) {
     let options = Options {
         durability,
+        // No thread of its own, which would end leases after a while.
+        driver: Some(Arc::new(Machine)),
         // Nobody needs to wait.
         busy_timeout: Duration::ZERO,
         ..Options::default()
