@@ -4,9 +4,10 @@
 //! candidates have their slices in turn, there and back, so that what changes slowly
 //! meanwhile counts for all alike, until one is better in every slice or there were
 //! [`ROUNDS_MAX`] of each; the better half of a candidate's slices counts, since what
-//! comes between only ever takes time. The best is kept, for longer and longer while trials confirm
-//! it, and tried again sooner where the rate is no longer what it was. Where fewer write
-//! at a time some wait for longer, so a lower limit must be better by a tenth.
+//! comes between only ever takes time. The best is kept, for longer and longer while
+//! trials confirm it, and tried again sooner where the rate is no longer what it was.
+//! Where fewer write at a time some wait for longer, so a lower limit must be better by
+//! a tenth.
 //!
 //! With one writer, few commits or where commits wait for syncs, nothing is tried and
 //! nobody limited. This is a state machine without clock or threads, which are
