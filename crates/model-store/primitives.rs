@@ -39,13 +39,16 @@ pub(crate) const DOUBTS_MAX: u32 = 1;
 pub(crate) const REST_MIN: u32 = 1;
 pub(crate) const REST_MAX: u32 = 2;
 pub(crate) const TICK_EVERY: u32 = 2;
+pub(crate) const TICK_BYTES: usize = 256;
 pub(crate) const SLICE: Duration = Duration::from_micros(1000);
+pub(crate) const SLICE_MAX: Duration = SLICE;
 pub(crate) const SETTLING: Duration = Duration::from_micros(200);
 pub(crate) const COMMITS_MIN: u64 = 1;
 pub(crate) const SOON: Duration = Duration::from_micros(1000);
 pub(crate) const TURN: Duration = Duration::from_micros(1000);
 /// Never: it would hide a chair that nobody has and nobody can take.
 pub(crate) const AWAY: Duration = Duration::MAX;
+pub(crate) const AT_WORK: Duration = Duration::MAX;
 
 thread_local! {
     static NOW: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };

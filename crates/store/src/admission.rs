@@ -7,7 +7,8 @@
 //!
 //! 1. While there is a limit, a context that comes back within [`SOON`] needs a chair.
 //!    It keeps it over its transactions, for [`TURN`], or until it has not come for
-//!    [`AWAY`]. While it is lent to nobody (`txn/contexts.rs`) whoever waits may take it.
+//!    [`AWAY`], or not gone for [`AT_WORK`]. While it is lent to nobody
+//!    (`txn/contexts.rs`) whoever waits may take it.
 //! 2. The others sleep in a queue. Who is first in it looks every [`LOOK`] for a chair
 //!    that is free or whose holder is away, and asks who has had its turn to leave.
 //! 3. Nobody waits for a chair who comes now and then, has just lost one, has a busy
@@ -18,7 +19,7 @@
 //! every wait ends by the clock.
 
 use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use crate::primitives::{AWAY, SOON, TICK_EVERY, TURN};
+use crate::primitives::{AT_WORK, AWAY, SOON, TICK_BYTES, TICK_EVERY, TURN};
 use crate::primitives::{Condvar, ExclusiveLock, Mutex, processors, wait_briefly};
 use crate::trial::Trial;
 use crate::waits::Waits;
@@ -55,7 +56,8 @@ pub(crate) struct Admission {
 struct Chair {
     /// Four times the context, [`ASKED`] and [`UNLENT`]; 0 where it is free.
     holder: AtomicU64,
-    /// How often its holders have come, and since when this one has it, in nanoseconds.
+    /// How often its holders have come and gone, odd while one is at work, and since when
+    /// this one has it, in nanoseconds.
     visits: AtomicU64,
     since: AtomicU64,
     /// The visits that whoever waits first has seen last, and when those were new.
@@ -67,9 +69,13 @@ struct Chair {
 pub(crate) struct Visitor {
     context: u64,
     chair: Option<usize>,
+    /// Whether the chair was told that it came and not yet that it went.
+    at_work: bool,
     /// When it last ended a transaction without a chair, while there was a limit.
     ended: Duration,
+    /// Since it last ticked: its commits, and these and their bytes.
     commits: u32,
+    work: u32,
     slice: u64,
 }
 
@@ -79,8 +85,10 @@ impl Visitor {
         Self {
             context,
             chair: None,
+            at_work: false,
             ended: Duration::ZERO,
             commits: 0,
+            work: 0,
             slice: 0,
         }
     }
@@ -132,7 +140,8 @@ impl Admission {
         if let Some(at) = visitor.chair {
             let chair = &self.chairs[at];
             if chair.is_kept_by(visitor) && at < self.limit.load(Relaxed) as usize {
-                chair.visits.store(chair.visits.load(Relaxed) + 1, Relaxed);
+                chair.note_visit(true);
+                visitor.at_work = true;
                 return;
             }
             // This once without one: if it comes back soon after, it waits for one.
@@ -158,6 +167,7 @@ impl Admission {
                 let chairs = &self.chairs[..limit];
                 let taken = chairs.iter().position(|chair| chair.take(visitor, now));
                 visitor.chair = taken;
+                visitor.at_work = taken.is_some();
                 if limit == 0 || taken.is_some() || now >= until {
                     break;
                 }
@@ -195,16 +205,22 @@ impl Admission {
     /// After a context ended a transaction that may have written.
     #[inline]
     pub(crate) fn ended(&self, visitor: &mut Visitor, waits: &Waits) {
-        if self.limit.load(Relaxed) > 0 && visitor.chair.is_none() {
+        if std::mem::take(&mut visitor.at_work)
+            && let Some(at) = visitor.chair
+        {
+            self.chairs[at].note_visit(false);
+        } else if self.limit.load(Relaxed) > 0 && visitor.chair.is_none() {
             visitor.ended = waits.now();
         }
     }
 
-    /// Counts a commit of a context; true now and then: the caller [`tick`](Self::tick)s.
+    /// Counts a commit of a context, of so many bytes of redo; true now and then: the
+    /// caller [`tick`](Self::tick)s.
     #[inline]
-    pub(crate) fn count(&self, visitor: &mut Visitor) -> bool {
-        visitor.commits = visitor.commits.wrapping_add(1);
-        visitor.commits.is_multiple_of(TICK_EVERY)
+    pub(crate) fn count(&self, visitor: &mut Visitor, bytes: usize) -> bool {
+        visitor.commits += 1;
+        visitor.work += 1 + (bytes / TICK_BYTES).min(TICK_EVERY as usize) as u32;
+        visitor.work >= TICK_EVERY
     }
 
     /// Sees whether another limit is to be tried. Where commits wait for syncs nobody may
@@ -212,7 +228,8 @@ impl Admission {
     #[cold]
     pub(crate) fn tick(&self, visitor: &mut Visitor, now: Duration, may_limit: bool) {
         // Not those under leases of the log, which are in nobody's way.
-        let told = u64::from(TICK_EVERY);
+        let told = u64::from(std::mem::take(&mut visitor.commits));
+        visitor.work = 0;
         let commits = self.commits.fetch_add(told, Relaxed) + told;
         let Some(mut trial) = self.trial.try_lock() else {
             return;
@@ -221,7 +238,7 @@ impl Admission {
             visitor.slice = trial.slice();
             trial.met_writer();
         }
-        if trial.is_over(now) {
+        if trial.is_over(now, commits) {
             let waiting = self.waiting.load(Relaxed);
             self.set_limit(trial.next(now, commits, waiting, may_limit));
         }
@@ -247,6 +264,13 @@ impl Admission {
 }
 
 impl Chair {
+    /// Its holder comes, or goes.
+    fn note_visit(&self, comes: bool) {
+        let next = self.visits.load(Relaxed) + 1;
+        let right = (next % 2 == 1) == comes;
+        self.visits.store(next + u64::from(!right), Relaxed);
+    }
+
     /// Whether its holder, which comes back, may keep it.
     fn is_kept_by(&self, visitor: &Visitor) -> bool {
         let own = visitor.holder();
@@ -268,7 +292,8 @@ impl Chair {
         if self.seen.swap(visits, Relaxed) != visits {
             self.seen_at.store(nanos, Relaxed);
         }
-        let is_away = nanos.saturating_sub(self.seen_at.load(Relaxed)) >= self::nanos(AWAY);
+        let patience = if visits & 1 == 1 { AT_WORK } else { AWAY };
+        let is_away = nanos.saturating_sub(self.seen_at.load(Relaxed)) >= self::nanos(patience);
         let is_taken = (holder == 0 || holder & UNLENT != 0 || is_away)
             && self
                 .holder
@@ -277,6 +302,7 @@ impl Chair {
         if is_taken {
             self.since.store(nanos, Relaxed);
             self.seen_at.store(nanos, Relaxed);
+            self.note_visit(true);
         }
         is_taken
     }
@@ -341,7 +367,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(enter(&admission, &mut visitor, Duration::MAX), Some(0));
         }
-        assert_eq!(admission.chairs[0].visits.load(Relaxed), 2);
+        assert_eq!(admission.chairs[0].visits.load(Relaxed), 5);
         ask_longest(&admission.chairs[..1], waits().now() + TURN);
         assert_eq!(admission.chairs[0].holder.load(Relaxed), 4 | ASKED);
         // It leaves, and as nobody waits after all, takes the same one again.
@@ -395,6 +421,31 @@ mod tests {
         assert_eq!(enter(&admission, &mut gone, Duration::MAX), Some(0));
         assert_eq!(enter(&admission, &mut visitor, Duration::MAX), Some(0));
         assert_eq!(admission.chairs[0].holder.load(Relaxed), 8);
+    }
+
+    /// The chair of who was in a transaction of more than a millisecond was taken, as of one
+    /// who is away, so that there was no limit to long transactions.
+    #[test]
+    fn who_is_in_a_transaction_keeps_its_chair_for_a_turn() {
+        let admission = two_chairs();
+        admission.set_limit(1);
+        let [mut first, second] = [Visitor::new(1), Visitor::new(2)];
+        let chair = &admission.chairs[0];
+        for comes in [false, true] {
+            assert_eq!(enter(&admission, &mut first, Duration::MAX), Some(0));
+            let since = waits().now();
+            assert!(!chair.take(&second, since));
+            assert!(!chair.take(&second, since + AWAY));
+            if comes {
+                assert!(chair.take(&second, since + AT_WORK));
+                break;
+            }
+            admission.ended(&mut first, &waits());
+            admission.ended(&mut first, &waits());
+            assert!(!chair.take(&second, since + AWAY));
+        }
+        assert!(!first.holds(chair.holder.load(Relaxed)));
+        assert_eq!(enter(&admission, &mut first, Duration::MAX), None);
     }
 
     #[test]

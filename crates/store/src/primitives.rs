@@ -42,20 +42,25 @@ pub(crate) const DOUBTS_MAX: u32 = 4;
 /// vain: at least and at most.
 pub(crate) const REST_MIN: u32 = 16;
 pub(crate) const REST_MAX: u32 = 16_384;
-/// Every how many commits a context sees whether another limit of writers is due, how
-/// long a limit is measured and how long before it counts, and how many commits in that
-/// time do not hold each other up.
+/// Every how many commits a context sees whether another limit of writers is due; so
+/// many bytes of redo count as one more.
 pub(crate) const TICK_EVERY: u32 = 64;
+pub(crate) const TICK_BYTES: usize = 256;
+/// How long a limit is measured, at least and at most, and how long before it counts.
+/// With fewer commits it is measured for longer; where they are as few in the longest
+/// time, they do not hold each other up.
 pub(crate) const SLICE: Duration = Duration::from_millis(6);
+pub(crate) const SLICE_MAX: Duration = Duration::from_millis(100);
 pub(crate) const SETTLING: Duration = Duration::from_millis(1);
-pub(crate) const COMMITS_MIN: u64 = 100;
+pub(crate) const COMMITS_MIN: u64 = 40;
 /// Who comes back later than this does not write without end.
 pub(crate) const SOON: Duration = Duration::from_micros(20);
 /// How long a context keeps a chair that another one waits for.
 pub(crate) const TURN: Duration = Duration::from_millis(4);
-/// Who has not come for so long may lose its chair. It may as well have lost the
-/// processor, or be in a long transaction.
+/// Who has not come for so long, or has been in a transaction for so long, may lose its
+/// chair. It may as well have lost the processor.
 pub(crate) const AWAY: Duration = Duration::from_millis(1);
+pub(crate) const AT_WORK: Duration = TURN;
 /// After how many statements in a row a context commits under a lease, and at most
 /// where leases were ended before they were used for as many.
 pub(crate) const LEASE_AFTER: u32 = 32;

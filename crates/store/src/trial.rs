@@ -1,24 +1,24 @@
 //! Which limit of writers lets most transactions commit.
 //!
-//! The time is cut in slices, and what commits in each is counted. In a trial the
-//! candidates have their slices in turn, there and back, so that what changes slowly
-//! meanwhile counts for all alike, until one is better in every slice or there were
-//! [`ROUNDS_MAX`] of each; the better half of a candidate's slices counts, since what
-//! comes between only ever takes time. The best is kept, for longer and longer while
-//! trials confirm it, and tried again sooner where the rate is no longer what it was.
-//! Where fewer write at a time some wait for longer, so a lower limit must be better by
-//! a tenth.
+//! The time is cut in slices, each longer where commits are few, and what commits in
+//! each is counted. In a trial the candidates have their slices in turn, there and back,
+//! so that what changes slowly meanwhile counts for all alike, until one is better in
+//! every slice or there were [`ROUNDS_MAX`] of each; the better half of a candidate's
+//! slices counts, since what comes between only ever takes time. The best is kept, for
+//! longer and longer while trials confirm it, and tried again sooner where the rate is no
+//! longer what it was. Where fewer write at a time some wait for longer, so a lower limit
+//! must be better by a tenth.
 //!
 //! With one writer, few commits or where commits wait for syncs, nothing is tried and
 //! nobody limited. This is a state machine without clock or threads, which are
 //! `admission.rs`'s.
 
-use crate::primitives::{COMMITS_MIN, SETTLING, SLICE};
+use crate::primitives::{COMMITS_MIN, SETTLING, SLICE, SLICE_MAX};
 use std::ops::Range;
 use std::time::Duration;
 
 /// Fewer commits a second do not hold each other up.
-const RATE_MIN: u64 = (COMMITS_MIN as u128 * 1_000_000_000 / SLICE.as_nanos()) as u64;
+const RATE_MIN: u64 = (COMMITS_MIN as u128 * 1_000_000_000 / SLICE_MAX.as_nanos()) as u64;
 /// Slices of each candidate in a trial, at least and at most.
 const ROUNDS_MIN: usize = 2;
 const ROUNDS_MAX: usize = 6;
@@ -136,9 +136,12 @@ impl Trial {
         self.slice.writers += 1;
     }
 
-    /// Whether the slice is over.
-    pub(crate) fn is_over(&self, now: Duration) -> bool {
-        now >= self.slice.ends
+    /// Whether the slice is over; `commits` is how many there ever were.
+    pub(crate) fn is_over(&self, now: Duration, commits: u64) -> bool {
+        let enough = matches!(self.phase, Phase::Settling(_))
+            || commits.saturating_sub(self.slice.commits) >= COMMITS_MIN
+            || now >= self.slice.began.saturating_add(SLICE_MAX);
+        now >= self.slice.ends && enough
     }
 
     /// Ends a slice: the limit for the next one, 0 for none. `commits` is how many there
@@ -284,6 +287,8 @@ mod tests {
     struct Machine<F> {
         trial: Trial,
         now: Duration,
+        /// Thousandths of commits.
+        made: u64,
         commits: u64,
         limit: u32,
         rate: F,
@@ -294,6 +299,7 @@ mod tests {
             Self {
                 trial: Trial::new(processors),
                 now: Duration::from_secs(1),
+                made: 0,
                 commits: 0,
                 limit: 0,
                 rate,
@@ -306,8 +312,9 @@ mod tests {
             let mut limits: Vec<(u32, u64)> = Vec::new();
             for _ in 0..millis {
                 self.now += Duration::from_millis(1);
-                self.commits += (self.rate)(self.limit, self.now.as_millis() as u64) / 1000;
-                if self.trial.is_over(self.now) {
+                self.made += (self.rate)(self.limit, self.now.as_millis() as u64);
+                self.commits = self.made / 1000;
+                if self.trial.is_over(self.now, self.commits) {
                     let at_once = if self.limit == 0 { writers } else { self.limit };
                     for _ in 0..writers.min(at_once) {
                         self.trial.met_writer();
@@ -404,10 +411,29 @@ mod tests {
         assert_eq!(machine.run(1, 1_000), [(0, 1_000)]);
     }
 
+    /// Where each commit takes a while, a slice of a few milliseconds has too few of them
+    /// to tell anything, and so nothing was tried: eight threads that insert a hundred rows
+    /// each made half the transactions of one.
+    #[test]
+    fn long_transactions_are_measured_for_longer() {
+        let mut machine = Machine::new(2, |limit, _| if limit == 1 { 4_000 } else { 3_000 });
+        machine.run(8, 500);
+        assert!(machine.share(8, 20_000, 1) > 0.9);
+        let mut trial = Trial::new(2);
+        let over =
+            |trial: &Trial, millis, commits| trial.is_over(Duration::from_millis(millis), commits);
+        trial.next(Duration::from_millis(100), 1_000, 8, true);
+        assert!(!over(&trial, 105, 2_000));
+        assert!(!over(&trial, 106, 1_000 + COMMITS_MIN - 1));
+        assert!(over(&trial, 106, 1_000 + COMMITS_MIN));
+        assert!(!over(&trial, 199, 1_001));
+        assert!(over(&trial, 200, 1_001));
+    }
+
     #[test]
     fn few_commits_and_those_that_wait_for_syncs_are_never_limited() {
-        let mut machine = Machine::new(2, |limit, _| 1_000 * (1 + u64::from(limit)));
-        assert_eq!(machine.run(8, 1_000), [(0, 1_000)]);
+        let mut machine = Machine::new(2, |limit, _| 100 * (1 + u64::from(limit)));
+        assert_eq!(machine.run(8, 10_000), [(0, 10_000)]);
         let mut trial = Trial::new(2);
         for slice in 1..1_000 {
             trial.met_writer();
@@ -421,7 +447,7 @@ mod tests {
             trial.met_writer();
             trial.met_writer();
             let now = Duration::from_millis(slice * 200);
-            assert_eq!(trial.next(now, slice * 1_000, 6, true), 0);
+            assert_eq!(trial.next(now, slice * 60, 6, true), 0);
         }
     }
 }

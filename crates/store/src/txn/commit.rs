@@ -414,10 +414,11 @@ impl TxnContext {
             _ => Ok(()),
         };
         drop(permit);
+        let bytes = self.redo.len();
         self.after_publication(seq, look && logged.is_ok());
         self.core.check_pressure();
         self.core.pool.pace();
-        self.count_commit();
+        self.count_commit(bytes);
         logged
     }
 
@@ -436,9 +437,9 @@ impl TxnContext {
 
     /// Has the number of writers reconsidered now and then.
     #[inline]
-    fn count_commit(&mut self) {
+    fn count_commit(&mut self, bytes: usize) {
         let core = &*self.core;
-        if core.admission.count(&mut self.visitor) && core.options.driver.is_none() {
+        if core.admission.count(&mut self.visitor, bytes) && core.options.driver.is_none() {
             let may_limit = core.wal().is_none_or(TwinLog::acknowledges_quickly);
             let now = core.pool.waits.now();
             core.admission.tick(&mut self.visitor, now, may_limit);
