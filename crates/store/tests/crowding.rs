@@ -3,7 +3,7 @@
 //! the other, which took a processor for nothing.
 
 use fulgurite_disk::{Driver, Machine, MemoryDisk};
-use fulgurite_store::{Key, KeyKind, Options, Store, Tree, Txn};
+use fulgurite_store::{Isolation, Key, KeyKind, Options, Store, Tree, Txn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -110,4 +110,39 @@ fn what_fills_half_of_the_cache_is_written_at_once() {
     for _ in 0..3 {
         assert!(table.change_all(1_200), "{:?}", table.store.stats());
     }
+}
+
+/// Where unwritten pages filled half of the cache, whosever they were, every transaction
+/// wrote its own out from the seventeenth on, with a thread for each, and read them back
+/// to change them again: eight threads that update a hundred rows each made a fifth of
+/// the transactions.
+#[test]
+fn a_transaction_keeps_its_share_where_others_fill_half_of_the_cache() {
+    const LEAVES: i64 = 1_200;
+    const CHANGED: usize = 100;
+    let mut table = Table::new();
+    table.clock.stands.store(true, Relaxed);
+    table.txn.begin_statement(&[&table.tree]).expect("begins");
+    for key in 0..LEAVES * ROWS {
+        let put = table.txn.put(&table.tree, Key::Int(key), &VALUE);
+        put.expect("a put");
+    }
+    table.txn.commit().expect("commits");
+    for leaf in 0..LEAVES {
+        table.txn.begin_statement(&[&table.tree]).expect("begins");
+        let key = Key::Int(leaf * ROWS);
+        table.txn.put(&table.tree, key, &VALUE).expect("a put");
+        table.txn.commit().expect("commits");
+    }
+    let before = table.store.stats().cache.unwritten;
+    assert!(before > 1_024, "{:?}", table.store.stats());
+    let mut txn = table.store.txn();
+    txn.begin(Isolation::Serializable).expect("begins");
+    for leaf in 0..CHANGED as i64 {
+        let key = Key::Int(leaf * 11 * ROWS);
+        txn.put(&table.tree, key, &VALUE).expect("a put");
+    }
+    let held = table.store.stats().cache.unwritten - before;
+    assert!(held > CHANGED as u64 - 10, "{held} of {CHANGED} pages");
+    txn.commit().expect("nobody else wrote");
 }

@@ -7,10 +7,10 @@
 //! children or large values once those are written. The budget grows where many
 //! of the nodes written are edited again (changes that are scattered over more
 //! pages than it has, as those of an index often are) and shrinks where
-//! unwritten nodes, whosever they are, fill half the cache. A helper thread of
-//! the transaction encodes, compresses and writes them, while the transaction
-//! goes on; where somebody drives the store there is no thread, and it is done at
-//! once. What must hold:
+//! unwritten nodes, whosever they are, fill half the cache: then all transactions
+//! together may hold an eighth of it. A helper thread of the transaction encodes,
+//! compresses and writes them, while the transaction goes on; where somebody drives
+//! the store there is no thread, and it is done at once. What must hold:
 //!
 //! 1. A node that was handed over belongs to no generation: it is read, and
 //!    copied before it is edited, as any shared node.
@@ -191,7 +191,9 @@ impl TxnContext {
         let pool = &self.core.pool;
         let count = pool.usable();
         if self.is_tight() {
-            return self.budget_min();
+            // Less would have short transactions write pages, and read them back, for
+            // what a checkpoint has to write.
+            return (count / 8 / pool.contexts()).max(self.budget_min());
         }
         if self.scattered {
             // A quarter of it goes at a time, and two such batches are under way:
