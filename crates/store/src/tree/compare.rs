@@ -8,9 +8,50 @@
 
 use super::overflow::Reference;
 use super::walk::{self, Ahead, Halt, Learnt, Target};
-use crate::cache::{ChildRef, Pool, SlotId};
+use crate::cache::{ChildRef, Frame, Pool, SlotId};
 use crate::error::Result;
 use crate::node::{self, Key, Rests};
+
+/// Keys that are compared in one walk.
+const KEYS_A_WALK: usize = 64;
+
+/// The first of the keys under which the entry, or its absence, is not the same in both.
+/// Keys that come one after the other are mostly in the same leaves, which are looked at
+/// first.
+pub(crate) fn first_difference<'k>(
+    pool: &Pool,
+    slot: &SlotId,
+    tree: u32,
+    mut roots: [ChildRef; 2],
+    keys: impl Iterator<Item = Result<Key<'k>>>,
+) -> Result<Option<Key<'k>>> {
+    let mut left = KEYS_A_WALK;
+    let mut walk = pool.readers.walk(slot);
+    let mut leaves = [None; 2];
+    for key in keys {
+        let key = key?;
+        if left == 0 {
+            drop(walk);
+            walk = pool.readers.walk(slot);
+            (leaves, left) = ([None; 2], KEYS_A_WALK);
+        }
+        left -= 1;
+        let same = match try_same(pool, &mut roots, &mut leaves, key, Rests::NONE) {
+            Ok(same) => same,
+            Err(_) => {
+                drop(walk);
+                let same = same_under_key(pool, slot, tree, roots, key)?;
+                walk = pool.readers.walk(slot);
+                leaves = [None; 2];
+                same
+            }
+        };
+        if !same {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
 
 /// Whether the entry under `key`, or its absence, is the same in both.
 pub(crate) fn same_under_key(
@@ -24,7 +65,7 @@ pub(crate) fn same_under_key(
     let mut learnt = Learnt::default();
     loop {
         let walk = pool.readers.walk(slot);
-        match try_same(pool, &mut roots, key, &learnt.rests) {
+        match try_same(pool, &mut roots, &mut [None; 2], key, &learnt.rests) {
             Ok(same) => return Ok(same),
             Err(halt) => {
                 drop(walk);
@@ -34,30 +75,36 @@ pub(crate) fn same_under_key(
     }
 }
 
+/// Inside a walk; `leaves` are those that an earlier key of the same walk was in.
 fn try_same(
     pool: &Pool,
     roots: &mut [ChildRef; 2],
+    leaves: &mut [Option<Frame>; 2],
     key: Key<'_>,
     rests: &Rests,
 ) -> std::result::Result<bool, Halt> {
-    let [left, right] = roots;
-    if left.reference == right.reference {
+    if roots[0].reference == roots[1].reference {
         return Ok(true);
     }
-    let entry = |root: &mut ChildRef| {
+    let mut entries = [None; 2];
+    for ((root, leaf), entry) in roots.iter_mut().zip(leaves).zip(&mut entries) {
         if root.is_none() {
-            return Ok::<_, Halt>(None);
+            continue;
         }
-        let frame = walk::descend(pool, root, Target::Key(key), Ahead::Slot, rests)?;
-        // SAFETY: a leaf, inside the caller's walk.
-        let page = unsafe { pool.frames.page(frame) };
-        Ok(node::find(page, key, rests)?
-            .ok()
-            .map(|index| (frame, node::value_at(page, index))))
-    };
-    Ok(match (entry(left)?, entry(right)?) {
-        (None, None) => true,
-        (Some((left_leaf, left)), Some((right_leaf, right))) => {
+        // SAFETY: leaves, inside the caller's walk.
+        let page = |frame| unsafe { pool.frames.page(frame) };
+        let frame = match leaf.filter(|leaf| node::covers(page(*leaf), key)) {
+            Some(leaf) => leaf,
+            None => walk::descend(pool, root, Target::Key(key), Ahead::Slot, rests)?,
+        };
+        *leaf = Some(frame);
+        let page = page(frame);
+        let found = node::find(page, key, rests)?.ok();
+        *entry = found.map(|index| (frame, node::value_at(page, index)));
+    }
+    Ok(match entries {
+        [None, None] => true,
+        [Some((left_leaf, left)), Some((right_leaf, right))] => {
             left_leaf == right_leaf || same_value(pool, left, right)
         }
         _ => false,

@@ -11,6 +11,7 @@ use super::walk::{Ahead, Target};
 use crate::cache::{ChildRef, Frame};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{self, Key, OwnedStored, RestRef, SplitPoint, Stored};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// What a write found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,12 +107,7 @@ impl Fork {
     }
 
     pub(super) fn remember(&mut self, cx: &Context<'_>, leaf: Frame) {
-        let reference = cx
-            .pool
-            .frames
-            .meta(leaf)
-            .identity
-            .load(std::sync::atomic::Ordering::Relaxed);
+        let reference = cx.pool.frames.meta(leaf).identity.load(Relaxed);
         self.memo = Some(ChildRef::new(reference, 0, leaf));
     }
 
@@ -250,7 +246,9 @@ impl Fork {
         let side = if split.right { &mut *right } else { &mut *leaf };
         let fits = node::insert_at(side, split.index, key, value, overflow);
         debug_assert!(fits, "the entry fits where the split says");
-        let child = self.adopt(cx.pool, right_frame);
+        let child = self.adopt_half(cx.pool, right_frame);
+        let left = cx.pool.frames.meta(path.leaf).identity.load(Relaxed);
+        self.split.extend([left, child.reference]);
         self.remember(cx, if split.right { right_frame } else { path.leaf });
         let mut separator = split.separator;
         if let Some(rest) = split.rest {
@@ -310,7 +308,7 @@ impl Fork {
         debug_assert!(fits, "a separator fits into an empty node");
         cx.pool.frames.set_child(frame, 0, self.root);
         cx.pool.frames.set_child(frame, 1, child);
-        self.root = self.adopt(cx.pool, frame);
+        self.root = self.adopt_half(cx.pool, frame);
         Ok(())
     }
 
@@ -346,7 +344,7 @@ impl Fork {
             frames.set_child(right_frame, to, frames.child(frame, from));
         }
         page[..left_area].copy_from_slice(&cx.scratch[..left_area]);
-        let pushed_child = self.adopt(cx.pool, right_frame);
+        let pushed_child = self.adopt_half(cx.pool, right_frame);
         let (side, at) = if index <= middle {
             (frame, index)
         } else {

@@ -103,6 +103,10 @@ pub(crate) struct Fork {
     /// How many nodes were copied to be edited; no number after some of them were
     /// given up.
     pub(super) copied: Option<usize>,
+    /// Of `own`, in its order, what splits made, and the leaves that they split, by their
+    /// references.
+    pub(super) split_off: Vec<u64>,
+    pub(super) split: Vec<u64>,
     /// Nodes made that the pool has not been told of.
     uncounted: usize,
 }
@@ -175,6 +179,8 @@ impl Fork {
             spilled: 0,
             respilled: 0,
             copied: Some(0),
+            split_off: Vec::new(),
+            split: Vec::new(),
             uncounted: 0,
         };
         fork.generation = fork.next_handle(pool);
@@ -210,6 +216,8 @@ impl Fork {
         self.spilled = 0;
         self.respilled = 0;
         self.copied = Some(0);
+        self.split_off.clear();
+        self.split.clear();
         self.observed = false;
         if Arc::strong_count(&self.cursors) > 1 {
             self.cursors = Arc::new(());
@@ -223,6 +231,10 @@ impl Fork {
         self.replaced.clear();
         self.passed_by.clear();
         self.passed_by.shrink_to(KEPT);
+        self.split_off.clear();
+        self.split_off.shrink_to(KEPT);
+        self.split.clear();
+        self.split.shrink_to(KEPT);
     }
 
     pub(crate) fn mark(&mut self, pool: &Pool) -> Mark {
@@ -345,6 +357,13 @@ impl Fork {
         if self.uncounted > 0 {
             pool.note_unwritten(std::mem::take(&mut self.uncounted));
         }
+    }
+
+    /// As [`adopt`](Self::adopt), for what a split made.
+    pub(super) fn adopt_half(&mut self, pool: &Pool, frame: Frame) -> ChildRef {
+        let half = self.adopt(pool, frame);
+        self.split_off.push(half.reference);
+        half
     }
 
     /// Notes that a node is no longer part of this version.

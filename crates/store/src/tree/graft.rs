@@ -14,7 +14,7 @@
 //!    is either grafted, where the head has the node it replaced, or dropped, an
 //!    inner node that the head changed too.
 //! 3. Where that does not work out, a leaf was changed by both or a node is not in
-//!    memory, the fork is as it was, and its operations have to be replayed.
+//!    memory, the fork is as it was, and has to start over (`transplant.rs`).
 //!
 //! The tree's writer lock keeps the head where it is, and its nodes alive.
 
@@ -226,6 +226,6 @@ fn child_under(pool: &Pool, frame: Frame, key: Key<'_>) -> Option<(usize, ChildR
 
 /// Whether two references name the same node, one of them perhaps since before it
 /// was written.
-fn same(pool: &Pool, a: ChildRef, b: ChildRef) -> bool {
+pub(super) fn same(pool: &Pool, a: ChildRef, b: ChildRef) -> bool {
     a.reference == b.reference || pool.resolved(a).reference == pool.resolved(b).reference
 }

@@ -14,10 +14,10 @@ use crate::cache::pool::MAX_LEVEL;
 use crate::cache::{Absent, ChildRef, Frame, NO_HINT, Pool, Walk};
 use crate::codec::ExtentRef;
 use crate::error::Result;
-use crate::node::{self, Rests, Unknown};
+use crate::node::{self, Key, Rests, Unknown};
 
-/// The way from the root to a leaf through private nodes: each inner frame with
-/// the child taken, then the leaf.
+/// The way from the root to a leaf, or as low as was asked for, through private nodes:
+/// each inner frame with the child taken, then the leaf.
 pub(crate) struct Path {
     steps: [(Frame, u32); MAX_LEVEL as usize],
     height: usize,
@@ -64,23 +64,30 @@ impl Fork {
         target: Target<'_>,
     ) -> Result<Path> {
         let mut loaded = None;
-        let path = self.private_path_with(cx, target, &mut loaded);
+        let path = self.private_path_with(cx, (target, 0), &mut loaded);
         // Somebody else brought the leaf, or there was an error.
         cx.spare.extend(loaded.map(|loaded| loaded.frame));
         path
     }
 
+    /// Makes every node from the root to the one above the key's leaf private, and
+    /// returns that one. The tree must be higher than a leaf.
+    pub(super) fn private_parent(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<Frame> {
+        let path = self.private_path_with(cx, (Target::Key(key), 1), &mut None)?;
+        Ok(path.leaf)
+    }
+
     fn private_path_with(
         &mut self,
         cx: &mut Context<'_>,
-        target: Target<'_>,
+        (target, level): (Target<'_>, u8),
         loaded: &mut Option<Loaded>,
     ) -> Result<Path> {
         let mut learnt = Learnt::default();
         let pool = cx.pool;
         loop {
             let walk = pool.readers.walk(cx.slot);
-            match self.try_private_path(cx, target, &learnt.rests, loaded, &walk) {
+            match self.try_private_path(cx, (target, level), &learnt.rests, loaded, &walk) {
                 Ok(path) => return Ok(path),
                 Err(Stop::NeedFrames) => {
                     drop(walk);
@@ -107,7 +114,7 @@ impl Fork {
     fn try_private_path(
         &mut self,
         cx: &mut Context<'_>,
-        target: Target<'_>,
+        (target, level): (Target<'_>, u8),
         rests: &Rests,
         loaded: &mut Option<Loaded>,
         _walk: &Walk<'_>,
@@ -127,7 +134,7 @@ impl Fork {
         loop {
             // SAFETY: private, and nobody else borrows it.
             let keys = unsafe { pool.frames.keys(frame) };
-            if node::is_leaf(keys) {
+            if node::level(keys) <= level {
                 path.leaf = frame;
                 return Ok(path);
             }

@@ -5,10 +5,10 @@
 //!    hold what they need already; one that holds its trees goes on as a statement.)
 //! 2. Each of its forks whose tree moved on is *rebased*: what it wrote, and for
 //!    serializable all it read, must be the same in its base and in the head;
-//!    then its leaves are grafted onto the head where only it changed them
-//!    (`tree/graft.rs`), or its operations are replayed onto a fork of the head. A
-//!    difference is a conflict: the transaction has rolled back and nothing was
-//!    published.
+//!    then its leaves are grafted onto the head where only it changed them, all
+//!    (`tree/graft.rs`) or as many as can be (`tree/transplant.rs`), and the other
+//!    operations are replayed onto a fork of the head. A difference is a conflict: the
+//!    transaction has rolled back and nothing was published.
 //! 3. Log space is reserved. A full disk fails here. (A statement that depends on
 //!    nothing but the trees it locked may have a lease instead, and be done:
 //!    `txn/lease.rs`.)
@@ -34,9 +34,11 @@ use crate::store::log_error;
 use crate::tree::cursor::{Cursor, Seek};
 use crate::tree::edit::IfExists;
 use crate::tree::fork::Fork;
+use crate::tree::transplant::Moving;
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, Tree, TreeId, compare};
 use fulgurite_wal::TwinLog;
+use rustc_hash::FxHashSet;
 use std::ops::Bound;
 use std::sync::atomic::Ordering::*;
 use std::time::Instant;
@@ -124,7 +126,7 @@ impl TxnContext {
             return Ok(Vec::new());
         }
         if self.bulk {
-            return self.validate();
+            return self.validate(&[]);
         }
         let moved_on = |fork: &Fork| fork.changed && fork.has_moved_on();
         for at in 0..self.forks.len() {
@@ -132,13 +134,42 @@ impl TxnContext {
                 self.graft(at)?;
             }
         }
-        let reads = self.validate()?;
+        let mut moving = Vec::new();
         for at in 0..self.forks.len() {
+            let sorted = moved_on(&self.forks[at]).then(|| self.sort_out(at));
+            moving.push(sorted.transpose()?.flatten());
+        }
+        let reads = self.validate(&moving)?;
+        for (at, moving) in moving.into_iter().enumerate() {
             if moved_on(&self.forks[at]) {
-                self.rebase(at)?;
+                self.rebase(at, moving)?;
             }
         }
         Ok(reads)
+    }
+
+    /// The operations on the entries of a tree.
+    fn ops_of(redo: &[u8], tree: TreeId) -> impl Iterator<Item = Result<(Key<'_>, Op<'_>)>> {
+        let ops = Ops::new(redo).map(move |op| {
+            let op = op.map_err(|_| Error::misuse("a redo buffer is not readable"))?;
+            let of_tree = op.key().filter(|_| op.tree() == tree.0);
+            Ok(of_tree.map(|key| (key, op)))
+        });
+        ops.filter_map(Result::transpose)
+    }
+
+    /// Their keys, up to what is not readable.
+    fn keys_of(redo: &[u8], tree: TreeId) -> impl Iterator<Item = Key<'_>> {
+        Self::ops_of(redo, tree).map_while(|op| op.ok().map(|(key, _)| key))
+    }
+
+    /// What of a fork needs no replaying. (One that the tree's being dropped concerns is
+    /// found by validating.)
+    fn sort_out(&self, at: usize) -> Result<Option<Moving>> {
+        let slot = self.slot.as_ref().ok_or_else(super::no_slot)?;
+        let fork = &self.forks[at];
+        let keys = Self::keys_of(&self.redo, fork.tree.id());
+        Ok(fork.sort_out((&self.core.pool, slot), fork.tree.0.head(), keys))
     }
 
     /// Moves a fork to the head of its tree, whose writer lock is held, where nobody
@@ -146,9 +177,8 @@ impl TxnContext {
     fn graft(&mut self, at: usize) -> Result<()> {
         let redo = std::mem::take(&mut self.redo);
         let head = (self.forks[at].tree.0.head(), self.core.head());
-        let tree = self.forks[at].tree.id().0;
-        let ops = Ops::new(&redo).map_while(|op| op.ok());
-        let keys = ops.filter(|op| op.tree() == tree).filter_map(|op| op.key());
+        let tree = self.forks[at].tree.id();
+        let keys = Self::keys_of(&redo, tree);
         let grafted = self.edit_in_place(at, |fork, cx| fork.graft(cx, head, keys));
         self.redo = redo;
         grafted.map(|_| ())
@@ -177,13 +207,13 @@ impl TxnContext {
     }
 
     /// Whether what was written and read is the same in base and head. Returns
-    /// the heads of the trees that were only read.
-    fn validate(&self) -> Result<Vec<ReadHead>> {
-        for fork in self
-            .forks
-            .iter()
-            .filter(|fork| fork.changed && !fork.created)
-        {
+    /// the heads of the trees that were only read. `moving`, if it is not empty, tells of
+    /// each fork what is known to be the same.
+    fn validate(&self, moving: &[Option<Moving>]) -> Result<Vec<ReadHead>> {
+        for (at, fork) in self.forks.iter().enumerate() {
+            if !fork.changed || fork.created {
+                continue;
+            }
             let head = fork.tree.0.head();
             if head.seq == fork.base.seq {
                 continue;
@@ -191,7 +221,8 @@ impl TxnContext {
             if head.dropped || fork.dropped {
                 return Err(self.conflict(fork.tree.id(), None));
             }
-            self.validate_writes(&fork.tree, fork.base, head)?;
+            let moving = moving.get(at).and_then(Option::as_ref);
+            self.validate_writes(&fork.tree, [fork.base, head], moving)?;
         }
         let Some(reads) = &self.reads else {
             return Ok(Vec::new());
@@ -200,16 +231,21 @@ impl TxnContext {
         self.validate_reads(&reads)
     }
 
-    fn validate_writes(&self, tree: &Tree, base: Root, head: Root) -> Result<()> {
-        for op in Ops::new(&self.redo) {
-            let op = op.map_err(|_| Error::misuse("a redo buffer is not readable"))?;
-            if op.tree() == tree.id().0
-                && let Some(key) = op.key()
-            {
-                self.validate_key(tree, base, head, key)?;
-            }
+    fn validate_writes(
+        &self,
+        tree: &Tree,
+        versions: [Root; 2],
+        moving: Option<&Moving>,
+    ) -> Result<()> {
+        let ops = Self::ops_of(&self.redo, tree.id()).enumerate();
+        let replayed = ops.filter(|(at, _)| !moving.is_some_and(|moving| moving.covers(*at)));
+        let slot = self.slot.as_ref().ok_or_else(super::no_slot)?;
+        let roots = versions.map(|version| version.node);
+        let keys = replayed.map(|(_, op)| op.map(|(key, _)| key));
+        match compare::first_difference(&self.core.pool, slot, tree.id().0, roots, keys)? {
+            Some(key) => Err(self.conflict(tree.id(), Some(key))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn validate_key(&self, tree: &Tree, base: Root, head: Root, key: Key<'_>) -> Result<()> {
@@ -290,20 +326,34 @@ impl TxnContext {
         }
     }
 
-    /// Replays a fork's operations onto the head of its tree, whose writer lock
-    /// is held and keeps that head where it is.
-    fn rebase(&mut self, at: usize) -> Result<()> {
+    /// Starts a fork over from the head of its tree, whose writer lock is held and keeps
+    /// that head where it is: moves the leaves that can be moved, and replays the other
+    /// operations.
+    fn rebase(&mut self, at: usize, moving: Option<Moving>) -> Result<()> {
         let tree = self.forks[at].tree.clone();
-        let made = std::mem::take(&mut self.forks[at].own);
-        let watched = self.forks[at].is_watched();
+        let mut made = std::mem::take(&mut self.forks[at].own);
+        let mut kept = Vec::new();
+        if let Some(moving) = &moving {
+            let leaves = moving.leaves().iter().map(|moving| moving.leaf.reference);
+            let leaves: FxHashSet<u64> = leaves.collect();
+            kept.extend(made.extract_if(.., |node| leaves.contains(&node.reference)));
+        }
+        let fork = &self.forks[at];
+        let more = fork.count.wrapping_sub(fork.base.count);
+        let watched = fork.is_watched();
         self.abandon(at, made, watched);
         let core = self.core.clone();
         let (slot, seq) = core.pool.readers.pin(|| core.head_to_pin())?;
         let head = tree.0.head();
         self.forks[at].restart(&tree, head, seq, &core.pool);
+        self.forks[at].own = kept;
         let snapshot = self.slot.replace(slot);
         let redo = std::mem::take(&mut self.redo);
-        let replayed = self.replay_onto(at, &redo);
+        let replayed = self.replay_onto(at, &redo, moving.as_ref());
+        // Of what was compared, both versions held the same.
+        let count = head.count.wrapping_add(more);
+        debug_assert!(replayed.is_err() || moving.is_some() || self.forks[at].count == count);
+        self.forks[at].count = count;
         // What was made of it is written before it is published.
         let settled = self.settle_spills();
         self.redo = redo;
@@ -313,18 +363,25 @@ impl TxnContext {
         replayed.and(settled)
     }
 
-    fn replay_onto(&mut self, at: usize, redo: &[u8]) -> Result<()> {
-        let tree = self.forks[at].tree.id().0;
-        for op in Ops::new(redo) {
-            let op = op.map_err(|_| Error::misuse("a redo buffer is not readable"))?;
-            if op.tree() != tree {
-                continue;
+    fn replay_onto(&mut self, at: usize, redo: &[u8], moving: Option<&Moving>) -> Result<()> {
+        let tree = self.forks[at].tree.id();
+        if let Some(moving) = moving {
+            self.forks[at].settle(&self.core.pool);
+            let mut leaves = moving.leaves().iter().peekable();
+            for (op, key) in Self::keys_of(redo, tree).enumerate() {
+                if let Some(leaf) = leaves.next_if(|leaf| leaf.op == op) {
+                    self.edit_in_place(at, |fork, cx| fork.transplant(cx, key, leaf))?;
+                }
             }
+        }
+        for (number, op) in Self::ops_of(redo, tree).enumerate() {
+            let (key, op) = op?;
             match op {
-                Op::Put { key, value, .. } => {
+                _ if moving.is_some_and(|moving| moving.covers(number)) => {}
+                Op::Put { value, .. } => {
                     self.put_in(at, key, value, IfExists::Replace)?;
                 }
-                Op::Delete { key, .. } => {
+                Op::Delete { .. } => {
                     self.delete_in(at, key)?;
                 }
                 Op::Create { .. } | Op::Drop { .. } => {}
@@ -373,7 +430,7 @@ impl TxnContext {
             let since = commit.head.is_multiple_of(SAMPLE).then(Instant::now);
             if reads.iter().any(|read| read.tree.0.head().seq != read.seq) {
                 drop((held, commit, calm));
-                reads = self.validate()?;
+                reads = self.validate(&[])?;
                 continue;
             }
             let seq = commit.head + 1;

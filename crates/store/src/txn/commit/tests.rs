@@ -1,5 +1,6 @@
-//! Moving a transaction's work to a newer head: by grafting where only it changed
-//! its leaves, by replaying otherwise; with the same outcome.
+//! Moving a transaction's work to a newer head: by grafting where only it changed its
+//! leaves, by moving those that only it changed, by replaying the rest; with the same
+//! outcome.
 
 use super::*;
 use crate::options::Options;
@@ -128,6 +129,97 @@ fn a_leaf_that_both_changed_is_not() {
     assert_holds(&store, &tree, &rows);
 }
 
+/// What moves of a transaction's only fork: how many leaves, and operations.
+fn moving(txn: &Txn) -> (usize, usize) {
+    let moving = txn.sort_out(0).expect("sorted");
+    moving.map_or((0, 0), |moving| {
+        let ops = (0..ROWS as usize).filter(|op| moving.covers(*op)).count();
+        (moving.leaves().len(), ops)
+    })
+}
+
+/// A large transaction, one that split leaves and one that changed a leaf which another
+/// one changed too replayed all that they did.
+#[test]
+fn leaves_that_only_one_changed_move() {
+    for kind in [KeyKind::Int, KeyKind::Bytes] {
+        let store = open();
+        let (tree, mut rows) = tree_of(&store, kind);
+        let mut first = overwriting(&store, &tree, &[100, 12_000], &[2; 100]);
+        // Two in each of a hundred leaves, one of them beside what the first changed.
+        let own: Vec<u64> = (0..100)
+            .flat_map(|at| [at * 240 + 102, at * 240 + 104])
+            .collect();
+        let mut second = overwriting(&store, &tree, &own, &[3; 90]);
+        // And one that splits, of rows between the others.
+        let new: Vec<u64> = (0..60).map(|at| 20_001 + 2 * at).collect();
+        for number in &new {
+            let key = key(kind, *number);
+            assert!(!second.put(&tree, key.as_key(), &[4; 100]).expect("a put"));
+        }
+        first.commit().expect("commits");
+        let made = second.forks[0].own.clone();
+        second.graft(0).expect("no graft");
+        assert_eq!(second.forks[0].own, made, "too many to be grafted");
+        // Not the leaf of row 102, nor what was split of the rows from 20,001 on.
+        let (leaves, ops) = moving(&second);
+        assert!((97..=102).contains(&leaves), "{leaves}");
+        assert!((194..=225).contains(&ops), "{ops}");
+        second.commit().expect("commits");
+        rows.extend([100, 12_000].map(|number| (number, vec![2; 100])));
+        rows.extend(own.iter().map(|number| (*number, vec![3; 90])));
+        rows.extend(new.iter().map(|number| (*number, vec![4; 100])));
+        assert_holds(&store, &tree, &rows);
+        assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
+        store.checkpoint().expect("a checkpoint");
+        assert_eq!(store.stats().cache.unwritten, 0);
+    }
+}
+
+/// Nothing may be said to move of what a transaction did not do in a copy of its own.
+#[test]
+fn what_was_copied_twice_merged_or_is_large_does_not_move() {
+    type Change = fn(&mut Txn, &Tree);
+    let tried: [(&str, Change); 3] = [
+        ("copied again after a savepoint", |txn, tree| {
+            txn.savepoint().expect("a savepoint");
+            let put = txn.put(tree, Key::Int(9_000), &[5; 100]);
+            assert!(put.expect("a put"));
+        }),
+        ("merged", |txn, tree| {
+            for number in 9_000..9_100 {
+                txn.delete(tree, Key::Int(number)).expect("a delete");
+            }
+        }),
+        ("large", |txn, tree| {
+            let put = txn.put(tree, Key::Int(9_000), &[5; 9_000]);
+            assert!(put.expect("a put"));
+        }),
+    ];
+    for (what, change) in tried {
+        let store = open();
+        let (tree, mut rows) = tree_of(&store, KeyKind::Int);
+        let mut first = overwriting(&store, &tree, &[100], &[2; 100]);
+        let mut second = overwriting(&store, &tree, &[102, 9_000], &[3; 100]);
+        change(&mut second, &tree);
+        let mut found = Vec::new();
+        let left: Vec<u64> = (9_000..9_100).step_by(2).collect();
+        rows.retain(|number, _| !left.contains(number));
+        for number in left {
+            let there = second.get_into(&tree, Key::Int(number as i64), &mut found);
+            if there.expect("reads") {
+                rows.insert(number, found.clone());
+            }
+        }
+        first.commit().expect("commits");
+        assert_eq!(moving(&second), (0, 0), "{what}");
+        second.commit().expect("commits");
+        rows.extend([(100, vec![2; 100]), (102, vec![3; 100])]);
+        assert_holds(&store, &tree, &rows);
+        assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
+    }
+}
+
 /// A spill keeps a list of the nodes it passed by, and a graft left in it those that it
 /// freed. Where replaying the next tree's changes spilled again, whatever had come into
 /// their frames was written in their name, and taken out of them.
@@ -208,7 +300,12 @@ fn at_random(txn: &mut Txn, tree: &Tree, state: &mut u64) -> Did {
     txn.begin(Isolation::Snapshot).expect("begins");
     let dense = random(state, 4) == 0;
     let start = random(state, 2 * ROWS);
-    for _ in 0..1 + random(state, if dense { 60 } else { 6 }) {
+    let most = match random(state, 8) {
+        0 => 300,
+        _ if dense => 60,
+        _ => 6,
+    };
+    for _ in 0..1 + random(state, most) {
         let number = match dense {
             true => start + random(state, 150),
             false => random(state, 2 * ROWS),
@@ -222,9 +319,9 @@ fn at_random(txn: &mut Txn, tree: &Tree, state: &mut u64) -> Did {
             Some(value) => {
                 txn.put(tree, key.as_key(), value).expect("a put");
             }
-            None => {
-                txn.delete(tree, key.as_key()).expect("a delete");
-            }
+            // It saw none, and does nothing about one that comes meanwhile.
+            None if !txn.delete(tree, key.as_key()).expect("a delete") => continue,
+            None => {}
         }
         did.insert(number, value);
     }
@@ -238,13 +335,18 @@ fn grafting_and_replaying_are_the_same_as_one_after_the_other() {
         let store = open();
         let (tree, mut rows) = tree_of(&store, kind);
         let [mut first, mut second] = [store.txn(), store.txn()];
-        let mut outcomes = [0; 3];
+        let (mut outcomes, mut moved, mut moved_of) = ([0; 3], 0, 0);
         for round in 0..400 {
             let did = [&mut first, &mut second].map(|txn| at_random(txn, &tree, state));
             first.commit().expect("nobody was before it");
             if second.forks.iter().any(Fork::has_moved_on) {
                 second.graft(0).expect("a graft");
-                outcomes[usize::from(second.forks[0].has_moved_on())] += 1;
+                let is_left = second.forks[0].has_moved_on();
+                outcomes[usize::from(is_left)] += 1;
+                if is_left {
+                    moved += moving(&second).1;
+                    moved_of += did[1].len();
+                }
             }
             let mut committed = vec![&did[0]];
             match second.commit() {
@@ -265,7 +367,12 @@ fn grafting_and_replaying_are_the_same_as_one_after_the_other() {
             }
         }
         println!("{kind:?}, seed {seed}: grafted, not, conflicts {outcomes:?}");
+        println!("{moved} of {moved_of} operations moved where not");
         assert!(outcomes[0] > 100 && outcomes[1] > 20, "{outcomes:?}");
+        assert!(
+            moved > 500 && moved_of - moved > 100,
+            "{moved} of {moved_of}"
+        );
         assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
         // What was dropped and replaced is free: all that is left is written.
         store.checkpoint().expect("a checkpoint");
