@@ -11,7 +11,10 @@
 //! 2. An operation *moves* where its leaf in the fork is such a copy and the head has
 //!    under its key what the leaf replaced. All entries between the leaf's fences are as
 //!    they were in the base then, so the operation needs no validating either.
-//! 3. Where a node is not in memory, or the rest of a long key decides, it is replayed.
+//! 3. Of a leaf all operations move or none, since who replays one would undo what came
+//!    after it. So where the head's leaf cannot be found (a node is not in memory, the
+//!    rest of a long key decides), the fork's is replayed, though it could be found later;
+//!    where the fork's own cannot, nothing moves.
 //! 4. [`Fork::sort_out`] changes nothing. [`Fork::transplant`] is for a fork that started
 //!    over from the same head, and has nothing but the leaves that move.
 //!
@@ -68,7 +71,7 @@ enum Fate {
 
 impl Fork {
     /// What can be moved to `head`, the tree's newest version. `keys` are those of all
-    /// operations of the fork. `None` if it is nothing.
+    /// operations of the fork. `None` if it is nothing, or cannot be told.
     pub(crate) fn sort_out<'k>(
         &self,
         (pool, slot): (&Pool, &SlotId),
@@ -88,8 +91,18 @@ impl Fork {
         while keys.peek().is_some() {
             let _walk = pool.readers.walk(slot);
             for (op, key) in keys.by_ref().take(OPS_A_WALK) {
-                let moves = self.moves(pool, head, &mut fates, (op, key), &mut moving.leaves);
-                moving.ops.push(moves.unwrap_or(false));
+                let leaf = leaf_under(pool, self.root, key)?;
+                let moves = fates.get_mut(&leaf.reference).is_some_and(|fate| {
+                    if let Fate::Unmet(replaces) = *fate {
+                        let theirs = leaf_under(pool, head.node, key);
+                        let is_there = theirs.is_some_and(|node| same(pool, node, replaces.node));
+                        *fate = if is_there { Fate::Moves } else { Fate::Stays };
+                        let leaf = MovingLeaf { op, leaf, replaces };
+                        moving.leaves.extend(is_there.then_some(leaf));
+                    }
+                    matches!(fate, Fate::Moves)
+                });
+                moving.ops.push(moves);
             }
         }
         (!moving.leaves.is_empty()).then_some(moving)
@@ -117,32 +130,6 @@ impl Fork {
             fates.insert(*split, Fate::Stays);
         }
         Some(fates)
-    }
-
-    /// Whether an operation moves. `None` where something is missing to tell. Inside a
-    /// walk.
-    fn moves(
-        &self,
-        pool: &Pool,
-        head: Root,
-        fates: &mut FxHashMap<u64, Fate>,
-        (op, key): (usize, Key<'_>),
-        leaves: &mut Vec<MovingLeaf>,
-    ) -> Option<bool> {
-        let leaf = leaf_under(pool, self.root, key)?;
-        let fate = fates.get_mut(&leaf.reference)?;
-        if let Fate::Unmet(replaced) = fate {
-            let replaces = *replaced;
-            let theirs = leaf_under(pool, head.node, key)?;
-            *fate = match same(pool, theirs, replaces.node) {
-                true => Fate::Moves,
-                false => Fate::Stays,
-            };
-            if matches!(fate, Fate::Moves) {
-                leaves.push(MovingLeaf { op, leaf, replaces });
-            }
-        }
-        Some(matches!(fate, Fate::Moves))
     }
 
     /// Puts a leaf in the place of what it replaces; `key` is that of its first operation.
