@@ -126,7 +126,7 @@ pub struct TxnContext {
     writers: WritersLock,
     locked: locks::Locked,
     /// Trees on whose rowids this transaction holds a claim.
-    claims: Vec<Tree>,
+    claims: Vec<rowid::Claim>,
     /// What its answers depended on, where a commit may lose.
     reads: Option<Arc<Mutex<Reads>>>,
     /// An empty set for the next one that needs it.
@@ -357,8 +357,8 @@ impl TxnContext {
         if self.redo.capacity() > REDO_STEP {
             self.redo = Vec::new();
         }
-        for tree in self.claims.drain(..) {
-            tree.0.rowids.release();
+        for claim in self.claims.drain(..) {
+            claim.tree.0.rowids.release();
         }
         self.forget_reads();
         self.observes = false;

@@ -6,17 +6,57 @@
 //! until it ends, and while there are claims the highest number given counts as
 //! taken. When the last claim ends the tree's contents alone decide again, so a
 //! rolled-back allocation is given back.
+//!
+//! Who overlaps and inserts many is given more and more numbers at once, up to
+//! [`AT_ONCE_MAX`], and keeps what it does not use until it ends. So its rows lie
+//! together: one by one, those of several transactions would be in all the same leaves,
+//! and each would have to insert between the others' when it commits.
 
 use super::{TxnContext, TxnState, check_kind, no_slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::Key;
 use crate::primitives::Mutex;
 use crate::tree::{EMPTY, Tree, walk};
+use std::ops::Range;
+
+/// Numbers that are given at once, at most: rows of some leaves.
+const AT_ONCE_MAX: i64 = 256;
 
 #[derive(Default)]
 struct Claims {
     highest: i64,
     claims: u32,
+}
+
+/// What a transaction was given of a tree's numbers.
+pub(super) struct Claim {
+    pub(super) tree: Tree,
+    /// Those it did not use.
+    left: Range<i64>,
+    /// How many it was given last.
+    at_once: i64,
+}
+
+impl Claim {
+    fn new(tree: &Tree) -> Self {
+        Self {
+            tree: tree.clone(),
+            left: 0..0,
+            at_once: 1,
+        }
+    }
+
+    /// How many beside the next number it is to be given next.
+    fn more_next(&self) -> i64 {
+        (2 * self.at_once).min(AT_ONCE_MAX) - 1
+    }
+
+    /// It was given a number, which is used, and so many more.
+    fn take(&mut self, (next, more): (i64, i64)) {
+        // The last number of all is not worth an end behind it.
+        self.left = next.saturating_add(1)..(next + more).saturating_add(1);
+        self.at_once = more + 1;
+    }
 }
 
 /// The claims on one tree.
@@ -25,9 +65,10 @@ pub(crate) struct Rowids(Mutex<Claims>);
 
 impl Rowids {
     /// The next number above `largest` (the largest key the caller sees, if any)
-    /// and above those given to others; `first_claim` if the caller holds no
-    /// claim yet. `None` when there is none.
-    pub(crate) fn allocate(&self, largest: Option<i64>, first_claim: bool) -> Option<i64> {
+    /// and above those given to others, and how many more after it, at most `more`, and
+    /// none where there are no others; `first_claim` if the caller holds no claim yet.
+    /// `None` when there is none.
+    fn allocate(&self, largest: Option<i64>, first_claim: bool, more: i64) -> Option<(i64, i64)> {
         let mut claims = self.0.lock();
         let mut next = match largest {
             None => 1,
@@ -37,9 +78,14 @@ impl Rowids {
         if others > 0 {
             next = next.max(claims.highest.checked_add(1)?);
         }
-        claims.highest = next;
+        let more = if others > 0 {
+            more.min(i64::MAX - next)
+        } else {
+            0
+        };
+        claims.highest = next + more;
         claims.claims = others + 1;
-        Some(next)
+        Some((next, more))
     }
 
     /// A transaction that was given numbers ended.
@@ -69,6 +115,14 @@ impl TxnContext {
             }
         };
         largest = largest.max(floor);
+        let claimed = |claim: &Claim| claim.tree.id() == tree.id();
+        let mut claim = self.claims.iter().position(claimed);
+        if let Some(claim) = claim.map(|at| &mut self.claims[at])
+            && largest.is_none_or(|largest| largest < claim.left.start)
+            && let Some(next) = claim.left.next()
+        {
+            return Ok(next);
+        }
         let base = self.forks[at].base.seq;
         let mut seen = base;
         let allocated = loop {
@@ -77,15 +131,19 @@ impl TxnContext {
                 largest = largest.max(self.largest_at_head(tree)?);
             }
             seen = head;
-            let first_claim = !self.claims.iter().any(|claim| claim.id() == tree.id());
-            let allocated = tree.0.rowids.allocate(largest, first_claim);
-            if first_claim && allocated.is_some() {
-                self.claims.push(tree.clone());
+            let more = claim.map_or(0, |at| self.claims[at].more_next());
+            let allocated = tree.0.rowids.allocate(largest, claim.is_none(), more);
+            if let Some(given) = allocated {
+                let at = *claim.get_or_insert_with(|| {
+                    self.claims.push(Claim::new(tree));
+                    self.claims.len() - 1
+                });
+                self.claims[at].take(given);
             }
             // One that published in between has let go of its claim, maybe
             // before ours was asked for: its rows decide then.
             if self.state != TxnState::Optimistic || tree.0.head().seq == seen {
-                break allocated;
+                break allocated.map(|(next, _)| next);
             }
         };
         allocated.ok_or_else(|| {
@@ -125,33 +183,96 @@ impl TxnContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Isolation, KeyKind, Options, Store};
 
     #[test]
     fn a_lone_writer_sees_the_largest_plus_one() {
         let rowids = Rowids::default();
-        assert_eq!(rowids.allocate(None, true), Some(1));
-        assert_eq!(rowids.allocate(Some(1), false), Some(2));
-        assert_eq!(rowids.allocate(Some(1), false), Some(2), "not inserted");
+        let lone = |largest, first| rowids.allocate(largest, first, 7);
+        assert_eq!(lone(None, true), Some((1, 0)));
+        assert_eq!(lone(Some(1), false), Some((2, 0)));
+        assert_eq!(lone(Some(1), false), Some((2, 0)), "not inserted");
         rowids.release();
-        assert_eq!(rowids.allocate(Some(1), true), Some(2), "given back");
+        assert_eq!(lone(Some(1), true), Some((2, 0)), "given back");
         rowids.release();
-        assert_eq!(rowids.allocate(Some(-5), true), Some(-4));
+        assert_eq!(lone(Some(-5), true), Some((-4, 0)));
         rowids.release();
-        assert_eq!(rowids.allocate(Some(i64::MAX), true), None);
+        assert_eq!(lone(Some(i64::MAX), true), None);
     }
 
     #[test]
     fn overlapping_writers_get_different_numbers() {
         let rowids = Rowids::default();
-        assert_eq!(rowids.allocate(Some(10), true), Some(11));
-        assert_eq!(rowids.allocate(Some(10), true), Some(12));
+        assert_eq!(rowids.allocate(Some(10), true, 0), Some((11, 0)));
+        assert_eq!(rowids.allocate(Some(10), true, 0), Some((12, 0)));
         rowids.release();
-        assert_eq!(
-            rowids.allocate(Some(12), false),
-            Some(13),
-            "12 was committed"
-        );
+        let next = rowids.allocate(Some(12), false, 0);
+        assert_eq!(next, Some((13, 0)), "12 was committed");
         rowids.release();
-        assert_eq!(rowids.allocate(Some(13), true), Some(14));
+        assert_eq!(rowids.allocate(Some(13), true, 0), Some((14, 0)));
+        assert_eq!(rowids.allocate(Some(13), true, 3), Some((15, 3)));
+        assert_eq!(rowids.allocate(Some(14), false, 1), Some((19, 1)));
+        let highest = i64::MAX;
+        let next = rowids.allocate(Some(highest - 3), false, 7);
+        assert_eq!(next, Some((highest - 2, 2)));
+        assert_eq!(rowids.allocate(Some(highest - 3), false, 7), None);
+    }
+
+    /// Two that insert by turns were given numbers by turns, so that all the leaves of one
+    /// were leaves of the other too.
+    #[test]
+    fn who_overlaps_and_inserts_many_gets_numbers_side_by_side() {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let mut txns = [store.txn(), store.txn()];
+        let mut given = [Vec::new(), Vec::new()];
+        for txn in &mut txns {
+            txn.begin(Isolation::Serializable).expect("begins");
+        }
+        for _ in 0..1_000 {
+            for (txn, given) in txns.iter_mut().zip(&mut given) {
+                let next = txn.allocate_rowid(&tree).expect("a number");
+                assert!(given.last().is_none_or(|last| *last < next));
+                txn.put(&tree, Key::Int(next), b"").expect("a put");
+                given.push(next);
+            }
+        }
+        for (own, other) in [(0, 1), (1, 0)] {
+            assert!(!given[own].iter().any(|next| given[other].contains(next)));
+            let jumps = given[own].windows(2).filter(|pair| pair[0] + 1 < pair[1]);
+            assert!(jumps.count() < 15, "{:?}", given[own]);
+        }
+        let [mut first, mut second] = txns;
+        first.commit().expect("commits");
+        second.commit().expect("commits");
+        // Alone again: no number is left out.
+        let largest = given.iter().flatten().max().expect("some");
+        first.begin(Isolation::Serializable).expect("begins");
+        for next in largest + 1..largest + 100 {
+            assert_eq!(first.allocate_rowid(&tree).expect("a number"), next);
+            first.put(&tree, Key::Int(next), b"").expect("a put");
+        }
+    }
+
+    /// A key that somebody chose may lie among the numbers that were given.
+    #[test]
+    fn numbers_go_on_above_a_key_that_was_chosen() {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let [mut other, mut own] = [store.txn(), store.txn()];
+        other.begin(Isolation::Serializable).expect("begins");
+        other.allocate_rowid(&tree).expect("a number");
+        own.begin(Isolation::Serializable).expect("begins");
+        let mut last = 0;
+        for step in 1..100 {
+            let next = own.allocate_rowid(&tree).expect("a number");
+            assert!(next > last);
+            last = next + step % 7;
+            own.put(&tree, Key::Int(last), b"").expect("a put");
+        }
+        let put = own.put(&tree, Key::Int(i64::MAX), b"").expect("a put");
+        assert!(!put);
+        let full = own.allocate_rowid(&tree).expect_err("no number is left");
+        assert_eq!(full.kind(), ErrorKind::Full);
     }
 }
