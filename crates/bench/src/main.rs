@@ -63,7 +63,7 @@ enum Command {
         #[arg(long, default_value_t = 1_000_000)]
         rows: usize,
     },
-    /// Many threads writing: tables, explicit transactions, a hot row, families
+    /// Many threads writing: tables, explicit and large transactions, a hot row, families
     Writers {
         #[command(flatten)]
         common: Common,
@@ -75,7 +75,7 @@ enum Command {
             long,
             value_enum,
             value_delimiter = ',',
-            default_value = "one-table,one-each,explicit,hot,now-and-then,families"
+            default_value = "one-table,one-each,explicit,large,hot,now-and-then,families"
         )]
         cases: Vec<writers::Case>,
         /// Rows of the table that explicit transactions update

@@ -41,6 +41,15 @@ impl Settings {
 }
 
 /// One warm connection. Every measured method laps once an operation.
+/// What explicit transactions do, so many times each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transactions {
+    /// Update random rows, out of so many, of `accounts`.
+    Updates { each: usize, rows: u64 },
+    /// Insert rows without keys into one table.
+    Inserts { each: usize },
+}
+
 pub trait Side: Send {
     fn batch(&mut self, sql: &str) -> Result<()>;
     /// Brings the log into the database file.
@@ -83,11 +92,10 @@ pub trait Side: Send {
     ) -> Result<()>;
     /// Runs an autocommitted statement until a moment.
     fn update_until(&mut self, sql: &str, end: Instant, laps: &mut Laps) -> Result<()>;
-    /// Transactions of five updates of random rows out of so many, until a
-    /// moment; one that lost is run again. How often that was.
-    fn five_updates_until(
+    /// Transactions until a moment; one that lost is run again. How often that was.
+    fn transactions_until(
         &mut self,
-        rows: u64,
+        kind: Transactions,
         seed: u64,
         end: Instant,
         laps: &mut Laps,

@@ -4,7 +4,7 @@
 use super::db::{Connection, params};
 use crate::data::Person;
 use crate::measure::Laps;
-use crate::side::{CommitLock, Side, Sum};
+use crate::side::{CommitLock, Side, Sum, Transactions};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -253,9 +253,9 @@ impl Side for Session {
         Ok(())
     }
 
-    fn five_updates_until(
+    fn transactions_until(
         &mut self,
-        rows: u64,
+        kind: Transactions,
         seed: u64,
         end: Instant,
         laps: &mut Laps,
@@ -264,17 +264,26 @@ impl Side for Session {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut begin = self.connection.prepare_cached(super::BEGIN)?;
         let mut commit = self.connection.prepare_cached("COMMIT")?;
-        let mut update = self
-            .connection
-            .prepare_cached("UPDATE accounts SET balance = balance + ?1 WHERE id = ?2")?;
+        let (sql, each, rows) = match kind {
+            Transactions::Updates { each, rows } => {
+                let sql = "UPDATE accounts SET balance = balance + ?1 WHERE id = ?2";
+                (sql, each, rows)
+            }
+            Transactions::Inserts { each } => {
+                let sql = "INSERT INTO w0 (actor, note) VALUES (?2, 'note ' || ?1)";
+                (sql, each, 1_000)
+            }
+        };
+        let mut change = self.connection.prepare_cached(sql)?;
+        let mut ids = vec![0; each];
         let mut lost = 0;
         laps.start();
         while Instant::now() < end {
-            let ids: [i64; 5] = std::array::from_fn(|_| 1 + rng.u64(..rows) as i64);
+            ids.fill_with(|| 1 + rng.u64(..rows) as i64);
             loop {
                 begin.execute([])?;
-                for (by, id) in (-2i64..).zip(ids) {
-                    update.execute(params![by, id])?;
+                for (by, id) in (-2i64..).zip(&ids) {
+                    change.execute(params![by, id])?;
                 }
                 match commit.execute([]) {
                     Ok(_) => break,

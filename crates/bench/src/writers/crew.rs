@@ -1,7 +1,7 @@
 //! Threads at one database, each on a warm connection of its own.
 
 use crate::measure::Laps;
-use crate::side::{CommitLock, Engine, Settings, Side, Workspace};
+use crate::side::{CommitLock, Engine, Settings, Side, Transactions, Workspace};
 use crate::stats::Samples;
 use anyhow::{Context, Result, anyhow};
 use std::sync::Barrier;
@@ -15,8 +15,8 @@ pub enum Job {
     OneTable,
     /// The same, into one table each.
     OneTableEach,
-    /// Transactions of five updates of random rows of so many.
-    FiveUpdates(u64),
+    /// Explicit transactions.
+    Explicit(Transactions),
     /// Autocommitted updates of one and the same row.
     HotRow,
     /// Autocommitted inserts into one table, by the first thread without end, which is
@@ -149,7 +149,7 @@ fn write(
 ) -> Result<Outcome> {
     let table = match job {
         Job::OneTable | Job::NowAndThen => 0,
-        Job::OneTableEach | Job::FiveUpdates(_) | Job::HotRow => actor + 1,
+        Job::OneTableEach | Job::Explicit(_) | Job::HotRow => actor + 1,
     };
     let insert = format!("INSERT INTO w{table} (actor, note) VALUES (?1, ?2)");
     let mut laps = Laps::with_capacity(1 << 16);
@@ -171,10 +171,10 @@ fn write(
         Job::NowAndThen => {
             connection.insert_now_and_then(&insert, actor as i64, seed, end, &mut laps)?;
         }
-        Job::FiveUpdates(rows) => {
+        Job::Explicit(kind) => {
             aborts = connection
-                .five_updates_until(rows, seed, end, &mut laps)
-                .context("a transaction of five updates")?;
+                .transactions_until(kind, seed, end, &mut laps)
+                .with_context(|| format!("a transaction of {kind:?}"))?;
         }
     }
     Ok(Outcome {

@@ -1,7 +1,7 @@
 //! `writers`: many threads that write, each on a connection of its own, beside
 //! SQLite in WAL mode with a busy timeout of 10 s: autocommitted inserts into one
-//! table and into one each, transactions of five updates on random rows, one hot
-//! row, inserts now and then beside a thread that inserts without end; and key-value
+//! table and into one each, transactions of five updates on random rows, larger ones of
+//! a hundred updates and a hundred inserts, one hot row, inserts now and then beside a thread that inserts without end; and key-value
 //! puts on one family each beside redb. All but the last take turns round by round. At
 //! the end it says which of the project's bars are met.
 
@@ -13,7 +13,7 @@ use crate::control::Control;
 use crate::machine;
 use crate::measure::{Laps, toss};
 use crate::report::{Bar, Better, Metric, Report};
-use crate::side::{Durability, ENGINES, Settings, Workspace};
+use crate::side::{Durability, ENGINES, Settings, Transactions, Workspace};
 use crate::stats::{self, Samples};
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
@@ -31,6 +31,8 @@ const HOT_THREADS: usize = 16;
 const NOW_AND_THEN_THREADS: usize = 8;
 /// Threads of the explicit transactions.
 const EXPLICIT_THREADS: usize = 8;
+/// Changes of a large one.
+const LARGE: usize = 100;
 
 /// What can be measured alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -41,6 +43,8 @@ pub enum Case {
     OneEach,
     /// Transactions of five updates of random rows
     Explicit,
+    /// Transactions of a hundred updates of random rows, and of a hundred inserts
+    Large,
     /// Updates of one row
     Hot,
     /// Inserts now and then beside a thread that inserts without end
@@ -74,14 +78,19 @@ struct Subject {
 /// What the plan's cases come to, but for the families, which another library stands
 /// beside.
 fn subjects(plan: &Plan) -> Vec<Subject> {
+    let rows = plan.rows;
+    let updates = |each| Job::Explicit(Transactions::Updates { each, rows });
+    let inserts = Job::Explicit(Transactions::Inserts { each: LARGE });
     let each = |label, job| plan.threads.iter().map(move |n| (label, job, *n)).collect();
     let of = |case: &Case| -> Vec<(&'static str, Job, usize)> {
         match case {
             Case::OneTable => each("one_table", Job::OneTable),
             Case::OneEach => each("one_each", Job::OneTableEach),
-            Case::Explicit => {
-                vec![("explicit", Job::FiveUpdates(plan.rows), EXPLICIT_THREADS)]
-            }
+            Case::Explicit => vec![("explicit", updates(5), EXPLICIT_THREADS)],
+            Case::Large => [1, EXPLICIT_THREADS]
+                .into_iter()
+                .flat_map(|n| [("updates", updates(LARGE), n), ("inserts", inserts, n)])
+                .collect(),
             Case::Hot => vec![("hot", Job::HotRow, HOT_THREADS)],
             Case::NowAndThen => {
                 vec![("now_and_then", Job::NowAndThen, NOW_AND_THEN_THREADS)]
@@ -113,7 +122,7 @@ pub fn run(
     );
     let settings = Settings::new(options.cache_bytes, Durability::Full);
     let rounds = ((ROUNDS as f64 * options.effort) as usize).max(1);
-    let explicit = plan.cases.contains(&Case::Explicit);
+    let explicit = plan.cases.contains(&Case::Explicit) || plan.cases.contains(&Case::Large);
     let mut crews = Vec::new();
     for engine in &ENGINES {
         let rows = if explicit { plan.rows } else { 0 };
@@ -322,14 +331,20 @@ impl Bench {
     }
 }
 
-fn describe(job: Job) -> &'static str {
-    match job {
+fn describe(job: Job) -> String {
+    let what = match job {
         Job::OneTable => "autocommitted inserts into one table",
         Job::OneTableEach => "autocommitted inserts into one table each",
-        Job::FiveUpdates(_) => "transactions of five updates of random rows",
+        Job::Explicit(Transactions::Updates { each, .. }) => {
+            return format!("transactions of {each} updates of random rows");
+        }
+        Job::Explicit(Transactions::Inserts { each }) => {
+            return format!("transactions of {each} inserts into one table");
+        }
         Job::HotRow => "autocommitted updates of one row",
         Job::NowAndThen => {
             "autocommitted inserts every 50 to 250 µs beside a thread that inserts without end"
         }
-    }
+    };
+    what.to_owned()
 }
