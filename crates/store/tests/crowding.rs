@@ -114,12 +114,12 @@ fn what_fills_half_of_the_cache_is_written_at_once() {
 
 /// Where unwritten pages filled half of the cache, whosever they were, every transaction
 /// wrote its own out from the seventeenth on, with a thread for each, and read them back
-/// to change them again: eight threads that update a hundred rows each made a fifth of
-/// the transactions.
+/// to change them again: eight threads that update a hundred rows each made a fourth
+/// of the transactions.
 #[test]
 fn a_transaction_keeps_its_share_where_others_fill_half_of_the_cache() {
     const LEAVES: i64 = 1_200;
-    const CHANGED: usize = 100;
+    const CHANGED: i64 = 20;
     let mut table = Table::new();
     table.clock.stands.store(true, Relaxed);
     table.txn.begin_statement(&[&table.tree]).expect("begins");
@@ -138,11 +138,11 @@ fn a_transaction_keeps_its_share_where_others_fill_half_of_the_cache() {
     assert!(before > 1_024, "{:?}", table.store.stats());
     let mut txn = table.store.txn();
     txn.begin(Isolation::Serializable).expect("begins");
-    for leaf in 0..CHANGED as i64 {
-        let key = Key::Int(leaf * 11 * ROWS);
+    for leaf in 0..CHANGED {
+        let key = Key::Int(leaf * 59 * ROWS);
         txn.put(&table.tree, key, &VALUE).expect("a put");
     }
     let held = table.store.stats().cache.unwritten - before;
-    assert!(held > CHANGED as u64 - 10, "{held} of {CHANGED} pages");
+    assert!(held >= CHANGED as u64, "{held} pages, and the way to them");
     txn.commit().expect("nobody else wrote");
 }

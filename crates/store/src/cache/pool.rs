@@ -328,14 +328,10 @@ impl Pool {
         self.contexts.fetch_sub(1, Relaxed);
     }
 
-    /// How many contexts there are, at least 1.
-    pub(crate) fn contexts(&self) -> usize {
-        self.contexts.load(Relaxed).max(1)
-    }
-
     /// Free frames that each context may keep between transactions.
     pub(crate) fn spare_share(&self) -> usize {
-        (self.frames.count() / SPARE_SHARE / self.contexts()).min(SPARE_MAX)
+        let contexts = self.contexts.load(Relaxed).max(1);
+        (self.frames.count() / SPARE_SHARE / contexts).min(SPARE_MAX)
     }
 
     /// Takes frames for nodes to be made until there are `count`, and some more at once

@@ -7,10 +7,10 @@
 //! children or large values once those are written. The budget grows where many
 //! of the nodes written are edited again (changes that are scattered over more
 //! pages than it has, as those of an index often are) and shrinks where
-//! unwritten nodes, whosever they are, fill half the cache: then all transactions
-//! together may hold an eighth of it. A helper thread of the transaction encodes,
-//! compresses and writes them, while the transaction goes on; where somebody drives
-//! the store there is no thread, and it is done at once. What must hold:
+//! unwritten nodes, whosever they are, fill half the cache, and again where they fill
+//! nearly all of it, more than committers may. A helper thread of the transaction
+//! encodes, compresses and writes them, while the transaction goes on; where somebody
+//! drives the store there is no thread, and it is done at once. What must hold:
 //!
 //! 1. A node that was handed over belongs to no generation: it is read, and
 //!    copied before it is edited, as any shared node.
@@ -41,6 +41,10 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// The same in the smallest cache.
 const BUDGET_LEAST: usize = 4;
+/// What a transaction may hold of the cache where unwritten nodes, whosever they are,
+/// fill half of it. With less, short ones would write pages, and read them back, for what
+/// a checkpoint has to write.
+const SHARE: usize = 64;
 /// One in so many spilled nodes edited again: the changes are scattered.
 const SCATTERED: usize = 32;
 /// Spilled nodes that this is judged by, at least.
@@ -190,10 +194,12 @@ impl TxnContext {
     fn budget(&self) -> usize {
         let pool = &self.core.pool;
         let count = pool.usable();
-        if self.is_tight() {
-            // Less would have short transactions write pages, and read them back, for
-            // what a checkpoint has to write.
-            return (count / 8 / pool.contexts()).max(self.budget_min());
+        let unwritten = pool.unwritten();
+        if unwritten > count / 8 * 7 {
+            return self.budget_min();
+        }
+        if unwritten > count / 2 {
+            return (count / SHARE).max(self.budget_min());
         }
         if self.scattered {
             // A quarter of it goes at a time, and two such batches are under way:
@@ -203,13 +209,6 @@ impl TxnContext {
         // Page sizes are powers of two; this is asked at every write.
         let most = BUDGET_BYTES >> pool.frames.page_size().trailing_zeros();
         (count / 4).min(most).max(self.budget_min())
-    }
-
-    /// Whether unwritten nodes, whosever they are, fill half of the cache.
-    #[inline]
-    fn is_tight(&self) -> bool {
-        let pool = &self.core.pool;
-        pool.unwritten() > pool.usable() / 2
     }
 
     /// Nodes that they may hold whatever others do: a way from a root to a leaf at
