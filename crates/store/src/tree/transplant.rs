@@ -16,7 +16,8 @@
 //!    rest of a long key decides), the fork's is replayed, though it could be found later;
 //!    where the fork's own cannot, nothing moves.
 //! 4. [`Fork::sort_out`] changes nothing. [`Fork::transplant`] is for a fork that started
-//!    over from the same head, and has nothing but the leaves that move.
+//!    over from the same head, has nothing but the leaves that move, and spilled nothing
+//!    since.
 //!
 //! The tree's writer lock keeps the head where it is, and its nodes alive.
 
@@ -152,6 +153,10 @@ impl Fork {
             Error::misuse("a tree was changed by somebody who did not have its writer lock")
         })?;
         let leaf = moving.leaf;
+        debug_assert!(
+            frames.holding(leaf.hint(), leaf.reference).is_some(),
+            "it was spilled"
+        );
         frames
             .meta(leaf.hint())
             .generation

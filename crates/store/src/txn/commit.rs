@@ -331,6 +331,8 @@ impl TxnContext {
     /// operations.
     fn rebase(&mut self, at: usize, moving: Option<Moving>) -> Result<()> {
         let tree = self.forks[at].tree.clone();
+        // To replay another one's may have spilled what was to move.
+        let moving = moving.filter(|_| self.forks[at].spilled == 0);
         let mut made = std::mem::take(&mut self.forks[at].own);
         let mut kept = Vec::new();
         if let Some(moving) = &moving {

@@ -291,6 +291,62 @@ fn a_commit_frees_nothing_that_is_being_written() {
     }
 }
 
+/// What is to be moved may be handed over to be written while another tree's changes are
+/// replayed: its frames are others' then.
+#[test]
+fn what_was_spilled_meanwhile_does_not_move() {
+    let store = open_with(Options {
+        cache_bytes: 4 << 20,
+        ..Options::default()
+    });
+    let small = store.create_family("small", KeyKind::Int).expect("made");
+    let (tree, mut rows) = tree_of(&store, KeyKind::Int);
+    let mut txn = store.txn();
+    txn.begin_statement(&[&small]).expect("begins");
+    for number in 0..1_000 {
+        let put = txn.put(&small, Key::Int(number), &[1; 100]);
+        assert!(!put.expect("a put"));
+    }
+    txn.commit().expect("commits");
+    store.checkpoint().expect("a checkpoint");
+    let own: Vec<u64> = (1..=35).map(|at| 600 * at).collect();
+    let mut late = overwriting(&store, &small, &[500], &[2; 100]);
+    for number in &own {
+        let put = late.put(&tree, key(KeyKind::Int, *number).as_key(), &[2; 100]);
+        assert!(put.expect("a put"));
+    }
+    // A leaf of each is changed by somebody else, too, so that neither is grafted.
+    for (tree, number) in [(&small, 501), (&tree, own[0] + 2)] {
+        let mut first = overwriting(&store, tree, &[number], &[3; 100]);
+        first.commit().expect("nobody was before it");
+    }
+    let pool = &store.core().pool;
+    let mut fillers = Vec::new();
+    while pool.unwritten() <= pool.usable() / 2 {
+        let family = store.create_family(&format!("{}", fillers.len()), KeyKind::Int);
+        let family = family.expect("a family");
+        let mut txn = store.txn();
+        txn.begin(Isolation::Snapshot).expect("begins");
+        for number in 0..100 {
+            let put = txn.put(&family, Key::Int(number), &[4; 3_000]);
+            assert!(!put.expect("a put"));
+        }
+        fillers.push(txn);
+    }
+    let trees: Vec<TreeId> = late.forks.iter().map(|fork| fork.tree.id()).collect();
+    assert_eq!(trees, [small.id(), tree.id()], "in this order");
+    let moves = late.sort_out(1).expect("sorted").expect("some move");
+    assert!(moves.leaves().len() > 30);
+    late.commit().expect("the same rows nobody wrote");
+    rows.extend(own.iter().map(|number| (*number, vec![2; 100])));
+    rows.insert(own[0] + 2, vec![3; 100]);
+    for mut filler in fillers {
+        filler.commit().expect("commits");
+    }
+    assert_holds(&store, &tree, &rows);
+    assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
+}
+
 /// What a transaction did: its keys, and their values if it did not delete them.
 type Did = BTreeMap<u64, Option<Vec<u8>>>;
 
