@@ -330,6 +330,8 @@ impl TxnContext {
     /// that head where it is: moves the leaves that can be moved, and replays the other
     /// operations.
     fn rebase(&mut self, at: usize, moving: Option<Moving>) -> Result<()> {
+        let core = self.core.clone();
+        let (slot, seq) = core.pool.readers.pin(|| core.head_to_pin())?;
         let tree = self.forks[at].tree.clone();
         // To replay another one's may have spilled what was to move.
         let moving = moving.filter(|_| self.forks[at].spilled == 0);
@@ -344,8 +346,6 @@ impl TxnContext {
         let more = fork.count.wrapping_sub(fork.base.count);
         let watched = fork.is_watched();
         self.abandon(at, made, watched);
-        let core = self.core.clone();
-        let (slot, seq) = core.pool.readers.pin(|| core.head_to_pin())?;
         let head = tree.0.head();
         self.forks[at].restart(&tree, head, seq, &core.pool);
         self.forks[at].own = kept;
