@@ -247,6 +247,24 @@ fn a_graft_leaves_nothing_to_spill_that_is_gone() {
     assert_holds(&store, &tree, &rows);
 }
 
+/// Transactions that have not committed, and whose nodes fill half of the cache.
+fn fill_half(store: &Store) -> Vec<Txn> {
+    let pool = &store.core().pool;
+    let mut fillers = Vec::new();
+    while pool.unwritten() <= pool.usable() / 2 {
+        let family = store.create_family(&format!("{}", fillers.len()), KeyKind::Int);
+        let family = family.expect("a family");
+        let mut txn = store.txn();
+        txn.begin(Isolation::Snapshot).expect("begins");
+        for number in 0..100 {
+            let put = txn.put(&family, Key::Int(number), &[4; 3_000]);
+            assert!(!put.expect("a put"));
+        }
+        fillers.push(txn);
+    }
+    fillers
+}
+
 /// To try a graft made room first, as every edit does: so a commit handed nodes to the
 /// thread that writes them, and then freed them to replay what had made them. That
 /// thread wrote what came into their frames, and took it out of them.
@@ -266,20 +284,8 @@ fn a_commit_frees_nothing_that_is_being_written() {
             .commit()
             .expect("nobody was before it");
         assert!(late.forks[0].own.len() > BUDGET_MIN);
-        // Others fill so much of the cache that `late` ought to give nodes up.
-        let pool = &store.core().pool;
-        let mut fillers = Vec::new();
-        while pool.unwritten() <= pool.usable() / 2 {
-            let family = store.create_family(&format!("{}", fillers.len()), KeyKind::Int);
-            let family = family.expect("a family");
-            let mut txn = store.txn();
-            txn.begin(Isolation::Snapshot).expect("begins");
-            for number in 0..100 {
-                let put = txn.put(&family, Key::Int(number), &[4; 3_000]);
-                assert!(!put.expect("a put"));
-            }
-            fillers.push(txn);
-        }
+        // So much of the cache that `late` ought to give nodes up.
+        let fillers = fill_half(&store);
         late.commit().expect("the same rows nobody wrote");
         rows.extend(own.iter().map(|number| (*number, vec![2; 100])));
         rows.insert(others[0], vec![3; 100]);
@@ -320,19 +326,7 @@ fn what_was_spilled_meanwhile_does_not_move() {
         let mut first = overwriting(&store, tree, &[number], &[3; 100]);
         first.commit().expect("nobody was before it");
     }
-    let pool = &store.core().pool;
-    let mut fillers = Vec::new();
-    while pool.unwritten() <= pool.usable() / 2 {
-        let family = store.create_family(&format!("{}", fillers.len()), KeyKind::Int);
-        let family = family.expect("a family");
-        let mut txn = store.txn();
-        txn.begin(Isolation::Snapshot).expect("begins");
-        for number in 0..100 {
-            let put = txn.put(&family, Key::Int(number), &[4; 3_000]);
-            assert!(!put.expect("a put"));
-        }
-        fillers.push(txn);
-    }
+    let fillers = fill_half(&store);
     let trees: Vec<TreeId> = late.forks.iter().map(|fork| fork.tree.id()).collect();
     assert_eq!(trees, [small.id(), tree.id()], "in this order");
     let moves = late.sort_out(1).expect("sorted").expect("some move");
