@@ -1,9 +1,9 @@
 //! `writers`: many threads that write, each on a connection of its own, beside
 //! SQLite in WAL mode with a busy timeout of 10 s: autocommitted inserts into one
 //! table and into one each, transactions of five updates on random rows, larger ones of
-//! a hundred updates and a hundred inserts, one hot row, inserts now and then beside a thread that inserts without end; and key-value
-//! puts on one family each beside redb. All but the last take turns round by round. At
-//! the end it says which of the project's bars are met.
+//! a hundred updates or inserts, one hot row, inserts now and then beside a thread that
+//! inserts without end; and key-value puts on one family each beside redb. All but the
+//! last take turns round by round. At the end it says which of the project's bars are met.
 
 mod crew;
 mod families;
