@@ -134,7 +134,10 @@ impl TxnContext {
                 self.graft(at)?;
             }
         }
-        let mut moving = Vec::new();
+        if !self.forks.iter().any(moved_on) {
+            return self.validate(&[]);
+        }
+        let mut moving = Vec::with_capacity(self.forks.len());
         for at in 0..self.forks.len() {
             let sorted = moved_on(&self.forks[at]).then(|| self.sort_out(at));
             moving.push(sorted.transpose()?.flatten());
