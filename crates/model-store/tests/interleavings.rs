@@ -608,9 +608,18 @@ fn leases_free_nothing_that_a_reader_came_for() {
 
 #[test]
 fn what_is_written_in_place_shows_in_no_snapshot() {
-    explore(150, Both, in_place::snapshots_beside_who_writes_in_place);
+    for durability in [Durability::Normal, Durability::Full] {
+        written_in_place(durability);
+    }
+}
+
+fn written_in_place(durability: Durability) {
+    in_place::IN_PLACE.store(0, std::sync::atomic::Ordering::Relaxed);
+    explore(150, Both, move || {
+        in_place::snapshots_beside_who_writes_in_place(durability);
+    });
     let commits = in_place::IN_PLACE.load(std::sync::atomic::Ordering::Relaxed);
-    println!("{commits} commits in place");
+    println!("{commits} commits in place, {durability:?}");
     assert!(commits > 0, "they are what this is about");
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct Leases {
     /// holds `lanes`.
     open: AtomicU64,
     lanes: Mutex<Lanes>,
-    /// Commits that copied nothing, under leases that have ended.
+    /// Commits that copied nothing, in seclusion or under leases that have ended.
     in_place: AtomicU64,
 }
 
@@ -73,6 +73,26 @@ pub(crate) struct Lanes {
 
 /// As long as it lives, no lease is open.
 pub(crate) type Calm<'c> = MutexGuard<'c, Lanes>;
+
+/// As long as it lives, no lease is open and nobody begins to read: for whoever asks
+/// what there is to be read it is like a lease, whose end they wait for.
+pub(crate) struct Seclusion<'c> {
+    leases: &'c Leases,
+    _calm: Calm<'c>,
+}
+
+impl Seclusion<'_> {
+    /// A commit copied nothing.
+    pub(crate) fn note_in_place(&self) {
+        self.leases.in_place.fetch_add(1, Relaxed);
+    }
+}
+
+impl Drop for Seclusion<'_> {
+    fn drop(&mut self) {
+        self.leases.open.fetch_sub(1, SeqCst);
+    }
+}
 
 impl Lanes {
     pub(crate) fn lanes(&self) -> impl Iterator<Item = &Lane> {
@@ -90,7 +110,7 @@ impl Leases {
         self.open.load(SeqCst) != 0
     }
 
-    /// How many commits copied nothing, of leases that have ended.
+    /// How many commits copied nothing, apart from those of leases that are open.
     pub(crate) fn in_place(&self) -> u64 {
         self.in_place.load(Relaxed)
     }
@@ -110,8 +130,21 @@ impl Core {
     pub(crate) fn calm(&self) -> Calm<'_> {
         crate::txn::not_within_commit_lock();
         let lanes = self.leases.lanes.lock();
-        self.end_all(&lanes);
+        if self.leases.any() {
+            self.end_all(&lanes);
+        }
         lanes
+    }
+
+    /// The same, and who pins waits until the answer is dropped. Pins of before are to be
+    /// looked at after this.
+    pub(crate) fn seclude(&self) -> Seclusion<'_> {
+        let calm = self.calm();
+        self.leases.open.fetch_add(1, SeqCst);
+        Seclusion {
+            leases: &self.leases,
+            _calm: calm,
+        }
     }
 
     fn end_all(&self, lanes: &Lanes) {

@@ -96,7 +96,7 @@ impl TwinLog {
         let file = self.file(flush.target.slot)?;
         self.turns
             .gather
-            .timed(flush.syncs, || self.sync_file(&**file))?;
+            .timed(flush.syncs, || self.now(), || self.sync_file(&**file))?;
         flush.syncs = flush.syncs.wrapping_add(1);
         flush.unsynced = false;
         self.turns.counters.syncs.add_alone(1);

@@ -271,8 +271,13 @@ impl Gather {
         Some(spent)
     }
 
-    /// Runs a sync, the `number`-th, and times it now and then.
-    pub(super) fn timed<T>(&self, number: u32, sync: impl FnOnce() -> T) -> T {
+    /// Runs a sync, the `number`-th, and times it now and then, by a clock.
+    pub(super) fn timed<T>(
+        &self,
+        number: u32,
+        now: impl Fn() -> Duration,
+        sync: impl FnOnce() -> T,
+    ) -> T {
         if !number.is_multiple_of(TIMED_EVERY) {
             return sync();
         }

@@ -123,7 +123,7 @@ impl TwinLog {
     }
 
     /// The time, by the driver's clock where there is one.
-    fn now(&self) -> Duration {
+    pub(super) fn now(&self) -> Duration {
         match &self.options.driver {
             Some(driver) => driver.now(),
             None => now(),

@@ -132,12 +132,17 @@ impl World {
 }
 
 fn world(disk: &SimDisk, told: [u64; 2]) -> World {
-    let in_normal = Options {
-        durability: Durability::Normal,
+    // In `full`, where syncs are quick.
+    let durability = match draw() % 2 {
+        0 => Durability::Normal,
+        _ => Durability::Full,
+    };
+    let options = Options {
+        durability,
         checkpoint_bytes: 4 << 10,
         ..options()
     };
-    let store = open(disk, in_normal);
+    let store = open(disk, options);
     let family = |name| store.create_family(name, KeyKind::Int).expect("a family");
     World {
         trees: [family("one"), family("two")],

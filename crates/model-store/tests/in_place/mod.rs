@@ -60,10 +60,10 @@ fn look(txn: &mut Txn, trees: &Trees) -> i64 {
     first[TURNS]
 }
 
-pub fn snapshots_beside_who_writes_in_place() {
+pub fn snapshots_beside_who_writes_in_place(durability: Durability) {
     let disk = SimDisk::new(1);
     let options = || Options {
-        durability: Durability::Normal,
+        durability,
         checkpoint_bytes: 4 << 10,
         ..options()
     };

@@ -402,6 +402,12 @@ impl TxnContext {
         if let Some(Leased { seq, look }) = self.commit_in_place()? {
             return self.after_leased(seq, look);
         }
+        if let Some(seq) = self.commit_in_place_synced()? {
+            self.locked.unlock();
+            self.unlock_writers();
+            self.after_commit(seq, false);
+            return Ok(());
+        }
         if !self.put_off.is_empty() {
             self.write_put_off()?;
             self.settle_spills()?;
@@ -476,12 +482,17 @@ impl TxnContext {
             _ => Ok(()),
         };
         drop(permit);
+        self.after_commit(seq, look && logged.is_ok());
+        logged
+    }
+
+    fn after_commit(&mut self, seq: u64, look: bool) {
         let bytes = self.redo.len();
-        self.after_publication(seq, look && logged.is_ok());
+        self.succession.note(seq);
+        self.after_publication(seq, look);
         self.core.check_pressure();
         self.core.pool.pace();
         self.count_commit(bytes);
-        logged
     }
 
     /// After a commit under a lease, which is acknowledged.

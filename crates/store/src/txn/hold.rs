@@ -13,7 +13,6 @@ use crate::holds::TREES_MAX;
 use crate::primitives::{LEASE_AFTER, LEASE_AFTER_MAX};
 use crate::tree::Tree;
 use crate::tree::versions::Root;
-use fulgurite_wal::TwinLog;
 
 /// What an explicit transaction has instead of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +85,7 @@ impl TxnContext {
     /// Whether an explicit transaction is to begin without a snapshot.
     #[inline]
     pub(super) fn may_hold(&self) -> bool {
-        self.restraint.left == 0
+        self.restraint.left == 0 || self.core.admission.limit() == Some(1) && self.commits_alone()
     }
 
     /// Begins one so.
@@ -251,7 +250,10 @@ impl TxnContext {
         let could = touched.filter(|tree| self.relies_on != Some(*tree)).count() <= TREES_MAX
             && !self.bulk
             && self.redo.len() <= REDO_MAX
-            && self.core.wal().is_some_and(TwinLog::gives_leases)
+            && self
+                .core
+                .wal()
+                .is_some_and(|wal| wal.gives_leases() || wal.syncs_quickly())
             && self.forks.iter().all(|fork| !fork.created && !fork.dropped);
         self.restraint.note(could);
     }

@@ -21,6 +21,7 @@
 //!    which cannot.
 //! 4. The leaves' births stay: they are lower bounds, and no pin lies between.
 
+use super::critical::{Held, SAMPLE};
 use super::hold::Hold;
 use super::lease::Leased;
 use super::redo::{Op, Ops};
@@ -28,11 +29,15 @@ use super::{TxnContext, TxnState};
 use crate::error::{Error, Result};
 use crate::leases::{Lane, Occupancy};
 use crate::node::Key;
-use crate::store::log_error;
+use crate::store::{Core, log_error};
 use crate::tree::TreeId;
 use crate::tree::edit::IfExists;
+use crate::tree::fork::Fork;
 use crate::tree::place::{Change, Place, Step};
-use fulgurite_wal::Kind;
+use fulgurite_wal::{Kind, TwinLog};
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
+use std::time::Instant;
 
 /// So many changes of a transaction are put off: more than its lane's lock should be
 /// held for gain little from it.
@@ -45,6 +50,8 @@ const PATIENCE_MAX: u32 = 32;
 pub(super) struct PutOff {
     fork: usize,
     place: Place,
+    /// Other keys mostly have other ones.
+    digest: u64,
 }
 
 /// When to look for places.
@@ -68,6 +75,22 @@ impl Patience {
 
     fn paid_off(&mut self) {
         *self = Self::default();
+    }
+}
+
+/// Whether a context commits without anybody's commits between.
+#[derive(Default)]
+pub(super) struct Succession {
+    last: u64,
+    alone: bool,
+}
+
+impl Succession {
+    /// It committed under this number, which was given in order.
+    #[inline]
+    pub(super) fn note(&mut self, seq: u64) {
+        self.alone = seq == self.last + 1;
+        self.last = seq;
     }
 }
 
@@ -97,14 +120,20 @@ impl TxnContext {
         };
         let step = place.step;
         if step != Step::Nothing {
-            self.put_off.push(PutOff { fork: at, place });
+            self.put_off.push(PutOff {
+                fork: at,
+                place,
+                digest: digest(key),
+            });
         }
         Some(step)
     }
 
     /// Whether a change of the entry under `key` is.
     fn is_put_off(&self, tree: TreeId, key: Key<'_>) -> bool {
-        ops(&self.redo).any(|op| op.tree() == tree.0 && op.key() == Some(key))
+        let digest = digest(key);
+        self.put_off.iter().any(|off| off.digest == digest)
+            && ops(&self.redo).any(|op| op.tree() == tree.0 && op.key() == Some(key))
     }
 
     #[inline]
@@ -115,7 +144,7 @@ impl TxnContext {
         };
         let fork = &self.forks[at];
         holds_tree
-            && self.leasing.has_lease()
+            && (self.leasing.has_lease() || self.commits_alone())
             && self.redo.is_empty() == self.put_off.is_empty()
             && self.put_off.len() < PUT_OFF_MAX
             && !self.bulk
@@ -123,6 +152,16 @@ impl TxnContext {
             && fork.edits == 0
             && !fork.created
             && !fork.observed
+    }
+
+    /// Whether others may be kept out while it commits: commits are synced, quickly, and
+    /// nobody has committed since it did, or between its last two.
+    #[inline]
+    pub(super) fn commits_alone(&self) -> bool {
+        let core = &*self.core;
+        self.succession.alone
+            && self.succession.last == core.head()
+            && core.wal().is_some_and(TwinLog::syncs_quickly)
     }
 
     /// Before what needs in the forks what was put off.
@@ -181,6 +220,63 @@ impl TxnContext {
         committed
     }
 
+    /// The same where commits are synced: its number, once it is durable. Nobody begins to
+    /// read before the entries are written.
+    pub(super) fn commit_in_place_synced(&mut self) -> Result<Option<u64>> {
+        let core = &*self.core;
+        let Some(wal) = core.wal().filter(|wal| wal.syncs_quickly()) else {
+            return Ok(None);
+        };
+        if self.put_off.is_empty()
+            || !self.depends_on_its_trees()
+            || self.forks.iter().any(|fork| fork.changed)
+        {
+            return Ok(None);
+        }
+        // Before any lock, since it may wait for a checkpoint.
+        let mut permit = Some(wal.reserve(self.redo.len()).map_err(log_error)?);
+        let secluded = core.seclude();
+        let births = self.put_off.iter().map(|off| off.place.birth);
+        let oldest = births.min().unwrap_or(0);
+        let mut stay = self.put_off.iter().map(|off| off.place.stays(&core.pool));
+        if oldest <= core.checkpoint_pins.newest()
+            || !stay.all(|stays| stays)
+            || !self.recycling.is_unseen(core, oldest, u64::MAX)
+        {
+            return Ok(None);
+        }
+        let (seq, placed) = {
+            let mut commit = core.commit.lock();
+            let held = Held::begin();
+            let since = commit.head.is_multiple_of(SAMPLE).then(Instant::now);
+            let seq = commit.head + 1;
+            let placed = permit.take().map(|permit| wal.place(permit, seq));
+            commit.head = seq;
+            core.publish_head(seq);
+            if let Some(since) = since {
+                core.critical.record(since.elapsed());
+            }
+            drop(held);
+            (seq, placed)
+        };
+        if let Some(placed) = placed {
+            let filled = wal.fill(placed, Kind::Commit, &[&self.redo]);
+            filled
+                .and_then(|ticket| wal.wait(ticket))
+                .map_err(log_error)?;
+        }
+        // SAFETY: nobody else reaches the leaves: as the module's header says.
+        unsafe { write_all(&mut self.forks, &self.redo, &mut self.put_off, core) };
+        let needed_from = core.needed_from();
+        for fork in self.forks.iter().filter(|fork| fork.changed) {
+            fork.tree.0.versions.publish(fork.version(seq), needed_from);
+        }
+        secluded.note_in_place();
+        drop(secluded);
+        self.patience.paid_off();
+        Ok(Some(seq))
+    }
+
     fn publish_in_place(&mut self, lane: &Lane) -> Result<Option<Leased>> {
         let Occupancy {
             lease, in_place, ..
@@ -203,24 +299,9 @@ impl TxnContext {
         let seq = wal
             .write_leased(lease, Kind::Commit, &self.redo)
             .map_err(log_error)?;
-        for (op, off) in ops(&self.redo).zip(self.put_off.drain(..)) {
-            let (key, value) = match op {
-                Op::Put { key, value, .. } => (key, value),
-                Op::Delete { key, .. } => (key, &[][..]),
-                Op::Create { .. } | Op::Drop { .. } => continue,
-            };
-            // SAFETY: nobody else reaches the leaf until the lease has ended, as the
-            // module's header says.
-            let fits = unsafe { off.place.write(&core.pool, key, value) };
-            debug_assert!(fits, "there was room, and nobody else writes there");
-            let fork = &mut self.forks[off.fork];
-            fork.changed = true;
-            match off.place.step {
-                Step::Insert => fork.count += 1,
-                Step::Remove => fork.count -= 1,
-                Step::Replace | Step::Nothing => {}
-            }
-        }
+        // SAFETY: nobody else reaches the leaves until the lease has ended, as the
+        // module's header says.
+        unsafe { write_all(&mut self.forks, &self.redo, &mut self.put_off, core) };
         let (first, needed_from) = (lease.first_seq(), core.needed_from());
         for fork in self.forks.iter().filter(|fork| fork.changed) {
             let versions = &fork.tree.0.versions;
@@ -233,6 +314,37 @@ impl TxnContext {
     }
 }
 
+fn digest(key: Key<'_>) -> u64 {
+    match key {
+        Key::Int(key) => key as u64,
+        Key::Bytes(key) => FxBuildHasher.hash_one(key),
+    }
+}
+
+/// Does what was put off in the leaves themselves.
+///
+/// # Safety
+/// They stay, and nobody else reaches them.
+unsafe fn write_all(forks: &mut [Fork], redo: &[u8], put_off: &mut Vec<PutOff>, core: &Core) {
+    for (op, off) in ops(redo).zip(put_off.drain(..)) {
+        let (key, value) = match op {
+            Op::Put { key, value, .. } => (key, value),
+            Op::Delete { key, .. } => (key, &[][..]),
+            Op::Create { .. } | Op::Drop { .. } => continue,
+        };
+        // SAFETY: as promised by the caller.
+        let fits = unsafe { off.place.write(&core.pool, key, value) };
+        debug_assert!(fits, "there was room, and nobody else writes there");
+        let fork = &mut forks[off.fork];
+        fork.changed = true;
+        match off.place.step {
+            Step::Insert => fork.count += 1,
+            Step::Remove => fork.count -= 1,
+            Step::Replace | Step::Nothing => {}
+        }
+    }
+}
+
 /// The operations of a redo that this transaction wrote.
 fn ops(redo: &[u8]) -> impl Iterator<Item = Op<'_>> {
     Ops::new(redo).map_while(|op| op.ok())
@@ -240,26 +352,45 @@ fn ops(redo: &[u8]) -> impl Iterator<Item = Op<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::primitives::LEASE_AFTER;
+    use crate::primitives::{IN_COMPANY, LEASE_AFTER};
     use crate::{Durability, Key, KeyKind, Options, Result, Store, Tree, Txn};
     use fulgurite_disk::{Machine, MemoryDisk};
+    use std::cell::Cell;
     use std::path::Path;
     use std::sync::Arc;
     use std::time::Duration;
 
     fn store() -> (Store, Tree) {
+        store_with(Durability::Normal, &Arc::new(MemoryDisk::new()))
+    }
+
+    fn store_with(durability: Durability, disk: &Arc<MemoryDisk>) -> (Store, Tree) {
         let options = Options {
-            durability: Durability::Normal,
+            durability,
             // No thread of its own, which would end leases after a while.
             driver: Some(Arc::new(Machine)),
             log_limit_bytes: 1 << 20,
             busy_timeout: Duration::ZERO,
             ..Options::default()
         };
-        let disk = Arc::new(MemoryDisk::new());
-        let store = Store::open_on(disk, Path::new("p.db"), options).expect("opens");
+        let store = Store::open_on(disk.clone(), Path::new("p.db"), options).expect("opens");
         let tree = store.create_family("t", KeyKind::Int).expect("a family");
         (store, tree)
+    }
+
+    /// A store whose commits are synced, at once, and a context that alone commits.
+    fn synced() -> (Arc<MemoryDisk>, Store, Tree, Txn) {
+        let disk = Arc::new(MemoryDisk::new());
+        let (store, tree) = store_with(Durability::Full, &disk);
+        let mut txn = store.txn();
+        for key in 0..3 {
+            put(&mut txn, &tree, key, b"before").expect("commits");
+        }
+        (disk, store, tree, txn)
+    }
+
+    fn in_place(store: &Store) -> u64 {
+        store.stats().commits_in_place
     }
 
     fn put(txn: &mut Txn, tree: &Tree, key: i64, value: &[u8]) -> Result<()> {
@@ -299,6 +430,84 @@ mod tests {
         assert_eq!(after.node.reference, before.node.reference);
         assert_eq!((after.seq, after.count), (before.seq + 2, before.count + 1));
         check(&store, &tree, b"after");
+    }
+
+    #[test]
+    fn synced_commits_of_one_context_copy_nothing_either() {
+        let (_, store, tree, mut txn) = synced();
+        let (before, commits) = (tree.0.head(), in_place(&store));
+        put(&mut txn, &tree, 0, b"after").expect("commits");
+        put(&mut txn, &tree, 7, b"another").expect("commits");
+        txn.begin_statement(&[&tree]).expect("begins");
+        assert!(txn.delete(&tree, Key::Int(7)).expect("deletes"));
+        txn.commit().expect("commits");
+        let after = tree.0.head();
+        assert_eq!(after.node.reference, before.node.reference);
+        assert_eq!((after.seq, after.count), (before.seq + 3, before.count));
+        assert_eq!(in_place(&store), commits + 3);
+        assert_eq!(store.core().visible(), after.seq);
+        check(&store, &tree, b"after");
+    }
+
+    #[test]
+    fn what_a_snapshot_shows_is_copied_once() {
+        let (_, store, tree, mut txn) = synced();
+        let mut reader = store.txn();
+        reader.begin_read().expect("reads");
+        let before = in_place(&store);
+        put(&mut txn, &tree, 0, b"after").expect("commits");
+        assert_eq!(in_place(&store), before, "the reader needs it as it was");
+        for _ in 0..=IN_COMPANY {
+            put(&mut txn, &tree, 0, b"later").expect("commits");
+        }
+        assert!(in_place(&store) > before, "what was copied nobody sees");
+        let mut value = Vec::new();
+        assert!(
+            reader
+                .get_into(&tree, Key::Int(0), &mut value)
+                .expect("reads")
+        );
+        assert_eq!(value, b"before");
+        check(&store, &tree, b"later");
+    }
+
+    #[test]
+    fn what_a_checkpoint_writes_is_copied_once() {
+        let (_, store, tree, mut txn) = synced();
+        txn.begin_statement(&[&tree]).expect("begins");
+        txn.put(&tree, Key::Int(0), b"after").expect("puts");
+        assert_eq!(txn.put_off.len(), 1, "it was put off");
+        store.checkpoint().expect("a checkpoint");
+        let before = (in_place(&store), tree.0.head());
+        txn.commit().expect("commits");
+        assert_eq!(in_place(&store), before.0);
+        assert_ne!(tree.0.head().node.reference, before.1.node.reference);
+        for _ in 0..3 {
+            put(&mut txn, &tree, 0, b"later").expect("commits");
+        }
+        assert!(in_place(&store) > before.0, "the copy is not written yet");
+        check(&store, &tree, b"later");
+    }
+
+    /// A reader that has looked at what is visible and not pinned it yet is not seen by
+    /// who writes in place: it looks again.
+    #[test]
+    fn who_pins_beside_a_synced_commit_starts_over() {
+        let (_, store, tree, txn) = synced();
+        let core = store.core();
+        let (before, commits) = (core.visible(), in_place(&store));
+        let writer = Cell::new(Some(txn));
+        let pin = || {
+            let visible = core.visible_to_pin();
+            if let Some(mut txn) = writer.take() {
+                put(&mut txn, &tree, 0, b"after").expect("commits");
+            }
+            visible
+        };
+        let (slot, seq) = core.pool.readers.pin(pin).expect("a slot");
+        core.pool.readers.release(&slot);
+        assert_eq!(in_place(&store), commits + 1);
+        assert_eq!(seq, before + 1);
     }
 
     /// What a commit was about to replace, which failed for want of room in the log,

@@ -134,14 +134,17 @@ impl TxnContext {
         debug_assert!(newest <= self.seq);
     }
 
-    /// Whether what is to be committed depends on nothing but the trees it locked.
     pub(super) fn can_be_leased(&self) -> bool {
+        self.core.wal().is_some_and(TwinLog::gives_leases) && self.depends_on_its_trees()
+    }
+
+    /// Whether what is to be committed depends on nothing but the trees it locked.
+    pub(super) fn depends_on_its_trees(&self) -> bool {
         self.state == TxnState::Statement
             && !self.bulk
             && !self.pinned
             && self.reads.is_none()
             && self.redo.len() <= REDO_MAX
-            && self.core.wal().is_some_and(TwinLog::gives_leases)
             && self.forks.iter().all(|fork| {
                 !fork.created && !fork.dropped && !fork.attached && fork.published.is_none()
             })

@@ -115,6 +115,7 @@ pub struct TxnContext {
     /// What the redo has and no fork yet.
     put_off: Vec<in_place::PutOff>,
     patience: in_place::Patience,
+    succession: in_place::Succession,
     leasing: lease::Leasing,
     hold: hold::Hold,
     /// A tree that changes only where writers are excluded.
@@ -177,6 +178,7 @@ impl TxnContext {
             recycling: recycle::Recycling::default(),
             put_off: Vec::new(),
             patience: in_place::Patience::default(),
+            succession: in_place::Succession::default(),
             leasing: lease::Leasing::default(),
             hold: hold::Hold::None,
             relies_on: None,

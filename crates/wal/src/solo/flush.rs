@@ -9,7 +9,7 @@ use super::gather::Waiting;
 use super::header::Header;
 use super::leading::{Leads, Turns};
 use super::parking::Wish;
-use crate::primitives::{Mutex, Ordering, SOLO_RING_BYTES};
+use crate::primitives::{Mutex, Ordering, SOLO_RING_BYTES, now};
 
 /// How much is written at once where no sync follows.
 const PIECE_BYTES: u64 = SOLO_RING_BYTES / 8;
@@ -141,11 +141,11 @@ impl Leads for Core {
             // is not used again before `written` passes them.
             let parts = unsafe { self.ring.read(flush.lsn, (end - flush.lsn) as usize) };
             let write = || self.volume.write(flush.lsn, &parts, true);
-            self.synced(|| self.turns.gather.timed(number, write))?;
+            self.synced(|| self.turns.gather.timed(number, now, write))?;
             self.written_to(flush, end, seq);
         } else {
             let sync = || self.volume.file.sync_data();
-            self.synced(|| self.turns.gather.timed(number, sync))?;
+            self.synced(|| self.turns.gather.timed(number, now, sync))?;
         }
         flush.syncs = flush.syncs.wrapping_add(1);
         self.turns.counters.syncs.add_alone(1);

@@ -4,16 +4,39 @@ use crate::primitives::LEASE_AFTER;
 use crate::tree::cursor::Seek;
 use crate::txn::TxnContext;
 use crate::{Durability, Isolation, Key, KeyKind, Options, Store, Tree};
-use fulgurite_disk::{Machine, MemoryDisk};
+use fulgurite_disk::{Driver, Machine, MemoryDisk};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 fn store(durability: Durability) -> (Store, Tree, Tree) {
+    store_on(durability, Arc::new(Machine))
+}
+
+/// A clock by which everything takes twenty microseconds.
+#[derive(Debug, Default)]
+struct Slow(AtomicU64);
+
+impl Driver for Slow {
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.0.fetch_add(20, Relaxed))
+    }
+
+    fn pass(&self, time: Duration) {
+        self.0.fetch_add(time.as_micros() as u64, Relaxed);
+    }
+
+    fn random(&self) -> u64 {
+        Machine.random()
+    }
+}
+
+fn store_on(durability: Durability, driver: Arc<dyn Driver>) -> (Store, Tree, Tree) {
     let options = Options {
         durability,
         // No thread of its own, which would end leases after a while.
-        driver: Some(Arc::new(Machine)),
+        driver: Some(driver),
         // Nobody needs to wait.
         busy_timeout: Duration::ZERO,
         ..Options::default()
@@ -341,8 +364,8 @@ fn where_others_ask_all_the_time_it_becomes_rare() {
 }
 
 #[test]
-fn where_commits_are_synced_every_transaction_has_a_snapshot() {
-    let (store, one, _) = store(Durability::Full);
+fn where_commits_wait_for_syncs_every_transaction_has_a_snapshot() {
+    let (store, one, _) = store_on(Durability::Full, Arc::new(Slow::default()));
     let mut txn = store.txn();
     for count in 1..=100 {
         txn.begin(Isolation::Serializable).expect("begins");
@@ -350,6 +373,16 @@ fn where_commits_are_synced_every_transaction_has_a_snapshot() {
         put(&mut txn, &one, 1, count);
         txn.commit().expect("commits");
     }
+}
+
+#[test]
+fn where_syncs_are_quick_transactions_hold_as_in_normal() {
+    let (store, one, _) = store(Durability::Full);
+    let mut txn = holder(&store, &one);
+    put_now(&store, &one, 9, 1);
+    assert!(get(&mut txn, &one, 0).is_some(), "a snapshot of before");
+    txn.commit().expect("nobody changed what it wrote");
+    assert_eq!(get_now(&store, &one, 9), Some(1));
 }
 
 #[test]
