@@ -15,7 +15,7 @@ mod turns;
 use common::Schedulers::{Both, Fair};
 use common::{explore, open, options};
 use fulgurite_sim::{Call, Fault, FaultError, SimDisk};
-use fulgurite_store_model::{ErrorKind, Isolation, Key, KeyKind, Options, Seek};
+use fulgurite_store_model::{Durability, ErrorKind, Isolation, Key, KeyKind, Options, Seek};
 use fulgurite_store_model::{Store, Tree, Txn};
 use shuttle::rand::RngCore;
 use shuttle::thread;

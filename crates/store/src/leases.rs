@@ -23,7 +23,10 @@
 //!    Hence phases are short ([`PHASE_MAX`]).
 //! 5. Locks: `lanes`, then one lane's, then none that is waited for. Who has `lanes`
 //!    to open a lease waits for records that were placed before, whose owners ask for
-//!    neither.
+//!    neither; who is secluded, for the commit lock and for its own record, too.
+//! 6. Where commits are synced, whoever commits in place has `lanes` meanwhile and counts
+//!    as a lease that is open: who looks whether one is waits for `lanes`. Its number and
+//!    its place in the log are given as to any commit.
 
 use crate::error::{Error, Result};
 use crate::holds::Holding;
@@ -56,8 +59,8 @@ pub(crate) struct Occupancy {
 /// See the module's header.
 #[derive(Default)]
 pub(crate) struct Leases {
-    /// How many leases are open: more only under the commit lock, and both ways by who
-    /// holds `lanes`.
+    /// How many leases are open, and whether somebody is secluded. Both ways by who holds
+    /// `lanes`; of leases more only under the commit lock.
     open: AtomicU64,
     lanes: Mutex<Lanes>,
     /// Commits that copied nothing, in seclusion or under leases that have ended.
@@ -104,7 +107,8 @@ impl Lanes {
 const PHASE_MAX: Duration = Duration::from_millis(20);
 
 impl Leases {
-    /// Whether any lease is open. Under the commit lock none is opened after this.
+    /// Whether any lease is open, or somebody secluded. Under the commit lock no lease is
+    /// opened after this.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.open.load(SeqCst) != 0

@@ -26,8 +26,8 @@ pub struct Stats {
     pub free_bytes: u64,
     /// How long commits held the lock that all of them share.
     pub commit_lock: CommitLockStats,
-    /// Commits that changed pages where they lay, and copied none: of those under leases
-    /// of the log.
+    /// Commits that changed pages where they lay, and copied none: where nothing is synced,
+    /// or quickly.
     pub commits_in_place: u64,
     /// How many contexts write at a time, of those that write without end and wait for
     /// no sync, as commits most; `None` for all.

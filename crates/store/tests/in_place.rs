@@ -1,5 +1,5 @@
-//! Short transactions in `normal`, one after the other, against `BTreeMap`s: most of
-//! them are committed where their entries lie (`txn/in_place.rs`). Between them come
+//! Short transactions, one after the other, against `BTreeMap`s, in `normal` and in
+//! `full` with syncs that take no time: most of them are committed where their entries lie (`txn/in_place.rs`). Between them come
 //! snapshots that stay for a while, checkpoints, savepoints, commits that fail, and ends
 //! of the process with leases open.
 //!
@@ -28,6 +28,7 @@ type Maps = [BTreeMap<u64, Vec<u8>>; 2];
 
 struct World {
     disk: Arc<MemoryDisk>,
+    durability: Durability,
     rng: Rng,
     store: Store,
     trees: [Tree; 2],
@@ -39,9 +40,9 @@ struct World {
     in_place: u64,
 }
 
-fn open(disk: &Arc<MemoryDisk>) -> (Store, [Tree; 2]) {
+fn open(disk: &Arc<MemoryDisk>, durability: Durability) -> (Store, [Tree; 2]) {
     let options = Options {
-        durability: Durability::Normal,
+        durability,
         cache_bytes: 32 << 20,
         checkpoint_bytes: 64 << 10,
         log_limit_bytes: LOG,
@@ -100,10 +101,15 @@ fn check_all(txn: &mut Txn, trees: &[Tree; 2], maps: &Maps) {
 impl World {
     fn new(seed: u64) -> Self {
         let disk = Arc::new(MemoryDisk::new());
-        let (store, trees) = open(&disk);
+        let durability = match seed % 2 {
+            0 => Durability::Full,
+            _ => Durability::Normal,
+        };
+        let (store, trees) = open(&disk, durability);
         let txn = store.txn();
         Self {
             disk,
+            durability,
             rng: Rng::new(seed),
             store,
             trees,
@@ -141,7 +147,7 @@ impl World {
         }
         self.in_place += self.store.stats().commits_in_place;
         self.disk = left;
-        (self.store, self.trees) = open(&self.disk);
+        (self.store, self.trees) = open(&self.disk, self.durability);
         self.txn = self.store.txn();
         self.check();
     }
@@ -249,7 +255,7 @@ fn what_is_written_in_place_is_what_a_map_holds() {
         }
         world.check();
         let in_place = world.in_place + world.store.stats().commits_in_place;
-        println!("{in_place} commits in place");
+        println!("{in_place} commits in place, {:?}", world.durability);
         // How many depends on when the background thread makes its checkpoints.
         assert!(in_place > 0, "they are what this is about");
     }

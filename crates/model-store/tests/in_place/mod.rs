@@ -1,5 +1,6 @@
 //! A writer whose commits change entries where they lie, while a reader's snapshots stay
-//! for a while, another writer comes for one of the trees, and a checkpoint is made.
+//! for a while, another writer comes for one of the trees, and a checkpoint is made; in
+//! `full` with a sync that fails at the end.
 //!
 //! Each commit writes its count to a tree that all write to and to one of others, in
 //! turn. So each state is known, and a snapshot that shows another one, or later another
@@ -7,8 +8,8 @@
 
 use super::common::{open, options};
 use super::{add, get, put};
-use fulgurite_sim::SimDisk;
-use fulgurite_store_model::{Durability, Isolation, KeyKind, Options, Store, Tree, Txn};
+use fulgurite_sim::{Call, Fault, FaultError, SimDisk};
+use fulgurite_store_model::{Durability, Isolation, KeyKind, Options, Result, Store, Tree, Txn};
 use shuttle::rand::RngCore;
 use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use shuttle::thread;
@@ -26,16 +27,15 @@ type Trees = [Tree; TURNS + 1];
 /// Commits that were made in place, in all runs.
 pub static IN_PLACE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-fn write(txn: &mut Txn, trees: &Trees, count: i64) {
+fn write(txn: &mut Txn, trees: &Trees, count: i64) -> Result<()> {
     let turn = &trees[count as usize % TURNS];
     match count % 4 {
         0 => txn.begin(Isolation::Serializable),
         _ => txn.begin_statement(&[turn, &trees[TURNS]]),
-    }
-    .expect("begins");
+    }?;
     put(txn, turn, 0, count);
     put(txn, &trees[TURNS], 0, count);
-    txn.commit().expect("commits");
+    txn.commit()
 }
 
 /// What is in the trees after so many commits.
@@ -60,6 +60,27 @@ fn look(txn: &mut Txn, trees: &Trees) -> i64 {
     first[TURNS]
 }
 
+/// A writer that is alone, so that it writes in place, and whose last sync fails: nobody
+/// sees what it wrote.
+fn fail_to_sync(disk: &SimDisk, store: &Store, trees: &Trees) {
+    const MORE: i64 = 4;
+    let mut txn = store.txn();
+    for count in 1..=MORE {
+        write(&mut txn, trees, COMMITS + count).expect("commits");
+    }
+    disk.fail(Fault {
+        call: Some(Call::Sync),
+        after: 0,
+        for_good: true,
+        error: FaultError::Io,
+    });
+    write(&mut txn, trees, COMMITS + MORE + 1).expect_err("it is not durable");
+    txn.begin_read().expect("readers go on");
+    assert_eq!(look(&mut txn, trees), COMMITS + MORE);
+    txn.commit().expect("ends");
+    assert!(write(&mut txn, trees, COMMITS + MORE + 1).is_err());
+}
+
 pub fn snapshots_beside_who_writes_in_place(durability: Durability) {
     let disk = SimDisk::new(1);
     let options = || Options {
@@ -79,7 +100,7 @@ pub fn snapshots_beside_who_writes_in_place(durability: Durability) {
         with(|store, trees, told| {
             let mut txn = store.txn();
             for count in 1..=COMMITS {
-                write(&mut txn, trees, count);
+                write(&mut txn, trees, count).expect("commits");
                 told.store(count as u64, SeqCst);
             }
         }),
@@ -108,6 +129,9 @@ pub fn snapshots_beside_who_writes_in_place(durability: Durability) {
     let commits = store.stats().commits_in_place;
     IN_PLACE.fetch_add(commits, std::sync::atomic::Ordering::Relaxed);
     let killed = disk.kill_image();
+    if durability == Durability::Full {
+        fail_to_sync(&disk, &store, &trees);
+    }
     drop(store);
     let store = open(&killed, options());
     let mut txn = store.txn();

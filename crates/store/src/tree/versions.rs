@@ -8,7 +8,7 @@
 //!
 //! Kept true:
 //! 1. Versions are published in ascending order, under the commit lock or, by who holds
-//!    the tree's writer lock and a lease, that of its lane.
+//!    the tree's writer lock, with a lease or secluded (`leases.rs`).
 //! 2. A version that a pin, or a new reader at `visible`, can ask for is found.
 //! 3. Versions nobody can ask for any more are dropped when new ones push them
 //!    out or [`Versions::prune`] runs: memory is in the pins, not in the commits.
@@ -120,7 +120,7 @@ impl Versions {
         self.at(u64::MAX)
     }
 
-    /// Publishes a version. Under the commit lock. `needed_from` is a lower
+    /// Publishes a version, as rule 1 says. `needed_from` is a lower
     /// bound of every number that a reader has pinned or may still pin.
     pub(crate) fn publish(&self, root: Root, needed_from: u64) {
         let mut older = self.older.lock();

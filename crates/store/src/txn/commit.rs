@@ -10,8 +10,8 @@
 //!    operations are replayed onto a fork of the head. A difference is a conflict: the
 //!    transaction has rolled back and nothing was published.
 //! 3. Log space is reserved. A full disk fails here. (A statement that depends on
-//!    nothing but the trees it locked may have a lease instead, and be done:
-//!    `txn/lease.rs`.)
+//!    nothing but the trees it locked may have a lease instead, and be done, or write
+//!    where its entries lie: `txn/lease.rs`, `txn/in_place.rs`.)
 //! 4. The commit lock covers: comparing that no tree that was only read moved
 //!    on since 2, taking the sequence number and the place in the log, and
 //!    publishing roots and deaths. No I/O, no frame, no wait.

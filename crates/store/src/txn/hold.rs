@@ -82,7 +82,8 @@ impl Restraint {
 }
 
 impl TxnContext {
-    /// Whether an explicit transaction is to begin without a snapshot.
+    /// Whether an explicit transaction is to begin without a snapshot: always while one
+    /// context writes at a time, so that nobody asks for its trees.
     #[inline]
     pub(super) fn may_hold(&self) -> bool {
         self.restraint.left == 0 || self.core.admission.limit() == Some(1) && self.commits_alone()

@@ -20,6 +20,12 @@
 //!    it takes that lock. First the record is written, which may fail, then the entries,
 //!    which cannot.
 //! 4. The leaves' births stay: they are lower bounds, and no pin lies between.
+//! 5. Where commits are synced there are no leases. A context that commits alone, and
+//!    whose syncs are quick, is *secluded* instead for the time of its commit
+//!    (`leases.rs`, rule 6): it looks whether a checkpoint or a reader has come since the
+//!    changes were put off, has its record made durable as ever, writes the entries and
+//!    publishes. So nobody reads what is not durable, and a sync that fails leaves the
+//!    leaves as they were.
 
 use super::critical::{Held, SAMPLE};
 use super::hold::Hold;
