@@ -13,6 +13,7 @@ pub(crate) const RING_BYTES: u64 = 1024;
 pub(crate) const SLOTS: u64 = 4;
 pub(crate) const LEASE_BYTES: u64 = 4096;
 pub(crate) const RING_RECORD_BYTES_MAX: u64 = 512;
+pub(crate) const QUICK_SYNC_NANOS: u32 = 200_000;
 pub(crate) const SPINS: u32 = 1;
 pub(crate) const YIELDS_QUICK: u32 = 1;
 pub(crate) const YIELDS_SLOW: u32 = 0;

@@ -28,11 +28,10 @@
 use std::time::Duration;
 
 use crate::primitives::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, now, spin_loop, yield_now,
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, QUICK_SYNC_NANOS, now, spin_loop,
+    yield_now,
 };
 
-/// Up to this time a sync is quick: sleeping and waking costs more.
-const QUICK_SYNC_NANOS: u32 = 10_000;
 /// Up to this time of a sync a crowd stays awake through it: to sleep and be woken takes
 /// 5 µs, where the processor sleeps too 20 to 50, in a virtual machine whose host is
 /// busy more than 100.

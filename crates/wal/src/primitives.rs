@@ -50,6 +50,9 @@ pub(crate) const SOLO_STEP_BYTES_MAX: u64 = 16 << 20;
 /// Whether a log on its own may have a thread behind it.
 pub(crate) const HAS_BACKGROUND: bool = true;
 
+/// Up to this time a sync is quick: sleeping and waking costs more.
+pub(crate) const QUICK_SYNC_NANOS: u32 = 10_000;
+
 /// How often a committer looks again before anything slower.
 pub(crate) const SPINS: u32 = 40;
 /// How often it lets others run before it sleeps, where a sync is quick.
