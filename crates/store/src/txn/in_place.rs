@@ -240,7 +240,7 @@ impl TxnContext {
             return Ok(None);
         }
         // Before any lock, since it may wait for a checkpoint.
-        let mut permit = Some(wal.reserve(self.redo.len()).map_err(log_error)?);
+        let permit = wal.reserve(self.redo.len()).map_err(log_error)?;
         let secluded = core.seclude();
         let births = self.put_off.iter().map(|off| off.place.birth);
         let oldest = births.min().unwrap_or(0);
@@ -256,7 +256,7 @@ impl TxnContext {
             let held = Held::begin();
             let since = commit.head.is_multiple_of(SAMPLE).then(Instant::now);
             let seq = commit.head + 1;
-            let placed = permit.take().map(|permit| wal.place(permit, seq));
+            let placed = wal.place(permit, seq);
             commit.head = seq;
             core.publish_head(seq);
             if let Some(since) = since {
@@ -265,12 +265,9 @@ impl TxnContext {
             drop(held);
             (seq, placed)
         };
-        if let Some(placed) = placed {
-            let filled = wal.fill(placed, Kind::Commit, &[&self.redo]);
-            filled
-                .and_then(|ticket| wal.wait(ticket))
-                .map_err(log_error)?;
-        }
+        wal.fill(placed, Kind::Commit, &[&self.redo])
+            .and_then(|ticket| wal.wait(ticket))
+            .map_err(log_error)?;
         // SAFETY: nobody else reaches the leaves: as the module's header says.
         unsafe { write_all(&mut self.forks, &self.redo, &mut self.put_off, core) };
         let needed_from = core.needed_from();
