@@ -15,6 +15,7 @@ use fulgurite_store::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Transactions a seed.
@@ -259,4 +260,57 @@ fn what_is_written_in_place_is_what_a_map_holds() {
         // How many depends on when the background thread makes its checkpoints.
         assert!(in_place > 0, "they are what this is about");
     }
+}
+
+/// Two readers beside one writer: each snapshot shows both entries of a transaction, the
+/// same at its second look, and no less than was told before it.
+#[test]
+fn snapshots_beside_synced_commits_in_place() {
+    const COMMITS: u64 = 20_000;
+    let (store, trees) = open(&Arc::new(MemoryDisk::new()), Durability::Full);
+    let [numbers, _] = &trees;
+    let (told, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    let read = |txn: &mut Txn| {
+        [1, 2].map(|key| {
+            let mut value = Vec::new();
+            let found = txn.get_into(numbers, Key::Int(key), &mut value);
+            let number = || u64::from_le_bytes(value.try_into().expect("eight bytes"));
+            found.expect("gets").then(number)
+        })
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut txn = store.txn();
+                while !done.load(SeqCst) {
+                    let least = told.load(SeqCst);
+                    txn.begin_read().expect("reads");
+                    let [one, two] = read(&mut txn);
+                    assert_eq!(one, two, "half a transaction");
+                    assert!(one.unwrap_or(0) >= least, "{least} was told, not {one:?}");
+                    assert_eq!(read(&mut txn), [one, two], "a snapshot changed");
+                    txn.commit().expect("ends");
+                    std::thread::yield_now();
+                }
+            });
+        }
+        let mut txn = store.txn();
+        for count in 1..=COMMITS {
+            match count % 2 {
+                0 => txn.begin(Isolation::Serializable).expect("begins"),
+                _ => txn.begin_statement(&[numbers]).expect("begins"),
+            }
+            for key in [1, 2] {
+                let put = txn.put(numbers, Key::Int(key), &count.to_le_bytes());
+                put.expect("puts");
+            }
+            txn.commit().expect("commits");
+            told.store(count, SeqCst);
+        }
+        done.store(true, SeqCst);
+    });
+    assert!(
+        store.stats().commits_in_place > 0,
+        "they are what this is about"
+    );
 }

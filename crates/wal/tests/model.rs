@@ -36,6 +36,7 @@ mod primitives {
     pub(crate) const SLOTS: u64 = 4;
     pub(crate) const LEASE_BYTES: u64 = 1024;
     pub(crate) const RING_RECORD_BYTES_MAX: u64 = 128;
+    pub(crate) const QUICK_SYNC_NANOS: u32 = 10_000;
     pub(crate) const SPINS: u32 = 1;
     pub(crate) const YIELDS_QUICK: u32 = 1;
     pub(crate) const YIELDS_SLOW: u32 = 0;
@@ -45,7 +46,7 @@ mod primitives {
     }
 
     /// Time that passes by being looked at, so that it is the same in every run of a
-    /// schedule. A sync in which nobody else looks is quick.
+    /// schedule.
     pub(crate) fn now() -> std::time::Duration {
         NOW.set(NOW.get() + 1);
         std::time::Duration::from_micros(150) * NOW.get()

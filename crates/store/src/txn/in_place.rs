@@ -357,11 +357,27 @@ fn ops(redo: &[u8]) -> impl Iterator<Item = Op<'_>> {
 mod tests {
     use crate::primitives::{IN_COMPANY, LEASE_AFTER};
     use crate::{Durability, Key, KeyKind, Options, Result, Store, Tree, Txn};
-    use fulgurite_disk::{Machine, MemoryDisk};
+    use fulgurite_disk::{Driver, Machine, MemoryDisk};
     use std::cell::Cell;
     use std::path::Path;
     use std::sync::Arc;
     use std::time::Duration;
+
+    /// A clock by which everything is done at once, however busy the machine is.
+    #[derive(Debug)]
+    struct Still;
+
+    impl Driver for Still {
+        fn now(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn pass(&self, _: Duration) {}
+
+        fn random(&self) -> u64 {
+            Machine.random()
+        }
+    }
 
     fn store() -> (Store, Tree) {
         store_with(Durability::Normal, &Arc::new(MemoryDisk::new()))
@@ -371,7 +387,7 @@ mod tests {
         let options = Options {
             durability,
             // No thread of its own, which would end leases after a while.
-            driver: Some(Arc::new(Machine)),
+            driver: Some(Arc::new(Still)),
             log_limit_bytes: 1 << 20,
             busy_timeout: Duration::ZERO,
             ..Options::default()

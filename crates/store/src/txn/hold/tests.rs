@@ -11,20 +11,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 fn store(durability: Durability) -> (Store, Tree, Tree) {
-    store_on(durability, Arc::new(Machine))
+    store_with(durability, 1)
 }
 
-/// A clock by which everything takes twenty microseconds.
-#[derive(Debug, Default)]
-struct Slow(AtomicU64);
+/// A clock by which everything takes so many microseconds.
+#[derive(Debug)]
+struct Paced(u64, AtomicU64);
 
-impl Driver for Slow {
+impl Driver for Paced {
     fn now(&self) -> Duration {
-        Duration::from_micros(self.0.fetch_add(20, Relaxed))
+        Duration::from_micros(self.1.fetch_add(self.0, Relaxed))
     }
 
     fn pass(&self, time: Duration) {
-        self.0.fetch_add(time.as_micros() as u64, Relaxed);
+        self.1.fetch_add(time.as_micros() as u64, Relaxed);
     }
 
     fn random(&self) -> u64 {
@@ -32,11 +32,11 @@ impl Driver for Slow {
     }
 }
 
-fn store_on(durability: Durability, driver: Arc<dyn Driver>) -> (Store, Tree, Tree) {
+fn store_with(durability: Durability, micros: u64) -> (Store, Tree, Tree) {
     let options = Options {
         durability,
         // No thread of its own, which would end leases after a while.
-        driver: Some(driver),
+        driver: Some(Arc::new(Paced(micros, AtomicU64::new(0)))),
         // Nobody needs to wait.
         busy_timeout: Duration::ZERO,
         ..Options::default()
@@ -365,7 +365,7 @@ fn where_others_ask_all_the_time_it_becomes_rare() {
 
 #[test]
 fn where_commits_wait_for_syncs_every_transaction_has_a_snapshot() {
-    let (store, one, _) = store_on(Durability::Full, Arc::new(Slow::default()));
+    let (store, one, _) = store_with(Durability::Full, 20);
     let mut txn = store.txn();
     for count in 1..=100 {
         txn.begin(Isolation::Serializable).expect("begins");
