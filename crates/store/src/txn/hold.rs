@@ -36,6 +36,8 @@ pub(super) struct Restraint {
     kept: u32,
     /// The transaction that is under way opened a cursor.
     scans: bool,
+    /// The last one had no need of a snapshot of its own.
+    could: bool,
 }
 
 impl Default for Restraint {
@@ -45,6 +47,7 @@ impl Default for Restraint {
             next: LEASE_AFTER,
             kept: 0,
             scans: false,
+            could: false,
         }
     }
 }
@@ -57,6 +60,7 @@ impl Restraint {
     }
 
     fn was_right(&mut self) {
+        self.could = true;
         self.kept = self.kept.saturating_add(1);
         if self.kept >= self.next {
             self.next = LEASE_AFTER;
@@ -74,7 +78,8 @@ impl Restraint {
 
     /// One with a snapshot commits, which could have done without but for its scans.
     fn note(&mut self, could: bool) {
-        self.left = match could && !self.scans {
+        self.could = could && !self.scans;
+        self.left = match self.could {
             true => self.left.saturating_sub(1),
             false => self.left.max(LEASE_AFTER),
         };
@@ -82,11 +87,12 @@ impl Restraint {
 }
 
 impl TxnContext {
-    /// Whether an explicit transaction is to begin without a snapshot: always while one
-    /// context writes at a time, so that nobody asks for its trees.
+    /// Whether an explicit transaction is to begin without a snapshot. While one context
+    /// writes at a time nobody asks for its trees, whatever was before.
     #[inline]
     pub(super) fn may_hold(&self) -> bool {
-        self.restraint.left == 0 || self.core.admission.limit() == Some(1) && self.commits_alone()
+        let is_only_one = || self.core.admission.limit() == Some(1) && self.commits_alone();
+        self.restraint.left == 0 || self.restraint.could && is_only_one()
     }
 
     /// Begins one so.
@@ -188,6 +194,8 @@ impl TxnContext {
             }
             _ => None,
         };
+        // Where nobody took it away, it has need of one itself.
+        self.restraint.could = pinned.is_some();
         let slot = self.slot.as_ref();
         let pin = || slot.map(|slot| core.pool.readers.pin_in(slot, || core.visible_to_pin()));
         if let Some(seq) = pinned.or_else(pin) {
