@@ -486,6 +486,8 @@ impl TxnContext {
         logged
     }
 
+    /// Once a commit of this number is acknowledged, or has failed, and its locks are given
+    /// back.
     fn after_commit(&mut self, seq: u64, look: bool) {
         let bytes = self.redo.len();
         self.succession.note(seq);
