@@ -187,15 +187,16 @@ impl TxnContext {
     #[cold]
     fn turn_to_snapshot(&mut self) {
         let core = &*self.core;
+        // Where nobody took away what it holds, it has need of one itself.
+        self.restraint.could = false;
         let pinned = match (self.hold, &self.leasing.lane) {
             (Hold::Held, Some(lane)) => {
+                self.restraint.could = !lane.occupancy.lock().holding.is_held();
                 core.turn_to_snapshot(lane);
                 lane.occupancy.lock().holding.take_pinned()
             }
             _ => None,
         };
-        // Where nobody took it away, it has need of one itself.
-        self.restraint.could = pinned.is_some();
         let slot = self.slot.as_ref();
         let pin = || slot.map(|slot| core.pool.readers.pin_in(slot, || core.visible_to_pin()));
         if let Some(seq) = pinned.or_else(pin) {

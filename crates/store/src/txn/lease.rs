@@ -134,6 +134,7 @@ impl TxnContext {
         debug_assert!(newest <= self.seq);
     }
 
+    /// Whether a lease, if the context has one, may hold what is to be committed.
     pub(super) fn can_be_leased(&self) -> bool {
         self.core.wal().is_some_and(TwinLog::gives_leases) && self.depends_on_its_trees()
     }

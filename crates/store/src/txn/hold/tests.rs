@@ -385,6 +385,26 @@ fn where_syncs_are_quick_transactions_hold_as_in_normal() {
     assert_eq!(get_now(&store, &one, 9), Some(1));
 }
 
+/// What decides whether the one context that writes may hold whatever was before: in a
+/// queue, whose transactions scan, each began to hold in vain.
+#[test]
+fn who_scans_has_need_of_a_snapshot_and_who_is_asked_for_a_tree_has_not() {
+    let (store, one, _) = store(Durability::Full);
+    let mut txn = holder(&store, &one);
+    assert!(txn.restraint.could);
+    put_now(&store, &one, 9, 1);
+    assert_eq!(get(&mut txn, &one, 1), Some(1));
+    txn.commit().expect("nobody changed what it wrote");
+    assert!(txn.restraint.could, "somebody asked for the tree");
+    let mut txn = holder(&store, &one);
+    let mut cursor = txn.cursor(&one).expect("a cursor");
+    assert!(cursor.seek(Seek::First).expect("seeks"));
+    drop(cursor);
+    assert!(!txn.restraint.could, "it scans");
+    txn.commit().expect("commits");
+    assert!(!txn.restraint.could);
+}
+
 #[test]
 fn where_writing_has_ended_what_is_held_is_refused_and_read() {
     let (store, one, two) = store(Durability::Normal);
