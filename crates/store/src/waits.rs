@@ -2,7 +2,7 @@
 //! by whoever lets go, or by the clock of who drives the store, looking again
 //! whenever that lets the thread go on.
 
-use crate::primitives::{Condvar, MutexGuard, now};
+use crate::primitives::{Condvar, Mutex, MutexGuard, now, wait_briefly};
 use fulgurite_disk::{Driver, Machine};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,24 @@ impl Waits {
             Some(driver) => {
                 MutexGuard::unlocked(guard, || driver.pass(left));
                 true
+            }
+        }
+    }
+
+    /// Waits until `until`, or for a wake-up that nothing depends on.
+    pub(crate) fn briefly<'m, T>(
+        &self,
+        condition: &Condvar,
+        mutex: &'m Mutex<T>,
+        mut held: MutexGuard<'m, T>,
+        until: Duration,
+    ) -> MutexGuard<'m, T> {
+        let left = until.saturating_sub(self.now());
+        match &self.0 {
+            None => wait_briefly(mutex, held, condition, left),
+            Some(driver) => {
+                MutexGuard::unlocked(&mut held, || driver.pass(left));
+                held
             }
         }
     }

@@ -108,11 +108,16 @@ impl Pool {
         }
     }
 
-    /// Waits for another checkpoint without asking for one.
+    /// Waits for another checkpoint without asking for one, until `until`: perhaps
+    /// there comes none.
     fn pause_for_relief(&self, until: Duration) {
         let mut relief = self.relief.lock();
         let round = relief.rounds;
-        while relief.rounds == round && self.waits.on(&self.relieved, &mut relief, until) {}
+        while relief.rounds == round && self.waits.now() < until {
+            relief = self
+                .waits
+                .briefly(&self.relieved, &self.relief, relief, until);
+        }
     }
 
     /// Holds up a committer that has let go of everything, while too many frames wait
