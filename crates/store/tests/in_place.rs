@@ -1,7 +1,7 @@
 //! Short transactions, one after the other, against `BTreeMap`s, in `normal` and in
-//! `full` with syncs that take no time: most of them are committed where their entries lie (`txn/in_place.rs`). Between them come
-//! snapshots that stay for a while, checkpoints, savepoints, commits that fail, and ends
-//! of the process with leases open.
+//! `full` with syncs that take no time: most of them are committed where their entries
+//! lie (`txn/in_place.rs`). Between them come snapshots that stay for a while,
+//! checkpoints, savepoints, commits that fail, and ends of the process with leases open.
 //!
 //! `FULGURITE_IN_PLACE_SEEDS` sets the number of seeds, `FULGURITE_IN_PLACE_FIRST` the
 //! first; a failure prints its seed.
@@ -51,6 +51,10 @@ fn open(disk: &Arc<MemoryDisk>, durability: Durability) -> (Store, [Tree; 2]) {
         busy_timeout: Duration::ZERO,
         ..Options::default()
     };
+    open_with(disk, options)
+}
+
+fn open_with(disk: &Arc<MemoryDisk>, options: Options) -> (Store, [Tree; 2]) {
     let store = Store::open_on(disk.clone(), "p.db", options).expect("opens");
     let trees = KINDS.map(|kind| {
         let name = format!("{kind:?}");
@@ -262,12 +266,26 @@ fn what_is_written_in_place_is_what_a_map_holds() {
     }
 }
 
+/// Says so however its owner ends: who loops until it is said would hide a panic.
+struct Done<'d>(&'d AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
 /// Two readers beside one writer: each snapshot shows both entries of a transaction, the
 /// same at its second look, and no less than was told before it.
 #[test]
 fn snapshots_beside_synced_commits_in_place() {
     const COMMITS: u64 = 20_000;
-    let (store, trees) = open(&Arc::new(MemoryDisk::new()), Durability::Full);
+    // Checkpoints that come while it goes on, and the patience to wait for them.
+    let options = Options {
+        checkpoint_bytes: 64 << 10,
+        ..Options::default()
+    };
+    let (store, trees) = open_with(&Arc::new(MemoryDisk::new()), options);
     let [numbers, _] = &trees;
     let (told, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let read = |txn: &mut Txn| {
@@ -294,6 +312,7 @@ fn snapshots_beside_synced_commits_in_place() {
                 }
             });
         }
+        let _ends_the_readers = Done(&done);
         let mut txn = store.txn();
         for count in 1..=COMMITS {
             match count % 2 {
@@ -307,7 +326,6 @@ fn snapshots_beside_synced_commits_in_place() {
             txn.commit().expect("commits");
             told.store(count, SeqCst);
         }
-        done.store(true, SeqCst);
     });
     assert!(
         store.stats().commits_in_place > 0,

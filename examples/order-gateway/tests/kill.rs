@@ -80,12 +80,17 @@ fn no_answered_order_is_lost_by_a_kill() {
         // Killed in the middle of things, after so many answers.
         let kill_after = 20 + (random >> 33) as usize % 200;
         let count = AtomicUsize::new(0);
+        // Connected before any of them orders: others may have had all the answers
+        // until the kill before the last one's thread runs.
+        let clients = [(); CLIENTS].map(|()| {
+            let runtime = runtime();
+            let connection = runtime.block_on(Client::connect(address)).unwrap();
+            (runtime, connection)
+        });
         std::thread::scope(|scope| {
-            for client in 0..CLIENTS {
+            for (client, (runtime, mut connection)) in clients.into_iter().enumerate() {
                 let (answered, gateway, count) = (&answered, &gateway, &count);
                 scope.spawn(move || {
-                    let runtime = runtime();
-                    let mut connection = runtime.block_on(Client::connect(address)).unwrap();
                     for number in 0.. {
                         let id = format!("{life}-{client}-{number}");
                         if runtime.block_on(connection.order(&id)).is_err() {
