@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::Schedulers::{Both, Fair};
+use common::Schedulers::{All, Fair};
 use common::{PATH, explore, open, options};
 use fulgurite_sim::{SimDisk, SimDriver};
 use fulgurite_store::{Key as RealKey, Options as RealOptions, Store as RealStore};
@@ -150,7 +150,7 @@ fn come_back(disk: &SimDisk, least: &[i64; WRITERS as usize]) {
 
 #[test]
 fn groups_of_committers_lose_nothing() {
-    explore(40, Both, || committers(&options()));
+    explore(40, All, || committers(&options()));
     println!("{} power cuts under several committers", CUTS.load(Relaxed));
 }
 
@@ -181,6 +181,6 @@ fn committers_in_normal_lose_nothing_with_the_process() {
         log_limit_bytes: 1 << 10,
         ..normal.clone()
     };
-    explore(20, Both, move || committers(&normal));
+    explore(20, All, move || committers(&normal));
     explore(10, Fair, move || committers(&small));
 }

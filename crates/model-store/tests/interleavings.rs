@@ -12,7 +12,7 @@ mod leases;
 mod seats;
 mod turns;
 
-use common::Schedulers::{Both, Fair};
+use common::Schedulers::{All, Fair};
 use common::{explore, open, options};
 use fulgurite_sim::{Call, Fault, FaultError, SimDisk};
 use fulgurite_store_model::{Durability, ErrorKind, Isolation, Key, KeyKind, Options, Seek};
@@ -101,7 +101,7 @@ fn commit_pipeline() {
 
 #[test]
 fn commits_group_switch_and_recover() {
-    explore(60, Both, commit_pipeline);
+    explore(60, All, commit_pipeline);
 }
 
 /// A sync fails at some moment: everybody returns, nobody after is told that it
@@ -153,7 +153,7 @@ fn poison() {
 
 #[test]
 fn poison_reaches_everybody() {
-    explore(80, Both, poison);
+    explore(80, All, poison);
 }
 
 /// Two checkpoints are asked for, and one call fails: a sync may have lost what the
@@ -196,7 +196,7 @@ fn checkpoints_in_turn() {
 
 #[test]
 fn nobody_goes_on_where_a_checkpoint_ended_writing() {
-    explore(150, Both, checkpoints_in_turn);
+    explore(150, All, checkpoints_in_turn);
 }
 
 /// A snapshot is pinned while its versions are replaced, the rings of versions
@@ -242,7 +242,7 @@ fn pinned_snapshot() {
 
 #[test]
 fn a_pinned_snapshot_keeps_its_answer() {
-    explore(400, Both, pinned_snapshot);
+    explore(400, All, pinned_snapshot);
 }
 
 /// Each of two transactions reads what the other writes: under serializable at
@@ -287,7 +287,7 @@ fn write_skew() {
 
 #[test]
 fn of_two_that_read_what_the_other_writes_one_commits() {
-    explore(300, Both, write_skew);
+    explore(300, All, write_skew);
 }
 
 /// IMMEDIATE, optimistic and autocommitted transactions add to one counter:
@@ -334,7 +334,7 @@ fn three_kinds() {
 
 #[test]
 fn immediate_meets_optimistic_committers() {
-    explore(200, Both, three_kinds);
+    explore(200, All, three_kinds);
 }
 
 /// Statements of three contexts wait for one tree's writer lock, in its seat, behind
@@ -368,7 +368,7 @@ fn one_tree() {
 
 #[test]
 fn writers_of_one_tree_take_turns() {
-    explore(300, Both, one_tree);
+    explore(300, All, one_tree);
 }
 
 /// Two statements, each on a tree of its own, change two rows of it that are always
@@ -598,12 +598,12 @@ fn writers_take_turns_whatever_the_limit_becomes() {
 
 #[test]
 fn leases_hide_nothing_and_lose_nothing() {
-    explore(60, Both, leases::statements_and_all_else);
+    explore(60, All, leases::statements_and_all_else);
 }
 
 #[test]
 fn leases_free_nothing_that_a_reader_came_for() {
-    explore(200, Both, leases::a_reader_beside_one_writer);
+    explore(200, All, leases::a_reader_beside_one_writer);
 }
 
 #[test]
@@ -615,7 +615,7 @@ fn what_is_written_in_place_shows_in_no_snapshot() {
 
 fn written_in_place(durability: Durability) {
     in_place::IN_PLACE.store(0, std::sync::atomic::Ordering::Relaxed);
-    explore(150, Both, move || {
+    explore(150, All, move || {
         in_place::snapshots_beside_who_writes_in_place(durability);
     });
     let commits = in_place::IN_PLACE.load(std::sync::atomic::Ordering::Relaxed);
@@ -625,15 +625,20 @@ fn written_in_place(durability: Durability) {
 
 #[test]
 fn held_trees_are_given_to_whoever_asks() {
-    explore(60, Both, holds::whoever_asks_gets_the_tree);
+    explore(60, All, holds::whoever_asks_gets_the_tree);
 }
 
 #[test]
 fn nobody_waits_for_who_holds_a_tree() {
-    explore(500, Both, holds::nobody_waits_for_who_holds);
+    explore(500, All, holds::nobody_waits_for_who_holds);
+}
+
+#[test]
+fn trees_that_are_held_in_turn_are_seen_as_of_one_moment() {
+    explore(400, All, holds::trees_are_taken_away_on_the_way_to_the_next);
 }
 
 #[test]
 fn a_tree_that_was_held_is_seen_as_of_one_moment() {
-    explore(400, Both, holds::what_was_held_is_seen_as_of_one_moment);
+    explore(400, All, holds::what_was_held_is_seen_as_of_one_moment);
 }

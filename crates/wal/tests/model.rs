@@ -64,7 +64,7 @@ mod explore;
 mod alone;
 
 use explore::{
-    Schedulers::{Both, Fair},
+    Schedulers::{All, Fair},
     explore,
 };
 
@@ -274,7 +274,7 @@ fn committers_and_a_switch(durability: Durability) {
 
 #[test]
 fn full_mode() {
-    explore(1000, Both, || committers_and_a_switch(Durability::Full));
+    explore(1000, All, || committers_and_a_switch(Durability::Full));
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn committers_in_place() {
 
 #[test]
 fn a_commit_in_place_outlives_the_process() {
-    explore(500, Both, committers_in_place);
+    explore(500, All, committers_in_place);
 }
 
 impl TestDisk {
@@ -382,7 +382,7 @@ fn marks_in_place() {
 
 #[test]
 fn what_is_called_durable_in_place_is() {
-    explore(2000, Both, marks_in_place);
+    explore(2000, All, marks_in_place);
 }
 
 /// A write fails at some moment: nothing behind it is acknowledged, and nobody waits

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, Runner};
 
 /// Runs of one seed of the scheduler that lets some threads starve: it learns in
@@ -16,8 +16,9 @@ const STARVING_RUNS: usize = 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Schedulers {
-    /// One that is fair, and one that lets some threads starve for long.
-    Both,
+    /// One that is fair, one that lets some threads starve for long, and one that lets
+    /// each run for a while.
+    All,
     /// Where a thread may wait for frames that another one lets go of in time.
     Fair,
 }
@@ -29,7 +30,8 @@ pub fn explore(runs: usize, schedulers: Schedulers, scenario: impl Fn() + Send +
         match only.split_once(':').map(|(how, seed)| (how, seed.parse())) {
             Some(("fair", Ok(seed))) => fair(seed, &scenario),
             Some(("starving", Ok(seed))) => starving(seed, &scenario),
-            _ => panic!("FULGURITE_MODEL_REPLAY is fair:SEED or starving:SEED, not {only}"),
+            Some(("bursts", Ok(seed))) => bursts(seed, &scenario),
+            _ => panic!("FULGURITE_MODEL_REPLAY is fair, starving or bursts:SEED, not {only}"),
         }
         return;
     }
@@ -38,9 +40,12 @@ pub fn explore(runs: usize, schedulers: Schedulers, scenario: impl Fn() + Send +
     for seed in (first..).take(runs) {
         fair(seed, &scenario);
     }
-    if schedulers == Schedulers::Both {
+    if schedulers == Schedulers::All {
         for seed in (first..).take(runs.div_ceil(STARVING_RUNS)) {
             starving(seed, &scenario);
+        }
+        for seed in (first..).take(runs) {
+            bursts(seed, &scenario);
         }
     }
 }
@@ -62,6 +67,48 @@ fn starving(seed: u64, scenario: &Arc<dyn Fn() + Send + Sync>) {
     let scenario = Arc::clone(scenario);
     let scheduler = PctScheduler::new_from_seed(seed, 3, STARVING_RUNS);
     alone(move || Runner::new(scheduler, config()).run(move || scenario()));
+}
+
+fn bursts(seed: u64, scenario: &Arc<dyn Fn() + Send + Sync>) {
+    let _again = Again("bursts", seed);
+    let scenario = Arc::clone(scenario);
+    let random = RandomScheduler::new_from_seed(seed, 1);
+    let scheduler = Bursts { random, left: 0 };
+    alone(move || Runner::new(scheduler, config()).run(move || scenario()));
+}
+
+/// Lets a thread go on for one step or for hundreds, as long as one time as another.
+/// So one may do much between two neighbouring steps of another one, and what comes
+/// before and after them is mixed as well.
+struct Bursts {
+    random: RandomScheduler,
+    /// Steps that the current thread may still go on for.
+    left: u64,
+}
+
+impl Scheduler for Bursts {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        self.random.new_execution()
+    }
+
+    fn next_task(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        is_yielding: bool,
+    ) -> Option<TaskId> {
+        let can_go_on = |task: &TaskId| runnable.iter().any(|other| other.id() == *task);
+        if self.left > 0 && current.as_ref().is_some_and(can_go_on) {
+            self.left -= 1;
+            return current;
+        }
+        self.left = (1 << (self.random.next_u64() % 11)) - 1;
+        self.random.next_task(runnable, current, is_yielding)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.random.next_u64()
+    }
 }
 
 /// Runs on a thread of its own, for which the models' time begins anew: a seed is

@@ -2,7 +2,7 @@
 //! lent to one at a time, those that nobody has do not keep the store open, and one that
 //! somebody has does.
 
-use crate::common::Schedulers::Both;
+use crate::common::Schedulers::All;
 use crate::common::{explore, open, options};
 use crate::{add, read};
 use fulgurite_disk::Disk as _;
@@ -83,5 +83,5 @@ fn handles_come_and_go() {
 
 #[test]
 fn contexts_that_nobody_has_keep_nothing_open() {
-    explore(60, Both, handles_come_and_go);
+    explore(60, All, handles_come_and_go);
 }

@@ -279,3 +279,43 @@ pub fn what_was_held_is_seen_as_of_one_moment() {
     holder.begin_read().expect("reads");
     assert_eq!(get(&mut holder, first, COMMON) as u64, 1 + added);
 }
+
+/// A statement writes to some trees, beside a transaction that looks at one after the
+/// other. All are taken away from it while it comes to the next: it sees them as of one
+/// moment.
+pub fn trees_are_taken_away_on_the_way_to_the_next() {
+    const TREES: usize = 8;
+    let disk = SimDisk::new(draw());
+    let world = Arc::new(world(&disk, [0, 0]));
+    let family = |at| world.store.create_family(&format!("{at}"), KeyKind::Int);
+    let trees: Vec<Tree> = (0..TREES).map(|at| family(at).expect("a family")).collect();
+    let (comes, other_comes) = shuttle::sync::mpsc::channel();
+    let other = {
+        let (world, trees) = (Arc::clone(&world), trees.clone());
+        thread::spawn(move || {
+            let mut txn = world.store.txn();
+            other_comes.recv().expect("somebody asks");
+            txn.begin_statement(&trees.iter().collect::<Vec<_>>())
+                .expect("begins");
+            for tree in &trees {
+                txn.put(tree, Key::Int(0), &1_i64.to_le_bytes())
+                    .expect("writes");
+            }
+            txn.commit().expect("commits");
+        })
+    };
+    let mut txn = world.store.txn();
+    for key in [1, 2] {
+        txn.begin(Isolation::Serializable).expect("begins");
+        add(&mut txn, &trees[0], key, 1);
+        txn.commit().expect("commits");
+    }
+    txn.begin(Isolation::Serializable).expect("begins");
+    let number = get(&mut txn, &trees[0], 0);
+    comes.send(()).expect("somebody listens");
+    for tree in &trees {
+        assert_eq!(get(&mut txn, tree, 0), number, "two moments");
+    }
+    txn.commit().expect("it only read");
+    other.join().expect("no panic");
+}

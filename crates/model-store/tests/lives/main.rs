@@ -26,7 +26,7 @@ mod world;
 mod writer;
 
 use back::Comeback;
-use common::Schedulers::{Both, Fair};
+use common::Schedulers::{All, Fair};
 use common::explore;
 use fulgurite_sim::Rng;
 use fulgurite_sim::faults::fault_of;
@@ -102,7 +102,7 @@ fn scenario(faulted: bool) {
 
 #[test]
 fn threads_that_live_at_random_lose_nothing() {
-    explore(40, Both, || scenario(false));
+    explore(40, All, || scenario(false));
     tally::print();
 }
 

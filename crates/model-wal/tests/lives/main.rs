@@ -17,7 +17,7 @@ mod tally;
 
 mod notes;
 
-use explore::Schedulers::{Both, Fair};
+use explore::Schedulers::{All, Fair};
 use explore::explore;
 use fulgurite_sim::faults::fault_of;
 use fulgurite_sim::{AnyAccess, Call, Fault, FaultError, Journal, Rng, SimDisk};
@@ -320,7 +320,7 @@ fn scenario(faulted: bool) {
 
 #[test]
 fn threads_on_a_log_lose_nothing() {
-    explore(60, Both, || scenario(false));
+    explore(60, All, || scenario(false));
     tally::print();
 }
 

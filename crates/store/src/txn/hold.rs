@@ -105,21 +105,14 @@ impl TxnContext {
 
     /// Before a tree is touched for the first time: holds it, or has a snapshot.
     pub(super) fn touch(&mut self, tree: &Tree) -> Result<()> {
-        if !self.hold_also(Some(tree))? || !self.shows_acknowledged(tree) {
+        if !self.hold_also(Some(tree))? {
             self.need_snapshot();
         }
         Ok(())
     }
 
-    /// Whether the head of a tree that it holds is acknowledged.
-    fn shows_acknowledged(&mut self, tree: &Tree) -> bool {
-        let newest = tree.0.head().seq;
-        let acknowledged = self.acknowledged(newest);
-        self.seq = self.seq.max(acknowledged);
-        newest <= acknowledged
-    }
-
-    /// Whether it holds anything, be it from now on, and this tree, if one is named.
+    /// Whether it holds anything, be it from now on, and this tree, if one is named,
+    /// whose head is acknowledged.
     fn hold_also(&mut self, tree: Option<&Tree>) -> Result<bool> {
         if self.leasing.lane.is_none() {
             self.leasing.lane = Some(self.core.add_lane());
@@ -136,7 +129,19 @@ impl TxnContext {
             }
             self.hold = Hold::Held;
         }
-        Ok(tree.is_none_or(|tree| core.hold_tree(holding, tree)))
+        let Some(tree) = tree else {
+            return Ok(true);
+        };
+        if !core.hold_tree(holding, tree) {
+            return Ok(false);
+        }
+        // Under the lane's lock: who takes the trees away after this pins no less, and
+        // whoever writes to them then has a higher number. Without it both could have
+        // happened meanwhile, and this tree would be seen as it was after that.
+        let newest = tree.0.head().seq;
+        let acknowledged = self.acknowledged(newest);
+        self.seq = self.seq.max(acknowledged);
+        Ok(newest <= acknowledged)
     }
 
     /// Makes an explicit transaction depend on every entry of a tree that changes only

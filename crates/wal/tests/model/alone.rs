@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use shuttle::thread;
 
 use super::explore::{
-    Schedulers::{Both, Fair},
+    Schedulers::{All, Fair},
     explore,
 };
 use super::wal::{self, Lsn, Options, Wal};
@@ -59,7 +59,7 @@ fn committers_alone() {
 
 #[test]
 fn a_log_on_its_own() {
-    explore(500, Both, committers_alone);
+    explore(500, All, committers_alone);
 }
 
 /// A log whose records went past what was prepared, by appends that nobody
@@ -109,7 +109,7 @@ fn zeros_never_come_upon_a_record() {
         (190, [2100, 24, 32]),
         (100, [30, 60, 24]),
     ] {
-        explore(700, Both, move || zeros_beside_records(first, second));
+        explore(700, All, move || zeros_beside_records(first, second));
     }
 }
 
