@@ -92,7 +92,7 @@ impl LaneLock {
                 self.try_lock_exclusive()
             };
         }
-        let until = now() + timeout;
+        let until = now().saturating_add(timeout);
         if !self.gate.try_lock_exclusive_for(timeout) {
             return false;
         }
@@ -179,5 +179,14 @@ mod tests {
         // SAFETY: taken above.
         unsafe { lock.unlock_exclusive() };
         assert!(lock.try_lock_shared(1));
+    }
+
+    /// The end of the longest time there is lies beyond the clock's last moment.
+    #[test]
+    fn one_may_wait_for_ever() {
+        let lock = LaneLock::default();
+        assert!(lock.try_lock_exclusive_for(Duration::MAX, || ()));
+        // SAFETY: taken above.
+        unsafe { lock.unlock_exclusive() };
     }
 }

@@ -236,11 +236,11 @@ impl Core {
     }
 
     pub(crate) fn new_tree(&self, kind: KeyKind) -> Result<Tree> {
-        let id = self.next_tree.fetch_add(1, Relaxed);
-        if id == u32::MAX {
-            return Err(Error::new(ErrorKind::Full, "all tree numbers are used"));
-        }
-        Ok(self.add_tree(TreeId(id), kind))
+        // It stays at its end: the number after that would be the tree of names.
+        let next = |id: u32| id.checked_add(1);
+        let used_up = |_| Error::new(ErrorKind::Full, "all tree numbers are used");
+        let id = self.next_tree.fetch_update(Relaxed, Relaxed, next);
+        Ok(self.add_tree(TreeId(id.map_err(used_up)?), kind))
     }
 
     /// Makes a tree known. Its first version is published by whoever adds it.
@@ -592,4 +592,24 @@ impl fmt::Debug for Store {
 pub(crate) fn real_disk() -> Arc<dyn Disk> {
     static DISK: OnceLock<Arc<dyn Disk>> = OnceLock::new();
     DISK.get_or_init(|| Arc::new(RealDisk)).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number after the last one was that of the tree of names, so that the second
+    /// family too many replaced the names of all others.
+    #[test]
+    fn tree_numbers_end() {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        store.create_family("kept", KeyKind::Int).expect("a family");
+        store.core().next_tree.store(u32::MAX, Relaxed);
+        for _ in 0..2 {
+            let refused = store.create_family("one more", KeyKind::Int);
+            let full = refused.expect_err("no number is left");
+            assert_eq!(full.kind(), ErrorKind::Full);
+        }
+        assert_eq!(store.families().expect("the names"), ["kept"]);
+    }
 }

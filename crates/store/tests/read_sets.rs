@@ -93,3 +93,63 @@ fn what_was_read_before_does_not_count() {
         assert_eq!(lost, Err(ErrorKind::Conflict), "round {round}");
     }
 }
+
+/// One reads a tree and writes what it learned to another, while a second one reads that
+/// one and writes to the first: the first loses.
+fn write_skew(rows: &[i64], key: i64, read: impl FnOnce(&mut Txn, &Tree) -> Vec<u8>) {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let other = store.create_family("u", KeyKind::Int).expect("a family");
+    for row in rows {
+        change_to(&store, &tree, *row, b"as it was");
+    }
+    let [mut first, mut second] = [store.txn(), store.txn()];
+    first.begin(Isolation::Serializable).expect("begins");
+    let learned = read(&mut first, &tree);
+    let put = first.put(&other, Key::Int(0), &learned);
+    put.expect("puts");
+
+    second.begin(Isolation::Serializable).expect("begins");
+    let found = second.get_into(&other, Key::Int(0), &mut Vec::new());
+    assert!(!found.expect("reads"), "it was not committed");
+    let put = second.put(&tree, Key::Int(key), b"changed");
+    put.expect("puts");
+    second.commit().expect("commits");
+    let lost = first.commit().expect_err("they cannot be put in order");
+    assert_eq!(lost.kind(), ErrorKind::Conflict);
+}
+
+/// The key beside which a cursor was put lay outside of what it had read, and when it
+/// turned round and came to it, it was taken for where that range had ended anyway.
+#[test]
+fn a_cursor_that_turns_round_reads_what_it_was_put_beside() {
+    write_skew(&[3, 5, 7], 5, |txn, tree| {
+        let mut cursor = txn.cursor(tree).expect("a cursor");
+        assert!(cursor.seek(Seek::Before(Key::Int(5))).expect("seeks"));
+        assert_eq!(cursor.key_int(), 3);
+        assert!(cursor.next().expect("moves"));
+        cursor.value().expect("a value").to_vec()
+    });
+    write_skew(&[3, 5, 7], 5, |txn, tree| {
+        let mut cursor = txn.cursor(tree).expect("a cursor");
+        assert!(cursor.seek(Seek::After(Key::Int(5))).expect("seeks"));
+        assert_eq!(cursor.key_int(), 7);
+        assert!(cursor.prev().expect("moves"));
+        cursor.value().expect("a value").to_vec()
+    });
+}
+
+/// A put says whether there was an entry, which only its place in the redo had
+/// validated: rolled back to a savepoint, the answer stayed and nothing stood for it.
+#[test]
+fn what_an_undone_write_said_was_read() {
+    for rows in [&[][..], &[5]] {
+        write_skew(rows, 5, |txn, tree| {
+            let savepoint = txn.savepoint().expect("a savepoint");
+            let replaced = txn.put(tree, Key::Int(5), b"own").expect("puts");
+            assert_eq!(replaced, rows.contains(&5));
+            txn.rollback_to(&savepoint).expect("goes back");
+            vec![u8::from(replaced)]
+        });
+    }
+}

@@ -459,6 +459,7 @@ impl TxnContext {
             if savepoint.redo > self.redo.len() {
                 return Err(Error::misuse("the savepoint is of another transaction"));
             }
+            self.observe_undone(savepoint.redo);
             self.redo.truncate(savepoint.redo);
         }
         // What was put off before the savepoint was written then.

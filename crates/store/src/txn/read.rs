@@ -6,12 +6,12 @@
 
 use super::hold::Hold;
 use super::reads::Reads;
-use super::{TxnContext, TxnState, check_kind, dropped, no_slot};
+use super::{TxnContext, TxnState, check_kind, dropped, no_slot, redo};
 use crate::error::Result;
 use crate::node::Key;
 use crate::tree::cursor::Cursor;
 use crate::tree::walk::Ahead;
-use crate::tree::{Tree, fork, overflow};
+use crate::tree::{Tree, TreeId, fork, overflow};
 
 impl TxnContext {
     pub(super) fn observe(&self, tree: &Tree, key: Key<'_>) {
@@ -24,6 +24,18 @@ impl TxnContext {
     pub(super) fn observe_always(&self, tree: &Tree, key: Key<'_>) {
         if let Some(reads) = &self.reads {
             reads.lock().point(tree, key);
+        }
+    }
+
+    /// What the writes behind this place in the redo answered, whether their keys were
+    /// there, stays known when they are undone. As long as they are in the redo they are
+    /// validated there.
+    pub(super) fn observe_undone(&self, from: usize) {
+        for op in redo::Ops::new(&self.redo[from..]).flatten() {
+            let fork = self.fork_of(TreeId(op.tree())).map(|at| &self.forks[at]);
+            if let (Some(fork), Some(key)) = (fork, op.key()) {
+                self.observe(&fork.tree, key);
+            }
         }
     }
 

@@ -340,6 +340,8 @@ fn extends(bound: &Bound<OwnedKey>, reached: &Bound<OwnedKey>, beyond: Ordering)
     match (bound, reached) {
         (Bound::Unbounded, _) => false,
         (_, Bound::Unbounded) => true,
+        // A cursor that was put beside a key and turns round comes to that key.
+        (Bound::Excluded(bound), Bound::Included(reached)) if reached == bound => true,
         (
             Bound::Included(bound) | Bound::Excluded(bound),
             Bound::Included(reached) | Bound::Excluded(reached),
