@@ -126,6 +126,22 @@ fn a_lost_row_is_named() {
     assert_eq!(number(&a, "SELECT n FROM account"), 3);
 }
 
+/// Nobody knows the name of what is gone: it was a number of the store's.
+#[test]
+fn who_lost_against_what_was_dropped_is_told_so() {
+    for level in LEVELS {
+        let (a, b) = pair(
+            level,
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, x); CREATE UNIQUE INDEX i ON t (x)",
+        );
+        run(&a, "BEGIN; INSERT INTO t VALUES (1, 1)");
+        run(&b, "INSERT INTO t VALUES (2, 1); DROP INDEX i");
+        let hint = lost(a.execute_batch("COMMIT"));
+        assert!(hint.contains("the schema"), "{hint}");
+        assert!(!hint.contains("tree"), "{hint}");
+    }
+}
+
 #[test]
 fn who_used_the_schema_loses_against_its_change() {
     for level in LEVELS {

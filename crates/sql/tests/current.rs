@@ -62,3 +62,37 @@ fn a_plan_is_made_for_one_schema() {
     run(&session, "CREATE INDEX i ON t (n)");
     assert!(!before.is_current());
 }
+
+/// What had nothing to do when it was compiled did nothing ever after.
+#[test]
+fn what_had_nothing_to_do_looks_again() {
+    let session = session();
+    let count = |kind: &str| {
+        let text = format!("SELECT count(*) FROM sqlite_schema WHERE type = '{kind}'");
+        let mut count = prepare(&session, &text);
+        assert_eq!(count.step(), Ok(Step::Row));
+        count.column(0).to_integer()
+    };
+    let mut drop = prepare(&session, "DROP TABLE IF EXISTS t");
+    let mut again = || while drop.step().expect("runs") == Step::Row {};
+    again();
+    run(&session, "CREATE TABLE t (n)");
+    let mut create = prepare(&session, "CREATE TABLE IF NOT EXISTS t (n)");
+    let mut index = prepare(&session, "CREATE INDEX IF NOT EXISTS i ON t (n)");
+    assert_eq!(create.step(), Ok(Step::Done));
+    assert_eq!(index.step(), Ok(Step::Done));
+    assert_eq!(index.step(), Ok(Step::Done), "it is there");
+    assert_eq!((count("table"), count("index")), (1, 1));
+    again();
+    assert_eq!(count("table"), 0, "dropped");
+    run(&session, "BEGIN");
+    assert_eq!(create.step(), Ok(Step::Done));
+    assert_eq!(index.step(), Ok(Step::Done));
+    assert_eq!((count("table"), count("index")), (1, 1));
+    again();
+    assert_eq!((count("table"), count("index")), (0, 0));
+    run(&session, "ROLLBACK");
+    again();
+    assert_eq!(create.step(), Ok(Step::Done));
+    assert_eq!(count("table"), 1);
+}

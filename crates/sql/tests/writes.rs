@@ -79,3 +79,24 @@ fn indexes_follow_their_rows() {
           UPDATE x SET b = 5 WHERE a > 9; DELETE FROM x WHERE a = 10; SELECT * FROM x; SELECT a, b FROM x WHERE b = 2 ORDER BY c;
           CREATE UNIQUE INDEX bad ON x(b); SELECT name FROM sqlite_schema ORDER BY name");
 }
+
+/// The text of the column went behind the table's constraints, where it is no column.
+#[test]
+fn columns_are_added_before_constraints() {
+    for table in [
+        "a INT, b INT, UNIQUE (a)",
+        "a INT, b INT CHECK (b IN (1, 2)), CONSTRAINT c CHECK (a > 0), UNIQUE (a, b)",
+        "a INT, b DECIMAL(4, 2) DEFAULT (1), FOREIGN KEY (a) REFERENCES u (x)",
+        "a INT, \"unique\" INT, b TEXT DEFAULT ', UNIQUE (' -- and no ), CHECK (\n, PRIMARY KEY (a)",
+        "a INT, b INT /* no constraint ) */",
+    ] {
+        same(&format!(
+            "PRAGMA foreign_keys = OFF; CREATE TABLE \"t)(\" ({table}); INSERT INTO \"t)(\" (a, b) VALUES (1, 2);
+             ALTER TABLE \"t)(\" ADD COLUMN z INT DEFAULT 5;
+             INSERT INTO \"t)(\" (a, b, z) VALUES (3, 1, 4);
+             SELECT a, b, z FROM \"t)(\" ORDER BY a; SELECT sql FROM sqlite_schema;
+             INSERT INTO \"t)(\" (a, b) VALUES (1, 2); INSERT INTO \"t)(\" (a, b) VALUES (0, 3);
+             SELECT count(*) FROM \"t)(\"",
+        ));
+    }
+}

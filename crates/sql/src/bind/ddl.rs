@@ -443,22 +443,17 @@ impl Binder<'_> {
         if has(|c| matches!(c, C::Unique(_))) {
             return Err(Error::sql("Cannot add a UNIQUE column"));
         }
-        let end = table
-            .sql
-            .rfind(')')
-            .ok_or_else(|| Error::corrupt(format!("schema of {}", table.name)))?;
+        let corrupt = || Error::corrupt(format!("schema of {}", table.name));
+        let end = crate::parse::columns_end(&table.sql).ok_or_else(corrupt)?;
         let (head, tail) = table.sql.split_at(end);
         let sql = format!("{head}, {text}{tail}");
         let parsed = crate::parse::parse(&sql)?.statement;
         let Some(ast::Statement::CreateTable(create)) = parsed else {
-            return Err(Error::corrupt(format!("schema of {}", table.name)));
+            return Err(corrupt());
         };
         let shape = table_shape(&create)?;
         if shape.columns.len() != table.columns.len() + 1 {
-            return Err(
-                Error::sql("a table that ends with constraints cannot get a column yet")
-                    .with_hint("create a new table with the column and copy the rows"),
-            );
+            return Err(corrupt());
         }
         self.check_shape(&table.name, &shape)?;
         if let Some(added) = shape.columns.last() {

@@ -132,6 +132,11 @@ pub fn unquote(raw: &str) -> String {
     }
 }
 
+/// Where the text of a CREATE TABLE takes another column, if it is one.
+pub fn columns_end(sql: &str) -> Option<usize> {
+    Tokens::scan(sql).0.columns_end()
+}
+
 /// The text of the DEFAULT whose expression starts at `offset`: a signed literal
 /// or what stands in the parentheses there.
 pub fn expression_text(sql: &str, offset: usize) -> Option<&str> {

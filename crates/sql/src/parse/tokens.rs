@@ -76,6 +76,28 @@ impl<'a> Tokens<'a> {
         self.list.last().map_or(0, |t| t.end)
     }
 
+    /// Where a CREATE TABLE takes another column: behind the last one it has, before
+    /// its constraints.
+    pub fn columns_end(&self) -> Option<usize> {
+        use TokenType::*;
+        let mut depth = 0;
+        let mut before: Option<Token> = None;
+        for token in &self.list {
+            let separator = before.replace(*token).filter(|t| t.kind == TK_COMMA);
+            match (token.kind, separator) {
+                (TK_LP, _) => depth += 1,
+                (TK_RP, _) if depth == 1 => return Some(token.start),
+                (TK_RP, _) => depth -= 1,
+                (
+                    TK_CONSTRAINT | TK_PRIMARY | TK_UNIQUE | TK_CHECK | TK_FOREIGN,
+                    Some(separator),
+                ) if depth == 1 => return Some(separator.start),
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// All tokens.
     pub fn list(&self) -> &[Token] {
         &self.list

@@ -33,7 +33,11 @@ fn place(conflict: &Conflict, engine: &Engine, txn: &mut Txn) -> Option<String> 
     txn.begin_read().ok()?;
     let schema = engine.schema(txn);
     txn.rollback();
-    schema.ok().and_then(|schema| named(conflict, &schema))
+    // Trees that only go when a change of the schema drops them.
+    let gone = || "the schema (it dropped a table or an index)".to_owned();
+    schema
+        .ok()
+        .map(|schema| named(conflict, &schema).unwrap_or_else(gone))
 }
 
 fn named(conflict: &Conflict, schema: &Schema) -> Option<String> {

@@ -500,6 +500,21 @@ impl Body {
             Action::Transaction(action) => transaction::run(action, state, &shared.engine),
             Action::Pragma(pragma) => pragma::run(pragma, &shared.engine, state, &mut self.effects),
             Action::Schema(_) => self.change_schema(&shared.engine, state),
+            _ => self.look_again(&shared.engine, state),
+        }
+    }
+
+    /// By the schema that it was compiled with there was nothing to do: that one still
+    /// stands, or there may be something now.
+    fn look_again(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
+        let ends = state.start_reading()?;
+        let looked = self.revalidate(engine, &mut state.txn);
+        if ends {
+            state.txn.rollback();
+        }
+        looked?;
+        match &self.program.plan.action {
+            Action::Schema(_) => self.change_schema(engine, state),
             _ => Ok(()),
         }
     }

@@ -48,8 +48,11 @@ pub fn begin(txn: &mut Txn, stored: &Tree, name: &str, tree: &Tree) -> Result<()
 /// rowid is not; a missing row is made.
 pub fn floor(txn: &mut Txn, stored: &Tree, table: &Table) -> Result<Option<i64>> {
     let at = slot(&table.tree);
-    let mut record = Vec::new();
-    if txn.get_into(stored, Key::Int(at), &mut record)? {
+    // Under `snapshot`, too, its commit loses where somebody writes down another number
+    // meanwhile: that of a row which it cannot see, and which is gone.
+    if txn.is_taken(stored, Key::Int(at))? {
+        let mut record = Vec::new();
+        txn.get_into(stored, Key::Int(at), &mut record)?;
         return seq_of(&record);
     }
     let mut seq = None;
