@@ -9,6 +9,10 @@ pub(crate) use shuttle::sync::atomic::{
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use shuttle::thread::yield_now;
 
+pub(crate) fn sleep(_: std::time::Duration) {
+    yield_now();
+}
+
 pub(crate) const RING_BYTES: u64 = 1024;
 pub(crate) const SLOTS: u64 = 4;
 pub(crate) const LEASE_BYTES: u64 = 4096;

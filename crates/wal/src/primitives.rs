@@ -11,7 +11,7 @@ pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
-pub(crate) use std::thread::yield_now;
+pub(crate) use std::thread::{sleep, yield_now};
 use std::time::Duration;
 
 use fulgurite_disk::{Driver as _, Machine};

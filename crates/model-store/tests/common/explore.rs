@@ -16,10 +16,11 @@ const STARVING_RUNS: usize = 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Schedulers {
-    /// One that is fair, one that lets some threads starve for long, and one that lets
-    /// each run for a while.
+    /// One that is fair, one that lets each thread go on for a while, and one that lets
+    /// some starve for long.
     All,
-    /// Where a thread may wait for frames that another one lets go of in time.
+    /// Those that starve nobody: where a thread may wait for frames that another one lets
+    /// go of in time.
     Fair,
 }
 
@@ -39,13 +40,11 @@ pub fn explore(runs: usize, schedulers: Schedulers, scenario: impl Fn() + Send +
     let first = number("FULGURITE_MODEL_SEED", 1);
     for seed in (first..).take(runs) {
         fair(seed, &scenario);
+        bursts(seed, &scenario);
     }
     if schedulers == Schedulers::All {
         for seed in (first..).take(runs.div_ceil(STARVING_RUNS)) {
             starving(seed, &scenario);
-        }
-        for seed in (first..).take(runs) {
-            bursts(seed, &scenario);
         }
     }
 }

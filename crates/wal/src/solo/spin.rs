@@ -10,7 +10,7 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use crate::primitives::{AtomicBool, Ordering, spin_loop, yield_now};
+use crate::primitives::{AtomicBool, Ordering, sleep, spin_loop, yield_now};
 
 const SPINS: u32 = 16;
 const YIELDS: u32 = 64;
@@ -58,7 +58,7 @@ impl<T> SpinLock<T> {
             } else if turns <= SPINS + YIELDS {
                 yield_now();
             } else {
-                std::thread::sleep(NAP);
+                sleep(NAP);
             }
             if !self.taken.load(Ordering::Relaxed) && self.try_take() {
                 return;
