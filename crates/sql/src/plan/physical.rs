@@ -387,6 +387,8 @@ pub struct TableWriter {
     pub defaults: Vec<Option<Expr>>,
     /// CHECK constraints: label and condition; false is a violation, NULL is not.
     pub checks: Vec<(String, Expr)>,
+    /// Whether it has CHECK or NOT NULL constraints.
+    pub constrained: bool,
     /// Every index of the table, in the order of their checks.
     pub indexes: Vec<IndexWriter>,
     /// INSERT with ON CONFLICT clauses: how many of the indexes are checked before the

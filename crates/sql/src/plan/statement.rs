@@ -136,9 +136,11 @@ impl Planner<'_, '_> {
                 affected: moved || predicate.is_some() || index.columns.iter().any(changes),
             });
         }
+        let columns = &target.table.columns;
         Ok(TableWriter {
             table: target.table.clone(),
             defaults,
+            constrained: !checks.is_empty() || columns.iter().any(|c| c.not_null.is_some()),
             checks,
             indexes,
             rowid_after: None,

@@ -123,14 +123,17 @@ impl TxnContext {
         {
             return Ok(next);
         }
-        let base = self.forks[at].base.seq;
-        let mut seen = base;
+        // Nobody else publishes in a tree that is locked.
+        let may_move = self.state == TxnState::Optimistic;
+        let mut seen = self.forks[at].base.seq;
         let allocated = loop {
-            let head = tree.0.head().seq;
-            if self.state == TxnState::Optimistic && head != seen {
-                largest = largest.max(self.largest_at_head(tree)?);
+            if may_move {
+                let head = tree.0.head().seq;
+                if head != seen {
+                    largest = largest.max(self.largest_at_head(tree)?);
+                }
+                seen = head;
             }
-            seen = head;
             let more = claim.map_or(0, |at| self.claims[at].more_next());
             let allocated = tree.0.rowids.allocate(largest, claim.is_none(), more);
             if let Some(given) = allocated {
@@ -142,7 +145,7 @@ impl TxnContext {
             }
             // One that published in between has let go of its claim, maybe
             // before ours was asked for: its rows decide then.
-            if self.state != TxnState::Optimistic || tree.0.head().seq == seen {
+            if !may_move || tree.0.head().seq == seen {
                 break allocated.map(|(next, _)| next);
             }
         };

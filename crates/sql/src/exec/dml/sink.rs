@@ -231,7 +231,15 @@ impl<'a> Sink<'a> {
     }
 
     /// NOT NULL and CHECK of the row being written.
+    #[inline]
     pub fn check_row(&mut self, cx: &mut Context<'_, '_>) -> Written<Outcome> {
+        match self.target.constrained {
+            false => Ok(Outcome::Written),
+            true => self.check_constraints(cx),
+        }
+    }
+
+    fn check_constraints(&mut self, cx: &mut Context<'_, '_>) -> Written<Outcome> {
         if self.check_nulls(false, cx)? == Outcome::Skipped {
             return Ok(Outcome::Skipped);
         }
