@@ -187,7 +187,12 @@ impl World {
         }
         let mut maps = self.maps.clone();
         let mut savepoint = None;
-        for _ in 0..1 + self.rng.below(4) {
+        // Now and then more than are put off.
+        let most = match self.rng.below(16) {
+            0 => 50,
+            _ => 4,
+        };
+        for _ in 0..1 + self.rng.below(most) {
             self.change(&mut maps, &mut savepoint);
         }
         match self.rng.below(20) {

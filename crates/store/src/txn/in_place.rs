@@ -45,9 +45,9 @@ use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
 use std::time::Instant;
 
-/// So many changes of a transaction are put off: more than its lane's lock should be
-/// held for gain little from it.
-const PUT_OFF_MAX: usize = 8;
+/// So many changes of a transaction are put off: those of short ones, since its lane's
+/// lock is held while they are done, and each looks through those before it.
+const PUT_OFF_MAX: usize = 32;
 /// To look for places that are not to be had costs descents: after some in vain so many
 /// transactions do not.
 const PATIENCE_MAX: u32 = 32;
