@@ -123,20 +123,21 @@ fn write_skew(rows: &[i64], key: i64, read: impl FnOnce(&mut Txn, &Tree) -> Vec<
 /// turned round and came to it, it was taken for where that range had ended anyway.
 #[test]
 fn a_cursor_that_turns_round_reads_what_it_was_put_beside() {
-    write_skew(&[3, 5, 7], 5, |txn, tree| {
-        let mut cursor = txn.cursor(tree).expect("a cursor");
-        assert!(cursor.seek(Seek::Before(Key::Int(5))).expect("seeks"));
-        assert_eq!(cursor.key_int(), 3);
-        assert!(cursor.next().expect("moves"));
-        cursor.value().expect("a value").to_vec()
-    });
-    write_skew(&[3, 5, 7], 5, |txn, tree| {
-        let mut cursor = txn.cursor(tree).expect("a cursor");
-        assert!(cursor.seek(Seek::After(Key::Int(5))).expect("seeks"));
-        assert_eq!(cursor.key_int(), 7);
-        assert!(cursor.prev().expect("moves"));
-        cursor.value().expect("a value").to_vec()
-    });
+    let before = (Seek::Before(Key::Int(5)), 3);
+    let after = (Seek::After(Key::Int(5)), 7);
+    for (seek, found) in [before, after] {
+        write_skew(&[3, 5, 7], 5, |txn, tree| {
+            let mut cursor = txn.cursor(tree).expect("a cursor");
+            assert!(cursor.seek(seek).expect("seeks"));
+            assert_eq!(cursor.key_int(), found);
+            let turned = match found < 5 {
+                true => cursor.next(),
+                false => cursor.prev(),
+            };
+            assert!(turned.expect("moves") && cursor.key_int() == 5);
+            cursor.value().expect("a value").to_vec()
+        });
+    }
 }
 
 /// A put says whether there was an entry, which only its place in the redo had
