@@ -50,6 +50,14 @@ impl TxnContext {
         }
     }
 
+    /// As [`get_into`](Self::get_into), for what must not have changed at the commit:
+    /// that depends on the answer under `snapshot` too.
+    pub fn get_lasting(&mut self, tree: &Tree, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        check_kind(tree, key)?;
+        self.observe_always(tree, key);
+        self.copy_out(tree, (key, Ahead::Slot), out)
+    }
+
     /// Copies the value under `key` into `out`, which is cleared first; false
     /// if there is none.
     #[inline]

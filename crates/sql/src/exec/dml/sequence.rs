@@ -50,9 +50,8 @@ pub fn floor(txn: &mut Txn, stored: &Tree, table: &Table) -> Result<Option<i64>>
     let at = slot(&table.tree);
     // Under `snapshot`, too, its commit loses where somebody writes down another number
     // meanwhile: that of a row which it cannot see, and which is gone.
-    if txn.is_taken(stored, Key::Int(at))? {
-        let mut record = Vec::new();
-        txn.get_into(stored, Key::Int(at), &mut record)?;
+    let mut record = Vec::new();
+    if txn.get_lasting(stored, Key::Int(at), &mut record)? {
         return seq_of(&record);
     }
     let mut seq = None;
