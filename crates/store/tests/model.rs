@@ -28,6 +28,59 @@ fn model_key(key: &Key<'_>) -> Vec<u8> {
     }
 }
 
+fn number_of(mapped: &[u8]) -> i64 {
+    let bytes = mapped.first_chunk().expect("8 bytes");
+    (u64::from_be_bytes(*bytes) ^ (1 << 63)) as i64
+}
+
+/// Entries around `number` by one call, mostly ascending, with now and then one that takes
+/// nodes of its own, one that is there, and one twice.
+fn write_many(rng: &mut Rng, txn: &mut Txn, tree: &Tree, number: i64, count: i64, map: &mut Map) {
+    let step = 1 + rng.below(3) as i64;
+    let entries: Vec<_> = (0..count)
+        .map(|i| match rng.below(100) {
+            0 => (number, random_value(rng)),
+            1 => (number - i, b"before".to_vec()),
+            _ => (number + step * i, vec![i as u8; rng.below(20) as usize]),
+        })
+        .collect();
+    let given = entries.iter().map(|(key, value)| (*key, value.as_slice()));
+    let mapped = |key: i64| model_key(&Key::Int(key));
+    if rng.chance(1, 2) {
+        txn.put_all(tree, given).expect("puts");
+        map.extend(entries.into_iter().map(|(key, value)| (mapped(key), value)));
+        return;
+    }
+    let inserted = txn.insert_all(tree, given).expect("inserts");
+    for (key, value) in entries.iter().take(inserted) {
+        assert_eq!(map.insert(mapped(*key), value.clone()), None);
+    }
+    if let Some((key, _)) = entries.get(inserted) {
+        assert!(map.contains_key(&mapped(*key)));
+    }
+}
+
+/// Some of these entries, and some keys beside them that may have none, by one call.
+fn delete_many(rng: &mut Rng, txn: &mut Txn, tree: &Tree, doomed: Vec<Vec<u8>>, map: &mut Map) {
+    let most = rng.below(100) + 1;
+    let keys: Vec<_> = doomed
+        .iter()
+        .filter(|_| rng.chance(most, 100))
+        .flat_map(|stored| {
+            let key = number_of(stored);
+            [Some(key), (key % 7 == 0).then_some(key + 1)]
+        })
+        .flatten()
+        .collect();
+    let mut deleted = Vec::new();
+    let told = txn.delete_all(tree, &keys, |key| deleted.push(key));
+    told.expect("deletes");
+    let there = keys
+        .into_iter()
+        .filter(|key| map.remove(&model_key(&Key::Int(*key))).is_some());
+    assert_eq!(deleted, there.collect::<Vec<_>>());
+}
+
 struct World {
     disk: Arc<MemoryDisk>,
     options: Options,
@@ -218,6 +271,10 @@ impl World {
             }
             95 => {
                 let run = self.rng.below(400) as i64;
+                if tree.kind() == KeyKind::Int && self.rng.chance(2, 3) {
+                    write_many(&mut self.rng, &mut open.txn, &tree, number, run, map);
+                    return;
+                }
                 let prefix = random_prefix(&mut self.rng, page_size);
                 for i in 0..run {
                     let number = number.saturating_add(i);
@@ -237,12 +294,13 @@ impl World {
                     .take(300)
                     .map(|(k, _)| k.clone())
                     .collect();
+                if tree.kind() == KeyKind::Int && self.rng.chance(2, 3) {
+                    delete_many(&mut self.rng, &mut open.txn, &tree, doomed, map);
+                    return;
+                }
                 for stored in doomed {
-                    let number = stored
-                        .first_chunk()
-                        .map(|b| (u64::from_be_bytes(*b) ^ (1 << 63)) as i64);
                     let key = match tree.kind() {
-                        KeyKind::Int => Key::Int(number.expect("8 bytes")),
+                        KeyKind::Int => Key::Int(number_of(&stored)),
                         KeyKind::Bytes => Key::Bytes(&stored),
                     };
                     assert!(open.txn.delete(&tree, key).expect("deletes"));
@@ -251,15 +309,21 @@ impl World {
             }
             97 => {
                 if tree.kind() == KeyKind::Int {
-                    let rowid = open.txn.allocate_rowid(&tree).expect("a rowid");
-                    let key = Key::Int(rowid);
-                    let largest = map.keys().next_back().and_then(|k| {
-                        k.first_chunk()
-                            .map(|b| (u64::from_be_bytes(*b) ^ (1 << 63)) as i64)
-                    });
-                    assert_eq!(rowid, largest.map_or(1, |l| l + 1));
-                    open.txn.put(&tree, key, b"allocated").expect("puts");
-                    map.insert(model_key(&key), b"allocated".to_vec());
+                    let want = self.rng.below(4) as usize;
+                    let rowids = match want {
+                        0 => open.txn.allocate_rowid(&tree).map(|rowid| rowid..=rowid),
+                        _ => open.txn.allocate_rowids(&tree, want),
+                    };
+                    let rowids = rowids.expect("rowids");
+                    let largest = map.keys().next_back().map(|key| number_of(key));
+                    let first = largest.map_or(1, |largest| largest + 1);
+                    assert_eq!(rowids, first..=first + want.max(1) as i64 - 1);
+                    // Those that get no row are given again.
+                    for rowid in rowids.take(2) {
+                        let key = Key::Int(rowid);
+                        open.txn.put(&tree, key, b"allocated").expect("puts");
+                        map.insert(model_key(&key), b"allocated".to_vec());
+                    }
                 }
             }
             _ => {

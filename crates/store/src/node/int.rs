@@ -340,6 +340,63 @@ pub(super) fn remove_at(page: &mut [u8], i: usize) {
     }
 }
 
+/// See [`super::remove_run`]. The slots that stay are moved once, however many go.
+pub(super) fn remove_run(page: &mut [u8], keys: &[i64], removed: &mut Vec<i64>) -> usize {
+    let n = count(page);
+    let (mut taken, mut dead) = (0, 0);
+    // Slots before `to` are done, those from `from` on are yet to be looked at.
+    let (mut to, mut from) = (0, 0);
+    let (mut lower, upper) = fences(page);
+    for &key in keys {
+        if lower.is_some_and(|lower| key < lower) || upper.is_some_and(|upper| upper <= key) {
+            break;
+        }
+        let left = &leaf_slots(page)[from..];
+        let found = match left.first() {
+            Some(slot) if slot_key(slot) == key => Ok(0),
+            _ => left.binary_search_by(|slot| slot_key(slot).cmp(&key)),
+        };
+        let before = match found {
+            Ok(index) | Err(index) => index,
+        };
+        if found.is_ok() {
+            let (_, len, overflow) = slot_value(&left[before]);
+            if overflow {
+                break;
+            }
+            dead += len;
+            removed.push(key);
+        }
+        move_slots(page, from..from + before, to);
+        to += before;
+        from += before + usize::from(found.is_ok());
+        taken += 1;
+        // Only what lies above it is looked at from here on.
+        lower = key.checked_add(1);
+        if lower.is_none() {
+            break;
+        }
+    }
+    move_slots(page, from..n, to);
+    let left = to + n - from;
+    put16(page, AT_COUNT, left);
+    let (heap, dead) = match left {
+        0 => (0, 0),
+        _ => (heap(page), garbage(page) + dead),
+    };
+    put16(page, AT_HEAP, heap);
+    put16(page, AT_GARBAGE, dead);
+    taken
+}
+
+/// Moves slots down to `to`.
+fn move_slots(page: &mut [u8], slots: std::ops::Range<usize>, to: usize) {
+    if slots.start != to && !slots.is_empty() {
+        let bytes = BASE + LEAF * slots.start..BASE + LEAF * slots.end;
+        page.copy_within(bytes, BASE + LEAF * to);
+    }
+}
+
 /// Appends a separator to a key area that already has its final length.
 pub(super) fn push_separator(keys: &mut [u8], separator: i64) -> bool {
     let n = count(keys);

@@ -369,6 +369,46 @@ pub fn replace_value_at(page: &mut [u8], i: usize, value: &[u8], overflow: bool)
     }
 }
 
+/// What [`put_int`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutInt {
+    /// The key was new, and above all others or not.
+    Inserted { at_end: bool },
+    /// The key was there, and has the new value now.
+    Replaced,
+}
+
+/// Writes an entry to a leaf of integer keys, all in one. `None`, and the page is as
+/// before: the leaf does not cover the key, or has no room as it is, or the key is there
+/// and must not be (without `may_replace`) or has a large value.
+#[inline]
+pub fn put_int(page: &mut [u8], key: i64, value: &[u8], may_replace: bool) -> Option<PutInt> {
+    if !int::covers(page, key) {
+        return None;
+    }
+    let (done, put) = match int::search(page, key) {
+        Ok(_) if !may_replace => return None,
+        Ok(index) => {
+            let (_, overflow) = int::value_at(page, index);
+            let done = !overflow && int::replace_value_at(page, index, value, false);
+            (done, PutInt::Replaced)
+        }
+        Err(index) => {
+            let at_end = index == count(page);
+            let done = int::insert_at(page, index, key, value, false);
+            (done, PutInt::Inserted { at_end })
+        }
+    };
+    done.then_some(put)
+}
+
+/// Removes the entries under ascending keys from a leaf of integers, as far as the leaf
+/// covers them and up to one with a large value; `removed` takes those that were there.
+/// How many keys that were.
+pub fn remove_run(page: &mut [u8], keys: &[i64], removed: &mut Vec<i64>) -> usize {
+    int::remove_run(page, keys, removed)
+}
+
 /// Removes the entry at `i` of a leaf.
 #[inline]
 pub fn remove_at(page: &mut [u8], i: usize) {

@@ -252,6 +252,13 @@ pub fn merge_leaves(left: &[u8], right: &[u8], dst: &mut [u8]) -> bool {
     if used_bytes(left) - fences(left) + used_bytes(right) - fences(right) > dst.len() {
         return false;
     }
+    if is_int(left) && (count(left) == 0 || count(right) == 0) {
+        // Nothing has to be moved.
+        dst.copy_from_slice(if count(left) == 0 { right } else { left });
+        int::put_fences(dst, int::fences(left).0, int::fences(right).1);
+        set_birth(dst, super::birth(left).min(super::birth(right)));
+        return true;
+    }
     init_like(dst, left, lower_fence(left), upper_fence(right));
     set_birth(dst, super::birth(left).min(super::birth(right)));
     copy_entries(dst, left, 0..count(left)) && copy_entries(dst, right, 0..count(right))

@@ -8,9 +8,9 @@ use super::fork::{Context, Fork};
 use super::overflow;
 use super::path::Path;
 use super::walk::{Ahead, Target};
-use crate::cache::{ChildRef, Frame};
+use crate::cache::{ChildRef, Frame, Pool};
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::{self, Key, OwnedStored, RestRef, SplitPoint, Stored};
+use crate::node::{self, Key, OwnedStored, PutInt, RestRef, SplitPoint, Stored};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What a write found.
@@ -96,7 +96,7 @@ impl Fork {
     }
 
     /// The remembered leaf, if it is still private and holds the key's range.
-    fn remembered(&self, cx: &Context<'_>, key: Key<'_>) -> Option<Frame> {
+    pub(super) fn remembered(&self, cx: &Context<'_>, key: Key<'_>) -> Option<Frame> {
         let memo = self.memo?;
         if !self.owns(cx.pool, memo) {
             return None;
@@ -109,6 +109,47 @@ impl Fork {
     pub(super) fn remember(&mut self, cx: &Context<'_>, leaf: Frame) {
         let reference = cx.pool.frames.meta(leaf).identity.load(Relaxed);
         self.memo = Some(ChildRef::new(reference, 0, leaf));
+    }
+
+    /// Writes entries to the leaf edited last, as long as they lie there, fit as it is,
+    /// and need no nodes of their own; `wrote` is told of each. The first that has to be
+    /// [`put`](Self::put), if any: nothing here waits or fails.
+    ///
+    /// Called right after an edit, so that no cursor looks at that leaf.
+    pub(crate) fn put_beside<'e>(
+        &mut self,
+        pool: &Pool,
+        if_exists: IfExists,
+        mut next: Option<(i64, &'e [u8])>,
+        entries: &mut impl Iterator<Item = (i64, &'e [u8])>,
+        mut wrote: impl FnMut(i64, &[u8]),
+    ) -> Option<(i64, &'e [u8])> {
+        let Some(leaf) = self.memo.filter(|memo| self.owns(pool, *memo)) else {
+            return next;
+        };
+        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+        let page = unsafe { pool.frames.page_mut(leaf.hint()) };
+        let longest = node::max_inline_value(pool.page_size(), 0);
+        while let Some((key, value)) = next
+            && value.len() <= longest
+        {
+            match node::put_int(page, key, value, if_exists == IfExists::Replace) {
+                None => break,
+                Some(PutInt::Replaced) => {}
+                Some(PutInt::Inserted { at_end }) => {
+                    self.run = if at_end {
+                        self.run.saturating_add(1)
+                    } else {
+                        0
+                    };
+                    self.count += 1;
+                    self.max_key = self.max_key.map(|max| max.max(key));
+                }
+            }
+            wrote(key, value);
+            next = entries.next();
+        }
+        next
     }
 
     fn put_stored(

@@ -16,19 +16,15 @@ use crate::node::{self, Key};
 impl Fork {
     /// Removes the entry under `key`; false if there is none.
     pub(crate) fn delete(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<bool> {
-        let there = self.get(cx.pool, cx.slot, (key, Ahead::Page), |entry| {
-            entry.is_some()
-        })?;
-        if !there {
-            return Ok(false);
-        }
-        self.settle(cx.pool);
-        let path = self.private_path(cx, Target::Key(key))?;
-        let Ok(index) = self.find(cx, path.leaf, key)? else {
+        let Some(leaf) = self.leaf_to_delete_from(cx, key)? else {
             return Ok(false);
         };
+        let Ok(index) = self.find(cx, leaf, key)? else {
+            return Ok(false);
+        };
+        self.settle(cx.pool);
         // SAFETY: private to this fork (rule 2), and nothing else borrows it.
-        let page = unsafe { cx.pool.frames.page_mut(path.leaf) };
+        let page = unsafe { cx.pool.frames.page_mut(leaf) };
         if let Some(rest) = node::rest_at(page, index) {
             self.replaced
                 .extend(overflow::dead(rest, cx.pool.page_size()));
@@ -39,20 +35,83 @@ impl Fork {
                 .extend(overflow::dead(value, cx.pool.page_size()));
         }
         node::remove_at(page, index);
+        self.note_removed(key);
+        self.remember(cx, leaf);
+        self.merge_sparse(cx, key, leaf)?;
+        Ok(true)
+    }
+
+    /// Removes the entry under the first of these ascending keys, and those under the ones
+    /// after it that lie in the same leaf; `removed` takes those that were there. How
+    /// many keys were dealt with: none where the first one's value has nodes of its own.
+    pub(crate) fn delete_run(
+        &mut self,
+        cx: &mut Context<'_>,
+        keys: &[i64],
+        removed: &mut Vec<i64>,
+    ) -> Result<usize> {
+        let Some(first) = keys.first().map(|key| Key::Int(*key)) else {
+            return Ok(0);
+        };
+        let Some(leaf) = self.leaf_to_delete_from(cx, first)? else {
+            return Ok(1);
+        };
+        if self.find(cx, leaf, first)?.is_err() {
+            return Ok(1);
+        }
+        self.settle(cx.pool);
+        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+        let page = unsafe { cx.pool.frames.page_mut(leaf) };
+        let before = removed.len();
+        let taken = node::remove_run(page, keys, removed);
+        for key in &removed[before..] {
+            self.note_removed(Key::Int(*key));
+        }
+        self.remember(cx, leaf);
+        self.merge_sparse(cx, first, leaf)?;
+        Ok(taken)
+    }
+
+    /// A private leaf in whose range the key lies; None where there is no such entry and
+    /// the leaf is not private yet.
+    fn leaf_to_delete_from(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<Option<Frame>> {
+        if !self.observed
+            && let Some(leaf) = self.remembered(cx, key)
+        {
+            return Ok(Some(leaf));
+        }
+        let there = self.get(cx.pool, cx.slot, (key, Ahead::Page), |entry| {
+            entry.is_some()
+        })?;
+        if !there {
+            return Ok(None);
+        }
+        self.settle(cx.pool);
+        Ok(Some(self.private_path(cx, Target::Key(key))?.leaf))
+    }
+
+    fn note_removed(&mut self, key: Key<'_>) {
         self.count -= 1;
         if let Key::Int(key) = key
             && self.max_key == Some(key)
         {
             self.max_key = None;
         }
-        self.remember(cx, path.leaf);
         self.run = 0;
-        let sparse = node::is_sparse(node::used_bytes(page), cx.pool.page_size());
-        if sparse && !path.steps().is_empty() {
-            self.memo = None;
-            self.merge_up(cx, &path)?;
+    }
+
+    /// Merges the private leaf of a key where it has become too empty.
+    fn merge_sparse(&mut self, cx: &mut Context<'_>, key: Key<'_>, leaf: Frame) -> Result<()> {
+        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+        let used = node::used_bytes(unsafe { cx.pool.frames.keys(leaf) });
+        if !node::is_sparse(used, cx.pool.page_size()) {
+            return Ok(());
         }
-        Ok(true)
+        let path = self.private_path(cx, Target::Key(key))?;
+        if path.steps().is_empty() {
+            return Ok(());
+        }
+        self.merge_up(cx, &path)
     }
 
     fn merge_up(&mut self, cx: &mut Context<'_>, path: &Path) -> Result<()> {

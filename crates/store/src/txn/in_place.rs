@@ -143,7 +143,7 @@ impl TxnContext {
     }
 
     #[inline]
-    fn may_put_off(&self, at: usize) -> bool {
+    pub(super) fn may_put_off(&self, at: usize) -> bool {
         let holds_tree = match self.state {
             TxnState::Statement => !self.pinned,
             _ => self.hold == Hold::Held,

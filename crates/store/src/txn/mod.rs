@@ -36,6 +36,7 @@ mod hold;
 mod in_place;
 mod lease;
 mod locks;
+mod many;
 mod read;
 pub(crate) mod reads;
 mod recycle;

@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::node::Key;
 use crate::primitives::Mutex;
 use crate::tree::{EMPTY, Tree, walk};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// Numbers that are given at once, at most: rows of some leaves.
 const AT_ONCE_MAX: i64 = 256;
@@ -51,11 +51,24 @@ impl Claim {
         (2 * self.at_once).min(AT_ONCE_MAX) - 1
     }
 
-    /// It was given a number, which is used, and so many more.
-    fn take(&mut self, (next, more): (i64, i64)) {
+    /// It was given a number and so many more; those that it uses now, as many as it wants.
+    fn take(&mut self, (next, more): (i64, i64), want: i64) -> RangeInclusive<i64> {
+        let last = next + more.min(want - 1);
         // The last number of all is not worth an end behind it.
-        self.left = next.saturating_add(1)..(next + more).saturating_add(1);
-        self.at_once = more + 1;
+        self.left = last.saturating_add(1)..(next + more).saturating_add(1);
+        self.at_once = (more + 1).min(AT_ONCE_MAX);
+        next..=last
+    }
+
+    /// Of those left above `largest`, which it has, up to as many as it wants.
+    fn use_left(&mut self, largest: Option<i64>, want: i64) -> Option<RangeInclusive<i64>> {
+        let Range { start, end } = self.left;
+        if start >= end || largest.is_some_and(|largest| largest >= start) {
+            return None;
+        }
+        let last = start.saturating_add(want - 1).min(end - 1);
+        self.left.start = last + 1;
+        Some(start..=last)
     }
 }
 
@@ -65,10 +78,15 @@ pub(crate) struct Rowids(Mutex<Claims>);
 
 impl Rowids {
     /// The next number above `largest` (the largest key the caller sees, if any)
-    /// and above those given to others, and how many more after it, at most `more`, and
-    /// none where there are no others; `first_claim` if the caller holds no claim yet.
-    /// `None` when there is none.
-    fn allocate(&self, largest: Option<i64>, first_claim: bool, more: i64) -> Option<(i64, i64)> {
+    /// and above those given to others, and how many more after it: as many as are
+    /// wanted, where there are others at least `more`, and no more than there are;
+    /// `first_claim` if the caller holds no claim yet. `None` when there is none.
+    fn allocate(
+        &self,
+        largest: Option<i64>,
+        first_claim: bool,
+        (want, more): (i64, i64),
+    ) -> Option<(i64, i64)> {
         let mut claims = self.0.lock();
         let mut next = match largest {
             None => 1,
@@ -79,10 +97,11 @@ impl Rowids {
             next = next.max(claims.highest.checked_add(1)?);
         }
         let more = if others > 0 {
-            more.min(i64::MAX - next)
+            more.max(want - 1)
         } else {
-            0
+            want - 1
         };
+        let more = more.min(i64::MAX.saturating_sub(next));
         claims.highest = next + more;
         claims.claims = others + 1;
         Some((next, more))
@@ -104,6 +123,24 @@ impl TxnContext {
 
     /// As [`allocate_rowid`](Self::allocate_rowid), and above `floor`.
     pub fn allocate_rowid_above(&mut self, tree: &Tree, floor: Option<i64>) -> Result<i64> {
+        let given = self.allocate(tree, floor, 1)?;
+        Ok(*given.start())
+    }
+
+    /// As [`allocate_rowid`](Self::allocate_rowid), for as many new rows as are wanted, or
+    /// fewer, but one at least. Those above the last one that gets a row may be given
+    /// again.
+    pub fn allocate_rowids(&mut self, tree: &Tree, want: usize) -> Result<RangeInclusive<i64>> {
+        let want = i64::try_from(want.max(1)).unwrap_or(i64::MAX);
+        self.allocate(tree, None, want)
+    }
+
+    fn allocate(
+        &mut self,
+        tree: &Tree,
+        floor: Option<i64>,
+        want: i64,
+    ) -> Result<RangeInclusive<i64>> {
         self.write_put_off()?;
         let at = self.fork(tree)?;
         let mut largest = match self.forks[at].max_key {
@@ -118,10 +155,9 @@ impl TxnContext {
         let claimed = |claim: &Claim| claim.tree.id() == tree.id();
         let mut claim = self.claims.iter().position(claimed);
         if let Some(claim) = claim.map(|at| &mut self.claims[at])
-            && largest.is_none_or(|largest| largest < claim.left.start)
-            && let Some(next) = claim.left.next()
+            && let Some(given) = claim.use_left(largest, want)
         {
-            return Ok(next);
+            return Ok(given);
         }
         // Nobody else publishes in a tree that is locked.
         let may_move = self.state == TxnState::Optimistic;
@@ -135,18 +171,19 @@ impl TxnContext {
                 seen = head;
             }
             let more = claim.map_or(0, |at| self.claims[at].more_next());
-            let allocated = tree.0.rowids.allocate(largest, claim.is_none(), more);
-            if let Some(given) = allocated {
+            let rowids = &tree.0.rowids;
+            let allocated = rowids.allocate(largest, claim.is_none(), (want, more));
+            let allocated = allocated.map(|given| {
                 let at = *claim.get_or_insert_with(|| {
                     self.claims.push(Claim::new(tree));
                     self.claims.len() - 1
                 });
-                self.claims[at].take(given);
-            }
+                self.claims[at].take(given, want)
+            });
             // One that published in between has let go of its claim, maybe
             // before ours was asked for: its rows decide then.
             if !may_move || tree.0.head().seq == seen {
-                break allocated.map(|(next, _)| next);
+                break allocated;
             }
         };
         allocated.ok_or_else(|| {
@@ -191,7 +228,7 @@ mod tests {
     #[test]
     fn a_lone_writer_sees_the_largest_plus_one() {
         let rowids = Rowids::default();
-        let lone = |largest, first| rowids.allocate(largest, first, 7);
+        let lone = |largest, first| rowids.allocate(largest, first, (1, 7));
         assert_eq!(lone(None, true), Some((1, 0)));
         assert_eq!(lone(Some(1), false), Some((2, 0)));
         assert_eq!(lone(Some(1), false), Some((2, 0)), "not inserted");
@@ -206,19 +243,31 @@ mod tests {
     #[test]
     fn overlapping_writers_get_different_numbers() {
         let rowids = Rowids::default();
-        assert_eq!(rowids.allocate(Some(10), true, 0), Some((11, 0)));
-        assert_eq!(rowids.allocate(Some(10), true, 0), Some((12, 0)));
+        assert_eq!(rowids.allocate(Some(10), true, (1, 0)), Some((11, 0)));
+        assert_eq!(rowids.allocate(Some(10), true, (1, 0)), Some((12, 0)));
         rowids.release();
-        let next = rowids.allocate(Some(12), false, 0);
+        let next = rowids.allocate(Some(12), false, (1, 0));
         assert_eq!(next, Some((13, 0)), "12 was committed");
         rowids.release();
-        assert_eq!(rowids.allocate(Some(13), true, 0), Some((14, 0)));
-        assert_eq!(rowids.allocate(Some(13), true, 3), Some((15, 3)));
-        assert_eq!(rowids.allocate(Some(14), false, 1), Some((19, 1)));
+        assert_eq!(rowids.allocate(Some(13), true, (1, 0)), Some((14, 0)));
+        assert_eq!(rowids.allocate(Some(13), true, (1, 3)), Some((15, 3)));
+        assert_eq!(rowids.allocate(Some(14), false, (1, 1)), Some((19, 1)));
         let highest = i64::MAX;
-        let next = rowids.allocate(Some(highest - 3), false, 7);
+        let next = rowids.allocate(Some(highest - 3), false, (1, 7));
         assert_eq!(next, Some((highest - 2, 2)));
-        assert_eq!(rowids.allocate(Some(highest - 3), false, 7), None);
+        assert_eq!(rowids.allocate(Some(highest - 3), false, (1, 7)), None);
+    }
+
+    /// How many numbers there are above a negative one is more than fits its type.
+    #[test]
+    fn overlapping_writers_get_numbers_above_negative_ones_too() {
+        let rowids = Rowids::default();
+        assert_eq!(
+            rowids.allocate(Some(i64::MIN), true, (1, 0)),
+            Some((i64::MIN + 1, 0))
+        );
+        assert_eq!(rowids.allocate(Some(-8), true, (1, 3)), Some((-7, 3)));
+        assert_eq!(rowids.allocate(Some(-8), true, (6, 3)), Some((-3, 5)));
     }
 
     /// Two that insert by turns were given numbers by turns, so that all the leaves of one

@@ -53,16 +53,22 @@ impl TxnContext {
 
     /// Appends an operation to the redo, unless none is kept.
     #[inline]
-    fn log(&mut self, op: Op<'_>) -> Result<()> {
+    pub(super) fn log(&mut self, op: Op<'_>) -> Result<()> {
         self.wrote = true;
         if self.bulk {
             return Ok(());
         }
         redo::encode(&mut self.redo, op);
-        if self.redo.len() >= self.redo_step {
-            self.redo_has_grown()?;
+        self.look_at_redo()
+    }
+
+    /// After something was appended to the redo.
+    #[inline]
+    pub(super) fn look_at_redo(&mut self) -> Result<()> {
+        match self.redo.len() >= self.redo_step {
+            true => self.redo_has_grown(),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     #[cold]
