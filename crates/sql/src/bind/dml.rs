@@ -385,14 +385,14 @@ impl Binder<'_> {
         Ok(out)
     }
 
-    /// The rows that UPDATE or DELETE works on: rowid, all columns, `more`.
+    /// The rows that UPDATE or DELETE works on: rowid, all columns, `more`; of rowid and
+    /// columns so many as are `wanted`.
     fn victims(
         &mut self,
         table: &Arc<Table>,
         name: &str,
-        indexed: &ast::Indexed,
-        from: &[ast::FromItem],
-        filter: Option<&ast::Expr>,
+        (indexed, from, filter): (&ast::Indexed, &[ast::FromItem], Option<&ast::Expr>),
+        wanted: usize,
         more: impl FnOnce(&mut Self) -> Result<Vec<(usize, Expr)>>,
     ) -> Result<(Query, Vec<usize>)> {
         let id = self.new_source()?;
@@ -409,6 +409,7 @@ impl Binder<'_> {
             block.sources.push(source);
             this.more_from(from, &mut block)?;
             block.outputs = whole_row(table, id);
+            block.outputs.truncate(wanted);
             let mut assigned = Vec::new();
             for (column, expr) in more(this)? {
                 assigned.push(column);
@@ -443,9 +444,8 @@ impl Binder<'_> {
         let (source, assigned) = self.victims(
             &table,
             name,
-            &update.indexed,
-            &update.from,
-            update.filter.as_ref(),
+            (&update.indexed, &update.from, update.filter.as_ref()),
+            usize::MAX,
             |this| this.assignments(&update.sets, &table),
         )?;
         let (returning, columns) = self.returning(&update.returning, &table, name, target.id)?;
@@ -471,12 +471,16 @@ impl Binder<'_> {
             .alias
             .as_ref()
             .map_or(table.name.as_str(), |a| a.text.as_str());
+        // Index entries and RETURNING are made of the whole row.
+        let wanted = match target.indexes.is_empty() && delete.returning.is_empty() {
+            true => 1,
+            false => usize::MAX,
+        };
         let (source, _) = self.victims(
             &table,
             name,
-            &delete.indexed,
-            &[],
-            delete.filter.as_ref(),
+            (&delete.indexed, &[], delete.filter.as_ref()),
+            wanted,
             |_| Ok(Vec::new()),
         )?;
         let (returning, columns) = self.returning(&delete.returning, &table, name, target.id)?;

@@ -98,6 +98,18 @@ impl Expr {
         }
     }
 
+    /// Whether its value depends on nothing but its inputs, so that it may be had before
+    /// other rows are written.
+    pub fn is_same_in_any_order(&self) -> bool {
+        let mut asks = matches!(
+            self.kind,
+            ExprKind::InSubquery { .. } | ExprKind::Exists(_) | ExprKind::ScalarSubquery(_)
+        );
+        self.kind
+            .for_each_child(&mut |child| asks |= !child.is_same_in_any_order());
+        self.props.deterministic && !asks
+    }
+
     /// How texts compare when this expression is sorted or grouped.
     pub fn collation(&self) -> Collation {
         self.props.collation.unwrap_or_default()

@@ -32,17 +32,17 @@ impl Effects {
         self.scratch.let_go();
     }
 
-    /// A row was inserted.
+    /// Rows were inserted, the last of them with this rowid.
     #[inline]
-    pub fn inserted(&mut self, rowid: i64) {
-        self.changes += 1;
-        self.last_rowid = Some(rowid);
+    pub fn inserted(&mut self, rows: u64, last: i64) {
+        self.changes += rows;
+        self.last_rowid = Some(last);
     }
 
-    /// A row was updated or deleted.
+    /// Rows were updated or deleted.
     #[inline]
-    pub fn changed(&mut self) {
-        self.changes += 1;
+    pub fn changed(&mut self, rows: u64) {
+        self.changes += rows;
     }
 
     /// Adds a row of RETURNING.

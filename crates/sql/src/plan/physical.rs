@@ -440,6 +440,8 @@ pub struct Insert {
     pub upserts: Vec<Upsert>,
     /// Over the new row (rowid, columns).
     pub returning: Option<Vec<Expr>>,
+    /// Nothing wants to see a row by itself; see `exec/dml/batch.rs`.
+    pub by_batch: bool,
 }
 
 /// One ON CONFLICT clause.
@@ -486,6 +488,8 @@ pub struct Update {
     pub conflict: Option<ConflictAction>,
     /// Over the new row followed by what FROM adds.
     pub returning: Option<Vec<Expr>>,
+    /// Nothing wants to see a row by itself; see `exec/dml/batch.rs`.
+    pub by_batch: bool,
 }
 
 /// DELETE.
@@ -499,6 +503,8 @@ pub struct Delete {
     pub whole_table: bool,
     /// Over the old row.
     pub returning: Option<Vec<Expr>>,
+    /// Nothing wants to see a row by itself; see `exec/dml/batch.rs`.
+    pub by_batch: bool,
 }
 
 /// A change of the schema. Rows of sqlite_schema are (type, name, tbl_name,

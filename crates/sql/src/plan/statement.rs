@@ -179,7 +179,7 @@ impl Planner<'_, '_> {
         let values = values
             .iter()
             .map(|e| self.resolve_constant(e))
-            .collect::<Result<_>>()?;
+            .collect::<Result<Vec<_>>>()?;
         let mut clauses = Vec::with_capacity(upserts.len());
         for upsert in upserts {
             let update = match upsert.update {
@@ -209,6 +209,14 @@ impl Planner<'_, '_> {
             });
         }
         let returning = self.returning(&target, returning.as_deref())?;
+        // Where a row may be in the way of more than its rowid's, or the numbers given
+        // are written down, each is asked for by itself.
+        let by_batch = returning.is_none()
+            && clauses.is_empty()
+            && writer.indexes.is_empty()
+            && writer.checks.is_empty()
+            && writer.table.sequence.is_none()
+            && values.iter().chain(&rowid).all(Expr::is_same_in_any_order);
         let action = Insert {
             target: writer,
             source,
@@ -217,6 +225,7 @@ impl Planner<'_, '_> {
             conflict,
             upserts: clauses,
             returning,
+            by_batch,
         };
         Ok((Action::Insert(Box::new(action)), columns))
     }
@@ -254,6 +263,10 @@ impl Planner<'_, '_> {
         };
         let node = changes.ordered(node);
         let returning = self.returning(&target, returning.as_deref())?;
+        let by_batch = returning.is_none()
+            && rowid.is_none()
+            && writer.checks.is_empty()
+            && !writer.indexes.iter().any(|index| index.affected);
         let action = Update {
             target: writer,
             source: node,
@@ -261,6 +274,7 @@ impl Planner<'_, '_> {
             rowid,
             conflict,
             returning,
+            by_batch,
         };
         Ok((Action::Update(Box::new(action)), columns))
     }
@@ -279,11 +293,13 @@ impl Planner<'_, '_> {
         }
         let writer = self.target(&target, None)?;
         let returning = self.returning(&target, returning.as_deref())?;
+        let by_batch = returning.is_none() && writer.indexes.is_empty();
         let action = Delete {
             target: writer,
             source,
             whole_table,
             returning,
+            by_batch,
         };
         Ok((Action::Delete(Box::new(action)), columns))
     }

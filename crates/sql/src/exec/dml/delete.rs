@@ -3,6 +3,7 @@
 use fulgurite_store::Key;
 
 use super::Written;
+use super::batch;
 use super::sink::Sink;
 use crate::error::Error;
 use crate::exec::batch::Batch;
@@ -24,6 +25,9 @@ pub fn delete(
     let mut batch = Batch::default();
     while source.next(cx, usize::MAX, &mut batch)? {
         cx.run.check_interrupt()?;
+        if batch::delete(plan, &batch, sink, effects)? {
+            continue;
+        }
         for i in 0..batch.len() {
             delete_source_row(
                 plan,
@@ -62,7 +66,7 @@ pub fn delete_source_row(
         }
         sink.delete_old(rowid, cx)?;
     }
-    effects.changed();
+    effects.changed(1);
     if let Some(returning) = &plan.returning {
         effects.returned(returning, source, cx)?;
     }

@@ -1,6 +1,7 @@
 //! INSERT.
 
 use super::Written;
+use super::batch;
 use super::sink::{Conflict, Outcome, Sink};
 use super::upsert::{self, Upserted};
 use crate::bind::expr::{Expr, ExprKind};
@@ -75,7 +76,7 @@ impl PointInsert {
         if let Some(as_given) = &self.as_given
             && let Some(rowid) = as_given.insert(sink, cx.parameters)?
         {
-            effects.inserted(rowid);
+            effects.inserted(1, rowid);
             return Ok(());
         }
         insert_row(
@@ -196,7 +197,8 @@ pub fn insert(
     let mut batch = Batch::default();
     while source.next(cx, usize::MAX, &mut batch)? {
         cx.run.check_interrupt()?;
-        for i in 0..batch.len() {
+        let done = batch::insert(plan, &batch, sink, cx, effects)?;
+        for i in done..batch.len() {
             let row = Row::Batch(&batch, batch.row_at(i).unwrap_or(0));
             insert_row(
                 plan,
@@ -254,7 +256,7 @@ fn insert_row(
             return Ok(());
         }
     }
-    effects.inserted(rowid);
+    effects.inserted(1, rowid);
     if let Some(returning) = &plan.returning {
         effects.returned(returning, Row::Values(&sink.buffers.row), cx)?;
     }

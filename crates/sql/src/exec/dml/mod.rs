@@ -6,6 +6,7 @@
 //! taken back. So a statement of one row leaves nothing behind when it fails,
 //! and needs no savepoint. Statements of several rows are undone by the caller.
 
+mod batch;
 mod delete;
 mod entry;
 mod insert;

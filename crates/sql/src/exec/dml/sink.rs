@@ -4,6 +4,7 @@
 
 use fulgurite_store::{Key, Txn};
 
+use super::batch::Records;
 use super::entry::{Entry, KeyMaker, duplicate, duplicate_rowid};
 use super::sequence;
 use super::{Failure, Written, violated};
@@ -27,6 +28,8 @@ pub struct Buffers {
     pub old: Vec<Value>,
     /// An encoded row.
     pub record: Vec<u8>,
+    /// A batch of them.
+    pub records: Records,
     entries: Vec<Entry>,
     old_entries: Vec<Entry>,
     makers: Vec<KeyMaker>,
@@ -38,6 +41,7 @@ impl Buffers {
         let_go_of_large(&mut self.row);
         let_go_of_large(&mut self.old);
         let_go(&mut self.record);
+        self.records.let_go();
         for entry in self.entries.iter_mut().chain(&mut self.old_entries) {
             let_go(&mut entry.key);
             let_go(&mut entry.value);

@@ -3,6 +3,7 @@
 use fulgurite_store::Key;
 
 use super::Written;
+use super::batch;
 use super::sink::{Outcome, Sink};
 use crate::bind::expr::{Expr, ROWID};
 use crate::error::Error;
@@ -30,6 +31,9 @@ pub fn update(
     let mut current = Vec::new();
     while source.next(cx, usize::MAX, &mut batch)? {
         cx.run.check_interrupt()?;
+        if batch::update(plan, &batch, sink, cx, effects)? {
+            continue;
+        }
         for i in 0..batch.len() {
             let at = batch.row_at(i).unwrap_or(0);
             if !reread {
@@ -107,7 +111,7 @@ pub fn update_source_row(
     if write(old, moved, indexed, sink, cx)? == Outcome::Skipped {
         return Ok(());
     }
-    effects.changed();
+    effects.changed(1);
     if let Some(returning) = &plan.returning {
         let width = sink.buffers.row.len();
         let mut row = sink.buffers.row.clone();

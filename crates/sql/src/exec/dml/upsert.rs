@@ -58,7 +58,7 @@ pub fn resolve(
     sink.conflict = conflict;
     let outcome = outcome?;
     if outcome == Outcome::Written {
-        effects.changed();
+        effects.changed(1);
         if let Some(returning) = &plan.returning {
             effects.returned(returning, Row::Values(&sink.buffers.row), cx)?;
         }

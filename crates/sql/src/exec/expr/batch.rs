@@ -121,7 +121,7 @@ pub fn eval_batch<'p>(
             let a = operand(left, input, selection, cx)?;
             let b = operand(right, input, selection, cx)?;
             out.clear();
-            each_padded(selection, out, |row, out| {
+            map_batch(selection, out, |row, out| {
                 out.push_truth(compare::test(*op, *how, a.get(row), b.get(row)));
                 Ok(())
             })?;
@@ -132,7 +132,7 @@ pub fn eval_batch<'p>(
         ExprKind::Unary(op, inner) => {
             let a = operand(inner, input, selection, cx)?;
             out.clear();
-            each_padded(selection, out, |row, out| {
+            map_batch(selection, out, |row, out| {
                 out.push(eval::unary(*op, a.get(row)).as_ref())
             })?;
             a.release(cx);
@@ -141,7 +141,7 @@ pub fn eval_batch<'p>(
         ExprKind::IsNull { expr, negated } => {
             let a = operand(expr, input, selection, cx)?;
             out.clear();
-            each_padded(selection, out, |row, out| {
+            map_batch(selection, out, |row, out| {
                 out.push_truth(Some(a.get(row).is_null() != *negated));
                 Ok(())
             })?;
@@ -161,13 +161,13 @@ pub fn eval_rows(
     out: &mut Vector,
 ) -> Result<()> {
     out.clear();
-    each_padded(selection, out, |row, out| {
+    map_batch(selection, out, |row, out| {
         out.push(eval::eval(expr, Row::Batch(input, row), cx)?.as_ref())
     })
 }
 
 /// Calls `f` for each selected row; it pushes one value. Rows between get NULL.
-fn each_padded(
+pub fn map_batch(
     selection: Selection<'_>,
     out: &mut Vector,
     mut f: impl FnMut(usize, &mut Vector) -> Result<()>,
@@ -195,7 +195,7 @@ fn binary_batch(
         return Ok(());
     }
     out.clear();
-    each_padded(selection, out, |row, out| {
+    map_batch(selection, out, |row, out| {
         out.push(binary(op, a.get(row), b.get(row)).as_ref())
     })
 }

@@ -8,7 +8,7 @@ pub mod filter;
 mod kernel;
 pub mod row;
 
-pub use batch::{Operand, eval_batch, operand};
+pub use batch::{Operand, eval_batch, map_batch, operand};
 pub use eval::{Datum, condition, eval};
 pub use filter::filter;
 pub use row::Row;

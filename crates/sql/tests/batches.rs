@@ -1,0 +1,133 @@
+//! Statements that write many rows: what is written by the batch, and what in the midst of
+//! one has to be looked at by itself, beside SQLite.
+
+mod support;
+
+use support::same;
+
+/// Fifty rows to take from, of every type.
+const SOURCE: &str =
+    "CREATE TABLE d(x); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
+    CREATE TABLE s(n INTEGER, v, z);
+    INSERT INTO s SELECT a.x + 10 * b.x,
+        CASE (a.x + b.x) % 5 WHEN 0 THEN a.x WHEN 1 THEN a.x + 0.5 WHEN 2 THEN 'text ' || b.x
+            WHEN 3 THEN '7' || a.x ELSE x'0102' END,
+        CASE WHEN a.x + 10 * b.x = 37 THEN NULL ELSE a.x END
+    FROM d AS b, d AS a WHERE b.x < 5;";
+
+const TABLES: [&str; 4] = [
+    "CREATE TABLE t(id INTEGER PRIMARY KEY, i INTEGER, w TEXT, r REAL, u NUMERIC, b)",
+    "CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, i INTEGER, w TEXT, r REAL, u NUMERIC, b)",
+    "CREATE TABLE t(id INTEGER PRIMARY KEY, i INTEGER, w TEXT, r REAL, u NUMERIC, b, UNIQUE (u, id))",
+    "CREATE TABLE t(i INTEGER, w TEXT, id INTEGER, r REAL, u NUMERIC, b DEFAULT (abs(-3)))",
+];
+
+const SEE: &str = "SELECT changes(), total_changes(), last_insert_rowid();
+    SELECT rowid, id, i, typeof(i), w, typeof(w), r, typeof(r), u, typeof(u), b, typeof(b) FROM t ORDER BY rowid;";
+
+fn each_table(sql: &str) {
+    for table in TABLES {
+        same(&format!("{SOURCE} {table}; {sql}; {SEE}"));
+        // With what was written before it put back, or kept.
+        same(&format!(
+            "{SOURCE} {table}; BEGIN; INSERT INTO t(i) VALUES (-1); {sql}; {SEE} ROLLBACK; {SEE}"
+        ));
+        same(&format!(
+            "{SOURCE} {table}; BEGIN; {sql}; SAVEPOINT p; {sql}; {SEE} ROLLBACK TO p; COMMIT; {SEE}"
+        ));
+    }
+}
+
+#[test]
+fn inserts() {
+    each_table("INSERT INTO t(i, w, r, u, b) SELECT v, v, v, v, v FROM s");
+    each_table("INSERT INTO t(id, i, r) SELECT n * 3, n, n FROM s");
+    each_table("INSERT INTO t(i, r) SELECT n, -0.0 FROM s WHERE n % 3 <> 1");
+    each_table("INSERT INTO t(i) SELECT n FROM s; INSERT INTO t(i) SELECT i FROM t WHERE i > 5");
+    each_table("INSERT INTO t(id, i) SELECT 50 - n, n FROM s WHERE n <> 30");
+}
+
+/// A rowid that is none, that is taken, or that comes twice, in the midst of a batch.
+#[test]
+fn rowids_that_are_given() {
+    for or in ["", "OR IGNORE", "OR REPLACE", "OR FAIL", "OR ROLLBACK"] {
+        each_table(&format!("INSERT {or} INTO t(id, i) SELECT z, n FROM s"));
+        each_table(&format!(
+            "INSERT INTO t(id, i) VALUES (21, 0), (3, 0); INSERT {or} INTO t(id, i) SELECT n, n FROM s"
+        ));
+        each_table(&format!(
+            "INSERT {or} INTO t(id, i) SELECT v, n FROM s WHERE typeof(v) = 'integer'"
+        ));
+        each_table(&format!(
+            "INSERT {or} INTO t(id, i) SELECT n || '', n FROM s"
+        ));
+        each_table(&format!("INSERT {or} INTO t(rowid, i) SELECT v, n FROM s"));
+    }
+    each_table(
+        "INSERT INTO t(id, i) SELECT n % 30, n FROM s WHERE 1 ON CONFLICT DO UPDATE SET i = -1",
+    );
+    same(&format!(
+        "{SOURCE} CREATE TABLE t(a); INSERT INTO t(rowid, a) VALUES (9223372036854775797, 0);
+         INSERT INTO t SELECT n FROM s WHERE n < 10;
+         SELECT rowid, a FROM t"
+    ));
+}
+
+/// NULL in a column that must not have it, in the midst of a batch.
+#[test]
+fn nulls() {
+    for or in ["", "OR IGNORE", "OR REPLACE", "OR FAIL", "OR ROLLBACK"] {
+        for default in ["", "DEFAULT 9"] {
+            let table = format!("{SOURCE} CREATE TABLE t(a, m INTEGER NOT NULL {default});");
+            let see = "SELECT changes(), total_changes(); SELECT rowid, * FROM t";
+            same(&format!(
+                "{table} INSERT {or} INTO t SELECT n, z FROM s; {see}"
+            ));
+            same(&format!(
+                "{table} BEGIN; INSERT {or} INTO t SELECT n, z FROM s; COMMIT; {see}"
+            ));
+            same(&format!(
+                "{table} INSERT INTO t SELECT n, 0 FROM s;
+                 UPDATE {or} t SET m = nullif(a, 30); {see}; UPDATE {or} t SET m = a + 1; {see}"
+            ));
+        }
+    }
+}
+
+#[test]
+fn updates() {
+    let rows = "INSERT INTO t(id, i, w, r, u, b) SELECT n + 1, n, v, n, n, v FROM s";
+    for update in [
+        "UPDATE t SET i = i + 1",
+        "UPDATE t SET i = b, w = b, r = b, u = b WHERE id % 4 <> 0",
+        "UPDATE t SET r = i, w = i WHERE i > 10",
+        "UPDATE t SET i = w, w = i",
+        "UPDATE t SET i = 5, i = 6",
+        "UPDATE t SET i = (SELECT count(*) FROM s WHERE s.n < t.i)",
+        "UPDATE t SET i = s.z FROM s WHERE s.n = t.i + 5",
+        "UPDATE t SET id = id + 100",
+        "UPDATE t SET id = id + 1",
+        "UPDATE t SET b = zeroblob(i * 50)",
+        "UPDATE t SET i = abs(i - 20 - 9223372036854775788)",
+        "UPDATE OR REPLACE t SET u = 7 WHERE id > 20",
+        "UPDATE t SET i = 1 WHERE id > 5 RETURNING id, i",
+    ] {
+        each_table(&format!("{rows}; {update}"));
+    }
+}
+
+#[test]
+fn deletes() {
+    let rows = "INSERT INTO t(id, i, w, r, u, b) SELECT n + 1, n, v, n, n, v FROM s";
+    for delete in [
+        "DELETE FROM t WHERE i >= 0",
+        "DELETE FROM t WHERE i % 3 = 0",
+        "DELETE FROM t WHERE i BETWEEN 11 AND 40",
+        "DELETE FROM t WHERE i > 20; INSERT INTO t(i) VALUES (1)",
+        "DELETE FROM t WHERE i > 20; INSERT INTO t(i) SELECT n FROM s WHERE n < 20",
+        "DELETE FROM t WHERE i IN (SELECT o.i FROM t AS o WHERE o.i % 2)",
+        "DELETE FROM t WHERE i > 3 RETURNING i",
+    ] {
+        each_table(&format!("{rows}; {delete}"));
+    }
+}
