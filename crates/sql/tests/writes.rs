@@ -50,6 +50,19 @@ fn affinity_on_store() {
           SELECT i, typeof(i), t, typeof(t), r, typeof(r), n, typeof(n), b, typeof(b) FROM a");
 }
 
+/// What an added column shows in the rows from before it was a text where the column
+/// makes a number of it, and an integer in a REAL column.
+#[test]
+fn defaults_of_added_columns_have_the_columns_affinity() {
+    same(
+        "CREATE TABLE a(x); INSERT INTO a VALUES (1); ALTER TABLE a ADD COLUMN i INT DEFAULT '12';
+         ALTER TABLE a ADD COLUMN r REAL DEFAULT 3; ALTER TABLE a ADD COLUMN n NUMERIC DEFAULT '1e3';
+         ALTER TABLE a ADD COLUMN t TEXT DEFAULT 5; INSERT INTO a(x) VALUES (2);
+         SELECT *, typeof(i), typeof(r), typeof(n), typeof(t), r / 2 FROM a;
+         CREATE INDEX ai ON a(i); SELECT x FROM a WHERE i = 12; SELECT count(*) FROM a GROUP BY i",
+    );
+}
+
 #[test]
 fn inserts_from_queries() {
     with("INSERT INTO t(k, n) SELECT k || k, n FROM t");

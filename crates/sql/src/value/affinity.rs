@@ -75,10 +75,7 @@ impl Affinity {
         if self.keeps(value.as_ref()) {
             return value;
         }
-        match self.convert(value.as_ref()) {
-            Applied::Changed(changed) => changed,
-            Applied::Same(_) => value,
-        }
+        self.convert(value.as_ref()).into_value()
     }
 
     /// An operand as a comparison of this affinity sees it: NUMERIC turns text
