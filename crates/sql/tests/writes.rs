@@ -63,6 +63,17 @@ fn defaults_of_added_columns_have_the_columns_affinity() {
     );
 }
 
+/// It was the first token behind the column's name and type.
+#[test]
+fn defaults_are_told_as_they_were_written() {
+    same(
+        "CREATE TABLE a(i INT NOT NULL DEFAULT 7, j INT DEFAULT -7 NOT NULL, k DEFAULT (1 + (2)) UNIQUE,
+           l TEXT CHECK (l <> 'default') DEFAULT 'x', m DEFAULT x'31', n DEFAULT CURRENT_TIME, o DEFAULT TRUE,
+           q REFERENCES a(i) ON DELETE SET DEFAULT DEFAULT 9);
+         ALTER TABLE a ADD COLUMN p COLLATE NOCASE DEFAULT 'it''s'; PRAGMA table_info(a)",
+    );
+}
+
 #[test]
 fn inserts_from_queries() {
     with("INSERT INTO t(k, n) SELECT k || k, n FROM t");

@@ -220,6 +220,14 @@ impl Lowering<'_> {
     /// `DEFAULT name` is a string, as SQLite has it.
     fn default_value(&mut self, expr: &raw::Expr<'_>) -> Result<Expr> {
         use crate::ast::{ExprKind, Literal};
+        // A literal is known by its place alone, and PRAGMA table_info shows its text.
+        let kind = |at: usize| self.tokens.kind(at);
+        let is_set_default = |at: usize| at > 0 && kind(at - 1) == Some(T::TK_SET);
+        let default = (self.tokens.position()..self.tokens.list().len())
+            .find(|at| kind(*at) == Some(T::TK_DEFAULT) && !is_set_default(*at));
+        if let Some(default) = default {
+            self.tokens.move_to(default + 1);
+        }
         let mut lowered = self.expr(expr)?;
         if let ExprKind::Column(name) = &lowered.kind
             && !matches!(expr, raw::Expr::Parenthesized(_))
