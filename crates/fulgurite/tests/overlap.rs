@@ -177,6 +177,19 @@ fn a_change_of_the_schema_keeps_writers_out_and_counts_what_it_read() {
     }
 }
 
+/// What an ALTER TABLE found of the rows must still be so at its commit.
+#[test]
+fn a_column_with_a_check_loses_against_a_row_that_breaks_it() {
+    for level in LEVELS {
+        let (a, b) = pair(level, "CREATE TABLE t (x); CREATE TABLE u (x)");
+        run(&a, "BEGIN; SELECT * FROM u");
+        run(&b, "INSERT INTO t VALUES (9)");
+        run(&a, "ALTER TABLE t ADD COLUMN y CHECK (x < 5)");
+        lost(a.execute_batch("COMMIT"));
+        run(&b, "UPDATE t SET x = 10");
+    }
+}
+
 #[test]
 fn indexes_made_beside_inserts_hold_every_row() {
     let database = Database::in_memory().expect("a database");

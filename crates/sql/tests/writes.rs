@@ -74,6 +74,21 @@ fn defaults_are_told_as_they_were_written() {
     );
 }
 
+/// Rows that break its CHECK were let in, and could not be changed any more.
+#[test]
+fn a_column_is_added_where_its_checks_hold_for_all_rows() {
+    same(
+        "CREATE TABLE a(id INTEGER PRIMARY KEY, x); INSERT INTO a VALUES (7, 9), (8, NULL);
+         ALTER TABLE a ADD COLUMN b INT DEFAULT 4 CHECK (b <> 4);
+         ALTER TABLE a ADD COLUMN b INT DEFAULT '4' CHECK (b = 4 OR typeof(b) = 'text');
+         ALTER TABLE a ADD COLUMN c CHECK (c IS NOT NULL); ALTER TABLE a ADD COLUMN c CHECK (x < 5);
+         ALTER TABLE a ADD COLUMN c CHECK (c > 0) CHECK (id < 8); ALTER TABLE a ADD COLUMN c CHECK (a.c > 0);
+         BEGIN; DELETE FROM a WHERE id = 8; ALTER TABLE a ADD COLUMN d CHECK (id < 8 AND x = 9); COMMIT;
+         UPDATE a SET x = 9; SELECT * FROM a; DELETE FROM a; ALTER TABLE a ADD COLUMN e CHECK (e IS NOT NULL);
+         INSERT INTO a(x) VALUES (1); SELECT sql FROM sqlite_schema",
+    );
+}
+
 #[test]
 fn inserts_from_queries() {
     with("INSERT INTO t(k, n) SELECT k || k, n FROM t");

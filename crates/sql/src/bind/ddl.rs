@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use fulgurite_store::Tree;
+
 use super::Binder;
 use super::dml::{plain_query, table_source, whole_row};
-use super::logical::{Block, Bound, BoundIndex};
+use super::logical::{Block, Bound, BoundIndex, Query};
 use crate::ast;
 use crate::ast::{AlterAction, TableBody};
 use crate::error::{Error, Result};
 use crate::plan::physical::{Action, SchemaChange, SchemaRewrite};
 use crate::schema::SEQUENCE;
 use crate::schema::{
-    ConflictAction, Index, IndexOrigin, Table, index_columns, nearest, table_shape,
+    ConflictAction, Index, IndexOrigin, Table, TableShape, index_columns, nearest, table_shape,
 };
 use crate::value::Affinity;
 
@@ -103,19 +105,8 @@ impl Binder<'_> {
     }
 
     /// CHECK constraints must name columns of the table and call no subquery.
-    fn check_shape(&mut self, name: &str, shape: &crate::schema::TableShape) -> Result<()> {
-        let table = Arc::new(Table {
-            name: name.to_owned(),
-            tree: self.schema.tree().clone(),
-            columns: shape.columns.clone(),
-            rowid_alias: shape.rowid_alias,
-            autoincrement: shape.autoincrement,
-            sequence: None,
-            rowid_conflict: shape.rowid_conflict,
-            indexes: Vec::new(),
-            checks: shape.checks.clone(),
-            sql: String::new(),
-        });
+    fn check_shape(&mut self, name: &str, shape: &TableShape) -> Result<()> {
+        let table = shaped(name, self.schema.tree(), shape);
         let before = self.subqueries.len();
         self.target(&table)?;
         if self.subqueries.len() > before {
@@ -468,14 +459,67 @@ impl Binder<'_> {
                 return Err(Error::sql("Cannot add a column with non-constant default"));
             }
         }
-        Ok(change(SchemaChange::Rewrite(vec![SchemaRewrite {
+        let rewrite = SchemaRewrite {
             kind: "table",
             name: table.name.clone(),
             new_name: table.name.clone(),
             new_table: table.name.clone(),
             new_sql: Some(sql),
-        }])))
+        };
+        let after = shaped(&table.name, &table.tree, &shape);
+        let broken = self.rows_that_break(after, column)?;
+        Ok(Bound::Alter(rewrite, broken.map(Box::new)))
     }
+
+    /// The rows of a table, as it is after a column was added, that break the column's CHECK
+    /// constraints, if it has any.
+    fn rows_that_break(
+        &mut self,
+        table: Arc<Table>,
+        added: &ast::ColumnDef,
+    ) -> Result<Option<Query>> {
+        let checks = added.constraints.iter().filter_map(|constraint| {
+            let ast::ColumnConstraint::Check { expr, .. } = constraint else {
+                return None;
+            };
+            Some(ast::Expr {
+                kind: ast::ExprKind::Not(Box::new(expr.clone())),
+                offset: expr.offset,
+            })
+        });
+        let checks: Vec<ast::Expr> = checks.collect();
+        if checks.is_empty() {
+            return Ok(None);
+        }
+        let id = self.new_source()?;
+        let any = ast::Expr {
+            kind: ast::ExprKind::Or(checks),
+            offset: 0,
+        };
+        let broken = self.row_frame(&table, &table.name, id, |this| this.expr(&any))?;
+        Ok(Some(plain_query(Block {
+            sources: vec![table_source(&table, &table.name, id)],
+            filter: vec![broken],
+            outputs: whole_row(&table, id),
+            ..Block::default()
+        })))
+    }
+}
+
+/// A table of this shape, without its indexes.
+fn shaped(name: &str, tree: &Tree, shape: &TableShape) -> Arc<Table> {
+    Arc::new(Table {
+        name: name.to_owned(),
+        tree: tree.clone(),
+        columns: shape.columns.clone(),
+        rowid_alias: shape.rowid_alias,
+        autoincrement: shape.autoincrement,
+        sequence: None,
+        rowid_conflict: shape.rowid_conflict,
+        indexes: Vec::new(),
+        checks: shape.checks.clone(),
+        sql: String::new(),
+    })
 }
 
 fn quoted_if_needed(name: &str) -> String {

@@ -272,6 +272,8 @@ pub enum Bound {
     CreateTableAs(String, String, Box<Query>, Vec<Affinity>),
     /// CREATE INDEX.
     CreateIndex(Box<BoundIndex>),
+    /// ALTER TABLE: the row of sqlite_schema, and the rows of the table that forbid it.
+    Alter(crate::plan::physical::SchemaRewrite, Option<Box<Query>>),
     /// Needs no planning.
     Ready(crate::plan::physical::Action, Vec<OutputColumn>),
     /// EXPLAIN.

@@ -4,7 +4,7 @@
 use fulgurite_store::{Key, KeyKind, Seek, Tree, TreeId, Txn};
 
 use crate::error::{Error, Result};
-use crate::exec::batch::Batch;
+use crate::exec::batch::{Batch, ROWS_FIRST};
 use crate::exec::context::Context;
 use crate::exec::dml::{Entry, KeyMaker, duplicate, sequence};
 use crate::exec::expr::Row;
@@ -114,10 +114,22 @@ pub fn change(
             add_row(txn, schema, &row)
         }
         SchemaChange::DropView(name) => drop_view(name, schema, txn),
-        SchemaChange::Rewrite(rewrites) => {
-            rewrites.iter().try_for_each(|r| rewrite(r, schema, txn))
+        SchemaChange::Rewrite(change, broken) => {
+            if let Some(broken) = broken
+                && has_rows(broken, txn, cx)?
+            {
+                return Err(Error::sql("CHECK constraint failed"));
+            }
+            rewrite(change, schema, txn)
         }
     }
+}
+
+fn has_rows(node: &Node, txn: &mut Txn, cx: &mut Context<'_, '_>) -> Result<bool> {
+    let mut source = build(node);
+    source.attach(txn)?;
+    source.open(cx)?;
+    source.next(cx, ROWS_FIRST, &mut Batch::default())
 }
 
 /// The tree of sqlite_sequence, which is created if there is none.

@@ -553,8 +553,9 @@ pub enum SchemaChange {
     },
     /// Removes a view's row.
     DropView(String),
-    /// Replaces the sql (and names) of rows in sqlite_schema: ALTER TABLE.
-    Rewrite(Vec<SchemaRewrite>),
+    /// Replaces the sql (and names) of a row in sqlite_schema, unless there are rows that
+    /// break a CHECK constraint: ALTER TABLE.
+    Rewrite(SchemaRewrite, Option<Node>),
 }
 
 /// A row of sqlite_schema rewritten by ALTER TABLE.

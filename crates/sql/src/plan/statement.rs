@@ -71,6 +71,11 @@ impl Planner<'_, '_> {
                 (Action::Schema(Box::new(change)), Vec::new())
             }
             Bound::CreateIndex(index) => (self.create_index(*index)?, Vec::new()),
+            Bound::Alter(rewrite, broken) => {
+                let broken = broken.map(|query| self.query(&query)).transpose()?;
+                let change = SchemaChange::Rewrite(rewrite, broken);
+                (Action::Schema(Box::new(change)), Vec::new())
+            }
             Bound::Ready(action, columns) => (action, columns),
             Bound::Explain(inner) => {
                 let (action, _) = self.statement(*inner)?;
