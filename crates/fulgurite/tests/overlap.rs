@@ -126,6 +126,18 @@ fn a_lost_row_is_named() {
     assert_eq!(number(&a, "SELECT n FROM account"), 3);
 }
 
+/// They are in no table, and whoever lost over them was told that a table was dropped.
+#[test]
+fn who_lost_over_a_number_of_the_database_is_told_so() {
+    for level in LEVELS {
+        let (a, b) = pair(level, "CREATE TABLE t (x)");
+        run(&a, "BEGIN; PRAGMA user_version = 1");
+        run(&b, "PRAGMA user_version = 2");
+        let hint = lost(a.execute_batch("COMMIT"));
+        assert!(hint.contains("changed user_version"), "{hint}");
+    }
+}
+
 /// Nobody knows the name of what is gone: it was a number of the store's.
 #[test]
 fn who_lost_against_what_was_dropped_is_told_so() {

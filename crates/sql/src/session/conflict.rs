@@ -30,6 +30,12 @@ fn place(conflict: &Conflict, engine: &Engine, txn: &mut Txn) -> Option<String> 
     if conflict.tree() == engine.schema_tree().id() {
         return Some("the schema".to_owned());
     }
+    if engine
+        .numbers()
+        .is_some_and(|tree| tree.id() == conflict.tree())
+    {
+        return Some("user_version or application_id".to_owned());
+    }
     txn.begin_read().ok()?;
     let schema = engine.schema(txn);
     txn.rollback();
