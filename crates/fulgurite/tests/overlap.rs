@@ -285,6 +285,24 @@ fn the_isolation_level_is_set_a_connection() {
     assert_eq!(level(&a), "snapshot");
 }
 
+/// A transaction begins in the store with its first statement, and took the level of that
+/// moment.
+#[test]
+fn a_transaction_keeps_the_level_that_it_began_with() {
+    let rows = "CREATE TABLE t (id INTEGER PRIMARY KEY, x); INSERT INTO t VALUES (1, 1), (2, 2)";
+    for begin in ["BEGIN", "SAVEPOINT s"] {
+        for (level, other) in [(LEVELS[0], LEVELS[1]), (LEVELS[1], LEVELS[0])] {
+            let (a, b) = pair(level, rows);
+            run(&a, begin);
+            run(&a, &format!("PRAGMA isolation_level = {other}"));
+            run(&a, "SELECT * FROM t; UPDATE t SET x = 5 WHERE id = 1");
+            run(&b, "UPDATE t SET x = 6 WHERE id = 2");
+            let outcome = a.execute_batch("COMMIT");
+            assert_eq!(outcome.is_err(), level == "serializable", "{begin} {level}");
+        }
+    }
+}
+
 #[test]
 fn transact_gets_everybody_through() {
     const THREADS: i64 = 8;

@@ -15,6 +15,8 @@ pub struct Explicit {
     pub begun: bool,
     /// A SAVEPOINT began it, so that its RELEASE commits.
     pub by_savepoint: bool,
+    /// What it may observe: as the connection was set when it began.
+    pub isolation: Isolation,
     /// Innermost last; a place is taken when the store's transaction begins.
     pub savepoints: Vec<(String, Option<Savepoint>)>,
 }
@@ -136,10 +138,12 @@ impl State {
     }
 
     fn begin_explicit(&mut self, immediate: bool) -> Result<()> {
+        let explicit = self.explicit.as_ref();
+        let isolation = explicit.map_or(self.isolation, |explicit| explicit.isolation);
         if immediate {
             self.txn.begin_immediate()?;
         } else {
-            self.txn.begin(self.isolation)?;
+            self.txn.begin(isolation)?;
             // Whoever uses the schema conflicts with whoever changes it: the
             // transaction depends on all rows of sqlite_schema.
             self.txn.rely_on(&self.schema_tree)?;

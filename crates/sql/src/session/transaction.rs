@@ -36,15 +36,18 @@ fn begin(mode: BeginMode, state: &mut State) -> Result<()> {
     state.explicit = Some(Explicit {
         begun,
         by_savepoint: false,
+        isolation: state.isolation,
         savepoints: Vec::new(),
     });
     Ok(())
 }
 
 fn savepoint(name: &str, state: &mut State) -> Result<()> {
+    let isolation = state.isolation;
     let explicit = state.explicit.get_or_insert_with(|| Explicit {
         begun: false,
         by_savepoint: true,
+        isolation,
         savepoints: Vec::new(),
     });
     let place = explicit.begun.then(|| state.txn.savepoint()).transpose()?;
