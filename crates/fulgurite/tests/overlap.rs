@@ -303,6 +303,32 @@ fn a_transaction_keeps_the_level_that_it_began_with() {
     }
 }
 
+/// It had nothing left to commit, and lost for what it had read.
+#[test]
+fn who_has_undone_all_it_wrote_cannot_lose() {
+    let undone = [
+        "SAVEPOINT s; INSERT INTO t VALUES (3, 3); ROLLBACK TO s",
+        "SAVEPOINT s; CREATE TABLE u (x); INSERT INTO u VALUES (3); ROLLBACK TO s; RELEASE s",
+        "SAVEPOINT s; UPDATE t SET x = 5 WHERE id = 1; SAVEPOINT r; DELETE FROM t; ROLLBACK TO s",
+    ];
+    for level in LEVELS {
+        for undone in undone {
+            let (a, b) = pair(
+                level,
+                "CREATE TABLE t (id INTEGER PRIMARY KEY, x UNIQUE); INSERT INTO t VALUES (1, 1), (2, 2)",
+            );
+            run(&a, "BEGIN; SELECT * FROM t");
+            run(&b, "UPDATE t SET x = 6 WHERE id = 2");
+            // Two rows of one key: the statement is undone after the first one.
+            let failed = a.execute_batch("INSERT INTO t VALUES (7, 7), (8, 7)");
+            assert!(failed.is_err(), "{undone}");
+            run(&a, undone);
+            run(&a, "COMMIT");
+            assert_eq!(number(&a, "SELECT sum(x) FROM t"), 7, "{undone}");
+        }
+    }
+}
+
 #[test]
 fn transact_gets_everybody_through() {
     const THREADS: i64 = 8;

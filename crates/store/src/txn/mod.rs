@@ -465,6 +465,8 @@ impl TxnContext {
         }
         // What was put off before the savepoint was written then.
         self.put_off.clear();
+        // Whoever has undone all it wrote has only read, which cannot lose.
+        self.wrote = self.bulk || !self.redo.is_empty();
         let mut at = 0;
         while at < self.forks.len() {
             let id = self.forks[at].tree.id();
