@@ -89,6 +89,18 @@ fn a_column_is_added_where_its_checks_hold_for_all_rows() {
     );
 }
 
+/// A view and an index could have the same name, and an index that was there let its
+/// table be missing.
+#[test]
+fn tables_views_and_indexes_share_their_names() {
+    same(
+        "CREATE TABLE t(a); CREATE INDEX i ON t(a); CREATE VIEW v AS SELECT 1; CREATE INDEX v ON t(a);
+         CREATE VIEW i AS SELECT 2; CREATE TABLE i(a); CREATE VIEW IF NOT EXISTS i AS SELECT 2;
+         CREATE INDEX IF NOT EXISTS v ON t(a); CREATE INDEX IF NOT EXISTS i ON u(a);
+         CREATE INDEX IF NOT EXISTS i ON t(a); CREATE INDEX i ON t(a); SELECT type, name FROM sqlite_schema",
+    );
+}
+
 #[test]
 fn inserts_from_queries() {
     with("INSERT INTO t(k, n) SELECT k || k, n FROM t");

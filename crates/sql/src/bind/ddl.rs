@@ -44,6 +44,16 @@ fn check_name(name: &ast::Name) -> Result<()> {
 }
 
 impl Binder<'_> {
+    /// Tables, views and indexes share their names.
+    fn check_no_index(&self, name: &ast::Name) -> Result<()> {
+        let is_taken = |index: &str| index.eq_ignore_ascii_case(&name.text);
+        if self.schema.index_names().any(is_taken) {
+            let message = format!("there is already an index named {}", name.text);
+            return Err(Error::sql(message).with_offset(name.offset));
+        }
+        Ok(())
+    }
+
     fn in_main(&self, name: &ast::QualifiedName) -> Result<()> {
         match &name.schema {
             Some(schema) if !schema.text.eq_ignore_ascii_case("main") => {
@@ -73,14 +83,7 @@ impl Binder<'_> {
                 .with_offset(name.offset)
                 .with_hint("CREATE TABLE IF NOT EXISTS leaves it as it is"));
         }
-        if self
-            .schema
-            .index_names()
-            .any(|i| i.eq_ignore_ascii_case(&name.text))
-        {
-            let message = format!("there is already an index named {}", name.text);
-            return Err(Error::sql(message).with_offset(name.offset));
-        }
+        self.check_no_index(name)?;
         if let Some(view) = self.schema.view(&name.text)? {
             if create.if_not_exists {
                 return Ok(nothing());
@@ -161,17 +164,6 @@ impl Binder<'_> {
             schema: None,
             name: create.table.clone(),
         };
-        if self
-            .schema
-            .index_names()
-            .any(|i| i.eq_ignore_ascii_case(&name.text))
-        {
-            if create.if_not_exists {
-                return Ok(nothing());
-            }
-            let message = format!("index {} already exists", name.text);
-            return Err(Error::sql(message).with_offset(name.offset));
-        }
         let table = self.table(&qualified).map_err(|e| {
             let error = Error::sql(format!("no such table: main.{}", create.table.text));
             let error = error.with_offset(create.table.offset);
@@ -186,8 +178,19 @@ impl Binder<'_> {
                 table.name
             )));
         }
-        if self.schema.table(&name.text)?.is_some() {
+        if self.schema.table(&name.text)?.is_some() || self.schema.view(&name.text)?.is_some() {
             let message = format!("there is already a table named {}", name.text);
+            return Err(Error::sql(message).with_offset(name.offset));
+        }
+        if self
+            .schema
+            .index_names()
+            .any(|i| i.eq_ignore_ascii_case(&name.text))
+        {
+            if create.if_not_exists {
+                return Ok(nothing());
+            }
+            let message = format!("index {} already exists", name.text);
             return Err(Error::sql(message).with_offset(name.offset));
         }
         let columns = index_columns(create, &table)?;
@@ -314,6 +317,7 @@ impl Binder<'_> {
             self.schema.view(&name.text)?,
         ) {
             (None, None) => {
+                self.check_no_index(name)?;
                 let (name, sql) = (name.text.clone(), format!("CREATE VIEW {}", create.text));
                 return Ok(change(SchemaChange::CreateView { name, sql }));
             }
