@@ -9,7 +9,9 @@ impl Connection {
     /// overlapping one (`SQLITE_BUSY_SNAPSHOT`) it is run again after a short,
     /// growing pause, and after a few losses as IMMEDIATE, which cannot lose. So
     /// `work` may run several times, and what it does beside the database should
-    /// bear that. An error or a panic of `work` rolls back.
+    /// bear that. An error or a panic of `work` rolls back. Where a statement's
+    /// `ON CONFLICT ROLLBACK` has ended the transaction, `work` has to end with its error:
+    /// what it does after that stands by itself.
     ///
     /// ```
     /// # fn main() -> fulgurite::Result<()> {

@@ -138,6 +138,57 @@ fn who_lost_over_a_number_of_the_database_is_told_so() {
     }
 }
 
+/// A place in sqlite_sequence that no user sees.
+#[test]
+fn who_lost_over_a_sequence_is_told_whose() {
+    for level in LEVELS {
+        let (a, b) = pair(
+            level,
+            "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT)",
+        );
+        run(&a, "BEGIN; INSERT INTO t VALUES (7); DELETE FROM t");
+        run(&b, "INSERT INTO t VALUES (9); DELETE FROM t");
+        let hint = lost(a.execute_batch("COMMIT"));
+        assert!(hint.contains("changed the sequence of table t"), "{hint}");
+    }
+}
+
+/// More than is kept to be replayed onto a newer state: from then on such a transaction
+/// locks what it writes to.
+const LARGE: &str = "WITH d(x) AS (VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9))
+    INSERT INTO large SELECT zeroblob(10000) FROM d AS a, d AS b, d AS c";
+
+/// Statements said which number of the store's was in the way, whether they found out that
+/// the transaction had lost or waited in vain.
+#[test]
+fn statements_that_cannot_go_on_name_the_table() {
+    for level in LEVELS {
+        let setup = "CREATE TABLE t (x); INSERT INTO t VALUES (1); CREATE TABLE large (x)";
+        let (a, b) = pair(level, setup);
+        run(&a, "BEGIN; SELECT x FROM t");
+        run(&b, "UPDATE t SET x = 3");
+        run(&a, LARGE);
+        let hint = lost(a.execute_batch("UPDATE t SET x = 4"));
+        assert!(hint.contains("changed table t first"), "{hint}");
+        assert!(hint.contains("roll it back"), "{hint}");
+        assert!(!a.is_autocommit());
+        run(&a, "ROLLBACK");
+        assert_eq!(number(&a, "SELECT x FROM t"), 3);
+
+        run(&a, "BEGIN");
+        run(&a, LARGE);
+        b.busy_timeout(Duration::ZERO).expect("a timeout");
+        let busy = b.execute_batch("INSERT INTO large VALUES (1)");
+        let hint = busy
+            .as_ref()
+            .err()
+            .and_then(Error::hint)
+            .unwrap_or_default();
+        assert!(is_busy(busy), "{hint}");
+        assert!(hint.contains("table large is being written"), "{hint}");
+    }
+}
+
 /// Nobody knows the name of what is gone: it was a number of the store's.
 #[test]
 fn who_lost_against_what_was_dropped_is_told_so() {

@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use fulgurite_store::ErrorKind;
+use fulgurite_store::{Conflict, ErrorKind};
 
 /// Result of anything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -146,6 +146,7 @@ struct Inner {
     message: String,
     hint: Option<String>,
     offset: Option<usize>,
+    conflict: Option<Conflict>,
 }
 
 impl Error {
@@ -158,6 +159,7 @@ impl Error {
             message: message.into(),
             hint: None,
             offset: None,
+            conflict: None,
         }))
     }
 
@@ -298,6 +300,11 @@ impl Error {
         self.0.hint.as_deref()
     }
 
+    /// What a transaction lost against, or waited for in vain, as the store names it.
+    pub fn conflict(&self) -> Option<&Conflict> {
+        self.0.conflict.as_ref()
+    }
+
     /// Byte of the statement's text that is to blame.
     pub fn offset(&self) -> Option<usize> {
         self.0.offset
@@ -349,7 +356,8 @@ impl From<fulgurite_store::Error> for Error {
             _ => (code::ERROR, "SQL logic error"),
         };
         let detail = error.to_string();
-        let wrapped = Self::new(extended, message);
+        let mut wrapped = Self::new(extended, message);
+        wrapped.0.conflict = error.conflict().cloned();
         if detail.is_empty() || detail == message {
             wrapped
         } else {

@@ -146,7 +146,13 @@ impl Error {
         Self::caused(ErrorKind::Conflict, message, conflict)
     }
 
-    /// What a lost transaction ([`ErrorKind::Conflict`]) lost against.
+    /// Somebody wrote to a tree for longer than others waited for it.
+    pub(crate) fn busy_with(tree: TreeId, message: String) -> Self {
+        Self::caused(ErrorKind::Busy, message, Conflict { tree, key: None })
+    }
+
+    /// What a lost transaction ([`ErrorKind::Conflict`]) lost against, or the tree that one
+    /// waited for in vain ([`ErrorKind::Busy`]), if it was one.
     pub fn conflict(&self) -> Option<&Conflict> {
         self.cause.as_deref()?.downcast_ref()
     }

@@ -1,29 +1,41 @@
-//! What a transaction lost against, in the words of SQL.
+//! What a transaction lost against, or waited for in vain, in the words of SQL.
 //!
 //! The store names a tree and a key. Here they become a table and a row, or an
 //! index and the values of its columns, so far as the schema still knows them.
 
-use fulgurite_store::{Conflict, Key, Txn};
+use fulgurite_store::{Conflict, Key, Txn, TxnState};
 
 use super::Engine;
-use crate::error::Error;
+use crate::error::{Error, code};
+use crate::exec::dml::sequence;
 use crate::exec::range::key_column;
 use crate::key::decode;
 use crate::schema::{Index, Schema};
 use crate::value::quote;
 
-/// The error of a failed commit. The transaction is idle.
+/// The error of a commit or a statement, once the transaction is as it leaves it.
 #[cold]
-pub fn explain(error: fulgurite_store::Error, engine: &Engine, txn: &mut Txn) -> Error {
+pub fn explain(error: Error, engine: &Engine, txn: &mut Txn) -> Error {
     let place = error
         .conflict()
         .and_then(|conflict| place(conflict, engine, txn));
-    match place {
-        Some(place) => Error::from(error).with_hint(format!(
+    let Some(place) = place else {
+        return error;
+    };
+    let is_open = txn.state() != TxnState::Idle;
+    let hint = match (error.extended_code(), is_open) {
+        (code::BUSY, _) => format!(
+            "{place} is being written, and whoever writes did not finish within the busy timeout"
+        ),
+        (_, true) => format!(
+            "another transaction changed {place} first; this one cannot commit any more, roll \
+             it back and run it again"
+        ),
+        (_, false) => format!(
             "another transaction changed {place} first; this one was rolled back, run it again"
-        )),
-        None => error.into(),
-    }
+        ),
+    };
+    error.with_hint(hint)
 }
 
 fn place(conflict: &Conflict, engine: &Engine, txn: &mut Txn) -> Option<String> {
@@ -36,9 +48,15 @@ fn place(conflict: &Conflict, engine: &Engine, txn: &mut Txn) -> Option<String> 
     {
         return Some("user_version or application_id".to_owned());
     }
-    txn.begin_read().ok()?;
-    let schema = engine.schema(txn);
-    txn.rollback();
+    let schema = match txn.state() {
+        TxnState::Idle => {
+            txn.begin_read().ok()?;
+            let schema = engine.schema(txn);
+            txn.rollback();
+            schema
+        }
+        _ => engine.schema(txn),
+    };
     // Trees that only go when a change of the schema drops them.
     let gone = || "the schema (it dropped a table or an index)".to_owned();
     schema
@@ -47,6 +65,15 @@ fn place(conflict: &Conflict, engine: &Engine, txn: &mut Txn) -> Option<String> 
 }
 
 fn named(conflict: &Conflict, schema: &Schema) -> Option<String> {
+    for name in schema.table_names() {
+        let Ok(Some(table)) = schema.table(name) else {
+            continue;
+        };
+        let holds_sequence = table.sequence.as_ref().map(|t| t.id()) == Some(conflict.tree());
+        if holds_sequence && conflict.key() == Some(Key::Int(sequence::slot(&table.tree))) {
+            return Some(format!("the sequence of table {}", table.name));
+        }
+    }
     for name in schema.table_names() {
         let Ok(Some(table)) = schema.table(name) else {
             continue;

@@ -174,7 +174,7 @@ impl State {
                     self.explicit = Some(explicit);
                     return Ok(committed?);
                 }
-                committed.map_err(|error| conflict::explain(error, engine, &mut self.txn))
+                committed.map_err(|error| conflict::explain(error.into(), engine, &mut self.txn))
             }
             Some(_) => Ok(()),
             None => Err(Error::sql("cannot commit - no transaction is active")),

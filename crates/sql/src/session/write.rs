@@ -12,7 +12,7 @@ use fulgurite_store::{Savepoint, Txn};
 use super::prepared::Body;
 use super::program::Kind;
 use super::state::State;
-use super::{Engine, Shared};
+use super::{Engine, Shared, conflict};
 use crate::error::{Error, Result};
 use crate::exec::context::Context;
 use crate::exec::ddl;
@@ -29,8 +29,14 @@ impl Body {
     pub(super) fn write(&mut self, shared: &Shared) -> Result<()> {
         let mut guard = shared.state.lock();
         let state = &mut *guard;
+        let engine = &shared.engine;
+        self.write_in(engine, state)
+            .map_err(|error| conflict::explain(error, engine, &mut state.txn))
+    }
+
+    fn write_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         self.effects.clear();
-        let commits = self.start_write(&shared.engine, state)?;
+        let commits = self.start_write(engine, state)?;
         let tears = !commits && self.program.may_tear;
         let place = tears.then(|| state.txn.savepoint()).transpose()?;
         self.begin_run(state);
@@ -175,6 +181,11 @@ impl Body {
 
     /// Runs CREATE, DROP or ALTER.
     pub(super) fn change_schema(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
+        self.change_schema_in(engine, state)
+            .map_err(|error| conflict::explain(error, engine, &mut state.txn))
+    }
+
+    fn change_schema_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         let commits = state.is_autocommit();
         if commits {
             state.txn.begin_immediate()?;

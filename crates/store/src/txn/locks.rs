@@ -83,12 +83,13 @@ pub(super) fn unlock_writers(core: &Core, context: u64, held: &mut WritersLock) 
 
 impl TxnContext {
     pub(super) fn busy(&self, why: &str) -> Error {
-        Error::new(
-            ErrorKind::Busy,
-            format!(
-                "database is locked: {why}, and did not finish within the busy timeout of {:?}",
-                self.busy_timeout
-            ),
+        Error::new(ErrorKind::Busy, self.locked_out(why))
+    }
+
+    fn locked_out(&self, why: &str) -> String {
+        format!(
+            "database is locked: {why}, and did not finish within the busy timeout of {:?}",
+            self.busy_timeout
         )
     }
 
@@ -166,9 +167,12 @@ impl TxnContext {
     /// Of the trees to be locked, those from `at` on are not.
     #[cold]
     fn missed(&mut self, at: usize) -> Error {
-        let tree = self.locked.trees[at].id().0;
+        let tree = self.locked.trees[at].id();
         self.locked.trees.truncate(at);
-        self.busy(&format!("tree {tree} is being written"))
+        Error::busy_with(
+            tree,
+            self.locked_out(&format!("tree {} is being written", tree.0)),
+        )
     }
 
     pub(super) fn unlock_writers(&mut self) {
