@@ -427,6 +427,8 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
         return Ok(());
     }
     let weak = Arc::downgrade(core);
+    let named = weak.clone();
+    let is_moved = move || named.upgrade().is_some_and(|core| core.was_moved());
     let options = WalOptions {
         durability: match core.options.durability {
             Durability::Full => fulgurite_wal::Durability::Full,
@@ -440,6 +442,11 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
                 background::press_for_room(&core);
             }
         })),
+        // Who drives the store has the disk, too, and moves nothing.
+        moved: match core.options.driver {
+            None => Some(Arc::new(is_moved)),
+            Some(_) => None,
+        },
         driver: core.options.driver.clone(),
     };
     let next = recovery.last_seq() + 1;

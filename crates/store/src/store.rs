@@ -23,7 +23,7 @@ use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
 use crate::txn::{Critical, TxnContext};
 use crate::waits::Waits;
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Disk, DiskFile, LineStart, MemoryDisk, RealDisk};
+use fulgurite_disk::{Disk, DiskFile, LineStart, MemoryDisk, OpenOptions, RealDisk};
 use fulgurite_wal::TwinLog;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -310,6 +310,17 @@ impl Core {
         synced.inspect_err(|error| self.fail(error))
     }
 
+    /// Whether the file was moved or removed, and its name is another one's. Where nobody
+    /// has the name the log's are nobody's either.
+    pub(crate) fn was_moved(&self) -> bool {
+        let identity = |path| -> fulgurite_disk::Result<_> {
+            let named = self.disk.open(path, OpenOptions::READ)?;
+            Ok((named.identity()?, self.pool.file.identity()?))
+        };
+        let both = self.path.as_deref().map(identity);
+        matches!(both, Some(Ok((named, own))) if named != own)
+    }
+
     /// A write or sync of the data file failed: ends all writing, for good.
     pub(crate) fn fail(&self, error: &Error) {
         let _ = self.failure.set(error.clone());
@@ -370,6 +381,7 @@ pub(crate) fn log_error(error: fulgurite_wal::Error) -> Error {
         Log::NewerFormat { .. } => ErrorKind::NewerFormat,
         Log::Full { .. } | Log::NoRoom { .. } => ErrorKind::Busy,
         Log::TooBig { .. } => ErrorKind::TooBig,
+        Log::Moved { .. } => ErrorKind::ReadOnly,
         Log::Poisoned(_) => ErrorKind::Poisoned,
         _ => ErrorKind::Misuse,
     };
@@ -378,6 +390,10 @@ pub(crate) fn log_error(error: fulgurite_wal::Error) -> Error {
         ErrorKind::Corrupt => {
             Error::new(kind, format!("database disk image is malformed: {message}"))
         }
+        ErrorKind::ReadOnly => Error::new(
+            kind,
+            format!("attempt to write a readonly database: {message}"),
+        ),
         _ => Error::new(kind, message),
     }
 }

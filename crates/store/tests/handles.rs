@@ -79,6 +79,58 @@ fn a_read_only_handle_of_a_writable_store_refuses_writes() {
     Store::open(place.file(), Options::default()).expect("opens for writing");
 }
 
+/// Puts one row into a family and has it acknowledged.
+fn put_one(store: &Store, family: &str) -> fulgurite_store::Result<()> {
+    let tree = store.create_family(family, KeyKind::Int)?;
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree])?;
+    txn.put(&tree, Key::Int(1), b"one")?;
+    txn.commit()
+}
+
+/// What a process that opens the files finds, once this one has ended.
+fn families_after_a_crash(place: &Place) -> Vec<String> {
+    let after = place.0.join("after");
+    std::fs::create_dir_all(&after).expect("a folder");
+    for name in ["test.db", "test.db-wal0", "test.db-wal1"] {
+        // Those that are there.
+        let _ = std::fs::copy(place.0.join(name), after.join(name));
+    }
+    let store = Store::open(after.join("test.db"), Options::default()).expect("recovers");
+    store.families().expect("reads")
+}
+
+/// "Start anew" removes the file and makes another one, while some thread still has the
+/// old one open. When that closed, it removed the log by its name, which was the new
+/// one's: all that was acknowledged there was gone with the process.
+#[test]
+fn who_closes_a_database_that_was_replaced_leaves_the_new_ones_log() {
+    let place = Place::new("replaced");
+    let old = Store::open(place.file(), Options::default()).expect("opens");
+    put_one(&old, "old").expect("commits");
+    std::fs::remove_file(place.file()).expect("removes");
+    let new = Store::open(place.file(), Options::default()).expect("makes another one");
+    put_one(&new, "new").expect("commits");
+    drop(old);
+    assert_eq!(families_after_a_crash(&place), ["new"]);
+}
+
+/// A store makes its log with its first commit. One whose file was replaced before
+/// gave its log the name that the new one's log had.
+#[test]
+fn who_writes_first_to_a_database_that_was_replaced_is_refused() {
+    let place = Place::new("replaced-before");
+    let old = Store::open(place.file(), Options::default()).expect("opens");
+    std::fs::remove_file(place.file()).expect("removes");
+    let new = Store::open(place.file(), Options::default()).expect("makes another one");
+    put_one(&new, "new").expect("commits");
+    let refused = put_one(&old, "old").expect_err("there is no name for its log");
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly, "{refused}");
+    assert_eq!(families_after_a_crash(&place), ["new"]);
+    drop(old);
+    assert_eq!(families_after_a_crash(&place), ["new"]);
+}
+
 #[test]
 fn waits_end_with_the_busy_timeout() {
     let store = Store::in_memory(Options::default()).expect("opens");

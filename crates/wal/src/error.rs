@@ -47,6 +47,14 @@ pub enum Error {
         file: PathBuf,
     },
 
+    /// The database's file was moved or removed while it was open, and its name is
+    /// another one's.
+    #[error("{} is another file since this one was opened: the database was moved or replaced; close all connections and open it again", file.display())]
+    Moved {
+        /// The database's name.
+        file: PathBuf,
+    },
+
     /// The file is no log of this kind.
     #[error("{} is not a Fulgurite log; give the path of one, or of a file that does not exist", file.display())]
     NotALog {

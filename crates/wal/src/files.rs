@@ -56,6 +56,7 @@ impl TwinLog {
     /// Makes the first generation's file, with room for at least so many bytes of
     /// records. For who holds `extending` and has seen that there is none.
     pub(super) fn make_first_file(&self, needed: u64) -> Result<()> {
+        self.check_names()?;
         let (slot, header, begin) = self.first_head();
         let capacity = match needed {
             ..=FIRST_CAPACITY_BYTES => FIRST_CAPACITY_BYTES,
@@ -67,6 +68,16 @@ impl TwinLog {
         let file = generation::publish_file(disk, &self.base, slot, self.options.durability)?;
         self.sync_names()?;
         self.begin_in(file, capacity)
+    }
+
+    /// Fails where another database's log may have the names of this one.
+    pub(super) fn check_names(&self) -> Result<()> {
+        match &self.options.moved {
+            Some(moved) if moved() => Err(Error::Moved {
+                file: self.base.clone(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// What the first generation's file begins with.

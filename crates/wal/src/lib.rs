@@ -93,5 +93,5 @@ pub use solo::{Device, Entries, Entry, Lone, Lsn, Measured, Options, Preallocati
 pub use space::RoomAttempt;
 pub use stats::WalStats;
 pub use twin::{
-    Durability, GenerationId, Permit, Placed, PressureHook, Ticket, TwinLog, WalOptions,
+    Durability, GenerationId, MovedHook, Permit, Placed, PressureHook, Ticket, TwinLog, WalOptions,
 };

@@ -116,6 +116,7 @@ impl TwinLog {
     fn make_file(&self, plan: Plan) -> Result<(&Arc<dyn DiskFile>, u64)> {
         let sync = |file: &dyn DiskFile| self.sync_file(file);
         let Some(idle) = plan.idle else {
+            self.check_names()?;
             let disk = &*self.disk;
             generation::create_file(disk, &self.base, &plan.header, &[], plan.capacity, &sync)?;
             let file =
@@ -236,7 +237,7 @@ impl TwinLog {
     /// both files, durably. Every later call fails with `Closed`.
     ///
     /// # Errors
-    /// `Misuse` if a permit or an unacknowledged record is left; `Poisoned`:
+    /// `Misuse` if a permit or an unacknowledged record is left; `Poisoned`; `Moved`:
     /// then nothing is removed.
     pub fn close(&self) -> Result<()> {
         let _background = lock(&self.background);
@@ -250,6 +251,7 @@ impl TwinLog {
             }
             self.poison(Error::Closed);
         }
+        self.check_names()?;
         generation::remove_files(&*self.disk, &self.base)
     }
 

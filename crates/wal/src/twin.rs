@@ -39,6 +39,10 @@ pub enum Durability {
 /// Called, without locks, by a reservation that has to wait for a checkpoint.
 pub type PressureHook = Arc<dyn Fn() + Send + Sync>;
 
+/// Says whether the log's name is another database's by now: somebody moved the
+/// database's file or removed it, and made another one.
+pub type MovedHook = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// How a log behaves while it is open.
 #[derive(Clone)]
 pub struct WalOptions {
@@ -51,6 +55,8 @@ pub struct WalOptions {
     pub reserve_timeout: Duration,
     /// Should make a checkpoint start: a reservation waits for one.
     pub pressure: Option<PressureHook>,
+    /// Asked before a file is given one of the log's names, or one is taken away.
+    pub moved: Option<MovedHook>,
     /// Gives time and salts; the machine does where there is none.
     pub driver: Option<Arc<dyn Driver>>,
 }
@@ -62,6 +68,7 @@ impl Default for WalOptions {
             limit_bytes: 32 << 20,
             reserve_timeout: Duration::from_secs(5),
             pressure: None,
+            moved: None,
             driver: None,
         }
     }
