@@ -241,9 +241,10 @@ fn create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Locked
         })?;
     file.lock_exclusive()?;
     if disk.exists(path)? && disk.open(path, OpenOptions::READ)?.len()? > 0 {
-        // Another process finished making it meanwhile.
+        // Another process finished making it meanwhile, perhaps from this very file,
+        // which has no passing name any more then.
         drop(file);
-        disk.remove(&temporary)?;
+        let _ = disk.remove(&temporary);
         return find_or_create(disk, path, options);
     }
     let made = fill_new(disk, &*file, &temporary, path, options);

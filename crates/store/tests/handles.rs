@@ -354,6 +354,51 @@ fn who_opens_waits_for_a_process_that_closes() {
     assert_eq!(store.families().expect("reads"), ["t"]);
 }
 
+/// A disk on which another process makes the database, and closes it, before the first
+/// lock is taken.
+struct Raced(MemoryDisk);
+
+#[derive(Debug)]
+struct RacedFile {
+    inner: Arc<dyn DiskFile>,
+    disk: MemoryDisk,
+}
+
+impl Disk for Raced {
+    forward!(0: exists, rename, temp_file, remove, canonical, sync_dir);
+
+    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
+        Ok(Arc::new(RacedFile {
+            inner: self.0.open(path, options)?,
+            disk: self.0.clone(),
+        }))
+    }
+}
+
+impl DiskFile for RacedFile {
+    forward!(inner: len, read_at, write_at, write_vectored_at, sync_data, sync_all);
+    forward!(inner: allocate, truncate, start_writeback, unlock, identity, lock_shared);
+
+    fn lock_exclusive(&self) -> Done<()> {
+        if !self.disk.exists(Path::new("raced.db"))? {
+            let other = Arc::new(self.disk.clone());
+            let made = Store::open_on(other, "raced.db", Options::default()).expect("makes it");
+            made.create_family("t", KeyKind::Int).expect("a family");
+        }
+        self.inner.lock_exclusive()
+    }
+}
+
+/// Of two processes that made a database at once, one had opened the other's file under
+/// its passing name, and found it whole when it had the lock. It failed to remove that
+/// name, which the file had lost, instead of opening the database.
+#[test]
+fn who_comes_late_to_make_a_database_opens_it() {
+    let disk = Arc::new(Raced(MemoryDisk::new()));
+    let store = Store::open_on(disk, "raced.db", Options::default()).expect("it is there");
+    assert_eq!(store.families().expect("reads"), ["t"]);
+}
+
 /// Who opened a database while another thread was closing its last handle was told that
 /// the file is locked, by its own process: the lock was given back a little after the
 /// table of open stores had been let go of.
