@@ -23,9 +23,10 @@ use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
 use crate::txn::{Critical, TxnContext};
 use crate::waits::Waits;
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Disk, DiskFile, LineStart, MemoryDisk, OpenOptions, RealDisk};
+use fulgurite_disk::{Disk, DiskError, DiskFile, LineStart, MemoryDisk, OpenOptions, RealDisk};
 use fulgurite_wal::TwinLog;
 use rustc_hash::FxHashMap;
+use std::error::Error as _;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -325,9 +326,14 @@ impl Core {
     pub(crate) fn fail(&self, error: &Error) {
         let _ = self.failure.set(error.clone());
         if let Some(wal) = self.wal.get() {
-            wal.poison(fulgurite_wal::Error::Misuse(
-                "the database file could not be written or synced",
-            ));
+            // Who is just committing hears of it from the log.
+            let disk = error.source().and_then(|cause| cause.downcast_ref());
+            wal.poison(match disk {
+                Some(disk) => fulgurite_wal::Error::Disk(DiskError::clone(disk)),
+                None => {
+                    fulgurite_wal::Error::Misuse("the database file could not be written or synced")
+                }
+            });
         }
     }
 
@@ -613,6 +619,20 @@ pub(crate) fn real_disk() -> Arc<dyn Disk> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Who was committing while the database file failed heard of a misuse of the log.
+    #[test]
+    fn who_commits_when_the_database_file_fails_hears_why() {
+        let disk = Arc::new(MemoryDisk::new());
+        let store = Store::open_on(disk, "failed.db", Options::default()).expect("opens");
+        let gone = std::io::Error::other("the disk is gone");
+        let failed = DiskError::new("sync", Path::new("failed.db"), gone);
+        store.core().fail(&Error::from(failed));
+        let log = store.core().wal().expect("a log");
+        let told = log_error(log.poisoned().expect("it ended"));
+        assert_eq!(told.kind(), ErrorKind::Poisoned);
+        assert!(told.message().contains("the disk is gone"), "{told}");
+    }
 
     /// The number after the last one was that of the tree of names, so that the second
     /// family too many replaced the names of all others.
