@@ -272,10 +272,11 @@ pub(crate) fn press(core: &Core) -> bool {
     core.crew.help(core)
 }
 
-/// The same for who waits for log space, which only the end of a checkpoint brings.
-pub(crate) fn press_for_room(core: &Core) {
+/// The same for who waits for log space so long, which only the end of a checkpoint
+/// brings.
+pub(crate) fn press_for_room(core: &Core, patience: Duration) {
     let now = || core.pool.waits.now();
-    let until = now().saturating_add(core.options.busy_timeout);
+    let until = now().saturating_add(patience);
     while press(core) && now() < until {}
 }
 

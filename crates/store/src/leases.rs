@@ -189,14 +189,16 @@ impl Core {
     pub(crate) fn open_lease(
         &self,
         lane: &Lane,
-        commits: u64,
-        redo_len: usize,
+        (commits, redo_len): (u64, usize),
+        patience: Duration,
     ) -> Result<Option<u64>> {
         let Some(wal) = self.wal() else {
             return Ok(None);
         };
         // Before any lock, since it may wait for a checkpoint.
-        let permit = wal.reserve_lease(commits, redo_len).map_err(log_error)?;
+        let permit = wal
+            .reserve_lease(commits, redo_len, patience)
+            .map_err(log_error)?;
         let mut lanes = self.leases.lanes.lock();
         self.end_lease(&mut lane.occupancy.lock());
         let Some(permit) = permit else {

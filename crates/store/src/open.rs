@@ -438,9 +438,9 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
         },
         limit_bytes: core.options.log_limit_bytes,
         reserve_timeout: core.options.busy_timeout,
-        pressure: Some(Arc::new(move || {
+        pressure: Some(Arc::new(move |patience| {
             if let Some(core) = weak.upgrade() {
-                background::press_for_room(&core);
+                background::press_for_room(&core, patience);
             }
         })),
         // Who drives the store has the disk, too, and moves nothing.

@@ -303,6 +303,66 @@ fn who_waits_for_frames_is_told_that_anothers_checkpoint_failed() {
     assert_eq!(waits, 1, "it ran out of frames once, and waited no longer");
 }
 
+/// While another thread's checkpoint stands still, nothing makes space in the log. Waits
+/// for that took the store's busy timeout, whatever the context's was, and after them
+/// what an explicit transaction had written was gone, although it was only busy.
+#[test]
+fn who_finds_no_space_in_the_log_waits_as_long_as_it_likes_and_has_lost_nothing() {
+    let stop = Arc::new(Stop {
+        is_near: AtomicBool::new(false),
+        reached: Barrier::new(2),
+        passed: Barrier::new(2),
+        done: Barrier::new(1),
+        micros: AtomicU64::new(0),
+        long_waits: AtomicU64::new(0),
+    });
+    let driver = Arc::new(Counted::default());
+    let options = Options {
+        busy_timeout: Duration::from_secs(2),
+        ..options(&driver)
+    };
+    let disk = Arc::new(StopDisk(MemoryDisk::new(), stop.clone()));
+    let store = Store::open_on(disk, "driven.db", options).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let [mut hasty, mut patient, mut alone] = [store.txn(), store.txn(), store.txn()];
+    hasty.set_busy_timeout(Duration::ZERO);
+    patient.set_busy_timeout(Duration::from_secs(5));
+    alone.set_busy_timeout(Duration::ZERO);
+    stop.is_near.store(true, Relaxed);
+    let mut refusals = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| store.checkpoint().expect_err("its first write fails"));
+        stop.reached.wait();
+        let mut put = |key| {
+            hasty.begin_statement(&[&tree])?;
+            hasty.put(&tree, Key::Int(key), &[1; 1_000])?;
+            hasty.commit()
+        };
+        let refused = (1..).find_map(|key| put(key).err());
+        refusals.extend(refused.map(|error| (error.kind(), driver.now())));
+        for (txn, key) in [(&mut patient, -1), (&mut alone, -2)] {
+            let begun = match key {
+                -1 => txn.begin(Isolation::Serializable),
+                _ => txn.begin_immediate(),
+            };
+            begun.expect("begins");
+            txn.put(&tree, Key::Int(key), &[2; 1_000]).expect("a put");
+            let refused = txn.commit().err();
+            refusals.extend(refused.map(|error| (error.kind(), driver.now())));
+        }
+        stop.passed.wait();
+    });
+    let times = [0, 5, 5].map(|seconds| (ErrorKind::Busy, Duration::from_secs(seconds)));
+    assert_eq!(refusals, times);
+    // Each makes the checkpoint itself where that is due.
+    alone.commit().expect("commits what it had written");
+    patient.commit().expect("commits what it had written");
+    patient.begin_read().expect("reads");
+    for key in [-1, -2] {
+        assert!(patient.contains(&tree, Key::Int(key)).expect("looks"));
+    }
+}
+
 /// Each put into a leaf that was not in memory took two frames, one for the page as it
 /// was and one for its copy, so that twice as many pages were evicted as were read.
 #[test]

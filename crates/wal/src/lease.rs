@@ -25,6 +25,7 @@
 //!    to all, also where the log has failed meanwhile.
 
 use std::mem;
+use std::time::Duration;
 
 use super::error::{Error, Result};
 use super::in_place::write_pieces;
@@ -191,7 +192,8 @@ struct Pending {
 
 impl TwinLog {
     /// Room for a lease of about so many records, or fewer, with so many bytes of payload
-    /// each; before the caller takes any lock, as for a record. None where this log gives
+    /// each; before the caller takes any lock, as for a record, and for no longer than
+    /// `patience`. None where this log gives
     /// no leases (where commits are synced; where nobody can tell whether the system
     /// keeps what was written) or is too small for them.
     ///
@@ -201,6 +203,7 @@ impl TwinLog {
         &self,
         records: u64,
         payload_len: usize,
+        patience: Duration,
     ) -> Result<Option<LeasePermit<'_>>> {
         self.check()?;
         let bytes_max = LEASE_BYTES.min(self.options.limit_bytes / LIMIT_SHARE);
@@ -212,7 +215,7 @@ impl TwinLog {
             return Ok(None);
         }
         if !self.reserve_quickly(bytes) {
-            self.reserve_slowly(bytes)?;
+            self.reserve_slowly(bytes, patience)?;
         }
         Ok(Some(LeasePermit {
             permit: Permit::new(self, bytes as usize - HEADER_BYTES),

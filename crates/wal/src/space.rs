@@ -31,7 +31,7 @@ use std::time::Duration;
 use super::error::{Error, Result};
 use super::generation::{CAPACITY_BYTES_MIN, extended_capacity, fill_with_zeros};
 use super::locks::{lock, try_lock, wait_at_most};
-use super::record::EMPTY_RECORD_BYTES;
+use super::record::{EMPTY_RECORD_BYTES, record_bytes};
 use super::twin::{Placement, TwinLog};
 use crate::primitives::{MutexGuard, Ordering, now};
 
@@ -86,8 +86,8 @@ impl TwinLog {
     }
 
     #[cold]
-    pub(super) fn reserve_slowly(&self, bytes: u64) -> Result<()> {
-        let began = self.now();
+    pub(super) fn reserve_slowly(&self, bytes: u64, patience: Duration) -> Result<()> {
+        let until = self.now().saturating_add(patience);
         let mut asked = None;
         loop {
             let epoch = lock(&self.room).epoch;
@@ -101,7 +101,7 @@ impl TwinLog {
                         self.newest_attempt()
                     });
                     self.check_attempts_after(asked)?;
-                    self.ask_for_room(epoch, began)?;
+                    self.ask_for_room(epoch, until)?;
                 }
             }
         }
@@ -184,21 +184,29 @@ impl TwinLog {
     /// Recomputes `room_until`; called with every change of what it depends on.
     pub(super) fn update_room(&self, placement: &Placement) {
         let by_limit = placement.floor().saturating_add(self.options.limit_bytes);
+        self.limit_until.store(by_limit, Ordering::Relaxed);
         self.room_until
             .store(by_limit.min(placement.current.room_end()), Ordering::SeqCst);
     }
 
+    /// Whether one more record would have to wait for a checkpoint, as far as can be
+    /// told at a glance.
+    pub fn is_at_limit(&self, payload_len: usize) -> bool {
+        let placed = self.tail.load(Ordering::Relaxed);
+        let end = placed + self.outstanding.load(Ordering::Relaxed) + record_bytes(payload_len);
+        end > self.limit_until.load(Ordering::Relaxed)
+    }
+
     #[cold]
-    fn ask_for_room(&self, epoch: u64, began: Duration) -> Result<()> {
+    fn ask_for_room(&self, epoch: u64, until: Duration) -> Result<()> {
         if let Some(hook) = &self.options.pressure {
-            hook();
+            hook(until.saturating_sub(self.now()));
         }
         let look_again = self.now() + LOOK_AGAIN;
         let mut room = lock(&self.room);
         while room.epoch == epoch {
             let now = self.now();
-            let waited = now.saturating_sub(began);
-            let left = self.options.reserve_timeout.saturating_sub(waited);
+            let left = until.saturating_sub(now);
             if left.is_zero() {
                 return Err(Error::Full {
                     limit_bytes: self.options.limit_bytes,

@@ -36,8 +36,9 @@ pub enum Durability {
     Off,
 }
 
-/// Called, without locks, by a reservation that has to wait for a checkpoint.
-pub type PressureHook = Arc<dyn Fn() + Send + Sync>;
+/// Called, without locks, by a reservation that has to wait for a checkpoint, with the
+/// time that it has left.
+pub type PressureHook = Arc<dyn Fn(Duration) + Send + Sync>;
 
 /// Says whether the log's name is another database's by now: somebody moved the
 /// database's file or removed it, and made another one.
@@ -212,6 +213,8 @@ pub struct TwinLog {
     pub(super) placed_seq: AtomicU64,
     /// The log position up to which file space and limit allow records.
     pub(super) room_until: AtomicU64,
+    /// The same by the limit alone.
+    pub(super) limit_until: AtomicU64,
     /// The current generation's first log position.
     pub(super) current_base: AtomicU64,
     pub(super) placement: Mutex<Placement>,
@@ -279,6 +282,7 @@ impl TwinLog {
             tail: AtomicU64::new(tail),
             placed_seq: AtomicU64::new(last),
             room_until: AtomicU64::new(0),
+            limit_until: AtomicU64::new(0),
             current_base: AtomicU64::new(current.base),
             leading: LineStart,
             written_lsn: AtomicU64::new(tail),
@@ -312,6 +316,14 @@ impl TwinLog {
     /// when none made room in time; `Disk` when the file cannot grow; `Poisoned`
     /// or `Closed`.
     pub fn reserve(&self, payload_len: usize) -> Result<Permit<'_>> {
+        self.reserve_within(payload_len, self.options.reserve_timeout)
+    }
+
+    /// The same for who waits for a checkpoint no longer than `patience`.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
+    pub fn reserve_within(&self, payload_len: usize, patience: Duration) -> Result<Permit<'_>> {
         if payload_len > PAYLOAD_BYTES_MAX {
             return Err(Error::TooBig {
                 bytes: payload_len as u64,
@@ -321,7 +333,7 @@ impl TwinLog {
         self.check()?;
         let bytes = record_bytes(payload_len);
         if !self.reserve_quickly(bytes) {
-            self.reserve_slowly(bytes)?;
+            self.reserve_slowly(bytes, patience)?;
         }
         Ok(Permit::new(self, payload_len))
     }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fulgurite_disk::{Disk, DiskFile, MemoryDisk, OpenOptions, forward};
 use fulgurite_wal::{Durability, Error, Kind, Lease, Recovery, TwinLog, WalOptions};
@@ -45,7 +46,7 @@ fn commit(wal: &TwinLog, seq: u64, payload: &[u8]) {
 
 /// A lease that begins with `first`; the number behind it.
 fn lease(wal: &TwinLog, first: u64) -> (Lease, u64) {
-    let permit = wal.reserve_lease(10, 8).unwrap().unwrap();
+    let permit = wal.reserve_lease(10, 8, Duration::ZERO).unwrap().unwrap();
     let next = first + permit.numbers();
     let lease = wal.begin_lease(wal.place_lease(permit, first)).unwrap();
     (lease, next)
@@ -221,14 +222,14 @@ fn a_rotten_end_loses_nothing() {
 fn a_log_that_syncs_gives_none_and_one_that_failed_takes_nothing_back() {
     let disk = MemoryDisk::new();
     let wal = start(&disk, Durability::Full);
-    assert!(wal.reserve_lease(10, 8).unwrap().is_none());
+    assert!(wal.reserve_lease(10, 8, Duration::ZERO).unwrap().is_none());
     let disk = MemoryDisk::new();
     let wal = start(&disk, Durability::Normal);
     let (mut one, next) = lease(&wal, 2);
     write(&wal, &mut one, b"a1");
     wal.poison(Error::Misuse("another one's failure"));
     assert!(wal.write_leased(&mut one, Kind::Commit, b"a2").is_err());
-    assert!(wal.reserve_lease(10, 8).is_err());
+    assert!(wal.reserve_lease(10, 8, Duration::ZERO).is_err());
     wal.end_lease(one, true);
     assert_eq!(wal.acked(), next - 1);
     assert_eq!(texts(&in_same_system(&disk)), ["first", "a1"]);
@@ -295,5 +296,5 @@ fn a_disk_without_a_name_for_its_system_gives_none() {
     let wal = recovery.unwrap().start(options, 1).unwrap();
     commit(&wal, 1, b"first");
     assert!(!wal.gives_leases());
-    assert!(wal.reserve_lease(10, 8).unwrap().is_none());
+    assert!(wal.reserve_lease(10, 8, Duration::ZERO).unwrap().is_none());
 }

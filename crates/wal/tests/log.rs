@@ -28,7 +28,7 @@ fn start_small(disk: &MemoryDisk) -> (TwinLog, std::sync::mpsc::Receiver<()>) {
     let options = WalOptions {
         limit_bytes: 100_000,
         reserve_timeout: Duration::from_secs(120),
-        pressure: Some(Arc::new(move || sender.send(()).unwrap())),
+        pressure: Some(Arc::new(move |_| sender.send(()).unwrap())),
         ..WalOptions::default()
     };
     (start(disk, options), asked)
@@ -327,7 +327,7 @@ fn who_waits_for_room_asks_again_when_told_to_look() {
     let (sender, asked) = std::sync::mpsc::channel();
     let options = WalOptions {
         limit_bytes: 100_000,
-        pressure: Some(Arc::new(move || sender.send(()).unwrap())),
+        pressure: Some(Arc::new(move |_| sender.send(()).unwrap())),
         driver: Some(Arc::new(Standing)),
         ..WalOptions::default()
     };
@@ -355,7 +355,7 @@ fn too_big_and_full_are_typed() {
         WalOptions {
             limit_bytes: 100_000,
             reserve_timeout: Duration::ZERO,
-            pressure: Some(Arc::new(move || {
+            pressure: Some(Arc::new(move |_| {
                 counted.fetch_add(1, Ordering::SeqCst);
             })),
             ..WalOptions::default()

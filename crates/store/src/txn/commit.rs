@@ -56,7 +56,7 @@ impl TxnContext {
     ///
     /// # Errors
     /// `Conflict`: it lost; run it again. `Busy`, where another writer was not
-    /// done in time: if the context is not idle then, the transaction is as it
+    /// done in time, or a checkpoint that makes space in the log: if the context is not idle then, the transaction is as it
     /// was and can be committed later. Whatever reading and writing fail with.
     pub fn commit(&mut self) -> Result<()> {
         match self.state {
@@ -71,6 +71,9 @@ impl TxnContext {
                 self.core.wait_visible(base)
             }
             _ => {
+                if let Err(error) = self.wait_for_space() {
+                    return self.lose_unless_busy(error);
+                }
                 if self.state == TxnState::Optimistic {
                     match self.hold {
                         Hold::None => self.note_touched(),
@@ -83,10 +86,7 @@ impl TxnContext {
                     return Err(self.lose(error));
                 }
                 if let Err(error) = self.lock_for_commit() {
-                    return match error.kind() {
-                        ErrorKind::Busy => Err(error),
-                        _ => Err(self.lose(error)),
-                    };
+                    return self.lose_unless_busy(error);
                 }
                 let prepared = self.prepare();
                 match prepared.and_then(|reads| self.publish_and_wait(reads)) {
@@ -94,6 +94,28 @@ impl TxnContext {
                     Err(error) => Err(self.lose(error)),
                 }
             }
+        }
+    }
+
+    /// Where the log is at its limit, an explicit transaction waits for space before it
+    /// takes a lock, or becomes what cannot go back: where there is none in time it is as
+    /// it was. It has the space when it has the locks, no sooner: who has those may wait
+    /// for it.
+    fn wait_for_space(&self) -> Result<()> {
+        let bytes = self.redo.len();
+        match self.core.wal() {
+            Some(wal) if self.state != TxnState::Statement && wal.is_at_limit(bytes) => {
+                let permit = wal.reserve_within(bytes, self.busy_timeout);
+                permit.map(drop).map_err(log_error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn lose_unless_busy(&mut self, error: Error) -> Result<()> {
+        match error.kind() {
+            ErrorKind::Busy => Err(error),
+            _ => Err(self.lose(error)),
         }
     }
 
@@ -421,7 +443,10 @@ impl TxnContext {
         let core = &*self.core;
         let wal = core.wal();
         let mut permit = match wal {
-            Some(wal) => Some(wal.reserve(self.redo.len()).map_err(log_error)?),
+            Some(wal) => {
+                let permit = wal.reserve_within(self.redo.len(), self.busy_timeout);
+                Some(permit.map_err(log_error)?)
+            }
             None => None,
         };
         let kind = if self.bulk {

@@ -240,7 +240,9 @@ impl TxnContext {
             return Ok(None);
         }
         // Before any lock, since it may wait for a checkpoint.
-        let permit = wal.reserve(self.redo.len()).map_err(log_error)?;
+        let permit = wal
+            .reserve_within(self.redo.len(), self.busy_timeout)
+            .map_err(log_error)?;
         let secluded = core.seclude();
         let births = self.put_off.iter().map(|off| off.place.birth);
         let oldest = births.min().unwrap_or(0);

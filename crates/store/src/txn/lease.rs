@@ -183,7 +183,8 @@ impl TxnContext {
             Some(lane) => lane,
             None => core.add_lane(),
         };
-        let committed = match core.open_lease(&lane, self.leasing.commits, self.redo.len()) {
+        let wanted = (self.leasing.commits, self.redo.len());
+        let committed = match core.open_lease(&lane, wanted, self.busy_timeout) {
             Ok(Some(first)) => {
                 self.leasing.began(first);
                 self.publish_leased(&lane)

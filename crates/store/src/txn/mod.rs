@@ -209,8 +209,8 @@ impl TxnContext {
         &self.store
     }
 
-    /// Bounds every wait of this context for a lock. At first it is the store's
-    /// `busy_timeout`.
+    /// Bounds every wait of this context for a lock or for space in the log. At first it
+    /// is the store's `busy_timeout`.
     pub fn set_busy_timeout(&mut self, timeout: Duration) {
         self.busy_timeout = timeout;
     }
