@@ -280,6 +280,8 @@ impl Check<'_> {
         let core = self.core;
         let ended = core.check_writable();
         let ended = ended.is_err_and(|error| error.kind() == ErrorKind::Poisoned);
+        // What lies below a node that could not be read is used, too.
+        let is_whole = !ended && self.problems.is_empty();
         self.extents
             .sort_unstable_by_key(|extent| extent.position());
         for pair in self.extents.clone().windows(2) {
@@ -311,7 +313,7 @@ impl Check<'_> {
         for (run, is_used) in all {
             if run.start < at && !is_used {
                 self.report(format!("units from {} on are used and free", run.start));
-            } else if run.start > at && !ended {
+            } else if run.start > at && is_whole {
                 self.report(format!(
                     "units {at} to {} are neither used nor free",
                     run.start
@@ -319,7 +321,7 @@ impl Check<'_> {
             }
             at = at.max(run.end());
         }
-        if at < end && !ended {
+        if at < end && is_whole {
             self.report(format!("units {at} to {end} are neither used nor free"));
         }
     }

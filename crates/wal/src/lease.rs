@@ -193,9 +193,9 @@ struct Pending {
 impl TwinLog {
     /// Room for a lease of about so many records, or fewer, with so many bytes of payload
     /// each; before the caller takes any lock, as for a record, and for no longer than
-    /// `patience`. None where this log gives
-    /// no leases (where commits are synced; where nobody can tell whether the system
-    /// keeps what was written) or is too small for them.
+    /// `patience`. None where this log gives no leases (where commits are synced; where
+    /// nobody can tell whether the system keeps what was written) or is too small for
+    /// them.
     ///
     /// # Errors
     /// As [`reserve`](Self::reserve).

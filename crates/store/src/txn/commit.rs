@@ -56,8 +56,9 @@ impl TxnContext {
     ///
     /// # Errors
     /// `Conflict`: it lost; run it again. `Busy`, where another writer was not
-    /// done in time, or a checkpoint that makes space in the log: if the context is not idle then, the transaction is as it
-    /// was and can be committed later. Whatever reading and writing fail with.
+    /// done in time, or a checkpoint that makes space in the log: if the context is
+    /// not idle then, the transaction is as it was and can be committed later.
+    /// Whatever reading and writing fail with.
     pub fn commit(&mut self) -> Result<()> {
         match self.state {
             TxnState::Idle => Err(Error::misuse("no transaction is under way")),
