@@ -43,8 +43,13 @@ use crate::{Disk, DiskError, DiskErrorKind, DiskFile, FileId, OpenOptions, Resul
 pub struct RealDisk;
 
 impl RealFile {
-    /// Opens a file with additional flags of the system's `open`.
+    /// Opens a file with additional flags of the system's `open`. What is no file is
+    /// refused before that: a pipe would be waited for, and a device taken for an
+    /// empty file, which may be replaced.
     fn open(path: &Path, options: OpenOptions, flags: i32) -> Result<Self> {
+        if let Ok(metadata) = fs::metadata(path) {
+            check_is_file(path, metadata.file_type())?;
+        }
         let file = fs::OpenOptions::new()
             .read(true)
             .write(!options.read_only)
@@ -54,17 +59,6 @@ impl RealFile {
             .custom_flags(flags)
             .open(path)
             .map_err(|e| DiskError::new("open", path, e))?;
-        let is_dir = file
-            .metadata()
-            .map_err(|e| DiskError::new("open", path, e))?
-            .is_dir();
-        if is_dir {
-            return Err(DiskError::new(
-                "open",
-                path,
-                io::ErrorKind::IsADirectory.into(),
-            ));
-        }
         Ok(Self {
             file,
             path: path.to_owned(),
@@ -142,6 +136,15 @@ impl Disk for RealDisk {
     fn boot_id(&self) -> Option<[u8; 16]> {
         boot::id()
     }
+}
+
+fn check_is_file(path: &Path, kind: fs::FileType) -> Result<()> {
+    let error = match kind {
+        kind if kind.is_file() => return Ok(()),
+        kind if kind.is_dir() => io::ErrorKind::IsADirectory.into(),
+        _ => io::Error::other("not a regular file"),
+    };
+    Err(DiskError::new("open", path, error))
 }
 
 fn folder_or_current(dir: &Path) -> &Path {
