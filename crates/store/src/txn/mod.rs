@@ -44,6 +44,7 @@ pub(crate) mod redo;
 mod replay;
 mod retry;
 pub(crate) mod rowid;
+mod savepoint;
 mod spill;
 mod write;
 
@@ -51,6 +52,7 @@ pub use contexts::Txn;
 pub use critical::CommitLockStats;
 pub(crate) use critical::{Critical, not_within_commit_lock};
 pub use retry::{LOSSES_MAX, pause_after};
+pub use savepoint::Savepoint;
 
 use crate::admission::Visitor;
 use crate::cache::{Charge, Frame, SlotId};
@@ -60,7 +62,7 @@ use crate::options::Isolation;
 use crate::primitives::{DENSE_LIMIT, Mutex, REDO_STEP};
 use crate::reclaim::Dead;
 use crate::store::{Core, Store};
-use crate::tree::fork::{Fork, Mark};
+use crate::tree::fork::Fork;
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, KeyKind, Tree, TreeId};
 use reads::Reads;
@@ -150,14 +152,8 @@ pub struct TxnContext {
     spiller: Option<spill::Spiller>,
     /// What it spills it mostly edits again.
     scattered: bool,
+    savepoints: savepoint::Savepoints,
     busy_timeout: Duration,
-}
-
-/// A place to roll back to. Taking one costs the same whatever was written.
-#[derive(Debug, Clone)]
-pub struct Savepoint {
-    marks: Vec<(TreeId, Mark)>,
-    redo: usize,
 }
 
 impl TxnContext {
@@ -200,6 +196,7 @@ impl TxnContext {
             wrote_before: false,
             spiller: None,
             scattered: false,
+            savepoints: savepoint::Savepoints::new(),
             busy_timeout: store.options().busy_timeout,
         }
     }
@@ -376,6 +373,7 @@ impl TxnContext {
                 .ended(&mut self.visitor, &self.core.pool.waits);
         }
         self.wrote = false;
+        self.savepoints.end();
         self.keep_spare(self.core.pool.spare_share());
         if let Some(slot) = self.slot.take() {
             self.core.pool.readers.release(&slot);
@@ -432,60 +430,6 @@ impl TxnContext {
             let mut surplus = self.spare.split_off(most / 2);
             self.core.pool.give_frames(&mut surplus);
         }
-    }
-
-    // ---- savepoints ------------------------------------------------------
-
-    /// A place to roll back to.
-    ///
-    /// # Errors
-    /// Whatever writing fails with, and there is no savepoint: what was written before it
-    /// may have to be copied now.
-    pub fn savepoint(&mut self) -> Result<Savepoint> {
-        self.write_put_off()?;
-        let pool = &self.core.pool;
-        let forks = self.forks.iter_mut();
-        Ok(Savepoint {
-            marks: forks
-                .map(|fork| (fork.tree.id(), fork.mark(pool)))
-                .collect(),
-            redo: self.redo.len(),
-        })
-    }
-
-    /// Puts trees and counts back to what they were; the savepoint stays.
-    pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
-        self.settle_spills()?;
-        if !self.bulk {
-            if savepoint.redo > self.redo.len() {
-                return Err(Error::misuse("the savepoint is of another transaction"));
-            }
-            self.observe_undone(savepoint.redo);
-            self.redo.truncate(savepoint.redo);
-        }
-        // What was put off before the savepoint was written then.
-        self.put_off.clear();
-        // Whoever has undone all it wrote has only read, which cannot lose.
-        self.wrote = self.bulk || !self.redo.is_empty();
-        let mut at = 0;
-        while at < self.forks.len() {
-            let id = self.forks[at].tree.id();
-            let known = savepoint.marks.iter().find(|(tree, _)| *tree == id);
-            let watched = self.forks[at].is_watched();
-            let mark = match known {
-                Some((_, mark)) => mark.clone(),
-                None => self.forks[at].first_mark(),
-            };
-            let made = self.forks[at].rewind(&mark, &self.core.pool);
-            self.abandon(at, made, watched);
-            if known.is_none() && self.forks[at].created {
-                self.core.forget_tree(id);
-                self.forks.remove(at);
-            } else {
-                at += 1;
-            }
-        }
-        Ok(())
     }
 
     // ---- finding trees ---------------------------------------------------

@@ -1,0 +1,114 @@
+//! Calls that make no sense are refused, and what they were about stays as it was.
+
+use fulgurite_store::{
+    ErrorKind, Isolation, Key, KeyKind, Options, Result, Savepoint, Store, Tree, Txn,
+};
+
+fn store() -> (Store, Tree) {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = store.create_family("f", KeyKind::Bytes).expect("a family");
+    (store, tree)
+}
+
+fn begun(store: &Store) -> Txn {
+    let mut txn = store.txn();
+    txn.begin(Isolation::Serializable).expect("begins");
+    txn
+}
+
+fn put(txn: &mut Txn, tree: &Tree, keys: std::ops::Range<u32>) {
+    for key in keys {
+        // Not all of one length, so that a redo cut at a wrong place ends in one.
+        let key = format!("key {key:06} {}", "z".repeat(key as usize % 7));
+        txn.put(tree, Key::Bytes(key.as_bytes()), &[7; 40])
+            .expect("a put");
+    }
+}
+
+fn misused<T: std::fmt::Debug>(result: Result<T>) -> String {
+    let error = result.expect_err("it makes no sense");
+    assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
+    error.message().to_owned()
+}
+
+/// What was put before and after the refusal is there, and no other keys.
+fn ends_with(mut txn: Txn, tree: &Tree, keys: u64) {
+    txn.commit().expect("commits");
+    let store = txn.store().clone();
+    txn.begin_read().expect("begins");
+    assert_eq!(txn.count(tree).expect("a count"), keys);
+    let unsound = store.integrity_check().expect("checks");
+    assert!(unsound.is_empty(), "{unsound:?}");
+}
+
+fn taken_after(txn: &mut Txn, tree: &Tree, keys: std::ops::Range<u32>) -> Savepoint {
+    put(txn, tree, keys);
+    txn.savepoint().expect("a savepoint")
+}
+
+/// Its place in the redo was taken for one in that of the other transaction: what was
+/// cut off there was a log record that recovery could not read, and the tree had pages
+/// that it had lost.
+#[test]
+fn a_savepoint_is_of_one_transaction() {
+    let (store, tree) = store();
+    let mut first = begun(&store);
+    let savepoint = taken_after(&mut first, &tree, 0..500);
+    let mut other = begun(&store);
+    put(&mut other, &tree, 1000..4000);
+    misused(other.rollback_to(&savepoint));
+    ends_with(other, &tree, 3000);
+
+    first.rollback();
+    misused(first.rollback_to(&savepoint));
+    first.begin(Isolation::Serializable).expect("begins");
+    put(&mut first, &tree, 0..2000);
+    misused(first.rollback_to(&savepoint));
+    ends_with(first, &tree, 4000);
+}
+
+#[test]
+fn a_savepoint_is_of_one_store() {
+    let ((one, its), (other, tree)) = (store(), store());
+    let (mut first, mut second) = (begun(&one), begun(&other));
+    let savepoint = taken_after(&mut first, &its, 0..500);
+    put(&mut second, &tree, 1000..4000);
+    misused(second.rollback_to(&savepoint));
+    ends_with(second, &tree, 3000);
+}
+
+#[test]
+fn a_savepoint_is_gone_once_an_earlier_one_was_gone_back_to() {
+    let (store, tree) = store();
+    let mut txn = begun(&store);
+    let first = taken_after(&mut txn, &tree, 0..10);
+    let second = taken_after(&mut txn, &tree, 10..500);
+    let third = taken_after(&mut txn, &tree, 500..600);
+    txn.rollback_to(&second).expect("goes back");
+    misused(txn.rollback_to(&third));
+    txn.rollback_to(&second).expect("goes back again");
+    txn.rollback_to(&first).expect("goes back further");
+    put(&mut txn, &tree, 1000..4000);
+    misused(txn.rollback_to(&second));
+    misused(txn.rollback_to(&third));
+    let fourth = taken_after(&mut txn, &tree, 4000..4010);
+    put(&mut txn, &tree, 5000..6000);
+    txn.rollback_to(&fourth).expect("it was taken since");
+    ends_with(txn, &tree, 3020);
+}
+
+/// However often a transaction goes back, its first savepoint stays good.
+#[test]
+fn the_first_savepoint_stays() {
+    let (store, tree) = store();
+    let mut txn = begun(&store);
+    let first = taken_after(&mut txn, &tree, 0..10);
+    for round in 0..300 {
+        let outer = taken_after(&mut txn, &tree, 10 + round..11 + round);
+        let inner = taken_after(&mut txn, &tree, 5000..5001);
+        txn.rollback_to(&outer).expect("goes back");
+        misused(txn.rollback_to(&inner));
+    }
+    txn.rollback_to(&first).expect("goes back");
+    ends_with(txn, &tree, 10);
+}
