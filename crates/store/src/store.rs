@@ -48,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) path: Option<PathBuf>,
     pub(crate) options: Options,
     pub(crate) database: [u8; 16],
+    /// Tells the stores of the process apart.
+    pub(crate) number: u64,
     /// The first failure that ended all writing.
     failure: OnceLock<Error>,
     trees: RwLock<FxHashMap<u32, Tree>>,
@@ -111,6 +113,7 @@ impl Core {
             options.busy_timeout,
             Waits::new(options.driver.clone()),
         )?;
+        static NUMBERS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let seq = checkpoint.seq;
         Ok(Self {
             pool,
@@ -119,6 +122,7 @@ impl Core {
             path,
             options,
             database,
+            number: NUMBERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
             failure: OnceLock::new(),
             trees: RwLock::default(),
             next_tree: AtomicU32::new(1),
@@ -247,7 +251,7 @@ impl Core {
     /// Makes a tree known. Its first version is published by whoever adds it.
     pub(crate) fn add_tree(&self, id: TreeId, kind: KeyKind) -> Tree {
         self.next_tree.fetch_max(id.0.saturating_add(1), Relaxed);
-        let tree = Tree(Arc::new(TreeShared::new(id, kind)));
+        let tree = Tree(Arc::new(TreeShared::new(id, kind, self.number)));
         self.trees.write().insert(id.0, tree.clone());
         tree
     }

@@ -1,7 +1,7 @@
 //! Calls that make no sense are refused, and what they were about stays as it was.
 
 use fulgurite_store::{
-    ErrorKind, Isolation, Key, KeyKind, Options, Result, Savepoint, Store, Tree, Txn,
+    ErrorKind, Isolation, Key, KeyKind, Options, Result, Savepoint, Seek, Store, Tree, TreeId, Txn,
 };
 
 fn store() -> (Store, Tree) {
@@ -111,4 +111,76 @@ fn the_first_savepoint_stays() {
     }
     txn.rollback_to(&first).expect("goes back");
     ends_with(txn, &tree, 10);
+}
+
+/// Its pages were looked for among those of the store at hand: reading failed with
+/// "checksum mismatch", and what was written to an empty one went to both stores.
+#[test]
+fn a_tree_is_of_one_store() {
+    let ((store, own), (other, alike)) = (store(), store());
+    let theirs = other.create_family("g", KeyKind::Bytes).expect("a family");
+    assert_eq!(own.id(), alike.id());
+    let mut txn = begun(&store);
+    put(&mut txn, &own, 0..10);
+    let key = Key::Bytes(b"key");
+    misused(txn.put(&theirs, key, b"value"));
+    misused(txn.insert(&theirs, key, b"value"));
+    misused(txn.delete(&theirs, key));
+    misused(txn.get_into(&theirs, key, &mut Vec::new()));
+    misused(txn.contains(&theirs, key));
+    misused(txn.count(&theirs));
+    misused(txn.drop_tree(&theirs));
+    misused(txn.cursor(&theirs).map(|_| ()));
+    ends_with(txn, &own, 10);
+    misused(store.txn().begin_statement(&[&own, &theirs]));
+
+    // One that has the number of a tree that was only read.
+    let mut txn = begun(&store);
+    assert_eq!(txn.count(&own).expect("a count"), 10);
+    misused(txn.put(&alike, key, b"value"));
+    ends_with(txn, &own, 10);
+    assert!(
+        !other
+            .transact(Isolation::Snapshot, |txn| txn.contains(&alike, key))
+            .expect("reads")
+    );
+}
+
+/// An integer was sought among byte keys, and found.
+#[test]
+fn keys_are_of_their_trees_kind() {
+    let (store, bytes) = store();
+    let numbers = store.create_family("n", KeyKind::Int).expect("a family");
+    let mut txn = begun(&store);
+    put(&mut txn, &bytes, 0..10);
+    txn.put(&numbers, Key::Int(7), b"").expect("a put");
+    let seeks = |key| {
+        [
+            Seek::AtLeast(key),
+            Seek::After(key),
+            Seek::AtMost(key),
+            Seek::Before(key),
+        ]
+    };
+    for (tree, key) in [(&bytes, Key::Int(7)), (&numbers, Key::Bytes(b"key"))] {
+        misused(txn.put(tree, key, b""));
+        misused(txn.get_into(tree, key, &mut Vec::new()));
+        let mut cursor = txn.cursor(tree).expect("a cursor");
+        for to in seeks(key) {
+            misused(cursor.seek(to));
+        }
+        assert!(cursor.seek(Seek::First).expect("seeks"));
+    }
+    misused(txn.allocate_rowid(&bytes));
+    ends_with(txn, &bytes, 10);
+}
+
+/// Without it no family was found any more, and none could be made.
+#[test]
+fn the_tree_of_names_is_not_dropped() {
+    let (store, _) = store();
+    let names = store.tree(TreeId(0)).expect("it is there");
+    let dropped = store.transact(Isolation::Serializable, |txn| txn.drop_tree(&names));
+    misused(dropped);
+    assert_eq!(store.families().expect("the names"), ["f"]);
 }

@@ -6,10 +6,10 @@
 //! There are no sibling links in a copy-on-write tree: at a leaf's end it goes
 //! on from the root with the leaf's fence as the target.
 
-use super::KeyKind;
 use super::compare;
 use super::overflow;
 use super::walk::{self, Ahead, Target};
+use super::{KeyKind, TreeId};
 use crate::cache::{ChildRef, Frame, Pool, SlotId};
 use crate::error::Result;
 use crate::node::{self, Key, OwnedKey, Rests, Run, Stored, Unknown};
@@ -35,7 +35,20 @@ pub enum Seek<'a> {
     Before(Key<'a>),
 }
 
-/// A position in a version of a tree. See the module's header.
+impl<'a> Seek<'a> {
+    fn key(self) -> Option<Key<'a>> {
+        match self {
+            Seek::First | Seek::Last => None,
+            Seek::AtLeast(key) | Seek::After(key) | Seek::AtMost(key) | Seek::Before(key) => {
+                Some(key)
+            }
+        }
+    }
+}
+
+/// A position in a version of a tree, which stays as it is whatever is written
+/// meanwhile. It holds no lock and borrows nothing, may be sent to another thread, and
+/// outlives the transaction it came from; until it is dropped its store stays open.
 pub struct Cursor {
     handle: Arc<Handle>,
     slot: SlotId,
@@ -93,7 +106,13 @@ impl Cursor {
     }
 
     /// Goes to a place; false, and the cursor is nowhere, if no entry is there.
+    ///
+    /// # Errors
+    /// `Misuse` for a key of the other kind; what reading may fail with.
     pub fn seek(&mut self, to: Seek<'_>) -> Result<bool> {
+        if let Some(key) = to.key() {
+            self.kind.check(TreeId(self.tree), key)?;
+        }
         let found = match to {
             Seek::First => self.enter(Target::First, |_, _| Ok(0))? && self.settle_forward()?,
             Seek::Last => {

@@ -30,7 +30,8 @@ pub(crate) mod walk;
 mod writer;
 
 use crate::cache::ChildRef;
-use crate::node::Kind;
+use crate::error::{Error, Result};
+use crate::node::{Key, Kind};
 use crate::primitives::Mutex;
 use crate::reclaim::Graves;
 use crate::txn::rowid::Rowids;
@@ -53,6 +54,20 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
+    /// Fails for a key of the other kind.
+    #[inline]
+    pub(crate) fn check(self, tree: TreeId, key: Key<'_>) -> Result<()> {
+        match (self, key) {
+            (KeyKind::Int, Key::Int(_)) | (KeyKind::Bytes, Key::Bytes(_)) => Ok(()),
+            _ => Err(self.wrong(tree)),
+        }
+    }
+
+    #[cold]
+    fn wrong(self, tree: TreeId) -> Error {
+        Error::misuse(format!("tree {} has keys of kind {self:?}", tree.0))
+    }
+
     pub(crate) fn leaf(self) -> Kind {
         match self {
             KeyKind::Bytes => Kind::BytesLeaf,
@@ -87,6 +102,8 @@ impl KeyKind {
 pub(crate) struct TreeShared {
     pub(crate) id: TreeId,
     pub(crate) kind: KeyKind,
+    /// The store it is in: `Core::number`.
+    pub(crate) store: u64,
     pub(crate) versions: Versions,
     /// Held from validation to publication by whoever changes the tree, and by
     /// autocommitted statements from their start.
@@ -97,10 +114,11 @@ pub(crate) struct TreeShared {
 }
 
 impl TreeShared {
-    pub(crate) fn new(id: TreeId, kind: KeyKind) -> Self {
+    pub(crate) fn new(id: TreeId, kind: KeyKind, store: u64) -> Self {
         Self {
             id,
             kind,
+            store,
             versions: Versions::new(),
             writer: WriterLock::new(),
             graves: Mutex::default(),

@@ -114,6 +114,7 @@ impl TxnContext {
     /// these trees.
     pub fn begin_statement(&mut self, trees: &[&Tree]) -> Result<()> {
         self.writable()?;
+        trees.iter().try_for_each(|tree| self.check_own(tree))?;
         // Who has a lease is in nobody's way.
         if !self.leasing.has_lease() {
             self.enter();

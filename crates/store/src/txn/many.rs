@@ -8,7 +8,7 @@
 //! validates, and what is left where one fails.
 
 use super::redo::Op;
-use super::{TxnContext, check_kind};
+use super::TxnContext;
 use crate::error::Result;
 use crate::node::Key;
 use crate::tree::Tree;
@@ -87,7 +87,7 @@ impl TxnContext {
         mut keys: &[i64],
         mut deleted: impl FnMut(i64),
     ) -> Result<()> {
-        check_kind(tree, Key::Int(0))?;
+        self.check(tree, Key::Int(0))?;
         let mut removed = Vec::new();
         while let [first, after @ ..] = keys {
             let at = self.fork(tree)?;

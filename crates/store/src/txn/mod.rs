@@ -64,7 +64,7 @@ use crate::reclaim::Dead;
 use crate::store::{Core, Store};
 use crate::tree::fork::Fork;
 use crate::tree::versions::Root;
-use crate::tree::{EMPTY, KeyKind, Tree, TreeId};
+use crate::tree::{EMPTY, Tree, TreeId};
 use reads::Reads;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,6 +98,11 @@ struct View {
 }
 
 /// What a [`Txn`] is while it lives: how transactions are begun, used and ended.
+///
+/// A call that may not be made where the transaction stands, or with such a tree or key,
+/// fails with `Misuse` and has done nothing. One that writes and fails in any other way
+/// (disk, memory) may have done a part of its work: roll back to a savepoint taken before
+/// it, or whole.
 pub struct TxnContext {
     store: Store,
     core: Arc<Core>,
@@ -438,6 +443,22 @@ impl TxnContext {
         self.forks.iter().position(|fork| fork.tree.id() == tree)
     }
 
+    /// Fails for a key that is not of the tree's kind, and for another store's tree.
+    #[inline]
+    fn check(&self, tree: &Tree, key: Key<'_>) -> Result<()> {
+        tree.kind().check(tree.id(), key)?;
+        self.check_own(tree)
+    }
+
+    /// Fails for another store's tree, whose pages are not to be found here.
+    #[inline]
+    fn check_own(&self, tree: &Tree) -> Result<()> {
+        match tree.0.store == self.core.number {
+            true => Ok(()),
+            false => Err(foreign(tree)),
+        }
+    }
+
     /// The version of a tree at this transaction's snapshot.
     #[inline]
     fn view(&mut self, tree: &Tree) -> Result<usize> {
@@ -451,6 +472,7 @@ impl TxnContext {
     }
 
     fn make_view(&mut self, tree: &Tree) -> Result<usize> {
+        self.check_own(tree)?;
         if self.hold != hold::Hold::None {
             self.touch(tree)?;
         } else if !self.pinned && !self.locked.holds(tree.id()) {
@@ -478,6 +500,7 @@ impl TxnContext {
     }
 
     fn make_fork(&mut self, tree: &Tree) -> Result<usize> {
+        self.check_own(tree)?;
         match self.state {
             TxnState::Idle | TxnState::Read => {
                 return Err(Error::misuse("this transaction only reads"));
@@ -523,22 +546,9 @@ fn no_slot() -> Error {
     Error::misuse("no transaction is under way")
 }
 
-#[inline]
-fn check_kind(tree: &Tree, key: Key<'_>) -> Result<()> {
-    let fits = matches!(
-        (tree.kind(), key),
-        (KeyKind::Int, Key::Int(_)) | (KeyKind::Bytes, Key::Bytes(_))
-    );
-    if fits { Ok(()) } else { Err(wrong_kind(tree)) }
-}
-
 #[cold]
-fn wrong_kind(tree: &Tree) -> Error {
-    Error::misuse(format!(
-        "tree {} has keys of kind {:?}",
-        tree.id().0,
-        tree.kind()
-    ))
+fn foreign(tree: &Tree) -> Error {
+    Error::misuse(format!("tree {} is one of another store", tree.id().0))
 }
 
 impl Drop for TxnContext {

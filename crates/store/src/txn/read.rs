@@ -6,7 +6,7 @@
 
 use super::hold::Hold;
 use super::reads::Reads;
-use super::{TxnContext, TxnState, check_kind, dropped, no_slot, redo};
+use super::{TxnContext, TxnState, dropped, no_slot, redo};
 use crate::error::Result;
 use crate::node::Key;
 use crate::tree::cursor::Cursor;
@@ -42,6 +42,9 @@ impl TxnContext {
     /// Makes the transaction depend on every entry of a tree, under `snapshot`
     /// too: its commit loses if another one changed the tree meanwhile.
     pub fn depend_on(&mut self, tree: &Tree) {
+        if self.check_own(tree).is_err() {
+            return;
+        }
         if self.hold != Hold::None && self.view(tree).is_err() {
             self.need_snapshot();
         }
@@ -53,7 +56,7 @@ impl TxnContext {
     /// As [`get_into`](Self::get_into), for what must not have changed at the commit:
     /// that depends on the answer under `snapshot` too.
     pub fn get_lasting(&mut self, tree: &Tree, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool> {
-        check_kind(tree, key)?;
+        self.check(tree, key)?;
         self.observe_always(tree, key);
         self.copy_out(tree, (key, Ahead::Slot), out)
     }
@@ -80,7 +83,7 @@ impl TxnContext {
         out: &mut Vec<u8>,
     ) -> Result<bool> {
         out.clear();
-        check_kind(tree, key)?;
+        self.check(tree, key)?;
         self.observe(tree, key);
         let found = self.look_up(tree, (key, ahead), |entry| {
             entry.map(|(value, is_overflow)| {
@@ -137,7 +140,7 @@ impl TxnContext {
     /// Whether there is an entry under `key`.
     #[inline]
     pub fn contains(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
-        check_kind(tree, key)?;
+        self.check(tree, key)?;
         self.observe(tree, key);
         self.has(tree, key)
     }
@@ -146,7 +149,7 @@ impl TxnContext {
     /// depends on the answer under `snapshot` too.
     #[inline]
     pub fn is_taken(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
-        check_kind(tree, key)?;
+        self.check(tree, key)?;
         self.observe_always(tree, key);
         self.has(tree, key)
     }
@@ -157,6 +160,7 @@ impl TxnContext {
 
     /// The number of entries; costs the same however many they are.
     pub fn count(&mut self, tree: &Tree) -> Result<u64> {
+        self.check_own(tree)?;
         if self.observes {
             self.depend_on(tree);
         }
@@ -211,6 +215,7 @@ impl TxnContext {
     /// A cursor over the tree as it is now. Later writes of this transaction do
     /// not show in it, and it may outlive the transaction.
     pub fn cursor(&mut self, tree: &Tree) -> Result<Cursor> {
+        self.check_own(tree)?;
         self.restraint.note_scan();
         self.need_snapshot();
         if !self.pinned {

@@ -12,7 +12,7 @@
 //! together: one by one, those of several transactions would be in all the same leaves,
 //! and each would have to insert between the others' when it commits.
 
-use super::{TxnContext, TxnState, check_kind, no_slot};
+use super::{TxnContext, TxnState, no_slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::Key;
 use crate::primitives::Mutex;
@@ -141,6 +141,7 @@ impl TxnContext {
         floor: Option<i64>,
         want: i64,
     ) -> Result<RangeInclusive<i64>> {
+        self.check(tree, Key::Int(0))?;
         self.write_put_off()?;
         let at = self.fork(tree)?;
         let mut largest = match self.forks[at].max_key {
@@ -197,7 +198,7 @@ impl TxnContext {
     /// The largest integer key as this transaction sees it, which it does not
     /// come to depend on: good for what only must not be too small.
     pub fn largest_rowid(&mut self, tree: &Tree) -> Result<Option<i64>> {
-        check_kind(tree, Key::Int(0))?;
+        self.check(tree, Key::Int(0))?;
         self.largest_key(tree)
     }
 

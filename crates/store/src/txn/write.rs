@@ -5,9 +5,10 @@
 //! between two states: roll back to a savepoint taken before it, or all.
 
 use super::redo::{self, Op};
-use super::{TxnContext, TxnState, check_kind, no_slot};
+use super::{TxnContext, TxnState, no_slot};
 use crate::cache::ChildRef;
 use crate::error::{Error, Result};
+use crate::names::NAMES;
 use crate::node::Key;
 use crate::primitives::REDO_STEP;
 use crate::reclaim::Dead;
@@ -92,7 +93,7 @@ impl TxnContext {
         // A bulk transaction holds the locks of the trees that it writes to, so
         // that this answer stays.
         if !self.bulk {
-            check_kind(tree, key)?;
+            self.check(tree, key)?;
             self.observe_always(tree, key);
         }
         Ok(self.write(tree, key, value, IfExists::Leave)? == Wrote::Inserted)
@@ -106,7 +107,7 @@ impl TxnContext {
         value: &[u8],
         if_exists: IfExists,
     ) -> Result<Wrote> {
-        check_kind(tree, key)?;
+        self.check(tree, key)?;
         let at = self.fork(tree)?;
         let len = value.len();
         let wrote = match self.put_off(at, key, Change::Put { len, if_exists }) {
@@ -162,7 +163,7 @@ impl TxnContext {
 
     /// Removes an entry; false if there was none.
     pub fn delete(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
-        check_kind(tree, key)?;
+        self.check(tree, key)?;
         self.observe(tree, key);
         let at = self.fork(tree)?;
         let deleted = match self.put_off(at, key, Change::Deleted) {
@@ -201,8 +202,19 @@ impl TxnContext {
         Ok(tree)
     }
 
-    /// Removes a tree and everything in it.
+    /// Removes a tree and everything in it. A named one goes together with its name by
+    /// [`Store::drop_family`](crate::Store::drop_family); here the name would stay, of a
+    /// tree that is gone.
+    ///
+    /// # Errors
+    /// `Misuse` where the tree was dropped already, or holds the names of all others;
+    /// what writing may fail with.
     pub fn drop_tree(&mut self, tree: &Tree) -> Result<()> {
+        if tree.id() == NAMES {
+            return Err(Error::misuse(
+                "tree 0 holds the names of the families and is not dropped",
+            ));
+        }
         self.need_snapshot();
         self.write_put_off()?;
         let at = self.fork(tree)?;
