@@ -138,11 +138,21 @@ pub enum Error {
     #[error("misuse of the log: {0}")]
     Misuse(&'static str),
 
-    /// The caller of the replay failed.
+    /// The caller of [`Recovery::replay`](crate::Recovery::replay) failed.
     #[error("cannot apply log record {seq}: {source}")]
     Replay {
         /// The record's sequence number.
         seq: u64,
+        /// What the caller said.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+
+    /// A record could not be decoded, or whoever asked for it failed:
+    /// [`Wal::replay_entries`](crate::Wal::replay_entries).
+    #[error("cannot apply the record at log position {position}: {source}")]
+    Entry {
+        /// Where the record begins.
+        position: u64,
         /// What the caller said.
         source: Arc<dyn std::error::Error + Send + Sync>,
     },

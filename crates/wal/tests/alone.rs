@@ -411,11 +411,27 @@ fn typed_entries_come_back_typed_and_strangers_are_errors() {
     })
     .unwrap();
     assert_eq!(sum, 15);
-    log.append(b"longer than an order").unwrap();
-    let error = log
-        .replay_entries(Lsn::FIRST, |_, _: Order| Ok(()))
-        .unwrap_err();
-    assert!(matches!(error, Error::Replay { .. }), "{error}");
+    let stranger = log.append(b"longer than an order").unwrap();
+    let second = log.replay(Lsn::FIRST).unwrap().nth(1).unwrap().unwrap().0;
+    // It is named by its position, wherever the replay began.
+    for from in [Lsn::FIRST, second] {
+        let error = log.replay_entries(from, |_, _: Order| Ok(())).unwrap_err();
+        match error {
+            Error::Entry { position, .. } => assert_eq!(position, stranger.to_u64()),
+            other => panic!("{other}"),
+        }
+    }
+    let refuse = |lsn, _: Order| {
+        if lsn == second {
+            Err("no".into())
+        } else {
+            Ok(())
+        }
+    };
+    match log.replay_entries(Lsn::FIRST, refuse).unwrap_err() {
+        Error::Entry { position, .. } => assert_eq!(position, second.to_u64()),
+        other => panic!("{other}"),
+    }
 }
 
 #[test]

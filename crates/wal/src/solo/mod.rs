@@ -115,8 +115,9 @@ impl Wal {
     /// Where the log is at its limit, waits for a truncation.
     ///
     /// # Errors
-    /// `TooBig`; `Full` when nobody truncated in time; `Disk` with `NoSpace`
-    /// where the file cannot grow; `Poisoned` after a failed write or sync.
+    /// `TooBig` over 64 MiB or half of the log's limit; `Full` when nobody truncated
+    /// in time; `Disk` with `NoSpace` where the file cannot grow; `Poisoned` after a
+    /// failed write or sync.
     pub fn append(&self, payload: &[u8]) -> Result<Lsn> {
         Ok(Lsn(self.core.append(payload)?.start))
     }
@@ -195,19 +196,19 @@ impl Wal {
     /// Calls `apply` with every typed record from `from` on.
     ///
     /// # Errors
-    /// As [`replay`](Self::replay), and `Replay` with what decoding or `apply`
-    /// failed with.
+    /// As [`replay`](Self::replay), and `Entry` with what decoding or `apply` failed
+    /// with, and the record's position.
     pub fn replay_entries<E: Entry>(
         &self,
         from: Lsn,
         mut apply: impl FnMut(Lsn, E) -> std::result::Result<(), super::ReplayError>,
     ) -> Result<()> {
-        for (number, record) in self.replay(from)?.enumerate() {
+        for record in self.replay(from)? {
             let (lsn, payload) = record?;
             E::decode(&payload)
                 .and_then(|entry| apply(lsn, entry))
-                .map_err(|source| error::Error::Replay {
-                    seq: number as u64,
+                .map_err(|source| error::Error::Entry {
+                    position: lsn.to_u64(),
                     source: Arc::from(source),
                 })?;
         }
