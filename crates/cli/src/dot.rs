@@ -128,7 +128,7 @@ fn read(shell: &mut Shell, path: &str) -> io::Result<()> {
             "{path} is not read: scripts are {DEPTH_MAX} deep already"
         ));
     }
-    match File::open(path) {
+    match open_file(path) {
         Ok(file) => {
             shell.depth += 1;
             let outcome = shell.run_reader(&mut BufReader::new(file));
@@ -139,16 +139,25 @@ fn read(shell: &mut Shell, path: &str) -> io::Result<()> {
     }
 }
 
+/// A file to read; a folder can be opened, but fails later and without its name.
+fn open_file(path: &str) -> io::Result<File> {
+    let file = File::open(path)?;
+    match file.metadata()?.is_dir() {
+        true => Err(io::ErrorKind::IsADirectory.into()),
+        false => Ok(file),
+    }
+}
+
 /// Appends the rows of a CSV file, all or none; how many there were.
 fn import(connection: &Connection, path: &str, table: &str) -> io::Result<fulgurite::Result<u64>> {
-    let mut reader = match csv::ReaderBuilder::new()
+    let file = match open_file(path) {
+        Ok(file) => file,
+        Err(e) => return Ok(Err(failure(format!("cannot open {path}: {e}")))),
+    };
+    let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
-        .from_path(path)
-    {
-        Ok(reader) => reader,
-        Err(e) => return Ok(Err(failure(format!("cannot read {path}: {e}")))),
-    };
+        .from_reader(file);
     let savepoint = "SAVEPOINT fulgurite_import";
     if let Err(e) = connection.execute_batch(savepoint) {
         return Ok(Err(e));

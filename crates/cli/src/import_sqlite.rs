@@ -16,6 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rusqlite::{Connection as Sqlite, OpenFlags};
 
 use crate::dump::quoted;
+use crate::report;
 
 /// Rows in one transaction.
 const BATCH_ROWS: u64 = 50_000;
@@ -34,12 +35,12 @@ pub fn run(from: &Path, to: &Path) -> io::Result<bool> {
     match import(from, to) {
         Ok(left_out) => {
             for what in &left_out {
-                eprintln!("left out: {what}");
+                report::say(&format!("left out: {what}\n"));
             }
             Ok(left_out.is_empty())
         }
         Err(e) => {
-            eprintln!("Error: {e}");
+            report::say(&format!("Error: {e}\n"));
             Ok(false)
         }
     }

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         // The reader of our output went away: nothing left to say to anybody.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(e) => {
-            eprintln!("Error: {e}");
+            report::say(&format!("Error: {e}\n"));
             ExitCode::FAILURE
         }
     }

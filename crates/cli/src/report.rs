@@ -28,8 +28,14 @@ pub fn failure(
     }
     // What was printed before comes first, also on a terminal.
     out.flush()?;
-    eprint!("{}", text(error, place));
+    say(&text(error, place));
     Ok(())
+}
+
+/// Writes to standard error, which may be full or gone: the results go on without it,
+/// and the exit status says that something failed.
+pub fn say(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 fn text(error: &Error, place: Option<&Place<'_>>) -> String {

@@ -410,3 +410,39 @@ mod import {
         );
     }
 }
+
+/// The program ended there, with "Is a directory", which named nothing.
+#[test]
+fn a_folder_is_no_script_and_no_table() {
+    let dir = dir();
+    let args = [":memory:", ".read .", ".import . t", "SELECT 7 AS seven"];
+    let output = run(
+        dir.path(),
+        &[&["--mode", "csv"], args.as_slice()].concat(),
+        "",
+    );
+    let errors = err(&output);
+    assert_eq!(
+        errors.matches("cannot open .: is a directory").count(),
+        2,
+        "{errors}"
+    );
+    assert_eq!(out(&output), "seven\n7\n");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+/// A full disk behind standard error ended the program with a panic.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_error_that_cannot_be_told_stops_nothing() {
+    let dir = dir();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let output = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
+        .args(["--mode", "csv", ":memory:", "bad", "SELECT 7 AS seven"])
+        .current_dir(dir.path())
+        .stderr(full.expect("opens"))
+        .output()
+        .expect("the program runs");
+    assert_eq!(out(&output), "seven\n7\n");
+    assert_eq!(output.status.code(), Some(1));
+}
