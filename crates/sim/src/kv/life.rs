@@ -90,19 +90,6 @@ impl<'a> Life<'a> {
         self.run_steps(&steps)
     }
 
-    /// As [`run`](Self::run), with a few transactions of bulk size.
-    pub fn run_with(self, steps: usize, bulk: bool) -> bool {
-        let number = |step| {
-            if bulk && step % 3 == 2 {
-                BULK + step
-            } else {
-                step
-            }
-        };
-        let steps: Vec<u64> = (0..steps as u64).map(number).collect();
-        self.run_steps(&steps)
-    }
-
     /// As [`run`](Self::run), the steps given by their numbers: each is what it
     /// is whichever others there are.
     pub fn run_steps(mut self, steps: &[u64]) -> bool {

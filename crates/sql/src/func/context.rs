@@ -50,11 +50,6 @@ impl Context {
         self.now_ms = Some(now_ms);
     }
 
-    /// Starts the random numbers from a seed, so that a run can be repeated.
-    pub fn set_random_seed(&mut self, seed: u64) {
-        self.random = seed;
-    }
-
     /// Milliseconds since 1970, the same through a statement.
     pub fn now_ms(&mut self) -> i64 {
         *self.now_ms.get_or_insert_with(|| {

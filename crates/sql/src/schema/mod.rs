@@ -13,7 +13,7 @@ mod table;
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
-use fulgurite_store::{KeyKind, Seek, Store, Tree, TreeId, Txn};
+use fulgurite_store::{KeyKind, Store, Tree, TreeId};
 use rustc_hash::FxHashMap;
 
 pub use build::{
@@ -27,8 +27,7 @@ pub use table::{
 use crate::ast::{CreateView, Statement};
 use crate::error::{Error, Result};
 use crate::exec::dml::sequence::slot;
-use crate::row::RowReader;
-use crate::value::{Affinity, Collation, Value, ValueRef};
+use crate::value::{Affinity, Collation, Value};
 
 /// The family that holds the schema's rows.
 pub const SCHEMA_FAMILY: &str = "sqlite_schema";
@@ -41,13 +40,13 @@ const SEQUENCE_STORED: &str = "sqlite_sequence(stored)";
 /// A row of sqlite_schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaRow {
-    /// `table` or `index`.
+    /// `table`, `index` or `view`.
     pub kind: String,
     /// Name.
     pub name: String,
-    /// The table's name.
+    /// The table's name, or the view's own.
     pub table: String,
-    /// Tree id.
+    /// Tree id; 0 for a view.
     pub root: i64,
     /// CREATE text; None for automatic indexes.
     pub sql: Option<String>,
@@ -142,28 +141,6 @@ impl Schema {
             }
         }
         schema
-    }
-
-    /// Reads the schema as a transaction sees it. `schema_tree` is the tree of
-    /// the family [`SCHEMA_FAMILY`].
-    ///
-    /// # Errors
-    /// What the store returns; `SQLITE_CORRUPT` for rows that don't decode.
-    pub fn load(txn: &mut Txn, schema_tree: &Tree) -> Result<Schema> {
-        let version = txn.stamp(schema_tree)?;
-        let mut rows = Vec::new();
-        let mut cursor = txn.cursor(schema_tree)?;
-        let mut more = cursor.seek(Seek::First)?;
-        while more {
-            rows.push(schema_row(cursor.value()?)?);
-            more = cursor.next()?;
-        }
-        Ok(Schema::new(
-            txn.store().clone(),
-            schema_tree.clone(),
-            version,
-            rows,
-        ))
     }
 
     /// The stamp of the rows it was made from.
@@ -393,27 +370,6 @@ impl Schema {
             sql: sql.to_owned(),
         })
     }
-}
-
-fn schema_row(bytes: &[u8]) -> Result<SchemaRow> {
-    let row = RowReader::new(bytes)?;
-    let text = |i: usize| -> Result<Option<String>> {
-        Ok(match row.column_or(i, ValueRef::Null)? {
-            ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
-            _ => None,
-        })
-    };
-    let root = match row.column_or(3, ValueRef::Null)? {
-        ValueRef::Integer(root) => root,
-        _ => 0,
-    };
-    Ok(SchemaRow {
-        kind: text(0)?.unwrap_or_default(),
-        name: text(1)?.unwrap_or_default(),
-        table: text(2)?.unwrap_or_default(),
-        root,
-        sql: text(4)?,
-    })
 }
 
 /// sqlite_schema as a table like any other.

@@ -228,19 +228,6 @@ impl Batch {
         self.selection.clone_from(&other.selection);
     }
 
-    /// Appends the row of another batch that has this batch's columns from
-    /// `at` on.
-    #[inline]
-    pub fn push_row_part(&mut self, at: usize, other: &Batch, row: usize) -> Result<()> {
-        let Some(columns) = self.columns.get_mut(at..) else {
-            return Ok(());
-        };
-        for (column, source) in columns.iter_mut().zip(&other.columns) {
-            column.push_from(source, row)?;
-        }
-        Ok(())
-    }
-
     /// Bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.columns.iter().map(Vector::memory).sum::<usize>() + self.selection.capacity() * 4
