@@ -80,6 +80,13 @@ pub enum Error {
         file: PathBuf,
     },
 
+    /// A side of a mirrored log was to be opened as a log of one file.
+    #[error("{} is a side of a mirrored log; name the other side in the options, which also say whether to go on without it", file.display())]
+    Mirrored {
+        /// The side.
+        file: PathBuf,
+    },
+
     /// The sides of a mirrored log were each written to without the other.
     #[error("the sides {} and {} of the mirrored log went on without each other; move away the one that is to be given up, and have it rebuilt", first.display(), second.display())]
     SidesDiverged {

@@ -661,3 +661,22 @@ fn sides_that_went_apart_are_not_chosen_between() {
     let error = Wal::open(&a, Options::mirror(&b)).unwrap_err();
     assert!(matches!(error, Error::SidesDiverged { .. }), "{error}");
 }
+
+/// What was committed to the second side alone was gone: with both, the first was taken
+/// for the truth, and the second made equal to it.
+#[test]
+fn a_side_is_not_opened_as_a_log_of_one_file() {
+    let folder = Folder::new();
+    let (a, b) = (folder.path("a"), folder.path("b"));
+    let log = Wal::open(&a, Options::mirror(&b)).unwrap();
+    log.commit(b"both").unwrap();
+    drop(log);
+    for side in [&a, &b] {
+        let before = std::fs::read(side).unwrap();
+        let error = Wal::open(side, Options::file()).unwrap_err();
+        assert!(matches!(error, Error::Mirrored { .. }), "{error}");
+        assert_eq!(std::fs::read(side).unwrap(), before);
+    }
+    let log = Wal::open(&a, Options::mirror(&b)).unwrap();
+    assert_eq!(contents(&log, Lsn::FIRST), [b"both".to_vec()]);
+}

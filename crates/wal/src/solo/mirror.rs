@@ -95,7 +95,7 @@ impl Label {
         Ok(())
     }
 
-    fn read(file: &dyn DiskFile, path: &Path) -> Result<Self> {
+    fn find(file: &dyn DiskFile) -> Result<Option<Self>> {
         let mut newest: Option<Self> = None;
         let len = file.len()?;
         for position in COPIES {
@@ -106,7 +106,11 @@ impl Label {
             file.read_at(&mut bytes, position)?;
             newest = newest.max_by_epoch(Self::decode(&bytes));
         }
-        newest.ok_or_else(|| Error::Corrupt {
+        Ok(newest)
+    }
+
+    fn read(file: &dyn DiskFile, path: &Path) -> Result<Self> {
+        Self::find(file)?.ok_or_else(|| Error::Corrupt {
             file: path.to_owned(),
             position: COPIES[0],
             what: "neither copy of the label of a mirror's side can be read".to_owned(),
@@ -140,6 +144,17 @@ pub(super) fn write_first_label(file: &dyn DiskFile, salt: u64) -> Result<()> {
         members: BOTH,
     };
     Ok(label.write(file)?)
+}
+
+/// Refuses a side as a log of one file: what was written to it alone, the other side
+/// would not know to be missing there.
+pub(super) fn refuse_side(file: &dyn DiskFile, path: &Path) -> Result<()> {
+    match Label::find(file)? {
+        None => Ok(()),
+        Some(_) => Err(Error::Mirrored {
+            file: path.to_owned(),
+        }),
+    }
 }
 
 /// Decides which side is the truth, and makes the other one equal to it. The

@@ -69,6 +69,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
     let truth = sides.first().map_or(path, PathBuf::as_path);
     let plain = disk.open(truth, OpenOptions::WRITE)?;
     let found = judge(&plain, truth)?;
+    if options.mirror.is_none() {
+        mirror::refuse_side(&*plain, truth)?;
+    }
     let mut header = found.header;
     let device = options
         .device
