@@ -12,6 +12,7 @@ pub const PEOPLE: &str =
     "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL)";
 const REST: &str = "
     CREATE TABLE sales (id INTEGER PRIMARY KEY, region INTEGER NOT NULL, amount INTEGER NOT NULL);
+    CREATE TABLE copies (id INTEGER PRIMARY KEY, region INTEGER NOT NULL, amount INTEGER NOT NULL);
     CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
     CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, amount INTEGER NOT NULL);
     CREATE TABLE events (id INTEGER PRIMARY KEY, actor INTEGER NOT NULL, note TEXT NOT NULL);
@@ -60,6 +61,7 @@ pub fn run(options: Options, workspace: &Workspace, report: &mut Report) -> Resu
     bench.range(&mut sides)?;
     bench.aggregate(&mut sides)?;
     bench.autocommit_insert(&mut sides)?;
+    bench.many(&mut sides)?;
     drop(sides);
     bench.read_cold(workspace)?;
     opening::run(options, workspace, &mut rng, report)
@@ -409,6 +411,45 @@ impl Bench<'_> {
             people,
             |side, people, laps| side.insert_events(people, laps),
         )
+    }
+
+    /// `update_many`, `insert_many` and `delete_many`: a thousand rows a statement.
+    fn many(&mut self, sides: &mut Sides) -> Result<()> {
+        const UPDATE: &str = "UPDATE sales SET amount = amount + 1 WHERE id BETWEEN ?1 AND ?2";
+        const INSERT: &str = "INSERT OR IGNORE INTO copies \
+                              SELECT id, region, amount FROM sales WHERE id BETWEEN ?1 AND ?2";
+        const DELETE: &str = "DELETE FROM copies WHERE id BETWEEN ?1 AND ?2";
+        let starts = self.options.rows.saturating_sub(1_000).max(1);
+        let plan = self.plan(60, 5);
+        for (name, what, before, sql) in [
+            (
+                "update_many",
+                "UPDATE of 1,000 rows by a range of keys",
+                None,
+                UPDATE,
+            ),
+            (
+                "insert_many",
+                "INSERT ... SELECT of 1,000 rows",
+                Some(DELETE),
+                INSERT,
+            ),
+            (
+                "delete_many",
+                "DELETE of 1,000 rows by a range of keys",
+                Some(INSERT),
+                DELETE,
+            ),
+        ] {
+            self.latency(
+                (name, what),
+                plan,
+                sides,
+                |rng| data::keys(rng, starts, plan.operations),
+                |side, starts, laps| side.thousands(before, sql, starts, laps),
+            )?;
+        }
+        Ok(())
     }
 
     /// Point reads with a cache of a twentieth of the data; the operating

@@ -77,6 +77,15 @@ pub trait Side: Send {
     /// Changes the amount of one order, unmeasured, and runs the join.
     fn join(&mut self, sql: &str, change: (i64, i64), times: usize, laps: &mut Laps)
     -> Result<Sum>;
+    /// Autocommitted statements on the thousand keys from each start, after another one on
+    /// the same keys, if any, which does not count.
+    fn thousands(
+        &mut self,
+        before: Option<&str>,
+        sql: &str,
+        starts: &[i64],
+        laps: &mut Laps,
+    ) -> Result<Sum>;
     /// Autocommitted single-row inserts.
     fn insert_events(&mut self, people: &[Person], laps: &mut Laps) -> Result<Sum>;
     /// Autocommitted single-row inserts by `sql` until a moment.

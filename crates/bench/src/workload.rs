@@ -201,6 +201,27 @@ impl Side for Session {
         Ok(Some(sum))
     }
 
+    fn thousands(
+        &mut self,
+        before: Option<&str>,
+        sql: &str,
+        starts: &[i64],
+        laps: &mut Laps,
+    ) -> Result<Sum> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut changed = 0;
+        for start in starts {
+            let keys = [*start, start + 999];
+            if let Some(before) = before {
+                self.connection.prepare_cached(before)?.execute(keys)?;
+            }
+            laps.start();
+            changed += statement.execute(keys)?;
+            laps.lap();
+        }
+        Ok(Some(changed as u64))
+    }
+
     fn insert_events(&mut self, people: &[Person], laps: &mut Laps) -> Result<Sum> {
         let mut insert = self
             .connection
