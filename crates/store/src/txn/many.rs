@@ -7,8 +7,8 @@
 //! The outcome is that of one call after the other: the entries, the redo, what a commit
 //! validates, and what is left where one fails.
 
-use super::redo::Op;
 use super::TxnContext;
+use super::redo::Op;
 use crate::error::Result;
 use crate::node::Key;
 use crate::tree::Tree;
