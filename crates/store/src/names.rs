@@ -2,12 +2,16 @@
 //!
 //! Tree 0 maps names to tree numbers. It is a tree like any other, so creating
 //! and removing families is atomic and conflicts where it must.
+//!
+//! A tree can be dropped without its name (`TxnContext::drop_tree`). The name stands for
+//! nothing then: it is not found or listed, and can be given anew.
 
 use crate::error::{Error, Result};
 use crate::node::Key;
 use crate::store::Store;
 use crate::tree::cursor::Seek;
 use crate::tree::{KeyKind, Tree, TreeId};
+use crate::txn::Txn;
 
 /// The tree of names.
 pub(crate) const NAMES: TreeId = TreeId(0);
@@ -23,6 +27,12 @@ fn number(stored: &[u8]) -> Result<TreeId> {
     Ok(TreeId(u32::from_le_bytes(bytes)))
 }
 
+/// The tree that a name stands for, unless it is gone.
+fn named(txn: &mut Txn, stored: &[u8]) -> Result<Option<Tree>> {
+    let tree = txn.store().core().tree(number(stored)?);
+    Ok(tree.filter(|tree| txn.estimate(tree).is_ok()))
+}
+
 pub(crate) fn find(store: &Store, name: &str) -> Result<Option<Tree>> {
     let names = names(store)?;
     let mut txn = store.txn();
@@ -31,7 +41,7 @@ pub(crate) fn find(store: &Store, name: &str) -> Result<Option<Tree>> {
     if !txn.get_into(&names, Key::Bytes(name.as_bytes()), &mut stored)? {
         return Ok(None);
     }
-    store.tree(number(&stored)?).map(Some)
+    named(&mut txn, &stored)
 }
 
 pub(crate) fn create(store: &Store, name: &str, kind: KeyKind) -> Result<Tree> {
@@ -43,15 +53,19 @@ pub(crate) fn create(store: &Store, name: &str, kind: KeyKind) -> Result<Tree> {
             txn.begin_statement(&[&names])?;
             let key = Key::Bytes(name.as_bytes());
             let mut stored = Vec::new();
-            if !txn.get_into(&names, key, &mut stored)? {
+            let existing = match txn.get_into(&names, key, &mut stored)? {
+                true => named(&mut txn, &stored)?,
+                false => None,
+            };
+            let Some(existing) = existing else {
                 let tree = txn.create_tree(kind)?;
                 txn.put(&names, key, &tree.id().0.to_le_bytes())?;
                 txn.commit()?;
                 return Ok(tree);
-            }
+            };
             // Somebody was faster; their commit may still be on its way.
             txn.commit()?;
-            store.tree(number(&stored)?)?
+            existing
         }
     };
     if existing.kind() != kind {
@@ -73,11 +87,13 @@ pub(crate) fn remove(store: &Store, name: &str) -> Result<bool> {
         txn.rollback();
         return Ok(false);
     }
-    let tree = store.tree(number(&stored)?)?;
-    txn.drop_tree(&tree)?;
+    let tree = named(&mut txn, &stored)?;
+    if let Some(tree) = &tree {
+        txn.drop_tree(tree)?;
+    }
     txn.delete(&names, key)?;
     txn.commit()?;
-    Ok(true)
+    Ok(tree.is_some())
 }
 
 pub(crate) fn list(store: &Store) -> Result<Vec<String>> {
@@ -88,7 +104,9 @@ pub(crate) fn list(store: &Store) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut more = cursor.seek(Seek::First)?;
     while more {
-        found.push(String::from_utf8_lossy(cursor.key_bytes()?).into_owned());
+        if named(&mut txn, cursor.value()?)?.is_some() {
+            found.push(String::from_utf8_lossy(cursor.key_bytes()?).into_owned());
+        }
         more = cursor.next()?;
     }
     Ok(found)

@@ -184,3 +184,26 @@ fn the_tree_of_names_is_not_dropped() {
     misused(dropped);
     assert_eq!(store.families().expect("the names"), ["f"]);
 }
+
+/// Its name led to nothing ever after: it could be neither found, nor removed, nor given to
+/// another tree.
+#[test]
+fn the_name_of_a_tree_that_was_dropped_can_be_given_anew() {
+    let (store, tree) = store();
+    let mut txn = begun(&store);
+    txn.drop_tree(&tree).expect("drops");
+    txn.commit().expect("commits");
+    assert!(store.family("f").expect("a look").is_none());
+    assert_eq!(store.families().expect("a list"), Vec::<String>::new());
+    assert!(!store.drop_family("f").expect("there is nothing to drop"));
+    let anew = store.create_family("f", KeyKind::Int).expect("a family");
+    assert_eq!(anew.kind(), KeyKind::Int);
+
+    let mut txn = begun(&store);
+    txn.drop_tree(&anew).expect("drops");
+    txn.commit().expect("commits");
+    let anew = store.create_family("f", KeyKind::Bytes).expect("a family");
+    assert_eq!(store.families().expect("a list"), ["f"]);
+    let found = store.family("f").expect("a look").expect("a family");
+    assert_eq!(found.id(), anew.id());
+}

@@ -203,8 +203,8 @@ impl TxnContext {
     }
 
     /// Removes a tree and everything in it. A named one goes together with its name by
-    /// [`Store::drop_family`](crate::Store::drop_family); here the name would stay, of a
-    /// tree that is gone.
+    /// [`Store::drop_family`](crate::Store::drop_family); here the name stays, and stands for
+    /// nothing until it is given anew.
     ///
     /// # Errors
     /// `Misuse` where the tree was dropped already, or holds the names of all others;
