@@ -107,13 +107,54 @@ impl TxnContext {
                 done.iter()
                     .for_each(|key| self.observe(tree, Key::Int(*key)));
             }
-            for key in removed.drain(..) {
-                deleted(key);
-                let (tree, key) = (tree.id().0, Key::Int(key));
+            // Whoever is told may panic: the redo has all that the fork lacks by then.
+            for key in &removed {
+                let (tree, key) = (tree.id().0, Key::Int(*key));
                 self.log(Op::Delete { tree, key })?;
             }
+            removed.drain(..).for_each(&mut deleted);
             keys = left;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Key, KeyKind, Options, Store};
+    use fulgurite_disk::MemoryDisk;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+
+    /// What lay in the leaf behind it was gone from the tree, and not from the log.
+    #[test]
+    fn who_is_told_of_a_deletion_may_panic() {
+        let disk = Arc::new(MemoryDisk::new());
+        let open = |disk| Store::open_on(disk, "p.db", Options::default()).expect("opens");
+        let store = open(disk.clone());
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let mut txn = store.txn();
+        txn.begin_immediate().expect("begins");
+        let entries = (0..20).map(|key| (key, b"".as_slice()));
+        txn.put_all(&tree, entries).expect("puts");
+        // Nothing is put off from here on.
+        drop(txn.cursor(&tree).expect("a cursor"));
+        let keys: Vec<i64> = (0..10).collect();
+        let told = |key| assert_ne!(key, 3, "on purpose");
+        let deletes = || txn.delete_all(&tree, &keys, told);
+        let panicked = catch_unwind(AssertUnwindSafe(deletes));
+        assert!(panicked.is_err());
+        txn.commit().expect("commits");
+        let there = |store: &Store| {
+            let tree = store.family("t").expect("reads").expect("a family");
+            let mut txn = store.txn();
+            txn.begin_read().expect("reads");
+            let keys = (0..20).filter(|key| txn.contains(&tree, Key::Int(*key)).expect("reads"));
+            keys.collect::<Vec<_>>()
+        };
+        let before = there(&store);
+        // As the end of the process would leave it.
+        let copy = Arc::new(disk.copied());
+        assert_eq!(there(&open(copy)), before);
     }
 }
