@@ -407,10 +407,14 @@ pub fn decode(
     if codec & LZ4 == 0 {
         return restore(payload, page);
     }
-    WINDOW.with_borrow_mut(|window| {
+    let mut decompress = |window: &mut Window| {
         let raw = window.decompress(payload, dictionary, size)?;
         restore(raw, page)
-    })
+    };
+    // There is none where the thread has ended, and its variables let go of things.
+    WINDOW
+        .try_with(|window| decompress(&mut window.borrow_mut()))
+        .unwrap_or_else(|_| decompress(&mut Window::new()))
 }
 
 /// Where payloads are decompressed.
@@ -421,12 +425,17 @@ struct Window {
 }
 
 thread_local! {
-    static WINDOW: RefCell<Window> = const {
-        RefCell::new(Window { bytes: None, serial: 0 })
-    };
+    static WINDOW: RefCell<Window> = const { RefCell::new(Window::new()) };
 }
 
 impl Window {
+    const fn new() -> Self {
+        Self {
+            bytes: None,
+            serial: 0,
+        }
+    }
+
     /// Restores a payload of at most `most` bytes.
     fn decompress(
         &mut self,

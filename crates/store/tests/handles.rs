@@ -441,3 +441,35 @@ fn a_counter_of_memory_does_not_keep_a_closed_database() {
     store.create_family("t", KeyKind::Int).expect("a family");
     charge.set(0);
 }
+
+/// What was dropped last ran when the thread's own variables were gone, one of which every
+/// page is read into; and a panic there ends the process.
+#[test]
+fn the_last_handle_may_be_a_variable_of_a_thread_that_ends() {
+    thread_local! {
+        static KEPT: std::cell::RefCell<Option<Store>> = const { std::cell::RefCell::new(None) };
+    }
+    let disk = Arc::new(MemoryDisk::new());
+    let open = || Store::open_on(disk.clone(), "p.db", Options::default()).expect("opens");
+    let store = open();
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+    txn.begin_immediate().expect("begins");
+    let entries = (0..10_000).map(|key| (key, [7; 100].as_slice()));
+    txn.put_all(&tree, entries).expect("puts");
+    txn.commit().expect("commits");
+    drop((txn, tree, store));
+    std::thread::scope(|scope| {
+        let ends = scope.spawn(|| {
+            // First, so that it is let go of last.
+            KEPT.set(Some(open()));
+            KEPT.with_borrow(|store| {
+                let store = store.as_ref().expect("kept");
+                // A page is read now; all of the tree when it is freed.
+                assert!(store.drop_family("t").expect("drops"));
+            });
+        });
+        ends.join().expect("ends well");
+    });
+    assert!(open().families().expect("reads").is_empty());
+}

@@ -64,7 +64,7 @@ impl Pool {
         thread_local! {
             static IMAGE: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
         }
-        IMAGE.with_borrow_mut(|image| {
+        let mut read = |image: &mut Vec<u8>| {
             self.read_image(absent, image)?;
             let rotten = |what: &str| self.rot(absent.extent, what);
             let dictionary = match codec::dictionary_of(image) {
@@ -82,7 +82,11 @@ impl Pool {
                 return Err(rotten("the page is not of the level its parent says"));
             }
             Ok(())
-        })
+        };
+        // A thread that has ended may still let go of handles, and read for that.
+        IMAGE
+            .try_with(|image| read(&mut image.borrow_mut()))
+            .unwrap_or_else(|_| read(&mut Vec::new()))
     }
 
     /// Reads the stored bytes of an extent and verifies their checksum.
