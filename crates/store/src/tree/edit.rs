@@ -112,8 +112,8 @@ impl Fork {
     }
 
     /// Writes entries to the leaf edited last, as long as they lie there, fit as it is,
-    /// and need no nodes of their own; `wrote` is told of each. The first that has to be
-    /// [`put`](Self::put), if any: nothing here waits or fails.
+    /// and need no nodes of their own; `wrote` is told of each, and says whether to go on.
+    /// The first that has to be [`put`](Self::put), if any: nothing here waits or fails.
     ///
     /// Called right after an edit, so that no cursor looks at that leaf.
     pub(crate) fn put_beside<'e>(
@@ -122,7 +122,7 @@ impl Fork {
         if_exists: IfExists,
         mut next: Option<(i64, &'e [u8])>,
         entries: &mut impl Iterator<Item = (i64, &'e [u8])>,
-        mut wrote: impl FnMut(i64, &[u8]),
+        mut wrote: impl FnMut(i64, &[u8]) -> bool,
     ) -> Option<(i64, &'e [u8])> {
         let Some(leaf) = self.memo.filter(|memo| self.owns(pool, *memo)) else {
             return next;
@@ -146,8 +146,11 @@ impl Fork {
                     self.max_key = self.max_key.map(|max| max.max(key));
                 }
             }
-            wrote(key, value);
+            let goes_on = wrote(key, value);
             next = entries.next();
+            if !goes_on {
+                break;
+            }
         }
         next
     }

@@ -67,12 +67,14 @@ impl TxnContext {
         }
         let at = self.fork(tree)?;
         let (pool, redo) = (&self.core.pool, &mut self.redo);
-        let (number, keeps) = (tree.id().0, !self.bulk);
+        let (number, keeps, step) = (tree.id().0, !self.bulk, self.redo_step);
         let next = self.forks[at].put_beside(pool, if_exists, next, entries, |key, value| {
             if keeps {
                 let (tree, key) = (number, Key::Int(key));
                 super::redo::encode(redo, Op::Put { tree, key, value });
             }
+            // However often the same keys come, the redo is looked at in time.
+            redo.len() < step
         });
         self.look_at_redo()?;
         Ok(next)
@@ -121,6 +123,7 @@ impl TxnContext {
 
 #[cfg(test)]
 mod tests {
+    use crate::primitives::REDO_STEP;
     use crate::{Key, KeyKind, Options, Store};
     use fulgurite_disk::MemoryDisk;
     use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -156,5 +159,21 @@ mod tests {
         // As the end of the process would leave it.
         let copy = Arc::new(disk.copied());
         assert_eq!(there(&open(copy)), before);
+    }
+
+    /// All of them stayed in one leaf, and nobody looked at the redo before the last.
+    #[test]
+    fn the_redo_of_many_entries_is_counted_meanwhile() {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let mut txn = store.txn();
+        txn.begin_immediate().expect("begins");
+        let value = [7; 900];
+        let mut counted = 0;
+        let look = |_: &i64| counted = store.core().pool.charged().max(counted);
+        let keys = (0..2_000).map(|i| i % 3).inspect(look);
+        let put = txn.put_all(&tree, keys.map(|key| (key, value.as_slice())));
+        put.expect("puts");
+        assert!(counted > REDO_STEP, "{counted}");
     }
 }
