@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use common::{Bound, Random, same, show};
 use fulgurite_sql::key::{self, AFTER, KeyColumn, Residues};
-use fulgurite_sql::row::{RowReader, RowWriter};
+use fulgurite_sql::row::{FEW, RowReader, RowWriter};
 use fulgurite_sql::value::{Collation, Value, ValueRef, compare, hash};
 
 const COLLATIONS: [Collation; 3] = [Collation::Binary, Collation::NoCase, Collation::RTrim];
@@ -401,4 +401,22 @@ fn key_bytes_are_as_documented() {
     assert_eq!(rowid(-1), "4ff8");
     assert_eq!(rowid(i64::MAX), "5903ffffffffffffffff");
     assert_eq!(rowid(i64::MIN), "47040000000000000007");
+}
+
+#[test]
+fn rows_of_integers_are_encoded_as_any_other() {
+    let edges = (0..63).flat_map(|bit| [1_i64 << bit, -(1 << bit) - 1, (1 << bit) - 1]);
+    let edges: Vec<Option<i64>> = edges.map(Some).chain([None, Some(i64::MIN)]).collect();
+    for count in 0..=FEW {
+        for first in 0..edges.len() {
+            let values: Vec<_> = edges.iter().cycle().skip(first).take(count).collect();
+            let (mut integers, mut any) = (vec![1, 2], vec![1, 2]);
+            RowWriter::encode_integers(&mut integers, values.iter().map(|value| **value));
+            let as_any = values
+                .iter()
+                .map(|v| v.map_or(ValueRef::Null, ValueRef::Integer));
+            RowWriter::encode(&mut any, as_any).expect("encodes");
+            assert_eq!(integers, any, "{values:?}");
+        }
+    }
 }

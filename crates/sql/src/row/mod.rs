@@ -17,4 +17,4 @@ mod write;
 
 pub use columns::RowBlock;
 pub use read::RowReader;
-pub use write::{COLUMNS_MAX, RowWriter};
+pub use write::{COLUMNS_MAX, FEW, RowWriter};

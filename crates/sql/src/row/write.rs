@@ -52,6 +52,41 @@ impl RowWriter {
     }
 }
 
+/// Most columns of a row that [`RowWriter::encode_integers`] takes: with these it has no
+/// stored offsets.
+pub const FEW: usize = tag::GROUP;
+
+impl RowWriter {
+    /// As [`encode`](Self::encode) for a row of integers and NULLs, of [`FEW`] columns at
+    /// most, which is put together beside `out`.
+    #[inline]
+    pub fn encode_integers<I>(out: &mut Vec<u8>, values: I)
+    where
+        I: ExactSizeIterator<Item = Option<i64>>,
+    {
+        let count = values.len();
+        debug_assert!(count <= FEW, "its offsets would be missing");
+        let mut tags = [tag::NULL; 1 + FEW];
+        let mut body = [0; FEW * 8];
+        let mut end = 0;
+        let [first, of_columns @ ..] = &mut tags;
+        *first = count as u8;
+        for (slot, value) in of_columns.iter_mut().zip(values) {
+            let Some(i) = value else { continue };
+            if (0..=tag::INLINE_MAX).contains(&i) {
+                *slot = tag::INLINE + i as u8;
+            } else if let Some(bytes) = body.get_mut(end..end + 8) {
+                let len = integer_length(i);
+                bytes.copy_from_slice(&i.to_le_bytes());
+                *slot = tag::INTEGER + len as u8;
+                end += len;
+            }
+        }
+        out.extend_from_slice(tags.get(..=count).unwrap_or(&[]));
+        out.extend_from_slice(body.get(..end).unwrap_or(&[]));
+    }
+}
+
 /// Appends the bytes of one column and answers with its tag. What rows are mostly
 /// made of is in line.
 #[inline]

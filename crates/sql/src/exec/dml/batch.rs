@@ -17,7 +17,7 @@ use crate::exec::effects::Effects;
 use crate::exec::expr::{Datum, Operand, map_batch, operand};
 use crate::exec::memory::let_go;
 use crate::plan::physical::{Delete, Insert, Update};
-use crate::row::RowWriter;
+use crate::row::{FEW, RowWriter};
 use crate::schema::Column;
 use crate::value::{Affinity, ValueRef};
 
@@ -43,6 +43,14 @@ impl Records {
     fn encode(&mut self, columns: &[Operand<'_>], selection: Selection<'_>) -> Result<()> {
         self.bytes.clear();
         self.ends.clear();
+        if let Some(integers) = integers(columns) {
+            selection.each(|row| {
+                let values = integers.iter().map(|column| column.get(row));
+                RowWriter::encode_integers(&mut self.bytes, values);
+                self.ends.push(self.bytes.len());
+            });
+            return Ok(());
+        }
         selection.try_each(|row| {
             let values = columns.iter().map(|column| column.get(row));
             RowWriter::encode(&mut self.bytes, values)?;
@@ -209,6 +217,36 @@ pub fn delete(
     sink.note_deleted(largest);
     effects.changed(deleted);
     Ok(true)
+}
+
+/// A column of nothing but integers, or of NULLs.
+enum Integers<'a> {
+    Column(&'a [i64]),
+    Constant(Option<i64>),
+}
+
+impl Integers<'_> {
+    #[inline]
+    fn get(&self, row: usize) -> Option<i64> {
+        match self {
+            Self::Column(words) => words.get(row).copied(),
+            Self::Constant(value) => *value,
+        }
+    }
+}
+
+/// The columns of a batch, where they are few and all such.
+fn integers<'a>(columns: &'a [Operand<'_>]) -> Option<Vec<Integers<'a>>> {
+    let of = |column: &'a Operand<'_>| match (column.vector(), column.get(0)) {
+        (Some(vector), _) => vector.integers().map(Integers::Column),
+        (None, ValueRef::Integer(i)) => Some(Integers::Constant(Some(i))),
+        (None, ValueRef::Null) => Some(Integers::Constant(None)),
+        (None, _) => None,
+    };
+    match columns.len() <= FEW {
+        true => columns.iter().map(of).collect(),
+        false => None,
+    }
 }
 
 /// What the column has that the key stands for.
