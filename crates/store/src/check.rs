@@ -4,7 +4,8 @@
 //! extent is read from disk, not from the cache, so that what is checked is what
 //! a restart would find: checksum, structure, level, key order, that its keys lie
 //! within what its parent says, the rests of long keys included. Counts are compared with the tree's. At last
-//! every extent must be used by one node or blob only, and all others be free.
+//! every extent must be used by one node or blob only, and, where all could be read, all
+//! others be free.
 //!
 //! A checkpoint cannot run meanwhile; readers and writers go on.
 
