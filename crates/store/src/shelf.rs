@@ -17,7 +17,7 @@ use crate::primitives::{Mutex, SHELF_PLACES};
 use fulgurite_disk::LineStart;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 const KEPT_EACH: usize = 4;
 
@@ -34,7 +34,8 @@ enum Share<T> {
 struct Owner<T>(Arc<Places<T>>);
 
 struct Places<T> {
-    places: Box<[Arc<Place<T>>]>,
+    /// Each made by who first looks for room there: a short life needs one of them.
+    places: Box<[OnceLock<Arc<Place<T>>>]>,
     owner: Weak<Owner<T>>,
 }
 
@@ -65,29 +66,31 @@ fn thread() -> usize {
     })
 }
 
+/// An empty place; what it keeps nothing in is a closed one's.
+fn place<T>(kept: Option<Vec<T>>) -> Arc<Place<T>> {
+    Arc::new(Place {
+        start: LineStart,
+        kept: Mutex::new(kept),
+    })
+}
+
 impl<T> Places<T> {
     fn new(count: usize, owner: Weak<Owner<T>>) -> Self {
-        let place = |_| {
-            Arc::new(Place {
-                start: LineStart,
-                kept: Mutex::new(Some(Vec::new())),
-            })
-        };
         Self {
-            places: (0..count).map(place).collect(),
+            places: (0..count).map(|_| OnceLock::new()).collect(),
             owner,
         }
     }
 
     /// All places, this thread's first.
-    fn around(&self) -> impl Iterator<Item = &Arc<Place<T>>> {
+    fn around(&self) -> impl Iterator<Item = &OnceLock<Arc<Place<T>>>> {
         let (before, from) = self.places.split_at(thread() % self.places.len());
         from.iter().chain(before)
     }
 
     fn take(&self) -> Option<T> {
         self.around()
-            .find_map(|place| place.kept.try_lock()?.as_mut()?.pop())
+            .find_map(|place| place.get()?.kept.try_lock()?.as_mut()?.pop())
     }
 
     fn room(&self) -> Option<Room<T>> {
@@ -95,7 +98,11 @@ impl<T> Places<T> {
             let kept = place.kept.try_lock();
             kept.is_some_and(|kept| kept.as_ref().is_some_and(|kept| kept.len() < KEPT_EACH))
         };
-        self.around().find(has_room).cloned().map(Room)
+        self.around()
+            .map(|at| at.get_or_init(|| place(Some(Vec::new()))))
+            .find(has_room)
+            .cloned()
+            .map(Room)
     }
 }
 
@@ -117,9 +124,9 @@ impl<T> Room<T> {
 
 impl<T> Drop for Owner<T> {
     fn drop(&mut self) {
-        for place in &self.0.places {
+        for at in &self.0.places {
             // Things drop when the lock is free again: they may look for the shelf.
-            let kept = place.kept.lock().take();
+            let kept = at.get_or_init(|| place(None)).kept.lock().take();
             drop(kept);
         }
     }

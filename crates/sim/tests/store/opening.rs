@@ -4,7 +4,7 @@
 //! generation of it; a database that is only read is not touched.
 
 use super::{PATH, Trace, open, options, seeds};
-use fulgurite_sim::SimDisk;
+use fulgurite_sim::{Call, Fault, FaultError, SimDisk};
 use fulgurite_store::{Durability, Key, KeyKind, Result, Store, Tree};
 use std::path::Path;
 
@@ -56,6 +56,36 @@ fn reading_touches_nothing() {
     assert_eq!(disk.files(), [Path::new(PATH)]);
 }
 
+/// How many calls of a kind a life of one commit makes.
+fn calls_of_a_life(call: Call) -> u64 {
+    let makes_more_than = |after: &u64| {
+        let disk = prepared();
+        disk.fail(Fault {
+            call: Some(call),
+            after: *after,
+            for_good: true,
+            error: FaultError::Io,
+        });
+        // It ends with the failure, which is counted.
+        let _ = live(&disk, &options(), 1, 1);
+        disk.faults_met() > 0
+    };
+    (0..).take_while(makes_more_than).count() as u64
+}
+
+/// The last checkpoint made the log's next generation ready, for commits that had ended:
+/// a second file, filled with zeros, synced and removed again, which took more time than
+/// all the rest of a short life.
+#[test]
+fn a_life_of_one_commit_makes_seven_syncs() {
+    // The log's file, the record, the pages, and the two copies of the meta page.
+    assert_eq!(calls_of_a_life(Call::Sync), 5);
+    // The log's name when it is made, and when it is removed.
+    assert_eq!(calls_of_a_life(Call::SyncDir), 2);
+    assert_eq!(calls_of_a_life(Call::Rename), 1);
+    assert_eq!(calls_of_a_life(Call::Remove), 1);
+}
+
 /// Opens, commits a few times and closes, with the power cut at every call in turn:
 /// what was acknowledged is there, and what comes after it goes on from it, through a
 /// second cut too.
@@ -81,7 +111,7 @@ fn short_life(seed: u64, durability: Durability, call: u64) -> bool {
     };
     let disk = prepared();
     disk.stop_at(disk.calls() + call);
-    let acked = live(&disk, &options, 1);
+    let acked = live(&disk, &options, 1, 3);
     let was_cut = disk.is_stopped();
     let kept = match (was_cut, durability) {
         (true, Durability::Full) => acked,
@@ -94,7 +124,7 @@ fn short_life(seed: u64, durability: Durability, call: u64) -> bool {
     let found = count(&open(&disk, &options).expect("opens")).expect("reads");
     assert!(found >= kept, "{found} of {kept}");
     second.stop_at(second.calls() + call / 2);
-    let acked = live(&second, &options, found).max(found);
+    let acked = live(&second, &options, found, 3).max(found);
     let kept = match durability {
         Durability::Full => acked,
         _ => kept,
@@ -105,14 +135,14 @@ fn short_life(seed: u64, durability: Durability, call: u64) -> bool {
     was_cut
 }
 
-/// Commits three keys from `first` on and closes. Returns how many keys were
+/// Commits so many keys from `first` on and closes. Returns how many keys were
 /// acknowledged in the end.
-fn live(disk: &SimDisk, options: &fulgurite_store::Options, first: i64) -> i64 {
+fn live(disk: &SimDisk, options: &fulgurite_store::Options, first: i64, count: i64) -> i64 {
     let mut acked = 0;
     let mut run = || -> Result<()> {
         let store = open(disk, options)?;
         let tree = store.family("t")?.expect("is there");
-        for key in first..first + 3 {
+        for key in first..first + count {
             put(&store, &tree, key)?;
             acked = key + 1;
         }

@@ -227,7 +227,7 @@ fn make(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
         }
         return done;
     }
-    finish(core, state)?;
+    finish(core, state, follows)?;
     drop(at_work);
     // Who found it at work asked for none, and may need another one.
     if let Some(wal) = core.wal() {
@@ -451,14 +451,16 @@ fn write_meta(core: &Core, state: &mut State, meta: &Meta) -> Result<()> {
 }
 
 /// Step 6.
-fn finish(core: &Core, state: &mut State) -> Result<()> {
+fn finish(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
     if let (Some(wal), Some(old)) = (core.wal(), state.pending) {
         wal.recycle(old).map_err(log_error)?;
         state.pending = None;
     }
     reclaim::look_at_all(core);
     cut_tail(core)?;
-    prepare_next(core);
+    if follows == Follows::Commits {
+        prepare_next(core);
+    }
     Ok(())
 }
 
