@@ -53,7 +53,8 @@ pub(super) fn extended_capacity(capacity: u64, needed: u64) -> u64 {
         .next_multiple_of(4096)
 }
 
-/// Writes zeros over a part of the room for records.
+/// Writes zeros over a part of the room for records. The system is asked to begin writing
+/// them back, unless they are so few that the sync that follows costs less than the call.
 pub(super) fn fill_with_zeros(file: &dyn DiskFile, from: u64, to: u64) -> Result<()> {
     let mut at = from;
     while at < to {
@@ -65,7 +66,9 @@ pub(super) fn fill_with_zeros(file: &dyn DiskFile, from: u64, to: u64) -> Result
             end += count;
         }
         file.write_vectored_at(&slices, RECORDS_START + at)?;
-        file.start_writeback(RECORDS_START + at, end - at);
+        if end - at > ZEROS.len() as u64 {
+            file.start_writeback(RECORDS_START + at, end - at);
+        }
         at = end;
     }
     Ok(())

@@ -11,6 +11,7 @@ use crate::codec::{self, Codec, Dictionary, ExtentRef};
 use crate::error::{Error, Result};
 use crate::node;
 use crate::options::Compression;
+use crate::primitives::Mutex;
 use crate::reclaim::owned::each_child;
 use crate::store::Core;
 use crate::tree::overflow::Reference;
@@ -20,15 +21,41 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 /// Bytes gathered before they are written: one burst of much more than this
 /// would hold up the log's syncs.
 const BATCH_BYTES: usize = 1 << 20;
+/// Bytes written before the system is asked to begin writing them back. For fewer, the
+/// sync that follows costs less than the call: it begins that itself.
+const WRITEBACK_BYTES: u64 = 64 << 10;
 
 /// Counters of the page writes since the store was opened.
 #[derive(Debug, Default)]
 pub(crate) struct WriteCounters {
+    unasked: Mutex<Unasked>,
     pub(crate) pages: AtomicU64,
     pub(crate) runs: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) calls: AtomicU64,
     pub(crate) helped: AtomicU64,
+}
+
+/// What was written since the system was last asked to begin writing back: how much, and
+/// the stretch of the file that it lies in.
+#[derive(Debug, Default)]
+struct Unasked {
+    bytes: u64,
+    stretch: Option<(u64, u64)>,
+}
+
+impl Unasked {
+    /// Adds so many bytes somewhere in a stretch. Where they have become enough, returns
+    /// the whole stretch to ask for.
+    fn add(&mut self, bytes: u64, low: u64, high: u64) -> Option<(u64, u64)> {
+        let (from, to) = self.stretch.unwrap_or((low, high));
+        self.bytes += bytes;
+        self.stretch = Some((from.min(low), to.max(high)));
+        if self.bytes < WRITEBACK_BYTES {
+            return None;
+        }
+        std::mem::take(self).stretch
+    }
 }
 
 /// Page writes since the store was opened.
@@ -373,8 +400,31 @@ fn write_runs(core: &Core, buffer: &[u8], pieces: &[Piece], extents: &[ExtentRef
         core.writes.calls.fetch_add(1, Relaxed);
         core.writes.bytes.fetch_add((end - start) as u64, Relaxed);
     }
-    // One call however scattered: only what is dirty in between is started.
-    core.pool.file.start_writeback(low, high - low);
+    let unasked = core
+        .writes
+        .unasked
+        .lock()
+        .add(buffer.len() as u64, low, high);
+    if let Some((low, high)) = unasked {
+        // One call however scattered: only what is dirty in between is started.
+        core.pool.file.start_writeback(low, high - low);
+    }
     core.writes.pages.fetch_add(pieces.len() as u64, Relaxed);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_back_is_asked_for_once_enough_was_written() {
+        let mut unasked = Unasked::default();
+        let half = WRITEBACK_BYTES / 2;
+        assert_eq!(unasked.add(half, 500, 700), None);
+        assert_eq!(unasked.add(half - 1, 100, 200), None);
+        assert_eq!(unasked.add(1, 300, 301), Some((100, 700)));
+        assert_eq!(unasked.add(half, 40, 50), None);
+        assert_eq!(unasked.add(half, 10, 20), Some((10, 50)));
+    }
 }
