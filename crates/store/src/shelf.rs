@@ -13,6 +13,7 @@
 //!    brought later. A handle that is kept knows the places, no more. Nothing is counted
 //!    when something is taken or put back.
 
+use crate::primitives::atomic::{AtomicBool, Ordering::SeqCst, fence};
 use crate::primitives::{Mutex, SHELF_PLACES};
 use fulgurite_disk::LineStart;
 use std::cell::Cell;
@@ -36,6 +37,7 @@ struct Owner<T>(Arc<Places<T>>);
 struct Places<T> {
     /// Each made by who first looks for room there: a short life needs one of them.
     places: Box<[OnceLock<Arc<Place<T>>>]>,
+    are_closed: AtomicBool,
     owner: Weak<Owner<T>>,
 }
 
@@ -66,19 +68,47 @@ fn thread() -> usize {
     })
 }
 
-/// An empty place; what it keeps nothing in is a closed one's.
-fn place<T>(kept: Option<Vec<T>>) -> Arc<Place<T>> {
-    Arc::new(Place {
-        start: LineStart,
-        kept: Mutex::new(kept),
-    })
+impl<T> Place<T> {
+    fn close(&self) {
+        // Things drop when the lock is free again: they may look for the shelf.
+        let kept = self.kept.lock().take();
+        drop(kept);
+    }
 }
 
 impl<T> Places<T> {
     fn new(count: usize, owner: Weak<Owner<T>>) -> Self {
         Self {
             places: (0..count).map(|_| OnceLock::new()).collect(),
+            are_closed: AtomicBool::new(false),
             owner,
+        }
+    }
+
+    /// The place there, made if there is none. Who makes one looks then whether the shelf
+    /// is closed, and who closes it whether there is one: one of them sees the other.
+    fn make_sure_of<'p>(&self, at: &'p OnceLock<Arc<Place<T>>>) -> &'p Arc<Place<T>> {
+        if let Some(place) = at.get() {
+            return place;
+        }
+        let place = at.get_or_init(|| {
+            Arc::new(Place {
+                start: LineStart,
+                kept: Mutex::new(Some(Vec::new())),
+            })
+        });
+        fence(SeqCst);
+        if self.are_closed.load(Relaxed) {
+            place.close();
+        }
+        place
+    }
+
+    fn close(&self) {
+        self.are_closed.store(true, Relaxed);
+        fence(SeqCst);
+        for place in self.places.iter().filter_map(OnceLock::get) {
+            place.close();
         }
     }
 
@@ -99,7 +129,7 @@ impl<T> Places<T> {
             kept.is_some_and(|kept| kept.as_ref().is_some_and(|kept| kept.len() < KEPT_EACH))
         };
         self.around()
-            .map(|at| at.get_or_init(|| place(Some(Vec::new()))))
+            .map(|at| self.make_sure_of(at))
             .find(has_room)
             .cloned()
             .map(Room)
@@ -124,11 +154,7 @@ impl<T> Room<T> {
 
 impl<T> Drop for Owner<T> {
     fn drop(&mut self) {
-        for at in &self.0.places {
-            // Things drop when the lock is free again: they may look for the shelf.
-            let kept = at.get_or_init(|| place(None)).kept.lock().take();
-            drop(kept);
-        }
+        self.0.close();
     }
 }
 
