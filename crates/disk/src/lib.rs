@@ -31,6 +31,7 @@ mod lines;
 mod memory;
 pub mod mutation;
 mod real;
+mod region;
 pub mod transfer;
 
 use std::fmt::Debug;
@@ -45,6 +46,7 @@ pub use error::{DiskError, DiskErrorKind};
 pub use lines::LineStart;
 pub use memory::MemoryDisk;
 pub use real::RealDisk;
+pub use region::Region;
 
 /// What the calls of this crate return.
 pub type Result<T> = std::result::Result<T, DiskError>;

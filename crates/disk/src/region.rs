@@ -5,35 +5,33 @@
 //! words, the system's writes them, all over a cache of which a short life uses a few
 //! pages; and what it gets back it may keep.
 
-#[cfg(not(fulgurite_model))]
-mod table;
-
-use crate::error::{Error, ErrorKind, Result};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::io;
 use std::ptr::NonNull;
-#[cfg(not(fulgurite_model))]
-pub(crate) use table::{Table, Zeros};
 
-/// Pages of memory.
-pub(crate) struct Region {
+/// Pages of memory. It knows where they are and reads and writes nothing itself.
+#[derive(Debug)]
+pub struct Region {
     /// What was asked of the system: the region and what its alignment costs.
     mapped: NonNull<u8>,
     mapped_len: usize,
     base: NonNull<u8>,
 }
 
+// SAFETY: nothing is reached through a region itself; who makes references to its memory
+// says who may have them.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
 impl Region {
     /// At least `len` bytes from a multiple of `align` on, which is a power of two.
     ///
     /// # Errors
-    /// `NoMemory`.
-    pub(crate) fn new(len: usize, align: usize) -> Result<Self> {
-        let refused = |cause: &dyn std::fmt::Display| {
-            let message = format!("out of memory: {len} bytes are not to be had ({cause})");
-            Error::new(ErrorKind::NoMemory, message)
-        };
+    /// `OutOfMemory`, or what else the operating system says.
+    pub fn new(len: usize, align: usize) -> io::Result<Self> {
         let Some(mapped_len) = len.max(1).checked_add(align) else {
-            return Err(refused(&"more than there are addresses"));
+            return Err(io::ErrorKind::OutOfMemory.into());
         };
         let (protection, flags) = (
             ProtFlags::READ | ProtFlags::WRITE,
@@ -41,7 +39,7 @@ impl Region {
         );
         // SAFETY: the system chooses an address where nothing is.
         let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_len, protection, flags) };
-        let mapped = mapped.map_err(|error| refused(&error))?.cast::<u8>();
+        let mapped = mapped?.cast::<u8>();
         let before = mapped.align_offset(align);
         // The part in front is shorter than the alignment, which was added.
         let base = mapped.wrapping_add(before);
@@ -51,12 +49,13 @@ impl Region {
                 mapped_len,
                 base,
             }),
-            _ => Err(refused(&"no address")),
+            _ => Err(io::ErrorKind::OutOfMemory.into()),
         }
     }
 
     /// Where it begins.
-    pub(crate) fn base(&self) -> NonNull<u8> {
+    #[must_use]
+    pub fn base(&self) -> NonNull<u8> {
         self.base
     }
 }
@@ -85,7 +84,7 @@ mod tests {
     fn more_than_there_is_is_an_error() {
         for len in [usize::MAX, usize::MAX / 4] {
             let error = Region::new(len, 4_096).err().map(|error| error.kind());
-            assert_eq!(error, Some(ErrorKind::NoMemory));
+            assert_eq!(error, Some(io::ErrorKind::OutOfMemory));
         }
     }
 }

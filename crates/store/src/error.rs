@@ -116,6 +116,12 @@ impl Error {
         Self::new(ErrorKind::Corrupt, message)
     }
 
+    /// The system has no such memory.
+    pub(crate) fn no_memory(bytes: usize, cause: &std::io::Error) -> Self {
+        let message = format!("out of memory: {bytes} bytes are not to be had ({cause})");
+        Self::new(ErrorKind::NoMemory, message)
+    }
+
     pub(crate) fn caused(
         kind: ErrorKind,
         message: impl Into<String>,

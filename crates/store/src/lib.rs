@@ -54,7 +54,6 @@ mod extents;
 mod holds;
 mod lanes;
 mod leases;
-mod memory;
 mod names;
 mod node;
 mod open;
@@ -69,6 +68,8 @@ mod shelf;
 mod space;
 mod stats;
 mod store;
+#[cfg(not(fulgurite_model))]
+mod table;
 mod tree;
 mod trial;
 mod txn;

@@ -8,7 +8,7 @@ use parking_lot::lock_api::{RawRwLock as _, RawRwLockTimed as _};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-pub(crate) use crate::memory::{Table, Zeros};
+pub(crate) use crate::table::{Table, Zeros};
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::mpsc::{SyncSender, sync_channel};

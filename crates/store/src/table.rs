@@ -1,7 +1,7 @@
 //! Many values that are zeros at first, in memory that is not touched before they are.
 
-use super::Region;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use fulgurite_disk::Region;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
@@ -18,19 +18,16 @@ pub(crate) struct Table<T> {
     values: PhantomData<T>,
 }
 
-// SAFETY: a table is reached as a slice of its values only, and owns its memory.
-unsafe impl<T: Send> Send for Table<T> {}
-// SAFETY: as above.
-unsafe impl<T: Sync> Sync for Table<T> {}
-
 impl<T: Zeros> Table<T> {
     /// So many values.
     ///
     /// # Errors
     /// `NoMemory`.
     pub(crate) fn new(count: usize) -> Result<Self> {
+        let len = count.saturating_mul(size_of::<T>());
+        let region = Region::new(len, align_of::<T>());
         Ok(Self {
-            region: Region::new(count.saturating_mul(size_of::<T>()), align_of::<T>())?,
+            region: region.map_err(|cause| Error::no_memory(len, &cause))?,
             count,
             values: PhantomData,
         })

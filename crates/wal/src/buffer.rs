@@ -6,6 +6,8 @@
 //! a lock. A slot is used again `SLOTS` sequence numbers later, and like ring
 //! space only once its record was written.
 
+use std::io;
+
 use super::ring::Ring;
 use crate::primitives::{AtomicU64, Ordering, SLOTS};
 
@@ -23,17 +25,20 @@ pub(super) struct Buffer {
 
 impl Buffer {
     /// With a ring of so many bytes.
-    pub(super) fn new(ring_bytes: u64) -> Self {
+    ///
+    /// # Errors
+    /// Where the system has no memory.
+    pub(super) fn new(ring_bytes: u64) -> io::Result<Self> {
         let slots = (0..SLOTS)
             .map(|_| Slot {
                 seq: AtomicU64::new(u64::MAX),
                 end: AtomicU64::new(0),
             })
             .collect();
-        Self {
-            ring: Ring::new(ring_bytes as usize),
+        Ok(Self {
+            ring: Ring::new(ring_bytes as usize)?,
             slots,
-        }
+        })
     }
 
     fn slot(&self, seq: u64) -> &Slot {

@@ -54,7 +54,7 @@ impl TwinLog {
         if !self.has_buffer_room(placed) {
             self.until(|| self.has_buffer_room(placed), Wish::Progress)?;
         }
-        let ring = &self.buffer.ring;
+        let ring = &self.buffer()?.ring;
         let encoded = head.seal(placed.salt, placed.position, parts);
         // SAFETY: `place` gave these positions to this record alone, and
         // `has_buffer_room` says that what lay there one lap ago is written.
@@ -68,7 +68,7 @@ impl TwinLog {
             }
             ring.write(at, padding(placed.payload_len));
         }
-        self.buffer.publish(placed.seq, placed.end);
+        self.buffer()?.publish(placed.seq, placed.end);
         self.turns.parking.record_filled();
         Ok(())
     }
@@ -180,12 +180,10 @@ impl Leads for TwinLog {
 
     fn can_lead(&self, sync: bool) -> bool {
         if self.writes_in_place() {
-            return self
-                .buffer
-                .is_filled(self.acked_seq.load(Ordering::SeqCst) + 1);
+            return self.is_filled(self.acked_seq.load(Ordering::SeqCst) + 1);
         }
         let written = self.written_seq.load(Ordering::SeqCst);
-        self.buffer.is_filled(written + 1) || (sync && self.acked() < written)
+        self.is_filled(written + 1) || (sync && self.acked() < written)
     }
 
     fn lead(&self, flush: &mut Flush, sync: bool) -> Result<()> {
@@ -204,7 +202,7 @@ impl Leads for TwinLog {
     fn pending(&self) -> (u64, u64) {
         let acked = self.acked();
         let written = self.written_seq.load(Ordering::Acquire);
-        let filled = (written + 1..).take_while(|seq| self.buffer.is_filled(*seq));
+        let filled = (written + 1..).take_while(|seq| self.is_filled(*seq));
         ((written + filled.count() as u64).saturating_sub(acked), 0)
     }
 }

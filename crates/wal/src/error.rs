@@ -1,7 +1,8 @@
 //! What can go wrong with a log. Every variant can be cloned, because one
 //! failed sync is reported to every committer it concerns.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite_disk::{DiskError, DiskErrorKind};
@@ -166,6 +167,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// The system has no memory for the log of this name.
+    pub(crate) fn no_memory(path: &Path, cause: io::Error) -> Self {
+        DiskError::new("take memory for", path, cause).into()
+    }
+
     /// Whether the disk or the log has no room left.
     pub fn is_full(&self) -> bool {
         match self {

@@ -6,7 +6,7 @@
 //! synced, all before any record has a place in it. So a crash leaves no log or one
 //! that begins where the checkpoint ends. Where a log was left behind, recovery makes
 //! the first file at once, since it has to be rid of the old ones. The second file is
-//! made with the first switch (`switch.rs`).
+//! made with the first switch (`switch.rs`). With the first file comes the log buffer.
 //!
 //! A file that cannot be made is an error of who asked for room, who may ask again; but
 //! a failed sync poisons. Once made, a file stays until the log is closed.
@@ -15,13 +15,18 @@ use std::sync::Arc;
 
 use fulgurite_disk::{DiskFile, OpenOptions};
 
+use super::buffer::Buffer;
 use super::error::{Error, Result};
 use super::flush::begin_record;
 use super::generation::{self, FIRST_CAPACITY_BYTES, extended_capacity};
 use super::header::{self, Header, RECORDS_START};
 use super::locks::lock;
 use super::record::EMPTY_RECORD_BYTES;
-use super::twin::TwinLog;
+use super::twin::{Durability, TwinLog};
+use crate::primitives::RING_BYTES;
+
+/// Who writes in place uses the buffer's slots and not its ring.
+const RING_BYTES_IN_PLACE: u64 = 8;
 
 impl TwinLog {
     /// The file of a generation that records were placed in.
@@ -29,6 +34,35 @@ impl TwinLog {
     pub(super) fn file(&self, slot: usize) -> Result<&Arc<dyn DiskFile>> {
         let file = self.files[slot].get();
         file.ok_or(Error::Misuse("a record was placed in no file"))
+    }
+
+    /// The buffer of records that were placed.
+    #[inline]
+    pub(super) fn buffer(&self) -> Result<&Buffer> {
+        let buffer = self.lazy_buffer.get();
+        buffer.ok_or(Error::Misuse("a record was placed in no file"))
+    }
+
+    /// Makes the buffer if there is none.
+    fn make_sure_of_buffer(&self) -> Result<()> {
+        if self.lazy_buffer.get().is_some() {
+            return Ok(());
+        }
+        let buffer = Buffer::new(match self.options.durability {
+            Durability::Full => RING_BYTES,
+            Durability::Normal | Durability::Off => RING_BYTES_IN_PLACE,
+        });
+        let buffer = buffer.map_err(|cause| Error::no_memory(&self.base, cause))?;
+        // Where there is one now it is as good.
+        let _ = self.lazy_buffer.set(buffer);
+        Ok(())
+    }
+
+    /// Whether the record `seq` is filled.
+    #[inline]
+    pub(super) fn is_filled(&self, seq: u64) -> bool {
+        let buffer = self.lazy_buffer.get();
+        buffer.is_some_and(|buffer| buffer.is_filled(seq))
     }
 
     /// Takes in a file that was made, and has its name, for good.
@@ -57,6 +91,7 @@ impl TwinLog {
     /// records. For who holds `extending` and has seen that there is none.
     pub(super) fn make_first_file(&self, needed: u64) -> Result<()> {
         self.check_names()?;
+        self.make_sure_of_buffer()?;
         let (slot, header, begin) = self.first_head();
         let capacity = match needed {
             ..=FIRST_CAPACITY_BYTES => FIRST_CAPACITY_BYTES,
@@ -105,6 +140,7 @@ impl TwinLog {
 
     /// A planted bug: begins in the file that was replayed.
     pub(super) fn begin_in_replayed_file(&self) -> Result<()> {
+        self.make_sure_of_buffer()?;
         let (slot, header, begin) = self.first_head();
         let path = header::path_of(&self.base, slot);
         let file = self.disk.open(&path, OpenOptions::WRITE)?;

@@ -109,7 +109,10 @@ impl TwinLog {
     /// Writes the contiguous filled prefix, crossing to the next generation
     /// where it passes the boundary.
     pub(super) fn write_filled(&self, flush: &mut Flush) -> Result<()> {
-        let (next_seq, end) = self.buffer.filled_prefix(flush.next_seq, flush.lsn);
+        let Some(buffer) = self.lazy_buffer.get() else {
+            return Ok(());
+        };
+        let (next_seq, end) = buffer.filled_prefix(flush.next_seq, flush.lsn);
         if next_seq == flush.next_seq {
             return Ok(());
         }
@@ -131,12 +134,12 @@ impl TwinLog {
         if end > flush.lsn {
             let position = flush.target.position(flush.lsn);
             let file = self.file(flush.target.slot)?;
+            let ring = &self.buffer()?.ring;
             // SAFETY: every record in the range is published as filled (and the
             // begin record is written by the leader itself), so nobody writes
             // to it; its space is not handed out again before `written_lsn`
             // passes it below.
-            let [first, rest] =
-                unsafe { self.buffer.ring.read(flush.lsn, (end - flush.lsn) as usize) };
+            let [first, rest] = unsafe { ring.read(flush.lsn, (end - flush.lsn) as usize) };
             let written = if rest.is_empty() {
                 file.write_at(first, position)
             } else {
@@ -195,7 +198,7 @@ impl TwinLog {
         // SAFETY: `switch` set these positions aside for the begin record, the
         // leader alone writes them, and all below the boundary is written, so
         // no record of an earlier lap still needs the space.
-        unsafe { self.buffer.ring.write(flush.lsn, &begin) };
+        unsafe { self.buffer()?.ring.write(flush.lsn, &begin) };
         Ok(())
     }
 }

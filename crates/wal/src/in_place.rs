@@ -68,7 +68,7 @@ impl TwinLog {
             self.poison(error);
             return Err(self.turns.failure());
         }
-        self.buffer.publish(placed.seq, placed.end);
+        self.buffer()?.publish(placed.seq, placed.end);
         self.turns.parking.record_filled();
         self.go_on()?;
         let end = placed.position + (placed.end - placed.start);
@@ -116,9 +116,12 @@ impl TwinLog {
     /// Acknowledges what is published without a gap; true where a boundary is to be
     /// crossed for more.
     fn go_on_to_boundary(&self) -> Result<bool> {
+        let Some(buffer) = self.lazy_buffer.get() else {
+            return Ok(false);
+        };
         loop {
             let acked = self.acked_seq.load(Ordering::SeqCst);
-            let next = self.buffer.filled_prefix(acked + 1, 0).0;
+            let next = buffer.filled_prefix(acked + 1, 0).0;
             // Read after the prefix: a record behind the boundary was placed after
             // the boundary was set, and both are visible with its slot.
             let boundary = match self.boundary.load(Ordering::Acquire) {

@@ -1,7 +1,10 @@
 //! The bytes of the log buffer: a ring addressed by log position.
 //!
-//! This is the one place with `unsafe` in the crate. The ring itself does not
-//! know who owns which bytes; its callers do:
+//! It takes nothing from the system before it is touched, since many a log ends with a
+//! few records.
+//!
+//! Reaching its bytes is `unsafe`: the ring itself does not know who owns which; its
+//! callers do:
 //!
 //! 1. `TwinLog::place` gives every record a range of log positions that no other
 //!    record gets (a counter under a lock, for the life of the log).
@@ -12,43 +15,40 @@
 //! 3. The leader reads only ranges whose records were published as filled, by a
 //!    release store after their copy.
 
-use std::cell::UnsafeCell;
+use std::io;
 
+use fulgurite_disk::Region;
+
+/// The bytes are reached only through `write`, `piece` and `read`, whose contracts
+/// forbid that a writer meets anyone else on the same bytes.
 pub(super) struct Ring {
-    bytes: Box<[UnsafeCell<u8>]>,
+    bytes: Region,
+    len: usize,
 }
-
-// SAFETY: the bytes are reached only through `write` and `read`, whose contracts
-// forbid that a writer meets anyone else on the same bytes.
-unsafe impl Sync for Ring {}
 
 impl Ring {
     /// A ring of `len` bytes, a power of two.
-    pub(super) fn new(len: usize) -> Self {
+    ///
+    /// # Errors
+    /// Where the system has no memory.
+    pub(super) fn new(len: usize) -> io::Result<Self> {
         assert!(len.is_power_of_two(), "the ring's length is a power of two");
-        let zeroed = vec![0u8; len].into_boxed_slice();
-        let raw = Box::into_raw(zeroed) as *mut [UnsafeCell<u8>];
-        // SAFETY: the pointer comes from a box just given up, and
-        // `UnsafeCell<u8>` has the layout of `u8`.
-        let bytes = unsafe { Box::from_raw(raw) };
-        Self { bytes }
+        let bytes = Region::new(len, 1)?;
+        Ok(Self { bytes, len })
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.bytes.len() as u64
+        self.len as u64
     }
 
     /// Where a range of `len` bytes at `position` lies: the length of its part
     /// before the ring's end, with a pointer, and a pointer to the rest.
     fn locate(&self, position: u64, len: usize) -> (*mut u8, usize, *mut u8) {
-        assert!(
-            len <= self.bytes.len(),
-            "a range is no longer than the ring"
-        );
+        assert!(len <= self.len, "a range is no longer than the ring");
         let start = (position & (self.len() - 1)) as usize;
-        let base = self.bytes.as_ptr() as *mut u8;
-        let first = len.min(self.bytes.len() - start);
-        // `start` is below the length, so the sum stays inside the allocation.
+        let base = self.bytes.base().as_ptr();
+        let first = len.min(self.len - start);
+        // `start` is below the length, so the sum stays inside the region.
         (base.wrapping_add(start), first, base)
     }
 
@@ -58,7 +58,7 @@ impl Ring {
     /// Until the range is published, nobody else may read or write it.
     pub(super) unsafe fn write(&self, position: u64, bytes: &[u8]) {
         let (start, first, rest) = self.locate(position, bytes.len());
-        // SAFETY: `locate` keeps both parts inside the allocation and `first` is
+        // SAFETY: `locate` keeps both parts inside the region and `first` is
         // at most `bytes.len()`; the caller owns the range, and `bytes` is a
         // shared borrow of other memory.
         unsafe {
@@ -82,12 +82,12 @@ impl Ring {
     )]
     pub(super) unsafe fn piece(&self, position: u64, len: usize) -> Option<&mut [u8]> {
         let start = (position & (self.len() - 1)) as usize;
-        if len > self.bytes.len() - start {
+        if len > self.len - start {
             return None;
         }
-        let first = self.bytes.as_ptr().wrapping_add(start) as *mut u8;
-        // SAFETY: the range lies inside the allocation by the check above, every
-        // byte was initialised when the ring was made, and the caller owns it.
+        let first = self.bytes.base().as_ptr().wrapping_add(start);
+        // SAFETY: the range lies inside the region by the check above, every
+        // byte was zero when the ring was made, and the caller owns it.
         Some(unsafe { std::slice::from_raw_parts_mut(first, len) })
     }
 
@@ -98,8 +98,8 @@ impl Ring {
     /// was written to it must have been published to this thread.
     pub(super) unsafe fn read(&self, position: u64, len: usize) -> [&[u8]; 2] {
         let (start, first, rest) = self.locate(position, len);
-        // SAFETY: `locate` keeps both parts inside the allocation, which lives
-        // as long as `self`; every byte was initialised when the ring was made;
+        // SAFETY: `locate` keeps both parts inside the region, which lives
+        // as long as `self`; every byte was zero when the ring was made;
         // the caller vouches that nobody writes.
         unsafe {
             [
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn ranges_wrap_around() {
-        let ring = Ring::new(16);
+        let ring = Ring::new(16).expect("memory");
         // SAFETY: one thread.
         let parts = unsafe {
             ring.write(16 + 13, b"abcdef");

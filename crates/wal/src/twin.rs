@@ -17,10 +17,7 @@ use super::locks::lock;
 use super::record::{EMPTY_RECORD_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
 use super::space::Room;
 use super::stats::WalStats;
-use crate::primitives::{AtomicU64, Condvar, Mutex, Ordering, RING_BYTES};
-
-/// Who writes in place uses the buffer's slots and not its ring.
-const RING_BYTES_IN_PLACE: u64 = 8;
+use crate::primitives::{AtomicU64, Condvar, Mutex, Ordering};
 
 /// What an acknowledged commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -202,7 +199,8 @@ pub struct TwinLog {
     pub(super) extending: Mutex<()>,
     pub(super) room: Mutex<Room>,
     pub(super) room_changed: Condvar,
-    pub(super) buffer: Buffer,
+    /// There once there is a file: a life without commits need not touch it.
+    pub(super) lazy_buffer: OnceLock<Buffer>,
 
     /// What reserving and placing write.
     pub(super) placing: LineStart,
@@ -258,10 +256,6 @@ impl TwinLog {
     ) -> Self {
         let tail = current.base + EMPTY_RECORD_BYTES;
         let last = next_seq - 1;
-        let ring_bytes = match options.durability {
-            Durability::Full => RING_BYTES,
-            Durability::Normal | Durability::Off => RING_BYTES_IN_PLACE,
-        };
         let wal = Self {
             boot: disk.boot_id(),
             disk,
@@ -276,7 +270,7 @@ impl TwinLog {
             extending: Mutex::default(),
             room: Mutex::default(),
             room_changed: Condvar::default(),
-            buffer: Buffer::new(ring_bytes),
+            lazy_buffer: OnceLock::new(),
             placing: LineStart,
             outstanding: AtomicU64::new(0),
             tail: AtomicU64::new(tail),

@@ -23,11 +23,11 @@
 //! This is one of the crate's few modules with `unsafe`; the rules above are
 //! its argument, and the callers' `unsafe` blocks name the rule they rely on.
 
-use crate::error::Result;
-use crate::memory::Region;
+use crate::error::{Error, Result};
 use crate::node;
 use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crate::primitives::{Table, Zeros};
+use fulgurite_disk::Region;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64 as ChildWord};
@@ -169,7 +169,8 @@ impl Frames {
     pub(crate) fn new(count: usize, page_size: usize) -> Result<Self> {
         let bytes = count.saturating_mul(page_size);
         let large = bytes >= 4 * HUGE_PAGE;
-        let region = Region::new(bytes, if large { HUGE_PAGE } else { 1 << 16 })?;
+        let region = Region::new(bytes, if large { HUGE_PAGE } else { 1 << 16 })
+            .map_err(|cause| Error::no_memory(bytes, &cause))?;
         let base = region.base();
         if large {
             advise_huge_pages(base, bytes);

@@ -92,9 +92,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
     header.update += 1;
     header.write(&*file, || file.sync_data())?;
     let found = Found { header, ..found };
-    Ok(assemble(
-        path, options, found, file, mirror, device, locks, measured,
-    ))
+    assemble(path, options, found, file, mirror, device, locks, measured)
 }
 
 /// Makes a log at all `paths`, each locked while it is made.
@@ -321,7 +319,7 @@ fn assemble(
     device: Device,
     locks: Vec<Arc<dyn DiskFile>>,
     measured: Vec<Measured>,
-) -> Core {
+) -> Result<Core> {
     let header = found.header;
     let (capacity, how) = (header.capacity, options.preallocation);
     let mut lives = found.lives;
@@ -342,7 +340,7 @@ fn assemble(
         append_timeout: options.append_timeout,
         salt: header.salt_of(header.life),
         payload_bytes_max: (capacity / 2 - HEADER_BYTES as u64).min(PAYLOAD_BYTES_MAX as u64),
-        ring: Ring::new(SOLO_RING_BYTES as usize),
+        ring: Ring::new(SOLO_RING_BYTES as usize).map_err(|cause| Error::no_memory(path, cause))?,
         tail: SpinLock::new(Tail {
             lsn: found.end,
             seq: found.next_seq,
@@ -370,5 +368,5 @@ fn assemble(
         has_background: options.background && HAS_BACKGROUND,
     };
     core.update_room();
-    core
+    Ok(core)
 }
