@@ -6,10 +6,11 @@ use fulgurite_disk::{
     Disk, DiskError, DiskFile, Driver, Machine, MemoryDisk, OpenOptions, Result, forward,
 };
 use fulgurite_store::{Durability, ErrorKind, Isolation, Key, KeyKind, Options, Store};
+use std::fmt;
 use std::io::IoSlice;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 /// A clock on which time passes only where somebody waits.
@@ -361,6 +362,101 @@ fn who_finds_no_space_in_the_log_waits_as_long_as_it_likes_and_has_lost_nothing(
     for key in [-1, -2] {
         assert!(patient.contains(&tree, Key::Int(key)).expect("looks"));
     }
+}
+
+/// A clock that lets something happen while the next one waits.
+#[derive(Default)]
+struct Meanwhile {
+    clock: Counted,
+    act: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.clock.fmt(f)
+    }
+}
+
+impl Driver for Meanwhile {
+    fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    fn pass(&self, time: Duration) {
+        let act = self.act.lock().expect("no panic").take();
+        if let Some(act) = act {
+            act();
+        }
+        self.clock.pass(time);
+    }
+
+    fn random(&self) -> u64 {
+        Machine.random()
+    }
+}
+
+/// An explicit transaction found space in the log, waited for its locks, and found the
+/// space taken: it waited once more, with the locks, and when there was none in time what
+/// it had written was gone, although it was only busy.
+#[test]
+fn who_finds_its_space_taken_when_it_has_its_locks_has_lost_nothing() {
+    let stop = Arc::new(Stop {
+        is_near: AtomicBool::new(false),
+        reached: Barrier::new(2),
+        passed: Barrier::new(2),
+        done: Barrier::new(1),
+        micros: AtomicU64::new(0),
+        long_waits: AtomicU64::new(0),
+    });
+    let driver = Arc::new(Meanwhile::default());
+    let options = Options {
+        driver: Some(driver.clone()),
+        ..options(&Arc::default())
+    };
+    let disk = Arc::new(StopDisk(MemoryDisk::new(), stop.clone()));
+    let store = Store::open_on(disk, "driven.db", options).expect("opens");
+    let [tree, other] = ["t", "u"].map(|name| {
+        let family = store.create_family(name, KeyKind::Int);
+        family.expect("a family")
+    });
+    let [mut txn, mut holder, mut filler] = [store.txn(), store.txn(), store.txn()];
+    txn.set_busy_timeout(Duration::from_secs(5));
+    filler.set_busy_timeout(Duration::ZERO);
+    let mut fill = move |bytes: usize| {
+        let mut put = |key| {
+            filler.begin_statement(&[&other])?;
+            filler.put(&other, Key::Int(key), &vec![1; bytes])?;
+            filler.commit()
+        };
+        let refused = (1..).find_map(|key| put(key).err());
+        assert_eq!(refused.map(|error| error.kind()), Some(ErrorKind::Busy));
+    };
+    stop.is_near.store(true, Relaxed);
+    let (mut refused, mut has_lock) = (Ok(()), false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| store.checkpoint().expect_err("its first write fails"));
+        stop.reached.wait();
+        fill(1_000);
+        holder.begin_statement(&[&tree]).expect("begins");
+        txn.begin(Isolation::Serializable).expect("begins");
+        txn.put(&tree, Key::Int(1), b"one").expect("a put");
+        *driver.act.lock().expect("no panic") = Some(Box::new(move || {
+            fill(1);
+            drop(holder);
+        }));
+        refused = txn
+            .commit()
+            .map_err(|error| (error.kind(), driver.now().as_secs()));
+        let mut another = store.txn();
+        has_lock = another.begin_statement(&[&tree]).is_err();
+        stop.passed.wait();
+    });
+    assert_eq!(refused, Err((ErrorKind::Busy, 5)), "as long as it likes");
+    assert!(!has_lock);
+    assert!(driver.act.lock().expect("no panic").is_none(), "it waited");
+    txn.commit().expect("commits what it had written");
+    txn.begin_read().expect("reads");
+    assert!(txn.contains(&tree, Key::Int(1)).expect("looks"));
 }
 
 /// Each put into a leaf that was not in memory took two frames, one for the page as it

@@ -37,11 +37,15 @@ use crate::tree::fork::Fork;
 use crate::tree::transplant::Moving;
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, Tree, TreeId, compare};
-use fulgurite_wal::TwinLog;
+use fulgurite_wal::{Permit, TwinLog};
 use rustc_hash::FxHashSet;
 use std::ops::Bound;
 use std::sync::atomic::Ordering::*;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// What others may write to the log while an explicit transaction commits, at a guess: one
+/// part of so many of the log.
+const SPACE_OF_OTHERS: u64 = 32;
 
 /// A tree that was read and not written, and the head it was validated with.
 pub(super) struct ReadHead {
@@ -72,25 +76,21 @@ impl TxnContext {
                 self.core.wait_visible(base)
             }
             _ => {
-                if let Err(error) = self.wait_for_space() {
-                    return self.lose_unless_busy(error);
-                }
-                if self.state == TxnState::Optimistic {
-                    match self.hold {
-                        Hold::None => self.note_touched(),
-                        Hold::Open | Hold::Held => self.turn_to_statement(),
-                    }
-                }
-                if self.state == TxnState::Optimistic
-                    && let Err(error) = self.write_put_off().and_then(|()| self.make_room_to_wait())
-                {
-                    return Err(self.lose(error));
-                }
-                if let Err(error) = self.lock_for_commit() {
-                    return self.lose_unless_busy(error);
-                }
+                // Its counter is shared by all who commit, who have no time for it now.
+                let core = self.is_short_of_space().then(|| self.core.clone());
+                let permit = match core.as_ref().and_then(|core| core.wal()) {
+                    Some(wal) => self.lock_with_space(wal).map(Some),
+                    None => self
+                        .get_ready()
+                        .and_then(|()| self.lock_for_commit())
+                        .map(|()| None),
+                };
+                let permit = match permit {
+                    Ok(permit) => permit,
+                    Err(error) => return self.lose_unless_busy(error),
+                };
                 let prepared = self.prepare();
-                match prepared.and_then(|reads| self.publish_and_wait(reads)) {
+                match prepared.and_then(|reads| self.publish_and_wait(reads, permit)) {
                     Ok(()) => Ok(()),
                     Err(error) => Err(self.lose(error)),
                 }
@@ -98,18 +98,65 @@ impl TxnContext {
         }
     }
 
-    /// Where the log is at its limit, an explicit transaction waits for space before it
-    /// takes a lock, or becomes what cannot go back: where there is none in time it is as
-    /// it was. It has the space when it has the locks, no sooner: who has those may wait
-    /// for it.
-    fn wait_for_space(&self) -> Result<()> {
-        let bytes = self.redo.len();
-        match self.core.wal() {
-            Some(wal) if self.state != TxnState::Statement && wal.is_at_limit(bytes) => {
-                let permit = wal.reserve_within(bytes, self.busy_timeout);
-                permit.map(drop).map_err(log_error)
+    /// Before an explicit transaction takes the locks of its commit. Where that fails it
+    /// has lost.
+    #[inline]
+    fn get_ready(&mut self) -> Result<()> {
+        if self.state == TxnState::Optimistic {
+            match self.hold {
+                Hold::None => self.note_touched(),
+                Hold::Open | Hold::Held => self.turn_to_statement(),
             }
-            _ => Ok(()),
+        }
+        if self.state == TxnState::Optimistic {
+            let ready = self.write_put_off().and_then(|()| self.make_room_to_wait());
+            return ready.map_err(|error| self.lose(error));
+        }
+        Ok(())
+    }
+
+    /// Whether others could take the space in the log that an explicit transaction needs
+    /// before it comes to its record. (What a bulk transaction will log is not known yet.)
+    #[inline]
+    fn is_short_of_space(&self) -> bool {
+        let Some(wal) = self.core.wal() else {
+            return false;
+        };
+        let others = (self.core.options.log_limit_bytes / SPACE_OF_OTHERS) as usize;
+        self.state != TxnState::Statement
+            && !self.bulk
+            && wal.is_at_limit(self.redo.len().saturating_add(others))
+    }
+
+    /// The locks of an explicit transaction's commit together with space in the log. While
+    /// it waits for one of them it has not got the other: who has the locks may wait for
+    /// the space. Where it gets them not in time it is as it was, and can be committed
+    /// later.
+    #[cold]
+    fn lock_with_space<'w>(&mut self, wal: &'w TwinLog) -> Result<Permit<'w>> {
+        let waits = &self.core.pool.waits;
+        let until = waits.now().saturating_add(self.busy_timeout);
+        let bytes = self.redo.len();
+        let reserve = |patience| wal.reserve_within(bytes, patience).map_err(log_error);
+        let permit = reserve(self.busy_timeout)?;
+        self.get_ready()?;
+        if self.state != TxnState::Optimistic {
+            // It has its locks already.
+            return Ok(permit);
+        }
+        drop(permit);
+        loop {
+            self.lock_for_commit()?;
+            let error = match reserve(Duration::ZERO) {
+                Ok(permit) => return Ok(permit),
+                Err(error) => error,
+            };
+            self.unlock_for_commit();
+            let left = until.saturating_sub(self.core.pool.waits.now());
+            if error.kind() != ErrorKind::Busy || left.is_zero() {
+                return Err(error);
+            }
+            drop(reserve(left)?);
         }
     }
 
@@ -418,25 +465,33 @@ impl TxnContext {
         Ok(())
     }
 
-    /// Steps 3 to 5.
-    pub(super) fn publish_and_wait(&mut self, mut reads: Vec<ReadHead>) -> Result<()> {
+    /// Steps 3 to 5, unless there is a permit already.
+    pub(super) fn publish_and_wait(
+        &mut self,
+        mut reads: Vec<ReadHead>,
+        permit: Option<Permit<'_>>,
+    ) -> Result<()> {
         debug_assert!(self.spiller.is_none(), "its nodes are being written");
         self.core.background.attend_commit()?;
-        if let Some(Leased { seq, look }) = self.commit_in_place()? {
-            return self.after_leased(seq, look);
-        }
-        if let Some(seq) = self.commit_in_place_synced()? {
-            self.locked.unlock();
-            self.unlock_writers();
-            self.after_commit(seq, false);
-            return Ok(());
+        if permit.is_none() {
+            if let Some(Leased { seq, look }) = self.commit_in_place()? {
+                return self.after_leased(seq, look);
+            }
+            if let Some(seq) = self.commit_in_place_synced()? {
+                self.locked.unlock();
+                self.unlock_writers();
+                self.after_commit(seq, false);
+                return Ok(());
+            }
         }
         if !self.put_off.is_empty() {
             self.write_put_off()?;
             self.settle_spills()?;
         }
         self.set_apart();
-        if let Some(Leased { seq, look }) = self.commit_leased()? {
+        if permit.is_none()
+            && let Some(Leased { seq, look }) = self.commit_leased()?
+        {
             return self.after_leased(seq, look);
         }
         // Borrowed field by field from here on: a clone of the core would take its
@@ -444,6 +499,7 @@ impl TxnContext {
         let core = &*self.core;
         let wal = core.wal();
         let mut permit = match wal {
+            Some(_) if permit.is_some() => permit,
             Some(wal) => {
                 let permit = wal.reserve_within(self.redo.len(), self.busy_timeout);
                 Some(permit.map_err(log_error)?)

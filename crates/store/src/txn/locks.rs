@@ -237,17 +237,21 @@ impl TxnContext {
         if self.state != TxnState::Optimistic {
             return Ok(());
         }
-        let alone = self.writers == WritersLock::Exclusive;
         let locked = self.lock_changed();
         if locked.is_err() {
-            self.locked.unlock();
-            if !alone {
-                self.unlock_writers();
-            }
+            self.unlock_for_commit();
         }
         // What the trees hold now counts as the head from here on.
         self.core.settle();
         locked
+    }
+
+    /// Gives back what [`lock_for_commit`](Self::lock_for_commit) took.
+    pub(super) fn unlock_for_commit(&mut self) {
+        self.locked.unlock();
+        if self.writers != WritersLock::Exclusive {
+            self.unlock_writers();
+        }
     }
 
     fn lock_changed(&mut self) -> Result<()> {
