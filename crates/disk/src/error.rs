@@ -74,6 +74,9 @@ impl fmt::Display for DiskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {} {}: ", self.op, self.path.display())?;
         match self.kind {
+            DiskErrorKind::Busy { pid: Some(pid) } if pid == std::process::id() => {
+                write!(f, "locked by this process, which has it open already")
+            }
             DiskErrorKind::Busy { pid: Some(pid) } => write!(f, "locked by process {pid}"),
             DiskErrorKind::Busy { pid: None } => write!(f, "locked by another process"),
             _ => write!(f, "{}", self.source),

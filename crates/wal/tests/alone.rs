@@ -680,3 +680,24 @@ fn a_side_is_not_opened_as_a_log_of_one_file() {
     let log = Wal::open(&a, Options::mirror(&b)).unwrap();
     assert_eq!(contents(&log, Lsn::FIRST), [b"both".to_vec()]);
 }
+
+/// Opening "" made a file whose name was the ending of one, and left it behind.
+#[test]
+fn a_log_without_a_name_is_an_error_and_leaves_nothing() {
+    let folder = Folder::new();
+    let disk = MemoryDisk::new();
+    for path in ["", "/", ".."] {
+        let error = Wal::open(path, in_memory(&disk)).expect_err("no name");
+        assert!(error.to_string().contains("the name of a file"), "{error}");
+    }
+    assert!(Wal::open(folder.path(".."), Options::default()).is_err());
+    assert_eq!(std::fs::read_dir(&folder.0).expect("a folder").count(), 0);
+}
+
+#[test]
+fn a_log_that_is_open_here_already_says_so() {
+    let disk = MemoryDisk::new();
+    let _log = Wal::open("a.wal", in_memory(&disk)).expect("opens");
+    let error = Wal::open("a.wal", in_memory(&disk)).expect_err("it is open");
+    assert!(error.to_string().contains("by this process"), "{error}");
+}

@@ -12,11 +12,13 @@
 //! not write. So it is written anew and synced, and then the head of a new life
 //! is made durable, before anything is appended.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite_disk::{
-    Disk, DiskErrorKind, DiskFile, Driver as _, Lifetime, Machine, OpenOptions, parent_dir,
+    Disk, DiskError, DiskErrorKind, DiskFile, Driver as _, Lifetime, Machine, OpenOptions,
+    parent_dir,
 };
 
 use super::core::{Core, Flush, Head, Life, Tail};
@@ -56,6 +58,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
     paths.extend(options.mirror.clone());
     let mut present = false;
     for path in &paths {
+        check_name(path)?;
         present |= disk.exists(path)?;
     }
     if !present {
@@ -93,6 +96,18 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
     header.write(&*file, || file.sync_data())?;
     let found = Found { header, ..found };
     assemble(path, options, found, file, mirror, device, locks, measured)
+}
+
+/// A log is made under its name and an ending, which can be had where the name cannot.
+fn check_name(path: &Path) -> Result<()> {
+    if path.file_name().is_some() {
+        return Ok(());
+    }
+    let source = io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "a log needs the name of a file",
+    );
+    Err(DiskError::new("open", path, source).into())
 }
 
 /// Makes a log at all `paths`, each locked while it is made.
