@@ -3,6 +3,7 @@
 use sqlite3_parser::ast as raw;
 use sqlite3_parser::dialect::TokenType as T;
 
+use super::tokens::Token;
 use super::{Lowering, unquote};
 use crate::ast::{ExprKind, Literal, Pragma, Statement};
 use crate::error::Result;
@@ -120,9 +121,15 @@ impl Lowering<'_> {
 /// `BEGIN CONCURRENT` is BEGIN to the grammar: the byte range of the word that
 /// is to be left out.
 pub(super) fn concurrent(tokens: &super::Tokens<'_>) -> Option<(usize, usize)> {
-    let [begin, word, ..] = tokens.list() else {
-        return None;
+    let explains = |token: &&Token| matches!(token.kind, T::TK_EXPLAIN | T::TK_QUERY | T::TK_PLAN);
+    let mut rest = tokens.list().iter().skip_while(explains);
+    let (begin, word) = (rest.next()?, rest.next()?);
+    let is_another_way = |next: &Token| {
+        let ways = [T::TK_DEFERRED, T::TK_IMMEDIATE, T::TK_EXCLUSIVE];
+        ways.contains(&next.kind)
     };
-    let found = begin.kind == T::TK_BEGIN && tokens.text(*word).eq_ignore_ascii_case("concurrent");
+    let found = begin.kind == T::TK_BEGIN
+        && tokens.text(*word).eq_ignore_ascii_case("concurrent")
+        && !rest.next().is_some_and(is_another_way);
     found.then_some((word.start, word.end))
 }
