@@ -146,10 +146,13 @@ impl Transaction<'_> {
             return Ok(());
         }
         match self.drop_behavior {
-            DropBehavior::Commit => self
-                .conn
-                .run_transaction(&TransactionAction::Commit)
-                .or_else(|_| self.conn.run_transaction(&TransactionAction::Rollback)),
+            DropBehavior::Commit => {
+                let committed = self.conn.run_transaction(&TransactionAction::Commit);
+                if committed.is_err() && !self.conn.is_autocommit() {
+                    self.conn.run_transaction(&TransactionAction::Rollback)?;
+                }
+                committed
+            }
             DropBehavior::Rollback => self.conn.run_transaction(&TransactionAction::Rollback),
             DropBehavior::Ignore => Ok(()),
             DropBehavior::Panic => panic!("Transaction dropped unexpectedly."),
@@ -290,7 +293,14 @@ impl Savepoint<'_> {
             return Ok(());
         }
         match self.drop_behavior {
-            DropBehavior::Commit => self.release().or_else(|_| self.undo()),
+            DropBehavior::Commit => {
+                let released = self.release();
+                // Where releasing was committing, that may have ended all of it.
+                if released.is_err() && !self.conn.is_autocommit() {
+                    self.undo()?;
+                }
+                released
+            }
             DropBehavior::Rollback => self.undo(),
             DropBehavior::Ignore => Ok(()),
             DropBehavior::Panic => panic!("Savepoint dropped unexpectedly."),
