@@ -105,6 +105,16 @@ impl Cursor {
         self.leaf != NOWHERE
     }
 
+    /// Says, for the calls to come, that no entry outside of these bounds concerns the
+    /// reader, who ends at them: a serializable transaction then depends on nothing beyond
+    /// them. (A cursor has to look at the entry behind a range to know that it ends.)
+    #[inline]
+    pub fn narrow(&mut self, low: Bound<Key<'_>>, high: Bound<Key<'_>>) {
+        if let Some(observer) = &mut self.observer {
+            observer.narrow(low, high);
+        }
+    }
+
     /// Goes to a place; false, and the cursor is nowhere, if no entry is there.
     ///
     /// # Errors

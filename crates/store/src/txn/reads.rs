@@ -1,8 +1,9 @@
 //! What a serializable transaction has read.
 //!
 //! Every answer depends on a range: a point, or what a cursor passed, from where
-//! it was put to the last entry it was on (or the end, where it found none). At
-//! commit these ranges must be the same in the base and in the head.
+//! it was put to the last entry it was on (or the end, where it found none), within the
+//! bounds that its reader named. At commit these ranges must be the same in the base and
+//! in the head.
 //!
 //! Integers in a row make one range, so a loop over them takes no memory in its
 //! length. Beyond [`LIMIT`] bytes the reads of the largest tree are coarsened:
@@ -283,6 +284,10 @@ impl Reads {
             reads: reads.clone(),
             tree: tree.clone(),
             range: None,
+            bounds: Range {
+                low: Bound::Unbounded,
+                high: Bound::Unbounded,
+            },
         }
     }
 }
@@ -292,9 +297,18 @@ pub(crate) struct Observer {
     reads: Arc<Mutex<Reads>>,
     tree: Tree,
     range: Option<Arc<Mutex<Range>>>,
+    /// What lies beyond them is the same to the reader as if it were not there.
+    bounds: Range,
 }
 
 impl Observer {
+    pub(crate) fn narrow(&mut self, low: Bound<Key<'_>>, high: Bound<Key<'_>>) {
+        self.bounds = Range {
+            low: low.map(owned),
+            high: high.map(owned),
+        };
+    }
+
     /// The cursor was put somewhere and found `at`, or nothing.
     pub(crate) fn seek(&mut self, to: Seek<'_>, at: Option<OwnedKey>) {
         let found = |at: Option<OwnedKey>| at.map_or(Bound::Unbounded, Bound::Included);
@@ -306,7 +320,10 @@ impl Observer {
             Seek::AtMost(key) => (found(at), Bound::Included(owned(key))),
             Seek::Before(key) => (found(at), Bound::Excluded(owned(key))),
         };
-        let range = Range { low, high };
+        let range = Range {
+            low: self.within(low, false),
+            high: self.within(high, true),
+        };
         let bytes = SHARED + range.bytes();
         let range = Arc::new(Mutex::new(range));
         let mut reads = self.reads.lock();
@@ -323,8 +340,8 @@ impl Observer {
     /// The cursor moved on and found `at`, or the end.
     pub(crate) fn step(&mut self, forward: bool, at: Option<OwnedKey>) {
         let Some(range) = &self.range else { return };
+        let reached = self.within(at.map_or(Bound::Unbounded, Bound::Included), forward);
         let mut range = range.lock();
-        let reached = at.map_or(Bound::Unbounded, Bound::Included);
         if forward {
             if extends(&range.high, &reached, Ordering::Greater) {
                 range.high = reached;
@@ -332,6 +349,17 @@ impl Observer {
         } else if extends(&range.low, &reached, Ordering::Less) {
             range.low = reached;
         }
+    }
+
+    /// What was reached as an end or a beginning of a range, or the reader's bound where
+    /// that is nearer.
+    fn within(&self, reached: Bound<OwnedKey>, is_end: bool) -> Bound<OwnedKey> {
+        let bound = match is_end {
+            true if by_end(&self.bounds.high, &reached).is_lt() => &self.bounds.high,
+            false if by_start(&self.bounds.low, &reached).is_gt() => &self.bounds.low,
+            _ => return reached,
+        };
+        bound.clone()
     }
 }
 

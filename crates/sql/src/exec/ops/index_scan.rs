@@ -4,6 +4,7 @@
 //! duplicates; ranges of one scan never overlap because their prefixes have one
 //! length.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use fulgurite_store::{Cursor, Key, Seek, Txn};
@@ -108,6 +109,13 @@ impl IndexScan {
     fn place(&mut self) -> Result<bool> {
         let cursor = self.entries.as_mut().ok_or_else(detached)?;
         while let Some(range) = self.ranges.get(self.position) {
+            if !self.placed {
+                let end = match range.end.as_slice() {
+                    [] => Bound::Unbounded,
+                    end => Bound::Excluded(Key::Bytes(end)),
+                };
+                cursor.narrow(Bound::Included(Key::Bytes(&range.start)), end);
+            }
             let there = if self.placed {
                 true
             } else if !self.reverse {

@@ -1,5 +1,6 @@
 //! Rowid lookup: rows with given rowids.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use fulgurite_store::{Cursor, Key, Seek, Txn};
@@ -73,6 +74,8 @@ impl Operator for RowidLookup {
                 break;
             };
             self.position += 1;
+            let alone = Bound::Included(Key::Int(rowid));
+            cursor.narrow(alone, alone);
             if cursor.seek(Seek::AtLeast(Key::Int(rowid)))? && cursor.key_int() == rowid {
                 let value = cursor.value()?;
                 bytes += value.len();

@@ -1,5 +1,6 @@
 //! Table scan: rows in rowid order.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use fulgurite_store::{Cursor, Key, Seek, Txn};
@@ -55,6 +56,10 @@ impl Operator for TableScan {
             return Ok(());
         };
         let cursor = self.cursor.as_mut().ok_or_else(detached)?;
+        cursor.narrow(
+            Bound::Included(Key::Int(low)),
+            Bound::Included(Key::Int(high)),
+        );
         let (from, last) = if self.reverse {
             (Seek::AtMost(Key::Int(high)), low)
         } else {
