@@ -388,8 +388,9 @@ impl TxnContext {
                 continue;
             }
             if left != right || (left.is_some() && !base.same_value(&head)) {
-                let differs = left.as_ref().or(right.as_ref());
-                return Err(self.conflict(tree.id(), differs.map(OwnedKey::as_key)));
+                // The lower of two is not in the other version.
+                let keys = [&left, &right].into_iter().flatten().map(OwnedKey::as_key);
+                return Err(self.conflict(tree.id(), keys.min()));
             }
             if left.is_none() {
                 return Ok(());
