@@ -1,7 +1,7 @@
 //! Overlapping transactions through SQL: unique keys, rowids, changes of the
 //! schema, IMMEDIATE, the retry helper, and what is said to who loses.
 
-use fulgurite::{Connection, Database, Error, ErrorCode, ffi};
+use fulgurite::{Connection, Database, DropBehavior, Error, ErrorCode, ffi};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -127,6 +127,92 @@ fn a_lost_row_is_named() {
 }
 
 /// They are in no table, and whoever lost over them was told that a table was dropped.
+/// Where a row came into a range that was read, the next one was named, which nobody
+/// had touched.
+#[test]
+fn of_a_range_the_row_that_changed_is_named() {
+    let setup = "CREATE TABLE t (id INTEGER PRIMARY KEY, v); CREATE INDEX i ON t (v);
+                 INSERT INTO t VALUES (1, 10), (5, 50), (9, 90);
+                 CREATE TABLE log (x); CREATE TABLE n (k TEXT PRIMARY KEY);
+                 INSERT INTO n VALUES ('a'), ('m')";
+    for (query, change, named) in [
+        (
+            "SELECT * FROM t",
+            "INSERT INTO t VALUES (3, 3)",
+            "row 3 of table t",
+        ),
+        (
+            "SELECT * FROM t",
+            "DELETE FROM t WHERE id = 5",
+            "row 5 of table t",
+        ),
+        (
+            "SELECT v FROM t WHERE v > 12",
+            "INSERT INTO t VALUES (3, 17)",
+            "entry (17) of index i",
+        ),
+        (
+            "SELECT k FROM n ORDER BY k",
+            "INSERT INTO n VALUES ('c')",
+            "entry ('c') of",
+        ),
+    ] {
+        let (a, b) = pair("serializable", setup);
+        run(&a, "BEGIN");
+        let read: Vec<_> = {
+            let mut statement = a.prepare(query).expect(query);
+            let rows = statement.query_map([], |row| row.get_ref(0).map(|_| ()));
+            rows.expect(query).collect()
+        };
+        assert!(read.len() >= 2);
+        run(&a, "INSERT INTO log VALUES (1)");
+        run(&b, change);
+        let hint = lost(a.execute_batch("COMMIT"));
+        assert!(hint.contains(named), "{query}, {change}: {hint}");
+    }
+}
+
+/// What a scan has to look at to know that its range ends is not read: neighbours lost
+/// against one another.
+#[test]
+fn who_reads_a_range_depends_on_nothing_behind_it() {
+    let setup = "CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER);
+                 CREATE INDEX i ON t (a, b);
+                 INSERT INTO t VALUES (1, 1, 1), (5, 5, 5), (9, 9, 9), (20, 9, 20);
+                 CREATE TABLE log (x)";
+    let behind = "UPDATE t SET b = b + 1 WHERE id IN (1, 9); INSERT INTO t VALUES (7, 2, 2)";
+    for query in [
+        "SELECT count(*) FROM t WHERE id BETWEEN 2 AND 6",
+        "SELECT count(*) FROM (SELECT b FROM t WHERE id BETWEEN 2 AND 6 ORDER BY id DESC)",
+        "SELECT count(*) FROM t INDEXED BY i WHERE a = 5",
+        "SELECT count(*) FROM t INDEXED BY i WHERE a > 4 AND a < 9",
+        "SELECT count(*) FROM t INDEXED BY i WHERE a BETWEEN 3 AND 8",
+        "SELECT count(*) FROM (SELECT id FROM t INDEXED BY i WHERE a BETWEEN 3 AND 8 ORDER BY a DESC)",
+        "SELECT EXISTS (SELECT 1 FROM t INDEXED BY i WHERE a = 9 AND b = 15)",
+    ] {
+        for (change, loses) in [
+            (behind, false),
+            ("INSERT INTO t VALUES (6, 5, 6)", !query.contains("9 AND b")),
+            (
+                "UPDATE t SET b = 0 WHERE id = 5",
+                !query.contains("9 AND b"),
+            ),
+            (
+                "INSERT INTO t VALUES (21, 9, 15)",
+                query.contains("9 AND b"),
+            ),
+        ] {
+            let (a, b) = pair("serializable", setup);
+            run(&a, "BEGIN");
+            number(&a, query);
+            run(&a, "INSERT INTO log VALUES (1)");
+            run(&b, change);
+            let committed = a.execute_batch("COMMIT");
+            assert_eq!(committed.is_err(), loses, "{query}, {change}");
+        }
+    }
+}
+
 #[test]
 fn who_lost_over_a_number_of_the_database_is_told_so() {
     for level in LEVELS {
@@ -220,6 +306,106 @@ fn who_used_the_schema_loses_against_its_change() {
 
 /// A statement that had begun with the old schema must not be published after
 /// the new one: it would not know the index.
+/// A transaction that has grown too large for the log takes a table's lock when it first
+/// writes there. Where it could not, in a statement of one row, all of it was rolled back,
+/// and what followed committed alone; after one that had lost there, it kept the lock.
+#[test]
+fn a_large_transaction_that_cannot_write_to_a_table_stays_open() {
+    let setup =
+        "CREATE TABLE d (n); INSERT INTO d VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9);
+                 CREATE TABLE t (id INTEGER PRIMARY KEY, b); CREATE TABLE more (b);
+                 CREATE TABLE u (id INTEGER PRIMARY KEY, v UNIQUE); INSERT INTO u VALUES (1, 1);
+                 CREATE TABLE s (id INTEGER PRIMARY KEY AUTOINCREMENT, v)";
+    let grow = "INSERT INTO t (b) SELECT zeroblob(1000) FROM d a, d b, d c, d d";
+    for (other, statement) in [
+        ("INSERT INTO u VALUES (3, 3)", "INSERT INTO u VALUES (2, 2)"),
+        (
+            "INSERT INTO u VALUES (3, 3)",
+            "UPDATE u SET v = 9 WHERE id = 1",
+        ),
+        (
+            "UPDATE u SET v = 5 WHERE id = 1",
+            "DELETE FROM u WHERE id = 1",
+        ),
+        (
+            "INSERT INTO u VALUES (3, 3)",
+            "INSERT INTO u VALUES (2, 2), (4, 4)",
+        ),
+        (
+            "INSERT INTO s (v) VALUES (3)",
+            "INSERT INTO s (v) VALUES (2)",
+        ),
+    ] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let database = Database::open(dir.path().join("a.db")).expect("a database");
+        let [a, b] = [0, 1].map(|_| database.connect().expect("a connection"));
+        run(&a, setup);
+        for connection in [&a, &b] {
+            connection.busy_timeout(Duration::ZERO).expect("a timeout");
+        }
+        run(&a, "BEGIN");
+        run(&a, grow);
+        run(&b, other);
+        for _ in 0..2 {
+            let hint = lost(a.execute_batch(statement));
+            assert!(hint.contains("cannot write to it any more"), "{hint}");
+            assert!(!a.is_autocommit(), "{statement}");
+        }
+        run(&b, other.replace('3', "30").as_str());
+        assert_eq!(number(&a, "SELECT count(*) FROM t"), 6561);
+        run(&a, "ROLLBACK");
+        // Where the other one is only at work it is the same.
+        run(&a, "BEGIN");
+        run(&a, grow);
+        run(&b, "BEGIN");
+        run(&b, other.replace('3', "300").as_str());
+        run(&b, &grow.replace("t (b)", "more (b)"));
+        assert!(is_busy(a.execute_batch(statement)), "{statement}");
+        assert!(!a.is_autocommit(), "{statement}");
+        run(&b, "ROLLBACK");
+        run(&a, statement);
+        run(&a, "COMMIT");
+        assert_eq!(number(&a, "SELECT count(*) FROM t"), 6561);
+    }
+}
+
+/// The rollback of what a failed COMMIT had rolled back already was told in place of the
+/// conflict, and where COMMIT was only busy, nothing was.
+#[test]
+fn finishing_tells_why_it_could_not_commit() {
+    for savepoint in [false, true] {
+        let (mut a, b) = pair(
+            "serializable",
+            "CREATE TABLE t (v); INSERT INTO t VALUES (1)",
+        );
+        let change = "UPDATE t SET v = v + 1";
+        let outcome = if savepoint {
+            let mut all = a.savepoint().expect("begins");
+            all.set_drop_behavior(DropBehavior::Commit);
+            all.execute_batch(change).expect(change);
+            run(&b, change);
+            all.finish()
+        } else {
+            let mut all = a.transaction().expect("begins");
+            all.set_drop_behavior(DropBehavior::Commit);
+            all.execute_batch(change).expect(change);
+            run(&b, change);
+            all.finish()
+        };
+        lost(outcome);
+        assert!(a.is_autocommit());
+        a.busy_timeout(Duration::ZERO).expect("a timeout");
+        run(&b, "BEGIN IMMEDIATE");
+        let mut all = a.transaction().expect("begins");
+        all.set_drop_behavior(DropBehavior::Commit);
+        all.execute_batch(change).expect(change);
+        assert!(is_busy(all.finish()));
+        assert!(a.is_autocommit());
+        run(&b, "COMMIT");
+        assert_eq!(number(&a, "SELECT v FROM t"), 2);
+    }
+}
+
 #[test]
 fn a_change_of_the_schema_keeps_writers_out_and_counts_what_it_read() {
     for level in LEVELS {
@@ -310,6 +496,19 @@ fn immediate_keeps_writers_out_and_cannot_lose() {
     assert!(!b.is_autocommit());
     lost(b.execute_batch("COMMIT"));
     assert_eq!(number(&b, "SELECT x FROM t"), 3);
+}
+
+/// The word was left out before IMMEDIATE and EXCLUSIVE as well, which say the opposite.
+#[test]
+fn concurrent_is_one_way_to_begin() {
+    let (a, _) = pair("serializable", "CREATE TABLE t (v)");
+    for way in ["DEFERRED", "IMMEDIATE", "EXCLUSIVE"] {
+        a.execute_batch(&format!("BEGIN CONCURRENT {way}"))
+            .expect_err(way);
+        assert!(a.is_autocommit());
+    }
+    run(&a, "BEGIN CONCURRENT TRANSACTION; COMMIT");
+    a.prepare("EXPLAIN BEGIN CONCURRENT").expect("is explained");
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub fn explain(error: Error, engine: &Engine, txn: &mut Txn) -> Error {
             "{place} is being written, and whoever writes did not finish within the busy timeout"
         ),
         (_, true) => format!(
-            "another transaction changed {place} first; this one cannot commit any more, roll \
-             it back and run it again"
+            "another transaction changed {place} first; this one cannot write to it any more, \
+             roll it back and run it again"
         ),
         (_, false) => format!(
             "another transaction changed {place} first; this one was rolled back, run it again"

@@ -100,9 +100,25 @@ impl TxnContext {
         }
         self.hold_bulk_locks(Some(tree))?;
         if tree.0.head().seq != tree.0.versions.at(self.seq).unwrap_or(EMPTY).seq {
+            // Nothing of it is changed, and others need not wait for its lock.
+            self.locked.unlock_one(tree.id());
             return Err(self.conflict(tree.id(), None));
         }
         Ok(())
+    }
+
+    /// Before the first write to several trees of which all or none shall be done: a
+    /// transaction that has grown too large for the log takes the locks of those that it
+    /// has not written to, which writing to one of them would do. Others need none.
+    ///
+    /// # Errors
+    /// `Busy` or `Conflict`, as the write had failed, and nothing is changed.
+    #[inline]
+    pub fn claim(&mut self, tree: &Tree) -> Result<()> {
+        if !self.bulk {
+            return Ok(());
+        }
+        self.lock_for_bulk(tree)
     }
 
     /// Writes the pages, syncs them, and returns the attach record.

@@ -56,6 +56,14 @@ impl Locked {
         self.trees.insert(at, tree);
     }
 
+    /// Gives one back.
+    pub(super) fn unlock_one(&mut self, tree: TreeId) {
+        if let Some(at) = self.trees.iter().position(|held| held.id() == tree) {
+            // SAFETY: this context took the locks of these trees.
+            unsafe { self.trees.remove(at).0.writer.unlock() };
+        }
+    }
+
     /// Gives them back.
     pub(super) fn unlock(&mut self) {
         if self.trees.is_empty() {
@@ -87,10 +95,12 @@ impl TxnContext {
     }
 
     fn locked_out(&self, why: &str) -> String {
-        format!(
-            "database is locked: {why}, and did not finish within the busy timeout of {:?}",
-            self.busy_timeout
-        )
+        match self.busy_timeout {
+            Duration::ZERO => format!("database is locked: {why}, and no busy timeout is set"),
+            time => format!(
+                "database is locked: {why}, and did not finish within the busy timeout of {time:?}"
+            ),
+        }
     }
 
     /// Begins an explicit transaction that no other can make fail: waits for
@@ -300,7 +310,9 @@ impl TxnContext {
         if !lock.try_lock_shared(context)
             && !waits.lock(self.busy_timeout, || lock.try_lock_shared(context), within)
         {
-            return Err(self.busy("a transaction begun IMMEDIATE is at work"));
+            return Err(self.busy(
+                "a transaction that was begun IMMEDIATE, or that changes the schema, is at work",
+            ));
         }
         self.writers = WritersLock::Shared;
         Ok(())

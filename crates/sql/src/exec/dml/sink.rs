@@ -79,6 +79,7 @@ pub struct Sink<'a> {
     pub buffers: &'a mut Buffers,
     /// A row is half written: a failure now must undo more than that row.
     pub torn: bool,
+    is_claimed: bool,
     /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
     floor: Option<Option<i64>>,
     /// AUTOINCREMENT: the largest rowid that may be gone at the end.
@@ -109,6 +110,7 @@ impl<'a> Sink<'a> {
             conflict,
             buffers,
             torn: false,
+            is_claimed: false,
             floor: None,
             deleted: 0,
         }
@@ -368,9 +370,32 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
+    /// Takes what locks a row needs that the transaction has not, before any of it is
+    /// written: where that fails, nothing is torn. `all`: also of indexes that an UPDATE
+    /// leaves as they are.
+    fn claim(&mut self, all: bool) -> Result<()> {
+        if !self.is_claimed {
+            self.txn.claim(&self.target.table.tree)?;
+            for writer in self
+                .target
+                .indexes
+                .iter()
+                .filter(|writer| all || writer.affected)
+            {
+                self.txn.claim(&writer.index.tree)?;
+            }
+            if let Some(sequence) = &self.target.table.sequence {
+                self.txn.claim(sequence)?;
+            }
+            self.is_claimed = true;
+        }
+        Ok(())
+    }
+
     /// Writes a new row whose entries are made and whose record is encoded.
     /// `fresh`: the rowid was allocated for it. On a conflict nothing is left.
     pub fn insert_row(&mut self, rowid: i64, fresh: bool) -> Result<Option<Conflict>> {
+        self.claim(true)?;
         let tree = &self.target.table.tree;
         self.torn = true;
         if fresh {
@@ -494,6 +519,7 @@ impl<'a> Sink<'a> {
     /// Deletes the row in `buffers.old` with its entries.
     pub fn delete_old(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<()> {
         self.make_old_entries(rowid, true, cx)?;
+        self.claim(true)?;
         self.torn = true;
         for (writer, entry) in self.target.indexes.iter().zip(&self.buffers.old_entries) {
             if entry.present {
@@ -562,6 +588,7 @@ impl<'a> Sink<'a> {
     /// Puts the row being written in the place of the row in `buffers.old`.
     pub fn replace_old(&mut self, old: i64, all: bool) -> Result<()> {
         let rowid = self.rowid();
+        self.claim(all)?;
         self.torn = true;
         for (i, writer) in self.target.indexes.iter().enumerate() {
             if !(all || writer.affected) {
