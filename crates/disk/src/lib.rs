@@ -131,6 +131,14 @@ pub trait Disk: Send + Sync + 'static {
     /// Whether there is a file (or a folder) at `path`.
     fn exists(&self, path: &Path) -> Result<bool>;
 
+    /// Which file there is at `path`.
+    ///
+    /// # Errors
+    /// `NotFound`, and whatever else keeps from telling.
+    fn identity_at(&self, path: &Path) -> Result<FileId> {
+        self.open(path, OpenOptions::READ)?.identity()
+    }
+
     /// Removes the name `path`. Open handles go on working.
     fn remove(&self, path: &Path) -> Result<()>;
 

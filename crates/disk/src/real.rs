@@ -68,6 +68,13 @@ impl RealFile {
     }
 }
 
+fn file_id(metadata: &fs::Metadata) -> FileId {
+    FileId {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+    }
+}
+
 impl Disk for RealDisk {
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
         Ok(Arc::new(RealFile::open(path, options, 0)?))
@@ -86,6 +93,12 @@ impl Disk for RealDisk {
     fn exists(&self, path: &Path) -> Result<bool> {
         path.try_exists()
             .map_err(|e| DiskError::new("look up", path, e))
+    }
+
+    /// Without opening it, which takes a right to read and a free descriptor.
+    fn identity_at(&self, path: &Path) -> Result<FileId> {
+        let metadata = fs::metadata(path).map_err(|e| DiskError::new("stat", path, e))?;
+        Ok(file_id(&metadata))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
@@ -243,10 +256,7 @@ impl DiskFile for RealFile {
 
     fn identity(&self) -> Result<FileId> {
         let metadata = self.file.metadata().map_err(|e| self.error("stat", e))?;
-        Ok(FileId {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        })
+        Ok(file_id(&metadata))
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {

@@ -429,7 +429,7 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
     }
     let weak = Arc::downgrade(core);
     let named = weak.clone();
-    let is_moved = move || named.upgrade().is_some_and(|core| core.was_moved());
+    let is_moved = move || named.upgrade().map_or(Ok(false), |core| core.was_moved());
     let options = WalOptions {
         durability: match core.options.durability {
             Durability::Full => fulgurite_wal::Durability::Full,

@@ -23,7 +23,7 @@ use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
 use crate::txn::{Critical, TxnContext};
 use crate::waits::Waits;
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Disk, DiskError, DiskFile, LineStart, MemoryDisk, OpenOptions, RealDisk};
+use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, LineStart, MemoryDisk, RealDisk};
 use fulgurite_wal::TwinLog;
 use rustc_hash::FxHashMap;
 use std::error::Error as _;
@@ -317,13 +317,18 @@ impl Core {
 
     /// Whether the file was moved or removed, and its name is another one's. Where nobody
     /// has the name the log's are nobody's either.
-    pub(crate) fn was_moved(&self) -> bool {
-        let identity = |path| -> fulgurite_disk::Result<_> {
-            let named = self.disk.open(path, OpenOptions::READ)?;
-            Ok((named.identity()?, self.pool.file.identity()?))
+    ///
+    /// # Errors
+    /// What keeps from telling: then they may be another one's.
+    pub(crate) fn was_moved(&self) -> fulgurite_disk::Result<bool> {
+        let Some(path) = &self.path else {
+            return Ok(false);
         };
-        let both = self.path.as_deref().map(identity);
-        matches!(both, Some(Ok((named, own))) if named != own)
+        match self.disk.identity_at(path) {
+            Ok(named) => Ok(named != self.pool.file.identity()?),
+            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// A write or sync of the data file failed: ends all writing, for good.

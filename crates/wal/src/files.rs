@@ -105,10 +105,10 @@ impl TwinLog {
         self.begin_in(file, capacity)
     }
 
-    /// Fails where another database's log may have the names of this one.
+    /// Fails where another database's log has the names of this one, or may have them.
     pub(super) fn check_names(&self) -> Result<()> {
         match &self.options.moved {
-            Some(moved) if moved() => Err(Error::Moved {
+            Some(moved) if moved()? => Err(Error::Moved {
                 file: self.base.clone(),
             }),
             _ => Ok(()),

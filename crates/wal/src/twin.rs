@@ -38,8 +38,9 @@ pub enum Durability {
 pub type PressureHook = Arc<dyn Fn(Duration) + Send + Sync>;
 
 /// Says whether the log's name is another database's by now: somebody moved the
-/// database's file or removed it, and made another one.
-pub type MovedHook = Arc<dyn Fn() -> bool + Send + Sync>;
+/// database's file or removed it, and made another one. Where it cannot tell, nothing is
+/// done to the files of the name.
+pub type MovedHook = Arc<dyn Fn() -> fulgurite_disk::Result<bool> + Send + Sync>;
 
 /// How a log behaves while it is open.
 #[derive(Clone)]

@@ -86,6 +86,31 @@ fn a_life_of_one_commit_makes_seven_syncs() {
     assert_eq!(calls_of_a_life(Call::Remove), 1);
 }
 
+/// Whether the database's file still has its name could not be told, which was taken for
+/// a yes: closing then removed the log of another database that had been put in its place.
+#[test]
+fn a_log_stays_where_nobody_can_tell_whose_it_is() {
+    let disk = prepared();
+    let store = open(&disk, &options()).expect("opens");
+    let tree = store.family("t").expect("reads").expect("is there");
+    put(&store, &tree, 1).expect("commits");
+    disk.fail(Fault {
+        call: Some(Call::Read),
+        after: 0,
+        for_good: false,
+        error: FaultError::Io,
+    });
+    drop(tree);
+    drop(store);
+    assert_eq!(disk.faults_met(), 1);
+    assert!(disk.files().contains(&format!("{PATH}-wal0").into()));
+    let disk = disk.crash_image(1);
+    let store = open(&disk, &options()).expect("opens");
+    assert_eq!(count(&store).expect("reads"), 2);
+    drop(store);
+    assert_eq!(disk.files(), [Path::new(PATH)]);
+}
+
 /// Opens, commits a few times and closes, with the power cut at every call in turn:
 /// what was acknowledged is there, and what comes after it goes on from it, through a
 /// second cut too.
