@@ -386,3 +386,25 @@ fn half_a_statement_is_never_left() {
         }
     }
 }
+
+/// The log is made under a passing name. A link that had this name was followed, and what
+/// it led to written over: a file of somebody's, or the database itself.
+#[cfg(unix)]
+#[test]
+fn the_log_is_not_made_through_a_link() {
+    for victim in ["victim", "a.db"] {
+        let dir = dir();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("victim"), b"precious").expect("a file");
+        let open = || Connection::open(path("a.db")).expect("opens");
+        let first = "CREATE TABLE t (v); INSERT INTO t VALUES (1)";
+        open().execute_batch(first).expect(first);
+        std::os::unix::fs::symlink(path(victim), path("a.db-wal-new")).expect("a link");
+        let second = "INSERT INTO t VALUES (2)";
+        open().execute_batch(second).expect(second);
+        let victim = std::fs::read(path("victim")).expect("a file");
+        assert_eq!(victim, b"precious");
+        let sum = open().query_row("SELECT sum(v) FROM t", [], |row| row.get::<_, i64>(0));
+        assert_eq!(sum.expect("reads"), 3);
+    }
+}

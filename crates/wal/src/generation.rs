@@ -88,12 +88,13 @@ pub(super) fn create_file(
     capacity: u64,
     sync: Sync<'_>,
 ) -> Result<()> {
-    let options = OpenOptions {
-        create: true,
-        truncate: true,
-        ..OpenOptions::WRITE
-    };
-    let file = disk.open(&header::new_path(base), options)?;
+    let path = header::new_path(base);
+    // What an earlier making left, or a link to something else, is not written to.
+    match disk.remove(&path) {
+        Err(error) if error.kind == DiskErrorKind::NotFound => {}
+        removed => removed?,
+    }
+    let file = disk.open(&path, OpenOptions::CREATE_NEW)?;
     fill_with_zeros(&*file, 0, capacity)?;
     if !first.is_empty() {
         file.write_at(first, RECORDS_START)?;
