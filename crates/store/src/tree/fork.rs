@@ -24,6 +24,7 @@ use crate::node::{self, Key, Rests, Unknown};
 use crate::reclaim::Dead;
 use crate::store::Core;
 use crate::tree::walk::{Ahead, Halt, Learnt, Target};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -98,8 +99,12 @@ pub(crate) struct Fork {
     pub(crate) stamp: (u64, u64),
     /// Nodes of `own` that were written already.
     pub(crate) spilled: usize,
-    /// How many nodes were copied again after they had been spilled.
+    /// How many nodes were copied again after they had been spilled, and how many had been
+    /// when those copied were last given up.
     pub(crate) respilled: usize,
+    pub(crate) given_up: usize,
+    /// The lengths of the two lists at the last mark: what is older may be gone back to.
+    marked: (usize, usize),
     /// How many nodes were copied to be edited; no number after some of them were
     /// given up.
     pub(super) copied: Option<usize>,
@@ -178,6 +183,8 @@ impl Fork {
             stamp: (0, 0),
             spilled: 0,
             respilled: 0,
+            given_up: 0,
+            marked: (0, 0),
             copied: Some(0),
             split_off: Vec::new(),
             split: Vec::new(),
@@ -215,6 +222,8 @@ impl Fork {
         self.stamp = (0, 0);
         self.spilled = 0;
         self.respilled = 0;
+        self.given_up = 0;
+        self.marked = (0, 0);
         self.copied = Some(0);
         self.split_off.clear();
         self.split.clear();
@@ -239,6 +248,7 @@ impl Fork {
 
     pub(crate) fn mark(&mut self, pool: &Pool) -> Mark {
         self.seal(pool);
+        self.marked = (self.own.len(), self.replaced.len());
         Mark {
             root: self.root,
             count: self.count,
@@ -276,10 +286,57 @@ impl Fork {
         self.spilled_to = self.spilled_to.min(mark.own);
         self.spilled = self.spilled.min(mark.own);
         self.copied = None;
+        self.marked = (mark.own, mark.replaced);
         let made = self.own.split_off(mark.own.min(self.own.len()));
         self.passed_by.retain(|node| !made.contains(node));
         self.seal(pool);
         made
+    }
+
+    /// Takes out what the fork both made and replaced since the last mark, which nobody can
+    /// reach any more; the caller frees it. Nothing may be on its way to the disk, and no
+    /// cursor be open.
+    pub(crate) fn give_up_replaced(&mut self, pool: &Pool) -> Vec<ChildRef> {
+        self.given_up = self.respilled;
+        let (own, replaced) = self.marked;
+        let is_own = |dead: &Dead| !dead.subtree && dead.birth >= self.base_seq;
+        // A node is known by its handle to who made it and may be by its extent to who
+        // replaced it.
+        let place = |node: ChildRef| pool.resolved(node).reference;
+        let late = self
+            .replaced
+            .iter()
+            .skip(replaced)
+            .filter(|dead| is_own(dead));
+        let replaced_since: FxHashSet<u64> = late.map(|dead| place(dead.node)).collect();
+        let mut gone = FxHashSet::default();
+        let (mut at, mut looked_at) = (own, 0);
+        let dead = self.own.extract_if(own.., |node| {
+            let place = place(*node);
+            let is_dead = replaced_since.contains(&place);
+            if is_dead {
+                gone.insert(place);
+                looked_at += usize::from(at < self.spilled_to);
+            }
+            at += 1;
+            is_dead
+        });
+        let dead: Vec<ChildRef> = dead.collect();
+        let mut number = 0;
+        self.replaced.retain(|dead| {
+            number += 1;
+            number <= replaced || !is_own(dead) || !gone.contains(&place(dead.node))
+        });
+        let written = dead
+            .iter()
+            .filter(|node| !pool.resolved(**node).is_handle());
+        self.spilled = self.spilled.saturating_sub(written.count());
+        self.spilled_to -= looked_at;
+        let handles: FxHashSet<u64> = dead.iter().map(|node| node.reference).collect();
+        self.passed_by
+            .retain(|node| !handles.contains(&node.reference));
+        self.copied = None;
+        dead
     }
 
     /// Ends the generation: what exists now is not edited in place any more.

@@ -19,6 +19,9 @@
 //!    helper first ([`TxnContext::settle_spills`]).
 //! 3. The extents are registered as belonging to no checkpoint until the fork is
 //!    published, so a crash frees them.
+//!    What was written and then copied again is of no use to anybody, unless a savepoint
+//!    or a cursor may go back to it: it is given up when there is enough of it, so that
+//!    changes scattered over a large tree take space in its size, not in their number.
 //! 4. Frames of written nodes are free at once, not kept as cached pages: a load
 //!    reuses its own frames, which are warm, and leaves the others' pages in the
 //!    cache. (Keeping them while the cache has room cost a third of the rows a
@@ -49,6 +52,10 @@ const SHARE: usize = 64;
 const SCATTERED: usize = 32;
 /// Spilled nodes that this is judged by, at least.
 const SCATTERED_MIN: usize = 256;
+/// Nodes spilled and copied again are given up where they are one in so many of those
+/// made, and so many at least.
+const OUTDATED: usize = 4;
+const OUTDATED_MIN: usize = 512;
 /// Bytes of a fork's node in its own list, the space's list of unpublished
 /// extents, and at commit in the list of used extents, their runs and the record.
 const OWN_ENTRY: usize = 24 + 28 + 40;
@@ -243,6 +250,11 @@ impl TxnContext {
         let Some(at) = largest else {
             return Ok(());
         };
+        if self.is_giving_up_due(at) {
+            self.settle_spills()?;
+            let outdated = self.forks[at].give_up_replaced(&self.core.pool);
+            self.abandon(at, outdated, false);
+        }
         let written: usize = self.forks.iter().map(|fork| fork.spilled).sum();
         let again: usize = self.forks.iter().map(|fork| fork.respilled).sum();
         self.scattered |= again * SCATTERED > written.max(SCATTERED_MIN);
@@ -268,6 +280,14 @@ impl TxnContext {
             // It ended, so it has failed.
             Err(_) => self.settle_spills(),
         }
+    }
+
+    /// Whether so many nodes that were spilled have been copied again, that what they took
+    /// on disk and in the lists is worth a look.
+    fn is_giving_up_due(&self, at: usize) -> bool {
+        let fork = &self.forks[at];
+        let since = fork.respilled - fork.given_up;
+        since >= OUTDATED_MIN.max(fork.own.len() / OUTDATED) && !fork.is_watched()
     }
 
     /// Takes nodes out of the fork's generation: they may be written now.
