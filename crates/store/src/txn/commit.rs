@@ -20,7 +20,6 @@
 //!    database is opened again, and the store is poisoned.
 
 use super::critical::{Held, SAMPLE};
-use super::hold::Hold;
 use super::lease::Leased;
 use super::locks::unlock_writers;
 use super::reads::Reads;
@@ -41,11 +40,7 @@ use fulgurite_wal::{Permit, TwinLog};
 use rustc_hash::FxHashSet;
 use std::ops::Bound;
 use std::sync::atomic::Ordering::*;
-use std::time::{Duration, Instant};
-
-/// What others may write to the log while an explicit transaction commits, at a guess: one
-/// part of so many of the log.
-const SPACE_OF_OTHERS: u64 = 32;
+use std::time::Instant;
 
 /// A tree that was read and not written, and the head it was validated with.
 pub(super) struct ReadHead {
@@ -98,68 +93,6 @@ impl TxnContext {
         }
     }
 
-    /// Before an explicit transaction takes the locks of its commit. Where that fails it
-    /// has lost.
-    #[inline]
-    fn get_ready(&mut self) -> Result<()> {
-        if self.state == TxnState::Optimistic {
-            match self.hold {
-                Hold::None => self.note_touched(),
-                Hold::Open | Hold::Held => self.turn_to_statement(),
-            }
-        }
-        if self.state == TxnState::Optimistic {
-            let ready = self.write_put_off().and_then(|()| self.make_room_to_wait());
-            return ready.map_err(|error| self.lose(error));
-        }
-        Ok(())
-    }
-
-    /// Whether others could take the space in the log that an explicit transaction needs
-    /// before it comes to its record. (What a bulk transaction will log is not known yet.)
-    #[inline]
-    fn is_short_of_space(&self) -> bool {
-        let Some(wal) = self.core.wal() else {
-            return false;
-        };
-        let others = (self.core.options.log_limit_bytes / SPACE_OF_OTHERS) as usize;
-        self.state != TxnState::Statement
-            && !self.bulk
-            && wal.is_at_limit(self.redo.len().saturating_add(others))
-    }
-
-    /// The locks of an explicit transaction's commit together with space in the log. While
-    /// it waits for one of them it has not got the other: who has the locks may wait for
-    /// the space. Where it gets them not in time it is as it was, and can be committed
-    /// later.
-    #[cold]
-    fn lock_with_space<'w>(&mut self, wal: &'w TwinLog) -> Result<Permit<'w>> {
-        let waits = &self.core.pool.waits;
-        let until = waits.now().saturating_add(self.busy_timeout);
-        let bytes = self.redo.len();
-        let reserve = |patience| wal.reserve_within(bytes, patience).map_err(log_error);
-        let permit = reserve(self.busy_timeout)?;
-        self.get_ready()?;
-        if self.state != TxnState::Optimistic {
-            // It has its locks already.
-            return Ok(permit);
-        }
-        drop(permit);
-        loop {
-            self.lock_for_commit()?;
-            let error = match reserve(Duration::ZERO) {
-                Ok(permit) => return Ok(permit),
-                Err(error) => error,
-            };
-            self.unlock_for_commit();
-            let left = until.saturating_sub(self.core.pool.waits.now());
-            if error.kind() != ErrorKind::Busy || left.is_zero() {
-                return Err(error);
-            }
-            drop(reserve(left)?);
-        }
-    }
-
     fn lose_unless_busy(&mut self, error: Error) -> Result<()> {
         match error.kind() {
             ErrorKind::Busy => Err(error),
@@ -170,7 +103,7 @@ impl TxnContext {
     /// Rolls back. Who lost against another transaction hears of it when that one
     /// is visible: to run again before would only lose again.
     #[cold]
-    fn lose(&mut self, error: Error) -> Error {
+    pub(super) fn lose(&mut self, error: Error) -> Error {
         if self.state != TxnState::Idle {
             self.rollback();
         }

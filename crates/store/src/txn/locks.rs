@@ -9,14 +9,19 @@
 //! that hold their trees take locks by trying only, and who waits for one of these
 //! takes it away: `holds.rs`.)
 
+use super::hold::Hold;
 use super::{TxnContext, TxnState, WritersLock};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::Core;
+use crate::store::{Core, log_error};
 use crate::tree::fork::Fork;
 use crate::tree::{Tree, TreeId};
-use fulgurite_wal::TwinLog;
+use fulgurite_wal::{Permit, TwinLog};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What others may write to the log while an explicit transaction commits, at a guess: one
+/// part of so many of the log.
+const SPACE_OF_OTHERS: u64 = 32;
 
 /// The trees whose writer lock a context holds, by ascending number.
 #[derive(Default)]
@@ -239,6 +244,68 @@ impl TxnContext {
             self.lock_trees()?;
         }
         self.check_bulk_base()
+    }
+
+    /// Before an explicit transaction takes the locks of its commit. Where that fails it
+    /// has lost.
+    #[inline]
+    pub(super) fn get_ready(&mut self) -> Result<()> {
+        if self.state == TxnState::Optimistic {
+            match self.hold {
+                Hold::None => self.note_touched(),
+                Hold::Open | Hold::Held => self.turn_to_statement(),
+            }
+        }
+        if self.state == TxnState::Optimistic {
+            let ready = self.write_put_off().and_then(|()| self.make_room_to_wait());
+            return ready.map_err(|error| self.lose(error));
+        }
+        Ok(())
+    }
+
+    /// Whether others could take the space in the log that an explicit transaction needs
+    /// before it comes to its record. (What a bulk transaction will log is not known yet.)
+    #[inline]
+    pub(super) fn is_short_of_space(&self) -> bool {
+        let Some(wal) = self.core.wal() else {
+            return false;
+        };
+        let others = (self.core.options.log_limit_bytes / SPACE_OF_OTHERS) as usize;
+        self.state != TxnState::Statement
+            && !self.bulk
+            && wal.is_at_limit(self.redo.len().saturating_add(others))
+    }
+
+    /// The locks of an explicit transaction's commit together with space in the log. While
+    /// it waits for one of them it has not got the other: who has the locks may wait for
+    /// the space. Where it gets them not in time it is as it was, and can be committed
+    /// later.
+    #[cold]
+    pub(super) fn lock_with_space<'w>(&mut self, wal: &'w TwinLog) -> Result<Permit<'w>> {
+        let waits = &self.core.pool.waits;
+        let until = waits.now().saturating_add(self.busy_timeout);
+        let bytes = self.redo.len();
+        let reserve = |patience| wal.reserve_within(bytes, patience).map_err(log_error);
+        let permit = reserve(self.busy_timeout)?;
+        self.get_ready()?;
+        if self.state != TxnState::Optimistic {
+            // It has its locks already.
+            return Ok(permit);
+        }
+        drop(permit);
+        loop {
+            self.lock_for_commit()?;
+            let error = match reserve(Duration::ZERO) {
+                Ok(permit) => return Ok(permit),
+                Err(error) => error,
+            };
+            self.unlock_for_commit();
+            let left = until.saturating_sub(self.core.pool.waits.now());
+            if error.kind() != ErrorKind::Busy || left.is_zero() {
+                return Err(error);
+            }
+            drop(reserve(left)?);
+        }
     }
 
     /// Takes what an optimistic transaction needs to commit; `Busy` leaves it as
