@@ -196,6 +196,18 @@ struct Stop {
 }
 
 impl Stop {
+    /// `waiters` for the end of the checkpoint, itself included.
+    fn new(waiters: usize) -> Arc<Self> {
+        Arc::new(Self {
+            is_near: AtomicBool::new(false),
+            reached: Barrier::new(2),
+            passed: Barrier::new(2),
+            done: Barrier::new(waiters),
+            micros: AtomicU64::new(0),
+            long_waits: AtomicU64::new(0),
+        })
+    }
+
     fn write(&self) -> Result<()> {
         if !self.is_near.swap(false, Relaxed) {
             return Ok(());
@@ -265,14 +277,7 @@ impl DiskFile for StopFile {
 /// and that one brings no frames.
 #[test]
 fn who_waits_for_frames_is_told_that_anothers_checkpoint_failed() {
-    let stop = Arc::new(Stop {
-        is_near: AtomicBool::new(false),
-        reached: Barrier::new(2),
-        passed: Barrier::new(2),
-        done: Barrier::new(2),
-        micros: AtomicU64::new(0),
-        long_waits: AtomicU64::new(0),
-    });
+    let stop = Stop::new(2);
     let options = Options {
         cache_bytes: 0,
         driver: Some(stop.clone()),
@@ -309,14 +314,7 @@ fn who_waits_for_frames_is_told_that_anothers_checkpoint_failed() {
 /// what an explicit transaction had written was gone, although it was only busy.
 #[test]
 fn who_finds_no_space_in_the_log_waits_as_long_as_it_likes_and_has_lost_nothing() {
-    let stop = Arc::new(Stop {
-        is_near: AtomicBool::new(false),
-        reached: Barrier::new(2),
-        passed: Barrier::new(2),
-        done: Barrier::new(1),
-        micros: AtomicU64::new(0),
-        long_waits: AtomicU64::new(0),
-    });
+    let stop = Stop::new(1);
     let driver = Arc::new(Counted::default());
     let options = Options {
         busy_timeout: Duration::from_secs(2),
@@ -400,14 +398,7 @@ impl Driver for Meanwhile {
 /// it had written was gone, although it was only busy.
 #[test]
 fn who_finds_its_space_taken_when_it_has_its_locks_has_lost_nothing() {
-    let stop = Arc::new(Stop {
-        is_near: AtomicBool::new(false),
-        reached: Barrier::new(2),
-        passed: Barrier::new(2),
-        done: Barrier::new(1),
-        micros: AtomicU64::new(0),
-        long_waits: AtomicU64::new(0),
-    });
+    let stop = Stop::new(1);
     let driver = Arc::new(Meanwhile::default());
     let options = Options {
         driver: Some(driver.clone()),
