@@ -261,3 +261,18 @@ fn errors_name_the_file_and_the_operation() {
             .is_err()
     );
 }
+
+#[test]
+fn a_name_tells_which_file_has_it() {
+    on_both(|disk, folder| {
+        let (path, other) = (folder.join("a"), folder.join("b"));
+        let file = disk.open(&path, OpenOptions::CREATE).unwrap();
+        let identity = file.identity().unwrap();
+        assert_eq!(disk.identity_at(&path).unwrap(), identity);
+        assert_eq!(kind(disk.identity_at(&other)), DiskErrorKind::NotFound);
+        disk.rename(&path, &other).unwrap();
+        disk.open(&path, OpenOptions::CREATE).unwrap();
+        assert_eq!(disk.identity_at(&other).unwrap(), identity);
+        assert_ne!(disk.identity_at(&path).unwrap(), identity);
+    });
+}
