@@ -371,8 +371,8 @@ impl<'a> Sink<'a> {
     }
 
     /// Takes what locks a row needs that the transaction has not, before any of it is
-    /// written: where that fails, nothing is torn. `all`: also of indexes that an UPDATE
-    /// leaves as they are.
+    /// written: where that fails, nothing is torn. `all`: also those of what an UPDATE of
+    /// other columns leaves as it is.
     fn claim(&mut self, all: bool) -> Result<()> {
         if !self.is_claimed {
             self.txn.claim(&self.target.table.tree)?;
@@ -384,7 +384,8 @@ impl<'a> Sink<'a> {
             {
                 self.txn.claim(&writer.index.tree)?;
             }
-            if let Some(sequence) = &self.target.table.sequence {
+            // All AUTOINCREMENT tables share it, and a row that stays does not concern it.
+            if let Some(sequence) = self.target.table.sequence.as_ref().filter(|_| all) {
                 self.txn.claim(sequence)?;
             }
             self.is_claimed = true;
