@@ -91,6 +91,7 @@ impl<T> Chunks<T> {
         self.rest
             .iter_mut()
             .for_each(|chunk| chunk.retain(&mut keep));
+        self.close_up();
     }
 
     /// Takes out the entries that `pick` picks.
@@ -99,7 +100,19 @@ impl<T> Chunks<T> {
         for chunk in &mut self.rest {
             taken.extend(chunk.extract_if(.., |entry| pick(entry)));
         }
+        self.close_up();
         taken
+    }
+
+    /// After entries were taken out of the middle: gives back the chunks that are empty,
+    /// and where half of the room in the others is, makes full ones of them.
+    fn close_up(&mut self) {
+        self.rest.retain(|chunk| !chunk.is_empty());
+        let left: usize = self.rest.iter().map(Vec::len).sum();
+        if left < self.rest.len() * CHUNK / 2 {
+            let sparse = std::mem::take(&mut self.rest);
+            self.extend(sparse.into_iter().flatten());
+        }
     }
 }
 
@@ -130,6 +143,33 @@ impl<T> IntoIterator for Chunks<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Lists from which nearly all was taken out of the middle, again and again, kept a
+    /// chunk's room for each that they had ever had: 85 MB for a transaction in a cache of
+    /// 16 MiB.
+    #[test]
+    fn room_is_given_back_where_entries_are_taken_out() {
+        for one_stays_in in [usize::MAX, 2 * CHUNK, 700, 3] {
+            let (mut kept, mut extracted) = (Chunks::default(), Chunks::default());
+            let mut model = Vec::new();
+            let stays = |entry: usize| entry.is_multiple_of(one_stays_in);
+            for round in 0..50 {
+                for entry in 1..=3 * CHUNK {
+                    let entry = round * 3 * CHUNK + entry;
+                    kept.push(entry);
+                    extracted.push(entry);
+                    model.extend(stays(entry).then_some(entry));
+                }
+                kept.retain(|entry| stays(*entry));
+                extracted.extract(|entry| !stays(*entry));
+                for list in [&kept, &extracted] {
+                    assert!(list.iter().eq(&model));
+                    let room: usize = list.rest.iter().map(Vec::capacity).sum();
+                    assert!(room <= 2 * model.len() + CHUNK, "{room}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn behaves_like_a_vector() {
