@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 pub(crate) use shuttle::hint::spin_loop;
-pub(crate) use shuttle::sync::mpsc::{SyncSender, sync_channel};
+pub(crate) use shuttle::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 pub(crate) use shuttle::thread::{JoinHandle, yield_now};
 
 pub(crate) mod atomic {

@@ -290,7 +290,7 @@ fn relieve(core: &Core, outcome: Result<()>) -> Result<()> {
 /// Where unwritten nodes fill much of the cache even after a checkpoint, those
 /// that old snapshots keep are written too.
 fn unload_kept(core: &Core) -> Result<()> {
-    if core.pool.unwritten() <= core.pool.usable() / 4 {
+    if !core.pool.stays_crowded() {
         return Ok(());
     }
     reclaim::write_kept(core)

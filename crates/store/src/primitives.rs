@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub(crate) use crate::table::{Table, Zeros};
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 pub(crate) use std::hint::spin_loop;
-pub(crate) use std::sync::mpsc::{SyncSender, sync_channel};
+pub(crate) use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 pub(crate) use std::thread::{JoinHandle, yield_now};
 
 pub(crate) mod atomic {

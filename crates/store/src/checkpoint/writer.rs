@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::node;
 use crate::options::Compression;
 use crate::primitives::Mutex;
-use crate::reclaim::owned::each_child;
+use crate::reclaim::owned::each_value;
 use crate::store::Core;
 use crate::tree::overflow::Reference;
 use std::sync::Arc;
@@ -114,12 +114,24 @@ struct Piece {
 }
 
 /// Whether nothing that this unwritten node refers to is waiting to be written.
+/// Resolves the node's children in place on the way, so that to ask again costs little.
 pub(crate) fn is_ready(core: &Core, node: ChildRef) -> bool {
+    let (pool, frame) = (&core.pool, node.hint());
+    // SAFETY: unwritten, so it stays in its frame; only its child slots change.
+    let keys = unsafe { pool.frames.keys(frame) };
+    for index in 0..node::child_count(keys) {
+        let child = pool.frames.child(frame, index);
+        let resolved = pool.resolved(child);
+        if resolved.is_handle() {
+            return false;
+        }
+        if resolved.reference != child.reference {
+            pool.frames.set_child(frame, index, resolved);
+        }
+    }
     let mut ready = true;
-    let mut refers_to = |child: ChildRef| ready &= !core.pool.resolved(child).is_handle();
-    each_child(core, node.hint(), |child, _| refers_to(child));
-    // SAFETY: unwritten, so it stays in its frame, and only read.
-    let keys = unsafe { core.pool.frames.keys(node.hint()) };
+    let mut refers_to = |child: ChildRef| ready = ready && !pool.resolved(child).is_handle();
+    each_value(keys, |child, _| refers_to(child));
     // The rests of long fences belong to nodes above.
     if node::has_long(keys) {
         let fences = [node::lower_fence(keys), node::upper_fence(keys)];

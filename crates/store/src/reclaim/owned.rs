@@ -121,7 +121,7 @@ pub(crate) fn each_child(core: &Core, frame: Frame, mut visit: impl FnMut(ChildR
 }
 
 /// Visits the large values of a leaf, and the rests of a node's long keys.
-fn each_value(keys: &[u8], mut visit: impl FnMut(ChildRef, u64)) {
+pub(crate) fn each_value(keys: &[u8], mut visit: impl FnMut(ChildRef, u64)) {
     if node::has_long(keys) {
         for index in 0..node::count(keys) {
             let rest = node::rest_at(keys, index);

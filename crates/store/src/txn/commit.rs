@@ -405,7 +405,7 @@ impl TxnContext {
         mut reads: Vec<ReadHead>,
         permit: Option<Permit<'_>>,
     ) -> Result<()> {
-        debug_assert!(self.spiller.is_none(), "its nodes are being written");
+        debug_assert!(!self.spilling.is_under_way(), "its nodes are being written");
         self.core.background.attend_commit()?;
         if permit.is_none() {
             if let Some(Leased { seq, look }) = self.commit_in_place()? {

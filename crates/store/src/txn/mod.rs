@@ -154,9 +154,7 @@ pub struct TxnContext {
     /// this one.
     wrote: bool,
     wrote_before: bool,
-    spiller: Option<spill::Spiller>,
-    /// What it spills it mostly edits again.
-    scattered: bool,
+    spilling: spill::Spilling,
     savepoints: savepoint::Savepoints,
     busy_timeout: Duration,
 }
@@ -199,8 +197,7 @@ impl TxnContext {
             redo_step: REDO_STEP,
             wrote: false,
             wrote_before: false,
-            spiller: None,
-            scattered: false,
+            spilling: spill::Spilling::default(),
             savepoints: savepoint::Savepoints::new(),
             busy_timeout: store.options().busy_timeout,
         }
@@ -368,7 +365,7 @@ impl TxnContext {
         self.forget_reads();
         self.observes = false;
         self.bulk = false;
-        self.scattered = false;
+        self.end_spilling();
         self.bulk_at = DENSE_LIMIT;
         self.redo_step = REDO_STEP;
         if self.state != TxnState::Read {
@@ -404,7 +401,10 @@ impl TxnContext {
         if made.is_empty() {
             return;
         }
-        debug_assert!(self.spiller.is_none(), "some of them are being written");
+        debug_assert!(
+            !self.spilling.is_under_way(),
+            "some of them are being written"
+        );
         let fork = &self.forks[fork];
         if watched {
             // Cursors may still read them; their pins are at our snapshot.

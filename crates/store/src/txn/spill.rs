@@ -2,15 +2,22 @@
 //! larger than the cache.
 //!
 //! When a transaction's forks hold more unwritten nodes than its budget, the
-//! older half of the largest goes to free extents (a quarter where changes are
-//! scattered; where it holds far too many, what is too much), leaves first, nodes with
-//! children or large values once those are written. The budget grows where many
-//! of the nodes written are edited again (changes that are scattered over more
-//! pages than it has, as those of an index often are) and shrinks where
-//! unwritten nodes, whosever they are, fill half the cache, and again where they fill
-//! nearly all of it, more than committers may. A helper thread of the transaction
-//! encodes, compresses and writes them, while the transaction goes on; where somebody
-//! drives the store there is no thread, and it is done at once. What must hold:
+//! older half of the largest goes to free extents (where it holds far too many, what
+//! is too much), leaves first, nodes with children or large values once those are
+//! written. The budget shrinks where unwritten nodes fill half the cache, and again
+//! where they fill nearly all of it, more than committers may.
+//!
+//! Where many of the nodes written are edited again, the changes are *scattered* over
+//! more pages than the transaction may hold, as those of an index often are. Each page
+//! more that it holds is then a write and a read saved. So it sets two thirds of the
+//! cache aside for itself ([`Pool::set_aside`](crate::cache::Pool::set_aside)), by turns
+//! with others like it and as far as unwritten nodes leave room, and spills little at a
+//! time; and first what is not edited again, as the leaves of a table that grows at its
+//! end beside such an index.
+//!
+//! A helper thread of the transaction encodes, compresses and writes nodes, while the
+//! transaction goes on; where somebody drives the store there is no thread, and it is
+//! done at once. What must hold:
 //!
 //! 1. A node that was handed over belongs to no generation: it is read, and
 //!    copied before it is edited, as any shared node.
@@ -35,10 +42,11 @@ use crate::checkpoint::{train, writer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
 use crate::primitives::{BUDGET_BYTES, BUDGET_MIN};
-use crate::primitives::{JoinHandle, Mutex, SyncSender, spawn, sync_channel};
+use crate::primitives::{JoinHandle, Mutex, SyncSender, TrySendError, spawn, sync_channel};
 use crate::reclaim::Dead;
 use crate::store::Core;
 use crate::tree::fork::{Fork, SPARE};
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -64,6 +72,13 @@ const OWN_ENTRY: usize = 24 + 28 + 40;
 const REPLACED_ENTRY: usize = size_of::<Dead>() + 16;
 /// Batches that wait for the helper; one more waits with the transaction.
 const WAITING: usize = 1;
+/// Batches that are on their way at most, with the one that is being written.
+const UNDER_WAY: usize = WAITING + 2;
+/// Nodes of a batch where changes are scattered: a share of the budget, and at most.
+const PART_SHARE: usize = 16;
+const PART_MAX: usize = 512;
+/// Frames that a transaction leaves to others before it sets aside more than a third.
+const LEFT: usize = 256;
 
 struct Batch {
     nodes: Vec<ChildRef>,
@@ -84,8 +99,25 @@ impl Batch {
     }
 }
 
+/// What a transaction has of this, and nothing of between two of them.
+#[derive(Default)]
+pub(super) struct Spilling {
+    helper: Option<Spiller>,
+    /// What it spills it mostly edits again.
+    scattered: bool,
+    /// Frames set aside for it.
+    set_aside: usize,
+}
+
+impl Spilling {
+    /// Whether nodes may be on their way to the disk.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.helper.is_some()
+    }
+}
+
 /// The helper thread of a transaction that spills.
-pub(super) struct Spiller {
+struct Spiller {
     batches: SyncSender<Batch>,
     thread: JoinHandle<()>,
     failure: Arc<Mutex<Option<Error>>>,
@@ -136,13 +168,18 @@ fn unwritten(fork: &Fork) -> usize {
     fork.own.len().saturating_sub(fork.spilled)
 }
 
+/// Whether one in so many of the nodes that were spilled, or of a few, was edited again.
+fn is_scattered(spilled: usize, again: usize) -> bool {
+    again * SCATTERED > spilled.max(SCATTERED_MIN)
+}
+
 impl TxnContext {
     /// Before an edit: spills if the forks hold too much of the cache, and takes frames
     /// ahead.
     #[inline]
     pub(super) fn make_room(&mut self) -> Result<()> {
         let held = self.held();
-        if held > self.budget_min() && held > self.budget() {
+        if held > self.budget_min() && held > self.budget(held) {
             self.spill()?;
         }
         if self.spare.len() < SPARE {
@@ -196,26 +233,32 @@ impl TxnContext {
         Ok(())
     }
 
-    /// Nodes that the forks may hold unwritten.
+    /// Nodes that the forks, which hold so many, may hold unwritten.
     #[inline]
-    fn budget(&self) -> usize {
+    fn budget(&self, held: usize) -> usize {
         let pool = &self.core.pool;
-        let count = pool.usable();
-        let unwritten = pool.unwritten();
+        let least = self.budget_min();
+        if self.spilling.scattered {
+            let count = pool.usable();
+            let most = (count / 3 * 2).min(count.saturating_sub(LEFT));
+            let most = most.max(count / 3);
+            let fair = most / pool.set_aside_by().max(1);
+            // What is on its way to the disk is among the others'.
+            let others = pool.unwritten().saturating_sub(held);
+            let room = (most + count / 6).saturating_sub(others);
+            return fair.min(room).max(least);
+        }
+        let count = pool.shared();
+        let unwritten = pool.unwritten_shared();
         if unwritten > count / 8 * 7 {
-            return self.budget_min();
+            return least;
         }
         if unwritten > count / 2 {
-            return (count / SHARE).max(self.budget_min());
-        }
-        if self.scattered {
-            // A quarter of it goes at a time, and two such batches are under way:
-            // half the cache together.
-            return (count / 3).max(self.budget_min());
+            return (count / SHARE).max(least);
         }
         // Page sizes are powers of two; this is asked at every write.
         let most = BUDGET_BYTES >> pool.frames.page_size().trailing_zeros();
-        (count / 4).min(most).max(self.budget_min())
+        (count / 4).min(most).max(least)
     }
 
     /// Nodes that they may hold whatever others do: a way from a root to a leaf at
@@ -227,9 +270,24 @@ impl TxnContext {
 
     /// Waits for the helper thread, if there is one.
     pub(super) fn settle_spills(&mut self) -> Result<()> {
-        match self.spiller.take() {
+        match self.spilling.helper.take() {
             None => Ok(()),
-            Some(spiller) => spiller.finish(),
+            Some(helper) => helper.finish(),
+        }
+    }
+
+    /// The transaction ends: what was set aside for it is everybody's.
+    #[inline]
+    pub(super) fn end_spilling(&mut self) {
+        self.set_aside(0);
+        self.spilling.scattered = false;
+    }
+
+    #[inline]
+    fn set_aside(&mut self, frames: usize) {
+        let before = std::mem::replace(&mut self.spilling.set_aside, frames);
+        if before != frames {
+            self.core.pool.set_aside(before, frames);
         }
     }
 
@@ -246,40 +304,62 @@ impl TxnContext {
     #[cold]
     fn spill(&mut self) -> Result<()> {
         self.charge_lists();
-        let largest = (0..self.forks.len()).max_by_key(|at| unwritten(&self.forks[*at]));
-        let Some(at) = largest else {
-            return Ok(());
-        };
+        let spilled = self.forks.iter().map(|fork| fork.spilled).sum();
+        let again = self.forks.iter().map(|fork| fork.respilled).sum();
+        self.spilling.scattered |= is_scattered(spilled, again);
+        let scattered = self.spilling.scattered;
+        let held = self.held();
+        let budget = self.budget(held);
+        let mut part = budget / 2;
+        if scattered {
+            part = (budget / PART_SHARE).clamp(self.budget_min(), PART_MAX);
+            self.set_aside(budget + UNDER_WAY * part);
+        }
+        let aim = part.max(held.saturating_sub(budget));
+        let mut order: Vec<usize> = (0..self.forks.len()).collect();
+        order.sort_by_key(|at| {
+            let fork = &self.forks[*at];
+            let goes_first =
+                scattered && unwritten(fork) >= part && !is_scattered(fork.spilled, fork.respilled);
+            Reverse((goes_first, unwritten(fork)))
+        });
+        for at in order {
+            if self.spill_from(at, aim)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Spills about so many nodes of a fork; false if none of it can be written now.
+    fn spill_from(&mut self, at: usize, aim: usize) -> Result<bool> {
         if self.is_giving_up_due(at) {
             self.settle_spills()?;
             let outdated = self.forks[at].give_up_replaced(&self.core.pool);
             self.abandon(at, outdated, false);
         }
-        let written: usize = self.forks.iter().map(|fork| fork.spilled).sum();
-        let again: usize = self.forks.iter().map(|fork| fork.respilled).sum();
-        self.scattered |= again * SCATTERED > written.max(SCATTERED_MIN);
-        let budget = self.budget();
-        let part = budget / if self.scattered { 4 } else { 2 };
-        let too_many = unwritten(&self.forks[at]).saturating_sub(budget);
-        let nodes = self.choose(at, part.max(too_many));
+        let nodes = self.choose(at, aim);
         if nodes.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let batch = self.hand_over(at, nodes);
         if self.core.options.driver.is_some() {
-            return batch.write(&self.core);
+            return batch.write(&self.core).map(|()| true);
         }
-        let spiller = match self.spiller.take() {
-            Some(spiller) => spiller,
+        let helper = match self.spilling.helper.take() {
+            Some(helper) => helper,
             None => Spiller::start(&self.core)?,
         };
-        let sent = spiller.batches.send(batch);
-        self.spiller = Some(spiller);
+        let sent = helper.batches.try_send(batch);
+        self.spilling.helper = Some(helper);
         match sent {
-            Ok(()) => Ok(()),
+            Ok(()) => {}
+            // It has enough to do.
+            Err(TrySendError::Full(batch)) => batch.write(&self.core)?,
             // It ended, so it has failed.
-            Err(_) => self.settle_spills(),
+            Err(TrySendError::Disconnected(_)) => self.settle_spills()?,
         }
+        Ok(true)
     }
 
     /// Whether so many nodes that were spilled have been copied again, that what they took

@@ -126,11 +126,12 @@ impl Pool {
     /// once.
     pub(crate) fn pace(&self) {
         let limit = self.unwritten_max();
-        if self.unwritten() <= limit {
+        if self.unwritten_shared() <= limit {
             return;
         }
         // What was written since is seen: it is counted before its relief is told.
-        self.ask_for_relief(self.waits.now() + PACE, || self.unwritten() <= limit);
+        let until = self.waits.now() + PACE;
+        self.ask_for_relief(until, || self.unwritten_shared() <= limit);
     }
 
     /// Asks for a checkpoint, and waits until one brings relief or there is
