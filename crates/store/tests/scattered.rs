@@ -67,12 +67,29 @@ fn change(txn: &mut Txn, tree: &Tree, model: &mut Model, rng: &mut Rng, keys: i6
 /// the end, and its entries in the transaction's lists: a table of 6 MiB took a gigabyte.
 #[test]
 fn takes_space_in_the_size_of_the_table() {
+    take_space(None);
+}
+
+/// The same while a cursor is open, as when a statement reads the index that it changes:
+/// what is younger than it nobody sees either.
+#[test]
+fn takes_no_more_space_beside_a_cursor() {
+    take_space(Some(3_000));
+}
+
+/// Changes a table all over, with a cursor opened after so many changes.
+fn take_space(watch_after: Option<usize>) {
     let store = open();
     let tree = store.create_family("t", KeyKind::Int).expect("a family");
     let (mut rng, mut model) = (Rng::new(1), Model::new());
     let mut txn = store.txn();
     txn.begin(Isolation::Serializable).expect("begins");
-    for _ in 0..40_000 {
+    let mut watching = None;
+    for done in 0..40_000 {
+        if watch_after == Some(done) {
+            let cursor = txn.cursor(&tree).expect("a cursor");
+            watching = Some((cursor, model.clone()));
+        }
         change(&mut txn, &tree, &mut model, &mut rng, 10_000);
     }
     let written = store.stats().writes.pages;
@@ -80,6 +97,9 @@ fn takes_space_in_the_size_of_the_table() {
         written > 20_000,
         "it wrote pages again and again: {written}"
     );
+    if let Some((cursor, then)) = watching {
+        assert!(contents(cursor) == then);
+    }
     txn.commit().expect("commits");
     let bytes: usize = model.values().map(Vec::len).sum();
     let taken = store.stats().file_bytes;

@@ -105,6 +105,8 @@ pub(crate) struct Fork {
     pub(crate) given_up: usize,
     /// The lengths of the two lists at the last mark: what is older may be gone back to.
     marked: (usize, usize),
+    /// The same when a cursor was opened last: it sees nothing that is younger.
+    watched: (usize, usize),
     /// How many nodes were copied to be edited; no number after some of them were
     /// given up.
     pub(super) copied: Option<usize>,
@@ -185,6 +187,7 @@ impl Fork {
             respilled: 0,
             given_up: 0,
             marked: (0, 0),
+            watched: (0, 0),
             copied: Some(0),
             split_off: Vec::new(),
             split: Vec::new(),
@@ -224,6 +227,7 @@ impl Fork {
         self.respilled = 0;
         self.given_up = 0;
         self.marked = (0, 0);
+        self.watched = (0, 0);
         self.copied = Some(0);
         self.split_off.clear();
         self.split.clear();
@@ -287,18 +291,30 @@ impl Fork {
         self.spilled = self.spilled.min(mark.own);
         self.copied = None;
         self.marked = (mark.own, mark.replaced);
+        self.watched = self.marked;
         let made = self.own.split_off(mark.own.min(self.own.len()));
         self.passed_by.retain(|node| !made.contains(node));
         self.seal(pool);
         made
     }
 
-    /// Takes out what the fork both made and replaced since the last mark, which nobody can
-    /// reach any more; the caller frees it. Nothing may be on its way to the disk, and no
-    /// cursor be open.
+    /// A cursor over it as it is now: what it sees is not edited in place any more.
+    pub(crate) fn watch(&mut self) -> Arc<()> {
+        self.observed = true;
+        self.watched = (self.own.len(), self.replaced.len());
+        self.cursors.clone()
+    }
+
+    /// Takes out what the fork both made and replaced since the last mark and since a cursor
+    /// that may be open was opened, which nobody can reach any more; the caller frees it.
+    /// Nothing may be on its way to the disk.
     pub(crate) fn give_up_replaced(&mut self, pool: &Pool) -> Vec<ChildRef> {
         self.given_up = self.respilled;
-        let (own, replaced) = self.marked;
+        let (mut own, mut replaced) = self.marked;
+        if self.is_watched() {
+            own = own.max(self.watched.0);
+            replaced = replaced.max(self.watched.1);
+        }
         let is_own = |dead: &Dead| !dead.subtree && dead.birth >= self.base_seq;
         // A node is known by its handle to who made it and may be by its extent to who
         // replaced it.

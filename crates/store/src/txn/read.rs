@@ -230,8 +230,7 @@ impl TxnContext {
             self.write_put_off()?;
             let slot = self.core.pool.readers.pin_also(self.seq)?;
             let fork = &mut self.forks[at];
-            fork.observed = true;
-            let watch = Some(fork.cursors.clone());
+            let watch = Some(fork.watch());
             return Ok(Cursor::new(
                 self.store.handle.clone(),
                 slot,

@@ -367,7 +367,7 @@ impl TxnContext {
     fn is_giving_up_due(&self, at: usize) -> bool {
         let fork = &self.forks[at];
         let since = fork.respilled - fork.given_up;
-        since >= OUTDATED_MIN.max(fork.own.len() / OUTDATED) && !fork.is_watched()
+        since >= OUTDATED_MIN.max(fork.own.len() / OUTDATED)
     }
 
     /// Takes nodes out of the fork's generation: they may be written now.
