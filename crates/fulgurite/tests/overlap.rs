@@ -659,6 +659,15 @@ fn counters_tell_of_commits() {
     assert!(counter("commit_lock_p50_ns") <= counter("commit_lock_longest_ns"));
     assert!(database.stats().commit_lock.measured >= 2);
     assert_eq!(database.stats().visible as i64, counter("visible_commit"));
+    assert_eq!(counter("crowd_waits"), 0, "nobody else commits");
+
+    let other = database.connect().expect("a connection");
+    run(&connection, "BEGIN; UPDATE t SET x = 2");
+    run(&other, "UPDATE t SET x = 3");
+    assert_eq!(counter("conflicts"), 0);
+    connection.execute_batch("COMMIT").expect_err("it loses");
+    assert_eq!(counter("conflicts"), 1);
+    assert_eq!(database.stats().conflicts, 1);
 }
 
 /// A query that began in a transaction which has changed the table goes on after its

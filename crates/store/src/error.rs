@@ -2,7 +2,7 @@
 //! the object, the place and the way out.
 
 use crate::node::{Key, OwnedKey};
-use crate::tree::TreeId;
+use crate::tree::{Tree, TreeId};
 use std::fmt;
 use std::sync::Arc;
 
@@ -57,13 +57,28 @@ pub enum ErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     tree: TreeId,
+    family: Option<Arc<str>>,
     key: Option<OwnedKey>,
 }
 
 impl Conflict {
+    /// A key of a tree, or all of it.
+    pub(crate) fn over(tree: &Tree, key: Option<Key<'_>>) -> Self {
+        Self {
+            tree: tree.id(),
+            family: tree.0.family.get().cloned(),
+            key: key.map(OwnedKey::from),
+        }
+    }
+
     /// The tree.
     pub fn tree(&self) -> TreeId {
         self.tree
+    }
+
+    /// The column family that the tree is, as [`Tree::family`] tells it.
+    pub fn family(&self) -> Option<&str> {
+        self.family.as_deref()
     }
 
     /// The key; `None` where the transaction depended on the tree as a whole.
@@ -92,7 +107,10 @@ impl fmt::Display for Conflict {
             }
             None => {}
         }
-        write!(f, "tree {}", self.tree.0)
+        match self.family() {
+            Some(name) => write!(f, "family {name:?}"),
+            None => write!(f, "tree {}", self.tree.0),
+        }
     }
 }
 
@@ -141,11 +159,7 @@ impl Error {
     }
 
     /// A lost transaction: what another one changed first.
-    pub(crate) fn conflicting(tree: TreeId, key: Option<Key<'_>>) -> Self {
-        let conflict = Conflict {
-            tree,
-            key: key.map(OwnedKey::from),
-        };
+    pub(crate) fn conflicting(conflict: Conflict) -> Self {
         let message = format!(
             "another transaction changed {conflict} first; this one cannot commit, run it again"
         );
@@ -153,8 +167,8 @@ impl Error {
     }
 
     /// Somebody wrote to a tree for longer than others waited for it.
-    pub(crate) fn busy_with(tree: TreeId, message: String) -> Self {
-        Self::caused(ErrorKind::Busy, message, Conflict { tree, key: None })
+    pub(crate) fn busy_with(conflict: Conflict, message: String) -> Self {
+        Self::caused(ErrorKind::Busy, message, conflict)
     }
 
     /// What a lost transaction ([`ErrorKind::Conflict`]) lost against, or the tree that one

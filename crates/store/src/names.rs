@@ -28,9 +28,15 @@ fn number(stored: &[u8]) -> Result<TreeId> {
 }
 
 /// The tree that a name stands for, unless it is gone.
-fn named(txn: &mut Txn, stored: &[u8]) -> Result<Option<Tree>> {
+fn named(txn: &mut Txn, name: &str, stored: &[u8]) -> Result<Option<Tree>> {
     let tree = txn.store().core().tree(number(stored)?);
-    Ok(tree.filter(|tree| txn.estimate(tree).is_ok()))
+    let tree = tree.filter(|tree| txn.estimate(tree).is_ok());
+    Ok(tree.inspect(|tree| note_name(tree, name)))
+}
+
+/// So that conflicts can tell it. A name stands for one tree as long as that exists.
+fn note_name(tree: &Tree, name: &str) {
+    tree.0.family.get_or_init(|| name.into());
 }
 
 pub(crate) fn find(store: &Store, name: &str) -> Result<Option<Tree>> {
@@ -41,7 +47,7 @@ pub(crate) fn find(store: &Store, name: &str) -> Result<Option<Tree>> {
     if !txn.get_into(&names, Key::Bytes(name.as_bytes()), &mut stored)? {
         return Ok(None);
     }
-    named(&mut txn, &stored)
+    named(&mut txn, name, &stored)
 }
 
 pub(crate) fn create(store: &Store, name: &str, kind: KeyKind) -> Result<Tree> {
@@ -54,13 +60,14 @@ pub(crate) fn create(store: &Store, name: &str, kind: KeyKind) -> Result<Tree> {
             let key = Key::Bytes(name.as_bytes());
             let mut stored = Vec::new();
             let existing = match txn.get_into(&names, key, &mut stored)? {
-                true => named(&mut txn, &stored)?,
+                true => named(&mut txn, name, &stored)?,
                 false => None,
             };
             let Some(existing) = existing else {
                 let tree = txn.create_tree(kind)?;
                 txn.put(&names, key, &tree.id().0.to_le_bytes())?;
                 txn.commit()?;
+                note_name(&tree, name);
                 return Ok(tree);
             };
             // Somebody was faster; their commit may still be on its way.
@@ -87,7 +94,7 @@ pub(crate) fn remove(store: &Store, name: &str) -> Result<bool> {
         txn.rollback();
         return Ok(false);
     }
-    let tree = named(&mut txn, &stored)?;
+    let tree = named(&mut txn, name, &stored)?;
     if let Some(tree) = &tree {
         txn.drop_tree(tree)?;
     }
@@ -104,8 +111,9 @@ pub(crate) fn list(store: &Store) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut more = cursor.seek(Seek::First)?;
     while more {
-        if named(&mut txn, cursor.value()?)?.is_some() {
-            found.push(String::from_utf8_lossy(cursor.key_bytes()?).into_owned());
+        let name = String::from_utf8_lossy(cursor.key_bytes()?).into_owned();
+        if named(&mut txn, &name, cursor.value()?)?.is_some() {
+            found.push(name);
         }
         more = cursor.next()?;
     }

@@ -2,6 +2,7 @@
 
 use crate::cache::CacheStats;
 use crate::checkpoint::WriteStats;
+use crate::primitives::atomic::Ordering::Relaxed;
 use crate::store::Store;
 use crate::txn::CommitLockStats;
 use fulgurite_wal::{TwinLog, WalStats};
@@ -29,6 +30,8 @@ pub struct Stats {
     /// Commits that changed pages where they lay, and copied none: where nothing is synced,
     /// or quickly.
     pub commits_in_place: u64,
+    /// How often a transaction lost against an overlapping one, and has to be run again.
+    pub conflicts: u64,
     /// How many contexts write at a time, of those that write without end and wait for
     /// no sync, as commits most; `None` for all.
     pub writers_at_once: Option<u32>,
@@ -57,6 +60,7 @@ impl Store {
             free_bytes: free * crate::codec::UNIT as u64,
             commit_lock: core.critical.read(),
             commits_in_place: core.leases.in_place(),
+            conflicts: core.conflicts.load(Relaxed),
             writers_at_once: core.admission.limit(),
             kept_nodes,
         }

@@ -83,6 +83,8 @@ pub(crate) struct Core {
     pub(crate) space: Space,
     pub(crate) reclaim: Mutex<Reclaim>,
     pub(crate) writes: WriteCounters,
+    /// Conflicts that transactions lost.
+    pub(crate) conflicts: AtomicU64,
     /// Held by who syncs the database file.
     syncing: Mutex<()>,
 }
@@ -147,6 +149,7 @@ impl Core {
             space,
             reclaim: Mutex::default(),
             writes: WriteCounters::default(),
+            conflicts: AtomicU64::new(0),
             syncing: Mutex::default(),
         })
     }

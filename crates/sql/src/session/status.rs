@@ -16,12 +16,15 @@ pub fn rows(store: &Store) -> Vec<Vec<Value>> {
         ("file_bytes", stats.file_bytes),
         ("free_bytes", stats.free_bytes),
         ("kept_nodes", stats.kept_nodes),
+        ("commits_in_place", stats.commits_in_place),
+        ("conflicts", stats.conflicts),
         (
             "writers_at_once",
             u64::from(stats.writers_at_once.unwrap_or(0)),
         ),
         ("unwritten_pages", stats.cache.unwritten),
         ("pages_written", stats.writes.pages),
+        ("pages_written_by_waiters", stats.writes.helped),
         ("page_bytes_written", stats.writes.bytes),
         ("commit_lock_p50_ns", stats.commit_lock.p50_ns),
         ("commit_lock_p99_ns", stats.commit_lock.p99_ns),
@@ -39,6 +42,8 @@ pub fn rows(store: &Store) -> Vec<Vec<Value>> {
             ("extensions", log.extensions),
             ("switches", log.switches),
             ("leases", log.leases),
+            ("crowd_waits", log.crowd_waits),
+            ("crowd_wait_ns", log.crowd_wait_nanos),
         ]);
     }
     counters

@@ -36,7 +36,7 @@ use crate::primitives::Mutex;
 use crate::reclaim::Graves;
 use crate::txn::rowid::Rowids;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use versions::{Root, Versions};
 use writer::WriterLock;
 
@@ -111,6 +111,8 @@ pub(crate) struct TreeShared {
     /// Nodes that died with published commits and were not looked at since.
     pub(crate) graves: Mutex<Graves>,
     pub(crate) rowids: Rowids,
+    /// The name of the column family that it is, once somebody has asked by it.
+    pub(crate) family: OnceLock<Arc<str>>,
 }
 
 impl TreeShared {
@@ -123,6 +125,7 @@ impl TreeShared {
             writer: WriterLock::new(),
             graves: Mutex::default(),
             rowids: Rowids::default(),
+            family: OnceLock::new(),
         }
     }
 
@@ -155,6 +158,12 @@ impl Tree {
     /// How its keys are ordered.
     pub fn kind(&self) -> KeyKind {
         self.0.kind
+    }
+
+    /// The name of the column family that it is; `None` for a tree without a name, and for
+    /// one that nobody has asked for by its name since the store was opened.
+    pub fn family(&self) -> Option<&str> {
+        self.0.family.get().map(|name| &**name)
     }
 
     /// The number of entries at this moment, for planning. It may count what is not

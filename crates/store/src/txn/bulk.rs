@@ -102,7 +102,7 @@ impl TxnContext {
         if tree.0.head().seq != tree.0.versions.at(self.seq).unwrap_or(EMPTY).seq {
             // Nothing of it is changed, and others need not wait for its lock.
             self.locked.unlock_one(tree.id());
-            return Err(self.conflict(tree.id(), None));
+            return Err(self.conflict(tree, None));
         }
         Ok(())
     }

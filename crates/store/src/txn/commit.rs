@@ -26,7 +26,7 @@ use super::reads::Reads;
 use super::recycle::Seen;
 use super::redo::{Op, Ops};
 use super::{TxnContext, TxnState};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Conflict, Error, ErrorKind, Result};
 use crate::node::{Key, OwnedKey};
 use crate::primitives::LOOK_AT;
 use crate::store::log_error;
@@ -208,8 +208,9 @@ impl TxnContext {
         }
     }
 
-    pub(super) fn conflict(&self, tree: TreeId, key: Option<Key<'_>>) -> Error {
-        Error::conflicting(tree, key)
+    pub(super) fn conflict(&self, tree: &Tree, key: Option<Key<'_>>) -> Error {
+        self.core.conflicts.fetch_add(1, Relaxed);
+        Error::conflicting(Conflict::over(tree, key))
     }
 
     /// Whether what was written and read is the same in base and head. Returns
@@ -225,7 +226,7 @@ impl TxnContext {
                 continue;
             }
             if head.dropped || fork.dropped {
-                return Err(self.conflict(fork.tree.id(), None));
+                return Err(self.conflict(&fork.tree, None));
             }
             let moving = moving.get(at).and_then(Option::as_ref);
             self.validate_writes(&fork.tree, [fork.base, head], moving)?;
@@ -249,7 +250,7 @@ impl TxnContext {
         let roots = versions.map(|version| version.node);
         let keys = replayed.map(|(_, op)| op.map(|(key, _)| key));
         match compare::first_difference(&self.core.pool, slot, tree.id().0, roots, keys)? {
-            Some(key) => Err(self.conflict(tree.id(), Some(key))),
+            Some(key) => Err(self.conflict(tree, Some(key))),
             None => Ok(()),
         }
     }
@@ -260,7 +261,7 @@ impl TxnContext {
         if compare::same_under_key(&self.core.pool, slot, tree.id().0, roots, key)? {
             Ok(())
         } else {
-            Err(self.conflict(tree.id(), Some(key)))
+            Err(self.conflict(tree, Some(key)))
         }
     }
 
@@ -282,7 +283,7 @@ impl TxnContext {
                 return Ok(());
             }
             if read.whole || head.dropped {
-                return Err(self.conflict(read.tree.id(), None));
+                return Err(self.conflict(&read.tree, None));
             }
             read.try_for_each(|range| match range.as_point() {
                 Some(key) => self.validate_key(&read.tree, base, head, key.as_key()),
@@ -323,7 +324,7 @@ impl TxnContext {
             if left != right || (left.is_some() && !base.same_value(&head)) {
                 // The lower of two is not in the other version.
                 let keys = [&left, &right].into_iter().flatten().map(OwnedKey::as_key);
-                return Err(self.conflict(tree.id(), keys.min()));
+                return Err(self.conflict(tree, keys.min()));
             }
             if left.is_none() {
                 return Ok(());

@@ -11,7 +11,7 @@
 
 use super::hold::Hold;
 use super::{TxnContext, TxnState, WritersLock};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Conflict, Error, ErrorKind, Result};
 use crate::store::{Core, log_error};
 use crate::tree::fork::Fork;
 use crate::tree::{Tree, TreeId};
@@ -183,12 +183,10 @@ impl TxnContext {
     /// Of the trees to be locked, those from `at` on are not.
     #[cold]
     fn missed(&mut self, at: usize) -> Error {
-        let tree = self.locked.trees[at].id();
+        let over = Conflict::over(&self.locked.trees[at], None);
         self.locked.trees.truncate(at);
-        Error::busy_with(
-            tree,
-            self.locked_out(&format!("tree {} is being written", tree.0)),
-        )
+        let message = self.locked_out(&format!("{over} is being written"));
+        Error::busy_with(over, message)
     }
 
     pub(super) fn unlock_writers(&mut self) {
@@ -348,7 +346,7 @@ impl TxnContext {
     fn check_bulk_base(&self) -> Result<()> {
         let lost = |fork: &&Fork| self.bulk && fork.changed && fork.has_moved_on();
         match self.forks.iter().find(lost) {
-            Some(fork) => Err(self.conflict(fork.tree.id(), None)),
+            Some(fork) => Err(self.conflict(&fork.tree, None)),
             None => Ok(()),
         }
     }
