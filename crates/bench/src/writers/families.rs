@@ -96,18 +96,41 @@ struct Ours {
     keys: Keys,
 }
 
+impl Ours {
+    fn put(&mut self, number: u64) -> Result<()> {
+        match self.keys.explicit {
+            true => self.txn.begin(store::Isolation::Serializable)?,
+            false => self.txn.begin_statement(&[&self.family])?,
+        }
+        let key = self.keys.key(number);
+        self.txn.put(&self.family, Key::Bytes(&key), &VALUE)?;
+        Ok(self.txn.commit()?)
+    }
+}
+
 impl Putter for Ours {
     fn put_until(&mut self, first: u64, end: Instant) -> Result<u64> {
         let mut next = first;
         while Instant::now() < end {
             for _ in 0..STRIDE {
-                match self.keys.explicit {
-                    true => self.txn.begin(store::Isolation::Serializable)?,
-                    false => self.txn.begin_statement(&[&self.family])?,
-                }
-                let key = self.keys.key(next);
-                self.txn.put(&self.family, Key::Bytes(&key), &VALUE)?;
-                self.txn.commit()?;
+                self.put(next)?;
+                next += 1;
+            }
+        }
+        Ok(next - first)
+    }
+}
+
+/// One thread that goes round all families, as a control: it has as many pages to work on
+/// as eight threads have, and a single one with its one family has an eighth of them.
+struct Round<'o>(&'o mut [Ours]);
+
+impl Putter for Round<'_> {
+    fn put_until(&mut self, first: u64, end: Instant) -> Result<u64> {
+        let mut next = first;
+        while Instant::now() < end {
+            for ours in self.0.iter_mut() {
+                ours.put(next)?;
                 next += 1;
             }
         }
@@ -222,6 +245,7 @@ fn measure(
         })
         .collect();
     let mut rates = vec![[Vec::new(), Vec::new()]; THREADS.len()];
+    let mut alone = Vec::new();
     let mut first = 0;
     // Both warm: all families hold something, and the caches have been touched.
     work(&mut ours, first, 2 * time)?;
@@ -239,8 +263,17 @@ fn measure(
             }
             first += 1 << 32;
         }
+        alone.push(work(&mut [Round(&mut ours)], first, time)?);
+        first += 1 << 32;
     }
     tell(keys, &rates, report);
+    let eight = &rates[THREADS.len() - 1][0];
+    report.note(format!(
+        "{}: one thread that goes round all of them, as a control: {:.0} puts/s, eight threads {:.2} × that",
+        keys.what,
+        stats::median(&alone),
+        stats::pairs_of(eight, &alone).median
+    ));
     if let Some(log) = store.stats().log {
         report.note(format!(
             "{}: {} records, {} leases, {} parks, {} waits for a checkpoint, {} switches",
