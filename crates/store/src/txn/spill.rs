@@ -10,10 +10,10 @@
 //! Where many of the nodes written are edited again, the changes are *scattered* over
 //! more pages than the transaction may hold, as those of an index often are. Each page
 //! more that it holds is then a write and a read saved. So it sets two thirds of the
-//! cache aside for itself ([`Pool::set_aside`](crate::cache::Pool::set_aside)), by turns
-//! with others like it and as far as unwritten nodes leave room, and spills little at a
-//! time; and first what is not edited again, as the leaves of a table that grows at its
-//! end beside such an index.
+//! cache aside for itself ([`Pool::set_aside`](crate::cache::Pool::set_aside)), or its
+//! part of them where there are more of its kind, as far as unwritten nodes leave room.
+//! It spills little at a time, and first what is not edited again, as the leaves of a
+//! table that grows at its end beside such an index.
 //!
 //! A helper thread of the transaction encodes, compresses and writes nodes, while the
 //! transaction goes on; where somebody drives the store there is no thread, and it is
@@ -21,9 +21,10 @@
 //!
 //! 1. A node that was handed over belongs to no generation: it is read, and
 //!    copied before it is edited, as any shared node.
-//! 2. Batches are written in the order they were handed over. Nothing that is
-//!    under way is freed: rewinding, rolling back and committing wait for the
-//!    helper first ([`TxnContext::settle_spills`]).
+//! 2. What a node refers to is written before it is handed over, so batches may be
+//!    written in any order: where the helper has enough to do, the transaction writes
+//!    one itself. Nothing that is under way is freed: rewinding, rolling back and
+//!    committing wait for the helper first ([`TxnContext::settle_spills`]).
 //! 3. The extents are registered as belonging to no checkpoint until the fork is
 //!    published, so a crash frees them.
 //!    What was written and then copied again is of no use to anybody, unless a savepoint
