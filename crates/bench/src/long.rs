@@ -2,11 +2,14 @@
 //! snapshot while single rows are updated a million times: it must go on giving
 //! its answer, and memory, file and log must stay bounded by what changed under
 //! it once, not by the commits. Then ten million rows go into one transaction with
-//! a small cache: rolled back, and committed. Only our side is measured.
+//! a small cache: rolled back, and committed. In both only our side is measured. At last
+//! a tenth of the rows go into one transaction with an index in no order, beside SQLite.
 
+use crate::data::{Person, scattered};
+use crate::measure::toss;
 use crate::memory::resident;
-use crate::report::Report;
-use crate::side::Workspace;
+use crate::report::{Metric, Report};
+use crate::side::{self, Settings, Workspace};
 use anyhow::{Context, Result, ensure};
 use fulgurite::{Connection, Database, Durability, Options};
 use std::path::Path;
@@ -16,6 +19,8 @@ use std::time::Instant;
 const ROWS: i64 = 100_000;
 /// Points of the curve.
 const POINTS: u64 = 20;
+/// Times that each side makes the transaction with an index.
+const ROUNDS: usize = 3;
 
 /// What to run.
 #[derive(Debug, Clone, Copy)]
@@ -52,10 +57,11 @@ fn files(path: &Path) -> Result<(u64, u64)> {
     Ok((data, log))
 }
 
-/// Runs both parts.
+/// Runs all parts.
 pub fn run(plan: Plan, workspace: &Workspace, report: &mut Report) -> Result<()> {
     long_reader(plan, &workspace.root().join("reader.db"), report)?;
-    large_transaction(plan, &workspace.root().join("large.db"), report)
+    large_transaction(plan, &workspace.root().join("large.db"), report)?;
+    scattered_transaction(plan, workspace, report)
 }
 
 fn sum(connection: &Connection) -> Result<i64> {
@@ -114,10 +120,7 @@ fn fill(connection: &Connection, rows: i64) -> Result<u64> {
     let mut insert = connection.prepare("INSERT INTO big (id, owner, note) VALUES (?1, ?2, ?3)")?;
     let mut bytes = 0;
     for id in 1..=rows {
-        let note = format!(
-            "row {id} of a large load, {}",
-            crate::data::scattered(id as u64)
-        );
+        let note = format!("row {id} of a large load, {}", scattered(id as u64));
         bytes += note.len() as u64 + 10;
         insert.execute((id, id % 9_973, &note))?;
     }
@@ -172,5 +175,43 @@ fn large_transaction(plan: Plan, path: &Path, report: &mut Report) -> Result<()>
     ));
     let rows: i64 = connection.query_row("SELECT count(*) FROM big", [], |row| row.get(0))?;
     ensure!(rows == plan.rows, "{rows} rows are there");
+    Ok(())
+}
+
+fn scattered_transaction(plan: Plan, workspace: &Workspace, report: &mut Report) -> Result<()> {
+    let settings = Settings::new(plan.cache_bytes, side::Durability::Normal);
+    let person = |id: i64| Person {
+        id,
+        name: format!("{:016x} {id:x}", scattered(id as u64)),
+        email: format!("row {id} of many"),
+    };
+    let people: Vec<Person> = (1..=plan.rows / 10).map(person).collect();
+    let mut rng = fastrand::Rng::with_seed(plan.seed);
+    let mut rates = [Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        let mut sides = workspace.open("scattered.db", &settings)?;
+        for at in toss(&mut rng) {
+            sides[at].batch(
+                "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, email TEXT);
+                 CREATE INDEX people_name ON people (name)",
+            )?;
+            let time = sides[at].load_people(&people)?;
+            rates[at].push(people.len() as f64 / time.as_secs_f64());
+        }
+        drop(sides);
+        workspace.remove("scattered.db")?;
+    }
+    let what = format!(
+        "{} rows in one transaction, with an index in no order",
+        people.len()
+    );
+    let [ours, theirs] = &rates;
+    report.push(Metric::rate(
+        "large_scattered",
+        &what,
+        "rows/s",
+        ours,
+        theirs,
+    ));
     Ok(())
 }
