@@ -131,3 +131,63 @@ fn deletes() {
         each_table(&format!("{rows}; {delete}"));
     }
 }
+
+/// What an index finds is changed as it lies in the table, where nothing shows in which
+/// order; where something does, in SQLite's.
+#[test]
+fn updates_of_what_an_index_finds() {
+    const ROWS: &str = "CREATE TABLE d(x);
+        INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
+        CREATE TABLE t(id INTEGER PRIMARY KEY, k, w TEXT NOT NULL, b);
+        INSERT INTO t SELECT n, CASE WHEN n % 7 = 3 THEN NULL ELSE n * 7919 % 3001 END, 'w' || n, n % 5
+        FROM (SELECT a.x + 10 * b.x + 100 * c.x + 1000 * e.x AS n
+              FROM d AS e, d AS c, d AS b, d AS a WHERE e.x < 3);";
+    const SEE: &str = "SELECT changes(), total_changes(); SELECT * FROM t ORDER BY id;";
+    let indexes = [
+        "CREATE INDEX i ON t(k)",
+        "CREATE INDEX i ON t(k DESC, id)",
+        "CREATE UNIQUE INDEX i ON t(k)",
+        "CREATE INDEX i ON t(b, k)",
+    ];
+    for index in indexes {
+        for found in [
+            "k BETWEEN 300 AND 2500",
+            "k > 1000 AND w <> 'w17'",
+            "b IN (1, 3) AND k < 2000",
+            "k IS NULL",
+            "k IN (5, 17, 1200) OR k = 77",
+        ] {
+            same(&format!(
+                "{ROWS} {index};
+                UPDATE t SET w = w || 'x' WHERE {found}; {SEE}
+                BEGIN; UPDATE t SET w = 'y' || id WHERE {found}; SAVEPOINT p;
+                UPDATE t SET w = upper(w) WHERE {found}; ROLLBACK TO p; {SEE} COMMIT;
+                UPDATE OR IGNORE t SET w = CASE WHEN id % 3 = 0 THEN NULL ELSE 'z' END WHERE {found}; {SEE}
+                UPDATE t SET w = (SELECT count(*) FROM t AS u WHERE u.b = t.b) WHERE {found} AND id < 20; {SEE}
+                UPDATE t SET w = w || (SELECT max(w) FROM t) WHERE {found} AND id < 40; {SEE}
+                UPDATE t SET k = k + 5000 WHERE {found}; {SEE}"
+            ));
+            for or in ["OR FAIL", "OR ROLLBACK", "OR ABORT"] {
+                same(&format!(
+                    "{ROWS} {index};
+                    UPDATE {or} t SET w = CASE WHEN id = 1500 THEN NULL ELSE 'z' END WHERE {found}; {SEE}"
+                ));
+            }
+        }
+    }
+}
+
+/// More rows than are gathered at a time.
+#[test]
+fn updates_of_very_much_that_an_index_finds() {
+    same(
+        "CREATE TABLE d(x); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
+        CREATE TABLE t(id INTEGER PRIMARY KEY, k INTEGER, w);
+        INSERT INTO t(k, w) SELECT (a.x + 10 * b.x + 100 * c.x + 1000 * e.x + 10000 * f.x) * 7919 % 100003, 0
+            FROM d AS f, d AS e, d AS c, d AS b, d AS a;
+        INSERT INTO t(k, w) SELECT k + 50000, 0 FROM t WHERE id % 2 = 0;
+        CREATE INDEX i ON t(k);
+        UPDATE t SET w = w + k WHERE k >= 1000;
+        SELECT changes(), count(*), sum(w), sum(w * (id % 11)) FROM t;",
+    );
+}

@@ -334,6 +334,7 @@ impl Planner<'_, '_> {
                     null_matches,
                     range,
                     reverse,
+                    gathered: false,
                 }
             }
         };

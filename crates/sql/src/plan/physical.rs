@@ -216,6 +216,9 @@ pub enum Op {
         range: Range,
         /// Backwards.
         reverse: bool,
+        /// Nobody sees in which order the rows come: those that lie together are
+        /// fetched together. Not where `covering`.
+        gathered: bool,
     },
     /// `count(*)` of a whole table from its counter: one row, one column.
     CountRows(Arc<Table>),

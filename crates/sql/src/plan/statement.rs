@@ -266,12 +266,15 @@ impl Planner<'_, '_> {
             conflict,
             returning: returning.is_some(),
         };
-        let node = changes.ordered(node);
-        let returning = self.returning(&target, returning.as_deref())?;
+        let mut node = changes.ordered(node);
         let by_batch = returning.is_none()
             && rowid.is_none()
             && writer.checks.is_empty()
             && !writer.indexes.iter().any(|index| index.affected);
+        if by_batch {
+            node = changes.gathered(node);
+        }
+        let returning = self.returning(&target, returning.as_deref())?;
         let action = Update {
             target: writer,
             source: node,

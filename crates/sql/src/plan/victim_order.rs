@@ -5,12 +5,18 @@
 //! SQLite changes rows while it finds them, in the order of the scan, where nothing of
 //! the statement can disturb the scan; otherwise it notes the rowids first and goes
 //! through them in their order (`eOnePass` in its update.c and delete.c). So do we.
+//!
+//! Where it shows nowhere, rows that an index finds are gone through as they lie in the
+//! table, some at a time.
 
 use super::physical::{Node, Op, TableWriter};
 use crate::bind::expr::{Expr, ExprKind, Props, SortKey};
 use crate::bind::logical::{Body, Query};
 use crate::schema::ConflictAction;
 use crate::value::Collation;
+
+/// Rows from which on it is worth it to fetch them as they lie.
+const GATHERED_MIN: f64 = 64.0;
 
 /// What of an UPDATE decides.
 pub struct Changes<'u> {
@@ -34,6 +40,27 @@ impl Changes<'_> {
         } else {
             source
         }
+    }
+
+    /// Whether neither the rows that are found nor what is assigned tells of an order, by
+    /// calls that give another answer each time or by errors.
+    fn is_silent(&self) -> bool {
+        let is_silent = |props: &Props| props.deterministic && !props.fallible;
+        let Body::Block(block) = &self.query.body else {
+            return false;
+        };
+        let mut columns = self.query.columns.iter().map(|column| &column.props);
+        let mut filter = block.filter.iter().map(|filter| &filter.props);
+        columns.all(is_silent) && filter.all(is_silent)
+    }
+
+    /// The source of an UPDATE that changes no index and shows no row by itself: what an
+    /// index finds of it comes in whatever order is the fastest.
+    pub fn gathered(&self, mut source: Node) -> Node {
+        if source.rows >= GATHERED_MIN && !self.shows() && self.is_silent() {
+            gather(&mut source);
+        }
+        source
     }
 
     /// Whether another order could give another result.
@@ -73,6 +100,17 @@ impl Changes<'_> {
                 changed.any(|i| i.index.conflict == ConflictAction::Replace)
             }
         }
+    }
+}
+
+/// Lets an index scan, if that yields the rows, fetch them as they lie.
+fn gather(node: &mut Node) {
+    match &mut node.op {
+        Op::Project { input, .. } | Op::Filter { input, .. } => gather(input),
+        Op::IndexScan {
+            gathered, covering, ..
+        } => *gathered = !*covering,
+        _ => {}
     }
 }
 

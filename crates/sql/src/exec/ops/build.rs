@@ -44,6 +44,7 @@ pub fn build(node: &Node) -> BoxOperator {
             null_matches,
             range,
             reverse,
+            gathered,
         } => Box::new(IndexScan::new(&index_scan::Spec {
             table,
             index,
@@ -53,6 +54,7 @@ pub fn build(node: &Node) -> BoxOperator {
             null_matches,
             range,
             reverse: *reverse,
+            gathered: *gathered,
         })),
         Op::CountRows(table) => Box::new(CountRows::new(table.clone())),
         Op::Filter { input, predicate } => Box::new(Filter::new(build(input), predicate.clone())),

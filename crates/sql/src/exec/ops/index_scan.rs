@@ -3,6 +3,9 @@
 //! The alternatives of the leading parts become key ranges, sorted and without
 //! duplicates; ranges of one scan never overlap because their prefixes have one
 //! length.
+//!
+//! Where the plan leaves the order open, rowids are *gathered*: so many at a time are
+//! taken from the index, sorted, and their rows fetched in the order of the table.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -22,6 +25,9 @@ use crate::key::{self, KeyColumn, Residues};
 use crate::plan::physical::{Range, ScanColumn};
 use crate::schema::{Index, IndexTarget, Table};
 use crate::value::Affinity;
+
+/// Rowids that are gathered at a time: a megabyte of them.
+const GATHERED_MAX: usize = 1 << 17;
 
 /// Where an index-only scan finds its columns.
 struct Covering {
@@ -46,6 +52,10 @@ pub struct IndexScan {
     /// The range being read; `placed`: the cursor is on its next entry.
     position: usize,
     placed: bool,
+    /// Rowids gathered, where they are, and how many of them were fetched.
+    gathers: bool,
+    rowids: Vec<i64>,
+    fetched: usize,
 }
 
 /// What a plan says about an index scan.
@@ -66,6 +76,8 @@ pub struct Spec<'a> {
     pub range: &'a Range,
     /// Backwards.
     pub reverse: bool,
+    /// Rows may come in any order.
+    pub gathered: bool,
 }
 
 impl IndexScan {
@@ -88,6 +100,9 @@ impl IndexScan {
             ranges: Vec::new(),
             position: 0,
             placed: false,
+            gathers: spec.gathered && !spec.covering,
+            rowids: Vec::new(),
+            fetched: 0,
         }
     }
 
@@ -159,15 +174,26 @@ impl IndexScan {
 
     /// Appends the entry's row; the bytes it took.
     fn push(&mut self, out: &mut [Vector]) -> Result<usize> {
-        let entry = self.entries.as_mut().ok_or_else(detached)?;
         if let Some(covering) = &self.covering {
+            let entry = self.entries.as_mut().ok_or_else(detached)?;
             return covering.push(entry, self.index.unique, out);
         }
-        let rowid = if self.index.unique {
-            key::decode_rowid(&mut entry.value()?)?
+        let rowid = self.rowid()?;
+        self.push_row(rowid, out)
+    }
+
+    /// The rowid of the entry.
+    fn rowid(&mut self) -> Result<i64> {
+        let entry = self.entries.as_mut().ok_or_else(detached)?;
+        if self.index.unique {
+            key::decode_rowid(&mut entry.value()?)
         } else {
-            key::rowid_suffix(entry.key_bytes()?)?
-        };
+            key::rowid_suffix(entry.key_bytes()?)
+        }
+    }
+
+    /// Appends a row that an entry names; the bytes it took.
+    fn push_row(&mut self, rowid: i64, out: &mut [Vector]) -> Result<usize> {
         let rows = self.rows.as_mut().ok_or_else(detached)?;
         if !rows.seek(Seek::AtLeast(Key::Int(rowid)))? || rows.key_int() != rowid {
             return Err(dangling(&self.index.name, rowid));
@@ -175,6 +201,23 @@ impl IndexScan {
         let value = rows.value()?;
         self.fetch.push(rowid, value, out)?;
         Ok(value.len())
+    }
+
+    /// The next of the rowids gathered; gathers more where there is none.
+    fn next_gathered(&mut self) -> Result<Option<i64>> {
+        if self.fetched == self.rowids.len() {
+            self.rowids.clear();
+            self.fetched = 0;
+            while self.rowids.len() < GATHERED_MAX && self.place()? {
+                let rowid = self.rowid()?;
+                self.rowids.push(rowid);
+                self.advance()?;
+            }
+            self.rowids.sort_unstable();
+        }
+        let next = self.rowids.get(self.fetched).copied();
+        self.fetched += usize::from(next.is_some());
+        Ok(next)
     }
 }
 
@@ -262,6 +305,8 @@ impl Operator for IndexScan {
     fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
         self.position = 0;
         self.placed = false;
+        self.rowids.clear();
+        self.fetched = 0;
         let mut ranges = std::mem::take(&mut self.ranges);
         ranges.clear();
         for values in &self.prefixes {
@@ -286,7 +331,15 @@ impl Operator for IndexScan {
         out.reset(self.fetch.width());
         cx.run.check_interrupt()?;
         let (mut rows, mut bytes) = (0, 0);
-        while rows < want.clamp(1, ROWS_MAX) && bytes < BYTES_MAX && self.place()? {
+        let most = want.clamp(1, ROWS_MAX);
+        while self.gathers && rows < most && bytes < BYTES_MAX {
+            let Some(rowid) = self.next_gathered()? else {
+                break;
+            };
+            bytes += self.push_row(rowid, &mut out.columns)?;
+            rows += 1;
+        }
+        while !self.gathers && rows < most && bytes < BYTES_MAX && self.place()? {
             bytes += self.push(&mut out.columns)?;
             rows += 1;
             self.advance()?;
@@ -298,5 +351,7 @@ impl Operator for IndexScan {
     fn detach(&mut self) {
         self.entries = None;
         self.rows = None;
+        self.rowids = Vec::new();
+        self.fetched = 0;
     }
 }
