@@ -71,9 +71,9 @@ const OWN_ENTRY: usize = 24 + 28 + 40;
 /// Bytes of a replaced node in its list, and at commit in the list of freed
 /// extents and the record.
 const REPLACED_ENTRY: usize = size_of::<Dead>() + 16;
-/// Batches that wait for the helper; one more waits with the transaction.
+/// Batches that wait for the helper; the next one the transaction writes itself.
 const WAITING: usize = 1;
-/// Batches that are on their way at most, with the one that is being written.
+/// Batches that are on their way at most, with those that both are writing.
 const UNDER_WAY: usize = WAITING + 2;
 /// Nodes of a batch where changes are scattered: a share of the budget, and at most.
 const PART_SHARE: usize = 16;

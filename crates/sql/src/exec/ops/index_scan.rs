@@ -76,7 +76,7 @@ pub struct Spec<'a> {
     pub range: &'a Range,
     /// Backwards.
     pub reverse: bool,
-    /// Rows may come in any order.
+    /// Rows may come in any order. Not where `covering`.
     pub gathered: bool,
 }
 
@@ -100,7 +100,7 @@ impl IndexScan {
             ranges: Vec::new(),
             position: 0,
             placed: false,
-            gathers: spec.gathered && !spec.covering,
+            gathers: spec.gathered,
             rowids: Vec::new(),
             fetched: 0,
         }

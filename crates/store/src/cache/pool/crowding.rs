@@ -112,9 +112,9 @@ impl Pool {
 
     /// A checkpoint ended: a rest begins.
     pub(crate) fn begin_rest(&self) {
-        let usable = self.shared();
-        let more = self.unwritten_shared().max(usable / 4) + usable / 16;
-        let at = more.min(usable / 2).max(1);
+        let shared = self.shared();
+        let more = self.unwritten_shared().max(shared / 4) + shared / 16;
+        let at = more.min(shared / 2).max(1);
         self.crowding.rested_at.store(at, Relaxed);
     }
 
@@ -139,8 +139,8 @@ impl Pool {
     /// How many unwritten nodes there may be before committers are held up: three
     /// quarters of the frames, and seven eighths where snapshots need the rest.
     pub(super) fn unwritten_max(&self) -> usize {
-        let usable = self.shared();
+        let shared = self.shared();
         let needed = self.crowding.needed.load(Relaxed);
-        usable / 4 * 3 + needed.min(usable / 8)
+        shared / 4 * 3 + needed.min(shared / 8)
     }
 }
