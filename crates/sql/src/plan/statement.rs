@@ -6,7 +6,7 @@ use super::physical::{
     Action, Delete, IndexWriter, Insert, OutputColumn, SchemaChange, TableWriter, Update, Upsert,
     UpsertTarget, UpsertUpdate,
 };
-use super::victim_order::{Changes, by_rowid};
+use super::victim_order::{Changes, by_rowid, gathered};
 use crate::bind::expr::{ColumnRef, Expr, ROWID};
 use crate::bind::logical::{
     Bound, BoundDelete, BoundIndex, BoundInsert, BoundTarget, BoundUpdate, Query,
@@ -295,10 +295,11 @@ impl Planner<'_, '_> {
             returning,
             columns,
         } = delete;
-        let mut source = self.query(&source)?;
-        if returning.is_some() {
-            source = by_rowid(source);
-        }
+        let rows = self.query(&source)?;
+        let source = match returning.is_some() {
+            true => by_rowid(rows),
+            false => gathered(&source, rows),
+        };
         let writer = self.target(&target, None)?;
         let returning = self.returning(&target, returning.as_deref())?;
         let by_batch = returning.is_none() && writer.indexes.is_empty();

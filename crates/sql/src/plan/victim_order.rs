@@ -42,25 +42,13 @@ impl Changes<'_> {
         }
     }
 
-    /// Whether neither the rows that are found nor what is assigned tells of an order, by
-    /// calls that give another answer each time or by errors.
-    fn is_silent(&self) -> bool {
-        let is_silent = |props: &Props| props.deterministic && !props.fallible;
-        let Body::Block(block) = &self.query.body else {
-            return false;
-        };
-        let mut columns = self.query.columns.iter().map(|column| &column.props);
-        let mut filter = block.filter.iter().map(|filter| &filter.props);
-        columns.all(is_silent) && filter.all(is_silent)
-    }
-
     /// The source of an UPDATE that changes no index and shows no row by itself: what an
     /// index finds of it comes in whatever order is the fastest.
-    pub fn gathered(&self, mut source: Node) -> Node {
-        if source.rows >= GATHERED_MIN && !self.shows() && self.is_silent() {
-            gather(&mut source);
+    pub fn gathered(&self, source: Node) -> Node {
+        match self.shows() {
+            true => source,
+            false => gathered(self.query, source),
         }
-        source
     }
 
     /// Whether another order could give another result.
@@ -101,6 +89,27 @@ impl Changes<'_> {
             }
         }
     }
+}
+
+/// The source of a DELETE, bound as `query`, that shows no row by itself, as
+/// [`Changes::gathered`] has that of an UPDATE.
+pub fn gathered(query: &Query, mut source: Node) -> Node {
+    if source.rows >= GATHERED_MIN && is_silent(query) {
+        gather(&mut source);
+    }
+    source
+}
+
+/// Whether neither the rows that are found nor what is assigned tells of an order, by
+/// calls that give another answer each time or by errors.
+fn is_silent(query: &Query) -> bool {
+    let is_silent = |props: &Props| props.deterministic && !props.fallible;
+    let Body::Block(block) = &query.body else {
+        return false;
+    };
+    let mut columns = query.columns.iter().map(|column| &column.props);
+    let mut filter = block.filter.iter().map(|filter| &filter.props);
+    columns.all(is_silent) && filter.all(is_silent)
 }
 
 /// Lets an index scan, if that yields the rows, fetch them as they lie.

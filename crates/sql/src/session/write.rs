@@ -129,6 +129,12 @@ impl Body {
             &mut cx,
             &mut self.effects,
         );
+        let stays = |failure: &Failure| failure.action == ConflictAction::Fail && !sink.torn;
+        if outcome.as_ref().err().is_none_or(stays)
+            && let Err(error) = sink.make_deferred(cx.run)
+        {
+            outcome = Err(error.into());
+        }
         if outcome.is_ok() {
             outcome = sink.end().map_err(Failure::from);
         }

@@ -155,6 +155,15 @@ pub fn sqlite(connection: &rusqlite::Connection, sql: &str) -> Vec<String> {
 /// Runs the statements of a text here and in bundled SQLite: rows, errors,
 /// change counts and last rowids must agree after each.
 pub fn same(sql: &str) {
+    compare(sql, true);
+}
+
+/// The same, but for the last rowid.
+pub fn same_but_last_rowid(sql: &str) {
+    compare(sql, false);
+}
+
+fn compare(sql: &str, rowids: bool) {
     let ours = session();
     let theirs = rusqlite::Connection::open_in_memory().unwrap();
     let mut differences = Vec::new();
@@ -164,6 +173,7 @@ pub fn same(sql: &str) {
         let text = rest[..end].trim();
         rest = &rest[end..];
         let state = |changes: u64, rowid: i64, auto: bool| {
+            let rowid = if rowids { rowid } else { 0 };
             format!("changes {changes} rowid {rowid} autocommit {auto}")
         };
         let mut mine = run(&ours, text);

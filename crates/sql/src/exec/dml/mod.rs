@@ -7,9 +7,11 @@
 //! and needs no savepoint. Statements of several rows are undone by the caller.
 
 mod batch;
+mod deferred;
 mod delete;
 mod entry;
 mod insert;
+mod row_checks;
 pub mod sequence;
 mod sink;
 mod update;

@@ -5,14 +5,15 @@
 use fulgurite_store::{Key, Txn};
 
 use super::batch::Records;
+use super::deferred::Deferred;
 use super::entry::{Entry, KeyMaker, duplicate, duplicate_rowid};
 use super::sequence;
-use super::{Failure, Written, violated};
+use super::{Failure, Written};
 use crate::error::{Error, Result};
-use crate::exec::context::Context;
-use crate::exec::expr::{Row, condition, eval};
+use crate::exec::context::{Context, Run};
+use crate::exec::expr::Row;
 use crate::exec::fetch::Fetch;
-use crate::exec::memory::{let_go, let_go_of_large};
+use crate::exec::memory::{Memory, let_go, let_go_of_large};
 use crate::key;
 use crate::plan::physical::TableWriter;
 use crate::row::RowWriter;
@@ -79,6 +80,7 @@ pub struct Sink<'a> {
     pub buffers: &'a mut Buffers,
     /// A row is half written: a failure now must undo more than that row.
     pub torn: bool,
+    deferred: Deferred,
     is_claimed: bool,
     /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
     floor: Option<Option<i64>>,
@@ -110,6 +112,7 @@ impl<'a> Sink<'a> {
             conflict,
             buffers,
             torn: false,
+            deferred: Deferred::default(),
             is_claimed: false,
             floor: None,
             deleted: 0,
@@ -156,6 +159,33 @@ impl<'a> Sink<'a> {
         self.deleted = self.deleted.max(rowid);
     }
 
+    /// Before rows of a source, so many. `deletes`: they go.
+    pub fn expect(&mut self, rows: usize, deletes: bool, memory: &Memory) {
+        if self.deferred.expect(rows) {
+            let unique = deletes || self.only_aborts();
+            self.deferred.begin(self.target, unique, memory);
+        }
+    }
+
+    /// Whether all that a violation does is to undo the statement.
+    fn only_aborts(&self) -> bool {
+        let aborts = |own: ConflictAction| self.action(own) == ConflictAction::Abort;
+        let table = self.table();
+        let mut nulls = table.columns.iter().filter_map(|column| column.not_null);
+        aborts(table.rowid_conflict)
+            && table.indexes.iter().all(|index| aborts(index.conflict))
+            && nulls.all(aborts)
+            && self.target.rowid_after.is_none()
+    }
+
+    /// After the last row that stays: makes the index entries that were kept back.
+    pub fn make_deferred(&mut self, run: &Run) -> Result<()> {
+        self.torn = true;
+        self.deferred.make(self.txn, self.target, run)?;
+        self.torn = false;
+        Ok(())
+    }
+
     /// After the last row: writes down which rowids are not to be given again.
     pub fn end(&mut self) -> Result<()> {
         match &self.table().sequence {
@@ -174,7 +204,7 @@ impl<'a> Sink<'a> {
         &self.target.table
     }
 
-    fn action(&self, own: ConflictAction) -> ConflictAction {
+    pub(super) fn action(&self, own: ConflictAction) -> ConflictAction {
         self.conflict.unwrap_or(own)
     }
 
@@ -234,89 +264,6 @@ impl<'a> Sink<'a> {
             Some(Value::Integer(i)) => *i,
             _ => 0,
         }
-    }
-
-    /// NOT NULL and CHECK of the row being written.
-    #[inline]
-    pub fn check_row(&mut self, cx: &mut Context<'_, '_>) -> Written<Outcome> {
-        match self.target.constrained {
-            false => Ok(Outcome::Written),
-            true => self.check_constraints(cx),
-        }
-    }
-
-    fn check_constraints(&mut self, cx: &mut Context<'_, '_>) -> Written<Outcome> {
-        if self.check_nulls(false, cx)? == Outcome::Skipped {
-            return Ok(Outcome::Skipped);
-        }
-        for (label, check) in &self.target.checks {
-            if condition(check, Row::Values(&self.buffers.row), cx)? != Some(false) {
-                continue;
-            }
-            return match self.action(ConflictAction::Abort) {
-                ConflictAction::Ignore => Ok(Outcome::Skipped),
-                ConflictAction::Replace => {
-                    Err(violated(Error::check(label), ConflictAction::Abort))
-                }
-                action => Err(violated(Error::check(label), action)),
-            };
-        }
-        Ok(Outcome::Written)
-    }
-
-    /// NOT NULL. Columns that a default may fill come last, as in SQLite.
-    #[inline]
-    fn check_nulls(&mut self, filling: bool, cx: &mut Context<'_, '_>) -> Written<Outcome> {
-        let mut to_fill = false;
-        for (i, column) in self.target.table.columns.iter().enumerate() {
-            let Some(own) = column.not_null else { continue };
-            if !self.buffers.row.get(i + 1).is_some_and(Value::is_null) {
-                continue;
-            }
-            if !filling
-                && self.action(own) == ConflictAction::Replace
-                && matches!(self.target.defaults.get(i), Some(Some(_)))
-            {
-                to_fill = true;
-                continue;
-            }
-            if self.null_violation(i, own, cx)? == Outcome::Skipped {
-                return Ok(Outcome::Skipped);
-            }
-        }
-        if to_fill {
-            return self.check_nulls(true, cx);
-        }
-        Ok(Outcome::Written)
-    }
-
-    #[cold]
-    fn null_violation(
-        &mut self,
-        column: usize,
-        own: ConflictAction,
-        cx: &mut Context<'_, '_>,
-    ) -> Written<Outcome> {
-        let mut action = self.action(own);
-        if action == ConflictAction::Ignore {
-            return Ok(Outcome::Skipped);
-        }
-        if action == ConflictAction::Replace {
-            if let Some(Some(default)) = self.target.defaults.get(column) {
-                let value = eval(default, Row::Empty, cx)?;
-                if !value.as_ref().is_null() {
-                    self.set_column(column, value.as_ref());
-                    return Ok(Outcome::Written);
-                }
-            }
-            action = ConflictAction::Abort;
-        }
-        let table = &self.target.table;
-        let name = table.columns.get(column).map_or("", |c| c.name.as_str());
-        Err(violated(
-            Error::not_null(format!("{}.{name}", table.name)),
-            action,
-        ))
     }
 
     /// The row being written as bytes, into `buffers.record`.
@@ -397,7 +344,8 @@ impl<'a> Sink<'a> {
     /// `fresh`: the rowid was allocated for it. On a conflict nothing is left.
     pub fn insert_row(&mut self, rowid: i64, fresh: bool) -> Result<Option<Conflict>> {
         self.claim(true)?;
-        let tree = &self.target.table.tree;
+        let table = self.table();
+        let tree = &table.tree;
         self.torn = true;
         if fresh {
             self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
@@ -419,8 +367,9 @@ impl<'a> Sink<'a> {
                 continue;
             };
             let (index, key) = (&writer.index.tree, Key::Bytes(&entry.key));
-            if !entry.exclusive {
-                self.txn.put(index, key, &entry.value)?;
+            if !entry.exclusive || self.deferred.defers(i) {
+                self.deferred
+                    .put(self.txn, table, (i, writer), entry, entry.exclusive)?;
             } else if !self.txn.insert(index, key, &entry.value)? {
                 let other = self.holder(i)?;
                 self.take_back(rowid, i)?;
@@ -452,16 +401,10 @@ impl<'a> Sink<'a> {
 
     /// Removes the new row and its first `indexes` entries.
     fn take_back(&mut self, rowid: i64, indexes: usize) -> Result<()> {
-        for (writer, entry) in self
-            .target
-            .indexes
-            .iter()
-            .zip(&self.buffers.entries)
-            .take(indexes)
-        {
+        let writers = self.target.indexes.iter().enumerate();
+        for (index, entry) in writers.zip(&self.buffers.entries).take(indexes) {
             if entry.present {
-                self.txn
-                    .delete(&writer.index.tree, Key::Bytes(&entry.key))?;
+                self.deferred.delete(self.txn, index, entry)?;
             }
         }
         self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
@@ -522,10 +465,10 @@ impl<'a> Sink<'a> {
         self.make_old_entries(rowid, true, cx)?;
         self.claim(true)?;
         self.torn = true;
-        for (writer, entry) in self.target.indexes.iter().zip(&self.buffers.old_entries) {
+        let writers = self.target.indexes.iter().enumerate();
+        for (index, entry) in writers.zip(&self.buffers.old_entries) {
             if entry.present {
-                self.txn
-                    .delete(&writer.index.tree, Key::Bytes(&entry.key))?;
+                self.deferred.delete(self.txn, index, entry)?;
             }
         }
         self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
@@ -563,7 +506,7 @@ impl<'a> Sink<'a> {
         changed: bool,
     ) -> Result<Option<Conflict>> {
         for (i, writer) in self.target.indexes.iter().enumerate().take(among) {
-            if !writer.index.unique || !(all || writer.affected) {
+            if !writer.index.unique || !(all || writer.affected) || self.deferred.defers(i) {
                 continue;
             }
             let (Some(new), Some(before)) =
@@ -589,6 +532,7 @@ impl<'a> Sink<'a> {
     /// Puts the row being written in the place of the row in `buffers.old`.
     pub fn replace_old(&mut self, old: i64, all: bool) -> Result<()> {
         let rowid = self.rowid();
+        let table = self.table();
         self.claim(all)?;
         self.torn = true;
         for (i, writer) in self.target.indexes.iter().enumerate() {
@@ -603,13 +547,14 @@ impl<'a> Sink<'a> {
             if new == before {
                 continue;
             }
-            if before.present && !(new.present && new.key == before.key) {
-                self.txn
-                    .delete(&writer.index.tree, Key::Bytes(&before.key))?;
+            let index = (i, writer);
+            let stays = before.present && new.present && new.key == before.key;
+            if before.present && !stays {
+                self.deferred.delete(self.txn, index, before)?;
             }
             if new.present {
-                self.txn
-                    .put(&writer.index.tree, Key::Bytes(&new.key), &new.value)?;
+                let exclusive = new.exclusive && !stays;
+                self.deferred.put(self.txn, table, index, new, exclusive)?;
             }
         }
         if rowid != old {

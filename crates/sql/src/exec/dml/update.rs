@@ -31,6 +31,7 @@ pub fn update(
     let mut current = Vec::new();
     while source.next(cx, usize::MAX, &mut batch)? {
         cx.run.check_interrupt()?;
+        sink.expect(batch.len(), false, &cx.run.memory);
         if batch::update(plan, &batch, sink, cx, effects)? {
             continue;
         }

@@ -1,0 +1,94 @@
+//! NOT NULL and CHECK of the row being written.
+
+use super::sink::{Outcome, Sink};
+use super::{Written, violated};
+use crate::error::Error;
+use crate::exec::context::Context;
+use crate::exec::expr::{Row, condition, eval};
+use crate::schema::ConflictAction;
+use crate::value::Value;
+
+impl Sink<'_> {
+    /// Checks it; REPLACE fills in defaults.
+    #[inline]
+    pub fn check_row(&mut self, cx: &mut Context<'_, '_>) -> Written<Outcome> {
+        match self.target.constrained {
+            false => Ok(Outcome::Written),
+            true => self.check_constraints(cx),
+        }
+    }
+
+    fn check_constraints(&mut self, cx: &mut Context<'_, '_>) -> Written<Outcome> {
+        if self.check_nulls(false, cx)? == Outcome::Skipped {
+            return Ok(Outcome::Skipped);
+        }
+        for (label, check) in &self.target.checks {
+            if condition(check, Row::Values(&self.buffers.row), cx)? != Some(false) {
+                continue;
+            }
+            return match self.action(ConflictAction::Abort) {
+                ConflictAction::Ignore => Ok(Outcome::Skipped),
+                ConflictAction::Replace => {
+                    Err(violated(Error::check(label), ConflictAction::Abort))
+                }
+                action => Err(violated(Error::check(label), action)),
+            };
+        }
+        Ok(Outcome::Written)
+    }
+
+    /// NOT NULL. Columns that a default may fill come last, as in SQLite.
+    #[inline]
+    fn check_nulls(&mut self, filling: bool, cx: &mut Context<'_, '_>) -> Written<Outcome> {
+        let mut to_fill = false;
+        for (i, column) in self.target.table.columns.iter().enumerate() {
+            let Some(own) = column.not_null else { continue };
+            if !self.buffers.row.get(i + 1).is_some_and(Value::is_null) {
+                continue;
+            }
+            if !filling
+                && self.action(own) == ConflictAction::Replace
+                && matches!(self.target.defaults.get(i), Some(Some(_)))
+            {
+                to_fill = true;
+                continue;
+            }
+            if self.null_violation(i, own, cx)? == Outcome::Skipped {
+                return Ok(Outcome::Skipped);
+            }
+        }
+        if to_fill {
+            return self.check_nulls(true, cx);
+        }
+        Ok(Outcome::Written)
+    }
+
+    #[cold]
+    fn null_violation(
+        &mut self,
+        column: usize,
+        own: ConflictAction,
+        cx: &mut Context<'_, '_>,
+    ) -> Written<Outcome> {
+        let mut action = self.action(own);
+        if action == ConflictAction::Ignore {
+            return Ok(Outcome::Skipped);
+        }
+        if action == ConflictAction::Replace {
+            if let Some(Some(default)) = self.target.defaults.get(column) {
+                let value = eval(default, Row::Empty, cx)?;
+                if !value.as_ref().is_null() {
+                    self.set_column(column, value.as_ref());
+                    return Ok(Outcome::Written);
+                }
+            }
+            action = ConflictAction::Abort;
+        }
+        let table = &self.target.table;
+        let name = table.columns.get(column).map_or("", |c| c.name.as_str());
+        Err(violated(
+            Error::not_null(format!("{}.{name}", table.name)),
+            action,
+        ))
+    }
+}

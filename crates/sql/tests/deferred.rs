@@ -1,0 +1,146 @@
+//! Statements of so many rows that their index entries are kept back and made in the order
+//! of their keys: what they leave behind, and which of them fail, beside SQLite.
+
+mod support;
+
+use support::{same, same_but_last_rowid};
+
+/// Three thousand rows: numbers in no order and some NULLs, words that differ in case.
+const ROWS: &str = "CREATE TABLE d(x);
+    INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
+    CREATE TABLE s(id INTEGER PRIMARY KEY, k INTEGER, w TEXT, b INTEGER);
+    INSERT INTO s SELECT n, n * 7919 % 100003, CASE n % 2 WHEN 0 THEN 'w' ELSE 'W' END || (n * 31 % 7001), nullif(n % 9, 4)
+    FROM (SELECT a.x + 10 * b.x + 100 * c.x + 1000 * e.x AS n
+          FROM d AS e, d AS c, d AS b, d AS a WHERE e.x < 3);";
+
+/// All rows as the table and as each index has them, and whether these agree.
+const SEE: &str = "SELECT changes(), total_changes();
+    SELECT group_concat(id || ' ' || ifnull(k, '-') || ' ' || ifnull(w, '-') || ' ' || ifnull(b, '-')) FROM t;
+    SELECT group_concat(k || ' ' || id) FROM (SELECT k, id FROM t WHERE k >= 0 ORDER BY k, id);
+    SELECT group_concat(w || ' ' || id) FROM (SELECT w, id FROM t WHERE w >= 'a' COLLATE NOCASE ORDER BY w COLLATE NOCASE, id);
+    SELECT count(*) FROM t WHERE b > 2 AND k > 50000; PRAGMA integrity_check;";
+
+const TABLE: &str =
+    "CREATE TABLE t(id INTEGER PRIMARY KEY, k INTEGER, w TEXT COLLATE NOCASE, b INTEGER)";
+
+const INDEXES: [&str; 5] = [
+    "CREATE INDEX tk ON t(k); CREATE INDEX tw ON t(w)",
+    "CREATE UNIQUE INDEX tk ON t(k); CREATE INDEX tw ON t(w, b DESC)",
+    "CREATE INDEX tk ON t(k DESC); CREATE UNIQUE INDEX tw ON t(w, b)",
+    "CREATE INDEX tk ON t(k) WHERE b > 2; CREATE INDEX tw ON t(w || b, k % 100)",
+    "CREATE UNIQUE INDEX tk ON t(k) WHERE b > 2; CREATE UNIQUE INDEX tw ON t(w, k + b)",
+];
+
+/// The statement over a filled table with each set of indexes: in a transaction that puts
+/// it back, in one that keeps it, and by itself.
+fn each(statement: &str) {
+    for indexes in INDEXES {
+        same(&format!(
+            "{ROWS} {TABLE}; INSERT INTO t SELECT * FROM s; {indexes};
+            BEGIN; DELETE FROM t WHERE id = 17; SAVEPOINT p; {statement}; {SEE} ROLLBACK TO p; {SEE}
+            {statement}; COMMIT; {SEE} {statement}; {SEE}"
+        ));
+    }
+}
+
+#[test]
+fn updates() {
+    for update in [
+        "UPDATE t SET k = k * 7919 % 100019",
+        "UPDATE t SET k = 100003 - k, w = 'x' || w WHERE id > 10",
+        "UPDATE t SET w = upper(w), b = b + 1",
+        "UPDATE t SET w = id % 100 || 'v', k = k - 1 WHERE b IS NOT NULL",
+        "UPDATE t SET k = NULL, w = NULL",
+        "UPDATE t SET b = nullif(b, 7) WHERE k > 300",
+        "UPDATE t SET id = id + 3000",
+        "UPDATE t SET k = (SELECT max(o.k) FROM t AS o) + id",
+    ] {
+        each(update);
+    }
+}
+
+/// What is there already, what the statement itself has put there, and what it has taken
+/// away before or takes away later.
+#[test]
+fn keys_that_are_taken() {
+    for or in [
+        "",
+        "OR ABORT",
+        "OR FAIL",
+        "OR ROLLBACK",
+        "OR IGNORE",
+        "OR REPLACE",
+    ] {
+        for change in [
+            "SET k = CASE id WHEN 2900 THEN 7919 ELSE k END",
+            "SET k = k + (id >= 2500)",
+            "SET w = CASE WHEN id > 2700 THEN 'W31' ELSE w END, b = 1",
+            "SET b = 5 WHERE id >= 100",
+        ] {
+            each(&format!("UPDATE {or} t {change}"));
+        }
+    }
+}
+
+#[test]
+fn inserts() {
+    for indexes in INDEXES {
+        for or in ["", "OR FAIL", "OR ROLLBACK", "OR IGNORE", "OR REPLACE"] {
+            for rows in [
+                "SELECT * FROM s",
+                "SELECT * FROM s ORDER BY k",
+                "SELECT id + 3000, k, w, b FROM s UNION ALL SELECT * FROM s",
+                "SELECT NULL, k % 2999, w, b FROM s",
+                "SELECT id, CASE id WHEN 2765 THEN 7919 ELSE k END, w, b FROM s",
+                "SELECT id / 2 * 2, k, w || id, b FROM s",
+            ] {
+                same_but_last_rowid(&format!(
+                    "{ROWS} {TABLE}; {indexes}; BEGIN; INSERT {or} INTO t {rows}; {SEE} ROLLBACK;
+                    INSERT {or} INTO t {rows}; {SEE}"
+                ));
+            }
+        }
+        same(&format!(
+            "{ROWS} {TABLE}; {indexes}; INSERT INTO t SELECT * FROM s WHERE id % 3 = 0;
+            INSERT INTO t SELECT * FROM s WHERE 1 ON CONFLICT DO UPDATE SET k = t.k + 200000, w = 'again'; {SEE}
+            INSERT INTO t SELECT NULL, k, w, b FROM s WHERE 1 ON CONFLICT DO NOTHING; {SEE}"
+        ));
+    }
+}
+
+/// Constraints with actions of their own: rows are left out, take others' places, stop the
+/// statement with what came before left, or undo the transaction.
+#[test]
+fn actions_of_constraints() {
+    for action in ["ABORT", "FAIL", "ROLLBACK", "IGNORE", "REPLACE"] {
+        for table in [
+            format!("id INTEGER PRIMARY KEY, k INTEGER UNIQUE ON CONFLICT {action}, w UNIQUE, b"),
+            format!("id INTEGER PRIMARY KEY ON CONFLICT {action}, k INTEGER UNIQUE, w, b"),
+            format!("id INTEGER PRIMARY KEY, k INTEGER UNIQUE, w, b NOT NULL ON CONFLICT {action}"),
+        ] {
+            same_but_last_rowid(&format!(
+                "{ROWS} CREATE TABLE t({table}); CREATE INDEX tw ON t(w); CREATE INDEX tb ON t(b);
+                INSERT INTO t SELECT id / 2 * 2, k, w, ifnull(b, 0) FROM s WHERE id % 2 = 0; {SEE}
+                BEGIN; UPDATE t SET b = 10; INSERT INTO t SELECT NULL, k, w, b FROM s WHERE id > 5; {SEE} COMMIT;
+                BEGIN; UPDATE t SET k = k + 1, w = k; {SEE} COMMIT;
+                INSERT INTO t SELECT id + 2990, -id, NULL, 3 FROM s; {SEE}
+                UPDATE t SET k = CASE WHEN id > 2600 THEN 5 ELSE k END, b = nullif(id, 2800); {SEE}"
+            ));
+        }
+    }
+}
+
+#[test]
+fn deletes() {
+    for delete in [
+        "DELETE FROM t",
+        "DELETE FROM t WHERE id % 2",
+        "DELETE FROM t WHERE k > 20000",
+        "DELETE FROM t WHERE k BETWEEN 10000 AND 90000 AND w <> 'w31'",
+        "DELETE FROM t WHERE w > 'W2' AND b > 2",
+        "DELETE FROM t WHERE k IN (SELECT k FROM t WHERE id > 1000)",
+        "DELETE FROM t WHERE id > 100; INSERT INTO t SELECT * FROM s WHERE id > 100",
+    ] {
+        each(delete);
+    }
+}
