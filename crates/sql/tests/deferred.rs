@@ -1,7 +1,11 @@
-//! Statements of so many rows that their index entries are kept back and made in the order
-//! of their keys: what they leave behind, and which of them fail, beside SQLite.
+//! Statements of so many rows, and transactions of so many statements, that their index
+//! entries are kept back and made in the order of their keys: what they leave behind, and
+//! which of them fail, beside SQLite.
 
+mod common;
 mod support;
+
+use common::Random;
 
 use support::{same, same_but_last_rowid};
 
@@ -142,5 +146,65 @@ fn deletes() {
         "DELETE FROM t WHERE id > 100; INSERT INTO t SELECT * FROM s WHERE id > 100",
     ] {
         each(delete);
+    }
+}
+
+/// One statement of one row: nothing but unique indexes is looked into.
+fn point_statement(random: &mut Random) -> String {
+    let (id, k, b) = (random.below(6_000), random.below(100_000), random.below(9));
+    let w = format!(
+        "'{}{}'",
+        ["w", "W", "v"][random.below(3) as usize],
+        random.below(7_001)
+    );
+    let or = ["", "", "", "OR IGNORE", "OR FAIL"][random.below(5) as usize];
+    match random.below(20) {
+        0..=9 => format!("INSERT {or} INTO t VALUES (NULL, {k}, {w}, {b})"),
+        10 | 11 => format!("INSERT {or} INTO t VALUES ({id}, {k}, {w}, NULL)"),
+        12 => format!(
+            "INSERT INTO t VALUES ({id}, {k}, {w}, {b}) ON CONFLICT DO UPDATE SET k = excluded.k + 1, b = t.b"
+        ),
+        13 | 14 => format!("UPDATE {or} t SET k = {k} WHERE id = {id}"),
+        15 => format!("UPDATE {or} t SET w = {w}, b = {b} WHERE id = {id}"),
+        16 => format!("UPDATE {or} t SET id = {} WHERE id = {id}", id + 7_000),
+        17 | 18 => format!("DELETE FROM t WHERE id = {id}"),
+        _ => format!("SELECT * FROM t WHERE id = {id}"),
+    }
+}
+
+/// What comes between: it looks into indexes, changes many rows, fails in the midst of a
+/// row, sets a place to go back to, goes back, changes the schema, or ends the transaction.
+const BETWEEN: [&str; 13] = [
+    "SELECT sum(id), count(*) FROM t WHERE k BETWEEN 20000 AND 29000",
+    "SELECT group_concat(id) FROM (SELECT id FROM t WHERE w > 'w5' ORDER BY w, id)",
+    "UPDATE t SET b = b + 1 WHERE k > 40000",
+    "DELETE FROM t WHERE w BETWEEN 'w1' AND 'w12' AND k > 30000",
+    "INSERT OR REPLACE INTO t VALUES (1234, 77, 'r', 1)",
+    "INSERT INTO t VALUES (NULL, 78, 'q', (SELECT count(*) FROM t WHERE k > 50000))",
+    "INSERT INTO t VALUES (NULL, 79, 'o', 1) RETURNING abs(-9223372036854775807 - (k > 0))",
+    "ROLLBACK TO p",
+    "SAVEPOINT q; INSERT INTO t(k) VALUES (3); RELEASE q",
+    "SAVEPOINT q; UPDATE t SET w = 'u' WHERE id < 40; DELETE FROM t WHERE id = 999; ROLLBACK TO q",
+    "DROP INDEX tb; CREATE INDEX tb ON t(b)",
+    "ROLLBACK; BEGIN; SAVEPOINT p",
+    "COMMIT; BEGIN; SAVEPOINT p",
+];
+
+#[test]
+fn transactions_of_many_statements() {
+    for (seed, indexes) in [INDEXES[0], INDEXES[1], INDEXES[3]].iter().enumerate() {
+        println!("seed {seed}");
+        let mut random = Random(seed as u64);
+        let mut between = BETWEEN.to_vec();
+        let mut sql =
+            format!("{ROWS} {TABLE}; {indexes}; CREATE INDEX tb ON t(b, w); BEGIN; SAVEPOINT p;");
+        while !between.is_empty() {
+            for _ in 0..2_400 {
+                sql += &format!("{};", point_statement(&mut random));
+            }
+            let at = random.below(between.len() as u64) as usize;
+            sql += &format!("{}; {SEE}", between.swap_remove(at));
+        }
+        same(&format!("{sql} COMMIT; {SEE}"));
     }
 }

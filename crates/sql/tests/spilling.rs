@@ -390,7 +390,9 @@ fn an_interrupt_ends_a_spilling_statement() {
 fn a_full_disk_is_an_error_and_changes_nothing() {
     let both = Both::new(7);
     both.ours.set_memory_limit(0);
+    support::must(&both.ours, "CREATE INDEX a_r ON a(r, s)");
     let changes = [
+        "UPDATE a SET r = id * 7919 % 5003 || hex(randomblob(40))",
         "INSERT INTO a (k, n, s) SELECT a.k, sum(b.n), max(b.s) FROM a JOIN b ON a.k = b.k \
          GROUP BY a.n, b.n",
         "INSERT INTO a (k, n, s) SELECT DISTINCT k || hex(randomblob(40)), n, s FROM b",
@@ -409,4 +411,37 @@ fn a_full_disk_is_an_error_and_changes_nothing() {
             assert_eq!(support::must(&both.ours, whole), before, "{sql}");
         }
     }
+}
+
+/// Index entries that a transaction keeps back: what has no room undoes it, since its
+/// statements have succeeded.
+#[test]
+fn a_full_disk_undoes_a_transaction_that_keeps_entries_back() {
+    let both = Both::new(8);
+    both.ours.set_memory_limit(0);
+    support::must(&both.ours, "CREATE INDEX a_s ON a(s)");
+    let whole = "SELECT count(*), sum(id), group_concat(s) FROM a";
+    let indexed = "SELECT count(*), min(s), max(s) FROM a WHERE s > ''";
+    let before = support::must(&both.ours, whole);
+    let mut random = Random(8);
+    both.disk.room.store(700_000, Ordering::Relaxed);
+    support::must(&both.ours, "BEGIN");
+    let mut answer = Vec::new();
+    for _ in 0..50_000 {
+        if both.ours.is_autocommit() {
+            break;
+        }
+        let value = format!("{:016x}", random.next()).repeat(10);
+        answer = support::run(&both.ours, &format!("INSERT INTO a (s) VALUES ('{value}')"));
+    }
+    both.disk.room.store(i64::MAX, Ordering::Relaxed);
+    assert_eq!(answer, ["error 13: database or disk is full"]);
+    assert!(both.ours.is_autocommit());
+    assert_eq!(both.disk.open.load(Ordering::Relaxed), 0);
+    assert_eq!(support::must(&both.ours, whole), before);
+    let counts = |sql: &str| support::must(&both.ours, sql);
+    assert_eq!(
+        counts(indexed),
+        counts(&indexed.replace("FROM a", "FROM a NOT INDEXED"))
+    );
 }

@@ -82,6 +82,17 @@ impl Program {
         }
     }
 
+    /// Whether index entries that the transaction keeps back are nothing to it: it looks
+    /// into no index but unique ones, and needs no place to go back to.
+    #[inline]
+    pub fn leaves_deferred(&self) -> bool {
+        match self.kind {
+            Kind::PointRead(_) => true,
+            Kind::PointInsert(_) | Kind::PointWrite(_) => !self.may_tear,
+            _ => false,
+        }
+    }
+
     /// Whether a plan for certain values of its parameters would be no better.
     pub fn suits_any_value(&self) -> bool {
         let is_point = matches!(

@@ -62,6 +62,7 @@ impl Body {
             let mut state = shared.state.lock();
             let state = &mut *state;
             let ends = state.start_reading()?;
+            state.make_deferred()?;
             self.begin_run(state);
             let outcome = self.attach(shared, &mut state.txn);
             if ends {

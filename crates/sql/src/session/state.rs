@@ -6,6 +6,7 @@ use fulgurite_store::{Isolation, Savepoint, Tree, Txn, TxnState};
 
 use super::{Engine, conflict};
 use crate::error::{Error, Result};
+use crate::exec::dml::Deferred;
 use crate::exec::memory::Memory;
 use crate::func;
 
@@ -33,6 +34,8 @@ pub struct State {
     pub memory: Memory,
     /// Statements between their first step and their end.
     pub running: usize,
+    /// Index entries that the statements of an explicit transaction keep back.
+    pub deferred: Deferred,
     /// What explicit transactions that begin from now on may observe.
     pub isolation: Isolation,
     schema_tree: Tree,
@@ -48,6 +51,7 @@ impl State {
             functions: func::Context::new(),
             memory: engine.memory(),
             running: 0,
+            deferred: Deferred::default(),
             isolation: Isolation::default(),
             schema_tree: engine.schema_tree().clone(),
             busy_timeout: engine.store().options().busy_timeout,
@@ -132,7 +136,10 @@ impl State {
     pub fn start_explicit_change(&mut self) -> Result<()> {
         match &self.explicit {
             Some(explicit) if !explicit.begun => self.begin_explicit(true),
-            Some(_) => Ok(self.txn.exclude_writers()?),
+            Some(_) => {
+                self.make_deferred()?;
+                Ok(self.txn.exclude_writers()?)
+            }
             None => Ok(()),
         }
     }
@@ -157,8 +164,31 @@ impl State {
         Ok(())
     }
 
+    /// Makes the index entries that were kept back, before anybody looks for them or a
+    /// place to go back to is taken. Where that fails the transaction is undone: its
+    /// statements have succeeded.
+    #[inline]
+    pub fn make_deferred(&mut self) -> Result<()> {
+        match self.deferred.is_empty() {
+            true => {
+                self.deferred.clear();
+                Ok(())
+            }
+            false => self.make_all_deferred(),
+        }
+    }
+
+    fn make_all_deferred(&mut self) -> Result<()> {
+        let made = self.deferred.make(&mut self.txn, || Ok(()));
+        if made.is_err() {
+            self.abandon();
+        }
+        made
+    }
+
     /// Undoes the explicit transaction.
     pub fn abandon(&mut self) {
+        self.deferred.clear();
         if self.explicit.take().is_some_and(|e| e.begun) {
             self.txn.rollback();
         }
@@ -167,6 +197,8 @@ impl State {
     /// Commits the explicit transaction. It is over either way, except that
     /// `SQLITE_BUSY` leaves it open to be committed later.
     pub fn commit(&mut self, engine: &Engine) -> Result<()> {
+        self.make_deferred()
+            .map_err(|error| conflict::explain(error, engine, &mut self.txn))?;
         match self.explicit.take() {
             Some(explicit) if explicit.begun => {
                 let committed = self.txn.commit();

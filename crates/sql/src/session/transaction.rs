@@ -43,6 +43,7 @@ fn begin(mode: BeginMode, state: &mut State) -> Result<()> {
 }
 
 fn savepoint(name: &str, state: &mut State) -> Result<()> {
+    state.make_deferred()?;
     let isolation = state.isolation;
     let explicit = state.explicit.get_or_insert_with(|| Explicit {
         begun: false,
@@ -85,5 +86,7 @@ fn rollback_to(name: &str, state: &mut State) -> Result<()> {
     if let Some((_, Some(place))) = explicit.savepoints.last() {
         state.txn.rollback_to(place)?;
     }
+    // Nothing was when the place was taken.
+    state.deferred.clear();
     Ok(())
 }

@@ -16,7 +16,7 @@ use super::{Engine, Shared, conflict};
 use crate::error::{Error, Result};
 use crate::exec::context::Context;
 use crate::exec::ddl;
-use crate::exec::dml::{self, Failure, Sink, Written};
+use crate::exec::dml::{self, Deferred, Failure, Sink, Written};
 use crate::exec::expr::Row;
 use crate::plan::physical::Action;
 use crate::schema::ConflictAction;
@@ -37,11 +37,21 @@ impl Body {
     fn write_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         self.effects.clear();
         let commits = self.start_write(engine, state)?;
+        let defers = !commits && self.program.leaves_deferred();
+        if !defers {
+            state.make_deferred()?;
+        }
         let tears = !commits && self.program.may_tear;
         let place = tears.then(|| state.txn.savepoint()).transpose()?;
         self.begin_run(state);
         let mut torn = false;
-        let outcome = self.write_rows(&mut state.txn, &mut torn);
+        let mut own = Deferred::default();
+        let deferred = if defers {
+            &mut state.deferred
+        } else {
+            &mut own
+        };
+        let outcome = self.write_rows(&mut state.txn, deferred, defers, &mut torn);
         let result = match outcome {
             Ok(()) if commits => state.txn.commit().map_err(Error::from),
             Ok(()) => Ok(()),
@@ -101,7 +111,13 @@ impl Body {
         changed
     }
 
-    fn write_rows(&mut self, txn: &mut Txn, torn: &mut bool) -> Written<()> {
+    fn write_rows(
+        &mut self,
+        txn: &mut Txn,
+        deferred: &mut Deferred,
+        defers: bool,
+        torn: &mut bool,
+    ) -> Written<()> {
         let (target, conflict) = match &self.program.plan.action {
             Action::Insert(insert) => (&insert.target, insert.conflict),
             Action::Update(update) => (&update.target, update.conflict),
@@ -121,7 +137,10 @@ impl Body {
         if let Kind::Write(source) = &mut self.program.kind {
             source.attach(txn)?;
         }
-        let mut sink = Sink::new(txn, target, conflict, &mut self.buffers);
+        let mut sink = Sink::new(txn, target, conflict, &mut self.buffers, deferred);
+        if defers {
+            sink.expect_one(&cx.run.memory);
+        }
         let mut outcome = run_rows(
             &self.program.plan.action,
             &mut self.program.kind,
@@ -130,7 +149,8 @@ impl Body {
             &mut self.effects,
         );
         let stays = |failure: &Failure| failure.action == ConflictAction::Fail && !sink.torn;
-        if outcome.as_ref().err().is_none_or(stays)
+        if !defers
+            && outcome.as_ref().err().is_none_or(stays)
             && let Err(error) = sink.make_deferred(cx.run)
         {
             outcome = Err(error.into());

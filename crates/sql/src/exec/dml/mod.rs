@@ -17,6 +17,7 @@ mod sink;
 mod update;
 mod upsert;
 
+pub use deferred::Deferred;
 pub use delete::{delete, delete_source_row};
 pub use entry::{Entry, KeyMaker, duplicate};
 pub use insert::{PointInsert, insert};

@@ -80,7 +80,7 @@ pub struct Sink<'a> {
     pub buffers: &'a mut Buffers,
     /// A row is half written: a failure now must undo more than that row.
     pub torn: bool,
-    deferred: Deferred,
+    deferred: &'a mut Deferred,
     is_claimed: bool,
     /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
     floor: Option<Option<i64>>,
@@ -96,6 +96,7 @@ impl<'a> Sink<'a> {
         target: &'a TableWriter,
         conflict: Option<ConflictAction>,
         buffers: &'a mut Buffers,
+        deferred: &'a mut Deferred,
     ) -> Self {
         if buffers.makers.len() != target.indexes.len() {
             buffers.makers = target.indexes.iter().map(KeyMaker::new).collect();
@@ -112,7 +113,7 @@ impl<'a> Sink<'a> {
             conflict,
             buffers,
             torn: false,
-            deferred: Deferred::default(),
+            deferred,
             is_claimed: false,
             floor: None,
             deleted: 0,
@@ -167,6 +168,15 @@ impl<'a> Sink<'a> {
         }
     }
 
+    /// Before the row of a statement that looks into no index but unique ones, where the
+    /// transaction keeps entries back.
+    #[inline]
+    pub fn expect_one(&mut self, memory: &Memory) {
+        if self.deferred.expect(1) {
+            self.deferred.begin(self.target, false, memory);
+        }
+    }
+
     /// Whether all that a violation does is to undo the statement.
     fn only_aborts(&self) -> bool {
         let aborts = |own: ConflictAction| self.action(own) == ConflictAction::Abort;
@@ -181,7 +191,7 @@ impl<'a> Sink<'a> {
     /// After the last row that stays: makes the index entries that were kept back.
     pub fn make_deferred(&mut self, run: &Run) -> Result<()> {
         self.torn = true;
-        self.deferred.make(self.txn, self.target, run)?;
+        self.deferred.make(self.txn, || run.check_interrupt())?;
         self.torn = false;
         Ok(())
     }
@@ -344,8 +354,7 @@ impl<'a> Sink<'a> {
     /// `fresh`: the rowid was allocated for it. On a conflict nothing is left.
     pub fn insert_row(&mut self, rowid: i64, fresh: bool) -> Result<Option<Conflict>> {
         self.claim(true)?;
-        let table = self.table();
-        let tree = &table.tree;
+        let tree = &self.target.table.tree;
         self.torn = true;
         if fresh {
             self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
@@ -367,9 +376,9 @@ impl<'a> Sink<'a> {
                 continue;
             };
             let (index, key) = (&writer.index.tree, Key::Bytes(&entry.key));
-            if !entry.exclusive || self.deferred.defers(i) {
+            if !entry.exclusive || self.deferred.defers(&writer.index) {
                 self.deferred
-                    .put(self.txn, table, (i, writer), entry, entry.exclusive)?;
+                    .put(self.txn, &writer.index, entry, entry.exclusive)?;
             } else if !self.txn.insert(index, key, &entry.value)? {
                 let other = self.holder(i)?;
                 self.take_back(rowid, i)?;
@@ -401,10 +410,15 @@ impl<'a> Sink<'a> {
 
     /// Removes the new row and its first `indexes` entries.
     fn take_back(&mut self, rowid: i64, indexes: usize) -> Result<()> {
-        let writers = self.target.indexes.iter().enumerate();
-        for (index, entry) in writers.zip(&self.buffers.entries).take(indexes) {
+        for (writer, entry) in self
+            .target
+            .indexes
+            .iter()
+            .zip(&self.buffers.entries)
+            .take(indexes)
+        {
             if entry.present {
-                self.deferred.delete(self.txn, index, entry)?;
+                self.deferred.delete(self.txn, &writer.index, entry)?;
             }
         }
         self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
@@ -465,10 +479,9 @@ impl<'a> Sink<'a> {
         self.make_old_entries(rowid, true, cx)?;
         self.claim(true)?;
         self.torn = true;
-        let writers = self.target.indexes.iter().enumerate();
-        for (index, entry) in writers.zip(&self.buffers.old_entries) {
+        for (writer, entry) in self.target.indexes.iter().zip(&self.buffers.old_entries) {
             if entry.present {
-                self.deferred.delete(self.txn, index, entry)?;
+                self.deferred.delete(self.txn, &writer.index, entry)?;
             }
         }
         self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
@@ -506,7 +519,10 @@ impl<'a> Sink<'a> {
         changed: bool,
     ) -> Result<Option<Conflict>> {
         for (i, writer) in self.target.indexes.iter().enumerate().take(among) {
-            if !writer.index.unique || !(all || writer.affected) || self.deferred.defers(i) {
+            if !writer.index.unique
+                || !(all || writer.affected)
+                || self.deferred.defers(&writer.index)
+            {
                 continue;
             }
             let (Some(new), Some(before)) =
@@ -532,7 +548,6 @@ impl<'a> Sink<'a> {
     /// Puts the row being written in the place of the row in `buffers.old`.
     pub fn replace_old(&mut self, old: i64, all: bool) -> Result<()> {
         let rowid = self.rowid();
-        let table = self.table();
         self.claim(all)?;
         self.torn = true;
         for (i, writer) in self.target.indexes.iter().enumerate() {
@@ -547,14 +562,13 @@ impl<'a> Sink<'a> {
             if new == before {
                 continue;
             }
-            let index = (i, writer);
             let stays = before.present && new.present && new.key == before.key;
             if before.present && !stays {
-                self.deferred.delete(self.txn, index, before)?;
+                self.deferred.delete(self.txn, &writer.index, before)?;
             }
             if new.present {
                 let exclusive = new.exclusive && !stays;
-                self.deferred.put(self.txn, table, index, new, exclusive)?;
+                self.deferred.put(self.txn, &writer.index, new, exclusive)?;
             }
         }
         if rowid != old {
