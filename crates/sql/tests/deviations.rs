@@ -137,3 +137,22 @@ fn several_columns_are_not_set_from_one_query() {
         "error 1: assigning several columns from a subquery is not supported",
     );
 }
+
+#[test]
+fn duplicates_among_many_rows_may_be_found_at_the_end() {
+    let tables = "CREATE TABLE d(x); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
+        CREATE TABLE t(id INTEGER PRIMARY KEY, k UNIQUE)";
+    let insert = "INSERT INTO t SELECT n, CASE n WHEN 3500 THEN 7919 ELSE n * 7919 % 100003 END
+        FROM (SELECT a.x + 10 * b.x + 100 * c.x + 1000 * e.x AS n
+              FROM d AS e, d AS c, d AS b, d AS a WHERE e.x < 5)";
+    let duplicate = ["error 2067: UNIQUE constraint failed: t.k"];
+    let after = "SELECT last_insert_rowid(), count(*) FROM t";
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    connection.execute_batch(tables).unwrap();
+    assert_eq!(sqlite(&connection, insert), duplicate);
+    assert_eq!(sqlite(&connection, after), ["3499,0"]);
+    let session = session();
+    must(&session, tables);
+    assert_eq!(run(&session, insert), duplicate);
+    assert_eq!(run(&session, after), ["4999,0"]);
+}
