@@ -178,15 +178,17 @@ impl Database {
             .map_err(|e| Error::from_engine(e.into()))
     }
 
-    /// Walks the whole file; what is wrong with it, a line each. Empty means
-    /// sound.
+    /// Walks the whole file and compares all indexes with their tables, as
+    /// `PRAGMA integrity_check` does; what is wrong, a line each. Empty means sound.
     ///
     /// # Errors
     /// Damage that keeps the walk from going on.
     pub fn integrity_check(&self) -> Result<Vec<String>> {
-        self.store()
-            .integrity_check()
-            .map_err(|e| Error::from_engine(e.into()))
+        let connection = self.connect()?;
+        let mut statement = connection.prepare("PRAGMA integrity_check")?;
+        let lines = statement.query_map([], |row| row.get(0))?;
+        let lines = lines.collect::<Result<Vec<String>>>()?;
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 }
 

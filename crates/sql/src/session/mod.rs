@@ -8,6 +8,7 @@
 mod conflict;
 mod engine;
 mod expand;
+mod integrity;
 mod pragma;
 mod prepared;
 mod program;

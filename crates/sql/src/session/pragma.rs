@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use fulgurite_store::{Durability, Isolation, Key};
 
+use super::integrity::Asked;
 use super::state::State;
-use super::{Engine, status};
+use super::{Engine, integrity, status};
 use crate::error::{Error, Result, code};
 use crate::exec::batch::Batch;
+use crate::exec::context::Run;
 use crate::exec::effects::Effects;
 use crate::exec::rows::RowStore;
 use crate::plan::physical::Pragma;
@@ -18,6 +20,7 @@ pub fn run(
     pragma: &Pragma,
     engine: &Engine,
     state: &mut State,
+    run: &mut Run,
     effects: &mut Effects,
 ) -> Result<()> {
     let options = engine.store().options();
@@ -84,18 +87,14 @@ pub fn run(
         name if pragma.value.is_none() && fixed(name).is_some() => {
             fixed(name).map(|value| vec![vec![value]])
         }
-        "integrity_check" | "quick_check" => {
-            let found = engine.store().integrity_check()?;
-            if found.is_empty() {
-                text("ok")
-            } else {
-                Some(
-                    found
-                        .into_iter()
-                        .map(|line| vec![Value::text(line)])
-                        .collect(),
-                )
+        name @ ("integrity_check" | "quick_check") => {
+            let asked = Asked::new(pragma.value.as_ref(), name == "integrity_check");
+            let mut findings = integrity::check(&asked, engine, state, run)?;
+            if findings.is_empty() {
+                findings.push("ok".to_owned());
             }
+            let findings = findings.into_iter();
+            Some(findings.map(|line| vec![Value::text(line)]).collect())
         }
         "wal_checkpoint" => {
             engine.store().checkpoint()?;

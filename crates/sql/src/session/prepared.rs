@@ -498,7 +498,10 @@ impl Body {
         let plan = Arc::clone(&self.program.plan);
         match &plan.action {
             Action::Transaction(action) => transaction::run(action, state, &shared.engine),
-            Action::Pragma(pragma) => pragma::run(pragma, &shared.engine, state, &mut self.effects),
+            Action::Pragma(pragma) => {
+                let (run, effects) = (&mut self.run, &mut self.effects);
+                pragma::run(pragma, &shared.engine, state, run, effects)
+            }
             Action::Schema(_) => self.change_schema(&shared.engine, state),
             _ => self.look_again(&shared.engine, state),
         }
