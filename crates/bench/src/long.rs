@@ -218,6 +218,7 @@ fn scattered_transaction(plan: Plan, workspace: &Workspace, report: &mut Report)
     let people: Vec<Person> = (1..=plan.rows / 10).map(person).collect();
     let mut rng = fastrand::Rng::with_seed(plan.seed);
     let mut loads = [Vec::new(), Vec::new()];
+    let mut unique = [Vec::new(), Vec::new()];
     let mut statements: [[Vec<f64>; 2]; STATEMENTS.len()] = Default::default();
     for _ in 0..ROUNDS {
         let mut sides = workspace.open("scattered.db", &settings)?;
@@ -233,6 +234,12 @@ fn scattered_transaction(plan: Plan, workspace: &Workspace, report: &mut Report)
                 sides[at].batch(sql)?;
                 rates[at].push(people.len() as f64 * share / started.elapsed().as_secs_f64());
             }
+            sides[at].batch(
+                "DROP TABLE people;
+                 CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT UNIQUE, email TEXT)",
+            )?;
+            let time = sides[at].load_people(&people)?;
+            unique[at].push(people.len() as f64 / time.as_secs_f64());
         }
         drop(sides);
         workspace.remove("scattered.db")?;
@@ -241,14 +248,13 @@ fn scattered_transaction(plan: Plan, workspace: &Workspace, report: &mut Report)
         "{} rows in one transaction, with an index in no order",
         people.len()
     );
-    let [ours, theirs] = &loads;
-    report.push(Metric::rate(
-        "large_scattered",
-        &what,
-        "rows/s",
-        ours,
-        theirs,
-    ));
+    let unique_what = "the same, in a unique index";
+    for (name, what, [ours, theirs]) in [
+        ("large_scattered", what.as_str(), &loads),
+        ("large_unique", unique_what, &unique),
+    ] {
+        report.push(Metric::rate(name, what, "rows/s", ours, theirs));
+    }
     for ((name, what, ..), [ours, theirs]) in STATEMENTS.iter().zip(&statements) {
         report.push(Metric::rate(name, what, "rows/s", ours, theirs));
     }

@@ -445,3 +445,95 @@ fn a_full_disk_undoes_a_transaction_that_keeps_entries_back() {
         counts(&indexed.replace("FROM a", "FROM a NOT INDEXED"))
     );
 }
+
+/// A transaction of INSERTs whose keys come in no order, in a cache that is too small for
+/// their index: entries are kept back, and whether a key is taken is known all the same, be
+/// it in the index, kept back, taken back, or free again.
+#[test]
+fn keys_that_are_kept_back_are_taken() {
+    let disk = Watched::new();
+    let options = Options {
+        cache_bytes: 2 << 20,
+        ..Options::default()
+    };
+    let store = Store::open_on(Arc::new(disk.clone()), Path::new("/test.db"), options).unwrap();
+    let ours = Engine::open(store).unwrap().session();
+    support::must(
+        &ours,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, k TEXT UNIQUE, n INTEGER UNIQUE); BEGIN",
+    );
+    let seed = 23;
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    let key = |number: u64| format!("{:016x}", Random(number).next()).repeat(12);
+    // The number of each row's key, and its other number; by rowid, in order.
+    let mut rows: Vec<Option<(u64, u64)>> = vec![None];
+    let mut taken = std::collections::HashSet::new();
+    let mut others = std::collections::HashSet::new();
+    let mut deferred = 0;
+    for i in 0..90_000u64 {
+        let made = disk.made.load(Ordering::Relaxed);
+        let (number, other) = match random.below(600) {
+            0 => (random.below(i + 1), i),
+            1 => (i.saturating_sub(random.below(50)), i),
+            2 => (i, random.below(i + 1)),
+            _ => (i, i),
+        };
+        let or = ["", "OR IGNORE ", "OR FAIL "][random.below(3) as usize];
+        let values = format!("(NULL, '{}', {other})", key(number));
+        let answer = support::run(&ours, &format!("INSERT {or}INTO t VALUES {values}"));
+        deferred += usize::from(disk.made.load(Ordering::Relaxed) > made);
+        let column = match (taken.contains(&number), others.contains(&other)) {
+            (false, false) => None,
+            (false, true) => Some("n"),
+            (true, false) => Some("k"),
+            (true, true) => Some(""),
+        };
+        match column {
+            None => {
+                assert_eq!(answer, [""; 0], "row {i}");
+                taken.insert(number);
+                others.insert(other);
+                rows.push(Some((number, other)));
+            }
+            Some(_) if or == "OR IGNORE " => assert_eq!(answer, [""; 0], "row {i}"),
+            Some(column) => assert!(
+                answer[0].starts_with("error 2067") && answer[0].ends_with(column),
+                "row {i}: {answer:?}"
+            ),
+        }
+        // What looks at keys that may be kept back has all made first.
+        if i % 7_000 == 6_999 {
+            let mut recent = || rows.len() - 1 - random.below(200) as usize;
+            let (id, another) = (recent(), recent());
+            let (Some((number, other)), Some((held, _))) = (rows[id], rows[another]) else {
+                continue;
+            };
+            let by_key = format!("SELECT id, n FROM t WHERE k = '{}'", key(number));
+            let update = format!("UPDATE t SET k = '{}' WHERE id = {id}", key(held));
+            match i / 7_000 % 3 {
+                0 => assert_eq!(support::run(&ours, &by_key), [format!("{id},{other}")]),
+                1 if id != another => assert_eq!(
+                    support::run(&ours, &update),
+                    ["error 2067: UNIQUE constraint failed: t.k"]
+                ),
+                _ => {
+                    support::must(&ours, &format!("DELETE FROM t WHERE id = {id}"));
+                    taken.remove(&number);
+                    others.remove(&other);
+                    rows[id] = None;
+                }
+            }
+        }
+    }
+    println!("{deferred} temporary files");
+    assert!(deferred > 8, "{deferred}");
+    support::must(&ours, "COMMIT");
+    let there = taken.len();
+    assert_eq!(
+        support::must(&ours, "SELECT count(*), count(k) FROM t"),
+        [format!("{there},{there}")]
+    );
+    assert_eq!(support::must(&ours, "PRAGMA integrity_check"), ["'ok'"]);
+    assert_eq!(disk.open.load(Ordering::Relaxed), 0);
+}

@@ -61,6 +61,14 @@ impl PointRead {
         Self::new(plan, below, outputs)
     }
 
+    /// The index that is looked into, if one is.
+    pub fn unique_index(&self) -> Option<&Index> {
+        match &self.finder {
+            Finder::Unique { index, .. } => Some(index),
+            Finder::Rowid(_) => None,
+        }
+    }
+
     /// If the source of an UPDATE or DELETE is one.
     pub fn of_source(plan: &Plan, source: &Node) -> Option<Self> {
         Self::of_query(plan, source)

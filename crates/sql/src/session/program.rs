@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fulgurite_store::Tree;
 
-use crate::exec::dml::PointInsert;
+use crate::exec::dml::{Deferred, PointInsert};
 use crate::exec::ops::{BoxOperator, build};
 use crate::exec::point_read::PointRead;
 use crate::plan::any_value::is_for_any_value;
@@ -82,15 +82,28 @@ impl Program {
         }
     }
 
-    /// Whether index entries that the transaction keeps back are nothing to it: it looks
-    /// into no index but unique ones, and needs no place to go back to.
+    /// Whether the index entries that its transaction keeps back are nothing to it: it looks
+    /// into no index where there are such, and needs no place to go back to.
     #[inline]
-    pub fn leaves_deferred(&self) -> bool {
-        match self.kind {
-            Kind::PointRead(_) => true,
-            Kind::PointInsert(_) | Kind::PointWrite(_) => !self.may_tear,
+    pub fn leaves(&self, deferred: &Deferred) -> bool {
+        match &self.kind {
+            Kind::PointRead(point) => {
+                let index = point.unique_index();
+                index.is_none_or(|index| !deferred.defers(index))
+            }
+            Kind::PointInsert(_) | Kind::PointWrite(_) => {
+                !self.may_tear && (!deferred.has_unique() || self.only_inserts())
+            }
             _ => false,
         }
+    }
+
+    /// Whether it inserts a row and does nothing else, whatever is in the way.
+    pub fn only_inserts(&self) -> bool {
+        let Action::Insert(insert) = &self.plan.action else {
+            return false;
+        };
+        insert.upserts.is_empty() && !self.may_tear && matches!(self.kind, Kind::PointInsert(_))
     }
 
     /// Whether a plan for certain values of its parameters would be no better.

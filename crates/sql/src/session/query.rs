@@ -15,7 +15,11 @@ impl Body {
             let state = &mut *state;
             let ends = state.start_reading()?;
             self.begin_run(state);
-            let found = match self.revalidate(&shared.engine, &mut state.txn) {
+            let mut ready = self.revalidate(&shared.engine, &mut state.txn);
+            if ready.is_ok() && !self.program.leaves(&state.deferred) {
+                ready = state.make_deferred().map(|()| true);
+            }
+            let found = match ready {
                 Ok(_) => self.find_point(&mut state.txn),
                 Err(error) => Err(error),
             };

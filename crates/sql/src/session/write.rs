@@ -37,7 +37,7 @@ impl Body {
     fn write_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         self.effects.clear();
         let commits = self.start_write(engine, state)?;
-        let defers = !commits && self.program.leaves_deferred();
+        let defers = !commits && self.program.leaves(&state.deferred);
         if !defers {
             state.make_deferred()?;
         }
@@ -139,7 +139,7 @@ impl Body {
         }
         let mut sink = Sink::new(txn, target, conflict, &mut self.buffers, deferred);
         if defers {
-            sink.expect_one(&cx.run.memory);
+            sink.expect_one(self.program.only_inserts(), &cx.run.memory)?;
         }
         let mut outcome = run_rows(
             &self.program.plan.action,

@@ -46,6 +46,7 @@ use crate::primitives::{BUDGET_BYTES, BUDGET_MIN};
 use crate::primitives::{JoinHandle, Mutex, SyncSender, TrySendError, spawn, sync_channel};
 use crate::reclaim::Dead;
 use crate::store::Core;
+use crate::tree::Tree;
 use crate::tree::fork::{Fork, SPARE};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -197,6 +198,19 @@ impl TxnContext {
             self.give_way()?;
         }
         Ok(())
+    }
+
+    /// Whether the transaction's changes of a tree are scattered over more pages than it may
+    /// hold, so that they come back to pages that it has written out already. It is bulk
+    /// then: nobody else changes the tree meanwhile.
+    pub fn is_scattered(&self, tree: &Tree) -> bool {
+        let fork = self.fork_of(tree.id()).map(|at| &self.forks[at]);
+        let spills = |fork: &Fork| fork.changed && is_scattered(fork.spilled, fork.respilled);
+        let held = self.held();
+        self.bulk
+            && self.spilling.scattered
+            && fork.is_some_and(spills)
+            && held > self.budget(held) / 8 * 7
     }
 
     /// Nodes that the forks hold unwritten.

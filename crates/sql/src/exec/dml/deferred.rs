@@ -13,7 +13,10 @@
 //!
 //! Statements of one row each, in one transaction, keep back what is not unique from one
 //! to the next, up to the first statement that could look there, a savepoint, or COMMIT
-//! (`session/state.rs`). So none of them may need a place to go back to.
+//! (`session/state.rs`). So none of them may need a place to go back to. Where new entries
+//! of a unique index come back to pages that the transaction has written out already, they
+//! are kept back, too, as long as there are only INSERTs: which keys are taken is known
+//! (`taken.rs`).
 //!
 //! What becomes of one key stays in order. Where a statement or transaction fails, what is
 //! kept back is forgotten with the rest of it; where OR FAIL leaves the rows before, it is
@@ -21,9 +24,10 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{Key, Txn};
+use fulgurite_store::{Key, Seek, Txn};
 
 use super::entry::{Entry, duplicate};
+use super::taken::Taken;
 use crate::error::Result;
 use crate::exec::memory::Memory;
 use crate::exec::sorter::Sorter;
@@ -58,6 +62,9 @@ struct Kept {
     /// The highest key that was made, since there is anything to keep back. What is kept
     /// is not above it.
     made: Vec<u8>,
+    memory: Memory,
+    /// Where statements have to know at once whether a key is taken.
+    taken: Option<Taken>,
 }
 
 impl Deferred {
@@ -73,19 +80,58 @@ impl Deferred {
     pub fn begin(&mut self, target: &TableWriter, unique: bool, memory: &Memory) {
         for writer in &target.indexes {
             if (unique || !writer.index.unique) && !self.defers(&writer.index) {
-                self.kept.push(Kept {
-                    table: Arc::clone(&target.table),
-                    index: Arc::clone(&writer.index),
-                    sorter: Sorter::new(memory, None),
-                    made: Vec::new(),
-                });
+                self.kept.push(Kept::new(target, &writer.index, memory));
             }
         }
     }
 
+    /// Entries of the unique indexes of this table are kept back from now on, where the
+    /// transaction's changes of one are scattered.
+    ///
+    /// # Errors
+    /// Of the store.
+    pub fn begin_unique(
+        &mut self,
+        txn: &mut Txn,
+        target: &TableWriter,
+        memory: &Memory,
+    ) -> Result<()> {
+        for index in target.indexes.iter().map(|writer| &writer.index) {
+            if index.unique && txn.is_scattered(&index.tree) && !self.defers(index) {
+                let among = target.indexes.iter().filter(|writer| writer.index.unique);
+                let limit = memory.limit() / among.count();
+                let mut kept = Kept::new(target, index, memory);
+                kept.taken = Some(taken(txn, index, memory, limit)?);
+                self.kept.push(kept);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether statements have to know which keys are taken that are kept back.
+    pub fn has_unique(&self) -> bool {
+        self.kept.iter().any(|kept| kept.taken.is_some())
+    }
+
+    /// Whether a key is taken in an index whose entries are kept back; where that may be
+    /// found out later, false.
+    pub fn is_taken(&mut self, txn: &mut Txn, index: &Index, key: &[u8]) -> Result<bool> {
+        let Some(taken) = find(&mut self.kept, index).and_then(|kept| kept.taken.as_ref()) else {
+            return Ok(false);
+        };
+        let hash = taken.hash(key);
+        if taken.may_be_kept(hash) {
+            self.make_kept(txn, || Ok(()))?;
+        } else if !taken.may_be_there(hash) {
+            return Ok(false);
+        }
+        Ok(txn.is_taken(&index.tree, Key::Bytes(key))?)
+    }
+
     /// Whether entries of the index are kept back.
-    pub fn defers(&mut self, index: &Index) -> bool {
-        find(&mut self.kept, index).is_some()
+    pub fn defers(&self, index: &Index) -> bool {
+        let tree = index.tree.id();
+        self.kept.iter().any(|kept| kept.index.tree.id() == tree)
     }
 
     /// Puts an entry. `exclusive`: nobody may have its key; where the index does not
@@ -105,18 +151,25 @@ impl Deferred {
         self.payload.clear();
         self.payload.push(if exclusive { INSERT } else { PUT });
         self.payload.extend_from_slice(&entry.value);
-        kept.take(txn, &entry.key, &self.payload)
+        let has_room = kept.take(txn, &entry.key, &self.payload)?;
+        self.make_unless(has_room, txn)
     }
 
     /// Deletes an entry.
     #[inline]
     pub fn delete(&mut self, txn: &mut Txn, index: &Index, entry: &Entry) -> Result<()> {
-        match find(&mut self.kept, index) {
-            Some(kept) => kept.take(txn, &entry.key, &[DELETE]),
-            None => {
-                txn.delete(&index.tree, Key::Bytes(&entry.key))?;
-                Ok(())
-            }
+        let Some(kept) = find(&mut self.kept, index) else {
+            txn.delete(&index.tree, Key::Bytes(&entry.key))?;
+            return Ok(());
+        };
+        let has_room = kept.take(txn, &entry.key, &[DELETE])?;
+        self.make_unless(has_room, txn)
+    }
+
+    fn make_unless(&mut self, has_room: bool, txn: &mut Txn) -> Result<()> {
+        match has_room {
+            true => Ok(()),
+            false => self.make_kept(txn, || Ok(())),
         }
     }
 
@@ -132,21 +185,35 @@ impl Deferred {
         self.kept.clear();
     }
 
-    /// Makes what is kept back. `look` is asked now and then whether to go on.
+    /// Makes what is kept back, and keeps nothing back from now on. `look` is asked now and
+    /// then whether to go on.
     ///
     /// # Errors
     /// That of a duplicate; of the store; what `look` says.
     pub fn make(&mut self, txn: &mut Txn, look: impl Fn() -> Result<()>) -> Result<()> {
-        self.rows = 0;
+        let made = self.make_kept(txn, look);
+        self.clear();
+        made
+    }
+
+    fn make_kept(&mut self, txn: &mut Txn, look: impl Fn() -> Result<()>) -> Result<()> {
         let mut made = 0u32;
-        for mut kept in self.kept.drain(..) {
-            kept.sorter.finish()?;
-            while let Some((key, payload)) = kept.sorter.next_record()? {
+        for kept in &mut self.kept {
+            let mut sorter = std::mem::replace(&mut kept.sorter, Sorter::new(&kept.memory, None));
+            kept.made.clear();
+            sorter.finish()?;
+            while let Some((key, payload)) = sorter.next_record()? {
                 carry_out(txn, &kept.table, &kept.index, key, payload)?;
+                if let Some(taken) = &mut kept.taken {
+                    taken.add(taken.hash(key));
+                }
                 made = made.wrapping_add(1);
                 if made.is_multiple_of(LOOK) {
                     look()?;
                 }
+            }
+            if let Some(taken) = &mut kept.taken {
+                taken.clear_kept();
             }
         }
         Ok(())
@@ -154,15 +221,46 @@ impl Deferred {
 }
 
 impl Kept {
-    /// Carries out a request, at once or later.
-    fn take(&mut self, txn: &mut Txn, key: &[u8], payload: &[u8]) -> Result<()> {
+    fn new(target: &TableWriter, index: &Arc<Index>, memory: &Memory) -> Self {
+        Self {
+            table: Arc::clone(&target.table),
+            index: Arc::clone(index),
+            sorter: Sorter::new(memory, None),
+            made: Vec::new(),
+            memory: memory.clone(),
+            taken: None,
+        }
+    }
+
+    /// Carries out a request, at once or later. False: there is no room to keep back more.
+    fn take(&mut self, txn: &mut Txn, key: &[u8], payload: &[u8]) -> Result<bool> {
         if key <= self.made.as_slice() {
-            return self.sorter.add(key, payload);
+            self.sorter.add(key, payload)?;
+            let taken = self.taken.as_mut();
+            return Ok(taken.is_none_or(|taken| taken.keep(taken.hash(key))));
         }
         self.made.clear();
         self.made.extend_from_slice(key);
-        carry_out(txn, &self.table, &self.index, key, payload)
+        if let Some(taken) = &mut self.taken {
+            taken.add(taken.hash(key));
+        }
+        carry_out(txn, &self.table, &self.index, key, payload)?;
+        Ok(true)
     }
+}
+
+/// Which keys of an index are taken, with nothing kept back, in so many bytes.
+fn taken(txn: &mut Txn, index: &Index, memory: &Memory, limit: usize) -> Result<Taken> {
+    let mut taken = Taken::new(memory, limit, txn.estimate(&index.tree)?);
+    if taken.filters() {
+        let mut entries = txn.cursor(&index.tree)?;
+        let mut more = entries.seek(Seek::First)?;
+        while more {
+            taken.add(taken.hash(entries.key_bytes()?));
+            more = entries.next()?;
+        }
+    }
+    Ok(taken)
 }
 
 /// Where entries of the index are kept back.

@@ -14,6 +14,7 @@ mod insert;
 mod row_checks;
 pub mod sequence;
 mod sink;
+mod taken;
 mod update;
 mod upsert;
 

@@ -169,12 +169,16 @@ impl<'a> Sink<'a> {
     }
 
     /// Before the row of a statement that looks into no index but unique ones, where the
-    /// transaction keeps entries back.
+    /// transaction keeps entries back. `inserts`: it does nothing but insert it.
     #[inline]
-    pub fn expect_one(&mut self, memory: &Memory) {
+    pub fn expect_one(&mut self, inserts: bool, memory: &Memory) -> Result<()> {
         if self.deferred.expect(1) {
             self.deferred.begin(self.target, false, memory);
+            if inserts {
+                self.deferred.begin_unique(self.txn, self.target, memory)?;
+            }
         }
+        Ok(())
     }
 
     /// Whether all that a violation does is to undo the statement.
@@ -375,11 +379,19 @@ impl<'a> Sink<'a> {
             let Some(entry) = self.buffers.entries.get(i).filter(|e| e.present) else {
                 continue;
             };
-            let (index, key) = (&writer.index.tree, Key::Bytes(&entry.key));
-            if !entry.exclusive || self.deferred.defers(&writer.index) {
-                self.deferred
-                    .put(self.txn, &writer.index, entry, entry.exclusive)?;
-            } else if !self.txn.insert(index, key, &entry.value)? {
+            let (index, key) = (&writer.index, entry.key.as_slice());
+            let defers = self.deferred.defers(index);
+            let is_taken = match (entry.exclusive, defers) {
+                (true, false) => !self
+                    .txn
+                    .insert(&index.tree, Key::Bytes(key), &entry.value)?,
+                (true, true) => self.deferred.is_taken(self.txn, index, key)?,
+                (false, _) => false,
+            };
+            if !is_taken && (defers || !entry.exclusive) {
+                self.deferred.put(self.txn, index, entry, entry.exclusive)?;
+            }
+            if is_taken {
                 let other = self.holder(i)?;
                 self.take_back(rowid, i)?;
                 self.torn = false;
