@@ -5,9 +5,11 @@
 mod common;
 mod support;
 
+use std::time::Duration;
+
 use common::Random;
 
-use support::{same, same_but_last_rowid};
+use support::{must, run, same, same_but_last_rowid};
 
 /// Three thousand rows: numbers in no order and some NULLs, words that differ in case.
 const ROWS: &str = "CREATE TABLE d(x);
@@ -206,5 +208,41 @@ fn transactions_of_many_statements() {
             sql += &format!("{}; {SEE}", between.swap_remove(at));
         }
         same(&format!("{sql} COMMIT; {SEE}"));
+    }
+}
+
+/// Somebody else holds the locks that a large transaction needs, when its entries are made:
+/// it stays open, and what was made before is not made twice, be the rest in memory or not.
+#[test]
+fn who_is_busy_leaves_the_transaction_open() {
+    for memory in [64 << 20, 0] {
+        let engine = support::engine();
+        let (ours, other) = (engine.session(), engine.session());
+        ours.set_busy_timeout(Duration::from_millis(1));
+        ours.set_memory_limit(memory);
+        must(
+            &ours,
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, k TEXT); CREATE INDEX a ON t(k);
+            CREATE INDEX b ON t(k || 'b'); CREATE INDEX c ON t(k || 'c'); CREATE INDEX d ON t(k || 'd')",
+        );
+        let mut random = Random(5);
+        must(&ours, "BEGIN");
+        for _ in 0..4_000 {
+            let key = format!("{:016x}", random.next()).repeat(36);
+            must(&ours, &format!("INSERT INTO t(k) VALUES ('{key}')"));
+        }
+        must(&other, "BEGIN IMMEDIATE");
+        let count = "SELECT count(*) FROM t INDEXED BY d WHERE k || 'd' > ''";
+        let insert = "INSERT INTO t(k) VALUES ('one more')";
+        for asked in [count, "SAVEPOINT p", insert, "COMMIT", count] {
+            let answer = run(&ours, asked);
+            assert!(answer[0].starts_with("error 5: "), "{asked}: {answer:?}");
+            assert!(!ours.is_autocommit(), "{asked}");
+        }
+        must(&other, "COMMIT");
+        must(&ours, insert);
+        assert_eq!(run(&ours, count), ["4001"]);
+        must(&ours, "COMMIT");
+        assert_eq!(run(&other, "PRAGMA integrity_check"), ["'ok'"]);
     }
 }

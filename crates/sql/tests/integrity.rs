@@ -14,6 +14,7 @@ const TABLES: &str =
     CREATE INDEX tc ON t(c % 10) WHERE c IS NOT NULL;
     INSERT INTO t VALUES (1, 'x', 10, 100), (2, 'Y', 20, NULL), (3, 'z', 30, 303);
     CREATE TABLE loose(id INTEGER PRIMARY KEY, a, b, c);
+    CREATE TABLE s(id INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO s DEFAULT VALUES;
     INSERT INTO loose VALUES (4, NULL, 40, NULL), (5, 'v', -1, NULL), (6, 'w', 10, NULL);";
 
 struct Database {
@@ -90,6 +91,9 @@ fn what_is_sound_is_ok() {
         "PRAGMA integrity_check(1)",
         "PRAGMA integrity_check(t)",
         "PRAGMA integrity_check('nothing')",
+        "PRAGMA integrity_check(-1)",
+        "PRAGMA integrity_check = t",
+        "PRAGMA quick_check(sqlite_sequence)",
     ] {
         database.finds(sql, &["ok"]);
     }

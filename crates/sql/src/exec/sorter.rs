@@ -273,6 +273,14 @@ impl Sorter {
         })
     }
 
+    /// The record that came last comes once more.
+    pub fn repeat(&mut self) {
+        match &mut self.merge {
+            Some(merge) => merge.repeats = true,
+            None => self.position = self.position.saturating_sub(1),
+        }
+    }
+
     /// The next record in order.
     pub fn next_record(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         if self.limit.is_some_and(|limit| self.position >= limit) {
@@ -362,6 +370,8 @@ struct Merge {
     heads: BinaryHeap<Head>,
     key: Vec<u8>,
     payload: Vec<u8>,
+    /// The record that came last comes next.
+    repeats: bool,
 }
 
 impl Merge {
@@ -390,6 +400,7 @@ impl Merge {
             heads,
             key: Vec::new(),
             payload: Vec::new(),
+            repeats: false,
         })
     }
 
@@ -399,6 +410,9 @@ impl Merge {
     }
 
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        if std::mem::take(&mut self.repeats) {
+            return Ok(Some((&self.key, &self.payload)));
+        }
         let Some(Reverse((key, run, payload))) = self.heads.pop() else {
             return Ok(None);
         };

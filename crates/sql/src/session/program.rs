@@ -92,7 +92,9 @@ impl Program {
                 index.is_none_or(|index| !deferred.defers(index))
             }
             Kind::PointInsert(_) | Kind::PointWrite(_) => {
-                !self.may_tear && (!deferred.has_unique() || self.only_inserts())
+                !self.may_tear
+                    && !deferred.is_being_made()
+                    && (!deferred.has_unique() || self.only_inserts())
             }
             _ => false,
         }

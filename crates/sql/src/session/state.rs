@@ -5,7 +5,7 @@ use std::time::Duration;
 use fulgurite_store::{Isolation, Savepoint, Tree, Txn, TxnState};
 
 use super::{Engine, conflict};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, code};
 use crate::exec::dml::Deferred;
 use crate::exec::memory::Memory;
 use crate::func;
@@ -165,8 +165,9 @@ impl State {
     }
 
     /// Makes the index entries that were kept back, before anybody looks for them or a
-    /// place to go back to is taken. Where that fails the transaction is undone: its
-    /// statements have succeeded.
+    /// place to go back to is taken. Where that fails the transaction is undone, since its
+    /// statements have succeeded; but `SQLITE_BUSY` leaves it open, and what is not made
+    /// yet for the next one who asks.
     #[inline]
     pub fn make_deferred(&mut self) -> Result<()> {
         match self.deferred.is_empty() {
@@ -180,7 +181,10 @@ impl State {
 
     fn make_all_deferred(&mut self) -> Result<()> {
         let made = self.deferred.make(&mut self.txn, || Ok(()));
-        if made.is_err() {
+        if made
+            .as_ref()
+            .is_err_and(|error| error.extended_code() != code::BUSY)
+        {
             self.abandon();
         }
         made

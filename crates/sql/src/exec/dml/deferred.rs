@@ -29,7 +29,7 @@ use fulgurite_store::{Key, Seek, Txn};
 use super::entry::{Entry, duplicate};
 use super::taken::Taken;
 use crate::error::Result;
-use crate::exec::memory::Memory;
+use crate::exec::memory::{Memory, let_go};
 use crate::exec::sorter::Sorter;
 use crate::plan::physical::TableWriter;
 use crate::schema::{Index, Table};
@@ -59,6 +59,9 @@ struct Kept {
     table: Arc<Table>,
     index: Arc<Index>,
     sorter: Sorter,
+    /// What is kept back has been made in part; no more may be kept before it is made
+    /// wholly.
+    is_being_made: bool,
     /// The highest key that was made, since there is anything to keep back. What is kept
     /// is not above it.
     made: Vec<u8>,
@@ -179,44 +182,34 @@ impl Deferred {
         self.kept.is_empty()
     }
 
+    /// Whether what is kept back has been made in part.
+    pub fn is_being_made(&self) -> bool {
+        self.kept.iter().any(|kept| kept.is_being_made)
+    }
+
     /// Forgets what is kept back.
     pub fn clear(&mut self) {
         self.rows = 0;
         self.kept.clear();
+        let_go(&mut self.payload);
     }
 
     /// Makes what is kept back, and keeps nothing back from now on. `look` is asked now and
-    /// then whether to go on.
+    /// then whether to go on. Where the store is busy or has a conflict, it may be called
+    /// again.
     ///
     /// # Errors
     /// That of a duplicate; of the store; what `look` says.
     pub fn make(&mut self, txn: &mut Txn, look: impl Fn() -> Result<()>) -> Result<()> {
-        let made = self.make_kept(txn, look);
+        self.make_kept(txn, look)?;
         self.clear();
-        made
+        Ok(())
     }
 
     fn make_kept(&mut self, txn: &mut Txn, look: impl Fn() -> Result<()>) -> Result<()> {
-        let mut made = 0u32;
-        for kept in &mut self.kept {
-            let mut sorter = std::mem::replace(&mut kept.sorter, Sorter::new(&kept.memory, None));
-            kept.made.clear();
-            sorter.finish()?;
-            while let Some((key, payload)) = sorter.next_record()? {
-                carry_out(txn, &kept.table, &kept.index, key, payload)?;
-                if let Some(taken) = &mut kept.taken {
-                    taken.add(taken.hash(key));
-                }
-                made = made.wrapping_add(1);
-                if made.is_multiple_of(LOOK) {
-                    look()?;
-                }
-            }
-            if let Some(taken) = &mut kept.taken {
-                taken.clear_kept();
-            }
-        }
-        Ok(())
+        self.kept
+            .iter_mut()
+            .try_for_each(|kept| kept.make(txn, &look))
     }
 }
 
@@ -226,6 +219,7 @@ impl Kept {
             table: Arc::clone(&target.table),
             index: Arc::clone(index),
             sorter: Sorter::new(memory, None),
+            is_being_made: false,
             made: Vec::new(),
             memory: memory.clone(),
             taken: None,
@@ -246,6 +240,34 @@ impl Kept {
         }
         carry_out(txn, &self.table, &self.index, key, payload)?;
         Ok(true)
+    }
+
+    fn make(&mut self, txn: &mut Txn, look: &impl Fn() -> Result<()>) -> Result<()> {
+        if !self.is_being_made {
+            self.sorter.finish()?;
+            self.is_being_made = true;
+        }
+        let mut made = 0u32;
+        while let Some((key, payload)) = self.sorter.next_record()? {
+            if let Err(error) = carry_out(txn, &self.table, &self.index, key, payload) {
+                self.sorter.repeat();
+                return Err(error);
+            }
+            if let Some(taken) = &mut self.taken {
+                taken.add(taken.hash(key));
+            }
+            made = made.wrapping_add(1);
+            if made.is_multiple_of(LOOK) {
+                look()?;
+            }
+        }
+        self.sorter = Sorter::new(&self.memory, None);
+        self.is_being_made = false;
+        self.made.clear();
+        if let Some(taken) = &mut self.taken {
+            taken.clear_kept();
+        }
+        Ok(())
     }
 }
 
