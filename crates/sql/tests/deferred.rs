@@ -151,8 +151,9 @@ fn deletes() {
     }
 }
 
-/// One statement of one row: nothing but unique indexes is looked into.
-fn point_statement(random: &mut Random) -> String {
+/// A statement that looks into nothing but unique indexes: of one row, or of values that
+/// are given.
+fn simple_statement(random: &mut Random) -> String {
     let (id, k, b) = (random.below(6_000), random.below(100_000), random.below(9));
     let w = format!(
         "'{}{}'",
@@ -160,7 +161,7 @@ fn point_statement(random: &mut Random) -> String {
         random.below(7_001)
     );
     let or = ["", "", "", "OR IGNORE", "OR FAIL"][random.below(5) as usize];
-    match random.below(20) {
+    match random.below(24) {
         0..=9 => format!("INSERT {or} INTO t VALUES (NULL, {k}, {w}, {b})"),
         10 | 11 => format!("INSERT {or} INTO t VALUES ({id}, {k}, {w}, NULL)"),
         12 => format!(
@@ -170,7 +171,17 @@ fn point_statement(random: &mut Random) -> String {
         15 => format!("UPDATE {or} t SET w = {w}, b = {b} WHERE id = {id}"),
         16 => format!("UPDATE {or} t SET id = {} WHERE id = {id}", id + 7_000),
         17 | 18 => format!("DELETE FROM t WHERE id = {id}"),
-        _ => format!("SELECT * FROM t WHERE id = {id}"),
+        19 => format!("SELECT * FROM t WHERE id = {id}"),
+        20 => format!(
+            "INSERT {or} INTO t VALUES (NULL, {k} + 1, {w}, 1), (NULL, {k}, {w}, 2), ({id}, {k} + 2, {w}, 3)"
+        ),
+        21 => format!(
+            "INSERT INTO t VALUES ({id}, {k}, {w}, 2), (NULL, {k} - 1, 'x', {b}) ON CONFLICT DO NOTHING"
+        ),
+        22 => format!("INSERT OR REPLACE INTO t VALUES ({id}, {k}, {w}, {b})"),
+        _ => format!(
+            "UPDATE t SET k = k + 3, b = {b} WHERE id = {id} RETURNING abs(-9223372036854775807 - (b > 6))"
+        ),
     }
 }
 
@@ -183,7 +194,7 @@ const BETWEEN: [&str; 13] = [
     "DELETE FROM t WHERE w BETWEEN 'w1' AND 'w12' AND k > 30000",
     "INSERT OR REPLACE INTO t VALUES (1234, 77, 'r', 1)",
     "INSERT INTO t VALUES (NULL, 78, 'q', (SELECT count(*) FROM t WHERE k > 50000))",
-    "INSERT INTO t VALUES (NULL, 79, 'o', 1) RETURNING abs(-9223372036854775807 - (k > 0))",
+    "INSERT INTO t VALUES (NULL, 79, 'o', 1) RETURNING abs(-9223372036854775807 - (k > (SELECT 0)))",
     "ROLLBACK TO p",
     "SAVEPOINT q; INSERT INTO t(k) VALUES (3); RELEASE q",
     "SAVEPOINT q; UPDATE t SET w = 'u' WHERE id < 40; DELETE FROM t WHERE id = 999; ROLLBACK TO q",
@@ -202,7 +213,7 @@ fn transactions_of_many_statements() {
             format!("{ROWS} {TABLE}; {indexes}; CREATE INDEX tb ON t(b, w); BEGIN; SAVEPOINT p;");
         while !between.is_empty() {
             for _ in 0..2_400 {
-                sql += &format!("{};", point_statement(&mut random));
+                sql += &format!("{};", simple_statement(&mut random));
             }
             let at = random.below(between.len() as u64) as usize;
             sql += &format!("{}; {SEE}", between.swap_remove(at));

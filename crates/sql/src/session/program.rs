@@ -8,7 +8,7 @@ use crate::exec::dml::{Deferred, PointInsert};
 use crate::exec::ops::{BoxOperator, build};
 use crate::exec::point_read::PointRead;
 use crate::plan::any_value::is_for_any_value;
-use crate::plan::physical::{Action, Plan, TableWriter};
+use crate::plan::physical::{Action, Op, Plan, TableWriter};
 use crate::schema::ConflictAction;
 
 /// How a plan is carried out.
@@ -83,21 +83,27 @@ impl Program {
     }
 
     /// Whether the index entries that its transaction keeps back are nothing to it: it looks
-    /// into no index where there are such, and needs no place to go back to.
+    /// into no index where there are such, and has none made before it may be undone.
     #[inline]
     pub fn leaves(&self, deferred: &Deferred) -> bool {
         match &self.kind {
             Kind::PointRead(point) => {
                 let index = point.unique_index();
-                index.is_none_or(|index| !deferred.defers(index))
+                return index.is_none_or(|index| !deferred.defers(index));
             }
-            Kind::PointInsert(_) | Kind::PointWrite(_) => {
-                !self.may_tear
-                    && !deferred.is_being_made()
-                    && (!deferred.has_unique() || self.only_inserts())
-            }
-            _ => false,
+            Kind::PointInsert(_) | Kind::PointWrite(_) => {}
+            Kind::Write(_) if self.inserts_values() => {}
+            _ => return false,
         }
+        !deferred.is_being_made() && (!deferred.has_unique() || self.only_inserts())
+    }
+
+    /// Whether it inserts rows that it reads nowhere.
+    fn inserts_values(&self) -> bool {
+        let Action::Insert(insert) = &self.plan.action else {
+            return false;
+        };
+        matches!(insert.source.op, Op::Values(_)) && self.plan.subqueries.is_empty()
     }
 
     /// Whether it inserts a row and does nothing else, whatever is in the way.

@@ -51,7 +51,7 @@ impl State {
             functions: func::Context::new(),
             memory: engine.memory(),
             running: 0,
-            deferred: Deferred::default(),
+            deferred: Deferred::lasting(),
             isolation: Isolation::default(),
             schema_tree: engine.schema_tree().clone(),
             busy_timeout: engine.store().options().busy_timeout,

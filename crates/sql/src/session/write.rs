@@ -43,6 +43,9 @@ impl Body {
         }
         let tears = !commits && self.program.may_tear;
         let place = tears.then(|| state.txn.savepoint()).transpose()?;
+        if tears && defers {
+            state.deferred.begin_statement();
+        }
         self.begin_run(state);
         let mut torn = false;
         let mut own = Deferred::default();
@@ -138,7 +141,7 @@ impl Body {
             source.attach(txn)?;
         }
         let mut sink = Sink::new(txn, target, conflict, &mut self.buffers, deferred);
-        if defers {
+        if defers && !matches!(self.program.kind, Kind::Write(_)) {
             sink.expect_one(self.program.only_inserts(), &cx.run.memory)?;
         }
         let mut outcome = run_rows(
@@ -196,8 +199,10 @@ impl Body {
         } else if failure.action == ConflictAction::Rollback {
             state.abandon();
         } else if let Some(place) = place {
-            if state.txn.rollback_to(&place).is_err() {
-                state.abandon();
+            match state.txn.rollback_to(&place) {
+                Ok(_) if !state.deferred.is_empty() => state.deferred.undo_statement(),
+                Ok(_) => {}
+                Err(_) => state.abandon(),
             }
         } else if torn {
             state.abandon();

@@ -12,8 +12,9 @@
 //! where finding a key taken does nothing but undo the statement.
 //!
 //! Statements of one row each, in one transaction, keep back what is not unique from one
-//! to the next, up to the first statement that could look there, a savepoint, or COMMIT
-//! (`session/state.rs`). So none of them may need a place to go back to. Where new entries
+//! to the next, and so do INSERTs of VALUES, up to the first statement that could look
+//! there, a savepoint, or COMMIT (`session/state.rs`). Of a statement that is undone, what
+//! is kept back is passed over. Where new entries
 //! of a unique index come back to pages that the transaction has written out already, they
 //! are kept back, too, as long as there are only INSERTs: which keys are taken is known
 //! (`taken.rs`).
@@ -39,7 +40,8 @@ const ROWS_MIN: usize = 2_048;
 /// Entries between two looks whether the statement is interrupted.
 const LOOK: u32 = 4_096;
 
-/// What a record asks for, in the first byte behind its key.
+/// What a record asks for, in the first byte behind its key. The number of its statement
+/// follows, and the entry's value.
 const DELETE: u8 = 0;
 const PUT: u8 = 1;
 const INSERT: u8 = 2;
@@ -52,6 +54,12 @@ pub struct Deferred {
     /// Of all indexes whose entries are kept back.
     kept: Vec<Kept>,
     payload: Vec<u8>,
+    /// It outlives the statement.
+    lasts: bool,
+    /// Statements that may be undone by themselves: the number of the last one, and those
+    /// that were.
+    statement: u32,
+    undone: Vec<u32>,
 }
 
 /// What is kept back for one index.
@@ -71,6 +79,30 @@ struct Kept {
 }
 
 impl Deferred {
+    /// For the statements of a transaction.
+    pub fn lasting() -> Self {
+        Self {
+            lasts: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether it outlives the statement.
+    pub fn lasts(&self) -> bool {
+        self.lasts
+    }
+
+    /// A statement begins that may be undone by itself. Nothing is made before it ends.
+    pub fn begin_statement(&mut self) {
+        self.statement += 1;
+    }
+
+    /// It is undone. Others that may not be are told from it.
+    pub fn undo_statement(&mut self) {
+        self.undone.push(self.statement);
+        self.statement += 1;
+    }
+
     /// Before more rows, so many. True: there are enough to keep entries back.
     #[inline]
     pub fn expect(&mut self, rows: usize) -> bool {
@@ -153,6 +185,8 @@ impl Deferred {
         };
         self.payload.clear();
         self.payload.push(if exclusive { INSERT } else { PUT });
+        self.payload
+            .extend_from_slice(&self.statement.to_le_bytes());
         self.payload.extend_from_slice(&entry.value);
         let has_room = kept.take(txn, &entry.key, &self.payload)?;
         self.make_unless(has_room, txn)
@@ -165,7 +199,11 @@ impl Deferred {
             txn.delete(&index.tree, Key::Bytes(&entry.key))?;
             return Ok(());
         };
-        let has_room = kept.take(txn, &entry.key, &[DELETE])?;
+        self.payload.clear();
+        self.payload.push(DELETE);
+        self.payload
+            .extend_from_slice(&self.statement.to_le_bytes());
+        let has_room = kept.take(txn, &entry.key, &self.payload)?;
         self.make_unless(has_room, txn)
     }
 
@@ -191,6 +229,8 @@ impl Deferred {
     pub fn clear(&mut self) {
         self.rows = 0;
         self.kept.clear();
+        self.statement = 0;
+        self.undone.clear();
         let_go(&mut self.payload);
     }
 
@@ -207,9 +247,9 @@ impl Deferred {
     }
 
     fn make_kept(&mut self, txn: &mut Txn, look: impl Fn() -> Result<()>) -> Result<()> {
-        self.kept
-            .iter_mut()
-            .try_for_each(|kept| kept.make(txn, &look))
+        let undone = &self.undone;
+        let mut kept = self.kept.iter_mut();
+        kept.try_for_each(|kept| kept.make(txn, undone, &look))
     }
 }
 
@@ -242,13 +282,22 @@ impl Kept {
         Ok(true)
     }
 
-    fn make(&mut self, txn: &mut Txn, look: &impl Fn() -> Result<()>) -> Result<()> {
+    /// But for what belongs to statements that were undone, whose numbers ascend.
+    fn make(
+        &mut self,
+        txn: &mut Txn,
+        undone: &[u32],
+        look: &impl Fn() -> Result<()>,
+    ) -> Result<()> {
         if !self.is_being_made {
             self.sorter.finish()?;
             self.is_being_made = true;
         }
         let mut made = 0u32;
         while let Some((key, payload)) = self.sorter.next_record()? {
+            if undone.binary_search(&statement_of(payload)).is_ok() {
+                continue;
+            }
             if let Err(error) = carry_out(txn, &self.table, &self.index, key, payload) {
                 self.sorter.repeat();
                 return Err(error);
@@ -292,6 +341,12 @@ fn find<'k>(kept: &'k mut [Kept], index: &Index) -> Option<&'k mut Kept> {
     kept.iter_mut().find(|kept| kept.index.tree.id() == tree)
 }
 
+/// The number of the statement that a record belongs to.
+fn statement_of(payload: &[u8]) -> u32 {
+    let number = payload.get(1..).and_then(<[u8]>::first_chunk);
+    number.map_or(0, |number| u32::from_le_bytes(*number))
+}
+
 /// Carries out what a record asks for.
 fn carry_out(
     txn: &mut Txn,
@@ -301,13 +356,14 @@ fn carry_out(
     payload: &[u8],
 ) -> Result<()> {
     let (tree, key) = (&index.tree, Key::Bytes(key));
-    match payload.split_first() {
-        Some((&INSERT, value)) => {
+    let value = payload.get(1 + size_of::<u32>()..).unwrap_or(&[]);
+    match payload.first() {
+        Some(&INSERT) => {
             if !txn.insert(tree, key, value)? {
                 return Err(duplicate(table, index));
             }
         }
-        Some((&PUT, value)) => {
+        Some(&PUT) => {
             txn.put(tree, key, value)?;
         }
         _ => {

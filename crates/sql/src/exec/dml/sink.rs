@@ -163,7 +163,7 @@ impl<'a> Sink<'a> {
     /// Before rows of a source, so many. `deletes`: they go.
     pub fn expect(&mut self, rows: usize, deletes: bool, memory: &Memory) {
         if self.deferred.expect(rows) {
-            let unique = deletes || self.only_aborts();
+            let unique = !self.deferred.lasts() && (deletes || self.only_aborts());
             self.deferred.begin(self.target, unique, memory);
         }
     }
