@@ -191,3 +191,32 @@ fn updates_of_very_much_that_an_index_finds() {
         SELECT changes(), count(*), sum(w), sum(w * (id % 11)) FROM t;",
     );
 }
+
+/// A row that several rows of FROM name is updated once, by the last of them. (It was by
+/// each, which took the first one's index entries away for all, and left the others'.)
+#[test]
+fn updates_from_what_names_a_row_several_times() {
+    for indexes in [
+        "SELECT 1",
+        "CREATE INDEX ti ON t(i)",
+        "CREATE INDEX ti ON t(i, w) WHERE i > 1; CREATE INDEX tw ON t(w || i)",
+        "CREATE UNIQUE INDEX ti ON t(i, id)",
+    ] {
+        for update in [
+            "UPDATE t SET i = s.n FROM s",
+            "UPDATE t SET i = s.n, w = s.v FROM s WHERE s.n % 10 = t.id % 10",
+            "UPDATE t SET i = s.n FROM s WHERE s.n > t.id",
+            "UPDATE t SET i = s.n FROM s WHERE s.n % 10 = t.id % 10 RETURNING id, i, s.n",
+            "UPDATE OR REPLACE t SET i = s.n % 3 FROM s WHERE s.n % 10 = t.id % 10",
+            "UPDATE t SET id = t.id + 100 FROM s WHERE s.n % 10 = t.id % 10",
+            "UPDATE t SET i = q.n FROM (SELECT n FROM s WHERE n < 4) AS q, d WHERE d.x < 3",
+        ] {
+            same(&format!(
+                "{SOURCE} CREATE TABLE t(id INTEGER PRIMARY KEY, i INTEGER, w TEXT);
+                INSERT INTO t SELECT n, n * 7 % 50, 'w' || n FROM s; {indexes}; {update};
+                SELECT changes(), total_changes(); SELECT * FROM t ORDER BY id;
+                SELECT i, id FROM t WHERE i > 1 ORDER BY i, id; PRAGMA integrity_check"
+            ));
+        }
+    }
+}

@@ -491,6 +491,8 @@ pub struct Update {
     pub conflict: Option<ConflictAction>,
     /// Over the new row followed by what FROM adds.
     pub returning: Option<Vec<Expr>>,
+    /// The source may yield a row several times, one after the other: the last counts.
+    pub joins: bool,
     /// Nothing wants to see a row by itself; see `exec/dml/batch.rs`.
     pub by_batch: bool,
 }

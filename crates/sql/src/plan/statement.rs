@@ -267,7 +267,9 @@ impl Planner<'_, '_> {
             returning: returning.is_some(),
         };
         let mut node = changes.ordered(node);
+        let joins = changes.joins();
         let by_batch = returning.is_none()
+            && !joins
             && rowid.is_none()
             && writer.checks.is_empty()
             && !writer.indexes.iter().any(|index| index.affected);
@@ -282,6 +284,7 @@ impl Planner<'_, '_> {
             rowid,
             conflict,
             returning,
+            joins,
             by_batch,
         };
         Ok((Action::Update(Box::new(action)), columns))

@@ -33,9 +33,18 @@ pub struct Changes<'u> {
 }
 
 impl Changes<'_> {
+    /// Whether rows of other tables may name one of the target's several times. The last of
+    /// them counts.
+    pub fn joins(&self) -> bool {
+        match &self.query.body {
+            Body::Block(block) => block.sources.len() > 1,
+            _ => true,
+        }
+    }
+
     /// The source, in order of the rowids where that is due.
     pub fn ordered(&self, source: Node) -> Node {
-        if self.shows() && self.is_collected(&source) {
+        if self.joins() || self.shows() && self.is_collected(&source) {
             by_rowid(source)
         } else {
             source
@@ -75,7 +84,6 @@ impl Changes<'_> {
         self.returning
             || self.rowid
             || self.may_replace()
-            || block.sources.len() > 1
             || block.filter.iter().any(calls_subquery)
             || indexes.any(|i| i.affected && Some(&i.index.name) == scanned)
     }

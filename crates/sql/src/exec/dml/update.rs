@@ -25,9 +25,10 @@ pub fn update(
     cx: &mut Context<'_, '_>,
     effects: &mut Effects,
 ) -> Written<()> {
+    if plan.joins {
+        return update_joined(plan, source, sink, cx, effects);
+    }
     let mut batch = Batch::default();
-    // REPLACE may delete or change rows before their turn comes.
-    let reread = sink.may_replace();
     let mut current = Vec::new();
     while source.next(cx, usize::MAX, &mut batch)? {
         cx.run.check_interrupt()?;
@@ -37,16 +38,75 @@ pub fn update(
         }
         for i in 0..batch.len() {
             let at = batch.row_at(i).unwrap_or(0);
-            if !reread {
-                update_source_row(plan, Row::Batch(&batch, at), sink, cx, effects)?;
-                continue;
-            }
-            if read_again(&batch, at, sink, &mut current)? {
-                update_source_row(plan, Row::Values(&current), sink, cx, effects)?;
-            }
+            update_row(plan, (&batch, at), &mut current, sink, cx, effects)?;
         }
     }
     Ok(())
+}
+
+/// The same where a row may come several times, one after the other: each is updated once,
+/// by the last.
+fn update_joined(
+    plan: &Update,
+    source: &mut dyn Operator,
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+    effects: &mut Effects,
+) -> Written<()> {
+    let (mut batch, mut before) = (Batch::default(), Batch::default());
+    let mut current = Vec::new();
+    // The last row of the batch before, until it is known whether it comes again.
+    let mut held = None;
+    while source.next(cx, usize::MAX, &mut batch)? {
+        cx.run.check_interrupt()?;
+        sink.expect(batch.len(), false, &cx.run.memory);
+        for i in 0..batch.len() {
+            let at = batch.row_at(i).unwrap_or(0);
+            let known = match i {
+                0 => held.take().map(|held| (&before, held)),
+                _ => batch.row_at(i - 1).map(|before| (&batch, before)),
+            };
+            if let Some(row) = known
+                && rowid_at(row.0, row.1) != rowid_at(&batch, at)
+            {
+                update_row(plan, row, &mut current, sink, cx, effects)?;
+            }
+        }
+        if let Some(last) = batch.len().checked_sub(1) {
+            held = batch.row_at(last);
+            std::mem::swap(&mut batch, &mut before);
+        }
+    }
+    match held {
+        Some(held) => update_row(plan, (&before, held), &mut current, sink, cx, effects),
+        None => Ok(()),
+    }
+}
+
+fn rowid_at(batch: &Batch, at: usize) -> Option<i64> {
+    match batch.get(0, at) {
+        ValueRef::Integer(rowid) => Some(rowid),
+        _ => None,
+    }
+}
+
+/// Updates the row that a row of a batch names. `current` is memory.
+fn update_row(
+    plan: &Update,
+    (batch, at): (&Batch, usize),
+    current: &mut Vec<Value>,
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+    effects: &mut Effects,
+) -> Written<()> {
+    // REPLACE may have deleted or changed rows before their turn comes.
+    if !sink.may_replace() {
+        return update_source_row(plan, Row::Batch(batch, at), sink, cx, effects);
+    }
+    match read_again(batch, at, sink, current)? {
+        true => update_source_row(plan, Row::Values(current), sink, cx, effects),
+        false => Ok(()),
+    }
 }
 
 /// The source row with the table's columns as they are now; false: gone.
