@@ -82,7 +82,7 @@ fn load_into(
     let path = workspace.database(&ENGINES[side], name);
     let mut session = (ENGINES[side].open)(&path, settings)?;
     session.batch(PEOPLE)?;
-    let elapsed = session.load_people(people)?;
+    let elapsed = session.load_people("INSERT", people)?;
     Ok((session, people.len() as f64 / elapsed.as_secs_f64()))
 }
 

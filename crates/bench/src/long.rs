@@ -219,6 +219,7 @@ fn scattered_transaction(plan: Plan, workspace: &Workspace, report: &mut Report)
     let mut rng = fastrand::Rng::with_seed(plan.seed);
     let mut loads = [Vec::new(), Vec::new()];
     let mut unique = [Vec::new(), Vec::new()];
+    let mut replaced = [Vec::new(), Vec::new()];
     let mut statements: [[Vec<f64>; 2]; STATEMENTS.len()] = Default::default();
     for _ in 0..ROUNDS {
         let mut sides = workspace.open("scattered.db", &settings)?;
@@ -227,7 +228,7 @@ fn scattered_transaction(plan: Plan, workspace: &Workspace, report: &mut Report)
                 "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, email TEXT);
                  CREATE INDEX people_name ON people (name)",
             )?;
-            let time = sides[at].load_people(&people)?;
+            let time = sides[at].load_people("INSERT", &people)?;
             loads[at].push(people.len() as f64 / time.as_secs_f64());
             for ((.., share, sql), rates) in STATEMENTS.iter().zip(&mut statements) {
                 let started = Instant::now();
@@ -238,8 +239,10 @@ fn scattered_transaction(plan: Plan, workspace: &Workspace, report: &mut Report)
                 "DROP TABLE people;
                  CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT UNIQUE, email TEXT)",
             )?;
-            let time = sides[at].load_people(&people)?;
+            let time = sides[at].load_people("INSERT", &people)?;
             unique[at].push(people.len() as f64 / time.as_secs_f64());
+            let time = sides[at].load_people("INSERT OR REPLACE", &people)?;
+            replaced[at].push(people.len() as f64 / time.as_secs_f64());
         }
         drop(sides);
         workspace.remove("scattered.db")?;
@@ -249,9 +252,11 @@ fn scattered_transaction(plan: Plan, workspace: &Workspace, report: &mut Report)
         people.len()
     );
     let unique_what = "the same, in a unique index";
+    let replaced_what = "the same again, each in its own place, by INSERT OR REPLACE";
     for (name, what, [ours, theirs]) in [
         ("large_scattered", what.as_str(), &loads),
         ("large_unique", unique_what, &unique),
+        ("large_replace", replaced_what, &replaced),
     ] {
         report.push(Metric::rate(name, what, "rows/s", ours, theirs));
     }

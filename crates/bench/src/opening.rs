@@ -24,7 +24,7 @@ pub fn run(
         let path = workspace.database(&ENGINES[side], NAME);
         let mut side = (ENGINES[side].open)(&path, &settings)?;
         side.batch(PEOPLE)?;
-        side.load_people(&people)?;
+        side.load_people("INSERT", &people)?;
     }
     let plan = Plan::new(options.effort, 100, 5);
     for (name, what, writes) in [

@@ -54,8 +54,9 @@ pub trait Side: Send {
     fn batch(&mut self, sql: &str) -> Result<()>;
     /// Brings the log into the database file.
     fn checkpoint(&mut self) -> Result<()>;
-    /// Inserts all rows in one transaction; the time includes the commit.
-    fn load_people(&mut self, people: &[Person]) -> Result<Duration>;
+    /// Inserts all rows in one transaction, by INSERT or INSERT OR REPLACE; the time
+    /// includes the commit.
+    fn load_people(&mut self, verb: &str, people: &[Person]) -> Result<Duration>;
     /// Unmeasured: inserts rows of three numbers in one transaction.
     fn load_numbers(&mut self, sql: &str, rows: &[(i64, i64, i64)]) -> Result<()>;
     /// Autocommitted single-row updates by key.

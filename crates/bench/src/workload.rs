@@ -28,12 +28,12 @@ impl Side for Session {
         super::checkpoint(&self.connection)
     }
 
-    fn load_people(&mut self, people: &[Person]) -> Result<Duration> {
+    fn load_people(&mut self, verb: &str, people: &[Person]) -> Result<Duration> {
         let started = Instant::now();
         let transaction = self.connection.transaction()?;
         {
-            let mut insert = transaction
-                .prepare_cached("INSERT INTO people (id, name, email) VALUES (?1, ?2, ?3)")?;
+            let text = format!("{verb} INTO people (id, name, email) VALUES (?1, ?2, ?3)");
+            let mut insert = transaction.prepare_cached(&text)?;
             for person in people {
                 insert.execute(params![person.id, person.name, person.email])?;
             }

@@ -161,7 +161,7 @@ fn simple_statement(random: &mut Random) -> String {
         random.below(7_001)
     );
     let or = ["", "", "", "OR IGNORE", "OR FAIL"][random.below(5) as usize];
-    match random.below(24) {
+    match random.below(25) {
         0..=9 => format!("INSERT {or} INTO t VALUES (NULL, {k}, {w}, {b})"),
         10 | 11 => format!("INSERT {or} INTO t VALUES ({id}, {k}, {w}, NULL)"),
         12 => format!(
@@ -179,6 +179,7 @@ fn simple_statement(random: &mut Random) -> String {
             "INSERT INTO t VALUES ({id}, {k}, {w}, 2), (NULL, {k} - 1, 'x', {b}) ON CONFLICT DO NOTHING"
         ),
         22 => format!("INSERT OR REPLACE INTO t VALUES ({id}, {k}, {w}, {b})"),
+        23 => format!("INSERT {or} INTO t VALUES (NULL, {k}, {w}, {b}) RETURNING k, w || b"),
         _ => format!(
             "UPDATE t SET k = k + 3, b = {b} WHERE id = {id} RETURNING abs(-9223372036854775807 - (b > 6))"
         ),

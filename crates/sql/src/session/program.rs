@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fulgurite_store::Tree;
 
+use crate::bind::expr::Expr;
 use crate::exec::dml::{Deferred, PointInsert};
 use crate::exec::ops::{BoxOperator, build};
 use crate::exec::point_read::PointRead;
@@ -111,7 +112,10 @@ impl Program {
         let Action::Insert(insert) = &self.plan.action else {
             return false;
         };
-        insert.upserts.is_empty() && !self.may_tear && matches!(self.kind, Kind::PointInsert(_))
+        insert.upserts.is_empty()
+            && insert.conflict != Some(ConflictAction::Replace)
+            && !self.may_tear
+            && matches!(self.kind, Kind::PointInsert(_))
     }
 
     /// Whether a plan for certain values of its parameters would be no better.
@@ -130,7 +134,9 @@ impl Program {
     }
 }
 
-/// Whether the action does more to a row than check it and write it.
+/// Whether the action does more to a row than check it and write it, and may fail at that.
+/// INSERT OR REPLACE may not: once it has deleted what is in the way, nothing is left that
+/// could be violated. Nor may most of what is returned.
 fn may_tear(action: &Action) -> bool {
     let replaces = |target: &TableWriter, conflict: Option<ConflictAction>| match conflict {
         Some(action) => action == ConflictAction::Replace,
@@ -142,14 +148,21 @@ fn may_tear(action: &Action) -> bool {
                     .any(|i| i.index.conflict == ConflictAction::Replace)
         }
     };
+    let returning_fails = |returning: &Option<Vec<Expr>>| {
+        let mut exprs = returning.iter().flatten();
+        exprs.any(|expr| expr.props.fallible)
+    };
     match action {
         Action::Insert(insert) => {
-            insert.returning.is_some() || replaces(&insert.target, insert.conflict)
+            let or_replace = insert.conflict == Some(ConflictAction::Replace);
+            let only_replaces = or_replace && insert.upserts.is_empty();
+            returning_fails(&insert.returning)
+                || !only_replaces && replaces(&insert.target, insert.conflict)
         }
         Action::Update(update) => {
-            update.returning.is_some() || replaces(&update.target, update.conflict)
+            returning_fails(&update.returning) || replaces(&update.target, update.conflict)
         }
-        Action::Delete(delete) => delete.returning.is_some(),
+        Action::Delete(delete) => returning_fails(&delete.returning),
         _ => true,
     }
 }

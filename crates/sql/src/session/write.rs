@@ -161,7 +161,7 @@ impl Body {
         if outcome.is_ok() {
             outcome = sink.end().map_err(Failure::from);
         }
-        *torn = sink.torn;
+        *torn = sink.torn || outcome.is_err() && sink.replaced;
         if let Kind::Write(source) = &mut self.program.kind {
             source.detach();
         }

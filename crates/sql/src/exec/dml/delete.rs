@@ -69,7 +69,9 @@ pub fn delete_source_row(
     }
     effects.changed(1);
     if let Some(returning) = &plan.returning {
+        sink.torn = true;
         effects.returned(returning, source, cx)?;
+        sink.torn = false;
     }
     Ok(())
 }

@@ -259,7 +259,9 @@ fn insert_row(
     }
     effects.inserted(1, rowid);
     if let Some(returning) = &plan.returning {
+        sink.torn = true;
         effects.returned(returning, Row::Values(&sink.buffers.row), cx)?;
+        sink.torn = false;
     }
     Ok(())
 }

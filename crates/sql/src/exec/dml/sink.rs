@@ -80,6 +80,8 @@ pub struct Sink<'a> {
     pub buffers: &'a mut Buffers,
     /// A row is half written: a failure now must undo more than that row.
     pub torn: bool,
+    /// So must one while a row is under way that has taken others' places.
+    pub replaced: bool,
     deferred: &'a mut Deferred,
     is_claimed: bool,
     /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
@@ -113,6 +115,7 @@ impl<'a> Sink<'a> {
             conflict,
             buffers,
             torn: false,
+            replaced: false,
             deferred,
             is_claimed: false,
             floor: None,
@@ -254,6 +257,7 @@ impl<'a> Sink<'a> {
 
     /// Makes room for a row.
     pub fn start_row(&mut self) {
+        self.replaced = false;
         self.buffers
             .row
             .resize(self.target.table.columns.len() + 1, Value::Null);
@@ -460,6 +464,7 @@ impl<'a> Sink<'a> {
                     self.rowid()
                 };
                 self.delete_by_rowid(victim, cx)?;
+                self.replaced = true;
                 Ok(Outcome::Written)
             }
             action => Err(Failure {

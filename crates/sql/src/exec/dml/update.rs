@@ -178,7 +178,9 @@ pub fn update_source_row(
         let mut row = sink.buffers.row.clone();
         // What FROM adds stands behind the new row.
         row.extend((width..source_width(source)).map(|c| source.get(c).to_value()));
+        sink.torn = true;
         effects.returned(returning, Row::Values(&row), cx)?;
+        sink.torn = false;
     }
     Ok(())
 }

@@ -60,7 +60,9 @@ pub fn resolve(
     if outcome == Outcome::Written {
         effects.changed(1);
         if let Some(returning) = &plan.returning {
+            sink.torn = true;
             effects.returned(returning, Row::Values(&sink.buffers.row), cx)?;
+            sink.torn = false;
         }
     }
     Ok(Upserted::Done)
