@@ -14,10 +14,9 @@
 //! Statements of one row each, in one transaction, keep back what is not unique from one
 //! to the next, and so do INSERTs of VALUES, up to the first statement that could look
 //! there, a savepoint, or COMMIT (`session/state.rs`). Of a statement that is undone, what
-//! is kept back is passed over. Where new entries
-//! of a unique index come back to pages that the transaction has written out already, they
-//! are kept back, too, as long as there are only INSERTs: which keys are taken is known
-//! (`taken.rs`).
+//! is kept back is passed over. Where new entries of a unique index come back to pages
+//! that the transaction has written out already, they are kept back, too, as long as there
+//! are only INSERTs: which keys are taken is known (`taken.rs`).
 //!
 //! What becomes of one key stays in order. Where a statement or transaction fails, what is
 //! kept back is forgotten with the rest of it; where OR FAIL leaves the rows before, it is
