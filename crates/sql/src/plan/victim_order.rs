@@ -9,7 +9,7 @@
 //! Where it shows nowhere, rows that an index finds are gone through as they lie in the
 //! table, some at a time.
 
-use super::physical::{Node, Op, TableWriter};
+use super::physical::{Node, Op, ScanColumn, TableWriter};
 use crate::bind::expr::{Expr, ExprKind, Props, SortKey};
 use crate::bind::logical::{Body, Query};
 use crate::schema::ConflictAction;
@@ -133,7 +133,7 @@ fn gather(node: &mut Node) {
 
 /// A source of rows that begin with their rowid, in the order of these.
 pub fn by_rowid(source: Node) -> Node {
-    if is_by_rowid(scan(&source)) {
+    if is_by_rowid(scan(&source)) || is_scanned(&source, 0) {
         return source;
     }
     let rowid = SortKey {
@@ -169,6 +169,25 @@ fn is_by_rowid(scan: &Op) -> bool {
                 && prefixes.iter().all(is_whole)
                 && !null_matches.contains(&true)
         }
+        _ => false,
+    }
+}
+
+/// Whether a column is the rowid of a table that is scanned, in that order, as the outermost
+/// of a join.
+fn is_scanned(node: &Node, column: usize) -> bool {
+    match &node.op {
+        Op::Project { input, exprs } => match exprs.get(column).map(|expr| &expr.kind) {
+            Some(ExprKind::Input(column)) => is_scanned(input, *column),
+            _ => false,
+        },
+        Op::Filter { input, .. } => is_scanned(input, column),
+        Op::NestedLoopJoin { left, .. } | Op::HashJoin { left, .. } => {
+            column < left.width && is_scanned(left, column)
+        }
+        Op::TableScan {
+            columns, reverse, ..
+        } => !reverse && matches!(columns.get(column), Some(ScanColumn::Rowid)),
         _ => false,
     }
 }
