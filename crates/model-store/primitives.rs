@@ -202,6 +202,13 @@ pub(crate) fn look_soon() {
     yield_now();
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stayed {
+    Taken,
+    InVain,
+    Hogged,
+}
+
 #[derive(Default)]
 pub(crate) struct ExclusiveLock {
     held: Mutex<bool>,
@@ -224,6 +231,14 @@ impl ExclusiveLock {
         }
         *held = true;
         true
+    }
+
+    pub(crate) fn try_lock_awake(&self) -> Stayed {
+        yield_now();
+        match self.try_lock() {
+            true => Stayed::Taken,
+            false => Stayed::InVain,
+        }
     }
 
     pub(crate) unsafe fn unlock(&self) {

@@ -93,6 +93,14 @@ const PAUSES_A_LOOK: u32 = 4;
 const YIELDS_A_LOOK: u32 = 16;
 const LOOK_SOON: Duration = Duration::from_micros(10);
 const PAUSES_A_YIELD: u32 = 64;
+/// How long who waits for an [`ExclusiveLock`] stays awake where all come for it at once,
+/// and the pauses between two looks. To sleep and be woken takes as long where the
+/// processor sleeps too.
+const AWAKE: Duration = Duration::from_micros(60);
+const PAUSES_AWAKE: u32 = 16;
+/// Letting others run takes longer than this only where the processors are others', who
+/// keep them for milliseconds.
+const HOGGED: Duration = Duration::from_micros(600);
 
 /// How many threads run at a time, asked once: the answer is in files of the system's.
 pub(crate) fn processors() -> usize {
@@ -149,6 +157,15 @@ pub(crate) fn spawn(
         .spawn(work)
 }
 
+/// How staying awake for a lock ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stayed {
+    Taken,
+    InVain,
+    /// Others have the processors.
+    Hogged,
+}
+
 /// A lock without a guard, held across calls.
 pub(crate) struct ExclusiveLock(parking_lot::RawMutex);
 
@@ -174,6 +191,28 @@ impl ExclusiveLock {
             }
         }
         self.0.try_lock_for(timeout)
+    }
+
+    /// Looks again for a while, letting others run, without sleeping.
+    pub(crate) fn try_lock_awake(&self) -> Stayed {
+        let start = Instant::now();
+        let mut last = Duration::ZERO;
+        loop {
+            for _ in 0..PAUSES_AWAKE {
+                spin_loop();
+            }
+            if !self.0.is_locked() && self.0.try_lock() {
+                return Stayed::Taken;
+            }
+            yield_now();
+            let now = start.elapsed();
+            if now - last > HOGGED {
+                return Stayed::Hogged;
+            } else if now > AWAKE {
+                return Stayed::InVain;
+            }
+            last = now;
+        }
     }
 
     /// # Safety

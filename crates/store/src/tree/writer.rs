@@ -23,13 +23,19 @@
 //!    wait do so without the seat, then twice as many, up to [`REST_MAX`]. While one
 //!    sits only to see, the others wait for that instead of queueing behind it.
 //!
+//! 5. Where commits wait for a sync nobody comes back at once, and nobody sits. But all
+//!    whom one sync served come for the lock together then, so who finds it taken stays
+//!    awake for a while: those before it are soon done, and the next sync is to find all
+//!    of them there. Where that takes a time slice, others want the processors, and the
+//!    next [`HOGGED_WAITS`] who wait sleep.
+//!
 //! All but the two locks, and what `holds.rs` says of explicit transactions, are
 //! hints: what they say may be old, and then somebody waits a little longer or the lock
 //! changes hands once more.
 
 use crate::primitives::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use crate::primitives::{DOUBTS_MAX, REST_MAX, REST_MIN, TURNS, TURNS_MEANWHILE};
-use crate::primitives::{ExclusiveLock, look_again, look_later, look_soon};
+use crate::primitives::{ExclusiveLock, Stayed, look_again, look_later, look_soon};
 use std::time::Duration;
 
 /// How often who sits looks for a context that stays: those who sleep for the lock
@@ -41,6 +47,8 @@ const LOOKS_KEPT: u32 = 128;
 /// A context that has held the lock so often in a row stays, though it may have lost
 /// the processor to who sits.
 const MANY: u64 = 8;
+/// How many who wait sleep at once after one found the processors taken by others.
+const HOGGED_WAITS: u32 = 4096;
 /// Who has less time than this does not sit: those before it may take that long.
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
 
@@ -66,6 +74,8 @@ pub(crate) struct WriterLock {
     /// How many more wait without the seat, and how many after the last wait in vain.
     resting: AtomicU32,
     rest: AtomicU32,
+    /// How many more who wait sleep at once.
+    hogged: AtomicU32,
 }
 
 impl WriterLock {
@@ -83,6 +93,7 @@ impl WriterLock {
             doubts: AtomicU32::new(0),
             resting: AtomicU32::new(0),
             rest: AtomicU32::new(0),
+            hogged: AtomicU32::new(0),
         }
     }
 
@@ -93,6 +104,23 @@ impl WriterLock {
 
     /// Waits for the lock, for what does not come back soon.
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> bool {
+        self.lock.try_lock_for(timeout)
+    }
+
+    /// The same for a statement whose commit waits for a sync.
+    #[cold]
+    pub(crate) fn try_lock_awake_for(&self, timeout: Duration) -> bool {
+        let hogged = self.hogged.load(Relaxed);
+        if hogged > 0 {
+            // A turn that two count as one does no harm.
+            self.hogged.store(hogged - 1, Relaxed);
+        } else if !timeout.is_zero() {
+            match self.lock.try_lock_awake() {
+                Stayed::Taken => return true,
+                Stayed::InVain => {}
+                Stayed::Hogged => self.hogged.store(HOGGED_WAITS, Relaxed),
+            }
+        }
         self.lock.try_lock_for(timeout)
     }
 
@@ -324,6 +352,18 @@ mod tests {
             leave(&lock);
             assert!(patient.join().expect("no panic"));
         });
+    }
+
+    #[test]
+    fn who_waits_for_a_sync_sleeps_where_others_have_the_processors() {
+        let lock = WriterLock::new();
+        assert!(lock.try_lock_awake_for(Duration::ZERO));
+        lock.hogged.store(1, Relaxed);
+        assert!(!lock.try_lock_awake_for(Duration::from_micros(1)));
+        assert_eq!(lock.hogged.load(Relaxed), 0);
+        assert!(!lock.try_lock_awake_for(Duration::from_micros(1)));
+        leave(&lock);
+        assert!(lock.try_lock_awake_for(Duration::from_micros(1)));
     }
 
     #[test]

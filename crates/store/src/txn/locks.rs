@@ -156,7 +156,7 @@ impl TxnContext {
             let may_stay = || self.core.wal().is_none_or(TwinLog::acknowledges_quickly);
             let within = |time| match may_stay() {
                 true => lock.enter_within(context, time, || waits.now()),
-                false => lock.try_lock_for(time),
+                false => lock.try_lock_awake_for(time),
             };
             !lock.try_enter(context) && {
                 let _waits = lock.announce(|| self.core.recall(Some(tree.id())));
