@@ -235,7 +235,11 @@ impl World {
             }
             36 => *savepoint = Some((txn.savepoint().expect("a savepoint"), maps.clone())),
             37 => {
-                if let Some((savepoint, before)) = savepoint {
+                if key.is_multiple_of(3)
+                    && let Some((savepoint, _)) = savepoint.take()
+                {
+                    txn.release(&savepoint).expect("lets go");
+                } else if let Some((savepoint, before)) = savepoint {
                     txn.rollback_to(savepoint).expect("goes back");
                     maps.clone_from(before);
                 }

@@ -97,6 +97,33 @@ fn a_savepoint_is_gone_once_an_earlier_one_was_gone_back_to() {
     ends_with(txn, &tree, 3020);
 }
 
+#[test]
+fn a_savepoint_is_gone_once_it_or_an_earlier_one_was_let_go_of() {
+    let (store, tree) = store();
+    let mut txn = begun(&store);
+    let first = taken_after(&mut txn, &tree, 0..10);
+    let second = taken_after(&mut txn, &tree, 10..500);
+    let third = taken_after(&mut txn, &tree, 500..600);
+    let mut other = begun(&store);
+    misused(other.release(&first));
+    drop(other);
+    txn.release(&second).expect("lets go");
+    misused(txn.release(&second));
+    misused(txn.rollback_to(&second));
+    misused(txn.rollback_to(&third));
+    misused(txn.release(&third));
+    put(&mut txn, &tree, 1000..4000);
+    let fourth = taken_after(&mut txn, &tree, 4000..4010);
+    put(&mut txn, &tree, 0..4010);
+    txn.rollback_to(&fourth).expect("it was taken since");
+    txn.rollback_to(&first).expect("it stays");
+    misused(txn.release(&fourth));
+    txn.release(&first).expect("lets go");
+    misused(txn.rollback_to(&first));
+    put(&mut txn, &tree, 10..30);
+    ends_with(txn, &tree, 30);
+}
+
 /// However often a transaction goes back, its first savepoint stays good.
 #[test]
 fn the_first_savepoint_stays() {

@@ -263,6 +263,11 @@ impl World {
             92..95 => {
                 if !open.savepoints.is_empty() {
                     let to = self.rng.below(open.savepoints.len() as u64) as usize;
+                    if self.rng.chance(1, 2) {
+                        open.txn.release(&open.savepoints[to].0).expect("lets go");
+                        open.savepoints.truncate(to);
+                        return;
+                    }
                     open.savepoints.truncate(to + 1);
                     let (savepoint, maps) = &open.savepoints[to];
                     open.txn.rollback_to(savepoint).expect("rolls back");

@@ -166,6 +166,11 @@ impl Life<'_> {
                     txn.rollback_to(savepoint)?;
                     next = state.clone();
                 }
+                2 if savepoints.len() > 1 => {
+                    let kept = self.rng.index(savepoints.len());
+                    txn.release(&savepoints[kept].0)?;
+                    savepoints.truncate(kept);
+                }
                 2 => {
                     let kind = self.kind();
                     let tree = txn.create_tree(kind)?;

@@ -205,8 +205,11 @@ impl<'w> Writer<'w> {
                 savepoint = match savepoint {
                     None => Some((self.txn.savepoint()?, self.undo.len())),
                     Some((savepoint, len)) => {
-                        self.txn.rollback_to(&savepoint)?;
-                        self.undo_to(len);
+                        if at % 2 == 0 {
+                            self.txn.rollback_to(&savepoint)?;
+                            self.undo_to(len);
+                        }
+                        self.txn.release(&savepoint)?;
                         None
                     }
                 };

@@ -75,6 +75,9 @@ fn release(name: &str, state: &mut State, engine: &Engine) -> Result<()> {
     if at == 0 && explicit.by_savepoint {
         return state.commit(engine);
     }
+    if let (_, Some(place)) = &explicit.savepoints[at] {
+        state.txn.release(place)?;
+    }
     explicit.savepoints.truncate(at);
     Ok(())
 }

@@ -57,7 +57,7 @@ impl Body {
         let outcome = self.write_rows(&mut state.txn, deferred, defers, &mut torn);
         let result = match outcome {
             Ok(()) if commits => state.txn.commit().map_err(Error::from),
-            Ok(()) => Ok(()),
+            Ok(()) => place.map_or(Ok(()), |place| Ok(state.txn.release(&place)?)),
             Err(failure) => Err(self.undo(failure, commits, place, torn, state)),
         };
         if result.is_err() && commits {
@@ -186,6 +186,11 @@ impl Body {
                 self.effects.changes = 0;
                 return error.into();
             }
+            if let Some(place) = place
+                && let Err(error) = state.txn.release(&place)
+            {
+                return error.into();
+            }
             return failure.error;
         }
         self.effects.changes = 0;
@@ -199,9 +204,9 @@ impl Body {
         } else if failure.action == ConflictAction::Rollback {
             state.abandon();
         } else if let Some(place) = place {
-            match state.txn.rollback_to(&place) {
-                Ok(_) if !state.deferred.is_empty() => state.deferred.undo_statement(),
-                Ok(_) => {}
+            match go_back(&mut state.txn, &place) {
+                Ok(()) if !state.deferred.is_empty() => state.deferred.undo_statement(),
+                Ok(()) => {}
                 Err(_) => state.abandon(),
             }
         } else if torn {
@@ -241,14 +246,22 @@ impl Body {
         if outcome.is_ok() {
             if commits {
                 outcome = state.txn.commit().map_err(Error::from);
+            } else if let Some(place) = &place {
+                outcome = state.txn.release(place).map_err(Error::from);
             }
         } else if commits {
             state.txn.rollback();
-        } else if place.is_some_and(|place| state.txn.rollback_to(&place).is_err()) {
+        } else if place.is_some_and(|place| go_back(&mut state.txn, &place).is_err()) {
             state.abandon();
         }
         outcome
     }
+}
+
+/// Undoes what was written since a place, which nobody goes back to again.
+fn go_back(txn: &mut Txn, place: &Savepoint) -> fulgurite_store::Result<()> {
+    txn.rollback_to(place)?;
+    txn.release(place)
 }
 
 fn run_rows(

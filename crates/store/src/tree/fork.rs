@@ -10,7 +10,8 @@
 //!    in-place edits sound: frames rule 2.
 //! 2. A savepoint is the root, the lengths of the two lists and the counters.
 //!    Taking one, or opening a cursor, ends the generation, so what it refers
-//!    to is not edited any more. Rolling back frees what was made since.
+//!    to is not edited any more. Rolling back frees what was made since. What was made
+//!    and replaced since the last savepoint that is good, nobody needs: it is given up.
 //! 3. Births are lower bounds: the base's number. So who pins the base keeps what is
 //!    made on top of it too: a cursor over this fork does, for as long as it likes.
 //! 4. Handles are taken in blocks; a handle names one node for ever.
@@ -99,11 +100,13 @@ pub(crate) struct Fork {
     pub(crate) stamp: (u64, u64),
     /// Nodes of `own` that were written already.
     pub(crate) spilled: usize,
-    /// How many nodes were copied again after they had been spilled, and how many had been
-    /// when those copied were last given up.
+    /// How many nodes were copied again after they had been spilled.
     pub(crate) respilled: usize,
-    pub(crate) given_up: usize,
-    /// The lengths of the two lists at the last mark: what is older may be gone back to.
+    /// How many of its own nodes were copied and not given up, and how many of those were
+    /// found needed.
+    pub(crate) outdated: usize,
+    needed: usize,
+    /// The lengths of the two lists at the last mark that may be gone back to.
     marked: (usize, usize),
     /// The same when a cursor was opened last: it sees nothing that is younger.
     watched: (usize, usize),
@@ -125,6 +128,8 @@ pub(crate) struct Mark {
     count: u64,
     own: usize,
     replaced: usize,
+    outdated: usize,
+    needed: usize,
     max_key: Option<i64>,
     dropped: bool,
     changed: bool,
@@ -185,7 +190,8 @@ impl Fork {
             stamp: (0, 0),
             spilled: 0,
             respilled: 0,
-            given_up: 0,
+            outdated: 0,
+            needed: 0,
             marked: (0, 0),
             watched: (0, 0),
             copied: Some(0),
@@ -225,7 +231,8 @@ impl Fork {
         self.stamp = (0, 0);
         self.spilled = 0;
         self.respilled = 0;
-        self.given_up = 0;
+        self.outdated = 0;
+        self.needed = 0;
         self.marked = (0, 0);
         self.watched = (0, 0);
         self.copied = Some(0);
@@ -258,6 +265,8 @@ impl Fork {
             count: self.count,
             own: self.own.len(),
             replaced: self.replaced.len(),
+            outdated: self.outdated,
+            needed: self.needed,
             max_key: self.max_key,
             dropped: self.dropped,
             changed: self.changed,
@@ -271,6 +280,8 @@ impl Fork {
             count: self.base.count,
             own: 0,
             replaced: 0,
+            outdated: 0,
+            needed: 0,
             max_key: None,
             dropped: self.base.dropped,
             changed: self.created,
@@ -289,6 +300,8 @@ impl Fork {
         self.edits += 1;
         self.spilled_to = self.spilled_to.min(mark.own);
         self.spilled = self.spilled.min(mark.own);
+        self.outdated = mark.outdated;
+        self.needed = mark.needed;
         self.copied = None;
         self.marked = (mark.own, mark.replaced);
         self.watched = self.marked;
@@ -296,6 +309,19 @@ impl Fork {
         self.passed_by.retain(|node| !made.contains(node));
         self.seal(pool);
         made
+    }
+
+    /// A mark and those after it are let go of, so that the one before it is the last,
+    /// or there is none: what was found needed since then may not be any more.
+    pub(crate) fn let_go(&mut self, mark: Option<&Mark>, before: Option<&Mark>) {
+        self.marked = before.map_or((0, 0), |mark| (mark.own, mark.replaced));
+        self.needed = mark.map_or(0, |mark| mark.needed);
+    }
+
+    /// Whether of its nodes one in so many was copied since it was last looked which of
+    /// them are needed, and so many at least.
+    pub(crate) fn is_outdated(&self, least: usize, one_in: usize) -> bool {
+        self.outdated - self.needed >= least.max(self.own.len() / one_in)
     }
 
     /// A cursor over it as it is now: what it sees is not edited in place any more.
@@ -309,7 +335,6 @@ impl Fork {
     /// that may be open was opened, which nobody can reach any more; the caller frees it.
     /// Nothing may be on its way to the disk.
     pub(crate) fn give_up_replaced(&mut self, pool: &Pool) -> Vec<ChildRef> {
-        self.given_up = self.respilled;
         let (mut own, mut replaced) = self.marked;
         if self.is_watched() {
             own = own.max(self.watched.0);
@@ -338,6 +363,8 @@ impl Fork {
             is_dead
         });
         let dead: Vec<ChildRef> = dead.collect();
+        self.outdated = self.outdated.saturating_sub(dead.len());
+        self.needed = self.outdated;
         let mut number = 0;
         self.replaced.retain(|dead| {
             number += 1;

@@ -173,8 +173,9 @@ impl Fork {
             cx.pool.frames.copy(frame, to);
             node::birth(cx.pool.frames.keys(frame))
         };
-        if birth >= self.base_seq && self.is_spilled(cx.pool, frame) {
-            self.respilled += 1;
+        if birth >= self.base_seq {
+            self.outdated += 1;
+            self.respilled += usize::from(self.is_spilled(cx.pool, frame));
         }
         self.replace(child.with_hint(frame), birth);
         self.copied = self.copied.map(|copied| copied + 1);
@@ -187,6 +188,7 @@ impl Fork {
         // SAFETY: being filled by us (rule 1).
         let birth = node::birth(unsafe { pool.frames.keys(loaded.frame) });
         if birth >= self.base_seq {
+            self.outdated += 1;
             self.respilled += 1;
         }
         self.replace(child.with_hint(NO_HINT), birth);

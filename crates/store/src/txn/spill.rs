@@ -27,9 +27,9 @@
 //!    committing wait for the helper first ([`TxnContext::settle_spills`]).
 //! 3. The extents are registered as belonging to no checkpoint until the fork is
 //!    published, so a crash frees them.
-//!    What was written and then copied again is of no use to anybody, unless a savepoint
-//!    or a cursor may go back to it: it is given up when there is enough of it, so that
-//!    changes scattered over a large tree take space in its size, not in their number.
+//!    What was copied again is of no use to anybody, unless a savepoint or a cursor may
+//!    go back to it: it is given up when there is enough of it, so that changes scattered
+//!    over a large tree take space in its size, not in their number.
 //! 4. Frames of written nodes are free at once, not kept as cached pages: a load
 //!    reuses its own frames, which are warm, and leaves the others' pages in the
 //!    cache. (Keeping them while the cache has room cost a third of the rows a
@@ -62,10 +62,12 @@ const SHARE: usize = 64;
 const SCATTERED: usize = 32;
 /// Spilled nodes that this is judged by, at least.
 const SCATTERED_MIN: usize = 256;
-/// Nodes spilled and copied again are given up where they are one in so many of those
-/// made, and so many at least.
+/// Nodes copied again are given up where they are one in so many of those made, and so
+/// many at least; or so many, where a savepoint is taken, which is done before all that
+/// the one before it kept could fill a small cache.
 const OUTDATED: usize = 4;
 const OUTDATED_MIN: usize = 512;
+const OUTDATED_MIN_AT_SAVEPOINT: usize = 64;
 /// Bytes of a fork's node in its own list, the space's list of unpublished
 /// extents, and at commit in the list of used extents, their runs and the record.
 const OWN_ENTRY: usize = 24 + 28 + 40;
@@ -348,11 +350,7 @@ impl TxnContext {
 
     /// Spills about so many nodes of a fork; false if none of it can be written now.
     fn spill_from(&mut self, at: usize, aim: usize) -> Result<bool> {
-        if self.is_giving_up_due(at) {
-            self.settle_spills()?;
-            let outdated = self.forks[at].give_up_replaced(&self.core.pool);
-            self.abandon(at, outdated, false);
-        }
+        self.give_up_outdated_of(at, OUTDATED_MIN)?;
         let nodes = self.choose(at, aim);
         if nodes.is_empty() {
             return Ok(false);
@@ -377,12 +375,22 @@ impl TxnContext {
         Ok(true)
     }
 
-    /// Whether so many nodes that were spilled have been copied again, that what they took
-    /// on disk and in the lists is worth a look.
-    fn is_giving_up_due(&self, at: usize) -> bool {
-        let fork = &self.forks[at];
-        let since = fork.respilled - fork.given_up;
-        since >= OUTDATED_MIN.max(fork.own.len() / OUTDATED)
+    /// Gives up what was copied again, before a savepoint keeps it.
+    pub(super) fn give_up_outdated(&mut self) -> Result<()> {
+        let mut forks = 0..self.forks.len();
+        forks.try_for_each(|at| self.give_up_outdated_of(at, OUTDATED_MIN_AT_SAVEPOINT))
+    }
+
+    /// Where so many of a fork's nodes have been copied again that what they take in
+    /// memory, on disk and in the lists is worth a look, gives them up.
+    fn give_up_outdated_of(&mut self, at: usize, least: usize) -> Result<()> {
+        if !self.forks[at].is_outdated(least, OUTDATED) {
+            return Ok(());
+        }
+        self.settle_spills()?;
+        let outdated = self.forks[at].give_up_replaced(&self.core.pool);
+        self.abandon(at, outdated, false);
+        Ok(())
     }
 
     /// Takes nodes out of the fork's generation: they may be written now.
