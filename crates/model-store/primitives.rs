@@ -6,6 +6,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use shuttle::rand::{RngCore, thread_rng};
+
 pub(crate) use shuttle::hint::spin_loop;
 pub(crate) use shuttle::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 pub(crate) use shuttle::thread::{JoinHandle, yield_now};
@@ -237,7 +239,8 @@ impl ExclusiveLock {
         yield_now();
         match self.try_lock() {
             true => Stayed::Taken,
-            false => Stayed::InVain,
+            false if thread_rng().next_u64().is_multiple_of(2) => Stayed::InVain,
+            false => Stayed::Hogged,
         }
     }
 

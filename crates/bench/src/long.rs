@@ -220,6 +220,7 @@ fn scattered_transaction(plan: Plan, workspace: &Workspace, report: &mut Report)
     let mut loads = [Vec::new(), Vec::new()];
     let mut unique = [Vec::new(), Vec::new()];
     let mut replaced = [Vec::new(), Vec::new()];
+    let mut hundreds = [Vec::new(), Vec::new()];
     let mut statements: [[Vec<f64>; 2]; STATEMENTS.len()] = Default::default();
     for _ in 0..ROUNDS {
         let mut sides = workspace.open("scattered.db", &settings)?;
@@ -243,6 +244,12 @@ fn scattered_transaction(plan: Plan, workspace: &Workspace, report: &mut Report)
             unique[at].push(people.len() as f64 / time.as_secs_f64());
             let time = sides[at].load_people("INSERT OR REPLACE", &people)?;
             replaced[at].push(people.len() as f64 / time.as_secs_f64());
+            sides[at].batch(
+                "DROP TABLE people;
+                 CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT UNIQUE, email TEXT)",
+            )?;
+            let time = sides[at].load_people_by(100, &people)?;
+            hundreds[at].push(people.len() as f64 / time.as_secs_f64());
         }
         drop(sides);
         workspace.remove("scattered.db")?;
@@ -252,11 +259,13 @@ fn scattered_transaction(plan: Plan, workspace: &Workspace, report: &mut Report)
         people.len()
     );
     let unique_what = "the same, in a unique index";
+    let hundreds_what = "these by INSERTs of a hundred rows";
     let replaced_what = "the same again, each in its own place, by INSERT OR REPLACE";
     for (name, what, [ours, theirs]) in [
         ("large_scattered", what.as_str(), &loads),
         ("large_unique", unique_what, &unique),
         ("large_replace", replaced_what, &replaced),
+        ("large_unique_by_100", hundreds_what, &hundreds),
     ] {
         report.push(Metric::rate(name, what, "rows/s", ours, theirs));
     }

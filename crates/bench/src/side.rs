@@ -57,6 +57,8 @@ pub trait Side: Send {
     /// Inserts all rows in one transaction, by INSERT or INSERT OR REPLACE; the time
     /// includes the commit.
     fn load_people(&mut self, verb: &str, people: &[Person]) -> Result<Duration>;
+    /// The same by INSERTs of so many rows.
+    fn load_people_by(&mut self, rows: usize, people: &[Person]) -> Result<Duration>;
     /// Unmeasured: inserts rows of three numbers in one transaction.
     fn load_numbers(&mut self, sql: &str, rows: &[(i64, i64, i64)]) -> Result<()>;
     /// Autocommitted single-row updates by key.

@@ -42,6 +42,24 @@ impl Side for Session {
         Ok(started.elapsed())
     }
 
+    fn load_people_by(&mut self, rows: usize, people: &[Person]) -> Result<Duration> {
+        let started = Instant::now();
+        let transaction = self.connection.transaction()?;
+        for people in people.chunks(rows) {
+            let values = vec!["(?, ?, ?)"; people.len()].join(", ");
+            let text = format!("INSERT INTO people (id, name, email) VALUES {values}");
+            let mut insert = transaction.prepare_cached(&text)?;
+            for (at, person) in people.iter().enumerate() {
+                insert.raw_bind_parameter(3 * at + 1, person.id)?;
+                insert.raw_bind_parameter(3 * at + 2, &person.name)?;
+                insert.raw_bind_parameter(3 * at + 3, &person.email)?;
+            }
+            insert.raw_execute()?;
+        }
+        transaction.commit()?;
+        Ok(started.elapsed())
+    }
+
     fn load_numbers(&mut self, sql: &str, rows: &[(i64, i64, i64)]) -> Result<()> {
         let transaction = self.connection.transaction()?;
         {

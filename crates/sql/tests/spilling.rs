@@ -4,6 +4,7 @@
 mod common;
 mod support;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -451,89 +452,179 @@ fn a_full_disk_undoes_a_transaction_that_keeps_entries_back() {
 /// it in the index, kept back, taken back, or free again.
 #[test]
 fn keys_that_are_kept_back_are_taken() {
-    let disk = Watched::new();
-    let options = Options {
-        cache_bytes: 2 << 20,
-        ..Options::default()
-    };
-    let store = Store::open_on(Arc::new(disk.clone()), Path::new("/test.db"), options).unwrap();
-    let ours = Engine::open(store).unwrap().session();
-    support::must(
-        &ours,
-        "CREATE TABLE t (id INTEGER PRIMARY KEY, k TEXT UNIQUE, n INTEGER UNIQUE); BEGIN",
-    );
-    let seed = 23;
-    println!("seed {seed}");
-    let mut random = Random(seed);
-    let key = |number: u64| format!("{:016x}", Random(number).next()).repeat(12);
-    // The number of each row's key, and its other number; by rowid, in order.
-    let mut rows: Vec<Option<(u64, u64)>> = vec![None];
-    let mut taken = std::collections::HashSet::new();
-    let mut others = std::collections::HashSet::new();
-    let mut deferred = 0;
-    for i in 0..90_000u64 {
-        let made = disk.made.load(Ordering::Relaxed);
-        let (number, other) = match random.below(600) {
-            0 => (random.below(i + 1), i),
-            1 => (i.saturating_sub(random.below(50)), i),
-            2 => (i, random.below(i + 1)),
-            _ => (i, i),
-        };
-        let or = ["", "OR IGNORE ", "OR FAIL "][random.below(3) as usize];
-        let values = format!("(NULL, '{}', {other})", key(number));
-        let answer = support::run(&ours, &format!("INSERT {or}INTO t VALUES {values}"));
-        deferred += usize::from(disk.made.load(Ordering::Relaxed) > made);
-        let column = match (taken.contains(&number), others.contains(&other)) {
-            (false, false) => None,
-            (false, true) => Some("n"),
-            (true, false) => Some("k"),
-            (true, true) => Some(""),
-        };
-        match column {
-            None => {
-                assert_eq!(answer, [""; 0], "row {i}");
-                taken.insert(number);
-                others.insert(other);
-                rows.push(Some((number, other)));
+    for (seed, most, odds) in [(23, 1, 1_200), (24, 12, 8_000)] {
+        println!("seed {seed}: up to {most} rows a statement");
+        let mut keys = Keys::new(seed, odds);
+        while keys.given < 120_000 {
+            let rows = 1 + keys.random.below(most);
+            let or = match keys.random.below(if rows == 1 { 3 } else { 300 }) {
+                1 => "OR IGNORE ",
+                2 => "OR FAIL ",
+                _ => "",
+            };
+            let numbers: Vec<_> = (0..rows).map(|_| keys.numbers()).collect();
+            keys.insert(or, &numbers);
+            if keys.given % 20_000 < rows {
+                keys.look();
+                // Many rows, of which the last has the first one's key, and again without.
+                let numbers: Vec<_> = (0..4_000).map(|_| keys.numbers()).collect();
+                let twice = [&numbers[..], &numbers[..1]].concat();
+                keys.insert("", &twice);
+                keys.insert("", &numbers);
             }
-            Some(_) if or == "OR IGNORE " => assert_eq!(answer, [""; 0], "row {i}"),
+        }
+        keys.end();
+    }
+}
+
+/// A table whose rows have a key and another number, both unique, and what is known of it.
+struct Keys {
+    disk: Watched,
+    ours: Session,
+    random: Random,
+    /// One row in a quarter of so many has a number that was given.
+    odds: u64,
+    /// The number of each row's key, and its other number; by rowid, in order.
+    rows: Vec<Option<(u64, u64)>>,
+    taken: HashSet<u64>,
+    others: HashSet<u64>,
+    /// Rows that statements had.
+    given: u64,
+    /// Statements that began a temporary file, and those undone.
+    deferred: usize,
+    undone: usize,
+}
+
+impl Keys {
+    fn new(seed: u64, odds: u64) -> Self {
+        let disk = Watched::new();
+        let options = Options {
+            cache_bytes: 2 << 20,
+            ..Options::default()
+        };
+        let store = Store::open_on(Arc::new(disk.clone()), Path::new("/test.db"), options).unwrap();
+        let ours = Engine::open(store).unwrap().session();
+        support::must(
+            &ours,
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, k TEXT UNIQUE, n INTEGER UNIQUE); BEGIN",
+        );
+        Self {
+            disk,
+            ours,
+            random: Random(seed),
+            odds,
+            rows: vec![None],
+            taken: HashSet::new(),
+            others: HashSet::new(),
+            given: 0,
+            deferred: 0,
+            undone: 0,
+        }
+    }
+
+    fn key(number: u64) -> String {
+        format!("{:016x}", Random(number).next()).repeat(12)
+    }
+
+    /// A row's two numbers: new, or one of those that were given.
+    fn numbers(&mut self) -> (u64, u64) {
+        let i = self.given;
+        self.given += 1;
+        match self.random.below(self.odds) {
+            0 => (self.random.below(i + 1), i),
+            1 => (i.saturating_sub(self.random.below(50)), i),
+            2 => (i, self.random.below(i + 1)),
+            3 => (i.saturating_sub(self.random.below(3)), i),
+            _ => (i, i),
+        }
+    }
+
+    /// One statement.
+    fn insert(&mut self, or: &str, numbers: &[(u64, u64)]) {
+        let values = numbers
+            .iter()
+            .map(|(number, other)| format!("(NULL, '{}', {other})", Self::key(*number)));
+        let values = values.collect::<Vec<_>>().join(", ");
+        let made = self.disk.made.load(Ordering::Relaxed);
+        let answer = support::run(&self.ours, &format!("INSERT {or}INTO t VALUES {values}"));
+        self.deferred += usize::from(self.disk.made.load(Ordering::Relaxed) > made);
+        let before = self.rows.len();
+        let mut violated = None;
+        for &(number, other) in numbers {
+            violated = match (self.taken.contains(&number), self.others.contains(&other)) {
+                (false, false) => None,
+                (false, true) => Some("n"),
+                (true, false) => Some("k"),
+                (true, true) => Some(""),
+            };
+            match violated {
+                None => {
+                    self.taken.insert(number);
+                    self.others.insert(other);
+                    self.rows.push(Some((number, other)));
+                }
+                Some(_) if or == "OR IGNORE " => violated = None,
+                Some(_) => break,
+            }
+        }
+        match violated {
+            None => assert_eq!(answer, [""; 0], "row {}", self.given),
             Some(column) => assert!(
                 answer[0].starts_with("error 2067") && answer[0].ends_with(column),
-                "row {i}: {answer:?}"
+                "row {}: {answer:?}",
+                self.given
             ),
         }
-        // What looks at keys that may be kept back has all made first.
-        if i % 7_000 == 6_999 {
-            let mut recent = || rows.len() - 1 - random.below(200) as usize;
-            let (id, another) = (recent(), recent());
-            let (Some((number, other)), Some((held, _))) = (rows[id], rows[another]) else {
-                continue;
-            };
-            let by_key = format!("SELECT id, n FROM t WHERE k = '{}'", key(number));
-            let update = format!("UPDATE t SET k = '{}' WHERE id = {id}", key(held));
-            match i / 7_000 % 3 {
-                0 => assert_eq!(support::run(&ours, &by_key), [format!("{id},{other}")]),
-                1 if id != another => assert_eq!(
-                    support::run(&ours, &update),
-                    ["error 2067: UNIQUE constraint failed: t.k"]
-                ),
-                _ => {
-                    support::must(&ours, &format!("DELETE FROM t WHERE id = {id}"));
-                    taken.remove(&number);
-                    others.remove(&other);
-                    rows[id] = None;
-                }
+        if violated.is_some() && or.is_empty() {
+            self.undone += 1;
+            for (number, other) in self.rows.drain(before..).flatten() {
+                self.taken.remove(&number);
+                self.others.remove(&other);
             }
         }
     }
-    println!("{deferred} temporary files");
-    assert!(deferred > 8, "{deferred}");
-    support::must(&ours, "COMMIT");
-    let there = taken.len();
-    assert_eq!(
-        support::must(&ours, "SELECT count(*), count(k) FROM t"),
-        [format!("{there},{there}")]
-    );
-    assert_eq!(support::must(&ours, "PRAGMA integrity_check"), ["'ok'"]);
-    assert_eq!(disk.open.load(Ordering::Relaxed), 0);
+
+    /// A statement that looks at keys, which has all made first, or takes one away.
+    fn look(&mut self) {
+        let mut recent = || self.rows.len() - 1 - self.random.below(200) as usize;
+        let (id, another) = (recent(), recent());
+        let (Some((number, other)), Some((held, _))) = (self.rows[id], self.rows[another]) else {
+            return;
+        };
+        let by_key = format!("SELECT id, n FROM t WHERE k = '{}'", Self::key(number));
+        let update = format!("UPDATE t SET k = '{}' WHERE id = {id}", Self::key(held));
+        match self.given / 20_000 % 3 {
+            0 => assert_eq!(support::run(&self.ours, &by_key), [format!("{id},{other}")]),
+            1 if id != another => assert_eq!(
+                support::run(&self.ours, &update),
+                ["error 2067: UNIQUE constraint failed: t.k"]
+            ),
+            _ => {
+                support::must(&self.ours, &format!("DELETE FROM t WHERE id = {id}"));
+                self.taken.remove(&number);
+                self.others.remove(&other);
+                self.rows[id] = None;
+            }
+        }
+    }
+
+    fn end(self) {
+        println!(
+            "{} temporary files, {} statements undone",
+            self.deferred, self.undone
+        );
+        assert!(self.deferred > 5, "{}", self.deferred);
+        assert!(self.undone > 20, "{}", self.undone);
+        support::must(&self.ours, "COMMIT");
+        let there = self.taken.len();
+        assert_eq!(
+            support::must(&self.ours, "SELECT count(*), count(k) FROM t"),
+            [format!("{there},{there}")]
+        );
+        assert_eq!(
+            support::must(&self.ours, "PRAGMA integrity_check"),
+            ["'ok'"]
+        );
+        assert_eq!(self.disk.open.load(Ordering::Relaxed), 0);
+    }
 }

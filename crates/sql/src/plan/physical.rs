@@ -402,6 +402,25 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
+    /// Whether all that a violation does is to undo the statement, which has this OR
+    /// clause.
+    pub fn only_aborts(&self, conflict: Option<ConflictAction>) -> bool {
+        let aborts = |own: ConflictAction| conflict.unwrap_or(own) == ConflictAction::Abort;
+        let mut nulls = self
+            .table
+            .columns
+            .iter()
+            .filter_map(|column| column.not_null);
+        aborts(self.table.rowid_conflict)
+            && self
+                .table
+                .indexes
+                .iter()
+                .all(|index| aborts(index.conflict))
+            && nulls.all(aborts)
+            && self.rowid_after.is_none()
+    }
+
     /// The place in `indexes` of the table's index of this number.
     pub fn position(&self, number: usize) -> Option<usize> {
         let index = self.table.indexes.get(number)?;

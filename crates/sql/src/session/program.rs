@@ -101,21 +101,32 @@ impl Program {
 
     /// Whether it inserts rows that it reads nowhere.
     fn inserts_values(&self) -> bool {
-        let Action::Insert(insert) = &self.plan.action else {
-            return false;
-        };
-        matches!(insert.source.op, Op::Values(_)) && self.plan.subqueries.is_empty()
+        self.rows_of_values().is_some()
     }
 
-    /// Whether it inserts a row and does nothing else, whatever is in the way.
+    /// How many rows it inserts, if it reads them nowhere.
+    pub fn rows_of_values(&self) -> Option<usize> {
+        match &self.plan.action {
+            Action::Insert(insert) if self.plan.subqueries.is_empty() => match &insert.source.op {
+                Op::Values(rows) => Some(rows.len()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether it inserts rows that it reads nowhere and does nothing else, whatever is in
+    /// the way: one that is left out then, or any number, of which all are.
     pub fn only_inserts(&self) -> bool {
         let Action::Insert(insert) = &self.plan.action else {
             return false;
         };
-        insert.upserts.is_empty()
-            && insert.conflict != Some(ConflictAction::Replace)
-            && !self.may_tear
-            && matches!(self.kind, Kind::PointInsert(_))
+        let one = !self.may_tear && matches!(self.kind, Kind::PointInsert(_));
+        let has_aim = match one {
+            true => insert.conflict != Some(ConflictAction::Replace),
+            false => self.inserts_values() && insert.target.only_aborts(insert.conflict),
+        };
+        has_aim && insert.upserts.is_empty()
     }
 
     /// Whether a plan for certain values of its parameters would be no better.

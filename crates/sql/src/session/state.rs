@@ -181,6 +181,21 @@ impl State {
 
     fn make_all_deferred(&mut self) -> Result<()> {
         let made = self.deferred.make(&mut self.txn, || Ok(()));
+        self.keep_unless_failed(made)
+    }
+
+    /// A statement begins whose index entries may be kept back; see
+    /// [`Deferred::begin_statement`]. Fails as [`make_deferred`](Self::make_deferred).
+    #[inline]
+    pub fn begin_deferring(&mut self, may_be_undone: bool, rows: usize) -> Result<()> {
+        let begun = self
+            .deferred
+            .begin_statement(&mut self.txn, may_be_undone, rows);
+        self.keep_unless_failed(begun)
+    }
+
+    #[inline]
+    fn keep_unless_failed(&mut self, made: Result<()>) -> Result<()> {
         if made
             .as_ref()
             .is_err_and(|error| error.extended_code() != code::BUSY)

@@ -37,29 +37,13 @@ impl Body {
     fn write_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         self.effects.clear();
         let commits = self.start_write(engine, state)?;
-        let defers = !commits && self.program.leaves(&state.deferred);
-        if !defers {
+        let mut result = self.attempt(commits, true, state)?;
+        if result.is_err() && state.deferred.is_unsure() {
+            // It is undone, and nothing is kept back while it runs again.
             state.make_deferred()?;
+            self.effects.clear();
+            result = self.attempt(commits, false, state)?;
         }
-        let tears = !commits && self.program.may_tear;
-        let place = tears.then(|| state.txn.savepoint()).transpose()?;
-        if tears && defers {
-            state.deferred.begin_statement();
-        }
-        self.begin_run(state);
-        let mut torn = false;
-        let mut own = Deferred::default();
-        let deferred = if defers {
-            &mut state.deferred
-        } else {
-            &mut own
-        };
-        let outcome = self.write_rows(&mut state.txn, deferred, defers, &mut torn);
-        let result = match outcome {
-            Ok(()) if commits => state.txn.commit().map_err(Error::from),
-            Ok(()) => place.map_or(Ok(()), |place| Ok(state.txn.release(&place)?)),
-            Err(failure) => Err(self.undo(failure, commits, place, torn, state)),
-        };
         if result.is_err() && commits {
             self.effects.rows = None;
         }
@@ -72,6 +56,40 @@ impl Body {
             .total_changes
             .saturating_add(state.functions.changes);
         result
+    }
+
+    /// Runs it once. `defers_unique`: what is kept back for the transaction may be entries
+    /// of unique indexes, too. An error of its own: it did not begin.
+    fn attempt(
+        &mut self,
+        commits: bool,
+        defers_unique: bool,
+        state: &mut State,
+    ) -> Result<Result<()>> {
+        let defers = !commits && self.program.leaves(&state.deferred);
+        if !defers {
+            state.make_deferred()?;
+        }
+        let tears = !commits && self.program.may_tear;
+        if defers {
+            state.begin_deferring(tears, self.program.rows_of_values().unwrap_or(0))?;
+        }
+        let place = tears.then(|| state.txn.savepoint()).transpose()?;
+        self.begin_run(state);
+        let mut torn = false;
+        let mut own = Deferred::default();
+        let deferred = if defers {
+            &mut state.deferred
+        } else {
+            &mut own
+        };
+        let defers_unique = defers && defers_unique && self.program.only_inserts();
+        let outcome = self.write_rows(&mut state.txn, deferred, defers_unique, &mut torn);
+        Ok(match outcome {
+            Ok(()) if commits => state.txn.commit().map_err(Error::from),
+            Ok(()) => place.map_or(Ok(()), |place| Ok(state.txn.release(&place)?)),
+            Err(failure) => Err(self.undo(failure, commits, place, torn, state)),
+        })
     }
 
     /// Begins, with a plan of the schema that the transaction sees. True: the
@@ -118,7 +136,7 @@ impl Body {
         &mut self,
         txn: &mut Txn,
         deferred: &mut Deferred,
-        defers: bool,
+        defers_unique: bool,
         torn: &mut bool,
     ) -> Written<()> {
         let (target, conflict) = match &self.program.plan.action {
@@ -140,9 +158,11 @@ impl Body {
         if let Kind::Write(source) = &mut self.program.kind {
             source.attach(txn)?;
         }
+        let lasts = deferred.lasts();
         let mut sink = Sink::new(txn, target, conflict, &mut self.buffers, deferred);
-        if defers && !matches!(self.program.kind, Kind::Write(_)) {
-            sink.expect_one(self.program.only_inserts(), &cx.run.memory)?;
+        sink.defers_unique = defers_unique;
+        if lasts && !matches!(self.program.kind, Kind::Write(_)) {
+            sink.expect(1, false, &cx.run.memory)?;
         }
         let mut outcome = run_rows(
             &self.program.plan.action,
@@ -152,7 +172,7 @@ impl Body {
             &mut self.effects,
         );
         let stays = |failure: &Failure| failure.action == ConflictAction::Fail && !sink.torn;
-        if !defers
+        if !lasts
             && outcome.as_ref().err().is_none_or(stays)
             && let Err(error) = sink.make_deferred(cx.run)
         {

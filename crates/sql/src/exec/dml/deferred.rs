@@ -16,7 +16,10 @@
 //! there, a savepoint, or COMMIT (`session/state.rs`). Of a statement that is undone, what
 //! is kept back is passed over. Where new entries of a unique index come back to pages
 //! that the transaction has written out already, they are kept back, too, as long as there
-//! are only INSERTs: which keys are taken is known (`taken.rs`).
+//! are only INSERTs: which keys are taken is known (`taken.rs`). Where it is not, all is
+//! made to be looked at; but not within a statement that may be undone, and what others
+//! have kept back with it. Such a statement is *unsure*: it is undone and runs again, once
+//! all is made.
 //!
 //! What becomes of one key stays in order. Where a statement or transaction fails, what is
 //! kept back is forgotten with the rest of it; where OR FAIL leaves the rows before, it is
@@ -28,7 +31,7 @@ use fulgurite_store::{Key, Seek, Txn};
 
 use super::entry::{Entry, duplicate};
 use super::taken::Taken;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exec::memory::{Memory, let_go};
 use crate::exec::sorter::Sorter;
 use crate::plan::physical::TableWriter;
@@ -59,6 +62,9 @@ pub struct Deferred {
     /// that were.
     statement: u32,
     undone: Vec<u32>,
+    /// The statement at work is such a one.
+    may_be_undone: bool,
+    is_unsure: bool,
 }
 
 /// What is kept back for one index.
@@ -91,9 +97,33 @@ impl Deferred {
         self.lasts
     }
 
-    /// A statement begins that may be undone by itself. Nothing is made before it ends.
-    pub fn begin_statement(&mut self) {
+    /// A statement begins, of so many rows at most where it looks into unique indexes.
+    /// Where it may be undone by itself nothing is made before it ends; so that is done
+    /// now, where there might not be room.
+    ///
+    /// # Errors
+    /// As [`make`](Self::make).
+    pub fn begin_statement(
+        &mut self,
+        txn: &mut Txn,
+        may_be_undone: bool,
+        rows: usize,
+    ) -> Result<()> {
+        self.may_be_undone = may_be_undone;
+        if !may_be_undone {
+            return Ok(());
+        }
         self.statement += 1;
+        let mut taken = self.kept.iter().filter_map(|kept| kept.taken.as_ref());
+        match taken.all(|taken| taken.has_room(rows)) {
+            true => Ok(()),
+            false => self.make_kept(txn, || Ok(())),
+        }
+    }
+
+    /// Whether the statement failed since it could not tell whether a key is taken.
+    pub fn is_unsure(&self) -> bool {
+        self.is_unsure
     }
 
     /// It is undone. Others that may not be are told from it.
@@ -155,7 +185,7 @@ impl Deferred {
         };
         let hash = taken.hash(key);
         if taken.may_be_kept(hash) {
-            self.make_kept(txn, || Ok(()))?;
+            self.make_now(txn)?;
         } else if !taken.may_be_there(hash) {
             return Ok(false);
         }
@@ -209,8 +239,19 @@ impl Deferred {
     fn make_unless(&mut self, has_room: bool, txn: &mut Txn) -> Result<()> {
         match has_room {
             true => Ok(()),
-            false => self.make_kept(txn, || Ok(())),
+            false => self.make_now(txn),
         }
+    }
+
+    /// Makes what is kept back in the midst of a statement.
+    fn make_now(&mut self, txn: &mut Txn) -> Result<()> {
+        if self.may_be_undone {
+            self.is_unsure = true;
+            return Err(Error::sql(
+                "the statement was undone to look for a key that may be taken",
+            ));
+        }
+        self.make_kept(txn, || Ok(()))
     }
 
     /// Whether nothing is kept back.
@@ -230,6 +271,8 @@ impl Deferred {
         self.kept.clear();
         self.statement = 0;
         self.undone.clear();
+        self.may_be_undone = false;
+        self.is_unsure = false;
         let_go(&mut self.payload);
     }
 

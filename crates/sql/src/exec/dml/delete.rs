@@ -25,7 +25,7 @@ pub fn delete(
     let mut batch = Batch::default();
     while source.next(cx, usize::MAX, &mut batch)? {
         cx.run.check_interrupt()?;
-        sink.expect(batch.len(), true, &cx.run.memory);
+        sink.expect(batch.len(), true, &cx.run.memory)?;
         if batch::delete(plan, &batch, sink, effects)? {
             continue;
         }

@@ -197,7 +197,7 @@ pub fn insert(
     let mut batch = Batch::default();
     while source.next(cx, usize::MAX, &mut batch)? {
         cx.run.check_interrupt()?;
-        sink.expect(batch.len(), false, &cx.run.memory);
+        sink.expect(batch.len(), false, &cx.run.memory)?;
         let done = batch::insert(plan, &batch, sink, cx, effects)?;
         for i in done..batch.len() {
             let row = Row::Batch(&batch, batch.row_at(i).unwrap_or(0));

@@ -82,6 +82,8 @@ pub struct Sink<'a> {
     pub torn: bool,
     /// So must one while a row is under way that has taken others' places.
     pub replaced: bool,
+    /// Entries of unique indexes, too, may be kept back for the transaction.
+    pub defers_unique: bool,
     deferred: &'a mut Deferred,
     is_claimed: bool,
     /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
@@ -116,6 +118,7 @@ impl<'a> Sink<'a> {
             buffers,
             torn: false,
             replaced: false,
+            defers_unique: false,
             deferred,
             is_claimed: false,
             floor: None,
@@ -163,36 +166,18 @@ impl<'a> Sink<'a> {
         self.deleted = self.deleted.max(rowid);
     }
 
-    /// Before rows of a source, so many. `deletes`: they go.
-    pub fn expect(&mut self, rows: usize, deletes: bool, memory: &Memory) {
-        if self.deferred.expect(rows) {
-            let unique = !self.deferred.lasts() && (deletes || self.only_aborts());
-            self.deferred.begin(self.target, unique, memory);
-        }
-    }
-
-    /// Before the row of a statement that looks into no index but unique ones, where the
-    /// transaction keeps entries back. `inserts`: it does nothing but insert it.
+    /// Before rows, so many. `deletes`: they go.
     #[inline]
-    pub fn expect_one(&mut self, inserts: bool, memory: &Memory) -> Result<()> {
-        if self.deferred.expect(1) {
-            self.deferred.begin(self.target, false, memory);
-            if inserts {
+    pub fn expect(&mut self, rows: usize, deletes: bool, memory: &Memory) -> Result<()> {
+        if self.deferred.expect(rows) {
+            let unique =
+                !self.deferred.lasts() && (deletes || self.target.only_aborts(self.conflict));
+            self.deferred.begin(self.target, unique, memory);
+            if self.defers_unique {
                 self.deferred.begin_unique(self.txn, self.target, memory)?;
             }
         }
         Ok(())
-    }
-
-    /// Whether all that a violation does is to undo the statement.
-    fn only_aborts(&self) -> bool {
-        let aborts = |own: ConflictAction| self.action(own) == ConflictAction::Abort;
-        let table = self.table();
-        let mut nulls = table.columns.iter().filter_map(|column| column.not_null);
-        aborts(table.rowid_conflict)
-            && table.indexes.iter().all(|index| aborts(index.conflict))
-            && nulls.all(aborts)
-            && self.target.rowid_after.is_none()
     }
 
     /// After the last row that stays: makes the index entries that were kept back.

@@ -68,6 +68,11 @@ impl Taken {
         self.find(hash).is_err()
     }
 
+    /// Whether there is room for so many more keys.
+    pub fn has_room(&self, keys: usize) -> bool {
+        self.kept_count.saturating_add(keys) < self.kept.len() / 4 * 3
+    }
+
     /// The key is kept back. False: there is no room for more.
     pub fn keep(&mut self, hash: u64) -> bool {
         if let Ok(free) = self.find(hash)
@@ -76,7 +81,7 @@ impl Taken {
             *slot = tag(hash);
             self.kept_count += 1;
         }
-        self.kept_count < self.kept.len() / 4 * 3
+        self.has_room(0)
     }
 
     /// Nothing is kept back any more.

@@ -32,7 +32,7 @@ pub fn update(
     let mut current = Vec::new();
     while source.next(cx, usize::MAX, &mut batch)? {
         cx.run.check_interrupt()?;
-        sink.expect(batch.len(), false, &cx.run.memory);
+        sink.expect(batch.len(), false, &cx.run.memory)?;
         if batch::update(plan, &batch, sink, cx, effects)? {
             continue;
         }
@@ -59,7 +59,7 @@ fn update_joined(
     let mut held = None;
     while source.next(cx, usize::MAX, &mut batch)? {
         cx.run.check_interrupt()?;
-        sink.expect(batch.len(), false, &cx.run.memory);
+        sink.expect(batch.len(), false, &cx.run.memory)?;
         for i in 0..batch.len() {
             let at = batch.row_at(i).unwrap_or(0);
             let known = match i {
