@@ -179,3 +179,37 @@ fn entries_that_do_not_belong_are_found() {
         }
     }
 }
+
+/// The row that a unique index named was looked for, not found, and looked for again,
+/// for ever.
+#[test]
+fn an_entry_whose_row_is_gone_is_an_error_to_who_meets_it() {
+    let database = Database::new();
+    let table = database.tree("t");
+    let mut txn = database.store.txn();
+    txn.begin_immediate().unwrap();
+    assert!(txn.delete(&table, Key::Int(2)).unwrap());
+    txn.commit().unwrap();
+    for sql in [
+        "INSERT OR REPLACE INTO t VALUES (9, 'n', 20, 1)",
+        "INSERT OR REPLACE INTO t VALUES (1, 'n', 20, 1)",
+        "INSERT OR REPLACE INTO t SELECT id + 6, a, b + 10, c FROM t",
+        "UPDATE OR REPLACE t SET b = 20 WHERE id = 3",
+        "UPDATE OR REPLACE t SET b = b + 10",
+        "INSERT INTO t VALUES (9, 'n', 20, 1) ON CONFLICT DO UPDATE SET c = 1",
+    ] {
+        for around in [["", ""], ["BEGIN; ", ""]] {
+            let answer = run(&database.session, &around.join(sql));
+            let error = answer.iter().find(|line| line.starts_with("error 11: "));
+            assert!(error.is_some(), "{sql}: {answer:?}");
+            if !database.session.is_autocommit() {
+                must(&database.session, "COMMIT");
+            }
+            assert_eq!(
+                must(&database.session, "SELECT * FROM t"),
+                ["1,'x',10,100", "3,'z',30,303"],
+                "{sql}"
+            );
+        }
+    }
+}

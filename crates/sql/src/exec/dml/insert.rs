@@ -268,6 +268,10 @@ fn insert_row(
 
 /// False: the row is left out.
 fn resolve(conflict: Conflict, sink: &mut Sink<'_>, cx: &mut Context<'_, '_>) -> Written<bool> {
+    if conflict == Conflict::Rowid && sink.replaces_rowid() {
+        sink.give_way(cx)?;
+        return Ok(true);
+    }
     Ok(sink.resolve(conflict, cx)? == Outcome::Written)
 }
 

@@ -11,6 +11,7 @@ mod deferred;
 mod delete;
 mod entry;
 mod insert;
+mod replace;
 mod row_checks;
 pub mod sequence;
 mod sink;

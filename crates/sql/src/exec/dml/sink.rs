@@ -32,11 +32,19 @@ pub struct Buffers {
     /// A batch of them.
     pub records: Records,
     entries: Vec<Entry>,
-    old_entries: Vec<Entry>,
+    pub(super) old_entries: Vec<Entry>,
     makers: Vec<KeyMaker>,
 }
 
 impl Buffers {
+    /// Whether the row being written has the same entry in an index as the old one.
+    pub(super) fn has_again(&self, index: usize) -> bool {
+        match (self.entries.get(index), self.old_entries.get(index)) {
+            (Some(new), Some(old)) => old.present && new == old,
+            _ => false,
+        }
+    }
+
     /// Between two runs: gives back what large rows took.
     pub fn let_go(&mut self) {
         let_go_of_large(&mut self.row);
@@ -84,7 +92,10 @@ pub struct Sink<'a> {
     pub replaced: bool,
     /// Entries of unique indexes, too, may be kept back for the transaction.
     pub defers_unique: bool,
-    deferred: &'a mut Deferred,
+    /// The row being written takes the place of the old one, which is there still, with the
+    /// entries that both have.
+    pub(super) overwrites: bool,
+    pub(super) deferred: &'a mut Deferred,
     is_claimed: bool,
     /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
     floor: Option<Option<i64>>,
@@ -119,6 +130,7 @@ impl<'a> Sink<'a> {
             torn: false,
             replaced: false,
             defers_unique: false,
+            overwrites: false,
             deferred,
             is_claimed: false,
             floor: None,
@@ -349,7 +361,11 @@ impl<'a> Sink<'a> {
         self.claim(true)?;
         let tree = &self.target.table.tree;
         self.torn = true;
-        if fresh {
+        let overwrites = std::mem::take(&mut self.overwrites);
+        let overwrites_all = self.target.indexes.is_empty()
+            && self.target.rowid_after.is_none()
+            && self.replaces_rowid();
+        if fresh || overwrites || overwrites_all {
             self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
         } else if !self
             .txn
@@ -368,6 +384,9 @@ impl<'a> Sink<'a> {
             let Some(entry) = self.buffers.entries.get(i).filter(|e| e.present) else {
                 continue;
             };
+            if overwrites && self.buffers.has_again(i) {
+                continue;
+            }
             let (index, key) = (&writer.index, entry.key.as_slice());
             let defers = self.deferred.defers(index);
             let is_taken = match (entry.exclusive, defers) {
@@ -382,7 +401,7 @@ impl<'a> Sink<'a> {
             }
             if is_taken {
                 let other = self.holder(i)?;
-                self.take_back(rowid, i)?;
+                self.take_back(rowid, i, overwrites)?;
                 self.torn = false;
                 return Ok(Some(Conflict::Index(i, other)));
             }
@@ -409,16 +428,13 @@ impl<'a> Sink<'a> {
         key::decode_rowid(&mut value.as_slice())
     }
 
-    /// Removes the new row and its first `indexes` entries.
-    fn take_back(&mut self, rowid: i64, indexes: usize) -> Result<()> {
-        for (writer, entry) in self
-            .target
-            .indexes
-            .iter()
-            .zip(&self.buffers.entries)
-            .take(indexes)
-        {
-            if entry.present {
+    /// Removes the new row and its first `indexes` entries, and those that it has from the
+    /// old one.
+    fn take_back(&mut self, rowid: i64, indexes: usize, overwrites: bool) -> Result<()> {
+        for (i, writer) in self.target.indexes.iter().enumerate() {
+            let is_there = i < indexes || overwrites && self.buffers.has_again(i);
+            let entry = self.buffers.entries.get(i);
+            if let Some(entry) = entry.filter(|entry| is_there && entry.present) {
                 self.deferred.delete(self.txn, &writer.index, entry)?;
             }
         }
@@ -459,21 +475,21 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Deletes the row of a rowid with its entries; false: there was none.
-    pub fn delete_by_rowid(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<bool> {
+    /// Deletes the row of a rowid, which is in the way, with its entries.
+    fn delete_by_rowid(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<()> {
         let mut record = Vec::new();
         if !self
             .txn
             .get_into(&self.target.table.tree, Key::Int(rowid), &mut record)?
         {
-            return Ok(false);
+            return Err(no_row());
         }
         let keep = std::mem::take(&mut self.buffers.old);
         let fetched =
             Fetch::whole_row(&self.target.table).assign(rowid, &record, &mut self.buffers.old);
         let outcome = fetched.and_then(|()| self.delete_old(rowid, cx));
         self.buffers.old = keep;
-        outcome.map(|()| true)
+        outcome
     }
 
     /// Deletes the row in `buffers.old` with its entries.
@@ -602,4 +618,9 @@ impl<'a> Sink<'a> {
         }
         Ok(())
     }
+}
+
+/// Of a row that was found to be in the way. It would be found again and again.
+pub(super) fn no_row() -> Error {
+    Error::corrupt("the row of an index entry is gone")
 }

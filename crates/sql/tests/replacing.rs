@@ -1,0 +1,74 @@
+//! INSERTs that replace the row of their own rowid, and others: what is left of rows and
+//! of index entries, beside SQLite.
+
+mod common;
+mod support;
+
+use common::Random;
+use support::same;
+
+/// Tables of which rows meet each other by rowid and by one index or several; a NOCASE key
+/// stays the same where its text does not, and a partial index has a row or has it not.
+const TABLES: [&str; 6] = [
+    "id INTEGER PRIMARY KEY, a INTEGER, b TEXT, c INTEGER); CREATE INDEX ta ON t(a); CREATE INDEX tb ON t(b",
+    "id INTEGER PRIMARY KEY, a INTEGER UNIQUE, b TEXT UNIQUE COLLATE NOCASE, c INTEGER); CREATE INDEX tc ON t(c, b",
+    "id INTEGER PRIMARY KEY, a INTEGER, b TEXT, c INTEGER); CREATE UNIQUE INDEX ta ON t(a) WHERE c > 1; CREATE UNIQUE INDEX tb ON t(b, a % 5",
+    "id INTEGER PRIMARY KEY ON CONFLICT REPLACE, a INTEGER UNIQUE, b TEXT UNIQUE ON CONFLICT REPLACE, c INTEGER",
+    "id INTEGER PRIMARY KEY AUTOINCREMENT, a INTEGER UNIQUE ON CONFLICT REPLACE, b TEXT, c INTEGER",
+    "id INTEGER PRIMARY KEY ON CONFLICT REPLACE, a INTEGER, b TEXT, c INTEGER",
+];
+
+/// The rows as the table and as each index has them.
+const SEE: &str = "SELECT * FROM t; SELECT a, id FROM t WHERE a > -1 ORDER BY a, id;
+    SELECT b, id FROM t WHERE b > '' ORDER BY b, id; PRAGMA integrity_check";
+
+fn row(random: &mut Random) -> String {
+    let b = ["x", "X", "y", "Y", "z"][random.below(5) as usize];
+    let c = ["NULL", "0", "1", "2", "3"][random.below(5) as usize];
+    format!(
+        "({}, {}, '{b}{}', {c})",
+        random.below(12),
+        random.below(14),
+        random.below(4)
+    )
+}
+
+fn statement(random: &mut Random) -> String {
+    let or = ["OR REPLACE", "OR REPLACE", "OR REPLACE", "", "OR IGNORE"][random.below(5) as usize];
+    let rows = 1 + random.below(4) * random.below(2);
+    let rows: Vec<String> = (0..rows).map(|_| row(random)).collect();
+    let rows = rows.join(", ");
+    match random.below(9) {
+        0 => format!("INSERT {or} INTO t SELECT id, a, b, c FROM t WHERE a % 3 = 0"),
+        1 => format!("INSERT {or} INTO t SELECT id, a, upper(b), c + 1 FROM t WHERE a % 2 = 0"),
+        2 => format!("INSERT {or} INTO t SELECT id, a + 1, b, c FROM t"),
+        3 => format!(
+            "UPDATE {or} t SET id = id + 1, c = 2 WHERE id = {}",
+            random.below(12)
+        ),
+        4 => format!("INSERT {or} INTO t VALUES {rows} RETURNING id, a"),
+        5 => format!("INSERT {or} INTO t VALUES {rows} ON CONFLICT (id) DO UPDATE SET c = 9"),
+        _ => format!("INSERT {or} INTO t VALUES {rows}"),
+    }
+}
+
+#[test]
+fn rows_take_the_places_of_others_as_in_sqlite() {
+    let seeds = std::env::var("FULGURITE_REPLACING_SEEDS").ok();
+    let seeds = seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(6);
+    for seed in 0..seeds {
+        println!("seed {seed}");
+        let mut random = Random(seed);
+        for table in TABLES {
+            let mut sql = format!("CREATE TABLE t({table}); BEGIN;");
+            for _ in 0..120 {
+                sql += &match random.below(8) {
+                    0 => "COMMIT; BEGIN;".to_owned(),
+                    1 => format!("{SEE};"),
+                    _ => format!("{};", statement(&mut random)),
+                };
+            }
+            same(&format!("{sql} {SEE}; COMMIT"));
+        }
+    }
+}
