@@ -34,6 +34,9 @@ pub(super) struct Looks {
 #[repr(C)]
 pub(super) struct Turns {
     failed: AtomicBool,
+    /// Somebody leads, as a hint: to try for the flush lock takes its cache line from the
+    /// leader, to look here does not.
+    is_led: AtomicBool,
     cause: OnceLock<Error>,
     pub(super) parking: Parking,
     waiting: LineStart,
@@ -78,6 +81,22 @@ impl Turns {
     }
 }
 
+/// Says that somebody leads, for as long as it lives.
+struct Leading<'t>(&'t AtomicBool);
+
+impl<'t> Leading<'t> {
+    fn begin(is_led: &'t AtomicBool) -> Self {
+        is_led.store(true, Ordering::Relaxed);
+        Self(is_led)
+    }
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 /// A log whose committers take turns in leading.
 pub(super) trait Leads {
     /// What a leader goes on from. Whoever holds its lock leads.
@@ -117,11 +136,16 @@ pub(super) trait Leads {
     /// Leads once, unless somebody does already or waits for a crowd to do it. Lets
     /// go of the flush lock before it returns.
     fn try_lead(&self, sync: bool, done: impl Fn() -> bool) -> Option<Result<()>> {
+        let is_led = &self.turns().is_led;
+        if is_led.load(Ordering::Relaxed) {
+            return None;
+        }
         let mut flush = if sync && self.is_synced() {
             self.gathered(done)?
         } else {
             try_lock(self.flush())?
         };
+        let _leading = Leading::begin(is_led);
         Some(self.lead(&mut flush, sync))
     }
 
