@@ -63,11 +63,11 @@ const SCATTERED: usize = 32;
 /// Spilled nodes that this is judged by, at least.
 const SCATTERED_MIN: usize = 256;
 /// Nodes copied again are given up where they are one in so many of those made, and so
-/// many at least; or so many, where a savepoint is taken, which is done before all that
-/// the one before it kept could fill a small cache.
+/// many at least; or so many, where a savepoint is taken and nobody could use them for
+/// moving leaves to a newer head (`tree/transplant.rs`).
 const OUTDATED: usize = 4;
 const OUTDATED_MIN: usize = 512;
-const OUTDATED_MIN_AT_SAVEPOINT: usize = 64;
+const OUTDATED_MIN_UNMOVED: usize = 64;
 /// Bytes of a fork's node in its own list, the space's list of unpublished
 /// extents, and at commit in the list of used extents, their runs and the record.
 const OWN_ENTRY: usize = 24 + 28 + 40;
@@ -377,8 +377,16 @@ impl TxnContext {
 
     /// Gives up what was copied again, before a savepoint keeps it.
     pub(super) fn give_up_outdated(&mut self) -> Result<()> {
-        let mut forks = 0..self.forks.len();
-        forks.try_for_each(|at| self.give_up_outdated_of(at, OUTDATED_MIN_AT_SAVEPOINT))
+        for at in 0..self.forks.len() {
+            let moves = !self.bulk && self.forks[at].spilled == 0;
+            let least = if moves {
+                OUTDATED_MIN
+            } else {
+                OUTDATED_MIN_UNMOVED
+            };
+            self.give_up_outdated_of(at, least)?;
+        }
+        Ok(())
     }
 
     /// Where so many of a fork's nodes have been copied again that what they take in

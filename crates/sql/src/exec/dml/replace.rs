@@ -1,19 +1,72 @@
-//! INSERT that replaces the row of its own rowid.
+//! What becomes of rows that are in the way of the one being written.
 //!
-//! Of the row that is in the way only those entries go that the new row does not have as
-//! well; the row itself is overwritten. So who stores a row again that has hardly changed
-//! leaves its indexes alone. To everybody else it is as if the row had been deleted:
-//! where the new one meets another row, what is left of both goes.
+//! One that is replaced is deleted, with its entries. But where an INSERT replaces the row
+//! of its own rowid, only those entries go that the new row does not have as well, and the
+//! row itself is overwritten. So who stores a row again that has hardly changed leaves its
+//! indexes alone. To everybody else it is as if the row had been deleted: where the new one
+//! meets another row, what is left of both goes.
 
 use fulgurite_store::Key;
 
-use super::sink::{Sink, no_row};
-use crate::error::Result;
+use super::entry::{duplicate, duplicate_rowid};
+use super::sink::{Conflict, Outcome, Sink};
+use super::{Failure, Written};
+use crate::error::{Error, Result};
 use crate::exec::context::Context;
 use crate::exec::fetch::Fetch;
 use crate::schema::ConflictAction;
 
 impl Sink<'_> {
+    /// What to do about a conflict: Skipped (IGNORE), or Written where the row
+    /// in the way is gone and the caller tries again.
+    pub fn resolve(&mut self, conflict: Conflict, cx: &mut Context<'_, '_>) -> Written<Outcome> {
+        let (own, error): (ConflictAction, &dyn Fn() -> Error) = match conflict {
+            Conflict::Rowid => (self.target.table.rowid_conflict, &|| {
+                duplicate_rowid(&self.target.table)
+            }),
+            Conflict::Index(i, _) => match self.target.indexes.get(i) {
+                Some(writer) => (writer.index.conflict, &|| {
+                    duplicate(&self.target.table, &writer.index)
+                }),
+                None => return Ok(Outcome::Skipped),
+            },
+        };
+        match self.action(own) {
+            ConflictAction::Ignore => Ok(Outcome::Skipped),
+            ConflictAction::Replace => {
+                let victim = if let Conflict::Index(_, other) = conflict {
+                    other
+                } else {
+                    self.rowid()
+                };
+                self.delete_by_rowid(victim, cx)?;
+                self.replaced = true;
+                Ok(Outcome::Written)
+            }
+            action => Err(Failure {
+                error: error(),
+                action,
+            }),
+        }
+    }
+
+    /// Deletes the row of a rowid, which is in the way, with its entries.
+    fn delete_by_rowid(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<()> {
+        let mut record = Vec::new();
+        if !self
+            .txn
+            .get_into(&self.target.table.tree, Key::Int(rowid), &mut record)?
+        {
+            return Err(no_row());
+        }
+        let keep = std::mem::take(&mut self.buffers.old);
+        let fetched =
+            Fetch::whole_row(&self.target.table).assign(rowid, &record, &mut self.buffers.old);
+        let outcome = fetched.and_then(|()| self.delete_old(rowid, cx));
+        self.buffers.old = keep;
+        outcome
+    }
+
     /// Whether a row whose rowid is taken replaces who has it.
     pub(super) fn replaces_rowid(&self) -> bool {
         self.action(self.table().rowid_conflict) == ConflictAction::Replace
@@ -45,4 +98,9 @@ impl Sink<'_> {
         self.overwrites = true;
         Ok(())
     }
+}
+
+/// Of a row that was found to be in the way. It would be found again and again.
+fn no_row() -> Error {
+    Error::corrupt("the row of an index entry is gone")
 }

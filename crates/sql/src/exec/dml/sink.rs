@@ -6,13 +6,11 @@ use fulgurite_store::{Key, Txn};
 
 use super::batch::Records;
 use super::deferred::Deferred;
-use super::entry::{Entry, KeyMaker, duplicate, duplicate_rowid};
+use super::entry::{Entry, KeyMaker};
 use super::sequence;
-use super::{Failure, Written};
 use crate::error::{Error, Result};
 use crate::exec::context::{Context, Run};
 use crate::exec::expr::Row;
-use crate::exec::fetch::Fetch;
 use crate::exec::memory::{Memory, let_go, let_go_of_large};
 use crate::key;
 use crate::plan::physical::TableWriter;
@@ -442,56 +440,6 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// What to do about a conflict: Skipped (IGNORE), or Written where the row
-    /// in the way is gone and the caller tries again.
-    pub fn resolve(&mut self, conflict: Conflict, cx: &mut Context<'_, '_>) -> Written<Outcome> {
-        let (own, error): (ConflictAction, &dyn Fn() -> Error) = match conflict {
-            Conflict::Rowid => (self.target.table.rowid_conflict, &|| {
-                duplicate_rowid(&self.target.table)
-            }),
-            Conflict::Index(i, _) => match self.target.indexes.get(i) {
-                Some(writer) => (writer.index.conflict, &|| {
-                    duplicate(&self.target.table, &writer.index)
-                }),
-                None => return Ok(Outcome::Skipped),
-            },
-        };
-        match self.action(own) {
-            ConflictAction::Ignore => Ok(Outcome::Skipped),
-            ConflictAction::Replace => {
-                let victim = if let Conflict::Index(_, other) = conflict {
-                    other
-                } else {
-                    self.rowid()
-                };
-                self.delete_by_rowid(victim, cx)?;
-                self.replaced = true;
-                Ok(Outcome::Written)
-            }
-            action => Err(Failure {
-                error: error(),
-                action,
-            }),
-        }
-    }
-
-    /// Deletes the row of a rowid, which is in the way, with its entries.
-    fn delete_by_rowid(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<()> {
-        let mut record = Vec::new();
-        if !self
-            .txn
-            .get_into(&self.target.table.tree, Key::Int(rowid), &mut record)?
-        {
-            return Err(no_row());
-        }
-        let keep = std::mem::take(&mut self.buffers.old);
-        let fetched =
-            Fetch::whole_row(&self.target.table).assign(rowid, &record, &mut self.buffers.old);
-        let outcome = fetched.and_then(|()| self.delete_old(rowid, cx));
-        self.buffers.old = keep;
-        outcome
-    }
-
     /// Deletes the row in `buffers.old` with its entries.
     pub fn delete_old(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<()> {
         self.make_old_entries(rowid, true, cx)?;
@@ -618,9 +566,4 @@ impl<'a> Sink<'a> {
         }
         Ok(())
     }
-}
-
-/// Of a row that was found to be in the way. It would be found again and again.
-pub(super) fn no_row() -> Error {
-    Error::corrupt("the row of an index entry is gone")
 }
