@@ -107,7 +107,7 @@ impl WriterLock {
         self.lock.try_lock_for(timeout)
     }
 
-    /// The same for a statement whose commit waits for a sync.
+    /// The same for who waits for a sync once it has committed.
     #[cold]
     pub(crate) fn try_lock_awake_for(&self, timeout: Duration) -> bool {
         let hogged = self.hogged.load(Relaxed);

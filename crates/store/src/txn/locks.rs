@@ -94,6 +94,13 @@ pub(super) fn unlock_writers(core: &Core, context: u64, held: &mut WritersLock) 
     }
 }
 
+impl Core {
+    /// Whether a commit waits for a sync that takes its time.
+    fn waits_for_syncs(&self) -> bool {
+        self.wal().is_some_and(|wal| !wal.acknowledges_quickly())
+    }
+}
+
 impl TxnContext {
     pub(super) fn busy(&self, why: &str) -> Error {
         Error::new(ErrorKind::Busy, self.locked_out(why))
@@ -152,11 +159,10 @@ impl TxnContext {
         let busy_timeout = self.busy_timeout;
         let first_missed = self.locked.trees.iter().position(|tree| {
             let lock = &tree.0.writer;
-            // Who waits for a sync does not come back at once.
-            let may_stay = || self.core.wal().is_none_or(TwinLog::acknowledges_quickly);
-            let within = |time| match may_stay() {
-                true => lock.enter_within(context, time, || waits.now()),
-                false => lock.try_lock_awake_for(time),
+            let within = |time| match self.core.waits_for_syncs() {
+                // Who does that does not come back at once.
+                true => lock.try_lock_awake_for(time),
+                false => lock.enter_within(context, time, || waits.now()),
             };
             !lock.try_enter(context) && {
                 let _waits = lock.announce(|| self.core.recall(Some(tree.id())));
@@ -171,7 +177,10 @@ impl TxnContext {
         let (waits, busy_timeout) = (&self.core.pool.waits, self.busy_timeout);
         let first_missed = self.locked.trees.iter().position(|tree| {
             let lock = &tree.0.writer;
-            let within = |time| lock.try_lock_for(time);
+            let within = |time| match self.core.waits_for_syncs() {
+                true => lock.try_lock_awake_for(time),
+                false => lock.try_lock_for(time),
+            };
             !lock.try_lock() && {
                 let _waits = lock.announce(|| self.core.recall(Some(tree.id())));
                 !waits.lock(busy_timeout, || lock.try_lock(), within)
