@@ -105,3 +105,17 @@ fn an_update_checks_what_it_changes() {
     with("UPDATE t SET b = 'y', c = 2 WHERE id = 1");
     with("UPDATE t SET a = '20' WHERE id = 1");
 }
+
+/// An index over `a + ?` was made with the value bound then, and looked at with none.
+#[test]
+fn what_the_schema_keeps_has_no_parameters() {
+    same(
+        "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2);
+        CREATE INDEX i ON t(a + ?1); CREATE INDEX i ON t(b, lower(:x)); CREATE UNIQUE INDEX i ON t(a) WHERE b > ?;
+        CREATE TABLE u(a CHECK (a > ?)); CREATE TABLE u(a, CHECK (a IN (1, $y)));
+        ALTER TABLE t ADD COLUMN c CHECK (c > ?); ALTER TABLE t ADD COLUMN c CHECK (d > 1);
+        CREATE TABLE u(a DEFAULT (1 + ?));
+        CREATE INDEX i ON t(a + 1) WHERE b > 0; SELECT * FROM t WHERE a + 1 = 2 AND b > 0; PRAGMA integrity_check;
+        SELECT name FROM sqlite_schema;",
+    );
+}

@@ -22,12 +22,14 @@ pub(super) fn run(statements: &[&str], rng: &mut Rng) {
     connection
         .execute_batch(SCHEMA)
         .expect("the schema is valid");
+    let mut texts = Vec::new();
     for _ in 0..3 {
         let text = made_up(statements, rng);
         if let Err(error) = execute(&connection, &text, rng) {
             assert!(error.result_code() != 0, "an error without a code: {text}");
             assert!(!error.to_string().contains("malformed"), "{error}: {text}");
         }
+        texts.push(text);
     }
     let sql = "PRAGMA integrity_check";
     if !connection.is_autocommit() {
@@ -36,7 +38,7 @@ pub(super) fn run(statements: &[&str], rng: &mut Rng) {
     let found: String = connection
         .query_row(sql, [], |row| row.get(0))
         .expect("the check runs");
-    assert_eq!(found, "ok");
+    assert_eq!(found, "ok", "after {texts:#?}");
 }
 
 fn execute(connection: &Connection, text: &str, rng: &mut Rng) -> Result<()> {

@@ -107,13 +107,17 @@ impl Binder<'_> {
         }
     }
 
-    /// CHECK constraints must name columns of the table and call no subquery.
+    /// CHECK constraints must name columns of the table, and neither a subquery nor a
+    /// parameter.
     fn check_shape(&mut self, name: &str, shape: &TableShape) -> Result<()> {
         let table = shaped(name, self.schema.tree(), shape);
         let before = self.subqueries.len();
-        self.target(&table)?;
+        let target = self.target(&table)?;
         if self.subqueries.len() > before {
             return Err(Error::sql("subqueries prohibited in CHECK constraints"));
+        }
+        if target.checks.iter().any(|(_, check)| check.has_parameter()) {
+            return Err(Error::sql("parameters prohibited in CHECK constraints"));
         }
         Ok(())
     }
@@ -275,6 +279,15 @@ impl Binder<'_> {
             return Err(Error::sql(format!(
                 "non-deterministic functions prohibited in {place}"
             )));
+        }
+        let has_parameter = |expr: &super::expr::Expr| expr.has_parameter();
+        if key.iter().any(has_parameter) {
+            return Err(Error::sql("parameters prohibited in index expressions"));
+        }
+        if predicate.is_some_and(has_parameter) {
+            return Err(Error::sql(
+                "parameters prohibited in partial index WHERE clauses",
+            ));
         }
         Ok(())
     }
@@ -450,7 +463,10 @@ impl Binder<'_> {
         if shape.columns.len() != table.columns.len() + 1 {
             return Err(corrupt());
         }
-        self.check_shape(&table.name, &shape)?;
+        self.check_shape(&table.name, &shape).map_err(|error| {
+            let (name, message) = (&table.name, error.message());
+            Error::sql(format!("error in table {name} after add column: {message}"))
+        })?;
         if let Some(added) = shape.columns.last() {
             if added.not_null.is_some() && added.missing.is_null() {
                 return Err(Error::sql(

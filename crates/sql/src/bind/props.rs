@@ -110,6 +110,14 @@ impl Expr {
         self.props.deterministic && !asks
     }
 
+    /// Whether it asks for a bound value: what the schema keeps may not.
+    pub fn has_parameter(&self) -> bool {
+        let mut has = matches!(self.kind, ExprKind::Parameter(_));
+        self.kind
+            .for_each_child(&mut |child| has |= child.has_parameter());
+        has
+    }
+
     /// How texts compare when this expression is sorted or grouped.
     pub fn collation(&self) -> Collation {
         self.props.collation.unwrap_or_default()
