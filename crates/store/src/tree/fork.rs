@@ -103,7 +103,7 @@ pub(crate) struct Fork {
     /// How many nodes were copied again after they had been spilled.
     pub(crate) respilled: usize,
     /// How many of its own nodes were copied and not given up, and how many of those were
-    /// found needed.
+    /// found needed; about so many, since what was merged away is given up with them.
     pub(crate) outdated: usize,
     needed: usize,
     /// The lengths of the two lists at the last mark that may be gone back to.
@@ -321,7 +321,7 @@ impl Fork {
     /// Whether of its nodes one in so many was copied since it was last looked which of
     /// them are needed, and so many at least.
     pub(crate) fn is_outdated(&self, least: usize, one_in: usize) -> bool {
-        self.outdated - self.needed >= least.max(self.own.len() / one_in)
+        self.outdated.saturating_sub(self.needed) >= least.max(self.own.len() / one_in)
     }
 
     /// A cursor over it as it is now: what it sees is not edited in place any more.
