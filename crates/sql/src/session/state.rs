@@ -184,17 +184,14 @@ impl State {
         self.keep_unless_failed(made)
     }
 
-    /// A statement begins whose index entries may be kept back; see
-    /// [`Deferred::begin_statement`]. Fails as [`make_deferred`](Self::make_deferred).
-    #[inline]
-    pub fn begin_deferring(&mut self, may_be_undone: bool, rows: usize) -> Result<()> {
-        let begun = self
-            .deferred
-            .begin_statement(&mut self.txn, may_be_undone, rows);
+    /// A statement begins that may be undone by itself, whose index entries may be kept
+    /// back; see [`Deferred::begin_undoable`]. Fails as
+    /// [`make_deferred`](Self::make_deferred).
+    pub fn begin_undoable(&mut self, rows: usize) -> Result<()> {
+        let begun = self.deferred.begin_undoable(&mut self.txn, rows);
         self.keep_unless_failed(begun)
     }
 
-    #[inline]
     fn keep_unless_failed(&mut self, made: Result<()>) -> Result<()> {
         if made
             .as_ref()

@@ -62,7 +62,7 @@ pub struct Deferred {
     /// that were.
     statement: u32,
     undone: Vec<u32>,
-    /// The statement at work is such a one.
+    /// The statement at work is such a one, and whether it could not tell if a key is taken.
     may_be_undone: bool,
     is_unsure: bool,
 }
@@ -97,22 +97,19 @@ impl Deferred {
         self.lasts
     }
 
-    /// A statement begins, of so many rows at most where it looks into unique indexes.
-    /// Where it may be undone by itself nothing is made before it ends; so that is done
-    /// now, where there might not be room.
+    /// A statement begins that is not undone by itself.
+    #[inline]
+    pub fn begin_statement(&mut self) {
+        self.may_be_undone = false;
+    }
+
+    /// One begins that may be, of so many rows at most where it looks into unique indexes.
+    /// Nothing is made before it ends; so that is done now, where there might not be room.
     ///
     /// # Errors
     /// As [`make`](Self::make).
-    pub fn begin_statement(
-        &mut self,
-        txn: &mut Txn,
-        may_be_undone: bool,
-        rows: usize,
-    ) -> Result<()> {
-        self.may_be_undone = may_be_undone;
-        if !may_be_undone {
-            return Ok(());
-        }
+    pub fn begin_undoable(&mut self, txn: &mut Txn, rows: usize) -> Result<()> {
+        self.may_be_undone = true;
         self.statement += 1;
         let mut taken = self.kept.iter().filter_map(|kept| kept.taken.as_ref());
         match taken.all(|taken| taken.has_room(rows)) {

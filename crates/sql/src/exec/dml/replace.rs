@@ -68,6 +68,7 @@ impl Sink<'_> {
     }
 
     /// Whether a row whose rowid is taken replaces who has it.
+    #[inline]
     pub(super) fn replaces_rowid(&self) -> bool {
         self.action(self.table().rowid_conflict) == ConflictAction::Replace
     }

@@ -360,9 +360,9 @@ impl<'a> Sink<'a> {
         let tree = &self.target.table.tree;
         self.torn = true;
         let overwrites = std::mem::take(&mut self.overwrites);
-        let overwrites_all = self.target.indexes.is_empty()
-            && self.target.rowid_after.is_none()
-            && self.replaces_rowid();
+        let overwrites_all = self.replaces_rowid()
+            && self.target.indexes.is_empty()
+            && self.target.rowid_after.is_none();
         if fresh || overwrites || overwrites_all {
             self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
         } else if !self
