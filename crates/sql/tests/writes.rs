@@ -151,3 +151,46 @@ fn columns_are_added_before_constraints() {
         ));
     }
 }
+
+/// Columns that a query names with words of the grammar were written into the schema as
+/// they were, and nothing could read that any more.
+#[test]
+fn a_table_of_a_query_has_columns_of_any_name() {
+    let words = [
+        "order",
+        "NULL",
+        "Group",
+        "key",
+        "abort",
+        "row",
+        "window",
+        "over",
+        "current_date",
+        "NOCASE",
+        "rowid_",
+        "a b",
+        "9a",
+        "ä",
+        "x\"\"y",
+        "",
+        "without",
+        "generated",
+        "materialized",
+        "exists",
+        "a_name_that_is_longer_than_any_word",
+        "isnull",
+        "if",
+        "by",
+        "x",
+    ];
+    for word in words {
+        same(&format!(
+            "CREATE TABLE \"t{word}\" AS SELECT 1 AS \"{word}\", 'a' AS y; SELECT * FROM \"t{word}\";
+            SELECT name, sql FROM sqlite_schema; CREATE TABLE \"{word}!\"(a);
+            CREATE TABLE \"{word}\" AS SELECT \"{word}\" FROM \"t{word}\"; SELECT sql FROM sqlite_schema;"
+        ));
+    }
+    same(
+        "CREATE TABLE t AS SELECT NULL, 1 + 1, count(*); SELECT sql FROM sqlite_schema; SELECT * FROM t",
+    );
+}

@@ -37,7 +37,7 @@ pub(super) fn run(statements: &[&str], rng: &mut Rng) {
     }
     let found: String = connection
         .query_row(sql, [], |row| row.get(0))
-        .expect("the check runs");
+        .unwrap_or_else(|error| panic!("the check fails: {error}, after {texts:#?}"));
     assert_eq!(found, "ok", "after {texts:#?}");
 }
 

@@ -147,10 +147,19 @@ impl Binder<'_> {
             affinities.push(affinity);
             names.push(unique);
         }
+        // A line for each column, as SQLite has it, where they would make a long one.
+        let long = names
+            .iter()
+            .map(|name| quoted(name).len() + 5)
+            .sum::<usize>();
+        let [begin, between, end] = match long + quoted(name).len() < 50 {
+            true => ["", ",", ""],
+            false => ["\n  ", ",\n  ", "\n"],
+        };
         let sql = format!(
-            "CREATE TABLE {}({})",
+            "CREATE TABLE {}({begin}{}{end})",
             quoted_if_needed(name),
-            definitions.join(",")
+            definitions.join(between)
         );
         Ok(Bound::CreateTableAs(
             name.to_owned(),
@@ -542,8 +551,10 @@ fn shaped(name: &str, tree: &Tree, shape: &TableShape) -> Arc<Table> {
     })
 }
 
+/// The same without quotes where it parses as it is.
 fn quoted_if_needed(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !crate::parse::is_keyword(name);
     if plain { name.to_owned() } else { quoted(name) }
 }
