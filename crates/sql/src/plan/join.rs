@@ -14,7 +14,7 @@ use super::order::{Item, Method, Problem, Step, selectivity, split_equality};
 use super::physical::{Bound, JoinKind, Node, Op, Range};
 use super::resolve::Rows;
 use super::terms::{Term, TermOp};
-use crate::bind::expr::{ColumnRef, Expr, ExprKind};
+use crate::bind::expr::{ColumnRef, Comparison, Expr, ExprKind};
 use crate::bind::logical::{Source, SourceKind};
 use crate::error::{Error, Result};
 
@@ -29,6 +29,14 @@ pub struct Joined {
     pub layout: Layout,
     /// The wanted order is there.
     pub ordered: bool,
+}
+
+/// The sides of a hash join's equalities, and how each compares.
+#[derive(Default)]
+struct HashKeys {
+    left: Vec<Expr>,
+    right: Vec<Expr>,
+    comparisons: Vec<Comparison>,
 }
 
 impl Planner<'_, '_> {
@@ -59,6 +67,8 @@ impl Planner<'_, '_> {
         }
     }
 
+    /// Joins what is placed with the source of a step. The source's conditions that
+    /// nothing else answers are applied as deep as they can be.
     fn place(
         &mut self,
         problem: &Problem<'_, '_>,
@@ -71,131 +81,57 @@ impl Planner<'_, '_> {
             .items
             .get(step.item)
             .ok_or_else(|| Error::misuse("no such source"))?;
-        let id = item.source.id;
-        let outer = item.on.is_some();
-        let access = match &step.method {
-            Method::Lookup(access) | Method::Replay(access) | Method::Hash(access, _) => {
-                access.clone()
-            }
+        let (id, outer) = (item.source.id, item.on.is_some());
+        let (access, keys): (_, &[usize]) = match &step.method {
+            Method::Lookup(access) | Method::Replay(access) => (access, &[]),
+            Method::Hash(access, keys) => (access, keys),
         };
-        let mut done: BTreeSet<usize> = access
-            .path
-            .terms()
-            .iter()
-            .filter(|t| t.whole)
-            .map(|t| t.condition)
-            .collect();
+        let mut done = answered_by(&access.path);
         let mut bindings = Vec::new();
         let columns = self.columns_left(problem, step.item, &done);
-        let (mut right, layout) =
-            self.source_node(item, &access, &columns, before.as_ref(), &mut bindings)?;
-        let keys = match &step.method {
-            Method::Hash(_, keys) => keys.clone(),
-            _ => Vec::new(),
-        };
-        done.extend(keys.iter().copied());
-        // Conditions on this source alone belong right above it.
-        let list = problem.applicable(step.item);
-        let mut own = Vec::new();
-        let mut cross = Vec::new();
-        for (at, condition) in list.iter().enumerate() {
-            let already = if outer {
-                false
-            } else {
-                applied.get(at).copied().unwrap_or(false)
-            };
-            if already || done.contains(&at) || (!condition.movable && !outer) {
-                continue;
-            }
-            if condition.sources.iter().all(|s| *s == id) && condition.movable {
-                own.push(condition.expr.clone());
-            } else if condition
-                .sources
-                .iter()
-                .all(|s| *s == id || placed.contains(s))
-            {
-                cross.push(condition.expr.clone());
-            } else if outer {
-                return Err(Error::sql("ON clause references tables to its right"));
-            } else {
-                continue;
-            }
-            done.insert(at);
-        }
-        if !outer {
-            for at in done {
-                if let Some(flag) = applied.get_mut(at) {
-                    *flag = true;
-                }
-            }
-        }
-        right = self.filtered(right, own, &layout)?;
-        placed.insert(id);
+        let (right, layout) =
+            self.source_node(item, access, &columns, before.as_ref(), &mut bindings)?;
+        done.extend(keys);
+        let left = conditions_left(problem, step.item, placed, applied, done)?;
+        let right = self.filtered(right, left.own, &layout)?;
         let Some(before) = before else {
-            let node = self.filtered(right, cross, &layout)?;
+            placed.insert(id);
             return Ok(Joined {
-                node,
+                node: self.filtered(right, left.cross, &layout)?,
                 layout,
                 ordered: access.ordered,
             });
         };
         let joined = before.layout.join(&layout);
+        let condition = self.all_of(left.cross, &joined)?;
         let kind = if outer {
             JoinKind::Left
         } else {
             JoinKind::Inner
         };
-        let condition = self.all_of(cross, &joined)?;
         let (width, rows) = (joined.width(), before.node.rows.max(right.rows));
         let op = match &step.method {
             Method::Hash(..) => {
-                let (mut left_keys, mut right_keys, mut comparisons) =
-                    (Vec::new(), Vec::new(), Vec::new());
-                for at in keys {
-                    let condition = list
-                        .get(at)
-                        .ok_or_else(|| Error::misuse("no such condition"))?;
-                    let without = placed.iter().copied().filter(|s| *s != id).collect();
-                    let sources = |e: &Expr| self.sources_of(e);
-                    let split = split_equality(&condition.expr, id, &without, &sources);
-                    let (l, r, comparison) =
-                        split.ok_or_else(|| Error::misuse("not a hash condition"))?;
-                    left_keys.push(self.resolve(l, &before.layout)?);
-                    right_keys.push(self.resolve(r, &layout)?);
-                    comparisons.push(comparison);
-                }
-                let (left, right) = (Box::new(before.node), Box::new(right));
+                let keys = self.hash_keys(problem, step, placed, &before.layout, &layout)?;
                 Op::HashJoin {
-                    left,
-                    right,
+                    left: Box::new(before.node),
+                    right: Box::new(right),
                     kind,
-                    left_keys,
-                    right_keys,
-                    comparisons,
+                    left_keys: keys.left,
+                    right_keys: keys.right,
+                    comparisons: keys.comparisons,
                     condition,
                 }
             }
-            Method::Lookup(_) | Method::Replay(_) => {
-                if bindings.is_empty() {
-                    let (width, rows) = (right.width, right.rows);
-                    right = Node {
-                        op: Op::Materialize {
-                            input: Box::new(right),
-                        },
-                        width,
-                        rows,
-                    };
-                }
-                let (left, right) = (Box::new(before.node), Box::new(right));
-                Op::NestedLoopJoin {
-                    left,
-                    right,
-                    kind,
-                    bindings,
-                    condition,
-                }
-            }
+            Method::Lookup(_) | Method::Replay(_) => Op::NestedLoopJoin {
+                left: Box::new(before.node),
+                right: Box::new(replayed(right, &bindings)),
+                kind,
+                bindings,
+                condition,
+            },
         };
+        placed.insert(id);
         let mut node = Node { op, width, rows };
         if outer {
             node = self.late_conditions(problem, node, &joined, placed, applied)?;
@@ -205,6 +141,35 @@ impl Planner<'_, '_> {
             layout: joined,
             ordered: before.ordered,
         })
+    }
+
+    /// The two sides of the equalities that a hash join goes by. `placed` are the sources
+    /// on its left.
+    fn hash_keys(
+        &mut self,
+        problem: &Problem<'_, '_>,
+        step: &Step,
+        placed: &BTreeSet<usize>,
+        left: &Layout,
+        right: &Layout,
+    ) -> Result<HashKeys> {
+        let Method::Hash(_, conditions) = &step.method else {
+            return Err(Error::misuse("not a hash join"));
+        };
+        let (id, list) = (problem.id(step.item), problem.applicable(step.item));
+        let mut keys = HashKeys::default();
+        for at in conditions {
+            let condition = list
+                .get(*at)
+                .ok_or_else(|| Error::misuse("no such condition"))?;
+            let sources = |e: &Expr| self.sources_of(e);
+            let (l, r, comparison) = split_equality(&condition.expr, id, placed, &sources)
+                .ok_or_else(|| Error::misuse("not a hash condition"))?;
+            keys.left.push(self.resolve(l, left)?);
+            keys.right.push(self.resolve(r, right)?);
+            keys.comparisons.push(comparison);
+        }
+        Ok(keys)
     }
 
     /// The columns of an item that are read once its path has answered the
@@ -410,6 +375,75 @@ impl Planner<'_, '_> {
             _ => Some(Expr::operator(ExprKind::And(conditions))),
         };
         all.map(|e| self.resolve(&e, layout)).transpose()
+    }
+}
+
+/// The conditions that a path answers wholly, by their places in their list.
+fn answered_by(path: &Path) -> BTreeSet<usize> {
+    let whole = path.terms().into_iter().filter(|term| term.whole);
+    whole.map(|term| term.condition).collect()
+}
+
+/// Conditions that a source's path and method leave to be looked at.
+struct ConditionsLeft {
+    /// On the source alone: they belong right above it.
+    own: Vec<Expr>,
+    /// On it and what was placed before.
+    cross: Vec<Expr>,
+}
+
+/// Those of an item's conditions that are not `done` and can be applied now; what has
+/// been, and is now, is noted in `applied`. The conditions of an outer join are its own
+/// and must all be.
+fn conditions_left(
+    problem: &Problem<'_, '_>,
+    item: usize,
+    placed: &BTreeSet<usize>,
+    applied: &mut [bool],
+    mut done: BTreeSet<usize>,
+) -> Result<ConditionsLeft> {
+    let id = problem.id(item);
+    let outer = problem.items.get(item).is_some_and(|i| i.on.is_some());
+    let (mut own, mut cross) = (Vec::new(), Vec::new());
+    for (at, condition) in problem.applicable(item).iter().enumerate() {
+        let already = !outer && applied.get(at).copied().unwrap_or(false);
+        if already || done.contains(&at) || (!condition.movable && !outer) {
+            continue;
+        }
+        let mut sources = condition.sources.iter();
+        if condition.movable && sources.clone().all(|s| *s == id) {
+            own.push(condition.expr.clone());
+        } else if sources.all(|s| *s == id || placed.contains(s)) {
+            cross.push(condition.expr.clone());
+        } else if outer {
+            return Err(Error::sql("ON clause references tables to its right"));
+        } else {
+            continue;
+        }
+        done.insert(at);
+    }
+    if !outer {
+        for at in done {
+            if let Some(flag) = applied.get_mut(at) {
+                *flag = true;
+            }
+        }
+    }
+    Ok(ConditionsLeft { own, cross })
+}
+
+/// What a nested loop's right side is for each row of its left: the same every time where
+/// it takes nothing from there.
+fn replayed(right: Node, bindings: &[(usize, Expr)]) -> Node {
+    if !bindings.is_empty() {
+        return right;
+    }
+    let (width, rows) = (right.width, right.rows);
+    let input = Box::new(right);
+    Node {
+        op: Op::Materialize { input },
+        width,
+        rows,
     }
 }
 
