@@ -21,6 +21,9 @@ use std::ops::{Range, RangeInclusive};
 
 /// Numbers that are given at once, at most: rows of some leaves.
 const AT_ONCE_MAX: i64 = 256;
+/// Of the numbers there are still, one in so many may be given beside those that are
+/// wanted: what is not used of the last ones would be missing to others.
+const SHARE_AT_ONCE: i64 = 4096;
 
 #[derive(Default)]
 struct Claims {
@@ -79,7 +82,7 @@ pub(crate) struct Rowids(Mutex<Claims>);
 impl Rowids {
     /// The next number above `largest` (the largest key the caller sees, if any)
     /// and above those given to others, and how many more after it: as many as are
-    /// wanted, where there are others at least `more`, and no more than there are;
+    /// wanted, where there are others `more` but near the end, and no more than there are;
     /// `first_claim` if the caller holds no claim yet. `None` when there is none.
     fn allocate(
         &self,
@@ -96,12 +99,9 @@ impl Rowids {
         if others > 0 {
             next = next.max(claims.highest.checked_add(1)?);
         }
-        let more = if others > 0 {
-            more.max(want - 1)
-        } else {
-            want - 1
-        };
-        let more = more.min(i64::MAX.saturating_sub(next));
+        let room = i64::MAX.saturating_sub(next);
+        let beside = if others > 0 { room / SHARE_AT_ONCE } else { 0 };
+        let more = more.min(beside).max(want - 1).min(room);
         claims.highest = next + more;
         claims.claims = others + 1;
         Some((next, more))
@@ -254,9 +254,35 @@ mod tests {
         assert_eq!(rowids.allocate(Some(13), true, (1, 3)), Some((15, 3)));
         assert_eq!(rowids.allocate(Some(14), false, (1, 1)), Some((19, 1)));
         let highest = i64::MAX;
-        let next = rowids.allocate(Some(highest - 3), false, (1, 7));
+        let next = rowids.allocate(Some(highest - 3), false, (9, 7));
         assert_eq!(next, Some((highest - 2, 2)));
         assert_eq!(rowids.allocate(Some(highest - 3), false, (1, 7)), None);
+    }
+
+    /// Of two that overlapped near the largest number, one kept what it did not use, and
+    /// the other was told that there was none left.
+    #[test]
+    fn the_last_numbers_are_all_given() {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let mut txns = [store.txn(), store.txn()];
+        txns[0].begin_statement(&[&tree]).expect("begins");
+        let first = Key::Int(i64::MAX - 400);
+        txns[0].put(&tree, first, b"").expect("a put");
+        txns[0].commit().expect("commits");
+        for txn in &mut txns {
+            txn.begin(Isolation::Serializable).expect("begins");
+        }
+        let mut given = Vec::new();
+        for at in 0..400 {
+            let next = txns[at % 2].allocate_rowid(&tree).expect("a number");
+            txns[at % 2].put(&tree, Key::Int(next), b"").expect("a put");
+            given.push(next);
+        }
+        given.sort_unstable();
+        assert!(given.iter().copied().eq(i64::MAX - 399..=i64::MAX));
+        let error = txns[1].allocate_rowid(&tree).expect_err("all are given");
+        assert_eq!(error.kind(), ErrorKind::Full);
     }
 
     /// How many numbers there are above a negative one is more than fits its type.
