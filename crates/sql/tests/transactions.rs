@@ -2,6 +2,7 @@
 
 mod support;
 
+use fulgurite_sql::session::Step;
 use support::same;
 
 const TABLE: &str = "CREATE TABLE t(a INT UNIQUE); INSERT INTO t VALUES (1);";
@@ -182,5 +183,63 @@ fn what_is_in_the_way_goes_only_for_a_row_that_comes() {
                 ));
             }
         }
+    }
+}
+
+/// What was interrupted kept the transaction, so that a program that began another one,
+/// as it may with SQLite, went on in the old one.
+#[test]
+fn an_interrupted_change_ends_the_transaction_and_an_interrupted_query_does_not() {
+    const ROWS: &str = "CREATE TABLE r(a INTEGER PRIMARY KEY, b); \
+        WITH d(x) AS (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)) \
+        INSERT INTO r(b) SELECT p.x FROM d p, d q, d s, d t;";
+    const BEGUN: &str = "BEGIN; INSERT INTO t VALUES (2); SAVEPOINT s; INSERT INTO t VALUES (3)";
+    for (sql, ends) in [
+        ("INSERT INTO t SELECT a + 10 FROM r", true),
+        ("INSERT OR IGNORE INTO t SELECT p.a FROM r p, r q", true),
+        ("UPDATE r SET b = b + 1", true),
+        ("DELETE FROM r WHERE b > 3", true),
+        ("CREATE INDEX i ON r(b)", true),
+        ("SELECT count(*) FROM r, r q", false),
+    ] {
+        let ours = support::session();
+        support::must(&ours, &format!("{TABLE}{ROWS}{BEGUN}"));
+        let mut reads = support::prepare(&ours, "SELECT a FROM r");
+        assert_eq!(reads.step().expect("a row"), Step::Row);
+        let mut changes = support::prepare(&ours, sql);
+        ours.interrupt_handle().interrupt();
+        let error = changes.step().expect_err("interrupted");
+        assert_eq!(error.message(), "interrupted", "{sql}");
+        drop((reads, changes));
+
+        let sqlite = rusqlite::Connection::open_in_memory().expect("opens");
+        sqlite
+            .execute_batch(&format!("{TABLE}{ROWS}{BEGUN}"))
+            .expect("made");
+        let mut reads = sqlite.prepare("SELECT a FROM r").expect("compiles");
+        let mut rows = reads.query([]).expect("begins");
+        assert!(rows.next().expect("a row").is_some());
+        let mut changes = sqlite.prepare(sql).expect("compiles");
+        sqlite.get_interrupt_handle().interrupt();
+        let stepped = changes.raw_query().next().map(|_| ());
+        assert_eq!(
+            stepped.expect_err("interrupted").to_string(),
+            "interrupted",
+            "{sql}"
+        );
+        drop(rows);
+
+        assert_eq!(
+            (ours.is_autocommit(), sqlite.is_autocommit()),
+            (ends, ends),
+            "{sql}"
+        );
+        let after =
+            "SELECT a FROM t; SELECT sum(b), count(*) FROM r; CREATE INDEX i ON r(b); COMMIT";
+        let mut expected = Vec::new();
+        for sql in after.split("; ") {
+            expected.extend(support::sqlite(&sqlite, sql));
+        }
+        assert_eq!(support::run(&ours, after), expected, "{sql}");
     }
 }

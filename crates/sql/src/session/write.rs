@@ -5,7 +5,8 @@
 //! statement that can fail midway takes a place to go back to first; one of a
 //! single row checks before it writes and needs none. Where even that row was
 //! left half written (the store failed), the whole transaction is undone, as
-//! SQLite does for a full disk or an I/O error.
+//! SQLite does for a full disk or an I/O error; and as there also where a
+//! statement that writes is interrupted.
 
 use fulgurite_store::{Savepoint, Txn};
 
@@ -13,7 +14,7 @@ use super::prepared::Body;
 use super::program::Kind;
 use super::state::State;
 use super::{Engine, Shared, conflict};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, code};
 use crate::exec::context::Context;
 use crate::exec::ddl;
 use crate::exec::dml::{self, Deferred, Failure, Sink, Written};
@@ -126,10 +127,7 @@ impl Body {
                 }
             }
         }
-        Err(Error::new(
-            crate::error::code::SCHEMA,
-            "database schema has changed",
-        ))
+        Err(Error::new(code::SCHEMA, "database schema has changed"))
     }
 
     /// Compiles again if the visible schema is not the plan's.
@@ -229,7 +227,7 @@ impl Body {
             if let Err(error) = state.txn.wait_until_visible() {
                 return error.into();
             }
-        } else if failure.action == ConflictAction::Rollback {
+        } else if failure.action == ConflictAction::Rollback || is_interrupt(&failure.error) {
             state.abandon();
         } else if let Some(place) = place {
             match go_back(&mut state.txn, &place) {
@@ -279,11 +277,17 @@ impl Body {
             }
         } else if commits {
             state.txn.rollback();
-        } else if place.is_some_and(|place| go_back(&mut state.txn, &place).is_err()) {
+        } else if outcome.as_ref().is_err_and(is_interrupt)
+            || place.is_some_and(|place| go_back(&mut state.txn, &place).is_err())
+        {
             state.abandon();
         }
         outcome
     }
+}
+
+fn is_interrupt(error: &Error) -> bool {
+    error.code() == code::INTERRUPT
 }
 
 /// Undoes what was written since a place, which nobody goes back to again.
