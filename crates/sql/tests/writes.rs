@@ -89,6 +89,32 @@ fn a_column_is_added_where_its_checks_hold_for_all_rows() {
     );
 }
 
+/// They were refused whatever rows there were.
+#[test]
+fn columns_without_a_value_for_old_rows_are_added_to_empty_tables() {
+    const COLUMNS: [&str; 5] = [
+        "b NOT NULL",
+        "b INT NOT NULL DEFAULT NULL",
+        "b TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP",
+        "b DEFAULT (1 + 2) CHECK (b > 2)",
+        "b DEFAULT (abs(x) + 1) NOT NULL",
+    ];
+    for column in COLUMNS {
+        let rows = "INSERT INTO a(x) VALUES (1); INSERT INTO a VALUES (2, 5);
+             UPDATE a SET x = -x; SELECT x, length(b) FROM a; SELECT sql FROM sqlite_schema";
+        for before in [
+            "",
+            "INSERT INTO a VALUES (1);",
+            "INSERT INTO a VALUES (1); DELETE FROM a;",
+            "BEGIN; INSERT INTO a VALUES (1);",
+            "BEGIN; INSERT INTO a VALUES (1); DELETE FROM a;",
+        ] {
+            let alter = format!("ALTER TABLE a ADD COLUMN {column}");
+            same(&format!("CREATE TABLE a(x); {before} {alter}; {rows}"));
+        }
+    }
+}
+
 /// A view and an index could have the same name, and an index that was there let its
 /// table be missing.
 #[test]

@@ -6,7 +6,7 @@ use fulgurite_store::Tree;
 
 use super::Binder;
 use super::dml::{plain_query, table_source, whole_row};
-use super::logical::{Block, Bound, BoundIndex, Query};
+use super::logical::{Block, Bound, BoundIndex, ForbiddingRows};
 use crate::ast;
 use crate::ast::{AlterAction, TableBody};
 use crate::error::{Error, Result};
@@ -476,18 +476,6 @@ impl Binder<'_> {
             let (name, message) = (&table.name, error.message());
             Error::sql(format!("error in table {name} after add column: {message}"))
         })?;
-        if let Some(added) = shape.columns.last() {
-            if added.not_null.is_some() && added.missing.is_null() {
-                return Err(Error::sql(
-                    "Cannot add a NOT NULL column with default value NULL",
-                ));
-            }
-            if let Some(default) = &added.default
-                && crate::schema::literal_value(default).is_none()
-            {
-                return Err(Error::sql("Cannot add a column with non-constant default"));
-            }
-        }
         let rewrite = SchemaRewrite {
             kind: "table",
             name: table.name.clone(),
@@ -496,17 +484,18 @@ impl Binder<'_> {
             new_sql: Some(sql),
         };
         let after = shaped(&table.name, &table.tree, &shape);
-        let broken = self.rows_that_break(after, column)?;
-        Ok(Bound::Alter(rewrite, broken.map(Box::new)))
+        let forbidding = self.forbidding_rows(after, column)?;
+        Ok(Bound::Alter(rewrite, forbidding.map(Box::new)))
     }
 
-    /// The rows of a table, as it is after a column was added, that break the column's CHECK
-    /// constraints, if it has any.
-    fn rows_that_break(
+    /// The rows of a table, as it is after a column was added, that forbid the column, and
+    /// what is to be said where there are any: all rows, where it would have no value in
+    /// them, else those that break its CHECK constraints.
+    fn forbidding_rows(
         &mut self,
         table: Arc<Table>,
         added: &ast::ColumnDef,
-    ) -> Result<Option<Query>> {
+    ) -> Result<Option<ForbiddingRows>> {
         let checks = added.constraints.iter().filter_map(|constraint| {
             let ast::ColumnConstraint::Check { expr, .. } = constraint else {
                 return None;
@@ -517,22 +506,38 @@ impl Binder<'_> {
             })
         });
         let checks: Vec<ast::Expr> = checks.collect();
-        if checks.is_empty() {
-            return Ok(None);
-        }
         let id = self.new_source()?;
-        let any = ast::Expr {
-            kind: ast::ExprKind::Or(checks),
-            offset: 0,
+        let (message, filter) = if let Some(message) = needs_empty_table(&table) {
+            (message, Vec::new())
+        } else if checks.is_empty() {
+            return Ok(None);
+        } else {
+            let any = ast::Expr {
+                kind: ast::ExprKind::Or(checks),
+                offset: 0,
+            };
+            let broken = self.row_frame(&table, &table.name, id, |this| this.expr(&any))?;
+            ("CHECK constraint failed", vec![broken])
         };
-        let broken = self.row_frame(&table, &table.name, id, |this| this.expr(&any))?;
-        Ok(Some(plain_query(Block {
+        let rows = plain_query(Block {
             sources: vec![table_source(&table, &table.name, id)],
-            filter: vec![broken],
+            filter,
             outputs: whole_row(&table, id),
             ..Block::default()
-        })))
+        });
+        Ok(Some(ForbiddingRows { rows, message }))
     }
+}
+
+/// Why the last column, which is new, has no value for rows that are there already.
+fn needs_empty_table(table: &Table) -> Option<&'static str> {
+    let added = table.columns.last()?;
+    let literal = |default| crate::schema::literal_value(default).is_some();
+    if !added.default.as_ref().is_none_or(literal) {
+        return Some("Cannot add a column with non-constant default");
+    }
+    let is_null = added.not_null.is_some() && added.missing.is_null();
+    is_null.then_some("Cannot add a NOT NULL column with default value NULL")
 }
 
 /// A table of this shape, without its indexes.

@@ -257,6 +257,15 @@ pub struct BoundIndex {
     pub source: Query,
 }
 
+/// Rows that forbid a change of their table.
+#[derive(Debug)]
+pub struct ForbiddingRows {
+    /// There are none where the change may be made.
+    pub rows: Query,
+    /// Why it may not be made.
+    pub message: &'static str,
+}
+
 /// A bound statement.
 #[derive(Debug)]
 pub enum Bound {
@@ -273,7 +282,10 @@ pub enum Bound {
     /// CREATE INDEX.
     CreateIndex(Box<BoundIndex>),
     /// ALTER TABLE: the row of sqlite_schema, and the rows of the table that forbid it.
-    Alter(crate::plan::physical::SchemaRewrite, Option<Box<Query>>),
+    Alter(
+        crate::plan::physical::SchemaRewrite,
+        Option<Box<ForbiddingRows>>,
+    ),
     /// Needs no planning.
     Ready(crate::plan::physical::Action, Vec<OutputColumn>),
     /// EXPLAIN.

@@ -114,11 +114,11 @@ pub fn change(
             add_row(txn, schema, &row)
         }
         SchemaChange::DropView(name) => drop_view(name, schema, txn),
-        SchemaChange::Rewrite(change, broken) => {
-            if let Some(broken) = broken
-                && has_rows(broken, txn, cx)?
+        SchemaChange::Rewrite(change, forbidding) => {
+            if let Some((rows, message)) = forbidding
+                && has_rows(rows, txn, cx)?
             {
-                return Err(Error::sql("CHECK constraint failed"));
+                return Err(Error::sql(*message));
             }
             rewrite(change, schema, txn)
         }

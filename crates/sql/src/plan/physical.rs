@@ -578,8 +578,8 @@ pub enum SchemaChange {
     /// Removes a view's row.
     DropView(String),
     /// Replaces the sql (and names) of a row in sqlite_schema, unless there are rows that
-    /// break a CHECK constraint: ALTER TABLE.
-    Rewrite(SchemaRewrite, Option<Node>),
+    /// forbid it, for which there is a message: ALTER TABLE.
+    Rewrite(SchemaRewrite, Option<(Node, &'static str)>),
 }
 
 /// A row of sqlite_schema rewritten by ALTER TABLE.

@@ -71,9 +71,12 @@ impl Planner<'_, '_> {
                 (Action::Schema(Box::new(change)), Vec::new())
             }
             Bound::CreateIndex(index) => (self.create_index(*index)?, Vec::new()),
-            Bound::Alter(rewrite, broken) => {
-                let broken = broken.map(|query| self.query(&query)).transpose()?;
-                let change = SchemaChange::Rewrite(rewrite, broken);
+            Bound::Alter(rewrite, forbidding) => {
+                let forbidding = match forbidding {
+                    Some(forbidding) => Some((self.query(&forbidding.rows)?, forbidding.message)),
+                    None => None,
+                };
+                let change = SchemaChange::Rewrite(rewrite, forbidding);
                 (Action::Schema(Box::new(change)), Vec::new())
             }
             Bound::Ready(action, columns) => (action, columns),
