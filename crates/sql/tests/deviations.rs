@@ -42,6 +42,16 @@ fn no_rowid_follows_the_largest() {
 }
 
 #[test]
+fn midnight_at_the_end_of_a_day_is_of_the_next() {
+    differ(
+        "",
+        "SELECT datetime('24:00', 'start of day'), datetime('2000-01-01 24:00', 'start of day')",
+        "'2000-01-01 00:00:00','2000-01-02 00:00:00'",
+        "'2000-01-02 00:00:00','2000-01-02 00:00:00'",
+    );
+}
+
+#[test]
 fn sums_overflow_where_their_total_does() {
     differ(
         "",

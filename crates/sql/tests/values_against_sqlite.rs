@@ -383,7 +383,8 @@ fn format_gives_what_sqlite_gives() {
                 format.push_str(&format!(".{}", random.below(20)));
             }
             format.push(*random.pick(&[
-                'd', 'i', 'u', 'f', 'e', 'E', 'g', 'G', 'x', 'X', 'o', 'c', 's', 'q', 'Q', 'w', '%',
+                'd', 'i', 'u', 'f', 'e', 'E', 'g', 'G', 'x', 'X', 'p', 'r', 'o', 'c', 's', 'q',
+                'Q', 'w', '%',
             ]));
             format.push('>');
         }
@@ -511,7 +512,7 @@ fn integer_sums_overflow_only_in_the_end() {
 
 #[test]
 fn dates_give_what_sqlite_gives() {
-    const TIMES: [&str; 24] = [
+    const TIMES: [&str; 26] = [
         "2024-02-29",
         "2023-02-28 23:59:59.999",
         "1970-01-01T00:00",
@@ -536,8 +537,10 @@ fn dates_give_what_sqlite_gives() {
         "1.5e3",
         "2021-01-03",
         "2020-12-31 08:00:00.5",
+        "2024-02-28 24:00:00.5",
+        "2024-02-28 24:01+01:00",
     ];
-    const MODIFIERS: [&str; 36] = [
+    const MODIFIERS: [&str; 44] = [
         "+1 day",
         "-1 days",
         "+1.5 hours",
@@ -574,6 +577,14 @@ fn dates_give_what_sqlite_gives() {
         "+1e2 days",
         "+20000 years",
         "weekday 1.0",
+        "+1 day ",
+        "+24:00",
+        "24:30",
+        "+01:30 Z ",
+        "-01:30+02:00",
+        "-0000-00-01 10:00-03:00",
+        "+0000-00-01  10:00",
+        "+0000-00-0110:00",
     ];
     const FORMATS: [&str; 8] = [
         "%Y-%m-%d %H:%M:%S",
@@ -607,10 +618,15 @@ fn dates_give_what_sqlite_gives() {
             "julianday",
             "unixepoch",
             "strftime",
+            "timediff",
         ] {
             let mut values = values.clone();
             if name == "strftime" {
                 values.insert(0, Value::from(*random.pick(&FORMATS)));
+            }
+            if name == "timediff" {
+                values.truncate(1);
+                values.push(Value::from(*random.pick(&TIMES)));
             }
             let places: Vec<String> = (1..=values.len()).map(|i| format!("?{i}")).collect();
             let theirs = ask(
@@ -624,6 +640,25 @@ fn dates_give_what_sqlite_gives() {
         }
     }
     differences.finish();
+}
+
+/// Steps may pass through years that cannot be shown, but not on and on.
+#[test]
+fn steps_of_dates_end_somewhere() {
+    let mut context = Context::new();
+    let mut after = |steps: &[&str]| {
+        let texts = std::iter::once(&"2024-01-01").chain(steps);
+        let values: Vec<_> = texts.map(|t| ValueRef::Text(t.as_bytes())).collect();
+        let date = func::scalar("date").unwrap();
+        date.call(&mut context, &values).unwrap()
+    };
+    let (on, back) = ("+464269000000000 seconds", "-464269000000000 seconds");
+    assert_eq!(after(&[on, on, back, back]), Value::from("2024-01-01"));
+    let steps = |count| [vec![on; count], vec![back; count]].concat();
+    assert_eq!(after(&steps(9)), Value::Null);
+    assert_eq!(after(&steps(100)), Value::Null);
+    let steps = [vec![back; 100], vec!["start of day"], vec![on; 100]].concat();
+    assert_eq!(after(&steps), Value::Null);
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn pad(d: &Directive, sign: &[u8], body: &[u8], columns: usize, zeros: bool, out
 }
 
 fn integer(d: &Directive, magnitude: u64, base: u64, sign: &'static [u8], out: &mut Vec<u8>) {
-    let alphabet: &[u8; 16] = if d.conversion == b'X' {
+    let alphabet: &[u8; 16] = if matches!(d.conversion, b'X' | b'p') {
         b"0123456789ABCDEF"
     } else {
         b"0123456789abcdef"
@@ -221,7 +221,7 @@ fn integer(d: &Directive, magnitude: u64, base: u64, sign: &'static [u8], out: &
     }
     reversed.reverse();
     let prefix: &[u8] = match (d.alternate && magnitude != 0, d.conversion) {
-        (true, b'x') => b"0x",
+        (true, b'x' | b'p') => b"0x",
         (true, b'X') => b"0X",
         (true, b'o') => b"0",
         _ => sign,

@@ -22,6 +22,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     stable(fallible("julianday", 0, usize::MAX, julianday)),
     stable(fallible("unixepoch", 0, usize::MAX, unixepoch)),
     stable(fallible("strftime", 1, usize::MAX, strftime)),
+    stable(fallible("timediff", 2, 2, timediff)),
     stable(plain("current_timestamp", 0, 0, |c, _| datetime(c, &[]))),
     stable(plain("current_date", 0, 0, |c, _| date(c, &[]))),
     stable(plain("current_time", 0, 0, |c, _| time(c, &[]))),
@@ -80,6 +81,39 @@ fn unixepoch(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value>
             Value::Integer(t.ms / 1000 - UNIX_EPOCH_MS / 1000)
         }
     }))
+}
+
+/// What has to be added to the second instant to come to the first: years and months by
+/// the calendar, then days and a time.
+fn timediff(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let mut end = |at: usize| instant(context, arguments.get(at..=at).unwrap_or(&[]));
+    let (Some(to), Some(from)) = (end(0)?, end(1)?) else {
+        return Ok(Value::Null);
+    };
+    let forward = to.ms >= from.ms;
+    let ((to_year, to_month, _), (year, month, day)) = (to.date(), from.date());
+    // So many months after `from`, on its day of the month and at its time.
+    let moved = |months: i64| {
+        let month = year * 12 + (month - 1) + months;
+        Instant::from_date(month.div_euclid(12), month.rem_euclid(12) + 1, day) + from.ms_of_day()
+    };
+    let mut months = (to_year - year) * 12 + (to_month - month);
+    let step = if forward { -1 } else { 1 };
+    while (moved(months) > to.ms) == forward && moved(months) != to.ms {
+        months += step;
+    }
+    let rest = (to.ms - moved(months)).abs();
+    let (days, seconds) = (rest / MS_A_DAY, rest % MS_A_DAY / 1000);
+    Ok(Value::text(format!(
+        "{}{:04}-{:02}-{days:02} {:02}:{:02}:{:02}.{:03}",
+        if forward { '+' } else { '-' },
+        months.abs() / 12,
+        months.abs() % 12,
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60,
+        rest % 1000,
+    )))
 }
 
 fn ymd(t: &Instant) -> String {

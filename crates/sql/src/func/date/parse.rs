@@ -7,6 +7,9 @@ use crate::value::{Numeric, ValueRef, numeric_whole};
 
 /// Julian days from here on are no days any more.
 const JULIAN_DAY_END: f64 = 5_373_484.5;
+/// From further away than this no step, of 4.7e17 milliseconds at most, is taken: the sum
+/// must be a number.
+const MS_FAR: u64 = 4_000_000_000_000_000_000;
 
 /// A walk over ASCII text.
 struct Scan<'a>(&'a [u8]);
@@ -48,7 +51,7 @@ impl Scan<'_> {
         Some((year, month, day))
     }
 
-    /// `HH:MM[:SS[.SSS]]` in milliseconds.
+    /// `HH:MM[:SS[.SSS]]` in milliseconds, 24:00 at the latest.
     fn time(&mut self) -> Option<i64> {
         let hour = self.number(2, 0, 24)?;
         let minute = self.take(b':').then(|| self.number(2, 0, 59))??;
@@ -66,7 +69,14 @@ impl Scan<'_> {
                 seconds += (value / scale).min(0.999);
             }
         }
-        Some(hour * 3_600_000 + minute * 60_000 + (seconds * 1000.0 + 0.5) as i64)
+        let behind_the_day = hour == 24 && (minute > 0 || seconds > 0.0);
+        let ms = hour * 3_600_000 + minute * 60_000 + (seconds * 1000.0 + 0.5) as i64;
+        (!behind_the_day).then_some(ms)
+    }
+
+    /// A time and its zone to the end, less whole days: what a modifier moves by.
+    fn time_to_move_by(&mut self) -> Option<i64> {
+        Some((self.time()? - self.zone()?).rem_euclid(MS_A_DAY))
     }
 
     /// `Z`, `±HH:MM` or nothing: milliseconds to take off.
@@ -182,7 +192,7 @@ impl Instant {
             }
             _ => {}
         }
-        if !self.is_valid() {
+        if self.undecided || self.ms.unsigned_abs() > MS_FAR {
             return Ok(false);
         }
         self.raw = None;
@@ -190,6 +200,9 @@ impl Instant {
         let written = self.written();
         let (year, month, _) = written.date();
         match lower {
+            b"start of day" | b"start of month" | b"start of year" if !self.is_valid() => {
+                return Ok(false);
+            }
             b"ceiling" => self.floor_days = 0,
             b"floor" => {
                 self.ms -= self.floor_days * MS_A_DAY;
@@ -199,7 +212,7 @@ impl Instant {
             b"start of month" => *self = self.moved(Self::from_date(year, month, 1)),
             b"start of year" => *self = self.moved(Self::from_date(year, 1, 1)),
             _ => match lower.strip_prefix(b"weekday ") {
-                Some(day) => return Ok(self.weekday(day)),
+                Some(day) => return Ok(self.is_valid() && self.weekday(day)),
                 None => return Ok(self.shift(lower).is_some()),
             },
         }
@@ -250,7 +263,13 @@ impl Instant {
         true
     }
 
-    /// `±N unit`, `±HH:MM[:SS.SSS]` or `±YYYY-MM-DD[ HH:MM…]`.
+    /// What goes by the calendar needs a year that it has; other steps may pass through
+    /// such as it has not.
+    fn on_the_calendar(&self) -> Option<()> {
+        self.is_valid().then_some(())
+    }
+
+    /// `±N unit`, `±HH:MM[:SS.SSS][zone]` or `±YYYY-MM-DD[ HH:MM…]`.
     fn shift(&mut self, text: &[u8]) -> Option<()> {
         let signed = matches!(text.first(), Some(b'+' | b'-'));
         let negative = text.first() == Some(&b'-');
@@ -259,11 +278,7 @@ impl Instant {
             return self.shift_date(body, negative);
         }
         if body.get(2) == Some(&b':') {
-            let mut scan = Scan(body);
-            let ms = scan.time()?;
-            if !scan.0.is_empty() {
-                return None;
-            }
+            let ms = Scan(body).time_to_move_by()?;
             self.ms += if negative { -ms } else { ms };
             (self.floor_days, self.written_days) = (0, 0);
             return Some(());
@@ -273,7 +288,7 @@ impl Instant {
             Numeric::Integer(i) => i as f64,
             Numeric::Real(r) => r,
         };
-        self.shift_units(amount, text.get(end..)?.trim_ascii())
+        self.shift_units(amount, text.get(end..)?.trim_ascii_start())
     }
 
     fn shift_date(&mut self, body: &[u8], negative: bool) -> Option<()> {
@@ -283,13 +298,11 @@ impl Instant {
         let months = scan.take(b'-').then(|| scan.number(2, 0, 11))??;
         let days = scan.take(b'-').then(|| scan.number(2, 0, 30))??;
         let mut ms = days * MS_A_DAY;
-        if !scan.0.is_empty() {
-            scan.spaces();
-            ms += scan.time()?;
-            if !scan.0.is_empty() {
-                return None;
-            }
+        if let [space, rest @ ..] = scan.0 {
+            scan.0 = space.is_ascii_whitespace().then_some(rest)?;
+            ms += scan.time_to_move_by()?;
         }
+        self.on_the_calendar()?;
         self.add_months(sign * (years * 12 + months));
         self.ms += sign * ms;
         Some(())
@@ -316,6 +329,7 @@ impl Instant {
             _ => None,
         };
         if let Some(months) = calendar {
+            self.on_the_calendar()?;
             self.add_months(amount as i64 * months);
             rest -= amount.trunc();
         } else {
