@@ -105,3 +105,71 @@ fn conditions_narrow_left_to_right() {
         "SELECT id + age, id * 9223372036854775807, age / 0, -age, ~age, age % 4, age || name FROM u",
     );
 }
+
+/// A column of a subquery or view without a collation of its own took the other side's; in
+/// SQLite it is BINARY, as any column has a collation, and counts where it stands first.
+#[test]
+fn columns_of_subqueries_have_a_collation() {
+    const TABLE: &str =
+        "CREATE TABLE t(a TEXT COLLATE NOCASE, r TEXT COLLATE RTRIM, b); CREATE INDEX ta ON t(a);
+         INSERT INTO t VALUES ('ABC', 'abc  ', 'abc');
+         CREATE VIEW v AS SELECT lower(a) AS x, a AS y FROM t;";
+    for (what, sql) in [
+        ("a constant", "SELECT e = a, a = e FROM (SELECT 'abc' AS e, a FROM t)"),
+        ("a rowid", "SELECT e = a FROM (SELECT rowid AS e, a FROM t)"),
+        (
+            "COLLATE within",
+            "SELECT e = r, r = e FROM (SELECT b COLLATE NOCASE AS e, r FROM t);
+             SELECT e = a, a = e FROM (SELECT 'abc' COLLATE RTRIM AS e, a FROM t)",
+        ),
+        (
+            "a view",
+            "SELECT * FROM v JOIN t ON x = a; SELECT * FROM v JOIN t ON a = x;
+             SELECT x = y, y = x, x IN (SELECT a FROM t), y IN (SELECT x FROM v) FROM v",
+        ),
+        (
+            "WITH",
+            "WITH w(x) AS (SELECT 'abc') SELECT * FROM w JOIN t ON x = a;
+             WITH w(x) AS (VALUES ('abc')) SELECT * FROM w, t WHERE x = a;
+             WITH w(x) AS (VALUES ('abc')) SELECT * FROM w, t WHERE a = x",
+        ),
+        (
+            "a compound",
+            "SELECT e = a FROM (SELECT 'abc' AS e UNION ALL SELECT 'x') JOIN t;
+             SELECT e = 'abc', 'abc' = e FROM (SELECT a AS e FROM t UNION ALL SELECT 'x');
+             SELECT e = 'abc' FROM (SELECT 'x' AS e UNION ALL SELECT a FROM t);
+             SELECT e = 'ABC' FROM (SELECT b AS e FROM t UNION SELECT a FROM t);
+             SELECT DISTINCT e FROM (SELECT 'x' e UNION ALL SELECT a FROM t UNION ALL SELECT b FROM t);
+             SELECT e, count(*) FROM (SELECT a e FROM t UNION ALL SELECT b FROM t) GROUP BY e;
+             SELECT count(*) FROM (SELECT 'x' UNION SELECT a FROM t UNION SELECT b FROM t)",
+        ),
+        (
+            "USING",
+            "SELECT * FROM (SELECT 'abc' AS a) JOIN t USING (a);
+             SELECT * FROM t JOIN (SELECT 'abc' AS a) USING (a);
+             SELECT * FROM (SELECT lower(a) a FROM t) NATURAL JOIN t",
+        ),
+        (
+            "other comparisons",
+            "SELECT CASE e WHEN a THEN 1 ELSE 2 END, e IN (a), a IN (e), e BETWEEN a AND a,
+                 (e, 1) = (a, 1), e IS a, max(e, a), min(e, a), nullif(e, a)
+             FROM (SELECT 'abc' AS e, a FROM t)",
+        ),
+        (
+            "outside",
+            "SELECT x.e = t.a FROM t LEFT JOIN (SELECT 'abc' AS e) x ON 1;
+             SELECT (SELECT e = t.a FROM (SELECT 'abc' AS e)) FROM t;
+             SELECT (SELECT count(*) FROM t WHERE x.e = a) FROM (SELECT 'abc' AS e) x;
+             SELECT m = a FROM (SELECT max(b) AS m FROM t) JOIN t;
+             SELECT m = b FROM (SELECT max(a) AS m FROM t) JOIN t",
+        ),
+        (
+            "UPDATE",
+            "UPDATE t SET b = 1 FROM (SELECT 'abc' AS e) s WHERE s.e = t.a RETURNING b;
+             UPDATE t SET b = 2 FROM (SELECT 'abc' AS e) s WHERE t.a = s.e RETURNING b",
+        ),
+    ] {
+        println!("{what}");
+        same(&format!("{TABLE} {sql}"));
+    }
+}

@@ -281,7 +281,7 @@ impl Binder<'_> {
         self.frame().tables.push(ScopeTable {
             name: name.clone(),
             source: id,
-            columns: ScopeColumns::Query(query.columns.clone(), 0),
+            columns: ScopeColumns::Query(query.columns_as_source(), 0),
             merged: Vec::new(),
         });
         let alias = if name.is_empty() {

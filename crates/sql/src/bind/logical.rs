@@ -26,6 +26,24 @@ pub struct Query {
     pub limit: Option<LimitClause>,
 }
 
+impl Query {
+    /// Its columns as a query has them that it is a source of: those of a compound have
+    /// the collations of its first SELECT, where its own comparisons and its order take
+    /// the first that any brings.
+    pub fn columns_as_source(&self) -> Vec<QueryColumn> {
+        let mut first = self;
+        while let Body::Compound { left, .. } = &first.body {
+            first = left;
+        }
+        let collations = first.columns.iter().map(|column| column.props.collation);
+        let mut columns = self.columns.clone();
+        for (column, collation) in columns.iter_mut().zip(collations) {
+            column.props.collation = collation;
+        }
+        columns
+    }
+}
+
 /// A result column of a query.
 #[derive(Debug, Clone)]
 pub struct QueryColumn {

@@ -24,6 +24,16 @@ impl Props {
         }
     }
 
+    /// Of what is a column of a subquery or view: it has a collation as any column has,
+    /// BINARY where its expression brings none.
+    pub fn as_column(&self) -> Props {
+        Props {
+            collation: Some(self.collation.unwrap_or_default()),
+            explicit_collation: false,
+            ..*self
+        }
+    }
+
     /// Of an operator's result: no affinity; a collation only where an operand
     /// carries a COLLATE operator, the first such counting.
     pub fn of_operator<'a>(operands: impl IntoIterator<Item = &'a Expr>) -> Props {

@@ -166,10 +166,7 @@ impl ScopeTable {
                         origin: None,
                     };
                 };
-                let props = Props {
-                    explicit_collation: false,
-                    ..expr.props
-                };
+                let props = expr.props.as_column();
                 Found {
                     expr: Expr {
                         kind: expr.kind.clone(),
@@ -186,17 +183,11 @@ impl ScopeTable {
                     column: base + at,
                 };
                 let (output, props) = match columns.get(at) {
-                    Some(c) => (
-                        Some(c.output.clone()),
-                        Props {
-                            constant: false,
-                            ..c.props
-                        },
-                    ),
+                    Some(c) => (Some(c.output.clone()), c.props.as_column()),
                     None => (None, Props::column(None, None)),
                 };
                 let props = Props {
-                    explicit_collation: false,
+                    constant: false,
                     deterministic: true,
                     fallible: false,
                     ..props
