@@ -220,3 +220,106 @@ fn a_table_of_a_query_has_columns_of_any_name() {
         "CREATE TABLE t AS SELECT NULL, 1 + 1, count(*); SELECT sql FROM sqlite_schema; SELECT * FROM t",
     );
 }
+
+/// A column's type was what stood behind the first word like its name, also in constraints
+/// before it: texts were stored as numbers, and keys were no rowids.
+#[test]
+fn columns_have_their_own_types_whatever_stands_before_them() {
+    const SHOW: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema";
+    for (create, columns, inserts) in [
+        (
+            "t(p TEXT REFERENCES parent(name), name TEXT)",
+            "name, p",
+            "('0123', 5)",
+        ),
+        (
+            "t(a TEXT REFERENCES country(id), id INTEGER PRIMARY KEY)",
+            "a",
+            "('x'), ('y')",
+        ),
+        (
+            "t(a REFERENCES c(id), id INTEGER PRIMARY KEY AUTOINCREMENT)",
+            "a",
+            "('x')",
+        ),
+        (
+            "t(id integer primary key, key text unique)",
+            "key",
+            "('007'), ('7')",
+        ),
+        (
+            "t(a REFERENCES x(r), r real, b REFERENCES x(t), t blob)",
+            "r, t",
+            "('1', '2')",
+        ),
+        (
+            "t(a int unique on conflict replace, replace text)",
+            "replace",
+            "('01')",
+        ),
+        ("t(a int primary key desc, desc text)", "\"desc\"", "('01')"),
+        (
+            "t(a references x on delete cascade, cascade text)",
+            "\"cascade\"",
+            "('01')",
+        ),
+        (
+            "t(a references x deferrable initially deferred, deferred text)",
+            "deferred",
+            "('01')",
+        ),
+        (
+            "t(a check (b > '0'), b text, c default 'b', d varchar(10))",
+            "b, d",
+            "('01', '02')",
+        ),
+        (
+            "t(a TEXT CHECK (a <> 'b, c INT'), b TEXT, c INT, UNIQUE(b, c))",
+            "b, c",
+            "('01', '02')",
+        ),
+        (
+            "t(a, b text, foreign key (a) references b(a), check (b <> 'a'))",
+            "b",
+            "('01')",
+        ),
+        ("t(a \"x text\" CONSTRAINT foo CHECK (1))", "a", "(12)"),
+        (
+            "t(a \"my type\" DEFAULT x'0f', b INT DEFAULT 7)",
+            "b",
+            "('8')",
+        ),
+        (
+            "t(a \"varchar\"(10), b \"a\" \"b\", c [d e](1, 2), d int unsigned)",
+            "b",
+            "('8')",
+        ),
+        (
+            "t(a 'text', b `int`, c Integer, d bLob, e any, f double  precision)",
+            "a, b",
+            "(1, '2')",
+        ),
+        ("if not exists \"if\"(a INT, b TEXT)", "b", "(1)"),
+        ("\"table\"(\"table\" TEXT)", "\"table\"", "(1)"),
+    ] {
+        let head = create.split('(').next().unwrap_or_default();
+        let name = head.rsplit(' ').next().unwrap_or_default();
+        same(&format!(
+            "PRAGMA foreign_keys = OFF; CREATE TABLE {create};
+             INSERT INTO {name}({columns}) VALUES {inserts};
+             SELECT * FROM {name}; PRAGMA table_info({name}); {SHOW}"
+        ));
+    }
+    for sql in [
+        "create view view as select 1 as a; select * from view",
+        "create table if not exists if(a); create table t(a); create index if not exists if on t(a)",
+        "create view if not exists if as select 1 as a; select * from \"if\"",
+        "create table t(a); create index index_ on t(a); alter table t add column add text",
+        "create table t(column_ int); alter table t add text text; alter table t add column b text;
+         insert into t values (1, 2, 3)",
+    ] {
+        same(&format!(
+            "{sql}; {SHOW}; PRAGMA table_info(t); SELECT * FROM t"
+        ));
+    }
+}

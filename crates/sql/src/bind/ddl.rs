@@ -9,7 +9,7 @@ use super::dml::{plain_query, table_source, whole_row};
 use super::logical::{Block, Bound, BoundIndex, ForbiddingRows};
 use crate::ast;
 use crate::ast::{AlterAction, TableBody};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, code};
 use crate::plan::physical::{Action, SchemaChange, SchemaRewrite};
 use crate::schema::SEQUENCE;
 use crate::schema::{
@@ -97,7 +97,7 @@ impl Binder<'_> {
                 self.check_shape(&name.text, &shape)?;
                 Ok(change(SchemaChange::CreateTable {
                     name: name.text.clone(),
-                    sql: format!("CREATE TABLE {}", create.text),
+                    sql: readable(&name.text, format!("CREATE TABLE {}", create.text))?,
                     automatic_indexes: shape.automatic.into_iter().map(|i| i.name).collect(),
                     autoincrement: shape.autoincrement,
                     source: None,
@@ -163,7 +163,7 @@ impl Binder<'_> {
         );
         Ok(Bound::CreateTableAs(
             name.to_owned(),
-            sql,
+            readable(name, sql)?,
             Box::new(query),
             affinities,
         ))
@@ -251,6 +251,7 @@ impl Binder<'_> {
             if create.unique { "UNIQUE " } else { "" },
             create.text
         );
+        let sql = readable(&name.text, sql)?;
         let source = plain_query(block);
         let bound = BoundIndex {
             name: name.text.clone(),
@@ -340,7 +341,8 @@ impl Binder<'_> {
         ) {
             (None, None) => {
                 self.check_no_index(name)?;
-                let (name, sql) = (name.text.clone(), format!("CREATE VIEW {}", create.text));
+                let sql = readable(&name.text, format!("CREATE VIEW {}", create.text))?;
+                let name = name.text.clone();
                 return Ok(change(SchemaChange::CreateView { name, sql }));
             }
             _ if create.if_not_exists => return Ok(nothing()),
@@ -554,6 +556,19 @@ fn shaped(name: &str, tree: &Tree, shape: &TableShape) -> Arc<Table> {
         checks: shape.checks.clone(),
         sql: String::new(),
     })
+}
+
+/// A text for the schema, if it can be read again: behind `IF NOT EXISTS`, which is not
+/// kept, `if` can be a name, and in front it cannot.
+fn readable(name: &str, sql: String) -> Result<String> {
+    match crate::parse::parse(&sql) {
+        Ok(_) => Ok(sql),
+        Err(error) => {
+            let why = error.message();
+            let message = format!("malformed database schema ({name}) - {why}");
+            Err(Error::new(code::CORRUPT, message).with_hint("put the name in quotes"))
+        }
+    }
 }
 
 /// The same without quotes where it parses as it is.

@@ -22,6 +22,7 @@ impl Lowering<'_> {
         else {
             return Err(Error::misuse("not a CREATE TABLE"));
         };
+        self.tokens.move_behind_head(T::TK_TABLE, *if_not_exists);
         let name = self.qualified(tbl_name);
         let text = self.text_from(&name.name);
         let body = match body {
@@ -33,10 +34,15 @@ impl Lowering<'_> {
                 constraints,
                 flags,
             } => {
-                let columns = columns
-                    .iter()
-                    .map(|c| self.column(c))
-                    .collect::<Result<_>>()?;
+                // Each is found by its place: its words may stand in those before it, too.
+                let mut places = self.tokens.definitions().into_iter();
+                let mut defined = Vec::with_capacity(columns.len());
+                for column in columns.iter() {
+                    places.next().inspect(|place| self.tokens.move_to(*place));
+                    defined.push(self.column(column)?);
+                }
+                places.next().inspect(|place| self.tokens.move_to(*place));
+                let columns = defined;
                 let mut list = Vec::new();
                 for constraint in constraints.unwrap_or(&[]) {
                     list.push(self.table_constraint(constraint)?);
@@ -71,6 +77,7 @@ impl Lowering<'_> {
         else {
             return Err(Error::misuse("not a CREATE INDEX"));
         };
+        self.tokens.move_behind_head(T::TK_INDEX, *if_not_exists);
         let name = self.qualified(idx_name);
         let text = self.text_from(&name.name);
         let table = self.name(tbl_name.0);
@@ -100,6 +107,7 @@ impl Lowering<'_> {
         else {
             return Err(Error::misuse("not a CREATE VIEW"));
         };
+        self.tokens.move_behind_head(T::TK_VIEW, *if_not_exists);
         let name = self.qualified(view_name);
         let text = self.text_from(&name.name);
         let columns = columns
@@ -152,27 +160,29 @@ impl Lowering<'_> {
         })
     }
 
-    /// The text of a declared type: the words at the position and, if it has
-    /// one, the size in parentheses.
+    /// The text of a declared type, which begins at the position: its words and, if it
+    /// has one, the size in parentheses. A quoted word may hold blanks.
     fn declared_type(&mut self, declared: &raw::Type<'_>) -> String {
-        let words = declared
-            .name
-            .split(' ')
-            .filter(|w| !w.is_empty())
-            .count()
-            .max(1);
         let from = self.tokens.position();
-        let mut to = from + words - 1;
+        let mut to = from;
+        let mut rest = declared.name;
+        while let Some(token) = self.tokens.list().get(to) {
+            rest = match rest.strip_prefix(self.tokens.text(*token)) {
+                Some(rest) => rest.trim_start(),
+                None => break,
+            };
+            if rest.is_empty() {
+                break;
+            }
+            to += 1;
+        }
         if declared.size.is_some() {
             to = self.tokens.find_outside(to + 2, |_| false);
         }
         self.tokens.move_to(to + 1);
-        let text = self.tokens.span(from, to);
-        if words == 1 && declared.size.is_none() {
-            unquote(text)
-        } else {
-            text.to_owned()
-        }
+        let first = self.tokens.list().get(from);
+        let first = first.map_or("", |token| self.tokens.text(*token));
+        type_name(first, self.tokens.span(from, to))
     }
 
     fn column_constraint(
@@ -294,6 +304,7 @@ impl Lowering<'_> {
         name: &raw::QualifiedName<'_>,
         body: &raw::AlterTableBody<'_>,
     ) -> Result<Statement> {
+        self.tokens.move_behind_head(T::TK_TABLE, false);
         let name = self.qualified(name);
         let action = match body {
             raw::AlterTableBody::RenameTo(new) => AlterAction::RenameTable(self.name(new.0)),
@@ -303,6 +314,10 @@ impl Lowering<'_> {
             }
             raw::AlterTableBody::DropColumn(column) => AlterAction::DropColumn(self.name(column.0)),
             raw::AlterTableBody::AddColumn(column) => {
+                if let Some(add) = self.tokens.find(&[T::TK_ADD]) {
+                    let word = self.tokens.kind(add + 1) == Some(T::TK_COLUMNKW);
+                    self.tokens.move_to(add + 1 + usize::from(word));
+                }
                 let column = self.column(column)?;
                 let text = self.text_from(&column.name);
                 AlterAction::AddColumn(Box::new(column), text)
@@ -311,4 +326,23 @@ impl Lowering<'_> {
         };
         Ok(Statement::AlterTable { name, action })
     }
+}
+
+/// A type, of this first word, as SQLite shows it: its standard types in capitals, and of
+/// one that begins with a quote what is within the first and the last character where there
+/// is no other quote, else the first word.
+fn type_name(first: &str, text: &str) -> String {
+    const STANDARD: [&str; 6] = ["ANY", "BLOB", "INT", "INTEGER", "REAL", "TEXT"];
+    let is_quote = |b: &u8| matches!(b, b'"' | b'\'' | b'[' | b'`');
+    let name = match text.as_bytes() {
+        [open, inner @ .., _] if is_quote(open) => match inner.iter().any(is_quote) {
+            true => unquote(first),
+            false => text.get(1..text.len() - 1).unwrap_or(text).to_owned(),
+        },
+        _ => text.to_owned(),
+    };
+    let standard = STANDARD
+        .iter()
+        .find(|other| other.eq_ignore_ascii_case(&name));
+    standard.map_or(name, |standard| (*standard).to_owned())
 }

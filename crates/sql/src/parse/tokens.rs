@@ -98,6 +98,34 @@ impl<'a> Tokens<'a> {
         None
     }
 
+    /// Moves behind the words that a statement about a schema object of this kind begins
+    /// with, to the object's name: its own words may be names, too.
+    pub fn move_behind_head(&mut self, kind: TokenType, if_not_exists: bool) {
+        if let Some(word) = self.find(&[kind]) {
+            self.at = word + if if_not_exists { 4 } else { 1 };
+        }
+    }
+
+    /// Where the definitions of a CREATE TABLE begin: of its columns, then its constraints.
+    pub fn definitions(&self) -> Vec<usize> {
+        use TokenType::*;
+        let (mut depth, mut starts) = (0, Vec::new());
+        for (at, token) in self.list.iter().enumerate() {
+            match token.kind {
+                TK_LP => depth += 1,
+                TK_RP => depth -= 1,
+                _ => {}
+            }
+            match (token.kind, depth) {
+                (TK_LP, 1) if starts.is_empty() => starts.push(at + 1),
+                (TK_COMMA, 1) => starts.push(at + 1),
+                (TK_RP, 0) => break,
+                _ => {}
+            }
+        }
+        starts
+    }
+
     /// All tokens.
     pub fn list(&self) -> &[Token] {
         &self.list
