@@ -80,22 +80,14 @@ impl<'a> Tokens<'a> {
     /// its constraints.
     pub fn columns_end(&self) -> Option<usize> {
         use TokenType::*;
-        let mut depth = 0;
-        let mut before: Option<Token> = None;
-        for token in &self.list {
-            let separator = before.replace(*token).filter(|t| t.kind == TK_COMMA);
-            match (token.kind, separator) {
-                (TK_LP, _) => depth += 1,
-                (TK_RP, _) if depth == 1 => return Some(token.start),
-                (TK_RP, _) => depth -= 1,
-                (
-                    TK_CONSTRAINT | TK_PRIMARY | TK_UNIQUE | TK_CHECK | TK_FOREIGN,
-                    Some(separator),
-                ) if depth == 1 => return Some(separator.start),
-                _ => {}
-            }
-        }
-        None
+        let definitions = self.definitions();
+        let constraints = [TK_CONSTRAINT, TK_PRIMARY, TK_UNIQUE, TK_CHECK, TK_FOREIGN];
+        let is_constraint = |at: &usize| self.kind(*at).is_some_and(|k| constraints.contains(&k));
+        let end = match definitions.iter().copied().find(is_constraint) {
+            Some(constraint) => constraint - 1,
+            None => self.find_outside(*definitions.first()?, |_| false),
+        };
+        self.list.get(end).map(|token| token.start)
     }
 
     /// Moves behind the words that a statement about a schema object of this kind begins
