@@ -49,7 +49,10 @@ impl Binder<'_> {
         offset: usize,
     ) -> Result<Expr> {
         let function = match func::find(name, args.len()) {
-            Ok(Function::Scalar(function)) => function,
+            Ok(Function::Scalar(function)) => match self.frame().definition {
+                Some(definition) => function.within(definition),
+                None => function,
+            },
             Ok(Function::Aggregate(_)) => return Err(misuse(name, offset)),
             Err(error) => return Err(hinted(error, name, offset)),
         };

@@ -6,10 +6,12 @@ use fulgurite_store::Tree;
 
 use super::Binder;
 use super::dml::{plain_query, table_source, whole_row};
+use super::expr::Expr;
 use super::logical::{Block, Bound, BoundIndex, ForbiddingRows};
 use crate::ast;
 use crate::ast::{AlterAction, TableBody};
 use crate::error::{Error, Result, code};
+use crate::func::Definition;
 use crate::plan::physical::{Action, SchemaChange, SchemaRewrite};
 use crate::schema::SEQUENCE;
 use crate::schema::{
@@ -222,6 +224,7 @@ impl Binder<'_> {
             };
             let (bound, _) = self.in_frame(|this| {
                 this.frame().tables.push(scope);
+                this.frame().definition = Some(Definition::Index);
                 let key = this.index_key(&columns, &table, id)?;
                 let predicate = create.filter.as_ref().map(|p| this.expr(p)).transpose()?;
                 Ok((key, predicate))
@@ -268,8 +271,8 @@ impl Binder<'_> {
 
     fn check_index_exprs(
         &self,
-        key: &[super::expr::Expr],
-        predicate: Option<&super::expr::Expr>,
+        key: &[Expr],
+        predicate: Option<&Expr>,
         subqueries_before: usize,
     ) -> Result<()> {
         if self.subqueries.len() > subqueries_before {
@@ -280,7 +283,7 @@ impl Binder<'_> {
             };
             return Err(Error::sql(format!("subqueries prohibited in {place}")));
         }
-        if key.iter().chain(predicate).any(|e| !e.props.deterministic) {
+        if !key.iter().chain(predicate).all(Expr::may_be_indexed) {
             let place = if predicate.is_some() {
                 "partial index WHERE clauses"
             } else {
@@ -290,11 +293,10 @@ impl Binder<'_> {
                 "non-deterministic functions prohibited in {place}"
             )));
         }
-        let has_parameter = |expr: &super::expr::Expr| expr.has_parameter();
-        if key.iter().any(has_parameter) {
+        if key.iter().any(Expr::has_parameter) {
             return Err(Error::sql("parameters prohibited in index expressions"));
         }
-        if predicate.is_some_and(has_parameter) {
+        if predicate.is_some_and(Expr::has_parameter) {
             return Err(Error::sql(
                 "parameters prohibited in partial index WHERE clauses",
             ));
@@ -518,7 +520,10 @@ impl Binder<'_> {
                 kind: ast::ExprKind::Or(checks),
                 offset: 0,
             };
-            let broken = self.row_frame(&table, &table.name, id, |this| this.expr(&any))?;
+            let broken = self.row_frame(&table, &table.name, id, |this| {
+                this.frame().definition = Some(Definition::Check);
+                this.expr(&any)
+            })?;
             ("CHECK constraint failed", vec![broken])
         };
         let rows = plain_query(Block {

@@ -13,6 +13,7 @@ use super::scope::{ROWID_NAMES, ScopeColumns, ScopeTable, is_rowid_name};
 use crate::ast;
 use crate::ast::{InsertSource, Name, ResultColumn};
 use crate::error::{Error, Result};
+use crate::func::Definition;
 use crate::plan::physical::{OutputColumn, UpsertTarget};
 use crate::schema::SEQUENCE;
 use crate::schema::{IndexTarget, Table, nearest};
@@ -91,10 +92,12 @@ impl Binder<'_> {
             .map(|c| c.default.as_ref().map(|d| self.expr(d)).transpose())
             .collect::<Result<_>>()?;
         let (checks, indexes) = self.row_frame(table, &table.name, id, |this| {
+            this.frame().definition = Some(Definition::Check);
             let mut checks = Vec::with_capacity(table.checks.len());
             for check in &table.checks {
                 checks.push((check.label.clone(), this.expr(&check.expr)?));
             }
+            this.frame().definition = Some(Definition::Index);
             let mut indexes = Vec::with_capacity(table.indexes.len());
             for index in &table.indexes {
                 let key = this.index_key(&index.columns, table, id)?;

@@ -128,6 +128,17 @@ impl Expr {
         has
     }
 
+    /// Whether it has the same value at any time, so that an index may keep it.
+    pub fn may_be_indexed(&self) -> bool {
+        let mut may = match &self.kind {
+            ExprKind::Function { function, .. } => function.may_be_indexed(),
+            _ => true,
+        };
+        self.kind
+            .for_each_child(&mut |child| may &= child.may_be_indexed());
+        may
+    }
+
     /// How texts compare when this expression is sorted or grouped.
     pub fn collation(&self) -> Collation {
         self.props.collation.unwrap_or_default()

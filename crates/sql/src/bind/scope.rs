@@ -13,6 +13,7 @@ use super::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Props, ROWID, Regist
 use super::logical::QueryColumn;
 use crate::ast::{self, Name};
 use crate::error::{Error, Result};
+use crate::func::Definition;
 use crate::schema::{Table, nearest};
 use crate::value::Affinity;
 
@@ -36,6 +37,8 @@ pub struct Frame {
     pub grouping: bool,
     /// While FROM is bound.
     pub hidden: bool,
+    /// While an expression of the schema is bound for the rows that are written.
+    pub definition: Option<Definition>,
     /// The subquery level it belongs to.
     pub level: usize,
 }

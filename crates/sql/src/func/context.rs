@@ -17,6 +17,8 @@ pub struct Context {
     pub total_changes: i64,
     /// The last rowid inserted.
     pub last_insert_rowid: i64,
+    /// A function has asked for the time or its zone.
+    pub(super) clock_asked: bool,
     now_ms: Option<i64>,
     random: u64,
 }
@@ -28,6 +30,7 @@ impl Default for Context {
             changes: 0,
             total_changes: 0,
             last_insert_rowid: 0,
+            clock_asked: false,
             now_ms: None,
             random: RandomState::new().build_hasher().finish(),
         }
@@ -50,8 +53,14 @@ impl Context {
         self.now_ms = Some(now_ms);
     }
 
+    /// Notes that the result hangs on the time or its zone.
+    pub(super) fn ask_clock(&mut self) {
+        self.clock_asked = true;
+    }
+
     /// Milliseconds since 1970, the same through a statement.
     pub fn now_ms(&mut self) -> i64 {
+        self.ask_clock();
         *self.now_ms.get_or_insert_with(|| {
             let now = SystemTime::now()
                 .duration_since(UNIX_EPOCH)

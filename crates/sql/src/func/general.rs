@@ -46,9 +46,9 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     plain("hex", 1, 1, hex),
     plain("unhex", 1, 2, unhex),
     fallible("zeroblob", 1, 1, zeroblob),
-    plain("sqlite_version", 0, 0, |_, _| {
+    stable(plain("sqlite_version", 0, 0, |_, _| {
         Ok(Value::from(SQLITE_VERSION))
-    }),
+    })),
     volatile(plain("random", 0, 0, |c, _| {
         Ok(Value::Integer(c.random() as i64))
     })),

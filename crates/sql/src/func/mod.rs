@@ -21,13 +21,14 @@ mod sum;
 mod text;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use aggregate::{Accumulator, AggregateFunction, AggregateKind};
 pub use context::Context;
 pub use registry::{Function, aggregate, find, names, scalar};
 pub use text::{glob_value, like_value};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::value::{Value, ValueRef};
 
 /// SQLite's version whose dialect this is; what `sqlite_version()` answers.
@@ -41,10 +42,22 @@ pub type ScalarCall = fn(&mut Context, &[ValueRef<'_>]) -> Result<Value>;
 pub enum Volatility {
     /// Always: may be folded and indexed.
     Immutable,
-    /// Within one statement (`date('now')`, `changes()`).
+    /// Always, unless the arguments ask for the clock or the time zone (`date('now')`):
+    /// then within one statement, and never for what a definition keeps.
+    Clock,
+    /// Within one statement (`changes()`).
     Stable,
     /// Never: called once a row, in row order.
     Volatile,
+}
+
+/// What an expression of the schema is evaluated for, when rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Definition {
+    /// A CHECK constraint.
+    Check,
+    /// The keys and the WHERE of an index.
+    Index,
 }
 
 /// Which arguments are evaluated.
@@ -76,6 +89,8 @@ pub struct ScalarFunction {
     pub form: Form,
     /// May raise an error.
     pub fallible: bool,
+    /// Where the call stands, if the result must not hang on the clock there.
+    definition: Option<Definition>,
     call: ScalarCall,
 }
 
@@ -87,12 +102,51 @@ impl ScalarFunction {
     /// Those of SQLite's function of the same name.
     #[inline]
     pub fn call(&self, context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
-        (self.call)(context, arguments)
+        match self.definition {
+            None => (self.call)(context, arguments),
+            Some(definition) => self.call_within(definition, context, arguments),
+        }
+    }
+
+    fn call_within(
+        &self,
+        definition: Definition,
+        context: &mut Context,
+        arguments: &[ValueRef<'_>],
+    ) -> Result<Value> {
+        context.clock_asked = false;
+        let value = (self.call)(context, arguments)?;
+        if context.clock_asked {
+            let place = match definition {
+                Definition::Check => "a CHECK constraint",
+                Definition::Index => "an index",
+            };
+            let message = format!("non-deterministic use of {}() in {place}", self.name);
+            return Err(Error::sql(message));
+        }
+        Ok(value)
     }
 
     /// Equal arguments give equal results within one statement.
     pub fn is_deterministic(&self) -> bool {
         self.volatility != Volatility::Volatile
+    }
+
+    /// Equal arguments give equal results always, or an error [`within`](Self::within) a
+    /// definition.
+    pub fn may_be_indexed(&self) -> bool {
+        matches!(self.volatility, Volatility::Immutable | Volatility::Clock)
+    }
+
+    /// The function as a definition calls it.
+    pub(crate) fn within(self: &Arc<Self>, definition: Definition) -> Arc<Self> {
+        if self.volatility != Volatility::Clock {
+            return self.clone();
+        }
+        Arc::new(ScalarFunction {
+            definition: Some(definition),
+            ..**self
+        })
     }
 
     fn accepts(&self, arguments: usize) -> bool {

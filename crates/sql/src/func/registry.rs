@@ -83,6 +83,7 @@ pub(super) const fn plain(
         volatility: Volatility::Immutable,
         form: Form::Eager,
         fallible: false,
+        definition: None,
         call,
     }
 }

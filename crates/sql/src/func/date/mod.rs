@@ -16,17 +16,24 @@ use crate::value::{Value, ValueRef, render_real_digits};
 use instant::{Instant, MS_A_DAY, UNIX_EPOCH_MS};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
-    stable(fallible("date", 0, usize::MAX, date)),
-    stable(fallible("time", 0, usize::MAX, time)),
-    stable(fallible("datetime", 0, usize::MAX, datetime)),
-    stable(fallible("julianday", 0, usize::MAX, julianday)),
-    stable(fallible("unixepoch", 0, usize::MAX, unixepoch)),
-    stable(fallible("strftime", 1, usize::MAX, strftime)),
-    stable(fallible("timediff", 2, 2, timediff)),
+    clock(fallible("date", 0, usize::MAX, date)),
+    clock(fallible("time", 0, usize::MAX, time)),
+    clock(fallible("datetime", 0, usize::MAX, datetime)),
+    clock(fallible("julianday", 0, usize::MAX, julianday)),
+    clock(fallible("unixepoch", 0, usize::MAX, unixepoch)),
+    clock(fallible("strftime", 1, usize::MAX, strftime)),
+    clock(fallible("timediff", 2, 2, timediff)),
     stable(plain("current_timestamp", 0, 0, |c, _| datetime(c, &[]))),
     stable(plain("current_date", 0, 0, |c, _| date(c, &[]))),
     stable(plain("current_time", 0, 0, |c, _| time(c, &[]))),
 ];
+
+const fn clock(f: ScalarFunction) -> ScalarFunction {
+    ScalarFunction {
+        volatility: Volatility::Clock,
+        ..f
+    }
+}
 
 const fn stable(f: ScalarFunction) -> ScalarFunction {
     ScalarFunction {
@@ -87,7 +94,10 @@ fn unixepoch(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value>
 /// the calendar, then days and a time.
 fn timediff(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
     let mut end = |at: usize| instant(context, arguments.get(at..=at).unwrap_or(&[]));
-    let (Some(to), Some(from)) = (end(0)?, end(1)?) else {
+    let Some(to) = end(0)? else {
+        return Ok(Value::Null);
+    };
+    let Some(from) = end(1)? else {
         return Ok(Value::Null);
     };
     let forward = to.ms >= from.ms;
