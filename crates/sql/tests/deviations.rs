@@ -52,6 +52,22 @@ fn midnight_at_the_end_of_a_day_is_of_the_next() {
 }
 
 #[test]
+fn a_date_or_time_is_the_instant_that_it_names() {
+    differ(
+        "",
+        "SELECT datetime('20:43-05:00', 'start of day'), date('2024-06-31', 'auto')",
+        "'2000-01-01 00:00:00','2024-06-31'",
+        "'2000-01-02 00:00:00','2024-07-01'",
+    );
+    differ(
+        "",
+        "SELECT typeof(datetime(1700000000, 'localtime'))",
+        "'text'",
+        "'null'",
+    );
+}
+
+#[test]
 fn sums_overflow_where_their_total_does() {
     differ(
         "",

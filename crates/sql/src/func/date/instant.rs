@@ -18,6 +18,10 @@ pub(super) struct Instant {
     pub raw: Option<f64>,
     /// The number is no Julian day, so a modifier must say what it is.
     pub undecided: bool,
+    /// Known to be in UTC: `utc` leaves it.
+    pub is_utc: bool,
+    /// In local time: `localtime` leaves it.
+    pub is_local: bool,
     /// Show fractions of seconds.
     pub subsecond: bool,
     /// Days by which the day passed its month's end, for `floor`.
@@ -31,6 +35,7 @@ impl Instant {
     pub fn now(context: &mut Context) -> Instant {
         Instant {
             ms: context.now_ms().saturating_add(UNIX_EPOCH_MS),
+            is_utc: true,
             ..Instant::default()
         }
     }

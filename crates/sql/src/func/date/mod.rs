@@ -2,11 +2,11 @@
 //! Functions".
 //!
 //! Everything is one number, milliseconds since noon of 24 November 4714 BC
-//! (Julian day 0). Input that is no date makes NULL. The session's time zone is
-//! not known here, so `localtime` and `utc` raise SQLite's "local time
-//! unavailable".
+//! (Julian day 0). Input that is no date makes NULL. `localtime` and `utc` go by the
+//! machine's time zone.
 
 mod instant;
+mod local;
 mod parse;
 
 use super::registry::{fallible, plain};
@@ -54,7 +54,7 @@ fn instant(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Option<I
         let Some(text) = modifier.to_text() else {
             return Ok(None);
         };
-        if !at.modify(&text, i == 0)? {
+        if !at.modify(context, &text, i == 0)? {
             return Ok(None);
         }
     }

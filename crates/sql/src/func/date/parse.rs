@@ -2,7 +2,7 @@
 
 use super::super::Context;
 use super::instant::{Instant, MS_A_DAY, UNIX_EPOCH_MS, month_length};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::value::{Numeric, ValueRef, numeric_whole};
 
 /// Julian days from here on are no days any more.
@@ -76,18 +76,18 @@ impl Scan<'_> {
 
     /// A time and its zone to the end, less whole days: what a modifier moves by.
     fn time_to_move_by(&mut self) -> Option<i64> {
-        Some((self.time()? - self.zone()?).rem_euclid(MS_A_DAY))
+        Some((self.time()? - self.zone()?.unwrap_or(0)).rem_euclid(MS_A_DAY))
     }
 
-    /// `Z`, `±HH:MM` or nothing: milliseconds to take off.
-    fn zone(&mut self) -> Option<i64> {
+    /// `Z` or `±HH:MM`, milliseconds to take off, or nothing.
+    fn zone(&mut self) -> Option<Option<i64>> {
         self.spaces();
         let sign = match self.0 {
-            [] => return Some(0),
+            [] => return Some(None),
             [b'z' | b'Z', rest @ ..] => {
                 self.0 = rest;
                 self.spaces();
-                return self.0.is_empty().then_some(0);
+                return self.0.is_empty().then_some(Some(0));
             }
             [b'+', ..] => 1,
             [b'-', ..] => -1,
@@ -99,7 +99,7 @@ impl Scan<'_> {
         self.spaces();
         self.0
             .is_empty()
-            .then_some(sign * (hour * 60 + minute) * 60_000)
+            .then_some(Some(sign * (hour * 60 + minute) * 60_000))
     }
 }
 
@@ -162,22 +162,28 @@ impl Instant {
         }
         if !scan.0.is_empty() {
             at.ms += scan.time()?;
-            at.ms -= scan.zone()?;
+            at.in_zone(scan.zone()?);
         }
         Some(at)
     }
 
     fn parse_time(text: &[u8]) -> Option<Instant> {
         let mut scan = Scan(text);
-        let ms = scan.time()? - scan.zone()?;
-        Some(Instant {
-            ms: Self::from_date(2000, 1, 1) + ms,
+        let mut at = Instant {
+            ms: Self::from_date(2000, 1, 1) + scan.time()?,
             ..Instant::default()
-        })
+        };
+        at.in_zone(scan.zone()?);
+        Some(at)
+    }
+
+    fn in_zone(&mut self, zone: Option<i64>) {
+        self.ms -= zone.unwrap_or(0);
+        self.is_utc = zone.is_some();
     }
 
     /// Applies one modifier; false where it is none.
-    pub fn modify(&mut self, text: &[u8], first: bool) -> Result<bool> {
+    pub fn modify(&mut self, context: &mut Context, text: &[u8], first: bool) -> Result<bool> {
         let lower = text.to_ascii_lowercase();
         let lower = lower.split(|b| *b == 0).next().unwrap_or(&[]);
         let raw = self.raw.filter(|_| first);
@@ -185,7 +191,6 @@ impl Instant {
             b"auto" => return Ok(first && self.auto()),
             b"julianday" => return Ok(raw.is_some() && !self.undecided),
             b"unixepoch" => return Ok(raw.is_some_and(|r| self.set_unix(r))),
-            b"localtime" | b"utc" => return Err(Error::sql("local time unavailable")),
             _ if is_subsecond(lower) => {
                 self.subsecond = true;
                 return Ok(true);
@@ -203,6 +208,9 @@ impl Instant {
             b"start of day" | b"start of month" | b"start of year" if !self.is_valid() => {
                 return Ok(false);
             }
+            b"localtime" | b"utc" if !self.is_valid() => return Ok(false),
+            b"localtime" => self.set_local(context)?,
+            b"utc" => self.set_utc(context)?,
             b"ceiling" => self.floor_days = 0,
             b"floor" => {
                 self.ms -= self.floor_days * MS_A_DAY;
@@ -219,7 +227,7 @@ impl Instant {
         Ok(true)
     }
 
-    fn moved(&self, ms: i64) -> Instant {
+    pub(super) fn moved(&self, ms: i64) -> Instant {
         Instant {
             ms,
             floor_days: 0,
