@@ -159,3 +159,246 @@ fn what_the_schema_keeps_does_not_hang_on_the_clock() {
         ));
     }
 }
+
+/// Which uniqueness a target names: of partial indexes, of indexes on expressions and with
+/// collations none was found, only columns of other indexes were.
+#[test]
+fn conflict_targets_name_an_index() {
+    let insert = |index: &str, targets: &[&str]| {
+        for target in targets {
+            same(&format!(
+                "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b, c TEXT COLLATE NOCASE);
+                 CREATE UNIQUE INDEX i ON t{index}; INSERT INTO t VALUES (10, 'x', 6, 'y');
+                 INSERT INTO t AS u(a, b, c) VALUES ('x', 6, 'y') ON CONFLICT {target} DO NOTHING;
+                 INSERT INTO t(a, b, c) VALUES ('x', 6, 'y'), ('z', 7, 'z')
+                 ON CONFLICT {target} DO UPDATE SET a = excluded.a || 1, b = t.b + 1 RETURNING *;
+                 SELECT * FROM t ORDER BY id"
+            ));
+        }
+    };
+    let of_a_column = [
+        "(a)", "(A DESC)", "(\"a\")", "('a')", "(u.a)", "(t.a)", "(+a)", "(a, a)",
+    ];
+    insert("(a)", &of_a_column);
+    insert(
+        "(a)",
+        &[
+            "(a) WHERE b > 5",
+            "(a) WHERE q > 5",
+            "(a) WHERE (SELECT 1)",
+            "(a) WHERE count(*)",
+        ],
+    );
+    insert(
+        "(a)",
+        &[
+            "(a NULLS FIRST)",
+            "(excluded.a)",
+            "(q)",
+            "(\"q\")",
+            "(1)",
+            "(?)",
+            "(c)",
+            "()",
+        ],
+    );
+    let collations = [
+        "(a)",
+        "(a COLLATE binary)",
+        "(a COLLATE nocase)",
+        "(a COLLATE q)",
+    ];
+    insert("(a)", &collations);
+    insert("(a COLLATE nocase)", &collations);
+    insert(
+        "(c)",
+        &[
+            "(c)",
+            "(c COLLATE nocase)",
+            "(c COLLATE binary)",
+            "(c COLLATE nocase COLLATE nocase)",
+        ],
+    );
+    insert(
+        "(a, b DESC)",
+        &[
+            "(a, b)",
+            "(b ASC, a)",
+            "(a)",
+            "(b, b)",
+            "(a, b, a)",
+            "(a, b, c)",
+        ],
+    );
+    insert(
+        "(a, a COLLATE nocase)",
+        &[
+            "(a, b)",
+            "(a COLLATE nocase, b)",
+            "(a COLLATE nocase, a COLLATE binary)",
+        ],
+    );
+    insert(
+        "(id)",
+        &[
+            "(id)",
+            "(rowid)",
+            "(oid DESC)",
+            "(u._rowid_)",
+            "(id COLLATE binary)",
+            "(id, id)",
+        ],
+    );
+    // SQLite finds none by a rowid among others.
+    insert("(id, a)", &["(id, a)", "(rowid, a)", "(id)"]);
+    insert(
+        "(lower(a))",
+        &[
+            "(lower(a))",
+            "(LOWER( \"A\" ))",
+            "(lower(a) COLLATE binary)",
+            "(lower(a) COLLATE nocase)",
+            "(lower(b))",
+            "(lower(DISTINCT a))",
+            "(a)",
+            "(lower(a, b))",
+            "(lower(a)) WHERE 1",
+        ],
+    );
+    insert(
+        "(lower(a) COLLATE nocase, id + b)",
+        &[
+            "(rowid + b, lower(a))",
+            "(lower(a) COLLATE nocase, id + b)",
+            "(lower(a) COLLATE binary, id + b)",
+            "(lower(a), b + id)",
+        ],
+    );
+    insert(
+        "(CASE b WHEN 6 THEN a ELSE -b END)",
+        &[
+            "(case B when 6 then A else - B end)",
+            "(CASE b WHEN 6 THEN a END)",
+            "(CASE WHEN b = 6 THEN a ELSE -b END)",
+        ],
+    );
+    insert(
+        "(a NOT IN (1, 2))",
+        &["(NOT a IN (1, 2))", "(a NOT IN (2, 1))", "(a IN (1, 2))"],
+    );
+    insert(
+        "(a NOT LIKE 'x%')",
+        &[
+            "(NOT like('x%', a))",
+            "(a NOT LIKE 'x%')",
+            "(a NOT LIKE 'x%' ESCAPE '-')",
+            "(a NOT GLOB 'x%')",
+        ],
+    );
+}
+
+/// A partial index is found by its own condition, as it is written.
+#[test]
+fn conflict_targets_have_the_conditions_of_partial_indexes() {
+    let insert = |predicate: &str, conditions: &[&str]| {
+        for condition in conditions {
+            same(&format!(
+                "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b, c);
+                 CREATE UNIQUE INDEX i ON t(a) WHERE {predicate};
+                 INSERT INTO t VALUES (1, 'x', 6, 'y'), (2, 'z', NULL, NULL);
+                 INSERT INTO t(a, b, c) VALUES ('x', 6, 'y'), ('x', 0, 'n'), ('z', NULL, NULL)
+                 ON CONFLICT(a) {condition} DO UPDATE SET b = t.b + excluded.b, c = 'again';
+                 SELECT * FROM t ORDER BY id"
+            ));
+        }
+    };
+    insert(
+        "b > 5",
+        &[
+            "",
+            "WHERE b > 5",
+            "WHERE (t.B) > 05",
+            "WHERE 5 < b",
+            "WHERE b > 5.0",
+            "WHERE b > 6",
+            "WHERE b > ?",
+            "WHERE b > 5 AND 1",
+            "WHERE +b > 5",
+            "WHERE b COLLATE binary > 5",
+            "WHERE q > 5",
+        ],
+    );
+    insert(
+        "b IS NULL",
+        &["WHERE b ISNULL", "WHERE b IS NOT NULL", "WHERE NULL IS b"],
+    );
+    insert(
+        "b IS NOT NULL",
+        &["WHERE b NOT NULL", "WHERE NOT b IS NULL", "WHERE b"],
+    );
+    insert(
+        "b AND c AND a",
+        &[
+            "WHERE (b AND c) AND a",
+            "WHERE b AND (c AND a)",
+            "WHERE b AND a AND c",
+        ],
+    );
+    insert(
+        "b NOT BETWEEN 1 AND 2",
+        &["WHERE NOT b BETWEEN 1 AND 2", "WHERE b < 1 OR b > 2"],
+    );
+    insert(
+        "c = 'y'",
+        &[
+            "WHERE c = 'y'",
+            "WHERE c = \"y\"",
+            "WHERE c = 'Y'",
+            "WHERE c = 'y' COLLATE nocase",
+        ],
+    );
+    insert(
+        "id > 0",
+        &["WHERE rowid > 0", "WHERE oid > 0", "WHERE b > 0"],
+    );
+}
+
+/// Clauses in their order, of which each has its own constraints; what no clause is for is
+/// an error or the statement's OR clause.
+#[test]
+fn several_conflict_clauses() {
+    let insert = |sql: &str| {
+        same(&format!(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b UNIQUE, c);
+             CREATE UNIQUE INDEX i ON t(lower(a)); CREATE UNIQUE INDEX p ON t(c) WHERE c > 0;
+             INSERT INTO t VALUES (1, 'x', 1, 1), (2, 'y', 2, 2), (3, 'z', 3, 0);
+             INSERT {sql}; SELECT * FROM t ORDER BY id; PRAGMA integrity_check"
+        ));
+    };
+    let rows = "INTO t VALUES (1, 'X', 1, 1), (2, 'q', 3, 0), (9, 'Y', 9, 9), (8, 'n', 8, 2)";
+    let any = "ON CONFLICT DO UPDATE SET a = a || 'any'";
+    let by_rowid = "ON CONFLICT(id) DO UPDATE SET a = excluded.a || 'rowid'";
+    let by_a = "ON CONFLICT(lower(a)) DO UPDATE SET a = excluded.a || 'a', id = t.id + 10";
+    let by_c =
+        "ON CONFLICT(c) WHERE c > 0 DO UPDATE SET c = t.c + excluded.c, b = -b WHERE t.c = 2";
+    let nothing = "ON CONFLICT(b) DO NOTHING";
+    for clauses in [
+        format!("{by_rowid} {by_a} {by_c} {nothing}"),
+        format!("{nothing} {by_c} {by_a} {by_rowid}"),
+        format!("{by_a} {by_rowid} {any}"),
+        format!("{by_a} {nothing} {by_a} {by_c} {any}"),
+        format!("{by_c} {nothing}"),
+        format!("{any} {by_a}"),
+        format!("{by_a} ON CONFLICT(q) DO NOTHING"),
+        format!("{by_a} ON CONFLICT(a) DO NOTHING {any}"),
+        "ON CONFLICT(a) DO NOTHING ON CONFLICT(id) DO UPDATE SET q = 1".to_owned(),
+        "ON CONFLICT(a) DO UPDATE SET q = 1".to_owned(),
+        "ON CONFLICT(id) DO NOTHING ".repeat(11) + "ON CONFLICT(a) DO NOTHING",
+    ] {
+        insert(&format!("{rows} {clauses} RETURNING *"));
+        insert(&format!("OR REPLACE {rows} {clauses}"));
+        insert(&format!(
+            "OR IGNORE INTO t(a, b, c) SELECT a, b + 1, c FROM t WHERE true {clauses}"
+        ));
+    }
+}

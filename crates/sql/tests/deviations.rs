@@ -135,6 +135,29 @@ fn excluded_is_as_it_would_have_been_stored() {
 }
 
 #[test]
+fn constants_of_conflict_targets_are_what_they_are_worth() {
+    let none = "error 1: ON CONFLICT clause does not match any PRIMARY KEY or UNIQUE constraint";
+    let insert =
+        |target: &str| format!("INSERT INTO t VALUES (1, 1) ON CONFLICT {target} DO NOTHING");
+    let index = |parts: &str| format!("CREATE TABLE t(a, b); CREATE UNIQUE INDEX i ON t{parts}");
+    differ(
+        &index("(a) WHERE b IS TRUE"),
+        &insert("(a) WHERE b IS true"),
+        none,
+        "",
+    );
+    differ(&index("(a + 1.0)"), &insert("(a + 1.00)"), none, "");
+    differ(&index("(a || x'ab')"), &insert("(a || x'AB')"), none, "");
+    differ(&index("(a IN (1))"), &insert("(a = +1)"), "", none);
+    differ(
+        &index("(a) WHERE b AND 0"),
+        &insert("(a) WHERE 0"),
+        "",
+        none,
+    );
+}
+
+#[test]
 fn a_real_column_stays_one_in_returning() {
     differ(
         "CREATE TABLE t(r REAL); INSERT INTO t VALUES (1)",

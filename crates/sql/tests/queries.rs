@@ -59,6 +59,29 @@ fn groups() {
     with("SELECT group_concat(name, ',' ORDER BY id DESC) FROM u");
 }
 
+/// Comparisons, CASE and others were not found among the result columns.
+#[test]
+fn a_compound_is_ordered_by_what_its_columns_are_written_as() {
+    for column in [
+        "age > 20",
+        "age BETWEEN 1 AND 30",
+        "age NOT IN (30, 7)",
+        "CASE age WHEN 30 THEN 2 END",
+        "CAST(age AS TEXT)",
+        "NOT name LIKE 'a%'",
+        "age IS NULL AND name",
+        "~age",
+        "count(age) FILTER (WHERE id > 1)",
+        "group_concat(name ORDER BY id)",
+    ] {
+        with(&format!(
+            "SELECT {column} FROM u UNION ALL SELECT sum FROM o ORDER BY {column}; SELECT {column} FROM u UNION ALL SELECT sum FROM o ORDER BY ({column}) + 1"
+        ));
+    }
+    with("SELECT count(DISTINCT age) FROM u UNION ALL SELECT 1 ORDER BY count(age)");
+    with("SELECT age NOT IN (7) FROM u UNION SELECT 9 ORDER BY NOT age IN (7)");
+}
+
 #[test]
 fn orders_and_limits() {
     with("SELECT id FROM u ORDER BY age, id DESC");

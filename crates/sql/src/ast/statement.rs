@@ -271,8 +271,10 @@ pub type Assignment = (Vec<Name>, Expr);
 /// ON CONFLICT
 #[derive(Debug, Clone, PartialEq)]
 pub struct Upsert {
-    /// The target's columns; empty: any.
+    /// The target's terms; empty: any.
     pub target: Vec<SortTerm>,
+    /// The target's WHERE.
+    pub condition: Option<Expr>,
     /// None: DO NOTHING
     pub update: Option<(Vec<Assignment>, Option<Expr>)>,
 }

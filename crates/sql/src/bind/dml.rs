@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::Binder;
 use super::expr::{ColumnRef, Expr, ExprKind, Props, ROWID};
 use super::logical::{
-    Block, Body, Bound, BoundDelete, BoundInsert, BoundTarget, BoundUpdate, BoundUpsert, IndexHint,
-    Query, QueryColumn, Source, SourceKind,
+    Block, Body, Bound, BoundDelete, BoundInsert, BoundTarget, BoundUpdate, IndexHint, Query,
+    QueryColumn, Source, SourceKind,
 };
 use super::scalar::conjuncts;
-use super::scope::{ROWID_NAMES, ScopeColumns, ScopeTable, is_rowid_name};
+use super::scope::{ScopeColumns, ScopeTable, is_rowid_name};
 use crate::ast;
 use crate::ast::{InsertSource, Name, ResultColumn};
 use crate::error::{Error, Result};
 use crate::func::Definition;
-use crate::plan::physical::{OutputColumn, UpsertTarget};
+use crate::plan::physical::OutputColumn;
 use crate::schema::SEQUENCE;
 use crate::schema::{IndexTarget, Table, nearest};
 use crate::value::{Affinity, Value};
@@ -274,10 +274,7 @@ impl Binder<'_> {
             .alias
             .as_ref()
             .map_or(table.name.as_str(), |a| a.text.as_str());
-        let mut upserts = Vec::with_capacity(insert.upserts.len());
-        for upsert in &insert.upserts {
-            upserts.push(self.upsert(upsert, &table, name, target.id)?);
-        }
+        let upserts = self.upserts(&insert.upserts, &table, name, target.id)?;
         let (returning, columns) = self.returning(&insert.returning, &table, name, target.id)?;
         let conflict = insert.conflict;
         let bound = BoundInsert {
@@ -293,59 +290,8 @@ impl Binder<'_> {
         Ok(Bound::Insert(Box::new(bound)))
     }
 
-    fn upsert(
-        &mut self,
-        upsert: &ast::Upsert,
-        table: &Arc<Table>,
-        name: &str,
-        id: usize,
-    ) -> Result<BoundUpsert> {
-        let target = match upsert.target.as_slice() {
-            [] => None,
-            terms => {
-                let mut wanted = Vec::with_capacity(terms.len());
-                for term in terms {
-                    let ast::ExprKind::Column(column) = &term.expr.kind else {
-                        return Err(Error::sql("ON CONFLICT on expressions is not supported"));
-                    };
-                    wanted.push(self.column_position(table, column).map_err(|_| {
-                        Error::sql(format!("no such column: {}", column.text))
-                            .with_offset(column.offset)
-                    })?);
-                }
-                Some(conflict_target(table, &wanted)?)
-            }
-        };
-        let Some((sets, predicate)) = &upsert.update else {
-            return Ok(BoundUpsert {
-                target,
-                update: None,
-            });
-        };
-        let excluded = self.new_source()?;
-        let update = self.row_frame(table, name, id, |this| {
-            let columns = ScopeColumns::NewRow(table.clone());
-            let names = table.columns.iter().map(|c| c.name.as_str());
-            let names = names.chain(ROWID_NAMES);
-            this.frame().tables.push(ScopeTable {
-                name: "excluded".to_owned(),
-                source: excluded,
-                columns,
-                // Plain names mean the existing row.
-                merged: names.map(str::to_owned).collect(),
-            });
-            let assignments = this.assignments(sets, table)?;
-            let predicate = predicate.as_ref().map(|p| this.expr(p)).transpose()?;
-            Ok((excluded, assignments, predicate))
-        })?;
-        Ok(BoundUpsert {
-            target,
-            update: Some(update),
-        })
-    }
-
     /// SET: of a column assigned twice the last counts.
-    fn assignments(
+    pub(super) fn assignments(
         &mut self,
         sets: &[(Vec<Name>, ast::Expr)],
         table: &Table,
@@ -557,29 +503,6 @@ fn column_expr(table: &Table, id: usize, at: usize) -> Expr {
             column: at,
         }),
         props,
-    }
-}
-
-fn conflict_target(table: &Table, wanted: &[usize]) -> Result<UpsertTarget> {
-    if wanted == [ROWID] {
-        return Ok(UpsertTarget::Rowid);
-    }
-    let same = |index: &crate::schema::Index| {
-        index.unique
-            && index.predicate.is_none()
-            && index.columns.len() == wanted.len()
-            && index.columns.iter().all(|c| match c.target {
-                IndexTarget::Column(at) => wanted.contains(&at),
-                IndexTarget::Rowid => wanted.contains(&ROWID),
-                IndexTarget::Expr(_) => false,
-            })
-    };
-    let is_same = |at: &usize| table.indexes.get(*at).is_some_and(|i| same(i));
-    match table.check_order().into_iter().find(is_same) {
-        Some(at) => Ok(UpsertTarget::Index(at)),
-        None => Err(Error::sql(
-            "ON CONFLICT clause does not match any PRIMARY KEY or UNIQUE constraint",
-        )),
     }
 }
 

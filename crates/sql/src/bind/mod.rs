@@ -15,9 +15,11 @@ pub mod logical;
 mod order;
 mod pragma;
 mod props;
+mod same;
 mod scalar;
 mod scope;
 mod select;
+mod upsert;
 
 use crate::ast;
 use crate::error::{Error, Result};

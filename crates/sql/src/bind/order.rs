@@ -3,6 +3,7 @@
 use super::Binder;
 use super::expr::{Expr, SortKey};
 use super::logical::{Block, QueryColumn};
+use super::same::same;
 use super::select::contains_aggregate;
 use crate::ast;
 use crate::ast::{ExprKind as A, Literal, ResultColumn, SelectCore, SortTerm};
@@ -175,7 +176,7 @@ fn position(names: &[ResultName], expr: &ast::Expr) -> Option<usize> {
     }
     names
         .iter()
-        .position(|n| n.expr.as_ref().is_some_and(|e| same(e, expr)))
+        .position(|n| n.expr.as_ref().is_some_and(|e| same(e, expr, &same_names)))
 }
 
 fn by_name(columns: &[QueryColumn], expr: &ast::Expr) -> Option<usize> {
@@ -187,10 +188,12 @@ fn by_name(columns: &[QueryColumn], expr: &ast::Expr) -> Option<usize> {
         .position(|c| c.output.name.eq_ignore_ascii_case(&name.text))
 }
 
-/// The same text, places apart.
-fn same(a: &ast::Expr, b: &ast::Expr) -> bool {
+/// Names are the same as they are written: what they stand for, each SELECT says.
+fn same_names(a: &ast::Expr, b: &ast::Expr) -> Option<bool> {
+    let is_name = |e: &ast::Expr| matches!(e.kind, A::Column(_) | A::Qualified { .. });
+    let is_same = |a: &ast::Name, b: &ast::Name| a.text.eq_ignore_ascii_case(&b.text);
     match (&a.kind, &b.kind) {
-        (A::Column(x), A::Column(y)) => x.text.eq_ignore_ascii_case(&y.text),
+        (A::Column(x), A::Column(y)) => Some(is_same(x, y)),
         (
             A::Qualified {
                 table: t,
@@ -202,23 +205,17 @@ fn same(a: &ast::Expr, b: &ast::Expr) -> bool {
                 column: d,
                 ..
             },
-        ) => t.text.eq_ignore_ascii_case(&u.text) && c.text.eq_ignore_ascii_case(&d.text),
-        (A::Literal(x), A::Literal(y)) => x == y,
-        (A::Binary(o, a, b), A::Binary(p, c, d)) => o == p && same(a, c) && same(b, d),
-        (A::Negate(x), A::Negate(y)) | (A::Plus(x), A::Plus(y)) | (A::Not(x), A::Not(y)) => {
-            same(x, y)
-        }
-        (A::Function(f), A::Function(g)) => {
-            f.name.text.eq_ignore_ascii_case(&g.name.text)
-                && match (&f.args, &g.args) {
-                    (None, None) => true,
-                    (Some(a), Some(b)) => {
-                        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
-                    }
-                    _ => false,
-                }
-        }
-        _ => false,
+        ) => Some(is_same(t, u) && is_same(c, d)),
+        _ => (is_name(a) || is_name(b)).then_some(false),
+    }
+}
+
+/// Of the keys of a uniqueness, which have no order of NULLs.
+pub(super) fn without_nulls_order(terms: &[SortTerm]) -> Result<()> {
+    match terms.iter().find_map(|term| term.nulls_first) {
+        None => Ok(()),
+        Some(true) => Err(Error::sql("unsupported use of NULLS FIRST")),
+        Some(false) => Err(Error::sql("unsupported use of NULLS LAST")),
     }
 }
 
@@ -270,7 +267,7 @@ fn out_of_range(term: usize, clause: &str, columns: usize) -> Error {
 }
 
 /// 1st, 2nd, 3rd, 4th, …
-fn ordinal_word(i: usize) -> String {
+pub(super) fn ordinal_word(i: usize) -> String {
     let n = i + 1;
     let suffix = match (n % 10, n % 100) {
         (1, h) if h != 11 => "st",

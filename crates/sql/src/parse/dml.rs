@@ -71,15 +71,16 @@ impl Lowering<'_> {
     }
 
     fn upsert(&mut self, upsert: &raw::Upsert<'_>) -> Result<Upsert> {
-        let target = match &upsert.index {
-            None => Vec::new(),
-            Some(index) => {
-                let target = self.sort_terms(index.targets)?;
-                if let Some(filter) = &index.where_clause {
-                    self.expr(filter)?;
-                }
-                target
-            }
+        let (target, condition) = match &upsert.index {
+            None => (Vec::new(), None),
+            Some(index) => (
+                self.sort_terms(index.targets)?,
+                index
+                    .where_clause
+                    .as_ref()
+                    .map(|e| self.expr(e))
+                    .transpose()?,
+            ),
         };
         let update = match &upsert.do_clause {
             raw::UpsertDo::Nothing => None,
@@ -91,7 +92,11 @@ impl Lowering<'_> {
                 ))
             }
         };
-        Ok(Upsert { target, update })
+        Ok(Upsert {
+            target,
+            condition,
+            update,
+        })
     }
 
     fn sets(&mut self, sets: &[raw::Set<'_>]) -> Result<Vec<(Vec<Name>, Expr)>> {
