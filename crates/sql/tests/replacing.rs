@@ -38,7 +38,7 @@ fn statement(random: &mut Random) -> String {
     let rows = 1 + random.below(4) * random.below(2);
     let rows: Vec<String> = (0..rows).map(|_| row(random)).collect();
     let rows = rows.join(", ");
-    match random.below(9) {
+    match random.below(12) {
         0 => format!("INSERT {or} INTO t SELECT id, a, b, c FROM t WHERE a % 3 = 0"),
         1 => format!("INSERT {or} INTO t SELECT id, a, upper(b), c + 1 FROM t WHERE a % 2 = 0"),
         2 => format!("INSERT {or} INTO t SELECT id, a + 1, b, c FROM t"),
@@ -48,6 +48,14 @@ fn statement(random: &mut Random) -> String {
         ),
         4 => format!("INSERT {or} INTO t VALUES {rows} RETURNING id, a"),
         5 => format!("INSERT {or} INTO t VALUES {rows} ON CONFLICT (id) DO UPDATE SET c = 9"),
+        // What replaces by rowid on its own account then does so behind all indexes, too.
+        6 => format!("INSERT {or} INTO t VALUES {rows} ON CONFLICT (a) DO NOTHING"),
+        7 => format!(
+            "INSERT {or} INTO t VALUES {rows} ON CONFLICT (a) WHERE c > 1 DO UPDATE SET c = c + 1"
+        ),
+        8 => format!(
+            "INSERT {or} INTO t VALUES {rows} ON CONFLICT (a % 5, b) DO UPDATE SET b = b || 1"
+        ),
         _ => format!("INSERT {or} INTO t VALUES {rows}"),
     }
 }
@@ -69,6 +77,34 @@ fn rows_take_the_places_of_others_as_in_sqlite() {
                 };
             }
             same(&format!("{sql} {SEE}; COMMIT"));
+        }
+    }
+}
+
+/// Where clauses were for indexes alone the row gave way before the other indexes were
+/// checked, which its own entries would have stopped.
+#[test]
+fn a_rowid_that_replaces_is_checked_last_beside_other_clauses() {
+    for insert in [
+        "INSERT INTO t VALUES (5, 9, 4, 9)",
+        "INSERT INTO t VALUES (5, 3, 4, 9)",
+        "INSERT INTO t VALUES (5, 9, 9, 9)",
+        "INSERT INTO t VALUES (5, 9, 8, 9)",
+        "INSERT OR REPLACE INTO t VALUES (5, 9, 4, 9)",
+        "INSERT OR IGNORE INTO t VALUES (5, 9, 9, 9)",
+    ] {
+        for clauses in [
+            "ON CONFLICT (a) DO NOTHING",
+            "ON CONFLICT (b) DO UPDATE SET c = 100",
+            "ON CONFLICT (c) WHERE c > 5 DO NOTHING",
+            "ON CONFLICT (a) DO NOTHING ON CONFLICT (id) DO UPDATE SET c = 100",
+            "ON CONFLICT (a) DO NOTHING ON CONFLICT DO UPDATE SET c = 100",
+        ] {
+            same(&format!(
+                "CREATE TABLE t(id INTEGER PRIMARY KEY ON CONFLICT REPLACE, a UNIQUE, b UNIQUE, c);
+                 CREATE UNIQUE INDEX tc ON t(c) WHERE c > 5;
+                 INSERT INTO t VALUES (5, 3, 4, 6), (6, 7, 8, 0); {insert} {clauses}; {SEE}"
+            ));
         }
     }
 }

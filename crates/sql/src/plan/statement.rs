@@ -12,7 +12,7 @@ use crate::bind::logical::{
     Bound, BoundDelete, BoundIndex, BoundInsert, BoundTarget, BoundUpdate, Query,
 };
 use crate::error::Result;
-use crate::schema::{IndexTarget, Table};
+use crate::schema::{ConflictAction, IndexTarget, Table};
 
 /// The row of a table that is written: rowid, then all columns.
 fn table_row(table: &Table, id: usize) -> Layout {
@@ -27,8 +27,13 @@ fn table_row(table: &Table, id: usize) -> Layout {
 }
 
 /// ON CONFLICT clauses have their constraints checked before all others, in their order;
-/// the rowid behind the indexes that come before a clause for it, or before the end.
-fn check_first(writer: &mut TableWriter, wanted: &[Option<UpsertTarget>]) {
+/// the rowid behind the indexes that come before a clause for it, or before the end; where
+/// no clause is for it and it replaces on its own account, behind all.
+fn check_first(
+    writer: &mut TableWriter,
+    wanted: &[Option<UpsertTarget>],
+    conflict: Option<ConflictAction>,
+) {
     if wanted.is_empty() {
         return;
     }
@@ -45,7 +50,13 @@ fn check_first(writer: &mut TableWriter, wanted: &[Option<UpsertTarget>]) {
     let last = before_rowid
         .filter_map(|number| writer.position(number))
         .max();
-    writer.rowid_after = Some(last.map_or(0, |at| at + 1));
+    let replaces = conflict.is_none() && writer.table.rowid_conflict == ConflictAction::Replace;
+    let is_last = replaces && wanted.iter().all(|target| index_of(target).is_some());
+    writer.rowid_after = Some(match last {
+        _ if is_last => writer.indexes.len(),
+        Some(at) => at + 1,
+        None => 0,
+    });
 }
 
 impl Planner<'_, '_> {
@@ -181,7 +192,7 @@ impl Planner<'_, '_> {
         let source = self.query(&source)?;
         let mut writer = self.target(&target, None)?;
         let wanted: Vec<_> = upserts.iter().map(|upsert| upsert.target).collect();
-        check_first(&mut writer, &wanted);
+        check_first(&mut writer, &wanted, conflict);
         // The source's columns are inputs already; defaults hold no columns.
         let rowid = rowid.map(|e| self.resolve_constant(&e)).transpose()?;
         let values = values
