@@ -35,6 +35,36 @@ fn upserts() {
     with("INSERT INTO t VALUES (1, 'q', 5) ON CONFLICT(k) DO NOTHING");
 }
 
+/// SQLite takes a name more than once: the first counts, of the rowid and in SET the last.
+#[test]
+fn columns_named_more_than_once() {
+    with(
+        "INSERT INTO t(n, k, n, \"K\", [n]) VALUES (5, 'c', 6, 'd', 7), (8, 'e', 9, 'f', 0) RETURNING *",
+    );
+    with("INSERT INTO t(id, n, id) VALUES (7, 1, 8), (9, 2, NULL) RETURNING *");
+    with("INSERT INTO t(rowid, id, oid) VALUES (7, 8, 9)");
+    with("INSERT INTO t(n, n) SELECT n + 1, k FROM t");
+    with(
+        "WITH q(x) AS (SELECT 1) INSERT INTO main.t AS u(n, /* again */ n) SELECT x, n FROM q JOIN (SELECT 1 AS x, 9 AS n) USING (x, x)",
+    );
+    with(
+        "INSERT INTO t(k, k) VALUES ('a', 'b') ON CONFLICT(k) DO UPDATE SET (n, n) = (n + 1, n + 2) RETURNING *",
+    );
+    with(
+        "UPDATE t SET n = 5, n = n + 1, (k, n, k) = (k || 1, 8, k || 2) WHERE (n, n) = (1, 1) RETURNING *, (n, n) = (8, 8)",
+    );
+    with("UPDATE t SET (id, rowid) = (7, 8), id = 9 WHERE id = 1");
+    with("INSERT INTO t(n, n) VALUES (1)");
+    with("INSERT INTO t(n, n) DEFAULT VALUES");
+    with("INSERT INTO t(n) DEFAULT VALUES");
+    with("INSERT INTO t(n, n, q) VALUES (1, 2, 3)");
+    with("INSERT INTO t(n, n, 5) VALUES (1, 2, 3)");
+    with("INSERT INTO t(n, n,) VALUES (1, 2, 3)");
+    with("INSERT INTO t(n, n) VALUES (1, 2) and more");
+    with("UPDATE t SET (n, n) = (1, 2, 3)");
+    with("SELECT * FROM t JOIN t u USING (id, n, ID)");
+}
+
 #[test]
 fn rowids_without_a_key() {
     same("CREATE TABLE r(a); INSERT INTO r VALUES (1); INSERT INTO r(rowid, a) VALUES (10, 2); INSERT INTO r VALUES (3);

@@ -207,7 +207,7 @@ impl Binder<'_> {
         };
         let defaults = matches!(insert.source, InsertSource::Defaults);
         let positions: Vec<usize> = match listed {
-            _ if defaults => Vec::new(),
+            None if defaults => Vec::new(),
             Some(listed) => {
                 if source.columns.len() != listed.len() {
                     let message = format!(
@@ -240,9 +240,12 @@ impl Binder<'_> {
                     .collect()
             }
         };
-        // Of a column named twice the first counts.
+        // Of a column named twice the first counts, of the rowid the last.
         let from_source = |wanted: usize| {
-            let at = positions.iter().position(|p| *p == wanted)?;
+            let at = match wanted {
+                ROWID => positions.iter().rposition(|p| *p == ROWID)?,
+                _ => positions.iter().position(|p| *p == wanted)?,
+            };
             let props = source.columns.get(at).map_or(Props::CONSTANT, |c| c.props);
             Some(Expr::input(
                 at,

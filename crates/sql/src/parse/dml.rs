@@ -37,9 +37,7 @@ impl Lowering<'_> {
         let ctes = self.ctes(with.as_ref())?;
         let table = self.qualified(tbl_name);
         let alias = tbl_name.alias.as_ref().map(|n| self.name(n.0));
-        let columns = columns
-            .as_ref()
-            .map(|names| names.iter().map(|n| self.name(n.0)).collect());
+        let columns = columns.as_ref().map(|names| self.names(names));
         let mut upserts = Vec::new();
         let source = match body {
             raw::InsertBody::DefaultValues => InsertSource::Defaults,
@@ -102,7 +100,7 @@ impl Lowering<'_> {
     fn sets(&mut self, sets: &[raw::Set<'_>]) -> Result<Vec<(Vec<Name>, Expr)>> {
         sets.iter()
             .map(|set| {
-                let names = set.col_names.iter().map(|n| self.name(n.0)).collect();
+                let names = self.names(&set.col_names);
                 Ok((names, self.expr(&set.expr)?))
             })
             .collect()

@@ -11,6 +11,7 @@
 mod dml;
 mod expr;
 mod failure;
+mod repeats;
 mod schema;
 mod select;
 pub mod shape;
@@ -66,7 +67,15 @@ pub fn parse(sql: &str) -> Result<Parsed> {
     });
     let text = blanked.as_deref().unwrap_or(text);
     let bump = Bump::new();
-    let command = match Parser::new(&bump, text.as_bytes()).next() {
+    let mut repeats = Vec::new();
+    let without_repeats;
+    let mut parsed = Parser::new(&bump, text.as_bytes()).next();
+    if parsed.as_ref().is_err_and(repeats::refused) {
+        repeats = repeats::find(&tokens);
+        without_repeats = repeats::blanked(text, &tokens, &repeats);
+        parsed = Parser::new(&bump, without_repeats.as_bytes()).next();
+    }
+    let command = match parsed {
         Ok(command) => command,
         Err(error) => return Err(failure::parse_error(error, text, tokens.last_end())),
     };
@@ -79,6 +88,7 @@ pub fn parse(sql: &str) -> Result<Parsed> {
     };
     let mut lowering = Lowering {
         tokens,
+        repeats,
         parameters: Vec::new(),
         depth: 0,
     };
@@ -93,6 +103,8 @@ pub fn parse(sql: &str) -> Result<Parsed> {
 /// State of lowering one statement.
 struct Lowering<'a> {
     tokens: Tokens<'a>,
+    /// Tokens of names that the parser did not get, in order.
+    repeats: Vec<usize>,
     parameters: Vec<Option<String>>,
     depth: usize,
 }

@@ -269,9 +269,9 @@ impl Lowering<'_> {
             let constraint = match &joined.constraint {
                 None => None,
                 Some(raw::JoinConstraint::On(expr)) => Some(JoinConstraint::On(self.expr(expr)?)),
-                Some(raw::JoinConstraint::Using(names)) => Some(JoinConstraint::Using(
-                    names.iter().map(|n| self.name(n.0)).collect(),
-                )),
+                Some(raw::JoinConstraint::Using(names)) => {
+                    Some(JoinConstraint::Using(self.names(names)))
+                }
             };
             items.push(FromItem {
                 join,
