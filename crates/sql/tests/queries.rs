@@ -196,3 +196,155 @@ fn columns_of_subqueries_have_a_collation() {
         same(&format!("{TABLE} {sql}"));
     }
 }
+
+const ROWS: &str = "CREATE TABLE t(a, b, c TEXT COLLATE NOCASE, d INT);
+    INSERT INTO t VALUES (1, 2, 'x', 3), (1, 3, 'X', 4), (2, NULL, 'y', NULL), (NULL, NULL, 'z', 5);
+    CREATE TABLE s(x, y, z TEXT COLLATE NOCASE); INSERT INTO s VALUES (1, 2, 'X'), (1, NULL, 'q'), (2, 5, 'Y');
+    CREATE TABLE none(x, y); CREATE TABLE k(id INTEGER PRIMARY KEY, v, w UNIQUE);
+    INSERT INTO k VALUES (1, 'a', 'b'), (2, 'c', 'd');";
+
+/// Only lists were row values, and only in comparisons and before IN.
+#[test]
+fn subqueries_of_several_columns_are_row_values() {
+    for (what, sql) in [
+        (
+            "comparisons",
+            "SELECT (1, 2) = (SELECT 1, 2), (1, NULL) = (SELECT 1, 2), (2, NULL) = (SELECT 1, 2), (1, 2) <> (SELECT 1, NULL);
+             SELECT (SELECT 1, 2) < (SELECT 1, 3), (SELECT 1, 2) <= (1, 2), (1, 2) > (SELECT 1, 1), (1, 2) >= (SELECT 1, 3);
+             SELECT (1, NULL) IS (SELECT 1, NULL), (SELECT 1, 2) IS NOT (SELECT 1, 2), (SELECT 1, 2) IS NOT DISTINCT FROM (1, 2);
+             SELECT (SELECT x, y FROM none) IS (NULL, NULL), (SELECT x, y FROM none) = (1, 2), (1, 2) < (SELECT * FROM none);
+             SELECT (VALUES (1, 2), (3, 4)) = (1, 2), (1, 2) = (WITH q(a, b) AS (SELECT 1, 2) SELECT * FROM q);
+             SELECT ((1, 2)) = (1, 2), (1, (SELECT 2)) = (1, 2), (1, 2) = (1, 2) = 1",
+        ),
+        (
+            "columns",
+            "SELECT a, (a, b) = (SELECT x, y FROM s WHERE s.x = t.a ORDER BY y DESC) FROM t;
+             SELECT a FROM t WHERE (a, b) = (SELECT x, y FROM s); SELECT a FROM t WHERE (SELECT x, y FROM s WHERE s.x = t.a) IS (a, b);
+             SELECT a FROM t WHERE (rowid, a) = (SELECT 2, 1); SELECT v FROM k WHERE (SELECT 'd', 'c') = (w, v);
+             SELECT v FROM k WHERE (w, v) >= (SELECT 'c', 'c'); SELECT a FROM t WHERE NOT (a, b) = (SELECT 1, 2);
+             SELECT a, x FROM t LEFT JOIN s ON (a, b) = (SELECT x, y) ORDER BY a, b;
+             SELECT count(*) FROM t p, t q WHERE (p.a, p.b) < (SELECT q.a, q.b)",
+        ),
+        (
+            "groups",
+            "SELECT (count(*), max(a)) = (SELECT 4, 2), sum((a, b) = (SELECT t.d - 2, 2)) FROM t;
+             SELECT a FROM t GROUP BY a HAVING (a, count(*)) = (SELECT 1, 2);
+             SELECT (a, b) = (SELECT t.d - 2, 2) AS q, count(*) FROM t GROUP BY q;
+             SELECT a FROM t ORDER BY (a, b) = (SELECT t.d - 2, 2) DESC, d",
+        ),
+        (
+            "within others",
+            "SELECT (SELECT (SELECT t.a, s.y) = (1, 2) FROM s LIMIT 1) FROM t;
+             SELECT (SELECT max((t.a, s.y) = (SELECT t.a, s.x + 1)) FROM s) FROM t;
+             SELECT a FROM t WHERE EXISTS (SELECT 1 FROM s WHERE (x, y) = (SELECT t.a, t.b));
+             CREATE VIEW v AS SELECT a FROM t WHERE (a, b) = (SELECT x, y FROM s); SELECT * FROM v p JOIN v q",
+        ),
+        (
+            "BETWEEN",
+            "SELECT (1, 2) BETWEEN (1, 1) AND (1, 3), (SELECT 1, 2) NOT BETWEEN (1, 1) AND (SELECT 1, 3);
+             SELECT (1, 2) BETWEEN (1, NULL) AND (0, 5), (1, 2) NOT BETWEEN (1, NULL) AND (3, NULL);
+             SELECT a FROM t WHERE (a, b) BETWEEN (1, 2) AND (2, 0);
+             SELECT count(*) FROM t p, t q WHERE (p.a, p.b) BETWEEN (SELECT q.a, q.b) AND (SELECT 9, 9)",
+        ),
+        (
+            "CASE",
+            "SELECT CASE (1, 2) WHEN (1, 3) THEN 'a' WHEN (SELECT 1, 2) THEN 'b' END;
+             SELECT CASE (SELECT x, y FROM s WHERE s.x = t.a) WHEN (1, 2) THEN 'p' WHEN (SELECT t.a, t.b) THEN 'q' ELSE 'r' END FROM t;
+             SELECT CASE (a, b) WHEN (SELECT x, y FROM s WHERE s.y = t.b) THEN 'p' WHEN (a, b) THEN 'q' END FROM t",
+        ),
+        (
+            "IN",
+            "SELECT (SELECT 1, 2) IN (VALUES (1, 2)), (SELECT 1, 2) NOT IN (SELECT x, y FROM s), (SELECT 1, 2) IN none, (SELECT 1, 2) IN ();
+             SELECT (1, 2) IN ((SELECT 1, 2)), (1, NULL) IN (SELECT 1, 2), (1, 2) NOT IN ((1, 3), (1, NULL));
+             SELECT a FROM t WHERE (SELECT t.a, t.b) IN (SELECT x, y FROM s);
+             SELECT 2 IN ((SELECT a FROM t)), 3 NOT IN (((SELECT a FROM t))), 2 IN ((SELECT a FROM t), 7)",
+        ),
+        (
+            "DELETE",
+            "DELETE FROM k WHERE (w, v) = (SELECT 'd', 'c') RETURNING id;
+             DELETE FROM t WHERE (a, b) = (SELECT x, y FROM s WHERE s.x = t.a) RETURNING a, b",
+        ),
+    ] {
+        println!("{what}");
+        same(&format!("{ROWS} {sql}"));
+    }
+}
+
+/// Each pair has its own. A subquery hands on the affinities of its columns; their
+/// collations only as the operand of BETWEEN, CASE and IN.
+#[test]
+fn pairs_of_row_values_have_affinities_and_collations() {
+    same(&format!(
+        "{ROWS} SELECT (c, d) = (SELECT 'X', '3'), (SELECT 'X', '3') = (c, d), (d, c) < (SELECT '4', 'Y') FROM t;
+         SELECT (SELECT d, c FROM t) = ('3', 'x'), (SELECT d, c FROM t) = ('3', 'X'), ('X' COLLATE NOCASE, '3') = (SELECT c, d FROM t);
+         SELECT (SELECT c, d FROM t) BETWEEN ('X', '3') AND ('X', 3), (SELECT c, d FROM t) <= ('X', 3);
+         SELECT ('X', 3) BETWEEN (SELECT c, d FROM t) AND (SELECT c, d FROM t);
+         SELECT CASE (SELECT c, d FROM t) WHEN ('X', '3') THEN 1 END, CASE ('X', 3) WHEN (SELECT c, d FROM t) THEN 1 ELSE 2 END;
+         SELECT (SELECT c, d FROM t) IN (SELECT 'X', 3), ('X', '3') IN (SELECT c, d FROM t), (c, d) IN (('X', '3'), (1, 3)) FROM t;
+         SELECT ('X', '3') IN ((c, d), (1, 2)), ('X', '3') IN ((1, 2), (c, d)) FROM t;
+         SELECT (SELECT 'z' WHERE 0 UNION ALL SELECT d FROM t) = '3', (SELECT d FROM t UNION ALL SELECT 'z') = '3';
+         SELECT '3' IN (SELECT 'z' WHERE 0 UNION ALL SELECT d FROM t), '3' IN (SELECT d FROM t UNION ALL SELECT 'z')"
+    ));
+}
+
+#[test]
+fn misused_row_values_are_refused() {
+    for sql in [
+        "(1, 2) = (SELECT 1, 2, 3)",
+        "(SELECT 1, 2) = (SELECT 1)",
+        "1 = (SELECT 1, 2)",
+        "(SELECT 1, 2) < 1",
+        "1 IS (SELECT 1, 2)",
+        "(SELECT 1, 2)",
+        "(SELECT 1, 2) IS NULL",
+        "(1, 2) IS TRUE",
+        "(SELECT 1, 2) + 1",
+        "((1, 2), 3) = ((1, 2), 3)",
+        "(1, (SELECT 2, 3)) = (1, 2)",
+        "(1, 2) BETWEEN (1, 1) AND 3",
+        "1 BETWEEN 0 AND (SELECT 1, 2)",
+        "CASE (SELECT 1, 2) WHEN 1 THEN 1 END",
+        "CASE 1 WHEN (SELECT 1, 2) THEN 1 END",
+        "(1, 2) IN ((1, 2), 3)",
+        "(1, 2) IN ((1, 2), (1, 2, 3))",
+        "(1, 2) IN ((SELECT 1))",
+        "1 IN ((SELECT 1, 2))",
+        "(SELECT 1, 2) IN (SELECT 1)",
+        "(SELECT 1, 2) IN (1, 2)",
+        "(1, 2) IN ((1, (2, 3)))",
+        "(1, 2) = (SELECT 1, 2, 3 FROM nowhere)",
+        "abs((1, 2))",
+        "(1, 2) = (SELECT nothing, 2)",
+    ] {
+        same(&format!("SELECT {sql}"));
+    }
+}
+
+/// A scalar subquery had its column's collation; in SQLite it has none, only an affinity.
+#[test]
+fn subqueries_have_no_collation() {
+    same(&format!(
+        "{ROWS} SELECT (SELECT c FROM t) = 'X', 'X' = (SELECT c FROM t), (SELECT c FROM t) IN ('X'), (SELECT c FROM t) IS 'X';
+         SELECT 'X' IN ((SELECT c FROM t)), (SELECT c FROM t) IN (SELECT 'X'), 'X' IN (SELECT (SELECT c FROM t));
+         SELECT (SELECT c FROM t) BETWEEN 'X' AND 'X', 'X' BETWEEN (SELECT c FROM t) AND 'Y', CASE (SELECT c FROM t) WHEN 'X' THEN 1 END;
+         SELECT (SELECT c COLLATE NOCASE FROM t) = 'X', (SELECT c FROM t) = z, z = (SELECT c FROM t), (SELECT c FROM t) COLLATE NOCASE = 'X' FROM s;
+         SELECT (SELECT d FROM t) = '3', '3' IN ((SELECT d FROM t)), (SELECT d FROM t) BETWEEN '3' AND '3', +(SELECT d FROM t) = '3';
+         SELECT ((SELECT c FROM t), 1) = ('X', 1); SELECT DISTINCT (SELECT c) FROM t; SELECT (SELECT c) x, count(*) FROM t GROUP BY x;
+         SELECT (SELECT c) x, count(*) FROM t GROUP BY (SELECT c) ORDER BY 1; SELECT (SELECT c) x FROM t ORDER BY x, a DESC;
+         SELECT min((SELECT c)), max((SELECT c)), count(DISTINCT (SELECT c)) FROM t;
+         SELECT min((SELECT c), 'X'), max((SELECT c), 'X'), nullif((SELECT c), 'X') FROM t;
+         SELECT (SELECT c) FROM t UNION SELECT 'Y' UNION SELECT z FROM s; SELECT * FROM (SELECT (SELECT c) AS q FROM t) WHERE q = 'X'"
+    ));
+}
+
+/// Subqueries that nothing is handed in to ran for every row where they call random().
+#[test]
+fn volatile_subqueries_run_as_often_as_in_sqlite() {
+    same(&format!(
+        "{ROWS} SELECT count(DISTINCT q) FROM (SELECT (SELECT random()) AS q FROM t);
+         SELECT count(DISTINCT q) FROM (SELECT (SELECT random() WHERE t.a IS t.a) AS q FROM t);
+         SELECT (SELECT r, r FROM (SELECT random() AS r)) IN (SELECT q, q FROM (SELECT random() AS q)) FROM t;
+         SELECT sum((SELECT r, t.d FROM (SELECT random() AS r)) BETWEEN (-9223372036854775808, 0) AND (9223372036854775807, 9)) FROM t;
+         SELECT (random() % 1, 1) < (0, 2), (random() % 1, 1) IN ((0, 1)), CASE (random() % 1, 1) WHEN (0, 2) THEN 1 WHEN (0, 1) THEN 2 END"
+    ));
+}

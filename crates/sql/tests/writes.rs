@@ -353,3 +353,50 @@ fn columns_have_their_own_types_whatever_stands_before_them() {
         ));
     }
 }
+
+/// They were refused.
+#[test]
+fn several_columns_are_set_from_one_query() {
+    for sql in [
+        "SET (k, n) = (SELECT 'x' || t.k, t.n + 1)",
+        "SET (k, n) = (SELECT k, n FROM t q WHERE q.id = 3 - t.id) WHERE id = 1",
+        "SET (k, n) = (SELECT 'q', 5) WHERE k = 'b'",
+        "SET (n, k) = (VALUES (8, 9)) WHERE id = 2",
+        "SET (id, n) = (SELECT t.id + 10, '7')",
+        "SET (id, n) = (SELECT 'x', 1)",
+        "SET (k, n) = (SELECT 1, 2 WHERE t.id > 1)",
+        "SET (k, n) = (SELECT t.id, t.id + 1), k = t.k || 5",
+        "SET n = 5, (k, n) = (SELECT t.id, t.id + 1)",
+        "SET (k, n) = (SELECT t.id, random()), n = 4",
+        "SET (k, n) = (1, 2) WHERE id = 1",
+        "SET (n) = (SELECT 3)",
+        "SET (k, n) = (SELECT 1)",
+        "SET (k, n) = (SELECT *, 1 FROM t)",
+        "SET (k, n) = (1, 2, 3)",
+        "SET (k, n) = 1",
+        "SET (k, n) = ((1, 2), 3)",
+        "SET (k, none) = (SELECT 1, 2)",
+    ] {
+        with(&format!("UPDATE t {sql}"));
+        with(&format!("UPDATE t {sql} RETURNING *"));
+        with(&format!(
+            "INSERT INTO t VALUES (1, 'new', 3) ON CONFLICT (id) DO UPDATE {sql}"
+        ));
+    }
+    with(
+        "INSERT INTO t VALUES (1, 'p', 3), (2, 'q', 4) ON CONFLICT (id) DO UPDATE SET (k, n) = (SELECT excluded.k || t.k, excluded.n)",
+    );
+    with(
+        "UPDATE t SET (k, n) = (SELECT a, b) FROM (SELECT 1 AS i, 'x' AS a, 'y' AS b) WHERE id = i",
+    );
+}
+
+/// Both columns are of the same row, and each row of the table has its own.
+#[test]
+fn a_query_that_is_not_the_same_each_time_sets_all_columns_of_a_row() {
+    with(
+        "UPDATE t SET (k, n) = (SELECT r || '', r + t.id FROM (SELECT random() / 2 AS r));
+         SELECT count(DISTINCT k), sum(n - k = id) FROM t; UPDATE t SET (k, n) = (1, 2) WHERE id < 2;
+         UPDATE t SET (k, n) = (3, 4) WHERE id > 1",
+    );
+}

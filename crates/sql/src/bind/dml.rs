@@ -8,6 +8,7 @@ use super::logical::{
     Block, Body, Bound, BoundDelete, BoundInsert, BoundTarget, BoundUpdate, IndexHint, Query,
     QueryColumn, Source, SourceKind,
 };
+use super::rows::{Rows, fetch_rows};
 use super::scalar::conjuncts;
 use super::scope::{ScopeColumns, ScopeTable, is_rowid_name};
 use crate::ast;
@@ -300,40 +301,25 @@ impl Binder<'_> {
         table: &Table,
     ) -> Result<Vec<(usize, Expr)>> {
         let mut out: Vec<(usize, Expr)> = Vec::new();
+        let mut rows = Rows::default();
         let mut assign = |column: usize, expr: Expr| {
             out.retain(|(c, _)| *c != column);
             out.push((column, expr));
         };
         for (names, expr) in sets {
-            let position = |this: &Self, name: &Name| {
-                this.column_position(table, name).map_err(|_| {
-                    Error::sql(format!("no such column: {}", name.text)).with_offset(name.offset)
-                })
+            // The values first: their errors come first in SQLite.
+            let values = match names.len() {
+                1 => vec![self.expr(expr)?],
+                several => self.assigned_row(several, expr, &mut rows)?,
             };
-            match (names.as_slice(), &expr.kind) {
-                ([name], _) => {
-                    // The value first: its errors come first in SQLite.
-                    let value = self.expr(expr)?;
-                    assign(position(self, name)?, value);
-                }
-                (names, ast::ExprKind::RowValue(values)) if names.len() == values.len() => {
-                    for (name, value) in names.iter().zip(values) {
-                        let value = self.expr(value)?;
-                        assign(position(self, name)?, value);
-                    }
-                }
-                (names, ast::ExprKind::RowValue(values)) => {
-                    let message =
-                        format!("{} columns assigned {} values", names.len(), values.len());
-                    return Err(Error::sql(message));
-                }
-                _ => {
-                    return Err(Error::sql(
-                        "assigning several columns from a subquery is not supported",
-                    ));
-                }
+            for (name, value) in names.iter().zip(values) {
+                let column = self.column_position(table, name).map_err(|_| {
+                    Error::sql(format!("no such column: {}", name.text)).with_offset(name.offset)
+                })?;
+                assign(column, value);
             }
         }
+        fetch_rows(&mut out, rows);
         Ok(out)
     }
 

@@ -136,6 +136,15 @@ pub struct CaseArm {
     pub then: Expr,
 }
 
+/// What yields a row of [`ExprKind::WithRow`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum RowSource {
+    /// An expression each.
+    Exprs(Vec<Expr>),
+    /// The first row of a subquery, NULLs without one.
+    Subquery(SubqueryId),
+}
+
 /// What an expression does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExprKind {
@@ -216,8 +225,22 @@ pub enum ExprKind {
     },
     /// `EXISTS (SELECT …)`: 0 or 1.
     Exists(SubqueryId),
-    /// `(SELECT …)`: first column of the first row, NULL without a row.
-    ScalarSubquery(SubqueryId),
+    /// `(SELECT …)`: a column of its first row, NULL without a row.
+    ScalarSubquery {
+        /// The subquery.
+        subquery: SubqueryId,
+        /// The column, the only one but for row values.
+        column: usize,
+    },
+    /// Puts a row into registers and evaluates what reads them.
+    WithRow {
+        /// Where the row comes from.
+        row: RowSource,
+        /// A register for each of its columns.
+        registers: Vec<Register>,
+        /// What reads them.
+        body: Box<Expr>,
+    },
     /// CASE.
     Case {
         /// Evaluated once and compared with each WHEN.

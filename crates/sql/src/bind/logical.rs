@@ -42,6 +42,22 @@ impl Query {
         }
         columns
     }
+
+    /// What is known of its columns where an expression calls it: of a compound the last
+    /// SELECT decides, of VALUES the last row.
+    pub fn operand_columns(&self) -> Vec<Props> {
+        let mut last = self;
+        while let Body::Compound { right, .. } = &last.body {
+            last = right;
+        }
+        match &last.body {
+            Body::Values(rows) => rows.last().map_or_else(Vec::new, |row| {
+                let props = row.iter().map(|e| e.props);
+                props.collect()
+            }),
+            _ => last.columns.iter().map(|c| c.props).collect(),
+        }
+    }
 }
 
 /// A result column of a query.

@@ -1,6 +1,6 @@
 //! Properties of expressions, by SQLite's rules (datatype3.html, 3.3, 4.2, 7.1).
 
-use super::expr::{Comparison, Expr, ExprKind, Props};
+use super::expr::{Comparison, Expr, ExprKind, Props, RowSource};
 use crate::value::{Affinity, Collation, Value};
 
 impl Props {
@@ -113,7 +113,10 @@ impl Expr {
     pub fn is_same_in_any_order(&self) -> bool {
         let mut asks = matches!(
             self.kind,
-            ExprKind::InSubquery { .. } | ExprKind::Exists(_) | ExprKind::ScalarSubquery(_)
+            ExprKind::InSubquery { .. }
+                | ExprKind::Exists(_)
+                | ExprKind::ScalarSubquery { .. }
+                | ExprKind::WithRow { .. }
         );
         self.kind
             .for_each_child(&mut |child| asks |= !child.is_same_in_any_order());
@@ -156,7 +159,7 @@ impl ExprKind {
             | ExprKind::Input(_)
             | ExprKind::Register(_)
             | ExprKind::Exists(_)
-            | ExprKind::ScalarSubquery(_) => {}
+            | ExprKind::ScalarSubquery { .. } => {}
             ExprKind::Unary(_, e) | ExprKind::Cast(e, _) => f(e),
             ExprKind::IsNull { expr, .. } | ExprKind::IsTruth { expr, .. } => f(expr),
             ExprKind::Binary(_, a, b) | ExprKind::Compare(_, _, a, b) => {
@@ -167,6 +170,12 @@ impl ExprKind {
                 list.iter().for_each(f)
             }
             ExprKind::InSubquery { exprs, .. } => exprs.iter().for_each(f),
+            ExprKind::WithRow { row, body, .. } => {
+                if let RowSource::Exprs(exprs) = row {
+                    exprs.iter().for_each(&mut *f);
+                }
+                f(body);
+            }
             ExprKind::Between {
                 expr, low, high, ..
             } => {
@@ -213,7 +222,7 @@ impl ExprKind {
             | ExprKind::Input(_)
             | ExprKind::Register(_)
             | ExprKind::Exists(_)
-            | ExprKind::ScalarSubquery(_) => {}
+            | ExprKind::ScalarSubquery { .. } => {}
             ExprKind::Unary(_, e) | ExprKind::Cast(e, _) => f(e),
             ExprKind::IsNull { expr, .. } | ExprKind::IsTruth { expr, .. } => f(expr),
             ExprKind::Binary(_, a, b) | ExprKind::Compare(_, _, a, b) => {
@@ -224,6 +233,12 @@ impl ExprKind {
                 list.iter_mut().for_each(f);
             }
             ExprKind::InSubquery { exprs, .. } => exprs.iter_mut().for_each(f),
+            ExprKind::WithRow { row, body, .. } => {
+                if let RowSource::Exprs(exprs) = row {
+                    exprs.iter_mut().for_each(&mut *f);
+                }
+                f(body);
+            }
             ExprKind::Between {
                 expr, low, high, ..
             } => {

@@ -1,8 +1,9 @@
 //! Binding of expressions.
 
 use super::Binder;
-use super::expr::{CaseArm, CompareOp, Comparison, Expr, ExprKind, Props, UnaryOp};
+use super::expr::{CaseArm, CompareOp, Comparison, Expr, ExprKind, Props, SubqueryId, UnaryOp};
 use super::logical::LogicalSubquery;
+use super::rows::{RowUse, Rows, may_be_row};
 use super::scope::Level;
 use crate::ast;
 use crate::ast::{ExprKind as A, Literal};
@@ -97,23 +98,16 @@ impl Binder<'_> {
                 negated,
             } => self.in_select(expr, select, *negated),
             A::Exists(select) => {
-                let (subquery, props) = self.subquery(select)?;
+                let subquery = self.subquery(select)?;
                 Ok(Expr {
-                    kind: ExprKind::Exists(subquery),
-                    props: Props {
-                        affinity: None,
-                        collation: None,
-                        ..props
-                    },
+                    kind: ExprKind::Exists(subquery.id),
+                    props: subquery.props,
                 })
             }
             A::Subquery(select) => {
-                let (subquery, props) = self.subquery(select)?;
-                self.check_width(subquery, 1)?;
-                Ok(Expr {
-                    kind: ExprKind::ScalarSubquery(subquery),
-                    props,
-                })
+                let subquery = self.subquery(select)?;
+                check_width(&subquery, 1)?;
+                Ok(subquery.column(0))
             }
             A::RowValue(_) => Err(Error::sql("row value misused").with_offset(e.offset)),
             A::Case {
@@ -201,9 +195,6 @@ impl Binder<'_> {
     }
 
     fn compare(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
-        if matches!(left.kind, A::RowValue(_)) || matches!(right.kind, A::RowValue(_)) {
-            return self.compare_rows(op, left, right);
-        }
         if matches!(op, CompareOp::Is | CompareOp::IsNot)
             && let Some(truth) = truth_word(right)
             && !matches!(&right.kind, A::Column(name) if self.resolve(None, name)?.is_some())
@@ -216,49 +207,11 @@ impl Binder<'_> {
                 negated,
             }));
         }
-        let (left, right) = (self.boxed(left)?, self.boxed(right)?);
-        Ok(compare(op, *left, *right))
-    }
-
-    /// `(a, b) = (c, d)` and its order, lexicographic from left to right.
-    fn compare_rows(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
-        let (A::RowValue(lefts), A::RowValue(rights)) = (&left.kind, &right.kind) else {
-            return Err(Error::sql("row value misused").with_offset(left.offset));
-        };
-        if lefts.len() != rights.len() {
-            return Err(Error::sql("row value misused").with_offset(left.offset));
+        if may_be_row(left) || may_be_row(right) {
+            return self.compare_rows(op, left, right);
         }
-        let (lefts, rights) = (self.exprs(lefts)?, self.exprs(rights)?);
-        let pairs: Vec<(Expr, Expr)> = lefts.into_iter().zip(rights).collect();
-        let all = |op: CompareOp, pairs: Vec<(Expr, Expr)>| {
-            ExprKind::And(pairs.into_iter().map(|(l, r)| compare(op, l, r)).collect())
-        };
-        let negated =
-            |kind: ExprKind| ExprKind::Unary(UnaryOp::Not, Box::new(Expr::operator(kind)));
-        Ok(Expr::operator(match op {
-            CompareOp::Equal | CompareOp::Is => all(op, pairs),
-            CompareOp::NotEqual => negated(all(CompareOp::Equal, pairs)),
-            CompareOp::IsNot => negated(all(CompareOp::Is, pairs)),
-            _ => {
-                let strict = match op {
-                    CompareOp::Less | CompareOp::LessEqual => CompareOp::Less,
-                    _ => CompareOp::Greater,
-                };
-                let mut rest: Option<Expr> = None;
-                for (l, r) in pairs.into_iter().rev() {
-                    rest = Some(match rest {
-                        None => compare(op, l, r),
-                        Some(rest) => {
-                            let first = compare(strict, l.clone(), r.clone());
-                            let equal = compare(CompareOp::Equal, l, r);
-                            let tail = Expr::operator(ExprKind::And(vec![equal, rest]));
-                            Expr::operator(ExprKind::Or(vec![first, tail]))
-                        }
-                    });
-                }
-                return rest.ok_or_else(|| Error::sql("row value misused"));
-            }
-        }))
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        Ok(compare(op, left, right))
     }
 
     fn between(
@@ -268,17 +221,11 @@ impl Binder<'_> {
         high: &ast::Expr,
         negated: bool,
     ) -> Result<Expr> {
-        let (expr, low, high) = (self.boxed(expr)?, self.boxed(low)?, self.boxed(high)?);
-        let low_comparison = Comparison::of(&expr.props, &low.props);
-        let high_comparison = Comparison::of(&expr.props, &high.props);
-        Ok(Expr::operator(ExprKind::Between {
-            expr,
-            low,
-            high,
-            low_comparison,
-            high_comparison,
-            negated,
-        }))
+        if may_be_row(expr) || may_be_row(low) || may_be_row(high) {
+            return self.between_rows(expr, low, high, negated);
+        }
+        let (expr, low, high) = (self.expr(expr)?, self.expr(low)?, self.expr(high)?);
+        Ok(between(expr, low, high, negated))
     }
 
     fn in_list(&mut self, expr: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr> {
@@ -286,17 +233,8 @@ impl Binder<'_> {
             // To SQLite this is the word TRUE or FALSE; the operand is dropped.
             return Ok(Expr::literal(Value::Integer(negated.into())));
         }
-        if matches!(expr.kind, A::RowValue(_)) {
-            let mut alternatives = Vec::with_capacity(list.len());
-            for candidate in list {
-                alternatives.push(self.compare_rows(CompareOp::Equal, expr, candidate)?);
-            }
-            let any = Expr::operator(ExprKind::Or(alternatives));
-            return Ok(if negated {
-                Expr::operator(ExprKind::Unary(UnaryOp::Not, Box::new(any)))
-            } else {
-                any
-            });
+        if let A::RowValue(row) = &expr.kind {
+            return self.row_in_list(row, list, negated);
         }
         let expr = self.boxed(expr)?;
         let list = self.exprs(list)?;
@@ -310,71 +248,51 @@ impl Binder<'_> {
     }
 
     fn in_select(&mut self, expr: &ast::Expr, select: &ast::Select, negated: bool) -> Result<Expr> {
-        let exprs = match &expr.kind {
-            A::RowValue(list) => self.exprs(list)?,
-            _ => vec![self.expr(expr)?],
-        };
-        let (subquery, props) = self.subquery(select)?;
-        self.check_width(subquery, exprs.len())?;
-        let columns = self
-            .subqueries
-            .get(subquery)
-            .map(|s| s.query.columns.as_slice())
-            .unwrap_or(&[]);
+        let mut rows = Rows::default();
+        let exprs = self.row(expr, RowUse::Base, &mut rows)?;
+        let subquery = self.subquery(select)?;
+        check_width(&subquery, exprs.len())?;
         let comparisons = exprs
             .iter()
-            .zip(columns)
-            .map(|(e, c)| Comparison::of(&e.props, &c.props))
+            .zip(&subquery.columns)
+            .map(|(e, c)| Comparison::of(&e.props, c))
             .collect();
         let mut bound = Expr::operator(ExprKind::InSubquery {
             exprs,
-            subquery,
+            subquery: subquery.id,
             comparisons,
             negated,
         });
-        bound.props.add(&Props {
-            explicit_collation: false,
-            ..props
-        });
-        Ok(bound)
+        bound.props.add(&subquery.props);
+        Ok(rows.around(bound))
     }
 
-    /// Binds a subquery of an expression; its props are those of its first
-    /// column.
-    fn subquery(&mut self, select: &ast::Select) -> Result<(usize, Props)> {
+    /// Binds a subquery of an expression.
+    pub(super) fn subquery(&mut self, select: &ast::Select) -> Result<Subquery> {
         self.levels.push(Level::default());
         let query = self.query(select);
         let level = self.levels.pop().unwrap_or_default();
         let query = query?;
-        let first = query.columns.first().map_or(Props::CONSTANT, |c| c.props);
+        // What nothing is handed in to runs once, whatever it calls.
+        let once = level.captures.is_empty();
         let props = Props {
-            affinity: first.affinity,
-            collation: first.collation,
-            explicit_collation: false,
-            deterministic: !level.volatile,
+            deterministic: once || !level.volatile,
             fallible: level.fallible,
             constant: false,
+            ..Props::CONSTANT
         };
-        let cacheable = !level.volatile;
+        let columns = query.operand_columns();
         self.subqueries.push(LogicalSubquery {
             query,
             bindings: level.captures,
-            cacheable,
+            cacheable: once || !level.volatile,
         });
-        Ok((self.subqueries.len() - 1, props))
-    }
-
-    fn check_width(&self, subquery: usize, expected: usize) -> Result<()> {
-        let width = self
-            .subqueries
-            .get(subquery)
-            .map_or(0, |s| s.query.columns.len());
-        if width == expected {
-            return Ok(());
-        }
-        Err(Error::sql(format!(
-            "sub-select returns {width} columns - expected {expected}"
-        )))
+        Ok(Subquery {
+            id: self.subqueries.len() - 1,
+            columns,
+            props,
+            once,
+        })
     }
 
     fn case(
@@ -383,7 +301,17 @@ impl Binder<'_> {
         whens: &[ast::CaseWhen],
         otherwise: Option<&ast::Expr>,
     ) -> Result<Expr> {
-        let base = base.map(|b| self.boxed(b)).transpose()?;
+        let base = match base {
+            Some(base) if may_be_row(base) => {
+                let mut rows = Rows::default();
+                let mut columns = self.row(base, RowUse::Base, &mut rows)?;
+                if columns.len() != 1 {
+                    return self.case_rows(columns, rows, whens, otherwise);
+                }
+                columns.pop().map(Box::new)
+            }
+            base => base.map(|b| self.boxed(b)).transpose()?,
+        };
         let mut arms = Vec::with_capacity(whens.len());
         for when in whens {
             let condition = self.expr(&when.when)?;
@@ -405,6 +333,47 @@ impl Binder<'_> {
     }
 }
 
+/// A subquery of an expression.
+pub(super) struct Subquery {
+    /// Its number.
+    pub id: SubqueryId,
+    /// What is known of its columns.
+    pub columns: Vec<Props>,
+    /// What its value has apart from them.
+    pub props: Props,
+    /// It is the same for the whole statement.
+    pub once: bool,
+}
+
+impl Subquery {
+    /// A column of its first row. That it has the affinity of a column, but no collation,
+    /// is as in SQLite.
+    pub fn column(&self, column: usize) -> Expr {
+        let affinity = self.columns.get(column).and_then(|c| c.affinity);
+        Expr {
+            kind: ExprKind::ScalarSubquery {
+                subquery: self.id,
+                column,
+            },
+            props: Props {
+                affinity,
+                ..self.props
+            },
+        }
+    }
+}
+
+/// Refuses a subquery of another number of columns.
+pub(super) fn check_width(subquery: &Subquery, expected: usize) -> Result<()> {
+    let width = subquery.columns.len();
+    if width == expected {
+        return Ok(());
+    }
+    Err(Error::sql(format!(
+        "sub-select returns {width} columns - expected {expected}"
+    )))
+}
+
 /// A comparison with its pair.
 pub(super) fn compare(op: CompareOp, left: Expr, right: Expr) -> Expr {
     let comparison = Comparison::of(&left.props, &right.props);
@@ -414,6 +383,20 @@ pub(super) fn compare(op: CompareOp, left: Expr, right: Expr) -> Expr {
         Box::new(left),
         Box::new(right),
     ))
+}
+
+/// BETWEEN with its pairs.
+pub(super) fn between(expr: Expr, low: Expr, high: Expr, negated: bool) -> Expr {
+    let low_comparison = Comparison::of(&expr.props, &low.props);
+    let high_comparison = Comparison::of(&expr.props, &high.props);
+    Expr::operator(ExprKind::Between {
+        expr: Box::new(expr),
+        low: Box::new(low),
+        high: Box::new(high),
+        low_comparison,
+        high_comparison,
+        negated,
+    })
 }
 
 fn truth_word(e: &ast::Expr) -> Option<bool> {

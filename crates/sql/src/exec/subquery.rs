@@ -29,7 +29,8 @@ struct Members {
 }
 
 enum Answer {
-    Scalar(Value),
+    /// The first row, which is in [`SubqueryRun::row`].
+    Row,
     Exists(bool),
     Members(Members),
 }
@@ -40,6 +41,8 @@ pub struct SubqueryRun {
     bindings: Vec<(Register, Expr)>,
     cacheable: bool,
     answer: Option<Answer>,
+    /// The first row; empty if there was none.
+    row: Vec<Value>,
     /// The bindings that `answer` holds for.
     answered: Vec<Value>,
 }
@@ -52,6 +55,7 @@ impl SubqueryRun {
             bindings: subquery.bindings.clone(),
             cacheable: subquery.cacheable,
             answer: None,
+            row: Vec::new(),
             answered: Vec::new(),
         }
     }
@@ -83,16 +87,39 @@ impl SubqueryRun {
         Ok(same)
     }
 
-    fn first_row(&mut self, cx: &mut Context<'_, '_>) -> Result<Option<Value>> {
+    /// Runs up to the first row, which `take` gets; whether there is one.
+    fn first(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        take: impl FnOnce(&mut Self, &Batch, usize),
+    ) -> Result<bool> {
         let mut batch = cx.run.batch();
         self.operator.open(cx)?;
         let found = self.operator.next(cx, 1, &mut batch)?;
-        let first = batch
-            .row_at(0)
-            .filter(|_| found)
-            .map(|row| batch.get(0, row).to_value());
+        let first = batch.row_at(0).filter(|_| found);
+        if let Some(row) = first {
+            take(self, &batch, row);
+        }
         cx.run.recycle_batch(batch);
-        Ok(first)
+        Ok(first.is_some())
+    }
+
+    /// Has the first row in `row`.
+    fn fetch_row(&mut self, kept: bool, cx: &mut Context<'_, '_>) -> Result<()> {
+        if kept && matches!(self.answer, Some(Answer::Row)) {
+            return Ok(());
+        }
+        let found = self.first(cx, |this, batch, row| {
+            this.row.resize(batch.columns.len(), Value::Null);
+            for (value, column) in this.row.iter_mut().zip(&batch.columns) {
+                value.assign(column.get(row));
+            }
+        })?;
+        if !found {
+            self.row.clear();
+        }
+        self.answer = Some(Answer::Row);
+        Ok(())
     }
 
     fn members(&mut self, comparisons: &[Comparison], cx: &mut Context<'_, '_>) -> Result<Members> {
@@ -173,15 +200,33 @@ fn with<T>(
     outcome
 }
 
-/// First column of the first row; NULL without a row.
-pub fn scalar(id: SubqueryId, row: Row<'_>, cx: &mut Context<'_, '_>) -> Result<Value> {
+/// A column of the first row; NULL without a row.
+pub fn scalar(
+    id: SubqueryId,
+    column: usize,
+    row: Row<'_>,
+    cx: &mut Context<'_, '_>,
+) -> Result<Value> {
     with(id, row, cx, |subquery, kept, cx| {
-        if kept && let Some(Answer::Scalar(value)) = &subquery.answer {
-            return Ok(value.clone());
+        subquery.fetch_row(kept, cx)?;
+        Ok(subquery.row.get(column).cloned().unwrap_or_default())
+    })
+}
+
+/// Puts the first row into registers; NULLs without a row.
+pub fn store_row(
+    id: SubqueryId,
+    registers: &[Register],
+    row: Row<'_>,
+    cx: &mut Context<'_, '_>,
+) -> Result<()> {
+    with(id, row, cx, |subquery, kept, cx| {
+        subquery.fetch_row(kept, cx)?;
+        for (i, register) in registers.iter().enumerate() {
+            let value = subquery.row.get(i).map_or(ValueRef::Null, Value::as_ref);
+            cx.run.set_register(*register, value);
         }
-        let value = subquery.first_row(cx)?.unwrap_or_default();
-        subquery.answer = Some(Answer::Scalar(value.clone()));
-        Ok(value)
+        Ok(())
     })
 }
 
@@ -191,7 +236,7 @@ pub fn exists(id: SubqueryId, row: Row<'_>, cx: &mut Context<'_, '_>) -> Result<
         if kept && let Some(Answer::Exists(found)) = &subquery.answer {
             return Ok(*found);
         }
-        let found = subquery.first_row(cx)?.is_some();
+        let found = subquery.first(cx, |_, _, _| {})?;
         subquery.answer = Some(Answer::Exists(found));
         Ok(found)
     })

@@ -1,6 +1,8 @@
 //! Operators and expressions in words.
 
-use crate::bind::expr::{BinaryOp, CompareOp, Expr, ExprKind, LikeKind, SortKey, UnaryOp};
+use crate::bind::expr::{
+    BinaryOp, CompareOp, Expr, ExprKind, LikeKind, RowSource, SortKey, UnaryOp,
+};
 use crate::plan::physical::{
     Bound, CompoundOp, Grouping, JoinKind, LimitClause, Op, Range, ScanColumn,
 };
@@ -354,7 +356,25 @@ fn kind_text(kind: &ExprKind) -> String {
             )
         }
         ExprKind::Exists(id) => format!("EXISTS subquery {id}"),
-        ExprKind::ScalarSubquery(id) => format!("subquery {id}"),
+        ExprKind::ScalarSubquery {
+            subquery,
+            column: 0,
+        } => format!("subquery {subquery}"),
+        ExprKind::ScalarSubquery { subquery, column } => {
+            format!("subquery {subquery} column {}", column + 1)
+        }
+        ExprKind::WithRow {
+            row,
+            registers,
+            body,
+        } => {
+            let row = match row {
+                RowSource::Exprs(exprs) => format!("({})", list_text(exprs)),
+                RowSource::Subquery(id) => format!("subquery {id}"),
+            };
+            let registers: Vec<String> = registers.iter().map(|r| format!("r{r}")).collect();
+            format!("({}) = {row}: {}", registers.join(", "), expr_text(body))
+        }
         ExprKind::Case {
             base,
             arms,

@@ -74,11 +74,10 @@ impl Lowering<'_> {
                 high: self.boxed(end)?,
                 negated: *not,
             },
-            raw::Expr::InList { lhs, not, rhs } => ExprKind::InList {
-                expr: self.boxed(lhs)?,
-                list: self.exprs(rhs.unwrap_or(&[]))?,
-                negated: *not,
-            },
+            raw::Expr::InList { lhs, not, rhs } => {
+                let expr = self.boxed(lhs)?;
+                in_list(expr, self.exprs(rhs.unwrap_or(&[]))?, *not)
+            }
             raw::Expr::InSelect { lhs, not, rhs } => {
                 let expr = self.boxed(lhs)?;
                 ExprKind::InSelect {
@@ -405,6 +404,28 @@ impl Lowering<'_> {
                 })
             })
             .collect()
+    }
+}
+
+/// A list of nothing but a subquery is the subquery: its parentheses count for nothing.
+fn in_list(expr: Box<Expr>, mut list: Vec<Expr>, negated: bool) -> ExprKind {
+    match list.pop() {
+        Some(Expr {
+            kind: ExprKind::Subquery(select),
+            ..
+        }) if list.is_empty() => ExprKind::InSelect {
+            expr,
+            select,
+            negated,
+        },
+        last => {
+            list.extend(last);
+            ExprKind::InList {
+                expr,
+                list,
+                negated,
+            }
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod tests;
 use fulgurite_store::Tree;
 
 use crate::bind::BoundStatement;
+use crate::bind::expr::SubqueryId;
 use crate::bind::logical::LogicalSubquery;
 use crate::error::Result;
 use crate::parse::Parsed;
@@ -53,6 +54,7 @@ pub fn prepare(schema: &Schema, rows: RowCounts<'_>, parsed: &Parsed) -> Result<
         rows,
         logical: &subqueries,
         subqueries: Vec::new(),
+        shared: Vec::new(),
         registers,
         reads: Vec::new(),
         writes: Vec::new(),
@@ -85,6 +87,8 @@ struct Planner<'a, 'r> {
     rows: RowCounts<'r>,
     logical: &'a [LogicalSubquery],
     subqueries: Vec<Subquery>,
+    /// Those without bindings: their logical numbers and those in `subqueries`.
+    shared: Vec<(SubqueryId, SubqueryId)>,
     registers: usize,
     reads: Vec<Tree>,
     writes: Vec<Tree>,

@@ -1,14 +1,17 @@
 //! Columns to positions and registers; logical subqueries to plans.
 //!
 //! A subquery is planned once for each place its call ends up in, since the
-//! bindings it takes depend on the row it is called with.
+//! bindings it takes depend on the row it is called with. One that takes none is
+//! planned once, so that it runs once wherever its columns are asked for.
 
 use std::collections::BTreeSet;
 
 use super::Planner;
 use super::layout::Layout;
 use super::physical::{LimitClause, Subquery};
-use crate::bind::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Register, SortKey, SubqueryId};
+use crate::bind::expr::{
+    AggregateCall, ColumnRef, Expr, ExprKind, Register, RowSource, SortKey, SubqueryId,
+};
 use crate::error::{Error, Result};
 
 /// Where a column's value comes from.
@@ -71,8 +74,12 @@ impl Planner<'_, '_> {
         result?;
         match &mut expr.kind {
             ExprKind::Exists(id)
-            | ExprKind::ScalarSubquery(id)
-            | ExprKind::InSubquery { subquery: id, .. } => {
+            | ExprKind::ScalarSubquery { subquery: id, .. }
+            | ExprKind::InSubquery { subquery: id, .. }
+            | ExprKind::WithRow {
+                row: RowSource::Subquery(id),
+                ..
+            } => {
                 *id = self.plan_subquery(*id, rows)?;
             }
             _ => {}
@@ -124,6 +131,10 @@ impl Planner<'_, '_> {
         let subquery = logical
             .get(id)
             .ok_or_else(|| Error::misuse("no such subquery"))?;
+        let shared = subquery.bindings.is_empty();
+        if shared && let Some((_, planned)) = self.shared.iter().find(|(known, _)| *known == id) {
+            return Ok(*planned);
+        }
         let root = crate::stack::grow(|| self.query(&subquery.query))?;
         let mut bindings = Vec::with_capacity(subquery.bindings.len());
         for (register, expr) in &subquery.bindings {
@@ -134,7 +145,11 @@ impl Planner<'_, '_> {
             bindings,
             cacheable: subquery.cacheable,
         });
-        Ok(self.subqueries.len() - 1)
+        let planned = self.subqueries.len() - 1;
+        if shared {
+            self.shared.push((id, planned));
+        }
+        Ok(planned)
     }
 
     pub fn resolve_sort(&mut self, keys: &[SortKey], layout: &Layout) -> Result<Vec<SortKey>> {
@@ -184,8 +199,12 @@ impl Planner<'_, '_> {
                 out.insert(*column);
             }
             ExprKind::Exists(id)
-            | ExprKind::ScalarSubquery(id)
-            | ExprKind::InSubquery { subquery: id, .. } => {
+            | ExprKind::ScalarSubquery { subquery: id, .. }
+            | ExprKind::InSubquery { subquery: id, .. }
+            | ExprKind::WithRow {
+                row: RowSource::Subquery(id),
+                ..
+            } => {
                 for (_, binding) in self.logical.get(*id).map_or(&[][..], |s| &s.bindings) {
                     self.collect_columns_outside(binding, is_known, out);
                 }

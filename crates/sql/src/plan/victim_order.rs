@@ -203,7 +203,10 @@ fn scan(node: &Node) -> &Op {
 fn calls_subquery(expr: &Expr) -> bool {
     let mut found = matches!(
         expr.kind,
-        ExprKind::Exists(_) | ExprKind::ScalarSubquery(_) | ExprKind::InSubquery { .. }
+        ExprKind::Exists(_)
+            | ExprKind::ScalarSubquery { .. }
+            | ExprKind::InSubquery { .. }
+            | ExprKind::WithRow { .. }
     );
     let each = &mut |child: &Expr| found = found || calls_subquery(child);
     expr.kind.for_each_child(each);

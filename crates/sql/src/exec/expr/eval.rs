@@ -9,7 +9,9 @@
 //! binder bounds; the rarer operations live in functions of their own so that
 //! the frame of [`eval`] stays small.
 
-use crate::bind::expr::{BinaryOp, CaseArm, Comparison, Expr, ExprKind, LikeKind, UnaryOp};
+use crate::bind::expr::{
+    BinaryOp, CaseArm, Comparison, Expr, ExprKind, LikeKind, RowSource, UnaryOp,
+};
 use crate::error::{Error, Result};
 use crate::exec::context::Context;
 use crate::exec::expr::compare;
@@ -75,7 +77,10 @@ pub fn eval<'a, 'p: 'a>(
         } => case(base.as_deref(), arms, otherwise.as_deref(), row, cx)?,
         ExprKind::Like { .. } => truth(like(expr, row, cx)?),
         ExprKind::Function { .. } => function(expr, row, cx)?,
-        ExprKind::ScalarSubquery(id) => Datum::Changed(subquery::scalar(*id, row, cx)?),
+        ExprKind::ScalarSubquery { subquery, column } => {
+            Datum::Changed(subquery::scalar(*subquery, *column, row, cx)?)
+        }
+        ExprKind::WithRow { .. } => with_row(expr, row, cx)?,
         ExprKind::Exists(id) => truth(Some(subquery::exists(*id, row, cx)?)),
         ExprKind::InSubquery {
             exprs,
@@ -102,6 +107,31 @@ fn register_value<'a>(register: usize, cx: &Context<'_, '_>) -> Datum<'a> {
         Some(Value::Real(r)) => Datum::Same(ValueRef::Real(*r)),
         Some(other) => Datum::Changed(other.clone()),
     }
+}
+
+fn with_row<'a, 'p: 'a>(
+    expr: &'a Expr,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Datum<'a>> {
+    let ExprKind::WithRow {
+        row: source,
+        registers,
+        body,
+    } = &expr.kind
+    else {
+        return Ok(Datum::Same(ValueRef::Null));
+    };
+    match source {
+        RowSource::Subquery(id) => subquery::store_row(*id, registers, row, cx)?,
+        RowSource::Exprs(exprs) => {
+            for (expr, register) in exprs.iter().zip(registers) {
+                let value = eval(expr, row, cx)?;
+                cx.run.set_register(*register, value.as_ref());
+            }
+        }
+    }
+    eval(body, row, cx)
 }
 
 /// The expression as a condition; None is NULL.
