@@ -348,3 +348,184 @@ fn volatile_subqueries_run_as_often_as_in_sqlite() {
          SELECT (random() % 1, 1) < (0, 2), (random() % 1, 1) IN ((0, 1)), CASE (random() % 1, 1) WHEN (0, 2) THEN 1 WHEN (0, 1) THEN 2 END"
     ));
 }
+
+/// A minus made a real of the smallest integer unless it stood right before the digits,
+/// and an integer that there is none of from the same number in hexadecimal.
+#[test]
+fn a_minus_is_part_of_the_number_behind_it() {
+    for number in [
+        "-9223372036854775808",
+        "- 9223372036854775808",
+        "-(9223372036854775808)",
+        "-+((9_223_372_036_854_775_808))",
+        "+-9223372036854775808",
+        "-(-9223372036854775808)",
+        "- -9223372036854775808",
+        "-9223372036854775809",
+        "-0x10",
+        "-0x8000000000000000",
+        "- -0X8000000000000000",
+        "-(+0x80000000_00000000)",
+        "0x8000000000000000",
+        "-0x8000000000000001",
+        "-0x10000000000000000",
+        "1 - 0x8000000000000000",
+        "~0x8000000000000000",
+        "-(5)",
+        "- - 5",
+        "-.5",
+        "-(5.)",
+        "-0.0",
+        "-(0)",
+        "-1e999",
+    ] {
+        same(&format!(
+            "SELECT {number}, typeof({number}); CREATE TABLE t(a); INSERT INTO t VALUES (({number})); SELECT a FROM t WHERE a = {number}"
+        ));
+    }
+    same(
+        "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 3), (2, 2); SELECT a FROM t ORDER BY -(+1); SELECT a FROM t ORDER BY +(+(2))",
+    );
+}
+
+/// COLLATE behind TRUE made a number of it, and CAST to no type a blob.
+#[test]
+fn truth_has_no_collation_and_no_type_is_numeric() {
+    same(
+        "CREATE TABLE t(a, c COLLATE NOCASE); INSERT INTO t VALUES (2, 'x'), (0, '1'), (NULL, NULL);
+         SELECT a IS TRUE COLLATE nocase, a IS NOT TRUE COLLATE binary, c IS FALSE COLLATE nocase COLLATE rtrim FROM t;
+         SELECT 2 IS (TRUE COLLATE nocase), 2 IS (FALSE) COLLATE nocase, 2 IS +TRUE, (2 IS TRUE) COLLATE nocase, 2 IS TRUE COLLATE none;
+         SELECT cast('5' as), typeof(cast('5' AS )), cast(2.5 as), cast(x'31' as), cast(NULL as), cast('5' as) = 5, cast('x1' as ''), cast(c as) = 'X' FROM t",
+    );
+}
+
+/// They were taken.
+#[test]
+fn what_has_no_meaning_is_refused() {
+    same(
+        "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2); SELECT a FROM t HAVING count(*) > 0; SELECT a FROM t HAVING 1;
+         SELECT a FROM t HAVING nothing; SELECT a FROM t HAVING 1 ORDER BY count(*); SELECT count(*) FROM t HAVING a > 0;
+         SELECT a FROM t GROUP BY a HAVING count(*) > 0",
+    );
+    for share in [
+        "5",
+        "1",
+        "0",
+        "1.1",
+        "-0.5",
+        "-0.0",
+        "+0.5",
+        "0.5 + 0",
+        "'0.5'",
+        "NULL",
+        "a",
+        "1e999",
+        "9223372036854775808",
+        "0.5 COLLATE nocase",
+        "CAST(0.5 AS REAL)",
+        "(0.5)",
+        "0.0",
+        "1.0",
+        "5e-1",
+        ".5",
+        "0.5, 1",
+        "likely(0.5)",
+    ] {
+        same(&format!(
+            "CREATE TABLE t(a); INSERT INTO t VALUES (1); SELECT likelihood(a, {share}) FROM t"
+        ));
+    }
+}
+
+#[test]
+fn characters_by_their_numbers() {
+    for text in [
+        "a\\u0041",
+        "\\0041\\+01F600\\U0001F600",
+        "\\\\",
+        "",
+        "é\\u00e9",
+        "\\ud800\\uDFFF\\uFFFE",
+        "\\U00110000\\Uffffffff\\+ffffff",
+        "\\",
+        "\\u12",
+        "\\x",
+        "a\\u00",
+        "\\u004g",
+        "\\+00004",
+        "\\u+041",
+        "\\U000000é1",
+    ] {
+        same(&format!("SELECT unistr('{text}'), hex(unistr('{text}'))"));
+    }
+    same(
+        "SELECT hex(unistr('a\\u0000b')), hex(unistr('a\\u0041' || char(0) || '\\u0041')), unistr(NULL), typeof(unistr(5)), unistr(x'41');
+         SELECT unistr_quote('a' || char(10) || 'b'), unistr_quote('it''s' || char(9)), unistr_quote('a\\b'), unistr_quote('a\\b' || char(1) || '''');
+         SELECT unistr_quote(5), unistr_quote(NULL), unistr_quote(x'41'), unistr_quote(2.5), hex(unistr_quote('a' || char(0) || char(1)));
+         SELECT format('%#Q %#q', 'a' || char(10), 'a' || char(10)), format('%#Q %#q', 'a\\b', 'a\\b'), format('%#20Q|%-#20Q|', char(10), char(10));
+         SELECT format('%j', 'a\"b\\' || char(8, 9, 10, 12, 13, 1)), format('%J %J', 'a\"', NULL), format('%.2J %5j|', 'abc', NULL), format('%j %j', 5, 2.5);
+         SELECT subtype(1), typeof(subtype(NULL)); SELECT subtype()",
+    );
+}
+
+/// A SELECT and each pair of parentheses counted as a level.
+#[test]
+fn expressions_may_be_as_deep_as_in_sqlite() {
+    const TABLE: &str = "CREATE TABLE t(a); INSERT INTO t VALUES (1);";
+    let chain = |op: &str, terms: usize| format!("a{}", format!(" {op} a").repeat(terms - 1));
+    for terms in [999, 1000, 1001] {
+        for op in ["+", "||", "=", "AND", "OR"] {
+            let chain = chain(op, terms);
+            same(&format!(
+                "{TABLE} SELECT {chain} FROM t; SELECT a FROM t WHERE {chain}; SELECT a FROM t ORDER BY {chain}"
+            ));
+        }
+    }
+    for levels in [998, 999] {
+        for (open, close) in [
+            ("- ", ""),
+            ("NOT ", ""),
+            ("CAST(", " AS INT)"),
+            ("", " ISNULL"),
+            ("", " COLLATE NOCASE"),
+        ] {
+            let (open, close) = (open.repeat(levels), close.repeat(levels));
+            same(&format!("{TABLE} SELECT {open}a{close} FROM t"));
+        }
+    }
+    for (open, levels) in [("(", 2400), ("+", 2400), ("(1 + ", 800), ("abs(", 800)] {
+        let close = if open == "+" { "" } else { ")" };
+        let (open, close) = (open.repeat(levels), close.repeat(levels));
+        same(&format!(
+            "{TABLE} SELECT {open}a{close} FROM t; INSERT INTO t VALUES ({open}1{close}); SELECT max(a) FROM t"
+        ));
+    }
+}
+
+/// Subqueries that call each other took the thread's own stack.
+#[test]
+fn deep_statements_run_on_a_small_stack() {
+    let check = || {
+        let session = support::session();
+        support::must(&session, "CREATE TABLE t(a); INSERT INTO t VALUES (1)");
+        for (open, close) in [
+            ("1 + (SELECT ", ")"),
+            ("-(SELECT ", ")"),
+            ("(SELECT a + ", " FROM t WHERE a = 1)"),
+            ("1 IN (SELECT ", ")"),
+        ] {
+            let (open, close) = (open.repeat(499), close.repeat(499));
+            let rows = support::run(&session, &format!("SELECT {open}a{close} FROM t"));
+            assert!(!rows.iter().any(|row| row.starts_with("error")), "{rows:?}");
+        }
+        let open = "EXISTS (SELECT ".repeat(5000);
+        let close = ")".repeat(5000);
+        let refused = support::run(&session, &format!("SELECT {open}1{close}"));
+        assert!(
+            refused.iter().all(|row| row.starts_with("error 1: ")),
+            "{refused:?}"
+        );
+    };
+    let small = std::thread::Builder::new().stack_size(1 << 20).spawn(check);
+    small.expect("thread").join().expect("no panic");
+}

@@ -400,3 +400,36 @@ fn a_query_that_is_not_the_same_each_time_sets_all_columns_of_a_row() {
          UPDATE t SET (k, n) = (3, 4) WHERE id > 1",
     );
 }
+
+/// They were kept as they stood, which said what is not so.
+#[test]
+fn keys_take_no_order_of_nulls_and_references_as_many_columns() {
+    for word in ["FIRST", "LAST"] {
+        for sql in [
+            "CREATE INDEX i ON t(n NULLS {})",
+            "CREATE UNIQUE INDEX i ON t(k, n + 1 DESC NULLS {})",
+            "CREATE INDEX i ON none(n NULLS {})",
+            "CREATE TABLE q(a, b, PRIMARY KEY (a NULLS {}))",
+            "CREATE TABLE q(a, b, UNIQUE (a, b DESC NULLS {}))",
+            "INSERT INTO t VALUES (1, 'x', 2) ON CONFLICT (id NULLS {}) DO NOTHING",
+        ] {
+            with(&sql.replace("{}", word));
+        }
+    }
+    for columns in [
+        "a REFERENCES u(x, y)",
+        "a REFERENCES u(x)",
+        "a REFERENCES u",
+        "a, b, FOREIGN KEY (a, b) REFERENCES u(x)",
+        "a, b, FOREIGN KEY (a) REFERENCES u(x, y)",
+        "a, b, FOREIGN KEY (a, b) REFERENCES u(x, y)",
+        "a, b, FOREIGN KEY (a, b) REFERENCES u",
+    ] {
+        same(&format!(
+            "CREATE TABLE IF NOT EXISTS q({columns}); SELECT sql FROM sqlite_schema"
+        ));
+    }
+    with(
+        "ALTER TABLE t ADD COLUMN g REFERENCES u(x, y); ALTER TABLE t ADD COLUMN g REFERENCES u(x); SELECT sql FROM sqlite_schema",
+    );
+}

@@ -393,7 +393,12 @@ pub enum ColumnConstraint {
     /// COLLATE
     Collate(Name),
     /// REFERENCES: kept in the text, not enforced (as SQLite by default).
-    ForeignKey,
+    ForeignKey {
+        /// The other table.
+        table: String,
+        /// How many of its columns are named.
+        columns: usize,
+    },
     /// GENERATED ALWAYS AS
     Generated,
 }
@@ -429,7 +434,12 @@ pub enum TableConstraintKind {
     /// CHECK and its text
     Check(Expr, String),
     /// FOREIGN KEY
-    ForeignKey,
+    ForeignKey {
+        /// How many columns it has.
+        columns: usize,
+        /// How many of the other table's are named, if any.
+        referenced: Option<usize>,
+    },
 }
 
 /// CREATE INDEX

@@ -3,7 +3,7 @@
 use super::Binder;
 use super::expr::{AggregateCall, CaseArm, Expr, ExprKind, LikeKind, Props};
 use super::select::contains_aggregate;
-use crate::ast::FunctionCall;
+use crate::ast::{self, FunctionCall};
 use crate::error::{Error, Result};
 use crate::func::{self, Function};
 use crate::value::Collation;
@@ -34,7 +34,16 @@ impl Binder<'_> {
                     .with_offset(offset),
             );
         };
+        let likelihood = args
+            .get(1)
+            .filter(|_| name.eq_ignore_ascii_case("likelihood"));
         let args = self.exprs(args)?;
+        if args.len() == 2 && likelihood.is_some_and(|e| !is_probability(e)) {
+            return Err(Error::sql(
+                "second argument to likelihood() must be a constant between 0.0 and 1.0",
+            )
+            .with_offset(offset));
+        }
         if let Some(special) = special(name, &args) {
             return Ok(special);
         }
@@ -156,6 +165,14 @@ impl Binder<'_> {
             filter,
             order_by,
         })
+    }
+}
+
+/// Whether it is written as a number with a point, from 0.0 to 1.0.
+fn is_probability(e: &ast::Expr) -> bool {
+    match e.kind {
+        ast::ExprKind::Literal(ast::Literal::Real(r)) => r.is_sign_positive() && r <= 1.0,
+        _ => false,
     }
 }
 

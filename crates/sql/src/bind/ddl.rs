@@ -8,6 +8,7 @@ use super::Binder;
 use super::dml::{plain_query, table_source, whole_row};
 use super::expr::Expr;
 use super::logical::{Block, Bound, BoundIndex, ForbiddingRows};
+use super::refused::{check_constraints, no_nulls_order};
 use crate::ast;
 use crate::ast::{AlterAction, TableBody};
 use crate::error::{Error, Result, code};
@@ -94,7 +95,12 @@ impl Binder<'_> {
             return Err(Error::sql(message).with_offset(name.offset));
         }
         match &create.body {
-            TableBody::Columns { .. } => {
+            TableBody::Columns {
+                columns,
+                constraints,
+                ..
+            } => {
+                check_constraints(columns, constraints)?;
                 let shape = table_shape(create)?;
                 self.check_shape(&name.text, &shape)?;
                 Ok(change(SchemaChange::CreateTable {
@@ -173,6 +179,7 @@ impl Binder<'_> {
 
     pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<Bound> {
         self.in_main(&create.name)?;
+        no_nulls_order(&create.columns)?;
         let name = &create.name.name;
         check_name(name)?;
         let qualified = ast::QualifiedName {
@@ -464,6 +471,7 @@ impl Binder<'_> {
         if has(|c| matches!(c, C::Unique(_))) {
             return Err(Error::sql("Cannot add a UNIQUE column"));
         }
+        check_constraints(std::slice::from_ref(column), &[])?;
         let corrupt = || Error::corrupt(format!("schema of {}", table.name));
         let end = crate::parse::columns_end(&table.sql).ok_or_else(corrupt)?;
         let (head, tail) = table.sql.split_at(end);

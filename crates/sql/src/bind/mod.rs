@@ -15,6 +15,7 @@ pub mod logical;
 mod order;
 mod pragma;
 mod props;
+mod refused;
 mod rows;
 mod same;
 mod scalar;

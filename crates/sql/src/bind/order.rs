@@ -210,15 +210,6 @@ fn same_names(a: &ast::Expr, b: &ast::Expr) -> Option<bool> {
     }
 }
 
-/// Of the keys of a uniqueness, which have no order of NULLs.
-pub(super) fn without_nulls_order(terms: &[SortTerm]) -> Result<()> {
-    match terms.iter().find_map(|term| term.nulls_first) {
-        None => Ok(()),
-        Some(true) => Err(Error::sql("unsupported use of NULLS FIRST")),
-        Some(false) => Err(Error::sql("unsupported use of NULLS LAST")),
-    }
-}
-
 fn sort_key(expr: Expr, term: &SortTerm) -> SortKey {
     let collation = expr.collation();
     let nulls_first = term.nulls_first.unwrap_or(!term.descending);

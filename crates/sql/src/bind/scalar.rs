@@ -117,7 +117,10 @@ impl Binder<'_> {
             } => self.case(base.as_deref(), whens, otherwise.as_deref()),
             A::Cast(operand, type_name) => {
                 let operand = self.expr(operand)?;
-                let affinity = Affinity::of_declared_type(type_name);
+                let affinity = match type_name.as_str() {
+                    "" => Affinity::Numeric,
+                    name => Affinity::of_declared_type(name),
+                };
                 let props = Props {
                     affinity: Some(affinity),
                     ..operand.props
@@ -195,9 +198,10 @@ impl Binder<'_> {
     }
 
     fn compare(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        let word = without_collate(right);
         if matches!(op, CompareOp::Is | CompareOp::IsNot)
-            && let Some(truth) = truth_word(right)
-            && !matches!(&right.kind, A::Column(name) if self.resolve(None, name)?.is_some())
+            && let Some(truth) = truth_word(word)
+            && !matches!(&word.kind, A::Column(name) if self.resolve(None, name)?.is_some())
         {
             let expr = self.boxed(left)?;
             let negated = op == CompareOp::IsNot;
@@ -397,6 +401,14 @@ pub(super) fn between(expr: Expr, low: Expr, high: Expr, negated: bool) -> Expr 
         high_comparison,
         negated,
     })
+}
+
+/// COLLATE behind TRUE and FALSE means nothing.
+fn without_collate(mut e: &ast::Expr) -> &ast::Expr {
+    while let A::Collate(operand, _) = &e.kind {
+        e = operand;
+    }
+    e
 }
 
 fn truth_word(e: &ast::Expr) -> Option<bool> {

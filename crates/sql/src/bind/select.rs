@@ -145,11 +145,12 @@ impl Binder<'_> {
                 self.frame().grouping = false;
                 self.frame().aggregates_allowed = true;
                 if let Some(having) = having {
-                    let having = self.expr(having)?;
                     if group_by.is_empty() && self.frame().aggregates.is_empty() {
-                        return Err(Error::sql("HAVING clause on a non-aggregate query"));
+                        return Err(Error::sql("HAVING clause on a non-aggregate query")
+                            .with_offset(having.offset)
+                            .with_hint("a condition for rows goes into WHERE"));
                     }
-                    block.having = conjuncts(having);
+                    block.having = conjuncts(self.expr(having)?);
                 }
                 if !group_by.is_empty() {
                     block.aggregation = Some(Aggregation {

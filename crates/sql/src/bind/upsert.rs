@@ -10,7 +10,8 @@ use std::sync::Arc;
 use super::Binder;
 use super::expr::ROWID;
 use super::logical::BoundUpsert;
-use super::order::{ordinal_word, without_nulls_order};
+use super::order::ordinal_word;
+use super::refused::no_nulls_order;
 use super::same::same;
 use super::scope::{ROWID_NAMES, ScopeColumns, ScopeTable, is_rowid_name};
 use crate::ast::{Expr, ExprKind as A, Literal, Name, Upsert};
@@ -29,7 +30,7 @@ impl Binder<'_> {
         id: usize,
     ) -> Result<Vec<BoundUpsert>> {
         if let Some(first) = clauses.first() {
-            without_nulls_order(&first.target)?;
+            no_nulls_order(&first.target)?;
         }
         let mut bound = Vec::with_capacity(clauses.len());
         for (i, clause) in clauses.iter().enumerate() {

@@ -188,9 +188,11 @@ fn with<T>(
     let slot = cx.run.subqueries.get_mut(id).and_then(Option::take);
     let mut subquery =
         slot.ok_or_else(|| Error::misuse("a subquery was called outside its statement"))?;
-    let outcome = subquery
-        .bind(row, cx)
-        .and_then(|kept| f(&mut subquery, kept, cx));
+    // It may call others, as deep as queries are within each other.
+    let outcome = crate::stack::grow(|| {
+        let kept = subquery.bind(row, cx)?;
+        f(&mut subquery, kept, cx)
+    });
     if outcome.is_err() {
         subquery.answer = None;
     }

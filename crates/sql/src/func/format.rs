@@ -1,6 +1,7 @@
 //! `format()` and `printf()`.
 
 use super::registry::fallible;
+use super::text::{escape, push_number, quote_escaped};
 use super::{Context, ScalarFunction, argument};
 use crate::error::{Error, Result};
 use crate::value::{Decimal, LENGTH_MAX, Value, ValueRef, utf8};
@@ -156,6 +157,7 @@ fn render(d: &Directive, arguments: &mut Arguments<'_, '_>, out: &mut Vec<u8>) -
         b'c' => character(d, arguments.take(), out),
         b's' | b'z' => string(d, arguments.take(), out),
         b'q' | b'Q' | b'w' => quoted(d, arguments.take(), out),
+        b'j' | b'J' => json(d, arguments.take(), out),
         b'n' => {}
         _ => return Ok(false),
     }
@@ -356,7 +358,7 @@ fn string(d: &Directive, value: ValueRef<'_>, out: &mut Vec<u8>) {
 }
 
 /// `%q` doubles single quotes, `%Q` puts quotes around as well, `%w` doubles
-/// double quotes.
+/// double quotes; with `#` control characters come by their numbers.
 fn quoted(d: &Directive, value: ValueRef<'_>, out: &mut Vec<u8>) {
     let quote = if d.conversion == b'w' { b'"' } else { b'\'' };
     let null: &[u8] = if d.conversion == b'Q' {
@@ -366,6 +368,16 @@ fn quoted(d: &Directive, value: ValueRef<'_>, out: &mut Vec<u8>) {
     };
     let text = value.to_text();
     let mut body = Vec::new();
+    if d.alternate
+        && quote == b'\''
+        && let Some(text) = &text
+    {
+        match d.conversion {
+            b'Q' => quote_escaped(cut(d, text), &mut body),
+            _ => escape(cut(d, text), &mut body),
+        }
+        return pad(d, b"", &body, columns(d, &body), false, out);
+    }
     let around = d.conversion == b'Q' && text.is_some();
     if around {
         body.push(quote);
@@ -378,6 +390,33 @@ fn quoted(d: &Directive, value: ValueRef<'_>, out: &mut Vec<u8>) {
     }
     if around {
         body.push(quote);
+    }
+    pad(d, b"", &body, columns(d, &body), false, out);
+}
+
+/// `%j` writes a text as within a string of JSON, `%J` as the string.
+fn json(d: &Directive, value: ValueRef<'_>, out: &mut Vec<u8>) {
+    let around = d.conversion == b'J';
+    let mut body = Vec::new();
+    match value.to_text() {
+        None if around => body.extend_from_slice(b"null"),
+        None => {}
+        Some(text) => {
+            body.extend_from_slice(if around { b"\"" } else { b"" });
+            for &b in cut(d, &text) {
+                match b {
+                    b'"' | b'\\' => body.extend_from_slice(&[b'\\', b]),
+                    0x08 => body.extend_from_slice(b"\\b"),
+                    0x0c => body.extend_from_slice(b"\\f"),
+                    b'\n' => body.extend_from_slice(b"\\n"),
+                    b'\r' => body.extend_from_slice(b"\\r"),
+                    b'\t' => body.extend_from_slice(b"\\t"),
+                    _ if b < b' ' => push_number(b, &mut body),
+                    _ => body.push(b),
+                }
+            }
+            body.extend_from_slice(if around { b"\"" } else { b"" });
+        }
     }
     pad(d, b"", &body, columns(d, &body), false, out);
 }

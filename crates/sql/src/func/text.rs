@@ -34,6 +34,8 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     plain("substr", 2, 3, substr),
     plain("substring", 2, 3, substr),
     plain("unicode", 1, 1, unicode),
+    fallible("unistr", 1, 1, unistr),
+    plain("unistr_quote", 1, 1, unistr_quote),
 ];
 
 fn char(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
@@ -311,4 +313,85 @@ fn unicode(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
         .and_then(utf8::next)
         .filter(|(c, _)| *c != 0);
     Ok(first.map_or(Value::Null, |(c, _)| Value::Integer(i64::from(c))))
+}
+
+/// Characters by their numbers: `\XXXX`, `\uXXXX`, `\+XXXXXX`, `\UXXXXXXXX`.
+fn unistr(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let Some(text) = argument(arguments, 0).to_text() else {
+        return Ok(Value::Null);
+    };
+    let mut out = Vec::with_capacity(text.len());
+    let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
+    let (mut rest, behind) = text.split_at(end);
+    while let Some(at) = rest.iter().position(|b| *b == b'\\') {
+        let (before, escape) = rest.split_at(at);
+        out.extend_from_slice(before);
+        let (mark, digits) = match escape.get(1) {
+            Some(b'\\') => {
+                out.push(b'\\');
+                rest = escape.get(2..).unwrap_or(&[]);
+                continue;
+            }
+            Some(b'u') => (2, 4),
+            Some(b'+') => (2, 6),
+            Some(b'U') => (2, 8),
+            _ => (1, 4),
+        };
+        let number = escape
+            .get(mark..mark + digits)
+            .filter(|number| number.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|number| std::str::from_utf8(number).ok())
+            .and_then(|number| u32::from_str_radix(number, 16).ok())
+            .ok_or_else(|| Error::sql("invalid Unicode escape"))?;
+        utf8::push(number, &mut out);
+        rest = escape.get(mark + digits..).unwrap_or(&[]);
+    }
+    out.extend_from_slice(rest);
+    out.extend_from_slice(behind);
+    Ok(Value::Text(out))
+}
+
+/// As `quote()`, with control characters by their numbers.
+fn unistr_quote(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let mut out = Vec::new();
+    match argument(arguments, 0) {
+        ValueRef::Text(text) => quote_escaped(text, &mut out),
+        other => crate::value::quote(other, &mut out),
+    }
+    Ok(Value::Text(out))
+}
+
+/// Appends a text as a literal, or as a call of `unistr()` where there are control
+/// characters in it.
+pub(super) fn quote_escaped(text: &[u8], out: &mut Vec<u8>) {
+    if !text.iter().take_while(|b| **b != 0).any(|b| is_control(*b)) {
+        return crate::value::quote(ValueRef::Text(text), out);
+    }
+    out.extend_from_slice(b"unistr('");
+    escape(text, out);
+    out.extend_from_slice(b"')");
+}
+
+fn is_control(byte: u8) -> bool {
+    byte < b' '
+}
+
+/// Appends a text up to its first zero byte with quotes doubled and as `unistr()` reads it.
+pub(super) fn escape(text: &[u8], out: &mut Vec<u8>) {
+    for &b in text.iter().take_while(|b| **b != 0) {
+        match b {
+            b'\'' => out.extend_from_slice(b"''"),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            _ if is_control(b) => push_number(b, out),
+            _ => out.push(b),
+        }
+    }
+}
+
+/// Appends a control character by its number.
+pub(super) fn push_number(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(b"\\u00");
+    out.push(DIGITS[usize::from(byte >> 4)]);
+    out.push(DIGITS[usize::from(byte & 15)]);
 }

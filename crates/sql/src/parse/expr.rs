@@ -17,6 +17,8 @@ impl Lowering<'_> {
     }
 
     pub(super) fn expr(&mut self, e: &raw::Expr<'_>) -> Result<Expr> {
+        // Parentheses are no level of the tree, as in SQLite.
+        let e = unwrapped(e, false);
         self.deeper(|this| {
             let offset = this.tokens.offset();
             let kind = this.expr_kind(e)?;
@@ -33,10 +35,7 @@ impl Lowering<'_> {
 
     fn expr_kind(&mut self, e: &raw::Expr<'_>) -> Result<ExprKind> {
         Ok(match e {
-            raw::Expr::Parenthesized(list) => match list.as_slice() {
-                [one] => self.expr(one)?.kind,
-                many => ExprKind::RowValue(self.exprs(many)?),
-            },
+            raw::Expr::Parenthesized(list) => ExprKind::RowValue(self.exprs(list.as_slice())?),
             raw::Expr::Literal(literal) => ExprKind::Literal(self.literal(literal)?),
             raw::Expr::Id(raw::Id(text)) | raw::Expr::Name(raw::Name(text)) => {
                 ExprKind::Column(self.name(text))
@@ -248,12 +247,15 @@ impl Lowering<'_> {
     }
 
     fn unary(&mut self, op: raw::UnaryOperator, operand: &raw::Expr<'_>) -> Result<ExprKind> {
+        let operand = match op {
+            raw::UnaryOperator::Negative | raw::UnaryOperator::Positive => unwrapped(operand, true),
+            _ => operand,
+        };
         if op == raw::UnaryOperator::Negative
             && let raw::Expr::Literal(raw::Literal::Numeric(text)) = operand
-            && text.replace('_', "") == "9223372036854775808"
         {
             self.tokens.locate(text);
-            return Ok(ExprKind::Literal(Literal::Integer(i64::MIN)));
+            return Ok(ExprKind::Literal(signed_number(text, true)?));
         }
         let operand = self.boxed(operand)?;
         Ok(match op {
@@ -444,6 +446,20 @@ fn is_null(expr: Box<Expr>, negated: bool) -> ExprKind {
     }
 }
 
+/// What stands in parentheses, and behind plus signs where they mean nothing more.
+fn unwrapped<'e, 'b>(mut e: &'e raw::Expr<'b>, pluses: bool) -> &'e raw::Expr<'b> {
+    loop {
+        e = match e {
+            raw::Expr::Parenthesized(list) => match list.as_slice() {
+                [one] => one,
+                _ => return e,
+            },
+            raw::Expr::Unary(raw::UnaryOperator::Positive, operand) if pluses => operand,
+            _ => return e,
+        }
+    }
+}
+
 /// A minus before a number is part of the number: -0.0 keeps its sign.
 fn negated(operand: Box<Expr>) -> ExprKind {
     match operand.kind {
@@ -473,12 +489,24 @@ fn arithmetic(op: raw::Operator) -> Result<BinaryOp> {
 
 /// A numeric literal; integers beyond 64 bits are reals.
 pub(super) fn number(text: &str) -> Result<Literal> {
-    let text = text.replace('_', "");
+    signed_number(text, false)
+}
+
+/// The same with a minus before it, which counts for what fits in 64 bits.
+fn signed_number(text: &str, negative: bool) -> Result<Literal> {
+    let mut text = text.replace('_', "");
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        return match u64::from_str_radix(digits, 16) {
-            Ok(n) => Ok(Literal::Integer(n as i64)),
-            Err(_) => Err(Error::sql(format!("hex literal too big: {text}"))),
+        let n = u64::from_str_radix(digits, 16).map(|n| n as i64);
+        return match n.ok().filter(|n| !negative || *n != i64::MIN) {
+            Some(n) => Ok(Literal::Integer(if negative { -n } else { n })),
+            None => {
+                let sign = if negative { "-" } else { "" };
+                Err(Error::sql(format!("hex literal too big: {sign}{text}")))
+            }
         };
+    }
+    if negative {
+        text.insert(0, '-');
     }
     if let Ok(n) = text.parse::<i64>() {
         return Ok(Literal::Integer(n));

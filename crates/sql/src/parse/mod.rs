@@ -27,6 +27,8 @@ use tokens::Tokens;
 
 /// The deepest expression, SQLite's limit.
 pub const MAX_EXPR_DEPTH: usize = 1000;
+/// How deep queries may be within each other.
+const MAX_QUERY_DEPTH: usize = 500;
 /// The largest parameter number, SQLite's limit.
 pub const MAX_PARAMETERS: usize = 32_766;
 
@@ -91,6 +93,7 @@ pub fn parse(sql: &str) -> Result<Parsed> {
         repeats,
         parameters: Vec::new(),
         depth: 0,
+        queries: 0,
     };
     let statement = lowering.command(&command)?;
     Ok(Parsed {
@@ -107,6 +110,7 @@ struct Lowering<'a> {
     repeats: Vec<usize>,
     parameters: Vec<Option<String>>,
     depth: usize,
+    queries: usize,
 }
 
 impl Lowering<'_> {

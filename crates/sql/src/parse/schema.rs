@@ -217,8 +217,9 @@ impl Lowering<'_> {
                 ColumnConstraint::Collate(self.name(collation_name.0))
             }
             raw::ColumnConstraint::ForeignKey { clause, .. } => {
-                self.name(clause.tbl_name.0);
-                ColumnConstraint::ForeignKey
+                let table = self.name(clause.tbl_name.0).text;
+                let columns = clause.columns.as_ref().map_or(0, |c| c.len());
+                ColumnConstraint::ForeignKey { table, columns }
             }
             raw::ColumnConstraint::Generated { expr, .. } => {
                 self.expr(expr)?;
@@ -290,7 +291,12 @@ impl Lowering<'_> {
                 let (expr, text) = self.check(expr)?;
                 TableConstraintKind::Check(expr, text)
             }
-            raw::TableConstraint::ForeignKey { .. } => TableConstraintKind::ForeignKey,
+            raw::TableConstraint::ForeignKey {
+                columns, clause, ..
+            } => TableConstraintKind::ForeignKey {
+                columns: columns.len(),
+                referenced: clause.columns.as_ref().map(|c| c.len()),
+            },
         };
         Ok(TableConstraint { name, kind })
     }

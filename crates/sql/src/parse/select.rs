@@ -3,7 +3,7 @@
 use sqlite3_parser::ast as raw;
 use sqlite3_parser::dialect::TokenType as T;
 
-use super::Lowering;
+use super::{Lowering, MAX_QUERY_DEPTH};
 use crate::ast::{
     Compound, Cte, Expr, FromItem, Indexed, JoinConstraint, JoinSpec, Name, QualifiedName,
     ResultColumn, Select, SelectCore, SelectTable,
@@ -59,7 +59,15 @@ pub(super) fn whole_table(name: QualifiedName) -> Select {
 
 impl Lowering<'_> {
     pub(super) fn select(&mut self, select: &raw::Select<'_>) -> Result<Select> {
-        self.deeper(|this| this.select_inner(select))
+        if self.queries >= MAX_QUERY_DEPTH {
+            return Err(Error::sql(format!(
+                "queries are within each other too deep (maximum depth {MAX_QUERY_DEPTH})"
+            )));
+        }
+        self.queries += 1;
+        let select = crate::stack::grow(|| self.select_inner(select));
+        self.queries -= 1;
+        select
     }
 
     fn select_inner(&mut self, select: &raw::Select<'_>) -> Result<Select> {

@@ -213,6 +213,8 @@ fn value(kind: Kind, text: &str) -> Option<Value> {
                 return None;
             }
             match expr::number(text) {
+                // The one number that a minus before it makes an error.
+                Ok(Literal::Integer(i64::MIN)) => None,
                 Ok(Literal::Integer(i)) => Some(Value::Integer(i)),
                 Ok(Literal::Real(r)) => Some(Value::Real(r)),
                 _ => None,

@@ -178,7 +178,7 @@ impl Builder<'_> {
                     expr: expr.clone(),
                 });
             }
-            ColumnConstraint::Collate(_) | ColumnConstraint::ForeignKey => {}
+            ColumnConstraint::Collate(_) | ColumnConstraint::ForeignKey { .. } => {}
             ColumnConstraint::Generated => {
                 return Err(Error::sql(format!(
                     "generated columns are not supported (table {})",
@@ -215,7 +215,7 @@ impl Builder<'_> {
                     expr: expr.clone(),
                 });
             }
-            TableConstraintKind::ForeignKey => {}
+            TableConstraintKind::ForeignKey { .. } => {}
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ pub fn operand<'a, 'p: 'a>(
         }
         _ => {
             let mut out = cx.run.vector();
-            match eval_batch(expr, input, selection, cx, &mut out) {
+            match crate::stack::grow(|| eval_batch(expr, input, selection, cx, &mut out)) {
                 Ok(()) => Ok(Operand::Computed(out)),
                 Err(error) => {
                     cx.run.recycle(out);
