@@ -143,7 +143,8 @@ impl Writer<'_> {
                 format!("({} {operator} {})", self.expression(d), self.expression(d))
             }
             25..=29 => {
-                let operator = self.pick(&["-", "+", "~", "NOT "]);
+                // Two minus signs would begin a comment.
+                let operator = self.pick(&["- ", "+", "~", "NOT "]);
                 format!("({operator}{})", self.expression(d))
             }
             30..=54 => self.condition(depth),
@@ -203,12 +204,7 @@ impl Writer<'_> {
                 format!("({} {operator} {pattern})", self.expression(d))
             }
             75..=79 => self.subquery_test(d),
-            80 => {
-                let operator = self.pick(&["=", "<>", "<", ">=", "IS", "IS NOT"]);
-                let (a, b) = (self.leaf(), self.expression(d));
-                let (c, e) = (self.expression(d), self.leaf());
-                format!("(({a}, {b}) {operator} ({c}, {e}))")
-            }
+            80 => self.row_test(d),
             81..=92 => {
                 let operator = self.pick(&["AND", "OR"]);
                 format!("({} {operator} {})", self.condition(d), self.condition(d))
@@ -285,6 +281,9 @@ impl Writer<'_> {
 
     /// One value whatever the order of rows; correlated now and then.
     fn scalar_subquery(&mut self, d: u32) -> String {
+        if self.chance(20) && !self.tables.is_empty() {
+            return format!("(SELECT {})", self.leaf());
+        }
         let Some((table, columns)) = self.some_table() else {
             return self.literal();
         };
@@ -297,6 +296,62 @@ impl Writer<'_> {
             text += &format!(" WHERE q.{other} {operator} {}", self.expression(d.min(1)));
         }
         text + ")"
+    }
+
+    /// A row of two values; a list, where there may be no subqueries.
+    fn row(&mut self, d: u32) -> String {
+        match self.rng.u32(..10) {
+            0..=4 => format!("({}, {})", self.leaf(), self.expression(d)),
+            5..=7 if !self.tables.is_empty() => {
+                format!("(SELECT {}, {})", self.leaf(), self.expression(d.min(1)))
+            }
+            _ => {
+                let Some((table, columns)) = self.some_table() else {
+                    return format!("({}, {})", self.literal(), self.leaf());
+                };
+                let mut column = || columns[self.rng.usize(..columns.len())].clone();
+                let (a, b, c) = (column(), column(), column());
+                let filter = self.leaf();
+                format!("(SELECT min(q.{a}), max(q.{b}) FROM {table} AS q WHERE q.{c} <= {filter})")
+            }
+        }
+    }
+
+    fn row_test(&mut self, d: u32) -> String {
+        let not = self.pick(&["", "NOT "]);
+        match self.rng.u32(..10) {
+            0..=5 => {
+                let operator = self.pick(&["=", "<>", "<", "<=", ">", ">=", "IS", "IS NOT"]);
+                format!("({} {operator} {})", self.row(d), self.row(d))
+            }
+            6 => {
+                let (x, low, high) = (self.row(d), self.row(d), self.row(d));
+                format!("({x} {not}BETWEEN {low} AND {high})")
+            }
+            7 => {
+                let (base, one, other) = (self.row(d), self.row(d), self.row(d));
+                format!("CASE {base} WHEN {one} THEN 1 WHEN {other} THEN 2 END")
+            }
+            // A list of rows counts as a subquery to SQLite.
+            8 if !self.tables.is_empty() => {
+                let mut pair = || format!("({}, {})", self.leaf(), self.leaf());
+                let (x, one, other) = (pair(), pair(), pair());
+                format!("({x} {not}IN ({one}, {other}))")
+            }
+            _ => {
+                let Some((table, columns)) = self.some_table() else {
+                    return format!("({} = {})", self.row(d), self.row(d));
+                };
+                let a = &columns[self.rng.usize(..columns.len())];
+                let b = &columns[self.rng.usize(..columns.len())];
+                // As in `subquery_test`.
+                let left = match self.scope.is_empty() {
+                    true => "(1, 2)".to_owned(),
+                    false => format!("({}, {})", self.column(), self.column()),
+                };
+                format!("({left} {not}IN (SELECT s.{a}, s.{b} FROM {table} AS s))")
+            }
+        }
     }
 
     fn subquery_test(&mut self, d: u32) -> String {
