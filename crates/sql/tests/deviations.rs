@@ -125,6 +125,16 @@ fn an_empty_list_is_false_behind_is() {
 }
 
 #[test]
+fn aggregates_that_nothing_asks_for_are_checked() {
+    differ(
+        "CREATE TABLE t(a); INSERT INTO t VALUES (1)",
+        "SELECT a FROM t WHERE EXISTS (SELECT count(t.a)) AND (SELECT t.a ORDER BY max(t.a))",
+        "1",
+        "error 1: misuse of aggregate: count()",
+    );
+}
+
+#[test]
 fn excluded_is_as_it_would_have_been_stored() {
     differ(
         "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, n); INSERT INTO t VALUES (1, 'x', 0)",

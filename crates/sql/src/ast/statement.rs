@@ -1,5 +1,7 @@
 //! Statements as written.
 
+use std::sync::Arc;
+
 use super::{Expr, Name, SortTerm};
 use crate::plan::physical::{CompoundOp, TransactionAction};
 use crate::schema::ConflictAction;
@@ -96,9 +98,7 @@ pub enum AlterAction {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Select {
     /// WITH
-    pub ctes: Vec<Cte>,
-    /// WITH RECURSIVE
-    pub recursive: bool,
+    pub ctes: Vec<Arc<Cte>>,
     /// The first core.
     pub first: SelectCore,
     /// The others.
@@ -240,6 +240,8 @@ pub enum SelectTable {
 /// INSERT
 #[derive(Debug, Clone, PartialEq)]
 pub struct Insert {
+    /// WITH
+    pub ctes: Vec<Arc<Cte>>,
     /// OR
     pub conflict: Option<ConflictAction>,
     /// INTO
@@ -259,7 +261,7 @@ pub struct Insert {
 /// What INSERT inserts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum InsertSource {
-    /// VALUES or SELECT, WITH included
+    /// VALUES or SELECT
     Select(Box<Select>),
     /// DEFAULT VALUES
     Defaults,
@@ -283,7 +285,7 @@ pub struct Upsert {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Update {
     /// WITH
-    pub ctes: Vec<Cte>,
+    pub ctes: Vec<Arc<Cte>>,
     /// OR
     pub conflict: Option<ConflictAction>,
     /// Target.
@@ -306,7 +308,7 @@ pub struct Update {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delete {
     /// WITH
-    pub ctes: Vec<Cte>,
+    pub ctes: Vec<Arc<Cte>>,
     /// Target.
     pub table: QualifiedName,
     /// AS

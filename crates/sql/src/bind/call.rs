@@ -1,12 +1,10 @@
-//! Binding of function calls and aggregates.
+//! Binding of function calls.
 
 use super::Binder;
-use super::expr::{AggregateCall, CaseArm, Expr, ExprKind, LikeKind, Props};
-use super::select::contains_aggregate;
+use super::expr::{CaseArm, Expr, ExprKind, LikeKind, Props};
 use crate::ast::{self, FunctionCall};
 use crate::error::{Error, Result};
 use crate::func::{self, Function};
-use crate::value::Collation;
 
 impl Binder<'_> {
     pub(super) fn call(&mut self, call: &FunctionCall) -> Result<Expr> {
@@ -82,90 +80,6 @@ impl Binder<'_> {
             props,
         })
     }
-
-    fn aggregate(&mut self, call: &FunctionCall) -> Result<Expr> {
-        let name = call.name.text.as_str();
-        let misuse = || misuse(name, call.name.offset);
-        match self.frames.last() {
-            Some(frame) if frame.aggregates_allowed => {}
-            Some(frame) if frame.filtering => {
-                let message = format!("misuse of aggregate: {name}()");
-                return Err(Error::sql(message).with_offset(call.name.offset));
-            }
-            Some(frame) if frame.grouping => {
-                let message = "aggregate functions are not allowed in the GROUP BY clause";
-                return Err(Error::sql(message).with_offset(call.name.offset));
-            }
-            _ => return Err(misuse()),
-        }
-        // Aggregates do not nest.
-        self.frame().aggregates_allowed = false;
-        let bound = self.aggregate_parts(call);
-        self.frame().aggregates_allowed = true;
-        let bound = bound?;
-        let parts = bound.args.iter().chain(bound.filter.iter());
-        if parts.clone().any(contains_aggregate) {
-            return Err(misuse());
-        }
-        // COLLATE in an argument counts for the result, in the filter it does not.
-        let collated = Props::of_operator(&bound.args);
-        let props = Props {
-            collation: collated.collation,
-            explicit_collation: collated.explicit_collation,
-            constant: false,
-            fallible: true,
-            ..Props::of_operator(parts)
-        };
-        let calls = &mut self.frame().aggregates;
-        let known = calls
-            .iter()
-            .position(|c| *c == bound && props.deterministic);
-        let at = known.unwrap_or_else(|| {
-            calls.push(bound);
-            calls.len() - 1
-        });
-        Ok(Expr {
-            kind: ExprKind::Aggregate(at),
-            props,
-        })
-    }
-
-    fn aggregate_parts(&mut self, call: &FunctionCall) -> Result<AggregateCall> {
-        let args = self.exprs(call.args.as_deref().unwrap_or(&[]))?;
-        let function = match func::find(&call.name.text, args.len()) {
-            Ok(Function::Aggregate(function)) => function,
-            Ok(Function::Scalar(_)) => return Err(misuse(&call.name.text, call.name.offset)),
-            Err(error) => return Err(hinted(error, &call.name.text, call.name.offset)),
-        };
-        if call.distinct && args.len() != 1 {
-            return Err(
-                Error::sql("DISTINCT aggregates must have exactly one argument")
-                    .with_offset(call.name.offset),
-            );
-        }
-        let filter = call.filter.as_deref().map(|f| self.expr(f)).transpose()?;
-        let mut order_by = Vec::with_capacity(call.order_by.len());
-        for term in &call.order_by {
-            let expr = self.expr(&term.expr)?;
-            let collation = expr.collation();
-            let nulls_first = term.nulls_first.unwrap_or(!term.descending);
-            order_by.push(super::expr::SortKey {
-                expr,
-                collation,
-                descending: term.descending,
-                nulls_first,
-            });
-        }
-        let collation = args.first().map_or(Collation::Binary, Expr::collation);
-        Ok(AggregateCall {
-            function,
-            args,
-            distinct: call.distinct,
-            collation,
-            filter,
-            order_by,
-        })
-    }
 }
 
 /// Whether it is written as a number with a point, from 0.0 to 1.0.
@@ -176,11 +90,11 @@ fn is_probability(e: &ast::Expr) -> bool {
     }
 }
 
-fn misuse(name: &str, offset: usize) -> Error {
+pub(super) fn misuse(name: &str, offset: usize) -> Error {
     Error::sql(format!("misuse of aggregate function {}()", name)).with_offset(offset)
 }
 
-fn hinted(error: Error, name: &str, offset: usize) -> Error {
+pub(super) fn hinted(error: Error, name: &str, offset: usize) -> Error {
     let error = error.with_offset(offset);
     if !error.message().starts_with("no such function") {
         return error;

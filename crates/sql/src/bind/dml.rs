@@ -149,6 +149,7 @@ impl Binder<'_> {
             return Ok((None, Vec::new()));
         }
         self.row_frame(table, name, id, |this| {
+            this.frame().has_values = true;
             let mut exprs = Vec::new();
             let mut outputs = Vec::new();
             for column in columns {
@@ -371,8 +372,6 @@ impl Binder<'_> {
     }
 
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<Bound> {
-        let outer = self.ctes.len();
-        self.ctes.extend(update.ctes.iter().cloned());
         let table = self.writable(&update.table)?;
         let target = self.target(&table)?;
         let name = update
@@ -387,7 +386,6 @@ impl Binder<'_> {
             |this| this.assignments(&update.sets, &table),
         )?;
         let (returning, columns) = self.returning(&update.returning, &table, name, target.id)?;
-        self.ctes.truncate(outer);
         let conflict = update.conflict;
         let bound = BoundUpdate {
             target,
@@ -401,8 +399,6 @@ impl Binder<'_> {
     }
 
     pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<Bound> {
-        let outer = self.ctes.len();
-        self.ctes.extend(delete.ctes.iter().cloned());
         let table = self.writable(&delete.table)?;
         let target = self.target(&table)?;
         let name = delete
@@ -422,7 +418,6 @@ impl Binder<'_> {
             |_| Ok(Vec::new()),
         )?;
         let (returning, columns) = self.returning(&delete.returning, &table, name, target.id)?;
-        self.ctes.truncate(outer);
         let whole_table = delete.filter.is_none() && returning.is_none();
         Ok(Bound::Delete(Box::new(BoundDelete {
             target,

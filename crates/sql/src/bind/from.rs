@@ -10,7 +10,7 @@ use super::{Binder, Frame};
 use crate::ast;
 use crate::ast::{FromItem, JoinConstraint, Name, SelectTable};
 use crate::error::{Error, Result};
-use crate::plan::physical::OutputColumn;
+use crate::plan::physical::{CompoundOp, OutputColumn};
 use crate::schema::{Index, SEQUENCE, Table, View, nearest};
 
 /// Sources in one FROM, SQLite's limit.
@@ -167,7 +167,7 @@ impl Binder<'_> {
             && let Some(at) = self
                 .ctes
                 .iter()
-                .rposition(|c| c.name.text.eq_ignore_ascii_case(&name.name.text))
+                .rposition(|c| c.cte.name.text.eq_ignore_ascii_case(&name.name.text))
         {
             return self.cte_source(at, shown, plain, block);
         }
@@ -232,8 +232,8 @@ impl Binder<'_> {
         self.query_source(query, shown, plain, block)
     }
 
-    /// A common table expression is bound anew wherever it is named; it sees
-    /// only those before it.
+    /// A common table expression is bound anew wherever it is named; it sees those of
+    /// its own WITH clause and of the ones around that, but not itself.
     fn cte_source(
         &mut self,
         at: usize,
@@ -241,12 +241,26 @@ impl Binder<'_> {
         plain: bool,
         block: &mut Block,
     ) -> Result<()> {
-        let Some(cte) = self.ctes.get(at).cloned() else {
+        let Some(scoped) = self.ctes.get_mut(at) else {
             return Ok(());
         };
-        let later = self.ctes.split_off(at);
+        let (cte, sees) = (scoped.cte.clone(), scoped.sees);
+        if scoped.binding {
+            let message = format!("circular reference: {}", cte.name.text);
+            return Err(Error::sql(message));
+        }
+        if is_recursive(&cte) {
+            return Err(Error::sql(
+                "recursive common table expressions are not supported",
+            ));
+        }
+        scoped.binding = true;
+        let inner = self.ctes.split_off(sees);
         let query = crate::stack::grow(|| self.query(&cte.select));
-        self.ctes.extend(later);
+        self.ctes.extend(inner);
+        if let Some(scoped) = self.ctes.get_mut(at) {
+            scoped.binding = false;
+        }
         let mut query = query?;
         rename(&mut query, &cte.columns, &cte.name)?;
         self.query_source(query, shown, plain, block)
@@ -380,6 +394,8 @@ impl Binder<'_> {
     ) -> Result<std::sync::Arc<crate::schema::Table>> {
         let full = match &name.schema {
             Some(schema) => format!("{}.{}", schema.text, name.name.text),
+            // What a view names is in its own database.
+            None if !self.views.is_empty() => format!("main.{}", name.name.text),
             None => name.name.text.clone(),
         };
         let main = name
@@ -428,6 +444,21 @@ fn reads_source(expr: &Expr, sources: &[usize]) -> bool {
     expr.kind
         .for_each_child(&mut |child| found = found || reads_source(child, sources));
     found
+}
+
+/// Whether a common table expression is recursive: a UNION whose last SELECT names it.
+fn is_recursive(cte: &ast::Cte) -> bool {
+    let Some(last) = cte.select.compounds.last() else {
+        return false;
+    };
+    let names_it = |item: &FromItem| match &item.table {
+        SelectTable::Table { name, .. } => {
+            name.schema.is_none() && name.name.text.eq_ignore_ascii_case(&cte.name.text)
+        }
+        _ => false,
+    };
+    matches!(last.op, CompoundOp::Union | CompoundOp::UnionAll)
+        && matches!(&last.core, ast::SelectCore::Select { from, .. } if from.iter().any(names_it))
 }
 
 /// A subquery in FROM that only selects and joins: its sources can join those

@@ -5,6 +5,7 @@
 //! ([`expr::Comparison`]). It reads the schema and nothing else; it changes
 //! nothing. Recursion follows the syntax tree, whose depth the parser bounds.
 
+mod aggregate;
 mod call;
 mod ddl;
 mod dml;
@@ -28,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::plan::physical::Action;
 use crate::schema::Schema;
 use logical::{Bound, LogicalSubquery};
-use scope::{Frame, Level};
+use scope::{Frame, Level, Reach, ScopedCte};
 
 /// Sources in a statement, views and common table expressions unfolded.
 const MAX_SOURCES: usize = 4096;
@@ -57,6 +58,7 @@ pub fn bind(schema: &Schema, statement: &ast::Statement) -> Result<BoundStatemen
         sources: 0,
         ctes: Vec::new(),
         views: Vec::new(),
+        reaches: Vec::new(),
     };
     let bound = binder.statement(statement)?;
     Ok(BoundStatement {
@@ -75,9 +77,12 @@ struct Binder<'a> {
     subqueries: Vec<LogicalSubquery>,
     registers: usize,
     sources: usize,
-    ctes: Vec<ast::Cte>,
+    /// Common table expressions in scope, outermost WITH first.
+    ctes: Vec<ScopedCte>,
     /// Views that are being unfolded, outermost first.
     views: Vec<String>,
+    /// Aggregates whose arguments are being bound, outermost first.
+    reaches: Vec<Reach>,
 }
 
 impl Binder<'_> {
@@ -85,9 +90,9 @@ impl Binder<'_> {
         use ast::Statement as S;
         match statement {
             S::Select(select) => Ok(Bound::Query(self.query(select)?)),
-            S::Insert(insert) => self.insert(insert),
-            S::Update(update) => self.update(update),
-            S::Delete(delete) => self.delete(delete),
+            S::Insert(insert) => self.with_ctes(&insert.ctes, |this| this.insert(insert)),
+            S::Update(update) => self.with_ctes(&update.ctes, |this| this.update(update)),
+            S::Delete(delete) => self.with_ctes(&delete.ctes, |this| this.delete(delete)),
             S::CreateTable(create) => self.create_table(create),
             S::CreateIndex(create) => self.create_index(create),
             S::DropTable { name, if_exists } => self.drop_table(name, *if_exists),

@@ -4,7 +4,7 @@ use super::Binder;
 use super::expr::{Expr, SortKey};
 use super::logical::{Block, QueryColumn};
 use super::same::same;
-use super::select::contains_aggregate;
+use super::scope::Clause;
 use crate::ast;
 use crate::ast::{ExprKind as A, Literal, ResultColumn, SelectCore, SortTerm};
 use crate::error::{Error, Result};
@@ -68,11 +68,14 @@ impl Binder<'_> {
                 key.props.collation = collation;
                 key.props.explicit_collation = true;
             }
-            if contains_aggregate(&key) {
-                return Err(Error::sql(
-                    "aggregate functions are not allowed in the GROUP BY clause",
-                )
-                .with_offset(term.offset));
+            if let Some(aggregate) = self.find_aggregate(&key) {
+                let message = match inner.kind {
+                    A::Column(_) | A::Literal(_) => {
+                        "aggregate functions are not allowed in the GROUP BY clause".to_owned()
+                    }
+                    _ => self.frame().misuse(aggregate),
+                };
+                return Err(Error::sql(message).with_offset(term.offset));
             }
             let collation = key.collation();
             keys.push((key, collation));
@@ -88,7 +91,7 @@ impl Binder<'_> {
         columns: &[QueryColumn],
     ) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(terms.len());
-        self.frame().aggregates_allowed = true;
+        self.frame().clause = Clause::Order;
         for (i, term) in terms.iter().enumerate() {
             let (inner, collation) = without_collate(&term.expr)?;
             let mut expr = if let Some(n) = ordinal(inner) {

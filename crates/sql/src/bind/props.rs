@@ -1,6 +1,6 @@
 //! Properties of expressions, by SQLite's rules (datatype3.html, 3.3, 4.2, 7.1).
 
-use super::expr::{Comparison, Expr, ExprKind, Props, RowSource};
+use super::expr::{Comparison, Expr, ExprKind, Props, RowSource, SubqueryId};
 use crate::value::{Affinity, Collation, Value};
 
 impl Props {
@@ -149,6 +149,34 @@ impl Expr {
 }
 
 impl ExprKind {
+    /// The subquery that it is about itself, those of its operands apart.
+    pub fn subquery(&self) -> Option<SubqueryId> {
+        match self {
+            ExprKind::Exists(id)
+            | ExprKind::ScalarSubquery { subquery: id, .. }
+            | ExprKind::InSubquery { subquery: id, .. }
+            | ExprKind::WithRow {
+                row: RowSource::Subquery(id),
+                ..
+            } => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// The same to be changed.
+    pub fn subquery_mut(&mut self) -> Option<&mut SubqueryId> {
+        match self {
+            ExprKind::Exists(id)
+            | ExprKind::ScalarSubquery { subquery: id, .. }
+            | ExprKind::InSubquery { subquery: id, .. }
+            | ExprKind::WithRow {
+                row: RowSource::Subquery(id),
+                ..
+            } => Some(id),
+            _ => None,
+        }
+    }
+
     /// Calls `f` for each operand, in order of evaluation.
     pub fn for_each_child<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
         match self {

@@ -26,21 +26,62 @@ pub struct Frame {
     pub aliases: Vec<(String, Expr)>,
     /// Aggregates found so far.
     pub aggregates: Vec<AggregateCall>,
-    /// An aggregate may stand here.
-    pub aggregates_allowed: bool,
-    /// While WHERE of an aggregate query is bound.
-    pub filtering: bool,
+    /// What is being bound.
+    pub clause: Clause,
+    /// There is a GROUP BY, or an aggregate among the result columns.
+    pub is_aggregate: bool,
+    /// Its columns are values at hand, as those of RETURNING, so that no aggregate is
+    /// made of them: one that reads them alone belongs to where it stands.
+    pub has_values: bool,
     /// ON conditions still to be bound, with the source whose LEFT JOIN they
     /// belong to.
     pub pending: Vec<(Option<usize>, ast::Expr)>,
-    /// While GROUP BY is bound.
-    pub grouping: bool,
     /// While FROM is bound.
     pub hidden: bool,
     /// While an expression of the schema is bound for the rows that are written.
     pub definition: Option<Definition>,
     /// The subquery level it belongs to.
     pub level: usize,
+}
+
+/// The clause of a SELECT that is being bound, as far as aggregates care.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Clause {
+    /// One in which no aggregate may stand.
+    #[default]
+    Other,
+    /// The result columns.
+    Results,
+    /// WHERE and ON.
+    Filter,
+    /// GROUP BY.
+    Grouping,
+    /// HAVING.
+    Having,
+    /// ORDER BY.
+    Order,
+    /// What an aggregate is called with.
+    Argument,
+}
+
+/// An aggregate whose arguments are being bound.
+#[derive(Debug)]
+pub struct Reach {
+    /// The frame it stands in.
+    pub stands: usize,
+    /// The innermost frame from there outwards of which it reads a column.
+    pub reads: Option<usize>,
+}
+
+/// A common table expression in scope.
+#[derive(Debug)]
+pub struct ScopedCte {
+    /// What it is.
+    pub cte: Arc<ast::Cte>,
+    /// How many are in scope up to the end of its WITH clause: those that it sees.
+    pub sees: usize,
+    /// While it is being bound, so that it may not be named.
+    pub binding: bool,
 }
 
 /// A source as names see it.
@@ -294,6 +335,24 @@ fn ambiguous(table: Option<&str>, name: &str) -> Error {
 }
 
 impl Binder<'_> {
+    /// Runs `f` where the expressions of a WITH clause are known.
+    pub(super) fn with_ctes<T>(
+        &mut self,
+        ctes: &[Arc<ast::Cte>],
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let outer = self.ctes.len();
+        let sees = outer + ctes.len();
+        self.ctes.extend(ctes.iter().map(|cte| ScopedCte {
+            cte: cte.clone(),
+            sees,
+            binding: false,
+        }));
+        let result = f(self);
+        self.ctes.truncate(outer);
+        result
+    }
+
     /// The column or alias that a name stands for, innermost SELECT first.
     pub(super) fn resolve(&mut self, table: Option<&Name>, name: &Name) -> Result<Option<Found>> {
         let qualifier = table.map(|t| t.text.as_str());
@@ -305,11 +364,16 @@ impl Binder<'_> {
             let found = frame
                 .find(qualifier, &name.text)
                 .map_err(|e| e.with_offset(name.offset))?;
-            let found = match found {
-                None if table.is_none() => frame.alias(&name.text),
-                other => other,
-            };
             if let Some(found) = found {
+                hit = Some((at, found));
+                break;
+            }
+            let alias = match table {
+                None => frame.alias(&name.text),
+                Some(_) => None,
+            };
+            if let Some(found) = alias {
+                self.check_alias(at, name, &found.expr)?;
                 hit = Some((at, found));
                 break;
             }
@@ -317,13 +381,55 @@ impl Binder<'_> {
         let Some((at, mut found)) = hit else {
             return Ok(None);
         };
+        self.reach(at, &found.expr);
         let level = self.frames.get(at).map_or(0, |f| f.level);
         found.expr = self.capture(level, found.expr);
         Ok(Some(found))
     }
 
+    /// Tells the aggregates that are being bound which frame a name was found in.
+    fn reach(&mut self, at: usize, expr: &Expr) {
+        if self.reaches.is_empty() || !self.is_made_of_rows(at, expr) {
+            return;
+        }
+        for reach in &mut self.reaches {
+            if at <= reach.stands {
+                reach.reads = reach.reads.max(Some(at));
+            }
+        }
+    }
+
+    fn is_made_of_rows(&self, at: usize, expr: &Expr) -> bool {
+        let Some(frame) = self.frames.get(at).filter(|f| !f.has_values) else {
+            return false;
+        };
+        let is_value = |table: &ScopeTable| {
+            let ExprKind::Column(column) = &expr.kind else {
+                return false;
+            };
+            matches!(table.columns, ScopeColumns::NewRow(_)) && table.source == column.source
+        };
+        !frame.tables.iter().any(is_value)
+    }
+
+    /// What SQLite says where a name is that of a result column with an aggregate.
+    fn check_alias(&self, at: usize, name: &Name, expr: &Expr) -> Result<()> {
+        let Some(frame) = self.frames.get(at) else {
+            return Ok(());
+        };
+        let Some(aggregate) = self.find_aggregate(expr) else {
+            return Ok(());
+        };
+        let message = match frame.clause {
+            Clause::Argument => format!("misuse of aliased aggregate {}", name.text),
+            Clause::Filter => frame.misuse(aggregate),
+            _ => return Ok(()),
+        };
+        Err(Error::sql(message).with_offset(name.offset))
+    }
+
     /// An expression of an outer level as the current one sees it.
-    fn capture(&mut self, from: usize, mut expr: Expr) -> Expr {
+    pub(super) fn capture(&mut self, from: usize, mut expr: Expr) -> Expr {
         for level in self.levels.iter_mut().skip(from + 1) {
             let props = Props {
                 fallible: false,
@@ -401,5 +507,21 @@ impl Frame {
             decl_type: None,
             origin: None,
         })
+    }
+
+    /// An aggregate may stand in what is being bound.
+    pub fn may_hold_aggregates(&self) -> bool {
+        match self.clause {
+            Clause::Results | Clause::Grouping | Clause::Having | Clause::Order => true,
+            Clause::Filter => self.is_aggregate,
+            Clause::Other | Clause::Argument => false,
+        }
+    }
+
+    /// SQLite's complaint about an aggregate of this SELECT that is where it may not be.
+    pub fn misuse(&self, aggregate: usize) -> String {
+        let call = self.aggregates.get(aggregate);
+        let name = call.map_or("", |call| call.function.name);
+        format!("misuse of aggregate: {name}()")
     }
 }

@@ -1,9 +1,10 @@
 //! Binding of SELECT, VALUES and compounds.
 
 use super::Binder;
-use super::expr::{Expr, ExprKind, Props};
+use super::expr::{Expr, Props};
 use super::logical::{Aggregation, Block, Body, Query, QueryColumn};
 use super::scalar::conjuncts;
+use super::scope::Clause;
 use crate::ast;
 use crate::ast::{ResultColumn, SelectCore};
 use crate::error::{Error, Result};
@@ -24,16 +25,9 @@ struct Core {
 impl Binder<'_> {
     /// Binds a query with its common table expressions.
     pub(super) fn query(&mut self, select: &ast::Select) -> Result<Query> {
-        if select.recursive && select.ctes.iter().any(names_itself) {
-            return Err(Error::sql(
-                "recursive common table expressions are not supported",
-            ));
-        }
-        let outer = self.ctes.len();
-        self.ctes.extend(select.ctes.iter().cloned());
-        let query = crate::stack::grow(|| self.query_body(select));
-        self.ctes.truncate(outer);
-        query
+        self.with_ctes(&select.ctes, |this| {
+            crate::stack::grow(|| this.query_body(select))
+        })
     }
 
     fn query_body(&mut self, select: &ast::Select) -> Result<Query> {
@@ -104,15 +98,16 @@ impl Binder<'_> {
         // No column is in scope here.
         let hidden: Vec<bool> = self.frames.iter().map(|f| f.hidden).collect();
         self.frames.iter_mut().for_each(|f| f.hidden = true);
-        let limit = select.limit.as_ref().map(|e| self.expr(e)).transpose();
-        let offset = select.offset.as_ref().map(|e| self.expr(e)).transpose();
+        let bound = self.in_frame(|this| {
+            Ok(LimitClause {
+                limit: select.limit.as_ref().map(|e| this.expr(e)).transpose()?,
+                offset: select.offset.as_ref().map(|e| this.expr(e)).transpose()?,
+            })
+        });
         for (frame, hidden) in self.frames.iter_mut().zip(hidden) {
             frame.hidden = hidden;
         }
-        Ok(Some(LimitClause {
-            limit: limit?,
-            offset: offset?,
-        }))
+        Ok(Some(bound?.0))
     }
 
     fn core(&mut self, core: &SelectCore) -> Result<Core> {
@@ -128,28 +123,27 @@ impl Binder<'_> {
             } => {
                 let mut block = Block::default();
                 self.from(from, &mut block)?;
-                self.frame().aggregates_allowed = true;
+                self.frame().clause = Clause::Results;
                 let columns = self.result_columns(columns, &mut block)?;
-                self.frame().aggregates_allowed = false;
+                let frame = self.frame();
+                frame.is_aggregate = !frame.aggregates.is_empty() || !group_by.is_empty();
+                frame.clause = Clause::Filter;
+                if having.is_some() && !frame.is_aggregate {
+                    return Err(Error::sql("HAVING clause on a non-aggregate query"));
+                }
                 if let Some(filter) = filter {
-                    let frame = self.frame();
-                    frame.filtering = !frame.aggregates.is_empty() || !group_by.is_empty();
-                    let filter = self.expr(filter)?;
-                    self.frame().filtering = false;
-                    self.no_aggregate(&filter)?;
-                    block.filter.extend(conjuncts(filter));
+                    block.filter.extend(conjuncts(self.expr(filter)?));
                 }
                 self.join_conditions(&mut block)?;
-                self.frame().grouping = true;
+                self.frame().clause = Clause::Grouping;
                 let keys = self.group_by(group_by, &block)?;
-                self.frame().grouping = false;
-                self.frame().aggregates_allowed = true;
                 if let Some(having) = having {
                     if group_by.is_empty() && self.frame().aggregates.is_empty() {
                         return Err(Error::sql("HAVING clause on a non-aggregate query")
                             .with_offset(having.offset)
                             .with_hint("a condition for rows goes into WHERE"));
                     }
+                    self.frame().clause = Clause::Having;
                     block.having = conjuncts(self.expr(having)?);
                 }
                 if !group_by.is_empty() {
@@ -185,18 +179,18 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn no_aggregate(&self, expr: &Expr) -> Result<()> {
-        if contains_aggregate(expr) {
-            return Err(Error::sql("misuse of aggregate"));
-        }
-        Ok(())
-    }
-
     fn values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<Core> {
+        self.frame().clause = Clause::Results;
         let mut bound = Vec::with_capacity(rows.len());
         for row in rows {
             bound.push(self.exprs(row)?);
         }
+        let frame = self.frame();
+        frame.is_aggregate = !frame.aggregates.is_empty();
+        if frame.is_aggregate && rows.len() > 1 {
+            return Err(Error::sql(frame.misuse(0)));
+        }
+        let is_aggregate = frame.is_aggregate;
         let width = rows.first().map_or(0, Vec::len);
         let columns = (0..width)
             .map(|i| {
@@ -219,10 +213,17 @@ impl Binder<'_> {
                 QueryColumn { output, props }
             })
             .collect();
-        Ok(Core {
-            body: Body::Values(bound),
-            columns,
-        })
+        let body = match bound.pop() {
+            Some(outputs) if is_aggregate => Body::Block(Box::new(Block {
+                outputs,
+                ..Block::default()
+            })),
+            last => {
+                bound.extend(last);
+                Body::Values(bound)
+            }
+        };
+        Ok(Core { body, columns })
     }
 
     fn result_columns(
@@ -231,6 +232,7 @@ impl Binder<'_> {
         block: &mut Block,
     ) -> Result<Vec<QueryColumn>> {
         let mut out = Vec::with_capacity(columns.len());
+        let mut aliases = Vec::new();
         for column in columns {
             match column {
                 ResultColumn::Star => {
@@ -249,9 +251,7 @@ impl Binder<'_> {
                 ResultColumn::Expr { expr, alias, text } => {
                     let (bound, output) = self.result_column(expr, alias.as_ref(), text)?;
                     if let Some(alias) = alias {
-                        self.frame()
-                            .aliases
-                            .push((alias.text.clone(), bound.clone()));
+                        aliases.push((alias.text.clone(), bound.clone()));
                     }
                     out.push(QueryColumn {
                         output,
@@ -264,6 +264,8 @@ impl Binder<'_> {
                 return Err(Error::sql("too many columns in result set"));
             }
         }
+        // The other clauses know the columns by these names, the columns each other not.
+        self.frame().aliases = aliases;
         Ok(out)
     }
 
@@ -387,27 +389,4 @@ fn combine(op: CompoundOp, left: Query, right: Query) -> Result<Query> {
         order_by: Vec::new(),
         limit: None,
     })
-}
-
-/// Whether an aggregate of the block itself is in the expression.
-pub(super) fn contains_aggregate(expr: &Expr) -> bool {
-    if matches!(expr.kind, ExprKind::Aggregate(_)) {
-        return true;
-    }
-    let mut found = false;
-    expr.kind
-        .for_each_child(&mut |child| found = found || contains_aggregate(child));
-    found
-}
-
-/// Whether a common table expression's FROM names it.
-fn names_itself(cte: &ast::Cte) -> bool {
-    let named = |core: &SelectCore| match core {
-        SelectCore::Select { from, .. } => from.iter().any(|item| {
-            matches!(&item.table, ast::SelectTable::Table { name, .. }
-                if name.name.text.eq_ignore_ascii_case(&cte.name.text))
-        }),
-        SelectCore::Values(_) => false,
-    };
-    named(&cte.select.first) || cte.select.compounds.iter().any(|c| named(&c.core))
 }

@@ -42,11 +42,7 @@ impl Lowering<'_> {
         let source = match body {
             raw::InsertBody::DefaultValues => InsertSource::Defaults,
             raw::InsertBody::Select(select, upsert) => {
-                let mut select = self.select(select)?;
-                if !ctes.is_empty() {
-                    let inner = std::mem::replace(&mut select.ctes, ctes);
-                    select.ctes.extend(inner);
-                }
+                let select = self.select(select)?;
                 let mut next = *upsert;
                 while let Some(upsert) = next {
                     upserts.push(self.upsert(upsert)?);
@@ -58,6 +54,7 @@ impl Lowering<'_> {
         let returning = self.returning(*returning)?;
         let conflict = or_conflict.map(conflict);
         Ok(Statement::Insert(Box::new(Insert {
+            ctes,
             conflict,
             table,
             alias,

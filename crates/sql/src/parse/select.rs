@@ -1,5 +1,7 @@
 //! Lowering of queries.
 
+use std::sync::Arc;
+
 use sqlite3_parser::ast as raw;
 use sqlite3_parser::dialect::TokenType as T;
 
@@ -37,7 +39,6 @@ pub(super) fn whole_table(name: QualifiedName) -> Select {
     };
     Select {
         ctes: Vec::new(),
-        recursive: false,
         first: SelectCore::Select {
             distinct: false,
             columns: vec![ResultColumn::Star],
@@ -88,10 +89,8 @@ impl Lowering<'_> {
         }
         let order_by = self.sort_terms(select.order_by.unwrap_or(&[]))?;
         let (limit, offset) = self.limit(select.limit)?;
-        let recursive = select.with.as_ref().is_some_and(|w| w.recursive);
         Ok(Select {
             ctes,
-            recursive,
             first,
             compounds,
             order_by,
@@ -100,11 +99,11 @@ impl Lowering<'_> {
         })
     }
 
-    pub(super) fn ctes(&mut self, with: Option<&raw::With<'_>>) -> Result<Vec<Cte>> {
+    pub(super) fn ctes(&mut self, with: Option<&raw::With<'_>>) -> Result<Vec<Arc<Cte>>> {
         let Some(with) = with else {
             return Ok(Vec::new());
         };
-        let mut ctes: Vec<Cte> = Vec::with_capacity(with.ctes.len());
+        let mut ctes: Vec<Arc<Cte>> = Vec::with_capacity(with.ctes.len());
         for cte in with.ctes {
             let name = self.name(cte.tbl_name.0);
             if ctes
@@ -122,11 +121,11 @@ impl Lowering<'_> {
                 .iter()
                 .map(|c| self.name(c.col_name.0))
                 .collect();
-            ctes.push(Cte {
+            ctes.push(Arc::new(Cte {
                 name,
                 columns,
                 select: Box::new(self.select(cte.select)?),
-            });
+            }));
         }
         Ok(ctes)
     }

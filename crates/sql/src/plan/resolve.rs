@@ -9,9 +9,7 @@ use std::collections::BTreeSet;
 use super::Planner;
 use super::layout::Layout;
 use super::physical::{LimitClause, Subquery};
-use crate::bind::expr::{
-    AggregateCall, ColumnRef, Expr, ExprKind, Register, RowSource, SortKey, SubqueryId,
-};
+use crate::bind::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Register, SortKey, SubqueryId};
 use crate::error::{Error, Result};
 
 /// Where a column's value comes from.
@@ -72,17 +70,8 @@ impl Planner<'_, '_> {
             }
         });
         result?;
-        match &mut expr.kind {
-            ExprKind::Exists(id)
-            | ExprKind::ScalarSubquery { subquery: id, .. }
-            | ExprKind::InSubquery { subquery: id, .. }
-            | ExprKind::WithRow {
-                row: RowSource::Subquery(id),
-                ..
-            } => {
-                *id = self.plan_subquery(*id, rows)?;
-            }
-            _ => {}
+        if let Some(id) = expr.kind.subquery_mut() {
+            *id = self.plan_subquery(*id, rows)?;
         }
         Ok(())
     }
@@ -194,22 +183,12 @@ impl Planner<'_, '_> {
         if is_known(expr) {
             return;
         }
-        match &expr.kind {
-            ExprKind::Column(column) => {
-                out.insert(*column);
-            }
-            ExprKind::Exists(id)
-            | ExprKind::ScalarSubquery { subquery: id, .. }
-            | ExprKind::InSubquery { subquery: id, .. }
-            | ExprKind::WithRow {
-                row: RowSource::Subquery(id),
-                ..
-            } => {
-                for (_, binding) in self.logical.get(*id).map_or(&[][..], |s| &s.bindings) {
-                    self.collect_columns_outside(binding, is_known, out);
-                }
-            }
-            _ => {}
+        if let ExprKind::Column(column) = expr.kind {
+            out.insert(column);
+        }
+        let subquery = expr.kind.subquery().and_then(|id| self.logical.get(id));
+        for (_, binding) in subquery.map_or(&[][..], |s| &s.bindings) {
+            self.collect_columns_outside(binding, is_known, out);
         }
         expr.kind.for_each_child(&mut |child| {
             crate::stack::grow(|| self.collect_columns_outside(child, is_known, out));
