@@ -135,6 +135,35 @@ fn aggregates_that_nothing_asks_for_are_checked() {
 }
 
 #[test]
+fn parentheses_name_no_columns() {
+    let before = "CREATE TABLE t(id); INSERT INTO t VALUES (1)";
+    let asked = "SELECT * FROM t JOIN (t AS u JOIN t AS v)";
+    differ(before, asked, "1,1,1", "1,1,1");
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    connection.execute_batch(before).unwrap();
+    let theirs = connection.prepare(asked).unwrap();
+    assert_eq!(
+        theirs.column_names().collect::<Vec<_>>(),
+        ["id", "id", "id:1"]
+    );
+    let session = session();
+    must(&session, before);
+    let ours = support::prepare(&session, asked);
+    let names: Vec<_> = (0..3).filter_map(|i| ours.column_name(i)).collect();
+    assert_eq!(names, ["id", "id", "id"]);
+}
+
+#[test]
+fn compounds_change_no_values() {
+    differ(
+        "CREATE TABLE t(r REAL); INSERT INTO t VALUES (1)",
+        "SELECT x, x = '5' FROM (SELECT r AS x FROM t UNION ALL SELECT 5)",
+        "1.0,0|5.0,1",
+        "1.0,0|5,1",
+    );
+}
+
+#[test]
 fn excluded_is_as_it_would_have_been_stored() {
     differ(
         "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, n); INSERT INTO t VALUES (1, 'x', 0)",

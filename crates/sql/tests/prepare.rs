@@ -10,6 +10,11 @@ const TABLES: &[&str] = &[
     "CREATE UNIQUE INDEX uz ON u(z, x)",
     "CREATE VIEW v AS SELECT a + 1 AS k, b FROM t WHERE a > 0",
     "CREATE VIEW w(p, q) AS SELECT max(x), z FROM u GROUP BY z",
+    "CREATE VIEW odd AS SELECT A, A + 0, a AS k, b COLLATE nocase, rowid, t.id, true, likely(a), \"odd name\" FROM t",
+    "CREATE VIEW twice(p, p, true) AS SELECT 1, 2, 3",
+    "CREATE VIEW few(p, q) AS SELECT 1",
+    "CREATE VIEW lost AS SELECT * FROM nope",
+    "CREATE VIEW lost_too AS WITH k AS (SELECT 1 WHERE 1 IN nope) SELECT * FROM k",
 ];
 
 /// Our schema as SQLite's sqlite_schema describes it.

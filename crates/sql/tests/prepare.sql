@@ -26,6 +26,35 @@ EXPLAIN QUERY PLAN SELECT 1
 PRAGMA table_info(t)
 PRAGMA index_list(u)
 PRAGMA no_such_pragma
+-- columns of sources have names of their own
+SELECT * FROM (SELECT 1 AS a, 2 AS a, 3 AS A)
+SELECT * FROM (SELECT 1 AS a, 2 AS "a:1", 3 AS a, 4 AS "a:1")
+SELECT * FROM (SELECT 1 AS ":1", 2 AS ":1", 3 AS "a:", 4 AS "a:", 5 AS "b:22", 6 AS "b:22", 7 AS b)
+SELECT * FROM (SELECT 1 AS "5", 2 AS "5", 3 AS "", 4 AS "")
+SELECT * FROM (SELECT 1, 1, 1+1, 1+1)
+SELECT * FROM (SELECT *, * FROM t)
+SELECT * FROM (SELECT t.*, x, a FROM t, u)
+SELECT * FROM (SELECT * FROM t k JOIN t USING (id))
+SELECT * FROM (SELECT A, t.a, main.t.A, rowid, T.ROWID, oid FROM t)
+SELECT * FROM (SELECT a COLLATE nocase, b COLLATE nocase AS z, (A), +a, likely(a) FROM t)
+SELECT * FROM (SELECT "nope", 'nope', [a], `a`, "odd name" FROM t)
+SELECT * FROM (SELECT true, FALSE, 1 AS true, true AS k, -true)
+SELECT * FROM (SELECT A FROM t UNION SELECT 7)
+SELECT * FROM (SELECT a AS k, a AS K FROM t UNION SELECT 7, 8) ORDER BY "K:1"
+SELECT * FROM (VALUES (1, 2))
+SELECT * FROM (SELECT * FROM (SELECT A FROM t)) k JOIN t USING (a)
+SELECT k.A FROM (SELECT a FROM t) k
+SELECT "a:1", k."a:1" FROM (SELECT t.a, l.a FROM t, t l) k
+SELECT * FROM (SELECT 1 AS a, 2 AS a) j NATURAL JOIN (SELECT 1 AS a, 2 AS a) k
+WITH k AS (SELECT A, a FROM t) SELECT * FROM k
+WITH k(p, p) AS (SELECT 1, 2) SELECT * FROM k
+WITH k(true, x) AS (SELECT 1, 2) SELECT * FROM k
+SELECT * FROM odd
+SELECT * FROM twice
+SELECT rowid FROM (SELECT rowid FROM u)
+PRAGMA table_info(odd)
+PRAGMA table_xinfo(odd)
+PRAGMA table_list(odd)
 -- errors
 SELECT nope FROM t
 SELECT t.nope FROM t
@@ -144,3 +173,27 @@ DROP VIEW t
 DROP VIEW nope
 SELECT * FROM (SELECT a AS k, b FROM t) s WHERE s.k = 1
 SELECT (SELECT max(k) FROM v WHERE k < t.a) FROM t
+SELECT rowid FROM (SELECT id FROM t)
+SELECT * FROM t, t
+SELECT t.* FROM t, main.t
+SELECT * FROM t k, u K
+SELECT * FROM v k, t k
+SELECT * FROM t JOIN t USING (id)
+SELECT * FROM (SELECT 1 AS q) k, (SELECT 2 AS q) k
+SELECT * FROM (SELECT 1 AS a) AS t, t
+WITH k AS (SELECT 1 AS q) SELECT * FROM k, k
+SELECT main.k.a FROM t AS k
+SELECT main.s.q FROM (SELECT 1 AS q) s
+WITH k AS (SELECT 1 AS q) SELECT main.k.q FROM k
+SELECT main.v.k, main.t.nope FROM v, t
+SELECT * FROM t(1)
+SELECT * FROM v(1)
+SELECT * FROM nope(1)
+WITH k AS (SELECT 1) SELECT * FROM k(1)
+SELECT * FROM v INDEXED BY ta
+WITH k AS (SELECT 1) SELECT * FROM k INDEXED BY ta
+SELECT * FROM few
+SELECT * FROM lost
+SELECT * FROM lost_too
+PRAGMA table_info(few)
+PRAGMA table_info(lost)

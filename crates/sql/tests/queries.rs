@@ -129,6 +129,45 @@ fn conditions_narrow_left_to_right() {
     );
 }
 
+/// A column of a compound had an affinity only where all its SELECTs gave it the same.
+#[test]
+fn columns_of_compounds_have_an_affinity() {
+    const TABLE: &str =
+        "CREATE TABLE t(i INT, n NUMERIC, b TEXT, a); INSERT INTO t VALUES (5, 6, '5', '5');
+        CREATE VIEW v AS SELECT i AS x FROM t UNION SELECT n FROM t;";
+    for compound in [
+        "SELECT i AS x FROM t UNION SELECT n FROM t",
+        "SELECT i AS x FROM t UNION ALL SELECT 5",
+        "SELECT NULL AS x UNION ALL SELECT i FROM t",
+        "SELECT i AS x FROM t UNION ALL SELECT 'z'",
+        "SELECT i AS x FROM t UNION SELECT b FROM t",
+        "SELECT b AS x FROM t UNION ALL SELECT 'q'",
+        "SELECT b AS x FROM t UNION SELECT a FROM t",
+        "SELECT b AS x FROM t UNION SELECT 7",
+        "SELECT i AS x FROM t INTERSECT SELECT b + 0 FROM t",
+        "SELECT * FROM v",
+        "WITH c(x) AS (VALUES (CAST(5 AS INT)), (6)) SELECT x FROM c",
+    ] {
+        same(&format!(
+            "{TABLE} SELECT x = '5', x = 5, x IN ('5'), x < '6', x FROM ({compound}) ORDER BY x;
+             SELECT '5' IN ({compound}), i IN ({compound}), b IN ({compound}) FROM t;
+             SELECT count(*) FROM ({compound}) q JOIN t ON q.x = t.b"
+        ));
+    }
+    same(&format!(
+        "{TABLE} SELECT (SELECT i FROM t UNION SELECT n FROM t) = '5'"
+    ));
+}
+
+/// What `likely()` gives compared as the column within it does.
+#[test]
+fn results_of_likely_are_no_columns() {
+    with("SELECT likely(age) = '30', unlikely(id) = '1', '1' = likelihood(id, 0.5) FROM u");
+    with("SELECT likely(name) = 'ANN', likely(name COLLATE NOCASE) = 'ANN', name = 'ANN' FROM u");
+    with("SELECT id FROM u WHERE likely(age = '30') AND likely(id) = 1");
+    with("SELECT 1 IN (likely(note)), likely(note) IN ('1') FROM o");
+}
+
 /// A column of a subquery or view without a collation of its own took the other side's; in
 /// SQLite it is BINARY, as any column has a collation, and counts where it stands first.
 #[test]
@@ -579,6 +618,9 @@ fn aggregates_belong_to_the_query_whose_columns_they_read() {
         "SELECT (SELECT sum(a.id IN (SELECT c.aid FROM b c WHERE a.x > 7)) FROM b) FROM a",
         "SELECT (SELECT total((SELECT c.y + b.y FROM b c LIMIT 1)) FROM b) FROM a",
         "SELECT (SELECT sum((SELECT max(a.x) + b.y)) FROM b) FROM a",
+        "CREATE VIEW v AS SELECT id AS k FROM b;
+         SELECT (SELECT sum((SELECT count(v.k) FROM v)) FROM b) FROM a;
+         SELECT (SELECT sum((SELECT count(v.k) FROM v) + a.x) FROM b) FROM a",
         // Columns beside it are of the row that max() and min() found.
         "SELECT a.id, (SELECT min(a.x)) FROM a",
         "SELECT (SELECT a.id || max(a.x)) FROM a",
@@ -616,6 +658,7 @@ fn aggregates_stand_where_their_query_has_them() {
         "SELECT count(*) FROM a LEFT JOIN b ON max(a.x) = 1",
         "SELECT x FROM a GROUP BY (SELECT max(a.x))",
         "SELECT (SELECT max(x)) AS m FROM a GROUP BY 1",
+        "SELECT max(x) FROM a GROUP BY (+1) COLLATE NOCASE",
         "SELECT max(x) AS m FROM a GROUP BY m",
         "SELECT max(x) AS m FROM a GROUP BY m + 1",
         "SELECT max(x) AS m FROM a GROUP BY (SELECT m)",

@@ -433,3 +433,111 @@ fn keys_take_no_order_of_nulls_and_references_as_many_columns() {
         "ALTER TABLE t ADD COLUMN g REFERENCES u(x, y); ALTER TABLE t ADD COLUMN g REFERENCES u(x); SELECT sql FROM sqlite_schema",
     );
 }
+/// A table of a query had columns `true`, `a COLLATE NOCASE` and `a:5:1`, and a view had no
+/// columns in `table_info`.
+#[test]
+fn columns_of_tables_and_views_of_queries_are_sqlites() {
+    const TABLES: &str =
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b TEXT, n NUMERIC, v VARCHAR(9));
+         CREATE TABLE u(id, a, c); INSERT INTO t(id, a) VALUES (1, 2);";
+    for sql in [
+        "SELECT true, FALSE, true AS k, true, (SELECT true), -true",
+        "SELECT 1 AS true, 2 AS \"true\", 3 AS a, 4 AS a, 5 AS \"a:1\", 6 AS \"b:5\", 7 AS \"b:5\"",
+        "SELECT A, a, t.a, rowid, id, b COLLATE NOCASE, likely(A), (a), 'x', \"nope\" FROM t",
+        "SELECT * FROM t, u",
+        "SELECT * FROM (SELECT A AS k, b AS k FROM t)",
+        "SELECT * FROM (SELECT A, ID, ROWID FROM t)",
+        "SELECT id, n, v, id + 1, -id, +id, b || 1, id COLLATE NOCASE, max(id, n), count(*) FROM t",
+        "SELECT CAST(a AS INT), CAST(1 AS DECIMAL(5, 2)), (SELECT v FROM t), (SELECT a FROM t), (SELECT 1) FROM t",
+        "SELECT id FROM t UNION ALL SELECT n FROM t",
+        "SELECT id FROM t UNION ALL SELECT 'x'",
+        "SELECT b FROM t UNION ALL SELECT NULL",
+        "SELECT b FROM t UNION ALL SELECT CASE WHEN 1 THEN 'x' ELSE 1 END",
+        "SELECT 1 AS k UNION ALL SELECT b FROM t",
+        "SELECT CAST(1 AS REAL) AS k UNION ALL SELECT 1",
+        "VALUES (1, 'x', NULL), (2, 3, 4)",
+        "WITH c(p, p) AS (SELECT id, a FROM t) SELECT * FROM c",
+    ] {
+        same(&format!(
+            "{TABLES} CREATE TABLE k AS {sql}; SELECT sql FROM sqlite_schema WHERE name = 'k';
+             CREATE VIEW w AS {sql}; PRAGMA table_info(w); PRAGMA table_xinfo(w);
+             PRAGMA table_list(w); CREATE VIEW x AS SELECT * FROM w; PRAGMA table_info(x)"
+        ));
+    }
+    let few = "CREATE VIEW w(p, p) AS SELECT 1; SELECT * FROM w; PRAGMA table_info(w); PRAGMA table_list(w)";
+    same(few);
+    same("CREATE VIEW w AS SELECT * FROM nope; SELECT * FROM w; PRAGMA table_info(w)");
+    same(
+        "CREATE TABLE k(a, \"b c\", \"B C\"); CREATE TABLE k(a, [A]); CREATE TABLE k(\"q\"\"r\", 'q\"r')",
+    );
+}
+
+/// Keys of indexes took qualified names and rowids, which SQLite refuses there, and TRUE was
+/// looked for as a column.
+#[test]
+fn keys_of_indexes_name_columns() {
+    for sql in [
+        "CREATE INDEX i ON t(true)",
+        "CREATE INDEX i ON t(FALSE COLLATE NOCASE)",
+        "CREATE UNIQUE INDEX i ON t(true)",
+        "CREATE INDEX i ON t('true')",
+        "CREATE INDEX i ON t(t.a)",
+        "CREATE INDEX i ON t(main.t.a + 1)",
+        "CREATE INDEX i ON t(u.a)",
+        "CREATE INDEX i ON t(-rowid)",
+        "CREATE INDEX i ON t(abs(oid))",
+        "CREATE INDEX i ON t(-id)",
+        "CREATE INDEX i ON t(a) WHERE t.a > 3 AND main.t.b AND rowid > 3",
+        "CREATE TABLE k(rowid); CREATE INDEX i ON k(-rowid); CREATE INDEX j ON k(rowid)",
+        "CREATE TABLE k(true, UNIQUE (true)); CREATE INDEX i ON k(true); PRAGMA index_info(i)",
+        "CREATE TABLE k(a, PRIMARY KEY (true))",
+        "CREATE TABLE k(a, UNIQUE (\"b\"))",
+        "CREATE TABLE k(a, UNIQUE ('b'))",
+        "CREATE INDEX IF NOT EXISTS i ON v(a)",
+        "CREATE INDEX i ON nope(a)",
+        "CREATE INDEX i ON sqlite_schema(name)",
+    ] {
+        same(&format!(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b); CREATE VIEW v AS SELECT * FROM t;
+             INSERT INTO t VALUES (1, 2, 3), (2, 3, 4); {sql};
+             INSERT INTO t VALUES (5, 2, 4); PRAGMA index_list(t); SELECT * FROM t"
+        ));
+    }
+}
+
+/// The table that an UPDATE changes could be in its FROM under the same name, and RETURNING
+/// knew it by its alias.
+#[test]
+fn the_table_that_is_written_has_one_name() {
+    for sql in [
+        "UPDATE t SET a = 1 FROM t",
+        "UPDATE t SET a = t.a FROM t",
+        "UPDATE t SET a = 1 FROM t AS t",
+        "UPDATE t AS t SET a = 1 FROM t",
+        "UPDATE t AS t SET a = 1 FROM t AS t",
+        "UPDATE t AS k SET a = 1 FROM t AS K",
+        "UPDATE t AS k SET a = 1 FROM u AS k",
+        "UPDATE t AS k SET a = t.b FROM t WHERE t.id = k.id",
+        "UPDATE t SET a = 1 FROM u JOIN main.T",
+        "UPDATE t SET a = 1 FROM (u JOIN t)",
+        "UPDATE t SET a = 1 FROM (SELECT 1) AS t",
+        "WITH t AS (SELECT 7 AS z) UPDATE t SET a = z FROM t",
+        "WITH t AS (SELECT 7 AS z) UPDATE t SET a = 1 FROM main.t",
+        "UPDATE t AS k SET a = 9 RETURNING a, rowid, t.a, (SELECT t.b)",
+        "UPDATE t AS k SET a = 9 RETURNING k.a",
+        "UPDATE t SET a = 9 RETURNING main.t.a",
+        "UPDATE t SET a = main.t.a + 1 RETURNING (SELECT main.u.c FROM u)",
+        "DELETE FROM t AS k WHERE k.id = 1 RETURNING t.a",
+        "DELETE FROM t AS k WHERE k.id = 1 RETURNING k.a",
+        "INSERT INTO t AS k VALUES (7, 8, 9) RETURNING t.a",
+        "INSERT INTO t AS k VALUES (1, 8, 9) ON CONFLICT DO UPDATE SET a = k.a RETURNING k.a",
+        "INSERT INTO t VALUES (1, 8, 9) ON CONFLICT DO UPDATE SET a = main.t.a + 1",
+        "INSERT INTO t VALUES (1, 8, 9) ON CONFLICT DO UPDATE SET a = main.excluded.a",
+    ] {
+        same(&format!(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b); CREATE TABLE u(id, c);
+             INSERT INTO t VALUES (1, 2, 3), (2, 3, 4); INSERT INTO u VALUES (1, 6);
+             {sql}; SELECT * FROM t"
+        ));
+    }
+}

@@ -105,6 +105,22 @@ pub(super) fn hinted(error: Error, name: &str, offset: usize) -> Error {
     }
 }
 
+/// The value itself, with no more of a column than a function's result has.
+fn as_result(value: &Expr) -> Expr {
+    let props = Props {
+        affinity: None,
+        collation: value
+            .props
+            .collation
+            .filter(|_| value.props.explicit_collation),
+        ..value.props
+    };
+    Expr {
+        kind: value.kind.clone(),
+        props,
+    }
+}
+
 /// Calls that are operators in disguise: they evaluate their arguments only as
 /// far as needed, or not as functions at all.
 fn special(name: &str, args: &[Expr]) -> Option<Expr> {
@@ -124,8 +140,8 @@ fn special(name: &str, args: &[Expr]) -> Option<Expr> {
                 otherwise,
             }))
         }
-        [only] if is("likely") || is("unlikely") => Some(only.clone()),
-        [only, _] if is("likelihood") => Some(only.clone()),
+        [only] if is("likely") || is("unlikely") => Some(as_result(only)),
+        [only, _] if is("likelihood") => Some(as_result(only)),
         [pattern, text, rest @ ..]
             if (is("like") && rest.len() <= 1) || (is("glob") && rest.is_empty()) =>
         {

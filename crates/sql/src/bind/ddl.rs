@@ -8,6 +8,7 @@ use super::Binder;
 use super::dml::{plain_query, table_source, whole_row};
 use super::expr::Expr;
 use super::logical::{Block, Bound, BoundIndex, ForbiddingRows};
+use super::names::Naming;
 use super::refused::{check_constraints, no_nulls_order};
 use crate::ast;
 use crate::ast::{AlterAction, TableBody};
@@ -131,34 +132,26 @@ impl Binder<'_> {
     }
 
     fn create_table_as(&mut self, name: &str, select: &ast::Select) -> Result<Bound> {
-        let query = self.query(select)?;
-        let mut names: Vec<String> = Vec::with_capacity(query.columns.len());
+        let query = self.named_query(select, Naming::Stored)?;
         let mut affinities = Vec::with_capacity(query.columns.len());
         let mut definitions = Vec::with_capacity(query.columns.len());
-        for column in &query.columns {
-            let wanted = &column.output.name;
-            let taken = |n: &str| names.iter().any(|o| o.eq_ignore_ascii_case(n));
-            let mut unique = wanted.clone();
-            let mut n = 0;
-            while taken(&unique) {
-                n += 1;
-                unique = format!("{wanted}:{n}");
-            }
-            let (word, affinity) = match column.props.affinity {
+        for (at, column) in query.columns.iter().enumerate() {
+            let (word, affinity) = match query.affinity(at) {
                 Some(Affinity::Text) => (" TEXT", Affinity::Text),
                 Some(Affinity::Numeric) => (" NUM", Affinity::Numeric),
                 Some(Affinity::Integer) => (" INT", Affinity::Integer),
                 Some(Affinity::Real) => (" REAL", Affinity::Real),
                 Some(Affinity::Blob) | None => ("", Affinity::Blob),
             };
-            definitions.push(format!("{}{word}", quoted_if_needed(&unique)));
+            let name = quoted_if_needed(&column.output.name);
+            definitions.push(format!("{name}{word}"));
             affinities.push(affinity);
-            names.push(unique);
         }
         // A line for each column, as SQLite has it, where they would make a long one.
-        let long = names
+        let long = query
+            .columns
             .iter()
-            .map(|name| quoted(name).len() + 5)
+            .map(|column| quoted(&column.output.name).len() + 5)
             .sum::<usize>();
         let [begin, between, end] = match long + quoted(name).len() < 50 {
             true => ["", ",", ""],
@@ -182,6 +175,10 @@ impl Binder<'_> {
         no_nulls_order(&create.columns)?;
         let name = &create.name.name;
         check_name(name)?;
+        if self.schema.view(&create.table.text)?.is_some() {
+            let error = Error::sql("views may not be indexed");
+            return Err(error.with_offset(create.table.offset));
+        }
         let qualified = ast::QualifiedName {
             schema: None,
             name: create.table.clone(),
@@ -197,7 +194,7 @@ impl Binder<'_> {
         if table.tree.id() == self.schema.tree().id() || table.name == SEQUENCE {
             return Err(Error::sql(format!(
                 "table {} may not be indexed",
-                table.name
+                sqlites_name(&table)
             )));
         }
         if self.schema.table(&name.text)?.is_some() || self.schema.view(&name.text)?.is_some() {
@@ -228,11 +225,14 @@ impl Binder<'_> {
                 source: id,
                 columns: super::scope::ScopeColumns::Table(table.clone()),
                 merged: Vec::new(),
+                is_stored: true,
             };
             let (bound, _) = self.in_frame(|this| {
                 this.frame().tables.push(scope);
                 this.frame().definition = Some(Definition::Index);
+                this.frame().is_key = true;
                 let key = this.index_key(&columns, &table, id)?;
+                this.frame().is_key = false;
                 let predicate = create.filter.as_ref().map(|p| this.expr(p)).transpose()?;
                 Ok((key, predicate))
             })?;
@@ -437,7 +437,7 @@ impl Binder<'_> {
         if table.tree.id() == self.schema.tree().id() || table.name == SEQUENCE {
             return Err(Error::sql(format!(
                 "table {} may not be altered",
-                table.name
+                sqlites_name(&table)
             )));
         }
         match action {
@@ -553,6 +553,14 @@ fn needs_empty_table(table: &Table) -> Option<&'static str> {
     }
     let is_null = added.not_null.is_some() && added.missing.is_null();
     is_null.then_some("Cannot add a NOT NULL column with default value NULL")
+}
+
+/// The name that SQLite's messages have for a table.
+fn sqlites_name(table: &Table) -> &str {
+    match table.name.as_str() {
+        "sqlite_schema" => "sqlite_master",
+        name => name,
+    }
 }
 
 /// A table of this shape, without its indexes.

@@ -76,6 +76,7 @@ impl Binder<'_> {
             source: id,
             columns,
             merged: Vec::new(),
+            is_stored: true,
         };
         let (result, _) = self.in_frame(|this| {
             this.frame().tables.push(scope);
@@ -138,17 +139,17 @@ impl Binder<'_> {
             .collect()
     }
 
+    /// RETURNING calls the table by its own name, whatever the statement calls it.
     fn returning(
         &mut self,
         columns: &[ResultColumn],
         table: &Arc<Table>,
-        name: &str,
         id: usize,
     ) -> Result<(Option<Vec<Expr>>, Vec<OutputColumn>)> {
         if columns.is_empty() {
             return Ok((None, Vec::new()));
         }
-        self.row_frame(table, name, id, |this| {
+        self.row_frame(table, &table.name, id, |this| {
             this.frame().has_values = true;
             let mut exprs = Vec::new();
             let mut outputs = Vec::new();
@@ -280,7 +281,7 @@ impl Binder<'_> {
             .as_ref()
             .map_or(table.name.as_str(), |a| a.text.as_str());
         let upserts = self.upserts(&insert.upserts, &table, name, target.id)?;
-        let (returning, columns) = self.returning(&insert.returning, &table, name, target.id)?;
+        let (returning, columns) = self.returning(&insert.returning, &table, target.id)?;
         let conflict = insert.conflict;
         let bound = BoundInsert {
             target,
@@ -342,6 +343,7 @@ impl Binder<'_> {
                 source: id,
                 columns,
                 merged: Vec::new(),
+                is_stored: true,
             });
             let mut block = Block::default();
             let source = this.indexed_source(table, name, id, indexed)?;
@@ -385,7 +387,8 @@ impl Binder<'_> {
             usize::MAX,
             |this| this.assignments(&update.sets, &table),
         )?;
-        let (returning, columns) = self.returning(&update.returning, &table, name, target.id)?;
+        self.check_apart(&table, update.alias.as_ref(), &update.from)?;
+        let (returning, columns) = self.returning(&update.returning, &table, target.id)?;
         let conflict = update.conflict;
         let bound = BoundUpdate {
             target,
@@ -417,7 +420,7 @@ impl Binder<'_> {
             wanted,
             |_| Ok(Vec::new()),
         )?;
-        let (returning, columns) = self.returning(&delete.returning, &table, name, target.id)?;
+        let (returning, columns) = self.returning(&delete.returning, &table, target.id)?;
         let whole_table = delete.filter.is_none() && returning.is_none();
         Ok(Bound::Delete(Box::new(BoundDelete {
             target,

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::expr::{CompareOp, Expr, ExprKind, SortKey};
 use super::logical::{Block, Body, IndexHint, Query, QueryColumn, Source, SourceKind};
+use super::names::{Naming, name_columns};
 use super::scalar::{compare, conjuncts};
-use super::scope::{ScopeColumns, ScopeTable};
+use super::scope::{ScopeColumns, ScopeTable, ScopedCte};
 use super::{Binder, Frame};
 use crate::ast;
 use crate::ast::{FromItem, JoinConstraint, Name, SelectTable};
@@ -139,7 +140,7 @@ impl Binder<'_> {
                 indexed,
             } => self.named_source(name, alias.as_ref(), indexed, plain, block),
             SelectTable::Select(select, alias) => {
-                let query = self.query(select)?;
+                let query = self.named_query(select, Naming::Written)?;
                 let name = alias.as_ref().map_or(String::new(), |a| a.text.clone());
                 self.query_source(query, name, plain, block)
             }
@@ -148,10 +149,26 @@ impl Binder<'_> {
                 self.from(items, block)
             }
             SelectTable::Joined(items, alias) => self.joined_source(items, alias.as_ref(), block),
-            SelectTable::Function(name) => Err(Error::sql(format!("no such table: {}", name.text))
-                .with_offset(name.offset)
-                .with_hint("table-valued functions are not supported")),
+            SelectTable::Function(name) => self.function_source(name),
         }
+    }
+
+    fn function_source(&self, name: &Name) -> Result<()> {
+        let is_known = self.cte_named(&name.text).is_some()
+            || self.schema.table(&name.text)?.is_some()
+            || self.schema.view(&name.text)?.is_some();
+        let message = match is_known {
+            true => format!("'{}' is not a function", name.text),
+            false => format!("no such table: {}", name.text),
+        };
+        let error = Error::sql(message).with_offset(name.offset);
+        Err(error.with_hint("table-valued functions are not supported"))
+    }
+
+    /// The innermost common table expression of a name.
+    pub(super) fn cte_named(&self, name: &str) -> Option<usize> {
+        let is_it = |c: &ScopedCte| c.cte.name.text.eq_ignore_ascii_case(name);
+        self.ctes.iter().rposition(is_it)
     }
 
     fn named_source(
@@ -164,11 +181,11 @@ impl Binder<'_> {
     ) -> Result<()> {
         let shown = alias.unwrap_or(&name.name).text.clone();
         if name.schema.is_none()
-            && let Some(at) = self
-                .ctes
-                .iter()
-                .rposition(|c| c.cte.name.text.eq_ignore_ascii_case(&name.name.text))
+            && let Some(at) = self.cte_named(&name.name.text)
         {
+            if let ast::Indexed::By(index) = indexed {
+                return Err(Error::sql(format!("no such index: \"{}\"", index.text)));
+            }
             return self.cte_source(at, shown, plain, block);
         }
         if self.schema.table(&name.name.text)?.is_none()
@@ -178,6 +195,9 @@ impl Binder<'_> {
                 .is_none_or(|s| s.text.eq_ignore_ascii_case("main"))
             && let Some(view) = self.schema.view(&name.name.text)?
         {
+            if let ast::Indexed::By(index) = indexed {
+                return Err(Error::sql(format!("no such index: {}", index.text)));
+            }
             return self.view_source(&view, shown, plain, block);
         }
         if name.name.text.eq_ignore_ascii_case(SEQUENCE)
@@ -192,13 +212,13 @@ impl Binder<'_> {
             source: id,
             columns: ScopeColumns::Table(table.clone()),
             merged: Vec::new(),
+            is_stored: true,
         });
         let source = self.indexed_source(&table, &shown, id, indexed)?;
         block.sources.push(source);
         Ok(())
     }
 
-    /// A view is bound where it is named, but sees nothing of what is there.
     fn view_source(
         &mut self,
         view: &View,
@@ -206,6 +226,24 @@ impl Binder<'_> {
         plain: bool,
         block: &mut Block,
     ) -> Result<()> {
+        let query = self.view_query(view)?;
+        let expected = view.definition.columns.len();
+        let count = query.columns.len();
+        if expected > 0 && expected != count {
+            let name = &view.name;
+            let message = format!("expected {expected} columns for '{name}' but got {count}");
+            return Err(Error::sql(message));
+        }
+        self.query_source(query, shown, plain, block)?;
+        if let Some(table) = self.frame().tables.last_mut() {
+            table.is_stored = true;
+        }
+        Ok(())
+    }
+
+    /// A view is bound where it is named, but sees nothing of what is there. Where its
+    /// query has not as many columns as the view lists names, it has its own names.
+    pub(super) fn view_query(&mut self, view: &View) -> Result<Query> {
         if self
             .views
             .iter()
@@ -218,18 +256,19 @@ impl Binder<'_> {
         }
         let ctes = std::mem::take(&mut self.ctes);
         let frames = std::mem::take(&mut self.frames);
+        let reaches = std::mem::take(&mut self.reaches);
         self.views.push(view.name.clone());
-        let query = crate::stack::grow(|| self.query(&view.definition.select));
+        let select = &view.definition.select;
+        let query = crate::stack::grow(|| self.named_query(select, Naming::Stored));
         self.views.pop();
+        self.reaches = reaches;
         self.frames = frames;
         self.ctes = ctes;
         let mut query = query?;
-        rename(
-            &mut query,
-            &view.definition.columns,
-            &view.definition.name.name,
-        )?;
-        self.query_source(query, shown, plain, block)
+        if view.definition.columns.len() == query.columns.len() {
+            rename(&mut query, &view.definition.columns);
+        }
+        Ok(query)
     }
 
     /// A common table expression is bound anew wherever it is named; it sees those of
@@ -256,13 +295,20 @@ impl Binder<'_> {
         }
         scoped.binding = true;
         let inner = self.ctes.split_off(sees);
-        let query = crate::stack::grow(|| self.query(&cte.select));
+        let query = crate::stack::grow(|| self.named_query(&cte.select, Naming::Written));
         self.ctes.extend(inner);
         if let Some(scoped) = self.ctes.get_mut(at) {
             scoped.binding = false;
         }
         let mut query = query?;
-        rename(&mut query, &cte.columns, &cte.name)?;
+        let (count, listed) = (query.columns.len(), cte.columns.len());
+        if listed == count {
+            rename(&mut query, &cte.columns);
+        } else if listed > 0 {
+            let name = &cte.name.text;
+            let message = format!("table {name} has {count} values for {listed} columns");
+            return Err(Error::sql(message).with_offset(cte.name.offset));
+        }
         self.query_source(query, shown, plain, block)
     }
 
@@ -286,6 +332,7 @@ impl Binder<'_> {
                     source: usize::MAX,
                     columns: ScopeColumns::Exprs(columns),
                     merged: Vec::new(),
+                    is_stored: false,
                 });
                 return Ok(());
             }
@@ -297,6 +344,7 @@ impl Binder<'_> {
             source: id,
             columns: ScopeColumns::Query(query.columns_as_source(), 0),
             merged: Vec::new(),
+            is_stored: false,
         });
         let alias = if name.is_empty() {
             format!("subquery {id}")
@@ -355,6 +403,7 @@ impl Binder<'_> {
                     source: id,
                     columns: ScopeColumns::Query(own, base),
                     merged: table.merged,
+                    is_stored: table.is_stored,
                 });
             }
         }
@@ -364,6 +413,7 @@ impl Binder<'_> {
                 source: id,
                 columns: ScopeColumns::Query(columns.clone(), 0),
                 merged: Vec::new(),
+                is_stored: false,
             });
         }
         let query = Query {
@@ -384,6 +434,37 @@ impl Binder<'_> {
             partial: Vec::new(),
             computed: Vec::new(),
         });
+        Ok(())
+    }
+
+    /// The table that is updated may be in FROM under another name alone.
+    pub(super) fn check_apart(
+        &self,
+        table: &Table,
+        alias: Option<&Name>,
+        from: &[FromItem],
+    ) -> Result<()> {
+        let same_alias = |other: Option<&Name>| match (alias, other) {
+            (Some(one), Some(other)) => one.text.eq_ignore_ascii_case(&other.text),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        for item in from {
+            let (of, other) = match &item.table {
+                SelectTable::Table { name, alias, .. } => (name, alias.as_ref()),
+                SelectTable::Joined(items, _) => {
+                    crate::stack::grow(|| self.check_apart(table, alias, items))?;
+                    continue;
+                }
+                SelectTable::Select(..) | SelectTable::Function(_) => continue,
+            };
+            let is_table = of.name.text.eq_ignore_ascii_case(&table.name)
+                && (of.schema.is_some() || self.cte_named(&of.name.text).is_none());
+            if is_table && same_alias(other) {
+                let name = alias.map_or(&table.name, |alias| &alias.text);
+                let message = format!("target object/alias may not appear in FROM clause: {name}");
+                return Err(Error::sql(message).with_offset(of.name.offset));
+            }
+        }
         Ok(())
     }
 
@@ -475,23 +556,10 @@ fn mergeable(block: &Block, order_by: &[SortKey], limited: bool) -> bool {
         && block.filter.iter().all(simple)
 }
 
-/// Gives a subquery's columns the names that a view or a common table
-/// expression lists.
-fn rename(query: &mut Query, names: &[Name], of: &Name) -> Result<()> {
-    if names.is_empty() {
-        return Ok(());
-    }
-    if names.len() != query.columns.len() {
-        let message = format!(
-            "table {} has {} values for {} columns",
-            of.text,
-            query.columns.len(),
-            names.len()
-        );
-        return Err(Error::sql(message).with_offset(of.offset));
-    }
+/// Gives a query's columns the names that a view or a common table expression lists.
+fn rename(query: &mut Query, names: &[Name]) {
     for (column, name) in query.columns.iter_mut().zip(names) {
         column.output.name = name.text.clone();
     }
-    Ok(())
+    name_columns(&mut query.columns);
 }

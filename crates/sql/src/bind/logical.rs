@@ -26,40 +26,6 @@ pub struct Query {
     pub limit: Option<LimitClause>,
 }
 
-impl Query {
-    /// Its columns as a query has them that it is a source of: those of a compound have
-    /// the collations of its first SELECT, where its own comparisons and its order take
-    /// the first that any brings.
-    pub fn columns_as_source(&self) -> Vec<QueryColumn> {
-        let mut first = self;
-        while let Body::Compound { left, .. } = &first.body {
-            first = left;
-        }
-        let collations = first.columns.iter().map(|column| column.props.collation);
-        let mut columns = self.columns.clone();
-        for (column, collation) in columns.iter_mut().zip(collations) {
-            column.props.collation = collation;
-        }
-        columns
-    }
-
-    /// What is known of its columns where an expression calls it: of a compound the last
-    /// SELECT decides, of VALUES the last row.
-    pub fn operand_columns(&self) -> Vec<Props> {
-        let mut last = self;
-        while let Body::Compound { right, .. } = &last.body {
-            last = right;
-        }
-        match &last.body {
-            Body::Values(rows) => rows.last().map_or_else(Vec::new, |row| {
-                let props = row.iter().map(|e| e.props);
-                props.collect()
-            }),
-            _ => last.columns.iter().map(|c| c.props).collect(),
-        }
-    }
-}
-
 /// A result column of a query.
 #[derive(Debug, Clone)]
 pub struct QueryColumn {

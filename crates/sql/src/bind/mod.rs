@@ -13,6 +13,7 @@ pub mod expr;
 mod from;
 mod indexes;
 pub mod logical;
+mod names;
 mod order;
 mod pragma;
 mod props;
@@ -22,7 +23,9 @@ mod same;
 mod scalar;
 mod scope;
 mod select;
+mod source_columns;
 mod upsert;
+mod view_columns;
 
 use crate::ast;
 use crate::error::{Error, Result};

@@ -69,11 +69,10 @@ impl Binder<'_> {
                 key.props.explicit_collation = true;
             }
             if let Some(aggregate) = self.find_aggregate(&key) {
-                let message = match inner.kind {
-                    A::Column(_) | A::Literal(_) => {
-                        "aggregate functions are not allowed in the GROUP BY clause".to_owned()
-                    }
-                    _ => self.frame().misuse(aggregate),
+                let is_output = ordinal(inner).is_some() || matches!(inner.kind, A::Column(_));
+                let message = match is_output && collation.is_none() {
+                    true => "aggregate functions are not allowed in the GROUP BY clause".to_owned(),
+                    false => self.frame().misuse(aggregate),
                 };
                 return Err(Error::sql(message).with_offset(term.offset));
             }

@@ -58,7 +58,10 @@ impl Binder<'_> {
             "index_info" | "index_xinfo" => {
                 return self.index_info(&argument, name == "index_xinfo");
             }
-            "table_list" => return self.table_list(),
+            "table_list" => {
+                let only = pragma.value.is_some().then_some(argument.as_str());
+                return self.table_list(only);
+            }
             "collation_list" => {
                 let names = ["RTRIM", "NOCASE", "BINARY"];
                 let rows = names
@@ -110,13 +113,24 @@ impl Binder<'_> {
         ))
     }
 
-    fn table_info(&self, name: &str, extended: bool) -> Result<Bound> {
+    fn table_info(&mut self, name: &str, extended: bool) -> Result<Bound> {
         let mut names = vec!["cid", "name", "type", "notnull", "dflt_value", "pk"];
         if extended {
             names.push("hidden");
         }
         let Some(table) = self.schema.table(name)? else {
-            return Ok(rows_of(&names, Vec::new()));
+            let columns = match self.schema.view(name)? {
+                Some(view) => self.view_columns(&view)?,
+                None => Vec::new(),
+            };
+            let row = |(i, (name, decl_type)): (usize, (String, String))| {
+                let mut row = vec![int(i), text(name), text(decl_type)];
+                row.extend([int(0), Expr::null(), int(0)]);
+                row.extend(extended.then(|| int(0)));
+                row
+            };
+            let rows = columns.into_iter().enumerate().map(row).collect();
+            return Ok(rows_of(&names, rows));
         };
         let rows = table
             .columns
@@ -220,10 +234,12 @@ impl Binder<'_> {
         Ok(rows_of(&names, rows))
     }
 
-    fn table_list(&mut self) -> Result<Bound> {
+    /// All tables and views, or those of one name.
+    fn table_list(&mut self, only: Option<&str>) -> Result<Bound> {
+        let is_asked = |name: &str| only.is_none_or(|only| only.eq_ignore_ascii_case(name));
         let names = ["schema", "name", "type", "ncol", "wr", "strict"];
         let mut rows = Vec::new();
-        for name in self.schema.table_names() {
+        for name in self.schema.table_names().iter().filter(|n| is_asked(n)) {
             if let Some(table) = self.schema.table(name)? {
                 let row = vec![
                     text("main"),
@@ -236,13 +252,12 @@ impl Binder<'_> {
                 rows.push(row);
             }
         }
-        let views: Vec<String> = self.schema.view_names().map(str::to_owned).collect();
+        let views = self.schema.view_names().filter(|n| is_asked(n));
+        let views: Vec<String> = views.map(str::to_owned).collect();
         for name in views {
-            let view = self.schema.view(&name)?;
-            let columns = match view {
-                Some(view) => self
-                    .query(&view.definition.select)
-                    .map_or(0, |query| query.columns.len()),
+            let columns = match self.schema.view(&name)? {
+                // One that cannot be read has none.
+                Some(view) => self.view_columns(&view).map_or(0, |columns| columns.len()),
                 None => 0,
             };
             rows.push(vec![
@@ -262,7 +277,9 @@ impl Binder<'_> {
             int(0),
             int(0),
         ];
-        rows.push(row);
+        if is_asked("sqlite_master") {
+            rows.push(row);
+        }
         Ok(rows_of(&names, rows))
     }
 }

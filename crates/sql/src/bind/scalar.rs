@@ -4,7 +4,7 @@ use super::Binder;
 use super::expr::{CaseArm, CompareOp, Comparison, Expr, ExprKind, Props, SubqueryId, UnaryOp};
 use super::logical::LogicalSubquery;
 use super::rows::{RowUse, Rows, may_be_row};
-use super::scope::Level;
+use super::scope::{ColumnName, Level};
 use crate::ast;
 use crate::ast::{ExprKind as A, Literal};
 use crate::error::{Error, Result};
@@ -32,22 +32,7 @@ impl Binder<'_> {
     fn expr_inner(&mut self, e: &ast::Expr) -> Result<Expr> {
         match &e.kind {
             A::Literal(literal) => self.literal(literal),
-            A::Column(name) => self.column(None, name),
-            A::Qualified {
-                schema,
-                table,
-                column,
-            } => {
-                if let Some(schema) = schema
-                    && !schema.text.eq_ignore_ascii_case("main")
-                {
-                    let full = format!("{}.{}.{}", schema.text, table.text, column.text);
-                    return Err(
-                        Error::sql(format!("no such column: {full}")).with_offset(schema.offset)
-                    );
-                }
-                self.column(Some(table), column)
-            }
+            A::Column(_) | A::Qualified { .. } => self.column(e),
             A::Parameter(index) => Ok(Expr {
                 kind: ExprKind::Parameter(*index),
                 props: Props::CONSTANT,
@@ -174,11 +159,19 @@ impl Binder<'_> {
         }))
     }
 
-    fn column(&mut self, table: Option<&ast::Name>, name: &ast::Name) -> Result<Expr> {
-        if let Some(found) = self.resolve(table, name)? {
+    fn column(&mut self, e: &ast::Expr) -> Result<Expr> {
+        let Some(column) = ColumnName::of(e) else {
+            return Ok(Expr::null());
+        };
+        let name = column.name;
+        if let Some(found) = self.resolve(column)? {
+            if column.table.is_some() && self.frames.last().is_some_and(|f| f.is_key) {
+                let message = "the \".\" operator prohibited in index expressions";
+                return Err(Error::sql(message).with_offset(e.offset));
+            }
             return Ok(found.expr);
         }
-        if table.is_none() {
+        if column.table.is_none() {
             if name.double_quoted && !self.frames.is_empty() {
                 return Ok(Expr::literal(Value::Text(name.text.clone().into_bytes())));
             }
@@ -189,7 +182,7 @@ impl Binder<'_> {
                 return Ok(Expr::literal(Value::Integer(0)));
             }
         }
-        Err(self.no_such_column(table, name))
+        Err(self.no_such_column(column))
     }
 
     fn unary(&mut self, op: UnaryOp, operand: &ast::Expr) -> Result<Expr> {
@@ -201,7 +194,7 @@ impl Binder<'_> {
         let word = without_collate(right);
         if matches!(op, CompareOp::Is | CompareOp::IsNot)
             && let Some(truth) = truth_word(word)
-            && !matches!(&word.kind, A::Column(name) if self.resolve(None, name)?.is_some())
+            && !matches!(ColumnName::of(word), Some(name) if self.resolve(name)?.is_some())
         {
             let expr = self.boxed(left)?;
             let negated = op == CompareOp::IsNot;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::Binder;
 use super::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Props, ROWID, Register};
 use super::logical::QueryColumn;
+use super::names::Naming;
 use crate::ast::{self, Name};
 use crate::error::{Error, Result};
 use crate::func::Definition;
@@ -40,6 +41,10 @@ pub struct Frame {
     pub hidden: bool,
     /// While an expression of the schema is bound for the rows that are written.
     pub definition: Option<Definition>,
+    /// What its result columns are called by.
+    pub naming: Naming,
+    /// While the key of a new index is bound, which has neither rowid nor qualified names.
+    pub is_key: bool,
     /// The subquery level it belongs to.
     pub level: usize,
 }
@@ -73,6 +78,17 @@ pub struct Reach {
     pub reads: Option<usize>,
 }
 
+/// A column's name as it is written: `name`, `table.name`, `schema.table.name`.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnName<'a> {
+    /// The schema.
+    pub schema: Option<&'a Name>,
+    /// The table or alias.
+    pub table: Option<&'a Name>,
+    /// The column.
+    pub name: &'a Name,
+}
+
 /// A common table expression in scope.
 #[derive(Debug)]
 pub struct ScopedCte {
@@ -96,6 +112,8 @@ pub struct ScopeTable {
     /// Columns that plain names mean a table before it by: those that USING or NATURAL
     /// merged into one.
     pub merged: Vec<String>,
+    /// It is a table or view of the schema, so that the schema's name may stand before it.
+    pub is_stored: bool,
 }
 
 /// Columns of a source.
@@ -289,12 +307,14 @@ pub fn is_rowid_name(name: &str) -> bool {
 
 impl Frame {
     /// The column that `[table.]name` stands for in this frame alone.
-    fn find(&self, table: Option<&str>, name: &str) -> Result<Option<Found>> {
+    fn find(&self, column: ColumnName<'_>) -> Result<Option<Found>> {
+        let (name, table) = (column.name.text.as_str(), column.table);
+        let may_be = |candidate: &ScopeTable| {
+            table.is_none_or(|t| candidate.name.eq_ignore_ascii_case(&t.text))
+                && (column.schema.is_none() || candidate.is_stored && !self.has_values)
+        };
         let mut found: Option<Found> = None;
-        for candidate in &self.tables {
-            if table.is_some_and(|t| !candidate.name.eq_ignore_ascii_case(t)) {
-                continue;
-            }
+        for candidate in self.tables.iter().filter(|t| may_be(t)) {
             let Some(at) = candidate.position(name) else {
                 continue;
             };
@@ -302,35 +322,87 @@ impl Frame {
                 if table.is_none() && candidate.yields(name) {
                     continue;
                 }
-                return Err(ambiguous(table, name));
+                return Err(ambiguous(column));
             }
             found = Some(candidate.column(at));
         }
-        if found.is_some() || !is_rowid_name(name) {
+        if found.is_some() || !is_rowid_name(name) || self.is_key {
             return Ok(found);
         }
         let mut rowids = self
             .tables
             .iter()
-            .filter(|t| match table {
-                Some(table) => t.name.eq_ignore_ascii_case(table),
-                None => !t.yields(name),
-            })
+            .filter(|t| may_be(t) && (table.is_some() || !t.yields(name)))
             .filter_map(ScopeTable::rowid);
         let first = rowids.next();
         if first.is_some() && rowids.next().is_some() {
-            return Err(ambiguous(table, name));
+            return Err(ambiguous(column));
         }
         Ok(first)
     }
+
+    /// A column that `*` stands for must have a name that means it alone.
+    pub fn check_star(&self, at: usize, name: &str) -> Result<()> {
+        let Some(table) = self.tables.get(at).filter(|t| !t.name.is_empty()) else {
+            return Ok(());
+        };
+        let same_name = |(i, other): (usize, &ScopeTable)| {
+            i != at
+                && other.is_stored == table.is_stored
+                && other.name.eq_ignore_ascii_case(&table.name)
+                && other.position(name).is_some()
+                && !other.yields(name)
+                && !table.yields(name)
+        };
+        if !self.tables.iter().enumerate().any(same_name) {
+            return Ok(());
+        }
+        let schema = if table.is_stored { "main" } else { "*" };
+        let table = &table.name;
+        let message = format!("ambiguous column name: {schema}.{table}.{name}");
+        Err(Error::sql(message).with_hint("give each of the tables an alias of its own"))
+    }
 }
 
-fn full_name(table: Option<&str>, name: &str) -> String {
-    table.map_or(name.to_owned(), |t| format!("{t}.{name}"))
+impl<'a> ColumnName<'a> {
+    /// The name that an expression is.
+    pub fn of(expr: &'a ast::Expr) -> Option<ColumnName<'a>> {
+        match &expr.kind {
+            ast::ExprKind::Column(name) => Some(ColumnName {
+                schema: None,
+                table: None,
+                name,
+            }),
+            ast::ExprKind::Qualified {
+                schema,
+                table,
+                column,
+            } => Some(ColumnName {
+                schema: schema.as_ref(),
+                table: Some(table),
+                name: column,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Where it begins.
+    fn offset(&self) -> usize {
+        self.schema.or(self.table).unwrap_or(self.name).offset
+    }
 }
 
-fn ambiguous(table: Option<&str>, name: &str) -> Error {
-    Error::sql(format!("ambiguous column name: {}", full_name(table, name)))
+impl std::fmt::Display for ColumnName<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for qualifier in [self.schema, self.table].into_iter().flatten() {
+            write!(f, "{}.", qualifier.text)?;
+        }
+        f.write_str(&self.name.text)
+    }
+}
+
+fn ambiguous(column: ColumnName<'_>) -> Error {
+    Error::sql(format!("ambiguous column name: {column}"))
         .with_hint("put the table's name or alias before it")
 }
 
@@ -354,21 +426,23 @@ impl Binder<'_> {
     }
 
     /// The column or alias that a name stands for, innermost SELECT first.
-    pub(super) fn resolve(&mut self, table: Option<&Name>, name: &Name) -> Result<Option<Found>> {
-        let qualifier = table.map(|t| t.text.as_str());
+    pub(super) fn resolve(&mut self, column: ColumnName<'_>) -> Result<Option<Found>> {
+        let name = column.name;
+        let is_main = |schema: &Name| schema.text.eq_ignore_ascii_case("main");
+        if !column.schema.is_none_or(is_main) {
+            return Ok(None);
+        }
         let mut hit = None;
         for (at, frame) in self.frames.iter().enumerate().rev() {
             if frame.hidden {
                 continue;
             }
-            let found = frame
-                .find(qualifier, &name.text)
-                .map_err(|e| e.with_offset(name.offset))?;
+            let found = frame.find(column).map_err(|e| e.with_offset(name.offset))?;
             if let Some(found) = found {
                 hit = Some((at, found));
                 break;
             }
-            let alias = match table {
+            let alias = match column.table {
                 None => frame.alias(&name.text),
                 Some(_) => None,
             };
@@ -457,7 +531,8 @@ impl Binder<'_> {
     }
 
     /// SQLite's complaint about a name, with the nearest one in scope.
-    pub(super) fn no_such_column(&self, table: Option<&Name>, name: &Name) -> Error {
+    pub(super) fn no_such_column(&self, column: ColumnName<'_>) -> Error {
+        let ColumnName { table, name, .. } = column;
         let visible = || {
             self.frames
                 .iter()
@@ -466,12 +541,7 @@ impl Binder<'_> {
                 .flat_map(|f| &f.tables)
         };
         let qualifier = table.map(|t| t.text.as_str());
-        let offset = table.map_or(name.offset, |t| t.offset);
-        let error = Error::sql(format!(
-            "no such column: {}",
-            full_name(qualifier, &name.text)
-        ))
-        .with_offset(offset);
+        let error = Error::sql(format!("no such column: {column}")).with_offset(column.offset());
         if let Some(table) = qualifier
             && !visible().any(|t| t.name.eq_ignore_ascii_case(table))
         {

@@ -1,10 +1,11 @@
 //! Binding of SELECT, VALUES and compounds.
 
 use super::Binder;
-use super::expr::{Expr, Props};
+use super::expr::{Expr, ExprKind, Props};
 use super::logical::{Aggregation, Block, Body, Query, QueryColumn};
+use super::names::{Naming, name_columns, naming_expr};
 use super::scalar::conjuncts;
-use super::scope::Clause;
+use super::scope::{Clause, ColumnName};
 use crate::ast;
 use crate::ast::{ResultColumn, SelectCore};
 use crate::error::{Error, Result};
@@ -25,15 +26,25 @@ struct Core {
 impl Binder<'_> {
     /// Binds a query with its common table expressions.
     pub(super) fn query(&mut self, select: &ast::Select) -> Result<Query> {
-        self.with_ctes(&select.ctes, |this| {
-            crate::stack::grow(|| this.query_body(select))
-        })
+        self.named_query(select, Naming::Shown)
     }
 
-    fn query_body(&mut self, select: &ast::Select) -> Result<Query> {
+    /// The same, its columns called as `naming` says.
+    pub(super) fn named_query(&mut self, select: &ast::Select, naming: Naming) -> Result<Query> {
+        let mut query = self.with_ctes(&select.ctes, |this| {
+            crate::stack::grow(|| this.query_body(select, naming))
+        })?;
+        if naming != Naming::Shown {
+            name_columns(&mut query.columns);
+        }
+        Ok(query)
+    }
+
+    fn query_body(&mut self, select: &ast::Select, naming: Naming) -> Result<Query> {
         let limit = self.limit(select)?;
         if select.compounds.is_empty() {
             let (mut query, _) = self.in_frame(|this| {
+                this.frame().naming = naming;
                 let core = this.core(&select.first)?;
                 let Core { mut body, columns } = core;
                 let order_by = match &mut body {
@@ -58,9 +69,9 @@ impl Binder<'_> {
             return Err(Error::sql("too many terms in compound SELECT"));
         }
         let mut names = Vec::new();
-        let mut left = self.compound_term(&select.first, &mut names)?;
+        let mut left = self.compound_term(&select.first, naming, &mut names)?;
         for compound in &select.compounds {
-            let right = self.compound_term(&compound.core, &mut names)?;
+            let right = self.compound_term(&compound.core, Naming::Shown, &mut names)?;
             left = combine(compound.op, left, right)?;
         }
         left.order_by = self.order_by_result(&select.order_by, &left.columns, &names)?;
@@ -73,9 +84,11 @@ impl Binder<'_> {
     fn compound_term(
         &mut self,
         core: &SelectCore,
+        naming: Naming,
         names: &mut Vec<Vec<super::order::ResultName>>,
     ) -> Result<Query> {
         let (query, _) = self.in_frame(|this| {
+            this.frame().naming = naming;
             let mut bound = this.core(core)?;
             if let Body::Block(block) = &mut bound.body {
                 this.finish_aggregation(block)?;
@@ -239,14 +252,14 @@ impl Binder<'_> {
                     if self.frame().tables.is_empty() {
                         return Err(Error::sql("no tables specified"));
                     }
-                    self.star(None, block, &mut out);
+                    self.star(None, block, &mut out)?;
                 }
                 ResultColumn::TableStar(name) => {
                     if !self.frame().has_table(&name.text) {
                         return Err(Error::sql(format!("no such table: {}", name.text))
                             .with_offset(name.offset));
                     }
-                    self.star(Some(&name.text), block, &mut out);
+                    self.star(Some(&name.text), block, &mut out)?;
                 }
                 ResultColumn::Expr { expr, alias, text } => {
                     let (bound, output) = self.result_column(expr, alias.as_ref(), text)?;
@@ -276,32 +289,53 @@ impl Binder<'_> {
         alias: Option<&ast::Name>,
         text: &str,
     ) -> Result<(Expr, OutputColumn)> {
-        let named = match &expr.kind {
-            ast::ExprKind::Column(name) => self.resolve(None, name)?,
-            ast::ExprKind::Qualified { table, column, .. } => self.resolve(Some(table), column)?,
-            _ => None,
+        let naming = self.frame().naming;
+        let named = ColumnName::of(naming_expr(expr, naming));
+        let found = match &named {
+            Some(name) => self.resolve(*name)?,
+            None => None,
         };
         let bound = self.expr(expr)?;
-        let mut output = match named {
-            Some(found) => OutputColumn {
-                name: found.name,
+        let written = named.filter(|_| naming == Naming::Written);
+        let name = match (alias, written, &found) {
+            (Some(alias), ..) => alias.text.clone(),
+            (None, Some(written), _) => written.name.text.clone(),
+            (None, None, Some(found)) => found.name.clone(),
+            (None, None, None) => text.to_owned(),
+        };
+        let is_column = ColumnName::of(expr).is_some();
+        let output = match found {
+            Some(found) if is_column => OutputColumn {
+                name,
                 decl_type: found.decl_type,
                 origin: found.origin,
             },
-            None => OutputColumn {
-                name: text.to_owned(),
-                decl_type: None,
+            _ => OutputColumn {
+                name,
+                decl_type: self.subquery_type(&bound),
                 origin: None,
             },
         };
-        if let Some(alias) = alias {
-            output.name = alias.text.clone();
-        }
         Ok((bound, output))
     }
 
-    fn star(&mut self, only: Option<&str>, block: &mut Block, out: &mut Vec<QueryColumn>) {
-        for table in &self.frame().tables {
+    /// The declared type of what a subquery of an expression gives.
+    fn subquery_type(&self, expr: &Expr) -> Option<String> {
+        let ExprKind::ScalarSubquery { subquery, column } = &expr.kind else {
+            return None;
+        };
+        let columns = &self.subqueries.get(*subquery)?.query.columns;
+        columns.get(*column)?.output.decl_type.clone()
+    }
+
+    fn star(
+        &mut self,
+        only: Option<&str>,
+        block: &mut Block,
+        out: &mut Vec<QueryColumn>,
+    ) -> Result<()> {
+        let frame = self.frame();
+        for (at, table) in frame.tables.iter().enumerate() {
             if only.is_some_and(|name| !table.name.eq_ignore_ascii_case(name)) {
                 continue;
             }
@@ -310,6 +344,7 @@ impl Binder<'_> {
                 if only.is_none() && table.merged.iter().any(|m| m.eq_ignore_ascii_case(name)) {
                     continue;
                 }
+                frame.check_star(at, name)?;
                 let found = table.column(i);
                 let output = OutputColumn {
                     name: found.name,
@@ -323,6 +358,7 @@ impl Binder<'_> {
                 block.outputs.push(found.expr);
             }
         }
+        Ok(())
     }
 }
 
@@ -358,12 +394,9 @@ fn combine(op: CompoundOp, left: Query, right: Query) -> Result<Query> {
         .zip(&right.columns)
         .zip(&own)
         .map(|((l, r), collation)| {
-            let affinity = l
-                .props
-                .affinity
-                .filter(|_| l.props.affinity == r.props.affinity);
+            // To an expression the last SELECT's affinity is that of all.
             let mut props = Props {
-                affinity,
+                affinity: r.props.affinity,
                 collation: *collation,
                 constant: false,
                 ..l.props

@@ -59,6 +59,7 @@ impl Binder<'_> {
                         columns: ScopeColumns::NewRow(table.clone()),
                         // Plain names mean the existing row.
                         merged: names.map(str::to_owned).collect(),
+                        is_stored: false,
                     });
                     let assignments = this.assignments(sets, table)?;
                     let predicate = predicate.as_ref().map(|p| this.expr(p)).transpose()?;

@@ -22,7 +22,7 @@ pub fn parse_error(raw: Raw, sql: &str, scanned: usize) -> Error {
                     let hint = "the statement ends too early: something is missing at its end";
                     ("incomplete input".to_owned(), Some(hint))
                 }
-                ParserError::Custom(message) => (message, None),
+                ParserError::Custom(message) => (without_quotes(message), None),
             };
             let mut error = Error::sql(message);
             if let Some(offset) = offset {
@@ -37,6 +37,15 @@ pub fn parse_error(raw: Raw, sql: &str, scanned: usize) -> Error {
             Error::sql("incomplete input").with_hint("a comment is not closed with */")
         }
         other => unrecognized(&other, sql, scanned),
+    }
+}
+
+/// The parser names a duplicate column as it is written, SQLite as it is called.
+fn without_quotes(message: String) -> String {
+    let what = "duplicate column name: ";
+    match message.strip_prefix(what) {
+        Some(name) => format!("{what}{}", super::unquote(name)),
+        None => message,
     }
 }
 

@@ -333,15 +333,18 @@ impl Builder<'_> {
         terms
             .iter()
             .map(|term| {
-                let (name, collation) = plain_column(&term.expr)?.ok_or_else(|| {
-                    Error::sql("expressions prohibited in PRIMARY KEY and UNIQUE constraints")
-                })?;
+                let prohibited =
+                    || Error::sql("expressions prohibited in PRIMARY KEY and UNIQUE constraints");
+                let (name, collation) = plain_column(&term.expr)?.ok_or_else(prohibited)?;
                 let at = self
                     .shape
                     .columns
                     .iter()
                     .position(|c| c.name.eq_ignore_ascii_case(name));
-                let at = at.ok_or_else(|| Error::sql(format!("no such column: {name}")))?;
+                let at = at.ok_or_else(|| match is_expression(&term.expr) {
+                    true => prohibited(),
+                    false => Error::sql(format!("no such column: {name}")),
+                })?;
                 Ok((at, collation, term.descending))
             })
             .collect()
@@ -390,11 +393,7 @@ pub fn index_columns(create: &ast::CreateIndex, table: &Table) -> Result<Vec<Ind
                         term.descending,
                     ));
                 }
-                let quoted = match strip_collate(&term.expr)?.0.kind {
-                    ExprKind::Column(ref name) => name.double_quoted,
-                    _ => false,
-                };
-                if !quoted {
+                if !is_expression(&term.expr) {
                     return Err(
                         Error::sql(format!("no such column: {name}")).with_offset(term.expr.offset)
                     );
@@ -442,6 +441,19 @@ fn strip_collate(expr: &ast::Expr) -> Result<(&ast::Expr, Option<Collation>)> {
             Ok((inner, Some(collation_named(name)?)))
         }
         _ => Ok((expr, None)),
+    }
+}
+
+/// Whether a name that is no column's is an expression: TRUE, FALSE, a string in double
+/// quotes.
+fn is_expression(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Collate(inner, _) => is_expression(inner),
+        ExprKind::Column(name) => {
+            let is = |word: &str| name.text.eq_ignore_ascii_case(word);
+            name.double_quoted || is("true") || is("false")
+        }
+        _ => false,
     }
 }
 

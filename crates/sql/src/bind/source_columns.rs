@@ -1,0 +1,159 @@
+//! The columns of a query as a query has them that it is a source of.
+
+use super::expr::{BinaryOp, Expr, ExprKind, Props};
+use super::logical::{Body, Query, QueryColumn};
+use crate::value::{Affinity, Value};
+
+impl Query {
+    /// Its columns as a query has them that it is a source of: those of a compound have
+    /// the collations of its first SELECT, where its own comparisons and its order take
+    /// the first that any brings, the declared types of the last one, and the affinities
+    /// that fit all.
+    pub fn columns_as_source(&self) -> Vec<QueryColumn> {
+        let mut columns = self.columns.clone();
+        for (at, column) in columns.iter_mut().enumerate() {
+            column.props.affinity = self.affinity(at);
+        }
+        let Body::Compound { right, .. } = &self.body else {
+            return columns;
+        };
+        let mut first = self;
+        while let Body::Compound { left, .. } = &first.body {
+            first = left;
+        }
+        let outer = first.columns.iter().zip(&right.columns);
+        for (column, (first, last)) in columns.iter_mut().zip(outer) {
+            column.props.collation = first.props.collation;
+            column.output.decl_type.clone_from(&last.output.decl_type);
+            column.output.origin.clone_from(&last.output.origin);
+        }
+        columns
+    }
+
+    /// What is known of its columns where an expression calls it: of a compound the last
+    /// SELECT decides, of VALUES the last row.
+    pub fn operand_columns(&self) -> Vec<Props> {
+        let mut last = self;
+        while let Body::Compound { right, .. } = &last.body {
+            last = right;
+        }
+        match &last.body {
+            Body::Values(rows) => rows.last().map_or_else(Vec::new, |row| {
+                let props = row.iter().map(|e| e.props);
+                props.collect()
+            }),
+            _ => last.columns.iter().map(|c| c.props).collect(),
+        }
+    }
+
+    /// The affinity of a column to a query that this one is a source of.
+    pub fn affinity(&self, at: usize) -> Option<Affinity> {
+        let several = match &self.body {
+            Body::Block(_) => false,
+            Body::Values(rows) => rows.len() > 1,
+            Body::Compound { .. } => true,
+        };
+        match several {
+            true => affinity_of(&terms(self, at)),
+            false => self.columns.get(at)?.props.affinity,
+        }
+    }
+}
+
+/// The kinds of values an expression may have, as far as they count here.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kinds {
+    numbers: bool,
+    texts: bool,
+}
+
+impl Kinds {
+    const ANY: Kinds = Kinds {
+        numbers: true,
+        texts: true,
+    };
+    const NUMBERS: Kinds = Kinds {
+        numbers: true,
+        texts: false,
+    };
+    const TEXTS: Kinds = Kinds {
+        numbers: false,
+        texts: true,
+    };
+
+    fn or(self, other: Kinds) -> Kinds {
+        Kinds {
+            numbers: self.numbers || other.numbers,
+            texts: self.texts || other.texts,
+        }
+    }
+}
+
+/// The affinity of a column of a compound: that of the first SELECT that has one, unless
+/// another one may bring what it does not fit.
+fn affinity_of(terms: &[&Expr]) -> Option<Affinity> {
+    let own = terms.iter().position(|e| e.props.affinity.is_some())?;
+    let others = terms.iter().enumerate().filter(|(i, _)| *i != own);
+    let kinds = others.fold(Kinds::default(), |kinds, (_, e)| kinds.or(kinds_of(e)));
+    let affinity = terms.get(own)?.props.affinity?;
+    let fits = match affinity {
+        Affinity::Blob => true,
+        Affinity::Text => !kinds.numbers,
+        Affinity::Numeric | Affinity::Integer | Affinity::Real => !kinds.texts,
+    };
+    let is_cast = matches!(terms.first()?.kind, ExprKind::Cast(..));
+    Some(match affinity {
+        _ if !fits => Affinity::Blob,
+        Affinity::Integer | Affinity::Real if is_cast && terms.len() > 1 => Affinity::Numeric,
+        affinity => affinity,
+    })
+}
+
+/// What the SELECTs of a query, and the rows of VALUES, have at one place.
+fn terms(query: &Query, at: usize) -> Vec<&Expr> {
+    let mut selects = Vec::new();
+    let mut body = &query.body;
+    while let Body::Compound { left, right, .. } = body {
+        selects.push(&right.body);
+        body = &left.body;
+    }
+    selects.push(body);
+    let mut terms = Vec::new();
+    for select in selects.into_iter().rev() {
+        match select {
+            Body::Block(block) => terms.extend(block.outputs.get(at)),
+            Body::Values(rows) => terms.extend(rows.iter().filter_map(|row| row.get(at))),
+            Body::Compound { .. } => {}
+        }
+    }
+    terms
+}
+
+fn kinds_of(expr: &Expr) -> Kinds {
+    match &expr.kind {
+        ExprKind::Literal(Value::Integer(_) | Value::Real(_)) => Kinds::NUMBERS,
+        ExprKind::Literal(Value::Text(_)) => Kinds::TEXTS,
+        ExprKind::Literal(Value::Null | Value::Blob(_)) => Kinds::default(),
+        ExprKind::Binary(BinaryOp::Concat, ..) => Kinds::TEXTS,
+        ExprKind::Column(_)
+        | ExprKind::Input(_)
+        | ExprKind::Register(_)
+        | ExprKind::Cast(..)
+        | ExprKind::ScalarSubquery { .. } => match expr.props.affinity {
+            None | Some(Affinity::Blob) => Kinds::ANY,
+            Some(Affinity::Text) => Kinds::TEXTS,
+            Some(Affinity::Numeric | Affinity::Integer | Affinity::Real) => Kinds::NUMBERS,
+        },
+        ExprKind::Function { .. } | ExprKind::Aggregate(_) | ExprKind::Parameter(_) => Kinds::ANY,
+        ExprKind::Case {
+            arms, otherwise, ..
+        } => {
+            let results = arms.iter().map(|arm| &arm.then).chain(otherwise.as_deref());
+            results.fold(Kinds::default(), |kinds, e| {
+                kinds.or(crate::stack::grow(|| kinds_of(e)))
+            })
+        }
+        ExprKind::WithRow { body, .. } => crate::stack::grow(|| kinds_of(body)),
+        _ => Kinds::NUMBERS,
+    }
+}
