@@ -668,6 +668,10 @@ fn aggregates_stand_where_their_query_has_them() {
         "SELECT (SELECT count(*) FROM b WHERE y < max(a.x)) FROM a",
         "SELECT (SELECT 1 LIMIT count(*)) FROM a",
         "VALUES (count(*), 2), (3, 4)",
+        "INSERT INTO a(x) VALUES (COUNT(*))",
+        "INSERT INTO a(x) VALUES (count(*)), (2)",
+        "VALUES (count(*)) ORDER BY 1",
+        "SELECT 1 UNION VALUES (2), (3) LIMIT 1",
         // They do not nest.
         "SELECT sum((SELECT max(a.x))) FROM a",
         "SELECT (SELECT sum(max(a.x)) FROM b) FROM a",

@@ -206,7 +206,7 @@ impl Binder<'_> {
                     limit: None,
                 }
             }
-            InsertSource::Select(select) => self.query(select)?,
+            InsertSource::Select(select) => self.inserted_rows(select)?,
         };
         let defaults = matches!(insert.source, InsertSource::Defaults);
         let positions: Vec<usize> = match listed {

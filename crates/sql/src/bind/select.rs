@@ -125,7 +125,10 @@ impl Binder<'_> {
 
     fn core(&mut self, core: &SelectCore) -> Result<Core> {
         match core {
-            SelectCore::Values(rows) => self.values(rows),
+            SelectCore::Values(rows) => {
+                self.frame().clause = Clause::Results;
+                self.values(rows)
+            }
             SelectCore::Select {
                 distinct,
                 columns,
@@ -192,8 +195,26 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// The rows that an INSERT takes from its own VALUES. One row is no query of its own,
+    /// and has no aggregates.
+    pub(super) fn inserted_rows(&mut self, select: &ast::Select) -> Result<Query> {
+        let SelectCore::Values(rows) = &select.first else {
+            return self.query(select);
+        };
+        if rows.len() > 1 || !select.compounds.is_empty() {
+            return self.query(select);
+        }
+        let (core, _) =
+            self.with_ctes(&select.ctes, |this| this.in_frame(|this| this.values(rows)))?;
+        Ok(Query {
+            body: core.body,
+            columns: core.columns,
+            order_by: Vec::new(),
+            limit: None,
+        })
+    }
+
     fn values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<Core> {
-        self.frame().clause = Clause::Results;
         let mut bound = Vec::with_capacity(rows.len());
         for row in rows {
             bound.push(self.exprs(row)?);

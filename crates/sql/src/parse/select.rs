@@ -87,6 +87,17 @@ impl Lowering<'_> {
                 core: self.core(&compound.select)?,
             });
         }
+        let last = compounds.last().map_or(&first, |compound| &compound.core);
+        if matches!(last, SelectCore::Values(_)) {
+            let after = [
+                (select.order_by.is_some(), "ORDER"),
+                (select.limit.is_some(), "LIMIT"),
+            ];
+            if let Some((_, near)) = after.into_iter().find(|(is_there, _)| *is_there) {
+                return Err(Error::sql(format!("near \"{near}\": syntax error"))
+                    .with_hint("SELECT * FROM (VALUES …) may have ORDER BY and LIMIT"));
+            }
+        }
         let order_by = self.sort_terms(select.order_by.unwrap_or(&[]))?;
         let (limit, offset) = self.limit(select.limit)?;
         Ok(Select {
