@@ -231,14 +231,6 @@ fn a_list_of_rows_is_no_subquery() {
 }
 
 #[test]
-fn a_column_is_assigned_once_in_a_list() {
-    let refused = "error 1: column \"a\" specified more than once";
-    let asked = "UPDATE t SET (a, a) = (1, 2) RETURNING a";
-    let table = "CREATE TABLE t(a); INSERT INTO t VALUES (0)";
-    differ(table, asked, "2", refused);
-}
-
-#[test]
 fn window_functions_are_not_there_yet() {
     let refused = "error 1: window functions are not supported";
     differ("", "SELECT count(*) OVER ()", "1", refused);
