@@ -94,6 +94,9 @@ pub(crate) struct Fork {
     pub(crate) dropped: bool,
     /// The fork differs from its base.
     pub(crate) changed: bool,
+    /// It was grafted onto its base: the leaves it wrote in were the same there and in the
+    /// version that it started from.
+    pub(crate) grafted: bool,
     /// Counts edits and rewinds; never goes back.
     pub(crate) edits: u64,
     /// The stamp given to the state after that many edits.
@@ -186,6 +189,7 @@ impl Fork {
             attached: false,
             dropped: base.dropped,
             changed: false,
+            grafted: false,
             edits: 0,
             stamp: (0, 0),
             spilled: 0,
@@ -227,6 +231,7 @@ impl Fork {
         self.attached = false;
         self.dropped = base.dropped;
         self.changed = false;
+        self.grafted = false;
         self.edits = 0;
         self.stamp = (0, 0);
         self.spilled = 0;

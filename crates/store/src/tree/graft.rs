@@ -206,6 +206,7 @@ impl Fork {
             .wrapping_add(self.count.wrapping_sub(self.base.count));
         self.root = done.root;
         self.base = head;
+        self.grafted = true;
         // None was spilled, and those that a spill looked at may be gone.
         self.spilled_to = 0;
         self.passed_by.clear();

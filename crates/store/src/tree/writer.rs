@@ -27,7 +27,8 @@
 //!    whom one sync served come for the lock together then, so who finds it taken stays
 //!    awake for a while: those before it are soon done, and the next sync is to find all
 //!    of them there. Where that takes a time slice, others want the processors, and the
-//!    next [`HOGGED_WAITS`] who wait sleep.
+//!    next [`HOGGED_WAITS`] who wait sleep. Who comes to commit an explicit transaction
+//!    stays awake elsewhere, too, where few wait: to be woken takes longer than a commit.
 //!
 //! All but the two locks, and what `holds.rs` says of explicit transactions, are
 //! hints: what they say may be old, and then somebody waits a little longer or the lock
@@ -35,7 +36,7 @@
 
 use crate::primitives::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use crate::primitives::{DOUBTS_MAX, REST_MAX, REST_MIN, TURNS, TURNS_MEANWHILE};
-use crate::primitives::{ExclusiveLock, Stayed, look_again, look_later, look_soon};
+use crate::primitives::{ExclusiveLock, Stayed, look_again, look_later, look_soon, processors};
 use std::time::Duration;
 
 /// How often who sits looks for a context that stays: those who sleep for the lock
@@ -49,6 +50,9 @@ const LOOKS_KEPT: u32 = 128;
 const MANY: u64 = 8;
 /// How many who wait sleep at once after one found the processors taken by others.
 const HOGGED_WAITS: u32 = 4096;
+/// The part of the processors that those who wait may keep busy where commits do not wait
+/// for a sync.
+const AWAKE_SHARE: usize = 4;
 /// Who has less time than this does not sit: those before it may take that long.
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
 
@@ -107,7 +111,7 @@ impl WriterLock {
         self.lock.try_lock_for(timeout)
     }
 
-    /// The same for who waits for a sync once it has committed.
+    /// The same, awake for a while, for who is missed by a sync or soon done.
     #[cold]
     pub(crate) fn try_lock_awake_for(&self, timeout: Duration) -> bool {
         let hogged = self.hogged.load(Relaxed);
@@ -162,6 +166,12 @@ impl WriterLock {
             recall();
         }
         Announced(self)
+    }
+
+    /// Whether so few wait, with the caller, that processors enough are left for the
+    /// others while they stay awake.
+    pub(crate) fn is_awaited_by_few(&self) -> bool {
+        self.waiting.load(Relaxed) as usize * AWAKE_SHARE <= processors()
     }
 
     fn may_stay(&self, context: u64) -> bool {

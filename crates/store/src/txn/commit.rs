@@ -285,13 +285,27 @@ impl TxnContext {
             if read.whole || head.dropped {
                 return Err(self.conflict(&read.tree, None));
             }
+            let unchanged = self.keys_found_unchanged(&read.tree);
             read.try_for_each(|range| match range.as_point() {
+                Some(key) if unchanged.binary_search(&key.as_key()).is_ok() => Ok(()),
                 Some(key) => self.validate_key(&read.tree, base, head, key.as_key()),
                 None => self.validate_range(&read.tree, [base, head], &range.low, &range.high),
             })
         });
         core.pool.readers.release(&slot);
         validated.map(|()| heads)
+    }
+
+    /// The keys, in order, under which a graft has found base and head to hold the same:
+    /// those that were written in the tree. (Its writer lock has kept that head since.)
+    fn keys_found_unchanged(&self, tree: &Tree) -> Vec<Key<'_>> {
+        let grafted = |fork: &Fork| fork.grafted && fork.tree.id() == tree.id();
+        if !self.forks.iter().any(grafted) {
+            return Vec::new();
+        }
+        let mut keys: Vec<_> = Self::keys_of(&self.redo, tree.id()).collect();
+        keys.sort_unstable();
+        keys
     }
 
     /// Whether both versions hold the same entries in a range.

@@ -177,7 +177,7 @@ impl TxnContext {
         let (waits, busy_timeout) = (&self.core.pool.waits, self.busy_timeout);
         let first_missed = self.locked.trees.iter().position(|tree| {
             let lock = &tree.0.writer;
-            let within = |time| match self.core.waits_for_syncs() {
+            let within = |time| match self.core.waits_for_syncs() || lock.is_awaited_by_few() {
                 true => lock.try_lock_awake_for(time),
                 false => lock.try_lock_for(time),
             };

@@ -106,6 +106,48 @@ fn leaves_that_only_one_changed_are_grafted() {
     }
 }
 
+/// What was written in leaves that nobody else changed need not be looked at again if it
+/// was read, too; what was only read must, also where others lie beside it.
+#[test]
+fn a_graft_vouches_for_what_was_written_alone() {
+    for kind in [KeyKind::Int, KeyKind::Bytes] {
+        let store = open();
+        let (tree, _) = tree_of(&store, kind);
+        let read_and_write = |read: &[u64], written: &[u64], with: u8| {
+            let mut txn = store.txn();
+            txn.begin(Isolation::Serializable).expect("begins");
+            let mut value = Vec::new();
+            for number in read {
+                let key = key(kind, *number);
+                txn.get_into(&tree, key.as_key(), &mut value)
+                    .expect("a get");
+            }
+            for number in written {
+                let key = key(kind, *number);
+                txn.put(&tree, key.as_key(), &[with; 100]).expect("a put");
+            }
+            txn
+        };
+        // What another one changes meanwhile, and whether the first may commit then.
+        let cases: [(&[u64], u64, bool); 6] = [
+            (&[10, 20_000], 12_000, true),
+            (&[10, 20_000, 12_000], 4_000, true),
+            (&[10, 20_000, 12_000], 12_000, false),
+            // A key that neither is there, nor was before.
+            (&[10, 20_000, 12_001], 12_001, false),
+            (&[10, 20_000, 12_003], 12_002, true),
+            (&[10, 20_000, 12], 12, false),
+        ];
+        for (value, (read, changed, may_commit)) in (3..).zip(cases) {
+            let mut txn = read_and_write(read, &[10, 20_000], 2);
+            let mut other = read_and_write(&[], &[changed], value);
+            other.commit().expect("commits");
+            let committed = txn.commit();
+            assert_eq!(committed.is_ok(), may_commit, "{kind:?} {read:?} {changed}");
+        }
+    }
+}
+
 #[test]
 fn a_leaf_that_both_changed_is_not() {
     let store = open();
