@@ -3,10 +3,12 @@
 //! outcome.
 
 use super::*;
+use crate::node::OwnedKey;
 use crate::options::Options;
 use crate::primitives::BUDGET_MIN;
 use crate::store::Store;
 use crate::tree::KeyKind;
+use crate::tree::cursor::Seek;
 use crate::txn::{Isolation, Txn};
 use fulgurite_disk::MemoryDisk;
 use std::collections::BTreeMap;

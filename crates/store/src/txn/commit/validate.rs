@@ -1,0 +1,161 @@
+//! What a commit asks: whether all that a transaction wrote, and for serializable all that
+//! it read, is the same in the versions it started from and in those it is to follow.
+//!
+//! The trees that were changed are locked meanwhile. Those that were only read are not:
+//! their heads are handed back, to be looked at again under the commit lock.
+//! What a graft has found to be the same already is not compared once more.
+
+use super::super::reads::Reads;
+use super::super::{TxnContext, no_slot};
+use super::ReadHead;
+use crate::error::{Conflict, Error, Result};
+use crate::node::{Key, OwnedKey};
+use crate::tree::cursor::{Cursor, Seek};
+use crate::tree::fork::Fork;
+use crate::tree::transplant::Moving;
+use crate::tree::versions::Root;
+use crate::tree::{EMPTY, Tree, compare};
+use std::ops::Bound;
+use std::sync::atomic::Ordering::*;
+
+impl TxnContext {
+    pub(in crate::txn) fn conflict(&self, tree: &Tree, key: Option<Key<'_>>) -> Error {
+        self.core.conflicts.fetch_add(1, Relaxed);
+        Error::conflicting(Conflict::over(tree, key))
+    }
+
+    /// Whether what was written and read is the same in base and head. Returns
+    /// the heads of the trees that were only read. `moving`, if it is not empty, tells of
+    /// each fork what is known to be the same.
+    pub(super) fn validate(&self, moving: &[Option<Moving>]) -> Result<Vec<ReadHead>> {
+        for (at, fork) in self.forks.iter().enumerate() {
+            if !fork.changed || fork.created {
+                continue;
+            }
+            let head = fork.tree.0.head();
+            if head.seq == fork.base.seq {
+                continue;
+            }
+            if head.dropped || fork.dropped {
+                return Err(self.conflict(&fork.tree, None));
+            }
+            let moving = moving.get(at).and_then(Option::as_ref);
+            self.validate_writes(&fork.tree, [fork.base, head], moving)?;
+        }
+        let Some(reads) = &self.reads else {
+            return Ok(Vec::new());
+        };
+        let reads = reads.lock();
+        self.validate_reads(&reads)
+    }
+
+    fn validate_writes(
+        &self,
+        tree: &Tree,
+        versions: [Root; 2],
+        moving: Option<&Moving>,
+    ) -> Result<()> {
+        let ops = Self::ops_of(&self.redo, tree.id()).enumerate();
+        let replayed = ops.filter(|(at, _)| !moving.is_some_and(|moving| moving.covers(*at)));
+        let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+        let roots = versions.map(|version| version.node);
+        let keys = replayed.map(|(_, op)| op.map(|(key, _)| key));
+        match compare::first_difference(&self.core.pool, slot, tree.id().0, roots, keys)? {
+            Some(key) => Err(self.conflict(tree, Some(key))),
+            None => Ok(()),
+        }
+    }
+
+    fn validate_key(&self, tree: &Tree, base: Root, head: Root, key: Key<'_>) -> Result<()> {
+        let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+        let roots = [base.node, head.node];
+        if compare::same_under_key(&self.core.pool, slot, tree.id().0, roots, key)? {
+            Ok(())
+        } else {
+            Err(self.conflict(tree, Some(key)))
+        }
+    }
+
+    fn validate_reads(&self, reads: &Reads) -> Result<Vec<ReadHead>> {
+        let mut heads = Vec::new();
+        // The heads compared with are pinned while they are compared.
+        let core = &*self.core;
+        let (slot, seq) = core.pool.readers.pin(|| core.head_to_pin())?;
+        let validated = reads.trees.iter().try_for_each(|read| {
+            let base = read.tree.0.versions.at(self.seq).unwrap_or(EMPTY);
+            let head = read.tree.0.versions.at(seq).unwrap_or(EMPTY);
+            if !self.locked.holds(read.tree.id()) {
+                heads.push(ReadHead {
+                    tree: read.tree.clone(),
+                    seq: head.seq,
+                });
+            }
+            if base.seq == head.seq {
+                return Ok(());
+            }
+            if read.whole || head.dropped {
+                return Err(self.conflict(&read.tree, None));
+            }
+            let unchanged = self.keys_found_unchanged(&read.tree);
+            read.try_for_each(|range| match range.as_point() {
+                Some(key) if unchanged.binary_search(&key.as_key()).is_ok() => Ok(()),
+                Some(key) => self.validate_key(&read.tree, base, head, key.as_key()),
+                None => self.validate_range(&read.tree, [base, head], &range.low, &range.high),
+            })
+        });
+        core.pool.readers.release(&slot);
+        validated.map(|()| heads)
+    }
+
+    /// The keys, in order, under which a graft has found base and head to hold the same:
+    /// those that were written in the tree. (Its writer lock has kept that head since.)
+    fn keys_found_unchanged(&self, tree: &Tree) -> Vec<Key<'_>> {
+        let grafted = |fork: &Fork| fork.grafted && fork.tree.id() == tree.id();
+        if !self.forks.iter().any(grafted) {
+            return Vec::new();
+        }
+        let mut keys: Vec<_> = Self::keys_of(&self.redo, tree.id()).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Whether both versions hold the same entries in a range.
+    fn validate_range(
+        &self,
+        tree: &Tree,
+        [base, head]: [Root; 2],
+        low: &Bound<OwnedKey>,
+        high: &Bound<OwnedKey>,
+    ) -> Result<()> {
+        let seek = match low {
+            Bound::Unbounded => Seek::First,
+            Bound::Included(key) => Seek::AtLeast(key.as_key()),
+            Bound::Excluded(key) => Seek::After(key.as_key()),
+        };
+        let open = |root: Root| -> Result<Cursor> {
+            let slot = self.core.pool.readers.pin_also(self.seq)?;
+            let mut cursor =
+                Cursor::new(self.store.handle.clone(), slot, tree, root.node, None, None);
+            cursor.seek(seek)?;
+            Ok(cursor)
+        };
+        let (mut base, mut head) = (open(base)?, open(head)?);
+        loop {
+            let [left, right] = [base.key_within(high)?, head.key_within(high)?];
+            // Leaves that both versions share need no comparing.
+            if left.is_some() && base.skip_shared_leaf(&mut head)? {
+                continue;
+            }
+            if left != right || (left.is_some() && !base.same_value(&head)) {
+                // The lower of two is not in the other version.
+                let keys = [&left, &right].into_iter().flatten().map(OwnedKey::as_key);
+                return Err(self.conflict(tree, keys.min()));
+            }
+            if left.is_none() {
+                return Ok(());
+            }
+            base.next()?;
+            head.next()?;
+        }
+    }
+}
