@@ -402,3 +402,12 @@ fn several_conflict_clauses() {
         ));
     }
 }
+
+#[test]
+fn names_in_quotes_are_named_without_them_or_no_names() {
+    same(
+        "CREATE TABLE t(\"a\", `a`); CREATE TABLE t([a b], \"A B\"); CREATE TABLE t(a, UNIQUE(\"nope\"));
+         CREATE TABLE t(a, PRIMARY KEY(a, \"nope\" COLLATE nocase)); CREATE TABLE t(a, UNIQUE('nope'));
+         CREATE TABLE t(a, UNIQUE([nope])); CREATE TABLE t(a, UNIQUE(\"a\", 'a')); SELECT sql FROM sqlite_schema",
+    );
+}

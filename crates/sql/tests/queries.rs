@@ -774,3 +774,25 @@ fn recursion_is_refused_where_it_is_used() {
         ["5"]
     );
 }
+
+/// Names in double quotes that no column has are texts in an index, whatever has them where
+/// its table is read.
+#[test]
+fn an_index_knows_nothing_of_the_query_around_it() {
+    const TABLES: &str = "CREATE TABLE t(a); CREATE TABLE u(b, c); INSERT INTO u VALUES ('a', 1);
+        CREATE INDEX i ON t(a) WHERE a > \"b\"; CREATE INDEX j ON t(a, a || \"c\");
+        INSERT INTO t VALUES ('a'), ('b'), ('c');";
+    same(&format!(
+        "{TABLES} SELECT (SELECT max(a) FROM t WHERE a > 'b') FROM u, u AS w;
+         SELECT (SELECT count(*) FROM t WHERE a > b) FROM u;
+         SELECT (SELECT count(*) FROM t WHERE a || c = 'a1') FROM u"
+    ));
+}
+
+#[test]
+fn result_columns_do_not_know_each_others_names() {
+    same(
+        "CREATE TABLE t(a); INSERT INTO t VALUES (1); SELECT a AS x, x FROM t; SELECT 1 AS x, (SELECT x);
+         SELECT a AS x, \"x\" FROM t; SELECT 2 AS a, a FROM t; SELECT a AS x FROM t WHERE x = 1 ORDER BY x + 1",
+    );
+}

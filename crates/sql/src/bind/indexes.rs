@@ -24,7 +24,11 @@ impl Binder<'_> {
             index_hint: index_hint(indexed, table)?,
             ..table_source(table, name, id)
         };
-        self.indexes_of(table, &mut source)?;
+        // They are written in texts of their own and know nothing of what is here.
+        let frames = std::mem::take(&mut self.frames);
+        let bound = self.indexes_of(table, &mut source);
+        self.frames = frames;
+        bound?;
         Ok(source)
     }
 
