@@ -254,3 +254,30 @@ fn duplicates_among_many_rows_may_be_found_at_the_end() {
     assert_eq!(run(&session, insert), duplicate);
     assert_eq!(run(&session, after), ["4999,0"]);
 }
+
+/// `tests/alter.rs` has those that it does not find.
+#[test]
+fn alter_table_understands_all_texts() {
+    differ(
+        "CREATE TABLE t(a); CREATE VIEW v AS SELECT count(count(a)) FROM t",
+        "ALTER TABLE t RENAME TO u",
+        "",
+        "error 1: error in view v: misuse of aggregate function count()",
+    );
+    differ(
+        "CREATE TABLE t(a); CREATE VIEW v AS SELECT row_number() OVER () FROM t",
+        "ALTER TABLE t RENAME TO u",
+        "",
+        "error 1: error in view v: window functions are not supported",
+    );
+}
+
+#[test]
+fn constraints_of_a_table_stay() {
+    differ(
+        "CREATE TABLE t(a)",
+        "ALTER TABLE t ADD CONSTRAINT k CHECK (a > 1)",
+        "",
+        "error 1: this form of ALTER TABLE is not supported",
+    );
+}

@@ -200,6 +200,7 @@ fn an_interrupted_change_ends_the_transaction_and_an_interrupted_query_does_not(
         ("UPDATE r SET b = b + 1", true),
         ("DELETE FROM r WHERE b > 3", true),
         ("CREATE INDEX i ON r(b)", true),
+        ("ALTER TABLE r DROP COLUMN b", true),
         ("SELECT count(*) FROM r, r q", false),
     ] {
         let ours = support::session();

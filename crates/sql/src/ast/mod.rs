@@ -5,9 +5,11 @@
 //! the parser, so trees may be walked, cloned and dropped recursively.
 
 mod expr;
+mod names;
 mod statement;
 
 pub use expr::{CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name, SortTerm};
+pub use names::for_each_name;
 pub use statement::{
     AlterAction, ColumnConstraint, ColumnDef, Compound, CreateIndex, CreateTable, CreateView, Cte,
     Delete, FromItem, Indexed, Insert, InsertSource, JoinConstraint, JoinSpec, Pragma,

@@ -85,11 +85,20 @@ pub enum AlterAction {
     /// RENAME TO
     RenameTable(Name),
     /// RENAME COLUMN
-    RenameColumn(Name, Name),
+    RenameColumn {
+        /// Which.
+        old: Name,
+        /// The same as it is written.
+        written: String,
+        /// What it is to be called.
+        new: Name,
+        /// That is in quotes.
+        quoted: bool,
+    },
     /// ADD COLUMN, with the definition's text.
     AddColumn(Box<ColumnDef>, String),
-    /// DROP COLUMN
-    DropColumn(Name),
+    /// DROP COLUMN, with the name as it is written.
+    DropColumn(Name, String),
     /// Anything else.
     Unsupported(&'static str),
 }

@@ -61,6 +61,8 @@ impl Binder<'_> {
                 None => function,
             },
             Ok(Function::Aggregate(_)) => return Err(misuse(name, offset)),
+            // SQLite asks for functions only where they are called.
+            Err(_) if self.uses.is_some() => return Ok(Expr::null()),
             Err(error) => return Err(hinted(error, name, offset)),
         };
         let collation = args

@@ -1,4 +1,4 @@
-//! Binding of CREATE, DROP and ALTER.
+//! Binding of CREATE and DROP.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use fulgurite_store::Tree;
 use super::Binder;
 use super::dml::{plain_query, table_source, whole_row};
 use super::expr::Expr;
-use super::logical::{Block, Bound, BoundIndex, ForbiddingRows};
+use super::logical::{Block, Bound, BoundIndex};
 use super::names::Naming;
 use super::refused::{check_constraints, no_nulls_order};
 use crate::ast;
-use crate::ast::{AlterAction, TableBody};
+use crate::ast::TableBody;
 use crate::error::{Error, Result, code};
 use crate::func::Definition;
-use crate::plan::physical::{Action, SchemaChange, SchemaRewrite};
+use crate::plan::physical::{Action, SchemaChange};
 use crate::schema::SEQUENCE;
 use crate::schema::{
     ConflictAction, Index, IndexOrigin, Table, TableShape, index_columns, nearest, table_shape,
@@ -26,7 +26,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn change(change: SchemaChange) -> Bound {
+pub(super) fn change(change: SchemaChange) -> Bound {
     Bound::Ready(Action::Schema(Box::new(change)), Vec::new())
 }
 
@@ -35,7 +35,7 @@ fn nothing() -> Bound {
 }
 
 /// Names that begin with `sqlite_` are the engine's own.
-fn check_name(name: &ast::Name) -> Result<()> {
+pub(super) fn check_name(name: &ast::Name) -> Result<()> {
     let reserved = name
         .text
         .get(..7)
@@ -118,7 +118,7 @@ impl Binder<'_> {
 
     /// CHECK constraints must name columns of the table, and neither a subquery nor a
     /// parameter.
-    fn check_shape(&mut self, name: &str, shape: &TableShape) -> Result<()> {
+    pub(super) fn check_shape(&mut self, name: &str, shape: &TableShape) -> Result<()> {
         let table = shaped(name, self.schema.tree(), shape);
         let before = self.subqueries.len();
         let target = self.target(&table)?;
@@ -427,132 +427,6 @@ impl Binder<'_> {
         let error = Error::sql("unable to identify the object to be reindexed");
         Err(error.with_offset(name.name.offset))
     }
-
-    pub(super) fn alter_table(
-        &mut self,
-        name: &ast::QualifiedName,
-        action: &AlterAction,
-    ) -> Result<Bound> {
-        let table = self.table(name)?;
-        if table.tree.id() == self.schema.tree().id() || table.name == SEQUENCE {
-            return Err(Error::sql(format!(
-                "table {} may not be altered",
-                sqlites_name(&table)
-            )));
-        }
-        match action {
-            AlterAction::AddColumn(column, text) => self.add_column(&table, column, text),
-            AlterAction::RenameTable(_) => {
-                Err(Error::sql("ALTER TABLE RENAME TO is not supported"))
-            }
-            AlterAction::RenameColumn(..) => {
-                Err(Error::sql("ALTER TABLE RENAME COLUMN is not supported"))
-            }
-            AlterAction::DropColumn(_) => {
-                Err(Error::sql("ALTER TABLE DROP COLUMN is not supported"))
-            }
-            AlterAction::Unsupported(what) => Err(Error::sql(*what)),
-        }
-    }
-
-    /// The new column's text goes behind the last definition; rows stay as they
-    /// are and show the default.
-    fn add_column(
-        &mut self,
-        table: &Arc<Table>,
-        column: &ast::ColumnDef,
-        text: &str,
-    ) -> Result<Bound> {
-        use ast::ColumnConstraint as C;
-        let has = |f: fn(&C) -> bool| column.constraints.iter().any(f);
-        if has(|c| matches!(c, C::PrimaryKey { .. })) {
-            return Err(Error::sql("Cannot add a PRIMARY KEY column"));
-        }
-        if has(|c| matches!(c, C::Unique(_))) {
-            return Err(Error::sql("Cannot add a UNIQUE column"));
-        }
-        check_constraints(std::slice::from_ref(column), &[])?;
-        let corrupt = || Error::corrupt(format!("schema of {}", table.name));
-        let end = crate::parse::columns_end(&table.sql).ok_or_else(corrupt)?;
-        let (head, tail) = table.sql.split_at(end);
-        let sql = format!("{head}, {text}{tail}");
-        let parsed = crate::parse::parse(&sql)?.statement;
-        let Some(ast::Statement::CreateTable(create)) = parsed else {
-            return Err(corrupt());
-        };
-        let shape = table_shape(&create)?;
-        if shape.columns.len() != table.columns.len() + 1 {
-            return Err(corrupt());
-        }
-        self.check_shape(&table.name, &shape).map_err(|error| {
-            let (name, message) = (&table.name, error.message());
-            Error::sql(format!("error in table {name} after add column: {message}"))
-        })?;
-        let rewrite = SchemaRewrite {
-            kind: "table",
-            name: table.name.clone(),
-            new_name: table.name.clone(),
-            new_table: table.name.clone(),
-            new_sql: Some(sql),
-        };
-        let after = shaped(&table.name, &table.tree, &shape);
-        let forbidding = self.forbidding_rows(after, column)?;
-        Ok(Bound::Alter(rewrite, forbidding.map(Box::new)))
-    }
-
-    /// The rows of a table, as it is after a column was added, that forbid the column, and
-    /// what is to be said where there are any: all rows, where it would have no value in
-    /// them, else those that break its CHECK constraints.
-    fn forbidding_rows(
-        &mut self,
-        table: Arc<Table>,
-        added: &ast::ColumnDef,
-    ) -> Result<Option<ForbiddingRows>> {
-        let checks = added.constraints.iter().filter_map(|constraint| {
-            let ast::ColumnConstraint::Check { expr, .. } = constraint else {
-                return None;
-            };
-            Some(ast::Expr {
-                kind: ast::ExprKind::Not(Box::new(expr.clone())),
-                offset: expr.offset,
-            })
-        });
-        let checks: Vec<ast::Expr> = checks.collect();
-        let id = self.new_source()?;
-        let (message, filter) = if let Some(message) = needs_empty_table(&table) {
-            (message, Vec::new())
-        } else if checks.is_empty() {
-            return Ok(None);
-        } else {
-            let any = ast::Expr {
-                kind: ast::ExprKind::Or(checks),
-                offset: 0,
-            };
-            let broken = self.row_frame(&table, &table.name, id, |this| {
-                this.frame().definition = Some(Definition::Check);
-                this.expr(&any)
-            })?;
-            ("CHECK constraint failed", vec![broken])
-        };
-        let rows = plain_query(Block {
-            sources: vec![table_source(&table, &table.name, id)],
-            filter,
-            outputs: whole_row(&table, id),
-            ..Block::default()
-        });
-        Ok(Some(ForbiddingRows { rows, message }))
-    }
-}
-
-/// Why the last column, which is new, has no value for rows that are there already.
-fn needs_empty_table(table: &Table) -> Option<&'static str> {
-    let added = table.columns.last()?;
-    let literal = |default| crate::schema::literal_value(default).is_some();
-    if !added.default.as_ref().is_none_or(literal) {
-        return Some("Cannot add a column with non-constant default");
-    }
-    let is_null = added.not_null.is_some() && added.missing.is_null();
-    is_null.then_some("Cannot add a NOT NULL column with default value NULL")
 }
 
 /// The name that SQLite's messages have for a table.
@@ -564,7 +438,7 @@ fn sqlites_name(table: &Table) -> &str {
 }
 
 /// A table of this shape, without its indexes.
-fn shaped(name: &str, tree: &Tree, shape: &TableShape) -> Arc<Table> {
+pub(super) fn shaped(name: &str, tree: &Tree, shape: &TableShape) -> Arc<Table> {
     Arc::new(Table {
         name: name.to_owned(),
         tree: tree.clone(),

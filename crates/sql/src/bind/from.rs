@@ -102,6 +102,7 @@ impl Binder<'_> {
                 );
                 return Err(Error::sql(message).with_offset(name.offset));
             };
+            self.note_merged(before, &name);
             on.push(compare(CompareOp::Equal, left.expr, right.expr));
             for table in self.frame().tables.iter_mut().skip(before) {
                 if table.position(&name.text).is_some() {
@@ -110,6 +111,18 @@ impl Binder<'_> {
             }
         }
         Ok(on)
+    }
+
+    /// A name of USING, of the tables before `before` and of the others.
+    fn note_merged(&mut self, before: usize, name: &Name) {
+        let (Some(uses), Some(frame)) = (&mut self.uses, self.frames.last()) else {
+            return;
+        };
+        let (lefts, rights) = frame.tables.split_at(before.min(frame.tables.len()));
+        let has_it = |t: &&ScopeTable| t.position(&name.text).is_some();
+        if let (Some(left), Some(right)) = (lefts.iter().find(has_it), rights.iter().find(has_it)) {
+            uses.merged(left, right, name);
+        }
     }
 
     fn common_columns(&mut self, before: usize) -> Vec<Name> {
@@ -207,6 +220,9 @@ impl Binder<'_> {
         }
         let table = self.table(name)?;
         let id = self.new_source()?;
+        if let Some(uses) = &mut self.uses {
+            uses.source(&table, id, &name.name, alias.is_some());
+        }
         self.frame().tables.push(ScopeTable {
             name: shown.clone(),
             source: id,
@@ -257,10 +273,12 @@ impl Binder<'_> {
         let ctes = std::mem::take(&mut self.ctes);
         let frames = std::mem::take(&mut self.frames);
         let reaches = std::mem::take(&mut self.reaches);
+        let uses = self.uses.take();
         self.views.push(view.name.clone());
         let select = &view.definition.select;
         let query = crate::stack::grow(|| self.named_query(select, Naming::Stored));
         self.views.pop();
+        self.uses = uses;
         self.reaches = reaches;
         self.frames = frames;
         self.ctes = ctes;
@@ -280,27 +298,10 @@ impl Binder<'_> {
         plain: bool,
         block: &mut Block,
     ) -> Result<()> {
-        let Some(scoped) = self.ctes.get_mut(at) else {
+        let Some(cte) = self.ctes.get(at).map(|scoped| scoped.cte.clone()) else {
             return Ok(());
         };
-        let (cte, sees) = (scoped.cte.clone(), scoped.sees);
-        if scoped.binding {
-            let message = format!("circular reference: {}", cte.name.text);
-            return Err(Error::sql(message));
-        }
-        if is_recursive(&cte) {
-            return Err(Error::sql(
-                "recursive common table expressions are not supported",
-            ));
-        }
-        scoped.binding = true;
-        let inner = self.ctes.split_off(sees);
-        let query = crate::stack::grow(|| self.named_query(&cte.select, Naming::Written));
-        self.ctes.extend(inner);
-        if let Some(scoped) = self.ctes.get_mut(at) {
-            scoped.binding = false;
-        }
-        let mut query = query?;
+        let mut query = self.cte_query(at, &cte)?;
         let (count, listed) = (query.columns.len(), cte.columns.len());
         if listed == count {
             rename(&mut query, &cte.columns);
@@ -310,6 +311,28 @@ impl Binder<'_> {
             return Err(Error::sql(message).with_offset(cte.name.offset));
         }
         self.query_source(query, shown, plain, block)
+    }
+
+    /// The query of the common table expression at this place.
+    pub(super) fn cte_query(&mut self, at: usize, cte: &ast::Cte) -> Result<Query> {
+        let Some(scoped) = self.ctes.get_mut(at).filter(|scoped| !scoped.binding) else {
+            let message = format!("circular reference: {}", cte.name.text);
+            return Err(Error::sql(message));
+        };
+        if is_recursive(cte) {
+            return Err(Error::sql(
+                "recursive common table expressions are not supported",
+            ));
+        }
+        scoped.binding = true;
+        let sees = scoped.sees;
+        let inner = self.ctes.split_off(sees);
+        let query = crate::stack::grow(|| self.named_query(&cte.select, Naming::Written));
+        self.ctes.extend(inner);
+        if let Some(scoped) = self.ctes.get_mut(at) {
+            scoped.binding = false;
+        }
+        query
     }
 
     fn query_source(
@@ -398,6 +421,9 @@ impl Binder<'_> {
             }
             if alias.is_none() {
                 let own = columns.get(base..).unwrap_or(&[]).to_vec();
+                if let Some(uses) = &mut self.uses {
+                    uses.joined(&table, id, base);
+                }
                 self.frame().tables.push(ScopeTable {
                     name: table.name,
                     source: id,

@@ -25,9 +25,11 @@ impl Binder<'_> {
             ..table_source(table, name, id)
         };
         // They are written in texts of their own and know nothing of what is here.
+        let uses = self.uses.take();
         let frames = std::mem::take(&mut self.frames);
         let bound = self.indexes_of(table, &mut source);
         self.frames = frames;
+        self.uses = uses;
         bound?;
         Ok(source)
     }

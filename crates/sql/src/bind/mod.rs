@@ -6,6 +6,7 @@
 //! nothing. Recursion follows the syntax tree, whose depth the parser bounds.
 
 mod aggregate;
+mod alter;
 mod call;
 mod ddl;
 mod dml;
@@ -24,7 +25,9 @@ mod scalar;
 mod scope;
 mod select;
 mod source_columns;
+mod texts;
 mod upsert;
+mod uses;
 mod view_columns;
 
 use crate::ast;
@@ -52,17 +55,7 @@ pub struct BoundStatement {
 
 /// Binds one statement against a schema.
 pub fn bind(schema: &Schema, statement: &ast::Statement) -> Result<BoundStatement> {
-    let mut binder = Binder {
-        schema,
-        frames: Vec::new(),
-        levels: vec![Level::default()],
-        subqueries: Vec::new(),
-        registers: 0,
-        sources: 0,
-        ctes: Vec::new(),
-        views: Vec::new(),
-        reaches: Vec::new(),
-    };
+    let mut binder = Binder::new(schema);
     let bound = binder.statement(statement)?;
     Ok(BoundStatement {
         bound,
@@ -86,6 +79,25 @@ struct Binder<'a> {
     views: Vec<String>,
     /// Aggregates whose arguments are being bound, outermost first.
     reaches: Vec<Reach>,
+    /// Where names stand that ALTER TABLE looks for.
+    uses: Option<Box<uses::Uses>>,
+}
+
+impl<'a> Binder<'a> {
+    fn new(schema: &'a Schema) -> Self {
+        Binder {
+            schema,
+            frames: Vec::new(),
+            levels: vec![Level::default()],
+            subqueries: Vec::new(),
+            registers: 0,
+            sources: 0,
+            ctes: Vec::new(),
+            views: Vec::new(),
+            reaches: Vec::new(),
+            uses: None,
+        }
+    }
 }
 
 impl Binder<'_> {

@@ -59,7 +59,7 @@ impl Binder<'_> {
         for (i, term) in terms.iter().enumerate() {
             let (inner, collation) = without_collate(term)?;
             let mut key = match ordinal(inner) {
-                Some(n) => output(block, n).ok_or_else(|| {
+                Some(n) => self.ordered_output(block, n).ok_or_else(|| {
                     out_of_range(i, "GROUP", block.outputs.len()).with_offset(term.offset)
                 })?,
                 None => self.expr(inner)?,
@@ -94,7 +94,7 @@ impl Binder<'_> {
         for (i, term) in terms.iter().enumerate() {
             let (inner, collation) = without_collate(&term.expr)?;
             let mut expr = if let Some(n) = ordinal(inner) {
-                output(block, n).ok_or_else(|| {
+                self.ordered_output(block, n).ok_or_else(|| {
                     out_of_range(i, "ORDER", columns.len()).with_offset(term.expr.offset)
                 })?
             } else if let Some(bound) = self.alias(inner) {
@@ -109,6 +109,12 @@ impl Binder<'_> {
             keys.push(sort_key(expr, term));
         }
         Ok(keys)
+    }
+
+    /// The result column of a number. SQLite counts them in queries that are run, not in
+    /// views whose names it looks up.
+    fn ordered_output(&self, block: &Block, n: i64) -> Option<Expr> {
+        output(block, n).or_else(|| self.uses.is_some().then(Expr::null))
     }
 
     fn alias(&mut self, expr: &ast::Expr) -> Option<Expr> {

@@ -173,6 +173,9 @@ impl Binder<'_> {
         }
         if column.table.is_none() {
             if name.double_quoted && !self.frames.is_empty() {
+                if let Some(uses) = &mut self.uses {
+                    uses.text(name)?;
+                }
                 return Ok(Expr::literal(Value::Text(name.text.clone().into_bytes())));
             }
             if name.text.eq_ignore_ascii_case("true") {

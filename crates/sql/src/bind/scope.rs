@@ -421,6 +421,9 @@ impl Binder<'_> {
             binding: false,
         }));
         let result = f(self);
+        if self.uses.is_some() {
+            self.uses_of_ctes(outer);
+        }
         self.ctes.truncate(outer);
         result
     }
@@ -456,6 +459,9 @@ impl Binder<'_> {
             return Ok(None);
         };
         self.reach(at, &found.expr);
+        if let (Some(uses), Some(frame)) = (&mut self.uses, self.frames.get(at)) {
+            uses.name(frame, column.table, name);
+        }
         let level = self.frames.get(at).map_or(0, |f| f.level);
         found.expr = self.capture(level, found.expr);
         Ok(Some(found))

@@ -69,9 +69,14 @@ impl Binder<'_> {
             return Err(Error::sql("too many terms in compound SELECT"));
         }
         let mut names = Vec::new();
-        let mut left = self.compound_term(&select.first, naming, &mut names)?;
+        let mut terms = Vec::new();
+        if self.uses.is_some() {
+            terms.extend(&select.order_by);
+        }
+        let mut left = self.compound_term(&select.first, naming, &mut names, &mut terms)?;
         for compound in &select.compounds {
-            let right = self.compound_term(&compound.core, Naming::Shown, &mut names)?;
+            let core = &compound.core;
+            let right = self.compound_term(core, Naming::Shown, &mut names, &mut terms)?;
             left = combine(compound.op, left, right)?;
         }
         left.order_by = self.order_by_result(&select.order_by, &left.columns, &names)?;
@@ -80,17 +85,21 @@ impl Binder<'_> {
     }
 
     /// One SELECT of a compound; `names` collects its columns' names and texts
-    /// for ORDER BY.
+    /// for ORDER BY, whose `terms` are looked for in it where their names count.
     fn compound_term(
         &mut self,
         core: &SelectCore,
         naming: Naming,
         names: &mut Vec<Vec<super::order::ResultName>>,
+        terms: &mut Vec<&ast::SortTerm>,
     ) -> Result<Query> {
         let (query, _) = self.in_frame(|this| {
             this.frame().naming = naming;
             let mut bound = this.core(core)?;
             if let Body::Block(block) = &mut bound.body {
+                if !terms.is_empty() {
+                    this.uses_of_order(core, &block.outputs, terms);
+                }
                 this.finish_aggregation(block)?;
             }
             Ok(Query {
@@ -279,6 +288,9 @@ impl Binder<'_> {
                     if !self.frame().has_table(&name.text) {
                         return Err(Error::sql(format!("no such table: {}", name.text))
                             .with_offset(name.offset));
+                    }
+                    if let (Some(uses), Some(frame)) = (&mut self.uses, self.frames.last()) {
+                        uses.star(frame, name);
                     }
                     self.star(Some(&name.text), block, &mut out)?;
                 }

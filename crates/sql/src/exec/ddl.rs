@@ -4,13 +4,14 @@
 use fulgurite_store::{Key, KeyKind, Seek, Tree, TreeId, Txn};
 
 use crate::error::{Error, Result};
+use crate::exec::alter;
 use crate::exec::batch::{Batch, ROWS_FIRST};
 use crate::exec::context::Context;
 use crate::exec::dml::{Entry, KeyMaker, duplicate, sequence};
 use crate::exec::expr::Row;
 use crate::exec::ops::build;
 use crate::exec::sorter::Sorter;
-use crate::plan::physical::{IndexWriter, Node, SchemaChange, SchemaRewrite};
+use crate::plan::physical::{IndexWriter, Node, SchemaChange};
 use crate::row::{RowReader, RowWriter};
 use crate::schema::{Index, SEQUENCE, SchemaRow, Table};
 use crate::value::{Affinity, ValueRef};
@@ -120,7 +121,26 @@ pub fn change(
             {
                 return Err(Error::sql(*message));
             }
-            rewrite(change, schema, txn)
+            alter::rewrite(std::slice::from_ref(change), schema, txn)
+        }
+        SchemaChange::RenameTable {
+            rewrites,
+            table,
+            new_name,
+        } => {
+            if let Some(stored) = sequence_if_any(schema, txn)? {
+                sequence::rename(txn, &stored, &table.name, new_name)?;
+            }
+            alter::rewrite(rewrites, schema, txn)
+        }
+        SchemaChange::RenameColumn(rewrites) => alter::rewrite(rewrites, schema, txn),
+        SchemaChange::DropColumn {
+            rewrites,
+            table,
+            column,
+        } => {
+            alter::drop_column(table, *column, txn, cx.run)?;
+            alter::rewrite(rewrites, schema, txn)
         }
     }
 }
@@ -132,13 +152,21 @@ fn has_rows(node: &Node, txn: &mut Txn, cx: &mut Context<'_, '_>) -> Result<bool
     source.next(cx, ROWS_FIRST, &mut Batch::default())
 }
 
-/// The tree of sqlite_sequence, which is created if there is none.
-fn sequence_tree(schema: &Tree, txn: &mut Txn) -> Result<Tree> {
+/// The tree of sqlite_sequence.
+fn sequence_if_any(schema: &Tree, txn: &mut Txn) -> Result<Option<Tree>> {
     for (_, row) in schema_rows(txn, schema)? {
         if row.kind == "table" && row.name == SEQUENCE {
             let id = u32::try_from(row.root).unwrap_or(u32::MAX);
-            return Ok(txn.store().tree(TreeId(id))?);
+            return Ok(Some(txn.store().tree(TreeId(id))?));
         }
+    }
+    Ok(None)
+}
+
+/// The same, which is created if there is none.
+fn sequence_tree(schema: &Tree, txn: &mut Txn) -> Result<Tree> {
+    if let Some(tree) = sequence_if_any(schema, txn)? {
+        return Ok(tree);
     }
     let tree = txn.create_tree(KeyKind::Int)?;
     let sql = format!("CREATE TABLE {SEQUENCE}(name,seq)");
@@ -157,7 +185,7 @@ fn row_of(kind: &str, name: &str, table: &str, tree: &Tree, sql: Option<&String>
     }
 }
 
-fn encode_row(row: &SchemaRow) -> Result<Vec<u8>> {
+pub(super) fn encode_row(row: &SchemaRow) -> Result<Vec<u8>> {
     let mut record = Vec::new();
     let sql = row
         .sql
@@ -285,19 +313,6 @@ fn drop_view(name: &str, schema: &Tree, txn: &mut Txn) -> Result<()> {
     for (rowid, row) in schema_rows(txn, schema)? {
         if row.kind.eq_ignore_ascii_case("view") && row.name.eq_ignore_ascii_case(name) {
             txn.delete(schema, Key::Int(rowid))?;
-        }
-    }
-    Ok(())
-}
-
-fn rewrite(change: &SchemaRewrite, schema: &Tree, txn: &mut Txn) -> Result<()> {
-    for (rowid, mut row) in schema_rows(txn, schema)? {
-        if row.kind.eq_ignore_ascii_case(change.kind) && row.name.eq_ignore_ascii_case(&change.name)
-        {
-            row.name.clone_from(&change.new_name);
-            row.table.clone_from(&change.new_table);
-            row.sql.clone_from(&change.new_sql);
-            txn.put(schema, Key::Int(rowid), &encode_row(&row)?)?;
         }
     }
     Ok(())

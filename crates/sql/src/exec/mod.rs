@@ -2,10 +2,11 @@
 //!
 //! [`batch`] holds rows as columns, [`expr`] evaluates expressions over them and
 //! over single rows, [`ops`] are the operators of a query, one a file, [`dml`]
-//! the sinks of INSERT, UPDATE and DELETE, [`ddl`] the changes of the schema.
+//! the sinks of INSERT, UPDATE and DELETE, [`ddl`] and `alter` the changes of the schema.
 //! Beside them: what operators share ([`hash`], [`sorter`], [`rows`], [`fetch`],
 //! [`range`], [`once`], [`external`]) and what a run carries ([`context`], [`memory`], [`effects`]).
 
+mod alter;
 pub mod batch;
 pub mod context;
 pub mod ddl;

@@ -125,7 +125,10 @@ fn lines(action: &Action, subqueries: &[Subquery]) -> Vec<Line> {
             SchemaChange::DropIndex(index) => printer.line(format!("DROP INDEX {}", index.name)),
             SchemaChange::CreateView { name, .. } => printer.line(format!("CREATE VIEW {name}")),
             SchemaChange::DropView(name) => printer.line(format!("DROP VIEW {name}")),
-            SchemaChange::Rewrite(..) => printer.line("ALTER TABLE".to_owned()),
+            SchemaChange::Rewrite(..)
+            | SchemaChange::RenameTable { .. }
+            | SchemaChange::RenameColumn(_)
+            | SchemaChange::DropColumn { .. } => printer.line("ALTER TABLE".to_owned()),
         },
         Action::Transaction(_) => printer.line("TRANSACTION".to_owned()),
         Action::Pragma(pragma) => printer.line(format!("PRAGMA {}", pragma.name)),

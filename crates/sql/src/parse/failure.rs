@@ -4,9 +4,6 @@ use sqlite3_parser::lexer::sql::{Error as Raw, ParserError};
 
 use crate::error::Error;
 
-/// What is said of a column of a name that is there, as it is written.
-const DUPLICATE: &str = "duplicate column name: ";
-
 /// SQLite's error for what the parser said. `scanned` is the end of the last
 /// token that scanned.
 pub fn parse_error(raw: Raw, sql: &str, scanned: usize) -> Error {

@@ -11,6 +11,7 @@
 mod dml;
 mod expr;
 mod failure;
+pub mod places;
 mod repeats;
 mod schema;
 mod select;

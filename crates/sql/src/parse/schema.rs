@@ -315,10 +315,17 @@ impl Lowering<'_> {
         let action = match body {
             raw::AlterTableBody::RenameTo(new) => AlterAction::RenameTable(self.name(new.0)),
             raw::AlterTableBody::RenameColumn { old, new } => {
-                let old = self.name(old.0);
-                AlterAction::RenameColumn(old, self.name(new.0))
+                let written = old.0.to_owned();
+                AlterAction::RenameColumn {
+                    old: self.name(old.0),
+                    written,
+                    new: self.name(new.0),
+                    quoted: new.0.starts_with(['"', '\'', '`', '[']),
+                }
             }
-            raw::AlterTableBody::DropColumn(column) => AlterAction::DropColumn(self.name(column.0)),
+            raw::AlterTableBody::DropColumn(column) => {
+                AlterAction::DropColumn(self.name(column.0), column.0.to_owned())
+            }
             raw::AlterTableBody::AddColumn(column) => {
                 if let Some(add) = self.tokens.find(&[T::TK_ADD]) {
                     let word = self.tokens.kind(add + 1) == Some(T::TK_COLUMNKW);

@@ -578,15 +578,35 @@ pub enum SchemaChange {
     /// Removes a view's row.
     DropView(String),
     /// Replaces the sql (and names) of a row in sqlite_schema, unless there are rows that
-    /// forbid it, for which there is a message: ALTER TABLE.
+    /// forbid it, for which there is a message: ALTER TABLE ADD COLUMN.
     Rewrite(SchemaRewrite, Option<(Node, &'static str)>),
+    /// Renames a table: rewrites the texts that name it, and its row in sqlite_sequence.
+    RenameTable {
+        /// What changes in sqlite_schema.
+        rewrites: Vec<SchemaRewrite>,
+        /// The table as it was.
+        table: Arc<Table>,
+        /// What it is called then.
+        new_name: String,
+    },
+    /// Renames a column: rewrites the texts that name it.
+    RenameColumn(Vec<SchemaRewrite>),
+    /// Takes a column out of its table's text and rows.
+    DropColumn {
+        /// What changes in sqlite_schema.
+        rewrites: Vec<SchemaRewrite>,
+        /// The table as it was.
+        table: Arc<Table>,
+        /// The column's position.
+        column: usize,
+    },
 }
 
 /// A row of sqlite_schema rewritten by ALTER TABLE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaRewrite {
-    /// `table` or `index`.
-    pub kind: &'static str,
+    /// `table`, `index` or `view`.
+    pub kind: String,
     /// Name now.
     pub name: String,
     /// Name after.

@@ -19,9 +19,6 @@ use crate::value::{Affinity, Collation, Value};
 /// Columns in a table, SQLite's limit.
 const MAX_COLUMNS: usize = 2000;
 
-/// Said of a key that is no list of columns.
-const NO_EXPRESSIONS: &str = "expressions prohibited in PRIMARY KEY and UNIQUE constraints";
-
 /// A table before its trees are known.
 #[derive(Debug)]
 pub struct TableShape {

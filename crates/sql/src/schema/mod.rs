@@ -24,7 +24,7 @@ pub use table::{
     Check, Column, ConflictAction, Index, IndexColumn, IndexOrigin, IndexTarget, Table,
 };
 
-use crate::ast::{CreateView, Statement};
+use crate::ast::{CreateTable, CreateView, Statement};
 use crate::error::{Error, Result};
 use crate::exec::dml::sequence::slot;
 use crate::value::{Affinity, Collation, Value};
@@ -63,6 +63,8 @@ pub struct Schema {
     views: FxHashMap<String, ViewEntry>,
     /// Names of tables in order of creation.
     order: Vec<String>,
+    /// What it was made from.
+    rows: Vec<Arc<SchemaRow>>,
 }
 
 /// A view: its columns' names, if given, and its query.
@@ -75,13 +77,13 @@ pub struct View {
 }
 
 struct ViewEntry {
-    row: SchemaRow,
+    row: Arc<SchemaRow>,
     parsed: OnceLock<Result<Arc<View>>>,
 }
 
 struct TableEntry {
-    row: SchemaRow,
-    indexes: Vec<SchemaRow>,
+    row: Arc<SchemaRow>,
+    indexes: Vec<Arc<SchemaRow>>,
     parsed: OnceLock<Result<Arc<Table>>>,
 }
 
@@ -110,9 +112,11 @@ impl Schema {
             indexes: FxHashMap::default(),
             views: FxHashMap::default(),
             order: Vec::new(),
+            rows: rows.into_iter().map(Arc::new).collect(),
         };
         let mut later = Vec::new();
-        for row in rows {
+        for row in &schema.rows {
+            let row = Arc::clone(row);
             if row.kind.eq_ignore_ascii_case("table") {
                 schema.order.push(row.name.clone());
                 let entry = TableEntry {
@@ -146,6 +150,16 @@ impl Schema {
     /// The stamp of the rows it was made from.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// The rows of sqlite_schema that it was made from, in order.
+    pub fn rows(&self) -> &[Arc<SchemaRow>] {
+        &self.rows
+    }
+
+    /// The schema that these rows describe in place of its own, of no version.
+    pub fn with_rows(&self, rows: impl IntoIterator<Item = SchemaRow>) -> Schema {
+        Schema::new(self.store.clone(), self.builtin.tree.clone(), 0, rows)
     }
 
     /// The store it belongs to.
@@ -314,24 +328,12 @@ impl Schema {
         let bad = |what: &str| {
             Error::corrupt(format!("malformed database schema ({}) - {what}", row.name))
         };
-        let sql = row.sql.clone().unwrap_or_default();
-        let Some(Statement::CreateTable(create)) = crate::parse::parse(&sql)?.statement else {
+        let sql = row.sql.as_deref().unwrap_or_default();
+        let Some(Statement::CreateTable(create)) = crate::parse::parse(sql)?.statement else {
             return Err(bad("not a CREATE TABLE"));
         };
-        let shape = table_shape(&create)?;
-        let mut table = Table {
-            name: row.name.clone(),
-            tree: self.tree_of(row, KeyKind::Int)?,
-            columns: shape.columns,
-            rowid_alias: shape.rowid_alias,
-            autoincrement: shape.autoincrement,
-            sequence: self.sequence_of(shape.autoincrement)?,
-            rowid_conflict: shape.rowid_conflict,
-            indexes: Vec::new(),
-            checks: shape.checks,
-            sql,
-        };
-        for automatic in shape.automatic {
+        let (mut table, automatic) = self.bare_table(row, &create)?;
+        for automatic in automatic {
             let found = entry
                 .indexes
                 .iter()
@@ -349,6 +351,29 @@ impl Schema {
             }
         }
         Ok(Arc::new(table))
+    }
+
+    /// The table of a row, whose text is this one, without indexes; and those that its
+    /// constraints have.
+    pub fn bare_table(
+        &self,
+        row: &SchemaRow,
+        create: &CreateTable,
+    ) -> Result<(Table, Vec<IndexShape>)> {
+        let shape = table_shape(create)?;
+        let table = Table {
+            name: row.name.clone(),
+            tree: self.tree_of(row, KeyKind::Int)?,
+            columns: shape.columns,
+            rowid_alias: shape.rowid_alias,
+            autoincrement: shape.autoincrement,
+            sequence: self.sequence_of(shape.autoincrement)?,
+            rowid_conflict: shape.rowid_conflict,
+            indexes: Vec::new(),
+            checks: shape.checks,
+            sql: row.sql.clone().unwrap_or_default(),
+        };
+        Ok((table, shape.automatic))
     }
 
     fn parse_index(&self, row: &SchemaRow, sql: &str, table: &Table) -> Result<Index> {

@@ -119,6 +119,16 @@ pub fn show(txn: &mut Txn, stored: &Tree, tables: &[std::sync::Arc<Table>]) -> R
     Ok(())
 }
 
+/// Gives a table's rows its new name, as SQLite does all rows of the old one.
+pub fn rename(txn: &mut Txn, stored: &Tree, old: &str, new: &str) -> Result<()> {
+    for (rowid, name, seq) in rows(txn, stored)? {
+        if name == old.as_bytes() {
+            put(txn, stored, rowid, new, seq)?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes a dropped table's rows.
 pub fn end(txn: &mut Txn, stored: &Tree, table: &Table) -> Result<()> {
     for (rowid, name, _) in rows(txn, stored)? {

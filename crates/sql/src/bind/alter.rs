@@ -1,0 +1,348 @@
+//! Binding of ALTER TABLE.
+//!
+//! The texts in sqlite_schema are the truth, so a name is changed in all of them, and the
+//! rest of a text stays as it is, byte by byte ([`super::texts`]). A text is bound to learn
+//! which of its names mean the table or the column ([`super::uses`]), and where those stand
+//! is exact ([`crate::parse::places`]). What comes out is the schema as it will be: all of
+//! it is bound once more before anything is written.
+
+use std::sync::Arc;
+
+use super::Binder;
+use super::ddl::{change, check_name, shaped};
+use super::dml::{plain_query, table_source, whole_row};
+use super::logical::{Block, Bound, ForbiddingRows};
+use super::refused::check_constraints;
+use super::scope::is_rowid_name;
+use super::texts::{TextChange, cannot_place, changed_texts, check, in_object, is, rewrites};
+use super::uses::Watched;
+use crate::ast;
+use crate::ast::{AlterAction, ColumnConstraint, Name, Statement, TableBody};
+use crate::error::{Error, Result};
+use crate::func::Definition;
+use crate::parse::places::{self, Renaming};
+use crate::plan::physical::{SchemaChange, SchemaRewrite};
+use crate::schema::{SEQUENCE, SchemaRow, Table, nearest, table_shape};
+
+/// How the names of automatic indexes begin.
+const AUTOMATIC: &str = "sqlite_autoindex_";
+
+impl Binder<'_> {
+    pub(super) fn alter_table(
+        &mut self,
+        name: &ast::QualifiedName,
+        action: &AlterAction,
+    ) -> Result<Bound> {
+        let is_main = name.schema.as_ref().is_none_or(|s| is(&s.text, "main"));
+        let view = match is_main {
+            true => self.schema.view(&name.name.text)?,
+            false => None,
+        };
+        let table = match view {
+            Some(_) => None,
+            None => Some(self.table(name)?),
+        };
+        if let AlterAction::RenameTable(new) = action {
+            self.check_not_taken(new)?;
+        }
+        let is_own = |t: &Arc<Table>| t.tree.id() == self.schema.tree().id() || t.name == SEQUENCE;
+        if let Some(table) = table.as_ref().filter(|table| is_own(table)) {
+            let name = match table.name.as_str() {
+                SEQUENCE => SEQUENCE,
+                _ => "sqlite_master",
+            };
+            return Err(Error::sql(format!("table {name} may not be altered")));
+        }
+        if let AlterAction::RenameTable(new) = action {
+            check_name(new)?;
+        }
+        let Some(table) = table else {
+            return Err(view_may_not(&name.name.text, action));
+        };
+        match action {
+            AlterAction::AddColumn(column, text) => self.add_column(&table, column, text),
+            AlterAction::RenameTable(new) => self.rename_table(&table, new),
+            AlterAction::RenameColumn {
+                old,
+                written,
+                new,
+                quoted,
+            } => {
+                let column = column_position(&table, old, written)?;
+                let renaming = Renaming {
+                    old: &old.text,
+                    new: &new.text,
+                    quoted: *quoted,
+                };
+                self.rename_column(&table, column, renaming)
+            }
+            AlterAction::DropColumn(column, written) => {
+                let at = column_position(&table, column, written)?;
+                self.drop_column(&table, at, &column.text)
+            }
+            AlterAction::Unsupported(what) => Err(Error::sql(*what)),
+        }
+    }
+
+    fn check_not_taken(&self, new: &Name) -> Result<()> {
+        let text = &new.text;
+        let is_taken = self.schema.table(text)?.is_some()
+            || self.schema.view(text)?.is_some()
+            || self.schema.index_names().any(|index| is(index, text));
+        if !is_taken {
+            return Ok(());
+        }
+        let message = format!("there is already another table or index with this name: {text}");
+        Err(Error::sql(message).with_offset(new.offset))
+    }
+
+    fn rename_table(&self, table: &Arc<Table>, new: &Name) -> Result<Bound> {
+        let texts = TextChange {
+            table,
+            watched: Watched::Table(table.tree.id()),
+            renaming: Renaming {
+                old: &table.name,
+                new: &new.text,
+                quoted: true,
+            },
+        };
+        let mut after = changed_texts(self.schema, &texts)?;
+        for row in &mut after {
+            if is(&row.kind, "view") || !is(&row.table, &table.name) {
+                continue;
+            }
+            row.table.clone_from(&new.text);
+            if is(&row.kind, "table") {
+                row.name.clone_from(&new.text);
+            } else if row.sql.is_none()
+                && let Some(number) = row.name.get(AUTOMATIC.len() + table.name.len()..)
+            {
+                row.name = format!("{AUTOMATIC}{}{number}", new.text);
+            }
+        }
+        let rewrites = rewrites(self.schema, &after);
+        check(&self.schema.with_rows(after), " after rename", false)?;
+        Ok(change(SchemaChange::RenameTable {
+            rewrites,
+            table: table.clone(),
+            new_name: new.text.clone(),
+        }))
+    }
+
+    fn rename_column(&self, table: &Table, column: usize, renaming: Renaming<'_>) -> Result<Bound> {
+        for (what, name) in [("from", renaming.old), ("to", renaming.new)] {
+            if is_rowid_name(name) {
+                let message = format!("cannot rename {what} rowid alias: {name}");
+                return Err(Error::sql(message));
+            }
+        }
+        check(self.schema, "", false)?;
+        let texts = TextChange {
+            table,
+            watched: Watched::Column(table.tree.id(), column),
+            renaming,
+        };
+        let after = changed_texts(self.schema, &texts)?;
+        let rewrites = rewrites(self.schema, &after);
+        check(&self.schema.with_rows(after), " after rename", true)?;
+        Ok(change(SchemaChange::RenameColumn(rewrites)))
+    }
+
+    fn drop_column(&self, table: &Arc<Table>, column: usize, name: &str) -> Result<Bound> {
+        if is_rowid_name(name) {
+            return Err(Error::sql(format!("cannot drop rowid alias: {name}")));
+        }
+        if let Some(kind) = own_key(table, column)? {
+            return Err(Error::sql(format!("cannot drop {kind} column: \"{name}\"")));
+        }
+        if table.columns.len() == 1 {
+            let message = format!("cannot drop column \"{name}\": no other columns exist");
+            return Err(Error::sql(message));
+        }
+        check(self.schema, "", false)?;
+        let texts = TextChange {
+            table,
+            watched: Watched::Nothing,
+            renaming: Renaming {
+                old: name,
+                new: name,
+                quoted: false,
+            },
+        };
+        let mut after = changed_texts(self.schema, &texts)?;
+        let is_own = |row: &&mut SchemaRow| is(&row.kind, "table") && is(&row.name, &table.name);
+        if let Some(row) = after.iter_mut().find(is_own) {
+            let sql = row.sql.as_deref().unwrap_or_default();
+            let sql = places::without_column(sql, column, table.columns.len())
+                .ok_or_else(|| cannot_place(row, name))?;
+            no_key_left(&sql, name).map_err(|e| in_object(row, " after drop column", &e))?;
+            row.sql = Some(sql);
+        }
+        let rewrites = rewrites(self.schema, &after);
+        check(&self.schema.with_rows(after), " after drop column", true)?;
+        Ok(change(SchemaChange::DropColumn {
+            rewrites,
+            table: table.clone(),
+            column,
+        }))
+    }
+
+    /// The new column's text goes behind the last definition; rows stay as they
+    /// are and show the default.
+    fn add_column(
+        &mut self,
+        table: &Arc<Table>,
+        column: &ast::ColumnDef,
+        text: &str,
+    ) -> Result<Bound> {
+        use ast::ColumnConstraint as C;
+        let has = |f: fn(&C) -> bool| column.constraints.iter().any(f);
+        if has(|c| matches!(c, C::PrimaryKey { .. })) {
+            return Err(Error::sql("Cannot add a PRIMARY KEY column"));
+        }
+        if has(|c| matches!(c, C::Unique(_))) {
+            return Err(Error::sql("Cannot add a UNIQUE column"));
+        }
+        check_constraints(std::slice::from_ref(column), &[])?;
+        if is_rowid_name(&column.name.text) {
+            let message = format!("cannot add rowid alias: {}", column.name.text);
+            return Err(Error::sql(message));
+        }
+        let corrupt = || Error::corrupt(format!("schema of {}", table.name));
+        let end = crate::parse::columns_end(&table.sql).ok_or_else(corrupt)?;
+        let (head, tail) = table.sql.split_at(end);
+        let sql = format!("{head}, {text}{tail}");
+        let parsed = crate::parse::parse(&sql)?.statement;
+        let Some(ast::Statement::CreateTable(create)) = parsed else {
+            return Err(corrupt());
+        };
+        let shape = table_shape(&create)?;
+        if shape.columns.len() != table.columns.len() + 1 {
+            return Err(corrupt());
+        }
+        self.check_shape(&table.name, &shape).map_err(|error| {
+            let (name, message) = (&table.name, error.message());
+            Error::sql(format!("error in table {name} after add column: {message}"))
+        })?;
+        let rewrite = SchemaRewrite {
+            kind: "table".to_owned(),
+            name: table.name.clone(),
+            new_name: table.name.clone(),
+            new_table: table.name.clone(),
+            new_sql: Some(sql),
+        };
+        let after = shaped(&table.name, &table.tree, &shape);
+        let forbidding = self.forbidding_rows(after, column)?;
+        Ok(Bound::Alter(rewrite, forbidding.map(Box::new)))
+    }
+
+    /// The rows of a table, as it is after a column was added, that forbid the column, and
+    /// what is to be said where there are any: all rows, where it would have no value in
+    /// them, else those that break its CHECK constraints.
+    fn forbidding_rows(
+        &mut self,
+        table: Arc<Table>,
+        added: &ast::ColumnDef,
+    ) -> Result<Option<ForbiddingRows>> {
+        let checks = added.constraints.iter().filter_map(|constraint| {
+            let ast::ColumnConstraint::Check { expr, .. } = constraint else {
+                return None;
+            };
+            Some(ast::Expr {
+                kind: ast::ExprKind::Not(Box::new(expr.clone())),
+                offset: expr.offset,
+            })
+        });
+        let checks: Vec<ast::Expr> = checks.collect();
+        let id = self.new_source()?;
+        let (message, filter) = if let Some(message) = needs_empty_table(&table) {
+            (message, Vec::new())
+        } else if checks.is_empty() {
+            return Ok(None);
+        } else {
+            let any = ast::Expr {
+                kind: ast::ExprKind::Or(checks),
+                offset: 0,
+            };
+            let broken = self.row_frame(&table, &table.name, id, |this| {
+                this.frame().definition = Some(Definition::Check);
+                this.expr(&any)
+            })?;
+            ("CHECK constraint failed", vec![broken])
+        };
+        let rows = plain_query(Block {
+            sources: vec![table_source(&table, &table.name, id)],
+            filter,
+            outputs: whole_row(&table, id),
+            ..Block::default()
+        });
+        Ok(Some(ForbiddingRows { rows, message }))
+    }
+}
+
+/// Why the last column, which is new, has no value for rows that are there already.
+fn needs_empty_table(table: &Table) -> Option<&'static str> {
+    let added = table.columns.last()?;
+    let literal = |default| crate::schema::literal_value(default).is_some();
+    if !added.default.as_ref().is_none_or(literal) {
+        return Some("Cannot add a column with non-constant default");
+    }
+    let is_null = added.not_null.is_some() && added.missing.is_null();
+    is_null.then_some("Cannot add a NOT NULL column with default value NULL")
+}
+
+fn view_may_not(view: &str, action: &AlterAction) -> Error {
+    Error::sql(match action {
+        AlterAction::AddColumn(..) => "Cannot add a column to a view".to_owned(),
+        AlterAction::RenameColumn { .. } => format!("cannot rename columns of view \"{view}\""),
+        AlterAction::DropColumn(..) => format!("cannot drop column from view \"{view}\""),
+        AlterAction::RenameTable(_) | AlterAction::Unsupported(_) => {
+            format!("view {view} may not be altered")
+        }
+    })
+}
+
+fn column_position(table: &Table, name: &Name, written: &str) -> Result<usize> {
+    let at = table.columns.iter().position(|c| is(&c.name, &name.text));
+    at.ok_or_else(|| {
+        let error = Error::sql(format!("no such column: \"{written}\"")).with_offset(name.offset);
+        let names = table.columns.iter().map(|c| c.name.as_str());
+        match nearest(&name.text, names) {
+            Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
+            None => error,
+        }
+    })
+}
+
+/// The kind of key that a column is by its own definition.
+fn own_key(table: &Table, column: usize) -> Result<Option<&'static str>> {
+    if table.columns.get(column).is_some_and(|c| c.primary_key > 0) {
+        return Ok(Some("PRIMARY KEY"));
+    }
+    let Some(Statement::CreateTable(create)) = crate::parse::parse(&table.sql)?.statement else {
+        return Ok(None);
+    };
+    let TableBody::Columns { columns, .. } = &create.body else {
+        return Ok(None);
+    };
+    let is_unique = |c: &ColumnConstraint| matches!(c, ColumnConstraint::Unique(_));
+    let definition = columns.get(column);
+    Ok(definition
+        .filter(|definition| definition.constraints.iter().any(is_unique))
+        .map(|_| "UNIQUE"))
+}
+
+/// A dropped column must not be left in a key of its table's text.
+fn no_key_left(sql: &str, column: &str) -> Result<()> {
+    if let Some(Statement::CreateTable(create)) = crate::parse::parse(sql)?.statement {
+        table_shape(&create)?;
+    }
+    let keys = places::foreign_keys(sql);
+    let mut columns = keys.iter().flat_map(|key| &key.columns);
+    match columns.find(|(name, _)| is(name, column)) {
+        None => Ok(()),
+        Some((name, _)) => Err(Error::sql(format!(
+            "unknown column \"{name}\" in foreign key definition"
+        ))),
+    }
+}

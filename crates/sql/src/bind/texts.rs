@@ -1,0 +1,269 @@
+//! The texts that the schema keeps, as ALTER TABLE changes them.
+
+use std::sync::Arc;
+
+use super::Binder;
+use super::uses::{Uses, Watched};
+use crate::ast;
+use crate::ast::{
+    CreateIndex, CreateTable, ExprKind, Literal, Statement, TableBody, TableConstraintKind,
+};
+use crate::error::{Error, Result};
+use crate::func::Definition;
+use crate::parse::places::{self, Edits, Renaming};
+use crate::plan::physical::SchemaRewrite;
+use crate::schema::{Schema, SchemaRow, Table};
+
+/// What the texts of a schema are changed for.
+pub(super) struct TextChange<'a> {
+    /// The table that is altered.
+    pub table: &'a Table,
+    /// What gets the new name; nothing where it is a column that goes.
+    pub watched: Watched,
+    /// From which name to which.
+    pub renaming: Renaming<'a>,
+}
+
+/// Names have no case.
+pub(super) fn is(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+}
+
+/// An error that is of one object's text.
+pub(super) fn in_object(row: &SchemaRow, when: &str, error: &Error) -> Error {
+    let (kind, name) = (row.kind.to_ascii_lowercase(), &row.name);
+    Error::new(
+        error.code(),
+        format!("error in {kind} {name}{when}: {}", error.message()),
+    )
+}
+
+/// Why a text is left as it is, and all others with it.
+pub(super) fn cannot_place(row: &SchemaRow, name: &str) -> Error {
+    let message = format!("cannot tell where \"{name}\" stands");
+    let hint = format!("drop the {} and create it anew afterwards", row.kind);
+    in_object(row, "", &Error::sql(message)).with_hint(hint)
+}
+
+/// The rows that differ from the schema's, as changes of those.
+pub(super) fn rewrites(schema: &Schema, after: &[SchemaRow]) -> Vec<SchemaRewrite> {
+    let pairs = schema.rows().iter().zip(after);
+    let changed = pairs.filter(|(before, after)| before.as_ref() != *after);
+    changed
+        .map(|(before, after)| SchemaRewrite {
+            kind: before.kind.clone(),
+            name: before.name.clone(),
+            new_name: after.name.clone(),
+            new_table: after.table.clone(),
+            new_sql: after.sql.clone(),
+        })
+        .collect()
+}
+
+/// The rows of a schema with changed texts, all else as it is.
+pub(super) fn changed_texts(schema: &Schema, change: &TextChange<'_>) -> Result<Vec<SchemaRow>> {
+    let mut rows = Vec::with_capacity(schema.rows().len());
+    for row in schema.rows() {
+        let mut row = SchemaRow::clone(row);
+        if let Some(sql) = kept_text(&row) {
+            let old = change.renaming.old;
+            let edits = edits(schema, &row, sql, change).map_err(|e| in_object(&row, "", &e))?;
+            if !edits.is_empty() {
+                let sql = edits.apply(sql, &change.renaming);
+                row.sql = Some(sql.ok_or_else(|| cannot_place(&row, old))?);
+            }
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// The text of what a user made.
+fn kept_text(row: &SchemaRow) -> Option<&str> {
+    let is_own = row.name.get(..7).is_some_and(|start| is(start, "sqlite_"));
+    row.sql.as_deref().filter(|_| !is_own)
+}
+
+fn edits(schema: &Schema, row: &SchemaRow, sql: &str, change: &TextChange<'_>) -> Result<Edits> {
+    let old = change.renaming.old;
+    let statement = places::placed(sql, old)?;
+    let uses = uses_of(schema, row, &statement, change.watched, false)?;
+    let mut edits = Edits::default();
+    uses.names.into_iter().for_each(|place| edits.name(place));
+    let of_table = matches!(change.watched, Watched::Table(_));
+    if !of_table {
+        // The new name, or the dropped column's, must not make a column of a text.
+        uses.texts.into_iter().for_each(|place| edits.text(place));
+    }
+    if change.watched == Watched::Nothing {
+        return Ok(edits);
+    }
+    let is_own = is(&row.table, &change.table.name);
+    match &statement {
+        Statement::CreateTable(create) => {
+            for key in places::foreign_keys(sql) {
+                if !of_table && is_own {
+                    edits.names(&key.columns, old);
+                }
+                if is(&key.parent.0, &change.table.name) {
+                    match of_table {
+                        true => edits.name(key.parent.1),
+                        false => edits.names(&key.parent_columns, old),
+                    }
+                }
+            }
+            match (is_own, change.watched) {
+                (true, Watched::Column(_, at)) => column_places(create, at, old, &mut edits),
+                (true, _) => edits.name(create.name.name.offset),
+                _ => {}
+            }
+        }
+        Statement::CreateIndex(create) if is_own && of_table => edits.name(create.table.offset),
+        _ => {}
+    }
+    Ok(edits)
+}
+
+/// Where a CREATE TABLE names one of its columns outside expressions.
+fn column_places(create: &CreateTable, column: usize, old: &str, edits: &mut Edits) {
+    let TableBody::Columns {
+        columns,
+        constraints,
+        ..
+    } = &create.body
+    else {
+        return;
+    };
+    if let Some(definition) = columns.get(column) {
+        edits.name(definition.name.offset);
+    }
+    for constraint in constraints {
+        if let TableConstraintKind::PrimaryKey { columns, .. }
+        | TableConstraintKind::Unique { columns, .. } = &constraint.kind
+        {
+            let names = columns.iter().filter_map(|term| plain_name(&term.expr));
+            for (_, place) in names.filter(|(name, _)| is(name, old)) {
+                edits.name(place);
+            }
+        }
+    }
+}
+
+/// The column that a key's term may be, and its place: strings are names there, too.
+fn plain_name(term: &ast::Expr) -> Option<(&str, usize)> {
+    match &term.kind {
+        ExprKind::Collate(inner, _) => plain_name(inner),
+        ExprKind::Column(name) => Some((&name.text, name.offset)),
+        ExprKind::Literal(Literal::Text(text)) => Some((text, term.offset)),
+        _ => None,
+    }
+}
+
+/// Binds the text of one object, as this statement has it.
+fn uses_of(
+    schema: &Schema,
+    row: &SchemaRow,
+    statement: &Statement,
+    watched: Watched,
+    strict: bool,
+) -> Result<Uses> {
+    let mut binder = Binder::new(schema);
+    binder.uses = Some(Uses::new(watched, strict));
+    match statement {
+        Statement::CreateTable(create) => {
+            let (table, _) = schema.bare_table(row, create)?;
+            binder.row_uses(&Arc::new(table), Definition::Check, |this, table| {
+                table.checks.iter().try_for_each(|check| {
+                    this.expr(&check.expr)?;
+                    Ok(())
+                })
+            })?;
+        }
+        Statement::CreateIndex(create) => {
+            let of =
+                |other: &&Arc<SchemaRow>| is(&other.kind, "table") && is(&other.name, &row.table);
+            if let Some(of) = schema.rows().iter().find(of) {
+                let sql = of.sql.as_deref().unwrap_or_default();
+                if let Some(Statement::CreateTable(of_create)) = crate::parse::parse(sql)?.statement
+                {
+                    let (table, _) = schema.bare_table(of, &of_create)?;
+                    binder.index_uses(create, &Arc::new(table))?;
+                }
+            }
+        }
+        Statement::CreateView(create) => {
+            binder.views.push(row.name.clone());
+            binder.query(&create.select)?;
+        }
+        _ => {}
+    }
+    let uses = binder.uses.take();
+    Ok(*uses.unwrap_or_else(|| Uses::new(watched, strict)))
+}
+
+impl Binder<'_> {
+    /// Binds what is defined over a table's row.
+    fn row_uses(
+        &mut self,
+        table: &Arc<Table>,
+        definition: Definition,
+        bind: impl FnOnce(&mut Self, &Table) -> Result<()>,
+    ) -> Result<()> {
+        let id = self.new_source()?;
+        if let Some(uses) = &mut self.uses {
+            uses.plain_source(id);
+        }
+        self.row_frame(table, &table.name, id, |this| {
+            this.frame().definition = Some(definition);
+            bind(this, table)
+        })
+    }
+
+    fn index_uses(&mut self, create: &CreateIndex, table: &Arc<Table>) -> Result<()> {
+        self.row_uses(table, Definition::Index, |this, table| {
+            crate::schema::index_columns(create, table)?;
+            for term in &create.columns {
+                let plain = plain_name(&term.expr).and_then(|(name, place)| {
+                    let at = table.columns.iter().position(|c| is(&c.name, name));
+                    at.map(|at| (at, place))
+                });
+                match (plain, &mut this.uses) {
+                    (Some((at, place)), Some(uses)) => uses.key_column(table, at, place),
+                    _ => {
+                        this.expr(&term.expr)?;
+                    }
+                }
+            }
+            create.filter.iter().try_for_each(|e| {
+                this.expr(e)?;
+                Ok(())
+            })
+        })
+    }
+}
+
+/// Binds all texts of a schema, each of which must still mean something. `strict`: a name
+/// in double quotes is no text in tables and indexes.
+pub(super) fn check(schema: &Schema, when: &str, strict: bool) -> Result<()> {
+    let one = |row: &SchemaRow, strict: bool| -> Result<()> {
+        let Some(sql) = kept_text(row) else {
+            return Ok(());
+        };
+        let Some(statement) = crate::parse::parse(sql)?.statement else {
+            return Err(Error::corrupt("an empty text"));
+        };
+        uses_of(schema, row, &statement, Watched::Nothing, strict)?;
+        Ok(())
+    };
+    let is_view = |row: &SchemaRow| is(&row.kind, "view");
+    if strict {
+        // Views are told about tables and indexes that can be read.
+        for row in schema.rows().iter().filter(|row| !is_view(row)) {
+            one(row, false).map_err(|e| in_object(row, when, &e))?;
+        }
+    }
+    for row in schema.rows() {
+        one(row, strict && !is_view(row)).map_err(|e| in_object(row, when, &e))?;
+    }
+    Ok(())
+}

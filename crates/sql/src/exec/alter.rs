@@ -1,0 +1,79 @@
+//! ALTER TABLE: the rows of sqlite_schema that change, and those of the table.
+
+use fulgurite_store::{Key, Seek, Tree, Txn};
+
+use super::ddl::{encode_row, schema_rows};
+use crate::error::Result;
+use crate::exec::context::Run;
+use crate::plan::physical::SchemaRewrite;
+use crate::row::{RowReader, RowWriter};
+use crate::schema::Table;
+use crate::value::ValueRef;
+
+/// Rows that are written at once, and about as many bytes at most.
+const ROWS: usize = 1024;
+const BYTES: usize = 1 << 18;
+
+/// Gives rows of sqlite_schema their new names and texts.
+pub fn rewrite(changes: &[SchemaRewrite], schema: &Tree, txn: &mut Txn) -> Result<()> {
+    for (rowid, mut row) in schema_rows(txn, schema)? {
+        let is_it = |change: &&SchemaRewrite| {
+            row.kind.eq_ignore_ascii_case(&change.kind)
+                && row.name.eq_ignore_ascii_case(&change.name)
+        };
+        let Some(change) = changes.iter().find(is_it) else {
+            continue;
+        };
+        row.name.clone_from(&change.new_name);
+        row.table.clone_from(&change.new_table);
+        row.sql.clone_from(&change.new_sql);
+        txn.put(schema, Key::Int(rowid), &encode_row(&row)?)?;
+    }
+    Ok(())
+}
+
+/// Takes a column out of all rows of a table. Those that were stored before the column was
+/// added end before it and stay as they are.
+pub fn drop_column(table: &Table, column: usize, txn: &mut Txn, run: &Run) -> Result<()> {
+    let (mut records, mut ends) = (Vec::new(), Vec::new());
+    let mut last = None;
+    loop {
+        run.check_interrupt()?;
+        records.clear();
+        ends.clear();
+        let mut read = 0;
+        // A cursor keeps what it may still show: each part has its own.
+        let mut cursor = txn.cursor(&table.tree)?;
+        let mut more = cursor.seek(last.map_or(Seek::First, |key| Seek::After(Key::Int(key))))?;
+        while more && read < ROWS && records.len() < BYTES {
+            let rowid = cursor.key_int();
+            if without_column(cursor.value()?, column, &mut records)? {
+                ends.push((rowid, records.len()));
+            }
+            last = Some(rowid);
+            read += 1;
+            more = cursor.next()?;
+        }
+        drop(cursor);
+        let starts = std::iter::once(0).chain(ends.iter().map(|(_, end)| *end));
+        let entries = starts
+            .zip(&ends)
+            .map(|(start, (rowid, end))| (*rowid, records.get(start..*end).unwrap_or(&[])));
+        txn.put_all(&table.tree, entries)?;
+        if !more {
+            return Ok(());
+        }
+    }
+}
+
+/// Appends a row without one of its columns, if it has that.
+fn without_column(row: &[u8], column: usize, out: &mut Vec<u8>) -> Result<bool> {
+    let reader = RowReader::new(row)?;
+    if reader.len() <= column {
+        return Ok(false);
+    }
+    let mut values: Vec<ValueRef<'_>> = reader.values().collect::<Result<_>>()?;
+    values.remove(column);
+    RowWriter::encode(out, values)?;
+    Ok(true)
+}
