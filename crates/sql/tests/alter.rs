@@ -271,6 +271,14 @@ fn a_column_goes() {
     alters(
         "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2); ALTER TABLE t ADD b DEFAULT 3; ALTER TABLE t DROP a; SELECT * FROM t; SELECT count(*), sum(b) FROM t WHERE b = 3; CREATE INDEX i ON t(b); SELECT rowid FROM t WHERE b = 3; ALTER TABLE t ADD c; UPDATE t SET c = rowid; SELECT * FROM t",
     );
+    // Index entries stay, with what their keys cannot tell.
+    alters(
+        "CREATE TABLE t(x, a TEXT COLLATE nocase, r REAL, n, y); CREATE INDEX i ON t(a, r DESC, n); INSERT INTO t VALUES (1, 'Ab', 1, 2.0, 5), (2, 'aB', -0.0, 3, 6), (3, NULL, 2.5, 4.0, 7); ALTER TABLE t DROP x; ALTER TABLE t DROP y; SELECT a, r, n, typeof(n) FROM t INDEXED BY i WHERE a >= 'a' ORDER BY a, r; UPDATE t SET n = 9 WHERE a = 'ab' AND r = 1; SELECT a, r, n FROM t INDEXED BY i WHERE a = 'AB' ORDER BY r; PRAGMA integrity_check",
+    );
+    // Rows of which nothing is stored, and between them others.
+    alters(
+        "CREATE TABLE d(n); INSERT INTO d VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9); CREATE TABLE t(a); INSERT INTO t SELECT p.n FROM d p, d q, d r, d s; ALTER TABLE t ADD b DEFAULT 'b'; ALTER TABLE t ADD c DEFAULT 7; ALTER TABLE t DROP a; SELECT count(*), count(b), sum(c), max(b) FROM t; UPDATE t SET b = rowid WHERE rowid % 3 = 0; UPDATE t SET c = rowid WHERE rowid % 5 = 0; SELECT count(*), sum(b), sum(c), min(c) FROM t WHERE b <> 'x'; CREATE INDEX i ON t(c, b); SELECT count(*) FROM t WHERE c = 7 AND b = 'b'; ALTER TABLE t ADD e DEFAULT 5; DROP INDEX i; ALTER TABLE t DROP c; SELECT count(*), sum(b), sum(e), count(e) FROM t; DELETE FROM t WHERE b = 'b'; SELECT count(*), sum(b) FROM t; PRAGMA integrity_check",
+    );
     let texts = [
         "CREATE TABLE t ( a int , b text default ',)' /* of b , */ , -- before c\n c -- behind c\n , /* x */ d /* y */ ) ",
         "CREATE TABLE t(a,b,c,d)",
