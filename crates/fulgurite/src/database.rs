@@ -137,7 +137,9 @@ impl Database {
 
     /// Runs `work` in a transaction on a connection of its own and commits it; see
     /// [`Connection::transact`]. The connection may be one of an earlier call, as good
-    /// as new but for the statements that it has compiled.
+    /// as new but for the statements that it has compiled. So foreign keys are not enforced
+    /// in it, which is a connection's setting and stays as it is within a transaction: call
+    /// [`Connection::transact`] of one with `PRAGMA foreign_keys = ON` for that.
     ///
     /// # Errors
     /// As [`Connection::transact`].

@@ -281,3 +281,46 @@ fn constraints_of_a_table_stay() {
         "error 1: this form of ALTER TABLE is not supported",
     );
 }
+
+#[test]
+fn foreign_keys_leave_no_orphans() {
+    differ(
+        "PRAGMA foreign_keys = ON; CREATE TABLE t(id INTEGER PRIMARY KEY, k UNIQUE, y REFERENCES t(k) ON UPDATE SET NULL)",
+        "INSERT INTO t VALUES (2, 1, 4) ON CONFLICT (id) DO UPDATE SET k = NULL",
+        "",
+        "error 787: FOREIGN KEY constraint failed",
+    );
+}
+
+/// The INSERT that is refused counts a row for its deferred key first.
+#[test]
+fn a_refused_insert_takes_back_what_it_counted() {
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    let session = session();
+    let tables = "PRAGMA foreign_keys = ON; CREATE TABLE p(id INTEGER PRIMARY KEY);
+         CREATE TABLE c(x REFERENCES p, y REFERENCES p DEFERRABLE INITIALLY DEFERRED)";
+    connection.execute_batch(tables).unwrap();
+    must(&session, tables);
+    for (sql, theirs, ours) in [
+        ("BEGIN", "", ""),
+        (
+            "INSERT INTO c VALUES (1, 1)",
+            "error 787: FOREIGN KEY constraint failed",
+            "error 787: FOREIGN KEY constraint failed",
+        ),
+        ("COMMIT", "error 787: FOREIGN KEY constraint failed", ""),
+    ] {
+        assert_eq!(sqlite(&connection, sql).join("|"), theirs, "SQLite: {sql}");
+        assert_eq!(run(&session, sql).join("|"), ours, "Fulgurite: {sql}");
+    }
+}
+
+#[test]
+fn rows_are_not_handed_out_before_foreign_keys_are_checked() {
+    differ(
+        "PRAGMA foreign_keys = ON; CREATE TABLE p(id INTEGER PRIMARY KEY); CREATE TABLE c(x REFERENCES p DEFERRABLE INITIALLY DEFERRED); INSERT INTO p VALUES (1); INSERT INTO c VALUES (1)",
+        "DELETE FROM p RETURNING id",
+        "1|error 787: FOREIGN KEY constraint failed",
+        "error 787: FOREIGN KEY constraint failed",
+    );
+}

@@ -12,7 +12,7 @@ pub use expr::{CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name,
 pub use names::for_each_name;
 pub use statement::{
     AlterAction, ColumnConstraint, ColumnDef, Compound, CreateIndex, CreateTable, CreateView, Cte,
-    Delete, FromItem, Indexed, Insert, InsertSource, JoinConstraint, JoinSpec, Pragma,
-    QualifiedName, ResultColumn, Select, SelectCore, SelectTable, Statement, TableBody,
-    TableConstraint, TableConstraintKind, Update, Upsert,
+    Delete, ForeignAction, ForeignKey, FromItem, Indexed, Insert, InsertSource, JoinConstraint,
+    JoinSpec, Pragma, QualifiedName, ResultColumn, Select, SelectCore, SelectTable, Statement,
+    TableBody, TableConstraint, TableConstraintKind, Update, Upsert,
 };

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use super::{
-    ColumnConstraint, CreateTable, Expr, ExprKind, FromItem, Indexed, JoinConstraint, Literal,
-    Name, QualifiedName, ResultColumn, Select, SelectCore, SelectTable, SortTerm, Statement,
-    TableBody, TableConstraintKind,
+    ColumnConstraint, CreateTable, Expr, ExprKind, ForeignKey, FromItem, Indexed, JoinConstraint,
+    Literal, Name, QualifiedName, ResultColumn, Select, SelectCore, SelectTable, SortTerm,
+    Statement, TableBody, TableConstraintKind,
 };
 
 /// What is called with each name, or text that may stand for one, and its place.
 type Visit<'a> = &'a mut dyn FnMut(&str, &mut usize);
 
-/// Visits the names of a CREATE TABLE, INDEX or VIEW, always in the same order. Those that
-/// a tree of it doesn't hold, of constraints and of foreign keys, are not among them.
+/// Visits the names of a CREATE TABLE, INDEX or VIEW, always in the same order. Those of
+/// constraints, which a tree of it doesn't hold, are not among them.
 pub fn for_each_name(statement: &mut Statement, f: Visit<'_>) {
     match statement {
         Statement::CreateTable(create) => table(create, f),
@@ -62,6 +62,7 @@ fn table(create: &mut CreateTable, f: Visit<'_>) {
                     expr(e, f);
                 }
                 ColumnConstraint::Collate(collation) => name(collation, f),
+                ColumnConstraint::ForeignKey(key) => foreign_key(key, f),
                 _ => {}
             }
         }
@@ -71,9 +72,18 @@ fn table(create: &mut CreateTable, f: Visit<'_>) {
             TableConstraintKind::PrimaryKey { columns, .. }
             | TableConstraintKind::Unique { columns, .. } => terms(columns, f),
             TableConstraintKind::Check(e, _) => expr(e, f),
-            TableConstraintKind::ForeignKey { .. } => {}
+            TableConstraintKind::ForeignKey(columns, key) => {
+                columns.iter_mut().for_each(|n| name(n, f));
+                foreign_key(key, f);
+            }
         }
     }
+}
+
+fn foreign_key(key: &mut ForeignKey, f: Visit<'_>) {
+    name(&mut key.parent, f);
+    let columns = key.parent_columns.iter_mut().flatten();
+    columns.for_each(|n| name(n, f));
 }
 
 fn select(query: &mut Select, f: Visit<'_>) {

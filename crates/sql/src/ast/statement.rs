@@ -403,13 +403,11 @@ pub enum ColumnConstraint {
     Default(Expr),
     /// COLLATE
     Collate(Name),
-    /// REFERENCES: kept in the text, not enforced (as SQLite by default).
-    ForeignKey {
-        /// The other table.
-        table: String,
-        /// How many of its columns are named.
-        columns: usize,
-    },
+    /// REFERENCES
+    ForeignKey(ForeignKey),
+    /// DEFERRABLE and the like by themselves, for the last foreign key before: whether it
+    /// is deferred.
+    Defer(bool),
     /// GENERATED ALWAYS AS
     Generated,
 }
@@ -444,13 +442,39 @@ pub enum TableConstraintKind {
     },
     /// CHECK and its text
     Check(Expr, String),
-    /// FOREIGN KEY
-    ForeignKey {
-        /// How many columns it has.
-        columns: usize,
-        /// How many of the other table's are named, if any.
-        referenced: Option<usize>,
-    },
+    /// FOREIGN KEY: the columns and the rest
+    ForeignKey(Vec<Name>, ForeignKey),
+}
+
+/// What a foreign key refers to, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForeignKey {
+    /// The parent table.
+    pub parent: Name,
+    /// Its columns; None: its primary key.
+    pub parent_columns: Option<Vec<Name>>,
+    /// ON DELETE
+    pub on_delete: ForeignAction,
+    /// ON UPDATE
+    pub on_update: ForeignAction,
+    /// DEFERRABLE INITIALLY DEFERRED
+    pub deferred: bool,
+}
+
+/// What becomes of rows whose parent row goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ForeignAction {
+    /// NO ACTION
+    #[default]
+    NoAction,
+    /// RESTRICT
+    Restrict,
+    /// SET NULL
+    SetNull,
+    /// SET DEFAULT
+    SetDefault,
+    /// CASCADE
+    Cascade,
 }
 
 /// CREATE INDEX

@@ -255,7 +255,9 @@ impl Binder<'_> {
         });
         let checks: Vec<ast::Expr> = checks.collect();
         let id = self.new_source()?;
-        let (message, filter) = if let Some(message) = needs_empty_table(&table) {
+        let refers = |c: &ColumnConstraint| matches!(c, ColumnConstraint::ForeignKey(_));
+        let refers = self.foreign_keys && added.constraints.iter().any(refers);
+        let (message, filter) = if let Some(message) = needs_empty_table(&table, refers) {
             (message, Vec::new())
         } else if checks.is_empty() {
             return Ok(None);
@@ -281,8 +283,11 @@ impl Binder<'_> {
 }
 
 /// Why the last column, which is new, has no value for rows that are there already.
-fn needs_empty_table(table: &Table) -> Option<&'static str> {
+fn needs_empty_table(table: &Table, refers: bool) -> Option<&'static str> {
     let added = table.columns.last()?;
+    if refers && !added.missing.is_null() {
+        return Some("Cannot add a REFERENCES column with non-NULL default value");
+    }
     let literal = |default| crate::schema::literal_value(default).is_some();
     if !added.default.as_ref().is_none_or(literal) {
         return Some("Cannot add a column with non-constant default");

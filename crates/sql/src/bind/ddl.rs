@@ -329,7 +329,13 @@ impl Binder<'_> {
             Ok(table) if table.name == SEQUENCE => {
                 Err(Error::sql("table sqlite_sequence may not be dropped"))
             }
-            Ok(table) => Ok(change(SchemaChange::DropTable(table))),
+            Ok(table) => match self.foreign_of_dropped(&table)? {
+                Some(foreign) => {
+                    let delete = self.delete_dropped(&table, foreign)?;
+                    Ok(Bound::DropTable(Box::new(delete)))
+                }
+                None => Ok(change(SchemaChange::DropTable(table, None))),
+            },
             Err(error) if if_exists && error.message().starts_with("no such table") => {
                 Ok(nothing())
             }
@@ -449,6 +455,7 @@ pub(super) fn shaped(name: &str, tree: &Tree, shape: &TableShape) -> Arc<Table> 
         rowid_conflict: shape.rowid_conflict,
         indexes: Vec::new(),
         checks: shape.checks.clone(),
+        foreign_keys: shape.foreign_keys.clone(),
         sql: String::new(),
     })
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::Binder;
 use super::expr::{ColumnRef, Expr, ExprKind, Props, ROWID};
+use super::foreign::Event;
 use super::logical::{
-    Block, Body, Bound, BoundDelete, BoundInsert, BoundTarget, BoundUpdate, IndexHint, Query,
-    QueryColumn, Source, SourceKind,
+    Block, Body, Bound, BoundDelete, BoundForeign, BoundInsert, BoundTarget, BoundUpdate,
+    IndexHint, Query, QueryColumn, Source, SourceKind,
 };
 use super::rows::{Rows, fetch_rows};
 use super::scalar::conjuncts;
@@ -16,9 +17,10 @@ use crate::ast::{InsertSource, Name, ResultColumn};
 use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::plan::physical::OutputColumn;
-use crate::schema::SEQUENCE;
-use crate::schema::{IndexTarget, Table, nearest};
+use crate::schema::{ConflictAction, IndexColumn, IndexTarget, SEQUENCE, Table, nearest};
 use crate::value::{Affinity, Value};
+
+const REPLACE: ConflictAction = ConflictAction::Replace;
 
 impl Binder<'_> {
     /// The table of a statement that writes.
@@ -120,6 +122,7 @@ impl Binder<'_> {
             checks,
             indexes,
             sequences,
+            foreign: None,
         })
     }
 
@@ -185,7 +188,7 @@ impl Binder<'_> {
 
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Bound> {
         let table = self.writable(&insert.table)?;
-        let target = self.target(&table)?;
+        let mut target = self.target(&table)?;
         let listed = match &insert.columns {
             None => None,
             Some(names) => {
@@ -283,6 +286,21 @@ impl Binder<'_> {
         let upserts = self.upserts(&insert.upserts, &table, name, target.id)?;
         let (returning, columns) = self.returning(&insert.returning, &table, target.id)?;
         let conflict = insert.conflict;
+        if self.foreign_keys {
+            let many = !matches!(&source.body, Body::Values(rows) if rows.len() == 1);
+            let mut events = vec![Event::Insert { many }];
+            let replaces_rowid =
+                rowid.is_some() && conflict.unwrap_or(table.rowid_conflict) == REPLACE;
+            let mut indexes = table.indexes.iter().filter(|index| index.unique);
+            if replaces_rowid || indexes.any(|i| conflict.unwrap_or(i.conflict) == REPLACE) {
+                events.push(Event::Delete);
+            }
+            let changes = upserts.iter().filter_map(|upsert| upsert.update.as_ref());
+            events.extend(changes.map(|(_, assignments, _)| {
+                Event::update(&table, assignments.iter().map(|(column, _)| *column))
+            }));
+            target.foreign = self.foreign(&table, events)?;
+        }
         let bound = BoundInsert {
             target,
             source,
@@ -375,7 +393,7 @@ impl Binder<'_> {
 
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<Bound> {
         let table = self.writable(&update.table)?;
-        let target = self.target(&table)?;
+        let mut target = self.target(&table)?;
         let name = update
             .alias
             .as_ref()
@@ -390,6 +408,25 @@ impl Binder<'_> {
         self.check_apart(&table, update.alias.as_ref(), &update.from)?;
         let (returning, columns) = self.returning(&update.returning, &table, target.id)?;
         let conflict = update.conflict;
+        if self.foreign_keys {
+            let mut events = vec![Event::update(&table, assigned.iter().copied())];
+            let moves = assigned.contains(&ROWID);
+            let replaces_rowid = moves && conflict.unwrap_or(table.rowid_conflict) == REPLACE;
+            let mut indexes = table.indexes.iter().filter(|index| {
+                let mut columns = index.columns.iter();
+                let is_plain = index.predicate.is_none();
+                let is_affected = |part: &IndexColumn| match part.target {
+                    IndexTarget::Column(at) => assigned.contains(&at),
+                    IndexTarget::Rowid => moves,
+                    IndexTarget::Expr(_) => true,
+                };
+                index.unique && (moves || !is_plain || columns.any(is_affected))
+            });
+            if replaces_rowid || indexes.any(|i| conflict.unwrap_or(i.conflict) == REPLACE) {
+                events.push(Event::Delete);
+            }
+            target.foreign = self.foreign(&table, events)?;
+        }
         let bound = BoundUpdate {
             target,
             source,
@@ -403,15 +440,19 @@ impl Binder<'_> {
 
     pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<Bound> {
         let table = self.writable(&delete.table)?;
-        let target = self.target(&table)?;
+        let mut target = self.target(&table)?;
+        if self.foreign_keys {
+            target.foreign = self.foreign(&table, vec![Event::Delete])?;
+        }
         let name = delete
             .alias
             .as_ref()
             .map_or(table.name.as_str(), |a| a.text.as_str());
-        // Index entries and RETURNING are made of the whole row.
-        let wanted = match target.indexes.is_empty() && delete.returning.is_empty() {
-            true => 1,
-            false => usize::MAX,
+        // Index entries and RETURNING are made of the whole row, and foreign keys look at it.
+        let needs_row = !target.indexes.is_empty() || target.foreign.is_some();
+        let wanted = match needs_row || !delete.returning.is_empty() {
+            true => usize::MAX,
+            false => 1,
         };
         let (source, _) = self.victims(
             &table,
@@ -421,7 +462,8 @@ impl Binder<'_> {
             |_| Ok(Vec::new()),
         )?;
         let (returning, columns) = self.returning(&delete.returning, &table, target.id)?;
-        let whole_table = delete.filter.is_none() && returning.is_none();
+        let whole_table =
+            delete.filter.is_none() && returning.is_none() && target.foreign.is_none();
         Ok(Bound::Delete(Box::new(BoundDelete {
             target,
             source,
@@ -429,6 +471,27 @@ impl Binder<'_> {
             returning,
             columns,
         })))
+    }
+}
+
+impl Binder<'_> {
+    /// The deletion of all rows of a table that is dropped, for what foreign keys ask.
+    pub(super) fn delete_dropped(
+        &mut self,
+        table: &Arc<Table>,
+        foreign: Box<BoundForeign>,
+    ) -> Result<BoundDelete> {
+        let mut target = self.target(table)?;
+        target.foreign = Some(foreign);
+        let all = (&ast::Indexed::default(), &[][..], None);
+        let (source, _) = self.victims(table, &table.name, all, usize::MAX, |_| Ok(Vec::new()))?;
+        Ok(BoundDelete {
+            target,
+            source,
+            whole_table: false,
+            returning: None,
+            columns: Vec::new(),
+        })
     }
 }
 

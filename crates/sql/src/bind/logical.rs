@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::expr::{AggregateCall, Expr, Props, Register, SortKey};
+use crate::plan::foreign::{ChildKey, Reference};
 use crate::plan::physical::{CompoundOp, LimitClause, OutputColumn, UpsertTarget};
 use crate::schema::{ConflictAction, Table};
 use crate::value::{Affinity, Collation};
@@ -169,6 +170,45 @@ pub struct BoundTarget {
     pub indexes: Vec<(Vec<Expr>, Option<Expr>)>,
     /// Where the table is sqlite_sequence: those whose sequences it shows.
     pub sequences: Vec<Arc<Table>>,
+    /// What foreign keys ask.
+    pub foreign: Option<Box<BoundForeign>>,
+}
+
+/// What foreign keys ask of a statement; see `plan::foreign`.
+#[derive(Debug)]
+pub struct BoundForeign {
+    /// The statement's table first.
+    pub tables: Vec<BoundForeignTable>,
+    /// The statement itself may leave a row without its parent.
+    pub may_violate: bool,
+    /// It inserts one row and does nothing else to keys, so that nothing later brings the
+    /// parent.
+    pub inserts_one: bool,
+}
+
+/// A table among them.
+#[derive(Debug)]
+pub struct BoundForeignTable {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Where actions change it.
+    pub target: Option<BoundTarget>,
+    /// Its foreign keys that are concerned.
+    pub keys: Vec<ChildKey>,
+    /// Those that refer to it.
+    pub references: Vec<Reference>,
+}
+
+impl BoundForeignTable {
+    /// Nothing is known of it yet.
+    pub fn new(table: &Arc<Table>) -> Self {
+        Self {
+            table: Arc::clone(table),
+            target: None,
+            keys: Vec::new(),
+            references: Vec::new(),
+        }
+    }
 }
 
 /// A bound INSERT.
@@ -281,6 +321,8 @@ pub enum Bound {
     CreateTableAs(String, String, Box<Query>, Vec<Affinity>),
     /// CREATE INDEX.
     CreateIndex(Box<BoundIndex>),
+    /// DROP TABLE of one whose rows foreign keys want to see go.
+    DropTable(Box<BoundDelete>),
     /// ALTER TABLE: the row of sqlite_schema, and the rows of the table that forbid it.
     Alter(
         crate::plan::physical::SchemaRewrite,

@@ -11,6 +11,7 @@ mod call;
 mod ddl;
 mod dml;
 pub mod expr;
+pub mod foreign;
 mod from;
 mod indexes;
 pub mod logical;
@@ -53,9 +54,16 @@ pub struct BoundStatement {
     pub sources: usize,
 }
 
-/// Binds one statement against a schema.
-pub fn bind(schema: &Schema, statement: &ast::Statement) -> Result<BoundStatement> {
-    let mut binder = Binder::new(schema);
+/// Binds one statement against a schema. `foreign_keys`: they are enforced.
+pub fn bind(
+    schema: &Schema,
+    statement: &ast::Statement,
+    foreign_keys: bool,
+) -> Result<BoundStatement> {
+    let mut binder = Binder {
+        foreign_keys,
+        ..Binder::new(schema)
+    };
     let bound = binder.statement(statement)?;
     Ok(BoundStatement {
         bound,
@@ -68,6 +76,7 @@ pub fn bind(schema: &Schema, statement: &ast::Statement) -> Result<BoundStatemen
 /// State of binding one statement.
 struct Binder<'a> {
     schema: &'a Schema,
+    foreign_keys: bool,
     frames: Vec<Frame>,
     levels: Vec<Level>,
     subqueries: Vec<LogicalSubquery>,
@@ -87,6 +96,7 @@ impl<'a> Binder<'a> {
     fn new(schema: &'a Schema) -> Self {
         Binder {
             schema,
+            foreign_keys: false,
             frames: Vec::new(),
             levels: vec![Level::default()],
             subqueries: Vec::new(),

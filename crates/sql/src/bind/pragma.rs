@@ -20,6 +20,8 @@ const SESSION: &[&str] = &[
     "cache_size",
     "data_version",
     "encoding",
+    "defer_foreign_keys",
+    "foreign_key_check",
     "foreign_keys",
     "freelist_count",
     "integrity_check",
@@ -37,6 +39,7 @@ const SESSION: &[&str] = &[
 
 /// Those that answer when they are set, too, or whose value is no setting.
 const ANSWERS_WHEN_SET: &[&str] = &[
+    "foreign_key_check",
     "integrity_check",
     "isolation_level",
     "journal_mode",
@@ -58,6 +61,7 @@ impl Binder<'_> {
             "index_info" | "index_xinfo" => {
                 return self.index_info(&argument, name == "index_xinfo");
             }
+            "foreign_key_list" => return self.foreign_key_list(&argument),
             "table_list" => {
                 let only = pragma.value.is_some().then_some(argument.as_str());
                 return self.table_list(only);
@@ -102,6 +106,7 @@ impl Binder<'_> {
         let columns = match name.as_str() {
             "wal_checkpoint" => vec![column("busy"), column("log"), column("checkpointed")],
             "wal_status" => vec![column("counter"), column("value")],
+            "foreign_key_check" => ["table", "rowid", "parent", "fkid"].map(column).to_vec(),
             "busy_timeout" => vec![column("timeout")],
             // Those that are merely set have no columns, as in SQLite.
             other if value.is_some() && !ANSWERS_WHEN_SET.contains(&other) => Vec::new(),
@@ -234,6 +239,40 @@ impl Binder<'_> {
         Ok(rows_of(&names, rows))
     }
 
+    /// The last foreign key first, as SQLite numbers them.
+    fn foreign_key_list(&self, name: &str) -> Result<Bound> {
+        let names = [
+            "id",
+            "seq",
+            "table",
+            "from",
+            "to",
+            "on_update",
+            "on_delete",
+            "match",
+        ];
+        let mut rows = Vec::new();
+        if let Some(table) = self.schema.table(name)? {
+            for (id, key) in table.foreign_keys.iter().rev().enumerate() {
+                for (seq, at) in key.columns.iter().enumerate() {
+                    let from = table.columns.get(*at).map_or("", |c| c.name.as_str());
+                    let to = key.parent_columns.as_ref().and_then(|to| to.get(seq));
+                    rows.push(vec![
+                        int(id),
+                        int(seq),
+                        text(key.parent.clone()),
+                        text(from),
+                        to.map_or_else(Expr::null, |to| text(to.clone())),
+                        text(action_name(key.on_update)),
+                        text(action_name(key.on_delete)),
+                        text("NONE"),
+                    ]);
+                }
+            }
+        }
+        Ok(rows_of(&names, rows))
+    }
+
     /// All tables and views, or those of one name.
     fn table_list(&mut self, only: Option<&str>) -> Result<Bound> {
         let is_asked = |name: &str| only.is_none_or(|only| only.eq_ignore_ascii_case(name));
@@ -289,6 +328,16 @@ fn default_text(sql: &str, expr: &ast::Expr) -> Expr {
     match crate::parse::expression_text(sql, expr.offset) {
         Some(found) => text(found),
         None => Expr::null(),
+    }
+}
+
+fn action_name(action: ast::ForeignAction) -> &'static str {
+    match action {
+        ast::ForeignAction::NoAction => "NO ACTION",
+        ast::ForeignAction::Restrict => "RESTRICT",
+        ast::ForeignAction::SetNull => "SET NULL",
+        ast::ForeignAction::SetDefault => "SET DEFAULT",
+        ast::ForeignAction::Cascade => "CASCADE",
     }
 }
 

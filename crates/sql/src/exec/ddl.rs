@@ -102,7 +102,7 @@ pub fn change(
                 &row_of("index", name, &table.name, &tree, Some(sql)),
             )
         }
-        SchemaChange::DropTable(table) => drop_table(table, schema, txn),
+        SchemaChange::DropTable(table, _) => drop_table(table, schema, txn),
         SchemaChange::DropIndex(index) => drop_index(index, schema, txn),
         SchemaChange::CreateView { name, sql } => {
             let row = SchemaRow {

@@ -12,6 +12,8 @@ use crate::exec::rows::RowStore;
 pub struct Effects {
     /// Rows inserted, updated or deleted.
     pub changes: u64,
+    /// Rows that actions of foreign keys changed beside them.
+    pub by_actions: u64,
     /// The last row inserted.
     pub last_rowid: Option<i64>,
     /// Rows of RETURNING.
@@ -23,6 +25,7 @@ impl Effects {
     /// Nothing done yet.
     pub fn clear(&mut self) {
         self.changes = 0;
+        self.by_actions = 0;
         self.last_rowid = None;
         self.rows = None;
     }

@@ -121,7 +121,7 @@ fn lines(action: &Action, subqueries: &[Subquery]) -> Vec<Line> {
             SchemaChange::CreateIndex { name, source, .. } => {
                 printer.above(format!("CREATE INDEX {name}"), source)
             }
-            SchemaChange::DropTable(table) => printer.line(format!("DROP TABLE {}", table.name)),
+            SchemaChange::DropTable(table, _) => printer.line(format!("DROP TABLE {}", table.name)),
             SchemaChange::DropIndex(index) => printer.line(format!("DROP INDEX {}", index.name)),
             SchemaChange::CreateView { name, .. } => printer.line(format!("CREATE VIEW {name}")),
             SchemaChange::DropView(name) => printer.line(format!("DROP VIEW {name}")),

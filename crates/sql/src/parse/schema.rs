@@ -6,8 +6,9 @@ use sqlite3_parser::dialect::TokenType as T;
 use super::dml::conflict;
 use super::{Lowering, unquote};
 use crate::ast::{
-    AlterAction, ColumnConstraint, ColumnDef, CreateIndex, CreateTable, CreateView, Expr, Name,
-    SortTerm, Statement, TableBody, TableConstraint, TableConstraintKind,
+    AlterAction, ColumnConstraint, ColumnDef, CreateIndex, CreateTable, CreateView, Expr,
+    ForeignAction, ForeignKey, Name, SortTerm, Statement, TableBody, TableConstraint,
+    TableConstraintKind,
 };
 use crate::error::{Error, Result};
 
@@ -212,15 +213,14 @@ impl Lowering<'_> {
             raw::ColumnConstraint::Default(expr) => {
                 ColumnConstraint::Default(self.default_value(expr)?)
             }
-            raw::ColumnConstraint::Defer(_) => return Ok(None),
+            raw::ColumnConstraint::Defer(defer) => ColumnConstraint::Defer(is_deferred(defer)),
             raw::ColumnConstraint::Collate { collation_name } => {
                 ColumnConstraint::Collate(self.name(collation_name.0))
             }
-            raw::ColumnConstraint::ForeignKey { clause, .. } => {
-                let table = self.name(clause.tbl_name.0).text;
-                let columns = clause.columns.as_ref().map_or(0, |c| c.len());
-                ColumnConstraint::ForeignKey { table, columns }
-            }
+            raw::ColumnConstraint::ForeignKey {
+                clause,
+                defer_clause,
+            } => ColumnConstraint::ForeignKey(self.foreign_key(clause, defer_clause.as_ref())),
             raw::ColumnConstraint::Generated { expr, .. } => {
                 self.expr(expr)?;
                 ColumnConstraint::Generated
@@ -292,13 +292,42 @@ impl Lowering<'_> {
                 TableConstraintKind::Check(expr, text)
             }
             raw::TableConstraint::ForeignKey {
-                columns, clause, ..
-            } => TableConstraintKind::ForeignKey {
-                columns: columns.len(),
-                referenced: clause.columns.as_ref().map(|c| c.len()),
-            },
+                columns,
+                clause,
+                defer_clause,
+            } => {
+                let columns = columns.iter().map(|c| self.name(c.col_name.0)).collect();
+                let rest = self.foreign_key(clause, defer_clause.as_ref());
+                TableConstraintKind::ForeignKey(columns, rest)
+            }
         };
         Ok(TableConstraint { name, kind })
+    }
+
+    fn foreign_key(
+        &mut self,
+        clause: &raw::ForeignKeyClause<'_>,
+        defer: Option<&raw::DeferSubclause>,
+    ) -> ForeignKey {
+        let parent = self.name(clause.tbl_name.0);
+        let columns = clause
+            .columns
+            .map(|list| list.iter().map(|c| self.name(c.col_name.0)).collect());
+        let mut key = ForeignKey {
+            parent,
+            parent_columns: columns,
+            on_delete: ForeignAction::NoAction,
+            on_update: ForeignAction::NoAction,
+            deferred: defer.is_some_and(is_deferred),
+        };
+        for arg in clause.args {
+            match arg {
+                raw::RefArg::OnDelete(action) => key.on_delete = foreign_action(*action),
+                raw::RefArg::OnUpdate(action) => key.on_update = foreign_action(*action),
+                raw::RefArg::OnInsert(_) | raw::RefArg::Match(_) => {}
+            }
+        }
+        key
     }
 
     fn key_columns(&mut self, columns: &[raw::SortedColumn<'_>]) -> Result<Vec<SortTerm>> {
@@ -338,6 +367,21 @@ impl Lowering<'_> {
             _ => AlterAction::Unsupported("this form of ALTER TABLE is not supported"),
         };
         Ok(Statement::AlterTable { name, action })
+    }
+}
+
+/// NOT DEFERRABLE keys are checked at once, whatever they are INITIALLY.
+fn is_deferred(clause: &raw::DeferSubclause) -> bool {
+    clause.deferrable && clause.init_deferred == Some(raw::InitDeferredPred::InitiallyDeferred)
+}
+
+fn foreign_action(action: raw::RefAct) -> ForeignAction {
+    match action {
+        raw::RefAct::NoAction => ForeignAction::NoAction,
+        raw::RefAct::Restrict => ForeignAction::Restrict,
+        raw::RefAct::SetNull => ForeignAction::SetNull,
+        raw::RefAct::SetDefault => ForeignAction::SetDefault,
+        raw::RefAct::Cascade => ForeignAction::Cascade,
     }
 }
 

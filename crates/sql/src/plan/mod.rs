@@ -13,6 +13,7 @@ mod access;
 mod aggregate;
 pub mod any_value;
 mod block;
+pub mod foreign;
 mod join;
 mod layout;
 mod order;
@@ -39,8 +40,14 @@ use physical::{Plan, Subquery};
 /// Row counts of trees, as the planner's costs need them.
 pub type RowCounts<'a> = &'a mut dyn FnMut(&Tree) -> u64;
 
-/// Binds and plans a parsed statement; None for an empty one.
-pub fn prepare(schema: &Schema, rows: RowCounts<'_>, parsed: &Parsed) -> Result<Option<Plan>> {
+/// Binds and plans a parsed statement; None for an empty one. `foreign_keys`: they are
+/// enforced.
+pub fn prepare(
+    schema: &Schema,
+    rows: RowCounts<'_>,
+    parsed: &Parsed,
+    foreign_keys: bool,
+) -> Result<Option<Plan>> {
     let Some(statement) = &parsed.statement else {
         return Ok(None);
     };
@@ -49,7 +56,7 @@ pub fn prepare(schema: &Schema, rows: RowCounts<'_>, parsed: &Parsed) -> Result<
         subqueries,
         registers,
         ..
-    } = crate::bind::bind(schema, statement)?;
+    } = crate::bind::bind(schema, statement, foreign_keys)?;
     let mut planner = Planner {
         rows,
         logical: &subqueries,
@@ -58,6 +65,7 @@ pub fn prepare(schema: &Schema, rows: RowCounts<'_>, parsed: &Parsed) -> Result<
         registers,
         reads: Vec::new(),
         writes: Vec::new(),
+        guards: Vec::new(),
         deterministic: true,
     };
     let (action, columns) = planner.statement(bound)?;
@@ -66,6 +74,7 @@ pub fn prepare(schema: &Schema, rows: RowCounts<'_>, parsed: &Parsed) -> Result<
         registers,
         reads,
         writes,
+        guards,
         deterministic,
         ..
     } = planner;
@@ -77,7 +86,9 @@ pub fn prepare(schema: &Schema, rows: RowCounts<'_>, parsed: &Parsed) -> Result<
         parameters: parsed.parameters.clone(),
         reads,
         writes,
+        guards,
         schema_version: schema.version(),
+        foreign_keys,
         deterministic,
     }))
 }
@@ -92,6 +103,7 @@ struct Planner<'a, 'r> {
     registers: usize,
     reads: Vec<Tree>,
     writes: Vec<Tree>,
+    guards: Vec<Tree>,
     deterministic: bool,
 }
 

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use fulgurite_store::Tree;
 
+use super::foreign::ForeignKeys;
 use crate::bind::expr::{AggregateCall, Comparison, Expr, Register, SortKey};
 use crate::schema::{ConflictAction, Index, Table};
 use crate::value::{Collation, Value};
@@ -47,8 +48,12 @@ pub struct Plan {
     pub reads: Vec<Tree>,
     /// Trees it may write.
     pub writes: Vec<Tree>,
+    /// Trees that it looks into for foreign keys.
+    pub guards: Vec<Tree>,
     /// `TxnContext::stamp` of sqlite_schema that the plan was made from.
     pub schema_version: u64,
+    /// It was made for a connection that enforces foreign keys.
+    pub foreign_keys: bool,
     /// Calls nothing but deterministic functions.
     pub deterministic: bool,
 }
@@ -399,6 +404,8 @@ pub struct TableWriter {
     pub rowid_after: Option<usize>,
     /// Where the table is sqlite_sequence: those whose sequences it shows.
     pub sequences: Vec<Arc<Table>>,
+    /// What foreign keys ask.
+    pub foreign: Option<Arc<ForeignKeys>>,
 }
 
 impl TableWriter {
@@ -490,6 +497,8 @@ pub enum UpsertTarget {
 pub struct UpsertUpdate {
     /// Column (or `ROWID`) and its new value.
     pub assignments: Vec<(usize, Expr)>,
+    /// The columns that change, for foreign keys; the rowid as its alias, where it has one.
+    pub touched: Vec<usize>,
     /// WHERE.
     pub predicate: Option<Expr>,
 }
@@ -506,6 +515,8 @@ pub struct Update {
     pub assignments: Vec<(usize, Expr)>,
     /// New rowid over the source's row, if the statement assigns it.
     pub rowid: Option<Expr>,
+    /// The columns that change, for foreign keys; the rowid as its alias, where it has one.
+    pub touched: Vec<usize>,
     /// OR clause.
     pub conflict: Option<ConflictAction>,
     /// Over the new row followed by what FROM adds.
@@ -564,8 +575,9 @@ pub enum SchemaChange {
         /// exists and must not be used.
         writer: IndexWriter,
     },
-    /// Drops a table, its indexes, their rows.
-    DropTable(Arc<Table>),
+    /// Drops a table, its indexes, their rows; before, deletes the table's rows one by one
+    /// where foreign keys want to see them go.
+    DropTable(Arc<Table>, Option<Box<Delete>>),
     /// Drops an index and its row.
     DropIndex(Arc<Index>),
     /// Adds the row of a view, whose root is 0.

@@ -1,6 +1,9 @@
 //! Plans of whole statements.
 
+use std::sync::Arc;
+
 use super::Planner;
+use super::foreign::{ForeignKeys, ForeignTable};
 use super::layout::Layout;
 use super::physical::{
     Action, Delete, IndexWriter, Insert, OutputColumn, SchemaChange, TableWriter, Update, Upsert,
@@ -8,10 +11,11 @@ use super::physical::{
 };
 use super::victim_order::{Changes, by_rowid, gathered};
 use crate::bind::expr::{ColumnRef, Expr, ROWID};
+use crate::bind::foreign::touched;
 use crate::bind::logical::{
-    Bound, BoundDelete, BoundIndex, BoundInsert, BoundTarget, BoundUpdate, Query,
+    Bound, BoundDelete, BoundForeign, BoundIndex, BoundInsert, BoundTarget, BoundUpdate, Query,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::schema::{ConflictAction, IndexTarget, Table};
 
 /// The row of a table that is written: rowid, then all columns.
@@ -81,6 +85,14 @@ impl Planner<'_, '_> {
                 };
                 (Action::Schema(Box::new(change)), Vec::new())
             }
+            Bound::DropTable(delete) => {
+                let table = Arc::clone(&delete.target.table);
+                let (Action::Delete(delete), _) = self.delete(*delete)? else {
+                    return Err(Error::misuse("a DELETE has another plan"));
+                };
+                let change = SchemaChange::DropTable(table, Some(delete));
+                (Action::Schema(Box::new(change)), Vec::new())
+            }
             Bound::CreateIndex(index) => (self.create_index(*index)?, Vec::new()),
             Bound::Alter(rewrite, forbidding) => {
                 let forbidding = match forbidding {
@@ -96,6 +108,7 @@ impl Planner<'_, '_> {
                 // The explained statement is not run: it reads and writes nothing.
                 self.reads.clear();
                 self.writes.clear();
+                self.guards.clear();
                 let node = crate::explain::rows(&action, &self.subqueries);
                 let columns = crate::explain::COLUMNS
                     .iter()
@@ -112,6 +125,39 @@ impl Planner<'_, '_> {
 
     /// `assigned`: the columns an UPDATE changes; None where all may change.
     fn target(&mut self, target: &BoundTarget, assigned: Option<&[usize]>) -> Result<TableWriter> {
+        let mut writer = self.writer(target, assigned)?;
+        if let Some(foreign) = &target.foreign {
+            writer.foreign = Some(Arc::new(self.foreign(foreign)?));
+        }
+        Ok(writer)
+    }
+
+    fn foreign(&mut self, bound: &BoundForeign) -> Result<ForeignKeys> {
+        let mut tables = Vec::with_capacity(bound.tables.len());
+        for table in &bound.tables {
+            let target = table.target.as_ref();
+            tables.push(ForeignTable {
+                table: Arc::clone(&table.table),
+                writer: target.map(|target| self.writer(target, None)).transpose()?,
+                keys: table.keys.clone(),
+                references: table.references.clone(),
+            });
+        }
+        let mut keys = ForeignKeys {
+            tables,
+            may_violate: bound.may_violate,
+            inserts_one: bound.inserts_one,
+        };
+        for tree in keys.looked_into() {
+            if !self.guards.iter().any(|t| t.id() == tree.id()) {
+                self.guards.push(tree.clone());
+            }
+        }
+        keys.name(&self.writes);
+        Ok(keys)
+    }
+
+    fn writer(&mut self, target: &BoundTarget, assigned: Option<&[usize]>) -> Result<TableWriter> {
         let layout = table_row(&target.table, target.id);
         self.writes(&target.table.tree);
         target.table.sequence.iter().for_each(|t| self.writes(t));
@@ -164,6 +210,7 @@ impl Planner<'_, '_> {
             indexes,
             rowid_after: None,
             sequences: target.sequences.clone(),
+            foreign: None,
         })
     }
 
@@ -212,6 +259,10 @@ impl Planner<'_, '_> {
                     }
                     let predicate = predicate.map(|p| self.resolve(&p, &layout)).transpose()?;
                     Some(UpsertUpdate {
+                        touched: match target.foreign {
+                            Some(_) => touched(&target.table, assignments.iter().map(|(c, _)| *c)),
+                            None => Vec::new(),
+                        },
                         assignments: resolved,
                         predicate,
                     })
@@ -235,6 +286,7 @@ impl Planner<'_, '_> {
             && writer.indexes.is_empty()
             && writer.checks.is_empty()
             && writer.table.sequence.is_none()
+            && writer.foreign.as_ref().is_none_or(|keys| !keys.may_violate)
             && values.iter().chain(&rowid).all(Expr::is_same_in_any_order);
         let action = Insert {
             target: writer,
@@ -286,6 +338,7 @@ impl Planner<'_, '_> {
             && !joins
             && rowid.is_none()
             && writer.checks.is_empty()
+            && writer.foreign.is_none()
             && !writer.indexes.iter().any(|index| index.affected);
         if by_batch {
             node = changes.gathered(node);
@@ -294,6 +347,10 @@ impl Planner<'_, '_> {
         let action = Update {
             target: writer,
             source: node,
+            touched: match target.foreign {
+                Some(_) => touched(&target.table, assigned.iter().copied()),
+                None => Vec::new(),
+            },
             assignments,
             rowid,
             conflict,
@@ -313,13 +370,15 @@ impl Planner<'_, '_> {
             columns,
         } = delete;
         let rows = self.query(&source)?;
-        let source = match returning.is_some() {
+        let writer = self.target(&target, None)?;
+        let source = match returning.is_some() || writer.foreign.is_some() {
             true => by_rowid(rows),
             false => gathered(&source, rows),
         };
-        let writer = self.target(&target, None)?;
         let returning = self.returning(&target, returning.as_deref())?;
-        let by_batch = returning.is_none() && writer.indexes.is_empty();
+        let by_batch = returning.is_none()
+            && writer.indexes.is_empty()
+            && writer.foreign.as_ref().is_none_or(|keys| !keys.may_violate);
         let action = Delete {
             target: writer,
             source,

@@ -66,6 +66,7 @@ impl Changes<'_> {
         let mut columns = self.writer.table.columns.iter();
         self.returning
             || self.rowid
+            || self.writer.foreign.is_some()
             || self.conflict == Some(ConflictAction::Fail)
             || columns.any(|c| c.not_null == Some(ConflictAction::Fail))
             || indexes.any(|i| i.affected && i.index.unique)
@@ -83,6 +84,7 @@ impl Changes<'_> {
         let mut indexes = self.writer.indexes.iter();
         self.returning
             || self.rowid
+            || self.writer.foreign.is_some()
             || self.may_replace()
             || block.filter.iter().any(calls_subquery)
             || indexes.any(|i| i.affected && Some(&i.index.name) == scanned)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fulgurite_store::Tree;
 
 use super::table::{
-    Check, Column, ConflictAction, Index, IndexColumn, IndexOrigin, IndexTarget, Table,
+    Check, Column, ConflictAction, ForeignKey, Index, IndexColumn, IndexOrigin, IndexTarget, Table,
 };
 use crate::ast;
 use crate::ast::{ColumnConstraint, ExprKind, Literal, SortTerm, TableConstraintKind};
@@ -32,6 +32,8 @@ pub struct TableShape {
     pub rowid_conflict: ConflictAction,
     /// CHECK constraints.
     pub checks: Vec<Check>,
+    /// Foreign keys.
+    pub foreign_keys: Vec<ForeignKey>,
     /// Automatic indexes in order.
     pub automatic: Vec<IndexShape>,
 }
@@ -83,6 +85,7 @@ pub fn table_shape(create: &ast::CreateTable) -> Result<TableShape> {
             autoincrement: false,
             rowid_conflict: ConflictAction::Abort,
             checks: Vec::new(),
+            foreign_keys: Vec::new(),
             automatic: Vec::new(),
         },
         has_primary_key: false,
@@ -160,9 +163,9 @@ impl Builder<'_> {
             }
             ColumnConstraint::Default(expr) => {
                 if !is_constant(expr) {
-                    let column = self.shape.columns.get(at).map_or("", |c| c.name.as_str());
                     return Err(Error::sql(format!(
-                        "default value of column [{column}] is not constant"
+                        "default value of column [{}] is not constant",
+                        self.column_name(at)
                     )));
                 }
                 self.edit(at, |c| {
@@ -178,7 +181,13 @@ impl Builder<'_> {
                     expr: expr.clone(),
                 });
             }
-            ColumnConstraint::Collate(_) | ColumnConstraint::ForeignKey { .. } => {}
+            ColumnConstraint::Collate(_) => {}
+            ColumnConstraint::ForeignKey(key) => self.foreign_key(vec![at], key),
+            ColumnConstraint::Defer(deferred) => {
+                if let Some(key) = self.shape.foreign_keys.last_mut() {
+                    key.deferred = *deferred;
+                }
+            }
             ColumnConstraint::Generated => {
                 return Err(Error::sql(format!(
                     "generated columns are not supported (table {})",
@@ -215,7 +224,15 @@ impl Builder<'_> {
                     expr: expr.clone(),
                 });
             }
-            TableConstraintKind::ForeignKey { .. } => {}
+            TableConstraintKind::ForeignKey(columns, key) => {
+                // One that is not there leaves fewer than the parent has: a mismatch.
+                let position = |name: &ast::Name| {
+                    let mut known = self.shape.columns.iter();
+                    known.position(|c| c.name.eq_ignore_ascii_case(&name.text))
+                };
+                let columns = columns.iter().filter_map(position).collect();
+                self.foreign_key(columns, key);
+            }
         }
         Ok(())
     }
@@ -311,6 +328,22 @@ impl Builder<'_> {
             origin,
         });
         Ok(())
+    }
+
+    fn foreign_key(&mut self, columns: Vec<usize>, key: &ast::ForeignKey) {
+        let names = |list: &Vec<ast::Name>| list.iter().map(|n| n.text.clone()).collect();
+        self.shape.foreign_keys.push(ForeignKey {
+            columns,
+            parent: key.parent.text.clone(),
+            parent_columns: key.parent_columns.as_ref().map(names),
+            on_delete: key.on_delete,
+            on_update: key.on_update,
+            deferred: key.deferred,
+        });
+    }
+
+    fn column_name(&self, at: usize) -> &str {
+        self.shape.columns.get(at).map_or("", |c| c.name.as_str())
     }
 
     fn edit(&mut self, at: usize, f: impl FnOnce(&mut Column)) {

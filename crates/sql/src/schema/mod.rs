@@ -21,7 +21,7 @@ pub use build::{
 };
 pub use names::nearest;
 pub use table::{
-    Check, Column, ConflictAction, Index, IndexColumn, IndexOrigin, IndexTarget, Table,
+    Check, Column, ConflictAction, ForeignKey, Index, IndexColumn, IndexOrigin, IndexTarget, Table,
 };
 
 use crate::ast::{CreateTable, CreateView, Statement};
@@ -65,7 +65,12 @@ pub struct Schema {
     order: Vec<String>,
     /// What it was made from.
     rows: Vec<Arc<SchemaRow>>,
+    references: OnceLock<Result<References>>,
 }
+
+/// The foreign keys that refer to each table, by its name in lower case: the child and the
+/// number of the key there.
+type References = FxHashMap<String, Vec<(Arc<Table>, usize)>>;
 
 /// A view: its columns' names, if given, and its query.
 #[derive(Debug)]
@@ -113,6 +118,7 @@ impl Schema {
             views: FxHashMap::default(),
             order: Vec::new(),
             rows: rows.into_iter().map(Arc::new).collect(),
+            references: OnceLock::new(),
         };
         let mut later = Vec::new();
         for row in &schema.rows {
@@ -191,6 +197,35 @@ impl Schema {
                 .clone()
                 .map(Some),
         }
+    }
+
+    /// The foreign keys that refer to the table of a name, in any case: the child and the
+    /// number of the key there. The newest come first, as SQLite looks at them.
+    pub fn references_to(&self, name: &str) -> Result<&[(Arc<Table>, usize)]> {
+        let all = self.references.get_or_init(|| self.find_references());
+        let all = all.as_ref().map_err(Error::clone)?;
+        let found = all.get(&name.to_ascii_lowercase());
+        Ok(found.map_or(&[], Vec::as_slice))
+    }
+
+    fn find_references(&self) -> Result<References> {
+        let mut all = References::default();
+        for name in self.order.iter().rev() {
+            let entry = self.tables.get(&name.to_ascii_lowercase());
+            let sql = entry.and_then(|e| e.row.sql.as_deref()).unwrap_or_default();
+            // Most tables have none, and need not be read for it.
+            if !sql.to_ascii_lowercase().contains("references") {
+                continue;
+            }
+            let Some(table) = self.table(name)? else {
+                continue;
+            };
+            for (number, key) in table.foreign_keys.iter().enumerate().rev() {
+                let parent = all.entry(key.parent.to_ascii_lowercase()).or_default();
+                parent.push((Arc::clone(&table), number));
+            }
+        }
+        Ok(all)
     }
 
     /// The index of a name, in any case, with its table.
@@ -371,6 +406,7 @@ impl Schema {
             rowid_conflict: shape.rowid_conflict,
             indexes: Vec::new(),
             checks: shape.checks,
+            foreign_keys: shape.foreign_keys,
             sql: row.sql.clone().unwrap_or_default(),
         };
         Ok((table, shape.automatic))
@@ -426,6 +462,7 @@ fn schema_table(tree: Tree) -> Table {
         rowid_conflict: ConflictAction::Abort,
         indexes: Vec::new(),
         checks: Vec::new(),
+        foreign_keys: Vec::new(),
         sql: "CREATE TABLE sqlite_schema(type text, name text, tbl_name text, rootpage int, sql text)".to_owned(),
     }
 }

@@ -50,6 +50,8 @@ pub struct Table {
     pub indexes: Vec<Arc<Index>>,
     /// CHECK constraints in order.
     pub checks: Vec<Check>,
+    /// Foreign keys in order.
+    pub foreign_keys: Vec<ForeignKey>,
     /// The CREATE TABLE text.
     pub sql: String,
 }
@@ -83,6 +85,23 @@ pub struct Check {
     pub label: String,
     /// The condition.
     pub expr: ast::Expr,
+}
+
+/// A foreign key of a table, the *child*; the table it refers to is the *parent*.
+#[derive(Debug, Clone)]
+pub struct ForeignKey {
+    /// The child's columns.
+    pub columns: Vec<usize>,
+    /// The parent's name as written.
+    pub parent: String,
+    /// The parent's columns as written, in the order of `columns`; None: its primary key.
+    pub parent_columns: Option<Vec<String>>,
+    /// What becomes of the child's row where its parent row is deleted.
+    pub on_delete: ast::ForeignAction,
+    /// The same where the parent's key changes.
+    pub on_update: ast::ForeignAction,
+    /// Checked at COMMIT, not at the statement's end.
+    pub deferred: bool,
 }
 
 /// Where an index comes from; PRAGMA index_list's letters.
@@ -121,6 +140,23 @@ pub struct Index {
 }
 
 impl Table {
+    /// Whether a row may take the places of others in a statement with this OR clause.
+    pub fn may_replace(&self, conflict: Option<ConflictAction>) -> bool {
+        let replaces = |own: ConflictAction| own == ConflictAction::Replace;
+        match conflict {
+            Some(action) => replaces(action),
+            None => {
+                replaces(self.rowid_conflict) || self.indexes.iter().any(|i| replaces(i.conflict))
+            }
+        }
+    }
+
+    /// The place of a column, by its name in any case.
+    pub fn column_named(&self, name: &str) -> Option<usize> {
+        let mut columns = self.columns.iter();
+        columns.position(|c| c.name.eq_ignore_ascii_case(name))
+    }
+
     /// The order in which SQLite checks indexes: the newest first, but those that
     /// replace rows last.
     pub fn check_order(&self) -> Vec<usize> {

@@ -136,7 +136,7 @@ fn check_tables(
 fn writer(schema: &Schema, table: &str) -> Result<Box<crate::plan::physical::Insert>> {
     let name = table.replace('"', "\"\"");
     let parsed = crate::parse::parse(&format!("INSERT INTO \"{name}\" DEFAULT VALUES"))?;
-    let plan = crate::plan::prepare(schema, &mut |_| 0, &parsed)?;
+    let plan = crate::plan::prepare(schema, &mut |_| 0, &parsed, false)?;
     match plan.map(|plan| plan.action) {
         Some(Action::Insert(insert)) => Ok(insert),
         _ => Err(Error::misuse("an INSERT has no plan")),

@@ -9,6 +9,7 @@ mod conflict;
 mod engine;
 mod expand;
 mod integrity;
+mod orphans;
 mod pragma;
 mod prepared;
 mod program;

@@ -6,7 +6,7 @@ use fulgurite_store::{Durability, Isolation, Key};
 
 use super::integrity::Asked;
 use super::state::State;
-use super::{Engine, integrity, status};
+use super::{Engine, integrity, orphans, status};
 use crate::error::{Error, Result, code};
 use crate::exec::batch::Batch;
 use crate::exec::context::Run;
@@ -73,7 +73,24 @@ pub fn run(
                 }
             }
         }
-        "foreign_keys" if pragma.value.is_none() => integer(0),
+        "foreign_keys" => match &pragma.value {
+            None => integer(i64::from(state.foreign_keys)),
+            Some(value) => {
+                // Within a transaction it stays as it is.
+                if state.is_autocommit() {
+                    state.foreign_keys = is_on(value);
+                }
+                None
+            }
+        },
+        "defer_foreign_keys" => match &pragma.value {
+            None => integer(i64::from(state.counters.postpones)),
+            Some(value) => {
+                state.counters.postpone(is_on(value));
+                None
+            }
+        },
+        "foreign_key_check" => Some(orphans::find(pragma.value.as_ref(), engine, state, run)?),
         "page_count" | "freelist_count" if pragma.value.is_none() => {
             let stats = engine.store().stats();
             let page_bytes = u64::from(options.page_size);
@@ -119,7 +136,6 @@ pub fn fixed(name: &str) -> Option<Value> {
         "automatic_index" | "secure_delete" => Value::Integer(1),
         "auto_vacuum"
         | "cell_size_check"
-        | "defer_foreign_keys"
         | "ignore_check_constraints"
         | "legacy_alter_table"
         | "mmap_size"
@@ -132,6 +148,17 @@ pub fn fixed(name: &str) -> Option<Value> {
         "journal_size_limit" => Value::Integer(-1),
         _ => return None,
     })
+}
+
+/// Whether SQLite takes a setting for on: a number above 0, or a word.
+fn is_on(value: &Value) -> bool {
+    match value.as_ref() {
+        ValueRef::Text(word) if !word.first().is_some_and(u8::is_ascii_digit) => {
+            let words: [&[u8]; 3] = [b"on", b"yes", b"true"];
+            words.iter().any(|on| on.eq_ignore_ascii_case(word))
+        }
+        value => value.to_integer() > 0,
+    }
 }
 
 /// What SQLite makes of the value: 32 bits, 0 for what is no number.

@@ -81,21 +81,31 @@ impl std::fmt::Debug for Prepared {
 }
 
 /// The plan of a parsed statement in the transaction's state.
-fn plan_within(parsed: &Parsed, engine: &Engine, txn: &mut Txn) -> Result<Option<Plan>> {
+fn plan_within(
+    parsed: &Parsed,
+    engine: &Engine,
+    txn: &mut Txn,
+    foreign_keys: bool,
+) -> Result<Option<Plan>> {
     let schema = engine.schema(txn)?;
     let mut rows = |tree: &Tree| txn.estimate(tree).unwrap_or(0);
-    crate::plan::prepare(&schema, &mut rows, parsed)
+    crate::plan::prepare(&schema, &mut rows, parsed, foreign_keys)
 }
 
 /// The plan of a parsed statement in the newest state, for an idle transaction. It
 /// takes a snapshot, which connections that write could notice, only to read the
 /// schema.
-fn plan_outside(parsed: &Parsed, engine: &Engine, txn: &mut Txn) -> Result<Option<Plan>> {
+fn plan_outside(
+    parsed: &Parsed,
+    engine: &Engine,
+    txn: &mut Txn,
+    foreign_keys: bool,
+) -> Result<Option<Plan>> {
     if let Some(schema) = engine.newest_schema() {
-        return crate::plan::prepare(&schema, &mut Tree::estimate, parsed);
+        return crate::plan::prepare(&schema, &mut Tree::estimate, parsed, foreign_keys);
     }
     txn.begin_read()?;
-    let plan = plan_within(parsed, engine, txn);
+    let plan = plan_within(parsed, engine, txn, foreign_keys);
     txn.rollback();
     plan
 }
@@ -117,8 +127,8 @@ impl Prepared {
         // A transaction that has not begun keeps its snapshot for later.
         let within = state.explicit.as_ref().is_some_and(|e| e.begun);
         let plan = match within {
-            true => plan_within(&parsed, engine, &mut state.txn)?,
-            false => plan_outside(&parsed, engine, &mut state.txn)?,
+            true => plan_within(&parsed, engine, &mut state.txn, state.foreign_keys)?,
+            false => plan_outside(&parsed, engine, &mut state.txn, state.foreign_keys)?,
         };
         let Some(plan) = plan else {
             return Ok((None, consumed));
@@ -205,7 +215,9 @@ impl Prepared {
             false => engine.store().stamp(tree),
         };
         let program = &self.body.program;
-        version == Some(program.plan.schema_version) && program.fits_sizes()
+        version == Some(program.plan.schema_version)
+            && program.plan.foreign_keys == state.foreign_keys
+            && program.fits_sizes()
     }
 
     /// The session it belongs to.
@@ -449,20 +461,24 @@ impl Body {
         }
     }
 
-    /// Compiles the text again if the schema is not the plan's. True: it was.
+    /// Compiles the text again if the schema, or whether foreign keys are enforced, is not
+    /// as the plan has it. True: it was.
     #[inline]
-    pub(super) fn revalidate(&mut self, engine: &Engine, txn: &mut Txn) -> Result<bool> {
-        if txn.stamp(engine.schema_tree())? == self.program.plan.schema_version {
+    pub(super) fn revalidate(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
+        let plan = &self.program.plan;
+        if state.txn.stamp(engine.schema_tree())? == plan.schema_version
+            && plan.foreign_keys == state.foreign_keys
+        {
             return Ok(false);
         }
-        self.recompile(engine, txn)?;
+        self.recompile(engine, &mut state.txn, state.foreign_keys)?;
         Ok(true)
     }
 
     #[cold]
-    fn recompile(&mut self, engine: &Engine, txn: &mut Txn) -> Result<()> {
+    fn recompile(&mut self, engine: &Engine, txn: &mut Txn, foreign_keys: bool) -> Result<()> {
         let parsed = crate::parse::parse(&self.sql)?;
-        let plan = plan_within(&parsed, engine, txn)?;
+        let plan = plan_within(&parsed, engine, txn, foreign_keys)?;
         let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
         self.run.subqueries = subqueries(&plan);
         self.shape = None;
@@ -511,7 +527,7 @@ impl Body {
     /// stands, or there may be something now.
     fn look_again(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         let ends = state.start_reading()?;
-        let looked = self.revalidate(engine, &mut state.txn);
+        let looked = self.revalidate(engine, state);
         if ends {
             state.txn.rollback();
         }

@@ -9,6 +9,7 @@ use crate::exec::dml::{Deferred, PointInsert};
 use crate::exec::ops::{BoxOperator, build};
 use crate::exec::point_read::PointRead;
 use crate::plan::any_value::is_for_any_value;
+use crate::plan::foreign::ForeignKeys;
 use crate::plan::physical::{Action, Op, Plan, TableWriter};
 use crate::schema::ConflictAction;
 
@@ -68,12 +69,11 @@ impl Program {
             _ => Kind::Other,
         };
         let mut trees = plan.writes.clone();
-        trees.extend(
-            plan.reads
-                .iter()
-                .filter(|r| !plan.writes.iter().any(|w| w.id() == r.id()))
-                .cloned(),
-        );
+        for tree in plan.reads.iter().chain(&plan.guards) {
+            if !trees.iter().any(|known: &Tree| known.id() == tree.id()) {
+                trees.push(tree.clone());
+            }
+        }
         Self {
             sizes: plan.reads.iter().map(Tree::estimate).collect(),
             may_tear: matches!(kind, Kind::Write(_)) || may_tear(&plan.action),
@@ -96,7 +96,16 @@ impl Program {
             Kind::Write(_) if self.inserts_values() => {}
             _ => return false,
         }
-        !deferred.is_being_made() && (!deferred.has_unique() || self.only_inserts())
+        let foreign = self.foreign_keys();
+        !deferred.is_being_made()
+            && foreign.is_none_or(|keys| !deferred.any_kept(|index| keys.concerns(index.tree.id())))
+            && (!deferred.has_unique() || self.only_inserts())
+    }
+
+    /// What foreign keys ask of it.
+    #[inline]
+    pub fn foreign_keys(&self) -> Option<&Arc<ForeignKeys>> {
+        foreign_keys(&self.plan.action)
     }
 
     /// Whether it inserts rows that it reads nowhere.
@@ -145,24 +154,32 @@ impl Program {
     }
 }
 
+fn foreign_keys(action: &Action) -> Option<&Arc<ForeignKeys>> {
+    let target = match action {
+        Action::Insert(insert) => &insert.target,
+        Action::Update(update) => &update.target,
+        Action::Delete(delete) => &delete.target,
+        _ => return None,
+    };
+    target.foreign.as_ref()
+}
+
 /// Whether the action does more to a row than check it and write it, and may fail at that.
 /// INSERT OR REPLACE may not: once it has deleted what is in the way, nothing is left that
-/// could be violated. Nor may most of what is returned.
+/// could be violated. Nor may most of what is returned, nor an INSERT of a child, which is
+/// taken out again where it has no parent.
 fn may_tear(action: &Action) -> bool {
-    let replaces = |target: &TableWriter, conflict: Option<ConflictAction>| match conflict {
-        Some(action) => action == ConflictAction::Replace,
-        None => {
-            target.table.rowid_conflict == ConflictAction::Replace
-                || target
-                    .indexes
-                    .iter()
-                    .any(|i| i.index.conflict == ConflictAction::Replace)
-        }
-    };
+    let replaces = |target: &TableWriter, conflict| target.table.may_replace(conflict);
     let returning_fails = |returning: &Option<Vec<Expr>>| {
         let mut exprs = returning.iter().flatten();
         exprs.any(|expr| expr.props.fallible)
     };
+    if let Some(keys) = foreign_keys(action).filter(|keys| keys.may_violate) {
+        let has_upserts = matches!(action, Action::Insert(insert) if !insert.upserts.is_empty());
+        if !keys.inserts_one || has_upserts {
+            return true;
+        }
+    }
     match action {
         Action::Insert(insert) => {
             let or_replace = insert.conflict == Some(ConflictAction::Replace);

@@ -3,6 +3,7 @@
 use super::Shared;
 use super::prepared::{Body, Phase, Step};
 use super::program::Kind;
+use super::state::State;
 use crate::error::Result;
 use crate::exec::batch::{ROWS_FIRST, ROWS_MAX};
 use crate::exec::context::Context;
@@ -15,7 +16,7 @@ impl Body {
             let state = &mut *state;
             let ends = state.start_reading()?;
             self.begin_run(state);
-            let mut ready = self.revalidate(&shared.engine, &mut state.txn);
+            let mut ready = self.revalidate(&shared.engine, state);
             if ready.is_ok() && !self.program.leaves(&state.deferred) {
                 ready = state.make_deferred().map(|()| true);
             }
@@ -68,7 +69,7 @@ impl Body {
             let ends = state.start_reading()?;
             state.make_deferred()?;
             self.begin_run(state);
-            let outcome = self.attach(shared, &mut state.txn);
+            let outcome = self.attach(shared, state);
             if ends {
                 state.txn.rollback();
             }
@@ -93,8 +94,9 @@ impl Body {
         self.next_row(shared)
     }
 
-    fn attach(&mut self, shared: &Shared, txn: &mut fulgurite_store::Txn) -> Result<()> {
-        self.revalidate(&shared.engine, txn)?;
+    fn attach(&mut self, shared: &Shared, state: &mut State) -> Result<()> {
+        self.revalidate(&shared.engine, state)?;
+        let txn = &mut state.txn;
         for subquery in self.run.subqueries.iter_mut().flatten() {
             subquery.attach(txn)?;
         }

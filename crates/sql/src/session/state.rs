@@ -6,7 +6,7 @@ use fulgurite_store::{Isolation, Savepoint, Tree, Txn, TxnState};
 
 use super::{Engine, conflict};
 use crate::error::{Error, Result, code};
-use crate::exec::dml::Deferred;
+use crate::exec::dml::{Counters, Deferred};
 use crate::exec::memory::Memory;
 use crate::func;
 
@@ -19,7 +19,17 @@ pub struct Explicit {
     /// What it may observe: as the connection was set when it began.
     pub isolation: Isolation,
     /// Innermost last; a place is taken when the store's transaction begins.
-    pub savepoints: Vec<(String, Option<Savepoint>)>,
+    pub savepoints: Vec<Place>,
+}
+
+/// A SAVEPOINT: its name, the store's once that has begun, and what was counted then.
+pub struct Place {
+    /// As written.
+    pub name: String,
+    /// The store's.
+    pub savepoint: Option<Savepoint>,
+    /// Rows without their parent.
+    pub counters: Counters,
 }
 
 /// See the module.
@@ -38,6 +48,10 @@ pub struct State {
     pub deferred: Deferred,
     /// What explicit transactions that begin from now on may observe.
     pub isolation: Isolation,
+    /// `PRAGMA foreign_keys`: they are enforced.
+    pub foreign_keys: bool,
+    /// Rows without the parent that a foreign key names, in the transaction under way.
+    pub counters: Counters,
     schema_tree: Tree,
     busy_timeout: Duration,
 }
@@ -53,6 +67,8 @@ impl State {
             running: 0,
             deferred: Deferred::lasting(),
             isolation: Isolation::default(),
+            foreign_keys: false,
+            counters: Counters::default(),
             schema_tree: engine.schema_tree().clone(),
             busy_timeout: engine.store().options().busy_timeout,
         }
@@ -65,6 +81,8 @@ impl State {
         if is_idle {
             self.functions = func::Context::new();
             self.isolation = Isolation::default();
+            self.foreign_keys = false;
+            self.counters = Counters::default();
             self.set_busy_timeout(engine.store().options().busy_timeout);
         }
         is_idle
@@ -90,6 +108,7 @@ impl State {
     #[inline]
     pub fn start_reading(&mut self) -> Result<bool> {
         if self.explicit.is_none() {
+            self.counters.postpones = false;
             self.txn.begin_read()?;
             return Ok(true);
         }
@@ -157,8 +176,8 @@ impl State {
         }
         if let Some(explicit) = &mut self.explicit {
             explicit.begun = true;
-            for (_, place) in &mut explicit.savepoints {
-                *place = Some(self.txn.savepoint()?);
+            for place in &mut explicit.savepoints {
+                place.savepoint = Some(self.txn.savepoint()?);
             }
         }
         Ok(())
@@ -205,14 +224,19 @@ impl State {
     /// Undoes the explicit transaction.
     pub fn abandon(&mut self) {
         self.deferred.clear();
+        self.counters = Counters::default();
         if self.explicit.take().is_some_and(|e| e.begun) {
             self.txn.rollback();
         }
     }
 
     /// Commits the explicit transaction. It is over either way, except that
-    /// `SQLITE_BUSY` leaves it open to be committed later.
+    /// `SQLITE_BUSY`, and foreign keys that are not in order, leave it open to be committed
+    /// later.
     pub fn commit(&mut self, engine: &Engine) -> Result<()> {
+        if self.explicit.is_some() && !self.counters.allow_commit() {
+            return Err(Error::foreign_key());
+        }
         self.make_deferred()
             .map_err(|error| conflict::explain(error, engine, &mut self.txn))?;
         match self.explicit.take() {
@@ -222,9 +246,13 @@ impl State {
                     self.explicit = Some(explicit);
                     return Ok(committed?);
                 }
+                self.counters = Counters::default();
                 committed.map_err(|error| conflict::explain(error.into(), engine, &mut self.txn))
             }
-            Some(_) => Ok(()),
+            Some(_) => {
+                self.counters = Counters::default();
+                Ok(())
+            }
             None => Err(Error::sql("cannot commit - no transaction is active")),
         }
     }

@@ -1,7 +1,7 @@
 //! BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, ROLLBACK TO.
 
 use super::Engine;
-use super::state::{Explicit, State};
+use super::state::{Explicit, Place, State};
 use crate::error::{Error, Result};
 use crate::plan::physical::{BeginMode, TransactionAction};
 
@@ -52,7 +52,11 @@ fn savepoint(name: &str, state: &mut State) -> Result<()> {
         savepoints: Vec::new(),
     });
     let place = explicit.begun.then(|| state.txn.savepoint()).transpose()?;
-    explicit.savepoints.push((name.to_owned(), place));
+    explicit.savepoints.push(Place {
+        name: name.to_owned(),
+        savepoint: place,
+        counters: state.counters,
+    });
     Ok(())
 }
 
@@ -61,7 +65,7 @@ fn find(name: &str, explicit: &Explicit) -> Result<usize> {
     explicit
         .savepoints
         .iter()
-        .rposition(|(n, _)| n.eq_ignore_ascii_case(name))
+        .rposition(|place| place.name.eq_ignore_ascii_case(name))
         .ok_or_else(|| unknown(name))
 }
 
@@ -75,7 +79,7 @@ fn release(name: &str, state: &mut State, engine: &Engine) -> Result<()> {
     if at == 0 && explicit.by_savepoint {
         return state.commit(engine);
     }
-    if let (_, Some(place)) = &explicit.savepoints[at] {
+    if let Some(place) = &explicit.savepoints[at].savepoint {
         state.txn.release(place)?;
     }
     explicit.savepoints.truncate(at);
@@ -86,8 +90,11 @@ fn rollback_to(name: &str, state: &mut State) -> Result<()> {
     let explicit = state.explicit.as_mut().ok_or_else(|| unknown(name))?;
     let at = find(name, explicit)?;
     explicit.savepoints.truncate(at + 1);
-    if let Some((_, Some(place))) = explicit.savepoints.last() {
-        state.txn.rollback_to(place)?;
+    if let Some(place) = explicit.savepoints.last() {
+        if let Some(savepoint) = &place.savepoint {
+            state.txn.rollback_to(savepoint)?;
+        }
+        state.counters.go_back(&place.counters);
     }
     // Nothing was when the place was taken.
     state.deferred.clear();

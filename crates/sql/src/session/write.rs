@@ -17,9 +17,11 @@ use super::{Engine, Shared, conflict};
 use crate::error::{Error, Result, code};
 use crate::exec::context::Context;
 use crate::exec::ddl;
-use crate::exec::dml::{self, Deferred, Failure, Sink, Written};
+use crate::exec::dml::{self, Buffers, Counters, Deferred, Failure, Foreign, Sink, Written};
+use crate::exec::effects::Effects;
 use crate::exec::expr::Row;
-use crate::plan::physical::Action;
+use crate::exec::ops::build;
+use crate::plan::physical::{Action, Delete, SchemaChange};
 use crate::schema::ConflictAction;
 
 /// How often a statement is compiled again because the schema keeps changing.
@@ -52,7 +54,8 @@ impl Body {
         state.functions.total_changes = state
             .functions
             .total_changes
-            .saturating_add(state.functions.changes);
+            .saturating_add(state.functions.changes)
+            .saturating_add_unsigned(self.effects.by_actions);
         result
     }
 
@@ -93,12 +96,24 @@ impl Body {
             &mut own
         };
         let defers_unique = defers && defers_unique && self.program.only_inserts();
-        let outcome = self.write_rows(&mut state.txn, deferred, defers_unique, &mut torn);
-        Ok(match outcome {
+        let counters = state.counters;
+        state.counters.begin_statement(commits);
+        let outcome = self.write_rows(
+            &mut state.txn,
+            deferred,
+            defers_unique,
+            &mut state.counters,
+            &mut torn,
+        );
+        let result = match outcome {
             Ok(()) if commits => state.txn.commit().map_err(Error::from),
             Ok(()) => place.map_or(Ok(()), |place| Ok(state.txn.release(&place)?)),
-            Err(failure) => Err(self.undo(failure, commits, place, torn, state)),
-        })
+            Err(failure) => Err(self.undo(failure, commits, place, torn, &counters, state)),
+        };
+        if commits {
+            state.counters = Counters::default();
+        }
+        Ok(result)
     }
 
     /// Begins, with a plan of the schema that the transaction sees. True: the
@@ -115,7 +130,7 @@ impl Body {
                     return Err(error);
                 }
             };
-            match self.revalidate(engine, &mut state.txn) {
+            match self.revalidate(engine, state) {
                 Ok(false) => return Ok(commits),
                 Ok(true) if !commits => return Ok(false),
                 Ok(true) => state.txn.rollback(),
@@ -133,7 +148,7 @@ impl Body {
     /// Compiles again if the visible schema is not the plan's.
     fn refresh(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
         state.txn.begin_read()?;
-        let changed = self.revalidate(engine, &mut state.txn);
+        let changed = self.revalidate(engine, state);
         state.txn.rollback();
         changed
     }
@@ -143,6 +158,7 @@ impl Body {
         txn: &mut Txn,
         deferred: &mut Deferred,
         defers_unique: bool,
+        counters: &mut Counters,
         torn: &mut bool,
     ) -> Written<()> {
         let (target, conflict) = match &self.program.plan.action {
@@ -167,6 +183,9 @@ impl Body {
         let lasts = deferred.lasts();
         let mut sink = Sink::new(txn, target, conflict, &mut self.buffers, deferred);
         sink.defers_unique = defers_unique;
+        if let Some(keys) = &target.foreign {
+            sink.foreign = Foreign::new(keys, counters);
+        }
         if lasts && !matches!(self.program.kind, Kind::Write(_)) {
             sink.expect(1, false, &cx.run.memory)?;
         }
@@ -187,6 +206,14 @@ impl Body {
         if outcome.is_ok() {
             outcome = sink.end().map_err(Failure::from);
         }
+        let stays = |failure: &Failure| failure.action == ConflictAction::Fail && !sink.torn;
+        if let Some(foreign) = sink.foreign.take() {
+            *counters = foreign.counters;
+            self.effects.by_actions = foreign.changes;
+            if !counters.allow_end() && outcome.as_ref().err().is_none_or(stays) {
+                outcome = Err(Error::foreign_key().into());
+            }
+        }
         *torn = sink.torn || outcome.is_err() && sink.replaced;
         if let Kind::Write(source) = &mut self.program.kind {
             source.detach();
@@ -204,6 +231,7 @@ impl Body {
         commits: bool,
         place: Option<Savepoint>,
         torn: bool,
+        counters: &Counters,
         state: &mut State,
     ) -> Error {
         let keeps = failure.action == ConflictAction::Fail && !torn;
@@ -220,6 +248,7 @@ impl Body {
             return failure.error;
         }
         self.effects.changes = 0;
+        state.counters.go_back(counters);
         if commits {
             // The failure tells about data that others published: nobody may
             // hear of it before it is durable.
@@ -255,7 +284,8 @@ impl Body {
             state.start_explicit_change()?;
         }
         let place = (!commits).then(|| state.txn.savepoint()).transpose()?;
-        let mut outcome = self.revalidate(engine, &mut state.txn).map(|_| ());
+        let counters = state.counters;
+        let mut outcome = self.revalidate(engine, state).map(|_| ());
         if outcome.is_ok()
             && let Action::Schema(change) = &self.program.plan.action
         {
@@ -266,6 +296,22 @@ impl Body {
                 parameters: &self.parameters,
                 run: &mut self.run,
             };
+            if let SchemaChange::DropTable(_, Some(delete)) = &**change {
+                outcome = outcome.and_then(|()| {
+                    state.counters.begin_statement(commits);
+                    let deleted =
+                        delete_dropped(delete, &mut state.txn, &mut state.counters, &mut cx);
+                    let counts = delete
+                        .target
+                        .foreign
+                        .as_ref()
+                        .is_some_and(|it| it.may_mend());
+                    if counts {
+                        state.functions.changes = *deleted.as_ref().unwrap_or(&0);
+                    }
+                    deleted.map(|_| ())
+                });
+            }
             outcome = outcome
                 .and_then(|()| ddl::change(change, engine.schema_tree(), &mut state.txn, &mut cx));
         }
@@ -281,6 +327,11 @@ impl Body {
             || place.is_some_and(|place| go_back(&mut state.txn, &place).is_err())
         {
             state.abandon();
+        } else {
+            state.counters.go_back(&counters);
+        }
+        if commits {
+            state.counters = Counters::default();
         }
         outcome
     }
@@ -296,12 +347,42 @@ fn go_back(txn: &mut Txn, place: &Savepoint) -> fulgurite_store::Result<()> {
     txn.release(place)
 }
 
+/// Deletes the rows of a table that is dropped, where foreign keys want to see them go; how
+/// many.
+fn delete_dropped(
+    delete: &Delete,
+    txn: &mut Txn,
+    counters: &mut Counters,
+    cx: &mut Context<'_, '_>,
+) -> Result<i64> {
+    let keys = delete.target.foreign.as_ref();
+    let Some(foreign) = keys.and_then(|keys| Foreign::new(keys, counters)) else {
+        return Ok(0);
+    };
+    let mut source = build(&delete.source);
+    source.attach(txn)?;
+    source.open(cx)?;
+    let (mut buffers, mut deferred) = (Buffers::default(), Deferred::default());
+    let mut sink = Sink::new(txn, &delete.target, None, &mut buffers, &mut deferred);
+    sink.foreign = Some(foreign);
+    let mut effects = Effects::default();
+    let deleted = dml::delete(delete, source.as_mut(), &mut sink, cx, &mut effects);
+    if let Some(foreign) = sink.foreign.take() {
+        *counters = foreign.counters;
+    }
+    deleted.map_err(|failure| failure.error)?;
+    match counters.allow_end() {
+        true => Ok(i64::try_from(effects.changes).unwrap_or(i64::MAX)),
+        false => Err(Error::foreign_key()),
+    }
+}
+
 fn run_rows(
     action: &Action,
     kind: &mut Kind,
     sink: &mut Sink<'_>,
     cx: &mut Context<'_, '_>,
-    effects: &mut crate::exec::effects::Effects,
+    effects: &mut Effects,
 ) -> Written<()> {
     match (action, kind) {
         (Action::Insert(insert), Kind::PointInsert(point)) => point.run(insert, sink, cx, effects),

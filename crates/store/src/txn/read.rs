@@ -215,6 +215,16 @@ impl TxnContext {
     /// A cursor over the tree as it is now. Later writes of this transaction do
     /// not show in it, and it may outlive the transaction.
     pub fn cursor(&mut self, tree: &Tree) -> Result<Cursor> {
+        self.open_cursor(tree, self.observes)
+    }
+
+    /// As [`cursor`](Self::cursor), for what must not have changed at the commit: that
+    /// depends on what the cursor passes under `snapshot` too.
+    pub fn cursor_lasting(&mut self, tree: &Tree) -> Result<Cursor> {
+        self.open_cursor(tree, true)
+    }
+
+    fn open_cursor(&mut self, tree: &Tree, observes: bool) -> Result<Cursor> {
         self.check_own(tree)?;
         self.restraint.note_scan();
         self.need_snapshot();
@@ -224,7 +234,7 @@ impl TxnContext {
         let observer = self
             .reads
             .as_ref()
-            .filter(|_| self.observes)
+            .filter(|_| observes)
             .map(|reads| Reads::observer(reads, tree));
         if let Some(at) = self.fork_of(tree.id()) {
             self.write_put_off()?;

@@ -93,7 +93,7 @@ pub fn insert(
     effects: &mut Effects,
 ) -> Written<usize> {
     let selection = batch.selection();
-    if !plan.by_batch || selection.len() < ROWS_MIN {
+    if !plan.by_batch || sink.foreign.is_some() || selection.len() < ROWS_MIN {
         return Ok(0);
     }
     let table = &sink.target.table;
@@ -201,6 +201,7 @@ pub fn delete(
     let selection = batch.selection();
     let records = &mut sink.buffers.records;
     if !plan.by_batch
+        || sink.foreign.is_some()
         || selection.len() < ROWS_MIN
         || !records.take_keys(batch.columns.first(), selection)
     {

@@ -251,6 +251,11 @@ impl Deferred {
         self.make_kept(txn, || Ok(()))
     }
 
+    /// Whether entries are kept back of an index of which this is true.
+    pub fn any_kept(&self, is_meant: impl Fn(&Index) -> bool) -> bool {
+        self.kept.iter().any(|kept| is_meant(&kept.index))
+    }
+
     /// Whether nothing is kept back.
     #[inline]
     pub fn is_empty(&self) -> bool {

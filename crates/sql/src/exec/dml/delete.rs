@@ -53,7 +53,17 @@ pub fn delete_source_row(
     let ValueRef::Integer(rowid) = source.get(0) else {
         return Err(Error::misuse("a deletion's source row has no rowid").into());
     };
-    if sink.target.indexes.is_empty() {
+    let changes_own_rows = sink
+        .foreign
+        .as_ref()
+        .is_some_and(|it| it.changes_own_rows());
+    if changes_own_rows {
+        // An action of a row before may have changed it or taken it.
+        if !sink.read_old(rowid)? {
+            return Ok(());
+        }
+        sink.delete_old(rowid, cx)?;
+    } else if sink.target.indexes.is_empty() && sink.foreign.is_none() {
         if !sink.txn.delete(&sink.target.table.tree, Key::Int(rowid))? {
             return Ok(());
         }
@@ -67,6 +77,7 @@ pub fn delete_source_row(
         }
         sink.delete_old(rowid, cx)?;
     }
+    sink.run_actions(cx)?;
     effects.changed(1);
     if let Some(returning) = &plan.returning {
         sink.torn = true;

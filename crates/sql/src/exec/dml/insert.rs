@@ -74,6 +74,7 @@ impl PointInsert {
         effects: &mut Effects,
     ) -> Written<()> {
         if let Some(as_given) = &self.as_given
+            && sink.foreign.is_none()
             && let Some(rowid) = as_given.insert(sink, cx.parameters)?
         {
             effects.inserted(1, rowid);
@@ -257,6 +258,9 @@ fn insert_row(
             return Ok(());
         }
     }
+    if sink.foreign.is_some() {
+        sink.check_inserted(rowid, cx)?;
+    }
     effects.inserted(1, rowid);
     if let Some(returning) = &plan.returning {
         sink.torn = true;
@@ -268,7 +272,7 @@ fn insert_row(
 
 /// False: the row is left out.
 fn resolve(conflict: Conflict, sink: &mut Sink<'_>, cx: &mut Context<'_, '_>) -> Written<bool> {
-    if conflict == Conflict::Rowid && sink.replaces_rowid() {
+    if conflict == Conflict::Rowid && sink.replaces_rowid() && sink.foreign.is_none() {
         sink.give_way(cx)?;
         return Ok(true);
     }

@@ -51,20 +51,21 @@ impl Sink<'_> {
     }
 
     /// Deletes the row of a rowid, which is in the way, with its entries.
-    fn delete_by_rowid(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<()> {
+    fn delete_by_rowid(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Written<()> {
         let mut record = Vec::new();
         if !self
             .txn
             .get_into(&self.target.table.tree, Key::Int(rowid), &mut record)?
         {
-            return Err(no_row());
+            return Err(no_row().into());
         }
         let keep = std::mem::take(&mut self.buffers.old);
         let fetched =
             Fetch::whole_row(&self.target.table).assign(rowid, &record, &mut self.buffers.old);
         let outcome = fetched.and_then(|()| self.delete_old(rowid, cx));
         self.buffers.old = keep;
-        outcome
+        outcome?;
+        self.run_actions(cx)
     }
 
     /// Whether a row whose rowid is taken replaces who has it.

@@ -7,6 +7,7 @@ use fulgurite_store::{Key, Txn};
 use super::batch::Records;
 use super::deferred::Deferred;
 use super::entry::{Entry, KeyMaker};
+use super::foreign::Foreign;
 use super::sequence;
 use crate::error::{Error, Result};
 use crate::exec::context::{Context, Run};
@@ -94,6 +95,8 @@ pub struct Sink<'a> {
     /// entries that both have.
     pub(super) overwrites: bool,
     pub(super) deferred: &'a mut Deferred,
+    /// What foreign keys ask, where they ask anything.
+    pub foreign: Option<Box<Foreign>>,
     is_claimed: bool,
     /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
     floor: Option<Option<i64>>,
@@ -130,6 +133,7 @@ impl<'a> Sink<'a> {
             defers_unique: false,
             overwrites: false,
             deferred,
+            foreign: None,
             is_claimed: false,
             floor: None,
             deleted: 0,
@@ -179,6 +183,14 @@ impl<'a> Sink<'a> {
     /// Before rows, so many. `deletes`: they go.
     #[inline]
     pub fn expect(&mut self, rows: usize, deletes: bool, memory: &Memory) -> Result<()> {
+        // Foreign keys look into indexes before the statement ends.
+        if self
+            .foreign
+            .as_ref()
+            .is_some_and(|it| it.needs_own_indexes())
+        {
+            return Ok(());
+        }
         if self.deferred.expect(rows) {
             let unique =
                 !self.deferred.lasts() && (deletes || self.target.only_aborts(self.conflict));
@@ -222,17 +234,7 @@ impl<'a> Sink<'a> {
 
     /// May some violation delete rows that are in the way?
     pub fn may_replace(&self) -> bool {
-        match self.conflict {
-            Some(action) => action == ConflictAction::Replace,
-            None => {
-                self.table().rowid_conflict == ConflictAction::Replace
-                    || self
-                        .target
-                        .indexes
-                        .iter()
-                        .any(|i| i.index.conflict == ConflictAction::Replace)
-            }
-        }
+        self.table().may_replace(self.conflict)
     }
 
     /// Sets a column of the row being written, with the column's affinity.
@@ -361,6 +363,7 @@ impl<'a> Sink<'a> {
         self.torn = true;
         let overwrites = std::mem::take(&mut self.overwrites);
         let overwrites_all = self.replaces_rowid()
+            && self.foreign.is_none()
             && self.target.indexes.is_empty()
             && self.target.rowid_after.is_none();
         if fresh || overwrites || overwrites_all {
@@ -428,7 +431,7 @@ impl<'a> Sink<'a> {
 
     /// Removes the new row and its first `indexes` entries, and those that it has from the
     /// old one.
-    fn take_back(&mut self, rowid: i64, indexes: usize, overwrites: bool) -> Result<()> {
+    pub(super) fn take_back(&mut self, rowid: i64, indexes: usize, overwrites: bool) -> Result<()> {
         for (i, writer) in self.target.indexes.iter().enumerate() {
             let is_there = i < indexes || overwrites && self.buffers.has_again(i);
             let entry = self.buffers.entries.get(i);
@@ -442,6 +445,7 @@ impl<'a> Sink<'a> {
 
     /// Deletes the row in `buffers.old` with its entries.
     pub fn delete_old(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<()> {
+        self.before_change(None, cx)?;
         self.make_old_entries(rowid, true, cx)?;
         self.claim(true)?;
         self.torn = true;
@@ -453,7 +457,7 @@ impl<'a> Sink<'a> {
         self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
         self.note_deleted(rowid);
         self.torn = false;
-        Ok(())
+        self.note_actions(None)
     }
 
     /// The first conflict of the row being written with rows other than `old`.

@@ -99,8 +99,13 @@ fn update_row(
     cx: &mut Context<'_, '_>,
     effects: &mut Effects,
 ) -> Written<()> {
-    // REPLACE may have deleted or changed rows before their turn comes.
-    if !sink.may_replace() {
+    // REPLACE, and actions of foreign keys, may have deleted or changed rows before their
+    // turn comes.
+    let actions = sink
+        .foreign
+        .as_ref()
+        .is_some_and(|it| it.changes_own_rows());
+    if !sink.may_replace() && !actions {
         return update_source_row(plan, Row::Batch(batch, at), sink, cx, effects);
     }
     match read_again(batch, at, sink, current)? {
@@ -154,7 +159,7 @@ pub fn update_source_row(
     let indexed =
         moved && !sink.target.indexes.is_empty() || sink.target.indexes.iter().any(|i| i.affected);
     let replaces = sink.may_replace();
-    if indexed || replaces {
+    if indexed || replaces || sink.foreign.is_some() {
         copy_row(
             source,
             sink.target.table.columns.len() + 1,
@@ -169,9 +174,10 @@ pub fn update_source_row(
     }
     assign(&plan.assignments, source, sink, cx)?;
     sink.set_rowid(rowid);
-    if write(old, moved, indexed, sink, cx)? == Outcome::Skipped {
+    if write(old, moved, indexed, &plan.touched, sink, cx)? == Outcome::Skipped {
         return Ok(());
     }
+    sink.run_actions(cx)?;
     effects.changed(1);
     if let Some(returning) = &plan.returning {
         let width = sink.buffers.row.len();
@@ -216,11 +222,13 @@ fn assign(
 }
 
 /// Checks the row in `buffers.row` and puts it in the place of row `old`.
-/// `indexed`: some index entry may change, and `buffers.old` holds the old row.
+/// `indexed`: some index entry may change, and `buffers.old` holds the old row; so it does
+/// where there are foreign keys to look at. `touched`: the columns that change.
 pub fn write(
     old: i64,
     moved: bool,
     indexed: bool,
+    touched: &[usize],
     sink: &mut Sink<'_>,
     cx: &mut Context<'_, '_>,
 ) -> Written<Outcome> {
@@ -236,11 +244,22 @@ pub fn write(
             if sink.resolve(conflict, cx)? == Outcome::Skipped {
                 return Ok(Outcome::Skipped);
             }
+            // An action for the row in the way may have come to this one, too.
+            if sink.foreign.is_some() && !sink.read_old(old)? {
+                return Ok(Outcome::Skipped);
+            }
             // Removing the row in the way used the old entries' memory.
             sink.make_old_entries(old, moved, cx)?;
         }
     }
+    sink.before_change(Some(touched), cx)?;
     sink.encode()?;
     sink.replace_old(old, moved && indexed)?;
+    if sink.foreign.is_some() {
+        sink.torn = true;
+        sink.after_change(Some(touched), cx)?;
+        sink.note_actions(Some(touched))?;
+        sink.torn = false;
+    }
     Ok(Outcome::Written)
 }

@@ -58,6 +58,7 @@ pub fn resolve(
     sink.conflict = conflict;
     let outcome = outcome?;
     if outcome == Outcome::Written {
+        sink.run_actions(cx)?;
         effects.changed(1);
         if let Some(returning) = &plan.returning {
             sink.torn = true;
@@ -104,7 +105,8 @@ fn update_existing(
     sink.buffers.old = existing;
     let moved = rowid != old;
     // Without a proof of the contrary every entry may change.
-    update::write(old, true, !sink.target.indexes.is_empty(), sink, cx).inspect(|_| {
+    let indexed = !sink.target.indexes.is_empty();
+    update::write(old, true, indexed, &change.touched, sink, cx).inspect(|_| {
         debug_assert!(!moved || sink.rowid() == rowid);
     })
 }

@@ -1,0 +1,99 @@
+//! `PRAGMA foreign_key_check`: rows without the parent that a foreign key names, whether or
+//! not foreign keys are enforced.
+
+use std::sync::Arc;
+
+use fulgurite_store::{Seek, Txn};
+
+use super::Engine;
+use super::state::State;
+use crate::bind::foreign::child_key;
+use crate::error::{Error, Result};
+use crate::exec::context::Run;
+use crate::exec::dml::has_parent;
+use crate::exec::fetch::Fetch;
+use crate::schema::{Schema, Table};
+use crate::value::Value;
+
+/// Rows between two looks whether the statement is interrupted.
+const LOOK: u32 = 4_096;
+
+/// Table, rowid, parent and number of the key of each, in all tables or in one.
+pub fn find(
+    table: Option<&Value>,
+    engine: &Engine,
+    state: &mut State,
+    run: &Run,
+) -> Result<Vec<Vec<Value>>> {
+    let ends = state.start_reading()?;
+    let found = match state.make_deferred() {
+        Ok(()) => find_in(table, engine, &mut state.txn, run),
+        Err(error) => Err(error),
+    };
+    if ends {
+        state.txn.rollback();
+    }
+    found
+}
+
+fn find_in(
+    table: Option<&Value>,
+    engine: &Engine,
+    txn: &mut Txn,
+    run: &Run,
+) -> Result<Vec<Vec<Value>>> {
+    let schema = engine.schema(txn)?;
+    let mut orphans = Vec::new();
+    let asked = match table.and_then(|value| value.as_ref().to_text().map(|t| t.into_owned())) {
+        Some(name) => vec![String::from_utf8_lossy(&name).into_owned()],
+        None => schema.table_names().to_vec(),
+    };
+    for name in &asked {
+        let table = schema.table(name)?;
+        let table = table.ok_or_else(|| Error::sql(format!("no such table: {name}")))?;
+        find_in_table(&schema, &table, txn, run, &mut orphans)?;
+    }
+    Ok(orphans)
+}
+
+fn find_in_table(
+    schema: &Schema,
+    table: &Arc<Table>,
+    txn: &mut Txn,
+    run: &Run,
+    orphans: &mut Vec<Vec<Value>>,
+) -> Result<()> {
+    let mut keys = Vec::with_capacity(table.foreign_keys.len());
+    for (number, key) in table.foreign_keys.iter().enumerate().rev() {
+        keys.push((&key.parent, child_key(schema, table, number, key)?));
+    }
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let fetch = Fetch::whole_row(table);
+    let (mut row, mut key_bytes, mut record) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rows = txn.cursor(&table.tree)?;
+    let mut more = rows.seek(Seek::First)?;
+    let mut looked = 0u32;
+    while more {
+        let rowid = rows.key_int();
+        fetch.assign(rowid, rows.value()?, &mut row)?;
+        for (id, (parent, key)) in keys.iter().enumerate() {
+            let found = has_parent(txn, key, &row, None, &mut key_bytes, &mut record)?;
+            if found == Some(false) {
+                orphans.push(vec![
+                    Value::text(table.name.clone()),
+                    Value::Integer(rowid),
+                    Value::text(parent.as_str()),
+                    Value::Integer(i64::try_from(id).unwrap_or(i64::MAX)),
+                ]);
+            }
+        }
+        looked = looked.wrapping_add(1);
+        if looked.is_multiple_of(LOOK) {
+            run.check_interrupt()?;
+        }
+        more = rows.next()?;
+    }
+    Ok(())
+}
