@@ -237,6 +237,18 @@ fn window_functions_are_not_there_yet() {
 }
 
 #[test]
+fn a_recursive_row_without_a_partner_is_null() {
+    differ(
+        "CREATE TABLE t(i); INSERT INTO t VALUES (1), (2)",
+        "WITH c(x, i) AS (SELECT 1, 0
+             UNION ALL SELECT c.x + 1, t.i FROM t LEFT JOIN c ON t.i = c.x WHERE t.i < 3 LIMIT 3)
+         SELECT * FROM c",
+        "1,0|2,1|2,2",
+        "1,0|2,1|NULL,2",
+    );
+}
+
+#[test]
 fn duplicates_among_many_rows_may_be_found_at_the_end() {
     let tables = "CREATE TABLE d(x); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
         CREATE TABLE t(id INTEGER PRIMARY KEY, k UNIQUE)";

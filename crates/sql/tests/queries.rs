@@ -760,21 +760,6 @@ fn names_of_with_are_known_in_all_of_it() {
     );
 }
 
-#[test]
-fn recursion_is_refused_where_it_is_used() {
-    let session = support::session();
-    let recursive = "WITH c AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM c WHERE x < 3)";
-    let refused = ["error 1: recursive common table expressions are not supported"];
-    assert_eq!(
-        support::run(&session, &format!("{recursive} SELECT * FROM c")),
-        refused
-    );
-    assert_eq!(
-        support::run(&session, &format!("{recursive} SELECT 5")),
-        ["5"]
-    );
-}
-
 /// Names in double quotes that no column has are texts in an index, whatever has them where
 /// its table is read.
 #[test]

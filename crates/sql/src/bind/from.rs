@@ -5,13 +5,14 @@ use std::sync::Arc;
 use super::expr::{CompareOp, Expr, ExprKind, SortKey};
 use super::logical::{Block, Body, IndexHint, Query, QueryColumn, Source, SourceKind};
 use super::names::{Naming, name_columns};
+use super::recursion::recursive_members;
 use super::scalar::{compare, conjuncts};
 use super::scope::{ScopeColumns, ScopeTable, ScopedCte};
 use super::{Binder, Frame};
 use crate::ast;
 use crate::ast::{FromItem, JoinConstraint, Name, SelectTable};
 use crate::error::{Error, Result};
-use crate::plan::physical::{CompoundOp, OutputColumn};
+use crate::plan::physical::OutputColumn;
 use crate::schema::{Index, SEQUENCE, Table, View, nearest};
 
 /// Sources in one FROM, SQLite's limit.
@@ -161,7 +162,19 @@ impl Binder<'_> {
                 self.frame().hidden = false;
                 self.from(items, block)
             }
-            SelectTable::Joined(items, alias) => self.joined_source(items, alias.as_ref(), block),
+            SelectTable::Joined(items, alias) => match (items.as_slice(), alias) {
+                ([one], None) => self.source(&one.table, plain, block),
+                (
+                    [
+                        FromItem {
+                            table: SelectTable::Table { name, indexed, .. },
+                            ..
+                        },
+                    ],
+                    alias,
+                ) => self.named_source(name, alias.as_ref(), indexed, plain, block),
+                _ => self.joined_source(items, alias.as_ref(), block),
+            },
             SelectTable::Function(name) => self.function_source(name),
         }
     }
@@ -193,6 +206,15 @@ impl Binder<'_> {
         block: &mut Block,
     ) -> Result<()> {
         let shown = alias.unwrap_or(&name.name).text.clone();
+        if name.schema.is_none()
+            && let Some(table) = self.recursive_table(&name.name.text)
+        {
+            if let ast::Indexed::By(_) = indexed {
+                return Err(Error::sql("no query solution").with_offset(name.name.offset));
+            }
+            self.recursive_source(table, shown, block);
+            return Ok(());
+        }
         if name.schema.is_none()
             && let Some(at) = self.cte_named(&name.name.text)
         {
@@ -290,7 +312,8 @@ impl Binder<'_> {
     }
 
     /// A common table expression is bound anew wherever it is named; it sees those of
-    /// its own WITH clause and of the ones around that, but not itself.
+    /// its own WITH clause and of the ones around that, but itself only where it is
+    /// recursive.
     fn cte_source(
         &mut self,
         at: usize,
@@ -301,36 +324,34 @@ impl Binder<'_> {
         let Some(cte) = self.ctes.get(at).map(|scoped| scoped.cte.clone()) else {
             return Ok(());
         };
-        let mut query = self.cte_query(at, &cte)?;
-        let (count, listed) = (query.columns.len(), cte.columns.len());
-        if listed == count {
-            rename(&mut query, &cte.columns);
-        } else if listed > 0 {
-            let name = &cte.name.text;
-            let message = format!("table {name} has {count} values for {listed} columns");
-            return Err(Error::sql(message).with_offset(cte.name.offset));
-        }
+        let query = self.cte_query(at, &cte)?;
         self.query_source(query, shown, plain, block)
     }
 
     /// The query of the common table expression at this place.
     pub(super) fn cte_query(&mut self, at: usize, cte: &ast::Cte) -> Result<Query> {
-        let Some(scoped) = self.ctes.get_mut(at).filter(|scoped| !scoped.binding) else {
-            let message = format!("circular reference: {}", cte.name.text);
-            return Err(Error::sql(message));
+        let refused = |why: &str| Error::sql(format!("{why}: {}", cte.name.text));
+        let Some(scoped) = self.ctes.get_mut(at) else {
+            return Err(refused("no such table"));
         };
-        if is_recursive(cte) {
-            return Err(Error::sql(
-                "recursive common table expressions are not supported",
-            ));
+        if let Some(why) = scoped.refused {
+            return Err(refused(why));
         }
-        scoped.binding = true;
+        let members = recursive_members(cte)?;
+        scoped.refused = Some("circular reference");
         let sees = scoped.sees;
         let inner = self.ctes.split_off(sees);
-        let query = crate::stack::grow(|| self.named_query(&cte.select, Naming::Written));
+        let query = crate::stack::grow(|| match members {
+            0 => {
+                let mut query = self.named_query(&cte.select, Naming::Written)?;
+                list_columns(&mut query, cte)?;
+                Ok(query)
+            }
+            members => self.recursive_query(at, cte, members),
+        });
         self.ctes.extend(inner);
         if let Some(scoped) = self.ctes.get_mut(at) {
-            scoped.binding = false;
+            scoped.refused = None;
         }
         query
     }
@@ -553,21 +574,6 @@ fn reads_source(expr: &Expr, sources: &[usize]) -> bool {
     found
 }
 
-/// Whether a common table expression is recursive: a UNION whose last SELECT names it.
-fn is_recursive(cte: &ast::Cte) -> bool {
-    let Some(last) = cte.select.compounds.last() else {
-        return false;
-    };
-    let names_it = |item: &FromItem| match &item.table {
-        SelectTable::Table { name, .. } => {
-            name.schema.is_none() && name.name.text.eq_ignore_ascii_case(&cte.name.text)
-        }
-        _ => false,
-    };
-    matches!(last.op, CompoundOp::Union | CompoundOp::UnionAll)
-        && matches!(&last.core, ast::SelectCore::Select { from, .. } if from.iter().any(names_it))
-}
-
 /// A subquery in FROM that only selects and joins: its sources can join those
 /// around it.
 fn mergeable(block: &Block, order_by: &[SortKey], limited: bool) -> bool {
@@ -588,4 +594,17 @@ fn rename(query: &mut Query, names: &[Name]) {
         column.output.name = name.text.clone();
     }
     name_columns(&mut query.columns);
+}
+
+/// Gives a query the column names that its common table expression lists, if it does.
+pub(super) fn list_columns(query: &mut Query, cte: &ast::Cte) -> Result<()> {
+    let (count, listed) = (query.columns.len(), cte.columns.len());
+    if listed == count {
+        rename(query, &cte.columns);
+    } else if listed > 0 {
+        let name = &cte.name.text;
+        let message = format!("table {name} has {count} values for {listed} columns");
+        return Err(Error::sql(message).with_offset(cte.name.offset));
+    }
+    Ok(())
 }

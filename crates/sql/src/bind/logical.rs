@@ -54,6 +54,26 @@ pub enum Body {
         /// How texts compare, a column each.
         collations: Vec<Collation>,
     },
+    /// A recursive common table expression.
+    Recursion(Box<Recursion>),
+}
+
+/// A recursive common table expression. Its query's ORDER BY is the order in which rows
+/// leave the queue.
+#[derive(Debug)]
+pub struct Recursion {
+    /// Its name.
+    pub name: String,
+    /// The number of the source that is one row of the queue to its members.
+    pub source: usize,
+    /// What fills the queue.
+    pub initial: Query,
+    /// What makes more rows of each row of the queue.
+    pub members: Vec<Query>,
+    /// UNION: each row counts once; how texts compare, a column each.
+    pub distinct: Option<Vec<Collation>>,
+    /// The affinities of its columns.
+    pub affinities: Vec<Option<Affinity>>,
 }
 
 /// One SELECT.
@@ -142,6 +162,8 @@ pub enum SourceKind {
     Table(Arc<Table>),
     /// A subquery; column i of the source is its result column i.
     Query(Box<Query>),
+    /// A recursive common table expression within itself, with so many columns.
+    Recursive(usize),
 }
 
 /// A subquery that an expression calls.

@@ -19,6 +19,7 @@ mod names;
 mod order;
 mod pragma;
 mod props;
+mod recursion;
 mod refused;
 mod rows;
 mod same;

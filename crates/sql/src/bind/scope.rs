@@ -12,6 +12,7 @@ use super::Binder;
 use super::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Props, ROWID, Register};
 use super::logical::QueryColumn;
 use super::names::Naming;
+use super::recursion::RecursiveTable;
 use crate::ast::{self, Name};
 use crate::error::{Error, Result};
 use crate::func::Definition;
@@ -45,6 +46,8 @@ pub struct Frame {
     pub naming: Naming,
     /// While the key of a new index is bound, which has neither rowid nor qualified names.
     pub is_key: bool,
+    /// A recursive SELECT's own table, until FROM names it.
+    pub recursive: Option<Box<RecursiveTable>>,
     /// The subquery level it belongs to.
     pub level: usize,
 }
@@ -96,8 +99,8 @@ pub struct ScopedCte {
     pub cte: Arc<ast::Cte>,
     /// How many are in scope up to the end of its WITH clause: those that it sees.
     pub sees: usize,
-    /// While it is being bound, so that it may not be named.
-    pub binding: bool,
+    /// While it is being bound, so that it may not be named: what naming it would be.
+    pub refused: Option<&'static str>,
 }
 
 /// A source as names see it.
@@ -418,7 +421,7 @@ impl Binder<'_> {
         self.ctes.extend(ctes.iter().map(|cte| ScopedCte {
             cte: cte.clone(),
             sees,
-            binding: false,
+            refused: None,
         }));
         let result = f(self);
         if self.uses.is_some() {

@@ -4,10 +4,12 @@ use super::Binder;
 use super::expr::{Expr, ExprKind, Props};
 use super::logical::{Aggregation, Block, Body, Query, QueryColumn};
 use super::names::{Naming, name_columns, naming_expr};
+use super::order::{ResultName, result_names};
+use super::recursion::RecursiveTable;
 use super::scalar::conjuncts;
 use super::scope::{Clause, ColumnName};
 use crate::ast;
-use crate::ast::{ResultColumn, SelectCore};
+use crate::ast::{ResultColumn, SelectCore, SortTerm};
 use crate::error::{Error, Result};
 use crate::plan::physical::{CompoundOp, LimitClause, OutputColumn};
 use crate::value::Collation;
@@ -16,6 +18,15 @@ use crate::value::Collation;
 const MAX_COLUMNS: usize = 2000;
 /// Terms of a compound, SQLite's limit.
 const MAX_COMPOUND: usize = 500;
+
+/// What ORDER BY of a compound goes by.
+#[derive(Default)]
+pub(super) struct CompoundOrder<'q> {
+    /// The names and texts of each SELECT's columns.
+    pub names: Vec<Vec<ResultName>>,
+    /// Terms of which ALTER TABLE still looks for the SELECT whose columns they are.
+    pub looked_for: Vec<&'q SortTerm>,
+}
 
 /// A bound core and what its ORDER BY may name.
 struct Core {
@@ -65,40 +76,52 @@ impl Binder<'_> {
             query.limit = limit;
             return Ok(query);
         }
-        if select.compounds.len() >= MAX_COMPOUND {
-            return Err(Error::sql("too many terms in compound SELECT"));
-        }
-        let mut names = Vec::new();
-        let mut terms = Vec::new();
+        let mut order = CompoundOrder::default();
         if self.uses.is_some() {
-            terms.extend(&select.order_by);
+            order.looked_for.extend(&select.order_by);
         }
-        let mut left = self.compound_term(&select.first, naming, &mut names, &mut terms)?;
-        for compound in &select.compounds {
-            let core = &compound.core;
-            let right = self.compound_term(core, Naming::Shown, &mut names, &mut terms)?;
-            left = combine(compound.op, left, right)?;
-        }
-        left.order_by = self.order_by_result(&select.order_by, &left.columns, &names)?;
+        let mut left = self.compound(select, select.compounds.len(), naming, &mut order)?;
+        left.order_by = self.order_by_result(&select.order_by, &left.columns, &order.names)?;
         left.limit = limit;
         Ok(left)
     }
 
-    /// One SELECT of a compound; `names` collects its columns' names and texts
-    /// for ORDER BY, whose `terms` are looked for in it where their names count.
-    fn compound_term(
+    /// The first SELECT of a query and so many more of its compound, without ORDER BY
+    /// and LIMIT.
+    pub(super) fn compound(
+        &mut self,
+        select: &ast::Select,
+        more: usize,
+        naming: Naming,
+        order: &mut CompoundOrder<'_>,
+    ) -> Result<Query> {
+        if select.compounds.len() >= MAX_COMPOUND {
+            return Err(Error::sql("too many terms in compound SELECT"));
+        }
+        let mut left = self.compound_term(&select.first, naming, None, order)?;
+        for compound in select.compounds.iter().take(more) {
+            let right = self.compound_term(&compound.core, Naming::Shown, None, order)?;
+            left = combine(compound.op, left, right)?;
+        }
+        Ok(left)
+    }
+
+    /// One SELECT of a compound; `order` collects its columns' names and texts
+    /// for ORDER BY. A recursive one may name its own table.
+    pub(super) fn compound_term(
         &mut self,
         core: &SelectCore,
         naming: Naming,
-        names: &mut Vec<Vec<super::order::ResultName>>,
-        terms: &mut Vec<&ast::SortTerm>,
+        recursive: Option<Box<RecursiveTable>>,
+        order: &mut CompoundOrder<'_>,
     ) -> Result<Query> {
         let (query, _) = self.in_frame(|this| {
             this.frame().naming = naming;
+            this.frame().recursive = recursive;
             let mut bound = this.core(core)?;
             if let Body::Block(block) = &mut bound.body {
-                if !terms.is_empty() {
-                    this.uses_of_order(core, &block.outputs, terms);
+                if !order.looked_for.is_empty() {
+                    this.uses_of_order(core, &block.outputs, &mut order.looked_for);
                 }
                 this.finish_aggregation(block)?;
             }
@@ -109,11 +132,11 @@ impl Binder<'_> {
                 limit: None,
             })
         })?;
-        names.push(super::order::result_names(core, &query.columns));
+        order.names.push(result_names(core, &query.columns));
         Ok(query)
     }
 
-    fn limit(&mut self, select: &ast::Select) -> Result<Option<LimitClause>> {
+    pub(super) fn limit(&mut self, select: &ast::Select) -> Result<Option<LimitClause>> {
         if select.limit.is_none() {
             return Ok(None);
         }
@@ -396,13 +419,32 @@ impl Binder<'_> {
 }
 
 fn combine(op: CompoundOp, left: Query, right: Query) -> Result<Query> {
-    if left.columns.len() != right.columns.len() {
-        if matches!(
-            (&left.body, &right.body),
-            (Body::Values(_), Body::Values(_))
-        ) {
-            return Err(Error::sql("all VALUES must have the same number of terms"));
-        }
+    let rows = |query: &Query| matches!(query.body, Body::Values(_));
+    if left.columns.len() != right.columns.len() && rows(&left) && rows(&right) {
+        return Err(Error::sql("all VALUES must have the same number of terms"));
+    }
+    let (columns, collations) = combined(op, &left.columns, &right.columns)?;
+    let body = Body::Compound {
+        op,
+        left: Box::new(left),
+        right: Box::new(right),
+        collations,
+    };
+    Ok(Query {
+        body,
+        columns,
+        order_by: Vec::new(),
+        limit: None,
+    })
+}
+
+/// The columns of a compound of two, and how its texts compare.
+pub(super) fn combined(
+    op: CompoundOp,
+    left: &[QueryColumn],
+    right: &[QueryColumn],
+) -> Result<(Vec<QueryColumn>, Vec<Collation>)> {
+    if left.len() != right.len() {
         let name = match op {
             CompoundOp::UnionAll => "UNION ALL",
             CompoundOp::Union => "UNION",
@@ -414,45 +456,26 @@ fn combine(op: CompoundOp, left: Query, right: Query) -> Result<Query> {
         );
         return Err(Error::sql(message));
     }
-    // The first that has one decides, a column as well as COLLATE.
-    let own: Vec<Option<Collation>> = left
-        .columns
-        .iter()
-        .zip(&right.columns)
-        .map(|(l, r)| l.props.collation.or(r.props.collation))
-        .collect();
-    let columns = left
-        .columns
-        .iter()
-        .zip(&right.columns)
-        .zip(&own)
-        .map(|((l, r), collation)| {
-            // To an expression the last SELECT's affinity is that of all.
-            let mut props = Props {
-                affinity: r.props.affinity,
-                collation: *collation,
-                constant: false,
-                ..l.props
-            };
-            props.explicit_collation = false;
-            props.deterministic &= r.props.deterministic;
-            props.fallible |= r.props.fallible;
-            QueryColumn {
-                output: l.output.clone(),
-                props,
-            }
-        })
-        .collect();
-    let body = Body::Compound {
-        op,
-        left: Box::new(left),
-        right: Box::new(right),
-        collations: own.into_iter().map(Option::unwrap_or_default).collect(),
-    };
-    Ok(Query {
-        body,
-        columns,
-        order_by: Vec::new(),
-        limit: None,
-    })
+    let mut collations = Vec::with_capacity(left.len());
+    let columns = left.iter().zip(right).map(|(l, r)| {
+        // The first that has one decides, a column as well as COLLATE.
+        let collation = l.props.collation.or(r.props.collation);
+        collations.push(collation.unwrap_or_default());
+        // To an expression the last SELECT's affinity is that of all.
+        let mut props = Props {
+            affinity: r.props.affinity,
+            collation,
+            constant: false,
+            ..l.props
+        };
+        props.explicit_collation = false;
+        props.deterministic &= r.props.deterministic;
+        props.fallible |= r.props.fallible;
+        QueryColumn {
+            output: l.output.clone(),
+            props,
+        }
+    });
+    let columns = columns.collect();
+    Ok((columns, collations))
 }

@@ -14,14 +14,18 @@ impl Query {
         for (at, column) in columns.iter_mut().enumerate() {
             column.props.affinity = self.affinity(at);
         }
-        let Body::Compound { right, .. } = &self.body else {
-            return columns;
+        let (mut first, last) = match &self.body {
+            Body::Compound { left, right, .. } => (&**left, &**right),
+            Body::Recursion(recursion) => match recursion.members.last() {
+                Some(last) => (&recursion.initial, last),
+                None => return columns,
+            },
+            Body::Block(_) | Body::Values(_) => return columns,
         };
-        let mut first = self;
         while let Body::Compound { left, .. } = &first.body {
             first = left;
         }
-        let outer = first.columns.iter().zip(&right.columns);
+        let outer = first.columns.iter().zip(&last.columns);
         for (column, (first, last)) in columns.iter_mut().zip(outer) {
             column.props.collation = first.props.collation;
             column.output.decl_type.clone_from(&last.output.decl_type);
@@ -52,12 +56,33 @@ impl Query {
             Body::Block(_) => false,
             Body::Values(rows) => rows.len() > 1,
             Body::Compound { .. } => true,
+            Body::Recursion(recursion) => return *recursion.affinities.get(at)?,
         };
         match several {
-            true => affinity_of(&terms(self, at)),
+            true => affinity_of(&terms(self, at), None),
             false => self.columns.get(at)?.props.affinity,
         }
     }
+}
+
+/// The affinities of the columns of a recursive common table expression, which its members
+/// read as those of `source`. They are settled one after the other: to the expressions of
+/// one, those behind it have none yet.
+pub fn recursive_affinities(
+    initial: &Query,
+    members: &[Query],
+    source: usize,
+) -> Vec<Option<Affinity>> {
+    let mut known = Vec::with_capacity(initial.columns.len());
+    for at in 0..initial.columns.len() {
+        let mut all = terms(initial, at);
+        members
+            .iter()
+            .for_each(|member| all.extend(terms(member, at)));
+        let affinity = affinity_of(&all, Some((source, &known)));
+        known.push(affinity);
+    }
+    known
 }
 
 /// The kinds of values an expression may have, as far as they count here.
@@ -81,6 +106,15 @@ impl Kinds {
         texts: true,
     };
 
+    /// Those of a column.
+    fn of(affinity: Option<Affinity>) -> Kinds {
+        match affinity {
+            None | Some(Affinity::Blob) => Kinds::ANY,
+            Some(Affinity::Text) => Kinds::TEXTS,
+            Some(Affinity::Numeric | Affinity::Integer | Affinity::Real) => Kinds::NUMBERS,
+        }
+    }
+
     fn or(self, other: Kinds) -> Kinds {
         Kinds {
             numbers: self.numbers || other.numbers,
@@ -89,13 +123,36 @@ impl Kinds {
     }
 }
 
+/// The source that a recursion's members read their own table as, and the affinities of its
+/// first columns.
+type Recursive<'a> = Option<(usize, &'a [Option<Affinity>])>;
+
+/// The column of its own table that an expression of a recursion's member is.
+fn recursive_column(expr: &Expr, recursive: Recursive<'_>) -> Option<usize> {
+    match &expr.kind {
+        ExprKind::Column(column) if column.source == recursive?.0 => Some(column.column),
+        _ => None,
+    }
+}
+
 /// The affinity of a column of a compound: that of the first SELECT that has one, unless
 /// another one may bring what it does not fit.
-fn affinity_of(terms: &[&Expr]) -> Option<Affinity> {
-    let own = terms.iter().position(|e| e.props.affinity.is_some())?;
+fn affinity_of(terms: &[&Expr], recursive: Recursive<'_>) -> Option<Affinity> {
+    let brought = |e: &Expr| match recursive_column(e, recursive) {
+        Some(column) => recursive?.1.get(column).copied().flatten(),
+        None => e.props.affinity,
+    };
+    let own = terms.iter().position(|e| brought(e).is_some())?;
+    let affinity = brought(terms.get(own)?)?;
     let others = terms.iter().enumerate().filter(|(i, _)| *i != own);
-    let kinds = others.fold(Kinds::default(), |kinds, (_, e)| kinds.or(kinds_of(e)));
-    let affinity = terms.get(own)?.props.affinity?;
+    let kinds = others.fold(Kinds::default(), |kinds, (_, e)| {
+        let is_this = recursive_column(e, recursive) == recursive.map(|(_, known)| known.len());
+        kinds.or(match recursive_column(e, recursive) {
+            Some(_) if is_this => Kinds::of(Some(affinity)),
+            Some(_) => Kinds::of(brought(e)),
+            None => kinds_of(e),
+        })
+    });
     let fits = match affinity {
         Affinity::Blob => true,
         Affinity::Text => !kinds.numbers,
@@ -123,7 +180,7 @@ fn terms(query: &Query, at: usize) -> Vec<&Expr> {
         match select {
             Body::Block(block) => terms.extend(block.outputs.get(at)),
             Body::Values(rows) => terms.extend(rows.iter().filter_map(|row| row.get(at))),
-            Body::Compound { .. } => {}
+            Body::Compound { .. } | Body::Recursion(_) => {}
         }
     }
     terms
@@ -139,11 +196,7 @@ fn kinds_of(expr: &Expr) -> Kinds {
         | ExprKind::Input(_)
         | ExprKind::Register(_)
         | ExprKind::Cast(..)
-        | ExprKind::ScalarSubquery { .. } => match expr.props.affinity {
-            None | Some(Affinity::Blob) => Kinds::ANY,
-            Some(Affinity::Text) => Kinds::TEXTS,
-            Some(Affinity::Numeric | Affinity::Integer | Affinity::Real) => Kinds::NUMBERS,
-        },
+        | ExprKind::ScalarSubquery { .. } => Kinds::of(expr.props.affinity),
         ExprKind::Function { .. } | ExprKind::Aggregate(_) | ExprKind::Parameter(_) => Kinds::ANY,
         ExprKind::Case {
             arms, otherwise, ..

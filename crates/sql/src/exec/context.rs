@@ -27,6 +27,10 @@ pub struct Run {
     pub interrupt: Arc<AtomicBool>,
     /// The connection's memory budget and where to spill.
     pub memory: Memory,
+    /// How often each pass of the plan has begun.
+    passes: Vec<u64>,
+    /// The rows at hand of each recursion, by its number.
+    recursive: Vec<Batch>,
     vectors: Vec<Vector>,
     rows: Vec<Vec<u32>>,
     batches: Vec<Batch>,
@@ -44,6 +48,8 @@ impl Run {
             functions,
             interrupt,
             memory,
+            passes: Vec::new(),
+            recursive: Vec::new(),
             vectors: Vec::new(),
             rows: Vec::new(),
             batches: Vec::new(),
@@ -92,6 +98,32 @@ impl Run {
         if self.batches.len() < POOL_MAX {
             self.batches.push(batch);
         }
+    }
+
+    /// Begins a pass of the plan anew: what was kept for it holds no more.
+    #[inline]
+    pub fn begin_pass(&mut self, pass: usize) {
+        if self.passes.len() <= pass {
+            self.passes.resize(pass + 1, 0);
+        }
+        if let Some(begun) = self.passes.get_mut(pass) {
+            *begun += 1;
+        }
+    }
+
+    /// How often a pass has begun.
+    #[inline]
+    pub fn pass(&self, pass: usize) -> u64 {
+        self.passes.get(pass).copied().unwrap_or(0)
+    }
+
+    /// The rows at hand of a recursion.
+    #[inline]
+    pub fn recursive_rows(&mut self, table: usize) -> &mut Batch {
+        if self.recursive.len() <= table {
+            self.recursive.resize_with(table + 1, Batch::default);
+        }
+        &mut self.recursive[table]
     }
 
     /// Stores a register.

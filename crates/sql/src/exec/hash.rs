@@ -123,6 +123,9 @@ impl GroupTable {
 
     /// Forgets all groups.
     pub fn clear(&mut self) {
+        if self.hashes.is_empty() {
+            return;
+        }
         self.keys.iter_mut().for_each(Vector::clear);
         self.hashes.clear();
         self.slots.fill(NONE);

@@ -127,7 +127,7 @@ impl Memory {
     }
 }
 
-/// A file that nobody else sees and that goes with its last owner. It only grows.
+/// A file that nobody else sees and that goes with its last owner. It never shrinks.
 pub struct TempFile {
     file: Arc<dyn DiskFile>,
     end: AtomicU64,
@@ -142,6 +142,14 @@ impl TempFile {
         let place = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.file.write_at(bytes, place).map_err(disk_error)?;
         Ok(place)
+    }
+
+    /// Writes `bytes` over what is at `place`.
+    ///
+    /// # Errors
+    /// `SQLITE_FULL` where the disk has no room, `SQLITE_IOERR`.
+    pub fn write(&self, bytes: &[u8], place: u64) -> Result<()> {
+        self.file.write_at(bytes, place).map_err(disk_error)
     }
 
     /// Fills `bytes` from `place` on.

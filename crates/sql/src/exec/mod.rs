@@ -4,12 +4,13 @@
 //! over single rows, [`ops`] are the operators of a query, one a file, [`dml`]
 //! the sinks of INSERT, UPDATE and DELETE, [`ddl`] and `alter` the changes of the schema.
 //! Beside them: what operators share ([`hash`], [`sorter`], [`rows`], [`fetch`],
-//! [`range`], [`once`], [`external`]) and what a run carries ([`context`], [`memory`], [`effects`]).
+//! [`range`], [`once`], [`external`], [`disk_set`]) and what a run carries ([`context`], [`memory`], [`effects`]).
 
 mod alter;
 pub mod batch;
 pub mod context;
 pub mod ddl;
+pub mod disk_set;
 pub mod dml;
 pub mod effects;
 pub mod expr;

@@ -160,6 +160,19 @@ impl RowStore {
         self.rows == 0
     }
 
+    /// Forgets all rows, and gives back what they took.
+    pub fn clear(&mut self) {
+        self.blocks.clear();
+        self.open.clear();
+        self.rows = 0;
+        if self.reserved > 0 {
+            self.reservation.resize(0);
+            self.reserved = 0;
+        }
+        self.file = None;
+        self.loaded = None;
+    }
+
     /// Appends the rows of a batch that count.
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         batch.selection().try_each(|row| {

@@ -40,6 +40,7 @@ pub struct SubqueryRun {
     operator: BoxOperator,
     bindings: Vec<(Register, Expr)>,
     cacheable: bool,
+    pass: usize,
     answer: Option<Answer>,
     /// The first row; empty if there was none.
     row: Vec<Value>,
@@ -54,6 +55,7 @@ impl SubqueryRun {
             operator: build(&subquery.root),
             bindings: subquery.bindings.clone(),
             cacheable: subquery.cacheable,
+            pass: subquery.pass,
             answer: None,
             row: Vec::new(),
             answered: Vec::new(),
@@ -94,6 +96,7 @@ impl SubqueryRun {
         take: impl FnOnce(&mut Self, &Batch, usize),
     ) -> Result<bool> {
         let mut batch = cx.run.batch();
+        cx.run.begin_pass(self.pass);
         self.operator.open(cx)?;
         let found = self.operator.next(cx, 1, &mut batch)?;
         let first = batch.row_at(0).filter(|_| found);
@@ -130,6 +133,7 @@ impl SubqueryRun {
             held: Held::default(),
         };
         let (mut batch, mut groups) = (Batch::default(), Vec::new());
+        cx.run.begin_pass(self.pass);
         self.operator.open(cx)?;
         while self.operator.next(cx, usize::MAX, &mut batch)? {
             cx.run.check_interrupt()?;

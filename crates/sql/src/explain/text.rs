@@ -122,6 +122,24 @@ pub fn operator(op: &Op) -> String {
         Op::Distinct { .. } => "DISTINCT".to_owned(),
         Op::Compound { op, .. } => compound(*op).to_owned(),
         Op::Materialize { .. } => "MATERIALIZE".to_owned(),
+        Op::Recursion {
+            name,
+            distinct,
+            order,
+            ..
+        } => {
+            let op = match distinct {
+                Some(_) => CompoundOp::Union,
+                None => CompoundOp::UnionAll,
+            };
+            let keys: Vec<String> = order.iter().map(sort_text).collect();
+            let order = match keys.is_empty() {
+                true => String::new(),
+                false => format!(" ORDER BY {}", keys.join(", ")),
+            };
+            format!("RECURSION {name} {}{order}", compound(op))
+        }
+        Op::RecursiveRows { name, .. } => format!("ROWS OF {name}"),
     }
 }
 

@@ -20,6 +20,10 @@ impl Planner<'_, '_> {
             Body::Block(block) => return self.block(block, &query.order_by, query.limit.as_ref()),
             Body::Values(rows) => self.values_node(rows)?,
             Body::Compound { .. } => self.compound(query)?,
+            Body::Recursion(recursion) => {
+                let node = self.recursion(recursion, &query.order_by)?;
+                return self.limited(node, query.limit.as_ref());
+            }
         };
         let keys = query.order_by.clone();
         let node = self.sorted(node, keys, query.limit.as_ref())?;
@@ -64,7 +68,9 @@ impl Planner<'_, '_> {
         let mut node = match &at.body {
             Body::Block(block) => self.block(block, &[], None)?,
             Body::Values(rows) => self.values_node(rows)?,
-            Body::Compound { .. } => return Err(Error::misuse("a compound that is none")),
+            Body::Compound { .. } | Body::Recursion(_) => {
+                return Err(Error::misuse("a compound that is none"));
+            }
         };
         for (op, right, collations) in terms.into_iter().rev() {
             let right = self.query(right)?;

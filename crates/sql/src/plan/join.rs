@@ -19,7 +19,7 @@ use crate::bind::logical::{Source, SourceKind};
 use crate::error::{Error, Result};
 
 /// Rows assumed of a subquery that says nothing of itself.
-const ROWS_UNKNOWN: f64 = 1000.0;
+pub const ROWS_UNKNOWN: f64 = 1000.0;
 
 /// The joined sources.
 pub struct Joined {
@@ -63,7 +63,8 @@ impl Planner<'_, '_> {
     pub fn source_rows(&mut self, source: &Source) -> f64 {
         match &source.kind {
             SourceKind::Table(table) => (self.rows)(&table.tree).max(1) as f64,
-            SourceKind::Query(_) => ROWS_UNKNOWN,
+            // All that come, one after the other.
+            SourceKind::Query(_) | SourceKind::Recursive(_) => ROWS_UNKNOWN,
         }
     }
 
@@ -113,6 +114,7 @@ impl Planner<'_, '_> {
         let op = match &step.method {
             Method::Hash(..) => {
                 let keys = self.hash_keys(problem, step, placed, &before.layout, &layout)?;
+                let kept = self.kept_in_recursion(&right);
                 Op::HashJoin {
                     left: Box::new(before.node),
                     right: Box::new(right),
@@ -121,11 +123,12 @@ impl Planner<'_, '_> {
                     right_keys: keys.right,
                     comparisons: keys.comparisons,
                     condition,
+                    kept,
                 }
             }
             Method::Lookup(_) | Method::Replay(_) => Op::NestedLoopJoin {
                 left: Box::new(before.node),
-                right: Box::new(replayed(right, &bindings)),
+                right: Box::new(self.replayed(right, &bindings)),
                 kind,
                 bindings,
                 condition,
@@ -238,12 +241,13 @@ impl Planner<'_, '_> {
         let id = item.source.id;
         let table = match &item.source.kind {
             SourceKind::Query(query) => {
-                let node = self.query(query)?;
+                let node = crate::stack::grow(|| self.query(query))?;
                 let layout = Layout::of_columns(
                     (0..node.width).map(|column| ColumnRef { source: id, column }),
                 );
                 return Ok((node, layout));
             }
+            SourceKind::Recursive(width) => return self.recursive_rows(item.source, *width),
             SourceKind::Table(table) => table.clone(),
         };
         self.reads(&table.tree);
@@ -368,6 +372,22 @@ impl Planner<'_, '_> {
         })
     }
 
+    /// What a nested loop's right side is for each row of its left: the same every time
+    /// where it takes nothing from there.
+    fn replayed(&self, right: Node, bindings: &[(usize, Expr)]) -> Node {
+        if !bindings.is_empty() || self.reads_recursion(&right) {
+            return right;
+        }
+        let (width, rows) = (right.width, right.rows);
+        let pass = self.pass_of(&right);
+        let input = Box::new(right);
+        Node {
+            op: Op::Materialize { input, pass },
+            width,
+            rows,
+        }
+    }
+
     fn all_of(&mut self, mut conditions: Vec<Expr>, layout: &Layout) -> Result<Option<Expr>> {
         let all = match conditions.len() {
             0 => return Ok(None),
@@ -430,21 +450,6 @@ fn conditions_left(
         }
     }
     Ok(ConditionsLeft { own, cross })
-}
-
-/// What a nested loop's right side is for each row of its left: the same every time where
-/// it takes nothing from there.
-fn replayed(right: Node, bindings: &[(usize, Expr)]) -> Node {
-    if !bindings.is_empty() {
-        return right;
-    }
-    let (width, rows) = (right.width, right.rows);
-    let input = Box::new(right);
-    Node {
-        op: Op::Materialize { input },
-        width,
-        rows,
-    }
 }
 
 fn column_number(column: super::physical::ScanColumn) -> usize {

@@ -18,6 +18,8 @@ mod join;
 mod layout;
 mod order;
 pub mod physical;
+mod recursion;
+mod registers;
 mod resolve;
 mod rules;
 mod statement;
@@ -63,6 +65,9 @@ pub fn prepare(
         subqueries: Vec::new(),
         shared: Vec::new(),
         registers,
+        recursions: Vec::new(),
+        pass: 0,
+        passes: 1,
         reads: Vec::new(),
         writes: Vec::new(),
         guards: Vec::new(),
@@ -101,6 +106,14 @@ struct Planner<'a, 'r> {
     /// Those without bindings: their logical numbers and those in `subqueries`.
     shared: Vec<(SubqueryId, SubqueryId)>,
     registers: usize,
+    /// Recursions whose members are being planned, outermost first: the source and the
+    /// number of each.
+    recursions: Vec<(usize, usize)>,
+    /// What is being planned and is opened anew as a whole, so that registers read there
+    /// keep their values meanwhile: the statement (0), a subquery, the members of a
+    /// recursion.
+    pass: usize,
+    passes: usize,
     reads: Vec<Tree>,
     writes: Vec<Tree>,
     guards: Vec<Tree>,

@@ -142,7 +142,7 @@ impl Problem<'_, '_> {
 
     /// Whether `item` may come next.
     fn may_follow(&self, item: usize, placed: &[bool]) -> bool {
-        let barrier = |i: &Item<'_>| i.on.is_some() || i.source.fixed;
+        let barrier = |i: &Item<'_>| i.on.is_some() || i.source.fixed && !is_recursive(i);
         let Some(this) = self.items.get(item) else {
             return false;
         };
@@ -152,6 +152,10 @@ impl Problem<'_, '_> {
         }
         before.all(|(other, placed)| *placed || !barrier(other))
     }
+}
+
+fn is_recursive(item: &Item<'_>) -> bool {
+    matches!(item.source.kind, SourceKind::Recursive(_))
 }
 
 /// `left = right` with the placed side first.
@@ -181,7 +185,12 @@ impl Planner<'_, '_> {
         let firsts: Vec<usize> = (0..problem.items.len())
             .filter(|i| problem.may_follow(*i, &vec![false; problem.items.len()]))
             .collect();
-        let firsts = if problem.items.len() <= TRIED_FIRST {
+        // The rows of a recursion come first where they may: what is joined to them is
+        // the same for all.
+        let recursive = |i: &&usize| problem.items.get(**i).is_some_and(is_recursive);
+        let firsts = if let Some(first) = firsts.iter().find(recursive) {
+            vec![*first]
+        } else if problem.items.len() <= TRIED_FIRST {
             firsts
         } else {
             let smallest = firsts.iter().copied().min_by(|a, b| {
@@ -355,7 +364,7 @@ impl Planner<'_, '_> {
             return whole(1.0);
         };
         match &this.source.kind {
-            SourceKind::Query(_) => whole(this.rows),
+            SourceKind::Query(_) | SourceKind::Recursive(_) => whole(this.rows),
             SourceKind::Table(table) => access::choose(&Request {
                 table,
                 source: this.source.id,

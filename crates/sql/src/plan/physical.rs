@@ -80,6 +80,8 @@ pub struct Subquery {
     /// Equal bindings give equal rows within one statement, so the result may be
     /// kept: for good where `bindings` is empty, else while they stay the same.
     pub cacheable: bool,
+    /// The pass that begins whenever it runs.
+    pub pass: usize,
 }
 
 /// What a statement does.
@@ -270,6 +272,8 @@ pub enum Op {
         comparisons: Vec<Comparison>,
         /// More conditions, over the left row followed by the right one.
         condition: Option<Expr>,
+        /// What was hashed stays when it is opened again within this pass.
+        kept: Option<usize>,
     },
     /// GROUP BY with a hash table; groups come in order of first appearance.
     /// Yields the keys, then the aggregates, then the bare expressions.
@@ -324,12 +328,39 @@ pub enum Op {
         /// How texts compare, a column each.
         collations: Vec<Collation>,
     },
-    /// Keeps its input's rows on the first pass and replays them when opened
-    /// again within the same run: the inner side of a nested loop that reads no
-    /// register of that loop.
+    /// Keeps its input's rows when it is opened first and replays them when opened
+    /// again: the inner side of a nested loop that reads no register of that loop.
     Materialize {
         /// Input.
         input: Box<Node>,
+        /// The rows are the same until this pass begins anew; 0 is the whole run.
+        pass: usize,
+    },
+    /// A recursive common table expression: `initial` fills a queue, each row that
+    /// leaves it is a row of the result, and `step` adds to the queue what it makes of
+    /// that row.
+    Recursion {
+        /// Its name.
+        name: String,
+        /// The number of its table; a pass begins whenever it is opened.
+        table: usize,
+        /// The first rows.
+        initial: Box<Node>,
+        /// Reads the row at hand by [`Op::RecursiveRows`].
+        step: Box<Node>,
+        /// Rows that came before, in these collations, do not enter the queue.
+        distinct: Option<Vec<Collation>>,
+        /// The order in which rows leave the queue; empty: that in which they came.
+        order: Vec<SortKey>,
+        /// `step` makes the same of several rows at once, one after the other.
+        by_batch: bool,
+    },
+    /// The row, or rows, of a recursion's queue at hand.
+    RecursiveRows {
+        /// The recursion's name.
+        name: String,
+        /// Its number.
+        table: usize,
     },
 }
 
@@ -341,7 +372,8 @@ impl Op {
             | Op::TableScan { .. }
             | Op::RowidLookup { .. }
             | Op::IndexScan { .. }
-            | Op::CountRows(_) => Vec::new(),
+            | Op::CountRows(_)
+            | Op::RecursiveRows { .. } => Vec::new(),
             Op::Filter { input, .. }
             | Op::Project { input, .. }
             | Op::HashAggregate { input, .. }
@@ -349,7 +381,8 @@ impl Op {
             | Op::Sort { input, .. }
             | Op::Limit { input, .. }
             | Op::Distinct { input, .. }
-            | Op::Materialize { input } => vec![input],
+            | Op::Materialize { input, .. } => vec![input],
+            Op::Recursion { initial, step, .. } => vec![initial, step],
             Op::NestedLoopJoin { left, right, .. }
             | Op::HashJoin { left, right, .. }
             | Op::Compound { left, right, .. } => vec![left, right],

@@ -124,7 +124,11 @@ impl Planner<'_, '_> {
         if shared && let Some((_, planned)) = self.shared.iter().find(|(known, _)| *known == id) {
             return Ok(*planned);
         }
+        let recursions = std::mem::take(&mut self.recursions);
+        let (outer, pass) = self.begin_pass();
         let root = crate::stack::grow(|| self.query(&subquery.query))?;
+        self.pass = outer;
+        self.recursions = recursions;
         let mut bindings = Vec::with_capacity(subquery.bindings.len());
         for (register, expr) in &subquery.bindings {
             bindings.push((*register, self.resolve_rows(expr, rows)?));
@@ -133,6 +137,7 @@ impl Planner<'_, '_> {
             root,
             bindings,
             cacheable: subquery.cacheable,
+            pass,
         });
         let planned = self.subqueries.len() - 1;
         if shared {

@@ -221,6 +221,15 @@ impl Batch {
         }
     }
 
+    /// Adds the rows of another batch that count.
+    pub fn append(&mut self, other: &Batch) -> Result<()> {
+        for (to, from) in self.columns.iter_mut().zip(&other.columns) {
+            other.selection().try_each(|row| to.push_from(from, row))?;
+        }
+        self.rows += other.len();
+        Ok(())
+    }
+
     /// Takes over another batch's selection.
     pub fn copy_selection(&mut self, other: &Batch) {
         self.rows = other.rows;

@@ -13,6 +13,8 @@ use super::lookup::RowidLookup;
 use super::materialize::Materialize;
 use super::nested_loop::NestedLoopJoin;
 use super::project::Project;
+use super::recursion::{self, Recursion};
+use super::recursive_rows::RecursiveRows;
 use super::scan::TableScan;
 use super::sort::Sort;
 use super::values::Values;
@@ -87,7 +89,29 @@ pub fn build(node: &Node) -> BoxOperator {
             build(right),
             collations.clone(),
         )),
-        Op::Materialize { input } => Box::new(Materialize::new(build(input), node.width)),
+        Op::Materialize { input, pass } => {
+            Box::new(Materialize::new(build(input), node.width, *pass))
+        }
+        Op::Recursion {
+            table,
+            initial,
+            step,
+            distinct,
+            order,
+            by_batch,
+            ..
+        } => Box::new(Recursion::new(
+            build(initial),
+            build(step),
+            recursion::Spec {
+                table: *table,
+                distinct: distinct.clone(),
+                order: order.clone(),
+                by_batch: *by_batch,
+                width: node.width,
+            },
+        )),
+        Op::RecursiveRows { table, .. } => Box::new(RecursiveRows::new(*table, node.width)),
     }
 }
 
@@ -115,6 +139,7 @@ fn build_join(node: &Node) -> BoxOperator {
             right_keys,
             comparisons,
             condition,
+            kept,
         } => Box::new(HashJoin::new(
             build(left),
             build(right),
@@ -125,6 +150,7 @@ fn build_join(node: &Node) -> BoxOperator {
                 comparisons: comparisons.clone(),
                 condition: condition.clone(),
                 width: node.width,
+                kept: *kept,
             },
         )),
         _ => Box::new(Values::new(Vec::new(), node.width)),

@@ -36,7 +36,9 @@ pub fn narrow(
     delayed: &mut Delayed,
 ) -> Result<()> {
     let mut kept = cx.run.rows();
+    // A kernel is not worth its preparation for one row.
     let done = predicate.props.deterministic
+        && batch.len() > 1
         && match filter(predicate, batch, batch.selection(), cx, &mut kept) {
             Ok(()) => true,
             Err(_) => {

@@ -1,5 +1,5 @@
-//! Materialize: keeps its input's rows on the first pass of a run and replays
-//! them when opened again.
+//! Materialize: keeps its input's rows when it is opened and replays them when it is
+//! opened again within the same pass of the plan.
 
 use fulgurite_store::Txn;
 
@@ -13,16 +13,19 @@ use crate::exec::rows::RowStore;
 pub struct Materialize {
     input: BoxOperator,
     width: usize,
-    kept: Option<RowStore>,
+    pass: usize,
+    /// The rows, and how often the pass had begun then.
+    kept: Option<(u64, RowStore)>,
     position: u64,
 }
 
 impl Materialize {
-    /// Over `input`, which yields `width` columns.
-    pub fn new(input: BoxOperator, width: usize) -> Self {
+    /// Over `input`, which yields `width` columns, the same all through `pass`.
+    pub fn new(input: BoxOperator, width: usize, pass: usize) -> Self {
         Self {
             input,
             width,
+            pass,
             kept: None,
             position: 0,
         }
@@ -37,9 +40,11 @@ impl Operator for Materialize {
 
     fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
         self.position = 0;
-        if self.kept.is_some() {
+        let begun = cx.run.pass(self.pass);
+        if self.kept.as_ref().is_some_and(|(of, _)| *of == begun) {
             return Ok(());
         }
+        self.kept = None;
         let mut kept = RowStore::new(self.width, &cx.run.memory);
         let mut batch = Batch::new(self.width);
         self.input.open(cx)?;
@@ -47,13 +52,13 @@ impl Operator for Materialize {
             cx.run.check_interrupt()?;
             kept.append(&batch)?;
         }
-        self.kept = Some(kept);
+        self.kept = Some((begun, kept));
         Ok(())
     }
 
     fn next(&mut self, _cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
         match &mut self.kept {
-            Some(kept) => kept.read(&mut self.position, want, out),
+            Some((_, kept)) => kept.read(&mut self.position, want, out),
             None => Ok(false),
         }
     }

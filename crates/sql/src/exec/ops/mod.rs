@@ -23,6 +23,8 @@ mod materialize;
 mod nested_loop;
 mod pairs;
 mod project;
+mod recursion;
+mod recursive_rows;
 mod scan;
 mod sort;
 mod values;

@@ -120,7 +120,8 @@ impl Operator for Project {
         if !self.input.next(cx, want, &mut self.rows)? {
             return Ok(false);
         }
-        if self.volatile || self.by_column(cx, out).is_err() {
+        // A kernel is not worth its preparation for one row.
+        if self.volatile || self.rows.len() == 1 || self.by_column(cx, out).is_err() {
             out.reset(self.exprs.len());
             self.by_row(cx, out)?;
         }

@@ -37,6 +37,8 @@ pub struct Spec {
     pub condition: Option<Expr>,
     /// Columns of the result.
     pub width: usize,
+    /// What was built stays until this pass begins anew.
+    pub kept: Option<usize>,
 }
 
 impl Spec {
@@ -64,6 +66,8 @@ pub struct HashJoin {
     pairs: Pairs,
     delayed: Delayed,
     held: Held,
+    /// How often the pass had begun for which the table was built and is kept.
+    kept: Option<u64>,
     /// Both sides, where the right one was too large.
     spilled: Option<Box<Spilled>>,
     /// The left side went there, too.
@@ -140,6 +144,7 @@ impl HashJoin {
             pairs: Pairs::default(),
             delayed: Delayed::default(),
             held: Held::default(),
+            kept: None,
             spilled: None,
             joined: false,
         }
@@ -334,9 +339,15 @@ impl Operator for HashJoin {
         self.left_rows.clear();
         self.position = 0;
         self.candidate = None;
-        self.spilled = None;
         self.joined = false;
-        self.build(cx)?;
+        let pass = self.spec.kept.map(|pass| cx.run.pass(pass));
+        if self.kept.is_none() || self.kept != pass {
+            self.kept = None;
+            self.spilled = None;
+            self.build(cx)?;
+            // The join of what was spilled takes it away.
+            self.kept = pass.filter(|_| self.spilled.is_none());
+        }
         self.left.open(cx)
     }
 
@@ -368,6 +379,7 @@ impl Operator for HashJoin {
 
     fn detach(&mut self) {
         self.spilled = None;
+        self.kept = None;
         self.left_rows.let_go();
         self.let_go();
         self.left.detach();
