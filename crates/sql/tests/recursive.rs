@@ -367,6 +367,27 @@ fn what_a_join_replays_follows_the_rows_around() {
     ]);
 }
 
+/// A member that brings an affinity of its own is bound twice, and what it names as well:
+/// a chain of them must not take twice as long with each.
+#[test]
+fn recursions_are_chained() {
+    let chained = |length: usize| {
+        let mut sql = "WITH c0(x) AS (SELECT 1 UNION SELECT i FROM n, c0)".to_owned();
+        for at in 1..length {
+            let before = at - 1;
+            sql += &format!(
+                ", c{at}(x) AS (SELECT 1 UNION SELECT o.x FROM c{at} JOIN c{before} AS o ON o.x > 0)"
+            );
+        }
+        sql + &format!(" SELECT x, x = '2' FROM c{} ORDER BY x", length - 1)
+    };
+    same(&format!("{TABLES}{}", chained(4)));
+    // SQLite runs each of them for every row of the one behind it.
+    let session = support::session();
+    support::must(&session, TABLES);
+    assert_eq!(support::run(&session, &chained(30)), ["1,0", "2,1"]);
+}
+
 /// A recursion that comes to an end, over the tables above.
 fn generated(random: &mut Random) -> String {
     let initial = *random.pick(&[

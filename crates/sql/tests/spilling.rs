@@ -221,6 +221,12 @@ const FIXED: &[&str] = &[
     "SELECT id FROM a WHERE (k, s) IN (SELECT k, s FROM b) ORDER BY 1",
     "SELECT * FROM a ORDER BY 1, k",
     "SELECT s, count(*) AS c FROM a GROUP BY s HAVING c > 3 ORDER BY c DESC, s LIMIT 10",
+    "WITH c(x) AS (SELECT n FROM a UNION SELECT x + 1 FROM c WHERE x < 900) SELECT * FROM c ORDER BY 1",
+    "WITH c(x, s) AS (SELECT id, s FROM a UNION ALL SELECT x + 1, s FROM c WHERE x % 3) SELECT * FROM c",
+    "WITH c(x, s) AS (SELECT id, s FROM a UNION ALL SELECT x + 1, s FROM c WHERE x % 3 ORDER BY 2, 1)
+     SELECT * FROM c",
+    "WITH c(x, d) AS (SELECT id, 0 FROM a WHERE id < 9 UNION SELECT b.n, d + 1 FROM c JOIN b ON b.k = x
+                      WHERE d < 2) SELECT * FROM c ORDER BY 1, 2",
 ];
 
 #[test]

@@ -96,9 +96,9 @@ impl Binder<'_> {
     ) -> Result<Query> {
         let select = &cte.select;
         self.with_ctes(&select.ctes, |this| {
-            let before = select.compounds.len().saturating_sub(members);
+            let not_recursive = select.compounds.len().saturating_sub(members);
             let mut order = CompoundOrder::default();
-            let mut initial = this.compound(select, before, Naming::Written, &mut order)?;
+            let mut initial = this.compound(select, not_recursive, Naming::Written, &mut order)?;
             let written = initial.columns.clone();
             name_columns(&mut initial.columns);
             list_columns(&mut initial, cte)?;
@@ -107,14 +107,25 @@ impl Binder<'_> {
             }
             let limit = this.limit(select)?;
             let source = this.new_source()?;
-            let mut affinities: Vec<Option<Affinity>> = (0..initial.columns.len())
-                .map(|i| initial.affinity(i))
-                .collect();
+            let before = this
+                .ctes
+                .get(at)
+                .and_then(|scoped| scoped.affinities.clone());
+            let of_initial = || {
+                (0..initial.columns.len())
+                    .map(|i| initial.affinity(i))
+                    .collect()
+            };
+            let mut affinities = before.unwrap_or_else(of_initial);
             let mut bound = this.members(cte, members, &initial, source, &affinities)?;
             let together = recursive_affinities(&initial, &bound.queries, source);
             // What the members add may change how they compare.
             if together != affinities {
                 affinities = together;
+                // Where it is named again it is bound once.
+                if let Some(scoped) = this.ctes.get_mut(at) {
+                    scoped.affinities = Some(affinities.clone());
+                }
                 bound = this.members(cte, members, &initial, source, &affinities)?;
             }
             order.names.append(&mut bound.names);

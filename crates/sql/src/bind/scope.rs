@@ -101,6 +101,8 @@ pub struct ScopedCte {
     pub sees: usize,
     /// While it is being bound, so that it may not be named: what naming it would be.
     pub refused: Option<&'static str>,
+    /// The affinities of its columns, where it is recursive and has been bound before.
+    pub affinities: Option<Vec<Option<Affinity>>>,
 }
 
 /// A source as names see it.
@@ -422,6 +424,7 @@ impl Binder<'_> {
             cte: cte.clone(),
             sees,
             refused: None,
+            affinities: None,
         }));
         let result = f(self);
         if self.uses.is_some() {

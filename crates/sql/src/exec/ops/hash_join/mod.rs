@@ -329,6 +329,7 @@ impl HashJoin {
 
 impl Operator for HashJoin {
     fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+        self.kept = None;
         self.left.attach(txn)?;
         self.right.attach(txn)
     }
