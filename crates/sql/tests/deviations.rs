@@ -154,6 +154,31 @@ fn parentheses_name_no_columns() {
 }
 
 #[test]
+fn parentheses_keep_columns_in_their_places() {
+    let before = "CREATE TABLE t(id); CREATE TABLE u(a, x); CREATE TABLE v(x, b);
+        INSERT INTO t VALUES (1); INSERT INTO u VALUES (2, 3); INSERT INTO v VALUES (3, 4)";
+    let asked = "SELECT * FROM t JOIN (u JOIN v USING (x))";
+    differ(before, asked, "1,3,2,4", "1,2,3,4");
+}
+
+#[test]
+fn shared_columns_in_parentheses_have_no_type() {
+    let before = "CREATE TABLE t(id INTEGER); CREATE TABLE u(x REAL); CREATE TABLE v(x);
+        INSERT INTO t VALUES (1); INSERT INTO v VALUES (1)";
+    let asked = "SELECT id, x FROM t LEFT JOIN (u FULL JOIN v USING (x)) ON id = x";
+    differ(before, asked, "1,1.0", "1,1");
+}
+
+#[test]
+fn using_means_what_the_name_means_in_parentheses() {
+    let before = "CREATE TABLE t(x); CREATE TABLE u(x); CREATE TABLE v(y); CREATE TABLE w(x);
+        INSERT INTO t VALUES (1); INSERT INTO w VALUES (1)";
+    let asked = "SELECT t.x, w.x FROM t \
+        FULL JOIN (u RIGHT JOIN v ON 1 RIGHT JOIN w USING (x)) USING (x)";
+    differ(before, asked, "1,NULL|NULL,1", "1,1");
+}
+
+#[test]
 fn compounds_change_no_values() {
     differ(
         "CREATE TABLE t(r REAL); INSERT INTO t VALUES (1)",

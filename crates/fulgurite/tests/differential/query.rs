@@ -100,11 +100,13 @@ fn sources(w: &mut Writer<'_>, world: &World) -> Sources {
             continue;
         }
         from.only = None;
-        from.text += &match w.rng.u32(..5) {
+        from.text += &match w.rng.u32(..7) {
             0 => format!(", {source}"),
             1 => format!(" CROSS JOIN {source}"),
             2 if !is_derived(&source) => format!(" JOIN {source} USING (a)"),
             2 | 3 => format!(" JOIN {source} ON {}", on(w)),
+            5 => format!(" RIGHT JOIN {source} ON {}", on(w)),
+            6 => format!(" FULL JOIN {source} ON {}", on(w)),
             _ => format!(" LEFT JOIN {source} ON {}", on(w)),
         };
     }

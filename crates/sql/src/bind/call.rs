@@ -1,10 +1,12 @@
 //! Binding of function calls.
 
+use std::sync::Arc;
+
 use super::Binder;
 use super::expr::{CaseArm, Expr, ExprKind, LikeKind, Props};
 use crate::ast::{self, FunctionCall};
 use crate::error::{Error, Result};
-use crate::func::{self, Function};
+use crate::func::{self, Function, ScalarFunction};
 
 impl Binder<'_> {
     pub(super) fn call(&mut self, call: &FunctionCall) -> Result<Expr> {
@@ -65,23 +67,33 @@ impl Binder<'_> {
             Err(_) if self.uses.is_some() => return Ok(Expr::null()),
             Err(error) => return Err(hinted(error, name, offset)),
         };
-        let collation = args
-            .iter()
-            .find_map(|a| a.props.collation)
-            .unwrap_or_default();
-        let mut props = Props::of_operator(&args);
-        props.deterministic &= function.is_deterministic();
-        props.fallible |= function.fallible;
-        props.constant &= function.is_deterministic();
-        Ok(Expr {
-            kind: ExprKind::Function {
-                function,
-                args,
-                collation,
-            },
-            props,
-        })
+        Ok(called(function, args))
     }
+}
+
+/// coalesce() of these.
+pub(super) fn coalesce(args: Vec<Expr>) -> Result<Expr> {
+    match func::find("coalesce", args.len())? {
+        Function::Scalar(function) => Ok(called(function, args)),
+        Function::Aggregate(_) => Err(Error::misuse("coalesce() is no scalar function")),
+    }
+}
+
+fn called(function: Arc<ScalarFunction>, args: Vec<Expr>) -> Expr {
+    let collation = args
+        .iter()
+        .find_map(|a| a.props.collation)
+        .unwrap_or_default();
+    let mut props = Props::of_operator(&args);
+    props.deterministic &= function.is_deterministic();
+    props.fallible |= function.fallible;
+    props.constant &= function.is_deterministic();
+    let kind = ExprKind::Function {
+        function,
+        args,
+        collation,
+    };
+    Expr { kind, props }
 }
 
 /// Whether it is written as a number with a point, from 0.0 to 1.0.

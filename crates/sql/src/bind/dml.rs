@@ -385,10 +385,16 @@ impl Binder<'_> {
 
     fn more_from(&mut self, from: &[ast::FromItem], block: &mut Block) -> Result<()> {
         if from.is_empty() {
-            Ok(())
-        } else {
-            self.from(from, block)
+            return Ok(());
         }
+        // The table that is changed is not among those whose rows become NULL.
+        if super::from::any_right(from) {
+            self.frame().hidden = true;
+            let joined = self.joined_source(from, None, block);
+            self.frame().hidden = false;
+            return joined;
+        }
+        self.from(from, block)
     }
 
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<Bound> {
@@ -502,7 +508,7 @@ pub(super) fn table_source(table: &Arc<Table>, name: &str, id: usize) -> Source 
         id,
         alias: name.to_owned(),
         kind,
-        left_join: None,
+        outer: None,
         fixed: false,
         index_hint: IndexHint::Any,
         partial: Vec::new(),

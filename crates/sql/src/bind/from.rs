@@ -1,18 +1,16 @@
-//! Binding of FROM: sources, joins and their conditions.
+//! Binding of FROM: its sources.
 
 use std::sync::Arc;
 
-use super::expr::{CompareOp, Expr, ExprKind, SortKey};
-use super::logical::{Block, Body, IndexHint, Query, QueryColumn, Source, SourceKind};
+use super::expr::{Expr, SortKey};
+use super::logical::{Block, Body, IndexHint, Query, Source, SourceKind};
 use super::names::{Naming, name_columns};
 use super::recursion::recursive_members;
-use super::scalar::{compare, conjuncts};
 use super::scope::{ScopeColumns, ScopeTable, ScopedCte};
 use super::{Binder, Frame};
 use crate::ast;
-use crate::ast::{FromItem, JoinConstraint, Name, SelectTable};
+use crate::ast::{FromItem, Name, SelectTable};
 use crate::error::{Error, Result};
-use crate::plan::physical::OutputColumn;
 use crate::schema::{Index, SEQUENCE, Table, View, nearest};
 
 /// Sources in one FROM, SQLite's limit.
@@ -21,127 +19,28 @@ const MAX_JOIN: usize = 64;
 impl Binder<'_> {
     /// Adds FROM's sources to the block and their names to the frame.
     pub(super) fn from(&mut self, items: &[FromItem], block: &mut Block) -> Result<()> {
-        for (at, item) in items.iter().enumerate() {
-            if item.join.right {
-                return Err(Error::sql("RIGHT and FULL OUTER JOINs are not supported")
-                    .with_hint("swap the tables and write LEFT JOIN"));
-            }
+        let items = flattened(items);
+        let last_right = items.iter().rposition(|item| item.join.right);
+        let base = self.frame().tables.len();
+        for (at, item) in items.into_iter().enumerate() {
             let before = self.frame().tables.len();
+            if item.join.right {
+                self.frame().before_right = before;
+            }
             self.frame().hidden = true;
             let first = block.sources.len();
-            let plain = at == 0 || !item.join.left;
+            let is_kept = last_right.is_none_or(|right| at > right);
+            let plain = is_kept && (at == 0 || !item.join.left);
             let bound = self.source(&item.table, plain, block);
             self.frame().hidden = false;
             bound?;
             if block.sources.len() > MAX_JOIN {
                 return Err(Error::sql(format!("at most {MAX_JOIN} tables in a join")));
             }
-            let on = self.join_columns(item, before)?;
-            let source = block.sources.get_mut(first).filter(|_| item.join.left);
-            let id = source.as_ref().map(|s| s.id);
-            match source {
-                Some(source) => source.left_join = Some(on),
-                None => block.filter.extend(on),
-            }
-            if let Some(JoinConstraint::On(expr)) = &item.constraint {
-                self.frame().pending.push((id, expr.clone()));
-            }
-            if item.join.cross
-                && let Some(source) = block.sources.get_mut(first)
-            {
-                source.fixed = true;
-            }
+            let on = self.join_columns(item, base..before, last_right.is_some())?;
+            self.join_source(item, first, on, block);
         }
         Ok(())
-    }
-
-    /// Binds the ON conditions of the frame, which SQLite looks at after WHERE.
-    /// Those of a LEFT JOIN may not read what stands behind it.
-    pub(super) fn join_conditions(&mut self, block: &mut Block) -> Result<()> {
-        for (id, expr) in std::mem::take(&mut self.frame().pending) {
-            let on = conjuncts(self.expr(&expr)?);
-            let at = id.and_then(|id| block.sources.iter().position(|s| s.id == id));
-            let Some(at) = at else {
-                block.filter.extend(on);
-                continue;
-            };
-            let later: Vec<usize> = block.sources.iter().skip(at + 1).map(|s| s.id).collect();
-            if on.iter().any(|c| reads_source(c, &later)) {
-                let message = "ON clause references tables to its right";
-                return Err(Error::sql(message).with_offset(expr.offset));
-            }
-            if let Some(source) = block.sources.get_mut(at) {
-                source.left_join.get_or_insert_default().extend(on);
-            }
-        }
-        Ok(())
-    }
-
-    /// Equalities of USING and NATURAL between the new tables (from `before` on)
-    /// and those before them.
-    fn join_columns(&mut self, item: &FromItem, before: usize) -> Result<Vec<Expr>> {
-        let names: Vec<Name> = match &item.constraint {
-            Some(JoinConstraint::Using(names)) => names.clone(),
-            _ if item.join.natural => self.common_columns(before),
-            _ => return Ok(Vec::new()),
-        };
-        let mut on = Vec::with_capacity(names.len());
-        for name in names {
-            let tables = &self.frame().tables;
-            let left = tables
-                .iter()
-                .take(before)
-                .find_map(|t| t.position(&name.text).map(|i| t.column(i)));
-            let right = tables
-                .iter()
-                .skip(before)
-                .find_map(|t| t.position(&name.text).map(|i| t.column(i)));
-            let (Some(left), Some(right)) = (left, right) else {
-                let message = format!(
-                    "cannot join using column {} - column not present in both tables",
-                    name.text
-                );
-                return Err(Error::sql(message).with_offset(name.offset));
-            };
-            self.note_merged(before, &name);
-            on.push(compare(CompareOp::Equal, left.expr, right.expr));
-            for table in self.frame().tables.iter_mut().skip(before) {
-                if table.position(&name.text).is_some() {
-                    table.merged.push(name.text.clone());
-                }
-            }
-        }
-        Ok(on)
-    }
-
-    /// A name of USING, of the tables before `before` and of the others.
-    fn note_merged(&mut self, before: usize, name: &Name) {
-        let (Some(uses), Some(frame)) = (&mut self.uses, self.frames.last()) else {
-            return;
-        };
-        let (lefts, rights) = frame.tables.split_at(before.min(frame.tables.len()));
-        let has_it = |t: &&ScopeTable| t.position(&name.text).is_some();
-        if let (Some(left), Some(right)) = (lefts.iter().find(has_it), rights.iter().find(has_it)) {
-            uses.merged(left, right, name);
-        }
-    }
-
-    fn common_columns(&mut self, before: usize) -> Vec<Name> {
-        let tables = &self.frame().tables;
-        let mut names: Vec<Name> = Vec::new();
-        for table in tables.iter().skip(before) {
-            for i in 0..table.width() {
-                let name = table.column_name(i);
-                let shared = tables
-                    .iter()
-                    .take(before)
-                    .any(|t| t.position(name).is_some());
-                if shared && !names.iter().any(|n| n.text.eq_ignore_ascii_case(name)) {
-                    names.push(Name::synthetic(name));
-                }
-            }
-        }
-        names
     }
 
     /// `plain`: neither side of an outer join, so a parenthesized join may be
@@ -158,7 +57,7 @@ impl Binder<'_> {
                 let name = alias.as_ref().map_or(String::new(), |a| a.text.clone());
                 self.query_source(query, name, plain, block)
             }
-            SelectTable::Joined(items, None) if plain && items.iter().all(|i| !i.join.left) => {
+            SelectTable::Joined(items, None) if plain && items.iter().all(is_inner) => {
                 self.frame().hidden = false;
                 self.from(items, block)
             }
@@ -400,82 +299,7 @@ impl Binder<'_> {
             id,
             alias,
             kind,
-            left_join: None,
-            fixed: false,
-            index_hint: IndexHint::Any,
-            partial: Vec::new(),
-            computed: Vec::new(),
-        });
-        Ok(())
-    }
-
-    /// A parenthesized join beside an outer join: a subquery of all its columns,
-    /// whose tables keep their names outside.
-    fn joined_source(
-        &mut self,
-        items: &[FromItem],
-        alias: Option<&Name>,
-        block: &mut Block,
-    ) -> Result<()> {
-        let (mut inner, frame) = self.in_frame(|this| {
-            let mut inner = Block::default();
-            this.from(items, &mut inner)?;
-            this.join_conditions(&mut inner)?;
-            Ok(inner)
-        })?;
-        let id = self.new_source()?;
-        let mut columns: Vec<QueryColumn> = Vec::new();
-        for table in frame.tables {
-            let base = columns.len();
-            for i in 0..table.width() {
-                let found = table.column(i);
-                let output = OutputColumn {
-                    name: found.name,
-                    decl_type: found.decl_type,
-                    origin: found.origin,
-                };
-                columns.push(QueryColumn {
-                    output,
-                    props: found.expr.props,
-                });
-                inner.outputs.push(found.expr);
-            }
-            if alias.is_none() {
-                let own = columns.get(base..).unwrap_or(&[]).to_vec();
-                if let Some(uses) = &mut self.uses {
-                    uses.joined(&table, id, base);
-                }
-                self.frame().tables.push(ScopeTable {
-                    name: table.name,
-                    source: id,
-                    columns: ScopeColumns::Query(own, base),
-                    merged: table.merged,
-                    is_stored: table.is_stored,
-                });
-            }
-        }
-        if let Some(alias) = alias {
-            self.frame().tables.push(ScopeTable {
-                name: alias.text.clone(),
-                source: id,
-                columns: ScopeColumns::Query(columns.clone(), 0),
-                merged: Vec::new(),
-                is_stored: false,
-            });
-        }
-        let query = Query {
-            body: Body::Block(Box::new(inner)),
-            columns,
-            order_by: Vec::new(),
-            limit: None,
-        };
-        let alias = alias.map_or_else(|| format!("join {id}"), |a| a.text.clone());
-        let kind = SourceKind::Query(Box::new(query));
-        block.sources.push(Source {
-            id,
-            alias,
-            kind,
-            left_join: None,
+            outer: None,
             fixed: false,
             index_hint: IndexHint::Any,
             partial: Vec::new(),
@@ -552,6 +376,31 @@ impl Frame {
     }
 }
 
+/// Parentheses around what stands first change nothing.
+fn flattened(items: &[FromItem]) -> Vec<&FromItem> {
+    let mut rest: Vec<&[FromItem]> = Vec::new();
+    let mut first = items;
+    while let [item, others @ ..] = first
+        && let SelectTable::Joined(inner, None) = &item.table
+    {
+        rest.push(others);
+        first = inner;
+    }
+    first
+        .iter()
+        .chain(rest.into_iter().rev().flatten())
+        .collect()
+}
+
+/// Whether there is a RIGHT or FULL JOIN.
+pub(super) fn any_right(items: &[FromItem]) -> bool {
+    flattened(items).iter().any(|item| item.join.right)
+}
+
+fn is_inner(item: &FromItem) -> bool {
+    !item.join.left && !item.join.right
+}
+
 /// What INDEXED BY or NOT INDEXED asks for.
 pub(super) fn index_hint(indexed: &ast::Indexed, table: &Table) -> Result<IndexHint> {
     Ok(match indexed {
@@ -567,13 +416,6 @@ pub(super) fn index_hint(indexed: &ast::Indexed, table: &Table) -> Result<IndexH
     })
 }
 
-fn reads_source(expr: &Expr, sources: &[usize]) -> bool {
-    let mut found = matches!(&expr.kind, ExprKind::Column(c) if sources.contains(&c.source));
-    expr.kind
-        .for_each_child(&mut |child| found = found || reads_source(child, sources));
-    found
-}
-
 /// A subquery in FROM that only selects and joins: its sources can join those
 /// around it.
 fn mergeable(block: &Block, order_by: &[SortKey], limited: bool) -> bool {
@@ -584,6 +426,7 @@ fn mergeable(block: &Block, order_by: &[SortKey], limited: bool) -> bool {
         && block.distinct.is_none()
         && block.having.is_empty()
         && !block.sources.is_empty()
+        && !block.sources.iter().any(Source::keeps_right)
         && block.outputs.iter().all(simple)
         && block.filter.iter().all(simple)
 }

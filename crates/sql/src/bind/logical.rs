@@ -111,8 +111,8 @@ pub struct Source {
     pub alias: String,
     /// What it is.
     pub kind: SourceKind,
-    /// It is the right side of a LEFT JOIN with these ON conjuncts.
-    pub left_join: Option<Vec<Expr>>,
+    /// It is the right side of an outer join.
+    pub outer: Option<OuterJoin>,
     /// CROSS JOIN: stays behind those before it.
     pub fixed: bool,
     /// INDEXED BY.
@@ -121,6 +121,58 @@ pub struct Source {
     pub partial: Vec<Partial>,
     /// The parts of its indexes' keys that are no columns.
     pub computed: Vec<KeyExpr>,
+}
+
+impl Source {
+    /// It is the right side of a RIGHT or FULL JOIN.
+    pub fn keeps_right(&self) -> bool {
+        self.outer.as_ref().is_some_and(|o| o.kind.keeps_right())
+    }
+}
+
+/// How a source is joined with all sources before it.
+#[derive(Debug)]
+pub struct OuterJoin {
+    /// Which rows it keeps.
+    pub kind: OuterKind,
+    /// ON's conjuncts.
+    pub on: Vec<Expr>,
+    /// Conjuncts of the inner joins among the sources before it, which hold before any of
+    /// their rows becomes NULL. Empty for LEFT, where they can as well come later.
+    pub before: Vec<Expr>,
+}
+
+/// The side of an outer join whose rows it keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OuterKind {
+    /// LEFT: those before the source.
+    Left,
+    /// RIGHT: the source's.
+    Right,
+    /// FULL: both.
+    Full,
+}
+
+impl OuterKind {
+    /// The one that keeps the rows of these sides, if it keeps any.
+    pub fn keeping(left: bool, right: bool) -> Option<OuterKind> {
+        match (left, right) {
+            (false, false) => None,
+            (true, false) => Some(OuterKind::Left),
+            (false, true) => Some(OuterKind::Right),
+            (true, true) => Some(OuterKind::Full),
+        }
+    }
+
+    /// LEFT and FULL.
+    pub fn keeps_left(self) -> bool {
+        self != OuterKind::Right
+    }
+
+    /// RIGHT and FULL.
+    pub fn keeps_right(self) -> bool {
+        self != OuterKind::Left
+    }
 }
 
 /// A part of an index's key that is an expression.

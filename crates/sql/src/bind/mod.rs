@@ -14,6 +14,7 @@ pub mod expr;
 pub mod foreign;
 mod from;
 mod indexes;
+mod join;
 pub mod logical;
 mod names;
 mod order;

@@ -208,7 +208,7 @@ impl Binder<'_> {
             id: table.source,
             alias: shown.clone(),
             kind: SourceKind::Recursive(table.columns.len()),
-            left_join: None,
+            outer: None,
             fixed: false,
             index_hint: IndexHint::Any,
             partial: Vec::new(),

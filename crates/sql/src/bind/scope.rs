@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::Binder;
 use super::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Props, ROWID, Register};
+use super::join::{PendingOn, SharedColumn};
 use super::logical::QueryColumn;
 use super::names::Naming;
 use super::recursion::RecursiveTable;
@@ -35,9 +36,12 @@ pub struct Frame {
     /// Its columns are values at hand, as those of RETURNING, so that no aggregate is
     /// made of them: one that reads them alone belongs to where it stands.
     pub has_values: bool,
-    /// ON conditions still to be bound, with the source whose LEFT JOIN they
-    /// belong to.
-    pub pending: Vec<(Option<usize>, ast::Expr)>,
+    /// ON conditions still to be bound.
+    pub pending: Vec<PendingOn>,
+    /// Columns whose plain names may mean one of another table than the first.
+    pub shared: Vec<SharedColumn>,
+    /// How many tables stand before the last RIGHT or FULL JOIN.
+    pub before_right: usize,
     /// While FROM is bound.
     pub hidden: bool,
     /// While an expression of the schema is bound for the rows that are written.
@@ -273,7 +277,7 @@ impl ScopeTable {
     }
 
     /// Whether a plain name means a column of a table before this one.
-    fn yields(&self, name: &str) -> bool {
+    pub fn yields(&self, name: &str) -> bool {
         self.merged.iter().any(|m| m.eq_ignore_ascii_case(name))
     }
 
@@ -312,14 +316,14 @@ pub fn is_rowid_name(name: &str) -> bool {
 
 impl Frame {
     /// The column that `[table.]name` stands for in this frame alone.
-    fn find(&self, column: ColumnName<'_>) -> Result<Option<Found>> {
+    pub fn find(&self, column: ColumnName<'_>) -> Result<Option<Found>> {
         let (name, table) = (column.name.text.as_str(), column.table);
         let may_be = |candidate: &ScopeTable| {
             table.is_none_or(|t| candidate.name.eq_ignore_ascii_case(&t.text))
                 && (column.schema.is_none() || candidate.is_stored && !self.has_values)
         };
         let mut found: Option<Found> = None;
-        for candidate in self.tables.iter().filter(|t| may_be(t)) {
+        for (i, candidate) in self.tables.iter().enumerate().filter(|(_, t)| may_be(t)) {
             let Some(at) = candidate.position(name) else {
                 continue;
             };
@@ -329,7 +333,11 @@ impl Frame {
                 }
                 return Err(ambiguous(column));
             }
-            found = Some(candidate.column(at));
+            let plain = match table {
+                None => self.plain(i, name)?,
+                Some(_) => None,
+            };
+            found = Some(plain.unwrap_or_else(|| candidate.column(at)));
         }
         if found.is_some() || !is_rowid_name(name) || self.is_key {
             return Ok(found);

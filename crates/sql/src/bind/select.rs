@@ -401,7 +401,11 @@ impl Binder<'_> {
                     continue;
                 }
                 frame.check_star(at, name)?;
-                let found = table.column(i);
+                let plain = match only {
+                    None => frame.starred(at, name)?,
+                    Some(_) => None,
+                };
+                let found = plain.unwrap_or_else(|| table.column(i));
                 let output = OutputColumn {
                     name: found.name,
                     decl_type: found.decl_type,

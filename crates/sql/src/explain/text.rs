@@ -156,6 +156,8 @@ fn join_kind(kind: JoinKind) -> &'static str {
     match kind {
         JoinKind::Inner => "JOIN",
         JoinKind::Left => "LEFT JOIN",
+        JoinKind::Right => "RIGHT JOIN",
+        JoinKind::Full => "FULL JOIN",
         JoinKind::Semi => "SEMI JOIN",
         JoinKind::Anti => "ANTI JOIN",
     }

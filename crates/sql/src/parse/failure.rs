@@ -22,7 +22,7 @@ pub fn parse_error(raw: Raw, sql: &str, scanned: usize) -> Error {
                     let hint = "the statement ends too early: something is missing at its end";
                     ("incomplete input".to_owned(), Some(hint))
                 }
-                ParserError::Custom(message) => (without_quotes(message), None),
+                ParserError::Custom(message) => (as_in_sqlite(message), None),
             };
             let mut error = Error::sql(message);
             if let Some(offset) = offset {
@@ -40,12 +40,13 @@ pub fn parse_error(raw: Raw, sql: &str, scanned: usize) -> Error {
     }
 }
 
-/// The parser names a duplicate column as it is written, SQLite as it is called.
-fn without_quotes(message: String) -> String {
+/// The parser names a duplicate column as it is written, SQLite as it is called, and has
+/// spaces behind a join of fewer than three words.
+fn as_in_sqlite(message: String) -> String {
     let what = "duplicate column name: ";
     match message.strip_prefix(what) {
         Some(name) => format!("{what}{}", super::unquote(name)),
-        None => message,
+        None => message.trim_end().to_owned(),
     }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Planner;
-use super::join::Needed;
+use super::join::{Joined, Needed};
 use super::layout::Layout;
 use super::order::{Condition, Item, Problem};
+use super::outer::{Goal, Reads};
 use super::physical::{CompoundOp, LimitClause, Node, Op};
 use super::rules;
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey};
@@ -277,16 +278,43 @@ impl Planner<'_, '_> {
             let node = self.filtered(one, filter.to_vec(), &layout)?;
             return Ok((node, layout, wanted.is_empty()));
         }
-        let mut needed = self.needed(block, Some(filter), order_by);
-        let mut shown = self.needed(block, None, order_by);
-        let mut items = Vec::with_capacity(block.sources.len());
-        for source in &block.sources {
-            let on = match &source.left_join {
-                Some(on) if !filter.iter().any(|c| rules::rejects_null(c, source.id)) => {
-                    Some(on.iter().map(|e| self.condition(e.clone())).collect())
-                }
-                _ => None,
-            };
+        let needed = self.needed(block, Some(filter), order_by);
+        let shown = match block.sources.iter().any(Source::keeps_right) {
+            true => needed.clone(),
+            false => self.needed(block, None, order_by),
+        };
+        let extremum = block.aggregation.is_some() && !wanted.is_empty();
+        let goal = Goal {
+            order: wanted,
+            limited: limited || extremum,
+        };
+        let mut reads = Reads { needed, shown };
+        let joined = self.joined(&block.sources, conditions, &mut reads, &goal)?;
+        let mut node = joined.node;
+        if extremum && joined.ordered {
+            node = self.first_row(node, wanted, &joined.layout)?;
+        }
+        Ok((node, joined.layout, joined.ordered))
+    }
+
+    /// Joins these sources, those with ON conditions by LEFT JOIN, behind what is joined
+    /// already.
+    pub(super) fn join_behind(
+        &mut self,
+        base: Option<Joined>,
+        sources: Vec<(&Source, Option<Vec<Condition>>)>,
+        mut conditions: Vec<Condition>,
+        reads: &mut Reads,
+        goal: &Goal<'_>,
+    ) -> Result<Joined> {
+        let mut items = Vec::with_capacity(sources.len());
+        let mut inner = Vec::new();
+        for (source, mut on) in sources {
+            // ON of a LEFT JOIN that has become an inner one joins the rest.
+            let rejects = |c: &Condition| rules::rejects_null(&c.expr, source.id);
+            if on.is_some() && conditions.iter().any(rejects) {
+                inner.extend(on.take().into_iter().flatten());
+            }
             let rows = self.source_rows(source);
             let mut computed = source.computed.clone();
             for part in &mut computed {
@@ -294,42 +322,35 @@ impl Planner<'_, '_> {
             }
             items.push(Item {
                 source,
-                needed: needed.remove(&source.id).unwrap_or_default(),
-                shown: shown.remove(&source.id).unwrap_or_default(),
+                needed: reads.needed.remove(&source.id).unwrap_or_default(),
+                shown: reads.shown.remove(&source.id).unwrap_or_default(),
                 on,
                 rows,
                 partial: Vec::new(),
                 computed,
             });
         }
-        // ON of a LEFT JOIN that has become an inner one joins the rest.
-        let mut all = conditions;
-        for (source, item) in block.sources.iter().zip(&items) {
-            if let (Some(on), None) = (&source.left_join, &item.on) {
-                all.extend(on.iter().map(|e| self.condition(e.clone())));
-            }
-        }
+        conditions.extend(inner);
         for item in &mut items {
-            item.partial = self.usable_partial(item.source, item.on.as_ref().unwrap_or(&all));
+            let own = item.on.as_ref().unwrap_or(&conditions);
+            item.partial = self.usable_partial(item.source, own);
         }
-        let last: Vec<Expr> = all
+        let last: Vec<Expr> = conditions
             .iter()
             .filter(|c| !c.movable)
             .map(|c| c.expr.clone())
             .collect();
-        let extremum = block.aggregation.is_some() && !wanted.is_empty();
         let problem = Problem {
             items: &items,
-            conditions: &all,
-            order: wanted,
-            limited: limited || extremum,
+            conditions: &conditions,
+            order: goal.order,
+            limited: goal.limited,
+            rows: base.as_ref().map_or(1.0, |b| b.node.rows),
+            placed: base.as_ref().map_or_else(BTreeSet::new, Joined::sources),
         };
-        let joined = self.join(&problem)?;
-        let mut node = self.filtered(joined.node, last, &joined.layout)?;
-        if extremum && joined.ordered {
-            node = self.first_row(node, wanted, &joined.layout)?;
-        }
-        Ok((node, joined.layout, joined.ordered))
+        let mut joined = self.join(&problem, base)?;
+        joined.node = self.filtered(joined.node, last, &joined.layout)?;
+        Ok(joined)
     }
 
     /// The partial indexes of a source that hold every row of it that these conditions
@@ -382,7 +403,7 @@ impl Planner<'_, '_> {
         })
     }
 
-    fn condition(&self, expr: Expr) -> Condition {
+    pub(super) fn condition(&self, expr: Expr) -> Condition {
         let sources = self.sources_of(&expr);
         let movable = expr.props.deterministic && !expr.props.fallible;
         Condition {
@@ -401,8 +422,10 @@ impl Planner<'_, '_> {
         block.having.iter().chain(&block.outputs).for_each(&mut add);
         order_by.iter().for_each(|k| add(&k.expr));
         if let Some(filter) = filter {
-            let on = block.sources.iter().filter_map(|s| s.left_join.as_ref());
-            filter.iter().chain(on.flatten()).for_each(&mut add);
+            filter.iter().for_each(&mut add);
+            for outer in block.sources.iter().filter_map(|s| s.outer.as_ref()) {
+                outer.on.iter().chain(&outer.before).for_each(&mut add);
+            }
         }
         if let Some(aggregation) = &block.aggregation {
             aggregation.keys.iter().for_each(|(e, _)| add(e));

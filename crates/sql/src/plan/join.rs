@@ -3,7 +3,8 @@
 //! Sources are placed left-deep, in the order and by the methods that the
 //! [`order`](super::order) module chose: each step joins what is placed with one
 //! more source by looking it up by key for each row, by hashing it, or by
-//! replaying it.
+//! replaying it. What stands before a RIGHT or FULL JOIN is a join of its own
+//! ([`outer`](super::outer)).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,12 +32,19 @@ pub struct Joined {
     pub ordered: bool,
 }
 
+impl Joined {
+    /// The sources whose columns it has.
+    pub fn sources(&self) -> BTreeSet<usize> {
+        self.layout.sources()
+    }
+}
+
 /// The sides of a hash join's equalities, and how each compares.
 #[derive(Default)]
-struct HashKeys {
-    left: Vec<Expr>,
-    right: Vec<Expr>,
-    comparisons: Vec<Comparison>,
+pub(super) struct HashKeys {
+    pub left: Vec<Expr>,
+    pub right: Vec<Expr>,
+    pub comparisons: Vec<Comparison>,
 }
 
 impl Planner<'_, '_> {
@@ -47,12 +55,26 @@ impl Planner<'_, '_> {
         columns.into_iter().map(|c: ColumnRef| c.source).collect()
     }
 
-    /// Joins the sources of a block and applies its movable conditions.
-    pub fn join(&mut self, problem: &Problem<'_, '_>) -> Result<Joined> {
-        let order = self.best_order(problem)?;
+    /// Joins the sources of a block, behind `joined`, and applies its movable conditions.
+    pub fn join(
+        &mut self,
+        problem: &Problem<'_, '_>,
+        mut joined: Option<Joined>,
+    ) -> Result<Joined> {
         let mut applied = vec![false; problem.conditions.len()];
-        let mut placed: BTreeSet<usize> = BTreeSet::new();
-        let mut joined: Option<Joined> = None;
+        let mut placed = problem.placed.clone();
+        if let Some(Joined { node, layout, .. }) = joined {
+            let node = self.late_conditions(problem, node, &layout, &placed, &mut applied)?;
+            joined = Some(Joined {
+                node,
+                layout,
+                ordered: false,
+            });
+        }
+        if problem.items.is_empty() {
+            return joined.ok_or_else(|| Error::misuse("a join without sources"));
+        }
+        let order = self.best_order(problem)?;
         for step in &order.steps {
             joined = Some(self.place(problem, joined, step, &mut placed, &mut applied)?);
         }
@@ -159,14 +181,17 @@ impl Planner<'_, '_> {
         let Method::Hash(_, conditions) = &step.method else {
             return Err(Error::misuse("not a hash join"));
         };
-        let (id, list) = (problem.id(step.item), problem.applicable(step.item));
+        let (own, list) = (
+            BTreeSet::from([problem.id(step.item)]),
+            problem.applicable(step.item),
+        );
         let mut keys = HashKeys::default();
         for at in conditions {
             let condition = list
                 .get(*at)
                 .ok_or_else(|| Error::misuse("no such condition"))?;
             let sources = |e: &Expr| self.sources_of(e);
-            let (l, r, comparison) = split_equality(&condition.expr, id, placed, &sources)
+            let (l, r, comparison) = split_equality(&condition.expr, &own, placed, &sources)
                 .ok_or_else(|| Error::misuse("not a hash condition"))?;
             keys.left.push(self.resolve(l, left)?);
             keys.right.push(self.resolve(r, right)?);
@@ -211,7 +236,7 @@ impl Planner<'_, '_> {
         left
     }
 
-    /// WHERE conditions on the right side of a LEFT JOIN, above it.
+    /// WHERE conditions above what is placed, where no more sources are needed for them.
     fn late_conditions(
         &mut self,
         problem: &Problem<'_, '_>,
@@ -374,7 +399,7 @@ impl Planner<'_, '_> {
 
     /// What a nested loop's right side is for each row of its left: the same every time
     /// where it takes nothing from there.
-    fn replayed(&self, right: Node, bindings: &[(usize, Expr)]) -> Node {
+    pub(super) fn replayed(&self, right: Node, bindings: &[(usize, Expr)]) -> Node {
         if !bindings.is_empty() || self.reads_recursion(&right) {
             return right;
         }
@@ -388,7 +413,11 @@ impl Planner<'_, '_> {
         }
     }
 
-    fn all_of(&mut self, mut conditions: Vec<Expr>, layout: &Layout) -> Result<Option<Expr>> {
+    pub(super) fn all_of(
+        &mut self,
+        mut conditions: Vec<Expr>,
+        layout: &Layout,
+    ) -> Result<Option<Expr>> {
         let all = match conditions.len() {
             0 => return Ok(None),
             1 => conditions.pop(),

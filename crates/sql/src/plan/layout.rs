@@ -1,5 +1,7 @@
 //! What an operator's row holds, in terms of the logical plan.
 
+use std::collections::BTreeSet;
+
 use crate::bind::expr::{ColumnRef, Expr, ExprKind};
 
 /// Where columns and computed expressions are in a row.
@@ -47,6 +49,11 @@ impl Layout {
         };
         self.computed.push((kind, self.columns.len()));
         self.columns.push(column);
+    }
+
+    /// The sources whose columns it has.
+    pub fn sources(&self) -> BTreeSet<usize> {
+        self.columns.iter().flatten().map(|c| c.source).collect()
     }
 
     /// Position of a column.

@@ -17,6 +17,7 @@ pub mod foreign;
 mod join;
 mod layout;
 mod order;
+mod outer;
 pub mod physical;
 mod recursion;
 mod registers;

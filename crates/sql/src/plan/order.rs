@@ -87,6 +87,10 @@ pub struct Problem<'p, 'b> {
     pub order: &'p [SortKey],
     /// Only the first few rows may be wanted.
     pub limited: bool,
+    /// Sources that are joined already.
+    pub placed: BTreeSet<usize>,
+    /// The rows of those.
+    pub rows: f64,
 }
 
 impl Problem<'_, '_> {
@@ -96,6 +100,11 @@ impl Problem<'_, '_> {
             Some(on) => on,
             None => self.conditions,
         }
+    }
+
+    /// Whether there is nothing to join.
+    fn is_alone(&self) -> bool {
+        self.items.len() == 1 && self.placed.is_empty()
     }
 
     pub fn id(&self, item: usize) -> usize {
@@ -132,9 +141,9 @@ impl Problem<'_, '_> {
         placed: &BTreeSet<usize>,
         columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
     ) -> Vec<usize> {
-        let id = self.id(item);
+        let own = BTreeSet::from([self.id(item)]);
         let keys = |condition: &Condition| {
-            condition.movable && split_equality(&condition.expr, id, placed, columns).is_some()
+            condition.movable && split_equality(&condition.expr, &own, placed, columns).is_some()
         };
         let list = self.applicable(item).iter().enumerate();
         list.filter(|(_, c)| keys(c)).map(|(at, _)| at).collect()
@@ -158,10 +167,10 @@ fn is_recursive(item: &Item<'_>) -> bool {
     matches!(item.source.kind, SourceKind::Recursive(_))
 }
 
-/// `left = right` with the placed side first.
+/// `left = right` with the placed side first, the other one over `own`.
 pub fn split_equality<'e>(
     expr: &'e Expr,
-    id: usize,
+    own: &BTreeSet<usize>,
     placed: &BTreeSet<usize>,
     columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
 ) -> Option<(&'e Expr, &'e Expr, Comparison)> {
@@ -171,10 +180,10 @@ pub fn split_equality<'e>(
     if expr.props.fallible || !expr.props.deterministic {
         return None;
     }
-    let own = BTreeSet::from([id]);
     let sides = |a: &'e Expr, b: &'e Expr| {
         let (of_a, of_b) = (columns(a), columns(b));
-        (!of_a.is_empty() && of_a.is_subset(placed) && of_b == own).then_some((a, b, *comparison))
+        let is_split = !of_a.is_empty() && of_a.is_subset(placed);
+        (is_split && !of_b.is_empty() && of_b.is_subset(own)).then_some((a, b, *comparison))
     };
     sides(left, right).or_else(|| sides(right, left))
 }
@@ -194,7 +203,7 @@ impl Planner<'_, '_> {
             firsts
         } else {
             let smallest = firsts.iter().copied().min_by(|a, b| {
-                let rows = |i: usize| self.step(problem, i, &BTreeSet::new(), 1.0).1;
+                let rows = |i: usize| self.step(problem, i, &problem.placed, problem.rows).1;
                 rows(*a).total_cmp(&rows(*b))
             });
             smallest.into_iter().collect()
@@ -215,9 +224,9 @@ impl Planner<'_, '_> {
 
     fn order_from(&self, problem: &Problem<'_, '_>, first: usize) -> Order {
         let mut placed = vec![false; problem.items.len()];
-        let mut ids = BTreeSet::new();
+        let mut ids = problem.placed.clone();
         let mut steps = Vec::with_capacity(problem.items.len());
-        let (mut cost, mut rows) = (0.0, 1.0);
+        let (mut cost, mut rows) = (0.0, problem.rows);
         let mut next = Some(first);
         while let Some(item) = next {
             let (step, step_cost, step_rows) = {
@@ -375,8 +384,8 @@ impl Planner<'_, '_> {
                 hint: &this.source.index_hint,
                 partial: &this.partial,
                 computed: &this.computed,
-                limited: problem.limited && problem.items.len() == 1,
-                alone: problem.items.len() == 1,
+                limited: problem.limited && problem.is_alone(),
+                alone: problem.is_alone(),
             }),
         }
     }

@@ -151,6 +151,10 @@ pub enum JoinKind {
     Inner,
     /// Also left rows without a partner, NULLs to their right.
     Left,
+    /// Pairs, and right rows without a partner behind them, NULLs to their left.
+    Right,
+    /// Those of both.
+    Full,
     /// Left rows with a partner, once each; yields the left row only.
     Semi,
     /// Left rows without a partner; yields the left row only.
@@ -165,6 +169,23 @@ pub enum CompoundOp {
     Union,
     Intersect,
     Except,
+}
+
+impl JoinKind {
+    /// Yields left rows and right rows beside each other.
+    pub fn yields_right(self) -> bool {
+        !matches!(self, JoinKind::Semi | JoinKind::Anti)
+    }
+
+    /// Yields left rows without a partner.
+    pub fn keeps_left(self) -> bool {
+        matches!(self, JoinKind::Left | JoinKind::Full | JoinKind::Anti)
+    }
+
+    /// Yields right rows without a partner.
+    pub fn keeps_right(self) -> bool {
+        matches!(self, JoinKind::Right | JoinKind::Full)
+    }
 }
 
 /// An operator.

@@ -19,6 +19,7 @@ mod hash_join;
 mod index_scan;
 mod limit;
 mod lookup;
+mod marks;
 mod materialize;
 mod nested_loop;
 mod pairs;

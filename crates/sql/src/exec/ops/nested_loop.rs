@@ -1,9 +1,12 @@
 //! Nested-loop join: for each left row the right side is opened anew, after the
-//! registers it reads were stored.
+//! registers it reads were stored. Where right rows without a partner are wanted, the right
+//! side takes nothing from the left one and gives the same rows each time; each that finds
+//! a partner is marked by its number, and in the end those without a mark are yielded.
 
 use fulgurite_store::Txn;
 
-use super::pairs::Pairs;
+use super::marks::Marks;
+use super::pairs::{Pairs, push_right};
 use super::{BoxOperator, Delayed, Operator};
 use crate::bind::expr::{Expr, Register};
 use crate::error::Result;
@@ -30,6 +33,12 @@ pub struct NestedLoopJoin {
     matched: bool,
     pairs: Pairs,
     delayed: Delayed,
+    /// The right rows that have found a partner.
+    marks: Marks,
+    /// The number of the first of the right rows at hand.
+    right_base: u64,
+    /// All left rows have been joined, and the right side is open for those alone.
+    left_done: bool,
 }
 
 impl NestedLoopJoin {
@@ -57,15 +66,14 @@ impl NestedLoopJoin {
             matched: false,
             pairs: Pairs::default(),
             delayed: Delayed::default(),
+            marks: Marks::default(),
+            right_base: 0,
+            left_done: false,
         }
     }
 
-    fn yields_right(&self) -> bool {
-        matches!(self.kind, JoinKind::Inner | JoinKind::Left)
-    }
-
     fn flush(&mut self, out: &mut Batch) -> Result<()> {
-        let right = if self.yields_right() {
+        let right = if self.kind.yields_right() {
             Some(&self.right_rows)
         } else {
             None
@@ -90,6 +98,7 @@ impl NestedLoopJoin {
         }
         self.right.open(cx)?;
         self.right_position = 0;
+        self.right_base = 0;
         // The pairs collected so far point into the old right rows.
         self.flush(out)?;
         self.right_rows.clear();
@@ -100,7 +109,7 @@ impl NestedLoopJoin {
 
     /// The left row is done.
     fn leave(&mut self, out: &mut Batch, row: usize) -> Result<()> {
-        if !self.matched && matches!(self.kind, JoinKind::Left | JoinKind::Anti) {
+        if !self.matched && self.kind.keeps_left() {
             self.flush(out)?;
             self.pairs.push_alone(row);
             self.flush(out)?;
@@ -135,6 +144,11 @@ impl NestedLoopJoin {
             self.matched = true;
             match self.kind {
                 JoinKind::Inner | JoinKind::Left => self.pairs.push(row, right),
+                JoinKind::Right | JoinKind::Full => {
+                    let place = self.right_base + self.right_position as u64 - 1;
+                    self.marks.set(place, &cx.run.memory);
+                    self.pairs.push(row, right);
+                }
                 JoinKind::Semi => {
                     self.pairs.push_alone(row);
                     break;
@@ -147,7 +161,7 @@ impl NestedLoopJoin {
 
     fn fill(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<()> {
         let most = want.clamp(1, ROWS_MAX);
-        let right_want = if self.yields_right() { want } else { 1 };
+        let right_want = if self.kind.yields_right() { want } else { 1 };
         while out.rows() + self.pairs.len() < most {
             if !self.active && !self.advance(cx, want, out)? {
                 break;
@@ -155,6 +169,7 @@ impl NestedLoopJoin {
             let row = self.left_rows.row_at(self.position).unwrap_or(0);
             if self.right_position >= self.right_rows.len() {
                 self.flush(out)?;
+                self.right_base += self.right_position as u64;
                 self.right_position = 0;
                 if !self.right.next(cx, right_want, &mut self.right_rows)? {
                     self.leave(out, row)?;
@@ -162,10 +177,36 @@ impl NestedLoopJoin {
                 }
             }
             let outcome = self.join(cx, row, most, out.rows());
-            if self.matched && !self.yields_right() {
+            if self.matched && !self.kind.yields_right() {
                 self.leave(out, row)?;
             }
             outcome?;
+        }
+        Ok(())
+    }
+
+    /// Yields the right rows without a partner, once all left rows have been joined.
+    fn fill_alone(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<()> {
+        if !self.left_done {
+            self.right.open(cx)?;
+            self.left_done = true;
+            self.right_base = 0;
+        }
+        let mut rows = Vec::new();
+        while out.rows() < want.clamp(1, ROWS_MAX)
+            && self.right.next(cx, want, &mut self.right_rows)?
+        {
+            cx.run.check_interrupt()?;
+            rows.clear();
+            let mut place = self.right_base;
+            self.right_rows.selection().each(|row| {
+                if !self.marks.is_set(place) {
+                    rows.push(row as u32);
+                }
+                place += 1;
+            });
+            self.right_base = place;
+            push_right(&self.right_rows, &rows, out)?;
         }
         Ok(())
     }
@@ -185,14 +226,22 @@ impl Operator for NestedLoopJoin {
         self.position = 0;
         self.right_position = 0;
         self.active = false;
+        self.marks.clear();
+        self.left_done = false;
         self.left.open(cx)
     }
 
     fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
         self.delayed.raise()?;
         out.reset(self.width);
-        let outcome = self.fill(cx, want, out);
+        let mut outcome = match self.left_done {
+            true => Ok(()),
+            false => self.fill(cx, want, out),
+        };
         self.flush(out)?;
+        if self.kind.keeps_right() && outcome.is_ok() && out.rows() == 0 {
+            outcome = self.fill_alone(cx, want, out);
+        }
         match outcome {
             Ok(()) => Ok(out.rows() > 0),
             Err(error) => self.delayed.after(out.rows(), error),
@@ -202,6 +251,7 @@ impl Operator for NestedLoopJoin {
     fn detach(&mut self) {
         self.left_rows.let_go();
         self.right_rows.let_go();
+        self.marks.clear();
         self.left.detach();
         self.right.detach();
     }

@@ -65,3 +65,16 @@ impl Pairs {
         self.right.clear();
     }
 }
+
+/// Appends right rows without a partner to `out`: NULLs, then their columns.
+pub fn push_right(right: &Batch, rows: &[u32], out: &mut Batch) -> Result<()> {
+    let left_width = out.columns.len().saturating_sub(right.columns.len());
+    for (i, column) in out.columns.iter_mut().enumerate() {
+        match i.checked_sub(left_width).and_then(|i| right.columns.get(i)) {
+            Some(source) => column.gather(source, rows)?,
+            None => rows.iter().for_each(|_| column.push_null()),
+        }
+    }
+    out.set_rows(out.rows() + rows.len());
+    Ok(())
+}

@@ -4,13 +4,18 @@
 //! Rows with equal keys form a chain in the right side's order. A right side that
 //! the budget has no room for goes to disk, and the left one after it
 //! ([`spilled`]).
+//!
+//! Where right rows without a partner are wanted, those with NULL keys are kept among the
+//! others, in no chain; each that finds a partner is marked, and in the end those without
+//! a mark are yielded.
 
 mod spilled;
 
 use fulgurite_store::Txn;
 
 use self::spilled::{Spilled, chain};
-use super::pairs::Pairs;
+use super::marks::Marks;
+use super::pairs::{Pairs, push_right};
 use super::{BoxOperator, Delayed, Operator};
 use crate::bind::expr::{Comparison, Expr};
 use crate::error::Result;
@@ -41,12 +46,6 @@ pub struct Spec {
     pub kept: Option<usize>,
 }
 
-impl Spec {
-    fn yields_right(&self) -> bool {
-        matches!(self.kind, JoinKind::Inner | JoinKind::Left)
-    }
-}
-
 /// See the module.
 pub struct HashJoin {
     left: BoxOperator,
@@ -68,6 +67,10 @@ pub struct HashJoin {
     held: Held,
     /// How often the pass had begun for which the table was built and is kept.
     kept: Option<u64>,
+    /// The right rows that have found a partner.
+    marks: Marks,
+    /// All left rows have been joined, and this is the next right row to be yielded alone.
+    alone: Option<usize>,
     /// Both sides, where the right one was too large.
     spilled: Option<Box<Spilled>>,
     /// The left side went there, too.
@@ -145,6 +148,8 @@ impl HashJoin {
             delayed: Delayed::default(),
             held: Held::default(),
             kept: None,
+            marks: Marks::default(),
+            alone: None,
             spilled: None,
             joined: false,
         }
@@ -182,6 +187,9 @@ impl HashJoin {
             });
             self.table
                 .insert(&keys, Selection::Rows(&kept), &mut self.groups)?;
+            if self.spec.kind.keeps_right() && kept.len() < batch.len() {
+                keep_all(batch.selection(), &mut kept, &mut self.groups);
+            }
             for (column, source) in self.built.columns.iter_mut().zip(&batch.columns) {
                 column.gather(source, &kept)?;
             }
@@ -202,7 +210,7 @@ impl HashJoin {
         self.built.set_rows(self.chain.len());
         let mut spilled = Box::new(Spilled::new(&cx.run.memory));
         // Row by row in the order in which they came, with their group's key.
-        let mut groups = vec![0; self.chain.len()];
+        let mut groups = vec![NONE; self.chain.len()];
         for (group, (head, _)) in self.heads.iter().enumerate() {
             let mut row = *head;
             while let Some(slot) = groups.get_mut(row as usize) {
@@ -292,6 +300,10 @@ impl HashJoin {
             self.matched = true;
             match self.spec.kind {
                 JoinKind::Inner | JoinKind::Left => self.pairs.push(row, right),
+                JoinKind::Right | JoinKind::Full => {
+                    self.marks.set(right as u64, &cx.run.memory);
+                    self.pairs.push(row, right);
+                }
                 JoinKind::Semi => {
                     self.pairs.push_alone(row);
                     return Ok(true);
@@ -299,7 +311,7 @@ impl HashJoin {
                 JoinKind::Anti => return Ok(true),
             }
         }
-        if !self.matched && matches!(self.spec.kind, JoinKind::Left | JoinKind::Anti) {
+        if !self.matched && self.spec.kind.keeps_left() {
             self.pairs.push_alone(row);
         }
         Ok(true)
@@ -325,6 +337,35 @@ impl HashJoin {
             }
         }
     }
+
+    /// Yields right rows without a partner, from the one at `from` on.
+    fn fill_alone(&mut self, from: usize, want: usize, out: &mut Batch) -> Result<bool> {
+        let most = want.clamp(1, ROWS_MAX);
+        let (mut rows, mut row) = (Vec::new(), from);
+        while row < self.built.rows() && rows.len() < most {
+            if !self.marks.is_set(row as u64) {
+                rows.push(row as u32);
+            }
+            row += 1;
+        }
+        self.alone = Some(row);
+        push_right(&self.built, &rows, out)?;
+        Ok(!rows.is_empty())
+    }
+}
+
+/// Has all rows of a batch kept, those that were not in no group.
+fn keep_all(selection: Selection<'_>, kept: &mut Vec<u32>, groups: &mut Vec<u32>) {
+    let mut keyed = kept.iter().copied().zip(groups.iter().copied()).peekable();
+    let (mut rows, mut of_rows) = (Vec::new(), Vec::new());
+    selection.each(|row| {
+        let row = row as u32;
+        let group = keyed.next_if(|(keyed, _)| *keyed == row);
+        rows.push(row);
+        of_rows.push(group.map_or(NONE, |(_, group)| group));
+    });
+    *kept = rows;
+    *groups = of_rows;
 }
 
 impl Operator for HashJoin {
@@ -340,6 +381,8 @@ impl Operator for HashJoin {
         self.left_rows.clear();
         self.position = 0;
         self.candidate = None;
+        self.marks.clear();
+        self.alone = None;
         self.joined = false;
         let pass = self.spec.kept.map(|pass| cx.run.pass(pass));
         if self.kept.is_none() || self.kept != pass {
@@ -365,14 +408,18 @@ impl Operator for HashJoin {
                 Err(error) => self.delayed.after(out.rows(), error),
             };
         }
+        if let Some(from) = self.alone {
+            return self.fill_alone(from, want, out);
+        }
         let outcome = self.fill(cx, want);
-        let right = if self.spec.yields_right() {
+        let right = if self.spec.kind.yields_right() {
             Some(&self.built)
         } else {
             None
         };
         self.pairs.flush(&self.left_rows, right, out)?;
         match outcome {
+            Ok(false) if self.spec.kind.keeps_right() => self.fill_alone(0, want, out),
             Ok(more) => Ok(more),
             Err(error) => self.delayed.after(out.rows(), error),
         }
@@ -381,6 +428,7 @@ impl Operator for HashJoin {
     fn detach(&mut self) {
         self.spilled = None;
         self.kept = None;
+        self.marks.clear();
         self.left_rows.let_go();
         self.let_go();
         self.left.detach();

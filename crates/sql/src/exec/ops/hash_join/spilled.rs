@@ -12,7 +12,8 @@
 //!    their order and errors are the same.
 //!
 //! Kinds that yield left rows without a partner put a mark behind each left row's
-//! pairs, which says that there are no more of them.
+//! pairs, which says that there are no more of them. Kinds that yield right rows without
+//! a partner keep all right rows once more, in their order, and mark those that find one.
 
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ use crate::exec::context::Context;
 use crate::exec::expr::{Operand, Row, condition};
 use crate::exec::hash::{GroupTable, NONE, hash_rows};
 use crate::exec::memory::{Held, Memory};
+use crate::exec::ops::marks::Marks;
+use crate::exec::ops::pairs::push_right;
 use crate::exec::ops::{BoxOperator, Delayed};
 use crate::exec::rows::{RowStore, decode_cell, encode_cell};
 use crate::exec::sorter::Sorter;
@@ -62,6 +65,13 @@ pub struct Spilled {
     row: Batch,
     /// What the left side ended with.
     failure: Delayed,
+    /// All right rows, where those without a partner are wanted; once all pairs have been
+    /// read, where the next ones are, and the place of the first of them.
+    kept: Option<RowStore>,
+    position: u64,
+    place: u64,
+    /// The right rows that have found a partner.
+    marks: Marks,
 }
 
 /// The part of a key that was split so often before.
@@ -132,11 +142,29 @@ impl Spilled {
             matched: false,
             row: Batch::default(),
             failure: Delayed::default(),
+            kept: None,
+            position: 0,
+            place: 0,
+            marks: Marks::default(),
         }
     }
 
     /// Takes rows of the right side, all those that came before included.
     pub fn take_right(&mut self, batch: &Batch, keys: &[Operand<'_>], spec: &Spec) -> Result<()> {
+        if spec.kind.keeps_right() {
+            let kept = match &mut self.kept {
+                Some(kept) => kept,
+                None => {
+                    let file = Arc::new(self.memory.temp_file()?);
+                    let width = batch.columns.len();
+                    self.kept
+                        .insert(RowStore::in_file(width, &self.memory, file))
+                }
+            };
+            batch
+                .selection()
+                .try_each(|row| kept.push(batch.columns.iter().map(|c| c.get(row))))?;
+        }
         self.right.take(batch, keys, |_| true, spec, &self.memory)
     }
 
@@ -179,7 +207,7 @@ impl Spilled {
         cx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let mut batch = Batch::default();
-        let marks = matches!(spec.kind, JoinKind::Left | JoinKind::Anti);
+        let marks = spec.kind.keeps_left();
         let mut cells = Vec::new();
         loop {
             cx.run.check_interrupt()?;
@@ -239,7 +267,7 @@ impl Spilled {
                 self.matched = false;
             }
             let alone = right == MARK;
-            if self.matched && (alone || !spec.yields_right()) {
+            if self.matched && (alone || !spec.kind.yields_right()) {
                 continue;
             }
             self.row.reset(width);
@@ -259,6 +287,9 @@ impl Spilled {
                     continue;
                 }
                 self.matched = true;
+                if spec.kind.keeps_right() {
+                    self.marks.set(right, &self.memory);
+                }
                 if spec.kind == JoinKind::Anti {
                     continue;
                 }
@@ -270,8 +301,28 @@ impl Spilled {
         }
         if out.rows() == 0 {
             self.failure.raise()?;
+            self.read_alone(want, out, cx)?;
         }
         Ok(out.rows() > 0)
+    }
+
+    /// Appends right rows without a partner.
+    fn read_alone(&mut self, want: usize, out: &mut Batch, cx: &mut Context<'_, '_>) -> Result<()> {
+        let Some(kept) = &mut self.kept else {
+            return Ok(());
+        };
+        let mut rows = Vec::new();
+        loop {
+            cx.run.check_interrupt()?;
+            if out.rows() > 0 || !kept.read(&mut self.position, want, &mut self.row)? {
+                return Ok(());
+            }
+            rows.clear();
+            let alone = |row: &u32| !self.marks.is_set(self.place + u64::from(*row));
+            rows.extend((0..self.row.rows() as u32).filter(alone));
+            self.place += self.row.rows() as u64;
+            push_right(&self.row, &rows, out)?;
+        }
     }
 }
 
@@ -424,7 +475,7 @@ impl Round {
         cx: &mut Context<'_, '_>,
     ) -> Result<()> {
         // Without a condition the first partner decides.
-        let first_only = !spec.yields_right() && spec.condition.is_none();
+        let first_only = !spec.kind.yields_right() && spec.condition.is_none();
         let (mut position, mut batch) = (0, Batch::default());
         let (mut front, mut cells) = (Vec::new(), Vec::new());
         while left.read(&mut position, usize::MAX, &mut batch)? {
@@ -471,7 +522,8 @@ fn parts(batch: &Batch, keys: usize) -> (&[i64], (Vec<Operand<'_>>, &[Vector])) 
     (place, (keys.iter().map(Operand::Column).collect(), columns))
 }
 
-/// Puts new rows, whose groups these are, behind those of equal keys.
+/// Puts new rows, whose groups these are, behind those of equal keys. Those of no group
+/// are in no chain.
 pub fn chain(groups: &[u32], heads: &mut Vec<(u32, u32)>, chain: &mut Vec<u32>) {
     for group in groups {
         let row = chain.len() as u32;
@@ -483,6 +535,7 @@ pub fn chain(groups: &[u32], heads: &mut Vec<(u32, u32)>, chain: &mut Vec<u32>) 
                 }
                 *last = row;
             }
+            None if *group == NONE => {}
             None => heads.push((row, row)),
         }
     }
