@@ -210,6 +210,11 @@ fn queries_views_and_named_queries_as_sides() {
 #[test]
 fn subqueries_in_conditions_and_joins_in_subqueries() {
     all(&[
+        "SELECT t.id, (SELECT count(*) FROM a LEFT JOIN b ON b.x = t.id) FROM t",
+        "SELECT t.id, (SELECT count(*) FROM a, b WHERE b.x > t.id) FROM t",
+        "SELECT t.id, (SELECT count(*) FROM a FULL JOIN (SELECT * FROM b WHERE x > t.id) q ON 1) FROM t",
+        "SELECT d.id, (SELECT count(*) FROM a RIGHT JOIN b ON b.x = d.id AND a.x < d.x) FROM d",
+        "SELECT d.id, (SELECT count(*) FROM a FULL JOIN b ON a.x < b.x AND b.x = d.x) FROM d",
         "SELECT DISTINCT x FROM b FULL JOIN (SELECT 'c' x UNION ALL SELECT 'C' UNION ALL SELECT 'Q' UNION ALL SELECT 'q') p USING(x)",
         "SELECT * FROM (SELECT x, 1 AS k FROM a) p RIGHT JOIN (SELECT x, 2 AS m FROM b) q ON p.x = q.x",
         "SELECT p.k, q.m FROM (SELECT x, 1 AS k FROM a) p FULL JOIN (SELECT x, 2 AS m FROM b) q ON p.x = q.x",
@@ -609,7 +614,8 @@ impl Writer<'_> {
     fn condition(&mut self, columns: &[(String, String)], depth: usize) -> String {
         let (one, other) = (self.one(columns), self.one(columns));
         let value = self.pick(&VALUES);
-        match self.random.below(if depth > 0 { 14 } else { 11 }) {
+        match self.random.below(if depth > 0 { 15 } else { 11 }) {
+            11 if self.rows > 100 => format!("{one} <> {other}"),
             0 => format!("{one} = {other}"),
             1 => format!("{one} = {value}"),
             2 => format!(
@@ -625,13 +631,21 @@ impl Writer<'_> {
             9 => format!("{one} LIKE {value}"),
             10 => format!("EXISTS (SELECT 1 FROM t1 WHERE t1.c = {one})"),
             11 => {
+                let kind = self.pick(&["LEFT", "RIGHT", "FULL"]);
+                let on = self.pick(&["q.c = p.c", "q.c < p.c", "1"]);
+                format!(
+                    "(SELECT count(*) FROM t1 AS p {kind} JOIN t4 AS q ON {on} AND q.d = {one} \
+                     WHERE p.a IS NULL OR p.a = {other}) > 2"
+                )
+            }
+            12 => {
                 let (l, r) = (
                     self.condition(columns, 0),
                     self.condition(columns, depth - 1),
                 );
                 format!("({l} OR {r})")
             }
-            12 => {
+            13 => {
                 let (l, r) = (
                     self.condition(columns, 0),
                     self.condition(columns, depth - 1),
@@ -658,7 +672,7 @@ fn compare(seed: u64, worlds: usize, queries: usize, rows: usize) {
 
 #[test]
 fn generated_joins() {
-    let worlds = std::env::var("FULGURITE_JOIN_WORLDS").map_or(30, |n| n.parse().unwrap());
+    let worlds = std::env::var("FULGURITE_JOIN_WORLDS").map_or(20, |n| n.parse().unwrap());
     let seed = std::env::var("FULGURITE_JOIN_SEED").map_or(7, |n| n.parse().unwrap());
     compare(seed, worlds, 40, 9);
     compare(seed + 1, worlds / 10, 20, 1600);
