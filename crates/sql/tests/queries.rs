@@ -781,3 +781,30 @@ fn result_columns_do_not_know_each_others_names() {
          SELECT a AS x, \"x\" FROM t; SELECT 2 AS a, a FROM t; SELECT a AS x FROM t WHERE x = 1 ORDER BY x + 1",
     );
 }
+
+/// Neither views nor common table expressions stand within one another, however long a
+/// chain they make: its operators ran out of stack.
+#[test]
+fn chains_of_queries_need_no_large_stack() {
+    let check = || {
+        let mut chain = "WITH c0 AS (SELECT 1 AS x)".to_owned();
+        for i in 1..1000 {
+            let below = i - 1;
+            chain += &format!(", c{i} AS (SELECT DISTINCT x + 1 AS x FROM c{below} LIMIT 5)");
+        }
+        let session = support::session();
+        let rows = support::run(&session, &format!("{chain} SELECT x FROM c999"));
+        assert_eq!(rows, ["1000"]);
+        support::must(&session, "CREATE VIEW v0 AS SELECT 1 AS x");
+        for i in 1..300 {
+            let below = i - 1;
+            let view = format!(
+                "CREATE VIEW v{i} AS SELECT x + 1 AS x FROM v{below} GROUP BY x ORDER BY x LIMIT 2"
+            );
+            support::must(&session, &view);
+        }
+        assert_eq!(support::run(&session, "SELECT x FROM v299"), ["300"]);
+    };
+    let small = std::thread::Builder::new().stack_size(1 << 20).spawn(check);
+    small.expect("thread").join().expect("no overflow");
+}

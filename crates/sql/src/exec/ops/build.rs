@@ -4,6 +4,7 @@ use super::BoxOperator;
 use super::aggregate::{HashAggregate, SortedAggregate};
 use super::compound::Compound;
 use super::count::CountRows;
+use super::deep::Deep;
 use super::distinct::Distinct;
 use super::filter::Filter;
 use super::hash_join::{self, HashJoin};
@@ -20,9 +21,25 @@ use super::sort::Sort;
 use super::values::Values;
 use crate::plan::physical::{Node, Op};
 
-/// The operators of a plan. Plans are as deep as the binder allows statements
-/// to be nested, so the recursion is bounded.
+/// Of the operators below one another each one so far down makes sure of its stack.
+const DEEP: usize = 16;
+
+/// The operators of a plan.
 pub fn build(node: &Node) -> BoxOperator {
+    build_below(node, 0)
+}
+
+/// Those of a node with so many above it.
+fn build_below(node: &Node, above: usize) -> BoxOperator {
+    let operator = crate::stack::grow(|| operator(node, above));
+    match above > 0 && above.is_multiple_of(DEEP) {
+        true => Box::new(Deep::new(operator)),
+        false => operator,
+    }
+}
+
+fn operator(node: &Node, above: usize) -> BoxOperator {
+    let build = |input: &Node| build_below(input, above + 1);
     match &node.op {
         Op::Values(rows) => Box::new(Values::new(rows.clone(), node.width)),
         Op::TableScan {
@@ -61,7 +78,7 @@ pub fn build(node: &Node) -> BoxOperator {
         Op::CountRows(table) => Box::new(CountRows::new(table.clone())),
         Op::Filter { input, predicate } => Box::new(Filter::new(build(input), predicate.clone())),
         Op::Project { input, exprs } => Box::new(Project::new(build(input), exprs.clone())),
-        Op::NestedLoopJoin { .. } | Op::HashJoin { .. } => build_join(node),
+        Op::NestedLoopJoin { .. } | Op::HashJoin { .. } => build_join(node, above),
         Op::HashAggregate { input, grouping } => {
             Box::new(HashAggregate::new(build(input), grouping.clone()))
         }
@@ -115,7 +132,8 @@ pub fn build(node: &Node) -> BoxOperator {
     }
 }
 
-fn build_join(node: &Node) -> BoxOperator {
+fn build_join(node: &Node, above: usize) -> BoxOperator {
+    let build = |input: &Node| build_below(input, above + 1);
     match &node.op {
         Op::NestedLoopJoin {
             left,

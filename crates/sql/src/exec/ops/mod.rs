@@ -13,6 +13,7 @@ mod aggregate;
 mod build;
 mod compound;
 mod count;
+mod deep;
 mod distinct;
 mod filter;
 mod hash_join;
