@@ -6,8 +6,8 @@ use super::Binder;
 use super::expr::{ColumnRef, Expr, ExprKind, Props, ROWID};
 use super::foreign::Event;
 use super::logical::{
-    Block, Body, Bound, BoundDelete, BoundForeign, BoundInsert, BoundTarget, BoundUpdate,
-    IndexHint, Query, QueryColumn, Source, SourceKind,
+    Block, Body, Bound, BoundDelete, BoundForeign, BoundInsert, BoundTarget, BoundUpdate, Query,
+    QueryColumn, Source, SourceKind,
 };
 use super::rows::{Rows, fetch_rows};
 use super::scalar::conjuncts;
@@ -504,16 +504,7 @@ impl Binder<'_> {
 /// A table as a block's source.
 pub(super) fn table_source(table: &Arc<Table>, name: &str, id: usize) -> Source {
     let kind = SourceKind::Table(table.clone());
-    Source {
-        id,
-        alias: name.to_owned(),
-        kind,
-        outer: None,
-        fixed: false,
-        index_hint: IndexHint::Any,
-        partial: Vec::new(),
-        computed: Vec::new(),
-    }
+    Source::new(id, name.to_owned(), kind)
 }
 
 /// Rowid and all columns of a source.

@@ -295,16 +295,7 @@ impl Binder<'_> {
             name
         };
         let kind = SourceKind::Query(Box::new(query));
-        block.sources.push(Source {
-            id,
-            alias,
-            kind,
-            outer: None,
-            fixed: false,
-            index_hint: IndexHint::Any,
-            partial: Vec::new(),
-            computed: Vec::new(),
-        });
+        block.sources.push(Source::new(id, alias, kind));
         Ok(())
     }
 

@@ -7,9 +7,7 @@
 use std::ops::Range;
 
 use super::expr::{CompareOp, Expr, ExprKind};
-use super::logical::{
-    Block, Body, IndexHint, OuterJoin, OuterKind, Query, QueryColumn, Source, SourceKind,
-};
+use super::logical::{Block, Body, OuterJoin, OuterKind, Query, QueryColumn, Source, SourceKind};
 use super::scalar::{compare, conjuncts};
 use super::scope::{ColumnName, Found, ScopeColumns, ScopeTable};
 use super::{Binder, Frame};
@@ -378,16 +376,7 @@ impl Binder<'_> {
         };
         let alias = alias.map_or_else(|| format!("join {id}"), |a| a.text.clone());
         let kind = SourceKind::Query(Box::new(query));
-        block.sources.push(Source {
-            id,
-            alias,
-            kind,
-            outer: None,
-            fixed: false,
-            index_hint: IndexHint::Any,
-            partial: Vec::new(),
-            computed: Vec::new(),
-        });
+        block.sources.push(Source::new(id, alias, kind));
         Ok(())
     }
 }

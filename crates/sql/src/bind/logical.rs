@@ -124,6 +124,20 @@ pub struct Source {
 }
 
 impl Source {
+    /// One that is joined with those before it as all are, and has no indexes.
+    pub fn new(id: usize, alias: String, kind: SourceKind) -> Self {
+        Self {
+            id,
+            alias,
+            kind,
+            outer: None,
+            fixed: false,
+            index_hint: IndexHint::Any,
+            partial: Vec::new(),
+            computed: Vec::new(),
+        }
+    }
+
     /// It is the right side of a RIGHT or FULL JOIN.
     pub fn keeps_right(&self) -> bool {
         self.outer.as_ref().is_some_and(|o| o.kind.keeps_right())

@@ -6,7 +6,7 @@
 
 use super::Binder;
 use super::from::list_columns;
-use super::logical::{Block, Body, IndexHint, Query, QueryColumn, Recursion, Source, SourceKind};
+use super::logical::{Block, Body, Query, QueryColumn, Recursion, Source, SourceKind};
 use super::names::{Naming, name_columns};
 use super::order::ResultName;
 use super::scope::{ScopeColumns, ScopeTable};
@@ -204,16 +204,9 @@ impl Binder<'_> {
         shown: String,
         block: &mut Block,
     ) {
-        block.sources.push(Source {
-            id: table.source,
-            alias: shown.clone(),
-            kind: SourceKind::Recursive(table.columns.len()),
-            outer: None,
-            fixed: false,
-            index_hint: IndexHint::Any,
-            partial: Vec::new(),
-            computed: Vec::new(),
-        });
+        let kind = SourceKind::Recursive(table.columns.len());
+        let source = Source::new(table.source, shown.clone(), kind);
+        block.sources.push(source);
         self.frame().tables.push(ScopeTable {
             name: shown,
             source: table.source,
