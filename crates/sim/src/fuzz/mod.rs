@@ -44,10 +44,10 @@ impl Target {
 }
 
 /// What the targets work on: made once, since it takes longer than an input.
-#[derive(Debug)]
 pub struct Bench {
     files: files::Samples,
     statements: Vec<&'static str>,
+    watch: text::Watch,
 }
 
 impl Default for Bench {
@@ -55,6 +55,7 @@ impl Default for Bench {
         Self {
             files: files::Samples::new(),
             statements: text::statements(),
+            watch: text::Watch::new(),
         }
     }
 }
@@ -71,7 +72,7 @@ impl Bench {
         guarded(&at, || match target {
             Target::Database => self.files.database(&mut rng),
             Target::Log => self.files.log(&mut rng),
-            Target::Sql => text::run(&self.statements, &mut rng),
+            Target::Sql => text::run(&self.statements, &self.watch, &mut rng),
             Target::Codes => codes::run(&mut rng),
         })
     }

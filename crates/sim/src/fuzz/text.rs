@@ -1,6 +1,13 @@
 //! SQL text: the statements of the corpus, whole, cut up, and put together.
+//!
+//! A text may ask for rows without end (a recursion that counts on under an aggregate). It
+//! is interrupted then, as whoever asked it would.
 
-use fulgurite::{Connection, Result};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fulgurite::{Connection, InterruptHandle, Result};
 
 use crate::Rng;
 
@@ -17,8 +24,45 @@ pub(super) fn statements() -> Vec<&'static str> {
         .collect()
 }
 
-pub(super) fn run(statements: &[&str], rng: &mut Rng) {
+/// How long an input may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Interrupts what takes too long.
+pub(super) struct Watch(Arc<Watched>);
+
+/// The connection at work, and since when.
+type Watched = Mutex<Option<(Instant, InterruptHandle)>>;
+
+impl Watch {
+    pub(super) fn new() -> Self {
+        let watched = Arc::new(Mutex::new(None));
+        let weak = Arc::downgrade(&watched);
+        thread::spawn(move || while look(&weak) {});
+        Self(watched)
+    }
+
+    fn set(&self, watched: Option<(Instant, InterruptHandle)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = watched;
+    }
+}
+
+/// False once nobody is at work any more.
+fn look(watched: &Weak<Watched>) -> bool {
+    thread::sleep(PATIENCE / 8);
+    let Some(watched) = watched.upgrade() else {
+        return false;
+    };
+    if let Some((since, handle)) = &*watched.lock().unwrap_or_else(PoisonError::into_inner)
+        && since.elapsed() > PATIENCE
+    {
+        handle.interrupt();
+    }
+    true
+}
+
+pub(super) fn run(statements: &[&str], watch: &Watch, rng: &mut Rng) {
     let connection = Connection::open_in_memory().expect("memory is there");
+    watch.set(Some((Instant::now(), connection.get_interrupt_handle())));
     connection
         .execute_batch(SCHEMA)
         .expect("the schema is valid");
@@ -31,6 +75,7 @@ pub(super) fn run(statements: &[&str], rng: &mut Rng) {
         }
         texts.push(text);
     }
+    watch.set(None);
     let sql = "PRAGMA integrity_check";
     if !connection.is_autocommit() {
         connection.execute_batch("ROLLBACK").expect("it rolls back");
