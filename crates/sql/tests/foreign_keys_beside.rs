@@ -115,6 +115,31 @@ fn overlap(a: &Session, b: &Session, removal: &str, arrival: &str) {
     assert_eq!(lost.count(), 4, "{label}: {outcomes:?}");
 }
 
+/// A parent whose key is its rowid was read as a row, so that a transaction which inserts
+/// children lost against any change of it.
+#[test]
+fn children_come_beside_changes_of_their_parents() {
+    for level in LEVELS {
+        for family in FAMILIES {
+            let engine = engine(Durability::Full);
+            let (a, b) = (session(&engine, level), session(&engine, level));
+            must(&a, &family.replace("ACTION", "ON DELETE CASCADE"));
+            must(&a, "INSERT INTO p VALUES (1, 1), (2, 2), (3, 3)");
+            must(
+                &b,
+                "BEGIN; INSERT INTO c VALUES (1, 1), (2, 2), (3, 1), (4, 3)",
+            );
+            must(&a, "UPDATE p SET n = n + 10");
+            must(&b, "COMMIT");
+            must(&b, "BEGIN; UPDATE p SET n = n + 10 WHERE id < 3");
+            must(&a, "INSERT INTO c VALUES (5, 2)");
+            must(&b, "COMMIT");
+            let sum = "SELECT sum(p.n), count(*) FROM p JOIN c ON c.p = p.id";
+            assert_eq!(run(&a, sum), ["99,5"], "{level}: {family}");
+        }
+    }
+}
+
 #[test]
 fn threads_never_leave_an_orphan() {
     let actions = [

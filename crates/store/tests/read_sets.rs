@@ -94,9 +94,14 @@ fn what_was_read_before_does_not_count() {
     }
 }
 
+enum Write {
+    Put(i64),
+    Delete(i64),
+}
+
 /// One reads a tree and writes what it learned to another, while a second one reads that
 /// one and writes to the first: the first loses.
-fn write_skew(rows: &[i64], key: i64, read: impl FnOnce(&mut Txn, &Tree) -> Vec<u8>) {
+fn write_skew(rows: &[i64], write: Write, read: impl FnOnce(&mut Txn, &Tree) -> Vec<u8>) {
     let store = Store::in_memory(Options::default()).expect("opens");
     let tree = store.create_family("t", KeyKind::Int).expect("a family");
     let other = store.create_family("u", KeyKind::Int).expect("a family");
@@ -112,8 +117,11 @@ fn write_skew(rows: &[i64], key: i64, read: impl FnOnce(&mut Txn, &Tree) -> Vec<
     second.begin(Isolation::Serializable).expect("begins");
     let found = second.get_into(&other, Key::Int(0), &mut Vec::new());
     assert!(!found.expect("reads"), "it was not committed");
-    let put = second.put(&tree, Key::Int(key), b"changed");
-    put.expect("puts");
+    match write {
+        Write::Put(key) => second.put(&tree, Key::Int(key), b"changed"),
+        Write::Delete(key) => second.delete(&tree, Key::Int(key)),
+    }
+    .expect("writes");
     second.commit().expect("commits");
     let lost = first.commit().expect_err("they cannot be put in order");
     assert_eq!(lost.kind(), ErrorKind::Conflict);
@@ -126,7 +134,7 @@ fn a_cursor_that_turns_round_reads_what_it_was_put_beside() {
     let before = (Seek::Before(Key::Int(5)), 3);
     let after = (Seek::After(Key::Int(5)), 7);
     for (seek, found) in [before, after] {
-        write_skew(&[3, 5, 7], 5, |txn, tree| {
+        write_skew(&[3, 5, 7], Write::Put(5), |txn, tree| {
             let mut cursor = txn.cursor(tree).expect("a cursor");
             assert!(cursor.seek(seek).expect("seeks"));
             assert_eq!(cursor.key_int(), found);
@@ -140,12 +148,55 @@ fn a_cursor_that_turns_round_reads_what_it_was_put_beside() {
     }
 }
 
+/// Who only asked whether rows are there, one after the other or apart, lost against every
+/// change of what they hold: a transaction that inserts children against all that happens
+/// to their parents.
+#[test]
+fn who_asked_for_presence_depends_on_that_alone() {
+    type Ask = fn(&mut Txn, &Tree, i64) -> bool;
+    let asks: [Ask; 4] = [
+        |txn, tree, row| txn.contains(tree, Key::Int(row)).expect("reads"),
+        |txn, tree, row| txn.is_taken(tree, Key::Int(row)).expect("reads"),
+        |txn, tree, row| !txn.insert(tree, Key::Int(row), b"own").expect("refused"),
+        |txn, tree, row| {
+            let savepoint = txn.savepoint().expect("a savepoint");
+            let was_there = txn.delete(tree, Key::Int(row)).expect("deletes");
+            txn.rollback_to(&savepoint).expect("goes back");
+            was_there
+        },
+    ];
+    type Act = fn(&mut Txn, &Tree) -> bool;
+    let change: Act = |txn, tree| txn.put(tree, Key::Int(6), b"changed").expect("puts");
+    let remove: Act = |txn, tree| txn.delete(tree, Key::Int(6)).expect("deletes");
+    for ask in asks {
+        for rows in [[5, 6, 7], [6, 100, 200]] {
+            for (act, expected) in [(change, Ok(())), (remove, Err(ErrorKind::Conflict))] {
+                let store = Store::in_memory(Options::default()).expect("opens");
+                let tree = store.create_family("t", KeyKind::Int).expect("a family");
+                let other = store.create_family("u", KeyKind::Int).expect("a family");
+                for row in rows {
+                    change_to(&store, &tree, row, b"as it was");
+                }
+                let mut txn = store.txn();
+                txn.begin(Isolation::Serializable).expect("begins");
+                assert!(rows.iter().all(|row| ask(&mut txn, &tree, *row)));
+                txn.put(&other, Key::Int(0), b"written").expect("puts");
+                let mut beside = store.txn();
+                beside.begin_statement(&[&tree]).expect("begins");
+                assert!(act(&mut beside, &tree));
+                beside.commit().expect("commits");
+                assert_eq!(txn.commit().map_err(|error| error.kind()), expected);
+            }
+        }
+    }
+}
+
 /// A put says whether there was an entry, which only its place in the redo had
 /// validated: rolled back to a savepoint, the answer stayed and nothing stood for it.
 #[test]
 fn what_an_undone_write_said_was_read() {
-    for rows in [&[][..], &[5]] {
-        write_skew(rows, 5, |txn, tree| {
+    for (rows, write) in [(&[][..], Write::Put(5)), (&[5], Write::Delete(5))] {
+        write_skew(rows, write, |txn, tree| {
             let savepoint = txn.savepoint().expect("a savepoint");
             let replaced = txn.put(tree, Key::Int(5), b"own").expect("puts");
             assert_eq!(replaced, rows.contains(&5));

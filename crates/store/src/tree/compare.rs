@@ -15,6 +15,15 @@ use crate::node::{self, Key, Rests};
 /// Keys that are compared in one walk.
 const KEYS_A_WALK: usize = 64;
 
+/// What has to be the same under a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Aspect {
+    /// Whether there is an entry.
+    Presence,
+    /// Also what it holds.
+    Entry,
+}
+
 /// The first of the keys under which the entry, or its absence, is not the same in both.
 /// Keys that come one after the other are mostly in the same leaves, which are looked at
 /// first.
@@ -36,11 +45,17 @@ pub(crate) fn first_difference<'k>(
             (leaves, left) = ([None; 2], KEYS_A_WALK);
         }
         left -= 1;
-        let same = match try_same(pool, &mut roots, &mut leaves, key, Rests::NONE) {
+        let same = match try_same(
+            pool,
+            &mut roots,
+            &mut leaves,
+            (key, Aspect::Entry),
+            Rests::NONE,
+        ) {
             Ok(same) => same,
             Err(_) => {
                 drop(walk);
-                let same = same_under_key(pool, slot, tree, roots, key)?;
+                let same = same_under_key(pool, slot, tree, roots, (key, Aspect::Entry))?;
                 walk = pool.readers.walk(slot);
                 leaves = [None; 2];
                 same
@@ -53,19 +68,20 @@ pub(crate) fn first_difference<'k>(
     Ok(None)
 }
 
-/// Whether the entry under `key`, or its absence, is the same in both.
+/// Whether this aspect of the entry under a key is the same in both.
 pub(crate) fn same_under_key(
     pool: &Pool,
     slot: &SlotId,
     tree: u32,
     roots: [ChildRef; 2],
-    key: Key<'_>,
+    (key, aspect): (Key<'_>, Aspect),
 ) -> Result<bool> {
     let mut roots = roots;
     let mut learnt = Learnt::default();
     loop {
         let walk = pool.readers.walk(slot);
-        match try_same(pool, &mut roots, &mut [None; 2], key, &learnt.rests) {
+        let leaves = &mut [None; 2];
+        match try_same(pool, &mut roots, leaves, (key, aspect), &learnt.rests) {
             Ok(same) => return Ok(same),
             Err(halt) => {
                 drop(walk);
@@ -80,7 +96,7 @@ fn try_same(
     pool: &Pool,
     roots: &mut [ChildRef; 2],
     leaves: &mut [Option<Frame>; 2],
-    key: Key<'_>,
+    (key, aspect): (Key<'_>, Aspect),
     rests: &Rests,
 ) -> std::result::Result<bool, Halt> {
     if roots[0].reference == roots[1].reference {
@@ -104,6 +120,7 @@ fn try_same(
     }
     Ok(match entries {
         [None, None] => true,
+        [Some(_), Some(_)] if aspect == Aspect::Presence => true,
         [Some((left_leaf, left)), Some((right_leaf, right))] => {
             left_leaf == right_leaf || same_value(pool, left, right)
         }

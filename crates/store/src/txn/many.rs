@@ -12,6 +12,7 @@ use super::redo::Op;
 use crate::error::Result;
 use crate::node::Key;
 use crate::tree::Tree;
+use crate::tree::compare::Aspect;
 use crate::tree::edit::IfExists;
 
 impl TxnContext {
@@ -106,8 +107,9 @@ impl TxnContext {
             }
             let (done, left) = keys.split_at(taken);
             if self.observes {
-                done.iter()
-                    .for_each(|key| self.observe(tree, Key::Int(*key)));
+                for key in done {
+                    self.observe(tree, Key::Int(*key), Aspect::Presence);
+                }
             }
             // Whoever is told may panic: the redo has all that the fork lacks by then.
             for key in &removed {

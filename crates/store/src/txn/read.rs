@@ -9,21 +9,22 @@ use super::reads::Reads;
 use super::{TxnContext, TxnState, dropped, no_slot, redo};
 use crate::error::Result;
 use crate::node::Key;
+use crate::tree::compare::Aspect;
 use crate::tree::cursor::Cursor;
 use crate::tree::walk::Ahead;
 use crate::tree::{Tree, TreeId, fork, overflow};
 
 impl TxnContext {
-    pub(super) fn observe(&self, tree: &Tree, key: Key<'_>) {
+    pub(super) fn observe(&self, tree: &Tree, key: Key<'_>, aspect: Aspect) {
         if self.observes {
-            self.observe_always(tree, key);
+            self.observe_always(tree, key, aspect);
         }
     }
 
     /// Also under `snapshot`: uniqueness is decided by this answer.
-    pub(super) fn observe_always(&self, tree: &Tree, key: Key<'_>) {
+    pub(super) fn observe_always(&self, tree: &Tree, key: Key<'_>, aspect: Aspect) {
         if let Some(reads) = &self.reads {
-            reads.lock().point(tree, key);
+            reads.lock().point(tree, key, aspect);
         }
     }
 
@@ -34,7 +35,7 @@ impl TxnContext {
         for op in redo::Ops::new(&self.redo[from..]).flatten() {
             let fork = self.fork_of(TreeId(op.tree())).map(|at| &self.forks[at]);
             if let (Some(fork), Some(key)) = (fork, op.key()) {
-                self.observe(&fork.tree, key);
+                self.observe(&fork.tree, key, Aspect::Presence);
             }
         }
     }
@@ -57,7 +58,7 @@ impl TxnContext {
     /// that depends on the answer under `snapshot` too.
     pub fn get_lasting(&mut self, tree: &Tree, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool> {
         self.check(tree, key)?;
-        self.observe_always(tree, key);
+        self.observe_always(tree, key, Aspect::Entry);
         self.copy_out(tree, (key, Ahead::Slot), out)
     }
 
@@ -84,7 +85,7 @@ impl TxnContext {
     ) -> Result<bool> {
         out.clear();
         self.check(tree, key)?;
-        self.observe(tree, key);
+        self.observe(tree, key, Aspect::Entry);
         let found = self.look_up(tree, (key, ahead), |entry| {
             entry.map(|(value, is_overflow)| {
                 out.extend_from_slice(value);
@@ -137,11 +138,12 @@ impl TxnContext {
         answer
     }
 
-    /// Whether there is an entry under `key`.
+    /// Whether there is an entry under `key`. The transaction depends on that alone: the
+    /// commit does not lose because another one changed the value.
     #[inline]
     pub fn contains(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
         self.check(tree, key)?;
-        self.observe(tree, key);
+        self.observe(tree, key, Aspect::Presence);
         self.has(tree, key)
     }
 
@@ -150,7 +152,7 @@ impl TxnContext {
     #[inline]
     pub fn is_taken(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
         self.check(tree, key)?;
-        self.observe_always(tree, key);
+        self.observe_always(tree, key, Aspect::Presence);
         self.has(tree, key)
     }
 

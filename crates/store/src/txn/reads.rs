@@ -3,7 +3,7 @@
 //! Every answer depends on a range: a point, or what a cursor passed, from where
 //! it was put to the last entry it was on (or the end, where it found none), within the
 //! bounds that its reader named. At commit these ranges must be the same in the base and
-//! in the head.
+//! in the head: their entries, or where only that was asked for, which keys are there.
 //!
 //! Integers in a row make one range, so a loop over them takes no memory in its
 //! length. Beyond [`LIMIT`] bytes the reads of the largest tree are coarsened:
@@ -16,6 +16,7 @@
 use crate::node::{Key, OwnedKey};
 use crate::primitives::Mutex;
 use crate::tree::Tree;
+use crate::tree::compare::Aspect;
 use crate::tree::cursor::Seek;
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -31,18 +32,20 @@ const SHARED: usize = 64;
 /// Trees that an empty set keeps room for.
 const TREES_KEPT: usize = 16;
 
-/// From where to where was read.
+/// From where to where was read, and what of it the answer depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) low: Bound<OwnedKey>,
     pub(crate) high: Bound<OwnedKey>,
+    pub(crate) aspect: Aspect,
 }
 
 impl Range {
-    fn point(key: OwnedKey) -> Self {
+    fn point(key: OwnedKey, aspect: Aspect) -> Self {
         Self {
             low: Bound::Included(key.clone()),
             high: Bound::Included(key),
+            aspect,
         }
     }
 
@@ -86,6 +89,7 @@ impl Range {
         if by_end(&self.high, &other.high) == Ordering::Less {
             self.high = other.high;
         }
+        self.aspect = self.aspect.max(other.aspect);
     }
 }
 
@@ -139,16 +143,20 @@ impl TreeReads {
     }
 
     /// Adds a point to the last range if it is there already or next to it.
-    fn extend_last(&mut self, key: Key<'_>) -> bool {
+    fn extend_last(&mut self, key: Key<'_>, aspect: Aspect) -> bool {
         let Some(Range {
             low: Bound::Included(low),
             high: Bound::Included(high),
+            aspect: known,
         }) = self.closed.last_mut()
         else {
             return false;
         };
-        if low.as_key() <= key && key <= high.as_key() {
+        if low.as_key() <= key && key <= high.as_key() && aspect <= *known {
             return true;
+        }
+        if aspect != *known {
+            return false;
         }
         let Key::Int(key) = key else { return false };
         match (low, high) {
@@ -253,11 +261,11 @@ impl Reads {
     }
 
     /// A lookup, whether it found something or not.
-    pub(crate) fn point(&mut self, tree: &Tree, key: Key<'_>) {
+    pub(crate) fn point(&mut self, tree: &Tree, key: Key<'_>, aspect: Aspect) {
         let at = self.of(tree);
         let reads = &mut self.trees[at];
-        if !reads.whole && !reads.extend_last(key) {
-            let range = Range::point(owned(key));
+        if !reads.whole && !reads.extend_last(key, aspect) {
+            let range = Range::point(owned(key), aspect);
             let bytes = range.bytes();
             reads.closed.push(range);
             self.grow(at, bytes);
@@ -284,10 +292,7 @@ impl Reads {
             reads: reads.clone(),
             tree: tree.clone(),
             range: None,
-            bounds: Range {
-                low: Bound::Unbounded,
-                high: Bound::Unbounded,
-            },
+            bounds: (Bound::Unbounded, Bound::Unbounded),
         }
     }
 }
@@ -298,15 +303,12 @@ pub(crate) struct Observer {
     tree: Tree,
     range: Option<Arc<Mutex<Range>>>,
     /// What lies beyond them is the same to the reader as if it were not there.
-    bounds: Range,
+    bounds: (Bound<OwnedKey>, Bound<OwnedKey>),
 }
 
 impl Observer {
     pub(crate) fn narrow(&mut self, low: Bound<Key<'_>>, high: Bound<Key<'_>>) {
-        self.bounds = Range {
-            low: low.map(owned),
-            high: high.map(owned),
-        };
+        self.bounds = (low.map(owned), high.map(owned));
     }
 
     /// The cursor was put somewhere and found `at`, or nothing.
@@ -323,6 +325,7 @@ impl Observer {
         let range = Range {
             low: self.within(low, false),
             high: self.within(high, true),
+            aspect: Aspect::Entry,
         };
         let bytes = SHARED + range.bytes();
         let range = Arc::new(Mutex::new(range));
@@ -355,8 +358,8 @@ impl Observer {
     /// that is nearer.
     fn within(&self, reached: Bound<OwnedKey>, is_end: bool) -> Bound<OwnedKey> {
         let bound = match is_end {
-            true if by_end(&self.bounds.high, &reached).is_lt() => &self.bounds.high,
-            false if by_start(&self.bounds.low, &reached).is_gt() => &self.bounds.low,
+            true if by_end(&self.bounds.1, &reached).is_lt() => &self.bounds.1,
+            false if by_start(&self.bounds.0, &reached).is_gt() => &self.bounds.0,
             _ => return reached,
         };
         bound.clone()

@@ -12,6 +12,7 @@ use crate::names::NAMES;
 use crate::node::Key;
 use crate::primitives::REDO_STEP;
 use crate::reclaim::Dead;
+use crate::tree::compare::Aspect;
 use crate::tree::edit::{IfExists, Wrote};
 use crate::tree::fork::{Context, Fork};
 use crate::tree::place::{Change, Step};
@@ -94,7 +95,7 @@ impl TxnContext {
         // that this answer stays.
         if !self.bulk {
             self.check(tree, key)?;
-            self.observe_always(tree, key);
+            self.observe_always(tree, key, Aspect::Presence);
         }
         Ok(self.write(tree, key, value, IfExists::Leave)? == Wrote::Inserted)
     }
@@ -164,7 +165,7 @@ impl TxnContext {
     /// Removes an entry; false if there was none.
     pub fn delete(&mut self, tree: &Tree, key: Key<'_>) -> Result<bool> {
         self.check(tree, key)?;
-        self.observe(tree, key);
+        self.observe(tree, key, Aspect::Presence);
         let at = self.fork(tree)?;
         let deleted = match self.put_off(at, key, Change::Deleted) {
             Some(step) => step == Step::Remove,

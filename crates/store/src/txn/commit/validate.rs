@@ -5,11 +5,12 @@
 //! their heads are handed back, to be looked at again under the commit lock.
 //! What a graft has found to be the same already is not compared once more.
 
-use super::super::reads::Reads;
+use super::super::reads::{Range, Reads};
 use super::super::{TxnContext, no_slot};
 use super::ReadHead;
 use crate::error::{Conflict, Error, Result};
 use crate::node::{Key, OwnedKey};
+use crate::tree::compare::Aspect;
 use crate::tree::cursor::{Cursor, Seek};
 use crate::tree::fork::Fork;
 use crate::tree::transplant::Moving;
@@ -66,13 +67,18 @@ impl TxnContext {
         }
     }
 
-    fn validate_key(&self, tree: &Tree, base: Root, head: Root, key: Key<'_>) -> Result<()> {
+    fn validate_key(
+        &self,
+        tree: &Tree,
+        versions: [Root; 2],
+        (key, aspect): (Key<'_>, Aspect),
+    ) -> Result<()> {
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
-        let roots = [base.node, head.node];
-        if compare::same_under_key(&self.core.pool, slot, tree.id().0, roots, key)? {
-            Ok(())
-        } else {
-            Err(self.conflict(tree, Some(key)))
+        let roots = versions.map(|version| version.node);
+        let (pool, under) = (&self.core.pool, (key, aspect));
+        match compare::same_under_key(pool, slot, tree.id().0, roots, under)? {
+            true => Ok(()),
+            false => Err(self.conflict(tree, Some(key))),
         }
     }
 
@@ -99,8 +105,10 @@ impl TxnContext {
             let unchanged = self.keys_found_unchanged(&read.tree);
             read.try_for_each(|range| match range.as_point() {
                 Some(key) if unchanged.binary_search(&key.as_key()).is_ok() => Ok(()),
-                Some(key) => self.validate_key(&read.tree, base, head, key.as_key()),
-                None => self.validate_range(&read.tree, [base, head], &range.low, &range.high),
+                Some(key) => {
+                    self.validate_key(&read.tree, [base, head], (key.as_key(), range.aspect))
+                }
+                None => self.validate_range(&read.tree, [base, head], range),
             })
         });
         core.pool.readers.release(&slot);
@@ -119,14 +127,10 @@ impl TxnContext {
         keys
     }
 
-    /// Whether both versions hold the same entries in a range.
-    fn validate_range(
-        &self,
-        tree: &Tree,
-        [base, head]: [Root; 2],
-        low: &Bound<OwnedKey>,
-        high: &Bound<OwnedKey>,
-    ) -> Result<()> {
+    /// Whether both versions hold the same entries in a range, or the same keys where the
+    /// answer depends on them alone.
+    fn validate_range(&self, tree: &Tree, [base, head]: [Root; 2], range: &Range) -> Result<()> {
+        let Range { low, high, aspect } = range;
         let seek = match low {
             Bound::Unbounded => Seek::First,
             Bound::Included(key) => Seek::AtLeast(key.as_key()),
@@ -146,7 +150,8 @@ impl TxnContext {
             if left.is_some() && base.skip_shared_leaf(&mut head)? {
                 continue;
             }
-            if left != right || (left.is_some() && !base.same_value(&head)) {
+            let compares = left.is_some() && *aspect == Aspect::Entry;
+            if left != right || (compares && !base.same_value(&head)) {
                 // The lower of two is not in the other version.
                 let keys = [&left, &right].into_iter().flatten().map(OwnedKey::as_key);
                 return Err(self.conflict(tree, keys.min()));

@@ -48,7 +48,7 @@ fn integers_in_a_row_are_one_range() {
     let tree = tree(KeyKind::Int);
     let mut reads = Reads::default();
     for key in (500..100_000).chain((0..500).rev()) {
-        reads.point(&tree, Key::Int(key));
+        reads.point(&tree, Key::Int(key), Aspect::Entry);
     }
     let all = ranges(&reads);
     assert_eq!(all.len(), 1);
@@ -59,13 +59,31 @@ fn integers_in_a_row_are_one_range() {
     );
 }
 
+/// Whether keys are there, asked one after the other beside what they hold: a change of
+/// the others' values is no matter, in one range or in several.
+#[test]
+fn presence_and_entries_are_ranges_apart() {
+    let tree = tree(KeyKind::Int);
+    let mut reads = Reads::default();
+    for key in 0..1_000 {
+        reads.point(&tree, Key::Int(key), Aspect::Presence);
+    }
+    reads.point(&tree, Key::Int(500), Aspect::Entry);
+    reads.point(&tree, Key::Int(500), Aspect::Presence);
+    reads.point(&tree, Key::Int(501), Aspect::Presence);
+    let all = ranges(&reads);
+    let entries: Vec<_> = all.iter().filter(|r| r.aspect == Aspect::Entry).collect();
+    assert_eq!(all.len(), 3);
+    assert_eq!(entries, [&Range::point(OwnedKey::Int(500), Aspect::Entry)]);
+}
+
 #[test]
 fn what_was_read_is_covered_whatever_was_joined() {
     for seed in 1..=4 {
         let mut draw = scattered(seed);
         let trees = [tree(KeyKind::Int), tree(KeyKind::Bytes)];
         let reads = Arc::new(Mutex::new(Reads::default()));
-        let mut read: [Vec<OwnedKey>; 2] = Default::default();
+        let mut read: [Vec<(OwnedKey, Aspect)>; 2] = Default::default();
         let mut observers: Vec<Observer> = Vec::new();
         for _ in 0..40_000 {
             let which = draw(2) as usize;
@@ -74,6 +92,7 @@ fn what_was_read_is_covered_whatever_was_joined() {
                 0 => OwnedKey::Int(number),
                 _ => OwnedKey::Bytes(number.to_be_bytes().repeat(1 + draw(3) as usize)),
             };
+            let mut aspect = Aspect::Entry;
             match draw(40) {
                 0 => {
                     let mut observer = Reads::observer(&reads, &trees[which]);
@@ -83,9 +102,14 @@ fn what_was_read_is_covered_whatever_was_joined() {
                         observers.remove(0);
                     }
                 }
-                _ => reads.lock().point(&trees[which], key.as_key()),
+                at => {
+                    if at % 2 == 0 {
+                        aspect = Aspect::Presence;
+                    }
+                    reads.lock().point(&trees[which], key.as_key(), aspect);
+                }
             }
-            read[which].push(key);
+            read[which].push((key, aspect));
         }
         let reads = reads.lock();
         assert!(reads.bytes <= LIMIT, "seed {seed}");
@@ -98,11 +122,12 @@ fn what_was_read_is_covered_whatever_was_joined() {
             });
             all.sort_by(|a, b| by_start(&a.low, &b.low));
             let which = usize::from(tree.tree.id() == trees[1].id());
-            for key in &read[which] {
+            for (key, aspect) in &read[which] {
                 let start = Bound::Included(key.clone());
                 let after = all.partition_point(|r| by_start(&r.low, &start) != Ordering::Greater);
+                let covers = |range: &Range| range.aspect >= *aspect && covers(range, key);
                 assert!(
-                    all[..after].iter().rev().any(|range| covers(range, key)),
+                    all[..after].iter().rev().any(covers),
                     "seed {seed}: {key:?}"
                 );
             }
@@ -118,7 +143,7 @@ fn an_open_cursors_range_is_not_joined() {
     let mut observer = Reads::observer(&reads, &tree);
     observer.seek(Seek::First, Some(OwnedKey::Int(-10)));
     for key in 0..40_000 {
-        reads.lock().point(&tree, Key::Int(key * 10));
+        reads.lock().point(&tree, Key::Int(key * 10), Aspect::Entry);
     }
     observer.step(true, Some(OwnedKey::Int(-5)));
     let all = ranges(&reads.lock());
