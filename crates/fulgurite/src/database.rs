@@ -1,6 +1,7 @@
 //! An open database, from which connections are made.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use fulgurite_sql::session::Engine;
 use fulgurite_store::{Options, Shelf, Stats, Store};
@@ -33,7 +34,11 @@ pub struct Database {
     engine: Engine,
     /// Connections of [`Database::transact`], for its next calls.
     idle: Shelf<Connection>,
+    /// What each new connection begins with.
+    init: Option<Init>,
 }
+
+type Init = Arc<dyn Fn(&Connection) -> Result<()> + Send + Sync>;
 
 impl Database {
     /// Opens a file, creating it if it is absent.
@@ -97,18 +102,55 @@ impl Database {
         let store = store.map_err(|e| Error::from_engine(e.into()))?;
         let engine = Engine::open(store).map_err(Error::from_engine)?;
         let idle = Shelf::default();
-        Ok(Self { engine, idle })
+        let init = None;
+        Ok(Self { engine, idle, init })
+    }
+
+    /// A handle whose connections, those of [`Database::transact`] too, each begin with
+    /// `init`: the settings that they are to have. It holds for this handle and its
+    /// clones; another one's connections are as they were.
+    ///
+    /// ```
+    /// # fn main() -> fulgurite::Result<()> {
+    /// let database = fulgurite::Database::in_memory()?
+    ///     .with_init(|connection| connection.execute_batch("PRAGMA foreign_keys = ON"));
+    /// database.transact(|tx| {
+    ///     tx.execute_batch("CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p)")?;
+    ///     assert!(tx.execute("INSERT INTO c VALUES (1)", []).is_err());
+    ///     Ok(())
+    /// })?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn with_init(
+        self,
+        init: impl Fn(&Connection) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            engine: self.engine,
+            // The idle connections began without it.
+            idle: Shelf::default(),
+            init: Some(Arc::new(init)),
+        }
     }
 
     /// A new connection.
     ///
     /// # Errors
-    /// None today.
+    /// Those of what [`Database::with_init`] was given.
     pub fn connect(&self) -> Result<Connection> {
-        Ok(Connection::new(Self {
+        self.initialized(Connection::new(Self {
             engine: self.engine.clone(),
             idle: self.idle.known(),
+            init: self.init.clone(),
         }))
+    }
+
+    fn initialized(&self, connection: Connection) -> Result<Connection> {
+        if let Some(init) = &self.init {
+            init(&connection)?;
+        }
+        Ok(connection)
     }
 
     /// The file's path; None in memory.
@@ -137,15 +179,14 @@ impl Database {
 
     /// Runs `work` in a transaction on a connection of its own and commits it; see
     /// [`Connection::transact`]. The connection may be one of an earlier call, as good
-    /// as new but for the statements that it has compiled. So foreign keys are not enforced
-    /// in it, which is a connection's setting and stays as it is within a transaction: call
-    /// [`Connection::transact`] of one with `PRAGMA foreign_keys = ON` for that.
+    /// as new but for the statements that it has compiled. Settings that stay as they are
+    /// within a transaction, such as `PRAGMA foreign_keys`, are for [`Database::with_init`].
     ///
     /// # Errors
-    /// As [`Connection::transact`].
+    /// As [`Connection::transact`], and [`Database::connect`].
     pub fn transact<T>(&self, work: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
         let mut connection = match self.idle.take() {
-            Some(connection) => connection,
+            Some(connection) => self.initialized(connection)?,
             None => self.connect()?,
         };
         let outcome = connection.transact(work);

@@ -38,6 +38,54 @@ fn sharing(database: &Database) -> u64 {
     8 * database.stats().commit_lock.measured
 }
 
+/// Foreign keys are a connection's setting that cannot be changed in a transaction, so
+/// nothing in a call could have them enforced.
+#[test]
+fn connections_begin_with_what_their_handle_was_given() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let plain = with_counter(&dir.path().join("a.db"));
+    let tables = "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p)";
+    let set = |connection: &Connection| {
+        connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA isolation_level = snapshot")
+    };
+    let checked = plain.clone().with_init(set);
+    let orphan = "INSERT INTO c VALUES (7)";
+    checked
+        .transact(|tx| tx.execute_batch(tables))
+        .expect("tables");
+    for _ in 0..3 {
+        let refused = checked.transact(|tx| tx.execute(orphan, []));
+        let refused = refused.expect_err("it has no parent");
+        assert_eq!(refused.to_string(), "FOREIGN KEY constraint failed");
+        // What a call sets is not the next one's.
+        checked
+            .clone()
+            .transact(|tx| tx.execute_batch("PRAGMA isolation_level = serializable"))
+            .expect("sets");
+        let level: String = checked
+            .transact(|tx| tx.query_row("PRAGMA isolation_level", [], |row| row.get(0)))
+            .expect("reads");
+        assert_eq!(level, "snapshot");
+    }
+    assert!(
+        checked
+            .connect()
+            .expect("connects")
+            .execute(orphan, [])
+            .is_err()
+    );
+    plain
+        .transact(|tx| tx.execute(orphan, []))
+        .expect("is not checked");
+
+    let fails =
+        |connection: &Connection| connection.execute_batch("PRAGMA nothing; SELECT 1 FROM nothing");
+    let failing = plain.clone().with_init(fails);
+    assert!(failing.connect().is_err());
+    assert!(failing.transact(|_| Ok(())).is_err());
+    assert_eq!(counted(&plain), 1);
+}
+
 /// Each call compiled BEGIN and COMMIT, for which it looked at the schema in a snapshot,
 /// and that ended the leases of everybody else.
 #[test]
