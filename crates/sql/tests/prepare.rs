@@ -1,7 +1,7 @@
 //! Preparing gives what SQLite gives: the same column names, the same errors.
 
 use fulgurite_sql::schema::{Schema, SchemaRow};
-use fulgurite_store::{KeyKind, Options, Store};
+use fulgurite_store::{KeyKind, Options, Store, Tree};
 
 const TABLES: &[&str] = &[
     "CREATE TABLE t(id INTEGER PRIMARY KEY, a INT, b TEXT, c REAL DEFAULT 1.5, \"odd name\" BLOB)",
@@ -62,7 +62,7 @@ fn theirs(conn: &rusqlite::Connection, sql: &str) -> Outcome {
 
 fn ours(schema: &Schema, sql: &str) -> Outcome {
     let parsed = fulgurite_sql::parse::parse(sql).map_err(|e| e.message().to_owned())?;
-    let plan = fulgurite_sql::plan::prepare(schema, &mut |_| 1000, &parsed, false)
+    let plan = fulgurite_sql::plan::prepare(schema, &mut |_: &Tree| 1000, &parsed, false)
         .map_err(|e| e.message().to_owned())?;
     Ok(plan.map_or(Vec::new(), |p| {
         p.columns.into_iter().map(|c| c.name).collect()

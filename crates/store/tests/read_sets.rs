@@ -205,3 +205,35 @@ fn what_an_undone_write_said_was_read() {
         });
     }
 }
+
+/// Samples for planning are no reads, unless they are taken with a cursor that reads.
+#[test]
+fn samples_are_reads_where_they_are_said_to_be() {
+    for estimates in [true, false] {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let other = store.create_family("u", KeyKind::Int).expect("a family");
+        let mut txn = store.txn();
+        txn.begin_statement(&[&tree]).expect("begins");
+        let rows = (0..ROWS).map(|row| (row, b"as it was".as_slice()));
+        txn.put_all(&tree, rows).expect("puts");
+        txn.commit().expect("commits");
+
+        txn.begin(Isolation::Serializable).expect("begins");
+        let mut cursor = match estimates {
+            true => txn.cursor_to_estimate(&tree),
+            false => txn.cursor(&tree),
+        }
+        .expect("a cursor");
+        // The leaves are alike, so a share of them is about one of the rows.
+        for part in 0..16 {
+            assert!(cursor.seek_share(part << 28).expect("seeks"));
+            let expected = ROWS * i64::from(part) / 16;
+            let off = (cursor.key_int() - expected).abs();
+            assert!(off < ROWS / 8, "{part}: {off} off");
+        }
+        txn.put(&other, Key::Int(0), b"written").expect("puts");
+        change(&store, &tree, 7);
+        assert_eq!(txn.commit().is_ok(), estimates);
+    }
+}

@@ -79,6 +79,9 @@ pub struct Request<'a> {
     pub hint: &'a IndexHint,
     /// Partial indexes that may be used, by number, and the entries of each.
     pub partial: &'a [(usize, f64)],
+    /// Of each number of leading parts of an index, by its number, about how many entries
+    /// have the same values in them; the indexes of which that is known.
+    pub per_key: &'a [(usize, Arc<[f64]>)],
     /// The parts of keys that are no columns.
     pub computed: &'a [KeyExpr],
     /// Only the first few rows may be wanted.
@@ -90,20 +93,23 @@ pub struct Request<'a> {
 impl Request<'_> {
     /// Whether a part of an index's key, both by number, can answer a term.
     fn answers(&self, number: usize, at: usize, term: &Term) -> bool {
-        let index = self.table.indexes.get(number);
-        let Some(part) = index.and_then(|index| index.columns.get(at)) else {
-            return false;
-        };
-        let is_about = match (part_column(&part.target), &term.operand) {
-            (Some(column), _) => term.is_about(column),
-            (None, Operand::Computed(kind)) => self
-                .computed
-                .iter()
-                .any(|c| (c.index, c.part) == (number, at) && c.expr.kind == **kind),
-            (None, Operand::Column(_)) => false,
-        };
-        is_about && term.fits(part.affinity, Some(part.collation))
+        answers(self.table, self.computed, (number, at), term)
     }
+}
+
+fn answers(table: &Table, computed: &[KeyExpr], (number, at): (usize, usize), term: &Term) -> bool {
+    let index = table.indexes.get(number);
+    let Some(part) = index.and_then(|index| index.columns.get(at)) else {
+        return false;
+    };
+    let is_about = match (part_column(&part.target), &term.operand) {
+        (Some(column), _) => term.is_about(column),
+        (None, Operand::Computed(kind)) => computed
+            .iter()
+            .any(|c| (c.index, c.part) == (number, at) && c.expr.kind == **kind),
+        (None, Operand::Column(_)) => false,
+    };
+    is_about && term.fits(part.affinity, Some(part.collation))
 }
 
 impl Path {
@@ -276,7 +282,9 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
     } else if equal.is_empty() {
         all * range_share(low.is_some(), high.is_some())
     } else {
-        let per_key = (ROWS_PER_KEY - equal.len() as f64 + 1.0).max(1.0);
+        let known = request.per_key.iter().find(|(i, _)| *i == number);
+        let known = known.and_then(|(_, per_key)| per_key.get(equal.len() - 1).copied());
+        let per_key = known.unwrap_or((ROWS_PER_KEY - equal.len() as f64 + 1.0).max(1.0));
         alternatives as f64 * per_key * range_share(low.is_some(), high.is_some()).max(0.25)
     };
     let rows = rows.min(all);
@@ -285,7 +293,12 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
         fetched = rows.min(100.0);
     }
     let each = if covering { 1.0 } else { 1.0 + COST_FETCH };
-    let cost = COST_SEEK * alternatives as f64 + fetched * each;
+    let mut cost = COST_SEEK * alternatives as f64 + fetched * each;
+    if !equal.is_empty() {
+        // Keys that most rows share are rarely those that are asked for, so that an index
+        // is never worse than to look at all rows.
+        cost = cost.min(request.rows);
+    }
     let path = Path::Index {
         index: index.clone(),
         equal,
@@ -300,6 +313,15 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
         reverse,
         ordered,
     })
+}
+
+/// Whether one of these terms is an equality for the first part of an index, by number.
+pub fn may_answer(table: &Table, number: usize, computed: &[KeyExpr], terms: &[Term]) -> bool {
+    let answers = |term: &Term| {
+        matches!(term.op, TermOp::Equal | TermOp::Is | TermOp::In)
+            && answers(table, computed, (number, 0), term)
+    };
+    terms.iter().any(answers)
 }
 
 /// The bounds on the part behind a prefix of the index's key.

@@ -1,17 +1,21 @@
 //! One query: its body, then projection, DISTINCT, ORDER BY, LIMIT.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Planner;
+use super::access;
 use super::join::{Joined, Needed};
 use super::layout::Layout;
 use super::order::{Condition, Item, Problem};
 use super::outer::{Goal, Reads};
 use super::physical::{CompoundOp, LimitClause, Node, Op};
 use super::rules;
+use super::terms::terms;
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey};
 use crate::bind::logical::{Block, Body, Query, Source, SourceKind};
 use crate::error::{Error, Result};
+use crate::schema::Index;
 use crate::value::Collation;
 
 impl Planner<'_, '_> {
@@ -327,6 +331,7 @@ impl Planner<'_, '_> {
                 on,
                 rows,
                 partial: Vec::new(),
+                per_key: Vec::new(),
                 computed,
             });
         }
@@ -334,6 +339,7 @@ impl Planner<'_, '_> {
         for item in &mut items {
             let own = item.on.as_ref().unwrap_or(&conditions);
             item.partial = self.usable_partial(item.source, own);
+            item.per_key = self.rows_per_key(item, own);
         }
         let last: Vec<Expr> = conditions
             .iter()
@@ -370,11 +376,44 @@ impl Planner<'_, '_> {
             if let Some(index) = table.indexes.get(partial.index)
                 && partial.conditions.iter().all(holds)
             {
-                let entries = (self.rows)(&index.tree).max(1) as f64;
+                let entries = self.statistics.rows(&index.tree).max(1) as f64;
                 usable.push((partial.index, entries));
             }
         }
         usable
+    }
+
+    /// What is known of the indexes that an equality among these conditions may be looked up
+    /// in. Of a unique index of one part, nothing needs to be.
+    fn rows_per_key(
+        &mut self,
+        item: &Item<'_>,
+        conditions: &[Condition],
+    ) -> Vec<(usize, Arc<[f64]>)> {
+        let SourceKind::Table(table) = &item.source.kind else {
+            return Vec::new();
+        };
+        let asks = |index: &Index| !index.unique || index.columns.len() > 1;
+        if !table.indexes.iter().any(|index| asks(index)) {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for (at, condition) in conditions.iter().enumerate() {
+            if condition.movable && condition.sources.contains(&item.source.id) {
+                let (id, computed) = (item.source.id, &item.computed);
+                terms(&condition.expr, at, id, computed, &mut found);
+            }
+        }
+        let mut known = Vec::new();
+        for (number, index) in table.indexes.iter().enumerate() {
+            if asks(index)
+                && access::may_answer(table, number, &item.computed, &found)
+                && let Some(per_key) = self.statistics.rows_per_key(index)
+            {
+                known.push((number, per_key));
+            }
+        }
+        known
     }
 
     /// The first row whose key is not NULL is all that min() or max() needs.

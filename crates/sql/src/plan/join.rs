@@ -84,7 +84,7 @@ impl Planner<'_, '_> {
     /// Rows of a source before any condition.
     pub fn source_rows(&mut self, source: &Source) -> f64 {
         match &source.kind {
-            SourceKind::Table(table) => (self.rows)(&table.tree).max(1) as f64,
+            SourceKind::Table(table) => self.statistics.rows(&table.tree).max(1) as f64,
             // All that come, one after the other.
             SourceKind::Query(_) | SourceKind::Recursive(_) => ROWS_UNKNOWN,
         }

@@ -30,6 +30,8 @@ mod victim_order;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use fulgurite_store::Tree;
 
 use crate::bind::BoundStatement;
@@ -37,17 +39,35 @@ use crate::bind::expr::SubqueryId;
 use crate::bind::logical::LogicalSubquery;
 use crate::error::Result;
 use crate::parse::Parsed;
-use crate::schema::Schema;
+use crate::schema::{Index, Schema};
 use physical::{Plan, Subquery};
 
-/// Row counts of trees, as the planner's costs need them.
-pub type RowCounts<'a> = &'a mut dyn FnMut(&Tree) -> u64;
+/// What the planner's costs need to know of trees.
+pub trait Statistics {
+    /// About how many entries a tree has.
+    fn rows(&mut self, tree: &Tree) -> u64;
+
+    /// Of each number of leading parts, from one to all, about how many entries of the
+    /// index have the same values in them; None where that is not known.
+    fn rows_per_key(&mut self, index: &Index) -> Option<Arc<[f64]>>;
+}
+
+/// Counts alone.
+impl<F: FnMut(&Tree) -> u64> Statistics for F {
+    fn rows(&mut self, tree: &Tree) -> u64 {
+        self(tree)
+    }
+
+    fn rows_per_key(&mut self, _: &Index) -> Option<Arc<[f64]>> {
+        None
+    }
+}
 
 /// Binds and plans a parsed statement; None for an empty one. `foreign_keys`: they are
 /// enforced.
 pub fn prepare(
     schema: &Schema,
-    rows: RowCounts<'_>,
+    statistics: &mut dyn Statistics,
     parsed: &Parsed,
     foreign_keys: bool,
 ) -> Result<Option<Plan>> {
@@ -61,7 +81,7 @@ pub fn prepare(
         ..
     } = crate::bind::bind(schema, statement, foreign_keys)?;
     let mut planner = Planner {
-        rows,
+        statistics,
         logical: &subqueries,
         subqueries: Vec::new(),
         shared: Vec::new(),
@@ -101,7 +121,7 @@ pub fn prepare(
 
 /// State of planning one statement.
 struct Planner<'a, 'r> {
-    rows: RowCounts<'r>,
+    statistics: &'r mut dyn Statistics,
     logical: &'a [LogicalSubquery],
     subqueries: Vec<Subquery>,
     /// Those without bindings: their logical numbers and those in `subqueries`.

@@ -5,6 +5,7 @@
 //! the text has it, and so do those behind it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Planner;
 use super::access::{self, Access, COST_SEEK, Path, Request};
@@ -45,6 +46,8 @@ pub struct Item<'b> {
     /// Its partial indexes that hold all rows wanted of it, by number, and the entries
     /// of each.
     pub partial: Vec<(usize, f64)>,
+    /// What is known of the entries that share a key, by index.
+    pub per_key: Vec<(usize, Arc<[f64]>)>,
     /// The parts of its indexes' keys that are no columns.
     pub computed: Vec<KeyExpr>,
 }
@@ -383,6 +386,7 @@ impl Planner<'_, '_> {
                 order,
                 hint: &this.source.index_hint,
                 partial: &this.partial,
+                per_key: &this.per_key,
                 computed: &this.computed,
                 limited: problem.limited && problem.is_alone(),
                 alone: problem.is_alone(),

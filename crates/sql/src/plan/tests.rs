@@ -1,6 +1,6 @@
 //! Plans as text, and what preparing refuses.
 
-use fulgurite_store::{KeyKind, Options, Store};
+use fulgurite_store::{KeyKind, Options, Store, Tree};
 
 use super::physical::Plan;
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ pub(crate) fn schema_of(statements: &[&str]) -> Schema {
 
 pub(crate) fn prepare(schema: &Schema, sql: &str) -> Result<Plan> {
     let parsed = crate::parse::parse(sql)?;
-    let plan = super::prepare(schema, &mut |_| 1000, &parsed, false)?;
+    let plan = super::prepare(schema, &mut |_: &Tree| 1000, &parsed, false)?;
     plan.ok_or_else(|| Error::misuse("nothing to plan"))
 }
 

@@ -6,6 +6,7 @@ use fulgurite_store::{KeyKind, Store, Tree, Txn};
 use parking_lot::Mutex;
 
 use super::Session;
+use super::estimates::Samples;
 use crate::error::Result;
 use crate::exec::ddl::schema_rows;
 use crate::exec::memory::{MEMORY_DEFAULT, Memory};
@@ -21,6 +22,7 @@ struct Inner {
     /// None where it was made without and is open for reading only.
     numbers: Option<Tree>,
     newest: Mutex<Option<Arc<Schema>>>,
+    samples: Samples,
 }
 
 /// One open database. Clones are the same one.
@@ -48,6 +50,7 @@ impl Engine {
             schema_tree,
             numbers,
             newest: Mutex::new(None),
+            samples: Samples::default(),
         })))
     }
 
@@ -69,6 +72,11 @@ impl Engine {
     /// The tree of the numbers that belong to the database.
     pub(super) fn numbers(&self) -> Option<&Tree> {
         self.0.numbers.as_ref()
+    }
+
+    /// What is known of the indexes.
+    pub(super) fn samples(&self) -> &Samples {
+        &self.0.samples
     }
 
     /// A memory budget for a connection.

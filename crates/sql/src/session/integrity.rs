@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{Cursor, Seek, Txn};
+use fulgurite_store::{Cursor, Seek, Tree, Txn};
 
 use super::Engine;
 use super::state::State;
@@ -136,7 +136,7 @@ fn check_tables(
 fn writer(schema: &Schema, table: &str) -> Result<Box<crate::plan::physical::Insert>> {
     let name = table.replace('"', "\"\"");
     let parsed = crate::parse::parse(&format!("INSERT INTO \"{name}\" DEFAULT VALUES"))?;
-    let plan = crate::plan::prepare(schema, &mut |_| 0, &parsed, false)?;
+    let plan = crate::plan::prepare(schema, &mut |_: &Tree| 0, &parsed, false)?;
     match plan.map(|plan| plan.action) {
         Some(Action::Insert(insert)) => Ok(insert),
         _ => Err(Error::misuse("an INSERT has no plan")),

@@ -7,6 +7,7 @@
 
 mod conflict;
 mod engine;
+mod estimates;
 mod expand;
 mod integrity;
 mod orphans;

@@ -7,8 +7,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fulgurite_store::{Tree, Txn};
+use fulgurite_store::Txn;
 
+use super::estimates::Estimates;
 use super::program::{Kind, Program};
 use super::state::State;
 use super::{Engine, Session, Shared, expand, pragma, transaction};
@@ -88,8 +89,12 @@ fn plan_within(
     foreign_keys: bool,
 ) -> Result<Option<Plan>> {
     let schema = engine.schema(txn)?;
-    let mut rows = |tree: &Tree| txn.estimate(tree).unwrap_or(0);
-    crate::plan::prepare(&schema, &mut rows, parsed, foreign_keys)
+    let mut estimates = Estimates {
+        engine,
+        txn,
+        within: true,
+    };
+    crate::plan::prepare(&schema, &mut estimates, parsed, foreign_keys)
 }
 
 /// The plan of a parsed statement in the newest state, for an idle transaction. It
@@ -102,7 +107,12 @@ fn plan_outside(
     foreign_keys: bool,
 ) -> Result<Option<Plan>> {
     if let Some(schema) = engine.newest_schema() {
-        return crate::plan::prepare(&schema, &mut Tree::estimate, parsed, foreign_keys);
+        let mut estimates = Estimates {
+            engine,
+            txn,
+            within: false,
+        };
+        return crate::plan::prepare(&schema, &mut estimates, parsed, foreign_keys);
     }
     txn.begin_read()?;
     let plan = plan_within(parsed, engine, txn, foreign_keys);

@@ -47,7 +47,7 @@ pub struct Program {
 const FEW: u64 = 64;
 
 /// Whether a plan made for so many rows is as good for another number of them.
-fn is_similar(rows: u64, other: u64) -> bool {
+pub(super) fn is_similar(rows: u64, other: u64) -> bool {
     let [rows, other] = [rows, other].map(|rows| rows.max(FEW));
     rows / 2 <= other && other / 2 <= rows
 }

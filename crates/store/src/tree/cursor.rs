@@ -162,6 +162,20 @@ impl Cursor {
         Ok(found)
     }
 
+    /// Goes to the first entry of the leaf before which about this share of all leaves
+    /// lies, in parts of 2^32: for samples. A serializable transaction then depends on the
+    /// whole tree, unless the cursor is one for an estimate.
+    ///
+    /// # Errors
+    /// What reading may fail with.
+    pub fn seek_share(&mut self, share: u32) -> Result<bool> {
+        let found = self.enter(Target::Share(share), |_, _| Ok(0))? && self.settle_forward()?;
+        if let Some(observer) = &mut self.observer {
+            observer.seek(Seek::First, None);
+        }
+        Ok(found)
+    }
+
     /// Moves to the next entry; false, and nowhere, at the end.
     #[inline]
     #[expect(
@@ -238,18 +252,31 @@ impl Cursor {
     /// # Errors
     /// Those of reading, for long keys.
     pub fn key_bytes(&mut self) -> Result<&[u8]> {
+        self.key_start();
+        let mut key = std::mem::take(&mut self.key);
+        let rest = match self.leaf != NOWHERE && self.kind == KeyKind::Bytes {
+            true => node::rest_at(self.page(), self.index),
+            false => None,
+        };
+        let read = rest.map_or(Ok(()), |rest| {
+            overflow::read(self.pool(), &self.slot, self.tree, rest, &mut key)
+        });
+        self.key = key;
+        read?;
+        Ok(&self.key)
+    }
+
+    /// As much of the byte key of the entry as lies in its leaf: all, but of a long key;
+    /// empty if the cursor is nowhere. Valid until the cursor moves.
+    #[inline]
+    pub fn key_start(&mut self) -> &[u8] {
         self.key.clear();
         if self.leaf != NOWHERE && self.kind == KeyKind::Bytes {
             let mut key = std::mem::take(&mut self.key);
             node::start_into(self.page(), self.index, &mut key);
-            let read = match node::rest_at(self.page(), self.index) {
-                None => Ok(()),
-                Some(rest) => overflow::read(self.pool(), &self.slot, self.tree, rest, &mut key),
-            };
             self.key = key;
-            read?;
         }
-        Ok(&self.key)
+        &self.key
     }
 
     /// The value of the entry; empty if the cursor is nowhere. Loads a value

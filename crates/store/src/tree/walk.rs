@@ -20,6 +20,8 @@ pub(crate) enum Target<'k> {
     Below(Key<'k>),
     First,
     Last,
+    /// The leaf before which about this share of the leaves lies, in parts of 2^32.
+    Share(u32),
 }
 
 /// How much of the leaf is asked for ahead of its use.
@@ -35,7 +37,7 @@ impl<'k> Target<'k> {
     pub(crate) fn key(self) -> Option<Key<'k>> {
         match self {
             Target::Key(key) | Target::Below(key) => Some(key),
-            Target::First | Target::Last => None,
+            Target::First | Target::Last | Target::Share(_) => None,
         }
     }
 }
@@ -105,7 +107,16 @@ pub(crate) fn child_for(
         Target::Below(key) => node::child_below(keys, key, rests),
         Target::First => Ok(0),
         Target::Last => Ok(node::count(keys)),
+        Target::Share(share) => Ok(split_share(keys, share).0),
     }
+}
+
+/// The child that a share of an inner node's leaves ends in, and what share of that
+/// child's. The children count alike.
+fn split_share(keys: &[u8], share: u32) -> (usize, u32) {
+    let children = node::count(keys) as u64 + 1;
+    let at = u64::from(share) * children;
+    ((at >> 32) as usize, at as u32)
 }
 
 /// One descent, inside a walk.
@@ -113,7 +124,7 @@ pub(crate) fn child_for(
 pub(crate) fn descend(
     pool: &Pool,
     root: &mut ChildRef,
-    target: Target<'_>,
+    mut target: Target<'_>,
     ahead: Ahead,
     rests: &Rests,
 ) -> std::result::Result<Frame, Halt> {
@@ -125,16 +136,20 @@ pub(crate) fn descend(
             return Ok(frame);
         }
         let index = child_for(keys, target, rests)?;
-        if let Target::Key(key) = target
-            && let Some(offset) = node::likely_slot(keys, index, key)
-        {
-            // The slot is looked at after the leaf's header: both are on their
-            // way at once.
-            let leaf = pool.frames.child(frame, index).hint();
-            pool.frames.prefetch(leaf, offset);
-            if ahead == Ahead::Page {
-                pool.frames.prefetch_page(leaf);
+        match &mut target {
+            Target::Key(key) => {
+                if let Some(offset) = node::likely_slot(keys, index, *key) {
+                    // The slot is looked at after the leaf's header: both are on their
+                    // way at once.
+                    let leaf = pool.frames.child(frame, index).hint();
+                    pool.frames.prefetch(leaf, offset);
+                    if ahead == Ahead::Page {
+                        pool.frames.prefetch_page(leaf);
+                    }
+                }
             }
+            Target::Share(share) => *share = split_share(keys, *share).1,
+            Target::Below(_) | Target::First | Target::Last => {}
         }
         frame = pool.follow(frame, index)?;
     }

@@ -226,6 +226,12 @@ impl TxnContext {
         self.open_cursor(tree, true)
     }
 
+    /// As [`cursor`](Self::cursor), for planning: the transaction does not depend on what
+    /// the cursor passes.
+    pub fn cursor_to_estimate(&mut self, tree: &Tree) -> Result<Cursor> {
+        self.open_cursor(tree, false)
+    }
+
     fn open_cursor(&mut self, tree: &Tree, observes: bool) -> Result<Cursor> {
         self.check_own(tree)?;
         self.restraint.note_scan();

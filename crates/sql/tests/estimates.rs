@@ -1,0 +1,143 @@
+//! Plans that follow from how many rows share a key. Nothing was known of that: any key of
+//! an index that is not unique counted as ten rows.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fulgurite_disk::MemoryDisk;
+use fulgurite_sql::session::{Engine, Session};
+use fulgurite_store::{Options, Store};
+use support::{must, run};
+
+fn engine() -> Engine {
+    let disk = Arc::new(MemoryDisk::new());
+    let store = Store::open_on(disk, Path::new("/test.db"), Options::default());
+    Engine::open(store.unwrap()).unwrap()
+}
+
+const ORDERS: i64 = 20_000;
+
+/// 3 statuses, 10 regions and 2,000 customers; 20 cities.
+fn fill(session: &Session) {
+    must(
+        session,
+        &format!(
+            "CREATE TABLE orders(id INTEGER PRIMARY KEY, status INT, customer INT, region INT, amount INT);
+             CREATE INDEX by_status ON orders(status);
+             CREATE INDEX by_customer ON orders(customer);
+             CREATE INDEX by_region ON orders(region, amount);
+             CREATE TABLE customers(id INTEGER PRIMARY KEY, name TEXT, city INT);
+             CREATE INDEX by_city ON customers(city);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {ORDERS})
+                 INSERT INTO orders SELECT i, i % 3, i * 7919 % 2000, i % 10, i FROM n;
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000)
+                 INSERT INTO customers SELECT i, 'name ' || i, i % 20 FROM n"
+        ),
+    );
+}
+
+fn plan(session: &Session, sql: &str) -> String {
+    run(session, &format!("EXPLAIN QUERY PLAN {sql}")).join("\n")
+}
+
+#[test]
+fn the_index_whose_keys_fewer_rows_share_is_taken() {
+    let engine = engine();
+    let session = engine.session();
+    fill(&session);
+    let cases = [
+        ("status = 1 AND customer = 7", "by_customer"),
+        ("customer = 7 AND status = 1", "by_customer"),
+        ("status = 1 AND region = 3", "by_region"),
+        (
+            "status IN (1, 2) AND customer IN (1, 2, 3, 4)",
+            "by_customer",
+        ),
+        // Which rows one asks for need not be like most: an index is better than none.
+        ("status = 1", "by_status"),
+    ];
+    for (condition, index) in cases {
+        let shown = plan(
+            &session,
+            &format!("SELECT amount FROM orders WHERE {condition}"),
+        );
+        assert!(shown.contains(index), "{condition}: {shown}");
+    }
+}
+
+#[test]
+fn joins_are_ordered_by_how_many_rows_a_key_has() {
+    let engine = engine();
+    let session = engine.session();
+    fill(&session);
+    let few = "SELECT sum(amount) FROM orders JOIN customers ON customer = customers.id \
+               WHERE status = 1 AND city = 7";
+    let shown = plan(&session, few);
+    let [city, customer] = ["by_city", "by_customer"].map(|index| shown.find(index));
+    assert!(city.is_some() && city < customer, "{shown}");
+    let many = "SELECT sum(amount) FROM customers JOIN orders ON region = city \
+                WHERE customers.id < 1000";
+    let shown = plan(&session, many);
+    assert!(shown.contains("HASH JOIN"), "{shown}");
+    // Both parts of the index together are one row's.
+    let one = "SELECT sum(amount) FROM orders JOIN customers ON customer = customers.id \
+               WHERE region = 3 AND amount = 13";
+    let shown = plan(&session, one);
+    let [region, customer] = ["by_region", "LOOKUP customers"].map(|part| shown.find(part));
+    assert!(region.is_some() && region < customer, "{shown}");
+}
+
+/// The entries of an index that an open transaction has made, too, and without reading them
+/// for its commit.
+#[test]
+fn samples_are_of_what_a_transaction_sees_and_no_reads() {
+    let engine = engine();
+    let (session, other) = (engine.session(), engine.session());
+    must(&session, "BEGIN");
+    fill(&session);
+    let choice = "SELECT amount FROM orders WHERE status = 1 AND customer = 7";
+    assert!(plan(&session, choice).contains("by_customer"));
+    must(
+        &session,
+        "COMMIT; CREATE INDEX both ON orders(status, customer)",
+    );
+
+    must(
+        &session,
+        "BEGIN; UPDATE customers SET name = 'new' WHERE id = 1",
+    );
+    assert!(plan(&session, choice).contains("both"));
+    must(
+        &other,
+        "UPDATE orders SET status = 5, customer = 9 WHERE id = 77",
+    );
+    must(&session, "COMMIT");
+}
+
+/// Made for a small table, a plan is made anew for a large one, and so is what is known.
+#[test]
+fn what_is_known_follows_the_table() {
+    let engine = engine();
+    let session = engine.session();
+    must(
+        &session,
+        "CREATE TABLE t(a, b); CREATE INDEX i ON t(a); CREATE INDEX j ON t(b)",
+    );
+    let grow = |a: &str, b: &str| {
+        let sql = format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000)
+             INSERT INTO t SELECT {a}, {b} FROM n"
+        );
+        must(&session, &sql);
+    };
+    grow("i", "1");
+    let choice = "SELECT * FROM t WHERE a = 1 AND b = 1";
+    assert!(plan(&session, choice).contains("INDEX i"));
+    must(&session, "DELETE FROM t");
+    grow("1", "i");
+    grow("1", "-i");
+    grow("1", "i + 0.5");
+    assert!(plan(&session, choice).contains("INDEX j"));
+}
