@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 /// A failed call on a [`Disk`](crate::Disk) or a [`DiskFile`](crate::DiskFile).
 #[derive(Debug, Clone, thiserror::Error)]
 pub struct DiskError {
@@ -41,6 +43,9 @@ pub enum DiskErrorKind {
     },
     /// The file ends before the bytes that were asked for.
     UnexpectedEof,
+    /// The process, or the system, has as many files open as it may: nothing was asked of
+    /// the disk.
+    NoHandles,
     /// This machine, file system or disk has no such way of access.
     Unsupported,
     /// Anything else, such as an I/O error.
@@ -85,6 +90,9 @@ impl fmt::Display for DiskError {
 }
 
 fn kind_of(source: &io::Error) -> DiskErrorKind {
+    if let Some(Errno::MFILE | Errno::NFILE) = Errno::from_io_error(source) {
+        return DiskErrorKind::NoHandles;
+    }
     match source.kind() {
         io::ErrorKind::NotFound => DiskErrorKind::NotFound,
         io::ErrorKind::AlreadyExists => DiskErrorKind::AlreadyExists,

@@ -1,9 +1,10 @@
 //! Several handles of one file in one process, and who waits for whom.
 
-use fulgurite_disk::{Disk, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
+use fulgurite_disk::{Disk, DiskError, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
 use fulgurite_store::{ErrorKind, Isolation, Key, KeyKind, Options, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
@@ -397,6 +398,66 @@ fn who_comes_late_to_make_a_database_opens_it() {
     let disk = Arc::new(Raced(MemoryDisk::new()));
     let store = Store::open_on(disk, "raced.db", Options::default()).expect("it is there");
     assert_eq!(store.families().expect("reads"), ["t"]);
+}
+
+/// A disk whose process may open no folder.
+struct Exhausted {
+    inner: MemoryDisk,
+    is_exhausted: AtomicBool,
+}
+
+impl Disk for Exhausted {
+    forward!(inner: open, exists, rename, temp_file, remove, canonical);
+
+    fn sync_dir(&self, dir: &Path) -> Done<()> {
+        if self.is_exhausted.load(Ordering::Relaxed) {
+            let source = std::io::Error::from(rustix::io::Errno::MFILE);
+            return Err(DiskError::new("sync folder", dir, source));
+        }
+        self.inner.sync_dir(dir)
+    }
+}
+
+/// A process that had as many files open as it may, when the log's first or second file
+/// was made, could not commit any more until it opened the database again: that its folder
+/// could not be opened counted as a failed sync of it.
+#[test]
+fn who_runs_out_of_file_handles_may_try_again() {
+    let disk = Arc::new(Exhausted {
+        inner: MemoryDisk::new(),
+        is_exhausted: AtomicBool::new(false),
+    });
+    let open = || Store::open_on(disk.clone(), "exhausted.db", Options::default());
+    let store = open().expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    drop(store);
+    let exhaust = |is| disk.is_exhausted.store(is, Ordering::Relaxed);
+    let put = |store: &Store, key: i64| {
+        let tree = store.family("t").expect("reads").expect("is there");
+        let mut txn = store.txn();
+        txn.begin_statement(&[&tree]).expect("begins");
+        txn.put(&tree, Key::Int(key), b"here").expect("puts");
+        txn.commit()
+    };
+    drop(tree);
+    let store = open().expect("opens");
+    exhaust(true);
+    for _ in 0..2 {
+        let refused = put(&store, 1).expect_err("the log has no first file");
+        assert_eq!(refused.kind(), ErrorKind::Io, "{refused}");
+    }
+    exhaust(false);
+    put(&store, 2).expect("commits");
+    exhaust(true);
+    assert!(store.checkpoint().is_err(), "the log has no second file");
+    put(&store, 3).expect("commits to the first one");
+    exhaust(false);
+    store.checkpoint().expect("checkpoints");
+    put(&store, 4).expect("commits to the second one");
+    drop(store);
+    let store = open().expect("opens");
+    let tree = store.family("t").expect("reads").expect("is there");
+    assert_eq!(tree.estimate(), 3);
 }
 
 /// Who opened a database while another thread was closing its last handle was told that

@@ -23,7 +23,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_disk::DiskFile;
+use fulgurite_disk::{DiskErrorKind, DiskFile};
 
 use super::error::{Error, Result};
 use super::generation::{self, CAPACITY_BYTES_MIN, Generation, extended_capacity, fill_with_zeros};
@@ -255,11 +255,17 @@ impl TwinLog {
         generation::remove_files(&*self.disk, &self.base)
     }
 
+    /// Makes the names of new files durable. A failure poisons, but where no file handle
+    /// was left to begin with: that is an error of who asks, and the names are made anew.
     pub(super) fn sync_names(&self) -> Result<()> {
         if self.options.durability == Durability::Off {
             return Ok(());
         }
-        generation::sync_names(&*self.disk, &self.base)
-            .inspect_err(|error| self.poison(error.clone()))
+        generation::sync_names(&*self.disk, &self.base).inspect_err(|error| {
+            let began = !matches!(error, Error::Disk(e) if e.kind == DiskErrorKind::NoHandles);
+            if began {
+                self.poison(error.clone());
+            }
+        })
     }
 }
