@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fulgurite_disk::MemoryDisk;
-use fulgurite_sql::session::{Engine, Session};
+use fulgurite_sql::session::{Engine, Session, Step};
 use fulgurite_store::{Options, Store};
 use support::{must, run};
 
@@ -140,4 +140,27 @@ fn what_is_known_follows_the_table() {
     grow("1", "-i");
     grow("1", "i + 0.5");
     assert!(plan(&session, choice).contains("INDEX j"));
+}
+
+/// A statement that finds the schema changed is compiled again, and samples, while it holds
+/// its locks.
+#[test]
+fn statements_that_are_compiled_again_sample_too() {
+    let engine = engine();
+    let (session, other) = (engine.session(), engine.session());
+    fill(&session);
+    let sql = "UPDATE orders SET amount = -1 WHERE status = 1 AND customer = 7";
+    let mut update = session.prepare(sql).unwrap().0.unwrap();
+    for columns in ["status, customer", "customer, status"] {
+        must(
+            &other,
+            &format!("DROP INDEX IF EXISTS both; CREATE INDEX both ON orders({columns})"),
+        );
+        while update.step().unwrap() == Step::Row {}
+        update.reset();
+        assert!(plan(&session, sql).contains("both"));
+    }
+    let changed = "SELECT count(*) FROM orders WHERE amount = -1";
+    assert_eq!(run(&session, changed), ["4"]);
+    assert_eq!(run(&session, "PRAGMA integrity_check"), ["'ok'"]);
 }
