@@ -255,6 +255,15 @@ impl Error {
         )
     }
 
+    /// A value is not of the type of its column, `table.column`, in a STRICT table.
+    #[cold]
+    pub fn datatype(value: &str, declared: &str, column: impl fmt::Display) -> Self {
+        Self::new(
+            code::CONSTRAINT_DATATYPE,
+            format!("cannot store {value} value in {declared} column {column}"),
+        )
+    }
+
     /// A foreign key has no parent row.
     #[cold]
     pub fn foreign_key() -> Self {

@@ -361,3 +361,27 @@ fn rows_are_not_handed_out_before_foreign_keys_are_checked() {
         "error 787: FOREIGN KEY constraint failed",
     );
 }
+
+#[test]
+fn a_value_of_another_type_undoes_the_statement() {
+    let rows = "CREATE TABLE t(a INT) STRICT; BEGIN; INSERT INTO t VALUES (7)";
+    let wrong = "INSERT OR FAIL INTO t VALUES (1), ('x')";
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    connection.execute_batch(rows).unwrap();
+    connection.execute_batch(wrong).unwrap_err();
+    assert_eq!(sqlite(&connection, "SELECT a FROM t"), ["7", "1"]);
+    let session = session();
+    must(&session, rows);
+    run(&session, wrong);
+    assert_eq!(run(&session, "SELECT a FROM t"), ["7"]);
+}
+
+#[test]
+fn types_are_looked_at_before_the_rowid() {
+    differ(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a INT) STRICT; INSERT INTO t VALUES (1, 1)",
+        "INSERT OR IGNORE INTO t VALUES (1, 'x')",
+        "",
+        "error 3091: cannot store TEXT value in INT column t.a",
+    );
+}

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::parse::places::{self, Renaming};
 use crate::plan::physical::{SchemaChange, SchemaRewrite};
-use crate::schema::{SEQUENCE, SchemaRow, Table, nearest, table_shape};
+use crate::schema::{SEQUENCE, SchemaRow, Table, check_strict_type, nearest, table_shape};
 
 /// How the names of automatic indexes begin.
 const AUTOMATIC: &str = "sqlite_autoindex_";
@@ -208,6 +208,10 @@ impl Binder<'_> {
             let message = format!("cannot add rowid alias: {}", column.name.text);
             return Err(Error::sql(message));
         }
+        let after_add = |error: Error| {
+            let (name, message) = (&table.name, error.message());
+            Error::sql(format!("error in table {name} after add column: {message}"))
+        };
         let corrupt = || Error::corrupt(format!("schema of {}", table.name));
         let end = crate::parse::columns_end(&table.sql).ok_or_else(corrupt)?;
         let (head, tail) = table.sql.split_at(end);
@@ -216,14 +220,15 @@ impl Binder<'_> {
         let Some(ast::Statement::CreateTable(create)) = parsed else {
             return Err(corrupt());
         };
-        let shape = table_shape(&create)?;
+        let of_type = check_strict_type(&table.name, &column.name.text, &column.decl_type).err();
+        let shape = table_shape(&create).map_err(|error| match of_type {
+            Some(of_type) if of_type == error => after_add(error),
+            _ => error,
+        })?;
         if shape.columns.len() != table.columns.len() + 1 {
             return Err(corrupt());
         }
-        self.check_shape(&table.name, &shape).map_err(|error| {
-            let (name, message) = (&table.name, error.message());
-            Error::sql(format!("error in table {name} after add column: {message}"))
-        })?;
+        self.check_shape(&table.name, &shape).map_err(after_add)?;
         let rewrite = SchemaRewrite {
             kind: "table".to_owned(),
             name: table.name.clone(),
@@ -291,6 +296,9 @@ fn needs_empty_table(table: &Table, refers: bool) -> Option<&'static str> {
     let literal = |default| crate::schema::literal_value(default).is_some();
     if !added.default.as_ref().is_none_or(literal) {
         return Some("Cannot add a column with non-constant default");
+    }
+    if !added.takes(added.missing.as_ref()) {
+        return Some("type mismatch on DEFAULT");
     }
     let is_null = added.not_null.is_some() && added.missing.is_null();
     is_null.then_some("Cannot add a NOT NULL column with default value NULL")

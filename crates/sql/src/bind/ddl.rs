@@ -456,6 +456,7 @@ pub(super) fn shaped(name: &str, tree: &Tree, shape: &TableShape) -> Arc<Table> 
         indexes: Vec::new(),
         checks: shape.checks.clone(),
         foreign_keys: shape.foreign_keys.clone(),
+        strict: shape.strict,
         sql: String::new(),
     })
 }

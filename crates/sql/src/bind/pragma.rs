@@ -286,7 +286,7 @@ impl Binder<'_> {
                     text("table"),
                     int(table.columns.len()),
                     int(0),
-                    int(0),
+                    int(usize::from(table.strict)),
                 ];
                 rows.push(row);
             }

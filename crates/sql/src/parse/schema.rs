@@ -52,7 +52,7 @@ impl Lowering<'_> {
                     columns,
                     constraints: list,
                     without_rowid: flags.contains(raw::TabFlags::WithoutRowid),
-                    strict: flags.contains(raw::TabFlags::Strict),
+                    strict: self.strict || flags.contains(raw::TabFlags::Strict),
                 }
             }
         };

@@ -449,7 +449,7 @@ pub struct TableWriter {
     pub defaults: Vec<Option<Expr>>,
     /// CHECK constraints: label and condition; false is a violation, NULL is not.
     pub checks: Vec<(String, Expr)>,
-    /// Whether it has CHECK or NOT NULL constraints.
+    /// Whether it is STRICT or has CHECK or NOT NULL constraints.
     pub constrained: bool,
     /// Every index of the table, in the order of their checks.
     pub indexes: Vec<IndexWriter>,

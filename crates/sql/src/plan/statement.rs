@@ -205,7 +205,9 @@ impl Planner<'_, '_> {
         Ok(TableWriter {
             table: target.table.clone(),
             defaults,
-            constrained: !checks.is_empty() || columns.iter().any(|c| c.not_null.is_some()),
+            constrained: !checks.is_empty()
+                || target.table.strict
+                || columns.iter().any(|c| c.not_null.is_some()),
             checks,
             indexes,
             rowid_after: None,

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use fulgurite_store::Tree;
 
 use super::table::{
-    Check, Column, ConflictAction, ForeignKey, Index, IndexColumn, IndexOrigin, IndexTarget, Table,
+    Check, Column, ConflictAction, ForeignKey, Index, IndexColumn, IndexOrigin, IndexTarget,
+    StrictType, Table,
 };
 use crate::ast;
 use crate::ast::{ColumnConstraint, ExprKind, Literal, SortTerm, TableConstraintKind};
@@ -34,6 +35,8 @@ pub struct TableShape {
     pub checks: Vec<Check>,
     /// Foreign keys.
     pub foreign_keys: Vec<ForeignKey>,
+    /// STRICT
+    pub strict: bool,
     /// Automatic indexes in order.
     pub automatic: Vec<IndexShape>,
 }
@@ -72,11 +75,6 @@ pub fn table_shape(create: &ast::CreateTable) -> Result<TableShape> {
             ),
         );
     }
-    if *strict {
-        return Err(Error::sql(format!(
-            "STRICT is not supported (table {name})"
-        )));
-    }
     let mut builder = Builder {
         table: name,
         shape: TableShape {
@@ -86,6 +84,7 @@ pub fn table_shape(create: &ast::CreateTable) -> Result<TableShape> {
             rowid_conflict: ConflictAction::Abort,
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            strict: *strict,
             automatic: Vec::new(),
         },
         has_primary_key: false,
@@ -98,6 +97,9 @@ pub fn table_shape(create: &ast::CreateTable) -> Result<TableShape> {
     }
     for constraint in constraints {
         builder.constraint(constraint)?;
+    }
+    if *strict {
+        builder.check_strict()?;
     }
     Ok(builder.shape)
 }
@@ -129,18 +131,35 @@ impl Builder<'_> {
             }
         }
         let at = self.shape.columns.len();
+        let is_any = self.shape.strict && def.decl_type == "ANY";
+        let strict = StrictType::declared(&def.decl_type).filter(|_| self.shape.strict);
         self.shape.columns.push(Column {
             name: name.clone(),
             decl_type: def.decl_type.clone(),
-            affinity: Affinity::of_declared_type(&def.decl_type),
+            affinity: match is_any {
+                true => Affinity::Blob,
+                false => Affinity::of_declared_type(&def.decl_type),
+            },
             collation,
             not_null: None,
             default: None,
             missing: Value::Null,
             primary_key: 0,
+            strict,
         });
         for constraint in &def.constraints {
             self.column_constraint(at, constraint)?;
+        }
+        Ok(())
+    }
+
+    /// What STRICT asks of the columns. Those of the primary key are NOT NULL there.
+    fn check_strict(&mut self) -> Result<()> {
+        for (at, column) in self.shape.columns.iter_mut().enumerate() {
+            check_strict_type(self.table, &column.name, &column.decl_type)?;
+            if column.primary_key > 0 && self.shape.rowid_alias != Some(at) {
+                column.not_null = column.not_null.or(Some(ConflictAction::Abort));
+            }
         }
         Ok(())
     }
@@ -382,6 +401,20 @@ impl Builder<'_> {
             })
             .collect()
     }
+}
+
+/// Whether a STRICT table may have a column of this declared type.
+pub fn check_strict_type(table: &str, column: &str, declared: &str) -> Result<()> {
+    let error = match declared {
+        "" => Error::sql(format!("missing datatype for {table}.{column}")),
+        "ANY" => return Ok(()),
+        _ if StrictType::declared(declared).is_some() => return Ok(()),
+        _ => Error::sql(format!(
+            "unknown datatype for {table}.{column}: \"{declared}\""
+        )),
+    };
+    Err(error
+        .with_hint("columns of a STRICT table are of type INT, INTEGER, REAL, TEXT, BLOB or ANY"))
 }
 
 fn key_column(

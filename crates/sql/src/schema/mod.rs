@@ -17,11 +17,13 @@ use fulgurite_store::{KeyKind, Store, Tree, TreeId};
 use rustc_hash::FxHashMap;
 
 pub use build::{
-    IndexShape, TableShape, collation_named, index_columns, literal_value, table_shape,
+    IndexShape, TableShape, check_strict_type, collation_named, index_columns, literal_value,
+    table_shape,
 };
 pub use names::nearest;
 pub use table::{
-    Check, Column, ConflictAction, ForeignKey, Index, IndexColumn, IndexOrigin, IndexTarget, Table,
+    Check, Column, ConflictAction, ForeignKey, Index, IndexColumn, IndexOrigin, IndexTarget,
+    StrictType, Table,
 };
 
 use crate::ast::{CreateTable, CreateView, Statement};
@@ -407,6 +409,7 @@ impl Schema {
             indexes: Vec::new(),
             checks: shape.checks,
             foreign_keys: shape.foreign_keys,
+            strict: shape.strict,
             sql: row.sql.clone().unwrap_or_default(),
         };
         Ok((table, shape.automatic))
@@ -451,6 +454,7 @@ fn schema_table(tree: Tree) -> Table {
         default: None,
         missing: Value::Null,
         primary_key: 0,
+        strict: None,
     };
     Table {
         name: "sqlite_schema".to_owned(),
@@ -463,6 +467,7 @@ fn schema_table(tree: Tree) -> Table {
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        strict: false,
         sql: "CREATE TABLE sqlite_schema(type text, name text, tbl_name text, rootpage int, sql text)".to_owned(),
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fulgurite_store::Tree;
 
 use crate::ast;
-use crate::value::{Affinity, Collation, Value};
+use crate::value::{Affinity, Collation, Value, ValueRef};
 
 /// What a statement does about a violated constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +52,8 @@ pub struct Table {
     pub checks: Vec<Check>,
     /// Foreign keys in order.
     pub foreign_keys: Vec<ForeignKey>,
+    /// STRICT: columns take values of their types only.
+    pub strict: bool,
     /// The CREATE TABLE text.
     pub sql: String,
 }
@@ -76,6 +78,54 @@ pub struct Column {
     pub missing: Value,
     /// Position in the PRIMARY KEY counted from 1, 0 where not part of it.
     pub primary_key: usize,
+    /// In a STRICT table the type of its values; None: ANY.
+    pub strict: Option<StrictType>,
+}
+
+impl Column {
+    /// Whether it takes a value, which has its affinity by now, for its type.
+    #[inline]
+    pub fn takes(&self, value: ValueRef<'_>) -> bool {
+        self.strict.is_none_or(|strict| strict.takes(value))
+    }
+}
+
+/// The type of a STRICT table's column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StrictType {
+    /// INT and INTEGER
+    Integer,
+    /// REAL
+    Real,
+    /// TEXT
+    Text,
+    /// BLOB
+    Blob,
+}
+
+impl StrictType {
+    /// That of a declared type; None for ANY and what STRICT does not know.
+    pub fn declared(declared: &str) -> Option<StrictType> {
+        match declared {
+            "INT" | "INTEGER" => Some(StrictType::Integer),
+            "REAL" => Some(StrictType::Real),
+            "TEXT" => Some(StrictType::Text),
+            "BLOB" => Some(StrictType::Blob),
+            _ => None,
+        }
+    }
+
+    /// Whether a value is NULL or of this type.
+    #[inline]
+    pub fn takes(self, value: ValueRef<'_>) -> bool {
+        match value {
+            ValueRef::Null => true,
+            ValueRef::Integer(_) => self == StrictType::Integer,
+            ValueRef::Real(_) => self == StrictType::Real,
+            ValueRef::Text(_) => self == StrictType::Text,
+            ValueRef::Blob(_) => self == StrictType::Blob,
+        }
+    }
 }
 
 /// A CHECK constraint.

@@ -233,6 +233,10 @@ impl<'a> TableCheck<'a> {
     ) -> Result<()> {
         let table = &self.target.table;
         for (column, value) in table.columns.iter().zip(row.iter().skip(1)) {
+            if !column.takes(value.as_ref()) {
+                let (declared, name) = (&column.decl_type, &column.name);
+                findings.push(format!("non-{declared} value in {}.{name}", table.name));
+            }
             if column.not_null.is_some() && value.is_null() {
                 findings.push(format!("NULL value in {}.{}", table.name, column.name));
             }

@@ -268,14 +268,16 @@ fn stored<'a, 'p: 'a>(
     let kinds = values.vector().map_or(u8::MAX, Vector::kinds);
     let kept = kept(column.affinity);
     let takes_null = column.not_null.is_none();
-    if kinds & !kept == 0 && (takes_null || kinds & tag::NULL == 0) {
+    let is_plain = column.strict.is_none();
+    if is_plain && kinds & !kept == 0 && (takes_null || kinds & tag::NULL == 0) {
         return Ok(Some(values));
     }
     let (mut keeps, mut refuses) = (true, false);
     selection.each(|row| {
         let value = values.get(row);
         keeps &= column.affinity.keeps(value);
-        refuses |= !takes_null && value.is_null();
+        refuses |= !takes_null && value.is_null()
+            || !is_plain && !column.takes(column.affinity.apply(value).as_ref());
     });
     if refuses {
         values.release(cx);

@@ -14,6 +14,7 @@ use crate::exec::ops::Operator;
 use crate::exec::range::rowid_of;
 use crate::plan::physical::{Insert, Op};
 use crate::row::RowWriter;
+use crate::schema::StrictType;
 use crate::value::{Affinity, Value, ValueRef};
 
 /// An INSERT of one row of VALUES, with the source's expressions in place: the
@@ -104,6 +105,7 @@ struct Column {
     source: Source,
     affinity: Affinity,
     not_null: bool,
+    strict: Option<StrictType>,
 }
 
 enum Source {
@@ -127,6 +129,7 @@ impl AsGiven {
                 source: Source::of((!is_key).then_some(value))?,
                 affinity: column.affinity,
                 not_null: !is_key && column.not_null.is_some(),
+                strict: column.strict,
             })
         });
         Some(Self {
@@ -143,7 +146,9 @@ impl AsGiven {
         let mut fits = true;
         let values = self.columns.iter().map(|column| {
             let value = column.source.value(parameters);
-            fits &= column.affinity.keeps(value) && !(column.not_null && value.is_null());
+            fits &= column.affinity.keeps(value)
+                && !(column.not_null && value.is_null())
+                && column.strict.is_none_or(|strict| strict.takes(value));
             value
         });
         let encoded = RowWriter::encode(&mut sink.buffers.record, values);

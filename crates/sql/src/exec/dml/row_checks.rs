@@ -1,12 +1,12 @@
-//! NOT NULL and CHECK of the row being written.
+//! NOT NULL, the types of STRICT tables and CHECK of the row being written.
 
 use super::sink::{Outcome, Sink};
 use super::{Written, violated};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, condition, eval};
 use crate::schema::ConflictAction;
-use crate::value::Value;
+use crate::value::{Value, ValueRef};
 
 impl Sink<'_> {
     /// Checks it; REPLACE fills in defaults.
@@ -22,6 +22,9 @@ impl Sink<'_> {
         if self.check_nulls(false, cx)? == Outcome::Skipped {
             return Ok(Outcome::Skipped);
         }
+        if self.target.table.strict {
+            self.check_types()?;
+        }
         for (label, check) in &self.target.checks {
             if condition(check, Row::Values(&self.buffers.row), cx)? != Some(false) {
                 continue;
@@ -35,6 +38,27 @@ impl Sink<'_> {
             };
         }
         Ok(Outcome::Written)
+    }
+
+    /// Whether each value is of its column's type. What is not undoes the statement, whatever
+    /// its OR clause says, as in SQLite.
+    fn check_types(&self) -> Result<()> {
+        let table = &self.target.table;
+        let values = self.buffers.row.iter().skip(1).map(Value::as_ref);
+        for (column, value) in table.columns.iter().zip(values) {
+            if !column.takes(value) {
+                let class = match value {
+                    ValueRef::Null => "NULL",
+                    ValueRef::Integer(_) => "INT",
+                    ValueRef::Real(_) => "REAL",
+                    ValueRef::Text(_) => "TEXT",
+                    ValueRef::Blob(_) => "BLOB",
+                };
+                let name = format!("{}.{}", table.name, column.name);
+                return Err(Error::datatype(class, &column.decl_type, name));
+            }
+        }
+        Ok(())
     }
 
     /// NOT NULL. Columns that a default may fill come last, as in SQLite.
