@@ -56,7 +56,14 @@ pub fn dump(
 }
 
 fn rows(connection: &Connection, table: &str, out: &mut dyn Write) -> io::Result<Result<()>> {
-    let mut stmt = match connection.prepare(&format!("SELECT * FROM {}", quoted(table))) {
+    let select = |columns: Vec<String>| {
+        connection.prepare(&format!(
+            "SELECT {} FROM {}",
+            columns.join(", "),
+            quoted(table)
+        ))
+    };
+    let mut stmt = match plain_columns(connection, table).and_then(select) {
         Ok(stmt) => stmt,
         Err(e) => return Ok(Err(e)),
     };
@@ -78,6 +85,13 @@ fn rows(connection: &Connection, table: &str, out: &mut dyn Write) -> io::Result
             values.join(",")
         )?;
     }
+}
+
+/// The columns that an INSERT gives values: not those generated from others.
+fn plain_columns(connection: &Connection, table: &str) -> Result<Vec<String>> {
+    let mut stmt = connection.prepare(&format!("PRAGMA table_info({})", quoted(table)))?;
+    let names = stmt.query_map([], |row| row.get::<_, String>(1))?;
+    names.map(|name| Ok(quoted(&name?))).collect()
 }
 
 /// A name in double quotes.

@@ -232,6 +232,8 @@ fn a_dump_makes_the_same_database_again() {
     let script = "CREATE TABLE \"odd \"\"name\" (id INTEGER PRIMARY KEY, v);
         CREATE INDEX odd_v ON \"odd \"\"name\" (v);
         INSERT INTO \"odd \"\"name\" VALUES (1, 'it''s'), (2, x'00ff'), (3, NULL), (4, 1e300), (5, 0.1), (6, -5), (7, 'ü\nline');
+        CREATE TABLE computed (a, b AS (a + 1), c AS (b * 2) STORED, d);
+        INSERT INTO computed VALUES (1, 'x'), (2, NULL);
         CREATE TABLE empty (a);";
     let made = run(dir.path(), &["one.db"], script);
     assert!(made.status.success(), "{}", err(&made));

@@ -58,9 +58,9 @@ fn table(create: &mut CreateTable, f: Visit<'_>) {
         name(&mut column.name, f);
         for constraint in &mut column.constraints {
             match constraint {
-                ColumnConstraint::Check { expr: e, .. } | ColumnConstraint::Default(e) => {
-                    expr(e, f);
-                }
+                ColumnConstraint::Check { expr: e, .. }
+                | ColumnConstraint::Generated { expr: e, .. }
+                | ColumnConstraint::Default(e) => expr(e, f),
                 ColumnConstraint::Collate(collation) => name(collation, f),
                 ColumnConstraint::ForeignKey(key) => foreign_key(key, f),
                 _ => {}

@@ -409,7 +409,12 @@ pub enum ColumnConstraint {
     /// is deferred.
     Defer(bool),
     /// GENERATED ALWAYS AS
-    Generated,
+    Generated {
+        /// What it is computed by.
+        expr: Expr,
+        /// STORED
+        stored: bool,
+    },
 }
 
 /// A constraint of a table.

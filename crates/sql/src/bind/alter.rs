@@ -10,19 +10,19 @@ use std::sync::Arc;
 
 use super::Binder;
 use super::ddl::{change, check_name, shaped};
-use super::dml::{plain_query, table_source, whole_row};
-use super::logical::{Block, Bound, ForbiddingRows};
+use super::dml::{plain_query, whole_row};
+use super::logical::{Block, Bound, ForbiddingRows, Query};
 use super::refused::check_constraints;
 use super::scope::is_rowid_name;
 use super::texts::{TextChange, cannot_place, changed_texts, check, in_object, is, rewrites};
 use super::uses::Watched;
 use crate::ast;
-use crate::ast::{AlterAction, ColumnConstraint, Name, Statement, TableBody};
+use crate::ast::{AlterAction, ColumnConstraint, Literal, Name, Statement, TableBody};
 use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::parse::places::{self, Renaming};
 use crate::plan::physical::{SchemaChange, SchemaRewrite};
-use crate::schema::{SEQUENCE, SchemaRow, Table, check_strict_type, nearest, table_shape};
+use crate::schema::{Column, SEQUENCE, SchemaRow, Table, check_strict_type, nearest, table_shape};
 
 /// How the names of automatic indexes begin.
 const AUTOMATIC: &str = "sqlite_autoindex_";
@@ -237,59 +237,104 @@ impl Binder<'_> {
             new_sql: Some(sql),
         };
         let after = shaped(&table.name, &table.tree, &shape);
-        let forbidding = self.forbidding_rows(after, column)?;
-        Ok(Bound::Alter(rewrite, forbidding.map(Box::new)))
+        let forbidding = self.forbidding_rows(&after, column)?;
+        Ok(Bound::Alter(rewrite, forbidding))
     }
 
     /// The rows of a table, as it is after a column was added, that forbid the column, and
     /// what is to be said where there are any: all rows, where it would have no value in
-    /// them, else those that break its CHECK constraints.
+    /// them, else those that break its constraints.
     fn forbidding_rows(
         &mut self,
-        table: Arc<Table>,
+        table: &Arc<Table>,
         added: &ast::ColumnDef,
-    ) -> Result<Option<ForbiddingRows>> {
-        let checks = added.constraints.iter().filter_map(|constraint| {
-            let ast::ColumnConstraint::Check { expr, .. } = constraint else {
-                return None;
-            };
-            Some(ast::Expr {
-                kind: ast::ExprKind::Not(Box::new(expr.clone())),
-                offset: expr.offset,
-            })
-        });
-        let checks: Vec<ast::Expr> = checks.collect();
-        let id = self.new_source()?;
+    ) -> Result<Vec<ForbiddingRows>> {
         let refers = |c: &ColumnConstraint| matches!(c, ColumnConstraint::ForeignKey(_));
         let refers = self.foreign_keys && added.constraints.iter().any(refers);
-        let (message, filter) = if let Some(message) = needs_empty_table(&table, refers) {
-            (message, Vec::new())
-        } else if checks.is_empty() {
-            return Ok(None);
-        } else {
-            let any = ast::Expr {
-                kind: ast::ExprKind::Or(checks),
-                offset: 0,
+        if let Some(message) = needs_empty_table(table, refers) {
+            let rows = self.rows_with(table, None)?;
+            return Ok(vec![ForbiddingRows { rows, message }]);
+        }
+        let mut reasons = Vec::new();
+        let checks = added.constraints.iter().filter_map(|constraint| {
+            let ColumnConstraint::Check { expr, .. } = constraint else {
+                return None;
             };
-            let broken = self.row_frame(&table, &table.name, id, |this| {
-                this.frame().definition = Some(Definition::Check);
-                this.expr(&any)
-            })?;
-            ("CHECK constraint failed", vec![broken])
-        };
-        let rows = plain_query(Block {
-            sources: vec![table_source(&table, &table.name, id)],
-            filter,
-            outputs: whole_row(&table, id),
-            ..Block::default()
+            Some(of_kind(ast::ExprKind::Not(Box::new(expr.clone()))))
         });
-        Ok(Some(ForbiddingRows { rows, message }))
+        let checks: Vec<ast::Expr> = checks.collect();
+        if !checks.is_empty() {
+            let any = of_kind(ast::ExprKind::Or(checks));
+            reasons.push(("CHECK constraint failed", any));
+        }
+        if let Some(column) = table.columns.last().filter(|c| c.generated.is_some()) {
+            reasons.extend(generated_forbids(column));
+        }
+        let rows = reasons.into_iter().map(|(message, condition)| {
+            let rows = self.rows_with(table, Some(&condition))?;
+            Ok(ForbiddingRows { rows, message })
+        });
+        rows.collect()
     }
+
+    /// The rows of a table for which a condition holds.
+    fn rows_with(&mut self, table: &Arc<Table>, condition: Option<&ast::Expr>) -> Result<Query> {
+        let id = self.new_source()?;
+        let filter = self.row_frame(table, &table.name, id, |this| {
+            this.frame().definition = Some(Definition::Check);
+            condition.map(|condition| this.expr(condition)).transpose()
+        })?;
+        Ok(plain_query(Block {
+            sources: vec![self.whole_source(table, id)?],
+            filter: filter.into_iter().collect(),
+            outputs: whole_row(table, id),
+            ..Block::default()
+        }))
+    }
+}
+
+fn of_kind(kind: ast::ExprKind) -> ast::Expr {
+    ast::Expr { kind, offset: 0 }
+}
+
+/// Values of a new generated column that forbid it: NULL where that may not be, and those
+/// of another type in a STRICT table.
+fn generated_forbids(column: &Column) -> Vec<(&'static str, ast::Expr)> {
+    let value = of_kind(ast::ExprKind::Column(Name::synthetic(column.name.clone())));
+    let mut reasons = Vec::new();
+    if let Some(strict) = column.strict {
+        let call = ast::FunctionCall {
+            name: Name::synthetic("typeof"),
+            args: Some(vec![value.clone()]),
+            distinct: false,
+            filter: None,
+            order_by: Vec::new(),
+            over: false,
+        };
+        let text = |name: &str| of_kind(ast::ExprKind::Literal(Literal::Text(name.to_owned())));
+        let other = of_kind(ast::ExprKind::InList {
+            expr: Box::new(of_kind(ast::ExprKind::Function(Box::new(call)))),
+            list: vec![text("null"), text(strict.type_name())],
+            negated: true,
+        });
+        reasons.push(("type mismatch on DEFAULT", other));
+    }
+    if column.not_null.is_some() {
+        let is_null = of_kind(ast::ExprKind::IsNull {
+            expr: Box::new(value),
+            negated: false,
+        });
+        reasons.push(("NOT NULL constraint failed", is_null));
+    }
+    reasons
 }
 
 /// Why the last column, which is new, has no value for rows that are there already.
 fn needs_empty_table(table: &Table, refers: bool) -> Option<&'static str> {
     let added = table.columns.last()?;
+    if let Some(generated) = &added.generated {
+        return generated.stored.then_some("cannot add a STORED column");
+    }
     if refers && !added.missing.is_null() {
         return Some("Cannot add a REFERENCES column with non-NULL default value");
     }

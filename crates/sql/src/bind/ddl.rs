@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fulgurite_store::Tree;
 
 use super::Binder;
-use super::dml::{plain_query, table_source, whole_row};
+use super::dml::{plain_query, whole_row};
 use super::expr::Expr;
 use super::logical::{Block, Bound, BoundIndex};
 use super::names::Naming;
@@ -116,10 +116,13 @@ impl Binder<'_> {
         }
     }
 
-    /// CHECK constraints must name columns of the table, and neither a subquery nor a
-    /// parameter.
+    /// CHECK constraints and generated columns must name columns of the table, and neither a
+    /// subquery nor a parameter.
     pub(super) fn check_shape(&mut self, name: &str, shape: &TableShape) -> Result<()> {
         let table = shaped(name, self.schema.tree(), shape);
+        let before = self.subqueries.len();
+        let generated = self.generated(&table, 0)?;
+        self.check_generated(&generated, before)?;
         let before = self.subqueries.len();
         let target = self.target(&table)?;
         if self.subqueries.len() > before {
@@ -241,7 +244,7 @@ impl Binder<'_> {
         self.check_index_exprs(&key, predicate.as_ref(), before)?;
         let source_id = self.new_source()?;
         let block = Block {
-            sources: vec![table_source(&table, &table.name, source_id)],
+            sources: vec![self.whole_source(&table, source_id)?],
             outputs: whole_row(&table, source_id),
             ..Block::default()
         };
@@ -456,6 +459,7 @@ pub(super) fn shaped(name: &str, tree: &Tree, shape: &TableShape) -> Arc<Table> 
         indexes: Vec::new(),
         checks: shape.checks.clone(),
         foreign_keys: shape.foreign_keys.clone(),
+        has_generated: shape.has_generated(),
         strict: shape.strict,
         sql: String::new(),
     })

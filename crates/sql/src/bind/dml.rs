@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Binder;
 use super::expr::{ColumnRef, Expr, ExprKind, Props, ROWID};
 use super::foreign::Event;
+use super::generated::add_dependent;
 use super::logical::{
     Block, Body, Bound, BoundDelete, BoundForeign, BoundInsert, BoundTarget, BoundUpdate, Query,
     QueryColumn, Source, SourceKind,
@@ -35,6 +36,18 @@ impl Binder<'_> {
             return Err(Error::sql(message).with_offset(name.name.offset));
         }
         Ok(table)
+    }
+
+    /// The column that a statement gives a value, `verb` being INSERT or UPDATE.
+    fn assigned_column(&self, table: &Table, name: &Name, verb: &str) -> Result<usize> {
+        let at = self.column_position(table, name)?;
+        match table.columns.get(at) {
+            Some(column) if column.generated.is_some() => {
+                let message = format!("cannot {verb} generated column \"{}\"", column.name);
+                Err(Error::sql(message).with_offset(name.offset))
+            }
+            _ => Ok(at),
+        }
     }
 
     fn column_position(&self, table: &Table, name: &Name) -> Result<usize> {
@@ -95,6 +108,7 @@ impl Binder<'_> {
             .iter()
             .map(|c| c.default.as_ref().map(|d| self.expr(d)).transpose())
             .collect::<Result<_>>()?;
+        let generated = self.generated(table, id)?;
         let (checks, indexes) = self.row_frame(table, &table.name, id, |this| {
             this.frame().definition = Some(Definition::Check);
             let mut checks = Vec::with_capacity(table.checks.len());
@@ -119,6 +133,7 @@ impl Binder<'_> {
             table: table.clone(),
             id,
             defaults,
+            generated,
             checks,
             indexes,
             sequences,
@@ -194,7 +209,7 @@ impl Binder<'_> {
             Some(names) => {
                 let mut at = Vec::with_capacity(names.len());
                 for name in names {
-                    at.push(self.column_position(&table, name)?);
+                    at.push(self.assigned_column(&table, name, "INSERT into")?);
                 }
                 Some(at)
             }
@@ -226,24 +241,24 @@ impl Binder<'_> {
                 listed
             }
             None => {
-                if source.columns.len() != table.columns.len() {
+                let columns = table.columns.iter().enumerate();
+                let positions: Vec<usize> = columns
+                    .filter(|(_, column)| column.generated.is_none())
+                    .map(|(i, _)| match table.rowid_alias == Some(i) {
+                        true => ROWID,
+                        false => i,
+                    })
+                    .collect();
+                if source.columns.len() != positions.len() {
                     let message = format!(
                         "table {} has {} columns but {} values were supplied",
                         table.name,
-                        table.columns.len(),
+                        positions.len(),
                         source.columns.len()
                     );
                     return Err(Error::sql(message).with_offset(insert.table.name.offset));
                 }
-                (0..table.columns.len())
-                    .map(|i| {
-                        if table.rowid_alias == Some(i) {
-                            ROWID
-                        } else {
-                            i
-                        }
-                    })
-                    .collect()
+                positions
             }
         };
         // Of a column named twice the first counts, of the rowid the last.
@@ -297,7 +312,8 @@ impl Binder<'_> {
             }
             let changes = upserts.iter().filter_map(|upsert| upsert.update.as_ref());
             events.extend(changes.map(|(_, assignments, _)| {
-                Event::update(&table, assignments.iter().map(|(column, _)| *column))
+                let assigned = assignments.iter().map(|(column, _)| *column);
+                Event::update(&table, &target.generated, assigned)
             }));
             target.foreign = self.foreign(&table, events)?;
         }
@@ -333,8 +349,11 @@ impl Binder<'_> {
                 several => self.assigned_row(several, expr, &mut rows)?,
             };
             for (name, value) in names.iter().zip(values) {
-                let column = self.column_position(table, name).map_err(|_| {
-                    Error::sql(format!("no such column: {}", name.text)).with_offset(name.offset)
+                let column = self.assigned_column(table, name, "UPDATE");
+                let column = column.map_err(|error| match table.column_named(&name.text) {
+                    Some(_) => error,
+                    None => Error::sql(format!("no such column: {}", name.text))
+                        .with_offset(name.offset),
                 })?;
                 assign(column, value);
             }
@@ -415,14 +434,17 @@ impl Binder<'_> {
         let (returning, columns) = self.returning(&update.returning, &table, target.id)?;
         let conflict = update.conflict;
         if self.foreign_keys {
-            let mut events = vec![Event::update(&table, assigned.iter().copied())];
+            let event = Event::update(&table, &target.generated, assigned.iter().copied());
+            let mut events = vec![event];
             let moves = assigned.contains(&ROWID);
+            let mut changed = assigned.clone();
+            add_dependent(&target.table, &target.generated, &mut changed);
             let replaces_rowid = moves && conflict.unwrap_or(table.rowid_conflict) == REPLACE;
             let mut indexes = table.indexes.iter().filter(|index| {
                 let mut columns = index.columns.iter();
                 let is_plain = index.predicate.is_none();
                 let is_affected = |part: &IndexColumn| match part.target {
-                    IndexTarget::Column(at) => assigned.contains(&at),
+                    IndexTarget::Column(at) => changed.contains(&at),
                     IndexTarget::Rowid => moves,
                     IndexTarget::Expr(_) => true,
                 };

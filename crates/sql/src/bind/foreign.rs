@@ -9,7 +9,8 @@ use fulgurite_store::TreeId;
 
 use super::Binder;
 use super::expr::ROWID;
-use super::logical::{BoundForeign, BoundForeignTable};
+use super::generated::add_dependent;
+use super::logical::{BoundForeign, BoundForeignTable, Generated};
 use crate::ast::ForeignAction;
 use crate::error::{Error, Result};
 use crate::plan::foreign::{
@@ -33,9 +34,13 @@ pub(super) enum Event {
 }
 
 impl Event {
-    /// An UPDATE's, with the columns that it assigns.
-    pub(super) fn update(table: &Table, assigned: impl Iterator<Item = usize>) -> Self {
-        Event::Update(touched(table, assigned))
+    /// An UPDATE's, with the columns that it assigns and those generated of them.
+    pub(super) fn update(
+        table: &Table,
+        generated: &[Generated],
+        assigned: impl Iterator<Item = usize>,
+    ) -> Self {
+        Event::Update(touched(table, generated, assigned))
     }
 
     fn touches(&self, columns: &[usize]) -> bool {
@@ -189,6 +194,12 @@ impl Binder<'_> {
                 (Err(error), _) => return Err(error),
             };
             let to = graph.number_of(child);
+            if child.has_generated && graph.tables[to].generated.is_empty() {
+                let id = self.new_source()?;
+                graph.tables[to].generated = self.generated(child, id)?;
+                graph.tables[to].id = id;
+            }
+            let generated = graph.tables[to].generated.clone();
             let checked = !matches!(event, Event::Insert { .. });
             let references = &mut graph.tables[at].references;
             match references
@@ -196,7 +207,10 @@ impl Binder<'_> {
                 .find(|known| (known.child, known.number) == (to, *number))
             {
                 Some(known) => known.checked |= checked,
-                None => references.push(reference(child, (to, *number), key, &found, checked)),
+                None => references.push(Reference {
+                    touched: touched(child, &generated, key.columns.iter().copied()),
+                    ..reference(child, (to, *number), key, &found, checked)
+                }),
             }
             let action = match event {
                 Event::Insert { .. } => ForeignAction::NoAction,
@@ -205,14 +219,31 @@ impl Binder<'_> {
             };
             match (action, event) {
                 (ForeignAction::NoAction | ForeignAction::Restrict, _) => continue,
-                (ForeignAction::Cascade, Event::Delete) => graph.happens(to, Event::Delete),
-                _ => graph.happens(to, Event::Update(key.columns.clone())),
+                _ if graph.tables[to].target.is_some() => {}
+                _ => graph.tables[to].target = Some(self.target(child)?),
             }
-            if graph.tables[to].target.is_none() {
-                graph.tables[to].target = Some(self.target(child)?);
-            }
+            let happens = match (action, event) {
+                (ForeignAction::Cascade, Event::Delete) => Event::Delete,
+                _ => {
+                    settable(child, key)?;
+                    Event::update(child, &generated, key.columns.iter().copied())
+                }
+            };
+            graph.happens(to, happens);
         }
         Ok(())
+    }
+}
+
+/// No action gives a generated column a value.
+fn settable(child: &Table, key: &ForeignKey) -> Result<()> {
+    let mut columns = key.columns.iter().filter_map(|at| child.columns.get(*at));
+    match columns.find(|column| column.generated.is_some()) {
+        None => Ok(()),
+        Some(column) => Err(Error::sql(format!(
+            "cannot UPDATE generated column \"{}\"",
+            column.name
+        ))),
     }
 }
 
@@ -242,13 +273,19 @@ pub fn child_key(
     })
 }
 
-/// Assigned columns, with the rowid as its alias.
-pub fn touched(table: &Table, assigned: impl Iterator<Item = usize>) -> Vec<usize> {
+/// Assigned columns, with the rowid as its alias, and those generated of them.
+pub fn touched(
+    table: &Table,
+    generated: &[Generated],
+    assigned: impl Iterator<Item = usize>,
+) -> Vec<usize> {
     let place = |column| match column {
         ROWID => table.rowid_alias.unwrap_or(ROWID),
         column => column,
     };
-    assigned.map(place).collect()
+    let mut touched = assigned.map(place).collect();
+    add_dependent(table, generated, &mut touched);
+    touched
 }
 
 /// The parent's columns that a key refers to, so far as there are any.
@@ -361,6 +398,7 @@ fn reference(
     Reference {
         child: to,
         number,
+        touched: Vec::new(),
         counted: search(false),
         acted: search(true),
         parts,

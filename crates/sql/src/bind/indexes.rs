@@ -31,7 +31,16 @@ impl Binder<'_> {
         self.frames = frames;
         self.uses = uses;
         bound?;
+        source.generated = self.generated(table, id)?;
         Ok(source)
+    }
+
+    /// A table as the source of all its rows.
+    pub(super) fn whole_source(&mut self, table: &Arc<Table>, id: usize) -> Result<Source> {
+        Ok(Source {
+            generated: self.generated(table, id)?,
+            ..table_source(table, &table.name, id)
+        })
     }
 
     /// Adds the conditions and key expressions of its table's indexes to a source.

@@ -5,6 +5,7 @@
 //! planner chooses the order of its sources, their access paths and where each
 //! condition is applied.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::expr::{AggregateCall, Expr, Props, Register, SortKey};
@@ -121,6 +122,8 @@ pub struct Source {
     pub partial: Vec<Partial>,
     /// The parts of its indexes' keys that are no columns.
     pub computed: Vec<KeyExpr>,
+    /// Its generated columns.
+    pub generated: Vec<Generated>,
 }
 
 impl Source {
@@ -135,6 +138,7 @@ impl Source {
             index_hint: IndexHint::Any,
             partial: Vec::new(),
             computed: Vec::new(),
+            generated: Vec::new(),
         }
     }
 
@@ -187,6 +191,21 @@ impl OuterKind {
     pub fn keeps_right(self) -> bool {
         self != OuterKind::Left
     }
+}
+
+/// A generated column of a table.
+#[derive(Debug, Clone)]
+pub struct Generated {
+    /// The column.
+    pub column: usize,
+    /// What computes it, over the source; the column's affinity is still to be applied.
+    pub expr: Expr,
+    /// The columns that it reads, the rowid's alias as `ROWID`.
+    pub reads: BTreeSet<usize>,
+    /// The column's.
+    pub affinity: Affinity,
+    /// STORED
+    pub stored: bool,
 }
 
 /// A part of an index's key that is an expression.
@@ -252,6 +271,8 @@ pub struct BoundTarget {
     pub id: usize,
     /// Each column's DEFAULT.
     pub defaults: Vec<Option<Expr>>,
+    /// Generated columns, each behind those that it reads.
+    pub generated: Vec<Generated>,
     /// CHECK constraints.
     pub checks: Vec<(String, Expr)>,
     /// Key expressions and predicate of each index.
@@ -281,6 +302,10 @@ pub struct BoundForeignTable {
     pub table: Arc<Table>,
     /// Where actions change it.
     pub target: Option<BoundTarget>,
+    /// Its generated columns, where it is a child, over its row as source `id`.
+    pub generated: Vec<Generated>,
+    /// See there.
+    pub id: usize,
     /// Its foreign keys that are concerned.
     pub keys: Vec<ChildKey>,
     /// Those that refer to it.
@@ -293,6 +318,8 @@ impl BoundForeignTable {
         Self {
             table: Arc::clone(table),
             target: None,
+            generated: Vec::new(),
+            id: 0,
             keys: Vec::new(),
             references: Vec::new(),
         }
@@ -412,10 +439,7 @@ pub enum Bound {
     /// DROP TABLE of one whose rows foreign keys want to see go.
     DropTable(Box<BoundDelete>),
     /// ALTER TABLE: the row of sqlite_schema, and the rows of the table that forbid it.
-    Alter(
-        crate::plan::physical::SchemaRewrite,
-        Option<Box<ForbiddingRows>>,
-    ),
+    Alter(crate::plan::physical::SchemaRewrite, Vec<ForbiddingRows>),
     /// Needs no planning.
     Ready(crate::plan::physical::Action, Vec<OutputColumn>),
     /// EXPLAIN.

@@ -13,6 +13,7 @@ mod dml;
 pub mod expr;
 pub mod foreign;
 mod from;
+pub mod generated;
 mod indexes;
 mod join;
 pub mod logical;

@@ -9,7 +9,7 @@ use crate::ast;
 use crate::ast::Literal;
 use crate::error::Result;
 use crate::plan::physical::{Action, OutputColumn, Pragma};
-use crate::schema::{IndexOrigin, IndexTarget};
+use crate::schema::{Column, IndexOrigin, IndexTarget};
 use crate::session::fixed_pragma as fixed;
 use crate::value::Value;
 
@@ -137,9 +137,11 @@ impl Binder<'_> {
             let rows = columns.into_iter().enumerate().map(row).collect();
             return Ok(rows_of(&names, rows));
         };
+        let shown = |column: &&Column| extended || column.generated.is_none();
         let rows = table
             .columns
             .iter()
+            .filter(shown)
             .enumerate()
             .map(|(i, column)| {
                 let default = match &column.default {
@@ -156,7 +158,10 @@ impl Binder<'_> {
                     int(column.primary_key),
                 ];
                 if extended {
-                    row.push(int(0));
+                    row.push(int(match &column.generated {
+                        None => 0,
+                        Some(generated) => 2 + usize::from(generated.stored),
+                    }));
                 }
                 row
             })

@@ -8,6 +8,7 @@ use super::scope::{ColumnName, Level};
 use crate::ast;
 use crate::ast::{ExprKind as A, Literal};
 use crate::error::{Error, Result};
+use crate::func::Definition;
 use crate::schema::collation_named;
 use crate::value::{Affinity, Value};
 
@@ -164,6 +165,12 @@ impl Binder<'_> {
             return Ok(Expr::null());
         };
         let name = column.name;
+        if column.table.is_some()
+            && self.frames.last().and_then(|f| f.definition) == Some(Definition::Generated)
+        {
+            let message = "the \".\" operator prohibited in generated columns";
+            return Err(Error::sql(message).with_offset(e.offset));
+        }
         if let Some(found) = self.resolve(column)? {
             if column.table.is_some() && self.frames.last().is_some_and(|f| f.is_key) {
                 let message = "the \".\" operator prohibited in index expressions";

@@ -339,7 +339,8 @@ impl Frame {
             };
             found = Some(plain.unwrap_or_else(|| candidate.column(at)));
         }
-        if found.is_some() || !is_rowid_name(name) || self.is_key {
+        let is_generated = self.definition == Some(Definition::Generated);
+        if found.is_some() || !is_rowid_name(name) || self.is_key || is_generated {
             return Ok(found);
         }
         let mut rowids = self

@@ -172,12 +172,22 @@ fn uses_of(
     match statement {
         Statement::CreateTable(create) => {
             let (table, _) = schema.bare_table(row, create)?;
-            binder.row_uses(&Arc::new(table), Definition::Check, |this, table| {
+            let table = Arc::new(table);
+            binder.row_uses(&table, Definition::Check, |this, table| {
                 table.checks.iter().try_for_each(|check| {
                     this.expr(&check.expr)?;
                     Ok(())
                 })
             })?;
+            if table.has_generated {
+                binder.row_uses(&table, Definition::Generated, |this, table| {
+                    let mut columns = table.columns.iter().filter_map(|c| c.generated.as_ref());
+                    columns.try_for_each(|generated| {
+                        this.expr(&generated.expr)?;
+                        Ok(())
+                    })
+                })?;
+            }
         }
         Statement::CreateIndex(create) => {
             let of =

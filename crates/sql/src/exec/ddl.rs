@@ -116,10 +116,10 @@ pub fn change(
         }
         SchemaChange::DropView(name) => drop_view(name, schema, txn),
         SchemaChange::Rewrite(change, forbidding) => {
-            if let Some((rows, message)) = forbidding
-                && has_rows(rows, txn, cx)?
-            {
-                return Err(Error::sql(*message));
+            for (rows, message) in forbidding {
+                if has_rows(rows, txn, cx)? {
+                    return Err(Error::sql(*message));
+                }
             }
             alter::rewrite(std::slice::from_ref(change), schema, txn)
         }

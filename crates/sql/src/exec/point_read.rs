@@ -17,8 +17,8 @@ use crate::exec::memory::{let_go, let_go_of_large};
 use crate::exec::point::PointRow;
 use crate::exec::range::{key_column, rowid_of};
 use crate::key;
-use crate::plan::physical::{Node, Op, Plan};
-use crate::schema::Index;
+use crate::plan::physical::{Node, Op, Plan, ScanColumn};
+use crate::schema::{Column, Index, Table};
 use crate::value::{Affinity, Value, ValueRef};
 
 /// A result column of a point read.
@@ -118,6 +118,10 @@ impl PointRead {
             }
             _ => return None,
         };
+        // An index may have what no row has.
+        if table.has_generated && columns.iter().any(|column| is_virtual(table, *column)) {
+            return None;
+        }
         let computed = vec![Value::Null; outputs.len()];
         Some(Self {
             fetch: Fetch::new(table, columns),
@@ -214,6 +218,13 @@ impl PointRead {
             None => ValueRef::Null,
         }
     }
+}
+
+fn is_virtual(table: &Table, column: ScanColumn) -> bool {
+    let ScanColumn::Column(at) = column else {
+        return false;
+    };
+    table.columns.get(at).is_some_and(Column::is_virtual)
 }
 
 /// The rowid that a unique index has for the values.

@@ -71,6 +71,10 @@ pub fn operator(op: &Op) -> String {
         }
         Op::CountRows(table) => format!("COUNT {} FROM COUNTER", table.name),
         Op::Filter { predicate, .. } => format!("FILTER {}", expr_text(predicate)),
+        Op::Generate { columns, .. } => {
+            let columns: Vec<String> = columns.iter().map(|(e, _)| expr_text(e)).collect();
+            format!("GENERATE {}", columns.join(", "))
+        }
         Op::Project { exprs, .. } => format!("PROJECT {}", list_text(exprs)),
         Op::NestedLoopJoin {
             kind,

@@ -58,6 +58,8 @@ pub enum Definition {
     Check,
     /// The keys and the WHERE of an index.
     Index,
+    /// A generated column.
+    Generated,
 }
 
 /// Which arguments are evaluated.
@@ -120,6 +122,7 @@ impl ScalarFunction {
             let place = match definition {
                 Definition::Check => "a CHECK constraint",
                 Definition::Index => "an index",
+                Definition::Generated => "a generated column",
             };
             let message = format!("non-deterministic use of {}() in {place}", self.name);
             return Err(Error::sql(message));

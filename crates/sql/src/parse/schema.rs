@@ -152,7 +152,7 @@ impl Lowering<'_> {
         };
         let mut constraints = Vec::with_capacity(column.constraints.len());
         for constraint in column.constraints {
-            constraints.extend(self.column_constraint(constraint)?);
+            constraints.extend(self.column_constraint(&name.text, constraint)?);
         }
         Ok(ColumnDef {
             name,
@@ -188,6 +188,7 @@ impl Lowering<'_> {
 
     fn column_constraint(
         &mut self,
+        column: &str,
         constraint: &raw::NamedColumnConstraint<'_>,
     ) -> Result<Option<ColumnConstraint>> {
         let name = constraint.name.as_ref().map(|n| self.name(n.0).text);
@@ -221,9 +222,15 @@ impl Lowering<'_> {
                 clause,
                 defer_clause,
             } => ColumnConstraint::ForeignKey(self.foreign_key(clause, defer_clause.as_ref())),
-            raw::ColumnConstraint::Generated { expr, .. } => {
-                self.expr(expr)?;
-                ColumnConstraint::Generated
+            raw::ColumnConstraint::Generated { expr, typ } => {
+                let is = |word: &str| typ.as_ref().is_some_and(|t| t.0.eq_ignore_ascii_case(word));
+                let stored = is("stored");
+                if typ.is_some() && !stored && !is("virtual") {
+                    let message = format!("error in generated column \"{column}\"");
+                    return Err(Error::sql(message).with_hint("it is VIRTUAL or STORED"));
+                }
+                let expr = self.expr(expr)?;
+                ColumnConstraint::Generated { expr, stored }
             }
         }))
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use fulgurite_store::{Tree, TreeId};
 
-use super::physical::TableWriter;
+use super::physical::{GeneratedColumn, TableWriter};
 use crate::ast::ForeignAction;
 use crate::schema::{Index, Table};
 use crate::value::{Affinity, Collation};
@@ -35,6 +35,8 @@ pub struct ForeignTable {
     pub table: Arc<Table>,
     /// How its rows are written, where actions do that.
     pub writer: Option<TableWriter>,
+    /// Its generated columns, where it is a child.
+    pub generated: Vec<GeneratedColumn>,
     /// Its foreign keys.
     pub keys: Vec<ChildKey>,
     /// The foreign keys that refer to it.
@@ -80,6 +82,8 @@ pub struct Reference {
     pub number: usize,
     /// How parent and child compare, column by column.
     pub parts: Vec<ReferencePart>,
+    /// The child's columns that change with them.
+    pub touched: Vec<usize>,
     /// How the children of a parent are found to be counted.
     pub counted: ChildSearch,
     /// The same for actions, which SQLite compares in another way: the parent's column, if

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Planner;
 use super::access::{self, Access, Path};
+use super::generated;
 use super::layout::Layout;
 use super::order::{Item, Method, Problem, Step, selectivity, split_equality};
 use super::physical::{Bound, JoinKind, Node, Op, Range};
@@ -112,10 +113,12 @@ impl Planner<'_, '_> {
         let mut done = answered_by(&access.path);
         let mut bindings = Vec::new();
         let columns = self.columns_left(problem, step.item, &done);
+        let (columns, computed) = generated::split(item.source, &access.path, &columns);
         let (right, layout) =
             self.source_node(item, access, &columns, before.as_ref(), &mut bindings)?;
         done.extend(keys);
-        let left = conditions_left(problem, step.item, placed, applied, done)?;
+        let mut left = conditions_left(problem, step.item, placed, applied, done)?;
+        let (right, layout) = self.generated(id, right, layout, &computed, &mut left.own)?;
         let right = self.filtered(right, left.own, &layout)?;
         let Some(before) = before else {
             placed.insert(id);

@@ -14,6 +14,7 @@ mod aggregate;
 pub mod any_value;
 mod block;
 pub mod foreign;
+mod generated;
 mod join;
 mod layout;
 mod order;

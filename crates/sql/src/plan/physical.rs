@@ -29,7 +29,7 @@ use fulgurite_store::Tree;
 use super::foreign::ForeignKeys;
 use crate::bind::expr::{AggregateCall, Comparison, Expr, Register, SortKey};
 use crate::schema::{ConflictAction, Index, Table};
-use crate::value::{Collation, Value};
+use crate::value::{Affinity, Collation, Value};
 
 /// A compiled statement.
 #[derive(Debug)]
@@ -257,6 +257,14 @@ pub enum Op {
         /// The predicate.
         predicate: Expr,
     },
+    /// The input's columns and behind them generated ones, each of which may read all before
+    /// it. The affinity is the column's.
+    Generate {
+        /// Input.
+        input: Box<Node>,
+        /// What computes each.
+        columns: Vec<(Expr, Affinity)>,
+    },
     /// One value for each expression.
     Project {
         /// Input.
@@ -396,6 +404,7 @@ impl Op {
             | Op::CountRows(_)
             | Op::RecursiveRows { .. } => Vec::new(),
             Op::Filter { input, .. }
+            | Op::Generate { input, .. }
             | Op::Project { input, .. }
             | Op::HashAggregate { input, .. }
             | Op::SortedAggregate { input, .. }
@@ -447,6 +456,8 @@ pub struct TableWriter {
     pub table: Arc<Table>,
     /// DEFAULT of each column, for NOT NULL ON CONFLICT REPLACE.
     pub defaults: Vec<Option<Expr>>,
+    /// Generated columns, each behind those that it reads.
+    pub generated: Vec<GeneratedColumn>,
     /// CHECK constraints: label and condition; false is a violation, NULL is not.
     pub checks: Vec<(String, Expr)>,
     /// Whether it is STRICT or has CHECK or NOT NULL constraints.
@@ -460,6 +471,19 @@ pub struct TableWriter {
     pub sequences: Vec<Arc<Table>>,
     /// What foreign keys ask.
     pub foreign: Option<Arc<ForeignKeys>>,
+}
+
+/// A generated column of a row that is written or read as a whole.
+#[derive(Debug)]
+pub struct GeneratedColumn {
+    /// The column.
+    pub column: usize,
+    /// What computes it, over the table's row.
+    pub expr: Expr,
+    /// Then applied.
+    pub affinity: Affinity,
+    /// STORED
+    pub stored: bool,
 }
 
 impl TableWriter {
@@ -613,7 +637,7 @@ pub enum SchemaChange {
         autoincrement: bool,
         /// CREATE TABLE AS SELECT: rows of all columns in order, with each
         /// column's affinity still to be applied.
-        source: Option<(Node, Vec<crate::value::Affinity>)>,
+        source: Option<(Node, Vec<Affinity>)>,
     },
     /// Creates the tree, fills it, adds the row.
     CreateIndex {
@@ -645,7 +669,7 @@ pub enum SchemaChange {
     DropView(String),
     /// Replaces the sql (and names) of a row in sqlite_schema, unless there are rows that
     /// forbid it, for which there is a message: ALTER TABLE ADD COLUMN.
-    Rewrite(SchemaRewrite, Option<(Node, &'static str)>),
+    Rewrite(SchemaRewrite, Vec<(Node, &'static str)>),
     /// Renames a table: rewrites the texts that name it, and its row in sqlite_sequence.
     RenameTable {
         /// What changes in sqlite_schema.

@@ -114,6 +114,7 @@ fn goes_row_by_row(step: &Node) -> bool {
     match &step.op {
         Op::RecursiveRows { .. } => true,
         Op::Filter { input, .. }
+        | Op::Generate { input, .. }
         | Op::Project { input, .. }
         | Op::NestedLoopJoin { left: input, .. }
         | Op::HashJoin { left: input, .. } => crate::stack::grow(|| goes_row_by_row(input)),

@@ -49,6 +49,7 @@ fn for_each_expr(op: &Op, f: &mut dyn FnMut(&Expr)) {
             of_range(range, f);
         }
         Op::Filter { predicate, .. } => f(predicate),
+        Op::Generate { columns, .. } => columns.iter().for_each(|(e, _)| f(e)),
         Op::Project { exprs, .. } => exprs.iter().for_each(f),
         Op::NestedLoopJoin {
             bindings,

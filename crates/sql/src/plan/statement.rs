@@ -12,6 +12,7 @@ use super::physical::{
 use super::victim_order::{Changes, by_rowid, gathered};
 use crate::bind::expr::{ColumnRef, Expr, ROWID};
 use crate::bind::foreign::touched;
+use crate::bind::generated::add_dependent;
 use crate::bind::logical::{
     Bound, BoundDelete, BoundForeign, BoundIndex, BoundInsert, BoundTarget, BoundUpdate, Query,
 };
@@ -95,10 +96,10 @@ impl Planner<'_, '_> {
             }
             Bound::CreateIndex(index) => (self.create_index(*index)?, Vec::new()),
             Bound::Alter(rewrite, forbidding) => {
-                let forbidding = match forbidding {
-                    Some(forbidding) => Some((self.query(&forbidding.rows)?, forbidding.message)),
-                    None => None,
-                };
+                let forbidding = forbidding
+                    .iter()
+                    .map(|forbidding| Ok((self.query(&forbidding.rows)?, forbidding.message)))
+                    .collect::<Result<_>>()?;
                 let change = SchemaChange::Rewrite(rewrite, forbidding);
                 (Action::Schema(Box::new(change)), Vec::new())
             }
@@ -139,6 +140,8 @@ impl Planner<'_, '_> {
             tables.push(ForeignTable {
                 table: Arc::clone(&table.table),
                 writer: target.map(|target| self.writer(target, None)).transpose()?,
+                generated: self
+                    .generated_row(&table.generated, &table_row(&table.table, table.id))?,
                 keys: table.keys.clone(),
                 references: table.references.clone(),
             });
@@ -173,6 +176,7 @@ impl Planner<'_, '_> {
                     .transpose()?,
             );
         }
+        let generated = self.generated_row(&target.generated, &layout)?;
         let mut checks = Vec::with_capacity(target.checks.len());
         for (label, check) in &target.checks {
             checks.push((label.clone(), self.resolve(check, &layout)?));
@@ -208,6 +212,7 @@ impl Planner<'_, '_> {
             constrained: !checks.is_empty()
                 || target.table.strict
                 || columns.iter().any(|c| c.not_null.is_some()),
+            generated,
             checks,
             indexes,
             rowid_after: None,
@@ -262,7 +267,10 @@ impl Planner<'_, '_> {
                     let predicate = predicate.map(|p| self.resolve(&p, &layout)).transpose()?;
                     Some(UpsertUpdate {
                         touched: match target.foreign {
-                            Some(_) => touched(&target.table, assignments.iter().map(|(c, _)| *c)),
+                            Some(_) => {
+                                let assigned = assignments.iter().map(|(c, _)| *c);
+                                touched(&target.table, &target.generated, assigned)
+                            }
                             None => Vec::new(),
                         },
                         assignments: resolved,
@@ -287,6 +295,7 @@ impl Planner<'_, '_> {
             && clauses.is_empty()
             && writer.indexes.is_empty()
             && writer.checks.is_empty()
+            && writer.generated.is_empty()
             && writer.table.sequence.is_none()
             && writer.foreign.as_ref().is_none_or(|keys| !keys.may_violate)
             && values.iter().chain(&rowid).all(Expr::is_same_in_any_order);
@@ -326,7 +335,9 @@ impl Planner<'_, '_> {
             }
         }
         let node = self.query(&source)?;
-        let writer = self.target(&target, Some(&assigned))?;
+        let mut changed = assigned.clone();
+        add_dependent(&target.table, &target.generated, &mut changed);
+        let writer = self.target(&target, Some(&changed))?;
         let changes = Changes {
             query: &source,
             writer: &writer,
@@ -340,6 +351,7 @@ impl Planner<'_, '_> {
             && !joins
             && rowid.is_none()
             && writer.checks.is_empty()
+            && writer.generated.is_empty()
             && writer.foreign.is_none()
             && !writer.indexes.iter().any(|index| index.affected);
         if by_batch {
@@ -350,7 +362,7 @@ impl Planner<'_, '_> {
             target: writer,
             source: node,
             touched: match target.foreign {
-                Some(_) => touched(&target.table, assigned.iter().copied()),
+                Some(_) => touched(&target.table, &target.generated, assigned.iter().copied()),
                 None => Vec::new(),
             },
             assignments,

@@ -125,7 +125,9 @@ fn is_silent(query: &Query) -> bool {
 /// Lets an index scan, if that yields the rows, fetch them as they lie.
 fn gather(node: &mut Node) {
     match &mut node.op {
-        Op::Project { input, .. } | Op::Filter { input, .. } => gather(input),
+        Op::Project { input, .. } | Op::Filter { input, .. } | Op::Generate { input, .. } => {
+            gather(input)
+        }
         Op::IndexScan {
             gathered, covering, ..
         } => *gathered = !*covering,
@@ -184,6 +186,7 @@ fn is_scanned(node: &Node, column: usize) -> bool {
             _ => false,
         },
         Op::Filter { input, .. } => is_scanned(input, column),
+        Op::Generate { input, .. } => column < input.width && is_scanned(input, column),
         Op::NestedLoopJoin { left, .. } | Op::HashJoin { left, .. } => {
             column < left.width && is_scanned(left, column)
         }
@@ -197,7 +200,9 @@ fn is_scanned(node: &Node, column: usize) -> bool {
 /// What yields the rows of a source over one table.
 fn scan(node: &Node) -> &Op {
     match &node.op {
-        Op::Project { input, .. } | Op::Filter { input, .. } => scan(input),
+        Op::Project { input, .. } | Op::Filter { input, .. } | Op::Generate { input, .. } => {
+            scan(input)
+        }
         op => op,
     }
 }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use fulgurite_store::Tree;
 
+use super::shape_checks;
 use super::table::{
-    Check, Column, ConflictAction, ForeignKey, Index, IndexColumn, IndexOrigin, IndexTarget,
-    StrictType, Table,
+    Check, Column, ConflictAction, ForeignKey, Generated, Index, IndexColumn, IndexOrigin,
+    IndexTarget, StrictType, Table,
 };
 use crate::ast;
 use crate::ast::{ColumnConstraint, ExprKind, Literal, SortTerm, TableConstraintKind};
@@ -39,6 +40,13 @@ pub struct TableShape {
     pub strict: bool,
     /// Automatic indexes in order.
     pub automatic: Vec<IndexShape>,
+}
+
+impl TableShape {
+    /// Whether some columns are generated.
+    pub fn has_generated(&self) -> bool {
+        self.columns.iter().any(|c| c.generated.is_some())
+    }
 }
 
 /// An automatic index before its tree is known.
@@ -98,8 +106,9 @@ pub fn table_shape(create: &ast::CreateTable) -> Result<TableShape> {
     for constraint in constraints {
         builder.constraint(constraint)?;
     }
+    shape_checks::check_generated(&builder.shape)?;
     if *strict {
-        builder.check_strict()?;
+        shape_checks::check_strict(name, &mut builder.shape)?;
     }
     Ok(builder.shape)
 }
@@ -145,21 +154,11 @@ impl Builder<'_> {
             default: None,
             missing: Value::Null,
             primary_key: 0,
+            generated: None,
             strict,
         });
         for constraint in &def.constraints {
             self.column_constraint(at, constraint)?;
-        }
-        Ok(())
-    }
-
-    /// What STRICT asks of the columns. Those of the primary key are NOT NULL there.
-    fn check_strict(&mut self) -> Result<()> {
-        for (at, column) in self.shape.columns.iter_mut().enumerate() {
-            check_strict_type(self.table, &column.name, &column.decl_type)?;
-            if column.primary_key > 0 && self.shape.rowid_alias != Some(at) {
-                column.not_null = column.not_null.or(Some(ConflictAction::Abort));
-            }
         }
         Ok(())
     }
@@ -179,6 +178,9 @@ impl Builder<'_> {
             }
             ColumnConstraint::NotNull(conflict) => {
                 self.edit(at, |c| c.not_null = Some(conflict.unwrap_or_default()))
+            }
+            ColumnConstraint::Default(_) if self.is_generated(at) => {
+                return Err(Error::sql("cannot use DEFAULT on a generated column"));
             }
             ColumnConstraint::Default(expr) => {
                 if !is_constant(expr) {
@@ -207,11 +209,14 @@ impl Builder<'_> {
                     key.deferred = *deferred;
                 }
             }
-            ColumnConstraint::Generated => {
-                return Err(Error::sql(format!(
-                    "generated columns are not supported (table {})",
-                    self.table
-                )));
+            ColumnConstraint::Generated { expr, stored } => {
+                let column = self.shape.columns.get(at);
+                if self.is_generated(at) || column.is_some_and(|c| c.default.is_some()) {
+                    let name = self.column_name(at);
+                    return Err(Error::sql(format!("error in generated column \"{name}\"")));
+                }
+                let (expr, stored) = (expr.clone(), *stored);
+                self.edit(at, |c| c.generated = Some(Generated { expr, stored }));
             }
         }
         Ok(())
@@ -365,6 +370,11 @@ impl Builder<'_> {
         self.shape.columns.get(at).map_or("", |c| c.name.as_str())
     }
 
+    fn is_generated(&self, at: usize) -> bool {
+        let column = self.shape.columns.get(at);
+        column.is_some_and(|c| c.generated.is_some())
+    }
+
     fn edit(&mut self, at: usize, f: impl FnOnce(&mut Column)) {
         if let Some(column) = self.shape.columns.get_mut(at) {
             f(column);
@@ -401,20 +411,6 @@ impl Builder<'_> {
             })
             .collect()
     }
-}
-
-/// Whether a STRICT table may have a column of this declared type.
-pub fn check_strict_type(table: &str, column: &str, declared: &str) -> Result<()> {
-    let error = match declared {
-        "" => Error::sql(format!("missing datatype for {table}.{column}")),
-        "ANY" => return Ok(()),
-        _ if StrictType::declared(declared).is_some() => return Ok(()),
-        _ => Error::sql(format!(
-            "unknown datatype for {table}.{column}: \"{declared}\""
-        )),
-    };
-    Err(error
-        .with_hint("columns of a STRICT table are of type INT, INTEGER, REAL, TEXT, BLOB or ANY"))
 }
 
 fn key_column(

@@ -8,6 +8,7 @@
 
 mod build;
 mod names;
+mod shape_checks;
 mod table;
 
 use std::fmt::Write as _;
@@ -17,13 +18,13 @@ use fulgurite_store::{KeyKind, Store, Tree, TreeId};
 use rustc_hash::FxHashMap;
 
 pub use build::{
-    IndexShape, TableShape, check_strict_type, collation_named, index_columns, literal_value,
-    table_shape,
+    IndexShape, TableShape, collation_named, index_columns, literal_value, table_shape,
 };
 pub use names::nearest;
+pub use shape_checks::check_strict_type;
 pub use table::{
-    Check, Column, ConflictAction, ForeignKey, Index, IndexColumn, IndexOrigin, IndexTarget,
-    StrictType, Table,
+    Check, Column, ConflictAction, ForeignKey, Generated, Index, IndexColumn, IndexOrigin,
+    IndexTarget, StrictType, Table,
 };
 
 use crate::ast::{CreateTable, CreateView, Statement};
@@ -398,6 +399,7 @@ impl Schema {
         create: &CreateTable,
     ) -> Result<(Table, Vec<IndexShape>)> {
         let shape = table_shape(create)?;
+        let has_generated = shape.has_generated();
         let table = Table {
             name: row.name.clone(),
             tree: self.tree_of(row, KeyKind::Int)?,
@@ -409,6 +411,7 @@ impl Schema {
             indexes: Vec::new(),
             checks: shape.checks,
             foreign_keys: shape.foreign_keys,
+            has_generated,
             strict: shape.strict,
             sql: row.sql.clone().unwrap_or_default(),
         };
@@ -454,6 +457,7 @@ fn schema_table(tree: Tree) -> Table {
         default: None,
         missing: Value::Null,
         primary_key: 0,
+        generated: None,
         strict: None,
     };
     Table {
@@ -467,6 +471,7 @@ fn schema_table(tree: Tree) -> Table {
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        has_generated: false,
         strict: false,
         sql: "CREATE TABLE sqlite_schema(type text, name text, tbl_name text, rootpage int, sql text)".to_owned(),
     }

@@ -52,6 +52,8 @@ pub struct Table {
     pub checks: Vec<Check>,
     /// Foreign keys in order.
     pub foreign_keys: Vec<ForeignKey>,
+    /// Some columns are generated.
+    pub has_generated: bool,
     /// STRICT: columns take values of their types only.
     pub strict: bool,
     /// The CREATE TABLE text.
@@ -78,11 +80,28 @@ pub struct Column {
     pub missing: Value,
     /// Position in the PRIMARY KEY counted from 1, 0 where not part of it.
     pub primary_key: usize,
+    /// What it is computed by, where it is a generated column.
+    pub generated: Option<Generated>,
     /// In a STRICT table the type of its values; None: ANY.
     pub strict: Option<StrictType>,
 }
 
+/// What a generated column is computed by.
+#[derive(Debug, Clone)]
+pub struct Generated {
+    /// The expression, over the table's row.
+    pub expr: ast::Expr,
+    /// STORED. What is VIRTUAL is stored as NULL and computed when it is read.
+    pub stored: bool,
+}
+
 impl Column {
+    /// A generated column that is VIRTUAL.
+    #[inline]
+    pub fn is_virtual(&self) -> bool {
+        self.generated.as_ref().is_some_and(|it| !it.stored)
+    }
+
     /// Whether it takes a value, which has its affinity by now, for its type.
     #[inline]
     pub fn takes(&self, value: ValueRef<'_>) -> bool {
@@ -112,6 +131,16 @@ impl StrictType {
             "TEXT" => Some(StrictType::Text),
             "BLOB" => Some(StrictType::Blob),
             _ => None,
+        }
+    }
+
+    /// What `typeof()` says of its values.
+    pub fn type_name(self) -> &'static str {
+        match self {
+            StrictType::Integer => "integer",
+            StrictType::Real => "real",
+            StrictType::Text => "text",
+            StrictType::Blob => "blob",
         }
     }
 

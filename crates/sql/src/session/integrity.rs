@@ -18,9 +18,8 @@ use super::Engine;
 use super::state::State;
 use crate::error::{Error, Result, code};
 use crate::exec::context::{Context, Run};
-use crate::exec::dml::{Entry, KeyMaker};
+use crate::exec::dml::{Entry, KeyMaker, read_row};
 use crate::exec::expr::{Row, condition};
-use crate::exec::fetch::Fetch;
 use crate::exec::sorter::Sorter;
 use crate::plan::physical::{Action, TableWriter};
 use crate::schema::{Index, SEQUENCE, Schema};
@@ -133,7 +132,7 @@ fn check_tables(
 }
 
 /// How rows of a table are checked and indexed: as an INSERT would.
-fn writer(schema: &Schema, table: &str) -> Result<Box<crate::plan::physical::Insert>> {
+pub(super) fn writer(schema: &Schema, table: &str) -> Result<Box<crate::plan::physical::Insert>> {
     let name = table.replace('"', "\"\"");
     let parsed = crate::parse::parse(&format!("INSERT INTO \"{name}\" DEFAULT VALUES"))?;
     let plan = crate::plan::prepare(schema, &mut |_: &Tree| 0, &parsed, false)?;
@@ -198,13 +197,13 @@ impl<'a> TableCheck<'a> {
         findings: &mut Findings,
     ) -> Result<()> {
         let table = &self.target.table;
-        let fetch = Fetch::whole_row(table);
         let mut rows = txn.cursor(&table.tree)?;
         let (mut row, mut entry, mut payload) = (Vec::new(), Entry::default(), Vec::new());
         let mut more = rows.seek(Seek::First)?;
         while more && !findings.are_enough() {
             let rowid = rows.key_int();
-            fetch.assign(rowid, rows.value()?, &mut row)?;
+            let stored = (rowid, rows.value()?);
+            read_row(table, &self.target.generated, stored, &mut row, cx)?;
             self.check_constraints(&row, cx, findings)?;
             let row = Row::Values(&row);
             for ((maker, sorter), writer) in self.entries.iter_mut().zip(&self.target.indexes) {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use fulgurite_store::{Seek, Txn};
 
 use super::Engine;
+use super::integrity::writer;
 use super::state::State;
 use crate::bind::foreign::child_key;
 use crate::error::{Error, Result};
-use crate::exec::context::Run;
-use crate::exec::dml::has_parent;
-use crate::exec::fetch::Fetch;
+use crate::exec::context::{Context, Run};
+use crate::exec::dml::{has_parent, read_row};
 use crate::schema::{Schema, Table};
 use crate::value::Value;
 
@@ -23,7 +23,7 @@ pub fn find(
     table: Option<&Value>,
     engine: &Engine,
     state: &mut State,
-    run: &Run,
+    run: &mut Run,
 ) -> Result<Vec<Vec<Value>>> {
     let ends = state.start_reading()?;
     let found = match state.make_deferred() {
@@ -40,7 +40,7 @@ fn find_in(
     table: Option<&Value>,
     engine: &Engine,
     txn: &mut Txn,
-    run: &Run,
+    run: &mut Run,
 ) -> Result<Vec<Vec<Value>>> {
     let schema = engine.schema(txn)?;
     let mut orphans = Vec::new();
@@ -60,7 +60,7 @@ fn find_in_table(
     schema: &Schema,
     table: &Arc<Table>,
     txn: &mut Txn,
-    run: &Run,
+    run: &mut Run,
     orphans: &mut Vec<Vec<Value>>,
 ) -> Result<()> {
     let mut keys = Vec::with_capacity(table.foreign_keys.len());
@@ -70,14 +70,22 @@ fn find_in_table(
     if keys.is_empty() {
         return Ok(());
     }
-    let fetch = Fetch::whole_row(table);
+    let insert = match table.has_generated {
+        true => Some(writer(schema, &table.name)?),
+        false => None,
+    };
+    let generated = insert.as_ref().map_or(&[][..], |it| &it.target.generated);
+    let mut cx = Context {
+        parameters: &[],
+        run,
+    };
     let (mut row, mut key_bytes, mut record) = (Vec::new(), Vec::new(), Vec::new());
     let mut rows = txn.cursor(&table.tree)?;
     let mut more = rows.seek(Seek::First)?;
     let mut looked = 0u32;
     while more {
         let rowid = rows.key_int();
-        fetch.assign(rowid, rows.value()?, &mut row)?;
+        read_row(table, generated, (rowid, rows.value()?), &mut row, &mut cx)?;
         for (id, (parent, key)) in keys.iter().enumerate() {
             let found = has_parent(txn, key, &row, None, &mut key_bytes, &mut record)?;
             if found == Some(false) {
@@ -91,7 +99,7 @@ fn find_in_table(
         }
         looked = looked.wrapping_add(1);
         if looked.is_multiple_of(LOOK) {
-            run.check_interrupt()?;
+            cx.run.check_interrupt()?;
         }
         more = rows.next()?;
     }

@@ -10,7 +10,7 @@ pub use vector::{Vector, tag};
 
 use crate::error::Result;
 use crate::exec::memory::KEPT_BYTES;
-use crate::value::ValueRef;
+use crate::value::{Affinity, ValueRef};
 
 /// Rows that a scan puts into its first batch when nobody said how many are wanted.
 pub const ROWS_FIRST: usize = 16;
@@ -27,6 +27,16 @@ pub struct Batch {
     rows: usize,
     selection: Vec<u32>,
     selected: bool,
+}
+
+/// The kinds that an affinity leaves as they are, all of them.
+pub fn kept(affinity: Affinity) -> u8 {
+    match affinity {
+        Affinity::Blob => u8::MAX,
+        Affinity::Text => tag::NULL | tag::BLOB | tag::TEXT,
+        Affinity::Numeric | Affinity::Integer => tag::NULL | tag::BLOB | tag::INTEGER,
+        Affinity::Real => tag::NULL | tag::BLOB,
+    }
 }
 
 /// The rows of a batch that count.

@@ -11,7 +11,7 @@ use super::Written;
 use super::sink::Sink;
 use crate::bind::expr::Expr;
 use crate::error::Result;
-use crate::exec::batch::{Batch, Selection, Vector, tag};
+use crate::exec::batch::{Batch, Selection, Vector, kept, tag};
 use crate::exec::context::Context;
 use crate::exec::effects::Effects;
 use crate::exec::expr::{Datum, Operand, map_batch, operand};
@@ -19,7 +19,7 @@ use crate::exec::memory::let_go;
 use crate::plan::physical::{Delete, Insert, Update};
 use crate::row::{FEW, RowWriter};
 use crate::schema::Column;
-use crate::value::{Affinity, ValueRef};
+use crate::value::ValueRef;
 
 /// To prepare a batch of fewer rows is not worth it.
 const ROWS_MIN: usize = 8;
@@ -292,14 +292,4 @@ fn stored<'a, 'p: 'a>(
     })?;
     values.release(cx);
     Ok(Some(Operand::Computed(converted)))
-}
-
-/// The kinds that an affinity leaves as they are, all of them.
-fn kept(affinity: Affinity) -> u8 {
-    match affinity {
-        Affinity::Blob => u8::MAX,
-        Affinity::Text => tag::NULL | tag::BLOB | tag::TEXT,
-        Affinity::Numeric | Affinity::Integer => tag::NULL | tag::BLOB | tag::INTEGER,
-        Affinity::Real => tag::NULL | tag::BLOB,
-    }
 }

@@ -59,7 +59,7 @@ pub fn delete_source_row(
         .is_some_and(|it| it.changes_own_rows());
     if changes_own_rows {
         // An action of a row before may have changed it or taken it.
-        if !sink.read_old(rowid)? {
+        if !sink.read_old(rowid, cx)? {
             return Ok(());
         }
         sink.delete_old(rowid, cx)?;

@@ -118,7 +118,11 @@ enum Source {
 impl AsGiven {
     fn new(plan: &Insert, rowid: Option<&Expr>, values: &[Expr]) -> Option<Self> {
         let target = &plan.target;
-        if plan.returning.is_some() || !target.checks.is_empty() || !target.indexes.is_empty() {
+        if plan.returning.is_some()
+            || !target.checks.is_empty()
+            || !target.indexes.is_empty()
+            || !target.generated.is_empty()
+        {
             return None;
         }
         let alias = target.table.rowid_alias;
@@ -244,6 +248,7 @@ fn insert_row(
     };
     sink.note_given(rowid)?;
     sink.set_rowid(rowid);
+    sink.generate(cx)?;
     if sink.check_row(cx)? == Outcome::Skipped {
         return Ok(());
     }

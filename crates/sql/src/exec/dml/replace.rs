@@ -9,11 +9,11 @@
 use fulgurite_store::Key;
 
 use super::entry::{duplicate, duplicate_rowid};
+use super::generated::read_row;
 use super::sink::{Conflict, Outcome, Sink};
 use super::{Failure, Written};
 use crate::error::{Error, Result};
 use crate::exec::context::Context;
-use crate::exec::fetch::Fetch;
 use crate::schema::ConflictAction;
 
 impl Sink<'_> {
@@ -60,8 +60,9 @@ impl Sink<'_> {
             return Err(no_row().into());
         }
         let keep = std::mem::take(&mut self.buffers.old);
-        let fetched =
-            Fetch::whole_row(&self.target.table).assign(rowid, &record, &mut self.buffers.old);
+        let target = self.target;
+        let (row, old) = ((rowid, record.as_slice()), &mut self.buffers.old);
+        let fetched = read_row(&target.table, &target.generated, row, old, cx);
         let outcome = fetched.and_then(|()| self.delete_old(rowid, cx));
         self.buffers.old = keep;
         outcome?;
@@ -85,7 +86,8 @@ impl Sink<'_> {
         {
             return Err(no_row());
         }
-        Fetch::whole_row(table).assign(rowid, &record, &mut self.buffers.old)?;
+        let (row, old) = ((rowid, record.as_slice()), &mut self.buffers.old);
+        read_row(table, &self.target.generated, row, old, cx)?;
         self.make_old_entries(rowid, true, cx)?;
         self.torn = true;
         for (i, writer) in self.target.indexes.iter().enumerate() {

@@ -22,6 +22,10 @@ impl Sink<'_> {
         if self.check_nulls(false, cx)? == Outcome::Skipped {
             return Ok(Outcome::Skipped);
         }
+        let has_generated = self.target.table.has_generated;
+        if has_generated && self.check_generated_nulls(cx)? == Outcome::Skipped {
+            return Ok(Outcome::Skipped);
+        }
         if self.target.table.strict {
             self.check_types()?;
         }
@@ -67,7 +71,9 @@ impl Sink<'_> {
         let mut to_fill = false;
         for (i, column) in self.target.table.columns.iter().enumerate() {
             let Some(own) = column.not_null else { continue };
-            if !self.buffers.row.get(i + 1).is_some_and(Value::is_null) {
+            if column.generated.is_some()
+                || !self.buffers.row.get(i + 1).is_some_and(Value::is_null)
+            {
                 continue;
             }
             if !filling
@@ -81,8 +87,27 @@ impl Sink<'_> {
                 return Ok(Outcome::Skipped);
             }
         }
-        if to_fill {
-            return self.check_nulls(true, cx);
+        if !to_fill {
+            return Ok(Outcome::Written);
+        }
+        if self.check_nulls(true, cx)? == Outcome::Skipped {
+            return Ok(Outcome::Skipped);
+        }
+        self.generate(cx)?;
+        Ok(Outcome::Written)
+    }
+
+    /// NOT NULL of generated columns, once all others are there.
+    fn check_generated_nulls(&mut self, cx: &mut Context<'_, '_>) -> Written<Outcome> {
+        let table = &self.target.table;
+        let columns = table.columns.iter().enumerate();
+        for (at, column) in columns.filter(|(_, column)| column.generated.is_some()) {
+            if let Some(own) = column.not_null
+                && self.buffers.row.get(at + 1).is_some_and(Value::is_null)
+                && self.null_violation(at, own, cx)? == Outcome::Skipped
+            {
+                return Ok(Outcome::Skipped);
+            }
         }
         Ok(Outcome::Written)
     }

@@ -286,6 +286,15 @@ impl<'a> Sink<'a> {
         self.buffers.record.clear();
         let alias = self.target.table.rowid_alias.unwrap_or(usize::MAX);
         let columns = self.buffers.row.get(1..).unwrap_or(&[]);
+        if !self.target.generated.is_empty() {
+            let table = &self.target.table;
+            let stored = columns.iter().zip(&table.columns).enumerate();
+            let values = stored.map(|(i, (v, column))| match i == alias || column.is_virtual() {
+                true => ValueRef::Null,
+                false => v.as_ref(),
+            });
+            return RowWriter::encode(&mut self.buffers.record, values);
+        }
         let values = columns.iter().enumerate().map(|(i, v)| {
             if i == alias {
                 ValueRef::Null

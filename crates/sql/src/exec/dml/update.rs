@@ -4,6 +4,7 @@ use fulgurite_store::Key;
 
 use super::Written;
 use super::batch;
+use super::generated::read_row;
 use super::sink::{Outcome, Sink};
 use crate::bind::expr::{Expr, ROWID};
 use crate::error::Error;
@@ -11,7 +12,6 @@ use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::effects::Effects;
 use crate::exec::expr::{Row, eval};
-use crate::exec::fetch::Fetch;
 use crate::exec::ops::Operator;
 use crate::exec::range::rowid_of;
 use crate::plan::physical::Update;
@@ -108,7 +108,7 @@ fn update_row(
     if !sink.may_replace() && !actions {
         return update_source_row(plan, Row::Batch(batch, at), sink, cx, effects);
     }
-    match read_again(batch, at, sink, current)? {
+    match read_again(batch, at, sink, current, cx)? {
         true => update_source_row(plan, Row::Values(current), sink, cx, effects),
         false => Ok(()),
     }
@@ -120,6 +120,7 @@ fn read_again(
     at: usize,
     sink: &mut Sink<'_>,
     out: &mut Vec<Value>,
+    cx: &mut Context<'_, '_>,
 ) -> Written<bool> {
     let ValueRef::Integer(rowid) = batch.get(0, at) else {
         return Ok(false);
@@ -131,7 +132,8 @@ fn read_again(
     {
         return Ok(false);
     }
-    Fetch::whole_row(&sink.target.table).assign(rowid, &record, out)?;
+    let target = sink.target;
+    read_row(&target.table, &target.generated, (rowid, &record), out, cx)?;
     let known = out.len();
     out.extend((known..batch.columns.len()).map(|c| batch.get(c, at).to_value()));
     Ok(true)
@@ -174,6 +176,7 @@ pub fn update_source_row(
     }
     assign(&plan.assignments, source, sink, cx)?;
     sink.set_rowid(rowid);
+    sink.generate(cx)?;
     if write(old, moved, indexed, &plan.touched, sink, cx)? == Outcome::Skipped {
         return Ok(());
     }
@@ -245,7 +248,7 @@ pub fn write(
                 return Ok(Outcome::Skipped);
             }
             // An action for the row in the way may have come to this one, too.
-            if sink.foreign.is_some() && !sink.read_old(old)? {
+            if sink.foreign.is_some() && !sink.read_old(old, cx)? {
                 return Ok(Outcome::Skipped);
             }
             // Removing the row in the way used the old entries' memory.

@@ -2,6 +2,7 @@
 
 use fulgurite_store::Key;
 
+use super::generated::read_row;
 use super::sink::{Conflict, Outcome, Sink};
 use super::{Written, update};
 use crate::bind::expr::ROWID;
@@ -9,7 +10,6 @@ use crate::error::Error;
 use crate::exec::context::Context;
 use crate::exec::effects::Effects;
 use crate::exec::expr::{Row, condition, eval};
-use crate::exec::fetch::Fetch;
 use crate::exec::range::rowid_of;
 use crate::plan::physical::{Insert, Upsert, UpsertTarget, UpsertUpdate};
 use crate::schema::ConflictAction;
@@ -84,7 +84,14 @@ fn update_existing(
         return Err(Error::corrupt("an index entry has no row").into());
     }
     let mut existing = Vec::new();
-    Fetch::whole_row(&sink.target.table).assign(old, &record, &mut existing)?;
+    let target = sink.target;
+    read_row(
+        &target.table,
+        &target.generated,
+        (old, &record),
+        &mut existing,
+        cx,
+    )?;
     let input = Row::Chain(&existing, excluded);
     if let Some(predicate) = &change.predicate
         && condition(predicate, input, cx)? != Some(true)
@@ -102,6 +109,7 @@ fn update_existing(
         }
     }
     sink.set_rowid(rowid);
+    sink.generate(cx)?;
     sink.buffers.old = existing;
     let moved = rowid != old;
     // Without a proof of the contrary every entry may change.

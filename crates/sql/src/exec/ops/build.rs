@@ -7,6 +7,7 @@ use super::count::CountRows;
 use super::deep::Deep;
 use super::distinct::Distinct;
 use super::filter::Filter;
+use super::generate::Generate;
 use super::hash_join::{self, HashJoin};
 use super::index_scan::{self, IndexScan};
 use super::limit::Limit;
@@ -77,6 +78,9 @@ fn operator(node: &Node, above: usize) -> BoxOperator {
         })),
         Op::CountRows(table) => Box::new(CountRows::new(table.clone())),
         Op::Filter { input, predicate } => Box::new(Filter::new(build(input), predicate.clone())),
+        Op::Generate { input, columns } => {
+            Box::new(Generate::new(build(input), input.width, columns.clone()))
+        }
         Op::Project { input, exprs } => Box::new(Project::new(build(input), exprs.clone())),
         Op::NestedLoopJoin { .. } | Op::HashJoin { .. } => build_join(node, above),
         Op::HashAggregate { input, grouping } => {

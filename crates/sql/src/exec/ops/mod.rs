@@ -16,6 +16,7 @@ mod count;
 mod deep;
 mod distinct;
 mod filter;
+mod generate;
 mod hash_join;
 mod index_scan;
 mod limit;

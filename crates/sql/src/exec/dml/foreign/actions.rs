@@ -15,12 +15,11 @@ use super::probe::{Children, Place};
 use super::{Foreign, touches};
 use crate::ast::ForeignAction;
 use crate::error::{Error, Result, code};
-use crate::exec::context::{Context, Run};
+use crate::exec::context::Context;
 use crate::exec::dml::deferred::Deferred;
 use crate::exec::dml::sink::{Buffers, Sink};
-use crate::exec::dml::{Written, update};
+use crate::exec::dml::{Written, read_row, update};
 use crate::exec::expr::{Row, eval};
-use crate::exec::fetch::Fetch;
 use crate::exec::range::rowid_of;
 use crate::plan::foreign::{ForeignKeys, Reference};
 use crate::schema::ConflictAction;
@@ -74,13 +73,13 @@ impl Frame {
         keys: &ForeignKeys,
         txn: &mut Txn,
         record: &mut Vec<u8>,
-        run: &Run,
+        cx: &mut Context<'_, '_>,
     ) -> Result<Option<i64>> {
         if self.done == self.rows.len() {
             let Some(reference) = self.reference(keys) else {
                 return Ok(None);
             };
-            run.check_interrupt()?;
+            cx.run.check_interrupt()?;
             self.rows.clear();
             self.done = 0;
             let children = Children::acted(keys, reference, &self.old);
@@ -89,7 +88,7 @@ impl Frame {
                 rows.push(rowid);
                 rows.len() < CHILDREN_AT_ONCE
             };
-            let place = children.visit(txn, self.place.as_ref(), record, run, &mut note);
+            let place = children.visit(txn, self.place.as_ref(), record, cx, &mut note);
             self.place = Some(place?);
             self.rows.sort_unstable();
         }
@@ -167,10 +166,10 @@ impl Foreign {
     }
 
     /// The next thing to be done.
-    fn next(&mut self, txn: &mut Txn, run: &Run) -> Result<Option<Step>> {
+    fn next(&mut self, txn: &mut Txn, cx: &mut Context<'_, '_>) -> Result<Option<Step>> {
         let keys = Arc::clone(&self.keys);
         while let Some(frame) = self.frames.last_mut() {
-            match frame.next(&keys, txn, &mut self.record, run)? {
+            match frame.next(&keys, txn, &mut self.record, cx)? {
                 Some(rowid) => {
                     return Ok(Some(Step {
                         table: frame.table,
@@ -235,7 +234,7 @@ impl Sink<'_> {
     fn run_all_actions(&mut self, cx: &mut Context<'_, '_>) -> Written<()> {
         self.torn = true;
         while let Some(foreign) = &mut self.foreign
-            && let Some(step) = foreign.next(self.txn, cx.run)?
+            && let Some(step) = foreign.next(self.txn, cx)?
         {
             if step.action == ForeignAction::Restrict {
                 let message = "FOREIGN KEY constraint failed";
@@ -284,7 +283,7 @@ impl Sink<'_> {
         step: &Step,
         cx: &mut Context<'_, '_>,
     ) -> Written<()> {
-        if !self.read_old(step.rowid)? {
+        if !self.read_old(step.rowid, cx)? {
             return Ok(());
         }
         if let Some(foreign) = &mut self.foreign {
@@ -313,22 +312,26 @@ impl Sink<'_> {
             }
         }
         self.set_rowid(rowid);
-        let columns: Vec<usize> = reference.parts.iter().map(|part| part.child).collect();
+        self.generate(cx)?;
         let moved = rowid != step.rowid;
         let indexed = !self.target.indexes.is_empty();
-        update::write(step.rowid, moved, indexed, &columns, self, cx)?;
+        update::write(step.rowid, moved, indexed, &reference.touched, self, cx)?;
         Ok(())
     }
 
     /// Reads the row of a rowid into `buffers.old`; false: there is none.
-    pub(in crate::exec::dml) fn read_old(&mut self, rowid: i64) -> Result<bool> {
+    pub(in crate::exec::dml) fn read_old(
+        &mut self,
+        rowid: i64,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<bool> {
         let mut record = std::mem::take(&mut self.buffers.record);
         let tree = &self.target.table.tree;
         let found = self.txn.get_into(tree, Key::Int(rowid), &mut record);
         let read = found.map_err(Error::from).and_then(|found| {
             if found {
-                let fetch = Fetch::whole_row(&self.target.table);
-                fetch.assign(rowid, &record, &mut self.buffers.old)?;
+                let (row, old) = ((rowid, record.as_slice()), &mut self.buffers.old);
+                read_row(&self.target.table, &self.target.generated, row, old, cx)?;
             }
             Ok(found)
         });

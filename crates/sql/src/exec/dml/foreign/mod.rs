@@ -23,7 +23,7 @@ pub use self::probe::has_parent;
 use self::probe::{Children, refers_to_itself};
 use super::sink::{Buffers, Sink};
 use crate::error::{Error, Result, code};
-use crate::exec::context::{Context, Run};
+use crate::exec::context::Context;
 use crate::plan::foreign::ForeignKeys;
 use crate::value::Value;
 
@@ -165,7 +165,7 @@ impl Foreign {
         txn: &mut Txn,
         old: &[Value],
         changed: Option<&[usize]>,
-        run: &Run,
+        cx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let keys = Arc::clone(&self.keys);
         let Some(table) = keys.tables.get(self.table) else {
@@ -185,7 +185,7 @@ impl Foreign {
             if touches(changed, reference.parts.iter().map(|part| part.parent)) {
                 let own = reference.of_itself.then(|| rowid(old));
                 let children = Children::counted(&keys, reference, old);
-                let count = children.count(txn, own, &mut self.record, run)?;
+                let count = children.count(txn, own, &mut self.record, cx)?;
                 self.counters.add(reference.deferred, count);
             }
         }
@@ -198,7 +198,7 @@ impl Foreign {
         txn: &mut Txn,
         new: &[Value],
         changed: Option<&[usize]>,
-        run: &Run,
+        cx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let keys = Arc::clone(&self.keys);
         let Some(table) = keys.tables.get(self.table) else {
@@ -226,7 +226,7 @@ impl Foreign {
             {
                 let own = reference.of_itself.then(|| rowid(new));
                 let children = Children::counted(&keys, reference, new);
-                let count = children.count(txn, own, &mut self.record, run)?;
+                let count = children.count(txn, own, &mut self.record, cx)?;
                 self.counters.subtract(reference.deferred, count);
             }
         }
@@ -255,7 +255,7 @@ impl Sink<'_> {
         cx: &mut Context<'_, '_>,
     ) -> Result<()> {
         match &mut self.foreign {
-            Some(foreign) => foreign.goes(self.txn, &self.buffers.old, changed, cx.run),
+            Some(foreign) => foreign.goes(self.txn, &self.buffers.old, changed, cx),
             None => Ok(()),
         }
     }
@@ -284,7 +284,7 @@ impl Sink<'_> {
         cx: &mut Context<'_, '_>,
     ) -> Result<()> {
         match &mut self.foreign {
-            Some(foreign) => foreign.comes(self.txn, &self.buffers.row, changed, cx.run),
+            Some(foreign) => foreign.comes(self.txn, &self.buffers.row, changed, cx),
             None => Ok(()),
         }
     }

@@ -4,16 +4,21 @@
 //! index where one fits, else by going through their table.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use fulgurite_store::{Cursor, Key, Seek, Txn};
 
 use crate::error::Result;
-use crate::exec::context::Run;
+use crate::exec::context::{Context, Run};
+use crate::exec::dml::read_row;
 use crate::exec::range::{key_column, rowid_of};
 use crate::key::{self, AFTER};
-use crate::plan::foreign::{ChildAccess, ChildKey, ChildSearch, ForeignKeys, Reference};
+use crate::plan::foreign::{
+    ChildAccess, ChildKey, ChildSearch, ForeignKeys, ForeignTable, Reference,
+};
+use crate::plan::physical::GeneratedColumn;
 use crate::row::RowReader;
-use crate::schema::Table;
+use crate::schema::{Column, Table};
 use crate::value::{Affinity, Collation, Value, ValueRef, compare};
 
 /// Children between two looks whether the statement is interrupted.
@@ -95,7 +100,9 @@ pub enum Place {
 pub struct Children<'k> {
     reference: &'k Reference,
     search: &'k ChildSearch,
-    table: Option<&'k Table>,
+    table: Option<&'k Arc<Table>>,
+    /// The generated columns of the child, where it refers by one that is not stored.
+    generated: Option<&'k [GeneratedColumn]>,
     /// The parent's key, as the comparison of each part sees it.
     values: Vec<Value>,
 }
@@ -130,10 +137,17 @@ impl<'k> Children<'k> {
         values: Vec<Value>,
     ) -> Self {
         let table = keys.tables.get(reference.child);
+        let is_virtual = |table: &ForeignTable| {
+            let mut parts = reference.parts.iter();
+            let columns = &table.table.columns;
+            parts.any(|part| columns.get(part.child).is_some_and(Column::is_virtual))
+        };
+        let generated = table.filter(|table| table.table.has_generated && is_virtual(table));
         Self {
             reference,
             search,
-            table: table.map(|table| &*table.table),
+            table: table.map(|table| &table.table),
+            generated: generated.map(|table| table.generated.as_slice()),
             values,
         }
     }
@@ -144,14 +158,14 @@ impl<'k> Children<'k> {
         txn: &mut Txn,
         own: Option<i64>,
         record: &mut Vec<u8>,
-        run: &Run,
+        cx: &mut Context<'_, '_>,
     ) -> Result<i64> {
         let mut count = 0;
         let mut visit = |rowid| {
             count += i64::from(Some(rowid) != own);
             true
         };
-        self.visit(txn, None, record, run, &mut visit)?;
+        self.visit(txn, None, record, cx, &mut visit)?;
         Ok(count)
     }
 
@@ -162,7 +176,7 @@ impl<'k> Children<'k> {
         txn: &mut Txn,
         from: Option<&Place>,
         record: &mut Vec<u8>,
-        run: &Run,
+        cx: &mut Context<'_, '_>,
         visit: &mut dyn FnMut(i64) -> bool,
     ) -> Result<Place> {
         let Some(table) = self.table else {
@@ -177,23 +191,23 @@ impl<'k> Children<'k> {
                 if let Some(rowid) = value.and_then(rowid_of)
                     && from.is_none()
                     && txn.get_lasting(&table.tree, Key::Int(rowid), record)?
-                    && self.is_child(table, rowid, record)?
+                    && self.is_child(table, rowid, record, cx)?
                 {
                     visit(rowid);
                 }
                 Ok(Place::End)
             }
-            ChildAccess::Scan => self.visit_all(table, txn, from, run, visit),
-            ChildAccess::Index(..) => self.visit_entries(table, txn, from, record, run, visit),
+            ChildAccess::Scan => self.visit_all(table, txn, from, cx, visit),
+            ChildAccess::Index(..) => self.visit_entries(table, txn, from, record, cx, visit),
         }
     }
 
     fn visit_all(
         &self,
-        table: &Table,
+        table: &Arc<Table>,
         txn: &mut Txn,
         from: Option<&Place>,
-        run: &Run,
+        cx: &mut Context<'_, '_>,
         visit: &mut dyn FnMut(i64) -> bool,
     ) -> Result<Place> {
         let mut rows = txn.cursor_lasting(&table.tree)?;
@@ -204,10 +218,10 @@ impl<'k> Children<'k> {
         let mut looked = 0u64;
         while more {
             let rowid = rows.key_int();
-            if self.is_child(table, rowid, rows.value()?)? && !visit(rowid) {
+            if self.is_child(table, rowid, rows.value()?, cx)? && !visit(rowid) {
                 return Ok(Place::Rowid(rowid));
             }
-            look(&mut looked, run)?;
+            look(&mut looked, cx.run)?;
             more = rows.next()?;
         }
         Ok(Place::End)
@@ -215,11 +229,11 @@ impl<'k> Children<'k> {
 
     fn visit_entries(
         &self,
-        table: &Table,
+        table: &Arc<Table>,
         txn: &mut Txn,
         from: Option<&Place>,
         record: &mut Vec<u8>,
-        run: &Run,
+        cx: &mut Context<'_, '_>,
         visit: &mut dyn FnMut(i64) -> bool,
     ) -> Result<Place> {
         let ChildAccess::Index(index, parts) = &self.search.access else {
@@ -248,23 +262,34 @@ impl<'k> Children<'k> {
             let rowid = rowid_at(&mut entries, index.unique)?;
             let is_child = is_told
                 || txn.get_lasting(&table.tree, Key::Int(rowid), record)?
-                    && self.is_child(table, rowid, record)?;
+                    && self.is_child(table, rowid, record, cx)?;
             if is_child && !visit(rowid) {
                 return Ok(Place::Entry(entries.key_bytes()?.to_vec()));
             }
-            look(&mut looked, run)?;
+            look(&mut looked, cx.run)?;
             more = entries.next()?;
         }
         Ok(Place::End)
     }
 
     /// Whether a row of the child's table is one.
-    fn is_child(&self, table: &Table, rowid: i64, record: &[u8]) -> Result<bool> {
+    fn is_child(
+        &self,
+        table: &Arc<Table>,
+        rowid: i64,
+        record: &[u8],
+        cx: &mut Context<'_, '_>,
+    ) -> Result<bool> {
         let reader = RowReader::new(record)?;
+        let mut computed = Vec::new();
+        if let Some(generated) = self.generated {
+            read_row(table, generated, (rowid, record), &mut computed, cx)?;
+        }
         let compared = self.search.affinities.iter().zip(&self.values);
         for (part, (affinity, wanted)) in self.reference.parts.iter().zip(compared) {
             let value = match table.columns.get(part.child) {
                 _ if table.rowid_alias == Some(part.child) => ValueRef::Integer(rowid),
+                Some(it) if it.is_virtual() => column(&computed, part.child),
                 Some(column) => reader.column_or(part.child, column.missing.as_ref())?,
                 None => ValueRef::Null,
             };
