@@ -5,13 +5,16 @@
 //! reads none. That SELECT computes it, over its own rows, and those within get the
 //! result as they get a column of it.
 
+use std::sync::Arc;
+
 use super::Binder;
 use super::call::{hinted, misuse};
 use super::expr::{AggregateCall, Expr, ExprKind, Props, Register, SortKey};
 use super::scope::{Clause, Frame, Reach};
 use crate::ast::FunctionCall;
 use crate::error::{Error, Result};
-use crate::func::{self, Function};
+use crate::func::json::aggregate::JsonGroup;
+use crate::func::{self, AggregateFunction, AggregateKind, Function, JsonText};
 use crate::value::Collation;
 
 impl Binder<'_> {
@@ -53,6 +56,7 @@ impl Binder<'_> {
             explicit_collation: collated.explicit_collation,
             constant: false,
             fallible: true,
+            json: json_of(&bound),
             ..Props::of_operator(bound.args.iter().chain(bound.filter.iter()))
         };
         let Some(frame) = self.frames.get_mut(owner) else {
@@ -149,9 +153,36 @@ impl Binder<'_> {
         found
     }
 
+    /// Where the value that an aggregate of JSON takes may be a text of JSON, it is encoded
+    /// before; DISTINCT goes by the value itself.
+    fn encode_json(
+        &mut self,
+        function: &mut Arc<AggregateFunction>,
+        args: &mut Vec<Expr>,
+        distinct: bool,
+    ) -> Result<()> {
+        let AggregateKind::Json(group) = function.kind else {
+            return Ok(());
+        };
+        let Some(value) = args.last().filter(|v| v.props.json != JsonText::Never) else {
+            return Ok(());
+        };
+        let encoded = self.scalar_call("json_quote", vec![value.clone()], 0)?;
+        if !distinct {
+            args.pop();
+        }
+        args.push(encoded);
+        let kind = AggregateKind::Json(JsonGroup {
+            is_encoded: true,
+            ..group
+        });
+        *function = Arc::new(AggregateFunction { kind, ..**function });
+        Ok(())
+    }
+
     fn aggregate_parts(&mut self, call: &FunctionCall) -> Result<AggregateCall> {
-        let args = self.exprs(call.args.as_deref().unwrap_or(&[]))?;
-        let function = match func::find(&call.name.text, args.len()) {
+        let mut args = self.exprs(call.args.as_deref().unwrap_or(&[]))?;
+        let mut function = match func::find(&call.name.text, args.len()) {
             Ok(Function::Aggregate(function)) => function,
             Ok(Function::Scalar(_)) => return Err(misuse(&call.name.text, call.name.offset)),
             Err(error) => return Err(hinted(error, &call.name.text, call.name.offset)),
@@ -162,6 +193,8 @@ impl Binder<'_> {
                     .with_offset(call.name.offset),
             );
         }
+        let collation = args.first().map_or(Collation::Binary, Expr::collation);
+        self.encode_json(&mut function, &mut args, call.distinct)?;
         let filter = call.filter.as_deref().map(|f| self.expr(f)).transpose()?;
         let mut order_by = Vec::with_capacity(call.order_by.len());
         for term in &call.order_by {
@@ -175,7 +208,6 @@ impl Binder<'_> {
                 nulls_first,
             });
         }
-        let collation = args.first().map_or(Collation::Binary, Expr::collation);
         Ok(AggregateCall {
             function,
             args,
@@ -184,6 +216,18 @@ impl Binder<'_> {
             filter,
             order_by,
         })
+    }
+}
+
+/// Whether the result of an aggregate may be a text of JSON.
+fn json_of(call: &AggregateCall) -> JsonText {
+    match call.function.kind {
+        AggregateKind::Json(_) => JsonText::Always,
+        AggregateKind::Min | AggregateKind::Max => match call.args.first() {
+            Some(only) if only.props.json == JsonText::Always => JsonText::Always,
+            _ => JsonText::Never,
+        },
+        _ => JsonText::Never,
     }
 }
 

@@ -6,7 +6,7 @@ use super::Binder;
 use super::expr::{CaseArm, Expr, ExprKind, LikeKind, Props};
 use crate::ast::{self, FunctionCall};
 use crate::error::{Error, Result};
-use crate::func::{self, Function, ScalarFunction};
+use crate::func::{self, Function, GivesJson, JsonText, ScalarFunction};
 
 impl Binder<'_> {
     pub(super) fn call(&mut self, call: &FunctionCall) -> Result<Expr> {
@@ -88,12 +88,31 @@ fn called(function: Arc<ScalarFunction>, args: Vec<Expr>) -> Expr {
     props.deterministic &= function.is_deterministic();
     props.fallible |= function.fallible;
     props.constant &= function.is_deterministic();
+    props.json = json_of_call(&function, &args);
     let kind = ExprKind::Function {
         function,
         args,
         collation,
     };
     Expr { kind, props }
+}
+
+/// Whether what a call gives may be a text of JSON.
+fn json_of_call(function: &ScalarFunction, args: &[Expr]) -> JsonText {
+    match function.gives_json {
+        GivesJson::Never => JsonText::Never,
+        GivesJson::Maybe => JsonText::Maybe,
+        GivesJson::Always => JsonText::Always,
+        GivesJson::Passes => json_of_any(args),
+    }
+}
+
+/// Whether one of these may be a text of JSON.
+pub(super) fn json_of_any<'a>(results: impl IntoIterator<Item = &'a Expr>) -> JsonText {
+    match results.into_iter().any(|e| e.props.json != JsonText::Never) {
+        true => JsonText::Maybe,
+        false => JsonText::Never,
+    }
 }
 
 /// Whether it is written as a number with a point, from 0.0 to 1.0.
@@ -148,11 +167,14 @@ fn special(name: &str, args: &[Expr]) -> Option<Expr> {
                 then: then.clone(),
             }];
             let otherwise = rest.first().map(boxed);
-            Some(Expr::operator(ExprKind::Case {
+            let json = json_of_any(std::iter::once(then).chain(rest));
+            let mut case = Expr::operator(ExprKind::Case {
                 base: None,
                 arms,
                 otherwise,
-            }))
+            });
+            case.props.json = json;
+            Some(case)
         }
         [only] if is("likely") || is("unlikely") => Some(as_result(only)),
         [only, _] if is("likelihood") => Some(as_result(only)),

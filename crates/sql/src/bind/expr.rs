@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use crate::func::{AggregateFunction, ScalarFunction};
+use crate::func::{AggregateFunction, JsonText, ScalarFunction};
 use crate::value::{Affinity, Collation, Value};
 
 /// A column of a source in the FROM clause, before physical planning.
@@ -54,6 +54,8 @@ pub struct Props {
     /// Neither columns, registers, aggregates nor subqueries below: one value
     /// for a whole execution (parameters count as constant).
     pub constant: bool,
+    /// Whether it may be a text of JSON to a function that asks.
+    pub json: JsonText,
 }
 
 /// How two values are compared.

@@ -1,6 +1,7 @@
 //! Properties of expressions, by SQLite's rules (datatype3.html, 3.3, 4.2, 7.1).
 
 use super::expr::{Comparison, Expr, ExprKind, Props, RowSource, SubqueryId};
+use crate::func::JsonText;
 use crate::value::{Affinity, Collation, Value};
 
 impl Props {
@@ -12,6 +13,7 @@ impl Props {
         deterministic: true,
         fallible: false,
         constant: true,
+        json: JsonText::Never,
     };
 
     /// Of a column.
@@ -30,6 +32,7 @@ impl Props {
         Props {
             collation: Some(self.collation.unwrap_or_default()),
             explicit_collation: false,
+            json: JsonText::Never,
             ..*self
         }
     }

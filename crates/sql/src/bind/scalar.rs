@@ -1,6 +1,7 @@
 //! Binding of expressions.
 
 use super::Binder;
+use super::call::json_of_any;
 use super::expr::{CaseArm, CompareOp, Comparison, Expr, ExprKind, Props, SubqueryId, UnaryOp};
 use super::logical::LogicalSubquery;
 use super::rows::{RowUse, Rows, may_be_row};
@@ -332,11 +333,15 @@ impl Binder<'_> {
             });
         }
         let otherwise = otherwise.map(|e| self.boxed(e)).transpose()?;
-        Ok(Expr::operator(ExprKind::Case {
+        let results = arms.iter().map(|arm| &arm.then);
+        let json = json_of_any(results.chain(otherwise.as_deref()));
+        let mut case = Expr::operator(ExprKind::Case {
             base,
             arms,
             otherwise,
-        }))
+        });
+        case.props.json = json;
+        Ok(case)
     }
 }
 

@@ -1,8 +1,9 @@
-//! Aggregates: count, sum, total, avg, min, max, group_concat.
+//! Aggregates: count, sum, total, avg, min, max, group_concat, and those of JSON.
 
 use std::cmp::Ordering;
 
 use super::argument;
+use super::json::aggregate::{Group, JsonGroup};
 use super::sum::{Sum, Total};
 use crate::error::{Error, Result};
 use crate::value::{Collation, LENGTH_MAX, Value, ValueRef, compare};
@@ -18,6 +19,7 @@ pub enum AggregateKind {
     Min,
     Max,
     GroupConcat,
+    Json(JsonGroup),
 }
 
 /// A function over the rows of a group.
@@ -38,8 +40,8 @@ pub struct AggregateFunction {
 impl AggregateFunction {
     /// Its accumulators may hold values of any size.
     pub fn holds_values(&self) -> bool {
-        use AggregateKind::{GroupConcat, Max, Min};
-        matches!(self.kind, Min | Max | GroupConcat)
+        use AggregateKind::{GroupConcat, Json, Max, Min};
+        matches!(self.kind, Min | Max | GroupConcat | Json(_))
     }
 
     /// An accumulator for a group without rows.
@@ -52,6 +54,7 @@ impl AggregateFunction {
             AggregateKind::Min => Accumulator::Min(Value::Null),
             AggregateKind::Max => Accumulator::Max(Value::Null),
             AggregateKind::GroupConcat => Accumulator::GroupConcat(None),
+            AggregateKind::Json(of) => Accumulator::Json(Group::new(of)),
         }
     }
 }
@@ -73,6 +76,8 @@ pub enum Accumulator {
     Max(Value),
     /// The texts so far, with their separators.
     GroupConcat(Option<Vec<u8>>),
+    /// The array or object so far.
+    Json(Group),
 }
 
 impl Accumulator {
@@ -81,7 +86,7 @@ impl Accumulator {
     /// from it.
     ///
     /// # Errors
-    /// `SQLITE_TOOBIG` from `group_concat`.
+    /// `SQLITE_TOOBIG` from `group_concat`, those of JSON's.
     #[inline]
     pub fn step(&mut self, arguments: &[ValueRef<'_>], collation: Collation) -> Result<bool> {
         let value = argument(arguments, 0);
@@ -99,6 +104,7 @@ impl Accumulator {
             Accumulator::GroupConcat(text) => {
                 return concat(text, value, arguments.get(1).copied());
             }
+            Accumulator::Json(group) => group.step(arguments)?,
         }
         Ok(false)
     }
@@ -175,6 +181,7 @@ impl Accumulator {
             Accumulator::Avg(sum) => Value::real(sum.real() / sum.count() as f64),
             Accumulator::Min(value) | Accumulator::Max(value) => value.clone(),
             Accumulator::GroupConcat(text) => text.clone().map_or(Value::Null, Value::Text),
+            Accumulator::Json(group) => group.finish()?,
         })
     }
 
@@ -183,6 +190,7 @@ impl Accumulator {
         match self {
             Accumulator::Min(value) | Accumulator::Max(value) => value.heap_bytes(),
             Accumulator::GroupConcat(Some(text)) => text.capacity(),
+            Accumulator::Json(group) => group.heap_bytes(),
             _ => 0,
         }
     }

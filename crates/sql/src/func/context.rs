@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::json::Document;
 use crate::value::Collation;
 
 /// The state of a session that functions may ask for. One lives as long as the
@@ -17,6 +18,12 @@ pub struct Context {
     pub total_changes: i64,
     /// The last rowid inserted.
     pub last_insert_rowid: i64,
+    /// Which arguments of the call at hand are texts of JSON, where the function asks.
+    pub json_arguments: Vec<bool>,
+    /// The call that has ended made a text of JSON.
+    pub gave_json: bool,
+    /// The last text of JSON that was parsed.
+    pub(super) document: Option<Box<Document>>,
     /// A function has asked for the time or its zone.
     pub(super) clock_asked: bool,
     now_ms: Option<i64>,
@@ -30,6 +37,9 @@ impl Default for Context {
             changes: 0,
             total_changes: 0,
             last_insert_rowid: 0,
+            json_arguments: Vec::new(),
+            gave_json: false,
+            document: None,
             clock_asked: false,
             now_ms: None,
             random: RandomState::new().build_hasher().finish(),
@@ -41,6 +51,11 @@ impl Context {
     /// A fresh session's.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Whether an argument of the call at hand is a text of JSON.
+    pub(super) fn takes_json(&self, argument: usize) -> bool {
+        self.json_arguments.get(argument).copied().unwrap_or(false)
     }
 
     /// Lets the clock move on: within a statement 'now' stands still.

@@ -3,47 +3,64 @@
 use std::cmp::Ordering;
 
 use super::registry::{fallible, plain};
-use super::{Context, Form, SQLITE_VERSION, ScalarFunction, Volatility, argument};
+use super::{
+    Context, Form, GivesJson, SQLITE_VERSION, ScalarCall, ScalarFunction, Volatility, argument,
+};
 use crate::error::{Error, Result};
 use crate::value::{LENGTH_MAX, Value, ValueRef, append_hex, compare};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction {
         form: Form::Coalesce,
+        gives_json: GivesJson::Passes,
         ..plain("coalesce", 2, usize::MAX, coalesce)
     },
     ScalarFunction {
         form: Form::Coalesce,
+        gives_json: GivesJson::Passes,
         ..plain("ifnull", 2, 2, coalesce)
     },
     ScalarFunction {
         form: Form::If,
+        gives_json: GivesJson::Passes,
         ..plain("iif", 2, usize::MAX, iif)
     },
     ScalarFunction {
         form: Form::If,
+        gives_json: GivesJson::Passes,
         ..plain("if", 2, usize::MAX, iif)
     },
     ScalarFunction {
         form: Form::First,
+        gives_json: GivesJson::Passes,
         ..plain("likely", 1, 1, first)
     },
     ScalarFunction {
         form: Form::First,
+        gives_json: GivesJson::Passes,
         ..plain("unlikely", 1, 1, first)
     },
     ScalarFunction {
         form: Form::First,
+        gives_json: GivesJson::Passes,
         ..plain("likelihood", 2, 2, first)
     },
-    plain("nullif", 2, 2, nullif),
-    plain("min", 2, usize::MAX, |c, a| Ok(extreme(c, a, false))),
-    plain("max", 2, usize::MAX, |c, a| Ok(extreme(c, a, true))),
+    chooses("nullif", 2, nullif),
+    chooses("min", usize::MAX, |c, a| Ok(extreme(c, a, false))),
+    chooses("max", usize::MAX, |c, a| Ok(extreme(c, a, true))),
     plain("typeof", 1, 1, |_, a| {
         Ok(Value::from(argument(a, 0).kind().name()))
     }),
-    // JSON's functions give values subtypes; there are none.
-    plain("subtype", 1, 1, |_, _| Ok(Value::Integer(0))),
+    ScalarFunction {
+        takes_json: true,
+        ..plain("subtype", 1, 1, |c, _| {
+            Ok(Value::Integer(if c.takes_json(0) {
+                JSON_SUBTYPE
+            } else {
+                0
+            }))
+        })
+    },
     plain("quote", 1, 1, quote),
     plain("hex", 1, 1, hex),
     plain("unhex", 1, 2, unhex),
@@ -63,6 +80,18 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
         Ok(Value::Integer(c.last_insert_rowid))
     })),
 ];
+
+/// The subtype of JSON's functions' results.
+const JSON_SUBTYPE: i64 = 74;
+
+/// Two arguments at least, one of which is the result, a text of JSON if that is one.
+const fn chooses(name: &'static str, most: usize, call: ScalarCall) -> ScalarFunction {
+    ScalarFunction {
+        takes_json: true,
+        gives_json: GivesJson::Passes,
+        ..plain(name, 2, most, call)
+    }
+}
 
 const fn stable(f: ScalarFunction) -> ScalarFunction {
     ScalarFunction {
@@ -105,14 +134,15 @@ fn nullif(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(if compare(a, b, context.collation) == Ordering::Equal {
         Value::Null
     } else {
+        context.gave_json = context.takes_json(0);
         a.to_value()
     })
 }
 
 /// Among equals `min` takes the last and `max` the first, as SQLite does.
-fn extreme(context: &Context, arguments: &[ValueRef<'_>], greatest: bool) -> Value {
-    let mut best = argument(arguments, 0);
-    for &v in arguments {
+fn extreme(context: &mut Context, arguments: &[ValueRef<'_>], greatest: bool) -> Value {
+    let (mut best, mut place) = (argument(arguments, 0), 0);
+    for (i, &v) in arguments.iter().enumerate() {
         if v.is_null() {
             return Value::Null;
         }
@@ -122,9 +152,10 @@ fn extreme(context: &Context, arguments: &[ValueRef<'_>], greatest: bool) -> Val
         } else {
             order != Ordering::Less
         } {
-            best = v;
+            (best, place) = (v, i);
         }
     }
+    context.gave_json = context.takes_json(place);
     best.to_value()
 }
 

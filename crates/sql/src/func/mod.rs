@@ -15,6 +15,7 @@ mod context;
 mod date;
 mod format;
 mod general;
+pub mod json;
 mod math;
 mod registry;
 mod sum;
@@ -76,6 +77,31 @@ pub enum Form {
     First,
 }
 
+/// Whether a value may be a text of JSON to the functions that ask: SQLite's subtype.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum JsonText {
+    /// It is a text like any other.
+    #[default]
+    Never,
+    /// The call that makes it tells.
+    Maybe,
+    /// If it is a text.
+    Always,
+}
+
+/// Whether a function's result is a text of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GivesJson {
+    /// No.
+    Never,
+    /// [`Context`] tells, after the call.
+    Maybe,
+    /// Always.
+    Always,
+    /// It is one of the arguments, and what that is.
+    Passes,
+}
+
 /// A function of one row's values.
 #[derive(Clone, Copy)]
 pub struct ScalarFunction {
@@ -91,6 +117,10 @@ pub struct ScalarFunction {
     pub form: Form,
     /// May raise an error.
     pub fallible: bool,
+    /// Asks which arguments are texts of JSON.
+    pub takes_json: bool,
+    /// Whether its result is one.
+    pub gives_json: GivesJson,
     /// Where the call stands, if the result must not hang on the clock there.
     definition: Option<Definition>,
     call: ScalarCall,

@@ -5,10 +5,11 @@ use std::sync::{Arc, LazyLock};
 use rustc_hash::FxHashMap;
 
 use super::{
-    AggregateFunction, AggregateKind, Form, ScalarCall, ScalarFunction, Volatility, date, format,
-    general, math, text,
+    AggregateFunction, AggregateKind, Form, GivesJson, ScalarCall, ScalarFunction, Volatility,
+    date, format, general, json, math, text,
 };
 use crate::error::{Error, Result};
+use crate::func::json::aggregate::JsonGroup;
 
 /// A function found by name.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +32,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         format::FUNCTIONS,
         math::FUNCTIONS,
         date::FUNCTIONS,
+        json::FUNCTIONS,
     ];
     Registry {
         scalars: scalars
@@ -48,7 +50,10 @@ const fn aggregate_of(
     min: usize,
     max: usize,
 ) -> AggregateFunction {
-    let fallible = matches!(kind, AggregateKind::Sum | AggregateKind::GroupConcat);
+    let fallible = matches!(
+        kind,
+        AggregateKind::Sum | AggregateKind::GroupConcat | AggregateKind::Json(_)
+    );
     AggregateFunction {
         name,
         kind,
@@ -56,6 +61,14 @@ const fn aggregate_of(
         arguments_max: max,
         fallible,
     }
+}
+
+const fn json_group(is_object: bool, is_blob: bool) -> AggregateKind {
+    AggregateKind::Json(JsonGroup {
+        is_object,
+        is_blob,
+        is_encoded: false,
+    })
 }
 
 const AGGREGATES: &[AggregateFunction] = &[
@@ -67,6 +80,10 @@ const AGGREGATES: &[AggregateFunction] = &[
     aggregate_of("max", AggregateKind::Max, 1, 1),
     aggregate_of("group_concat", AggregateKind::GroupConcat, 1, 2),
     aggregate_of("string_agg", AggregateKind::GroupConcat, 2, 2),
+    aggregate_of("json_group_array", json_group(false, false), 1, 1),
+    aggregate_of("jsonb_group_array", json_group(false, true), 1, 1),
+    aggregate_of("json_group_object", json_group(true, false), 2, 2),
+    aggregate_of("jsonb_group_object", json_group(true, true), 2, 2),
 ];
 
 /// A function that is immutable, eager and cannot fail; the rest is set on top.
@@ -83,6 +100,8 @@ pub(super) const fn plain(
         volatility: Volatility::Immutable,
         form: Form::Eager,
         fallible: false,
+        takes_json: false,
+        gives_json: GivesJson::Never,
         definition: None,
         call,
     }

@@ -311,9 +311,19 @@ impl Lowering<'_> {
                 } else {
                     "->>"
                 };
-                return Err(
-                    Error::sql(format!("no such function: {name}")).with_offset(left.offset)
-                );
+                let call = FunctionCall {
+                    name: Name {
+                        text: name.to_owned(),
+                        offset: left.offset,
+                        double_quoted: false,
+                    },
+                    args: Some(vec![*left, *right]),
+                    distinct: false,
+                    filter: None,
+                    order_by: Vec::new(),
+                    over: false,
+                };
+                return Ok(ExprKind::Function(Box::new(call)));
             }
             _ => return Ok(ExprKind::Binary(arithmetic(op)?, left, right)),
         };

@@ -30,7 +30,8 @@ pub(crate) use compare::trim_spaces;
 pub use compare::{Collation, compare, compare_integer_real, hash, not_distinct};
 pub use decimal::{Decimal, decimal_to_real};
 pub use number::{
-    Numeric, integer_prefix, numeric_prefix, numeric_whole, real_prefix, real_to_integer,
+    IntegerState, Numeric, integer_prefix, numeric_prefix, numeric_whole, real_prefix,
+    real_to_integer,
 };
 pub use pattern::{PATTERN_LENGTH_MAX, glob, like};
 pub(crate) use text::append_hex;

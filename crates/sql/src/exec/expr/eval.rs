@@ -17,7 +17,7 @@ use crate::exec::context::Context;
 use crate::exec::expr::compare;
 use crate::exec::expr::row::Row;
 use crate::exec::subquery;
-use crate::func::{Form, ScalarFunction};
+use crate::func::{Form, JsonText, ScalarFunction};
 use crate::value::{self, Applied, Collation, Value, ValueRef, utf8};
 
 /// What evaluation yields: borrowed from the row, the expression or a parameter
@@ -279,6 +279,21 @@ fn case<'a, 'p: 'a>(
     row: Row<'a>,
     cx: &mut Context<'p, '_>,
 ) -> Result<Datum<'a>> {
+    match taken(base, arms, otherwise, row, cx)? {
+        Some(result) => eval(result, row, cx),
+        None => Ok(Datum::Same(ValueRef::Null)),
+    }
+}
+
+/// The result that a CASE takes.
+#[inline]
+pub fn taken<'a, 'p: 'a>(
+    base: Option<&'a Expr>,
+    arms: &'a [CaseArm],
+    otherwise: Option<&'a Expr>,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Option<&'a Expr>> {
     let base = base.map(|b| eval(b, row, cx)).transpose()?;
     for arm in arms {
         let hit = match (&base, arm.comparison) {
@@ -286,10 +301,10 @@ fn case<'a, 'p: 'a>(
             _ => condition(&arm.when, row, cx)? == Some(true),
         };
         if hit {
-            return eval(&arm.then, row, cx);
+            return Ok(Some(&arm.then));
         }
     }
-    otherwise.map_or(Ok(Datum::Same(ValueRef::Null)), |e| eval(e, row, cx))
+    Ok(otherwise)
 }
 
 fn arm_matches<'a, 'p: 'a>(
@@ -373,6 +388,9 @@ fn function<'a, 'p: 'a>(
         return Ok(Datum::Same(ValueRef::Null));
     };
     match function.form {
+        Form::Eager if function.takes_json && may_be_json(args) => {
+            return super::json::call(function, args, *collation, row, cx);
+        }
         Form::Eager => {}
         Form::Coalesce => return coalesce(args, row, cx),
         Form::If => return choose(args, row, cx),
@@ -388,6 +406,7 @@ fn function<'a, 'p: 'a>(
             *slot = eval(arg, row, cx)?;
         }
         let refs = values.each_ref().map(Datum::as_ref);
+        without_json(function, cx);
         return call(
             function,
             refs.get(..args.len()).unwrap_or(&refs),
@@ -400,10 +419,26 @@ fn function<'a, 'p: 'a>(
         .map(|arg| eval(arg, row, cx))
         .collect::<Result<Vec<_>>>()?;
     let refs: Vec<ValueRef<'_>> = values.iter().map(Datum::as_ref).collect();
+    without_json(function, cx);
     call(function, &refs, *collation, cx)
 }
 
-fn call<'a>(
+/// Whether one of a call's arguments may be a text of JSON.
+#[inline]
+fn may_be_json(args: &[Expr]) -> bool {
+    args.iter().any(|arg| arg.props.json != JsonText::Never)
+}
+
+/// None of the arguments is a text of JSON to a function that asks.
+#[inline]
+fn without_json(function: &ScalarFunction, cx: &mut Context<'_, '_>) {
+    if function.takes_json {
+        cx.run.functions.json_arguments.clear();
+    }
+}
+
+/// Calls a function with all that it is called with.
+pub fn call<'a>(
     function: &ScalarFunction,
     args: &[ValueRef<'_>],
     collation: Collation,
@@ -432,12 +467,24 @@ fn choose<'a, 'p: 'a>(
     row: Row<'a>,
     cx: &mut Context<'p, '_>,
 ) -> Result<Datum<'a>> {
+    match chosen(args, row, cx)? {
+        Some(result) => eval(result, row, cx),
+        None => Ok(Datum::Same(ValueRef::Null)),
+    }
+}
+
+/// The result that `iif()` takes.
+pub fn chosen<'a, 'p: 'a>(
+    args: &'a [Expr],
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Option<&'a Expr>> {
     for pair in args.chunks(2) {
         match pair {
-            [test, then] if condition(test, row, cx)? == Some(true) => return eval(then, row, cx),
-            [otherwise] => return eval(otherwise, row, cx),
+            [test, then] if condition(test, row, cx)? == Some(true) => return Ok(Some(then)),
+            [otherwise] => return Ok(Some(otherwise)),
             _ => {}
         }
     }
-    Ok(Datum::Same(ValueRef::Null))
+    Ok(None)
 }

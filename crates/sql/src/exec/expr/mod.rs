@@ -5,6 +5,7 @@ pub mod batch;
 pub mod compare;
 pub mod eval;
 pub mod filter;
+pub(super) mod json;
 mod kernel;
 pub mod row;
 
