@@ -42,6 +42,39 @@ fn no_rowid_follows_the_largest() {
 }
 
 #[test]
+fn a_key_keeps_that_it_is_json_and_an_extreme_does_not() {
+    differ(
+        "",
+        "SELECT json_array(value), json_array(max(value)) FROM json_each('[[1]]') GROUP BY value",
+        "'[\"[1]\"]','[\"[1]\"]'",
+        "'[[1]]','[\"[1]\"]'",
+    );
+    differ(
+        "CREATE TABLE t(j); INSERT INTO t VALUES ('[[1]]')",
+        "SELECT json_array(j -> 0), json_array(json_extract(j, '$[0]')) FROM t
+         GROUP BY j -> 0, json_extract(j, '$[0]')",
+        "'[[1]]','[[1]]'",
+        "'[[1]]','[\"[1]\"]'",
+    );
+    differ(
+        "",
+        "SELECT json_array(max(value)) FROM json_each('[[1]]')",
+        "'[[1]]'",
+        "'[\"[1]\"]'",
+    );
+}
+
+#[test]
+fn an_argument_must_be_known_before_its_function() {
+    differ(
+        "CREATE TABLE t(j); INSERT INTO t VALUES ('[1]')",
+        "SELECT value FROM json_each(t.j) CROSS JOIN t",
+        "",
+        "error 1: no query solution",
+    );
+}
+
+#[test]
 fn midnight_at_the_end_of_a_day_is_of_the_next() {
     differ(
         "",

@@ -1,4 +1,4 @@
-//! JSON: functions, aggregates, JSONB, beside bundled SQLite.
+//! JSON: functions, aggregates and JSONB, beside bundled SQLite.
 
 mod support;
 
@@ -145,4 +145,53 @@ fn texts_are_read_as_json5_and_written_as_json() {
         "SELECT json(X'7b7d'), json(X'5b5d')",
         "SELECT json_array(json_array(json_array('a'))), json_object('a',json_object('b',json('[]')))",
     ]);
+}
+
+#[test]
+fn expressions_of_json_are_indexed_and_checked() {
+    each(&[
+        "CREATE TABLE q(id INTEGER PRIMARY KEY, j TEXT)",
+        r#"INSERT INTO q(j) SELECT json_object('a', value, 'b', json_array(value)) FROM json_each('[1,2,3,"x",[7]]')"#,
+        "CREATE INDEX qa ON q(json_extract(j,'$.a'))",
+        "CREATE INDEX qb ON q(j ->> 'b')",
+        "SELECT id FROM q WHERE json_extract(j,'$.a') = 2",
+        "SELECT id FROM q WHERE j ->> 'b' = '[3]'",
+        "SELECT id FROM q WHERE json_extract(j,'$.a') > 1 ORDER BY id",
+        "SELECT id FROM q WHERE json_extract(j,'$.a') IN (1,3) ORDER BY id",
+        "SELECT id FROM q WHERE json_extract(j,'$.a') IS NULL",
+        "INSERT INTO q(j) VALUES ('{bad')",
+        "UPDATE q SET j = json_set(j, '$.a', 99) WHERE json_extract(j,'$.a') = 1",
+        "SELECT id, j FROM q WHERE json_extract(j,'$.a') = 99",
+        "DELETE FROM q WHERE j ->> 'a' = 'x'",
+        "SELECT count(*) FROM q",
+        "CREATE INDEX bad ON q(json_array(random()))",
+        "CREATE TABLE d(j DEFAULT (json_array(1,2)), k CHECK (json_valid(k) OR k IS NULL))",
+        r#"INSERT INTO d(k) VALUES ('{"x":1}') RETURNING j, k ->> 'x'"#,
+        "INSERT INTO d(k) VALUES ('{x') ",
+        "SELECT json_array(?), json_object(?, 1)",
+        "SELECT json_extract(?, '$')",
+        r#"SELECT json_pretty('[[1,{"a":[]}],{"b":null}]', '>')"#,
+    ]);
+}
+
+/// A condition that may fail was never answered by an index.
+#[test]
+fn an_index_on_an_expression_of_json_is_used() {
+    let session = support::session();
+    let tables = "CREATE TABLE t(id INTEGER PRIMARY KEY, j TEXT, k TEXT);
+        CREATE INDEX a ON t(json_extract(j, '$.a'));
+        CREATE INDEX b ON t(j ->> 'b') WHERE k = 'x';
+        WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+        INSERT INTO t(j, k) SELECT json_object('a', i, 'b', i), 'x' FROM n";
+    support::must(&session, tables);
+    let plan = |sql: &str| support::must(&session, &format!("EXPLAIN QUERY PLAN {sql}")).join("\n");
+    let used = plan("SELECT id FROM t WHERE json_extract(j, '$.a') = 2");
+    assert!(used.contains("USING INDEX a"), "{used}");
+    let used = plan(
+        "SELECT u.id FROM json_each('[1,2]') e JOIN t u ON json_extract(u.j, '$.a') = e.value",
+    );
+    assert!(used.contains("USING INDEX a"), "{used}");
+    // Rows that a partial index has not may fail.
+    let scanned = plan("SELECT id FROM t WHERE j ->> 'b' = 2");
+    assert!(!scanned.contains("USING"), "{scanned}");
 }

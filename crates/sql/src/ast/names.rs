@@ -165,7 +165,15 @@ fn source(table: &mut SelectTable, f: Visit<'_>) {
             from(items, f);
             alias.iter_mut().for_each(|n| name(n, f));
         }
-        SelectTable::Function(of) => name(of, f),
+        SelectTable::Function {
+            name: of,
+            args,
+            alias,
+        } => {
+            qualified(of, f);
+            args.iter_mut().for_each(|e| expr(e, f));
+            alias.iter_mut().for_each(|n| name(n, f));
+        }
     });
 }
 

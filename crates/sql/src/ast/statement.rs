@@ -243,7 +243,14 @@ pub enum SelectTable {
     /// `(a JOIN b)`
     Joined(Vec<FromItem>, Option<Name>),
     /// `f(x)`
-    Function(Name),
+    Function {
+        /// Name.
+        name: QualifiedName,
+        /// Arguments.
+        args: Vec<Expr>,
+        /// Alias.
+        alias: Option<Name>,
+    },
 }
 
 /// INSERT

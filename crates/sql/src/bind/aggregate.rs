@@ -181,8 +181,11 @@ impl Binder<'_> {
     }
 
     fn aggregate_parts(&mut self, call: &FunctionCall) -> Result<AggregateCall> {
-        let mut args = self.exprs(call.args.as_deref().unwrap_or(&[]))?;
-        let mut function = match func::find(&call.name.text, args.len()) {
+        let args = call.args.as_deref().unwrap_or(&[]);
+        let function = func::find(&call.name.text, args.len());
+        let asks = matches!(&function, Ok(Function::Aggregate(f)) if f.takes_json());
+        let mut args = self.json_exprs(args, asks)?;
+        let mut function = match function {
             Ok(Function::Aggregate(function)) => function,
             Ok(Function::Scalar(_)) => return Err(misuse(&call.name.text, call.name.offset)),
             Err(error) => return Err(hinted(error, &call.name.text, call.name.offset)),

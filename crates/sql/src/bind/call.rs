@@ -16,7 +16,8 @@ impl Binder<'_> {
             return Err(Error::sql("window functions are not supported").with_offset(offset));
         }
         let count = call.args.as_ref().map_or(0, Vec::len);
-        if let Ok(Function::Aggregate(_)) = func::find(name, count)
+        let function = func::find(name, count);
+        if let Ok(Function::Aggregate(_)) = &function
             && (call.args.is_some() || name.eq_ignore_ascii_case("count"))
         {
             return self.aggregate(call);
@@ -37,7 +38,8 @@ impl Binder<'_> {
         let likelihood = args
             .get(1)
             .filter(|_| name.eq_ignore_ascii_case("likelihood"));
-        let args = self.exprs(args)?;
+        let asks = matches!(&function, Ok(Function::Scalar(f)) if f.takes_json);
+        let args = self.json_exprs(args, asks)?;
         if args.len() == 2 && likelihood.is_some_and(|e| !is_probability(e)) {
             return Err(Error::sql(
                 "second argument to likelihood() must be a constant between 0.0 and 1.0",
@@ -48,6 +50,14 @@ impl Binder<'_> {
             return Ok(special);
         }
         self.scalar_call(name, args, offset)
+    }
+
+    /// Binds arguments; `asks`: of a call that asks which of them are texts of JSON.
+    pub(super) fn json_exprs(&mut self, args: &[ast::Expr], asks: bool) -> Result<Vec<Expr>> {
+        self.asks_json += usize::from(asks);
+        let args = self.exprs(args);
+        self.asks_json -= usize::from(asks);
+        args
     }
 
     /// A call of a scalar function with bound arguments.
@@ -79,7 +89,8 @@ pub(super) fn coalesce(args: Vec<Expr>) -> Result<Expr> {
     }
 }
 
-fn called(function: Arc<ScalarFunction>, args: Vec<Expr>) -> Expr {
+/// A call of a function.
+pub(super) fn called(function: Arc<ScalarFunction>, args: Vec<Expr>) -> Expr {
     let collation = args
         .iter()
         .find_map(|a| a.props.collation)

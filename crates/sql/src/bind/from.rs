@@ -74,20 +74,10 @@ impl Binder<'_> {
                 ) => self.named_source(name, alias.as_ref(), indexed, plain, block),
                 _ => self.joined_source(items, alias.as_ref(), block),
             },
-            SelectTable::Function(name) => self.function_source(name),
+            SelectTable::Function { name, args, alias } => {
+                self.function_source(name, args, alias.as_ref(), block)
+            }
         }
-    }
-
-    fn function_source(&self, name: &Name) -> Result<()> {
-        let is_known = self.cte_named(&name.text).is_some()
-            || self.schema.table(&name.text)?.is_some()
-            || self.schema.view(&name.text)?.is_some();
-        let message = match is_known {
-            true => format!("'{}' is not a function", name.text),
-            false => format!("no such table: {}", name.text),
-        };
-        let error = Error::sql(message).with_offset(name.offset);
-        Err(error.with_hint("table-valued functions are not supported"))
     }
 
     /// The innermost common table expression of a name.
@@ -138,6 +128,11 @@ impl Binder<'_> {
             && let Some(view) = self.schema.sequence_view()?
         {
             return self.view_source(&view, shown, plain, block);
+        }
+        if self.schema.table(&name.name.text)?.is_none()
+            && let Some(function) = self.table_function(name, &[])?
+        {
+            return self.called_source(function, &[], alias, block);
         }
         let table = self.table(name)?;
         let id = self.new_source()?;
@@ -317,7 +312,7 @@ impl Binder<'_> {
                     crate::stack::grow(|| self.check_apart(table, alias, items))?;
                     continue;
                 }
-                SelectTable::Select(..) | SelectTable::Function(_) => continue,
+                SelectTable::Select(..) | SelectTable::Function { .. } => continue,
             };
             let is_table = of.name.text.eq_ignore_ascii_case(&table.name)
                 && (of.schema.is_some() || self.cte_named(&of.name.text).is_none());

@@ -146,7 +146,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds the ON conditions of the frame, which SQLite looks at after WHERE.
+    /// Binds the ON conditions of the frame, which SQLite looks at after WHERE, and the
+    /// arguments of table-valued functions.
     /// Those of an outer join, and all where there is a RIGHT or FULL JOIN, may not read
     /// what stands behind them.
     pub(super) fn join_conditions(&mut self, block: &mut Block) -> Result<()> {
@@ -182,7 +183,7 @@ impl Binder<'_> {
                 None => block.filter.extend(on),
             }
         }
-        Ok(())
+        self.call_arguments(block)
     }
 
     /// Equalities of USING and NATURAL between the new tables and those `before` them in
@@ -381,7 +382,8 @@ impl Binder<'_> {
     }
 }
 
-fn reads_source(expr: &Expr, sources: &[usize]) -> bool {
+/// Whether an expression reads a column of one of these sources.
+pub(super) fn reads_source(expr: &Expr, sources: &[usize]) -> bool {
     let mut found = matches!(&expr.kind, ExprKind::Column(c) if sources.contains(&c.source));
     expr.kind
         .for_each_child(&mut |child| found = found || reads_source(child, sources));

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::expr::{AggregateCall, Expr, Props, Register, SortKey};
+use crate::func::table::TableFunction;
 use crate::plan::foreign::{ChildKey, Reference};
 use crate::plan::physical::{CompoundOp, LimitClause, OutputColumn, UpsertTarget};
 use crate::schema::{ConflictAction, Table};
@@ -142,6 +143,15 @@ impl Source {
         }
     }
 
+    /// The arguments, where it is a table-valued function.
+    pub fn args(&self) -> impl Iterator<Item = &Expr> {
+        let args = match &self.kind {
+            SourceKind::Function(call) => call.args.as_slice(),
+            _ => &[],
+        };
+        args.iter().flatten()
+    }
+
     /// It is the right side of a RIGHT or FULL JOIN.
     pub fn keeps_right(&self) -> bool {
         self.outer.as_ref().is_some_and(|o| o.kind.keeps_right())
@@ -249,6 +259,17 @@ pub enum SourceKind {
     Query(Box<Query>),
     /// A recursive common table expression within itself, with so many columns.
     Recursive(usize),
+    /// A table-valued function.
+    Function(Box<TableCall>),
+}
+
+/// A call of a table-valued function.
+#[derive(Debug)]
+pub struct TableCall {
+    /// The function.
+    pub function: Arc<dyn TableFunction>,
+    /// What its hidden columns are, as far as it is given: over the block's sources.
+    pub args: Vec<Option<Expr>>,
 }
 
 /// A subquery that an expression calls.

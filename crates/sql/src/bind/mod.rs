@@ -29,6 +29,7 @@ mod scalar;
 mod scope;
 mod select;
 mod source_columns;
+mod table_function;
 mod texts;
 mod upsert;
 mod uses;
@@ -91,6 +92,10 @@ struct Binder<'a> {
     views: Vec<String>,
     /// Aggregates whose arguments are being bound, outermost first.
     reaches: Vec<Reach>,
+    /// Calls around what is being bound that ask which values are texts of JSON.
+    asks_json: usize,
+    /// Sources with a column that may be a text of JSON, and the one that says whether it is.
+    json_columns: Vec<(usize, usize)>,
     /// Where names stand that ALTER TABLE looks for.
     uses: Option<Box<uses::Uses>>,
 }
@@ -108,6 +113,8 @@ impl<'a> Binder<'a> {
             ctes: Vec::new(),
             views: Vec::new(),
             reaches: Vec::new(),
+            asks_json: 0,
+            json_columns: Vec::new(),
             uses: None,
         }
     }

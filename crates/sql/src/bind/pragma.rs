@@ -1,13 +1,18 @@
 //! PRAGMAs: those about the schema are answered here as constant rows, the
 //! others go to the session. Unknown ones do nothing, as in SQLite.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
 use super::Binder;
 use super::dml::text;
-use super::expr::{Expr, Props};
+use super::expr::{Expr, ExprKind, Props};
 use super::logical::{Body, Bound, Query, QueryColumn};
 use crate::ast;
 use crate::ast::Literal;
 use crate::error::Result;
+use crate::func::table::{KnownRows, TableFunction};
 use crate::plan::physical::{Action, OutputColumn, Pragma};
 use crate::schema::{Column, IndexOrigin, IndexTarget};
 use crate::session::fixed_pragma as fixed;
@@ -50,43 +55,12 @@ impl Binder<'_> {
     pub(super) fn pragma(&mut self, pragma: &ast::Pragma) -> Result<Bound> {
         let name = pragma.name.text.to_ascii_lowercase();
         let argument = match &pragma.value {
-            Some(Literal::Text(text)) => text.clone(),
-            _ => String::new(),
+            Some(Literal::Text(text)) => Some(text.as_str()),
+            Some(_) => Some(""),
+            None => None,
         };
-        match name.as_str() {
-            "table_info" | "table_xinfo" => {
-                return self.table_info(&argument, name == "table_xinfo");
-            }
-            "index_list" => return self.index_list(&argument),
-            "index_info" | "index_xinfo" => {
-                return self.index_info(&argument, name == "index_xinfo");
-            }
-            "foreign_key_list" => return self.foreign_key_list(&argument),
-            "table_list" => {
-                let only = pragma.value.is_some().then_some(argument.as_str());
-                return self.table_list(only);
-            }
-            "collation_list" => {
-                let names = ["RTRIM", "NOCASE", "BINARY"];
-                let rows = names
-                    .iter()
-                    .enumerate()
-                    .map(|(i, n)| vec![int(i), text(*n)])
-                    .collect();
-                return Ok(rows_of(&["seq", "name"], rows));
-            }
-            "database_list" => {
-                let path = self
-                    .schema
-                    .store()
-                    .path()
-                    .map_or(String::new(), |p| p.display().to_string());
-                return Ok(rows_of(
-                    &["seq", "name", "file"],
-                    vec![vec![int(0), text("main"), text(path)]],
-                ));
-            }
-            _ => {}
+        if let Some(rows) = self.schema_pragma(&name, argument)? {
+            return Ok(rows.query());
         }
         if !SESSION.contains(&name.as_str()) && fixed(&name).is_none() {
             return Ok(Bound::Ready(Action::Nothing, Vec::new()));
@@ -118,7 +92,85 @@ impl Binder<'_> {
         ))
     }
 
-    fn table_info(&mut self, name: &str, extended: bool) -> Result<Bound> {
+    /// The rows of a PRAGMA about the schema; None: it is none.
+    fn schema_pragma(&mut self, name: &str, argument: Option<&str>) -> Result<Option<Rows>> {
+        let of = argument.unwrap_or("");
+        Ok(Some(match name {
+            "table_info" | "table_xinfo" => self.table_info(of, name == "table_xinfo")?,
+            "index_list" => self.index_list(of)?,
+            "index_info" | "index_xinfo" => self.index_info(of, name == "index_xinfo")?,
+            "foreign_key_list" => self.foreign_key_list(of)?,
+            "table_list" => self.table_list(argument)?,
+            "collation_list" => {
+                let names = ["RTRIM", "NOCASE", "BINARY"];
+                let rows = names.iter().enumerate();
+                let rows = rows.map(|(i, n)| vec![int(i), text(*n)]).collect();
+                rows_of(&["seq", "name"], rows)
+            }
+            "database_list" => {
+                let path = self
+                    .schema
+                    .store()
+                    .path()
+                    .map_or(String::new(), |p| p.display().to_string());
+                let row = vec![int(0), text("main"), text(path)];
+                rows_of(&["seq", "name", "file"], vec![row])
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// A PRAGMA about the schema as a table-valued function, `pragma_…`. What it answers is
+    /// looked up now, for the argument if that is a text, else for each that there is.
+    pub(super) fn pragma_function(
+        &mut self,
+        name: &str,
+        args: &[ast::Expr],
+    ) -> Result<Option<Arc<dyn TableFunction>>> {
+        let name = name.to_ascii_lowercase();
+        let Some(pragma) = name.strip_prefix("pragma_") else {
+            return Ok(None);
+        };
+        let Some(without) = self.schema_pragma(pragma, None)? else {
+            return Ok(None);
+        };
+        let hidden: &'static [&'static str] = match pragma {
+            "collation_list" | "database_list" => &[],
+            "table_list" => &["schema"],
+            _ => &["arg", "schema"],
+        };
+        let mut function = KnownRows {
+            name: name.clone(),
+            columns: without.names.clone(),
+            hidden,
+            without: Arc::new(without.values()),
+            by_argument: FxHashMap::default(),
+        };
+        let asked = match args.first().map(|arg| &arg.kind) {
+            _ if hidden.first() != Some(&"arg") => Vec::new(),
+            Some(ast::ExprKind::Literal(Literal::Text(text))) => vec![text.to_ascii_lowercase()],
+            _ if matches!(pragma, "index_info" | "index_xinfo") => {
+                let names = self.schema.index_names();
+                names.map(str::to_ascii_lowercase).collect()
+            }
+            _ => {
+                let tables = self.schema.table_names().iter().map(String::as_str);
+                let builtin = ["sqlite_schema", "sqlite_master"];
+                let names = tables.chain(self.schema.view_names()).chain(builtin);
+                names.map(str::to_ascii_lowercase).collect()
+            }
+        };
+        for argument in asked {
+            if let Some(rows) = self.schema_pragma(pragma, Some(&argument))? {
+                function
+                    .by_argument
+                    .insert(argument, Arc::new(rows.values()));
+            }
+        }
+        Ok(Some(Arc::new(function)))
+    }
+
+    fn table_info(&mut self, name: &str, extended: bool) -> Result<Rows> {
         let mut names = vec!["cid", "name", "type", "notnull", "dflt_value", "pk"];
         if extended {
             names.push("hidden");
@@ -170,7 +222,7 @@ impl Binder<'_> {
     }
 
     /// Newest index first, as SQLite lists them.
-    fn index_list(&self, name: &str) -> Result<Bound> {
+    fn index_list(&self, name: &str) -> Result<Rows> {
         let names = ["seq", "name", "unique", "origin", "partial"];
         let Some(table) = self.schema.table(name)? else {
             return Ok(rows_of(&names, Vec::new()));
@@ -199,7 +251,7 @@ impl Binder<'_> {
         Ok(rows_of(&names, rows))
     }
 
-    fn index_info(&self, name: &str, extended: bool) -> Result<Bound> {
+    fn index_info(&self, name: &str, extended: bool) -> Result<Rows> {
         let mut names = vec!["seqno", "cid", "name"];
         if extended {
             names.extend(["desc", "coll", "key"]);
@@ -245,7 +297,7 @@ impl Binder<'_> {
     }
 
     /// The last foreign key first, as SQLite numbers them.
-    fn foreign_key_list(&self, name: &str) -> Result<Bound> {
+    fn foreign_key_list(&self, name: &str) -> Result<Rows> {
         let names = [
             "id",
             "seq",
@@ -279,7 +331,7 @@ impl Binder<'_> {
     }
 
     /// All tables and views, or those of one name.
-    fn table_list(&mut self, only: Option<&str>) -> Result<Bound> {
+    fn table_list(&mut self, only: Option<&str>) -> Result<Rows> {
         let is_asked = |name: &str| only.is_none_or(|only| only.eq_ignore_ascii_case(name));
         let names = ["schema", "name", "type", "ncol", "wr", "strict"];
         let mut rows = Vec::new();
@@ -350,10 +402,34 @@ fn int(n: usize) -> Expr {
     Expr::literal(Value::Integer(i64::try_from(n).unwrap_or(i64::MAX)))
 }
 
-fn rows_of(names: &[&str], rows: Vec<Vec<Expr>>) -> Bound {
-    let columns = names
-        .iter()
-        .map(|name| QueryColumn {
+/// What a PRAGMA answers.
+struct Rows {
+    names: Vec<&'static str>,
+    rows: Vec<Vec<Expr>>,
+}
+
+fn rows_of(names: &[&'static str], rows: Vec<Vec<Expr>>) -> Rows {
+    Rows {
+        names: names.to_vec(),
+        rows,
+    }
+}
+
+impl Rows {
+    /// As values.
+    fn values(self) -> Vec<Vec<Value>> {
+        let value = |e: Expr| match e.kind {
+            ExprKind::Literal(value) => value,
+            _ => Value::Null,
+        };
+        let rows = self.rows.into_iter();
+        rows.map(|row| row.into_iter().map(value).collect())
+            .collect()
+    }
+
+    /// As a query.
+    fn query(self) -> Bound {
+        let column = |name: &&'static str| QueryColumn {
             output: OutputColumn {
                 name: (*name).to_owned(),
                 decl_type: None,
@@ -363,12 +439,12 @@ fn rows_of(names: &[&str], rows: Vec<Vec<Expr>>) -> Bound {
                 constant: false,
                 ..Props::CONSTANT
             },
+        };
+        Bound::Query(Query {
+            columns: self.names.iter().map(column).collect(),
+            body: Body::Values(self.rows),
+            order_by: Vec::new(),
+            limit: None,
         })
-        .collect();
-    Bound::Query(Query {
-        body: Body::Values(rows),
-        columns,
-        order_by: Vec::new(),
-        limit: None,
-    })
+    }
 }

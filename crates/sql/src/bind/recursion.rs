@@ -80,7 +80,7 @@ fn references(from: &[FromItem], name: &str) -> usize {
                 false => 0,
             }
         }
-        SelectTable::Select(..) | SelectTable::Function(_) => 0,
+        SelectTable::Select(..) | SelectTable::Function { .. } => 0,
     };
     from.iter().enumerate().map(of_item).sum()
 }

@@ -14,9 +14,11 @@ use super::join::{PendingOn, SharedColumn};
 use super::logical::QueryColumn;
 use super::names::Naming;
 use super::recursion::RecursiveTable;
+use super::table_function::{self, PendingCall};
 use crate::ast::{self, Name};
 use crate::error::{Error, Result};
 use crate::func::Definition;
+use crate::func::table::TableFunction;
 use crate::schema::{Table, nearest};
 use crate::value::Affinity;
 
@@ -50,6 +52,8 @@ pub struct Frame {
     pub naming: Naming,
     /// While the key of a new index is bound, which has neither rowid nor qualified names.
     pub is_key: bool,
+    /// Calls of table-valued functions whose arguments are still to be bound.
+    pub calls: Vec<PendingCall>,
     /// A recursive SELECT's own table, until FROM names it.
     pub recursive: Option<Box<RecursiveTable>>,
     /// The subquery level it belongs to.
@@ -137,6 +141,8 @@ pub enum ScopeColumns {
     Exprs(Vec<(QueryColumn, Expr)>),
     /// A subquery's, from `base` on in the source.
     Query(Vec<QueryColumn>, usize),
+    /// Those of a table-valued function.
+    Function(Arc<dyn TableFunction>),
 }
 
 /// A column that a name stands for.
@@ -170,6 +176,7 @@ impl ScopeTable {
             ScopeColumns::Table(table) | ScopeColumns::NewRow(table) => table.columns.len(),
             ScopeColumns::Query(columns, _) => columns.len(),
             ScopeColumns::Exprs(columns) => columns.len(),
+            ScopeColumns::Function(function) => function.columns().len(),
         }
     }
 
@@ -185,12 +192,17 @@ impl ScopeTable {
             ScopeColumns::Exprs(columns) => {
                 columns.get(at).map_or("", |(c, _)| c.output.name.as_str())
             }
+            ScopeColumns::Function(function) => table_function::column_name(&**function, at),
         }
     }
 
-    /// Position of the column of a name.
+    /// Position of the column of a name, also of one that `*` does not show.
     pub fn position(&self, name: &str) -> Option<usize> {
-        (0..self.width()).find(|i| self.column_name(*i).eq_ignore_ascii_case(name))
+        let hidden = match &self.columns {
+            ScopeColumns::Function(function) => function.hidden().len(),
+            _ => 0,
+        };
+        (0..self.width() + hidden).find(|i| self.column_name(*i).eq_ignore_ascii_case(name))
     }
 
     /// A column by position.
@@ -228,6 +240,9 @@ impl ScopeTable {
                     name,
                 }
             }
+            ScopeColumns::Function(function) => {
+                table_function::column(&**function, self.source, at)
+            }
             ScopeColumns::Exprs(columns) => {
                 let Some((column, expr)) = columns.get(at) else {
                     return Found {
@@ -237,7 +252,10 @@ impl ScopeTable {
                         origin: None,
                     };
                 };
-                let props = expr.props.as_column();
+                let mut props = expr.props.as_column();
+                if matches!(expr.kind, ExprKind::Column(_)) {
+                    props.json = expr.props.json;
+                }
                 Found {
                     expr: Expr {
                         kind: expr.kind.clone(),
@@ -283,6 +301,11 @@ impl ScopeTable {
 
     /// The rowid, where it has one.
     pub fn rowid(&self) -> Option<Found> {
+        if let ScopeColumns::Function(function) = &self.columns {
+            let found = table_function::column(&**function, self.source, ROWID);
+            let name = "rowid".to_owned();
+            return Some(Found { name, ..found });
+        }
         let (ScopeColumns::Table(table) | ScopeColumns::NewRow(table)) = &self.columns else {
             return None;
         };
@@ -478,7 +501,9 @@ impl Binder<'_> {
             uses.name(frame, column.table, name);
         }
         let level = self.frames.get(at).map_or(0, |f| f.level);
-        found.expr = self.capture(level, found.expr);
+        if self.asks_json == 0 || !self.asked_json(level, &mut found) {
+            found.expr = self.capture(level, found.expr);
+        }
         Ok(Some(found))
     }
 

@@ -143,6 +143,10 @@ pub fn operator(op: &Op) -> String {
             };
             format!("RECURSION {name} {}{order}", compound(op))
         }
+        Op::TableFunction { function, args, .. } => {
+            let args: Vec<String> = args.iter().flatten().map(expr_text).collect();
+            format!("CALL {}({})", function.name(), args.join(", "))
+        }
         Op::RecursiveRows { name, .. } => format!("ROWS OF {name}"),
     }
 }

@@ -38,6 +38,11 @@ pub struct AggregateFunction {
 }
 
 impl AggregateFunction {
+    /// Asks which of its arguments are texts of JSON.
+    pub fn takes_json(&self) -> bool {
+        matches!(self.kind, AggregateKind::Json(_))
+    }
+
     /// Its accumulators may hold values of any size.
     pub fn holds_values(&self) -> bool {
         use AggregateKind::{GroupConcat, Json, Max, Min};

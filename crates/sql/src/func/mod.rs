@@ -19,6 +19,7 @@ pub mod json;
 mod math;
 mod registry;
 mod sum;
+pub mod table;
 mod text;
 
 use std::fmt;

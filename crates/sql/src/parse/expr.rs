@@ -3,7 +3,9 @@
 use sqlite3_parser::ast as raw;
 
 use super::{Lowering, MAX_PARAMETERS, unquote};
-use crate::ast::{CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name, SortTerm};
+use crate::ast::{
+    CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name, SelectTable, SortTerm,
+};
 use crate::bind::expr::{BinaryOp, LikeKind};
 use crate::error::{Error, Result};
 
@@ -91,17 +93,19 @@ impl Lowering<'_> {
                 rhs,
                 args,
             } => {
-                if args.is_some() {
-                    return Err(Error::sql(format!(
-                        "no such table-valued function: {}",
-                        unquote(rhs.name.0)
-                    )));
-                }
                 let expr = self.boxed(lhs)?;
-                let table = self.qualified(rhs);
+                let name = self.qualified(rhs);
+                let select = match args {
+                    None => super::select::whole_table(name),
+                    Some(args) => super::select::whole(SelectTable::Function {
+                        name,
+                        args: self.exprs(args)?,
+                        alias: None,
+                    }),
+                };
                 ExprKind::InSelect {
                     expr,
-                    select: Box::new(super::select::whole_table(table)),
+                    select: Box::new(select),
                     negated: *not,
                 }
             }

@@ -32,11 +32,15 @@ fn ends_columns(kind: T) -> bool {
 
 /// `SELECT * FROM table`, as `x IN table` means it.
 pub(super) fn whole_table(name: QualifiedName) -> Select {
-    let table = SelectTable::Table {
+    whole(SelectTable::Table {
         name,
         alias: None,
         indexed: Indexed::Any,
-    };
+    })
+}
+
+/// The same of any source.
+pub(super) fn whole(table: SelectTable) -> Select {
     Select {
         ctes: Vec::new(),
         first: SelectCore::Select {
@@ -320,8 +324,13 @@ impl Lowering<'_> {
                         indexed: this.indexed(indexed.as_ref()),
                     }
                 }
-                raw::SelectTable::TableCall(name, ..) => {
-                    SelectTable::Function(this.name(name.name.0))
+                raw::SelectTable::TableCall(name, args, alias) => {
+                    let name = this.qualified(name);
+                    SelectTable::Function {
+                        name,
+                        args: this.exprs(args.unwrap_or(&[]))?,
+                        alias: this.alias(alias.as_ref()),
+                    }
                 }
                 raw::SelectTable::Select(select, alias) => {
                     let select = Box::new(this.select(select)?);

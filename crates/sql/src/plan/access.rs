@@ -44,6 +44,8 @@ pub enum Path {
         /// Needs no row.
         covering: bool,
     },
+    /// A call of a table-valued function, whose arguments may read what is before it.
+    Call,
 }
 
 /// A path with its estimates.
@@ -118,6 +120,7 @@ impl Path {
         match self {
             Path::Scan { low, high } => low.iter().chain(high).collect(),
             Path::Rowid(term) => vec![term],
+            Path::Call => Vec::new(),
             Path::Index {
                 equal, low, high, ..
             } => equal.iter().chain(low).chain(high).collect(),

@@ -333,9 +333,11 @@ impl Planner<'_, '_> {
                 partial: Vec::new(),
                 per_key: Vec::new(),
                 computed,
+                requires: self.required(source),
             });
         }
         conditions.extend(inner);
+        settle(&mut items, &mut conditions);
         for item in &mut items {
             let own = item.on.as_ref().unwrap_or(&conditions);
             item.partial = self.usable_partial(item.source, own);
@@ -357,6 +359,11 @@ impl Planner<'_, '_> {
         let mut joined = self.join(&problem, base)?;
         joined.node = self.filtered(joined.node, last, &joined.layout)?;
         Ok(joined)
+    }
+
+    /// The sources that the arguments of a function read.
+    fn required(&self, source: &Source) -> BTreeSet<usize> {
+        source.args().flat_map(|arg| self.sources_of(arg)).collect()
     }
 
     /// The partial indexes of a source that hold every row of it that these conditions
@@ -460,6 +467,11 @@ impl Planner<'_, '_> {
         let mut add = |expr: &Expr| self.collect_columns(expr, &mut columns);
         block.having.iter().chain(&block.outputs).for_each(&mut add);
         order_by.iter().for_each(|k| add(&k.expr));
+        block
+            .sources
+            .iter()
+            .flat_map(Source::args)
+            .for_each(&mut add);
         if let Some(filter) = filter {
             filter.iter().for_each(&mut add);
             for outer in block.sources.iter().filter_map(|s| s.outer.as_ref()) {
@@ -482,6 +494,60 @@ impl Planner<'_, '_> {
         }
         needed
     }
+}
+
+/// Lets conditions move that could fail in nothing but what an index holds: for each row
+/// that there is it has not failed.
+fn settle(items: &mut [Item<'_>], conditions: &mut [Condition]) {
+    let is_whole = |item: &Item<'_>, number: usize| match &item.source.kind {
+        SourceKind::Table(table) => table
+            .indexes
+            .get(number)
+            .is_some_and(|index| index.predicate.is_none()),
+        _ => false,
+    };
+    let mut held = Vec::new();
+    for item in items.iter() {
+        let parts = item.computed.iter().filter(|part| part.expr.props.fallible);
+        let parts = parts.filter(|part| is_whole(item, part.index));
+        held.extend(parts.map(|part| part.expr.kind.clone()));
+    }
+    if held.is_empty() {
+        return;
+    }
+    let own = items
+        .iter_mut()
+        .filter_map(|item| item.on.as_mut())
+        .flatten();
+    for condition in own.chain(conditions) {
+        condition.movable |=
+            condition.expr.props.deterministic && fails_only_in(&condition.expr, &held);
+    }
+}
+
+/// Whether nothing in an expression may raise an error but these.
+fn fails_only_in(expr: &Expr, held: &[ExprKind]) -> bool {
+    if !expr.props.fallible || held.contains(&expr.kind) {
+        return true;
+    }
+    let is_operator = matches!(
+        expr.kind,
+        ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::And(_)
+            | ExprKind::Or(_)
+            | ExprKind::IsNull { .. }
+            | ExprKind::IsTruth { .. }
+            | ExprKind::Between { .. }
+            | ExprKind::InList { .. }
+            | ExprKind::Cast(..)
+    );
+    let mut all = is_operator;
+    expr.kind.for_each_child(&mut |child| {
+        all = all && crate::stack::grow(|| fails_only_in(child, held));
+    });
+    all
 }
 
 pub(super) fn ascending(expr: Expr, collation: Collation) -> SortKey {

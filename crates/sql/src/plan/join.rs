@@ -17,7 +17,7 @@ use super::physical::{Bound, JoinKind, Node, Op, Range};
 use super::resolve::Rows;
 use super::terms::{Term, TermOp};
 use crate::bind::expr::{ColumnRef, Comparison, Expr, ExprKind};
-use crate::bind::logical::{Source, SourceKind};
+use crate::bind::logical::{Source, SourceKind, TableCall};
 use crate::error::{Error, Result};
 
 /// Rows assumed of a subquery that says nothing of itself.
@@ -88,6 +88,7 @@ impl Planner<'_, '_> {
             SourceKind::Table(table) => self.statistics.rows(&table.tree).max(1) as f64,
             // All that come, one after the other.
             SourceKind::Query(_) | SourceKind::Recursive(_) => ROWS_UNKNOWN,
+            SourceKind::Function(call) => call.function.rows_estimate(),
         }
     }
 
@@ -276,6 +277,9 @@ impl Planner<'_, '_> {
                 return Ok((node, layout));
             }
             SourceKind::Recursive(width) => return self.recursive_rows(item.source, *width),
+            SourceKind::Function(call) => {
+                return self.call_node(id, call, columns, before, bindings);
+            }
             SourceKind::Table(table) => table.clone(),
         };
         self.reads(&table.tree);
@@ -298,6 +302,7 @@ impl Planner<'_, '_> {
                     reverse,
                 }
             }
+            Path::Call => return Err(Error::misuse("a table is no function")),
             Path::Rowid(term) => {
                 let keys = self.values(term, &mut rows)?;
                 Op::RowidLookup {
@@ -343,6 +348,42 @@ impl Planner<'_, '_> {
             },
             layout,
         ))
+    }
+
+    /// A call of a table-valued function with what its arguments read on its left.
+    fn call_node(
+        &mut self,
+        id: usize,
+        call: &TableCall,
+        columns: &BTreeSet<usize>,
+        before: Option<&Joined>,
+        bindings: &mut Vec<(usize, Expr)>,
+    ) -> Result<(Node, Layout)> {
+        let columns: Vec<usize> = columns.iter().copied().collect();
+        let refs = columns.iter().map(|column| ColumnRef {
+            source: id,
+            column: *column,
+        });
+        let layout = Layout::of_columns(refs);
+        let empty = Layout::default();
+        let left = before.map_or(&empty, |b| &b.layout);
+        let mut rows = Rows::Registers(left, bindings);
+        let mut args = Vec::with_capacity(call.args.len());
+        for arg in &call.args {
+            let arg = arg.as_ref().map(|e| self.resolve_rows(e, &mut rows));
+            args.push(arg.transpose()?);
+        }
+        let function = call.function.clone();
+        let node = Node {
+            rows: function.rows_estimate(),
+            width: columns.len(),
+            op: Op::TableFunction {
+                function,
+                args,
+                columns,
+            },
+        };
+        Ok((node, layout))
     }
 
     fn values(&mut self, term: &Term, rows: &mut Rows<'_>) -> Result<Vec<Expr>> {

@@ -50,6 +50,8 @@ pub struct Item<'b> {
     pub per_key: Vec<(usize, Arc<[f64]>)>,
     /// The parts of its indexes' keys that are no columns.
     pub computed: Vec<KeyExpr>,
+    /// The sources that its arguments read, where it is a function.
+    pub requires: BTreeSet<usize>,
 }
 
 /// How a source is joined to those placed before it.
@@ -158,6 +160,13 @@ impl Problem<'_, '_> {
         let Some(this) = self.items.get(item) else {
             return false;
         };
+        let is_placed = |id: &usize| {
+            let mut items = self.items.iter().zip(placed);
+            self.placed.contains(id) || items.any(|(i, placed)| *placed && i.source.id == *id)
+        };
+        if !this.requires.iter().all(is_placed) {
+            return false;
+        }
         let mut before = self.items.iter().zip(placed).take(item);
         if barrier(this) {
             return before.all(|(_, placed)| *placed);
@@ -218,11 +227,8 @@ impl Planner<'_, '_> {
                 best = Some(order);
             }
         }
-        let best = best.ok_or_else(|| Error::misuse("a join without a first source"))?;
-        if !best.cost.is_finite() {
-            return Err(Error::sql("no query solution"));
-        }
-        Ok(best)
+        best.filter(|best| best.cost.is_finite())
+            .ok_or_else(|| Error::sql("no query solution"))
     }
 
     fn order_from(&self, problem: &Problem<'_, '_>, first: usize) -> Order {
@@ -261,6 +267,10 @@ impl Planner<'_, '_> {
                     };
                     weigh(*a).total_cmp(&weigh(*b))
                 });
+        }
+        if steps.len() < problem.items.len() {
+            // Functions whose arguments come from what must stand behind them.
+            cost = f64::INFINITY;
         }
         Order { steps, cost }
     }
@@ -325,6 +335,11 @@ impl Planner<'_, '_> {
             .terms()
             .iter()
             .any(|t| t.values.iter().any(|v| !columns(v).is_empty()));
+        let requires = problem.items.get(item).map(|i| &i.requires);
+        if requires.is_some_and(|requires| !requires.is_empty()) {
+            let cost = rows * lookup.cost;
+            return (Method::Lookup(lookup), after, cost);
+        }
         let by_replay = own.cost + rows * own.rows;
         let mut best = if uses_placed {
             let cost = rows * lookup.cost;
@@ -377,6 +392,11 @@ impl Planner<'_, '_> {
         };
         match &this.source.kind {
             SourceKind::Query(_) | SourceKind::Recursive(_) => whole(this.rows),
+            SourceKind::Function(_) => Access {
+                path: Path::Call,
+                cost: COST_SEEK + this.rows,
+                ..whole(this.rows)
+            },
             SourceKind::Table(table) => access::choose(&Request {
                 table,
                 source: this.source.id,

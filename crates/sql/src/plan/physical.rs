@@ -28,6 +28,7 @@ use fulgurite_store::Tree;
 
 use super::foreign::ForeignKeys;
 use crate::bind::expr::{AggregateCall, Comparison, Expr, Register, SortKey};
+use crate::func::table::TableFunction;
 use crate::schema::{ConflictAction, Index, Table};
 use crate::value::{Affinity, Collation, Value};
 
@@ -384,6 +385,15 @@ pub enum Op {
         /// `step` makes the same of several rows at once, one after the other.
         by_batch: bool,
     },
+    /// The rows of a table-valued function.
+    TableFunction {
+        /// The function.
+        function: Arc<dyn TableFunction>,
+        /// What its hidden columns are, as far as it is given.
+        args: Vec<Option<Expr>>,
+        /// What a row holds; `ROWID` is its number.
+        columns: Vec<usize>,
+    },
     /// The row, or rows, of a recursion's queue at hand.
     RecursiveRows {
         /// The recursion's name.
@@ -402,6 +412,7 @@ impl Op {
             | Op::RowidLookup { .. }
             | Op::IndexScan { .. }
             | Op::CountRows(_)
+            | Op::TableFunction { .. }
             | Op::RecursiveRows { .. } => Vec::new(),
             Op::Filter { input, .. }
             | Op::Generate { input, .. }

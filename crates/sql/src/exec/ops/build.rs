@@ -19,6 +19,7 @@ use super::recursion::{self, Recursion};
 use super::recursive_rows::RecursiveRows;
 use super::scan::TableScan;
 use super::sort::Sort;
+use super::table_function::TableFunction;
 use super::values::Values;
 use crate::plan::physical::{Node, Op};
 
@@ -131,6 +132,15 @@ fn operator(node: &Node, above: usize) -> BoxOperator {
                 by_batch: *by_batch,
                 width: node.width,
             },
+        )),
+        Op::TableFunction {
+            function,
+            args,
+            columns,
+        } => Box::new(TableFunction::new(
+            &**function,
+            args.clone(),
+            columns.clone(),
         )),
         Op::RecursiveRows { table, .. } => Box::new(RecursiveRows::new(*table, node.width)),
     }

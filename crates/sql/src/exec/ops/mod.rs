@@ -30,6 +30,7 @@ mod recursion;
 mod recursive_rows;
 mod scan;
 mod sort;
+mod table_function;
 mod values;
 
 pub use build::build;

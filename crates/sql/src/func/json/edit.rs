@@ -70,7 +70,7 @@ fn push_label(out: &mut Vec<u8>, label: Label<'_>) {
 fn within_steps(mut path: &[u8], depth: usize, how: Edit, new: &[u8]) -> Result<Vec<u8>, Astray> {
     let mut steps = Vec::new();
     while !path.is_empty() {
-        if depth + steps.len() + 1 >= DEPTH_MAX {
+        if depth + steps.len() >= DEPTH_MAX {
             return Err(Astray::TooDeep);
         }
         let found = step(&mut path)?;

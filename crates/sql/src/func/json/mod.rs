@@ -14,6 +14,7 @@
 //! Whatever a text or blob holds, nothing here panics or recurses without bound.
 
 pub mod aggregate;
+pub mod each;
 mod edit;
 mod jsonb;
 mod parse;
@@ -23,6 +24,7 @@ mod value;
 mod write;
 
 use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
 
 use super::registry::{fallible, plain};
 use super::{Context, GivesJson, ScalarFunction, argument};
@@ -71,16 +73,16 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     fallible("json_pretty", 1, 2, pretty),
     fallible("json_type", 1, 2, json_type),
     fallible("json_valid", 1, 2, valid),
-    ScalarFunction {
-        // The result of a column of json_each() that is a text of JSON where the second says so.
-        gives_json: GivesJson::Maybe,
-        ..plain(AS_JSON, 2, 2, as_json)
-    },
 ];
 
-/// The function that makes its first argument count as JSON where the second is true; no
-/// text can call it.
-pub const AS_JSON: &str = "json(,)";
+/// The function that makes its first argument count as JSON where the second is true. It
+/// has no name that a text could call it by.
+pub static AS_JSON: LazyLock<Arc<ScalarFunction>> = LazyLock::new(|| {
+    Arc::new(ScalarFunction {
+        gives_json: GivesJson::Maybe,
+        ..plain("json", 2, 2, as_json)
+    })
+});
 
 /// Its result is a text of JSON.
 const fn gives(f: ScalarFunction) -> ScalarFunction {

@@ -86,9 +86,10 @@ pub fn unescape_one(text: &[u8]) -> (Option<u32>, usize) {
         Some(b'0') if text.get(2).is_some_and(u8::is_ascii_digit) => (None, 2),
         Some(b'0') => simple(0),
         Some(c @ (b'\'' | b'"' | b'/' | b'\\')) => simple(*c),
-        Some(b'x') => match hex(text.get(2..).unwrap_or(&[]), 2) {
-            None => (None, text.len().min(4)),
-            some => (some, 4),
+        // In damaged JSONB there may be anything in place of the digits.
+        Some(b'x') => match text.get(2..4) {
+            None => (None, text.len()),
+            Some(digits) => (Some(hex(digits, 2).unwrap_or(0)), 4),
         },
         Some(0xe2 | b'\r' | b'\n') => {
             let skipped = continuation_len(text);

@@ -35,7 +35,11 @@ pub fn push_text(blob: &[u8], at: usize, layout: Layout<'_>, out: &mut Vec<u8>) 
     let mut at = at;
     loop {
         let found = element(blob, at).ok_or_else(malformed)?;
-        at = found.end;
+        // What a word has for a payload is the next element.
+        at = match found.kind {
+            kind::NULL..=kind::FALSE => at + 1,
+            _ => found.end,
+        };
         if !found.is_container() {
             push_scalar(blob, found, out)?;
         } else {
