@@ -226,6 +226,14 @@ const FIXED: &[&str] = &[
     "SELECT id FROM a WHERE (k, s) IN (SELECT k, s FROM b) ORDER BY 1",
     "SELECT * FROM a ORDER BY 1, k",
     "SELECT s, count(*) AS c FROM a GROUP BY s HAVING c > 3 ORDER BY c DESC, s LIMIT 10",
+    "SELECT id, row_number() OVER (ORDER BY n, id), sum(n) OVER (PARTITION BY n % 7 ORDER BY id) FROM a ORDER BY 1",
+    "SELECT id, count(*) OVER (PARTITION BY n % 3), ntile(7) OVER (ORDER BY s, id), min(s) OVER () FROM a ORDER BY 1",
+    "SELECT id, lag(s, 700) OVER w, lead(k, n) OVER w, nth_value(s, 3) OVER w, last_value(n) OVER w
+     FROM a WINDOW w AS (ORDER BY id ROWS BETWEEN 900 PRECEDING AND 1200 FOLLOWING) ORDER BY 1",
+    "SELECT id, max(n) OVER w, total(r) OVER w, count(s) FILTER (WHERE n > 9) OVER w
+     FROM a WINDOW w AS (PARTITION BY n % 2 ORDER BY n RANGE BETWEEN 40 PRECEDING AND 90 FOLLOWING) ORDER BY 1",
+    "SELECT id, sum(n) OVER (ORDER BY n GROUPS BETWEEN 2 PRECEDING AND 2 FOLLOWING EXCLUDE TIES), percent_rank() OVER (ORDER BY n) FROM a ORDER BY 1",
+    "SELECT n, sum(count(*)) OVER (ORDER BY n), rank() OVER (ORDER BY count(*)) FROM a GROUP BY n ORDER BY 1",
     "WITH c(x) AS (SELECT n FROM a UNION SELECT x + 1 FROM c WHERE x < 900) SELECT * FROM c ORDER BY 1",
     "WITH c(x, s) AS (SELECT id, s FROM a UNION ALL SELECT x + 1, s FROM c WHERE x % 3) SELECT * FROM c",
     "WITH c(x, s) AS (SELECT id, s FROM a UNION ALL SELECT x + 1, s FROM c WHERE x % 3 ORDER BY 2, 1)

@@ -2,7 +2,7 @@
 
 use crate::bind::expr::{BinaryOp, LikeKind};
 
-use super::Select;
+use super::{Over, Select};
 
 /// A name as written, unquoted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,8 +88,8 @@ pub struct FunctionCall {
     pub filter: Option<Box<Expr>>,
     /// ORDER BY inside the call.
     pub order_by: Vec<SortTerm>,
-    /// Has an OVER clause.
-    pub over: bool,
+    /// OVER
+    pub over: Option<Over>,
 }
 
 /// What an expression is.

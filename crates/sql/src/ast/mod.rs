@@ -7,6 +7,7 @@
 mod expr;
 mod names;
 mod statement;
+mod window;
 
 pub use expr::{CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name, SortTerm};
 pub use names::for_each_name;
@@ -16,3 +17,4 @@ pub use statement::{
     JoinSpec, Pragma, QualifiedName, ResultColumn, Select, SelectCore, SelectTable, Statement,
     TableBody, TableConstraint, TableConstraintKind, Update, Upsert,
 };
+pub use window::{Exclude, Frame, FrameBound, FrameMode, NamedWindow, Over, Window, Windows};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{
     ColumnConstraint, CreateTable, Expr, ExprKind, ForeignKey, FromItem, Indexed, JoinConstraint,
-    Literal, Name, QualifiedName, ResultColumn, Select, SelectCore, SelectTable, SortTerm,
-    Statement, TableBody, TableConstraintKind,
+    Literal, Name, Over, QualifiedName, ResultColumn, Select, SelectCore, SelectTable, SortTerm,
+    Statement, TableBody, TableConstraintKind, Window,
 };
 
 /// What is called with each name, or text that may stand for one, and its place.
@@ -113,6 +113,7 @@ fn core(core: &mut SelectCore, f: Visit<'_>) {
             filter,
             group_by,
             having,
+            windows,
             ..
         } => {
             for column in columns {
@@ -129,6 +130,10 @@ fn core(core: &mut SelectCore, f: Visit<'_>) {
             filter.iter_mut().for_each(|e| expr(e, f));
             group_by.iter_mut().for_each(|e| expr(e, f));
             having.iter_mut().for_each(|e| expr(e, f));
+            for defined in windows.iter_mut().flat_map(Arc::make_mut) {
+                name(&mut defined.name, f);
+                window(&mut defined.window, f);
+            }
         }
     }
 }
@@ -261,6 +266,22 @@ fn expr_inner(e: &mut Expr, f: Visit<'_>) {
             call.args.iter_mut().for_each(|args| all(args, f));
             call.filter.iter_mut().for_each(|e| expr(e, f));
             terms(&mut call.order_by, f);
+            match &mut call.over {
+                None => {}
+                Some(Over::Name(of)) => name(of, f),
+                Some(Over::Window(over)) => window(over, f),
+            }
+        }
+    }
+}
+
+fn window(window: &mut Window, f: Visit<'_>) {
+    window.base.iter_mut().for_each(|n| name(n, f));
+    window.partition_by.iter_mut().for_each(|e| expr(e, f));
+    terms(&mut window.order_by, f);
+    if let Some(frame) = &mut window.frame {
+        for bound in [&mut frame.start, &mut frame.end] {
+            bound.offset_mut().into_iter().for_each(|e| expr(e, f));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Expr, Name, SortTerm};
+use super::{Expr, Name, SortTerm, Windows};
 use crate::plan::physical::{CompoundOp, TransactionAction};
 use crate::schema::ConflictAction;
 
@@ -158,6 +158,8 @@ pub enum SelectCore {
         group_by: Vec<Expr>,
         /// HAVING
         having: Option<Expr>,
+        /// WINDOW
+        windows: Option<Windows>,
     },
     /// VALUES
     Values(Vec<Vec<Expr>>),

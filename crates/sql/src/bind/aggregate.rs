@@ -187,7 +187,9 @@ impl Binder<'_> {
         let mut args = self.json_exprs(args, asks)?;
         let mut function = match function {
             Ok(Function::Aggregate(function)) => function,
-            Ok(Function::Scalar(_)) => return Err(misuse(&call.name.text, call.name.offset)),
+            Ok(Function::Scalar(_) | Function::Window(_)) => {
+                return Err(misuse(&call.name.text, call.name.offset));
+            }
             Err(error) => return Err(hinted(error, &call.name.text, call.name.offset)),
         };
         if call.distinct && args.len() != 1 {

@@ -309,7 +309,7 @@ fn generated_forbids(column: &Column) -> Vec<(&'static str, ast::Expr)> {
             distinct: false,
             filter: None,
             order_by: Vec::new(),
-            over: false,
+            over: None,
         };
         let text = |name: &str| of_kind(ast::ExprKind::Literal(Literal::Text(name.to_owned())));
         let other = of_kind(ast::ExprKind::InList {

@@ -12,8 +12,8 @@ impl Binder<'_> {
     pub(super) fn call(&mut self, call: &FunctionCall) -> Result<Expr> {
         let name = call.name.text.as_str();
         let offset = call.name.offset;
-        if call.over {
-            return Err(Error::sql("window functions are not supported").with_offset(offset));
+        if let Some(over) = &call.over {
+            return self.window_call(call, over);
         }
         let count = call.args.as_ref().map_or(0, Vec::len);
         let function = func::find(name, count);
@@ -23,6 +23,9 @@ impl Binder<'_> {
             return self.aggregate(call);
         }
         if call.filter.is_some() {
+            if let Ok(Function::Window(_)) = func::find(name, count) {
+                return Err(misuse_of_window(name, offset));
+            }
             return Err(Error::sql(format!(
                 "FILTER may not be used with non-aggregate {name}()"
             ))
@@ -73,6 +76,7 @@ impl Binder<'_> {
                 None => function,
             },
             Ok(Function::Aggregate(_)) => return Err(misuse(name, offset)),
+            Ok(Function::Window(_)) => return Err(misuse_of_window(name, offset)),
             // SQLite asks for functions only where they are called.
             Err(_) if self.uses.is_some() => return Ok(Expr::null()),
             Err(error) => return Err(hinted(error, name, offset)),
@@ -85,7 +89,9 @@ impl Binder<'_> {
 pub(super) fn coalesce(args: Vec<Expr>) -> Result<Expr> {
     match func::find("coalesce", args.len())? {
         Function::Scalar(function) => Ok(called(function, args)),
-        Function::Aggregate(_) => Err(Error::misuse("coalesce() is no scalar function")),
+        Function::Aggregate(_) | Function::Window(_) => {
+            Err(Error::misuse("coalesce() is no scalar function"))
+        }
     }
 }
 
@@ -136,6 +142,10 @@ fn is_probability(e: &ast::Expr) -> bool {
 
 pub(super) fn misuse(name: &str, offset: usize) -> Error {
     Error::sql(format!("misuse of aggregate function {}()", name)).with_offset(offset)
+}
+
+pub(super) fn misuse_of_window(name: &str, offset: usize) -> Error {
+    Error::sql(format!("misuse of window function {name}()")).with_offset(offset)
 }
 
 pub(super) fn hinted(error: Error, name: &str, offset: usize) -> Error {

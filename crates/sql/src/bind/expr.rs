@@ -7,15 +7,16 @@
 //! 7.1) and live in `bind/props.rs`.
 //!
 //! Invariants:
-//! * In a physical plan no [`ExprKind::Column`] and no [`ExprKind::Aggregate`]
-//!   is left: both have become [`ExprKind::Input`], an index into the row that
+//! * In a physical plan no [`ExprKind::Column`], no [`ExprKind::Aggregate`] and no
+//!   [`ExprKind::Window`] is left: they have become [`ExprKind::Input`], an index into the row that
 //!   the operator holding the expression reads.
 //! * Depth is bounded by [`crate::parse::MAX_EXPR_DEPTH`]; AND and OR chains are
 //!   flat, so walking an expression recursively needs bounded stack.
 
 use std::sync::Arc;
 
-use crate::func::{AggregateFunction, JsonText, ScalarFunction};
+pub use crate::ast::{Exclude, FrameBound, FrameMode};
+use crate::func::{AggregateFunction, JsonText, ScalarFunction, WindowFunction};
 use crate::value::{Affinity, Collation, Value};
 
 /// A column of a source in the FROM clause, before physical planning.
@@ -158,6 +159,8 @@ pub enum ExprKind {
     Column(ColumnRef),
     /// The n-th result of the enclosing aggregation (logical plans only).
     Aggregate(usize),
+    /// A call of the n-th window of the block: the m-th one (logical plans only).
+    Window(usize, usize),
     /// The n-th column of the operator's input row.
     Input(usize),
     /// A value put there by an enclosing join or subquery call.
@@ -306,4 +309,72 @@ pub struct SortKey {
     pub descending: bool,
     /// NULLs come first (by default they do when ascending).
     pub nulls_first: bool,
+}
+
+/// A frame with bound offsets, which are constant.
+pub type Frame = crate::ast::Frame<Expr>;
+
+/// A function over a window.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OverWindow {
+    /// One that exists over windows only.
+    Function(&'static WindowFunction),
+    /// An aggregate.
+    Aggregate(Arc<AggregateFunction>),
+}
+
+/// A call over a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowCall {
+    /// The implementation.
+    pub function: OverWindow,
+    /// Arguments; none for `count(*)`.
+    pub args: Vec<Expr>,
+    /// The collation it compares with (min, max).
+    pub collation: Collation,
+    /// FILTER (WHERE …).
+    pub filter: Option<Expr>,
+    /// Its frame.
+    pub frame: Frame,
+}
+
+/// Windows that divide and order their rows alike, and the calls over them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Windowing {
+    /// PARTITION BY.
+    pub partition: Vec<SortKey>,
+    /// ORDER BY.
+    pub order: Vec<SortKey>,
+    /// The calls.
+    pub calls: Vec<WindowCall>,
+}
+
+impl OverWindow {
+    /// Its name in lower case.
+    pub fn name(&self) -> &'static str {
+        match self {
+            OverWindow::Function(function) => function.name,
+            OverWindow::Aggregate(function) => function.name,
+        }
+    }
+}
+
+impl WindowCall {
+    /// Its expressions, those of its frame apart.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.args.iter().chain(&self.filter)
+    }
+}
+
+impl Windowing {
+    /// What its rows are divided and ordered by.
+    pub fn keys(&self) -> impl Iterator<Item = &SortKey> {
+        self.partition.iter().chain(&self.order)
+    }
+
+    /// All expressions over its rows.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let calls = self.calls.iter().flat_map(WindowCall::exprs);
+        self.keys().map(|key| &key.expr).chain(calls)
+    }
 }

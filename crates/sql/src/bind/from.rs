@@ -410,6 +410,7 @@ fn mergeable(block: &Block, order_by: &[SortKey], limited: bool) -> bool {
         && order_by.is_empty()
         && block.aggregation.is_none()
         && block.distinct.is_none()
+        && block.windows.is_empty()
         && block.having.is_empty()
         && !block.sources.is_empty()
         && !block.sources.iter().any(Source::keeps_right)

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::expr::{AggregateCall, Expr, Props, Register, SortKey};
+use super::expr::{AggregateCall, Expr, Props, Register, SortKey, Windowing};
 use crate::func::table::TableFunction;
 use crate::plan::foreign::{ChildKey, Reference};
 use crate::plan::physical::{CompoundOp, LimitClause, OutputColumn, UpsertTarget};
@@ -89,6 +89,8 @@ pub struct Block {
     pub aggregation: Option<Aggregation>,
     /// HAVING's conjuncts.
     pub having: Vec<Expr>,
+    /// Windows in order of their first calls.
+    pub windows: Vec<Windowing>,
     /// Result expressions.
     pub outputs: Vec<Expr>,
     /// DISTINCT and how the results compare.

@@ -34,6 +34,7 @@ mod texts;
 mod upsert;
 mod uses;
 mod view_columns;
+mod window;
 
 use crate::ast;
 use crate::error::{Error, Result};

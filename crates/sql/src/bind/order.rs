@@ -1,6 +1,7 @@
 //! GROUP BY and ORDER BY: ordinals, aliases, expressions.
 
 use super::Binder;
+use super::call::misuse_of_window;
 use super::expr::{Expr, SortKey};
 use super::logical::{Block, QueryColumn};
 use super::same::same;
@@ -75,6 +76,9 @@ impl Binder<'_> {
                     false => self.frame().misuse(aggregate),
                 };
                 return Err(Error::sql(message).with_offset(term.offset));
+            }
+            if let Some(function) = self.window_function_in(&key) {
+                return Err(misuse_of_window(function, term.offset));
             }
             let collation = key.collation();
             keys.push((key, collation));
@@ -218,7 +222,7 @@ fn same_names(a: &ast::Expr, b: &ast::Expr) -> Option<bool> {
     }
 }
 
-fn sort_key(expr: Expr, term: &SortTerm) -> SortKey {
+pub(super) fn sort_key(expr: Expr, term: &SortTerm) -> SortKey {
     let collation = expr.collation();
     let nulls_first = term.nulls_first.unwrap_or(!term.descending);
     SortKey {

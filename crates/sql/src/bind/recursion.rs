@@ -180,8 +180,14 @@ impl Binder<'_> {
             let table = Some(Box::new(table.clone()));
             let core = &compound.core;
             let query = self.compound_term(core, Naming::Shown, table, &mut order)?;
-            if matches!(&query.body, Body::Block(block) if block.aggregation.is_some()) {
-                return Err(Error::sql("recursive aggregate queries not supported"));
+            if let Body::Block(block) = &query.body {
+                if !block.windows.is_empty() {
+                    let message = "cannot use window functions in recursive queries";
+                    return Err(Error::sql(message).with_offset(cte.name.offset));
+                }
+                if block.aggregation.is_some() {
+                    return Err(Error::sql("recursive aggregate queries not supported"));
+                }
             }
             (bound.columns, bound.collations) =
                 combined(compound.op, &bound.columns, &query.columns)?;

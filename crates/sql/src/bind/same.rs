@@ -163,7 +163,8 @@ fn same_call(f: &FunctionCall, g: &FunctionCall, names: Names<'_>) -> bool {
         f.order_by.len() == g.order_by.len() && f.order_by.iter().zip(&g.order_by).all(term);
     let is_alike = f.name.text.eq_ignore_ascii_case(&g.name.text)
         && f.distinct == g.distinct
-        && !(f.over || g.over);
+        && f.over.is_none()
+        && g.over.is_none();
     is_alike && args && filters && orders
 }
 

@@ -9,12 +9,13 @@
 use std::sync::Arc;
 
 use super::Binder;
-use super::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Props, ROWID, Register};
+use super::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Props, ROWID, Register, Windowing};
 use super::join::{PendingOn, SharedColumn};
 use super::logical::QueryColumn;
 use super::names::Naming;
 use super::recursion::RecursiveTable;
 use super::table_function::{self, PendingCall};
+use super::window::NamedWindows;
 use crate::ast::{self, Name};
 use crate::error::{Error, Result};
 use crate::func::Definition;
@@ -31,6 +32,12 @@ pub struct Frame {
     pub aliases: Vec<(String, Expr)>,
     /// Aggregates found so far.
     pub aggregates: Vec<AggregateCall>,
+    /// Windows found so far.
+    pub windows: Vec<Windowing>,
+    /// Those that it names.
+    pub named_windows: Option<Arc<NamedWindows>>,
+    /// While what a window function is called with is bound.
+    pub in_window: bool,
     /// What is being bound.
     pub clause: Clause,
     /// There is a GROUP BY, or an aggregate among the result columns.
@@ -537,12 +544,13 @@ impl Binder<'_> {
         let Some(frame) = self.frames.get(at) else {
             return Ok(());
         };
-        let Some(aggregate) = self.find_aggregate(expr) else {
-            return Ok(());
-        };
-        let message = match frame.clause {
-            Clause::Argument => format!("misuse of aliased aggregate {}", name.text),
-            Clause::Filter => frame.misuse(aggregate),
+        let aggregate = self.find_aggregate(expr);
+        let message = match (frame.clause, aggregate) {
+            (Clause::Argument, Some(_)) => format!("misuse of aliased aggregate {}", name.text),
+            (Clause::Filter, Some(aggregate)) => frame.misuse(aggregate),
+            _ if !self.may_be_named_here(at, expr) => {
+                format!("misuse of aliased window function {}", name.text)
+            }
             _ => return Ok(()),
         };
         Err(Error::sql(message).with_offset(name.offset))

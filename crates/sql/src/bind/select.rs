@@ -1,7 +1,7 @@
 //! Binding of SELECT, VALUES and compounds.
 
 use super::Binder;
-use super::expr::{Expr, ExprKind, Props};
+use super::expr::{Expr, ExprKind, Props, Windowing};
 use super::logical::{Aggregation, Block, Body, Query, QueryColumn};
 use super::names::{Naming, name_columns, naming_expr};
 use super::order::{ResultName, result_names};
@@ -62,6 +62,7 @@ impl Binder<'_> {
                     Body::Block(block) => {
                         let order_by = this.order_by(&select.order_by, block, &columns)?;
                         this.finish_aggregation(block)?;
+                        block.windows = std::mem::take(&mut this.frame().windows);
                         order_by
                     }
                     _ => this.order_by_result(&select.order_by, &columns, &[])?,
@@ -124,6 +125,7 @@ impl Binder<'_> {
                     this.uses_of_order(core, &block.outputs, &mut order.looked_for);
                 }
                 this.finish_aggregation(block)?;
+                block.windows = std::mem::take(&mut this.frame().windows);
             }
             Ok(Query {
                 body: bound.body,
@@ -168,9 +170,13 @@ impl Binder<'_> {
                 filter,
                 group_by,
                 having,
+                windows,
             } => {
                 let mut block = Block::default();
                 self.from(from, &mut block)?;
+                if let Some(windows) = windows {
+                    self.named_windows(windows)?;
+                }
                 self.frame().clause = Clause::Results;
                 let columns = self.result_columns(columns, &mut block)?;
                 let frame = self.frame();
@@ -248,17 +254,24 @@ impl Binder<'_> {
 
     fn values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<Core> {
         let mut bound = Vec::with_capacity(rows.len());
+        let mut windows = Vec::new();
         for row in rows {
             bound.push(self.exprs(row)?);
+            // Each row is a SELECT of its own; of one alone that is its frame's.
+            if rows.len() > 1 && !self.frame().windows.is_empty() {
+                let of_row = std::mem::take(&mut self.frame().windows);
+                windows.push((bound.len() - 1, of_row));
+            }
         }
         let frame = self.frame();
+        let has_windows = !frame.windows.is_empty();
         frame.is_aggregate = !frame.aggregates.is_empty();
         if frame.is_aggregate && rows.len() > 1 {
             return Err(Error::sql(frame.misuse(0)));
         }
         let is_aggregate = frame.is_aggregate;
         let width = rows.first().map_or(0, Vec::len);
-        let columns = (0..width)
+        let columns: Vec<QueryColumn> = (0..width)
             .map(|i| {
                 let output = OutputColumn {
                     name: format!("column{}", i + 1),
@@ -279,8 +292,12 @@ impl Binder<'_> {
                 QueryColumn { output, props }
             })
             .collect();
+        if !windows.is_empty() {
+            let body = rows_with_windows(bound, windows, &columns)?;
+            return Ok(Core { body, columns });
+        }
         let body = match bound.pop() {
-            Some(outputs) if is_aggregate => Body::Block(Box::new(Block {
+            Some(outputs) if is_aggregate || has_windows => Body::Block(Box::new(Block {
                 outputs,
                 ..Block::default()
             })),
@@ -420,6 +437,49 @@ impl Binder<'_> {
         }
         Ok(())
     }
+}
+
+/// Rows of VALUES of which some, by number, have window functions: those are queries of
+/// their own.
+fn rows_with_windows(
+    rows: Vec<Vec<Expr>>,
+    windows: Vec<(usize, Vec<Windowing>)>,
+    columns: &[QueryColumn],
+) -> Result<Body> {
+    let mut windows = windows.into_iter().peekable();
+    let mut parts: Vec<Body> = Vec::new();
+    for (at, row) in rows.into_iter().enumerate() {
+        if let Some((_, windows)) = windows.next_if(|(of, _)| *of == at) {
+            let outputs = row;
+            parts.push(Body::Block(Box::new(Block {
+                outputs,
+                windows,
+                ..Block::default()
+            })));
+        } else if let Some(Body::Values(rows)) = parts.last_mut() {
+            rows.push(row);
+        } else {
+            parts.push(Body::Values(vec![row]));
+        }
+    }
+    if parts.len() > MAX_COMPOUND {
+        return Err(Error::sql("too many terms in compound SELECT"));
+    }
+    let query = |body: Body| {
+        Box::new(Query {
+            body,
+            columns: columns.to_vec(),
+            order_by: Vec::new(),
+            limit: None,
+        })
+    };
+    let all = parts.into_iter().reduce(|left, right| Body::Compound {
+        op: CompoundOp::UnionAll,
+        left: query(left),
+        right: query(right),
+        collations: vec![Collation::Binary; columns.len()],
+    });
+    all.ok_or_else(|| Error::misuse("VALUES without rows"))
 }
 
 fn combine(op: CompoundOp, left: Query, right: Query) -> Result<Query> {

@@ -197,7 +197,10 @@ fn kinds_of(expr: &Expr) -> Kinds {
         | ExprKind::Register(_)
         | ExprKind::Cast(..)
         | ExprKind::ScalarSubquery { .. } => Kinds::of(expr.props.affinity),
-        ExprKind::Function { .. } | ExprKind::Aggregate(_) | ExprKind::Parameter(_) => Kinds::ANY,
+        ExprKind::Function { .. }
+        | ExprKind::Aggregate(_)
+        | ExprKind::Window(..)
+        | ExprKind::Parameter(_) => Kinds::ANY,
         ExprKind::Case {
             arms, otherwise, ..
         } => {

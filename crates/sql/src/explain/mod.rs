@@ -5,6 +5,7 @@
 //! what the operator does, indented for those who print the last column alone.
 
 mod text;
+mod window;
 
 use crate::bind::expr::Expr;
 use crate::plan::physical::{Action, Node, Op, SchemaChange, Subquery};

@@ -123,6 +123,7 @@ pub fn operator(op: &Op) -> String {
             format!("SORT {}{top}", keys.join(", "))
         }
         Op::Limit { clause, .. } => format!("LIMIT {}", limit_text(clause)),
+        Op::Window { window, .. } => super::window::window_text(window),
         Op::Distinct { .. } => "DISTINCT".to_owned(),
         Op::Compound { op, .. } => compound(*op).to_owned(),
         Op::Materialize { .. } => "MATERIALIZE".to_owned(),
@@ -271,7 +272,7 @@ fn grouping_text(grouping: &Grouping) -> String {
     parts.join(" ")
 }
 
-fn sort_text(key: &SortKey) -> String {
+pub(super) fn sort_text(key: &SortKey) -> String {
     let collation = match key.collation {
         Collation::Binary => String::new(),
         other => format!(" COLLATE {}", other.name()),
@@ -294,7 +295,7 @@ fn limit_text(clause: &LimitClause) -> String {
     format!("{limit}{offset}")
 }
 
-fn list_text(list: &[Expr]) -> String {
+pub(super) fn list_text(list: &[Expr]) -> String {
     let mut parts: Vec<String> = list.iter().take(SHOWN).map(expr_text).collect();
     if list.len() > SHOWN {
         parts.push(format!("… {} more", list.len() - SHOWN));
@@ -319,6 +320,7 @@ fn kind_text(kind: &ExprKind) -> String {
         ExprKind::Parameter(n) => format!("?{}", n + 1),
         ExprKind::Column(column) => format!("{}.{}", column.source, column.column),
         ExprKind::Aggregate(n) => format!("aggregate {n}"),
+        ExprKind::Window(n, m) => format!("window {n} call {m}"),
         ExprKind::Input(n) => format!("${n}"),
         ExprKind::Register(n) => format!("r{n}"),
         ExprKind::Unary(op, e) => format!("{}{}", unary(*op), expr_text(e)),

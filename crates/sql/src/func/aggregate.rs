@@ -49,6 +49,12 @@ impl AggregateFunction {
         matches!(self.kind, Min | Max | GroupConcat | Json(_))
     }
 
+    /// Its accumulators can take back rows, so that a frame may move on.
+    pub fn takes_back(&self) -> bool {
+        use AggregateKind::{Avg, Count, Sum, Total};
+        matches!(self.kind, Count | Sum | Total | Avg)
+    }
+
     /// An accumulator for a group without rows.
     pub fn accumulator(&self) -> Accumulator {
         match self.kind {
@@ -112,6 +118,20 @@ impl Accumulator {
             Accumulator::Json(group) => group.step(arguments)?,
         }
         Ok(false)
+    }
+
+    /// Takes back a row that was taken, where the function
+    /// [can](AggregateFunction::takes_back).
+    #[inline]
+    pub fn remove(&mut self, arguments: &[ValueRef<'_>]) {
+        let value = argument(arguments, 0);
+        match self {
+            Accumulator::Count(n) => *n -= i64::from(arguments.is_empty() || !value.is_null()),
+            Accumulator::Sum(sum) | Accumulator::Total(sum) | Accumulator::Avg(sum) => {
+                sum.remove(value);
+            }
+            _ => {}
+        }
     }
 
     /// Takes that many rows of `count(*)`, or values known not to be NULL of

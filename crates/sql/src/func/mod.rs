@@ -21,6 +21,7 @@ mod registry;
 mod sum;
 pub mod table;
 mod text;
+mod window;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub use aggregate::{Accumulator, AggregateFunction, AggregateKind};
 pub use context::Context;
 pub use registry::{Function, aggregate, find, names, scalar};
 pub use text::{glob_value, like_value};
+pub use window::{WindowFunction, WindowKind};
 
 use crate::error::{Error, Result};
 use crate::value::{Value, ValueRef};

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     AggregateFunction, AggregateKind, Form, GivesJson, ScalarCall, ScalarFunction, Volatility,
-    date, format, general, json, math, text,
+    WindowFunction, date, format, general, json, math, text, window,
 };
 use crate::error::{Error, Result};
 use crate::func::json::aggregate::JsonGroup;
@@ -18,6 +18,8 @@ pub enum Function {
     Scalar(Arc<ScalarFunction>),
     /// Of a group's rows.
     Aggregate(Arc<AggregateFunction>),
+    /// Of the rows around a row.
+    Window(&'static WindowFunction),
 }
 
 struct Registry {
@@ -136,11 +138,19 @@ pub fn find(name: &str, arguments: usize) -> Result<Function> {
     {
         return Ok(Function::Aggregate(f.clone()));
     }
-    Err(if scalar.is_some() || aggregate.is_some() {
-        Error::sql(format!("wrong number of arguments to function {name}()"))
-    } else {
-        Error::sql(format!("no such function: {name}"))
-    })
+    let over_windows = window::functions().iter().find(|f| f.name == lower);
+    if let Some(f) = over_windows
+        && (f.arguments_min..=f.arguments_max).contains(&arguments)
+    {
+        return Ok(Function::Window(f));
+    }
+    Err(
+        if scalar.is_some() || aggregate.is_some() || over_windows.is_some() {
+            Error::sql(format!("wrong number of arguments to function {name}()"))
+        } else {
+            Error::sql(format!("no such function: {name}"))
+        },
+    )
 }
 
 /// The scalar function of this name, whatever its arguments.
@@ -166,4 +176,5 @@ pub fn names() -> impl Iterator<Item = &'static str> {
         .keys()
         .chain(REGISTRY.aggregates.keys())
         .copied()
+        .chain(window::functions().iter().map(|f| f.name))
 }

@@ -114,6 +114,43 @@ impl Sum {
         })
     }
 
+    /// Takes away what was added. Reals leave what their sum cannot hold, and the sum
+    /// stays a real without them, as SQLite's does.
+    #[inline]
+    pub(super) fn remove(&mut self, value: ValueRef<'_>) {
+        match value {
+            ValueRef::Null => {}
+            ValueRef::Integer(i) => self.remove_integer(i),
+            ValueRef::Real(r) => self.remove_real(r),
+            ValueRef::Text(text) => match numeric_whole(text) {
+                Some(Numeric::Integer(i)) => self.remove_integer(i),
+                _ => self.remove_real(value.to_real()),
+            },
+            ValueRef::Blob(_) => self.remove_real(value.to_real()),
+        }
+    }
+
+    #[inline]
+    fn remove_integer(&mut self, i: i64) {
+        self.count -= 1;
+        match &mut self.reals {
+            None => self.integers -= i128::from(i),
+            Some(reals) => match i.checked_neg() {
+                Some(negated) => reals.add_integer(negated),
+                None => {
+                    reals.add_integer(i64::MAX);
+                    reals.add_integer(1);
+                }
+            },
+        }
+    }
+
+    #[inline]
+    fn remove_real(&mut self, r: f64) {
+        self.count -= 1;
+        self.reals().add(-r);
+    }
+
     /// Adds a vector of integers.
     pub(super) fn add_integers(&mut self, values: &[i64]) {
         if self.reals.is_some() {

@@ -190,7 +190,12 @@ impl Lowering<'_> {
             .and_then(|t| t.filter_clause)
             .map(|f| self.boxed(f))
             .transpose()?;
-        let over = tail.is_some_and(|t| t.over_clause.is_some());
+        let over = tail.and_then(|t| t.over_clause);
+        let over = over.map(|o| self.over(o)).transpose()?;
+        if over.is_some() && distinct {
+            return Err(Error::sql("DISTINCT is not supported for window functions")
+                .with_offset(name.offset));
+        }
         Ok(ExprKind::Function(Box::new(FunctionCall {
             name,
             args,
@@ -231,7 +236,7 @@ impl Lowering<'_> {
                     distinct: false,
                     filter: None,
                     order_by: Vec::new(),
-                    over: false,
+                    over: None,
                 };
                 let kind = ExprKind::Function(Box::new(call));
                 return Ok(if negated {
@@ -325,7 +330,7 @@ impl Lowering<'_> {
                     distinct: false,
                     filter: None,
                     order_by: Vec::new(),
-                    over: false,
+                    over: None,
                 };
                 return Ok(ExprKind::Function(Box::new(call)));
             }

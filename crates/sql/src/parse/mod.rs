@@ -19,6 +19,7 @@ mod select;
 pub mod shape;
 mod statement;
 mod tokens;
+mod window;
 
 use sqlite3_parser::lexer::sql::Parser;
 use sqlite3_parser::{Bump, FallibleIterator};

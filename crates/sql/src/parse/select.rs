@@ -54,6 +54,7 @@ pub(super) fn whole(table: SelectTable) -> Select {
             filter: None,
             group_by: Vec::new(),
             having: None,
+            windows: None,
         },
         compounds: Vec::new(),
         order_by: Vec::new(),
@@ -193,14 +194,12 @@ impl Lowering<'_> {
                 having,
                 window_clause,
             } => {
-                if window_clause.is_some() {
-                    return Err(Error::sql("window functions are not supported"));
-                }
                 let columns = self.result_columns(columns, T::TK_SELECT)?;
                 let from = from.as_ref().map_or(Ok(Vec::new()), |f| self.from(f))?;
                 let filter = where_clause.map(|e| self.expr(e)).transpose()?;
                 let group_by = self.exprs(group_by.unwrap_or(&[]))?;
                 let having = having.map(|e| self.expr(e)).transpose()?;
+                let windows = window_clause.map(|w| self.windows(w)).transpose()?;
                 let distinct = *distinctness == Some(raw::Distinctness::Distinct);
                 Ok(SelectCore::Select {
                     distinct,
@@ -209,6 +208,7 @@ impl Lowering<'_> {
                     filter,
                     group_by,
                     having,
+                    windows,
                 })
             }
         }

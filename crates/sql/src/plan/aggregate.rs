@@ -7,7 +7,7 @@ use super::block::ascending;
 use super::layout::Layout;
 use super::physical::{Grouping, LimitClause, Node, Op};
 use super::rules;
-use crate::bind::expr::{AggregateCall, Expr, ExprKind, Props, SortKey};
+use crate::bind::expr::{AggregateCall, Expr, ExprKind, Props, SortKey, Windowing};
 use crate::bind::logical::{Aggregation, Block, SourceKind};
 use crate::error::{Error, Result};
 use crate::func::AggregateKind;
@@ -41,6 +41,7 @@ impl Planner<'_, '_> {
             .iter()
             .chain(&block.having)
             .chain(order_by.iter().map(|k| &k.expr))
+            .chain(block.windows.iter().flat_map(Windowing::exprs))
         {
             let is_known = |expr: &Expr| output.computed(expr).is_some();
             self.collect_columns_outside(expr, &is_known, &mut bare_columns);
@@ -107,6 +108,7 @@ impl Planner<'_, '_> {
             && matches!(aggregation.calls.as_slice(), [call] if plain(call))
             && block.filter.is_empty()
             && block.having.is_empty()
+            && block.windows.is_empty()
             && block.distinct.is_none()
             && order_by.is_empty();
         let mut columns = BTreeSet::new();

@@ -12,8 +12,9 @@ use super::outer::{Goal, Reads};
 use super::physical::{CompoundOp, LimitClause, Node, Op};
 use super::rules;
 use super::terms::terms;
-use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey};
-use crate::bind::logical::{Block, Body, Query, Source, SourceKind};
+use super::window;
+use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey, Windowing};
+use crate::bind::logical::{Aggregation, Block, Body, Query, Source, SourceKind};
 use crate::error::{Error, Result};
 use crate::schema::Index;
 use crate::value::Collation;
@@ -114,30 +115,28 @@ impl Planner<'_, '_> {
         }
         let filter: Vec<Expr> = filter.into_iter().map(rules::or_to_in).collect();
         let wanted = self.wanted_order(block, order_by);
+        let limited = limit.is_some() && window::streams(block);
         let (mut node, mut layout, ordered) =
-            self.sources(block, &filter, order_by, &wanted, limit.is_some())?;
+            self.sources(block, &filter, order_by, &wanted, limited)?;
         let mut keys = order_by.to_vec();
-        let mut ordered = ordered && !wanted.is_empty() && block.aggregation.is_none();
+        let ordered = ordered && !wanted.is_empty() && block.aggregation.is_none();
+        let mut groups = Vec::new();
         if let Some(aggregation) = &block.aggregation {
             (node, layout) = self.aggregate(block, aggregation, order_by, node, &layout)?;
             node = self.filtered(node, block.having.clone(), &layout)?;
-            // SQLite's groups come in order of their keys, each in the direction
-            // of the ORDER BY term beside it where there are as many.
-            let beside = order_by.len() == aggregation.keys.len();
-            for (i, (expr, collation)) in aggregation.keys.iter().enumerate() {
-                let descending = beside && order_by.get(i).is_some_and(|k| k.descending);
-                let (expr, collation) = (expr.clone(), *collation);
-                keys.push(SortKey {
-                    expr,
-                    collation,
-                    descending,
-                    nulls_first: !descending,
-                });
-            }
-            ordered = false;
+            groups = group_order(aggregation, order_by);
         }
-        if ordered {
+        if !block.windows.is_empty() {
+            let given = if ordered { wanted.as_slice() } else { &[] };
+            let windowed = self.windows(block, node, &layout, given, groups)?;
+            (node, layout) = (windowed.node, windowed.layout);
+            if window::begins_with(&windowed.order, &keys, &layout) {
+                keys.clear();
+            }
+        } else if ordered {
             keys.clear();
+        } else {
+            keys.extend(groups);
         }
         let exprs = block.outputs.clone();
         let visible = exprs.len();
@@ -251,6 +250,9 @@ impl Planner<'_, '_> {
 
     /// The order of the sources' rows that would spare a sort: ORDER BY's.
     fn wanted_order(&self, block: &Block, order_by: &[SortKey]) -> Vec<SortKey> {
+        if !block.windows.is_empty() && block.aggregation.is_none() {
+            return window::wanted_order(block);
+        }
         if block.aggregation.is_some() || block.distinct.is_some() {
             return self.extremum_order(block);
         }
@@ -472,6 +474,8 @@ impl Planner<'_, '_> {
             .iter()
             .flat_map(Source::args)
             .for_each(&mut add);
+        let windows = block.windows.iter();
+        windows.flat_map(Windowing::exprs).for_each(&mut add);
         if let Some(filter) = filter {
             filter.iter().for_each(&mut add);
             for outer in block.sources.iter().filter_map(|s| s.outer.as_ref()) {
@@ -548,6 +552,23 @@ fn fails_only_in(expr: &Expr, held: &[ExprKind]) -> bool {
         all = all && crate::stack::grow(|| fails_only_in(child, held));
     });
     all
+}
+
+/// SQLite's groups come in order of their keys, each in the direction of the ORDER BY
+/// term beside it where there are as many.
+fn group_order(aggregation: &Aggregation, order_by: &[SortKey]) -> Vec<SortKey> {
+    let beside = order_by.len() == aggregation.keys.len();
+    let keys = aggregation.keys.iter().enumerate();
+    keys.map(|(i, (expr, collation))| {
+        let descending = beside && order_by.get(i).is_some_and(|k| k.descending);
+        SortKey {
+            expr: expr.clone(),
+            collation: *collation,
+            descending,
+            nulls_first: !descending,
+        }
+    })
+    .collect()
 }
 
 pub(super) fn ascending(expr: Expr, collation: Collation) -> SortKey {

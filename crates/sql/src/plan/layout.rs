@@ -68,8 +68,8 @@ impl Layout {
             return None;
         }
         if self.computed.is_empty() || !expr.props.deterministic {
-            let aggregate = matches!(expr.kind, ExprKind::Aggregate(_));
-            if !aggregate {
+            let is_result = matches!(expr.kind, ExprKind::Aggregate(_) | ExprKind::Window(..));
+            if !is_result {
                 return None;
             }
         }

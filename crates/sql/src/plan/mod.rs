@@ -27,6 +27,7 @@ mod rules;
 mod statement;
 mod terms;
 mod victim_order;
+mod window;
 
 #[cfg(test)]
 mod tests;

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use fulgurite_store::Tree;
 
 use super::foreign::ForeignKeys;
-use crate::bind::expr::{AggregateCall, Comparison, Expr, Register, SortKey};
+use crate::bind::expr::{AggregateCall, Comparison, Expr, Register, SortKey, Windowing};
 use crate::func::table::TableFunction;
 use crate::schema::{ConflictAction, Index, Table};
 use crate::value::{Affinity, Collation, Value};
@@ -338,6 +338,15 @@ pub enum Op {
         /// Both.
         clause: LimitClause,
     },
+    /// What is computed over the rows around each row, which come in order of the
+    /// window's keys. Yields the row, then the results. Its keys are columns, its
+    /// arguments columns or constants.
+    Window {
+        /// Input.
+        input: Box<Node>,
+        /// What is computed.
+        window: Box<Windowing>,
+    },
     /// Each row once, at its first appearance. Only the leading columns, as many
     /// as there are `collations`, tell rows apart.
     Distinct {
@@ -421,6 +430,7 @@ impl Op {
             | Op::SortedAggregate { input, .. }
             | Op::Sort { input, .. }
             | Op::Limit { input, .. }
+            | Op::Window { input, .. }
             | Op::Distinct { input, .. }
             | Op::Materialize { input, .. } => vec![input],
             Op::Recursion { initial, step, .. } => vec![initial, step],

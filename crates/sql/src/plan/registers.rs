@@ -77,6 +77,7 @@ fn for_each_expr(op: &Op, f: &mut dyn FnMut(&Expr)) {
         }
         Op::Limit { clause, .. } => of_limit(clause, f),
         Op::TableFunction { args, .. } => args.iter().flatten().for_each(f),
+        Op::Window { window, .. } => window.exprs().for_each(f),
         Op::Recursion { order, .. } => order.iter().for_each(|k| f(&k.expr)),
         Op::CountRows(_)
         | Op::Distinct { .. }

@@ -108,7 +108,11 @@ impl Planner<'_, '_> {
                     props: expr.props,
                 }))
             }
-            _ if matches!(expr.kind, ExprKind::Column(_) | ExprKind::Aggregate(_)) => {
+            _ if matches!(
+                expr.kind,
+                ExprKind::Column(_) | ExprKind::Aggregate(_) | ExprKind::Window(..)
+            ) =>
+            {
                 Err(Error::misuse("a column is not where the plan expects it"))
             }
             _ => Ok(None),

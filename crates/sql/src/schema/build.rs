@@ -588,6 +588,6 @@ fn is_constant(expr: &ast::Expr) -> bool {
             escape,
             ..
         } => is_constant(expr) && is_constant(pattern) && option(escape),
-        ExprKind::Function(call) => call.args.as_deref().is_none_or(all),
+        ExprKind::Function(call) => call.over.is_none() && call.args.as_deref().is_none_or(all),
     }
 }

@@ -91,7 +91,9 @@ pub fn eval<'a, 'p: 'a>(
             let found = subquery::contains(*subquery, exprs, comparisons, row, cx)?;
             truth(found.map(|f| f != *negated))
         }
-        ExprKind::Column(_) | ExprKind::Aggregate(_) => return Err(unplanned()),
+        ExprKind::Column(_) | ExprKind::Aggregate(_) | ExprKind::Window(..) => {
+            return Err(unplanned());
+        }
     })
 }
 

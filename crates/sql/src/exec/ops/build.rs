@@ -21,6 +21,7 @@ use super::scan::TableScan;
 use super::sort::Sort;
 use super::table_function::TableFunction;
 use super::values::Values;
+use super::window::Window;
 use crate::plan::physical::{Node, Op};
 
 /// Of the operators below one another each one so far down makes sure of its stack.
@@ -97,6 +98,7 @@ fn operator(node: &Node, above: usize) -> BoxOperator {
             node.width,
         )),
         Op::Limit { input, clause } => Box::new(Limit::new(build(input), clause.clone())),
+        Op::Window { input, window } => Box::new(Window::new(build(input), input.width, window)),
         Op::Distinct { input, collations } => {
             Box::new(Distinct::new(build(input), collations.clone()))
         }

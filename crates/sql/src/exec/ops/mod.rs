@@ -32,6 +32,7 @@ mod scan;
 mod sort;
 mod table_function;
 mod values;
+mod window;
 
 pub use build::build;
 
