@@ -655,3 +655,21 @@ fn an_interrupt_ends_a_statement_over_windows() {
         assert_eq!(error.message(), "interrupted");
     }
 }
+
+/// Each order has a sort of its own, below the one before.
+#[test]
+fn there_may_be_many_windows() {
+    let session = session();
+    must(&session, "CREATE TABLE t(x); INSERT INTO t VALUES (1), (2)");
+    let columns: Vec<String> = (0..300)
+        .map(|n| format!("rank() OVER (ORDER BY x % {})", n + 2))
+        .collect();
+    let sql = format!("SELECT {} FROM t", columns.join(", "));
+    assert_eq!(must(&session, &sql).len(), 2);
+    let windows: Vec<String> = (0..300).map(|n| format!("w{} AS (w{n})", n + 1)).collect();
+    let sql = format!(
+        "SELECT max(x) OVER w300 FROM t WINDOW w0 AS (PARTITION BY x), {}",
+        windows.join(", ")
+    );
+    assert_eq!(must(&session, &sql), ["1", "2"]);
+}
