@@ -190,6 +190,65 @@ fn functions_stand_in_views_and_writes() {
     ]);
 }
 
+/// Arguments are names like others, in views too, and stay right when these are renamed.
+#[test]
+fn renamed_tables_and_columns_are_renamed_in_arguments() {
+    let statements = [
+        "CREATE TABLE p(id INTEGER PRIMARY KEY, tags, name)",
+        "INSERT INTO p(tags) VALUES ('[1,[2]]'),('[3]')",
+        "CREATE VIEW v AS SELECT p.id, e.value AS tag FROM p, json_each(p.tags) e WHERE json_array_length(tags) > 0",
+        "CREATE INDEX pi ON p(json_extract(tags,'$[0]'))",
+        "ALTER TABLE p RENAME COLUMN tags TO labels",
+        "SELECT sql FROM sqlite_schema",
+        "SELECT * FROM v",
+        "ALTER TABLE p RENAME TO pp",
+        "SELECT sql FROM sqlite_schema",
+        "SELECT * FROM v",
+        "SELECT json_array((SELECT json_quote(x) FROM (SELECT value AS x FROM json_each('[[1]]'))))",
+        "SELECT json_array((SELECT json_array(value) FROM json_each('[[1]]')))",
+        "SELECT json_group_array((SELECT json_group_array(value) FROM json_each(labels))) FROM pp",
+        "SELECT json_group_array(json((SELECT json_group_array(value) FROM json_each(labels)))) FROM pp",
+        "SELECT json_group_object(id, json(labels)) FROM pp",
+        "SELECT json_each(1)",
+        "SELECT * FROM json_each('[1]') WHERE json_each MATCH 1",
+        "SELECT json_tree.fullkey FROM pp, json_tree(pp.labels) WHERE json_tree.type NOT IN ('object','array') AND json_tree.value > 1 ORDER BY 1",
+        "SELECT DISTINCT pp.id FROM pp, json_each(pp.labels) WHERE json_each.value = 3",
+        "SELECT json_each.id AS i FROM json_each('[1,2]') ORDER BY i DESC",
+        "SELECT pp.id, (SELECT group_concat(value) FROM json_each(pp.labels)) FROM pp GROUP BY pp.id",
+        "SELECT e.value FROM pp JOIN json_each(pp.labels) e ON e.type = 'integer' WHERE pp.id = 1",
+        "SELECT count(*) FROM pp a, json_each(a.labels) e, pp b WHERE b.id = e.value",
+        "SELECT b.id FROM pp a, json_each(a.labels) e, pp b WHERE b.id = e.value",
+        "SELECT * FROM json_each((SELECT labels FROM pp WHERE id = 2))",
+        "SELECT * FROM json_each((SELECT json_group_array(id) FROM pp))",
+        "SELECT (SELECT sum(value) FROM json_each(json_array(pp.id, 5))) FROM pp",
+        "SELECT value FROM json_each('[1,2,3,4]') LIMIT 2 OFFSET 1",
+        "SELECT a.value, b.value FROM json_each('[1,2]') a LEFT JOIN json_each('[2,3]') b ON a.value = b.value",
+        "SELECT a.value, b.value FROM json_each('[1,2]') a JOIN json_each('[2,3]') b ON a.value = b.value",
+        "SELECT * FROM (json_each('[1]') a JOIN json_each('[2]') b)",
+        "SELECT x.value FROM pp LEFT JOIN (json_each(pp.labels) x JOIN json_each('[1]') y ON x.value = y.value)",
+        "SELECT count(*) FROM json_each('[1,2]') WHERE rowid = 1",
+        "SELECT key FROM json_each('[5,6]') ORDER BY rowid DESC",
+        "SELECT max(id) FROM json_tree('[1,[2]]')",
+        "SELECT rowid FROM pragma_table_info('pp')",
+        "SELECT 1 FROM json_each('[1]') GROUP BY type HAVING count(*) = 1",
+        r#"CREATE TABLE made AS SELECT key, value FROM json_each('[1,"x"]')"#,
+        "SELECT * FROM made",
+        "SELECT sql FROM sqlite_schema WHERE name = 'made'",
+        "SELECT * FROM (SELECT json_array(1) AS j) WHERE json_valid(j)",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x < 3) SELECT json_group_array(x) FROM c",
+        "SELECT * FROM pp WHERE id IN (SELECT value FROM json_each('[1,2]') WHERE value < pp.id + 1)",
+        r#"INSERT INTO pp(labels) VALUES (json_array(1, json('{"a":2}'))) RETURNING labels -> 1"#,
+        "UPDATE pp SET labels = json_insert(labels, '$[#]', 'new') WHERE id = 1 RETURNING labels",
+        "DELETE FROM pp WHERE json_array_length(labels) = 1 RETURNING id",
+        "SELECT 1 FROM json_each('[1]') INDEXED BY x",
+        "SELECT 1 FROM json_each INDEXED BY x",
+        "SELECT 1 FROM json_each NOT INDEXED",
+        "SELECT * FROM json_each('[1]') AS t(a)",
+    ];
+    let script: Vec<String> = statements.iter().map(|s| format!("{s};\n")).collect();
+    same(&script.concat());
+}
+
 #[test]
 fn a_table_hides_a_function_of_its_name() {
     each(&[

@@ -132,6 +132,9 @@ impl Binder<'_> {
         if self.schema.table(&name.name.text)?.is_none()
             && let Some(function) = self.table_function(name, &[])?
         {
+            if let ast::Indexed::By(index) = indexed {
+                return Err(Error::sql(format!("no such index: {}", index.text)));
+            }
             return self.called_source(function, &[], alias, block);
         }
         let table = self.table(name)?;

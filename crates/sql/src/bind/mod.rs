@@ -93,7 +93,7 @@ struct Binder<'a> {
     views: Vec<String>,
     /// Aggregates whose arguments are being bound, outermost first.
     reaches: Vec<Reach>,
-    /// Calls around what is being bound that ask which values are texts of JSON.
+    /// Calls around what is being bound, in the innermost frame, that ask which values are texts of JSON.
     asks_json: usize,
     /// Sources with a column that may be a text of JSON, and the one that says whether it is.
     json_columns: Vec<(usize, usize)>,
@@ -178,7 +178,9 @@ impl Binder<'_> {
             level: self.levels.len() - 1,
             ..Frame::default()
         });
+        let asks_json = std::mem::take(&mut self.asks_json);
         let result = f(self);
+        self.asks_json = asks_json;
         let frame = self.frames.pop().unwrap_or_default();
         Ok((result?, frame))
     }

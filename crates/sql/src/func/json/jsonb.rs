@@ -121,6 +121,12 @@ pub fn element(blob: &[u8], at: usize) -> Option<Element> {
     (end <= blob.len()).then_some(Element { kind, start, end })
 }
 
+/// Where the header at `at` ends.
+#[inline]
+pub fn header_end(blob: &[u8], at: usize) -> usize {
+    at + header_len(blob.get(at).map_or(0, |first| first >> 4))
+}
+
 /// How many bytes the shortest header takes for so long a payload.
 pub fn header_len_for(payload: usize) -> usize {
     match payload {

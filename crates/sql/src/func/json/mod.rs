@@ -2,8 +2,9 @@
 //!
 //! A text is turned into JSONB ([`parse`]), in one pass and without a tree; everything else
 //! works on that: following paths ([`path`]), changes in place ([`edit`]), writing text
-//! ([`write`]) and values ([`value`]). The last text's JSONB is kept, so that several calls
-//! that ask for parts of one document parse it once.
+//! ([`write`]) and values ([`value`]). Where all that is asked for is one element, a text is
+//! only read through for it ([`seek`]); one that comes again, as a constant does, is kept as
+//! JSONB.
 //!
 //! A text that a JSON function made counts as JSON to another one that gets it as its
 //! argument: SQLite's subtype. It belongs to the expression, not to the value, and no
@@ -19,6 +20,7 @@ mod edit;
 mod jsonb;
 mod parse;
 mod path;
+mod seek;
 mod text;
 mod value;
 mod write;
@@ -32,8 +34,9 @@ use crate::error::{Error, Result};
 use crate::value::{Value, ValueRef};
 use edit::{Edit, Unmergeable};
 use jsonb::{element, is_jsonb, kind};
-use parse::until_zero;
+use parse::{Nothing, until_zero};
 use path::Astray;
+use seek::Seek;
 use text::push_string;
 use value::{element_of, sql_value};
 use write::{Layout, push_text, push_value};
@@ -115,28 +118,35 @@ fn blob_value() -> Error {
     Error::sql("JSON cannot hold BLOB values")
 }
 
-/// The last text that was parsed, and its JSONB.
+/// What is kept from one call to the next.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
-    text: Vec<u8>,
+    /// Where the last text lay: one that comes again is the same column or constant.
+    seen: (usize, usize),
+    /// The text that `blob` is of, if it is kept.
+    text: Option<Vec<u8>>,
     blob: Vec<u8>,
+    /// What a path led to.
+    found: Vec<u8>,
 }
 
 /// Bytes above which a document is not kept.
 const KEPT_BYTES: usize = 1 << 20;
 
 impl Document {
-    /// The JSONB of a text.
-    fn of_text(&mut self, text: &[u8]) -> Result<&[u8]> {
-        if self.blob.is_empty() || self.text != text {
+    /// Whether a text is the one that came last, so that its JSONB is worth being kept.
+    fn is_seen(&mut self, text: &[u8]) -> bool {
+        let place = (text.as_ptr().addr(), text.len());
+        std::mem::replace(&mut self.seen, place) == place
+    }
+
+    /// The JSONB of a text, to be kept or not.
+    fn of_text(&mut self, text: &[u8], is_kept: bool) -> Result<&[u8]> {
+        if self.text.as_deref() != Some(text) {
+            self.text = None;
             self.blob.clear();
-            self.text.clear();
-            let outcome = parse::parse(until_zero(text), &mut self.blob);
-            if outcome.is_err() {
-                self.blob.clear();
-                return Err(malformed());
-            }
-            self.text.extend_from_slice(text);
+            parse::parse(until_zero(text), &mut self.blob).map_err(|_| malformed())?;
+            self.text = is_kept.then(|| text.to_vec());
         }
         Ok(&self.blob)
     }
@@ -155,11 +165,48 @@ fn with_document<T>(
         number => number.to_text().unwrap_or_default(),
     };
     let document = context.document.get_or_insert_default();
-    let outcome = document.of_text(&text).and_then(f);
-    if document.text.len() > KEPT_BYTES {
+    let is_kept = document.is_seen(&text);
+    let outcome = document.of_text(&text, is_kept).and_then(f);
+    if document.blob.len() > KEPT_BYTES {
         context.document = None;
     }
     outcome.map(Some)
+}
+
+/// Calls `f` with the element that the steps of `path` lead to; None where there is none. A
+/// text that comes for the first time is read through for it.
+fn with_element<T>(
+    context: &mut Context,
+    value: ValueRef<'_>,
+    steps: Option<&[u8]>,
+    path: &[u8],
+    f: impl FnOnce(&[u8], usize) -> Result<T>,
+) -> Result<Option<T>> {
+    if let (ValueRef::Text(text), Some(steps)) = (value, steps) {
+        let document = context.document.get_or_insert_default();
+        if !document.is_seen(text)
+            && let Some(mut seek) = Seek::new(steps, &mut document.found)
+        {
+            parse::read(until_zero(text), &mut seek).map_err(|_| malformed())?;
+            return match document.found.is_empty() {
+                true => Ok(None),
+                false => f(&document.found, 0).map(Some),
+            };
+        }
+    }
+    let found = with_document(context, value, |blob| {
+        let at = find(blob, steps.ok_or_else(|| bad_path(path))?, path)?;
+        at.map(|at| f(blob, at)).transpose()
+    })?;
+    Ok(found.flatten())
+}
+
+/// The JSONB of a value, to be changed; None for NULL.
+fn owned_document(context: &mut Context, value: ValueRef<'_>) -> Result<Option<Vec<u8>>> {
+    match value {
+        ValueRef::Text(text) => jsonb_of(text).map(Some),
+        value => with_document(context, value, |blob| Ok(blob.to_vec())),
+    }
 }
 
 /// The text of a path, which ends at a zero byte; None for NULL.
@@ -189,12 +236,12 @@ fn find(blob: &[u8], steps: &[u8], path: &[u8]) -> Result<Option<usize>> {
 }
 
 /// A whole document as a function's result.
-fn given<const BLOB: bool>(context: &mut Context, blob: &[u8]) -> Result<Value> {
+fn given<const BLOB: bool>(context: &mut Context, blob: Vec<u8>) -> Result<Value> {
     if BLOB {
-        return Ok(Value::Blob(blob.to_vec()));
+        return Ok(Value::Blob(blob));
     }
     let mut text = Vec::with_capacity(blob.len() + 16);
-    push_text(blob, 0, Layout::Dense, &mut text)?;
+    push_text(&blob, 0, Layout::Dense, &mut text)?;
     context.gave_json = true;
     Ok(Value::Text(text))
 }
@@ -292,7 +339,7 @@ fn error_position(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> 
         return Ok(Value::Null);
     };
     let text = until_zero(&text);
-    let position = match parse::parse(text, &mut Vec::new()) {
+    let position = match parse::read(text, &mut Nothing) {
         Ok(_) => 0,
         // In characters, not bytes.
         Err(wrong) => {
@@ -308,6 +355,11 @@ fn is_container_at(blob: &[u8], at: usize) -> bool {
     element(blob, at).is_some_and(|of| of.is_container())
 }
 
+/// What a path that is NULL gives: NULL, but the document must be one.
+fn whole_or_null(context: &mut Context, document: ValueRef<'_>) -> Result<Value> {
+    with_document(context, document, |_| Ok(Value::Null)).map(Option::unwrap_or_default)
+}
+
 fn extract(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
     let [document, paths @ ..] = arguments else {
         return Ok(Value::Null);
@@ -316,17 +368,15 @@ fn extract(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
         return extract_all::<false>(context, *document, paths);
     };
     let path = path_text(*path);
-    let found = with_document(context, *document, |blob| {
-        let Some(path) = &path else { return Ok(None) };
-        let Some(at) = find(blob, behind_dollar(path)?, path)? else {
-            return Ok(None);
-        };
-        Ok(Some((
-            sql_value(blob, at, false)?,
-            is_container_at(blob, at),
-        )))
+    let Some(path) = path else {
+        return whole_or_null(context, *document);
+    };
+    let steps = path.strip_prefix(b"$");
+    let found = with_element(context, *document, steps, &path, |blob, at| {
+        let value = sql_value(blob, at, false)?;
+        Ok((value, is_container_at(blob, at)))
     })?;
-    let (value, is_json) = found.flatten().unwrap_or_default();
+    let (value, is_json) = found.unwrap_or_default();
     context.gave_json = is_json;
     Ok(value)
 }
@@ -339,12 +389,14 @@ fn extract_blob(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Val
         return extract_all::<true>(context, *document, paths);
     };
     let path = path_text(*path);
-    let found = with_document(context, *document, |blob| {
-        let Some(path) = &path else { return Ok(None) };
-        let at = find(blob, behind_dollar(path)?, path)?;
-        at.map(|at| sql_value(blob, at, true)).transpose()
+    let Some(path) = path else {
+        return whole_or_null(context, *document);
+    };
+    let steps = path.strip_prefix(b"$");
+    let found = with_element(context, *document, steps, &path, |blob, at| {
+        sql_value(blob, at, true)
     })?;
-    Ok(found.flatten().unwrap_or_default())
+    Ok(found.unwrap_or_default())
 }
 
 /// The elements at several paths, as an array; NULL where there is no path.
@@ -402,12 +454,12 @@ fn pointed_to(
 ) -> Result<Option<Value>> {
     let is_integer = matches!(argument(arguments, 1), ValueRef::Integer(_));
     let path = path_text(argument(arguments, 1));
-    let found = with_document(context, argument(arguments, 0), |blob| {
-        let Some(path) = &path else { return Ok(None) };
-        let at = find(blob, &arrow_steps(path, is_integer), path)?;
-        at.map(|at| f(blob, at)).transpose()
-    })?;
-    Ok(found.flatten())
+    let document = argument(arguments, 0);
+    let Some(path) = path else {
+        return whole_or_null(context, document).map(|_| None);
+    };
+    let steps = arrow_steps(&path, is_integer);
+    with_element(context, document, Some(&steps), &path, f)
 }
 
 fn arrow(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
@@ -458,7 +510,7 @@ fn change<const BLOB: bool>(
         let message = format!("json_{name}() needs an odd number of arguments");
         return Err(Error::sql(message));
     }
-    let Some(mut blob) = with_document(context, *document, |blob| Ok(blob.to_vec()))? else {
+    let Some(mut blob) = owned_document(context, *document)? else {
         return Ok(Value::Null);
     };
     for (i, pair) in changes.chunks(2).enumerate() {
@@ -477,7 +529,7 @@ fn change<const BLOB: bool>(
             return Err(error);
         }
     }
-    given::<BLOB>(context, &blob)
+    given::<BLOB>(context, blob)
 }
 
 /// `json()`, which removes nothing, too.
@@ -486,18 +538,19 @@ fn remove<const BLOB: bool>(context: &mut Context, arguments: &[ValueRef<'_>]) -
         return Ok(Value::Null);
     };
     if paths.is_empty() {
-        let mut text = Vec::new();
+        if BLOB {
+            let blob = owned_document(context, *document)?;
+            return Ok(blob.map_or(Value::Null, Value::Blob));
+        }
         let whole = with_document(context, *document, |blob| {
-            if BLOB {
-                return Ok(Value::Blob(blob.to_vec()));
-            }
+            let mut text = Vec::with_capacity(blob.len() + 16);
             push_text(blob, 0, Layout::Dense, &mut text)?;
-            Ok(Value::Text(std::mem::take(&mut text)))
+            Ok(Value::Text(text))
         })?;
-        context.gave_json = !BLOB;
+        context.gave_json = true;
         return Ok(whole.unwrap_or_default());
     }
-    let Some(mut blob) = with_document(context, *document, |blob| Ok(blob.to_vec()))? else {
+    let Some(mut blob) = owned_document(context, *document)? else {
         return Ok(Value::Null);
     };
     for path in paths {
@@ -513,12 +566,11 @@ fn remove<const BLOB: bool>(context: &mut Context, arguments: &[ValueRef<'_>]) -
             return Err(error);
         }
     }
-    given::<BLOB>(context, &blob)
+    given::<BLOB>(context, blob)
 }
 
 fn patch<const BLOB: bool>(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let copied = |blob: &[u8]| Ok(blob.to_vec());
-    let Some(mut target) = with_document(context, argument(arguments, 0), copied)? else {
+    let Some(mut target) = owned_document(context, argument(arguments, 0))? else {
         return Ok(Value::Null);
     };
     let merged = with_document(context, argument(arguments, 1), |patch| {
@@ -529,7 +581,7 @@ fn patch<const BLOB: bool>(context: &mut Context, arguments: &[ValueRef<'_>]) ->
     })?;
     match merged {
         None => Ok(Value::Null),
-        Some(()) => given::<BLOB>(context, &target),
+        Some(()) => given::<BLOB>(context, target),
     }
 }
 
@@ -578,7 +630,7 @@ fn valid(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
     if flags & 3 == 0 {
         return Ok(Value::from(false));
     }
-    let parsed = parse::parse(until_zero(&text), &mut Vec::with_capacity(text.len()));
+    let parsed = parse::read(until_zero(&text), &mut Nothing);
     Ok(Value::from(
         parsed.is_ok_and(|p| p.is_strict || flags & 2 != 0),
     ))

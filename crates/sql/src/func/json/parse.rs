@@ -1,10 +1,13 @@
-//! Text to JSONB: RFC 8259 and the extensions of JSON5 that SQLite takes.
+//! Reading texts: RFC 8259 and the extensions of JSON5 that SQLite takes.
 //!
-//! One pass appends elements to the output; a container's header is written when it
-//! begins, as long as what is left of the text might need, and put right when it ends.
-//! Containers that are open lie on a stack of their own, so that no nesting costs stack.
-//! Strings and numbers are copied as they are written: what of them is not RFC 8259 is
-//! said by the element's kind alone.
+//! One pass tells a [`Sink`] of the elements. [`Blob`] makes JSONB of them: a container's
+//! header is written when it begins, as long as what is left of the text might need, and
+//! put right when it ends. [`Nothing`] makes nothing, where it is only asked whether a text
+//! is well-formed; [`Seek`](super::seek::Seek) follows a path.
+//!
+//! Containers that are open lie on a stack, so that no nesting costs the thread's.
+//! Strings and numbers are told as they are written: what of them is not RFC 8259 is said
+//! by the element's kind alone.
 
 use super::jsonb::{self, DEPTH_MAX, kind};
 use super::text::{hex, plain_len, separator_len};
@@ -20,11 +23,72 @@ pub struct Parsed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wrong(pub usize);
 
+/// What is told of the elements.
+pub trait Sink {
+    /// An element that is no container.
+    fn scalar(&mut self, kind: u8, payload: &[u8]);
+
+    /// A label.
+    fn label(&mut self, kind: u8, text: &[u8]) {
+        self.scalar(kind, text);
+    }
+
+    /// A container begins; `left` bytes of the text are left. What [`Sink::end`] gets.
+    fn begin(&mut self, kind: u8, left: usize) -> usize;
+
+    /// The innermost container ends.
+    fn end(&mut self, begun: usize);
+}
+
+/// Appends JSONB.
+pub struct Blob<'o>(pub &'o mut Vec<u8>);
+
+impl Sink for Blob<'_> {
+    #[inline]
+    fn scalar(&mut self, kind: u8, payload: &[u8]) {
+        jsonb::push(self.0, kind, payload);
+    }
+
+    #[inline]
+    fn begin(&mut self, kind: u8, left: usize) -> usize {
+        let head = self.0.len();
+        jsonb::push_header(self.0, kind, left);
+        head
+    }
+
+    #[inline]
+    fn end(&mut self, head: usize) {
+        let start = jsonb::header_end(self.0, head);
+        jsonb::set_payload(self.0, head, self.0.len() - start);
+    }
+}
+
+/// Keeps nothing.
+pub struct Nothing;
+
+impl Sink for Nothing {
+    #[inline]
+    fn scalar(&mut self, _kind: u8, _payload: &[u8]) {}
+
+    #[inline]
+    fn begin(&mut self, _kind: u8, _left: usize) -> usize {
+        0
+    }
+
+    #[inline]
+    fn end(&mut self, _begun: usize) {}
+}
+
 /// Appends the elements of a text to `out`. A zero byte ends the text.
 pub fn parse(text: &[u8], out: &mut Vec<u8>) -> Result<Parsed, Wrong> {
+    read(text, &mut Blob(out))
+}
+
+/// Tells of the elements of a text. A zero byte ends the text.
+pub fn read<S: Sink>(text: &[u8], sink: &mut S) -> Result<Parsed, Wrong> {
     let mut parser = Parser {
         text,
-        out,
+        sink,
         open: Vec::new(),
         is_strict: true,
         mark: 0,
@@ -44,19 +108,18 @@ type Outcome<T> = Result<T, Failed>;
 
 /// A container that has begun.
 struct Open {
-    /// Its header in the output.
-    head: usize,
-    /// Where its first element is.
-    start: usize,
+    /// What the sink gave for it.
+    begun: usize,
     is_object: bool,
+    is_empty: bool,
     /// It stands where a label is due, which is looked for there.
     label_at: Option<usize>,
 }
 
 /// What stands next, behind space.
 enum Next {
-    /// An element that ends there; it has been appended.
-    Element(usize),
+    /// An element of this kind that ends there; it has been told.
+    Element(usize, u8),
     /// A container begins there.
     Container(usize),
     /// Punctuation that ends or parts elements, at the mark.
@@ -75,23 +138,32 @@ enum Due {
     Behind(usize),
 }
 
-struct Parser<'a> {
+struct Parser<'a, S> {
     text: &'a [u8],
-    out: &'a mut Vec<u8>,
+    sink: &'a mut S,
     open: Vec<Open>,
     is_strict: bool,
     /// Where the text was last found wrong, or punctuation behind unusual space.
     mark: usize,
 }
 
-impl Parser<'_> {
+impl<'a, S: Sink> Parser<'a, S> {
     #[inline(always)]
     fn byte(&self, at: usize) -> u8 {
         self.text.get(at).copied().unwrap_or(0)
     }
 
-    fn rest(&self, at: usize) -> &[u8] {
-        self.text.get(at..).unwrap_or(&[])
+    #[inline(always)]
+    fn rest(&self, at: usize) -> &'a [u8] {
+        let text: &'a [u8] = self.text;
+        text.get(at..).unwrap_or(&[])
+    }
+
+    /// The text from `at` to `end`.
+    #[inline(always)]
+    fn part(&self, at: usize, end: usize) -> &'a [u8] {
+        let text: &'a [u8] = self.text;
+        text.get(at..end).unwrap_or(&[])
     }
 
     fn fail<T>(&mut self, at: usize) -> Outcome<T> {
@@ -128,14 +200,17 @@ impl Parser<'_> {
     }
 
     fn value(&mut self, at: usize) -> Outcome<Due> {
-        match self.next(at)? {
-            Next::Element(end) => Ok(Due::Behind(end)),
+        match self.next::<false>(at)? {
+            Next::Element(end, _) => {
+                self.note_element();
+                Ok(Due::Behind(end))
+            }
             Next::Container(begins) => self.begin(begins, None),
             other => {
                 let array = self.open.last().filter(|open| !open.is_object);
                 match (other, array) {
                     (Next::Punctuation(b']'), Some(array)) => {
-                        self.is_strict &= self.out.len() == array.start;
+                        self.is_strict &= array.is_empty;
                         self.close(self.mark)
                     }
                     _ if self.open.is_empty() => Err(Failed),
@@ -146,19 +221,16 @@ impl Parser<'_> {
     }
 
     fn label(&mut self, at: usize) -> Outcome<Due> {
-        let begins = self.out.len();
-        let end = match self.next(at) {
+        let end = match self.next::<true>(at) {
             Ok(Next::Container(container)) => return self.begin(container, Some(at)),
-            Ok(Next::Element(end)) => {
-                let kind = self.out.get(begins).map_or(kind::NULL, |b| b & 0x0f);
+            Ok(Next::Element(end, kind)) => {
                 if !jsonb::is_text(kind) {
                     return self.fail(at);
                 }
                 end
             }
             Ok(Next::Punctuation(b'}')) => {
-                let start = self.open.last().map_or(begins, |open| open.start);
-                self.is_strict &= begins == start;
+                self.is_strict &= self.open.last().is_none_or(|open| open.is_empty);
                 return self.close(self.mark);
             }
             other => self.bare_label(at, other.is_ok())?,
@@ -193,7 +265,8 @@ impl Parser<'_> {
                 false => Err(Failed),
             };
         }
-        jsonb::push(self.out, kind, self.text.get(start..end).unwrap_or(&[]));
+        let label = self.part(start, end);
+        self.sink.label(kind, label);
         self.is_strict = false;
         Ok(end)
     }
@@ -204,8 +277,9 @@ impl Parser<'_> {
         if self.byte(at) == b':' {
             return Ok(Due::Value(at + 1));
         }
-        match self.next(at)? {
+        match self.next::<false>(at)? {
             Next::Punctuation(b':') => Ok(Due::Value(self.mark + 1)),
+            Next::Container(container) => self.begin(container, Some(at)),
             _ => self.fail(at),
         }
     }
@@ -217,7 +291,7 @@ impl Parser<'_> {
         let at = at + standard_space_len(self.rest(at));
         let (found, place) = match self.byte(at) {
             byte if byte == b',' || byte == close => (byte, at),
-            _ => match self.next(at) {
+            _ => match self.next::<false>(at) {
                 Ok(Next::Punctuation(byte)) if byte == b',' || byte == close => (byte, self.mark),
                 _ => return self.fail(at),
             },
@@ -232,16 +306,16 @@ impl Parser<'_> {
     /// Begins the container whose bracket is at `at`.
     fn begin(&mut self, at: usize, label_at: Option<usize>) -> Outcome<Due> {
         let is_object = self.byte(at) == b'{';
-        let head = self.out.len();
         let kind = if is_object { kind::OBJECT } else { kind::ARRAY };
-        jsonb::push_header(self.out, kind, self.text.len() - at);
+        self.note_element();
+        let begun = self.sink.begin(kind, self.text.len() - at);
         if self.open.len() >= DEPTH_MAX {
             return self.fail(at);
         }
         self.open.push(Open {
-            head,
-            start: self.out.len(),
+            begun,
             is_object,
+            is_empty: true,
             label_at,
         });
         Ok(match is_object {
@@ -253,7 +327,7 @@ impl Parser<'_> {
     /// Ends the innermost container with the bracket at `at`.
     fn close(&mut self, at: usize) -> Outcome<Due> {
         if let Some(open) = self.open.pop() {
-            jsonb::set_payload(self.out, open.head, self.out.len() - open.start);
+            self.sink.end(open.begun);
             if let Some(label_at) = open.label_at {
                 return self.fail(label_at);
             }
@@ -261,16 +335,25 @@ impl Parser<'_> {
         Ok(Due::Behind(at + 1))
     }
 
-    /// Looks behind space and appends what is no container.
-    fn next(&mut self, mut at: usize) -> Outcome<Next> {
+    /// The innermost container has an element.
+    #[inline(always)]
+    fn note_element(&mut self) {
+        if let Some(open) = self.open.last_mut() {
+            open.is_empty = false;
+        }
+    }
+
+    /// Looks behind space and tells of what is no container, as of a label if one is due.
+    #[inline]
+    fn next<const LABEL: bool>(&mut self, mut at: usize) -> Outcome<Next> {
         loop {
             let byte = self.byte(at);
-            let end = match byte {
+            let (end, kind) = match byte {
                 b'{' | b'[' => return Ok(Next::Container(at)),
-                b'"' => self.string(at)?,
+                b'"' => self.string::<LABEL>(at)?,
                 b'\'' => {
                     self.is_strict = false;
-                    self.string(at)?
+                    self.string::<LABEL>(at)?
                 }
                 b'-' | b'+' | b'.' | b'0'..=b'9' => self.number(at)?,
                 b'}' | b']' | b',' | b':' => {
@@ -293,12 +376,12 @@ impl Parser<'_> {
                 }
                 _ => self.word(at)?,
             };
-            return Ok(Next::Element(end));
+            return Ok(Next::Element(end, kind));
         }
     }
 
     /// true, false, null, and the numbers that are words.
-    fn word(&mut self, at: usize) -> Outcome<usize> {
+    fn word(&mut self, at: usize) -> Outcome<(usize, u8)> {
         const WORDS: [(&[u8], u8); 3] = [
             (b"true", kind::TRUE),
             (b"false", kind::FALSE),
@@ -316,8 +399,8 @@ impl Parser<'_> {
         let exact = |(word, _): &&(&[u8], u8)| rest.starts_with(word) && is_alone(word.len());
         if let Some((word, kind)) = WORDS.iter().find(exact) {
             let end = at + word.len();
-            self.out.push(*kind);
-            return Ok(end);
+            self.sink.scalar(*kind, &[]);
+            return Ok((end, *kind));
         }
         let any_case = |(word, _): &&(&[u8], u8)| {
             let written = rest.get(..word.len());
@@ -329,13 +412,14 @@ impl Parser<'_> {
         let end = at + word.len();
         self.is_strict = false;
         match *kind {
-            kind::FLOAT => jsonb::push(self.out, kind::FLOAT, b"9e999"),
-            _ => self.out.push(kind::NULL),
+            kind::FLOAT => self.sink.scalar(kind::FLOAT, b"9e999"),
+            _ => self.sink.scalar(kind::NULL, &[]),
         }
-        Ok(end)
+        Ok((end, *kind))
     }
 
-    fn string(&mut self, at: usize) -> Outcome<usize> {
+    #[inline]
+    fn string<const LABEL: bool>(&mut self, at: usize) -> Outcome<(usize, u8)> {
         let quote = self.byte(at);
         let mut end = at + 1;
         let mut kind = kind::TEXT;
@@ -363,8 +447,12 @@ impl Parser<'_> {
             }
             end += 1;
         }
-        jsonb::push(self.out, kind, self.text.get(at + 1..end).unwrap_or(&[]));
-        Ok(end + 1)
+        let text = self.part(at + 1, end);
+        match LABEL {
+            true => self.sink.label(kind, text),
+            false => self.sink.scalar(kind, text),
+        }
+        Ok((end + 1, kind))
     }
 
     /// How many bytes behind a backslash belong to the escape.
@@ -395,7 +483,7 @@ impl Parser<'_> {
         Ok(len)
     }
 
-    fn number(&mut self, at: usize) -> Outcome<usize> {
+    fn number(&mut self, at: usize) -> Outcome<(usize, u8)> {
         let first = self.byte(at);
         let (mut is_json5, mut is_real) = (false, false);
         if first == b'.' {
@@ -408,7 +496,7 @@ impl Parser<'_> {
             let digits = at + usize::from(is_signed);
             if is_signed && !self.byte(digits).is_ascii_digit() {
                 if let Some(end) = self.infinity(at) {
-                    return Ok(end);
+                    return Ok((end, kind::FLOAT));
                 }
                 if self.byte(digits) != b'.' {
                     return self.fail(at);
@@ -422,8 +510,7 @@ impl Parser<'_> {
                     while self.byte(end).is_ascii_hexdigit() {
                         end += 1;
                     }
-                    self.push_number(at, end, true, false);
-                    return Ok(end);
+                    return Ok((end, self.tell_number(at, end, true, false)));
                 }
                 if self.byte(digits + 1).is_ascii_digit() {
                     return self.fail(at + 1);
@@ -431,8 +518,7 @@ impl Parser<'_> {
             }
         }
         let end = self.decimal(at, &mut is_json5, &mut is_real)?;
-        self.push_number(at, end, is_json5, is_real);
-        Ok(end)
+        Ok((end, self.tell_number(at, end, is_json5, is_real)))
     }
 
     /// A signed infinity, in any case.
@@ -448,8 +534,8 @@ impl Parser<'_> {
         let end = at + if begins(word, b"infinity") { 9 } else { 4 };
         self.is_strict = false;
         match self.byte(at) {
-            b'-' => jsonb::push(self.out, kind::FLOAT, b"-9e999"),
-            _ => jsonb::push(self.out, kind::FLOAT, b"9e999"),
+            b'-' => self.sink.scalar(kind::FLOAT, b"-9e999"),
+            _ => self.sink.scalar(kind::FLOAT, b"9e999"),
         }
         Some(end)
     }
@@ -496,7 +582,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn push_number(&mut self, at: usize, end: usize, is_json5: bool, is_real: bool) {
+    fn tell_number(&mut self, at: usize, end: usize, is_json5: bool, is_real: bool) -> u8 {
         let is_plus = self.byte(at) == b'+';
         self.is_strict &= !is_plus && !is_json5;
         let kind = match (is_real, is_json5) {
@@ -506,7 +592,9 @@ impl Parser<'_> {
             (true, true) => kind::FLOAT5,
         };
         let start = at + usize::from(is_plus);
-        jsonb::push(self.out, kind, self.text.get(start..end).unwrap_or(&[]));
+        let number = self.part(start, end);
+        self.sink.scalar(kind, number);
+        kind
     }
 }
 

@@ -23,12 +23,34 @@ pub fn is_plain(byte: u8) -> bool {
     PLAIN[byte as usize]
 }
 
-/// How many bytes at the start are plain.
+/// How many bytes at the start are plain: eight at a time are looked at.
 #[inline]
 pub fn plain_len(text: &[u8]) -> usize {
-    text.iter()
+    let mut at = 0;
+    while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let special = special_bytes(u64::from_le_bytes(*eight));
+        if special != 0 {
+            return at + special.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = text.get(at..).unwrap_or(&[]);
+    at + rest
+        .iter()
         .position(|b| !is_plain(*b))
-        .unwrap_or(text.len())
+        .unwrap_or(rest.len())
+}
+
+/// The high bit of each byte that is not plain; above the first such byte there may be
+/// more.
+#[inline(always)]
+fn special_bytes(eight: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES << 7;
+    let is_zero = |bytes: u64| bytes.wrapping_sub(ONES) & !bytes;
+    let is_byte = |byte: u8| is_zero(eight ^ (ONES * u64::from(byte)));
+    let is_control = eight.wrapping_sub(ONES * 0x20) & !eight;
+    (is_control | is_byte(b'"') | is_byte(b'\'') | is_byte(b'\\')) & HIGHS
 }
 
 /// The number of so many hexadecimal digits at the start of `text`.
