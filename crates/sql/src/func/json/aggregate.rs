@@ -4,8 +4,8 @@
 //! arguments are evaluated for many rows at once, and what of them counts as JSON would
 //! be lost.
 
-use super::jsonb_of;
-use super::parse::until_zero;
+use super::document::jsonb_of;
+use super::space::until_zero;
 use super::text::push_string;
 use super::write::push_value;
 use crate::error::{Error, Result};

@@ -5,14 +5,14 @@
 //! a tree the containers around the row lie on a stack, with the paths that lead to them.
 
 use super::jsonb::{Element, element, is_jsonb, kind};
-use super::parse::until_zero;
 use super::path::{self, Astray, Place};
+use super::space::until_zero;
 use super::value::sql_value;
 use super::{bad_path, malformed};
 use crate::bind::expr::ROWID;
 use crate::error::Result;
 use crate::func::table::{TableFunction, TableRows};
-use crate::value::{Applied, Value, ValueRef, integer_prefix};
+use crate::value::{Applied, Value, ValueRef, integer_prefix, render_integer};
 
 /// The columns in order, the hidden ones and the one of [`JsonEach::json_column`] last.
 const KEY: usize = 0;
@@ -314,7 +314,9 @@ impl Elements {
             return;
         };
         if self.within == kind::ARRAY {
-            path.extend_from_slice(format!("[{}]", parent.key).as_bytes());
+            path.push(b'[');
+            render_integer(parent.key, path);
+            path.push(b']');
             return;
         }
         let label = element(&self.blob, self.at);

@@ -1,15 +1,14 @@
 //! Reading texts: RFC 8259 and the extensions of JSON5 that SQLite takes.
 //!
-//! One pass tells a [`Sink`] of the elements. [`Blob`] makes JSONB of them: a container's
-//! header is written when it begins, as long as what is left of the text might need, and
-//! put right when it ends. [`Nothing`] makes nothing, where it is only asked whether a text
-//! is well-formed; [`Seek`](super::seek::Seek) follows a path.
+//! One pass tells a [`Sink`] of the elements.
 //!
 //! Containers that are open lie on a stack, so that no nesting costs the thread's.
 //! Strings and numbers are told as they are written: what of them is not RFC 8259 is said
 //! by the element's kind alone.
 
 use super::jsonb::{self, DEPTH_MAX, kind};
+use super::sink::{Blob, Sink};
+use super::space::{space_len, standard_space_len};
 use super::text::{hex, plain_len, separator_len};
 
 /// What parsing tells besides the elements.
@@ -22,62 +21,6 @@ pub struct Parsed {
 /// Where a text stops to be JSON, by its byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wrong(pub usize);
-
-/// What is told of the elements.
-pub trait Sink {
-    /// An element that is no container.
-    fn scalar(&mut self, kind: u8, payload: &[u8]);
-
-    /// A label.
-    fn label(&mut self, kind: u8, text: &[u8]) {
-        self.scalar(kind, text);
-    }
-
-    /// A container begins; `left` bytes of the text are left. What [`Sink::end`] gets.
-    fn begin(&mut self, kind: u8, left: usize) -> usize;
-
-    /// The innermost container ends.
-    fn end(&mut self, begun: usize);
-}
-
-/// Appends JSONB.
-pub struct Blob<'o>(pub &'o mut Vec<u8>);
-
-impl Sink for Blob<'_> {
-    #[inline]
-    fn scalar(&mut self, kind: u8, payload: &[u8]) {
-        jsonb::push(self.0, kind, payload);
-    }
-
-    #[inline]
-    fn begin(&mut self, kind: u8, left: usize) -> usize {
-        let head = self.0.len();
-        jsonb::push_header(self.0, kind, left);
-        head
-    }
-
-    #[inline]
-    fn end(&mut self, head: usize) {
-        let start = jsonb::header_end(self.0, head);
-        jsonb::set_payload(self.0, head, self.0.len() - start);
-    }
-}
-
-/// Keeps nothing.
-pub struct Nothing;
-
-impl Sink for Nothing {
-    #[inline]
-    fn scalar(&mut self, _kind: u8, _payload: &[u8]) {}
-
-    #[inline]
-    fn begin(&mut self, _kind: u8, _left: usize) -> usize {
-        0
-    }
-
-    #[inline]
-    fn end(&mut self, _begun: usize) {}
-}
 
 /// Appends the elements of a text to `out`. A zero byte ends the text.
 pub fn parse(text: &[u8], out: &mut Vec<u8>) -> Result<Parsed, Wrong> {
@@ -272,7 +215,11 @@ impl<'a, S: Sink> Parser<'a, S> {
     }
 
     /// The colon behind a label.
+    #[inline]
     fn colon(&mut self, at: usize) -> Outcome<Due> {
+        if self.byte(at) == b':' {
+            return Ok(Due::Value(at + 1));
+        }
         let at = at + standard_space_len(self.rest(at));
         if self.byte(at) == b':' {
             return Ok(Due::Value(at + 1));
@@ -285,9 +232,16 @@ impl<'a, S: Sink> Parser<'a, S> {
     }
 
     /// A comma, or the end of the container.
+    #[inline]
     fn behind(&mut self, at: usize) -> Outcome<Due> {
         let is_object = self.open.last().is_some_and(|open| open.is_object);
         let close = if is_object { b'}' } else { b']' };
+        if self.byte(at) == b',' {
+            return Ok(match is_object {
+                true => Due::Label(at + 1),
+                false => Due::Value(at + 1),
+            });
+        }
         let at = at + standard_space_len(self.rest(at));
         let (found, place) = match self.byte(at) {
             byte if byte == b',' || byte == close => (byte, at),
@@ -601,57 +555,4 @@ impl<'a, S: Sink> Parser<'a, S> {
 /// A byte of a label without quotes, but for digits.
 fn is_label_byte(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$' | 0x80..)
-}
-
-/// Space as RFC 8259 has it.
-#[inline]
-fn standard_space_len(text: &[u8]) -> usize {
-    let is_space = |b: &u8| matches!(b, b'\t' | b'\n' | b'\r' | b' ');
-    text.iter().position(|b| !is_space(b)).unwrap_or(text.len())
-}
-
-/// Space and comments as JSON5 has them.
-fn space_len(text: &[u8]) -> usize {
-    let mut at = 0;
-    loop {
-        let rest = text.get(at..).unwrap_or(&[]);
-        at += match rest {
-            [b'\t'..=b'\r' | b' ', ..] => 1,
-            [b'/', b'*', comment @ ..] => match comment.windows(2).position(|w| w == b"*/") {
-                Some(len) => len + 4,
-                None => return at,
-            },
-            [b'/', b'/', comment @ ..] => 2 + line_len(comment),
-            [0xc2, 0xa0, ..] => 2,
-            [0xe1, 0x9a, 0x80, ..]
-            | [0xe2, 0x80, 0x80..=0x8a | 0xa8 | 0xa9 | 0xaf, ..]
-            | [0xe2, 0x81, 0x9f, ..]
-            | [0xe3, 0x80, 0x80, ..]
-            | [0xef, 0xbb, 0xbf, ..] => 3,
-            _ => return at,
-        };
-    }
-}
-
-/// How long a line is, with its end.
-fn line_len(text: &[u8]) -> usize {
-    for (at, byte) in text.iter().enumerate() {
-        match byte {
-            b'\n' | b'\r' => return at + 1,
-            0xe2 => match separator_len(text.get(at..).unwrap_or(&[])) {
-                0 => {}
-                len => return at + len,
-            },
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-/// The text up to its first zero byte.
-pub fn until_zero(text: &[u8]) -> &[u8] {
-    match text.iter().position(|b| *b == 0) {
-        Some(end) => text.get(..end).unwrap_or(text),
-        None => text,
-    }
 }

@@ -6,8 +6,8 @@
 //! the element is an error as well.
 
 use super::jsonb::{is_unescaped, kind};
-use super::parse::{Blob, Sink};
 use super::path::{Index, Step, step};
+use super::sink::{Blob, Sink};
 use super::text::Label;
 
 /// Most steps that are followed so.

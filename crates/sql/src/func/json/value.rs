@@ -101,7 +101,7 @@ pub fn element_of(value: ValueRef<'_>, is_json: bool) -> Result<Vec<u8>> {
             jsonb::push(&mut out, kind::FLOAT, &digits);
         }
         ValueRef::Text(text) if is_json => {
-            parse::parse(parse::until_zero(text), &mut out).map_err(|_| malformed())?;
+            parse::parse(text, &mut out).map_err(|_| malformed())?;
         }
         ValueRef::Text(text) => jsonb::push(&mut out, kind::TEXTRAW, text),
         ValueRef::Blob(blob) if is_jsonb(blob) => out.extend_from_slice(blob),
