@@ -211,14 +211,18 @@ impl Schemas {
         }
         let scope = [(name.clone(), columns.clone())];
         let mut definitions = Vec::new();
-        for column in &columns {
+        for (at, column) in columns.iter().enumerate() {
             let mut text = self.written(column);
-            match self.random.below(9) {
+            match self.random.below(10) {
                 0 => text += " INT UNIQUE",
                 1 => text += &format!(" CHECK ({})", self.expr(&scope, 1)),
                 2 => text += &format!(" a REFERENCES {}({})", self.written("t"), self.written("a")),
                 3 => text += " TEXT DEFAULT 'a' /* , b */",
                 4 => text += &format!(" DEFAULT \"{}\"", self.new_name()),
+                5 if at > 0 => {
+                    let one = self.expr_of(columns.get(..at).unwrap_or(&[]));
+                    text += &format!(" AS ({one} || \"{}\")", self.new_name());
+                }
                 _ => {}
             }
             definitions.push(text);

@@ -5,7 +5,7 @@ mod common;
 mod support;
 
 use common::Random;
-use support::{run, same, session, sqlite};
+use support::{must, run, same, session, sqlite};
 
 #[test]
 fn foreign_keys_have_generated_columns_on_both_sides() {
@@ -160,6 +160,61 @@ CREATE TABLE t(x, a AS (b), b AS (c), c AS (a))",
     ] {
         same(sql);
     }
+}
+
+#[test]
+fn all_ways_to_read_a_row_compute_them() {
+    for sql in [
+        "CREATE TABLE t(a); INSERT INTO t VALUES ('now'), ('2024-01-01'); ALTER TABLE t ADD COLUMN d AS (date(a)); SELECT a FROM t; SELECT d FROM t WHERE a <> 'now'; SELECT d FROM t WHERE a = 'now'; UPDATE t SET a = 'x' WHERE rowid = 2; SELECT d FROM t WHERE rowid = 2; SELECT rowid FROM t WHERE d > 5; CREATE INDEX i ON t(d); DELETE FROM t WHERE rowid = 1; SELECT * FROM t",
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, v AS (a || '!'), n INT AS (length(v))); INSERT INTO t VALUES (1, 'x'), (2, 'yy'), (3, NULL); SELECT v FROM t WHERE id = 2; SELECT id, n, v, a FROM t WHERE id = 2; SELECT v FROM t WHERE id = 2 AND a = 'yy'; SELECT v FROM t WHERE id = 2 AND a = 'y'; SELECT v FROM t WHERE id = 2 AND n = 3; SELECT n FROM t WHERE id = 2 AND v = 'no'; SELECT n FROM t WHERE id = 3; UPDATE t SET a = v WHERE id = 2 AND n = 3; SELECT * FROM t; UPDATE t SET a = 'q' WHERE id = 2 AND n = 3; DELETE FROM t WHERE id = 1 AND v = 'x!' AND a = 'x'; SELECT * FROM t; SELECT v || n FROM t WHERE id = 2; UPDATE t SET id = n WHERE id = 2 RETURNING *; SELECT count(*) FROM t WHERE id = 4",
+        "CREATE TABLE t(k TEXT UNIQUE, v AS (upper(k)) UNIQUE, w AS (k || v)); INSERT INTO t VALUES ('a'), ('b'); SELECT w FROM t WHERE k = 'a'; SELECT v FROM t WHERE k = 'a'; SELECT k, w FROM t WHERE v = 'B'; SELECT v FROM t WHERE v = 'B'; UPDATE t SET k = w WHERE v = 'B'; DELETE FROM t WHERE v = 'A'; SELECT * FROM t; SELECT w FROM t WHERE k = 'bB' AND v = 'BB'; PRAGMA integrity_check",
+        "CREATE TABLE t(a, b INT AS (a) VIRTUAL); INSERT INTO t VALUES (1), (2), (3); SELECT a FROM t WHERE b IN (SELECT b + 1 FROM t); SELECT a, (SELECT count(*) FROM t u WHERE u.b < t.b) FROM t; SELECT * FROM t WHERE (a, b) = (2, 2); SELECT * FROM t WHERE (a, b) IN (SELECT b, a FROM t WHERE b > 1); SELECT t.b, u.b FROM t CROSS JOIN t u ON t.b < u.a; SELECT b FROM t ORDER BY -b; SELECT * FROM t LEFT JOIN (SELECT b AS x FROM t WHERE b > 1) ON x = b; SELECT t.b FROM t FULL JOIN t u ON t.b = u.b + 1 ORDER BY 1; VALUES ((SELECT b FROM t LIMIT 1))",
+        "CREATE TABLE a(x INT, g AS (x * 2)); CREATE TABLE b(y INT, h AS (y + 1)); INSERT INTO a VALUES (1), (2), (3); INSERT INTO b VALUES (1), (3), (5); SELECT * FROM a JOIN b ON g = h; SELECT * FROM a LEFT JOIN b ON g = h AND h > 2; SELECT * FROM a, b WHERE g = h AND x + y > 3; CREATE INDEX ib ON b(h); SELECT * FROM a JOIN b ON g = h; SELECT a.g, (SELECT h FROM b WHERE h = a.g) FROM a; SELECT * FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE h = g); DELETE FROM a WHERE g IN (SELECT h FROM b); SELECT * FROM a; UPDATE a SET x = h FROM b WHERE y = 5 RETURNING *",
+        "CREATE TABLE t(a INT, v INT AS (a + 1)); WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO t SELECT i FROM n; SELECT count(*), sum(v) FROM t WHERE a % 7 = 3; SELECT count(*) FROM t x JOIN t y ON x.v = y.a; SELECT v, count(*) FROM t WHERE v > 4990 GROUP BY v; SELECT sum(v) FROM (SELECT v FROM t ORDER BY v DESC LIMIT 10); CREATE INDEX i ON t(v); SELECT count(*) FROM t WHERE v BETWEEN 100 AND 200; SELECT max(v), min(v) FROM t; DELETE FROM t WHERE v % 2; SELECT count(*), sum(v) FROM t; PRAGMA integrity_check",
+        "CREATE TABLE t(a TEXT, v TEXT AS (a || a || a) STORED, w AS (length(v))); INSERT INTO t VALUES (hex(zeroblob(3000))), ('x'); SELECT w, length(v) FROM t; SELECT w FROM t WHERE w > 5; UPDATE t SET a = 'y' WHERE w = 18000; SELECT * FROM t",
+        "CREATE TABLE t(a, v AS (a + 1)); INSERT INTO t VALUES (1), (2), (3); BEGIN; UPDATE t SET a = a * 10; SAVEPOINT s; DELETE FROM t WHERE v = 11; SELECT * FROM t; ROLLBACK TO s; SELECT v FROM t; ROLLBACK; SELECT v FROM t",
+    ] {
+        same(sql);
+    }
+}
+
+#[test]
+fn plain_columns_are_asked_about_before_others_are_computed() {
+    let session = session();
+    let sql = "CREATE TABLE t(a INT, b INT, v AS (abs(a)));
+        CREATE TABLE u(a INT, b INT);
+        INSERT INTO u VALUES (1, 1), (-9223372036854775807 - 1, 2);
+        ALTER TABLE u ADD COLUMN v AS (abs(a))";
+    must(&session, sql);
+    let plan = run(&session, "EXPLAIN SELECT v FROM t WHERE b = 5 AND v = 1");
+    let step = |what: &str| plan.iter().position(|line| line.contains(what));
+    assert!(step("GENERATE") > step("FILTER"), "{plan:?}");
+    assert!(
+        plan.iter().rposition(|line| line.contains("FILTER")) > step("GENERATE"),
+        "{plan:?}"
+    );
+    assert_eq!(
+        run(&session, "SELECT v FROM u WHERE b = 1 AND v > 0"),
+        ["1"]
+    );
+}
+
+#[test]
+fn an_index_yields_them_without_the_row() {
+    let session = session();
+    must(
+        &session,
+        "CREATE TABLE t(a, v AS (a + 1)); CREATE INDEX i ON t(v)",
+    );
+    let plan = run(&session, "EXPLAIN SELECT v FROM t WHERE v > 5 ORDER BY v");
+    assert!(
+        plan.iter().any(|line| line.contains("COVERING INDEX i")),
+        "{plan:?}"
+    );
+    assert!(
+        !plan.iter().any(|line| line.contains("GENERATE")),
+        "{plan:?}"
+    );
 }
 
 /// A generated column's expression over plain columns and those before it.

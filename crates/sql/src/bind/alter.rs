@@ -22,7 +22,9 @@ use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::parse::places::{self, Renaming};
 use crate::plan::physical::{SchemaChange, SchemaRewrite};
-use crate::schema::{Column, SEQUENCE, SchemaRow, Table, check_strict_type, nearest, table_shape};
+use crate::schema::{
+    Column, SEQUENCE, SchemaRow, Table, check_strict_type, declared_shape, nearest, table_shape,
+};
 
 /// How the names of automatic indexes begin.
 const AUTOMATIC: &str = "sqlite_autoindex_";
@@ -393,7 +395,7 @@ fn own_key(table: &Table, column: usize) -> Result<Option<&'static str>> {
 /// A dropped column must not be left in a key of its table's text.
 fn no_key_left(sql: &str, column: &str) -> Result<()> {
     if let Some(Statement::CreateTable(create)) = crate::parse::parse(sql)?.statement {
-        table_shape(&create)?;
+        declared_shape(&create)?;
     }
     let keys = places::foreign_keys(sql);
     let mut columns = keys.iter().flat_map(|key| &key.columns);

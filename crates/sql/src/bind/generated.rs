@@ -8,7 +8,7 @@ use super::expr::{Expr, ExprKind, ROWID};
 use super::logical::Generated;
 use crate::error::{Error, Result};
 use crate::func::Definition;
-use crate::schema::Table;
+use crate::schema::{Column, Table};
 
 impl Binder<'_> {
     /// The generated columns of a table whose row is source `id`, each behind those that it
@@ -24,6 +24,18 @@ impl Binder<'_> {
         self.frames = frames;
         self.uses = uses;
         in_order(table, bound?)
+    }
+
+    /// The same, but none where all of them are stored.
+    pub(super) fn computed_columns(
+        &mut self,
+        table: &Arc<Table>,
+        id: usize,
+    ) -> Result<Vec<Generated>> {
+        match table.has_generated && table.columns.iter().any(Column::is_virtual) {
+            true => self.generated(table, id),
+            false => Ok(Vec::new()),
+        }
     }
 
     fn generated_row(&mut self, table: &Arc<Table>, id: usize) -> Result<Vec<Generated>> {

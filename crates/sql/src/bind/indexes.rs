@@ -31,14 +31,14 @@ impl Binder<'_> {
         self.frames = frames;
         self.uses = uses;
         bound?;
-        source.generated = self.generated(table, id)?;
+        source.generated = self.computed_columns(table, id)?;
         Ok(source)
     }
 
     /// A table as the source of all its rows.
     pub(super) fn whole_source(&mut self, table: &Arc<Table>, id: usize) -> Result<Source> {
         Ok(Source {
-            generated: self.generated(table, id)?,
+            generated: self.computed_columns(table, id)?,
             ..table_source(table, &table.name, id)
         })
     }

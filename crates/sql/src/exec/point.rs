@@ -75,6 +75,11 @@ impl PointRow {
         })
     }
 
+    /// Puts a value behind the wanted columns.
+    pub fn push(&mut self, value: Value) {
+        self.cells.push(Cell::Elsewhere(value));
+    }
+
     /// A wanted column.
     #[inline]
     pub fn get(&self, column: usize) -> ValueRef<'_> {

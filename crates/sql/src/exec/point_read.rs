@@ -1,8 +1,8 @@
 //! Point paths: one row by its rowid or by all columns of a unique index, without
 //! operators and batches.
 //!
-//! Any query of the form project(filter(lookup of one key)), each part but the
-//! lookup optional, over any table and any expressions without subqueries.
+//! Any query of the form project(filter(generate(filter(lookup of one key)))), each part
+//! but the lookup optional, over any table and any expressions without subqueries.
 
 use std::sync::Arc;
 
@@ -45,6 +45,10 @@ enum Finder {
 pub struct PointRead {
     fetch: Fetch,
     finder: Finder,
+    /// Generated columns, behind those that are fetched, and what is asked before they are
+    /// computed.
+    generated: Vec<(Expr, Affinity)>,
+    before: Option<Expr>,
     predicate: Option<Expr>,
     outputs: Vec<Output>,
     row: PointRow,
@@ -78,9 +82,13 @@ impl PointRead {
         if !plan.subqueries.is_empty() {
             return None;
         }
-        let (predicate, lookup) = match &node.op {
-            Op::Filter { input, predicate } => (Some(predicate.clone()), input.as_ref()),
-            _ => (None, node),
+        let (predicate, below) = filtered(node);
+        let (generated, before, lookup) = match &below.op {
+            Op::Generate { input, columns } => {
+                let (before, lookup) = filtered(input);
+                (columns.clone(), before, lookup)
+            }
+            _ => (Vec::new(), None, below),
         };
         let (table, columns, finder) = match &lookup.op {
             Op::RowidLookup {
@@ -126,6 +134,8 @@ impl PointRead {
         Some(Self {
             fetch: Fetch::new(table, columns),
             finder,
+            generated,
+            before,
             predicate,
             outputs,
             row: PointRow::default(),
@@ -182,10 +192,27 @@ impl PointRead {
     #[inline]
     pub fn accept(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<bool> {
         self.row.decode(&self.fetch, rowid)?;
+        if !self.generated.is_empty() && !self.generate(cx)? {
+            return Ok(false);
+        }
         match &self.predicate {
             None => Ok(true),
             Some(predicate) => Ok(condition(predicate, Row::Point(&self.row), cx)? == Some(true)),
         }
+    }
+
+    /// Computes generated columns; false: what is asked before is against the row.
+    fn generate(&mut self, cx: &mut Context<'_, '_>) -> Result<bool> {
+        if let Some(before) = &self.before
+            && condition(before, Row::Point(&self.row), cx)? != Some(true)
+        {
+            return Ok(false);
+        }
+        for (expr, affinity) in &self.generated {
+            let value = eval(expr, Row::Point(&self.row), cx)?.into_value();
+            self.row.push(affinity.apply_owned(value));
+        }
+        Ok(true)
     }
 
     /// Computes what is not a mere column.
@@ -217,6 +244,14 @@ impl PointRead {
             Some(Output::Computed(_)) => self.computed.get(i).map_or(ValueRef::Null, Value::as_ref),
             None => ValueRef::Null,
         }
+    }
+}
+
+/// What a node filters by, and what yields the rows.
+fn filtered(node: &Node) -> (Option<Expr>, &Node) {
+    match &node.op {
+        Op::Filter { input, predicate } => (Some(predicate.clone()), input.as_ref()),
+        _ => (None, node),
     }
 }
 

@@ -20,9 +20,8 @@ use crate::error::Result;
 pub(super) fn split<'s>(
     source: &'s Source,
     path: &Path,
-    columns: &BTreeSet<usize>,
+    mut columns: BTreeSet<usize>,
 ) -> (BTreeSet<usize>, Vec<&'s Generated>) {
-    let mut columns = columns.clone();
     let mut computed = Vec::new();
     let is_covering = matches!(path, Path::Index { covering: true, .. });
     if !is_covering {

@@ -114,7 +114,7 @@ impl Planner<'_, '_> {
         let mut done = answered_by(&access.path);
         let mut bindings = Vec::new();
         let columns = self.columns_left(problem, step.item, &done);
-        let (columns, computed) = generated::split(item.source, &access.path, &columns);
+        let (columns, computed) = generated::split(item.source, &access.path, columns);
         let (right, layout) =
             self.source_node(item, access, &columns, before.as_ref(), &mut bindings)?;
         done.extend(keys);

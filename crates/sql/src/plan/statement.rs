@@ -140,8 +140,10 @@ impl Planner<'_, '_> {
             tables.push(ForeignTable {
                 table: Arc::clone(&table.table),
                 writer: target.map(|target| self.writer(target, None)).transpose()?,
-                generated: self
-                    .generated_row(&table.generated, &table_row(&table.table, table.id))?,
+                generated: match table.generated.as_slice() {
+                    [] => Vec::new(),
+                    all => self.generated_row(all, &table_row(&table.table, table.id))?,
+                },
                 keys: table.keys.clone(),
                 references: table.references.clone(),
             });

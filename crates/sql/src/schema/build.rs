@@ -64,6 +64,16 @@ pub struct IndexShape {
 
 /// What a CREATE TABLE with column definitions describes.
 pub fn table_shape(create: &ast::CreateTable) -> Result<TableShape> {
+    let mut shape = declared_shape(create)?;
+    shape_checks::check_generated(&shape)?;
+    if shape.strict {
+        shape_checks::check_strict(&create.name.name.text, &mut shape)?;
+    }
+    Ok(shape)
+}
+
+/// The same as far as its definitions make sense each by itself.
+pub fn declared_shape(create: &ast::CreateTable) -> Result<TableShape> {
     let name = &create.name.name.text;
     let ast::TableBody::Columns {
         columns,
@@ -105,10 +115,6 @@ pub fn table_shape(create: &ast::CreateTable) -> Result<TableShape> {
     }
     for constraint in constraints {
         builder.constraint(constraint)?;
-    }
-    shape_checks::check_generated(&builder.shape)?;
-    if *strict {
-        shape_checks::check_strict(name, &mut builder.shape)?;
     }
     Ok(builder.shape)
 }

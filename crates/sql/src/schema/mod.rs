@@ -18,7 +18,8 @@ use fulgurite_store::{KeyKind, Store, Tree, TreeId};
 use rustc_hash::FxHashMap;
 
 pub use build::{
-    IndexShape, TableShape, collation_named, index_columns, literal_value, table_shape,
+    IndexShape, TableShape, collation_named, declared_shape, index_columns, literal_value,
+    table_shape,
 };
 pub use names::nearest;
 pub use shape_checks::check_strict_type;
