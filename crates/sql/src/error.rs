@@ -12,6 +12,8 @@ use std::fmt;
 
 use fulgurite_store::{Conflict, ErrorKind};
 
+use crate::schema::ConflictAction;
+
 /// Result of anything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -147,6 +149,7 @@ struct Inner {
     hint: Option<String>,
     offset: Option<usize>,
     conflict: Option<Conflict>,
+    action: Option<ConflictAction>,
 }
 
 impl Error {
@@ -160,6 +163,7 @@ impl Error {
             hint: None,
             offset: None,
             conflict: None,
+            action: None,
         }))
     }
 
@@ -268,6 +272,19 @@ impl Error {
     #[cold]
     pub fn foreign_key() -> Self {
         Self::new(code::CONSTRAINT_FOREIGNKEY, "FOREIGN KEY constraint failed")
+    }
+
+    /// RAISE() in a trigger, which says how much is undone.
+    #[cold]
+    pub fn raised(action: ConflictAction, message: impl Into<String>) -> Self {
+        let mut raised = Self::new(code::CONSTRAINT_TRIGGER, message);
+        raised.0.action = Some(action);
+        raised
+    }
+
+    /// How much is undone, where RAISE() has said it.
+    pub fn action(&self) -> Option<ConflictAction> {
+        self.0.action
     }
 
     /// Adds what a person can do about it.

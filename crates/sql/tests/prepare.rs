@@ -62,8 +62,13 @@ fn theirs(conn: &rusqlite::Connection, sql: &str) -> Outcome {
 
 fn ours(schema: &Schema, sql: &str) -> Outcome {
     let parsed = fulgurite_sql::parse::parse(sql).map_err(|e| e.message().to_owned())?;
-    let plan = fulgurite_sql::plan::prepare(schema, &mut |_: &Tree| 1000, &parsed, false)
-        .map_err(|e| e.message().to_owned())?;
+    let plan = fulgurite_sql::plan::prepare(
+        schema,
+        &mut |_: &Tree| 1000,
+        &parsed,
+        fulgurite_sql::plan::Settings::default(),
+    )
+    .map_err(|e| e.message().to_owned())?;
     Ok(plan.map_or(Vec::new(), |p| {
         p.columns.into_iter().map(|c| c.name).collect()
     }))

@@ -3,6 +3,7 @@
 use crate::bind::expr::{BinaryOp, LikeKind};
 
 use super::{Over, Select};
+use crate::schema::ConflictAction;
 
 /// A name as written, unquoted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,4 +197,6 @@ pub enum ExprKind {
     },
     /// A function call.
     Function(Box<FunctionCall>),
+    /// `RAISE(action, message)`; IGNORE has no message.
+    Raise(ConflictAction, Option<Box<Expr>>),
 }

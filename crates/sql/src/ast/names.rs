@@ -272,6 +272,7 @@ fn expr_inner(e: &mut Expr, f: Visit<'_>) {
                 Some(Over::Window(over)) => window(over, f),
             }
         }
+        ExprKind::Raise(_, message) => message.iter_mut().for_each(|e| expr(e, f)),
     }
 }
 

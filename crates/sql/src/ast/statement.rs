@@ -53,6 +53,15 @@ pub enum Statement {
         /// IF EXISTS
         if_exists: bool,
     },
+    /// CREATE TRIGGER
+    CreateTrigger(Box<CreateTrigger>),
+    /// DROP TRIGGER
+    DropTrigger {
+        /// Which.
+        name: QualifiedName,
+        /// IF EXISTS
+        if_exists: bool,
+    },
     /// ALTER TABLE
     AlterTable {
         /// Which.
@@ -525,6 +534,53 @@ pub struct CreateView {
     pub select: Select,
     /// The text from the name on.
     pub text: String,
+}
+
+/// CREATE TRIGGER
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateTrigger {
+    /// Name.
+    pub name: QualifiedName,
+    /// IF NOT EXISTS
+    pub if_not_exists: bool,
+    /// TEMP
+    pub temporary: bool,
+    /// When it runs.
+    pub time: TriggerTime,
+    /// What it waits for.
+    pub event: TriggerEvent,
+    /// The table or view.
+    pub table: QualifiedName,
+    /// WHEN
+    pub when: Option<Expr>,
+    /// INSERT, UPDATE, DELETE and SELECT, in order.
+    pub steps: Vec<Statement>,
+    /// There are parameters somewhere.
+    pub has_parameters: bool,
+    /// The text from the name on.
+    pub text: String,
+}
+
+/// When a trigger runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TriggerTime {
+    /// BEFORE a row is written, as it is if nothing is said.
+    Before,
+    /// AFTER that.
+    After,
+    /// INSTEAD OF that, which is for views.
+    InsteadOf,
+}
+
+/// What a trigger waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TriggerEvent {
+    /// DELETE
+    Delete,
+    /// INSERT
+    Insert,
+    /// UPDATE, of some columns where they are given.
+    Update(Option<Vec<Name>>),
 }
 
 /// PRAGMA

@@ -252,7 +252,7 @@ impl Binder<'_> {
         added: &ast::ColumnDef,
     ) -> Result<Vec<ForbiddingRows>> {
         let refers = |c: &ColumnConstraint| matches!(c, ColumnConstraint::ForeignKey(_));
-        let refers = self.foreign_keys && added.constraints.iter().any(refers);
+        let refers = self.settings.foreign_keys && added.constraints.iter().any(refers);
         if let Some(message) = needs_empty_table(table, refers) {
             let rows = self.rows_with(table, None)?;
             return Ok(vec![ForbiddingRows { rows, message }]);

@@ -7,6 +7,7 @@ use super::expr::{CaseArm, Expr, ExprKind, LikeKind, Props};
 use crate::ast::{self, FunctionCall};
 use crate::error::{Error, Result};
 use crate::func::{self, Function, GivesJson, JsonText, ScalarFunction};
+use crate::schema::ConflictAction;
 
 impl Binder<'_> {
     pub(super) fn call(&mut self, call: &FunctionCall) -> Result<Expr> {
@@ -93,6 +94,11 @@ pub(super) fn coalesce(args: Vec<Expr>) -> Result<Expr> {
             Err(Error::misuse("coalesce() is no scalar function"))
         }
     }
+}
+
+/// RAISE() with this action and message.
+pub(super) fn raise(action: ConflictAction, message: Option<Expr>) -> Expr {
+    called(Arc::new(func::raise(action)), message.into_iter().collect())
 }
 
 /// A call of a function.

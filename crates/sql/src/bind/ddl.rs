@@ -30,7 +30,7 @@ pub(super) fn change(change: SchemaChange) -> Bound {
     Bound::Ready(Action::Schema(Box::new(change)), Vec::new())
 }
 
-fn nothing() -> Bound {
+pub(super) fn nothing() -> Bound {
     Bound::Ready(Action::Nothing, Vec::new())
 }
 
@@ -58,7 +58,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn in_main(&self, name: &ast::QualifiedName) -> Result<()> {
+    pub(super) fn in_main(&self, name: &ast::QualifiedName) -> Result<()> {
         match &name.schema {
             Some(schema) if !schema.text.eq_ignore_ascii_case("main") => {
                 Err(Error::sql(format!("unknown database {}", schema.text))
@@ -467,7 +467,7 @@ pub(super) fn shaped(name: &str, tree: &Tree, shape: &TableShape) -> Arc<Table> 
 
 /// A text for the schema, if it can be read again: behind `IF NOT EXISTS`, which is not
 /// kept, `if` can be a name, and in front it cannot.
-fn readable(name: &str, sql: String) -> Result<String> {
+pub(super) fn readable(name: &str, sql: String) -> Result<String> {
     match crate::parse::parse(&sql) {
         Ok(_) => Ok(sql),
         Err(error) => {

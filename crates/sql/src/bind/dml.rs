@@ -7,35 +7,74 @@ use super::expr::{ColumnRef, Expr, ExprKind, Props, ROWID};
 use super::foreign::Event;
 use super::generated::add_dependent;
 use super::logical::{
-    Block, Body, Bound, BoundDelete, BoundForeign, BoundInsert, BoundTarget, BoundUpdate, Query,
-    QueryColumn, Source, SourceKind,
+    Block, Body, Bound, BoundDelete, BoundForeign, BoundInsert, BoundTarget, BoundUpdate,
+    BoundViewChange, Query, QueryColumn, Source, SourceKind,
 };
 use super::rows::{Rows, fetch_rows};
 use super::scalar::conjuncts;
 use super::scope::{ScopeColumns, ScopeTable, is_rowid_name};
+use super::trigger::Fired;
+use super::view_change::inserted_view_row;
 use crate::ast;
 use crate::ast::{InsertSource, Name, ResultColumn};
 use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::plan::physical::OutputColumn;
+use crate::plan::trigger::Firing;
 use crate::schema::{ConflictAction, IndexColumn, IndexTarget, SEQUENCE, Table, nearest};
 use crate::value::{Affinity, Value};
 
 const REPLACE: ConflictAction = ConflictAction::Replace;
 
 impl Binder<'_> {
-    /// The table of a statement that writes.
-    fn writable(&self, name: &ast::QualifiedName) -> Result<Arc<Table>> {
+    /// The table of a statement that writes; for a view, with what stands in for the writing.
+    fn writable(
+        &mut self,
+        name: &ast::QualifiedName,
+        event: Fired<'_>,
+        conflict: Option<ConflictAction>,
+    ) -> Result<(Arc<Table>, Option<Vec<usize>>)> {
         if let Some(view) = self.schema.view(&name.name.text)? {
+            let fires = self.fires(&view.name, event, conflict)?;
+            if !fires.before.is_empty() {
+                return Ok((self.view_table(&view)?, Some(fires.before)));
+            }
             let message = format!("cannot modify {} because it is a view", view.name);
-            return Err(Error::sql(message).with_offset(name.name.offset));
+            let error = Error::sql(message).with_offset(name.name.offset);
+            return Err(error.with_hint("an INSTEAD OF trigger can do it"));
         }
         let table = self.table(name)?;
         if table.tree.id() == self.schema.tree().id() {
             let message = "table sqlite_master may not be modified";
             return Err(Error::sql(message).with_offset(name.name.offset));
         }
-        Ok(table)
+        Ok((table, None))
+    }
+
+    /// The triggers of a table that a statement with this OR clause fires.
+    fn firing(
+        &mut self,
+        table: &Table,
+        event: Fired<'_>,
+        conflict: Option<ConflictAction>,
+        may_replace: bool,
+    ) -> Result<Option<Box<Firing>>> {
+        if !self.schema.has_triggers(&table.name) || !self.settings.triggers {
+            return Ok(None);
+        }
+        let mut firing = Firing::default();
+        let fires = self.fires(&table.name, event, conflict)?;
+        match event {
+            Fired::Insert => firing.insert = fires,
+            Fired::Update(_) => firing.update = fires,
+            Fired::Delete => firing.delete = fires,
+        }
+        if may_replace && self.settings.recursive_triggers {
+            firing.delete = self.fires(&table.name, Fired::Delete, Some(REPLACE))?;
+        }
+        let all = [&firing.insert, &firing.update, &firing.delete];
+        let any = all.iter().any(|fires| !fires.is_empty());
+        Ok(any.then(|| Box::new(firing)))
     }
 
     /// The column that a statement gives a value, `verb` being INSERT or UPDATE.
@@ -138,6 +177,7 @@ impl Binder<'_> {
             indexes,
             sequences,
             foreign: None,
+            triggers: None,
         })
     }
 
@@ -158,7 +198,7 @@ impl Binder<'_> {
     }
 
     /// RETURNING calls the table by its own name, whatever the statement calls it.
-    fn returning(
+    pub(super) fn returning(
         &mut self,
         columns: &[ResultColumn],
         table: &Arc<Table>,
@@ -202,7 +242,11 @@ impl Binder<'_> {
     }
 
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Bound> {
-        let table = self.writable(&insert.table)?;
+        let conflict = self.policy.or(insert.conflict);
+        let (table, instead) = self.writable(&insert.table, Fired::Insert, conflict)?;
+        if instead.is_some() && !insert.upserts.is_empty() {
+            return Err(Error::sql("cannot UPSERT a view").with_offset(insert.table.name.offset));
+        }
         let mut target = self.target(&table)?;
         let listed = match &insert.columns {
             None => None,
@@ -277,7 +321,7 @@ impl Binder<'_> {
             ))
         };
         let rowid = from_source(ROWID);
-        let values = (0..table.columns.len())
+        let values: Vec<Expr> = (0..table.columns.len())
             .map(|i| {
                 let default = || {
                     target
@@ -300,9 +344,24 @@ impl Binder<'_> {
             .map_or(table.name.as_str(), |a| a.text.as_str());
         let upserts = self.upserts(&insert.upserts, &table, name, target.id)?;
         let (returning, columns) = self.returning(&insert.returning, &table, target.id)?;
-        let conflict = insert.conflict;
-        if self.foreign_keys {
-            let many = !matches!(&source.body, Body::Values(rows) if rows.len() == 1);
+        if let Some(fires) = instead {
+            return Ok(Bound::ViewChange(Box::new(BoundViewChange {
+                id: target.id,
+                source,
+                rows: inserted_view_row(rowid, values),
+                is_delete: false,
+                fires,
+                returning,
+                columns,
+                table,
+            })));
+        }
+        let may_replace = table.may_replace(conflict);
+        target.triggers = self.firing(&table, Fired::Insert, conflict, may_replace)?;
+        if self.settings.foreign_keys {
+            // A trigger may bring what another row lacks.
+            let one = matches!(&source.body, Body::Values(rows) if rows.len() == 1);
+            let many = !one || self.trigger.is_some() || target.triggers.is_some();
             let mut events = vec![Event::Insert { many }];
             let replaces_rowid =
                 rowid.is_some() && conflict.unwrap_or(table.rowid_conflict) == REPLACE;
@@ -311,8 +370,8 @@ impl Binder<'_> {
                 events.push(Event::Delete);
             }
             let changes = upserts.iter().filter_map(|upsert| upsert.update.as_ref());
-            events.extend(changes.map(|(_, assignments, _)| {
-                let assigned = assignments.iter().map(|(column, _)| *column);
+            events.extend(changes.map(|update| {
+                let assigned = update.assignments.iter().map(|(column, _)| *column);
                 Event::update(&table, &target.generated, assigned)
             }));
             target.foreign = self.foreign(&table, events)?;
@@ -371,7 +430,7 @@ impl Binder<'_> {
         (indexed, from, filter): (&ast::Indexed, &[ast::FromItem], Option<&ast::Expr>),
         wanted: usize,
         more: impl FnOnce(&mut Self) -> Result<Vec<(usize, Expr)>>,
-    ) -> Result<(Query, Vec<usize>)> {
+    ) -> Result<(Query, Vec<usize>, usize)> {
         let id = self.new_source()?;
         let ((block, assigned), _) = self.in_frame(|this| {
             let columns = ScopeColumns::Table(table.clone());
@@ -399,10 +458,10 @@ impl Binder<'_> {
             this.join_conditions(&mut block)?;
             Ok((block, assigned))
         })?;
-        Ok((plain_query(block), assigned))
+        Ok((plain_query(block), assigned, id))
     }
 
-    fn more_from(&mut self, from: &[ast::FromItem], block: &mut Block) -> Result<()> {
+    pub(super) fn more_from(&mut self, from: &[ast::FromItem], block: &mut Block) -> Result<()> {
         if from.is_empty() {
             return Ok(());
         }
@@ -417,13 +476,20 @@ impl Binder<'_> {
     }
 
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<Bound> {
-        let table = self.writable(&update.table)?;
+        let conflict = self.policy.or(update.conflict);
+        let names = update.sets.iter().flat_map(|(names, _)| names);
+        let names: Vec<&str> = names.map(|name| name.text.as_str()).collect();
+        let event = Fired::Update(&names);
+        let (table, instead) = self.writable(&update.table, event, conflict)?;
+        if let Some(fires) = instead {
+            return self.update_view(update, table, fires);
+        }
         let mut target = self.target(&table)?;
         let name = update
             .alias
             .as_ref()
             .map_or(table.name.as_str(), |a| a.text.as_str());
-        let (source, assigned) = self.victims(
+        let (mut source, assigned, row) = self.victims(
             &table,
             name,
             (&update.indexed, &update.from, update.filter.as_ref()),
@@ -432,10 +498,16 @@ impl Binder<'_> {
         )?;
         self.check_apart(&table, update.alias.as_ref(), &update.from)?;
         let (returning, columns) = self.returning(&update.returning, &table, target.id)?;
-        let conflict = update.conflict;
-        if self.foreign_keys {
-            let event = Event::update(&table, &target.generated, assigned.iter().copied());
-            let mut events = vec![event];
+        let may_replace = table.may_replace(conflict);
+        target.triggers = self.firing(&table, event, conflict, may_replace)?;
+        // A trigger may change a row before its turn comes, and what is assigned with it.
+        let late = match target.triggers.is_some() && update.from.is_empty() {
+            true => late_values(&mut source, &assigned),
+            false => Vec::new(),
+        };
+        if self.settings.foreign_keys {
+            let assigns = assigned.iter().copied();
+            let mut events = vec![Event::update(&table, &target.generated, assigns)];
             let moves = assigned.contains(&ROWID);
             let mut changed = assigned.clone();
             add_dependent(&target.table, &target.generated, &mut changed);
@@ -458,7 +530,9 @@ impl Binder<'_> {
         let bound = BoundUpdate {
             target,
             source,
+            row,
             assigned,
+            late,
             conflict,
             returning,
             columns,
@@ -467,22 +541,28 @@ impl Binder<'_> {
     }
 
     pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<Bound> {
-        let table = self.writable(&delete.table)?;
+        let (table, instead) = self.writable(&delete.table, Fired::Delete, None)?;
+        if let Some(fires) = instead {
+            return self.delete_from_view(delete, table, fires);
+        }
         let mut target = self.target(&table)?;
-        if self.foreign_keys {
+        target.triggers = self.firing(&table, Fired::Delete, None, false)?;
+        if self.settings.foreign_keys {
             target.foreign = self.foreign(&table, vec![Event::Delete])?;
         }
         let name = delete
             .alias
             .as_ref()
             .map_or(table.name.as_str(), |a| a.text.as_str());
-        // Index entries and RETURNING are made of the whole row, and foreign keys look at it.
-        let needs_row = !target.indexes.is_empty() || target.foreign.is_some();
+        // Index entries and RETURNING are made of the whole row, and foreign keys and triggers
+        // look at it.
+        let looks = target.foreign.is_some() || target.triggers.is_some();
+        let needs_row = looks || !target.indexes.is_empty();
         let wanted = match needs_row || !delete.returning.is_empty() {
             true => usize::MAX,
             false => 1,
         };
-        let (source, _) = self.victims(
+        let (source, ..) = self.victims(
             &table,
             name,
             (&delete.indexed, &[], delete.filter.as_ref()),
@@ -490,8 +570,7 @@ impl Binder<'_> {
             |_| Ok(Vec::new()),
         )?;
         let (returning, columns) = self.returning(&delete.returning, &table, target.id)?;
-        let whole_table =
-            delete.filter.is_none() && returning.is_none() && target.foreign.is_none();
+        let whole_table = delete.filter.is_none() && returning.is_none() && !looks;
         Ok(Bound::Delete(Box::new(BoundDelete {
             target,
             source,
@@ -512,7 +591,7 @@ impl Binder<'_> {
         let mut target = self.target(table)?;
         target.foreign = Some(foreign);
         let all = (&ast::Indexed::default(), &[][..], None);
-        let (source, _) = self.victims(table, &table.name, all, usize::MAX, |_| Ok(Vec::new()))?;
+        let (source, ..) = self.victims(table, &table.name, all, usize::MAX, |_| Ok(Vec::new()))?;
         Ok(BoundDelete {
             target,
             source,
@@ -521,6 +600,17 @@ impl Binder<'_> {
             columns: Vec::new(),
         })
     }
+}
+
+/// Takes what an UPDATE assigns out of its source.
+fn late_values(source: &mut Query, assigned: &[usize]) -> Vec<(usize, Expr)> {
+    let Body::Block(block) = &mut source.body else {
+        return Vec::new();
+    };
+    let first = block.outputs.len().saturating_sub(assigned.len());
+    source.columns.truncate(first);
+    let values = block.outputs.split_off(first);
+    assigned.iter().copied().zip(values).collect()
 }
 
 /// A table as a block's source.

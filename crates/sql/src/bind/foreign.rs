@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::plan::foreign::{
     ChildAccess, ChildKey, ChildSearch, ParentKey, Reference, ReferencePart,
 };
+use crate::plan::trigger::Timed;
 use crate::schema::{ForeignKey, IndexOrigin, IndexTarget, Schema, Table};
 use crate::value::{Affinity, Collation};
 
@@ -93,7 +94,7 @@ impl Binder<'_> {
         &mut self,
         table: &Arc<Table>,
     ) -> Result<Option<Box<BoundForeign>>> {
-        match self.foreign_keys {
+        match self.settings.foreign_keys {
             true => self.foreign_keys_of(table, vec![Event::Delete], true),
             false => Ok(None),
         }
@@ -217,18 +218,30 @@ impl Binder<'_> {
                 Event::Delete => key.on_delete,
                 Event::Update(_) => key.on_update,
             };
-            match (action, event) {
+            let goes = match (action, event) {
                 (ForeignAction::NoAction | ForeignAction::Restrict, _) => continue,
-                _ if graph.tables[to].target.is_some() => {}
-                _ => graph.tables[to].target = Some(self.target(child)?),
+                (action, event) => (action, event) == (ForeignAction::Cascade, &Event::Delete),
+            };
+            if graph.tables[to].target.is_none() {
+                graph.tables[to].target = Some(self.target(child)?);
             }
-            let happens = match (action, event) {
-                (ForeignAction::Cascade, Event::Delete) => Event::Delete,
-                _ => {
+            let happens = match goes {
+                true => Event::Delete,
+                false => {
                     settable(child, key)?;
                     Event::update(child, &generated, key.columns.iter().copied())
                 }
             };
+            if self.schema.has_triggers(&child.name) {
+                let fires = self.action_fires(child, key, goes)?;
+                let mut known = graph.tables[at].references.iter_mut();
+                if let Some(it) = known.find(|it| (it.child, it.number) == (to, *number)) {
+                    match event {
+                        Event::Delete => it.delete_fires = fires,
+                        _ => it.update_fires = fires,
+                    }
+                }
+            }
             graph.happens(to, happens);
         }
         Ok(())
@@ -408,6 +421,8 @@ fn reference(
         of_itself: key.parent.eq_ignore_ascii_case(&child.name),
         checked,
         named: false,
+        delete_fires: Timed::default(),
+        update_fires: Timed::default(),
     }
 }
 

@@ -86,6 +86,19 @@ impl Binder<'_> {
         self.ctes.iter().rposition(is_it)
     }
 
+    /// A table or view as the only source so far, whole.
+    pub(super) fn sole_source(
+        &mut self,
+        name: &ast::QualifiedName,
+        alias: Option<&Name>,
+        block: &mut Block,
+    ) -> Result<()> {
+        self.frame().hidden = true;
+        let bound = self.named_source(name, alias, &ast::Indexed::Any, false, block);
+        self.frame().hidden = false;
+        bound
+    }
+
     fn named_source(
         &mut self,
         name: &ast::QualifiedName,
@@ -193,10 +206,12 @@ impl Binder<'_> {
         let frames = std::mem::take(&mut self.frames);
         let reaches = std::mem::take(&mut self.reaches);
         let uses = self.uses.take();
+        let trigger = self.trigger.take();
         self.views.push(view.name.clone());
         let select = &view.definition.select;
         let query = crate::stack::grow(|| self.named_query(select, Naming::Stored));
         self.views.pop();
+        self.trigger = trigger;
         self.uses = uses;
         self.reaches = reaches;
         self.frames = frames;
@@ -335,8 +350,10 @@ impl Binder<'_> {
     ) -> Result<std::sync::Arc<crate::schema::Table>> {
         let full = match &name.schema {
             Some(schema) => format!("{}.{}", schema.text, name.name.text),
-            // What a view names is in its own database.
-            None if !self.views.is_empty() => format!("main.{}", name.name.text),
+            // What a view or a trigger names is in its own database.
+            None if !self.views.is_empty() || self.trigger.is_some() => {
+                format!("main.{}", name.name.text)
+            }
             None => name.name.text.clone(),
         };
         let main = name

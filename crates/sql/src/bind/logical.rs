@@ -8,11 +8,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::BoundStatement;
 use super::expr::{AggregateCall, Expr, Props, Register, SortKey, Windowing};
 use crate::func::table::TableFunction;
 use crate::plan::foreign::{ChildKey, Reference};
 use crate::plan::physical::{CompoundOp, LimitClause, OutputColumn, UpsertTarget};
-use crate::schema::{ConflictAction, Table};
+use crate::plan::trigger::{Firing, Timed};
+use crate::schema::{ConflictAction, Table, Trigger};
 use crate::value::{Affinity, Collation};
 
 /// A query with its order and limit.
@@ -304,6 +306,8 @@ pub struct BoundTarget {
     pub sequences: Vec<Arc<Table>>,
     /// What foreign keys ask.
     pub foreign: Option<Box<BoundForeign>>,
+    /// The triggers that are fired, where there are any.
+    pub triggers: Option<Box<Firing>>,
 }
 
 /// What foreign keys ask of a statement; see `plan::foreign`.
@@ -379,8 +383,18 @@ pub struct BoundUpsert {
     pub update: Option<BoundUpsertUpdate>,
 }
 
-/// DO UPDATE: source number of the `excluded` row, assignments, WHERE.
-pub type BoundUpsertUpdate = (usize, Vec<(usize, Expr)>, Option<Expr>);
+/// DO UPDATE.
+#[derive(Debug)]
+pub struct BoundUpsertUpdate {
+    /// Source number of the `excluded` row.
+    pub excluded: usize,
+    /// Columns and their values.
+    pub assignments: Vec<(usize, Expr)>,
+    /// WHERE.
+    pub predicate: Option<Expr>,
+    /// The triggers that it fires.
+    pub fires: Timed,
+}
 
 /// A bound UPDATE.
 #[derive(Debug)]
@@ -389,8 +403,13 @@ pub struct BoundUpdate {
     pub target: BoundTarget,
     /// Yields rowid, all columns, new values in order of `assigned`.
     pub source: Query,
+    /// The number of the table's row in the source.
+    pub row: usize,
     /// Assigned columns; `ROWID` for the rowid.
     pub assigned: Vec<usize>,
+    /// The new values, where they are those of the row as it is when its turn comes: the
+    /// source does not yield them then.
+    pub late: Vec<(usize, Expr)>,
     /// OR clause.
     pub conflict: Option<ConflictAction>,
     /// RETURNING over the target's row.
@@ -412,6 +431,38 @@ pub struct BoundDelete {
     pub returning: Option<Vec<Expr>>,
     /// Result columns.
     pub columns: Vec<OutputColumn>,
+}
+
+/// A bound INSERT, UPDATE or DELETE of a view that has triggers for it.
+#[derive(Debug)]
+pub struct BoundViewChange {
+    /// The view as if it were a table.
+    pub table: Arc<Table>,
+    /// The number that stands for its row in RETURNING.
+    pub id: usize,
+    /// The rows.
+    pub source: Query,
+    /// OLD and NEW over the source's row (`ExprKind::Input`).
+    pub rows: Vec<Expr>,
+    /// There is no NEW.
+    pub is_delete: bool,
+    /// The triggers.
+    pub fires: Vec<usize>,
+    /// RETURNING over the row.
+    pub returning: Option<Vec<Expr>>,
+    /// Result columns.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// A trigger and the OR clause that its statements run under.
+#[derive(Debug)]
+pub struct BoundProgram {
+    /// The trigger.
+    pub trigger: Arc<Trigger>,
+    /// WHEN, as a query of one value.
+    pub when: Option<BoundStatement>,
+    /// Its statements.
+    pub steps: Vec<BoundStatement>,
 }
 
 /// A bound CREATE INDEX.
@@ -455,6 +506,8 @@ pub enum Bound {
     Update(Box<BoundUpdate>),
     /// DELETE.
     Delete(Box<BoundDelete>),
+    /// INSERT, UPDATE and DELETE of a view.
+    ViewChange(Box<BoundViewChange>),
     /// CREATE TABLE AS: name, text, rows, affinities.
     CreateTableAs(String, String, Box<Query>, Vec<Affinity>),
     /// CREATE INDEX.

@@ -31,17 +31,21 @@ mod select;
 mod source_columns;
 mod table_function;
 mod texts;
+mod trigger;
 mod upsert;
 mod uses;
+mod view_change;
 mod view_columns;
 mod window;
 
 use crate::ast;
 use crate::error::{Error, Result};
+use crate::plan::Settings;
 use crate::plan::physical::Action;
-use crate::schema::Schema;
-use logical::{Bound, LogicalSubquery};
+use crate::schema::{ConflictAction, Schema};
+use logical::{Bound, BoundProgram, LogicalSubquery};
 use scope::{Frame, Level, Reach, ScopedCte};
+use trigger::{Registered, TriggerRows};
 
 /// Sources in a statement, views and common table expressions unfolded.
 const MAX_SOURCES: usize = 4096;
@@ -59,29 +63,37 @@ pub struct BoundStatement {
     pub sources: usize,
 }
 
-/// Binds one statement against a schema. `foreign_keys`: they are enforced.
+impl BoundStatement {
+    fn new(bound: Bound, binder: Binder<'_>) -> Self {
+        Self {
+            bound,
+            subqueries: binder.subqueries,
+            registers: binder.registers,
+            sources: binder.sources,
+        }
+    }
+}
+
+/// Binds one statement against a schema, with the trigger programs that it may run.
 pub fn bind(
     schema: &Schema,
     statement: &ast::Statement,
-    foreign_keys: bool,
-) -> Result<BoundStatement> {
-    let mut binder = Binder {
-        foreign_keys,
-        ..Binder::new(schema)
-    };
+    settings: Settings,
+) -> Result<(BoundStatement, Vec<BoundProgram>)> {
+    let mut binder = Binder::new(schema, settings);
     let bound = binder.statement(statement)?;
-    Ok(BoundStatement {
-        bound,
-        subqueries: binder.subqueries,
-        registers: binder.registers,
-        sources: binder.sources,
-    })
+    let registered = std::mem::take(&mut binder.programs);
+    let programs = match registered.is_empty() {
+        true => Vec::new(),
+        false => trigger::bind_programs(schema, settings, registered)?,
+    };
+    Ok((BoundStatement::new(bound, binder), programs))
 }
 
 /// State of binding one statement.
 struct Binder<'a> {
     schema: &'a Schema,
-    foreign_keys: bool,
+    settings: Settings,
     frames: Vec<Frame>,
     levels: Vec<Level>,
     subqueries: Vec<LogicalSubquery>,
@@ -99,13 +111,19 @@ struct Binder<'a> {
     json_columns: Vec<(usize, usize)>,
     /// Where names stand that ALTER TABLE looks for.
     uses: Option<Box<uses::Uses>>,
+    /// What OLD and NEW are, within a trigger.
+    trigger: Option<Box<TriggerRows>>,
+    /// The OR clause of the statement around, which goes before those within a trigger.
+    policy: Option<ConflictAction>,
+    /// Trigger programs that the statement may run.
+    programs: Vec<Registered>,
 }
 
 impl<'a> Binder<'a> {
-    fn new(schema: &'a Schema) -> Self {
+    fn new(schema: &'a Schema, settings: Settings) -> Self {
         Binder {
             schema,
-            foreign_keys: false,
+            settings,
             frames: Vec::new(),
             levels: vec![Level::default()],
             subqueries: Vec::new(),
@@ -117,6 +135,9 @@ impl<'a> Binder<'a> {
             asks_json: 0,
             json_columns: Vec::new(),
             uses: None,
+            trigger: None,
+            policy: None,
+            programs: Vec::new(),
         }
     }
 }
@@ -135,6 +156,8 @@ impl Binder<'_> {
             S::DropIndex { name, if_exists } => self.drop_index(name, *if_exists),
             S::CreateView(create) => self.create_view(create),
             S::DropView { name, if_exists } => self.drop_view(name, *if_exists),
+            S::CreateTrigger(create) => self.create_trigger(create),
+            S::DropTrigger { name, if_exists } => self.drop_trigger(name, *if_exists),
             S::AlterTable { name, action } => self.alter_table(name, action),
             S::Transaction(action) => Ok(Bound::Ready(
                 Action::Transaction(action.clone()),

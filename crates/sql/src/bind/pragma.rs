@@ -35,6 +35,7 @@ const SESSION: &[&str] = &[
     "page_count",
     "page_size",
     "quick_check",
+    "recursive_triggers",
     "schema_version",
     "synchronous",
     "user_version",

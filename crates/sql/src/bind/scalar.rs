@@ -96,6 +96,7 @@ impl Binder<'_> {
                 check_width(&subquery, 1)?;
                 Ok(subquery.column(0))
             }
+            A::Raise(action, message) => self.raise(*action, message.as_deref(), e.offset),
             A::RowValue(_) => Err(Error::sql("row value misused").with_offset(e.offset)),
             A::Case {
                 base,

@@ -499,9 +499,13 @@ impl Binder<'_> {
                 hit = Some((at, found));
                 break;
             }
+            // What the innermost SELECT does not know may be OLD's or NEW's.
+            if let Some(found) = self.trigger_column(column) {
+                return Ok(Some(found));
+            }
         }
         let Some((at, mut found)) = hit else {
-            return Ok(None);
+            return Ok(self.trigger_column(column));
         };
         self.reach(at, &found.expr);
         if let (Some(uses), Some(frame)) = (&mut self.uses, self.frames.get(at)) {

@@ -11,6 +11,7 @@ use crate::ast::{
 use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::parse::places::{self, Edits, Renaming};
+use crate::plan::Settings;
 use crate::plan::physical::SchemaRewrite;
 use crate::schema::{Schema, SchemaRow, Table};
 
@@ -167,7 +168,7 @@ fn uses_of(
     watched: Watched,
     strict: bool,
 ) -> Result<Uses> {
-    let mut binder = Binder::new(schema);
+    let mut binder = Binder::new(schema, Settings::default());
     binder.uses = Some(Uses::new(watched, strict));
     match statement {
         Statement::CreateTable(create) => {

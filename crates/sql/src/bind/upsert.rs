@@ -9,15 +9,16 @@ use std::sync::Arc;
 
 use super::Binder;
 use super::expr::ROWID;
-use super::logical::BoundUpsert;
+use super::logical::{BoundUpsert, BoundUpsertUpdate};
 use super::order::ordinal_word;
 use super::refused::no_nulls_order;
 use super::same::same;
 use super::scope::{ROWID_NAMES, ScopeColumns, ScopeTable, is_rowid_name};
+use super::trigger::Fired;
 use crate::ast::{Expr, ExprKind as A, Literal, Name, Upsert};
 use crate::error::{Error, Result};
 use crate::plan::physical::UpsertTarget;
-use crate::schema::{Index, IndexColumn, IndexTarget, Table};
+use crate::schema::{ConflictAction, Index, IndexColumn, IndexTarget, Table};
 use crate::value::Collation;
 
 impl Binder<'_> {
@@ -50,6 +51,10 @@ impl Binder<'_> {
         for (clause, bound) in clauses.iter().zip(&mut bound) {
             if let Some((sets, predicate)) = &clause.update {
                 let excluded = self.new_source()?;
+                let names = sets.iter().flat_map(|(names, _)| names);
+                let names: Vec<&str> = names.map(|name| name.text.as_str()).collect();
+                let abort = Some(ConflictAction::Abort);
+                let fires = self.fires(&table.name, Fired::Update(&names), abort)?;
                 bound.update = Some(self.row_frame(table, name, id, |this| {
                     let names = table.columns.iter().map(|c| c.name.as_str());
                     let names = names.chain(ROWID_NAMES);
@@ -63,7 +68,12 @@ impl Binder<'_> {
                     });
                     let assignments = this.assignments(sets, table)?;
                     let predicate = predicate.as_ref().map(|p| this.expr(p)).transpose()?;
-                    Ok((excluded, assignments, predicate))
+                    Ok(BoundUpsertUpdate {
+                        excluded,
+                        assignments,
+                        predicate,
+                        fires,
+                    })
                 })?);
             }
         }

@@ -378,7 +378,8 @@ fn is_constant(expr: &ast::Expr) -> bool {
         | A::Exists(_)
         | A::Subquery(_)
         | A::Like { .. }
-        | A::Function(_) => false,
+        | A::Function(_)
+        | A::Raise(..) => false,
     })
 }
 

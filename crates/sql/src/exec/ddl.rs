@@ -114,7 +114,23 @@ pub fn change(
             };
             add_row(txn, schema, &row)
         }
-        SchemaChange::DropView(name) => drop_view(name, schema, txn),
+        SchemaChange::DropView(name) => {
+            drop_row("view", name, schema, txn)?;
+            drop_rows(schema, txn, |row| {
+                row.kind.eq_ignore_ascii_case("trigger") && row.table.eq_ignore_ascii_case(name)
+            })
+        }
+        SchemaChange::CreateTrigger { name, table, sql } => {
+            let row = SchemaRow {
+                kind: "trigger".to_owned(),
+                name: name.clone(),
+                table: table.clone(),
+                root: 0,
+                sql: Some(sql.clone()),
+            };
+            add_row(txn, schema, &row)
+        }
+        SchemaChange::DropTrigger(name) => drop_row("trigger", name, schema, txn),
         SchemaChange::Rewrite(change, forbidding) => {
             for (rows, message) in forbidding {
                 if has_rows(rows, txn, cx)? {
@@ -284,11 +300,9 @@ fn build_index(
 }
 
 fn drop_table(table: &Table, schema: &Tree, txn: &mut Txn) -> Result<()> {
-    for (rowid, row) in schema_rows(txn, schema)? {
-        if row.table.eq_ignore_ascii_case(&table.name) {
-            txn.delete(schema, Key::Int(rowid))?;
-        }
-    }
+    drop_rows(schema, txn, |row| {
+        row.table.eq_ignore_ascii_case(&table.name)
+    })?;
     for index in &table.indexes {
         txn.drop_tree(&index.tree)?;
     }
@@ -300,18 +314,20 @@ fn drop_table(table: &Table, schema: &Tree, txn: &mut Txn) -> Result<()> {
 }
 
 fn drop_index(index: &Index, schema: &Tree, txn: &mut Txn) -> Result<()> {
-    for (rowid, row) in schema_rows(txn, schema)? {
-        if row.kind.eq_ignore_ascii_case("index") && row.name.eq_ignore_ascii_case(&index.name) {
-            txn.delete(schema, Key::Int(rowid))?;
-        }
-    }
+    drop_row("index", &index.name, schema, txn)?;
     txn.drop_tree(&index.tree)?;
     Ok(())
 }
 
-fn drop_view(name: &str, schema: &Tree, txn: &mut Txn) -> Result<()> {
+fn drop_row(kind: &str, name: &str, schema: &Tree, txn: &mut Txn) -> Result<()> {
+    drop_rows(schema, txn, |row| {
+        row.kind.eq_ignore_ascii_case(kind) && row.name.eq_ignore_ascii_case(name)
+    })
+}
+
+fn drop_rows(schema: &Tree, txn: &mut Txn, goes: impl Fn(&SchemaRow) -> bool) -> Result<()> {
     for (rowid, row) in schema_rows(txn, schema)? {
-        if row.kind.eq_ignore_ascii_case("view") && row.name.eq_ignore_ascii_case(name) {
+        if goes(&row) {
             txn.delete(schema, Key::Int(rowid))?;
         }
     }

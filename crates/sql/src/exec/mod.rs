@@ -2,7 +2,7 @@
 //!
 //! [`batch`] holds rows as columns, [`expr`] evaluates expressions over them and
 //! over single rows, [`ops`] are the operators of a query, one a file, [`dml`]
-//! the sinks of INSERT, UPDATE and DELETE, [`ddl`] and `alter` the changes of the schema.
+//! the sinks of INSERT, UPDATE and DELETE, with triggers, [`ddl`] and `alter` the changes of the schema.
 //! Beside them: what operators share ([`hash`], [`sorter`], [`rows`], [`fetch`],
 //! [`range`], [`once`], [`external`], [`disk_set`]) and what a run carries ([`context`], [`memory`], [`effects`]).
 
@@ -17,6 +17,7 @@ pub mod expr;
 pub mod external;
 pub mod fetch;
 pub mod hash;
+pub mod kind;
 pub mod memory;
 pub mod once;
 pub mod ops;

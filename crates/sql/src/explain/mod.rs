@@ -108,6 +108,9 @@ fn lines(action: &Action, subqueries: &[Subquery]) -> Vec<Line> {
             format!("DELETE FROM {}", delete.target.table.name),
             &delete.source,
         ),
+        Action::ViewChange(change) => {
+            printer.above(format!("TRIGGERS OF {}", change.view), &change.source);
+        }
         Action::Schema(change) => match &**change {
             SchemaChange::CreateTable {
                 name, source: None, ..
@@ -126,6 +129,10 @@ fn lines(action: &Action, subqueries: &[Subquery]) -> Vec<Line> {
             SchemaChange::DropIndex(index) => printer.line(format!("DROP INDEX {}", index.name)),
             SchemaChange::CreateView { name, .. } => printer.line(format!("CREATE VIEW {name}")),
             SchemaChange::DropView(name) => printer.line(format!("DROP VIEW {name}")),
+            SchemaChange::CreateTrigger { name, .. } => {
+                printer.line(format!("CREATE TRIGGER {name}"));
+            }
+            SchemaChange::DropTrigger(name) => printer.line(format!("DROP TRIGGER {name}")),
             SchemaChange::Rewrite(..)
             | SchemaChange::RenameTable { .. }
             | SchemaChange::RenameColumn(_)

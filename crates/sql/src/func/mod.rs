@@ -17,6 +17,7 @@ mod format;
 mod general;
 pub mod json;
 mod math;
+mod raise;
 mod registry;
 mod sum;
 pub mod table;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 pub use aggregate::{Accumulator, AggregateFunction, AggregateKind};
 pub use context::Context;
+pub use raise::raise;
 pub use registry::{Function, aggregate, find, names, scalar};
 pub use text::{glob_value, like_value};
 pub use window::{WindowFunction, WindowKind};

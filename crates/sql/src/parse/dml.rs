@@ -43,11 +43,7 @@ impl Lowering<'_> {
             raw::InsertBody::DefaultValues => InsertSource::Defaults,
             raw::InsertBody::Select(select, upsert) => {
                 let select = self.select(select)?;
-                let mut next = *upsert;
-                while let Some(upsert) = next {
-                    upserts.push(self.upsert(upsert)?);
-                    next = upsert.next;
-                }
+                upserts = self.upserts(*upsert)?;
                 InsertSource::Select(Box::new(select))
             }
         };
@@ -63,6 +59,15 @@ impl Lowering<'_> {
             upserts,
             returning,
         })))
+    }
+
+    pub(super) fn upserts(&mut self, first: Option<&raw::Upsert<'_>>) -> Result<Vec<Upsert>> {
+        let (mut upserts, mut next) = (Vec::new(), first);
+        while let Some(upsert) = next {
+            upserts.push(self.upsert(upsert)?);
+            next = upsert.next;
+        }
+        Ok(upserts)
     }
 
     fn upsert(&mut self, upsert: &raw::Upsert<'_>) -> Result<Upsert> {
@@ -94,7 +99,7 @@ impl Lowering<'_> {
         })
     }
 
-    fn sets(&mut self, sets: &[raw::Set<'_>]) -> Result<Vec<(Vec<Name>, Expr)>> {
+    pub(super) fn sets(&mut self, sets: &[raw::Set<'_>]) -> Result<Vec<(Vec<Name>, Expr)>> {
         sets.iter()
             .map(|set| {
                 let names = self.names(&set.col_names);

@@ -2,6 +2,7 @@
 
 use sqlite3_parser::ast as raw;
 
+use super::dml::conflict;
 use super::{Lowering, MAX_PARAMETERS, unquote};
 use crate::ast::{
     CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name, SelectTable, SortTerm,
@@ -170,10 +171,9 @@ impl Lowering<'_> {
                 let name = self.name(name.0);
                 self.call(name, None, false, Vec::new(), filter_over.as_ref())?
             }
-            raw::Expr::Raise(..) => {
-                return Err(Error::sql(
-                    "RAISE() may only be used within a trigger-program",
-                ));
+            raw::Expr::Raise(action, message) => {
+                let message = message.map(|e| self.boxed(e)).transpose()?;
+                ExprKind::Raise(conflict(*action), message)
             }
         })
     }

@@ -19,6 +19,7 @@ mod select;
 pub mod shape;
 mod statement;
 mod tokens;
+mod trigger;
 mod window;
 
 use sqlite3_parser::lexer::sql::Parser;

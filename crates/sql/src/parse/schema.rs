@@ -133,7 +133,7 @@ impl Lowering<'_> {
     }
 
     /// The statement's text from a name to its end, without the semicolon.
-    fn text_from(&self, name: &Name) -> String {
+    pub(super) fn text_from(&self, name: &Name) -> String {
         let list = self.tokens.list();
         let from = list
             .iter()

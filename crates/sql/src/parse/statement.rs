@@ -71,12 +71,18 @@ impl Lowering<'_> {
             raw::Stmt::Vacuum(..) => Ok(Statement::Unsupported("VACUUM INTO")),
             raw::Stmt::Attach { .. } => Ok(Statement::Unsupported("ATTACH")),
             raw::Stmt::Detach(_) => Ok(Statement::Unsupported("DETACH")),
-            raw::Stmt::CreateTrigger { .. } => Ok(Statement::Unsupported("CREATE TRIGGER")),
+            raw::Stmt::CreateTrigger { .. } => self.create_trigger(stmt),
             raw::Stmt::CreateView { .. } => self.create_view(stmt),
             raw::Stmt::CreateVirtualTable { .. } => {
                 Ok(Statement::Unsupported("CREATE VIRTUAL TABLE"))
             }
-            raw::Stmt::DropTrigger { .. } => Ok(Statement::Unsupported("DROP TRIGGER")),
+            raw::Stmt::DropTrigger {
+                if_exists,
+                trigger_name,
+            } => Ok(Statement::DropTrigger {
+                name: self.qualified(trigger_name),
+                if_exists: *if_exists,
+            }),
             raw::Stmt::DropView {
                 if_exists,
                 view_name,

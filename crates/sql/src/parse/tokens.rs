@@ -56,12 +56,14 @@ impl<'a> Tokens<'a> {
                 end: to,
                 kind,
             });
-            if list.len() <= 4 && kind == TokenType::TK_TRIGGER {
-                trigger = true;
+            if kind == TokenType::TK_TRIGGER {
+                trigger |= begins_trigger(&list);
             }
             if kind == TokenType::TK_SEMI {
-                let before = list.len().checked_sub(2).and_then(|i| list.get(i));
-                if !trigger || before.is_some_and(|t| t.kind == TokenType::TK_END) {
+                // Another END is one of CASE.
+                let ends = [TokenType::TK_SEMI, TokenType::TK_END, TokenType::TK_SEMI];
+                let last = list.iter().rev().map(|t| t.kind);
+                if !trigger || last.take(3).eq(ends) {
                     end = to;
                     break;
                 }
@@ -198,6 +200,15 @@ impl<'a> Tokens<'a> {
         }
         self.list.len()
     }
+}
+
+/// Whether these tokens begin a CREATE TRIGGER.
+fn begins_trigger(tokens: &[Token]) -> bool {
+    use TokenType::*;
+    let explains = |token: &&Token| matches!(token.kind, TK_EXPLAIN | TK_QUERY | TK_PLAN);
+    let kinds = tokens.iter().skip_while(explains).map(|token| token.kind);
+    let kinds = kinds.filter(|kind| *kind != TK_TEMP);
+    kinds.eq([TK_CREATE, TK_TRIGGER])
 }
 
 /// The scanner hands out the value of variables and blobs without their marks.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use fulgurite_store::{Tree, TreeId};
 
 use super::physical::{GeneratedColumn, TableWriter};
+use super::trigger::Timed;
 use crate::ast::ForeignAction;
 use crate::schema::{Index, Table};
 use crate::value::{Affinity, Collation};
@@ -101,6 +102,10 @@ pub struct Reference {
     pub checked: bool,
     /// An autocommitted statement may look for children, whose trees it has named.
     pub named: bool,
+    /// The child's triggers that the action for a parent that goes fires.
+    pub delete_fires: Timed,
+    /// The same of a parent whose key changes.
+    pub update_fires: Timed,
 }
 
 /// A column of the parent's key and the child's that refers to it, compared as SQLite

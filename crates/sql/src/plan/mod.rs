@@ -26,6 +26,7 @@ mod resolve;
 mod rules;
 mod statement;
 mod terms;
+pub mod trigger;
 mod victim_order;
 mod window;
 
@@ -38,7 +39,7 @@ use fulgurite_store::Tree;
 
 use crate::bind::BoundStatement;
 use crate::bind::expr::SubqueryId;
-use crate::bind::logical::LogicalSubquery;
+use crate::bind::logical::{Bound, LogicalSubquery};
 use crate::error::Result;
 use crate::parse::Parsed;
 use crate::schema::{Index, Schema};
@@ -65,23 +66,51 @@ impl<F: FnMut(&Tree) -> u64> Statistics for F {
     }
 }
 
-/// Binds and plans a parsed statement; None for an empty one. `foreign_keys`: they are
-/// enforced.
+/// What of a connection's settings a plan is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// `PRAGMA foreign_keys`: they are enforced.
+    pub foreign_keys: bool,
+    /// `PRAGMA recursive_triggers`: triggers may fire themselves, and rows that are replaced
+    /// fire those for DELETE.
+    pub recursive_triggers: bool,
+    /// Triggers are fired: not so for who only asks how rows are written.
+    pub triggers: bool,
+}
+
+/// Binds and plans a parsed statement; None for an empty one.
 pub fn prepare(
     schema: &Schema,
     statistics: &mut dyn Statistics,
     parsed: &Parsed,
-    foreign_keys: bool,
+    settings: Settings,
 ) -> Result<Option<Plan>> {
     let Some(statement) = &parsed.statement else {
         return Ok(None);
     };
+    let (bound, programs) = crate::bind::bind(schema, statement, settings)?;
+    let explains = matches!(bound.bound, Bound::Explain(_));
+    let mut plan = plan_one(statistics, bound, schema.version(), settings)?;
+    plan.parameters.clone_from(&parsed.parameters);
+    if !explains && !programs.is_empty() {
+        trigger::plan_programs(&mut plan, programs, statistics)?;
+    }
+    Ok(Some(plan))
+}
+
+/// The plan of one bound statement, without parameters and trigger programs.
+fn plan_one(
+    statistics: &mut dyn Statistics,
+    bound: BoundStatement,
+    schema_version: u64,
+    settings: Settings,
+) -> Result<Plan> {
     let BoundStatement {
         bound,
         subqueries,
         registers,
         ..
-    } = crate::bind::bind(schema, statement, foreign_keys)?;
+    } = bound;
     let mut planner = Planner {
         statistics,
         logical: &subqueries,
@@ -106,19 +135,20 @@ pub fn prepare(
         deterministic,
         ..
     } = planner;
-    Ok(Some(Plan {
+    Ok(Plan {
         action,
         columns,
         subqueries,
         registers,
-        parameters: parsed.parameters.clone(),
+        parameters: Vec::new(),
         reads,
         writes,
         guards,
-        schema_version: schema.version(),
-        foreign_keys,
+        programs: Vec::new(),
+        schema_version,
+        settings,
         deterministic,
-    }))
+    })
 }
 
 /// State of planning one statement.

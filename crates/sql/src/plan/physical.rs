@@ -26,7 +26,9 @@ use std::sync::Arc;
 
 use fulgurite_store::Tree;
 
+use super::Settings;
 use super::foreign::ForeignKeys;
+use super::trigger::{Firing, Timed, TriggerProgram};
 use crate::bind::expr::{AggregateCall, Comparison, Expr, Register, SortKey, Windowing};
 use crate::func::table::TableFunction;
 use crate::schema::{ConflictAction, Index, Table};
@@ -51,10 +53,13 @@ pub struct Plan {
     pub writes: Vec<Tree>,
     /// Trees that it looks into for foreign keys.
     pub guards: Vec<Tree>,
+    /// Trigger programs that it may run; those that they fire are among them. The trees of
+    /// all are in the lists above.
+    pub programs: Vec<TriggerProgram>,
     /// `TxnContext::stamp` of sqlite_schema that the plan was made from.
     pub schema_version: u64,
-    /// It was made for a connection that enforces foreign keys.
-    pub foreign_keys: bool,
+    /// The settings that it was made for.
+    pub settings: Settings,
     /// Calls nothing but deterministic functions.
     pub deterministic: bool,
 }
@@ -97,6 +102,8 @@ pub enum Action {
     Update(Box<Update>),
     /// DELETE.
     Delete(Box<Delete>),
+    /// INSERT, UPDATE and DELETE of a view, for which triggers stand in.
+    ViewChange(Box<ViewChange>),
     /// CREATE, DROP, ALTER.
     Schema(Box<SchemaChange>),
     /// BEGIN, COMMIT and the like.
@@ -492,6 +499,8 @@ pub struct TableWriter {
     pub sequences: Vec<Arc<Table>>,
     /// What foreign keys ask.
     pub foreign: Option<Arc<ForeignKeys>>,
+    /// The triggers that are fired, where there are any.
+    pub triggers: Option<Box<Firing>>,
 }
 
 /// A generated column of a row that is written or read as a whole.
@@ -600,6 +609,8 @@ pub struct UpsertUpdate {
     pub touched: Vec<usize>,
     /// WHERE.
     pub predicate: Option<Expr>,
+    /// The triggers that it fires.
+    pub fires: Timed,
 }
 
 /// UPDATE.
@@ -639,6 +650,22 @@ pub struct Delete {
     pub returning: Option<Vec<Expr>>,
     /// Nothing wants to see a row by itself; see `exec/dml/batch.rs`.
     pub by_batch: bool,
+}
+
+/// INSERT, UPDATE or DELETE of a view.
+#[derive(Debug)]
+pub struct ViewChange {
+    /// The view's name.
+    pub view: String,
+    /// The rows.
+    pub source: Node,
+    /// What the triggers see, over the source's row: OLD, then NEW, of each the rowid and
+    /// all columns.
+    pub rows: Vec<Expr>,
+    /// The triggers.
+    pub fires: Vec<usize>,
+    /// Over what the triggers see.
+    pub returning: Option<Vec<Expr>>,
 }
 
 /// A change of the schema. Rows of sqlite_schema are (type, name, tbl_name,
@@ -686,8 +713,19 @@ pub enum SchemaChange {
         /// Text to store.
         sql: String,
     },
-    /// Removes a view's row.
+    /// Removes a view's row, and those of its triggers.
     DropView(String),
+    /// Adds the row of a trigger, whose root is 0.
+    CreateTrigger {
+        /// Name.
+        name: String,
+        /// The table or view.
+        table: String,
+        /// Text to store.
+        sql: String,
+    },
+    /// Removes a trigger's row.
+    DropTrigger(String),
     /// Replaces the sql (and names) of a row in sqlite_schema, unless there are rows that
     /// forbid it, for which there is a message: ALTER TABLE ADD COLUMN.
     Rewrite(SchemaRewrite, Vec<(Node, &'static str)>),
@@ -716,7 +754,7 @@ pub enum SchemaChange {
 /// A row of sqlite_schema rewritten by ALTER TABLE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaRewrite {
-    /// `table`, `index` or `view`.
+    /// `table`, `index`, `view` or `trigger`.
     pub kind: String,
     /// Name now.
     pub name: String,

@@ -14,13 +14,14 @@ use crate::bind::expr::{ColumnRef, Expr, ROWID};
 use crate::bind::foreign::touched;
 use crate::bind::generated::add_dependent;
 use crate::bind::logical::{
-    Bound, BoundDelete, BoundForeign, BoundIndex, BoundInsert, BoundTarget, BoundUpdate, Query,
+    Bound, BoundDelete, BoundForeign, BoundIndex, BoundInsert, BoundTarget, BoundUpdate,
+    BoundUpsertUpdate, Query,
 };
 use crate::error::{Error, Result};
 use crate::schema::{ConflictAction, IndexTarget, Table};
 
 /// The row of a table that is written: rowid, then all columns.
-fn table_row(table: &Table, id: usize) -> Layout {
+pub(super) fn table_row(table: &Table, id: usize) -> Layout {
     let columns = (0..table.columns.len()).map(|column| ColumnRef { source: id, column });
     Layout::of_columns(
         std::iter::once(ColumnRef {
@@ -75,6 +76,7 @@ impl Planner<'_, '_> {
             Bound::Insert(insert) => self.insert(*insert)?,
             Bound::Update(update) => self.update(*update)?,
             Bound::Delete(delete) => self.delete(*delete)?,
+            Bound::ViewChange(change) => self.view_change(*change)?,
             Bound::CreateTableAs(name, sql, query, affinities) => {
                 let source = Some((self.query(&query)?, affinities));
                 let change = SchemaChange::CreateTable {
@@ -130,6 +132,7 @@ impl Planner<'_, '_> {
         if let Some(foreign) = &target.foreign {
             writer.foreign = Some(Arc::new(self.foreign(foreign)?));
         }
+        writer.triggers.clone_from(&target.triggers);
         Ok(writer)
     }
 
@@ -220,6 +223,7 @@ impl Planner<'_, '_> {
             rowid_after: None,
             sequences: target.sequences.clone(),
             foreign: None,
+            triggers: None,
         })
     }
 
@@ -259,7 +263,12 @@ impl Planner<'_, '_> {
         for upsert in upserts {
             let update = match upsert.update {
                 None => None,
-                Some((excluded, assignments, predicate)) => {
+                Some(BoundUpsertUpdate {
+                    excluded,
+                    assignments,
+                    predicate,
+                    fires,
+                }) => {
                     let layout = table_row(&target.table, target.id)
                         .join(&table_row(&target.table, excluded));
                     let mut resolved = Vec::with_capacity(assignments.len());
@@ -277,6 +286,7 @@ impl Planner<'_, '_> {
                         },
                         assignments: resolved,
                         predicate,
+                        fires,
                     })
                 }
             };
@@ -299,6 +309,7 @@ impl Planner<'_, '_> {
             && writer.checks.is_empty()
             && writer.generated.is_empty()
             && writer.table.sequence.is_none()
+            && writer.triggers.is_none()
             && writer.foreign.as_ref().is_none_or(|keys| !keys.may_violate)
             && values.iter().chain(&rowid).all(Expr::is_same_in_any_order);
         let action = Insert {
@@ -318,7 +329,9 @@ impl Planner<'_, '_> {
         let BoundUpdate {
             target,
             source,
+            row,
             assigned,
+            late,
             conflict,
             returning,
             columns,
@@ -327,7 +340,8 @@ impl Planner<'_, '_> {
         let props = |q: &Query, at: usize| q.columns.get(at).map(|c| c.props);
         let mut assignments = Vec::with_capacity(assigned.len());
         let mut rowid = None;
-        for (i, column) in assigned.iter().enumerate() {
+        let early = if late.is_empty() { assigned.len() } else { 0 };
+        for (i, column) in assigned.iter().enumerate().take(early) {
             let props = props(&source, first + i).unwrap_or(crate::bind::expr::Props::CONSTANT);
             let value = Expr::input(first + i, props);
             if *column == ROWID {
@@ -337,6 +351,13 @@ impl Planner<'_, '_> {
             }
         }
         let node = self.query(&source)?;
+        for (column, value) in late {
+            let value = self.resolve(&value, &table_row(&target.table, row))?;
+            match column {
+                ROWID => rowid = Some(value),
+                column => assignments.push((column, value)),
+            }
+        }
         let mut changed = assigned.clone();
         add_dependent(&target.table, &target.generated, &mut changed);
         let writer = self.target(&target, Some(&changed))?;
@@ -355,6 +376,7 @@ impl Planner<'_, '_> {
             && writer.checks.is_empty()
             && writer.generated.is_empty()
             && writer.foreign.is_none()
+            && writer.triggers.is_none()
             && !writer.indexes.iter().any(|index| index.affected);
         if by_batch {
             node = changes.gathered(node);
@@ -387,13 +409,15 @@ impl Planner<'_, '_> {
         } = delete;
         let rows = self.query(&source)?;
         let writer = self.target(&target, None)?;
-        let source = match returning.is_some() || writer.foreign.is_some() {
+        let shows = returning.is_some() || writer.foreign.is_some() || writer.triggers.is_some();
+        let source = match shows {
             true => by_rowid(rows),
             false => gathered(&source, rows),
         };
         let returning = self.returning(&target, returning.as_deref())?;
         let by_batch = returning.is_none()
             && writer.indexes.is_empty()
+            && writer.triggers.is_none()
             && writer.foreign.as_ref().is_none_or(|keys| !keys.may_violate);
         let action = Delete {
             target: writer,

@@ -60,7 +60,12 @@ pub(crate) fn schema_of(statements: &[&str]) -> Schema {
 
 pub(crate) fn prepare(schema: &Schema, sql: &str) -> Result<Plan> {
     let parsed = crate::parse::parse(sql)?;
-    let plan = super::prepare(schema, &mut |_: &Tree| 1000, &parsed, false)?;
+    let plan = super::prepare(
+        schema,
+        &mut |_: &Tree| 1000,
+        &parsed,
+        super::Settings::default(),
+    )?;
     plan.ok_or_else(|| Error::misuse("nothing to plan"))
 }
 

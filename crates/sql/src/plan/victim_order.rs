@@ -67,6 +67,7 @@ impl Changes<'_> {
         self.returning
             || self.rowid
             || self.writer.foreign.is_some()
+            || self.writer.triggers.is_some()
             || self.conflict == Some(ConflictAction::Fail)
             || columns.any(|c| c.not_null == Some(ConflictAction::Fail))
             || indexes.any(|i| i.affected && i.index.unique)
@@ -85,6 +86,7 @@ impl Changes<'_> {
         self.returning
             || self.rowid
             || self.writer.foreign.is_some()
+            || self.writer.triggers.is_some()
             || self.may_replace()
             || block.filter.iter().any(calls_subquery)
             || indexes.any(|i| i.affected && Some(&i.index.name) == scanned)

@@ -595,5 +595,6 @@ fn is_constant(expr: &ast::Expr) -> bool {
             ..
         } => is_constant(expr) && is_constant(pattern) && option(escape),
         ExprKind::Function(call) => call.over.is_none() && call.args.as_deref().is_none_or(all),
+        ExprKind::Raise(_, message) => option(message),
     }
 }

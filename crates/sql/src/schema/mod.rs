@@ -10,6 +10,7 @@ mod build;
 mod names;
 mod shape_checks;
 mod table;
+mod trigger;
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
@@ -27,6 +28,8 @@ pub use table::{
     Check, Column, ConflictAction, ForeignKey, Generated, Index, IndexColumn, IndexOrigin,
     IndexTarget, StrictType, Table,
 };
+pub use trigger::Trigger;
+use trigger::TriggerEntry;
 
 use crate::ast::{CreateTable, CreateView, Statement};
 use crate::error::{Error, Result};
@@ -44,13 +47,13 @@ const SEQUENCE_STORED: &str = "sqlite_sequence(stored)";
 /// A row of sqlite_schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaRow {
-    /// `table`, `index` or `view`.
+    /// `table`, `index`, `view` or `trigger`.
     pub kind: String,
     /// Name.
     pub name: String,
     /// The table's name, or the view's own.
     pub table: String,
-    /// Tree id; 0 for a view.
+    /// Tree id; 0 for a view or a trigger.
     pub root: i64,
     /// CREATE text; None for automatic indexes.
     pub sql: Option<String>,
@@ -65,6 +68,8 @@ pub struct Schema {
     /// Index name to table key.
     indexes: FxHashMap<String, String>,
     views: FxHashMap<String, ViewEntry>,
+    /// Triggers of each table or view, by its name in lower case, oldest first.
+    triggers: FxHashMap<String, Vec<TriggerEntry>>,
     /// Names of tables in order of creation.
     order: Vec<String>,
     /// What it was made from.
@@ -120,6 +125,7 @@ impl Schema {
             tables: FxHashMap::default(),
             indexes: FxHashMap::default(),
             views: FxHashMap::default(),
+            triggers: FxHashMap::default(),
             order: Vec::new(),
             rows: rows.into_iter().map(Arc::new).collect(),
             references: OnceLock::new(),
@@ -141,6 +147,9 @@ impl Schema {
                 let parsed = OnceLock::new();
                 let key = row.name.to_ascii_lowercase();
                 schema.views.insert(key, ViewEntry { row, parsed });
+            } else if row.kind.eq_ignore_ascii_case("trigger") {
+                let of_table = schema.triggers.entry(row.table.to_ascii_lowercase());
+                of_table.or_default().push(TriggerEntry::new(row));
             } else {
                 later.push(row);
             }

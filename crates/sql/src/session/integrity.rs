@@ -21,6 +21,7 @@ use crate::exec::context::{Context, Run};
 use crate::exec::dml::{Entry, KeyMaker, read_row};
 use crate::exec::expr::{Row, condition};
 use crate::exec::sorter::Sorter;
+use crate::plan::Settings;
 use crate::plan::physical::{Action, TableWriter};
 use crate::schema::{Index, SEQUENCE, Schema};
 use crate::value::{Value, ValueRef};
@@ -135,7 +136,7 @@ fn check_tables(
 pub(super) fn writer(schema: &Schema, table: &str) -> Result<Box<crate::plan::physical::Insert>> {
     let name = table.replace('"', "\"\"");
     let parsed = crate::parse::parse(&format!("INSERT INTO \"{name}\" DEFAULT VALUES"))?;
-    let plan = crate::plan::prepare(schema, &mut |_: &Tree| 0, &parsed, false)?;
+    let plan = crate::plan::prepare(schema, &mut |_: &Tree| 0, &parsed, Settings::default())?;
     match plan.map(|plan| plan.action) {
         Some(Action::Insert(insert)) => Ok(insert),
         _ => Err(Error::misuse("an INSERT has no plan")),

@@ -74,12 +74,19 @@ pub fn run(
             }
         }
         "foreign_keys" => match &pragma.value {
-            None => integer(i64::from(state.foreign_keys)),
+            None => integer(i64::from(state.settings.foreign_keys)),
             Some(value) => {
                 // Within a transaction it stays as it is.
                 if state.is_autocommit() {
-                    state.foreign_keys = is_on(value);
+                    state.settings.foreign_keys = is_on(value);
                 }
+                None
+            }
+        },
+        "recursive_triggers" => match &pragma.value {
+            None => integer(i64::from(state.settings.recursive_triggers)),
+            Some(value) => {
+                state.settings.recursive_triggers = is_on(value);
                 None
             }
         },
@@ -141,7 +148,6 @@ pub fn fixed(name: &str) -> Option<Value> {
         | "mmap_size"
         | "query_only"
         | "read_uncommitted"
-        | "recursive_triggers"
         | "temp_store"
         | "threads"
         | "writable_schema" => Value::Integer(0),

@@ -10,20 +10,22 @@ use std::sync::atomic::Ordering;
 use fulgurite_store::Txn;
 
 use super::estimates::Estimates;
-use super::program::{Kind, Program};
+use super::program::Program;
 use super::state::State;
 use super::{Engine, Session, Shared, expand, pragma, transaction};
 use crate::ast::Statement;
 use crate::error::{Error, Result, code};
 use crate::exec::batch::Batch;
 use crate::exec::context::Run;
-use crate::exec::dml::Buffers;
+use crate::exec::dml::{Buffers, TriggerState};
 use crate::exec::effects::Effects;
+use crate::exec::kind::Kind;
 use crate::exec::memory::let_go_of_large;
 use crate::exec::rows::RowStore;
 use crate::exec::subquery::SubqueryRun;
 use crate::parse::Parsed;
 use crate::parse::shape::Shape;
+use crate::plan::Settings;
 use crate::plan::physical::{Action, BeginMode, OutputColumn, Plan, TransactionAction};
 use crate::value::{Value, ValueRef};
 
@@ -64,6 +66,7 @@ pub(super) struct Body {
     pub(super) want: usize,
     pub(super) effects: Effects,
     pub(super) buffers: Buffers,
+    pub(super) triggers: TriggerState,
     explain: bool,
 }
 
@@ -86,7 +89,7 @@ fn plan_within(
     parsed: &Parsed,
     engine: &Engine,
     txn: &mut Txn,
-    foreign_keys: bool,
+    settings: Settings,
 ) -> Result<Option<Plan>> {
     let schema = engine.schema(txn)?;
     let mut estimates = Estimates {
@@ -94,7 +97,7 @@ fn plan_within(
         txn,
         within: true,
     };
-    crate::plan::prepare(&schema, &mut estimates, parsed, foreign_keys)
+    crate::plan::prepare(&schema, &mut estimates, parsed, settings)
 }
 
 /// The plan of a parsed statement in the newest state, for an idle transaction. It
@@ -104,7 +107,7 @@ fn plan_outside(
     parsed: &Parsed,
     engine: &Engine,
     txn: &mut Txn,
-    foreign_keys: bool,
+    settings: Settings,
 ) -> Result<Option<Plan>> {
     if let Some(schema) = engine.newest_schema() {
         let mut estimates = Estimates {
@@ -112,10 +115,10 @@ fn plan_outside(
             txn,
             within: false,
         };
-        return crate::plan::prepare(&schema, &mut estimates, parsed, foreign_keys);
+        return crate::plan::prepare(&schema, &mut estimates, parsed, settings);
     }
     txn.begin_read()?;
-    let plan = plan_within(parsed, engine, txn, foreign_keys);
+    let plan = plan_within(parsed, engine, txn, settings);
     txn.rollback();
     plan
 }
@@ -137,8 +140,8 @@ impl Prepared {
         // A transaction that has not begun keeps its snapshot for later.
         let within = state.explicit.as_ref().is_some_and(|e| e.begun);
         let plan = match within {
-            true => plan_within(&parsed, engine, &mut state.txn, state.foreign_keys)?,
-            false => plan_outside(&parsed, engine, &mut state.txn, state.foreign_keys)?,
+            true => plan_within(&parsed, engine, &mut state.txn, state.settings)?,
+            false => plan_outside(&parsed, engine, &mut state.txn, state.settings)?,
         };
         let Some(plan) = plan else {
             return Ok((None, consumed));
@@ -163,6 +166,7 @@ impl Prepared {
             want: 0,
             effects: Effects::default(),
             buffers: Buffers::default(),
+            triggers: TriggerState::default(),
             explain: matches!(parsed.statement, Some(Statement::Explain { .. })),
         };
         Ok((
@@ -226,7 +230,7 @@ impl Prepared {
         };
         let program = &self.body.program;
         version == Some(program.plan.schema_version)
-            && program.plan.foreign_keys == state.foreign_keys
+            && program.plan.settings == state.settings
             && program.fits_sizes()
     }
 
@@ -309,7 +313,11 @@ impl Prepared {
             Action::Transaction(action) => {
                 *action != TransactionAction::Begin(BeginMode::Immediate)
             }
-            Action::Insert(_) | Action::Update(_) | Action::Delete(_) | Action::Schema(_) => false,
+            Action::Insert(_)
+            | Action::Update(_)
+            | Action::Delete(_)
+            | Action::ViewChange(_)
+            | Action::Schema(_) => false,
         }
     }
 
@@ -466,35 +474,37 @@ impl Body {
         self.out.let_go();
         self.effects.let_go();
         self.buffers.let_go();
+        self.triggers.let_go();
         if let Kind::PointRead(point) | Kind::PointWrite(point) = &mut self.program.kind {
             point.let_go();
         }
     }
 
-    /// Compiles the text again if the schema, or whether foreign keys are enforced, is not
-    /// as the plan has it. True: it was.
+    /// Compiles the text again if the schema, or a setting, is not as the plan has it. True:
+    /// it was.
     #[inline]
     pub(super) fn revalidate(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
         let plan = &self.program.plan;
         if state.txn.stamp(engine.schema_tree())? == plan.schema_version
-            && plan.foreign_keys == state.foreign_keys
+            && plan.settings == state.settings
         {
             return Ok(false);
         }
-        self.recompile(engine, &mut state.txn, state.foreign_keys)?;
+        self.recompile(engine, &mut state.txn, state.settings)?;
         Ok(true)
     }
 
     #[cold]
-    fn recompile(&mut self, engine: &Engine, txn: &mut Txn, foreign_keys: bool) -> Result<()> {
+    fn recompile(&mut self, engine: &Engine, txn: &mut Txn, settings: Settings) -> Result<()> {
         let parsed = crate::parse::parse(&self.sql)?;
-        let plan = plan_within(&parsed, engine, txn, foreign_keys)?;
+        let plan = plan_within(&parsed, engine, txn, settings)?;
         let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
         self.run.subqueries = subqueries(&plan);
         self.shape = None;
         self.parameters.resize(plan.parameters.len(), Value::Null);
         self.program = Program::new(plan);
         self.buffers = Buffers::default();
+        self.triggers = TriggerState::default();
         Ok(())
     }
 

@@ -5,29 +5,12 @@ use std::sync::Arc;
 use fulgurite_store::Tree;
 
 use crate::bind::expr::Expr;
-use crate::exec::dml::{Deferred, PointInsert};
-use crate::exec::ops::{BoxOperator, build};
-use crate::exec::point_read::PointRead;
+use crate::exec::dml::Deferred;
+use crate::exec::kind::Kind;
 use crate::plan::any_value::is_for_any_value;
 use crate::plan::foreign::ForeignKeys;
 use crate::plan::physical::{Action, Op, Plan, TableWriter};
 use crate::schema::ConflictAction;
-
-/// How a plan is carried out.
-pub enum Kind {
-    /// A query of one row by key.
-    PointRead(Box<PointRead>),
-    /// Any other query.
-    Query(BoxOperator),
-    /// INSERT of one row of values.
-    PointInsert(Box<PointInsert>),
-    /// UPDATE or DELETE of one row by key.
-    PointWrite(Box<PointRead>),
-    /// Any other INSERT, UPDATE or DELETE, with its source.
-    Write(BoxOperator),
-    /// What the session does itself.
-    Other,
-}
 
 /// See the module.
 pub struct Program {
@@ -55,19 +38,7 @@ pub(super) fn is_similar(rows: u64, other: u64) -> bool {
 impl Program {
     /// Makes a plan ready.
     pub fn new(plan: Plan) -> Self {
-        let kind = match &plan.action {
-            Action::Query(root) => match PointRead::of_query(&plan, root) {
-                Some(point) => Kind::PointRead(Box::new(point)),
-                None => Kind::Query(build(root)),
-            },
-            Action::Insert(insert) => match PointInsert::new(insert) {
-                Some(point) if plan.subqueries.is_empty() => Kind::PointInsert(Box::new(point)),
-                _ => Kind::Write(build(&insert.source)),
-            },
-            Action::Update(update) => write(&plan, &update.source),
-            Action::Delete(delete) => write(&plan, &delete.source),
-            _ => Kind::Other,
-        };
+        let kind = Kind::of(&plan);
         let mut trees = plan.writes.clone();
         for tree in plan.reads.iter().chain(&plan.guards) {
             if !trees.iter().any(|known: &Tree| known.id() == tree.id()) {
@@ -76,7 +47,9 @@ impl Program {
         }
         Self {
             sizes: plan.reads.iter().map(Tree::estimate).collect(),
-            may_tear: matches!(kind, Kind::Write(_)) || may_tear(&plan.action),
+            may_tear: matches!(kind, Kind::Write(_))
+                || !plan.programs.is_empty()
+                || may_tear(&plan.action),
             plan: Arc::new(plan),
             kind,
             trees,
@@ -95,6 +68,9 @@ impl Program {
             Kind::PointInsert(_) | Kind::PointWrite(_) => {}
             Kind::Write(_) if self.inserts_values() => {}
             _ => return false,
+        }
+        if !self.plan.programs.is_empty() {
+            return false;
         }
         let foreign = self.foreign_keys();
         !deferred.is_being_made()
@@ -192,12 +168,5 @@ fn may_tear(action: &Action) -> bool {
         }
         Action::Delete(delete) => returning_fails(&delete.returning),
         _ => true,
-    }
-}
-
-fn write(plan: &Plan, source: &crate::plan::physical::Node) -> Kind {
-    match PointRead::of_source(plan, source) {
-        Some(point) => Kind::PointWrite(Box::new(point)),
-        None => Kind::Write(build(source)),
     }
 }

@@ -2,11 +2,11 @@
 
 use super::Shared;
 use super::prepared::{Body, Phase, Step};
-use super::program::Kind;
 use super::state::State;
 use crate::error::Result;
 use crate::exec::batch::{ROWS_FIRST, ROWS_MAX};
 use crate::exec::context::Context;
+use crate::exec::kind::Kind;
 
 impl Body {
     /// One row by key: begin, compare the schema's stamp, descend, end.

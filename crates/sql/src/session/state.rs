@@ -9,6 +9,14 @@ use crate::error::{Error, Result, code};
 use crate::exec::dml::{Counters, Deferred};
 use crate::exec::memory::Memory;
 use crate::func;
+use crate::plan::Settings;
+
+/// The settings of a new connection.
+const SETTINGS: Settings = Settings {
+    foreign_keys: false,
+    recursive_triggers: false,
+    triggers: true,
+};
 
 /// An explicit transaction, from BEGIN or SAVEPOINT to its end.
 pub struct Explicit {
@@ -48,8 +56,8 @@ pub struct State {
     pub deferred: Deferred,
     /// What explicit transactions that begin from now on may observe.
     pub isolation: Isolation,
-    /// `PRAGMA foreign_keys`: they are enforced.
-    pub foreign_keys: bool,
+    /// The settings that plans are made for.
+    pub settings: Settings,
     /// Rows without the parent that a foreign key names, in the transaction under way.
     pub counters: Counters,
     schema_tree: Tree,
@@ -67,7 +75,7 @@ impl State {
             running: 0,
             deferred: Deferred::lasting(),
             isolation: Isolation::default(),
-            foreign_keys: false,
+            settings: SETTINGS,
             counters: Counters::default(),
             schema_tree: engine.schema_tree().clone(),
             busy_timeout: engine.store().options().busy_timeout,
@@ -81,7 +89,7 @@ impl State {
         if is_idle {
             self.functions = func::Context::new();
             self.isolation = Isolation::default();
-            self.foreign_keys = false;
+            self.settings = SETTINGS;
             self.counters = Counters::default();
             self.set_busy_timeout(engine.store().options().busy_timeout);
         }

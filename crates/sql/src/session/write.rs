@@ -11,17 +11,18 @@
 use fulgurite_store::{Savepoint, Txn};
 
 use super::prepared::Body;
-use super::program::Kind;
 use super::state::State;
 use super::{Engine, Shared, conflict};
 use crate::error::{Error, Result, code};
 use crate::exec::context::Context;
 use crate::exec::ddl;
-use crate::exec::dml::{self, Buffers, Counters, Deferred, Failure, Foreign, Sink, Written};
+use crate::exec::dml::{
+    self, Buffers, Counters, Deferred, Failure, Foreign, KeptBack, Sink, Statement, TriggerState,
+    Triggers, Written,
+};
 use crate::exec::effects::Effects;
-use crate::exec::expr::Row;
 use crate::exec::ops::build;
-use crate::plan::physical::{Action, Delete, SchemaChange};
+use crate::plan::physical::{Action, Delete, Plan, SchemaChange};
 use crate::schema::ConflictAction;
 
 /// How often a statement is compiled again because the schema keeps changing.
@@ -98,13 +99,12 @@ impl Body {
         let defers_unique = defers && defers_unique && self.program.only_inserts();
         let counters = state.counters;
         state.counters.begin_statement(commits);
-        let outcome = self.write_rows(
-            &mut state.txn,
+        let kept_back = KeptBack {
             deferred,
-            defers_unique,
-            &mut state.counters,
-            &mut torn,
-        );
+            unique: defers_unique,
+        };
+        let counters_now = &mut state.counters;
+        let outcome = self.write_rows(&mut state.txn, kept_back, counters_now, &mut torn);
         let result = match outcome {
             Ok(()) if commits => state.txn.commit().map_err(Error::from),
             Ok(()) => place.map_or(Ok(()), |place| Ok(state.txn.release(&place)?)),
@@ -156,71 +156,31 @@ impl Body {
     fn write_rows(
         &mut self,
         txn: &mut Txn,
-        deferred: &mut Deferred,
-        defers_unique: bool,
+        kept_back: KeptBack<'_>,
         counters: &mut Counters,
         torn: &mut bool,
     ) -> Written<()> {
-        let (target, conflict) = match &self.program.plan.action {
-            Action::Insert(insert) => (&insert.target, insert.conflict),
-            Action::Update(update) => (&update.target, update.conflict),
-            Action::Delete(delete) => (&delete.target, None),
-            _ => return Ok(()),
+        let plan = &*self.program.plan;
+        let triggers = triggers_of(plan, &mut self.triggers);
+        let statement = Statement {
+            plan,
+            kind: &mut self.program.kind,
+            buffers: &mut self.buffers,
+            effects: &mut self.effects,
         };
-        if !target.sequences.is_empty() {
-            dml::sequence::show(txn, &target.table.tree, &target.sequences)?;
-        }
-        for subquery in self.run.subqueries.iter_mut().flatten() {
-            subquery.attach(txn)?;
-        }
         let mut cx = Context {
             parameters: &self.parameters,
             run: &mut self.run,
         };
-        if let Kind::Write(source) = &mut self.program.kind {
-            source.attach(txn)?;
+        let (mut outcome, is_torn) = statement.run(txn, kept_back, counters, triggers, &mut cx);
+        if !plan.programs.is_empty() {
+            self.effects.by_actions += self.triggers.changes();
         }
-        let lasts = deferred.lasts();
-        let mut sink = Sink::new(txn, target, conflict, &mut self.buffers, deferred);
-        sink.defers_unique = defers_unique;
-        if let Some(keys) = &target.foreign {
-            sink.foreign = Foreign::new(keys, counters);
+        let stays = |failure: &Failure| failure.keeps() && !is_torn;
+        if !counters.allow_end() && outcome.as_ref().err().is_none_or(stays) {
+            outcome = Err(Error::foreign_key().into());
         }
-        if lasts && !matches!(self.program.kind, Kind::Write(_)) {
-            sink.expect(1, false, &cx.run.memory)?;
-        }
-        let mut outcome = run_rows(
-            &self.program.plan.action,
-            &mut self.program.kind,
-            &mut sink,
-            &mut cx,
-            &mut self.effects,
-        );
-        let stays = |failure: &Failure| failure.action == ConflictAction::Fail && !sink.torn;
-        if !lasts
-            && outcome.as_ref().err().is_none_or(stays)
-            && let Err(error) = sink.make_deferred(cx.run)
-        {
-            outcome = Err(error.into());
-        }
-        if outcome.is_ok() {
-            outcome = sink.end().map_err(Failure::from);
-        }
-        let stays = |failure: &Failure| failure.action == ConflictAction::Fail && !sink.torn;
-        if let Some(foreign) = sink.foreign.take() {
-            *counters = foreign.counters;
-            self.effects.by_actions = foreign.changes;
-            if !counters.allow_end() && outcome.as_ref().err().is_none_or(stays) {
-                outcome = Err(Error::foreign_key().into());
-            }
-        }
-        *torn = sink.torn || outcome.is_err() && sink.replaced;
-        if let Kind::Write(source) = &mut self.program.kind {
-            source.detach();
-        }
-        for subquery in self.run.subqueries.iter_mut().flatten() {
-            subquery.detach();
-        }
+        *torn = is_torn;
         outcome
     }
 
@@ -234,7 +194,7 @@ impl Body {
         counters: &Counters,
         state: &mut State,
     ) -> Error {
-        let keeps = failure.action == ConflictAction::Fail && !torn;
+        let keeps = failure.keeps() && !torn;
         if keeps {
             if commits && let Err(error) = state.txn.commit() {
                 self.effects.changes = 0;
@@ -299,8 +259,14 @@ impl Body {
             if let SchemaChange::DropTable(_, Some(delete)) = &**change {
                 outcome = outcome.and_then(|()| {
                     state.counters.begin_statement(commits);
-                    let deleted =
-                        delete_dropped(delete, &mut state.txn, &mut state.counters, &mut cx);
+                    let (txn, counters) = (&mut state.txn, &mut state.counters);
+                    let plan = &self.program.plan;
+                    let triggers = triggers_of(plan, &mut self.triggers);
+                    let deleted = delete_dropped(delete, txn, counters, triggers, &mut cx);
+                    state.functions.total_changes = state
+                        .functions
+                        .total_changes
+                        .saturating_add_unsigned(self.triggers.changes());
                     let counts = delete
                         .target
                         .foreign
@@ -341,6 +307,15 @@ fn is_interrupt(error: &Error) -> bool {
     error.code() == code::INTERRUPT
 }
 
+/// What runs the trigger programs of a plan, where it has any.
+#[inline]
+fn triggers_of<'t>(plan: &'t Plan, state: &'t mut TriggerState) -> Option<Triggers<'t>> {
+    (!plan.programs.is_empty()).then(|| {
+        state.begin(plan.settings.recursive_triggers);
+        Triggers::new(&plan.programs, state)
+    })
+}
+
 /// Undoes what was written since a place, which nobody goes back to again.
 fn go_back(txn: &mut Txn, place: &Savepoint) -> fulgurite_store::Result<()> {
     txn.rollback_to(place)?;
@@ -353,6 +328,7 @@ fn delete_dropped(
     delete: &Delete,
     txn: &mut Txn,
     counters: &mut Counters,
+    triggers: Option<Triggers<'_>>,
     cx: &mut Context<'_, '_>,
 ) -> Result<i64> {
     let keys = delete.target.foreign.as_ref();
@@ -365,6 +341,7 @@ fn delete_dropped(
     let (mut buffers, mut deferred) = (Buffers::default(), Deferred::default());
     let mut sink = Sink::new(txn, &delete.target, None, &mut buffers, &mut deferred);
     sink.foreign = Some(foreign);
+    sink.triggers = triggers;
     let mut effects = Effects::default();
     let deleted = dml::delete(delete, source.as_mut(), &mut sink, cx, &mut effects);
     if let Some(foreign) = sink.foreign.take() {
@@ -374,42 +351,5 @@ fn delete_dropped(
     match counters.allow_end() {
         true => Ok(i64::try_from(effects.changes).unwrap_or(i64::MAX)),
         false => Err(Error::foreign_key()),
-    }
-}
-
-fn run_rows(
-    action: &Action,
-    kind: &mut Kind,
-    sink: &mut Sink<'_>,
-    cx: &mut Context<'_, '_>,
-    effects: &mut Effects,
-) -> Written<()> {
-    match (action, kind) {
-        (Action::Insert(insert), Kind::PointInsert(point)) => point.run(insert, sink, cx, effects),
-        (action, Kind::PointWrite(point)) => {
-            let Some(rowid) = point.find_to_change(sink.txn, cx)? else {
-                return Ok(());
-            };
-            if !point.accept(rowid, cx)? {
-                return Ok(());
-            }
-            point.compute(cx)?;
-            let row = Row::Read(point);
-            match action {
-                Action::Update(update) => dml::update_source_row(update, row, sink, cx, effects),
-                Action::Delete(delete) => dml::delete_source_row(delete, row, sink, cx, effects),
-                _ => Ok(()),
-            }
-        }
-        (action, Kind::Write(source)) => {
-            source.open(cx)?;
-            match action {
-                Action::Insert(insert) => dml::insert(insert, source.as_mut(), sink, cx, effects),
-                Action::Update(update) => dml::update(update, source.as_mut(), sink, cx, effects),
-                Action::Delete(delete) => dml::delete(delete, source.as_mut(), sink, cx, effects),
-                _ => Ok(()),
-            }
-        }
-        _ => Ok(()),
     }
 }

@@ -88,7 +88,7 @@ fn each(session: &Session, sql: &str) -> Vec<(String, Vec<String>)> {
             }
             Err(e) => {
                 // A statement that doesn't compile ends at its semicolon.
-                let end = rest.find(';').map_or(rest.len(), |i| i + 1);
+                let end = statement_end(rest);
                 all.push((rest[..end].trim().to_owned(), vec![failed(&e)]));
                 rest = &rest[end..];
             }
@@ -195,13 +195,18 @@ fn compare(sql: &str, rowids: bool) {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Where the first statement of a text ends, outside strings.
+/// Where the first statement of a text ends, outside strings; that of a trigger at END.
 fn statement_end(sql: &str) -> usize {
-    let mut quoted = false;
+    let starts = |text: &str, word: &str| {
+        let start = text.trim_start().get(..word.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(word))
+    };
+    let (mut quoted, mut in_trigger) = (false, starts(sql, "CREATE TRIGGER"));
     for (i, c) in sql.char_indices() {
         match c {
             '\'' => quoted = !quoted,
-            ';' if !quoted => return i + 1,
+            ';' if !quoted && !in_trigger => return i + 1,
+            ';' if !quoted => in_trigger = !starts(&sql[i + 1..], "END"),
             _ => {}
         }
     }

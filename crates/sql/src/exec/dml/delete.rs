@@ -4,7 +4,8 @@ use fulgurite_store::Key;
 
 use super::Written;
 use super::batch;
-use super::sink::Sink;
+use super::sink::{Outcome, Sink};
+use super::triggers::Event;
 use crate::error::Error;
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
@@ -53,13 +54,15 @@ pub fn delete_source_row(
     let ValueRef::Integer(rowid) = source.get(0) else {
         return Err(Error::misuse("a deletion's source row has no rowid").into());
     };
-    let changes_own_rows = sink
-        .foreign
-        .as_ref()
-        .is_some_and(|it| it.changes_own_rows());
-    if changes_own_rows {
-        // An action of a row before may have changed it or taken it.
+    let fires = sink.delete_fires();
+    if sink.may_meet_changes() {
+        // An action or a trigger of a row before may have changed it or taken it.
         if !sink.read_old(rowid, cx)? {
+            return Ok(());
+        }
+        if let Some(fires) = fires
+            && sink.fire_before(fires, Event::Delete, cx)? == Outcome::Skipped
+        {
             return Ok(());
         }
         sink.delete_old(rowid, cx)?;
@@ -83,6 +86,9 @@ pub fn delete_source_row(
         sink.torn = true;
         effects.returned(returning, source, cx)?;
         sink.torn = false;
+    }
+    if let Some(fires) = fires {
+        sink.fire(&fires.after, Event::Delete, cx)?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::Written;
 use super::batch;
 use super::sink::{Conflict, Outcome, Sink};
+use super::triggers::Event;
 use super::upsert::{self, Upserted};
 use crate::bind::expr::{Expr, ExprKind};
 use crate::error::Error;
@@ -76,6 +77,7 @@ impl PointInsert {
     ) -> Written<()> {
         if let Some(as_given) = &self.as_given
             && sink.foreign.is_none()
+            && sink.target.triggers.is_none()
             && let Some(rowid) = as_given.insert(sink, cx.parameters)?
         {
             effects.inserted(1, rowid);
@@ -242,6 +244,15 @@ fn insert_row(
             sink.set_column(column, value.as_ref());
         }
     }
+    let fires = sink.insert_fires();
+    if let Some(fires) = fires {
+        // The rowid is not known yet.
+        sink.set_rowid(given.unwrap_or(-1));
+        sink.generate(cx)?;
+        if sink.fire(&fires.before, Event::Insert, cx)? == Outcome::Skipped {
+            return Ok(());
+        }
+    }
     let rowid = match given {
         Some(rowid) => rowid,
         None => sink.allocate_rowid()?,
@@ -277,12 +288,18 @@ fn insert_row(
         effects.returned(returning, Row::Values(&sink.buffers.row), cx)?;
         sink.torn = false;
     }
+    if let Some(fires) = fires {
+        cx.run.functions.last_insert_rowid = rowid;
+        sink.replaced = false;
+        sink.fire(&fires.after, Event::Insert, cx)?;
+    }
     Ok(())
 }
 
 /// False: the row is left out.
 fn resolve(conflict: Conflict, sink: &mut Sink<'_>, cx: &mut Context<'_, '_>) -> Written<bool> {
-    if conflict == Conflict::Rowid && sink.replaces_rowid() && sink.foreign.is_none() {
+    let looks = sink.foreign.is_some() || sink.delete_fires().is_some();
+    if conflict == Conflict::Rowid && sink.replaces_rowid() && !looks {
         sink.give_way(cx)?;
         return Ok(true);
     }

@@ -17,18 +17,22 @@ mod replace;
 mod row_checks;
 pub mod sequence;
 mod sink;
+mod statement;
 mod taken;
+mod triggers;
 mod update;
 mod upsert;
+mod view;
 
 pub use deferred::Deferred;
-pub use delete::{delete, delete_source_row};
+pub use delete::delete;
 pub use entry::{Entry, KeyMaker, duplicate};
 pub use foreign::{Counters, Foreign, has_parent};
 pub use generated::read_row;
-pub use insert::{PointInsert, insert};
+pub use insert::PointInsert;
 pub use sink::{Buffers, Sink};
-pub use update::{update, update_source_row};
+pub use statement::{KeptBack, Statement};
+pub use triggers::{TriggerState, Triggers};
 
 use crate::error::Error;
 use crate::schema::ConflictAction;
@@ -39,15 +43,15 @@ pub struct Failure {
     /// What the caller is told.
     pub error: Error,
     /// Abort: undo the statement. Fail: keep the rows before. Rollback: undo the
-    /// transaction.
+    /// transaction. Ignore: leave out the row for which a trigger ran.
     pub action: ConflictAction,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self {
+            action: error.action().unwrap_or_default(),
             error,
-            action: ConflictAction::Abort,
         }
     }
 }

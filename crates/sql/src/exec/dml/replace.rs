@@ -11,7 +11,8 @@ use fulgurite_store::Key;
 use super::entry::{duplicate, duplicate_rowid};
 use super::generated::read_row;
 use super::sink::{Conflict, Outcome, Sink};
-use super::{Failure, Written};
+use super::triggers::Event;
+use super::{Failure, Written, violated};
 use crate::error::{Error, Result};
 use crate::exec::context::Context;
 use crate::schema::ConflictAction;
@@ -34,6 +35,17 @@ impl Sink<'_> {
         match self.action(own) {
             ConflictAction::Ignore => Ok(Outcome::Skipped),
             ConflictAction::Replace => {
+                let constraint = match conflict {
+                    Conflict::Rowid => None,
+                    Conflict::Index(i, _) => Some(i),
+                };
+                // A trigger has put another row in its place: that one does not give way.
+                if self.given_way.contains(&constraint) {
+                    return Err(violated(error(), ConflictAction::Abort));
+                }
+                if self.delete_fires().is_some() {
+                    self.given_way.push(constraint);
+                }
                 let victim = if let Conflict::Index(_, other) = conflict {
                     other
                 } else {
@@ -59,14 +71,35 @@ impl Sink<'_> {
         {
             return Err(no_row().into());
         }
-        let keep = std::mem::take(&mut self.buffers.old);
+        let old = std::mem::take(&mut self.buffers.old);
+        let seen = std::mem::take(&mut self.seen);
         let target = self.target;
-        let (row, old) = ((rowid, record.as_slice()), &mut self.buffers.old);
-        let fetched = read_row(&target.table, &target.generated, row, old, cx);
-        let outcome = fetched.and_then(|()| self.delete_old(rowid, cx));
-        self.buffers.old = keep;
-        outcome?;
-        self.run_actions(cx)
+        let (row, kept) = ((rowid, record.as_slice()), &mut self.buffers.old);
+        let fetched = read_row(&target.table, &target.generated, row, kept, cx);
+        let outcome = fetched
+            .map_err(Failure::from)
+            .and_then(|()| self.delete_victim(rowid, cx));
+        self.buffers.old = old;
+        self.seen = seen;
+        outcome
+    }
+
+    /// Deletes the row in `buffers.old`, which is in the way.
+    fn delete_victim(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Written<()> {
+        let fires = self.delete_fires();
+        if let Some(fires) = fires
+            && self.fire_before(fires, Event::Delete, cx)? == Outcome::Skipped
+        {
+            return Ok(());
+        }
+        self.delete_old(rowid, cx)?;
+        self.run_actions(cx)?;
+        if let Some(fires) = fires {
+            self.fire(&fires.after, Event::Delete, cx)?;
+            // The record of the row being written was used to read this one.
+            self.encode()?;
+        }
+        Ok(())
     }
 
     /// Whether a row whose rowid is taken replaces who has it.

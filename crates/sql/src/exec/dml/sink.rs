@@ -9,6 +9,7 @@ use super::deferred::Deferred;
 use super::entry::{Entry, KeyMaker};
 use super::foreign::Foreign;
 use super::sequence;
+use super::triggers::Triggers;
 use crate::error::{Error, Result};
 use crate::exec::context::{Context, Run};
 use crate::exec::expr::Row;
@@ -97,6 +98,13 @@ pub struct Sink<'a> {
     pub(super) deferred: &'a mut Deferred,
     /// What foreign keys ask, where they ask anything.
     pub foreign: Option<Box<Foreign>>,
+    /// Trigger programs, where the statement may run any.
+    pub triggers: Option<Triggers<'a>>,
+    /// The old row as triggers before it saw it, where there are such.
+    pub(super) seen: Vec<Value>,
+    /// Constraints for which triggers ran over the row that was in the way of the one at
+    /// hand.
+    pub(super) given_way: Vec<Option<usize>>,
     is_claimed: bool,
     /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
     floor: Option<Option<i64>>,
@@ -134,6 +142,9 @@ impl<'a> Sink<'a> {
             overwrites: false,
             deferred,
             foreign: None,
+            triggers: None,
+            seen: Vec::new(),
+            given_way: Vec::new(),
             is_claimed: false,
             floor: None,
             deleted: 0,
@@ -183,12 +194,9 @@ impl<'a> Sink<'a> {
     /// Before rows, so many. `deletes`: they go.
     #[inline]
     pub fn expect(&mut self, rows: usize, deletes: bool, memory: &Memory) -> Result<()> {
-        // Foreign keys look into indexes before the statement ends.
-        if self
-            .foreign
-            .as_ref()
-            .is_some_and(|it| it.needs_own_indexes())
-        {
+        // Foreign keys and triggers look into indexes before the statement ends.
+        let foreign = self.foreign.as_ref();
+        if self.triggers.is_some() || foreign.is_some_and(|it| it.needs_own_indexes()) {
             return Ok(());
         }
         if self.deferred.expect(rows) {
@@ -255,6 +263,7 @@ impl<'a> Sink<'a> {
     /// Makes room for a row.
     pub fn start_row(&mut self) {
         self.replaced = false;
+        self.given_way.clear();
         self.buffers
             .row
             .resize(self.target.table.columns.len() + 1, Value::Null);
@@ -373,6 +382,7 @@ impl<'a> Sink<'a> {
         let overwrites = std::mem::take(&mut self.overwrites);
         let overwrites_all = self.replaces_rowid()
             && self.foreign.is_none()
+            && self.delete_fires().is_none()
             && self.target.indexes.is_empty()
             && self.target.rowid_after.is_none();
         if fresh || overwrites || overwrites_all {

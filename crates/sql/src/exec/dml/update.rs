@@ -6,6 +6,7 @@ use super::Written;
 use super::batch;
 use super::generated::read_row;
 use super::sink::{Outcome, Sink};
+use super::triggers::Event;
 use crate::bind::expr::{Expr, ROWID};
 use crate::error::Error;
 use crate::exec::batch::Batch;
@@ -99,13 +100,9 @@ fn update_row(
     cx: &mut Context<'_, '_>,
     effects: &mut Effects,
 ) -> Written<()> {
-    // REPLACE, and actions of foreign keys, may have deleted or changed rows before their
-    // turn comes.
-    let actions = sink
-        .foreign
-        .as_ref()
-        .is_some_and(|it| it.changes_own_rows());
-    if !sink.may_replace() && !actions {
+    // REPLACE, actions of foreign keys and triggers may have deleted or changed rows before
+    // their turn comes.
+    if !sink.may_replace() && !sink.may_meet_changes() {
         return update_source_row(plan, Row::Batch(batch, at), sink, cx, effects);
     }
     match read_again(batch, at, sink, current, cx)? {
@@ -161,7 +158,8 @@ pub fn update_source_row(
     let indexed =
         moved && !sink.target.indexes.is_empty() || sink.target.indexes.iter().any(|i| i.affected);
     let replaces = sink.may_replace();
-    if indexed || replaces || sink.foreign.is_some() {
+    let fires = sink.update_fires();
+    if indexed || replaces || sink.foreign.is_some() || fires.is_some() {
         copy_row(
             source,
             sink.target.table.columns.len() + 1,
@@ -177,6 +175,12 @@ pub fn update_source_row(
     assign(&plan.assignments, source, sink, cx)?;
     sink.set_rowid(rowid);
     sink.generate(cx)?;
+    if let Some(fires) = fires {
+        let is_assigned = |at: usize| plan.assignments.iter().any(|(column, _)| *column == at);
+        if sink.fire_before_update(fires, is_assigned, cx)? == Outcome::Skipped {
+            return Ok(());
+        }
+    }
     if write(old, moved, indexed, &plan.touched, sink, cx)? == Outcome::Skipped {
         return Ok(());
     }
@@ -190,6 +194,10 @@ pub fn update_source_row(
         sink.torn = true;
         effects.returned(returning, Row::Values(&row), cx)?;
         sink.torn = false;
+    }
+    if let Some(fires) = fires {
+        sink.replaced = false;
+        sink.fire(&fires.after, Event::Update, cx)?;
     }
     Ok(())
 }
@@ -247,8 +255,9 @@ pub fn write(
             if sink.resolve(conflict, cx)? == Outcome::Skipped {
                 return Ok(Outcome::Skipped);
             }
-            // An action for the row in the way may have come to this one, too.
-            if sink.foreign.is_some() && !sink.read_old(old, cx)? {
+            // An action or a trigger for the row in the way may have come to this one, too.
+            let looks = sink.foreign.is_some() || sink.delete_fires().is_some();
+            if looks && !sink.read_old(old, cx)? {
                 return Ok(Outcome::Skipped);
             }
             // Removing the row in the way used the old entries' memory.

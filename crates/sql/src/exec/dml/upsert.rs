@@ -4,6 +4,7 @@ use fulgurite_store::Key;
 
 use super::generated::read_row;
 use super::sink::{Conflict, Outcome, Sink};
+use super::triggers::Event;
 use super::{Written, update};
 use crate::bind::expr::ROWID;
 use crate::error::Error;
@@ -65,6 +66,7 @@ pub fn resolve(
             effects.returned(returning, Row::Values(&sink.buffers.row), cx)?;
             sink.torn = false;
         }
+        sink.fire(&change.fires.after, Event::Update, cx)?;
     }
     Ok(Upserted::Done)
 }
@@ -111,6 +113,13 @@ fn update_existing(
     sink.set_rowid(rowid);
     sink.generate(cx)?;
     sink.buffers.old = existing;
+    if !change.fires.is_empty() {
+        let is_assigned = |at: usize| change.assignments.iter().any(|(column, _)| *column == at);
+        let fired = sink.fire_before_update(&change.fires, is_assigned, cx)?;
+        if fired == Outcome::Skipped {
+            return Ok(Outcome::Skipped);
+        }
+    }
     let moved = rowid != old;
     // Without a proof of the contrary every entry may change.
     let indexed = !sink.target.indexes.is_empty();

@@ -17,16 +17,16 @@ use crate::ast::ForeignAction;
 use crate::error::{Error, Result, code};
 use crate::exec::context::Context;
 use crate::exec::dml::deferred::Deferred;
-use crate::exec::dml::sink::{Buffers, Sink};
+use crate::exec::dml::sink::{Buffers, Outcome, Sink};
+use crate::exec::dml::triggers::{DEPTH_MAX, Event, Triggers, too_deep};
 use crate::exec::dml::{Written, read_row, update};
 use crate::exec::expr::{Row, eval};
 use crate::exec::range::rowid_of;
 use crate::plan::foreign::{ForeignKeys, Reference};
+use crate::plan::trigger::Timed;
 use crate::schema::ConflictAction;
 use crate::value::{Value, not_distinct};
 
-/// SQLite's limit of triggers within triggers, which its actions are.
-const DEPTH_MAX: usize = 1_000;
 /// Children that are looked up at a time.
 const CHILDREN_AT_ONCE: usize = 1_024;
 
@@ -129,9 +129,7 @@ impl Foreign {
                 continue;
             }
             if self.depth >= DEPTH_MAX {
-                return Err(Error::sql("triggers nested too deep").with_hint(format!(
-                    "actions of foreign keys may cause {DEPTH_MAX} others, each within the last"
-                )));
+                return Err(too_deep());
             }
             let value = |row: &[Value], at: usize| row.get(at + 1).cloned().unwrap_or(Value::Null);
             let mut parts = reference.parts.iter();
@@ -165,10 +163,17 @@ impl Foreign {
         Ok(())
     }
 
-    /// The next thing to be done.
-    fn next(&mut self, txn: &mut Txn, cx: &mut Context<'_, '_>) -> Result<Option<Step>> {
+    /// The next thing to be done, but for the first `base`.
+    fn next(
+        &mut self,
+        base: usize,
+        txn: &mut Txn,
+        cx: &mut Context<'_, '_>,
+    ) -> Result<Option<Step>> {
         let keys = Arc::clone(&self.keys);
-        while let Some(frame) = self.frames.last_mut() {
+        while self.frames.len() > base
+            && let Some(frame) = self.frames.last_mut()
+        {
             match frame.next(&keys, txn, &mut self.record, cx)? {
                 Some(rowid) => {
                     return Ok(Some(Step {
@@ -226,15 +231,16 @@ impl Sink<'_> {
             .as_ref()
             .is_some_and(|it| !it.frames.is_empty())
         {
-            true => self.run_all_actions(cx),
+            true => self.run_all_actions(0, cx),
             false => Ok(()),
         }
     }
 
-    fn run_all_actions(&mut self, cx: &mut Context<'_, '_>) -> Written<()> {
+    /// Does all but the first `base` of what is to be done.
+    fn run_all_actions(&mut self, base: usize, cx: &mut Context<'_, '_>) -> Written<()> {
         self.torn = true;
         while let Some(foreign) = &mut self.foreign
-            && let Some(step) = foreign.next(self.txn, cx)?
+            && let Some(step) = foreign.next(base, self.txn, cx)?
         {
             if step.action == ForeignAction::Restrict {
                 let message = "FOREIGN KEY constraint failed";
@@ -265,6 +271,7 @@ impl Sink<'_> {
         (foreign.table, foreign.depth) = (child, step.depth);
         let mut sink = Sink::new(self.txn, writer, abort, &mut buffers, &mut own);
         sink.foreign = Some(foreign);
+        sink.triggers = self.triggers.as_mut().map(Triggers::reborrow);
         let mut done = sink.change_child(reference, step, cx);
         if done.is_ok() {
             done = sink.end().map_err(Into::into);
@@ -286,11 +293,17 @@ impl Sink<'_> {
         if !self.read_old(step.rowid, cx)? {
             return Ok(());
         }
-        if let Some(foreign) = &mut self.foreign {
-            foreign.note_changed_child();
-        }
+        let fires = match step.deletes {
+            true => &reference.delete_fires,
+            false => &reference.update_fires,
+        };
         if step.deletes && step.action == ForeignAction::Cascade {
-            return Ok(self.delete_old(step.rowid, cx)?);
+            if self.fire_before(fires, Event::Delete, cx)? == Outcome::Skipped {
+                return Ok(());
+            }
+            let base = self.note_changed_child();
+            self.delete_old(step.rowid, cx)?;
+            return self.fire_after(fires, Event::Delete, base, cx);
         }
         self.start_row();
         self.buffers.row.clone_from(&self.buffers.old);
@@ -313,9 +326,43 @@ impl Sink<'_> {
         }
         self.set_rowid(rowid);
         self.generate(cx)?;
+        let columns: Vec<usize> = reference.parts.iter().map(|part| part.child).collect();
+        let is_assigned = |at: usize| columns.contains(&at);
+        if self.fire_before_update(fires, is_assigned, cx)? == Outcome::Skipped {
+            return Ok(());
+        }
+        let base = self.note_changed_child();
         let moved = rowid != step.rowid;
         let indexed = !self.target.indexes.is_empty();
-        update::write(step.rowid, moved, indexed, &reference.touched, self, cx)?;
+        match update::write(step.rowid, moved, indexed, &reference.touched, self, cx)? {
+            Outcome::Written => self.fire_after(fires, Event::Update, base, cx),
+            Outcome::Skipped => Ok(()),
+        }
+    }
+
+    /// An action changes its child; how much was to be done before.
+    fn note_changed_child(&mut self) -> usize {
+        let Some(foreign) = &mut self.foreign else {
+            return 0;
+        };
+        foreign.note_changed_child();
+        foreign.frames.len()
+    }
+
+    /// Fires what comes after a child was changed, and before that does what its own change
+    /// asks for.
+    fn fire_after(
+        &mut self,
+        fires: &Timed,
+        event: Event,
+        base: usize,
+        cx: &mut Context<'_, '_>,
+    ) -> Written<()> {
+        if fires.after.is_empty() {
+            return Ok(());
+        }
+        crate::stack::grow(|| self.run_all_actions(base, cx))?;
+        self.fire(&fires.after, event, cx)?;
         Ok(())
     }
 

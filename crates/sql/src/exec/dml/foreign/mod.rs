@@ -131,19 +131,27 @@ impl Foreign {
     /// For one statement; None where it has nothing to look at.
     pub fn new(keys: &Arc<ForeignKeys>, counters: &Counters) -> Option<Box<Self>> {
         let has_nothing = !keys.may_violate && counters.is_zero(true) && counters.is_zero(false);
-        (!has_nothing).then(|| {
-            Box::new(Self {
-                keys: Arc::clone(keys),
-                counters: *counters,
-                changes: 0,
-                table: 0,
-                depth: 0,
-                frames: Vec::new(),
-                buffers: Vec::new(),
-                key: Vec::new(),
-                record: Vec::new(),
-            })
+        (!has_nothing).then(|| Self::within(keys, counters, 0))
+    }
+
+    /// For a statement beside or within triggers, so deep: they may break what it mends.
+    pub fn within(keys: &Arc<ForeignKeys>, counters: &Counters, depth: usize) -> Box<Self> {
+        Box::new(Self {
+            keys: Arc::clone(keys),
+            counters: *counters,
+            changes: 0,
+            table: 0,
+            depth,
+            frames: Vec::new(),
+            buffers: Vec::new(),
+            key: Vec::new(),
+            record: Vec::new(),
         })
+    }
+
+    /// How deep the row that is being written is within actions and triggers.
+    pub fn depth(&self) -> usize {
+        self.depth
     }
 
     /// Whether the statement's own indexes are looked into.

@@ -1,0 +1,370 @@
+//! Binding of triggers: CREATE and DROP, what a statement fires, and the programs that it
+//! may run.
+//!
+//! A text is bound when a statement is that may fire it, not when it is created, so that it
+//! may name what is not there yet; as in SQLite. The statement registers the programs that
+//! it fires, each binds its statements, which register more, until nothing new comes.
+
+use std::sync::Arc;
+
+use super::call::raise;
+use super::ddl::{change, check_name, nothing, readable};
+use super::expr::{Expr, ExprKind, Props};
+use super::logical::{Body, Bound, BoundProgram, Query, QueryColumn};
+use super::scope::{ColumnName, Found, is_rowid_name};
+use super::{Binder, BoundStatement};
+use crate::ast::{self, ForeignAction, Statement, TriggerEvent, TriggerTime};
+use crate::error::{Error, Result};
+use crate::plan::Settings;
+use crate::plan::physical::{OutputColumn, SchemaChange};
+use crate::plan::trigger::Timed;
+use crate::schema::{
+    Column, ConflictAction, ForeignKey, SEQUENCE, Schema, Table, Trigger, View, nearest,
+};
+use crate::value::{Affinity, Value};
+
+/// What happens to a row, as triggers wait for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Fired<'n> {
+    /// It is new.
+    Insert,
+    /// It goes.
+    Delete,
+    /// Columns of these names change.
+    Update(&'n [&'n str]),
+}
+
+impl Fired<'_> {
+    fn fires(self, trigger: &Trigger) -> bool {
+        match (&trigger.definition.event, self) {
+            (TriggerEvent::Insert, Fired::Insert) | (TriggerEvent::Delete, Fired::Delete) => true,
+            (TriggerEvent::Update(None), Fired::Update(_)) => true,
+            (TriggerEvent::Update(Some(of)), Fired::Update(names)) => of
+                .iter()
+                .any(|of| names.iter().any(|name| of.text.eq_ignore_ascii_case(name))),
+            _ => false,
+        }
+    }
+}
+
+/// A program that a statement may run.
+#[derive(Debug)]
+pub(super) struct Registered {
+    trigger: Arc<Trigger>,
+    /// The OR clause that its statements run under.
+    conflict: Option<ConflictAction>,
+}
+
+/// The rows that a trigger's statements call OLD and NEW.
+#[derive(Debug)]
+pub(super) struct TriggerRows {
+    /// The table, or what stands for the view.
+    table: Arc<Table>,
+    is_view: bool,
+    has_old: bool,
+    has_new: bool,
+}
+
+impl Binder<'_> {
+    pub(super) fn create_trigger(&mut self, create: &ast::CreateTrigger) -> Result<Bound> {
+        if create.temporary {
+            return Err(Error::sql("temporary triggers are not supported"));
+        }
+        self.in_main(&create.name)?;
+        let name = &create.name.name;
+        let (on, is_view) = self.trigger_table(&create.table)?;
+        check_name(name)?;
+        let is_taken = |known: &str| known.eq_ignore_ascii_case(&name.text);
+        if self.schema.trigger_names().any(is_taken) {
+            if create.if_not_exists {
+                return Ok(nothing());
+            }
+            let message = format!("trigger {} already exists", name.text);
+            return Err(Error::sql(message).with_offset(name.offset));
+        }
+        let refused = match (is_view, create.time) {
+            (true, TriggerTime::Before) => Some("cannot create BEFORE trigger on view"),
+            (true, TriggerTime::After) => Some("cannot create AFTER trigger on view"),
+            (false, TriggerTime::InsteadOf) => Some("cannot create INSTEAD OF trigger on table"),
+            _ => None,
+        };
+        if let Some(refused) = refused {
+            let message = format!("{refused}: {}", create.table.name.text);
+            return Err(Error::sql(message).with_offset(create.table.name.offset));
+        }
+        if create.has_parameters {
+            return Err(Error::sql("trigger cannot use variables"));
+        }
+        let sql = readable(&name.text, format!("CREATE TRIGGER {}", create.text))?;
+        Ok(change(SchemaChange::CreateTrigger {
+            name: name.text.clone(),
+            table: on,
+            sql,
+        }))
+    }
+
+    /// The name of the table or view that a new trigger is on, and whether it is a view.
+    fn trigger_table(&self, of: &ast::QualifiedName) -> Result<(String, bool)> {
+        self.in_main(of)?;
+        if let Some(view) = self.schema.view(&of.name.text)? {
+            return Ok((view.name.clone(), true));
+        }
+        let qualified = ast::QualifiedName {
+            schema: Some(ast::Name {
+                text: "main".to_owned(),
+                ..of.name.clone()
+            }),
+            name: of.name.clone(),
+        };
+        let table = self.table(&qualified)?;
+        if table.tree.id() == self.schema.tree().id() || table.name == SEQUENCE {
+            return Err(Error::sql("cannot create trigger on system table"));
+        }
+        Ok((table.name.clone(), false))
+    }
+
+    pub(super) fn drop_trigger(
+        &mut self,
+        name: &ast::QualifiedName,
+        if_exists: bool,
+    ) -> Result<Bound> {
+        let text = &name.name.text;
+        let is_main = |schema: &ast::Name| schema.text.eq_ignore_ascii_case("main");
+        let in_main = name.schema.as_ref().is_none_or(is_main);
+        let known = self.schema.trigger_names();
+        let found = known
+            .filter(|_| in_main)
+            .find(|it| it.eq_ignore_ascii_case(text));
+        if let Some(found) = found {
+            return Ok(change(SchemaChange::DropTrigger(found.to_owned())));
+        }
+        if if_exists {
+            return Ok(nothing());
+        }
+        let full = match &name.schema {
+            Some(schema) => format!("{}.{text}", schema.text),
+            None => text.clone(),
+        };
+        let error = Error::sql(format!("no such trigger: {full}")).with_offset(name.name.offset);
+        Err(match nearest(text, self.schema.trigger_names()) {
+            Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
+            None => error,
+        })
+    }
+
+    /// The programs that an event on a table or view fires, whose statements run under this
+    /// OR clause. INSTEAD OF counts as before.
+    pub(super) fn fires(
+        &mut self,
+        table: &str,
+        event: Fired<'_>,
+        conflict: Option<ConflictAction>,
+    ) -> Result<Timed> {
+        let mut timed = Timed::default();
+        if !self.settings.triggers {
+            return Ok(timed);
+        }
+        for trigger in self.schema.triggers_of(table)? {
+            if event.fires(&trigger) {
+                let list = match trigger.definition.time {
+                    TriggerTime::After => &mut timed.after,
+                    TriggerTime::Before | TriggerTime::InsteadOf => &mut timed.before,
+                };
+                list.push(self.registered(trigger, conflict));
+            }
+        }
+        Ok(timed)
+    }
+
+    fn registered(&mut self, trigger: Arc<Trigger>, conflict: Option<ConflictAction>) -> usize {
+        let is_it = |known: &Registered| {
+            Arc::ptr_eq(&known.trigger, &trigger) && known.conflict == conflict
+        };
+        self.programs.iter().position(is_it).unwrap_or_else(|| {
+            self.programs.push(Registered { trigger, conflict });
+            self.programs.len() - 1
+        })
+    }
+
+    /// What the action of a foreign key fires on the child. `goes`: the parent does.
+    pub(super) fn action_fires(
+        &mut self,
+        child: &Table,
+        key: &ForeignKey,
+        parent_goes: bool,
+    ) -> Result<Timed> {
+        if parent_goes && key.on_delete == ForeignAction::Cascade {
+            return self.fires(&child.name, Fired::Delete, None);
+        }
+        let columns = key.columns.iter().filter_map(|at| child.columns.get(*at));
+        let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+        let abort = Some(ConflictAction::Abort);
+        self.fires(&child.name, Fired::Update(&names), abort)
+    }
+
+    /// A column of OLD or NEW, as a parameter; see `plan/trigger.rs`.
+    pub(super) fn trigger_column(&self, column: ColumnName<'_>) -> Option<Found> {
+        let (rows, of) = (self.trigger.as_ref()?, column.table?);
+        let is_old = of.text.eq_ignore_ascii_case("old") && rows.has_old;
+        let is_new = of.text.eq_ignore_ascii_case("new") && rows.has_new;
+        if column.schema.is_some() || !(is_old || is_new) {
+            return None;
+        }
+        let name = &column.name.text;
+        let table = &rows.table;
+        let at = match table.column_named(name) {
+            Some(at) => Some(at),
+            None if is_rowid_name(name) && !rows.is_view => None,
+            None => return None,
+        };
+        let first = if is_old { 0 } else { 1 + table.columns.len() };
+        let stored = at.and_then(|at| table.columns.get(at));
+        let is_rowid = at.is_none() || at == table.rowid_alias;
+        // SQLite has them in registers: of a column they keep its collation alone, of a
+        // rowid its affinity.
+        let props = Props {
+            affinity: is_rowid.then_some(Affinity::Integer),
+            collation: stored.map(|c| c.collation).filter(|_| !is_rowid),
+            ..Props::CONSTANT
+        };
+        let found = Found {
+            expr: Expr {
+                kind: ExprKind::Parameter(first + at.map_or(0, |at| at + 1)),
+                props,
+            },
+            name: stored.map_or("rowid", |c| &c.name).to_owned(),
+            decl_type: None,
+            origin: None,
+        };
+        Some(found)
+    }
+
+    /// RAISE(), which ends what it stands in.
+    pub(super) fn raise(
+        &mut self,
+        action: ConflictAction,
+        message: Option<&ast::Expr>,
+        offset: usize,
+    ) -> Result<Expr> {
+        if self.trigger.is_none() {
+            let message = "RAISE() may only be used within a trigger-program";
+            return Err(Error::sql(message).with_offset(offset));
+        }
+        let message = message.map(|e| self.expr(e)).transpose()?;
+        Ok(raise(action, message))
+    }
+
+    /// A view as if it were a table, for who would write to it.
+    pub(super) fn view_table(&mut self, view: &View) -> Result<Arc<Table>> {
+        let before = self.subqueries.len();
+        let query = self.view_query(view)?;
+        self.subqueries.truncate(before);
+        let (listed, count) = (view.definition.columns.len(), query.columns.len());
+        if listed > 0 && listed != count {
+            let name = &view.name;
+            let message = format!("expected {listed} columns for '{name}' but got {count}");
+            return Err(Error::sql(message));
+        }
+        let column = |(at, column): (usize, &QueryColumn)| Column {
+            name: column.output.name.clone(),
+            decl_type: column.output.decl_type.clone().unwrap_or_default(),
+            affinity: query.affinity(at).unwrap_or(Affinity::Blob),
+            collation: column.props.collation.unwrap_or_default(),
+            not_null: None,
+            default: None,
+            missing: Value::Null,
+            primary_key: 0,
+            generated: None,
+            strict: None,
+        };
+        Ok(Arc::new(Table {
+            name: view.name.clone(),
+            tree: self.schema.tree().clone(),
+            columns: query.columns.iter().enumerate().map(column).collect(),
+            rowid_alias: None,
+            autoincrement: false,
+            sequence: None,
+            rowid_conflict: ConflictAction::Abort,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            has_generated: false,
+            strict: false,
+            sql: String::new(),
+        }))
+    }
+
+    /// Within the statements of a trigger: its OLD and NEW are known.
+    pub(super) fn enter_trigger(&mut self, create: &ast::CreateTrigger) -> Result<()> {
+        let of = &create.table.name;
+        let view = self.schema.view(&of.text)?;
+        let table = match &view {
+            Some(view) => self.view_table(view)?,
+            None => self.table(&create.table)?,
+        };
+        self.trigger = Some(Box::new(TriggerRows {
+            table,
+            is_view: view.is_some(),
+            has_old: create.event != TriggerEvent::Insert,
+            has_new: create.event != TriggerEvent::Delete,
+        }));
+        Ok(())
+    }
+}
+
+/// Binds the programs that were registered, and those that they register.
+pub(super) fn bind_programs(
+    schema: &Schema,
+    settings: Settings,
+    mut registered: Vec<Registered>,
+) -> Result<Vec<BoundProgram>> {
+    let mut bound = Vec::with_capacity(registered.len());
+    while let Some(Registered { trigger, conflict }) = registered.get(bound.len()) {
+        let (trigger, conflict) = (Arc::clone(trigger), *conflict);
+        let create = &trigger.definition;
+        let mut part = |bind: &dyn Fn(&mut Binder<'_>) -> Result<Bound>| {
+            let mut binder = Binder::new(schema, settings);
+            binder.policy = conflict;
+            binder.programs = std::mem::take(&mut registered);
+            binder.enter_trigger(create)?;
+            let bound = bind(&mut binder)?;
+            registered = std::mem::take(&mut binder.programs);
+            Ok(BoundStatement::new(bound, binder))
+        };
+        let when = create.when.as_ref().map(|when| part(&|it| it.when(when)));
+        let when = when.transpose()?;
+        let steps = create.steps.iter().map(|step| part(&|it| it.step(step)));
+        let steps = steps.collect::<Result<_>>()?;
+        bound.push(BoundProgram {
+            when,
+            steps,
+            trigger,
+        });
+    }
+    Ok(bound)
+}
+
+impl Binder<'_> {
+    /// WHEN, as a query of one value.
+    pub(super) fn when(&mut self, when: &ast::Expr) -> Result<Bound> {
+        let value = self.expr(when)?;
+        let column = QueryColumn {
+            output: OutputColumn {
+                name: String::new(),
+                decl_type: None,
+                origin: None,
+            },
+            props: value.props,
+        };
+        Ok(Bound::Query(Query {
+            body: Body::Values(vec![vec![value]]),
+            columns: vec![column],
+            order_by: Vec::new(),
+            limit: None,
+        }))
+    }
+
+    pub(super) fn step(&mut self, step: &Statement) -> Result<Bound> {
+        self.statement(step)
+    }
+}

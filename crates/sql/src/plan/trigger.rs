@@ -1,0 +1,146 @@
+//! The trigger programs of a statement that writes.
+//!
+//! A *program* is a trigger with the OR clause that its statements run under, planned once
+//! with the statement that may fire it. Programs fire one another, in circles too, so they
+//! are numbered, and each has its place once however it is reached. What OLD and NEW stand
+//! for are parameters of the plans within: OLD's rowid and columns, then NEW's.
+
+use std::sync::Arc;
+
+use fulgurite_store::Tree;
+
+use super::physical::{Action, Plan, TableWriter, ViewChange};
+use super::statement::table_row;
+use super::{Planner, Statistics, plan_one};
+use crate::bind::expr::ColumnRef;
+use crate::bind::logical::{BoundProgram, BoundViewChange};
+use crate::error::Result;
+use crate::plan::layout::Layout;
+use crate::plan::physical::OutputColumn;
+use crate::schema::Trigger;
+
+/// The programs that an event fires, by number, in the order in which they run.
+#[derive(Debug, Clone, Default)]
+pub struct Timed {
+    /// Before the row is written.
+    pub before: Vec<usize>,
+    /// After that.
+    pub after: Vec<usize>,
+}
+
+impl Timed {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
+    }
+}
+
+/// What a statement fires on its own table.
+#[derive(Debug, Clone, Default)]
+pub struct Firing {
+    /// For rows that it inserts.
+    pub insert: Timed,
+    /// For those that UPDATE changes.
+    pub update: Timed,
+    /// For those that it deletes, or replaces.
+    pub delete: Timed,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct TriggerProgram {
+    /// The trigger.
+    pub trigger: Arc<Trigger>,
+    /// WHEN, as a query of one value.
+    pub when: Option<Plan>,
+    /// Its statements, in order.
+    pub steps: Vec<Plan>,
+}
+
+/// Plans the programs of a statement, and names their trees as the statement's own.
+pub(super) fn plan_programs(
+    plan: &mut Plan,
+    programs: Vec<BoundProgram>,
+    statistics: &mut dyn Statistics,
+) -> Result<()> {
+    let (version, settings) = (plan.schema_version, plan.settings);
+    for bound in programs {
+        let mut part = |bound| -> Result<Plan> {
+            let mut part = plan_one(statistics, bound, version, settings)?;
+            join(&mut plan.reads, std::mem::take(&mut part.reads));
+            join(&mut plan.writes, std::mem::take(&mut part.writes));
+            join(&mut plan.guards, std::mem::take(&mut part.guards));
+            plan.deterministic &= part.deterministic;
+            Ok(part)
+        };
+        plan.programs.push(TriggerProgram {
+            when: bound.when.map(&mut part).transpose()?,
+            steps: bound.steps.into_iter().map(part).collect::<Result<_>>()?,
+            trigger: bound.trigger,
+        });
+    }
+    // What one of them may look for is what any of them has named.
+    let mut named = plan.writes.clone();
+    join(&mut named, plan.guards.clone());
+    let parts = plan.programs.iter_mut().flat_map(|it| &mut it.steps);
+    for action in parts.map(|part| &mut part.action).chain([&mut plan.action]) {
+        if let Some(keys) = target(action).and_then(|target| target.foreign.as_mut())
+            && let Some(keys) = Arc::get_mut(keys)
+        {
+            keys.name(&named);
+        }
+    }
+    Ok(())
+}
+
+fn join(trees: &mut Vec<Tree>, more: Vec<Tree>) {
+    for tree in more {
+        if !trees.iter().any(|known| known.id() == tree.id()) {
+            trees.push(tree);
+        }
+    }
+}
+
+fn target(action: &mut Action) -> Option<&mut TableWriter> {
+    match action {
+        Action::Insert(insert) => Some(&mut insert.target),
+        Action::Update(update) => Some(&mut update.target),
+        Action::Delete(delete) => Some(&mut delete.target),
+        _ => None,
+    }
+}
+
+impl Planner<'_, '_> {
+    pub(super) fn view_change(
+        &mut self,
+        change: BoundViewChange,
+    ) -> Result<(Action, Vec<OutputColumn>)> {
+        let source = self.query(&change.source)?;
+        let row = table_row(&change.table, change.id);
+        // RETURNING calls the row that there is then: the new one where there is one.
+        let other = (0..row.width()).map(|column| ColumnRef {
+            source: usize::MAX,
+            column,
+        });
+        let other = Layout::of_columns(other);
+        let layout = match change.is_delete {
+            true => row.join(&other),
+            false => other.join(&row),
+        };
+        let mut rows = Vec::with_capacity(change.rows.len());
+        for expr in &change.rows {
+            rows.push(self.resolve_constant(expr)?);
+        }
+        let (returning, columns) = (change.returning.as_deref(), change.columns);
+        let change = ViewChange {
+            view: change.table.name.clone(),
+            source,
+            rows,
+            fires: change.fires,
+            returning: returning
+                .map(|exprs| self.resolve_all(exprs, &layout))
+                .transpose()?,
+        };
+        Ok((Action::ViewChange(Box::new(change)), columns))
+    }
+}
