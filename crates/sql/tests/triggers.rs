@@ -3,7 +3,9 @@
 
 mod support;
 
-use support::same;
+use std::thread;
+
+use support::{engine, must, run, same, session};
 
 #[test]
 fn creation_refuses_what_sqlite_refuses() {
@@ -552,4 +554,279 @@ fn views_of_groups() {
          DROP TABLE t;
          INSERT INTO v VALUES (1, 1);",
     );
+}
+
+#[test]
+fn alter_names_are_rewritten() {
+    same(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b);
+         CREATE TABLE log(m, a);
+         CREATE VIEW v AS SELECT a, b FROM t;
+         CREATE TRIGGER t1 AFTER UPDATE OF a, b ON t WHEN old.a > new.b AND (SELECT count(*) \
+            FROM t WHERE t.a = new.a) BEGIN INSERT INTO log(m, a) VALUES (new.a, old.\"a\"); \
+            UPDATE t SET a = new.b, b = t.a WHERE a = 'a' AND t.id = 1; DELETE FROM t WHERE a \
+            = 1; SELECT t.a, x.a FROM t, log AS x WHERE t.b = \"b\"; END;
+         CREATE TRIGGER t2 INSTEAD OF INSERT ON v BEGIN INSERT INTO t(a, b) SELECT new.a, \
+            new.b FROM t WHERE 1 ON CONFLICT (id) DO UPDATE SET a = b, b = t.a WHERE t.b > a; \
+            END;
+         CREATE TRIGGER t3 BEFORE INSERT ON log BEGIN UPDATE t SET a = t.a + log.a FROM log \
+            WHERE t.b = log.a; INSERT INTO log VALUES (new.a, new.m); UPDATE v SET a = 1 WHERE \
+            v.b = 2; DELETE FROM v WHERE v.a = 1; END;
+         ALTER TABLE t RENAME TO u;
+         SELECT name, tbl_name, sql FROM sqlite_schema;
+         ALTER TABLE u RENAME COLUMN a TO aa;
+         SELECT name, tbl_name, sql FROM sqlite_schema;
+         ALTER TABLE log RENAME COLUMN a TO zz;
+         SELECT name, tbl_name, sql FROM sqlite_schema;
+         ALTER TABLE log RENAME TO \"lo g\";
+         SELECT name, tbl_name, sql FROM sqlite_schema;
+         ALTER TABLE u DROP COLUMN aa;
+         ALTER TABLE u DROP COLUMN b;
+         ALTER TABLE u ADD COLUMN extra;
+         SELECT name, tbl_name, sql FROM sqlite_schema;",
+    );
+}
+
+#[test]
+fn alter_names_of_the_columns_it_waits_for() {
+    same(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b, c);
+         CREATE TRIGGER t1 AFTER UPDATE OF a, b ON t BEGIN SELECT new.c; END;
+         ALTER TABLE t RENAME COLUMN a TO aa;
+         ALTER TABLE t RENAME TO u;
+         ALTER TABLE u RENAME COLUMN b TO \"b b\";
+         SELECT name, tbl_name, sql FROM sqlite_schema;
+         UPDATE u SET aa = 1;
+         ALTER TABLE u DROP COLUMN aa;
+         ALTER TABLE u DROP COLUMN c;
+         SELECT name, tbl_name, sql FROM sqlite_schema;",
+    );
+}
+
+#[test]
+fn alter_columns_may_go_that_inserts_list() {
+    same(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b);
+         CREATE TABLE o(a);
+         CREATE TRIGGER t1 AFTER INSERT ON o BEGIN INSERT INTO t(a) VALUES (new.a); END;
+         ALTER TABLE t DROP COLUMN b;
+         ALTER TABLE t DROP COLUMN a;
+         ALTER TABLE t ADD COLUMN c;
+         DROP TABLE t;
+         ALTER TABLE o RENAME COLUMN a TO b;
+         ALTER TABLE o RENAME TO p;
+         ALTER TABLE o ADD COLUMN c;
+         SELECT name, tbl_name, sql FROM sqlite_schema;",
+    );
+}
+
+#[test]
+fn alter_texts_that_mean_nothing_forbid_changes() {
+    same(
+        "CREATE TABLE t(a, b, c);
+         CREATE TRIGGER t1 AFTER UPDATE OF c ON t BEGIN SELECT 1; END;
+         ALTER TABLE t DROP COLUMN c;
+         DROP TRIGGER t1;
+         CREATE TRIGGER t1 AFTER UPDATE OF nosuch ON t BEGIN SELECT 1; END;
+         ALTER TABLE t RENAME COLUMN b TO x;
+         ALTER TABLE t RENAME TO u;
+         ALTER TABLE u RENAME TO t;
+         DROP TRIGGER t1;
+         CREATE TRIGGER t1 AFTER INSERT ON t BEGIN SELECT nosuch; END;
+         ALTER TABLE t RENAME COLUMN x TO b;
+         ALTER TABLE t RENAME TO u;
+         ALTER TABLE t DROP COLUMN x;
+         DROP TRIGGER t1;
+         CREATE TRIGGER t1 AFTER INSERT ON t BEGIN UPDATE t SET nosuch = 1; END;
+         ALTER TABLE t RENAME COLUMN x TO b;
+         ALTER TABLE t RENAME TO u;
+         ALTER TABLE u RENAME TO t;
+         DROP TRIGGER t1;
+         CREATE TRIGGER t1 AFTER INSERT ON t BEGIN INSERT INTO nosuch VALUES (1); END;
+         ALTER TABLE t RENAME COLUMN b TO x;
+         ALTER TABLE t RENAME TO u;
+         DROP TRIGGER t1;
+         CREATE TRIGGER t1 AFTER INSERT ON t BEGIN SELECT old.a; END;
+         ALTER TABLE t RENAME TO u;
+         DROP TRIGGER t1;
+         CREATE TRIGGER t1 AFTER INSERT ON t BEGIN INSERT INTO t VALUES (1,2,3,4,5); END;
+         ALTER TABLE t RENAME TO u;
+         ALTER TABLE u RENAME TO t;
+         DROP TRIGGER t1;
+         CREATE TRIGGER t1 AFTER INSERT ON t BEGIN UPDATE t SET b = 1; SELECT nosuch(1), \
+            \"text\", \"a\" FROM t; END;
+         ALTER TABLE t RENAME COLUMN b TO bb;
+         ALTER TABLE t DROP COLUMN bb;
+         SELECT sql FROM sqlite_schema;
+         DROP TRIGGER t1;
+         CREATE TRIGGER t1 AFTER INSERT ON t BEGIN SELECT * FROM (SELECT new.a AS a FROM t) AS \
+            q WHERE q.a = new.a AND EXISTS (SELECT 1 FROM t AS new WHERE new.a = 1); END;
+         ALTER TABLE t RENAME COLUMN a TO x;
+         SELECT sql FROM sqlite_schema;",
+    );
+}
+
+/// Triggers nest to their limit on the stack of a small thread, whatever they do there.
+#[test]
+fn the_limit_needs_little_stack() {
+    let nested = || {
+        let session = session();
+        must(
+            &session,
+            "PRAGMA recursive_triggers = 1;
+             PRAGMA foreign_keys = 1;
+             CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES t ON DELETE CASCADE);
+             CREATE TABLE log(id INTEGER PRIMARY KEY, m);
+             CREATE TRIGGER ti AFTER INSERT ON t WHEN new.id < 900 BEGIN
+                INSERT INTO t SELECT new.id + 1, new.id WHERE EXISTS (SELECT 1 FROM t);
+             END;
+             CREATE TRIGGER td AFTER DELETE ON t BEGIN
+                INSERT INTO log SELECT old.id, (SELECT count(*) FROM t);
+             END;
+             CREATE TRIGGER tl AFTER INSERT ON log WHEN new.m < 0 BEGIN
+                DELETE FROM log WHERE m = new.m; UPDATE log SET m = new.m - 1 WHERE id = 5;
+             END;
+             CREATE TRIGGER tu AFTER UPDATE ON log BEGIN
+                UPDATE log SET m = new.m - 1 WHERE id = new.id AND m > -900;
+             END;",
+        );
+        must(&session, "INSERT INTO t VALUES (1, NULL);");
+        assert_eq!(must(&session, "SELECT count(*) FROM t;"), ["900"]);
+        // An action and the trigger of its row are one within the other.
+        must(&session, "DELETE FROM t WHERE id = 420;");
+        assert_eq!(must(&session, "SELECT count(*) FROM log;"), ["481"]);
+        must(&session, "INSERT INTO log VALUES (5, 0);");
+        must(&session, "UPDATE log SET m = -10 WHERE id = 5;");
+        assert_eq!(must(&session, "SELECT m FROM log WHERE id = 5;"), ["-900"]);
+        let deep = run(&session, "UPDATE log SET m = 500 WHERE id = 5;");
+        assert_eq!(deep, ["error 1: triggers nested too deep"]);
+    };
+    let thread = thread::Builder::new().stack_size(1 << 20).spawn(nested);
+    thread.unwrap().join().unwrap();
+}
+
+/// Statements that commit themselves name the trees of their triggers, and of what these
+/// fire in turn: they wait for one another and never lose.
+#[test]
+fn statements_alone_never_lose() {
+    let engine = engine();
+    must(
+        &engine.session(),
+        "CREATE TABLE entry(id INTEGER PRIMARY KEY, account INT, amount INT);
+         CREATE TABLE account(id INTEGER PRIMARY KEY, balance INT, changes INT);
+         CREATE TABLE total(n INT, sum INT);
+         CREATE VIEW booking AS SELECT account, amount FROM entry;
+         INSERT INTO total VALUES (0, 0);
+         INSERT INTO account VALUES (0, 0, 0), (1, 0, 0), (2, 0, 0);
+         CREATE TRIGGER book INSTEAD OF INSERT ON booking BEGIN
+            INSERT INTO entry(account, amount) VALUES (new.account, new.amount);
+         END;
+         CREATE TRIGGER entered AFTER INSERT ON entry BEGIN
+            UPDATE account SET balance = balance + new.amount, changes = changes + 1
+            WHERE id = new.account;
+         END;
+         CREATE TRIGGER gone AFTER DELETE ON entry BEGIN
+            UPDATE account SET balance = balance - old.amount, changes = changes - 1
+            WHERE id = old.account;
+         END;
+         CREATE TRIGGER sums AFTER UPDATE OF balance ON account BEGIN
+            UPDATE total SET sum = sum + new.balance - old.balance,
+               n = (SELECT sum(changes) FROM account);
+         END;",
+    );
+    let threads: Vec<_> = (0..4i64)
+        .map(|number| {
+            let session = engine.session();
+            thread::spawn(move || {
+                for round in 0..60 {
+                    let (account, amount) = ((number + round) % 3, number * 100 + round);
+                    let sql = match round % 5 {
+                        0 => format!("INSERT INTO booking VALUES ({account}, {amount});"),
+                        1 => format!("DELETE FROM entry WHERE amount = {};", amount - 1),
+                        _ => format!("INSERT INTO entry VALUES (NULL, {account}, {amount});"),
+                    };
+                    must(&session, &sql);
+                }
+            })
+        })
+        .collect();
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    let session = engine.session();
+    let is_kept = "SELECT (SELECT count(*) FROM entry) = n,
+                   (SELECT sum(amount) FROM entry) = sum,
+                   (SELECT sum(balance) FROM account) = sum FROM total;";
+    assert_eq!(must(&session, is_kept), ["1,1,1"]);
+    assert_eq!(must(&session, "PRAGMA integrity_check;"), ["'ok'"]);
+}
+
+/// An explicit transaction is validated for what its triggers read.
+#[test]
+fn what_triggers_read_is_validated() {
+    let engine = engine();
+    let (one, other) = (engine.session(), engine.session());
+    must(
+        &one,
+        "CREATE TABLE t(a); CREATE TABLE ruled(a); CREATE TABLE rule(most INT);
+         INSERT INTO rule VALUES (10);
+         CREATE TRIGGER at_most BEFORE INSERT ON t WHEN new.a > (SELECT most FROM rule) BEGIN
+            SELECT RAISE(ABORT, 'too much');
+         END;
+         BEGIN;
+         INSERT INTO t VALUES (7);",
+    );
+    must(&other, "UPDATE rule SET most = 5;");
+    assert_eq!(run(&one, "COMMIT;"), ["error 517: database is locked"]);
+    let refused = run(&one, "INSERT INTO t VALUES (7);");
+    assert_eq!(refused, ["error 1811: too much"]);
+}
+
+/// A statement that is prepared notices triggers that come and go, and the setting.
+#[test]
+fn prepared_statements_follow_the_schema() {
+    let session = session();
+    must(
+        &session,
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE TABLE log(m);",
+    );
+    let mut insert = support::prepare(&session, "REPLACE INTO t VALUES (1, 1)");
+    let logged = || {
+        must(
+            &session,
+            "SELECT group_concat(m) FROM log; DELETE FROM log;",
+        )
+    };
+    support::drain(&mut insert);
+    assert_eq!(logged(), ["NULL"]);
+    must(
+        &session,
+        "CREATE TRIGGER i AFTER INSERT ON t BEGIN INSERT INTO log VALUES ('i'); END;
+         CREATE TRIGGER d AFTER DELETE ON t BEGIN INSERT INTO log VALUES ('d'); END;",
+    );
+    support::drain(&mut insert);
+    assert_eq!(logged(), ["'i'"]);
+    must(&session, "PRAGMA recursive_triggers = ON;");
+    support::drain(&mut insert);
+    assert_eq!(logged(), ["'d,i'"]);
+    must(&session, "DROP TRIGGER d; DROP TRIGGER i;");
+    support::drain(&mut insert);
+    assert_eq!(logged(), ["NULL"]);
+}
+
+/// A trigger that cannot run does not keep the check from looking at its table.
+#[test]
+fn the_check_needs_no_triggers() {
+    let session = session();
+    must(
+        &session,
+        "CREATE TABLE t(a UNIQUE, CHECK (a > 0)); INSERT INTO t VALUES (1), (2);
+         CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT * FROM nowhere; END;",
+    );
+    assert_eq!(must(&session, "PRAGMA integrity_check;"), ["'ok'"]);
+    let refused = run(
+        &session,
+        "CREATE TEMP TRIGGER y AFTER INSERT ON t BEGIN SELECT 1; END;",
+    );
+    assert_eq!(refused, ["error 1: temporary triggers are not supported"]);
 }

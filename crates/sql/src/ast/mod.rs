@@ -12,10 +12,10 @@ mod window;
 pub use expr::{CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name, SortTerm};
 pub use names::for_each_name;
 pub use statement::{
-    AlterAction, ColumnConstraint, ColumnDef, Compound, CreateIndex, CreateTable, CreateTrigger,
-    CreateView, Cte, Delete, ForeignAction, ForeignKey, FromItem, Indexed, Insert, InsertSource,
-    JoinConstraint, JoinSpec, Pragma, QualifiedName, ResultColumn, Select, SelectCore, SelectTable,
-    Statement, TableBody, TableConstraint, TableConstraintKind, TriggerEvent, TriggerTime, Update,
-    Upsert,
+    AlterAction, Assignment, ColumnConstraint, ColumnDef, Compound, CreateIndex, CreateTable,
+    CreateTrigger, CreateView, Cte, Delete, ForeignAction, ForeignKey, FromItem, Indexed, Insert,
+    InsertSource, JoinConstraint, JoinSpec, Pragma, QualifiedName, ResultColumn, Select,
+    SelectCore, SelectTable, Statement, TableBody, TableConstraint, TableConstraintKind,
+    TriggerEvent, TriggerTime, Update, Upsert,
 };
 pub use window::{Exclude, Frame, FrameBound, FrameMode, NamedWindow, Over, Window, Windows};

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use super::{
-    ColumnConstraint, CreateTable, Expr, ExprKind, ForeignKey, FromItem, Indexed, JoinConstraint,
-    Literal, Name, Over, QualifiedName, ResultColumn, Select, SelectCore, SelectTable, SortTerm,
-    Statement, TableBody, TableConstraintKind, Window,
+    Assignment, ColumnConstraint, CreateTable, Expr, ExprKind, ForeignKey, FromItem, Indexed,
+    InsertSource, JoinConstraint, Literal, Name, Over, QualifiedName, ResultColumn, Select,
+    SelectCore, SelectTable, SortTerm, Statement, TableBody, TableConstraintKind, TriggerEvent,
+    Window,
 };
 
 /// What is called with each name, or text that may stand for one, and its place.
 type Visit<'a> = &'a mut dyn FnMut(&str, &mut usize);
 
-/// Visits the names of a CREATE TABLE, INDEX or VIEW, always in the same order. Those of
+/// Visits the names of a CREATE TABLE, INDEX, VIEW or TRIGGER, always in the same order. Those of
 /// constraints, which a tree of it doesn't hold, are not among them.
 pub fn for_each_name(statement: &mut Statement, f: Visit<'_>) {
     match statement {
@@ -27,7 +28,60 @@ pub fn for_each_name(statement: &mut Statement, f: Visit<'_>) {
             create.columns.iter_mut().for_each(|n| name(n, f));
             select(&mut create.select, f);
         }
+        Statement::CreateTrigger(create) => {
+            qualified(&mut create.name, f);
+            if let TriggerEvent::Update(columns) = &mut create.event {
+                columns.iter_mut().flatten().for_each(|n| name(n, f));
+            }
+            qualified(&mut create.table, f);
+            create.when.iter_mut().for_each(|e| expr(e, f));
+            create.steps.iter_mut().for_each(|s| step(s, f));
+        }
         _ => {}
+    }
+}
+
+/// A statement of a trigger.
+fn step(statement: &mut Statement, f: Visit<'_>) {
+    match statement {
+        Statement::Select(query) => select(query, f),
+        Statement::Insert(insert) => {
+            qualified(&mut insert.table, f);
+            insert.alias.iter_mut().for_each(|n| name(n, f));
+            let columns = insert.columns.iter_mut().flatten();
+            columns.for_each(|n| name(n, f));
+            if let InsertSource::Select(query) = &mut insert.source {
+                select(query, f);
+            }
+            for upsert in &mut insert.upserts {
+                terms(&mut upsert.target, f);
+                upsert.condition.iter_mut().for_each(|e| expr(e, f));
+                if let Some((sets, filter)) = &mut upsert.update {
+                    assignments(sets, f);
+                    filter.iter_mut().for_each(|e| expr(e, f));
+                }
+            }
+        }
+        Statement::Update(update) => {
+            qualified(&mut update.table, f);
+            update.alias.iter_mut().for_each(|n| name(n, f));
+            assignments(&mut update.sets, f);
+            from(&mut update.from, f);
+            update.filter.iter_mut().for_each(|e| expr(e, f));
+        }
+        Statement::Delete(delete) => {
+            qualified(&mut delete.table, f);
+            delete.alias.iter_mut().for_each(|n| name(n, f));
+            delete.filter.iter_mut().for_each(|e| expr(e, f));
+        }
+        _ => {}
+    }
+}
+
+fn assignments(sets: &mut [Assignment], f: Visit<'_>) {
+    for (names, value) in sets {
+        names.iter_mut().for_each(|n| name(n, f));
+        expr(value, f);
     }
 }
 

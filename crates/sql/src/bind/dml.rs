@@ -408,6 +408,13 @@ impl Binder<'_> {
                 several => self.assigned_row(several, expr, &mut rows)?,
             };
             for (name, value) in names.iter().zip(values) {
+                if let Some(uses) = &mut self.uses {
+                    // One that is not there is of no importance to SQLite.
+                    match table.column_named(&name.text) {
+                        Some(at) => uses.key_column(table, at, name.offset),
+                        None => continue,
+                    }
+                }
                 let column = self.assigned_column(table, name, "UPDATE");
                 let column = column.map_err(|error| match table.column_named(&name.text) {
                     Some(_) => error,
@@ -423,7 +430,7 @@ impl Binder<'_> {
 
     /// The rows that UPDATE or DELETE works on: rowid, all columns, `more`; of rowid and
     /// columns so many as are `wanted`.
-    fn victims(
+    pub(super) fn victims(
         &mut self,
         table: &Arc<Table>,
         name: &str,

@@ -32,6 +32,7 @@ mod source_columns;
 mod table_function;
 mod texts;
 mod trigger;
+mod trigger_uses;
 mod upsert;
 mod uses;
 mod view_change;

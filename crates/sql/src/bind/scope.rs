@@ -481,10 +481,10 @@ impl Binder<'_> {
             return Ok(None);
         }
         let mut hit = None;
-        for (at, frame) in self.frames.iter().enumerate().rev() {
-            if frame.hidden {
+        for at in (0..self.frames.len()).rev() {
+            let Some(frame) = self.frames.get(at).filter(|frame| !frame.hidden) else {
                 continue;
-            }
+            };
             let found = frame.find(column).map_err(|e| e.with_offset(name.offset))?;
             if let Some(found) = found {
                 hit = Some((at, found));

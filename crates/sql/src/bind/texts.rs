@@ -206,6 +206,7 @@ fn uses_of(
             binder.views.push(row.name.clone());
             binder.query(&create.select)?;
         }
+        Statement::CreateTrigger(create) => binder.trigger_uses(create)?,
         _ => {}
     }
     let uses = binder.uses.take();
@@ -266,9 +267,9 @@ pub(super) fn check(schema: &Schema, when: &str, strict: bool) -> Result<()> {
         uses_of(schema, row, &statement, Watched::Nothing, strict)?;
         Ok(())
     };
-    let is_view = |row: &SchemaRow| is(&row.kind, "view");
+    let is_view = |row: &SchemaRow| is(&row.kind, "view") || is(&row.kind, "trigger");
     if strict {
-        // Views are told about tables and indexes that can be read.
+        // Views and triggers are told about tables and indexes that can be read.
         for row in schema.rows().iter().filter(|row| !is_view(row)) {
             one(row, false).map_err(|e| in_object(row, when, &e))?;
         }

@@ -203,7 +203,7 @@ impl Binder<'_> {
     }
 
     /// A column of OLD or NEW, as a parameter; see `plan/trigger.rs`.
-    pub(super) fn trigger_column(&self, column: ColumnName<'_>) -> Option<Found> {
+    pub(super) fn trigger_column(&mut self, column: ColumnName<'_>) -> Option<Found> {
         let (rows, of) = (self.trigger.as_ref()?, column.table?);
         let is_old = of.text.eq_ignore_ascii_case("old") && rows.has_old;
         let is_new = of.text.eq_ignore_ascii_case("new") && rows.has_new;
@@ -217,6 +217,9 @@ impl Binder<'_> {
             None if is_rowid_name(name) && !rows.is_view => None,
             None => return None,
         };
+        if let (Some(at), Some(uses)) = (at, &mut self.uses) {
+            uses.key_column(table, at, column.name.offset);
+        }
         let first = if is_old { 0 } else { 1 + table.columns.len() };
         let stored = at.and_then(|at| table.columns.get(at));
         let is_rowid = at.is_none() || at == table.rowid_alias;
@@ -295,7 +298,7 @@ impl Binder<'_> {
     }
 
     /// Within the statements of a trigger: its OLD and NEW are known.
-    pub(super) fn enter_trigger(&mut self, create: &ast::CreateTrigger) -> Result<()> {
+    pub(super) fn enter_trigger(&mut self, create: &ast::CreateTrigger) -> Result<Arc<Table>> {
         let of = &create.table.name;
         let view = self.schema.view(&of.text)?;
         let table = match &view {
@@ -303,12 +306,12 @@ impl Binder<'_> {
             None => self.table(&create.table)?,
         };
         self.trigger = Some(Box::new(TriggerRows {
-            table,
+            table: Arc::clone(&table),
             is_view: view.is_some(),
             has_old: create.event != TriggerEvent::Insert,
             has_new: create.event != TriggerEvent::Delete,
         }));
-        Ok(())
+        Ok(table)
     }
 }
 

@@ -39,7 +39,10 @@ impl Binder<'_> {
                 true => None,
                 false => {
                     let found = self.conflict_target(clause, table, name, id)?;
-                    Some(found.ok_or_else(|| unmatched(clauses, i))?)
+                    match found {
+                        None if self.uses.is_some() => None,
+                        found => Some(found.ok_or_else(|| unmatched(clauses, i))?),
+                    }
                 }
             };
             bound.push(BoundUpsert {

@@ -59,11 +59,16 @@ impl Uses {
         self.plain.push(id);
     }
 
-    /// A table of FROM.
+    /// A table of FROM, or one that is written.
     pub(super) fn source(&mut self, table: &Table, id: usize, name: &Name, has_alias: bool) {
         if !has_alias {
             self.plain_source(id);
         }
+        self.table(table, name);
+    }
+
+    /// A table that is named.
+    pub(super) fn table(&mut self, table: &Table, name: &Name) {
         if self.watched == Watched::Table(table.tree.id()) {
             self.names.push(name.offset);
         }
@@ -80,6 +85,7 @@ impl Uses {
     fn direct(&self, table: &ScopeTable) -> Option<(TreeId, bool)> {
         match &table.columns {
             ScopeColumns::Table(of) => Some((of.tree.id(), self.plain.contains(&table.source))),
+            ScopeColumns::NewRow(of) => Some((of.tree.id(), false)),
             ScopeColumns::Query(_, base) => {
                 let is_it = |join: &&(usize, usize, TreeId, bool)| {
                     (join.0, join.1) == (table.source, *base)
@@ -144,7 +150,7 @@ impl Uses {
         }
     }
 
-    /// A column as a key part of its table's index.
+    /// A column as a key part of its table's index, or where a trigger names it for itself.
     pub(super) fn key_column(&mut self, table: &Table, column: usize, place: usize) {
         if self.watched == Watched::Column(table.tree.id(), column) {
             self.names.push(place);

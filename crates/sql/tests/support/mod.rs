@@ -201,7 +201,8 @@ fn statement_end(sql: &str) -> usize {
         let start = text.trim_start().get(..word.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(word))
     };
-    let (mut quoted, mut in_trigger) = (false, starts(sql, "CREATE TRIGGER"));
+    let begins = ["CREATE TRIGGER", "CREATE TEMP TRIGGER"];
+    let (mut quoted, mut in_trigger) = (false, begins.iter().any(|word| starts(sql, word)));
     for (i, c) in sql.char_indices() {
         match c {
             '\'' => quoted = !quoted,

@@ -269,6 +269,7 @@ fn insert_row(
     }
     // Each conflict either ends the row or removes what was in the way.
     while let Some(conflict) = sink.insert_row(rowid, given.is_none())? {
+        sink.check_given_way(conflict)?;
         if !plan.upserts.is_empty() {
             match upsert::resolve(plan, conflict, sink, cx, effects)? {
                 Upserted::Done => return Ok(()),

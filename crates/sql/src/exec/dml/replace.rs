@@ -21,30 +21,18 @@ impl Sink<'_> {
     /// What to do about a conflict: Skipped (IGNORE), or Written where the row
     /// in the way is gone and the caller tries again.
     pub fn resolve(&mut self, conflict: Conflict, cx: &mut Context<'_, '_>) -> Written<Outcome> {
-        let (own, error): (ConflictAction, &dyn Fn() -> Error) = match conflict {
-            Conflict::Rowid => (self.target.table.rowid_conflict, &|| {
-                duplicate_rowid(&self.target.table)
-            }),
+        let own = match conflict {
+            Conflict::Rowid => self.target.table.rowid_conflict,
             Conflict::Index(i, _) => match self.target.indexes.get(i) {
-                Some(writer) => (writer.index.conflict, &|| {
-                    duplicate(&self.target.table, &writer.index)
-                }),
+                Some(writer) => writer.index.conflict,
                 None => return Ok(Outcome::Skipped),
             },
         };
         match self.action(own) {
             ConflictAction::Ignore => Ok(Outcome::Skipped),
             ConflictAction::Replace => {
-                let constraint = match conflict {
-                    Conflict::Rowid => None,
-                    Conflict::Index(i, _) => Some(i),
-                };
-                // A trigger has put another row in its place: that one does not give way.
-                if self.given_way.contains(&constraint) {
-                    return Err(violated(error(), ConflictAction::Abort));
-                }
                 if self.delete_fires().is_some() {
-                    self.given_way.push(constraint);
+                    self.given_way = Some(self.place_of(conflict));
                 }
                 let victim = if let Conflict::Index(_, other) = conflict {
                     other
@@ -55,10 +43,40 @@ impl Sink<'_> {
                 self.replaced = true;
                 Ok(Outcome::Written)
             }
-            action => Err(Failure {
-                error: error(),
-                action,
-            }),
+            action => Err(violated(self.violation(conflict), action)),
+        }
+    }
+
+    fn violation(&self, conflict: Conflict) -> Error {
+        let table = &self.target.table;
+        match conflict {
+            Conflict::Rowid => duplicate_rowid(table),
+            Conflict::Index(i, _) => match self.target.indexes.get(i) {
+                Some(writer) => duplicate(table, &writer.index),
+                None => no_row(),
+            },
+        }
+    }
+
+    /// Another row that a trigger has put in the way, while one was replaced, ends the
+    /// statement.
+    #[inline]
+    pub(super) fn check_given_way(&self, conflict: Conflict) -> Written<()> {
+        match self.given_way {
+            Some(last) if self.place_of(conflict) <= last => {
+                Err(violated(self.violation(conflict), ConflictAction::Abort))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The place of a constraint in the order of checks.
+    fn place_of(&self, conflict: Conflict) -> usize {
+        match (conflict, self.target.rowid_after) {
+            (Conflict::Index(i, _), _) => 2 * i + 1,
+            (Conflict::Rowid, Some(indexes)) => 2 * indexes,
+            (Conflict::Rowid, None) if self.rowid_last() => usize::MAX,
+            (Conflict::Rowid, None) => 0,
         }
     }
 

@@ -102,9 +102,9 @@ pub struct Sink<'a> {
     pub triggers: Option<Triggers<'a>>,
     /// The old row as triggers before it saw it, where there are such.
     pub(super) seen: Vec<Value>,
-    /// Constraints for which triggers ran over the row that was in the way of the one at
-    /// hand.
-    pub(super) given_way: Vec<Option<usize>>,
+    /// The last constraint, in the order of checks, for which triggers ran over the row that
+    /// was in the way of the one at hand.
+    pub(super) given_way: Option<usize>,
     is_claimed: bool,
     /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
     floor: Option<Option<i64>>,
@@ -144,7 +144,7 @@ impl<'a> Sink<'a> {
             foreign: None,
             triggers: None,
             seen: Vec::new(),
-            given_way: Vec::new(),
+            given_way: None,
             is_claimed: false,
             floor: None,
             deleted: 0,
@@ -183,6 +183,11 @@ impl<'a> Sink<'a> {
             self.floor = Some(sequence::floor(self.txn, stored, self.table())?);
         }
         Ok(self.floor.flatten())
+    }
+
+    /// Others may have been given rowids meanwhile.
+    pub(super) fn forget_sequence(&mut self) {
+        self.floor = None;
     }
 
     /// A row went away.
@@ -263,7 +268,7 @@ impl<'a> Sink<'a> {
     /// Makes room for a row.
     pub fn start_row(&mut self) {
         self.replaced = false;
-        self.given_way.clear();
+        self.given_way = None;
         self.buffers
             .row
             .resize(self.target.table.columns.len() + 1, Value::Null);
@@ -494,7 +499,7 @@ impl<'a> Sink<'a> {
     }
 
     /// A rowid that replaces on its own account is checked after the indexes.
-    fn rowid_last(&self) -> bool {
+    pub(super) fn rowid_last(&self) -> bool {
         self.conflict.is_none() && self.target.table.rowid_conflict == ConflictAction::Replace
     }
 

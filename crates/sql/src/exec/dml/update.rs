@@ -252,6 +252,7 @@ pub fn write(
     }
     if moved || indexed {
         while let Some(conflict) = sink.find_conflict(old, moved)? {
+            sink.check_given_way(conflict)?;
             if sink.resolve(conflict, cx)? == Outcome::Skipped {
                 return Ok(Outcome::Skipped);
             }

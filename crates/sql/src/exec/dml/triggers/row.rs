@@ -81,6 +81,7 @@ impl<'a> Sink<'a> {
         if let Some(foreign) = &mut self.foreign {
             foreign.counters = triggers.state.counters;
         }
+        self.forget_sequence();
         outcome
     }
 
