@@ -1,8 +1,8 @@
 //! `fulgurite import-sqlite`: copies an SQLite file into a new database.
 //!
 //! Tables are made first, then filled in transactions of many rows, then the
-//! indexes are built; at the end the rows of both sides are counted. What this
-//! engine has no form for yet (virtual tables, triggers, views it refuses) is
+//! indexes are built, and triggers made that would have fired; at the end the rows of
+//! both sides are counted. What this engine has no form for yet (virtual tables) is
 //! named and left out, and the exit status says so. The target must not exist;
 //! when the import fails on its way, what was written stays there, and the
 //! message says that it is not whole.

@@ -395,6 +395,37 @@ mod import {
         assert!(!dir.path().join("new.db").exists());
     }
 
+    /// They would fire again for rows that are copied.
+    #[test]
+    fn triggers_come_after_the_rows() {
+        let dir = dir();
+        let sqlite = source(&dir.path().join("old.sqlite"));
+        sqlite
+            .execute_batch(
+                "CREATE TABLE counted(n); CREATE TABLE count(n); INSERT INTO count VALUES (0);
+                 CREATE VIEW shown AS SELECT n FROM counted;
+                 CREATE TRIGGER counts AFTER INSERT ON counted BEGIN
+                    UPDATE count SET n = n + 1; SELECT CASE WHEN new.n > 9 THEN 1 END;
+                 END;
+                 CREATE TRIGGER shows INSTEAD OF INSERT ON shown BEGIN
+                    INSERT INTO counted VALUES (new.n);
+                 END;
+                 INSERT INTO counted VALUES (1), (2);",
+            )
+            .expect("triggers");
+        drop(sqlite);
+        let output = run(dir.path(), &["import-sqlite", "old.sqlite", "new.db"], "");
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        let script = "INSERT INTO shown VALUES (3); SELECT n FROM count;\n.dump counted\n";
+        let output = run(dir.path(), &["new.db"], script);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains('3'), "{text}");
+        assert!(
+            text.contains("CREATE TRIGGER counts AFTER INSERT"),
+            "{text}"
+        );
+    }
+
     #[test]
     fn what_has_no_form_here_is_named() {
         let dir = dir();

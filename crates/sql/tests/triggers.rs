@@ -830,3 +830,39 @@ fn the_check_needs_no_triggers() {
     );
     assert_eq!(refused, ["error 1: temporary triggers are not supported"]);
 }
+
+/// A trigger that cannot fail needs no place to go back to; one that can leaves nothing of
+/// its statement, in a transaction too.
+#[test]
+fn a_failing_trigger_leaves_nothing_of_its_statement() {
+    let audit = "CREATE TABLE t(id INTEGER PRIMARY KEY, k UNIQUE, v);
+         CREATE TABLE log(id INTEGER PRIMARY KEY, k, v);
+         CREATE TRIGGER ai AFTER INSERT ON t BEGIN INSERT INTO log(k, v) VALUES (new.k, new.v); END;
+         CREATE TRIGGER au AFTER UPDATE ON t BEGIN UPDATE log SET v = new.v WHERE k = new.k; END;
+         CREATE TRIGGER ad AFTER DELETE ON t BEGIN DELETE FROM log WHERE k = old.k; END;
+         BEGIN;
+         INSERT INTO t VALUES (1, 1, 1);
+         INSERT INTO t VALUES (2, 1, 1);
+         INSERT INTO t VALUES (3, 3, 3);
+         UPDATE t SET v = 9 WHERE id = 3;
+         UPDATE t SET k = 1 WHERE id = 3;
+         DELETE FROM t WHERE id = 1;
+         INSERT INTO t VALUES (3, 7, 3) ON CONFLICT (id) DO UPDATE SET v = 10;
+         SELECT * FROM t; SELECT * FROM log;";
+    same(&format!("{audit} COMMIT; SELECT * FROM log;"));
+    for fails in [
+        "SELECT RAISE(ABORT, 'no') WHERE new.v > 50;",
+        "INSERT INTO log VALUES (new.v % 50, 0, 0);",
+        "INSERT INTO log(k) SELECT abs(-9223372036854775807 - (new.v > 50));",
+        "UPDATE log SET id = 1;",
+    ] {
+        same(&format!(
+            "{audit}
+             CREATE TRIGGER f AFTER INSERT ON t BEGIN {fails} END;
+             INSERT INTO t VALUES (50, 50, 1), (51, 51, 2);
+             INSERT INTO t VALUES (60, 60, 100);
+             INSERT INTO t VALUES (61, 61, 51);
+             SELECT * FROM t; SELECT * FROM log; COMMIT; SELECT * FROM log;"
+        ));
+    }
+}

@@ -13,70 +13,19 @@ use super::logical::{
 use super::rows::{Rows, fetch_rows};
 use super::scalar::conjuncts;
 use super::scope::{ScopeColumns, ScopeTable, is_rowid_name};
-use super::trigger::Fired;
+use super::trigger::{Fired, late_values};
 use super::view_change::inserted_view_row;
 use crate::ast;
 use crate::ast::{InsertSource, Name, ResultColumn};
 use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::plan::physical::OutputColumn;
-use crate::plan::trigger::Firing;
 use crate::schema::{ConflictAction, IndexColumn, IndexTarget, SEQUENCE, Table, nearest};
 use crate::value::{Affinity, Value};
 
 const REPLACE: ConflictAction = ConflictAction::Replace;
 
 impl Binder<'_> {
-    /// The table of a statement that writes; for a view, with what stands in for the writing.
-    fn writable(
-        &mut self,
-        name: &ast::QualifiedName,
-        event: Fired<'_>,
-        conflict: Option<ConflictAction>,
-    ) -> Result<(Arc<Table>, Option<Vec<usize>>)> {
-        if let Some(view) = self.schema.view(&name.name.text)? {
-            let fires = self.fires(&view.name, event, conflict)?;
-            if !fires.before.is_empty() {
-                return Ok((self.view_table(&view)?, Some(fires.before)));
-            }
-            let message = format!("cannot modify {} because it is a view", view.name);
-            let error = Error::sql(message).with_offset(name.name.offset);
-            return Err(error.with_hint("an INSTEAD OF trigger can do it"));
-        }
-        let table = self.table(name)?;
-        if table.tree.id() == self.schema.tree().id() {
-            let message = "table sqlite_master may not be modified";
-            return Err(Error::sql(message).with_offset(name.name.offset));
-        }
-        Ok((table, None))
-    }
-
-    /// The triggers of a table that a statement with this OR clause fires.
-    fn firing(
-        &mut self,
-        table: &Table,
-        event: Fired<'_>,
-        conflict: Option<ConflictAction>,
-        may_replace: bool,
-    ) -> Result<Option<Box<Firing>>> {
-        if !self.schema.has_triggers(&table.name) || !self.settings.triggers {
-            return Ok(None);
-        }
-        let mut firing = Firing::default();
-        let fires = self.fires(&table.name, event, conflict)?;
-        match event {
-            Fired::Insert => firing.insert = fires,
-            Fired::Update(_) => firing.update = fires,
-            Fired::Delete => firing.delete = fires,
-        }
-        if may_replace && self.settings.recursive_triggers {
-            firing.delete = self.fires(&table.name, Fired::Delete, Some(REPLACE))?;
-        }
-        let all = [&firing.insert, &firing.update, &firing.delete];
-        let any = all.iter().any(|fires| !fires.is_empty());
-        Ok(any.then(|| Box::new(firing)))
-    }
-
     /// The column that a statement gives a value, `verb` being INSERT or UPDATE.
     fn assigned_column(&self, table: &Table, name: &Name, verb: &str) -> Result<usize> {
         let at = self.column_position(table, name)?;
@@ -607,17 +556,6 @@ impl Binder<'_> {
             columns: Vec::new(),
         })
     }
-}
-
-/// Takes what an UPDATE assigns out of its source.
-fn late_values(source: &mut Query, assigned: &[usize]) -> Vec<(usize, Expr)> {
-    let Body::Block(block) = &mut source.body else {
-        return Vec::new();
-    };
-    let first = block.outputs.len().saturating_sub(assigned.len());
-    source.columns.truncate(first);
-    let values = block.outputs.split_off(first);
-    assigned.iter().copied().zip(values).collect()
 }
 
 /// A table as a block's source.

@@ -17,7 +17,7 @@ use crate::ast::{self, ForeignAction, Statement, TriggerEvent, TriggerTime};
 use crate::error::{Error, Result};
 use crate::plan::Settings;
 use crate::plan::physical::{OutputColumn, SchemaChange};
-use crate::plan::trigger::Timed;
+use crate::plan::trigger::{Firing, Timed};
 use crate::schema::{
     Column, ConflictAction, ForeignKey, SEQUENCE, Schema, Table, Trigger, View, nearest,
 };
@@ -150,6 +150,57 @@ impl Binder<'_> {
             Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
             None => error,
         })
+    }
+
+    /// The table of a statement that writes; for a view, with what stands in for the writing.
+    pub(super) fn writable(
+        &mut self,
+        name: &ast::QualifiedName,
+        event: Fired<'_>,
+        conflict: Option<ConflictAction>,
+    ) -> Result<(Arc<Table>, Option<Vec<usize>>)> {
+        if let Some(view) = self.schema.view(&name.name.text)? {
+            let fires = self.fires(&view.name, event, conflict)?;
+            if !fires.before.is_empty() {
+                return Ok((self.view_table(&view)?, Some(fires.before)));
+            }
+            let message = format!("cannot modify {} because it is a view", view.name);
+            let error = Error::sql(message).with_offset(name.name.offset);
+            return Err(error.with_hint("an INSTEAD OF trigger can do it"));
+        }
+        let table = self.table(name)?;
+        if table.tree.id() == self.schema.tree().id() {
+            let message = "table sqlite_master may not be modified";
+            return Err(Error::sql(message).with_offset(name.name.offset));
+        }
+        Ok((table, None))
+    }
+
+    /// The triggers of a table that a statement with this OR clause fires.
+    pub(super) fn firing(
+        &mut self,
+        table: &Table,
+        event: Fired<'_>,
+        conflict: Option<ConflictAction>,
+        may_replace: bool,
+    ) -> Result<Option<Box<Firing>>> {
+        if !self.schema.has_triggers(&table.name) || !self.settings.triggers {
+            return Ok(None);
+        }
+        let mut firing = Firing::default();
+        let fires = self.fires(&table.name, event, conflict)?;
+        match event {
+            Fired::Insert => firing.insert = fires,
+            Fired::Update(_) => firing.update = fires,
+            Fired::Delete => firing.delete = fires,
+        }
+        if may_replace && self.settings.recursive_triggers {
+            firing.delete =
+                self.fires(&table.name, Fired::Delete, Some(ConflictAction::Replace))?;
+        }
+        let all = [&firing.insert, &firing.update, &firing.delete];
+        let any = all.iter().any(|fires| !fires.is_empty());
+        Ok(any.then(|| Box::new(firing)))
     }
 
     /// The programs that an event on a table or view fires, whose statements run under this
@@ -313,6 +364,17 @@ impl Binder<'_> {
         }));
         Ok(table)
     }
+}
+
+/// Takes what an UPDATE assigns out of its source.
+pub(super) fn late_values(source: &mut Query, assigned: &[usize]) -> Vec<(usize, Expr)> {
+    let Body::Block(block) = &mut source.body else {
+        return Vec::new();
+    };
+    let first = block.outputs.len().saturating_sub(assigned.len());
+    source.columns.truncate(first);
+    let values = block.outputs.split_off(first);
+    assigned.iter().copied().zip(values).collect()
 }
 
 /// Binds the programs that were registered, and those that they register.

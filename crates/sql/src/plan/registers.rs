@@ -37,7 +37,7 @@ impl Planner<'_, '_> {
 }
 
 /// The expressions of an operator, without those of its inputs.
-fn for_each_expr(op: &Op, f: &mut dyn FnMut(&Expr)) {
+pub(super) fn for_each_expr(op: &Op, f: &mut dyn FnMut(&Expr)) {
     match op {
         Op::Values(rows) => rows.iter().flatten().for_each(f),
         Op::TableScan { range, .. } => of_range(range, f),

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use fulgurite_store::Tree;
 
-use super::physical::{Action, Plan, TableWriter, ViewChange};
+use super::physical::{Action, Node, Op, Plan, TableWriter, ViewChange};
+use super::registers::for_each_expr;
 use super::statement::table_row;
 use super::{Planner, Statistics, plan_one};
-use crate::bind::expr::ColumnRef;
+use crate::bind::expr::{ColumnRef, Expr};
 use crate::bind::logical::{BoundProgram, BoundViewChange};
 use crate::error::Result;
 use crate::plan::layout::Layout;
@@ -55,6 +56,79 @@ pub struct TriggerProgram {
     pub when: Option<Plan>,
     /// Its statements, in order.
     pub steps: Vec<Plan>,
+}
+
+impl Plan {
+    /// Whether one of its trigger programs may fail where something is written already, but
+    /// for want of memory and the like.
+    pub fn triggers_may_fail(&self) -> bool {
+        let firing = |target: &TableWriter| {
+            let firing = target.triggers.as_ref();
+            firing.is_some_and(|it| {
+                let all = [&it.insert, &it.update, &it.delete];
+                all.iter().any(|fires| !fires.before.is_empty())
+            })
+        };
+        let before = match &self.action {
+            Action::Insert(insert) => {
+                let mut updates = insert.upserts.iter().filter_map(|it| it.update.as_ref());
+                firing(&insert.target) || updates.any(|it| !it.fires.before.is_empty())
+            }
+            Action::Update(update) => firing(&update.target),
+            Action::Delete(delete) => firing(&delete.target),
+            _ => true,
+        };
+        let parts = |it: &TriggerProgram| it.when.iter().chain(&it.steps).any(may_fail);
+        !self.programs.is_empty()
+            && (before || self.settings.recursive_triggers || self.programs.iter().any(parts))
+    }
+}
+
+/// Whether a part of a program may raise, or find something in its way.
+fn may_fail(part: &Plan) -> bool {
+    let raises = |expr: &Expr| expr.props.fallible;
+    if !part.subqueries.is_empty() {
+        return true;
+    }
+    match &part.action {
+        Action::Query(root) => node_may_fail(root),
+        Action::Insert(insert) => {
+            let is_new = insert.rowid.is_none() && insert.upserts.is_empty();
+            !is_new
+                || row_may_fail(&insert.target, true)
+                || insert.values.iter().any(raises)
+                || node_may_fail(&insert.source)
+        }
+        Action::Update(update) => {
+            update.rowid.is_some()
+                || row_may_fail(&update.target, false)
+                || update.assignments.iter().any(|(_, value)| raises(value))
+                || node_may_fail(&update.source)
+        }
+        Action::Delete(delete) => delete.target.foreign.is_some() || node_may_fail(&delete.source),
+        _ => true,
+    }
+}
+
+/// Whether a row may break a constraint of its table. `is_new`: it has all entries anew.
+fn row_may_fail(target: &TableWriter, is_new: bool) -> bool {
+    let mut indexes = target.indexes.iter().filter(|it| is_new || it.affected);
+    let raises = |expr: &Expr| expr.props.fallible;
+    target.constrained
+        || target.foreign.is_some()
+        || !target.sequences.is_empty()
+        || indexes.any(|it| it.index.unique || it.key.iter().chain(&it.predicate).any(raises))
+}
+
+fn node_may_fail(node: &Node) -> bool {
+    // Sums overflow, and a limit may be no number.
+    let mut found = matches!(
+        node.op,
+        Op::HashAggregate { .. } | Op::SortedAggregate { .. } | Op::Limit { .. }
+    );
+    for_each_expr(&node.op, &mut |expr| found |= expr.props.fallible);
+    let inputs = || node.op.inputs().into_iter().any(node_may_fail);
+    found || crate::stack::grow(inputs)
 }
 
 /// Plans the programs of a statement, and names their trees as the statement's own.

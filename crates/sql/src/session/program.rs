@@ -48,7 +48,7 @@ impl Program {
         Self {
             sizes: plan.reads.iter().map(Tree::estimate).collect(),
             may_tear: matches!(kind, Kind::Write(_))
-                || !plan.programs.is_empty()
+                || plan.triggers_may_fail()
                 || may_tear(&plan.action),
             plan: Arc::new(plan),
             kind,

@@ -29,6 +29,9 @@ use crate::value::Value;
 /// SQLite's limit of triggers within triggers, which actions of foreign keys count for.
 pub const DEPTH_MAX: usize = 1_000;
 
+/// How often a program is kept ready: one that nests deep is made anew below that.
+const IDLE_MAX: usize = 16;
+
 /// What is kept of a statement's trigger programs, between rows and between runs.
 #[derive(Default)]
 pub struct TriggerState {
@@ -163,7 +166,9 @@ impl<'t> Triggers<'t> {
         (functions.changes, functions.last_insert_rowid) = before;
         self.state.depth -= 1;
         self.state.active.pop();
-        self.state.idle[number].push(activation);
+        if self.state.idle[number].len() < IDLE_MAX {
+            self.state.idle[number].push(activation);
+        }
         outcome
     }
 }

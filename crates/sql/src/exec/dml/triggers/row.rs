@@ -3,9 +3,10 @@
 use super::Shown;
 use crate::error::Error;
 use crate::exec::context::Context;
-use crate::exec::dml::Written;
 use crate::exec::dml::sink::{Outcome, Sink};
+use crate::exec::dml::{Failure, Written};
 use crate::plan::trigger::Timed;
+use crate::schema::ConflictAction;
 use crate::value::Value;
 
 /// Which of the sink's rows there are.
@@ -82,6 +83,9 @@ impl<'a> Sink<'a> {
             foreign.counters = triggers.state.counters;
         }
         self.forget_sequence();
+        // Where nobody took a place to go back to, all there is to undo is the transaction.
+        let fails = |failure: &Failure| failure.action == ConflictAction::Abort;
+        self.torn |= outcome.as_ref().err().is_some_and(fails);
         outcome
     }
 
