@@ -422,3 +422,46 @@ fn types_are_looked_at_before_the_rowid() {
         "error 3091: cannot store TEXT value in INT column t.a",
     );
 }
+
+#[test]
+fn triggers_show_their_statement_the_state_at_its_start() {
+    differ(
+        "CREATE TABLE t(a); CREATE TABLE log(a);
+         CREATE TRIGGER x BEFORE INSERT ON t BEGIN INSERT INTO log VALUES (new.a); END;",
+        "INSERT INTO t VALUES (1) RETURNING (SELECT count(*) FROM log)",
+        "1",
+        "0",
+    );
+}
+
+#[test]
+fn a_view_that_is_changed_may_have_an_alias() {
+    differ(
+        "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2); CREATE VIEW v AS SELECT a FROM t;
+         CREATE TRIGGER x INSTEAD OF DELETE ON v BEGIN DELETE FROM t WHERE a = old.a; END;",
+        "DELETE FROM v AS k WHERE k.a = 1 RETURNING a",
+        "error 1: no such column: k.a",
+        "1",
+    );
+}
+
+#[test]
+fn excluded_is_no_name_of_the_table() {
+    let before = "CREATE TABLE t(a UNIQUE, b); CREATE TABLE u(a);
+         CREATE TRIGGER x AFTER INSERT ON u BEGIN
+            INSERT INTO t VALUES (new.a, 1) ON CONFLICT (a) DO UPDATE SET b = excluded.b;
+         END;
+         ALTER TABLE t RENAME TO k;";
+    let asked = "SELECT instr(sql, 'b = excluded.b') > 0 FROM sqlite_schema WHERE name = 'x'";
+    differ(before, asked, "0", "1");
+}
+
+#[test]
+fn raise_is_for_triggers() {
+    differ(
+        "",
+        "CREATE TABLE t(a CHECK (RAISE(ABORT, 'no')))",
+        "",
+        "error 1: RAISE() may only be used within a trigger-program",
+    );
+}
