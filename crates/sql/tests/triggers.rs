@@ -666,6 +666,53 @@ fn alter_texts_that_mean_nothing_forbid_changes() {
     );
 }
 
+#[test]
+fn bodies_read_and_raise_where_they_like() {
+    same(
+        "CREATE TABLE t(a, b);
+         CREATE TABLE log(x);
+         CREATE TRIGGER x AFTER INSERT ON t BEGIN INSERT INTO log SELECT * FROM (SELECT new.a \
+            UNION SELECT new.b ORDER BY 1 LIMIT new.a); END;
+         INSERT INTO t VALUES (1, 2);
+         INSERT INTO t VALUES (2, 1);
+         SELECT * FROM log;
+         CREATE TRIGGER y AFTER INSERT ON t WHEN new.a IN (SELECT x FROM log WHERE x = new.b) \
+            BEGIN INSERT INTO log SELECT count(*) || new.a FROM t AS new WHERE new.b > 0 GROUP \
+            BY new.b HAVING count(*) > 0; UPDATE log SET x = (SELECT max(k.a) FROM t k WHERE \
+            k.b = log.x AND k.a <> new.a) WHERE x = new.b; END;
+         INSERT INTO t VALUES (2, 2);
+         SELECT * FROM log;
+         CREATE TRIGGER z BEFORE UPDATE ON t BEGIN SELECT CASE WHEN new.a IS NULL THEN \
+            RAISE(ABORT, 'a is ' || ifnull(old.a, 'x')) WHEN new.b < old.b THEN RAISE(FAIL, \
+            'less') END; END;
+         UPDATE t SET a = NULL WHERE a = 1;
+         UPDATE t SET b = b - 1;
+         UPDATE OR IGNORE t SET b = b - 1;
+         UPDATE t SET a = a + 1, b = b + 1;
+         SELECT * FROM t;
+         CREATE TRIGGER w AFTER INSERT ON t BEGIN SELECT max(new.a), sum(new.b) FROM log; \
+            DELETE FROM log WHERE rowid IN (SELECT rowid FROM log ORDER BY rowid LIMIT 1); \
+            SELECT RAISE(IGNORE) FROM log WHERE x = 77; INSERT INTO log VALUES (random() IS \
+            NULL); END;
+         INSERT INTO t VALUES (1, 77), (77, 3);
+         SELECT * FROM log;
+         SELECT * FROM t;
+         CREATE TABLE s(id INTEGER PRIMARY KEY, v REAL, n NUMERIC, bl BLOB);
+         CREATE TABLE types(a, b, c, d);
+         CREATE TRIGGER st BEFORE INSERT ON s BEGIN INSERT INTO types VALUES (typeof(new.v), \
+            typeof(new.n), typeof(new.bl), new.v = '3'); END;
+         CREATE TRIGGER st2 AFTER UPDATE ON s BEGIN INSERT INTO types VALUES (typeof(new.v), \
+            typeof(old.n), new.v, new.n = '5'); END;
+         INSERT INTO s VALUES (1, '3', '5', 'x'), (2, 3, 5.0, x'00');
+         UPDATE s SET v = '4', n = '6.0';
+         SELECT * FROM types;
+         INSERT INTO t DEFAULT VALUES;
+         REPLACE INTO s(id, v) SELECT id, v FROM s;
+         SELECT * FROM types;
+         DELETE FROM s;",
+    );
+}
+
 /// Triggers nest to their limit on the stack of a small thread, whatever they do there.
 #[test]
 fn the_limit_needs_little_stack() {
