@@ -19,7 +19,7 @@ use super::scope::{self, Clause};
 use crate::ast;
 use crate::ast::{ExprKind as A, FunctionCall, Literal, Over, SortTerm};
 use crate::error::{Error, Result};
-use crate::func::{self, Function};
+use crate::func::{self, AggregateKind, Function, JsonText};
 use crate::value::Collation;
 
 /// A window as it is written, with what it takes over from the one it adds to.
@@ -171,12 +171,20 @@ impl Binder<'_> {
         let (partition, order, bound) = bound?;
         let collated = Props::of_operator(&bound.args);
         let keys = partition.iter().chain(&order).map(|key| &key.expr);
+        // What is kept of a row for another one's frame counts as text.
+        let makes_json = matches!(&bound.function, OverWindow::Aggregate(function)
+            if matches!(function.kind, AggregateKind::Json(_)));
+        let json = match makes_json {
+            true => JsonText::Always,
+            false => JsonText::Never,
+        };
         let props = Props {
             affinity: None,
             collation: collated.collation,
             explicit_collation: collated.explicit_collation,
             constant: false,
             fallible: true,
+            json,
             ..Props::of_operator(bound.exprs().chain(keys))
         };
         let (window, call) = self.windowed(partition, order, bound, props.deterministic);

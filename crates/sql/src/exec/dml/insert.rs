@@ -249,6 +249,9 @@ fn insert_row(
         // The rowid is not known yet.
         sink.set_rowid(given.unwrap_or(-1));
         sink.generate(cx)?;
+        if sink.target.table.strict && !fires.before.is_empty() {
+            sink.check_types()?;
+        }
         if sink.fire(&fires.before, Event::Insert, cx)? == Outcome::Skipped {
             return Ok(());
         }

@@ -46,7 +46,7 @@ impl Sink<'_> {
 
     /// Whether each value is of its column's type. What is not undoes the statement, whatever
     /// its OR clause says, as in SQLite.
-    fn check_types(&self) -> Result<()> {
+    pub(super) fn check_types(&self) -> Result<()> {
         let table = &self.target.table;
         let values = self.buffers.row.iter().skip(1).map(Value::as_ref);
         for (column, value) in table.columns.iter().zip(values) {

@@ -105,6 +105,9 @@ impl<'a> Sink<'a> {
         if fires.before.is_empty() {
             return Ok(Outcome::Written);
         }
+        if event != Event::Delete && self.target.table.strict {
+            self.check_types()?;
+        }
         if self.fire(&fires.before, event, cx)? == Outcome::Skipped {
             return Ok(Outcome::Skipped);
         }
