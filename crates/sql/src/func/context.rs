@@ -7,7 +7,7 @@ use super::json::Document;
 use crate::value::Collation;
 
 /// The state of a session that functions may ask for. One lives as long as the
-/// session; a statement calls [`Context::begin_statement`] when it starts.
+/// session; a statement has one of its own, which [begins](Context::begin_in) with it.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// The collation of the call at hand (min, max, nullif).
@@ -58,8 +58,17 @@ impl Context {
         self.json_arguments.get(argument).copied().unwrap_or(false)
     }
 
-    /// Lets the clock move on: within a statement 'now' stands still.
-    pub fn begin_statement(&mut self) {
+    /// Begins a statement of a session, within which 'now' stands still.
+    #[inline]
+    pub fn begin_in(&mut self, session: &Context) {
+        self.changes = session.changes;
+        self.total_changes = session.total_changes;
+        self.last_insert_rowid = session.last_insert_rowid;
+        self.random = session.random;
+        self.clock_asked = false;
+        if self.document.is_some() {
+            self.document = None;
+        }
         self.now_ms = None;
     }
 

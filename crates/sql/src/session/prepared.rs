@@ -516,8 +516,7 @@ impl Body {
         }
         // The session's random numbers move on, the statement's go on from there.
         state.functions.random();
-        self.run.functions.clone_from(&state.functions);
-        self.run.functions.begin_statement();
+        self.run.functions.begin_in(&state.functions);
         if self.run.registers.len() != self.program.plan.registers {
             self.run
                 .registers

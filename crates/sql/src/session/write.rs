@@ -172,15 +172,14 @@ impl Body {
             parameters: &self.parameters,
             run: &mut self.run,
         };
-        let (mut outcome, is_torn) = statement.run(txn, kept_back, counters, triggers, &mut cx);
+        let mut outcome = statement.run(txn, kept_back, counters, triggers, torn, &mut cx);
         if !plan.programs.is_empty() {
             self.effects.by_actions += self.triggers.changes();
         }
-        let stays = |failure: &Failure| failure.keeps() && !is_torn;
+        let stays = |failure: &Failure| failure.keeps() && !*torn;
         if !counters.allow_end() && outcome.as_ref().err().is_none_or(stays) {
             outcome = Err(Error::foreign_key().into());
         }
-        *torn = is_torn;
         outcome
     }
 

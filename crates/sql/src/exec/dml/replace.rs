@@ -90,7 +90,7 @@ impl Sink<'_> {
             return Err(no_row().into());
         }
         let old = std::mem::take(&mut self.buffers.old);
-        let seen = std::mem::take(&mut self.seen);
+        let seen = std::mem::take(&mut self.buffers.seen);
         let target = self.target;
         let (row, kept) = ((rowid, record.as_slice()), &mut self.buffers.old);
         let fetched = read_row(&target.table, &target.generated, row, kept, cx);
@@ -98,7 +98,7 @@ impl Sink<'_> {
             .map_err(Failure::from)
             .and_then(|()| self.delete_victim(rowid, cx));
         self.buffers.old = old;
-        self.seen = seen;
+        self.buffers.seen = seen;
         outcome
     }
 

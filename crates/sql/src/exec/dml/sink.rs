@@ -31,6 +31,8 @@ pub struct Buffers {
     pub record: Vec<u8>,
     /// A batch of them.
     pub records: Records,
+    /// The old row as triggers before it saw it, where there are such.
+    pub(super) seen: Vec<Value>,
     entries: Vec<Entry>,
     pub(super) old_entries: Vec<Entry>,
     makers: Vec<KeyMaker>,
@@ -49,6 +51,7 @@ impl Buffers {
     pub fn let_go(&mut self) {
         let_go_of_large(&mut self.row);
         let_go_of_large(&mut self.old);
+        let_go_of_large(&mut self.seen);
         let_go(&mut self.record);
         self.records.let_go();
         for entry in self.entries.iter_mut().chain(&mut self.old_entries) {
@@ -100,8 +103,6 @@ pub struct Sink<'a> {
     pub foreign: Option<Box<Foreign>>,
     /// Trigger programs, where the statement may run any.
     pub triggers: Option<Triggers<'a>>,
-    /// The old row as triggers before it saw it, where there are such.
-    pub(super) seen: Vec<Value>,
     /// The last constraint, in the order of checks, for which triggers ran over the row that
     /// was in the way of the one at hand.
     pub(super) given_way: Option<usize>,
@@ -143,7 +144,6 @@ impl<'a> Sink<'a> {
             deferred,
             foreign: None,
             triggers: None,
-            seen: Vec::new(),
             given_way: None,
             is_claimed: false,
             floor: None,

@@ -61,9 +61,9 @@ impl<'a> Sink<'a> {
             return Ok(Outcome::Written);
         }
         // The row that went as the programs before it saw it, if there were any.
-        let old = match self.seen.is_empty() {
+        let old = match self.buffers.seen.is_empty() {
             true => &self.buffers.old,
-            false => &self.seen,
+            false => &self.buffers.seen,
         };
         let rows = Shown {
             old: (event != Event::Insert).then_some(old.as_slice()),
@@ -97,7 +97,7 @@ impl<'a> Sink<'a> {
         event: Event,
         cx: &mut Context<'_, '_>,
     ) -> Written<Outcome> {
-        self.seen.clear();
+        self.buffers.seen.clear();
         let Some(Value::Integer(rowid)) = self.buffers.old.first() else {
             return Err(Error::misuse("a trigger's row has no rowid").into());
         };
@@ -111,7 +111,7 @@ impl<'a> Sink<'a> {
         if self.fire(&fires.before, event, cx)? == Outcome::Skipped {
             return Ok(Outcome::Skipped);
         }
-        self.seen.clone_from(&self.buffers.old);
+        self.buffers.seen.clone_from(&self.buffers.old);
         match self.read_old(rowid, cx)? {
             true => Ok(Outcome::Written),
             false => Ok(Outcome::Skipped),

@@ -198,7 +198,9 @@ impl Step {
         };
         let mut counters = triggers.counters();
         let within = Some(triggers.reborrow());
-        let (outcome, torn) = statement.run(txn, kept_back, &mut counters, within, &mut cx);
+        let mut torn = false;
+        let counted = &mut counters;
+        let outcome = statement.run(txn, kept_back, counted, within, &mut torn, &mut cx);
         triggers.set_counters(counters);
         let functions = &mut self.run.functions;
         let mut changes = self.effects.by_actions;
