@@ -1,4 +1,4 @@
-//! Binding of INSERT, UPDATE and DELETE.
+//! Binding of UPDATE and DELETE, and what INSERT shares with them.
 
 use std::sync::Arc;
 
@@ -7,16 +7,15 @@ use super::expr::{ColumnRef, Expr, ExprKind, Props, ROWID};
 use super::foreign::Event;
 use super::generated::add_dependent;
 use super::logical::{
-    Block, Body, Bound, BoundDelete, BoundForeign, BoundInsert, BoundTarget, BoundUpdate,
-    BoundViewChange, Query, QueryColumn, Source, SourceKind,
+    Block, Body, Bound, BoundDelete, BoundForeign, BoundTarget, BoundUpdate, Query, QueryColumn,
+    Source, SourceKind,
 };
 use super::rows::{Rows, fetch_rows};
 use super::scalar::conjuncts;
 use super::scope::{ScopeColumns, ScopeTable, is_rowid_name};
 use super::trigger::{Fired, late_values};
-use super::view_change::inserted_view_row;
 use crate::ast;
-use crate::ast::{InsertSource, Name, ResultColumn};
+use crate::ast::{Name, ResultColumn};
 use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::plan::physical::OutputColumn;
@@ -27,7 +26,7 @@ const REPLACE: ConflictAction = ConflictAction::Replace;
 
 impl Binder<'_> {
     /// The column that a statement gives a value, `verb` being INSERT or UPDATE.
-    fn assigned_column(&self, table: &Table, name: &Name, verb: &str) -> Result<usize> {
+    pub(super) fn assigned_column(&self, table: &Table, name: &Name, verb: &str) -> Result<usize> {
         let at = self.column_position(table, name)?;
         match table.columns.get(at) {
             Some(column) if column.generated.is_some() => {
@@ -188,154 +187,6 @@ impl Binder<'_> {
             }
             Ok((Some(exprs), outputs))
         })
-    }
-
-    pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Bound> {
-        let conflict = self.policy.or(insert.conflict);
-        let (table, instead) = self.writable(&insert.table, Fired::Insert, conflict)?;
-        if instead.is_some() && !insert.upserts.is_empty() {
-            return Err(Error::sql("cannot UPSERT a view").with_offset(insert.table.name.offset));
-        }
-        let mut target = self.target(&table)?;
-        let listed = match &insert.columns {
-            None => None,
-            Some(names) => {
-                let mut at = Vec::with_capacity(names.len());
-                for name in names {
-                    at.push(self.assigned_column(&table, name, "INSERT into")?);
-                }
-                Some(at)
-            }
-        };
-        let source = match &insert.source {
-            InsertSource::Defaults => {
-                let body = Body::Values(vec![Vec::new()]);
-                Query {
-                    body,
-                    columns: Vec::new(),
-                    order_by: Vec::new(),
-                    limit: None,
-                }
-            }
-            InsertSource::Select(select) => self.inserted_rows(select)?,
-        };
-        let defaults = matches!(insert.source, InsertSource::Defaults);
-        let positions: Vec<usize> = match listed {
-            None if defaults => Vec::new(),
-            Some(listed) => {
-                if source.columns.len() != listed.len() {
-                    let message = format!(
-                        "{} values for {} columns",
-                        source.columns.len(),
-                        listed.len()
-                    );
-                    return Err(Error::sql(message).with_offset(insert.table.name.offset));
-                }
-                listed
-            }
-            None => {
-                let columns = table.columns.iter().enumerate();
-                let positions: Vec<usize> = columns
-                    .filter(|(_, column)| column.generated.is_none())
-                    .map(|(i, _)| match table.rowid_alias == Some(i) {
-                        true => ROWID,
-                        false => i,
-                    })
-                    .collect();
-                if source.columns.len() != positions.len() {
-                    let message = format!(
-                        "table {} has {} columns but {} values were supplied",
-                        table.name,
-                        positions.len(),
-                        source.columns.len()
-                    );
-                    return Err(Error::sql(message).with_offset(insert.table.name.offset));
-                }
-                positions
-            }
-        };
-        // Of a column named twice the first counts, of the rowid the last.
-        let from_source = |wanted: usize| {
-            let at = match wanted {
-                ROWID => positions.iter().rposition(|p| *p == ROWID)?,
-                _ => positions.iter().position(|p| *p == wanted)?,
-            };
-            let props = source.columns.get(at).map_or(Props::CONSTANT, |c| c.props);
-            Some(Expr::input(
-                at,
-                Props {
-                    constant: false,
-                    ..props
-                },
-            ))
-        };
-        let rowid = from_source(ROWID);
-        let values: Vec<Expr> = (0..table.columns.len())
-            .map(|i| {
-                let default = || {
-                    target
-                        .defaults
-                        .get(i)
-                        .cloned()
-                        .flatten()
-                        .unwrap_or_else(Expr::null)
-                };
-                if table.rowid_alias == Some(i) {
-                    Expr::null()
-                } else {
-                    from_source(i).unwrap_or_else(default)
-                }
-            })
-            .collect();
-        let name = insert
-            .alias
-            .as_ref()
-            .map_or(table.name.as_str(), |a| a.text.as_str());
-        let upserts = self.upserts(&insert.upserts, &table, name, target.id)?;
-        let (returning, columns) = self.returning(&insert.returning, &table, target.id)?;
-        if let Some(fires) = instead {
-            return Ok(Bound::ViewChange(Box::new(BoundViewChange {
-                id: target.id,
-                source,
-                rows: inserted_view_row(rowid, values),
-                is_delete: false,
-                fires,
-                returning,
-                columns,
-                table,
-            })));
-        }
-        let may_replace = table.may_replace(conflict);
-        target.triggers = self.firing(&table, Fired::Insert, conflict, may_replace)?;
-        if self.settings.foreign_keys {
-            // A trigger may bring what another row lacks.
-            let one = matches!(&source.body, Body::Values(rows) if rows.len() == 1);
-            let many = !one || self.trigger.is_some() || target.triggers.is_some();
-            let mut events = vec![Event::Insert { many }];
-            let replaces_rowid =
-                rowid.is_some() && conflict.unwrap_or(table.rowid_conflict) == REPLACE;
-            let mut indexes = table.indexes.iter().filter(|index| index.unique);
-            if replaces_rowid || indexes.any(|i| conflict.unwrap_or(i.conflict) == REPLACE) {
-                events.push(Event::Delete);
-            }
-            let changes = upserts.iter().filter_map(|upsert| upsert.update.as_ref());
-            events.extend(changes.map(|update| {
-                let assigned = update.assignments.iter().map(|(column, _)| *column);
-                Event::update(&table, &target.generated, assigned)
-            }));
-            target.foreign = self.foreign(&table, events)?;
-        }
-        let bound = BoundInsert {
-            target,
-            source,
-            rowid,
-            values,
-            conflict,
-            upserts,
-            returning,
-            columns,
-        };
-        Ok(Bound::Insert(Box::new(bound)))
     }
 
     /// SET: of a column assigned twice the last counts.

@@ -15,6 +15,7 @@ pub mod foreign;
 mod from;
 pub mod generated;
 mod indexes;
+mod insert;
 mod join;
 pub mod logical;
 mod names;

@@ -1,0 +1,105 @@
+//! What CREATE, DROP and ALTER do.
+
+use std::sync::Arc;
+
+use super::{Delete, IndexWriter, Node};
+use crate::schema::{Index, Table};
+use crate::value::Affinity;
+
+/// A change of the schema. Rows of sqlite_schema are (type, name, tbl_name,
+/// rootpage = tree id, sql).
+#[derive(Debug)]
+pub enum SchemaChange {
+    /// Creates the tree and those of the constraints' indexes, adds the rows, and
+    /// fills the table from `source`.
+    CreateTable {
+        /// Name.
+        name: String,
+        /// Text to store.
+        sql: String,
+        /// Names of the automatic indexes, in order.
+        automatic_indexes: Vec<String>,
+        /// It has a row in sqlite_sequence, which is created if there is none.
+        autoincrement: bool,
+        /// CREATE TABLE AS SELECT: rows of all columns in order, with each
+        /// column's affinity still to be applied.
+        source: Option<(Node, Vec<Affinity>)>,
+    },
+    /// Creates the tree, fills it, adds the row.
+    CreateIndex {
+        /// Name.
+        name: String,
+        /// Text to store.
+        sql: String,
+        /// The table.
+        table: Arc<Table>,
+        /// The table's row (rowid, all columns) for every row.
+        source: Node,
+        /// How to make the keys; `index.tree` is the table's until the new tree
+        /// exists and must not be used.
+        writer: IndexWriter,
+    },
+    /// Drops a table, its indexes, their rows; before, deletes the table's rows one by one
+    /// where foreign keys want to see them go.
+    DropTable(Arc<Table>, Option<Box<Delete>>),
+    /// Drops an index and its row.
+    DropIndex(Arc<Index>),
+    /// Adds the row of a view, whose root is 0.
+    CreateView {
+        /// Name.
+        name: String,
+        /// Text to store.
+        sql: String,
+    },
+    /// Removes a view's row, and those of its triggers.
+    DropView(String),
+    /// Adds the row of a trigger, whose root is 0.
+    CreateTrigger {
+        /// Name.
+        name: String,
+        /// The table or view.
+        table: String,
+        /// Text to store.
+        sql: String,
+    },
+    /// Removes a trigger's row.
+    DropTrigger(String),
+    /// Replaces the sql (and names) of a row in sqlite_schema, unless there are rows that
+    /// forbid it, for which there is a message: ALTER TABLE ADD COLUMN.
+    Rewrite(SchemaRewrite, Vec<(Node, &'static str)>),
+    /// Renames a table: rewrites the texts that name it, and its row in sqlite_sequence.
+    RenameTable {
+        /// What changes in sqlite_schema.
+        rewrites: Vec<SchemaRewrite>,
+        /// The table as it was.
+        table: Arc<Table>,
+        /// What it is called then.
+        new_name: String,
+    },
+    /// Renames a column: rewrites the texts that name it.
+    RenameColumn(Vec<SchemaRewrite>),
+    /// Takes a column out of its table's text and rows.
+    DropColumn {
+        /// What changes in sqlite_schema.
+        rewrites: Vec<SchemaRewrite>,
+        /// The table as it was.
+        table: Arc<Table>,
+        /// The column's position.
+        column: usize,
+    },
+}
+
+/// A row of sqlite_schema rewritten by ALTER TABLE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaRewrite {
+    /// `table`, `index`, `view` or `trigger`.
+    pub kind: String,
+    /// Name now.
+    pub name: String,
+    /// Name after.
+    pub new_name: String,
+    /// tbl_name after.
+    pub new_table: String,
+    /// Text after; None keeps NULL.
+    pub new_sql: Option<String>,
+}
