@@ -187,7 +187,8 @@ fn what_is_in_the_way_goes_only_for_a_row_that_comes() {
 }
 
 /// What was interrupted kept the transaction, so that a program that began another one,
-/// as it may with SQLite, went on in the old one.
+/// as it may with SQLite, went on in the old one. And a statement of a single row that began
+/// beside an interrupted one ran all the same.
 #[test]
 fn an_interrupted_change_ends_the_transaction_and_an_interrupted_query_does_not() {
     const ROWS: &str = "CREATE TABLE r(a INTEGER PRIMARY KEY, b); \
@@ -202,6 +203,15 @@ fn an_interrupted_change_ends_the_transaction_and_an_interrupted_query_does_not(
         ("CREATE INDEX i ON r(b)", true),
         ("ALTER TABLE r DROP COLUMN b", true),
         ("SELECT count(*) FROM r, r q", false),
+        ("INSERT INTO t VALUES (9)", true),
+        ("UPDATE r SET b = 7 WHERE a = 2", true),
+        ("DELETE FROM t WHERE rowid = 1", true),
+        ("SELECT b FROM r WHERE a = 2", false),
+        ("SELECT 1", false),
+        ("PRAGMA user_version", false),
+        ("SAVEPOINT x", false),
+        ("COMMIT", false),
+        ("ROLLBACK", false),
     ] {
         let ours = support::session();
         support::must(&ours, &format!("{TABLE}{ROWS}{BEGUN}"));

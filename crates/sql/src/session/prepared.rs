@@ -417,6 +417,9 @@ impl Body {
     }
 
     fn start(&mut self, shared: &Shared) -> Result<Step> {
+        if self.run.interrupt.load(Ordering::Relaxed) {
+            self.heed_interrupt(&mut shared.state.lock())?;
+        }
         match self.program.kind {
             Kind::PointRead(_) => self.read_point(shared),
             Kind::Query(_) => self.start_query(shared),
@@ -508,12 +511,27 @@ impl Body {
         Ok(())
     }
 
+    /// An interrupt that was asked for ends all that is under way, and what begins meanwhile:
+    /// with a change, its transaction, as in SQLite.
+    #[cold]
+    fn heed_interrupt(&self, state: &mut State) -> Result<()> {
+        if state.running == 0 {
+            self.run.interrupt.store(false, Ordering::Relaxed);
+            return Ok(());
+        }
+        let is_query = matches!(
+            &self.program.plan.action,
+            Action::Query(_) | Action::Pragma(_) | Action::Transaction(_) | Action::Nothing
+        );
+        if !is_query && !state.is_autocommit() {
+            state.abandon();
+        }
+        Err(Error::interrupted())
+    }
+
     /// What every statement does first under the session's lock.
     #[inline]
     pub(super) fn begin_run(&mut self, state: &mut State) {
-        if state.running == 0 && self.run.interrupt.load(Ordering::Relaxed) {
-            self.run.interrupt.store(false, Ordering::Relaxed);
-        }
         // The session's random numbers move on, the statement's go on from there.
         state.functions.random();
         self.run.functions.begin_in(&state.functions);
