@@ -394,14 +394,7 @@ fn an_interrupt_ends_a_spilling_statement() {
     let mut statement = support::prepare(&both.ours, "SELECT DISTINCT n, k, s FROM a");
     assert_eq!(statement.step().unwrap(), Step::Row);
     both.ours.interrupt_handle().interrupt();
-    let error = loop {
-        match statement.step() {
-            Ok(Step::Row) => {}
-            Ok(Step::Done) => panic!("it was not interrupted"),
-            Err(error) => break error,
-        }
-    };
-    assert_eq!(error.message(), "interrupted");
+    support::ends_interrupted(&mut statement);
     drop(statement);
     assert_eq!(both.disk.open.load(Ordering::Relaxed), 0);
 }

@@ -64,6 +64,18 @@ pub fn drain(prepared: &mut Prepared) -> Vec<String> {
     }
 }
 
+/// Steps to the end, which is an interrupt.
+pub fn ends_interrupted(prepared: &mut Prepared) {
+    let error = loop {
+        match prepared.step() {
+            Ok(Step::Row) => {}
+            Ok(Step::Done) => panic!("it was not interrupted"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.message(), "interrupted");
+}
+
 /// Runs all statements of a text, going on after errors: all rows and errors.
 pub fn run(session: &Session, sql: &str) -> Vec<String> {
     each(session, sql)
