@@ -245,11 +245,11 @@ fn insert_row(
         }
     }
     let fires = sink.insert_fires();
-    if let Some(fires) = fires {
+    if let Some(fires) = fires.filter(|fires| !fires.before.is_empty()) {
         // The rowid is not known yet.
         sink.set_rowid(given.unwrap_or(-1));
         sink.generate(cx)?;
-        if sink.target.table.strict && !fires.before.is_empty() {
+        if sink.target.table.strict {
             sink.check_types()?;
         }
         if sink.fire(&fires.before, Event::Insert, cx)? == Outcome::Skipped {
