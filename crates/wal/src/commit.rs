@@ -115,7 +115,7 @@ impl TwinLog {
     }
 
     /// Waits until a record is acknowledged: in `full` mode synced, otherwise
-    /// written to the operating system.
+    /// written to the operating system (where [`sync_up_to`](Self::sync_up_to) does more).
     ///
     /// # Errors
     /// `Poisoned`: the outcome is unknown until the log is recovered.
@@ -158,7 +158,7 @@ impl Leads for TwinLog {
     }
 
     fn is_synced(&self) -> bool {
-        self.options.durability == Durability::Full
+        self.durability() == Durability::Full
     }
 
     fn is_met(&self, wish: Wish) -> bool {

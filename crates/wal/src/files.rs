@@ -48,7 +48,7 @@ impl TwinLog {
         if self.lazy_buffer.get().is_some() {
             return Ok(());
         }
-        let buffer = Buffer::new(match self.options.durability {
+        let buffer = Buffer::new(match self.durability() {
             Durability::Full => RING_BYTES,
             Durability::Normal | Durability::Off => RING_BYTES_IN_PLACE,
         });
@@ -100,7 +100,7 @@ impl TwinLog {
         let disk = &*self.disk;
         let sync = |file: &dyn DiskFile| self.sync_file(file);
         generation::create_file(disk, &self.base, &header, &begin, capacity, &sync)?;
-        let file = generation::publish_file(disk, &self.base, slot, self.options.durability)?;
+        let file = generation::publish_file(disk, &self.base, slot, self.durability())?;
         self.sync_names()?;
         self.begin_in(file, capacity)
     }

@@ -165,7 +165,7 @@ impl TwinLog {
     /// What a sync has to cover so that all that is acknowledged is durable, where
     /// nobody leads.
     pub(super) fn unsynced_in_place(&self, flush: &mut Flush) -> Option<Unsynced> {
-        if self.options.durability != Durability::Normal {
+        if self.durability() != Durability::Normal {
             return None;
         }
         let last = self.acked();
@@ -188,15 +188,16 @@ impl TwinLog {
 
     /// Adds what was written in place, which no commit counts.
     pub(super) fn count_in_place(&self, stats: &mut WalStats) {
+        let (seq, start) = &self.in_place_first;
         let last = self.acked().saturating_sub(self.unused_numbers());
-        let records = last.saturating_sub(self.first.0);
-        stats.records = records;
-        stats.writes = records;
-        stats.largest_group = records.min(1);
-        stats.bytes = self
+        let records = last.saturating_sub(seq.load(Ordering::Relaxed));
+        stats.records += records;
+        stats.writes += records;
+        stats.largest_group = stats.largest_group.max(records.min(1));
+        stats.bytes += self
             .tail
             .load(Ordering::Relaxed)
-            .saturating_sub(self.first.1);
+            .saturating_sub(start.load(Ordering::Relaxed));
     }
 }
 

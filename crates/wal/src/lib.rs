@@ -74,6 +74,7 @@ mod parking;
 mod primitives;
 mod record;
 mod recovery;
+mod relaxing;
 mod ring;
 mod solo;
 mod space;

@@ -119,8 +119,7 @@ impl TwinLog {
             self.check_names()?;
             let disk = &*self.disk;
             generation::create_file(disk, &self.base, &plan.header, &[], plan.capacity, &sync)?;
-            let file =
-                generation::publish_file(disk, &self.base, plan.slot, self.options.durability)?;
+            let file = generation::publish_file(disk, &self.base, plan.slot, self.durability())?;
             self.sync_names()?;
             // From now on the file is reused, also if a later step fails.
             return Ok((self.keep_file(plan.slot, file)?, plan.capacity));
@@ -213,24 +212,6 @@ impl TwinLog {
         drop(flush);
         self.flush_ended();
         result
-    }
-
-    /// Makes everything filled so far durable, whatever the mode (`off`
-    /// excepted). `full` commits need no such call; in `normal` mode a
-    /// background thread makes it every now and then.
-    ///
-    /// # Errors
-    /// `Poisoned` after a failed sync.
-    pub fn sync(&self) -> Result<()> {
-        let _background = lock(&self.background);
-        let mut flush = lock(&self.flush);
-        let led = self.lead(&mut flush, true);
-        let unsynced = self.unsynced_in_place(&mut flush);
-        drop(flush);
-        self.flush_ended();
-        led?;
-        // Outside the flush lock: commits go on meanwhile.
-        unsynced.map_or(Ok(()), |unsynced| self.sync_in_place(unsynced))
     }
 
     /// Closes the log after a last checkpoint that covers every record: removes

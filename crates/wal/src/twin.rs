@@ -17,7 +17,7 @@ use super::locks::lock;
 use super::record::{EMPTY_RECORD_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
 use super::space::Room;
 use super::stats::WalStats;
-use crate::primitives::{AtomicU64, Condvar, Mutex, Ordering};
+use crate::primitives::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 
 /// What an acknowledged commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +45,7 @@ pub type MovedHook = Arc<dyn Fn() -> fulgurite_disk::Result<bool> + Send + Sync>
 /// How a log behaves while it is open.
 #[derive(Clone)]
 pub struct WalOptions {
-    /// What an acknowledged commit survives.
+    /// What an acknowledged commit survives, until [`TwinLog::relax`].
     pub durability: Durability,
     /// How many bytes of records both generations hold together at most. One
     /// record larger than this is let through when the log is empty.
@@ -183,6 +183,8 @@ pub struct TwinLog {
     pub(super) base: PathBuf,
     pub(super) database: [u8; 16],
     pub(super) options: WalOptions,
+    /// `full` has become `normal`.
+    pub(super) relaxed: AtomicBool,
     /// Where the leader must go over to the next file; `u64::MAX` if nowhere.
     pub(super) boundary: AtomicU64,
     /// The last sequence number before the boundary.
@@ -194,8 +196,12 @@ pub struct TwinLog {
     pub(super) boot: Option<[u8; 16]>,
     /// The last sequence number before this log, and its first log position.
     pub(super) first: (u64, u64),
-    /// Held through preparing, recycling, explicit syncs and closing.
+    /// The same of what is written in place.
+    pub(super) in_place_first: (AtomicU64, AtomicU64),
+    /// Held through preparing, recycling and closing.
     pub(super) background: Mutex<()>,
+    /// Held through explicit syncs.
+    pub(super) syncing: Mutex<()>,
     /// Held through extending a file.
     pub(super) extending: Mutex<()>,
     pub(super) room: Mutex<Room>,
@@ -263,11 +269,14 @@ impl TwinLog {
             base,
             database,
             options,
+            relaxed: AtomicBool::new(false),
             boundary: AtomicU64::new(u64::MAX),
             boundary_seq: AtomicU64::new(0),
             files: Default::default(),
             first: (last, tail),
+            in_place_first: (AtomicU64::new(last), AtomicU64::new(tail)),
             background: Mutex::default(),
+            syncing: Mutex::default(),
             extending: Mutex::default(),
             room: Mutex::default(),
             room_changed: Condvar::default(),
@@ -403,13 +412,13 @@ impl TwinLog {
     /// Whether a commit is acknowledged in less time than a sleep takes: nothing is
     /// synced for it, or syncs are that quick here.
     pub fn acknowledges_quickly(&self) -> bool {
-        self.options.durability != Durability::Full || self.turns.gather.sync_is_quick()
+        self.durability() != Durability::Full || self.turns.gather.sync_is_quick()
     }
 
     /// Whether commits are synced, in less time than a sleep takes.
     #[inline]
     pub fn syncs_quickly(&self) -> bool {
-        self.options.durability == Durability::Full && self.turns.gather.sync_is_quick()
+        self.durability() == Durability::Full && self.turns.gather.sync_is_quick()
     }
 
     /// Bytes of records placed since the last switch.
