@@ -13,6 +13,8 @@ pub enum Mutation {
     SkipDataSync = 1,
     /// A commit is acknowledged before the log is synced.
     SkipLogSync,
+    /// A commit in `full` beside others in `normal` is not synced.
+    SkipOwnSync,
     /// Readers see what is published and not yet acknowledged.
     ShowHead,
     /// The log's old generation is reused before the checkpoint is durable.
@@ -58,9 +60,10 @@ pub enum Mutation {
 impl Mutation {
     /// Those that are seen where one thread is at work at a time, in the order of
     /// their numbers. The others are for models of interleavings.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::SkipDataSync,
         Self::SkipLogSync,
+        Self::SkipOwnSync,
         Self::ShowHead,
         Self::RecycleEarly,
         Self::FreeExtentEarly,

@@ -2,9 +2,9 @@
 //! disk keeps a journal of the run, and the power is cut at each of its moments.
 //!
 //! After every cut what was acknowledged by then is there, each transaction is
-//! whole or absent, the structure is sound, and the store can be written again. In
-//! `normal` what was acknowledged is there when the process ends instead, after a cut
-//! whole transactions.
+//! whole or absent, the structure is sound, and the store can be written again. Of who
+//! commits in `normal` what was acknowledged is there when the process ends instead, after
+//! a cut whole transactions; also where others commit in `full` beside.
 //! That coming back is done by the store on ordinary threads: only one is at work.
 
 mod common;
@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex};
 
 const WRITERS: i64 = 3;
 const COMMITS: i64 = 3;
+const ALL_FULL: [bool; WRITERS as usize] = [true; WRITERS as usize];
 /// Every how many moments the power is cut.
 const CUT_EVERY: usize = 3;
 const FAMILIES: [&str; 2] = ["left", "right"];
@@ -31,8 +32,14 @@ static CUTS: AtomicU64 = AtomicU64::new(0);
 type Acknowledged = (u64, i64, i64);
 
 /// Writes its number into both families, as one transaction of either kind.
-fn write(disk: &SimDisk, store: &Store, trees: &[Tree; 2], writer: i64) -> Vec<Acknowledged> {
+fn write(
+    disk: &SimDisk,
+    store: &Store,
+    trees: &[Tree; 2],
+    (writer, durability): (i64, Durability),
+) -> Vec<Acknowledged> {
     let mut txn = store.txn();
+    txn.set_durability(durability);
     let mut told = Vec::new();
     for commit in 1..=COMMITS {
         if (writer + commit) % 2 == 0 {
@@ -52,7 +59,8 @@ fn write(disk: &SimDisk, store: &Store, trees: &[Tree; 2], writer: i64) -> Vec<A
     told
 }
 
-fn committers(settings: &Options) {
+/// Those that `full` says commit so, the others as in `normal`.
+fn committers(settings: &Options, full: [bool; WRITERS as usize]) {
     let disk = SimDisk::new(1);
     let store = open(&disk, settings.clone());
     let trees = FAMILIES.map(|name| {
@@ -68,8 +76,12 @@ fn committers(settings: &Options) {
         .map(|writer| {
             let (disk, store, trees) = (disk.clone(), store.clone(), trees.clone());
             let told = Arc::clone(&told);
+            let durability = match full[writer as usize] {
+                true => Durability::Full,
+                false => Durability::Normal,
+            };
             thread::spawn(move || {
-                let own = write(&disk, &store, &trees, writer);
+                let own = write(&disk, &store, &trees, (writer, durability));
                 told.lock().expect("no panic").extend(own);
             })
         })
@@ -93,10 +105,9 @@ fn committers(settings: &Options) {
             };
             let least = [least(0), least(1), least(2)];
             let cut = moment.disk.crash_image(moment.index as u64);
-            if settings.durability == Durability::Full {
-                come_back(&cut, &least);
-            } else {
-                come_back(&cut, &[0; WRITERS as usize]);
+            let durable = std::array::from_fn(|writer| least[writer] * i64::from(full[writer]));
+            come_back(&cut, &durable);
+            if durable != least {
                 come_back(&moment.disk.kill_image(), &least);
             }
             CUTS.fetch_add(1, Relaxed);
@@ -150,7 +161,7 @@ fn come_back(disk: &SimDisk, least: &[i64; WRITERS as usize]) {
 
 #[test]
 fn groups_of_committers_lose_nothing() {
-    explore(40, All, || committers(&options()));
+    explore(40, All, || committers(&options(), ALL_FULL));
     println!("{} power cuts under several committers", CUTS.load(Relaxed));
 }
 
@@ -164,7 +175,7 @@ fn committers_that_wait_for_the_log_lose_nothing() {
         log_limit_bytes: 1 << 10,
         ..options()
     };
-    explore(20, Fair, move || committers(&small));
+    explore(20, Fair, move || committers(&small, ALL_FULL));
 }
 
 /// Nobody leads: each writes its own record, and the process may end, or the power
@@ -181,6 +192,22 @@ fn committers_in_normal_lose_nothing_with_the_process() {
         log_limit_bytes: 1 << 10,
         ..normal.clone()
     };
-    explore(20, All, move || committers(&normal));
-    explore(10, Fair, move || committers(&small));
+    let none = [false; WRITERS as usize];
+    explore(20, All, move || committers(&normal, none));
+    explore(10, Fair, move || committers(&small, none));
+}
+
+/// The log goes over from `full` to `normal` while they commit; two sync what they have
+/// committed then, one does not.
+#[test]
+fn committers_in_full_beside_one_in_normal_lose_nothing() {
+    let small = Options {
+        cache_bytes: 64 << 12,
+        checkpoint_bytes: 256,
+        log_limit_bytes: 1 << 10,
+        ..options()
+    };
+    let one_not = [true, false, true];
+    explore(40, All, move || committers(&options(), one_not));
+    explore(20, Fair, move || committers(&small, one_not));
 }

@@ -8,6 +8,8 @@ use std::slice::Iter;
 #[derive(Debug, Clone)]
 pub struct Candidates<S> {
     states: Vec<S>,
+    /// So many older ones were ruled out.
+    ruled_out: usize,
     /// So many of the newest belong to commits that are under way.
     under_way: usize,
     /// Whether the running process has seen which one it is.
@@ -21,6 +23,7 @@ impl<S: Default> Default for Candidates<S> {
     fn default() -> Self {
         Self {
             states: vec![S::default()],
+            ruled_out: 0,
             under_way: 0,
             seen: true,
             left: None,
@@ -66,8 +69,9 @@ impl<S> Candidates<S> {
         self.states.last().expect("there is always one")
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.states.len()
+    /// How many there ever were.
+    pub(crate) fn count(&self) -> usize {
+        self.ruled_out + self.states.len()
     }
 
     /// It is this one, as somebody has seen.
@@ -88,6 +92,7 @@ impl<S> Candidates<S> {
     /// durable, or only with the operating system.
     pub(crate) fn acknowledge(&mut self, state: S, durable: bool) {
         if durable {
+            self.ruled_out += self.states.len() - 1;
             self.states.clear();
         } else {
             self.states.pop();
@@ -115,5 +120,11 @@ impl<S> Candidates<S> {
     pub(crate) fn keep(&mut self, kept: usize) {
         let ruled_out = self.states.len().saturating_sub(kept.max(1));
         self.states.drain(..ruled_out);
+        self.ruled_out += ruled_out;
+    }
+
+    /// So are those older than the newest when there had been `count`.
+    pub(crate) fn keep_since(&mut self, count: usize) {
+        self.keep((self.count() + 1).saturating_sub(count));
     }
 }

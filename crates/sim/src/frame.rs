@@ -26,6 +26,8 @@ pub(crate) struct Frame<'a, O> {
     driver: Arc<SimDriver>,
     pub(crate) oracle: &'a mut O,
     timeline: Option<&'a mut Timeline<O>>,
+    /// Somebody may lose commits, so that the log need not sync each.
+    relaxed: bool,
 }
 
 /// How many states there were when something began that will make what was
@@ -50,7 +52,18 @@ impl<'a, O: Oracle> Frame<'a, O> {
             driver,
             oracle,
             timeline,
+            relaxed: false,
         }
+    }
+
+    /// Whether every commit is durable once it is acknowledged.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.options.durability == Durability::Full && !self.relaxed
+    }
+
+    /// From now on commits may be lost by who may lose them.
+    pub(crate) fn relaxed(&mut self) {
+        self.relaxed = true;
     }
 
     /// Takes down what a power cut may leave from now on.
@@ -66,9 +79,10 @@ impl<'a, O: Oracle> Frame<'a, O> {
         self.note();
     }
 
-    /// It led to this state, and was acknowledged.
-    pub(crate) fn acknowledged(&mut self, state: O::State) {
-        let durable = self.options.durability == Durability::Full;
+    /// It led to this state, and was acknowledged; `synced` where its context may not
+    /// lose it.
+    pub(crate) fn acknowledged(&mut self, state: O::State, synced: bool) {
+        let durable = synced || self.is_synced();
         self.oracle.candidates().acknowledge(state, durable);
         self.note();
     }
@@ -81,20 +95,20 @@ impl<'a, O: Oracle> Frame<'a, O> {
 
     /// What comes now will cover what was acknowledged so far.
     pub(crate) fn mark(&mut self) -> Mark {
-        Mark(self.oracle.candidates().len())
+        Mark(self.oracle.candidates().count())
     }
 
     /// It did.
     pub(crate) fn covered(&mut self, mark: &Mark) {
-        if self.options.durability != Durability::Full {
-            let candidates = self.oracle.candidates();
-            candidates.keep(candidates.len() + 1 - mark.0);
+        if !self.is_synced() {
+            self.oracle.candidates().keep_since(mark.0);
         }
         self.note();
     }
 
     /// The database was closed.
     pub(crate) fn closed(&mut self) {
+        self.relaxed = false;
         if !self.disk.is_stopped() {
             self.oracle.candidates().keep(1);
             self.note();

@@ -102,6 +102,15 @@ impl Background {
         }
     }
 
+    /// From now on commits are not synced: the next one makes sure of the thread.
+    pub(crate) fn attend_commits(&self) {
+        // Where there is a thread, or somebody drives, it stays so.
+        let order = (AcqRel, Relaxed);
+        let _ = self
+            .begins
+            .compare_exchange(BY_REQUEST, BY_COMMIT, order.0, order.1);
+    }
+
     #[cold]
     fn begin_thread(&self) -> Result<()> {
         let Some(core) = self.core.get().and_then(Weak::upgrade) else {
@@ -302,7 +311,7 @@ fn tidy(core: &Core) -> Result<()> {
     // What leases hold is synced with the rest, and what they let die is freed.
     core.settle();
     if let Some(wal) = core.wal()
-        && core.options.durability == Durability::Normal
+        && wal.durability() == fulgurite_wal::Durability::Normal
     {
         // A failure poisons the log, which reports it from then on.
         wal.sync().map_err(log_error)?;

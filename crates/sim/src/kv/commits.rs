@@ -21,17 +21,19 @@ const IN_A_ROW: usize = 40;
 type Change = (u32, RowKey, Option<Arc<[u8]>>);
 
 impl Life<'_> {
-    /// Runs what commits `next`; if that fails its outcome is unknown.
-    fn commit(&mut self, next: State, commit: impl FnOnce() -> Result<()>) -> Result<()> {
+    /// Commits `next`; if that fails its outcome is unknown.
+    fn commit(&mut self, next: State, txn: &mut Txn) -> Result<()> {
         self.frame.under_way(next.clone());
-        commit()?;
-        self.committed(next);
+        txn.commit()?;
+        self.committed(next, txn.durability());
         Ok(())
     }
 
     /// What was under way led to this state, and was acknowledged.
-    fn committed(&mut self, next: State) {
-        self.frame.acknowledged(next.clone());
+    fn committed(&mut self, next: State, durability: Durability) {
+        // What changes nothing is not synced.
+        let synced = durability == Durability::Full && next != self.visible;
+        self.frame.acknowledged(next.clone(), synced);
         // What changes nothing need not have been written anywhere.
         if next != self.visible {
             self.previous = std::mem::replace(&mut self.visible, next);
@@ -55,10 +57,9 @@ impl Life<'_> {
         if let Some(id) = next.names.remove(&name) {
             if self.rng.one_in(2) {
                 next.tables.remove(&id);
-                return self.commit(next, || {
-                    assert!(store.drop_family(&name)?);
-                    Ok(())
-                });
+                self.frame.under_way(next.clone());
+                assert!(store.drop_family(&name)?);
+                self.committed(next, self.frame.options.durability);
             }
             return Ok(());
         }
@@ -72,7 +73,7 @@ impl Life<'_> {
         self.made(tree);
         next.names.insert(name, tree);
         next.tables.insert(tree, table);
-        self.committed(next);
+        self.committed(next, self.frame.options.durability);
         Ok(())
     }
 
@@ -91,7 +92,7 @@ impl Life<'_> {
             let id = ids[self.rng.index(2)];
             self.change(&mut txn, &mut next, id)?;
         }
-        self.commit(next, || txn.commit())?;
+        self.commit(next, &mut txn)?;
         if !self.crew.is_empty() {
             self.crew.push(txn);
         }
@@ -101,14 +102,10 @@ impl Life<'_> {
     /// Small commits of contexts that stay, many in a row: where nothing is synced, the
     /// log leases them room, which stays theirs through what comes next.
     pub(super) fn burst(&mut self) -> Result<()> {
-        let is_leased = self.frame.options.durability != Durability::Full;
-        if !is_leased || self.visible.tables.is_empty() {
+        if self.frame.is_synced() || self.visible.tables.is_empty() {
             return self.statement();
         }
-        let store = self.store()?;
-        while self.crew.len() < CREW {
-            self.crew.push(store.txn());
-        }
+        self.fill_crew()?;
         // Explicit ones come to hold their tree.
         let is_explicit = self.rng.one_in(3);
         for round in 0..IN_A_ROW + self.rng.index(60) {
@@ -118,6 +115,37 @@ impl Life<'_> {
             };
             let mut txn = self.crew.remove(member);
             self.small_commit(&mut txn, member, is_explicit)?;
+            self.crew.insert(member, txn);
+        }
+        Ok(())
+    }
+
+    fn fill_crew(&mut self) -> Result<()> {
+        let store = self.store()?;
+        while self.crew.len() < CREW {
+            self.crew.push(store.txn());
+        }
+        Ok(())
+    }
+
+    /// Contexts that stay, of which some may lose what they commit.
+    pub(super) fn mix(&mut self) -> Result<()> {
+        // Of bytes that rot before they are synced nobody hears.
+        if self.flushes.is_some() || self.visible.tables.is_empty() {
+            return self.statement();
+        }
+        self.fill_crew()?;
+        let is_explicit = self.rng.one_in(3);
+        for member in 0..CREW {
+            let durability = [Durability::Full, Durability::Normal][self.rng.index(2)];
+            if durability == Durability::Normal {
+                self.frame.relaxed();
+            }
+            let mut txn = self.crew.remove(member);
+            txn.set_durability(durability);
+            for _ in 0..self.rng.below(6) {
+                self.small_commit(&mut txn, member, is_explicit)?;
+            }
             self.crew.insert(member, txn);
         }
         Ok(())
@@ -142,7 +170,7 @@ impl Life<'_> {
         let mut next = self.visible.clone();
         let table = next.table(id).expect("the model knows its trees");
         table.rows.insert(key, value);
-        self.commit(next, || txn.commit())
+        self.commit(next, txn)
     }
 
     /// An explicit transaction with savepoints, trees of its own, and an end of
@@ -192,7 +220,7 @@ impl Life<'_> {
             txn.rollback();
             return Ok(());
         }
-        self.commit(next, || txn.commit())
+        self.commit(next, &mut txn)
     }
 
     fn drop_unnamed(&mut self, txn: &mut Txn, next: &mut State) -> Result<()> {
@@ -229,7 +257,7 @@ impl Life<'_> {
                 };
             }
         }
-        let committed = self.commit(next, || txn.commit());
+        let committed = self.commit(next, &mut txn);
         match committed {
             Err(error) if error.kind() == ErrorKind::Conflict => {
                 self.frame.had_no_effect(&self.visible);
@@ -314,7 +342,7 @@ impl Life<'_> {
         }
         let logged = || store.stats().log.map_or(0, |log| log.bytes);
         let before = logged();
-        self.commit(next, || txn.commit())?;
+        self.commit(next, &mut txn)?;
         assert!(logged() - before < 1 << 20, "it was not bulk");
         Ok(())
     }

@@ -40,7 +40,7 @@ use crate::tree::{Tree, TreeId};
 use fulgurite_wal::{Permit, TwinLog};
 use rustc_hash::FxHashSet;
 use std::sync::atomic::Ordering::*;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A tree that was read and not written, and the head it was validated with.
 pub(super) struct ReadHead {
@@ -369,6 +369,7 @@ impl TxnContext {
             (Some(wal), Some(placed)) => wal
                 .fill(placed, kind, &[&self.redo])
                 .and_then(|ticket| wal.wait(ticket))
+                .and_then(|()| self.make_durable(wal, seq))
                 .map_err(log_error),
             _ => Ok(()),
         };
@@ -386,6 +387,9 @@ impl TxnContext {
         self.core.check_pressure();
         self.core.pool.pace();
         self.count_commit(bytes);
+        if self.relaxes {
+            self.relax_log(Duration::ZERO);
+        }
     }
 
     /// After a commit under a lease, which is acknowledged.

@@ -62,6 +62,7 @@ impl TxnContext {
             self.rollback();
         }
         self.busy_timeout = self.store.options().busy_timeout;
+        self.set_durability(self.store.options().durability);
         for buffer in [&mut self.redo, &mut self.scratch, &mut self.stored] {
             buffer.clear();
             buffer.shrink_to(BUFFER_MAX);

@@ -8,6 +8,7 @@ use super::recycle::Seen;
 use super::{TxnContext, TxnState};
 use crate::error::Result;
 use crate::leases::{Lane, Occupancy};
+use crate::options::Durability;
 use crate::primitives::{LEASE_AFTER, LEASE_AFTER_MAX, LOOK_AT};
 use crate::store::log_error;
 use fulgurite_wal::{Kind, TwinLog};
@@ -136,7 +137,9 @@ impl TxnContext {
 
     /// Whether a lease, if the context has one, may hold what is to be committed.
     pub(super) fn can_be_leased(&self) -> bool {
-        self.core.wal().is_some_and(TwinLog::gives_leases) && self.depends_on_its_trees()
+        self.core.wal().is_some_and(TwinLog::gives_leases)
+            && self.durability != Durability::Full
+            && self.depends_on_its_trees()
     }
 
     /// Whether what is to be committed depends on nothing but the trees it locked.

@@ -32,6 +32,7 @@ mod bulk;
 mod commit;
 mod contexts;
 mod critical;
+mod durability;
 mod hold;
 mod in_place;
 mod lease;
@@ -58,7 +59,7 @@ use crate::admission::Visitor;
 use crate::cache::{Charge, Frame, SlotId};
 use crate::error::{Error, Result};
 use crate::node::Key;
-use crate::options::Isolation;
+use crate::options::{Durability, Isolation};
 use crate::primitives::{DENSE_LIMIT, Mutex, REDO_STEP};
 use crate::reclaim::Dead;
 use crate::store::{Core, Store};
@@ -157,6 +158,9 @@ pub struct TxnContext {
     spilling: spill::Spilling,
     savepoints: savepoint::Savepoints,
     busy_timeout: Duration,
+    /// What its commits survive; and whether the log does more for them, and need not.
+    durability: Durability,
+    relaxes: bool,
 }
 
 impl TxnContext {
@@ -200,6 +204,8 @@ impl TxnContext {
             spilling: spill::Spilling::default(),
             savepoints: savepoint::Savepoints::new(),
             busy_timeout: store.options().busy_timeout,
+            durability: store.options().durability,
+            relaxes: false,
         }
     }
 

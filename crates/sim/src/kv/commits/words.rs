@@ -50,7 +50,7 @@ impl Life<'_> {
             let table = next.table(id).expect("the model knows its trees");
             table.rows.insert(key, value.into());
         }
-        self.commit(next, || txn.commit())?;
+        self.commit(next, &mut txn)?;
         self.checkpoint()
     }
 }
