@@ -465,3 +465,12 @@ fn raise_is_for_triggers() {
         "error 1: RAISE() may only be used within a trigger-program",
     );
 }
+
+/// SQLite takes it for NORMAL.
+#[test]
+fn a_level_that_is_none_gives_up_no_durability() {
+    for word in ["FUL", "-1", "''"] {
+        let set = format!("PRAGMA synchronous = FULL; PRAGMA synchronous = {word}");
+        differ(&set, "PRAGMA synchronous", "1", "2");
+    }
+}

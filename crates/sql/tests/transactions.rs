@@ -254,3 +254,24 @@ fn an_interrupted_change_ends_the_transaction_and_an_interrupted_query_does_not(
         assert_eq!(support::run(&ours, after), expected, "{sql}");
     }
 }
+
+#[test]
+fn synchronous_takes_what_sqlite_takes() {
+    let values = [
+        "OFF", "NORMAL", "FULL", "EXTRA", "0", "1", "2", "3", "4", "6", "7", "8", "255", "2.7",
+        "on", "yes", "no", "true", "'full'", "'2'",
+    ];
+    for value in values {
+        same(&format!(
+            "PRAGMA synchronous = {value}; PRAGMA synchronous;
+             PRAGMA main.synchronous({value}); PRAGMA synchronous"
+        ));
+    }
+    let within = ["BEGIN", "SAVEPOINT a", "BEGIN; CREATE TABLE t(a)"];
+    for begun in within {
+        same(&format!(
+            "PRAGMA synchronous = FULL; {begun}; PRAGMA synchronous = OFF; COMMIT;
+             PRAGMA synchronous"
+        ));
+    }
+}

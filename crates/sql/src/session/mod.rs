@@ -17,6 +17,7 @@ mod program;
 mod query;
 mod state;
 mod status;
+mod synchronous;
 mod transaction;
 mod write;
 

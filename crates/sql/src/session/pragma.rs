@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use fulgurite_store::{Durability, Isolation, Key};
+use fulgurite_store::{Isolation, Key};
 
 use super::integrity::Asked;
 use super::state::State;
-use super::{Engine, integrity, orphans, status};
+use super::{Engine, integrity, orphans, status, synchronous};
 use crate::error::{Error, Result, code};
 use crate::exec::batch::Batch;
 use crate::exec::context::Run;
@@ -36,11 +36,13 @@ pub fn run(
         }
         "encoding" => text("UTF-8"),
         "journal_mode" => text("wal"),
-        "synchronous" if pragma.value.is_none() => integer(match options.durability {
-            Durability::Full => 2,
-            Durability::Normal => 1,
-            Durability::Off => 0,
-        }),
+        "synchronous" => match &pragma.value {
+            None => integer(i64::from(state.synchronous())),
+            Some(value) => {
+                synchronous::set(value, state)?;
+                None
+            }
+        },
         "isolation_level" => {
             if let Some(value) = &pragma.value {
                 state.isolation = isolation(value)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fulgurite_store::{Isolation, Savepoint, Tree, Txn, TxnState};
 
-use super::{Engine, conflict};
+use super::{Engine, conflict, synchronous};
 use crate::error::{Error, Result, code};
 use crate::exec::dml::{Counters, Deferred};
 use crate::exec::memory::Memory;
@@ -62,6 +62,8 @@ pub struct State {
     pub counters: Counters,
     schema_tree: Tree,
     busy_timeout: Duration,
+    /// What PRAGMA synchronous shows.
+    synchronous: u8,
 }
 
 impl State {
@@ -79,6 +81,7 @@ impl State {
             counters: Counters::default(),
             schema_tree: engine.schema_tree().clone(),
             busy_timeout: engine.store().options().busy_timeout,
+            synchronous: synchronous::level_of(engine.store().options().durability),
         }
     }
 
@@ -91,7 +94,9 @@ impl State {
             self.isolation = Isolation::default();
             self.settings = SETTINGS;
             self.counters = Counters::default();
-            self.set_busy_timeout(engine.store().options().busy_timeout);
+            let options = engine.store().options();
+            self.set_busy_timeout(options.busy_timeout);
+            self.set_synchronous(synchronous::level_of(options.durability));
         }
         is_idle
     }
@@ -110,6 +115,19 @@ impl State {
     pub fn set_busy_timeout(&mut self, timeout: Duration) {
         self.txn.set_busy_timeout(timeout);
         self.busy_timeout = timeout;
+    }
+
+    /// What commits survive, as PRAGMA synchronous shows it.
+    pub fn synchronous(&self) -> u8 {
+        self.synchronous
+    }
+
+    /// Sets what commits survive from now on.
+    pub fn set_synchronous(&mut self, level: u8) {
+        if level != self.synchronous {
+            self.txn.set_durability(synchronous::durability_of(level));
+            self.synchronous = level;
+        }
     }
 
     /// Makes reading possible; true: the caller ends the transaction.
