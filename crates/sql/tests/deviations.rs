@@ -347,12 +347,28 @@ fn alter_table_understands_all_texts() {
 }
 
 #[test]
-fn constraints_of_a_table_stay() {
+fn a_foreign_key_is_dropped_with_all_of_its_words() {
+    let altered = "SELECT sql FROM sqlite_schema";
+    let key = "CREATE TABLE t(a, CONSTRAINT k FOREIGN KEY (a) REFERENCES t(a) ON DELETE SET";
     differ(
-        "CREATE TABLE t(a)",
-        "ALTER TABLE t ADD CONSTRAINT k CHECK (a > 1)",
+        &format!("{key} DEFAULT)"),
+        "ALTER TABLE t DROP CONSTRAINT k",
+        "error 1: error in table t after drop constraint: near \"DEFAULT\": syntax error",
         "",
-        "error 1: this form of ALTER TABLE is not supported",
+    );
+    differ(
+        "CREATE TABLE t(a CONSTRAINT k REFERENCES t NOT DEFERRABLE);
+         ALTER TABLE t DROP CONSTRAINT k",
+        altered,
+        "'CREATE TABLE t(a NOT DEFERRABLE)'",
+        "'CREATE TABLE t(a)'",
+    );
+    differ(
+        "CREATE TABLE t(a REFERENCES t NOT DEFERRABLE NOT NULL);
+         ALTER TABLE t ALTER a DROP NOT NULL",
+        altered,
+        "'CREATE TABLE t(a REFERENCES t NOT NULL)'",
+        "'CREATE TABLE t(a REFERENCES t NOT DEFERRABLE)'",
     );
 }
 

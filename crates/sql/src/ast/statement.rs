@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Expr, Name, SortTerm, Windows};
+use super::{AlterAction, Expr, Name, SortTerm, Windows};
 use crate::plan::physical::{CompoundOp, TransactionAction};
 use crate::schema::ConflictAction;
 
@@ -85,30 +85,6 @@ pub enum Statement {
     /// ANALYZE, VACUUM: nothing to do with our structures.
     Maintenance(&'static str),
     /// Something that the grammar knows and this version doesn't.
-    Unsupported(&'static str),
-}
-
-/// What ALTER TABLE does.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AlterAction {
-    /// RENAME TO
-    RenameTable(Name),
-    /// RENAME COLUMN
-    RenameColumn {
-        /// Which.
-        old: Name,
-        /// The same as it is written.
-        written: String,
-        /// What it is to be called.
-        new: Name,
-        /// That is in quotes.
-        quoted: bool,
-    },
-    /// ADD COLUMN, with the definition's text.
-    AddColumn(Box<ColumnDef>, String),
-    /// DROP COLUMN, with the name as it is written.
-    DropColumn(Name, String),
-    /// Anything else.
     Unsupported(&'static str),
 }
 

@@ -82,7 +82,12 @@ impl Binder<'_> {
                 let at = column_position(&table, column, written)?;
                 self.drop_column(&table, at, &column.text)
             }
-            AlterAction::Unsupported(what) => Err(Error::sql(*what)),
+            AlterAction::AddCheck { name, expr, text } => {
+                self.add_check(&table, name.as_deref(), expr, text)
+            }
+            AlterAction::DropConstraint(name) => self.drop_constraint(&table, &name.text),
+            AlterAction::SetNotNull(column, text) => self.set_not_null(&table, column, text),
+            AlterAction::DropNotNull(column) => self.drop_not_null(&table, column),
         }
     }
 
@@ -255,7 +260,8 @@ impl Binder<'_> {
         let refers = self.settings.foreign_keys && added.constraints.iter().any(refers);
         if let Some(message) = needs_empty_table(table, refers) {
             let rows = self.rows_with(table, None)?;
-            return Ok(vec![ForbiddingRows { rows, message }]);
+            let error = Error::sql(message);
+            return Ok(vec![ForbiddingRows { rows, error }]);
         }
         let mut reasons = Vec::new();
         let checks = added.constraints.iter().filter_map(|constraint| {
@@ -274,13 +280,18 @@ impl Binder<'_> {
         }
         let rows = reasons.into_iter().map(|(message, condition)| {
             let rows = self.rows_with(table, Some(&condition))?;
-            Ok(ForbiddingRows { rows, message })
+            let error = Error::sql(message);
+            Ok(ForbiddingRows { rows, error })
         });
         rows.collect()
     }
 
     /// The rows of a table for which a condition holds.
-    fn rows_with(&mut self, table: &Arc<Table>, condition: Option<&ast::Expr>) -> Result<Query> {
+    pub(super) fn rows_with(
+        &mut self,
+        table: &Arc<Table>,
+        condition: Option<&ast::Expr>,
+    ) -> Result<Query> {
         let id = self.new_source()?;
         let filter = self.row_frame(table, &table.name, id, |this| {
             this.frame().definition = Some(Definition::Check);
@@ -295,7 +306,7 @@ impl Binder<'_> {
     }
 }
 
-fn of_kind(kind: ast::ExprKind) -> ast::Expr {
+pub(super) fn of_kind(kind: ast::ExprKind) -> ast::Expr {
     ast::Expr { kind, offset: 0 }
 }
 
@@ -356,16 +367,24 @@ fn view_may_not(view: &str, action: &AlterAction) -> Error {
         AlterAction::AddColumn(..) => "Cannot add a column to a view".to_owned(),
         AlterAction::RenameColumn { .. } => format!("cannot rename columns of view \"{view}\""),
         AlterAction::DropColumn(..) => format!("cannot drop column from view \"{view}\""),
-        AlterAction::RenameTable(_) | AlterAction::Unsupported(_) => {
-            format!("view {view} may not be altered")
-        }
+        AlterAction::RenameTable(_) => format!("view {view} may not be altered"),
+        AlterAction::AddCheck { .. }
+        | AlterAction::DropConstraint(_)
+        | AlterAction::SetNotNull(..)
+        | AlterAction::DropNotNull(_) => format!("cannot edit constraints of view \"{view}\""),
     })
 }
 
 fn column_position(table: &Table, name: &Name, written: &str) -> Result<usize> {
+    let quoted = format!("\"{written}\"");
+    position_or(table, name, &quoted)
+}
+
+/// The position of a column; `shown`: how the message that there is none names it.
+pub(super) fn position_or(table: &Table, name: &Name, shown: &str) -> Result<usize> {
     let at = table.columns.iter().position(|c| is(&c.name, &name.text));
     at.ok_or_else(|| {
-        let error = Error::sql(format!("no such column: \"{written}\"")).with_offset(name.offset);
+        let error = Error::sql(format!("no such column: {shown}")).with_offset(name.offset);
         let names = table.columns.iter().map(|c| c.name.as_str());
         match nearest(&name.text, names) {
             Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::BoundStatement;
 use super::expr::{AggregateCall, Expr, Props, Register, SortKey, Windowing};
+use crate::error::Error;
 use crate::func::table::TableFunction;
 use crate::plan::foreign::{ChildKey, Reference};
 use crate::plan::physical::{CompoundOp, LimitClause, OutputColumn, UpsertTarget};
@@ -492,7 +493,7 @@ pub struct ForbiddingRows {
     /// There are none where the change may be made.
     pub rows: Query,
     /// Why it may not be made.
-    pub message: &'static str,
+    pub error: Error,
 }
 
 /// A bound statement.

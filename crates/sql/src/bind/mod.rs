@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod alter;
+mod alter_constraint;
 mod call;
 mod ddl;
 mod dml;

@@ -132,9 +132,9 @@ pub fn change(
         }
         SchemaChange::DropTrigger(name) => drop_row("trigger", name, schema, txn),
         SchemaChange::Rewrite(change, forbidding) => {
-            for (rows, message) in forbidding {
+            for (rows, error) in forbidding {
                 if has_rows(rows, txn, cx)? {
-                    return Err(Error::sql(*message));
+                    return Err(error.clone());
                 }
             }
             alter::rewrite(std::slice::from_ref(change), schema, txn)

@@ -8,6 +8,7 @@
 //! Whatever the text, parsing ends with a tree or an error: the grammar's parser
 //! keeps its stack on the heap, and lowering counts its depth.
 
+pub mod constraint;
 mod dml;
 mod expr;
 mod failure;

@@ -371,7 +371,31 @@ impl Lowering<'_> {
                 let text = self.text_from(&column.name);
                 AlterAction::AddColumn(Box::new(column), text)
             }
-            _ => AlterAction::Unsupported("this form of ALTER TABLE is not supported"),
+            raw::AlterTableBody::AddConstraint(constraint) => {
+                let first = self.tokens.find(&[T::TK_CONSTRAINT, T::TK_CHECK]);
+                let text = first.map(|first| self.tokens.text_to_end(first));
+                let TableConstraint { name, kind } = self.table_constraint(constraint)?;
+                let TableConstraintKind::Check(expr, _) = kind else {
+                    return Err(Error::misuse("another constraint than a CHECK"));
+                };
+                AlterAction::AddCheck {
+                    name,
+                    expr: Box::new(expr),
+                    text: text.unwrap_or_default(),
+                }
+            }
+            raw::AlterTableBody::DropConstraint(name) => {
+                AlterAction::DropConstraint(self.name(name.0))
+            }
+            raw::AlterTableBody::SetColumnNotNull(column, _) => {
+                let column = self.name(column.0);
+                let not_null = self.tokens.find(&[T::TK_NOT]);
+                let text = not_null.map(|first| self.tokens.text_to_end(first));
+                AlterAction::SetNotNull(column, text.unwrap_or_default())
+            }
+            raw::AlterTableBody::DropColumnNotNull(column) => {
+                AlterAction::DropNotNull(self.name(column.0))
+            }
         };
         Ok(Statement::AlterTable { name, action })
     }

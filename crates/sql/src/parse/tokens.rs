@@ -138,6 +138,36 @@ impl<'a> Tokens<'a> {
         self.sql.get(a.start..b.end).unwrap_or("")
     }
 
+    /// Where the tokens before the n-th end.
+    pub fn end_of(&self, at: usize) -> usize {
+        let last = at.min(self.list.len()).checked_sub(1);
+        last.and_then(|last| self.list.get(last))
+            .map_or(0, |t| t.end)
+    }
+
+    /// Text from a token to the statement's end, without the semicolon: with comments at
+    /// its end, but for those that a line's end ends.
+    pub fn text_to_end(&self, from: usize) -> String {
+        let semicolon = self.list.last().filter(|t| t.kind == TokenType::TK_SEMI);
+        let count = self.list.len() - usize::from(semicolon.is_some());
+        let behind = semicolon.map_or(self.sql.len(), |t| t.start);
+        let mut end = self.end_of(count);
+        let mut rest = self.sql.get(end..behind).unwrap_or("");
+        loop {
+            rest = rest.trim_ascii_start();
+            if let Some(comment) = rest.strip_prefix("/*") {
+                rest = comment.split_once("*/").map_or("", |(_, rest)| rest);
+                end = behind - rest.len();
+            } else if let Some(comment) = rest.strip_prefix("--") {
+                rest = comment.split_once('\n').map_or("", |(_, rest)| rest);
+            } else {
+                break;
+            }
+        }
+        let start = self.list.get(from).map_or(end, |t| t.start);
+        self.sql.get(start..end).unwrap_or("").to_owned()
+    }
+
     /// The position.
     pub fn position(&self) -> usize {
         self.at

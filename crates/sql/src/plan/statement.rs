@@ -99,8 +99,8 @@ impl Planner<'_, '_> {
             Bound::CreateIndex(index) => (self.create_index(*index)?, Vec::new()),
             Bound::Alter(rewrite, forbidding) => {
                 let forbidding = forbidding
-                    .iter()
-                    .map(|forbidding| Ok((self.query(&forbidding.rows)?, forbidding.message)))
+                    .into_iter()
+                    .map(|forbidding| Ok((self.query(&forbidding.rows)?, forbidding.error)))
                     .collect::<Result<_>>()?;
                 let change = SchemaChange::Rewrite(rewrite, forbidding);
                 (Action::Schema(Box::new(change)), Vec::new())

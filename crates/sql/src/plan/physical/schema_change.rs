@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Delete, IndexWriter, Node};
+use crate::error::Error;
 use crate::schema::{Index, Table};
 use crate::value::Affinity;
 
@@ -65,8 +66,8 @@ pub enum SchemaChange {
     /// Removes a trigger's row.
     DropTrigger(String),
     /// Replaces the sql (and names) of a row in sqlite_schema, unless there are rows that
-    /// forbid it, for which there is a message: ALTER TABLE ADD COLUMN.
-    Rewrite(SchemaRewrite, Vec<(Node, &'static str)>),
+    /// forbid it, for which there is an error: ALTER TABLE ADD COLUMN, and of constraints.
+    Rewrite(SchemaRewrite, Vec<(Node, Error)>),
     /// Renames a table: rewrites the texts that name it, and its row in sqlite_sequence.
     RenameTable {
         /// What changes in sqlite_schema.
