@@ -490,3 +490,33 @@ fn a_level_that_is_none_gives_up_no_durability() {
         differ(&set, "PRAGMA synchronous", "1", "2");
     }
 }
+
+#[test]
+fn like_in_an_index_is_that_of_every_connection() {
+    differ(
+        "CREATE TABLE t(a); PRAGMA case_sensitive_like = ON",
+        "CREATE INDEX i ON t(a LIKE 'x')",
+        "error 1: non-deterministic functions prohibited in index expressions",
+        "",
+    );
+}
+
+#[test]
+fn a_check_takes_its_table_in_parentheses() {
+    differ(
+        "CREATE TABLE t(a)",
+        "SELECT * FROM pragma_integrity_check WHERE arg = 't'",
+        "'ok'",
+        "error 1: no such table: t",
+    );
+}
+
+#[test]
+fn analyze_makes_no_tables() {
+    differ(
+        "CREATE TABLE t(a UNIQUE); INSERT INTO t VALUES (1); ANALYZE",
+        "SELECT stat FROM sqlite_stat1",
+        "'1 1'",
+        "error 1: no such table: sqlite_stat1",
+    );
+}

@@ -82,8 +82,10 @@ pub enum Statement {
     },
     /// REINDEX of a collation, table or index, or of everything.
     Reindex(Option<QualifiedName>),
-    /// ANALYZE, VACUUM: nothing to do with our structures.
-    Maintenance(&'static str),
+    /// ANALYZE of a table or index, or of everything.
+    Analyze(Option<QualifiedName>),
+    /// VACUUM: nothing to do with our structures.
+    Vacuum,
     /// Something that the grammar knows and this version doesn't.
     Unsupported(&'static str),
 }

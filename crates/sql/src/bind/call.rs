@@ -6,7 +6,7 @@ use super::Binder;
 use super::expr::{CaseArm, Expr, ExprKind, LikeKind, Props};
 use crate::ast::{self, FunctionCall};
 use crate::error::{Error, Result};
-use crate::func::{self, Function, GivesJson, JsonText, ScalarFunction};
+use crate::func::{self, Definition, Function, GivesJson, JsonText, ScalarFunction};
 use crate::schema::ConflictAction;
 
 impl Binder<'_> {
@@ -50,10 +50,26 @@ impl Binder<'_> {
             )
             .with_offset(offset));
         }
-        if let Some(special) = special(name, &args) {
+        if let Some(mut special) = special(name, &args) {
+            if let ExprKind::Like { kind, .. } = &mut special.kind
+                && *kind == LikeKind::Like
+            {
+                *kind = self.like();
+            }
             return Ok(special);
         }
         self.scalar_call(name, args, offset)
+    }
+
+    /// What LIKE is here: what an index or a generated column keeps does not change with
+    /// the connection's settings.
+    pub(super) fn like(&self) -> LikeKind {
+        let definition = self.frames.last().and_then(|frame| frame.definition);
+        let is_kept = matches!(definition, Some(Definition::Index | Definition::Generated));
+        match self.settings.case_sensitive_like && !is_kept {
+            true => LikeKind::LikeExact,
+            false => LikeKind::Like,
+        }
     }
 
     /// Binds arguments; `asks`: of a call that asks which of them are texts of JSON.

@@ -418,24 +418,6 @@ impl Binder<'_> {
             }
         }
     }
-
-    /// Indexes are always what their keys make them: there is nothing to do but
-    /// to see that the name names something.
-    pub(super) fn reindex(&mut self, name: Option<&ast::QualifiedName>) -> Result<Bound> {
-        let Some(name) = name else {
-            return Ok(nothing());
-        };
-        self.in_main(name)?;
-        let text = &name.name.text;
-        let known = crate::value::Collation::by_name(text).is_some()
-            || self.schema.table(text)?.is_some()
-            || self.schema.index(text)?.is_some();
-        if known {
-            return Ok(nothing());
-        }
-        let error = Error::sql("unable to identify the object to be reindexed");
-        Err(error.with_offset(name.name.offset))
-    }
 }
 
 /// The name that SQLite's messages have for a table.

@@ -125,6 +125,8 @@ pub enum CompareOp {
 #[allow(missing_docs)]
 pub enum LikeKind {
     Like,
+    /// LIKE where `PRAGMA case_sensitive_like` is on.
+    LikeExact,
     Glob,
 }
 

@@ -496,6 +496,17 @@ pub struct ForbiddingRows {
     pub error: Error,
 }
 
+/// Indexes of one table that are made anew.
+#[derive(Debug)]
+pub struct BoundReindex {
+    /// The table, and how its indexes' keys are made.
+    pub target: BoundTarget,
+    /// Which of them.
+    pub names: Vec<String>,
+    /// The table's row for every row.
+    pub source: Query,
+}
+
 /// A bound statement.
 #[derive(Debug)]
 pub enum Bound {
@@ -517,6 +528,8 @@ pub enum Bound {
     DropTable(Box<BoundDelete>),
     /// ALTER TABLE: the row of sqlite_schema, and the rows of the table that forbid it.
     Alter(crate::plan::physical::SchemaRewrite, Vec<ForbiddingRows>),
+    /// REINDEX: of each table whose rows are read, the indexes by their names.
+    Reindex(Vec<BoundReindex>),
     /// Needs no planning.
     Ready(crate::plan::physical::Action, Vec<OutputColumn>),
     /// EXPLAIN.

@@ -25,6 +25,7 @@ mod pragma;
 mod props;
 mod recursion;
 mod refused;
+mod reindex;
 mod rows;
 mod same;
 mod scalar;
@@ -171,7 +172,8 @@ impl Binder<'_> {
                 Ok(Bound::Explain(Box::new(self.statement(statement)?)))
             }
             S::Reindex(name) => self.reindex(name.as_ref()),
-            S::Maintenance(_) => Ok(Bound::Ready(Action::Nothing, Vec::new())),
+            S::Analyze(name) => self.analyze(name.as_ref()),
+            S::Vacuum => Ok(Bound::Ready(Action::Nothing, Vec::new())),
             S::Unsupported(what) => Err(Error::sql(format!("{what} is not supported"))),
         }
     }

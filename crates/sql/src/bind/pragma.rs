@@ -1,9 +1,8 @@
 //! PRAGMAs: those about the schema are answered here as constant rows, the
 //! others go to the session. Unknown ones do nothing, as in SQLite.
 
-use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
+mod function;
+mod lists;
 
 use super::Binder;
 use super::dml::text;
@@ -11,18 +10,35 @@ use super::expr::{Expr, ExprKind, Props};
 use super::logical::{Body, Bound, Query, QueryColumn};
 use crate::ast;
 use crate::ast::Literal;
-use crate::error::Result;
-use crate::func::table::{KnownRows, TableFunction};
+use crate::error::{Error, Result};
 use crate::plan::physical::{Action, OutputColumn, Pragma};
 use crate::schema::{Column, IndexOrigin, IndexTarget};
 use crate::session::fixed_pragma as fixed;
 use crate::value::Value;
+
+/// Those about what there is.
+const SCHEMA: &[&str] = &[
+    "collation_list",
+    "compile_options",
+    "database_list",
+    "foreign_key_list",
+    "function_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "module_list",
+    "pragma_list",
+    "table_info",
+    "table_list",
+    "table_xinfo",
+];
 
 /// Those that the session answers, and the column they show.
 const SESSION: &[&str] = &[
     "application_id",
     "busy_timeout",
     "cache_size",
+    "case_sensitive_like",
     "data_version",
     "encoding",
     "defer_foreign_keys",
@@ -45,12 +61,39 @@ const SESSION: &[&str] = &[
 
 /// Those that answer when they are set, too, or whose value is no setting.
 const ANSWERS_WHEN_SET: &[&str] = &[
+    "busy_timeout",
     "foreign_key_check",
     "integrity_check",
     "isolation_level",
     "journal_mode",
     "quick_check",
+    "wal_checkpoint",
 ];
+
+/// The columns of one that the session answers.
+pub(super) fn answered_columns(name: &str) -> Vec<&'static str> {
+    match name {
+        "wal_checkpoint" => vec!["busy", "log", "checkpointed"],
+        "wal_status" => vec!["counter", "value"],
+        "foreign_key_check" => vec!["table", "rowid", "parent", "fkid"],
+        "busy_timeout" => vec!["timeout"],
+        other => {
+            let known = SESSION.iter().find(|known| **known == other).copied();
+            let known = known.or_else(|| fixed(other).map(|(name, _)| name));
+            known.into_iter().collect()
+        }
+    }
+}
+
+/// Whether it looks for damage, in all tables or one.
+pub(super) fn is_check(name: &str) -> bool {
+    matches!(name, "integrity_check" | "quick_check")
+}
+
+/// Whether the session answers it.
+pub(super) fn is_answered(name: &str) -> bool {
+    SESSION.contains(&name) || fixed(name).is_some()
+}
 
 impl Binder<'_> {
     pub(super) fn pragma(&mut self, pragma: &ast::Pragma) -> Result<Bound> {
@@ -63,7 +106,7 @@ impl Binder<'_> {
         if let Some(rows) = self.schema_pragma(&name, argument)? {
             return Ok(rows.query());
         }
-        if !SESSION.contains(&name.as_str()) && fixed(&name).is_none() {
+        if !is_answered(&name) {
             return Ok(Bound::Ready(Action::Nothing, Vec::new()));
         }
         let value = pragma.value.as_ref().map(|literal| match literal {
@@ -78,14 +121,16 @@ impl Binder<'_> {
             decl_type: None,
             origin: None,
         };
+        if let (true, Some(table)) = (is_check(&name), argument)
+            && let Some(Value::Text(_)) = value
+        {
+            self.checked_table(table)?;
+        }
         let columns = match name.as_str() {
-            "wal_checkpoint" => vec![column("busy"), column("log"), column("checkpointed")],
-            "wal_status" => vec![column("counter"), column("value")],
-            "foreign_key_check" => ["table", "rowid", "parent", "fkid"].map(column).to_vec(),
-            "busy_timeout" => vec![column("timeout")],
             // Those that are merely set have no columns, as in SQLite.
             other if value.is_some() && !ANSWERS_WHEN_SET.contains(&other) => Vec::new(),
-            other => vec![column(other)],
+            "case_sensitive_like" => Vec::new(),
+            other => answered_columns(other).into_iter().map(column).collect(),
         };
         Ok(Bound::Ready(
             Action::Pragma(Pragma { name, value }),
@@ -94,7 +139,11 @@ impl Binder<'_> {
     }
 
     /// The rows of a PRAGMA about the schema; None: it is none.
-    fn schema_pragma(&mut self, name: &str, argument: Option<&str>) -> Result<Option<Rows>> {
+    pub(super) fn schema_pragma(
+        &mut self,
+        name: &str,
+        argument: Option<&str>,
+    ) -> Result<Option<Rows>> {
         let of = argument.unwrap_or("");
         Ok(Some(match name {
             "table_info" | "table_xinfo" => self.table_info(of, name == "table_xinfo")?,
@@ -117,58 +166,17 @@ impl Binder<'_> {
                 let row = vec![int(0), text("main"), text(path)];
                 rows_of(&["seq", "name", "file"], vec![row])
             }
+            "compile_options" | "function_list" | "module_list" | "pragma_list" => lists::of(name),
             _ => return Ok(None),
         }))
     }
 
-    /// A PRAGMA about the schema as a table-valued function, `pragma_…`. What it answers is
-    /// looked up now, for the argument if that is a text, else for each that there is.
-    pub(super) fn pragma_function(
-        &mut self,
-        name: &str,
-        args: &[ast::Expr],
-    ) -> Result<Option<Arc<dyn TableFunction>>> {
-        let name = name.to_ascii_lowercase();
-        let Some(pragma) = name.strip_prefix("pragma_") else {
-            return Ok(None);
-        };
-        let Some(without) = self.schema_pragma(pragma, None)? else {
-            return Ok(None);
-        };
-        let hidden: &'static [&'static str] = match pragma {
-            "collation_list" | "database_list" => &[],
-            "table_list" => &["schema"],
-            _ => &["arg", "schema"],
-        };
-        let mut function = KnownRows {
-            name: name.clone(),
-            columns: without.names.clone(),
-            hidden,
-            without: Arc::new(without.values()),
-            by_argument: FxHashMap::default(),
-        };
-        let asked = match args.first().map(|arg| &arg.kind) {
-            _ if hidden.first() != Some(&"arg") => Vec::new(),
-            Some(ast::ExprKind::Literal(Literal::Text(text))) => vec![text.to_ascii_lowercase()],
-            _ if matches!(pragma, "index_info" | "index_xinfo") => {
-                let names = self.schema.index_names();
-                names.map(str::to_ascii_lowercase).collect()
-            }
-            _ => {
-                let tables = self.schema.table_names().iter().map(String::as_str);
-                let builtin = ["sqlite_schema", "sqlite_master"];
-                let names = tables.chain(self.schema.view_names()).chain(builtin);
-                names.map(str::to_ascii_lowercase).collect()
-            }
-        };
-        for argument in asked {
-            if let Some(rows) = self.schema_pragma(pragma, Some(&argument))? {
-                function
-                    .by_argument
-                    .insert(argument, Arc::new(rows.values()));
-            }
+    /// Refuses to look for damage in a table that there is not.
+    pub(super) fn checked_table(&self, name: &str) -> Result<()> {
+        match self.schema.table(name)?.is_some() || self.schema.view(name)?.is_some() {
+            true => Ok(()),
+            false => Err(Error::sql(format!("no such table: {name}"))),
         }
-        Ok(Some(Arc::new(function)))
     }
 
     fn table_info(&mut self, name: &str, extended: bool) -> Result<Rows> {
@@ -404,8 +412,8 @@ fn int(n: usize) -> Expr {
 }
 
 /// What a PRAGMA answers.
-struct Rows {
-    names: Vec<&'static str>,
+pub(super) struct Rows {
+    pub names: Vec<&'static str>,
     rows: Vec<Vec<Expr>>,
 }
 
@@ -418,7 +426,7 @@ fn rows_of(names: &[&'static str], rows: Vec<Vec<Expr>>) -> Rows {
 
 impl Rows {
     /// As values.
-    fn values(self) -> Vec<Vec<Value>> {
+    pub(super) fn values(self) -> Vec<Vec<Value>> {
         let value = |e: Expr| match e.kind {
             ExprKind::Literal(value) => value,
             _ => Value::Null,

@@ -179,7 +179,7 @@ fn plain_call(e: &Expr) -> Option<(&str, Vec<&Expr>)> {
             ..
         } => {
             let name = match kind {
-                LikeKind::Like => "like",
+                LikeKind::Like | LikeKind::LikeExact => "like",
                 LikeKind::Glob => "glob",
             };
             let first = [pattern.as_ref(), expr.as_ref()].into_iter();

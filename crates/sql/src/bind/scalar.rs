@@ -2,7 +2,9 @@
 
 use super::Binder;
 use super::call::json_of_any;
-use super::expr::{CaseArm, CompareOp, Comparison, Expr, ExprKind, Props, SubqueryId, UnaryOp};
+use super::expr::{
+    CaseArm, CompareOp, Comparison, Expr, ExprKind, LikeKind, Props, SubqueryId, UnaryOp,
+};
 use super::logical::LogicalSubquery;
 use super::rows::{RowUse, Rows, may_be_row};
 use super::scope::{ColumnName, Level};
@@ -136,8 +138,12 @@ impl Binder<'_> {
                 let pattern = self.boxed(pattern)?;
                 let escape = escape.as_deref().map(|e| self.boxed(e)).transpose()?;
                 let fallible = escape.is_some();
+                let kind = match kind {
+                    LikeKind::Like => self.like(),
+                    other => *other,
+                };
                 let like = ExprKind::Like {
-                    kind: *kind,
+                    kind,
                     expr,
                     pattern,
                     escape,

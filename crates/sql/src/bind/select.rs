@@ -15,9 +15,9 @@ use crate::plan::physical::{CompoundOp, LimitClause, OutputColumn};
 use crate::value::Collation;
 
 /// Result columns, SQLite's limit.
-const MAX_COLUMNS: usize = 2000;
+pub(super) const MAX_COLUMNS: usize = 2000;
 /// Terms of a compound, SQLite's limit.
-const MAX_COMPOUND: usize = 500;
+pub(super) const MAX_COMPOUND: usize = 500;
 
 /// What ORDER BY of a compound goes by.
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! ALTER TABLE: the rows of sqlite_schema that change, and those of the table.
+//! ALTER TABLE and REINDEX: the rows of sqlite_schema that change, and those of a table.
 
 use fulgurite_store::{Key, Seek, Tree, Txn};
 
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::exec::context::Run;
 use crate::plan::physical::SchemaRewrite;
 use crate::row::{RowReader, RowWriter};
-use crate::schema::Table;
+use crate::schema::{SchemaRow, Table};
 use crate::value::ValueRef;
 
 /// Rows that are written at once, and about as many bytes at most.
@@ -27,6 +27,19 @@ pub fn rewrite(changes: &[SchemaRewrite], schema: &Tree, txn: &mut Txn) -> Resul
         row.name.clone_from(&change.new_name);
         row.table.clone_from(&change.new_table);
         row.sql.clone_from(&change.new_sql);
+        txn.put(schema, Key::Int(rowid), &encode_row(&row)?)?;
+    }
+    Ok(())
+}
+
+/// Has an index stand in another tree.
+pub fn move_index(index: &str, tree: &Tree, schema: &Tree, txn: &mut Txn) -> Result<()> {
+    let is_it = |row: &SchemaRow| {
+        row.kind.eq_ignore_ascii_case("index") && row.name.eq_ignore_ascii_case(index)
+    };
+    let rows = schema_rows(txn, schema)?;
+    for (rowid, mut row) in rows.into_iter().filter(|(_, row)| is_it(row)) {
+        row.root = i64::from(tree.id().0);
         txn.put(schema, Key::Int(rowid), &encode_row(&row)?)?;
     }
     Ok(())

@@ -11,7 +11,7 @@ use crate::exec::dml::{Entry, KeyMaker, duplicate, sequence};
 use crate::exec::expr::Row;
 use crate::exec::ops::build;
 use crate::exec::sorter::Sorter;
-use crate::plan::physical::{IndexWriter, Node, SchemaChange};
+use crate::plan::physical::{IndexWriter, Node, Rebuild, SchemaChange};
 use crate::row::{RowReader, RowWriter};
 use crate::schema::{Index, SEQUENCE, SchemaRow, Table};
 use crate::value::{Affinity, ValueRef};
@@ -102,6 +102,9 @@ pub fn change(
                 &row_of("index", name, &table.name, &tree, Some(sql)),
             )
         }
+        SchemaChange::Reindex(tables) => tables
+            .iter()
+            .try_for_each(|rebuild| reindex(rebuild, schema, txn, cx)),
         SchemaChange::DropTable(table, _) => drop_table(table, schema, txn),
         SchemaChange::DropIndex(index) => drop_index(index, schema, txn),
         SchemaChange::CreateView { name, sql } => {
@@ -295,6 +298,27 @@ fn build_index(
         if written.is_multiple_of(4096) {
             cx.run.check_interrupt()?;
         }
+    }
+    Ok(())
+}
+
+/// Makes indexes anew, one at a time: what is sorted for one is let go before the next.
+fn reindex(
+    rebuild: &Rebuild,
+    schema: &Tree,
+    txn: &mut Txn,
+    cx: &mut Context<'_, '_>,
+) -> Result<()> {
+    let Rebuild {
+        table,
+        source,
+        writers,
+    } = rebuild;
+    for writer in writers {
+        let tree = txn.create_tree(KeyKind::Bytes)?;
+        build_index(table, source, writer, &tree, txn, cx)?;
+        alter::move_index(&writer.index.name, &tree, schema, txn)?;
+        txn.drop_tree(&writer.index.tree)?;
     }
     Ok(())
 }

@@ -125,6 +125,7 @@ fn lines(action: &Action, subqueries: &[Subquery]) -> Vec<Line> {
             SchemaChange::CreateIndex { name, source, .. } => {
                 printer.above(format!("CREATE INDEX {name}"), source)
             }
+            SchemaChange::Reindex(_) => printer.line("REINDEX".to_owned()),
             SchemaChange::DropTable(table, _) => printer.line(format!("DROP TABLE {}", table.name)),
             SchemaChange::DropIndex(index) => printer.line(format!("DROP INDEX {}", index.name)),
             SchemaChange::CreateView { name, .. } => printer.line(format!("CREATE VIEW {name}")),
@@ -140,6 +141,7 @@ fn lines(action: &Action, subqueries: &[Subquery]) -> Vec<Line> {
         },
         Action::Transaction(_) => printer.line("TRANSACTION".to_owned()),
         Action::Pragma(pragma) => printer.line(format!("PRAGMA {}", pragma.name)),
+        Action::Analyze(_) => printer.line("ANALYZE".to_owned()),
         Action::Nothing => {}
     }
     for (i, subquery) in subqueries.iter().enumerate() {

@@ -430,10 +430,9 @@ fn kind_text(kind: &ExprKind) -> String {
             negated,
             ..
         } => {
-            let word = if *kind == LikeKind::Like {
-                "LIKE"
-            } else {
-                "GLOB"
+            let word = match kind {
+                LikeKind::Like | LikeKind::LikeExact => "LIKE",
+                LikeKind::Glob => "GLOB",
             };
             format!(
                 "{} {}{word} {}",

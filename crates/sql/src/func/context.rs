@@ -1,10 +1,12 @@
 //! What functions know beyond their arguments.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::json::Document;
-use crate::value::Collation;
+use crate::plan::physical::Pragma;
+use crate::value::{Collation, Value};
 
 /// The state of a session that functions may ask for. One lives as long as the
 /// session; a statement has one of its own, which [begins](Context::begin_in) with it.
@@ -24,6 +26,8 @@ pub struct Context {
     pub gave_json: bool,
     /// The last text of JSON that was parsed.
     pub(super) document: Option<Box<Document>>,
+    /// What the PRAGMAs answered that the statement asks.
+    pub(crate) answers: Vec<(Pragma, Arc<Vec<Vec<Value>>>)>,
     /// A function has asked for the time or its zone.
     pub(super) clock_asked: bool,
     now_ms: Option<i64>,
@@ -40,6 +44,7 @@ impl Default for Context {
             json_arguments: Vec::new(),
             gave_json: false,
             document: None,
+            answers: Vec::new(),
             clock_asked: false,
             now_ms: None,
             random: RandomState::new().build_hasher().finish(),

@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub use aggregate::{Accumulator, AggregateFunction, AggregateKind};
 pub use context::Context;
 pub use raise::raise;
-pub use registry::{Function, aggregate, find, names, scalar};
+pub use registry::{Function, Listed, aggregate, find, list, names, scalar};
 pub use text::{glob_value, like_value};
 pub use window::{WindowFunction, WindowKind};
 

@@ -169,6 +169,44 @@ pub fn aggregate(name: &str) -> Option<Arc<AggregateFunction>> {
         .cloned()
 }
 
+/// A function as `PRAGMA function_list` shows it.
+pub struct Listed {
+    /// Its name.
+    pub name: &'static str,
+    /// `s`: of a row; `w`: of a group or a window.
+    pub kind: &'static str,
+    /// How many arguments it takes; None: as many as one likes.
+    pub arguments: Option<usize>,
+    /// Equal arguments give equal results.
+    pub deterministic: bool,
+}
+
+/// All functions, by name, one for each number of arguments.
+pub fn list() -> Vec<Listed> {
+    let mut all = Vec::new();
+    let mut add = |name, kind, min, max: Option<usize>, deterministic| {
+        let counts = max.map_or(0..=0, |max| min..=max);
+        all.extend(counts.map(|count| Listed {
+            name,
+            kind,
+            arguments: max.map(|_| count),
+            deterministic,
+        }));
+    };
+    for f in REGISTRY.scalars.values() {
+        let deterministic = f.may_be_indexed();
+        add(f.name, "s", f.arguments_min, f.arguments_max, deterministic);
+    }
+    for f in REGISTRY.aggregates.values() {
+        add(f.name, "w", f.arguments_min, Some(f.arguments_max), true);
+    }
+    for f in window::functions() {
+        add(f.name, "w", f.arguments_min, Some(f.arguments_max), true);
+    }
+    all.sort_by_key(|f| (f.name, f.arguments));
+    all
+}
+
 /// Every function's name, for hints.
 pub fn names() -> impl Iterator<Item = &'static str> {
     REGISTRY

@@ -63,11 +63,13 @@ impl Lowering<'_> {
             }
             raw::Stmt::Release(name) => transaction(TransactionAction::Release(unquote(name.0))),
             raw::Stmt::Pragma(name, body) => self.pragma(name, body.as_ref()),
-            raw::Stmt::Analyze(_) => Ok(Statement::Maintenance("ANALYZE")),
+            raw::Stmt::Analyze(name) => Ok(Statement::Analyze(
+                name.as_ref().map(|name| self.qualified(name)),
+            )),
             raw::Stmt::Reindex { obj_name } => Ok(Statement::Reindex(
                 obj_name.as_ref().map(|name| self.qualified(name)),
             )),
-            raw::Stmt::Vacuum(_, None) => Ok(Statement::Maintenance("VACUUM")),
+            raw::Stmt::Vacuum(_, None) => Ok(Statement::Vacuum),
             raw::Stmt::Vacuum(..) => Ok(Statement::Unsupported("VACUUM INTO")),
             raw::Stmt::Attach { .. } => Ok(Statement::Unsupported("ATTACH")),
             raw::Stmt::Detach(_) => Ok(Statement::Unsupported("DETACH")),

@@ -374,6 +374,7 @@ impl Planner<'_, '_> {
             args.push(arg.transpose()?);
         }
         let function = call.function.clone();
+        self.pragmas.extend_from_slice(function.asks());
         let node = Node {
             rows: function.rows_estimate(),
             width: columns.len(),

@@ -43,7 +43,7 @@ use crate::bind::logical::{Bound, LogicalSubquery};
 use crate::error::Result;
 use crate::parse::Parsed;
 use crate::schema::{Index, Schema};
-use physical::{Plan, Subquery};
+use physical::{Plan, Pragma, Subquery};
 
 /// What the planner's costs need to know of trees.
 pub trait Statistics {
@@ -74,6 +74,8 @@ pub struct Settings {
     /// `PRAGMA recursive_triggers`: triggers may fire themselves, and rows that are replaced
     /// fire those for DELETE.
     pub recursive_triggers: bool,
+    /// `PRAGMA case_sensitive_like`: letters of LIKE are as they are written.
+    pub case_sensitive_like: bool,
     /// Triggers are fired: not so for who only asks how rows are written.
     pub triggers: bool,
 }
@@ -123,6 +125,7 @@ fn plan_one(
         reads: Vec::new(),
         writes: Vec::new(),
         guards: Vec::new(),
+        pragmas: Vec::new(),
         deterministic: true,
     };
     let (action, columns) = planner.statement(bound)?;
@@ -132,6 +135,7 @@ fn plan_one(
         reads,
         writes,
         guards,
+        pragmas,
         deterministic,
         ..
     } = planner;
@@ -144,6 +148,7 @@ fn plan_one(
         reads,
         writes,
         guards,
+        pragmas,
         programs: Vec::new(),
         schema_version,
         settings,
@@ -170,6 +175,7 @@ struct Planner<'a, 'r> {
     reads: Vec<Tree>,
     writes: Vec<Tree>,
     guards: Vec<Tree>,
+    pragmas: Vec<Pragma>,
     deterministic: bool,
 }
 

@@ -27,9 +27,9 @@ mod writes;
 
 use std::sync::Arc;
 
-use fulgurite_store::Tree;
+use fulgurite_store::{Tree, TreeId};
 
-pub use self::schema_change::{SchemaChange, SchemaRewrite};
+pub use self::schema_change::{Rebuild, SchemaChange, SchemaRewrite};
 pub use self::writes::{
     Delete, GeneratedColumn, IndexWriter, Insert, TableWriter, Update, Upsert, UpsertTarget,
     UpsertUpdate, ViewChange,
@@ -61,6 +61,8 @@ pub struct Plan {
     pub writes: Vec<Tree>,
     /// Trees that it looks into for foreign keys.
     pub guards: Vec<Tree>,
+    /// PRAGMAs that are asked before it runs, for table-valued functions.
+    pub pragmas: Vec<Pragma>,
     /// Trigger programs that it may run; those that they fire are among them. The trees of
     /// all are in the lists above.
     pub programs: Vec<TriggerProgram>,
@@ -118,6 +120,8 @@ pub enum Action {
     Transaction(TransactionAction),
     /// A PRAGMA that the session answers.
     Pragma(Pragma),
+    /// ANALYZE of these indexes.
+    Analyze(Vec<TreeId>),
     /// Nothing to do (CREATE … IF NOT EXISTS of what exists).
     Nothing,
 }

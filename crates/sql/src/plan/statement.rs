@@ -6,16 +6,16 @@ use super::Planner;
 use super::foreign::{ForeignKeys, ForeignTable};
 use super::layout::Layout;
 use super::physical::{
-    Action, Delete, IndexWriter, Insert, OutputColumn, SchemaChange, TableWriter, Update, Upsert,
-    UpsertTarget, UpsertUpdate,
+    Action, Delete, IndexWriter, Insert, OutputColumn, Rebuild, SchemaChange, TableWriter, Update,
+    Upsert, UpsertTarget, UpsertUpdate,
 };
 use super::victim_order::{Changes, by_rowid, gathered};
 use crate::bind::expr::{ColumnRef, Expr, ROWID};
 use crate::bind::foreign::touched;
 use crate::bind::generated::add_dependent;
 use crate::bind::logical::{
-    Bound, BoundDelete, BoundForeign, BoundIndex, BoundInsert, BoundTarget, BoundUpdate,
-    BoundUpsertUpdate, Query,
+    Bound, BoundDelete, BoundForeign, BoundIndex, BoundInsert, BoundReindex, BoundTarget,
+    BoundUpdate, BoundUpsertUpdate, Query,
 };
 use crate::error::{Error, Result};
 use crate::schema::{ConflictAction, IndexTarget, Table};
@@ -105,6 +105,11 @@ impl Planner<'_, '_> {
                 let change = SchemaChange::Rewrite(rewrite, forbidding);
                 (Action::Schema(Box::new(change)), Vec::new())
             }
+            Bound::Reindex(tables) => {
+                let tables = tables.into_iter().map(|table| self.rebuild(table));
+                let change = SchemaChange::Reindex(tables.collect::<Result<_>>()?);
+                (Action::Schema(Box::new(change)), Vec::new())
+            }
             Bound::Ready(action, columns) => (action, columns),
             Bound::Explain(inner) => {
                 let (action, _) = self.statement(*inner)?;
@@ -112,6 +117,7 @@ impl Planner<'_, '_> {
                 self.reads.clear();
                 self.writes.clear();
                 self.guards.clear();
+                self.pragmas.clear();
                 let node = crate::explain::rows(&action, &self.subqueries);
                 let columns = crate::explain::COLUMNS
                     .iter()
@@ -427,6 +433,16 @@ impl Planner<'_, '_> {
             by_batch,
         };
         Ok((Action::Delete(Box::new(action)), columns))
+    }
+
+    fn rebuild(&mut self, bound: BoundReindex) -> Result<Rebuild> {
+        let mut writers = self.writer(&bound.target, None)?.indexes;
+        writers.retain(|writer| bound.names.contains(&writer.index.name));
+        Ok(Rebuild {
+            source: self.query(&bound.source)?,
+            table: bound.target.table,
+            writers,
+        })
     }
 
     fn create_index(&mut self, bound: BoundIndex) -> Result<Action> {

@@ -144,6 +144,7 @@ pub(super) fn plan_programs(
             join(&mut plan.reads, std::mem::take(&mut part.reads));
             join(&mut plan.writes, std::mem::take(&mut part.writes));
             join(&mut plan.guards, std::mem::take(&mut part.guards));
+            plan.pragmas.append(&mut part.pragmas);
             plan.deterministic &= part.deterministic;
             Ok(part)
         };

@@ -51,6 +51,14 @@ impl Samples {
         is_similar(sampled.entries, entries).then(|| sampled.per_key.clone())
     }
 
+    /// Lets go of what is known of these indexes.
+    pub fn forget(&self, indexes: &[TreeId]) {
+        let mut known = self.0.lock();
+        for index in indexes {
+            known.remove(index);
+        }
+    }
+
     fn keep(&self, tree: TreeId, sampled: Sampled) {
         let mut known = self.0.lock();
         if known.len() >= INDEXES_MAX {

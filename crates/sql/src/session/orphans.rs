@@ -49,6 +49,9 @@ fn find_in(
         None => schema.table_names().to_vec(),
     };
     for name in &asked {
+        if schema.view(name)?.is_some() {
+            continue;
+        }
         let table = schema.table(name)?;
         let table = table.ok_or_else(|| Error::sql(format!("no such table: {name}")))?;
         find_in_table(&schema, &table, txn, run, &mut orphans)?;

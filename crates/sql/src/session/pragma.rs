@@ -23,10 +23,23 @@ pub fn run(
     run: &mut Run,
     effects: &mut Effects,
 ) -> Result<()> {
+    match answer(pragma, engine, state, run)? {
+        Some(rows) => keep(&rows, state, effects),
+        None => Ok(()),
+    }
+}
+
+/// Runs one; its rows, if it has an answer.
+pub fn answer(
+    pragma: &Pragma,
+    engine: &Engine,
+    state: &mut State,
+    run: &mut Run,
+) -> Result<Option<Vec<Vec<Value>>>> {
     let options = engine.store().options();
     let text = |s: &str| Some(vec![vec![Value::from(s)]]);
     let integer = |i: i64| Some(vec![vec![Value::Integer(i)]]);
-    let rows = match pragma.name.as_str() {
+    Ok(match pragma.name.as_str() {
         "busy_timeout" => {
             if let Some(value) = &pragma.value {
                 let ms = u64::try_from(value.as_ref().to_integer()).unwrap_or(0);
@@ -92,6 +105,12 @@ pub fn run(
                 None
             }
         },
+        "case_sensitive_like" => {
+            if let Some(value) = &pragma.value {
+                state.settings.case_sensitive_like = is_on(value);
+            }
+            None
+        }
         "defer_foreign_keys" => match &pragma.value {
             None => integer(i64::from(state.counters.postpones)),
             Some(value) => {
@@ -111,7 +130,7 @@ pub fn run(
             integer(i64::try_from(pages).unwrap_or(i64::MAX))
         }
         name if pragma.value.is_none() && fixed(name).is_some() => {
-            fixed(name).map(|value| vec![vec![value]])
+            fixed(name).map(|(_, value)| vec![vec![value]])
         }
         name @ ("integrity_check" | "quick_check") => {
             let asked = Asked::new(pragma.value.as_ref(), name == "integrity_check");
@@ -131,31 +150,50 @@ pub fn run(
             ]])
         }
         _ => None,
-    };
-    if let Some(rows) = rows {
-        keep(&rows, state, effects)?;
-    }
-    Ok(())
+    })
 }
 
-/// The answers of settings that are what they are: SQLite's defaults.
-pub fn fixed(name: &str) -> Option<Value> {
-    Some(match name {
-        "locking_mode" => Value::from("exclusive"),
-        "automatic_index" | "secure_delete" => Value::Integer(1),
-        "auto_vacuum"
-        | "cell_size_check"
-        | "ignore_check_constraints"
-        | "legacy_alter_table"
-        | "mmap_size"
-        | "query_only"
-        | "read_uncommitted"
-        | "temp_store"
-        | "threads"
-        | "writable_schema" => Value::Integer(0),
-        "journal_size_limit" => Value::Integer(-1),
-        _ => return None,
-    })
+/// Settings that are what they are: SQLite's defaults.
+const FIXED: &[(&str, i64)] = &[
+    ("analysis_limit", 0),
+    ("auto_vacuum", 0),
+    ("automatic_index", 1),
+    ("cell_size_check", 0),
+    ("checkpoint_fullfsync", 0),
+    ("count_changes", 0),
+    ("empty_result_callbacks", 0),
+    ("full_column_names", 0),
+    ("fullfsync", 0),
+    ("hard_heap_limit", 0),
+    ("ignore_check_constraints", 0),
+    ("journal_size_limit", -1),
+    ("legacy_alter_table", 0),
+    ("mmap_size", 0),
+    ("query_only", 0),
+    ("read_uncommitted", 0),
+    ("reverse_unordered_selects", 0),
+    ("secure_delete", 1),
+    ("short_column_names", 1),
+    ("soft_heap_limit", 0),
+    ("temp_store", 0),
+    ("threads", 0),
+    ("trusted_schema", 1),
+    ("writable_schema", 0),
+];
+
+/// The answer of such a setting, with its name.
+pub fn fixed(name: &str) -> Option<(&'static str, Value)> {
+    if name == "locking_mode" {
+        return Some(("locking_mode", Value::from("exclusive")));
+    }
+    let (name, value) = FIXED.iter().find(|(known, _)| *known == name)?;
+    Some((name, Value::Integer(*value)))
+}
+
+/// The names of such settings.
+pub fn fixed_names() -> impl Iterator<Item = &'static str> {
+    let numbers = FIXED.iter().map(|(name, _)| *name);
+    numbers.chain(["locking_mode"])
 }
 
 /// Whether SQLite takes a setting for on: a number above 0, or a word.

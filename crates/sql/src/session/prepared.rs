@@ -309,7 +309,7 @@ impl Prepared {
     /// It writes nothing to the database.
     pub fn is_readonly(&self) -> bool {
         match &self.body.program.plan.action {
-            Action::Query(_) | Action::Pragma(_) | Action::Nothing => true,
+            Action::Query(_) | Action::Pragma(_) | Action::Analyze(_) | Action::Nothing => true,
             Action::Transaction(action) => {
                 *action != TransactionAction::Begin(BeginMode::Immediate)
             }
@@ -420,6 +420,9 @@ impl Body {
         if self.run.interrupt.load(Ordering::Relaxed) {
             self.heed_interrupt(&mut shared.state.lock())?;
         }
+        if !self.program.plan.pragmas.is_empty() {
+            self.ask_pragmas(shared)?;
+        }
         match self.program.kind {
             Kind::PointRead(_) => self.read_point(shared),
             Kind::Query(_) => self.start_query(shared),
@@ -521,12 +524,38 @@ impl Body {
         }
         let is_query = matches!(
             &self.program.plan.action,
-            Action::Query(_) | Action::Pragma(_) | Action::Transaction(_) | Action::Nothing
+            Action::Query(_)
+                | Action::Pragma(_)
+                | Action::Transaction(_)
+                | Action::Analyze(_)
+                | Action::Nothing
         );
         if !is_query && !state.is_autocommit() {
             state.abandon();
         }
         Err(Error::interrupted())
+    }
+
+    /// Answers the PRAGMAs that its table-valued functions show.
+    #[cold]
+    fn ask_pragmas(&mut self, shared: &Shared) -> Result<()> {
+        let mut state = shared.state.lock();
+        let (engine, state) = (&shared.engine, &mut *state);
+        // Which ones it asks may depend on the tables that there are.
+        let ends = state.start_reading()?;
+        let known = self.revalidate(engine, state);
+        if ends {
+            state.txn.rollback();
+        }
+        known?;
+        let plan = Arc::clone(&self.program.plan);
+        let mut answers = Vec::with_capacity(plan.pragmas.len());
+        for pragma in &plan.pragmas {
+            let rows = pragma::answer(pragma, engine, state, &mut self.run)?;
+            answers.push((pragma.clone(), Arc::new(rows.unwrap_or_default())));
+        }
+        self.run.functions.answers = answers;
+        Ok(())
     }
 
     /// What every statement does first under the session's lock.
@@ -556,6 +585,10 @@ impl Body {
                 pragma::run(pragma, &shared.engine, state, run, effects)
             }
             Action::Schema(_) => self.change_schema(&shared.engine, state),
+            Action::Analyze(indexes) => {
+                shared.engine.samples().forget(indexes);
+                Ok(())
+            }
             _ => self.look_again(&shared.engine, state),
         }
     }

@@ -15,6 +15,7 @@ use crate::plan::Settings;
 const SETTINGS: Settings = Settings {
     foreign_keys: false,
     recursive_triggers: false,
+    case_sensitive_like: false,
     triggers: true,
 };
 

@@ -33,7 +33,7 @@ pub use number::{
     IntegerState, Numeric, integer_prefix, numeric_prefix, numeric_whole, real_prefix,
     real_to_integer,
 };
-pub use pattern::{PATTERN_LENGTH_MAX, glob, like};
+pub use pattern::{PATTERN_LENGTH_MAX, glob, like, like_exact};
 pub(crate) use text::append_hex;
 pub use text::{quote, render_integer, render_real, render_real_digits};
 

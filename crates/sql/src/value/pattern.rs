@@ -26,7 +26,7 @@ impl Walk<'_> {
 }
 
 #[inline]
-fn fold(c: u32) -> u32 {
+fn lower(c: u32) -> u32 {
     if (u32::from(b'A')..=u32::from(b'Z')).contains(&c) {
         c + 32
     } else {
@@ -37,6 +37,21 @@ fn fold(c: u32) -> u32 {
 /// `text LIKE pattern ESCAPE escape`: `%` is any run, `_` any character, ASCII
 /// letters in any case.
 pub fn like(pattern: &[u8], text: &[u8], escape: Option<u32>) -> bool {
+    like_folded(pattern, text, escape, lower)
+}
+
+/// The same with letters as they are written.
+pub fn like_exact(pattern: &[u8], text: &[u8], escape: Option<u32>) -> bool {
+    like_folded(pattern, text, escape, |c| c)
+}
+
+#[inline]
+fn like_folded(
+    pattern: &[u8],
+    text: &[u8],
+    escape: Option<u32>,
+    fold: impl Fn(u32) -> u32,
+) -> bool {
     let (percent, underscore) = (u32::from(b'%'), u32::from(b'_'));
     let mut p = Walk { rest: pattern };
     let mut t = Walk { rest: text };

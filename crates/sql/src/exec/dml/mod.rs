@@ -32,7 +32,7 @@ pub use generated::read_row;
 pub use insert::PointInsert;
 pub use sink::{Buffers, Sink};
 pub use statement::{KeptBack, Statement};
-pub use triggers::{TriggerState, Triggers};
+pub use triggers::{DEPTH_MAX as TRIGGER_DEPTH_MAX, TriggerState, Triggers};
 
 use crate::error::Error;
 use crate::schema::ConflictAction;

@@ -357,6 +357,7 @@ fn like<'a, 'p: 'a>(
     }
     let matches = match kind {
         LikeKind::Like => value::like(&pattern, &text, escape),
+        LikeKind::LikeExact => value::like_exact(&pattern, &text, escape),
         LikeKind::Glob => value::glob(&pattern, &text),
     };
     Ok(Some(matches != *negated))

@@ -74,7 +74,7 @@ impl Operator for TableFunction {
             .iter()
             .map(|value| value.as_ref().map(Datum::as_ref))
             .collect();
-        self.rows.start(&values)
+        self.rows.start(&values, &cx.run.functions)
     }
 
     fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {

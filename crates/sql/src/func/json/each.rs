@@ -11,6 +11,7 @@ use super::value::sql_value;
 use super::{bad_path, malformed};
 use crate::bind::expr::ROWID;
 use crate::error::Result;
+use crate::func::Context;
 use crate::func::table::{TableFunction, TableRows};
 use crate::value::{Applied, Value, ValueRef, integer_prefix, render_integer};
 
@@ -39,15 +40,23 @@ pub struct JsonEach {
     is_blob: bool,
 }
 
+/// Those that there are: the name, whether it goes all the way down, and whether what it
+/// shows of JSON is JSONB.
+const ALL: [(&str, bool, bool); 4] = [
+    ("json_each", false, false),
+    ("json_tree", true, false),
+    ("jsonb_each", false, true),
+    ("jsonb_tree", true, true),
+];
+
+/// The names of all.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter().map(|(name, ..)| name)
+}
+
 impl JsonEach {
     /// The function of this name, in any case.
     pub fn named(name: &str) -> Option<Self> {
-        const ALL: [(&str, bool, bool); 4] = [
-            ("json_each", false, false),
-            ("json_tree", true, false),
-            ("jsonb_each", false, true),
-            ("jsonb_tree", true, true),
-        ];
         let mut all = ALL.into_iter();
         let (name, is_tree, is_blob) = all.find(|(known, ..)| known.eq_ignore_ascii_case(name))?;
         Some(Self {
@@ -132,7 +141,7 @@ struct Elements {
 }
 
 impl TableRows for Elements {
-    fn start(&mut self, arguments: &[Option<ValueRef<'_>>]) -> Result<()> {
+    fn start(&mut self, arguments: &[Option<ValueRef<'_>>], _: &Context) -> Result<()> {
         self.row = None;
         (self.at, self.end) = (0, 0);
         self.parents.clear();

@@ -1,14 +1,25 @@
 //! Rows that are known before the statement runs, by the argument that asks for them:
-//! those of PRAGMAs about the schema.
+//! those of PRAGMAs, of which those about the schema are known when it is compiled, the
+//! others answered when it starts.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{TableFunction, TableRows};
+use super::{Context, TableFunction, TableRows};
 use crate::bind::expr::ROWID;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::plan::physical::Pragma;
 use crate::value::{Applied, Value, ValueRef};
+
+/// The rows for one argument, or for none.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// These.
+    Known(Arc<Vec<Vec<Value>>>),
+    /// Those that one of the PRAGMAs answers that are asked, by its number.
+    Asked(usize),
+}
 
 /// A table-valued function whose rows are known.
 #[derive(Debug)]
@@ -20,9 +31,11 @@ pub struct KnownRows {
     /// Its hidden columns: `arg` if it takes one, and `schema`.
     pub hidden: &'static [&'static str],
     /// The rows without an argument.
-    pub without: Arc<Vec<Vec<Value>>>,
+    pub without: Answer,
     /// The rows for each argument, in lower case.
-    pub by_argument: FxHashMap<String, Arc<Vec<Vec<Value>>>>,
+    pub by_argument: FxHashMap<String, Answer>,
+    /// The PRAGMAs that are asked.
+    pub asks: Vec<Pragma>,
 }
 
 /// The column of the database.
@@ -41,6 +54,10 @@ impl TableFunction for KnownRows {
         self.hidden
     }
 
+    fn asks(&self) -> &[Pragma] {
+        &self.asks
+    }
+
     fn rows_estimate(&self) -> f64 {
         20.0
     }
@@ -49,8 +66,9 @@ impl TableFunction for KnownRows {
         Box::new(Known {
             takes_argument: self.hidden.first().is_some_and(|name| *name != SCHEMA),
             width: self.columns.len(),
-            without: Arc::clone(&self.without),
+            without: self.without.clone(),
             by_argument: self.by_argument.clone(),
+            asks: self.asks.clone(),
             rows: Arc::default(),
             position: 0,
             hidden: Vec::new(),
@@ -61,8 +79,9 @@ impl TableFunction for KnownRows {
 struct Known {
     takes_argument: bool,
     width: usize,
-    without: Arc<Vec<Vec<Value>>>,
-    by_argument: FxHashMap<String, Arc<Vec<Vec<Value>>>>,
+    without: Answer,
+    by_argument: FxHashMap<String, Answer>,
+    asks: Vec<Pragma>,
     /// Those that were asked for.
     rows: Arc<Vec<Vec<Value>>>,
     /// The row's number, from 1.
@@ -71,8 +90,36 @@ struct Known {
     hidden: Vec<Value>,
 }
 
+impl Known {
+    fn answer(&self, answer: &Answer, context: &Context) -> Arc<Vec<Vec<Value>>> {
+        match answer {
+            Answer::Known(rows) => Arc::clone(rows),
+            Answer::Asked(number) => {
+                let asked = self.asks.get(*number);
+                let mut answers = context.answers.iter();
+                let found = answers.find(|(pragma, _)| Some(pragma) == asked);
+                found.map(|(_, rows)| Arc::clone(rows)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The rows for an argument.
+    fn answer_for(&self, argument: &[u8], context: &Context) -> Result<Arc<Vec<Vec<Value>>>> {
+        let name = String::from_utf8_lossy(argument);
+        match self.by_argument.get(&name.to_ascii_lowercase()) {
+            Some(answer) => Ok(self.answer(answer, context)),
+            // Of what is asked, the argument is a table.
+            None if !self.asks.is_empty() => {
+                let error = Error::sql(format!("no such table: {name}"));
+                Err(error.with_hint("the name stands in the parentheses behind the function's"))
+            }
+            None => Ok(Arc::default()),
+        }
+    }
+}
+
 impl TableRows for Known {
-    fn start(&mut self, arguments: &[Option<ValueRef<'_>>]) -> Result<()> {
+    fn start(&mut self, arguments: &[Option<ValueRef<'_>>], context: &Context) -> Result<()> {
         let given = |value: &Option<ValueRef<'_>>| value.map_or(Value::Null, ValueRef::to_value);
         self.hidden = arguments.iter().map(given).collect();
         self.position = 0;
@@ -81,11 +128,8 @@ impl TableRows for Known {
             .filter(|_| self.takes_argument)
             .and_then(ValueRef::to_text);
         self.rows = match asked {
-            None => Arc::clone(&self.without),
-            Some(text) => {
-                let key = String::from_utf8_lossy(&text).to_ascii_lowercase();
-                self.by_argument.get(&key).cloned().unwrap_or_default()
-            }
+            None => self.answer(&self.without, context),
+            Some(text) => self.answer_for(&text, context)?,
         };
         let database = self.hidden.get(usize::from(self.takes_argument));
         match database.map(Value::as_ref) {

@@ -10,10 +10,12 @@ mod known;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-pub use known::KnownRows;
+pub use known::{Answer, KnownRows};
 
+use super::Context;
 use super::json::each::JsonEach;
 use crate::error::{Error, Result};
+use crate::plan::physical::Pragma;
 use crate::value::{Applied, ValueRef};
 
 /// A table-valued function.
@@ -33,6 +35,11 @@ pub trait TableFunction: Debug + Send + Sync {
         None
     }
 
+    /// PRAGMAs whose answers it shows.
+    fn asks(&self) -> &[Pragma] {
+        &[]
+    }
+
     /// How many rows one call gives, roughly.
     fn rows_estimate(&self) -> f64;
 
@@ -46,7 +53,7 @@ pub trait TableRows: Send {
     ///
     /// # Errors
     /// Those of the function.
-    fn start(&mut self, arguments: &[Option<ValueRef<'_>>]) -> Result<()>;
+    fn start(&mut self, arguments: &[Option<ValueRef<'_>>], context: &Context) -> Result<()>;
 
     /// Moves to the next row; false: there is none.
     ///
@@ -66,6 +73,8 @@ pub trait TableRows: Send {
 pub fn find(name: &str) -> Option<Arc<dyn TableFunction>> {
     Some(Arc::new(JsonEach::named(name)?))
 }
+
+pub use super::json::each::names;
 
 /// Refuses a database that there is not.
 fn check_database(name: ValueRef<'_>) -> Result<()> {

@@ -40,6 +40,8 @@ pub enum SchemaChange {
         /// exists and must not be used.
         writer: IndexWriter,
     },
+    /// REINDEX: makes trees for the indexes, fills them, and drops those there were.
+    Reindex(Vec<Rebuild>),
     /// Drops a table, its indexes, their rows; before, deletes the table's rows one by one
     /// where foreign keys want to see them go.
     DropTable(Arc<Table>, Option<Box<Delete>>),
@@ -88,6 +90,17 @@ pub enum SchemaChange {
         /// The column's position.
         column: usize,
     },
+}
+
+/// Indexes of one table that are made anew.
+#[derive(Debug)]
+pub struct Rebuild {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The table's row (rowid, all columns) for every row.
+    pub source: Node,
+    /// How to make the keys of each.
+    pub writers: Vec<IndexWriter>,
 }
 
 /// A row of sqlite_schema rewritten by ALTER TABLE.

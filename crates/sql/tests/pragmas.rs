@@ -1,0 +1,147 @@
+//! PRAGMAs, REINDEX and ANALYZE beside bundled SQLite.
+
+mod support;
+
+use support::{must, run, same, session};
+
+#[test]
+fn settings_and_numbers_are_functions_too() {
+    same(
+        "PRAGMA user_version = 7; SELECT * FROM pragma_user_version;
+         SELECT user_version + 1 FROM pragma_user_version(); SELECT * FROM pragma_user_version(5);
+         SELECT schema FROM pragma_user_version; SELECT * FROM pragma_application_id;
+         BEGIN; PRAGMA user_version = 5; SELECT * FROM pragma_user_version; ROLLBACK;
+         SELECT * FROM pragma_user_version; PRAGMA foreign_keys = ON;
+         SELECT * FROM pragma_foreign_keys; PRAGMA foreign_keys = OFF;
+         SELECT * FROM pragma_foreign_keys; SELECT * FROM pragma_foreign_keys(1);
+         PRAGMA recursive_triggers = 1; SELECT * FROM pragma_recursive_triggers;
+         SELECT * FROM pragma_defer_foreign_keys; SELECT * FROM pragma_encoding;
+         SELECT * FROM pragma_page_size('main'); SELECT * FROM pragma_page_size WHERE schema = 'main';
+         SELECT page_size, schema FROM pragma_page_size; PRAGMA busy_timeout = 77;
+         PRAGMA busy_timeout; SELECT * FROM pragma_busy_timeout; SELECT timeout FROM pragma_busy_timeout(1);
+         SELECT * FROM pragma_auto_vacuum; SELECT * FROM pragma_trusted_schema;
+         SELECT * FROM pragma_journal_size_limit; SELECT * FROM pragma_threads;
+         SELECT * FROM pragma_wal_checkpoint; SELECT * FROM pragma_mmap_size;
+         SELECT * FROM pragma_case_sensitive_like; SELECT * FROM pragma_shrink_memory;
+         SELECT * FROM pragma_optimize; SELECT * FROM pragma_optimize(-1); PRAGMA optimize",
+    );
+}
+
+#[test]
+fn an_answer_is_that_of_the_moment() {
+    same(
+        "CREATE VIEW v AS SELECT user_version + 1 FROM pragma_user_version; SELECT * FROM v;
+         PRAGMA user_version = 41; SELECT * FROM v; CREATE TABLE t(a); CREATE TABLE u(b);
+         CREATE TRIGGER r AFTER INSERT ON t BEGIN
+            INSERT INTO u SELECT user_version FROM pragma_user_version; END;
+         INSERT INTO t VALUES (1); PRAGMA user_version = 9; INSERT INTO t VALUES (1);
+         CREATE TABLE c AS SELECT * FROM pragma_user_version;
+         INSERT INTO c SELECT 1 FROM pragma_user_version; SELECT * FROM u; SELECT * FROM c",
+    );
+    let session = session();
+    let mut asked = support::prepare(&session, "SELECT * FROM pragma_user_version");
+    assert_eq!(support::drain(&mut asked), ["0"]);
+    must(&session, "PRAGMA user_version = 3");
+    assert_eq!(support::drain(&mut asked), ["3"]);
+    let of_all = "SELECT m.name, c.* FROM sqlite_schema m, pragma_quick_check(m.name) c";
+    let mut asked = support::prepare(&session, of_all);
+    must(&session, "CREATE TABLE t(a); CREATE VIEW v AS SELECT 1");
+    assert_eq!(support::drain(&mut asked), ["'t','ok'", "'v','ok'"]);
+}
+
+#[test]
+fn lists_of_what_there_is() {
+    let session = session();
+    let all = "SELECT name FROM pragma_pragma_list WHERE name NOT IN ('case_sensitive_like',
+            'mmap_size', 'wal_checkpoint')";
+    for name in must(&session, all) {
+        must(
+            &session,
+            &format!("SELECT * FROM pragma_{}", name.trim_matches('\'')),
+        );
+    }
+    for name in must(&session, "SELECT DISTINCT name FROM pragma_function_list") {
+        let called = run(
+            &session,
+            &format!("SELECT \"{}\"()", name.trim_matches('\'')),
+        );
+        assert!(!called[0].contains("no such function"), "{called:?}");
+    }
+    let count = "SELECT narg, type FROM pragma_function_list WHERE name = 'substr'";
+    assert_eq!(must(&session, count), ["2,'s'", "3,'s'"]);
+    must(&session, "PRAGMA module_list; PRAGMA compile_options");
+}
+
+#[test]
+fn checks_name_the_table_that_there_is_not() {
+    same(
+        "PRAGMA integrity_check; PRAGMA integrity_check(5); PRAGMA integrity_check(t);
+         PRAGMA quick_check('nope'); PRAGMA integrity_check(''); PRAGMA integrity_check('5');
+         CREATE TABLE t(a); CREATE VIEW v AS SELECT 1; CREATE INDEX i ON t(a);
+         PRAGMA integrity_check(t); PRAGMA quick_check = T; PRAGMA integrity_check(v);
+         PRAGMA integrity_check(i); PRAGMA integrity_check(main); PRAGMA integrity_check(0);
+         PRAGMA integrity_check(sqlite_schema); PRAGMA foreign_key_check(v);
+         SELECT * FROM pragma_integrity_check; SELECT * FROM pragma_integrity_check('nope');
+         SELECT integrity_check, arg, schema FROM pragma_integrity_check('T');
+         SELECT * FROM pragma_quick_check(3); SELECT * FROM pragma_foreign_key_check('v')",
+    );
+    same(
+        "PRAGMA foreign_keys = OFF; CREATE TABLE p(a PRIMARY KEY); CREATE TABLE c(x REFERENCES p);
+         INSERT INTO c VALUES (1); SELECT * FROM pragma_foreign_key_check;
+         SELECT * FROM pragma_foreign_key_check('c'); SELECT * FROM pragma_foreign_key_check('p');
+         SELECT * FROM pragma_foreign_key_check('nope');
+         SELECT m.name, f.parent FROM sqlite_schema m, pragma_foreign_key_check(m.tbl_name) f
+         WHERE m.type = 'table'",
+    );
+}
+
+#[test]
+fn letters_of_like_as_they_are_written() {
+    let likes = "SELECT 'a' LIKE 'A', 'a' LIKE 'a', 'aB' LIKE '_B', 'ab' LIKE 'A%', 'a' GLOB 'A',
+            like('A', 'a'), 'A%' LIKE 'a\\%' ESCAPE '\\', 'a' NOT LIKE 'A'";
+    same(&format!(
+        "{likes}; PRAGMA case_sensitive_like; PRAGMA case_sensitive_like = 1; {likes};
+         CREATE TABLE t(a CHECK (a LIKE 'x%')); INSERT INTO t VALUES ('Xy'); INSERT INTO t VALUES ('xy');
+         SELECT * FROM t WHERE a LIKE 'X%'; CREATE VIEW v AS SELECT a FROM t WHERE a LIKE 'X%';
+         SELECT * FROM v; PRAGMA case_sensitive_like = off; {likes}; SELECT * FROM v;
+         PRAGMA case_sensitive_like = yes; {likes}; PRAGMA case_sensitive_like = nonsense; {likes}"
+    ));
+    // What indexes and columns keep was made without regard to letters, and stays so.
+    let session = session();
+    must(
+        &session,
+        "CREATE TABLE t(a, g AS (a LIKE 'x%')); CREATE INDEX i ON t(a LIKE 'x%');
+         CREATE INDEX j ON t(a) WHERE a LIKE 'y%'; INSERT INTO t VALUES ('X1'), ('Y2');
+         PRAGMA case_sensitive_like = 1; INSERT INTO t VALUES ('X3'), ('y4')",
+    );
+    let rows = must(
+        &session,
+        "SELECT g FROM t; PRAGMA integrity_check; SELECT count(*) FROM t WHERE a LIKE 'x%';
+         SELECT a FROM t WHERE a LIKE 'y%'",
+    );
+    assert_eq!(rows, ["1", "0", "1", "0", "'ok'", "0", "'y4'"]);
+}
+
+#[test]
+fn names_of_reindex_and_analyze() {
+    same(
+        "REINDEX; REINDEX nope; REINDEX main.nope; REINDEX x.nope; REINDEX nocase;
+         REINDEX main.nocase; CREATE TABLE t(a UNIQUE, b); CREATE INDEX i ON t(b); REINDEX t;
+         REINDEX main.i; REINDEX sqlite_autoindex_t_1; REINDEX sqlite_schema;
+         CREATE VIEW v AS SELECT 1; REINDEX v; REINDEX main; REINDEX expressions;
+         CREATE TABLE nocase(a); REINDEX nocase;
+         ANALYZE; ANALYZE nope; ANALYZE main; ANALYZE main.nope; ANALYZE x.t; ANALYZE i;
+         ANALYZE t; ANALYZE main.t; ANALYZE sqlite_schema; ANALYZE v; ANALYZE temp;
+         ANALYZE sqlite_autoindex_t_1",
+    );
+    same(
+        "CREATE TABLE t(a COLLATE nocase UNIQUE, b); INSERT INTO t VALUES ('A', 1), ('b', 2);
+         CREATE INDEX i ON t(b + 1) WHERE b > 1; CREATE UNIQUE INDEX j ON t(b, a); BEGIN; REINDEX;
+         INSERT INTO t VALUES ('c', 5); REINDEX nocase; REINDEX i; COMMIT; REINDEX expressions;
+         REINDEX t; PRAGMA integrity_check; SELECT a FROM t WHERE b + 1 > 2 AND b > 1;
+         SELECT * FROM t WHERE a = 'B'; INSERT INTO t VALUES ('B', 1);
+         SELECT count(*) FROM sqlite_schema; BEGIN; REINDEX t; ROLLBACK;
+         INSERT INTO t VALUES ('d', 7); SELECT * FROM t INDEXED BY j WHERE b > 0; REINDEX main.t;
+         PRAGMA integrity_check",
+    );
+}
