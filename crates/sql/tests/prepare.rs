@@ -1,6 +1,8 @@
 //! Preparing gives what SQLite gives: the same column names, the same errors.
 
-use fulgurite_sql::schema::{Schema, SchemaRow};
+use std::sync::Arc;
+
+use fulgurite_sql::schema::{Catalog, Schema, SchemaRow};
 use fulgurite_store::{KeyKind, Options, Store, Tree};
 
 const TABLES: &[&str] = &[
@@ -18,7 +20,7 @@ const TABLES: &[&str] = &[
 ];
 
 /// Our schema as SQLite's sqlite_schema describes it.
-fn schema(conn: &rusqlite::Connection) -> Schema {
+fn schema(conn: &rusqlite::Connection) -> Catalog {
     let store = Store::in_memory(Options::default()).expect("store");
     let tree = store
         .create_family("sqlite_schema", KeyKind::Int)
@@ -41,12 +43,13 @@ fn schema(conn: &rusqlite::Connection) -> Schema {
                 table: r.get(2)?,
                 root: i64::from(root),
                 sql: r.get(3)?,
+                database: None,
             })
         })
         .expect("query")
         .collect::<Result<_, _>>()
         .expect("rows");
-    Schema::new(store.clone(), tree, 1, rows)
+    Catalog::new(Arc::new(Schema::new(store.clone(), tree, 1, false, rows)))
 }
 
 type Outcome = Result<Vec<String>, String>;
@@ -60,7 +63,7 @@ fn theirs(conn: &rusqlite::Connection, sql: &str) -> Outcome {
     }
 }
 
-fn ours(schema: &Schema, sql: &str) -> Outcome {
+fn ours(schema: &Catalog, sql: &str) -> Outcome {
     let parsed = fulgurite_sql::parse::parse(sql).map_err(|e| e.message().to_owned())?;
     let plan = fulgurite_sql::plan::prepare(
         schema,

@@ -96,10 +96,10 @@ fn first_meta(options: &Options) -> Meta {
     }
 }
 
-/// A store in memory.
-pub(crate) fn in_memory(disk: Arc<dyn Disk>, options: Options) -> Result<Store> {
+/// A store without a name and a log, whose file is a temporary one.
+pub(crate) fn nameless(disk: Arc<dyn Disk>, near: &Path, options: Options) -> Result<Store> {
     check_options(&options)?;
-    let file = disk.temp_file(Path::new("memory"))?;
+    let file = disk.temp_file(near)?;
     let meta = first_meta(&options);
     let core = assemble(disk, file.clone(), None, options, &meta)?;
     let store = Store::new(Arc::new(Handle::new(core, file)));

@@ -483,7 +483,22 @@ impl Store {
             read_only: false,
             ..options
         };
-        open::in_memory(Arc::new(MemoryDisk::new()), options)
+        open::nameless(Arc::new(MemoryDisk::new()), Path::new("memory"), options)
+    }
+
+    /// A store for what nobody needs later, gone with its last handle: what its cache has
+    /// no room for is in a temporary file of `disk`, on the file system of `near`, and
+    /// nothing is logged or synced.
+    ///
+    /// # Errors
+    /// `Io`, `Full`, and others that a disk gives where the file cannot be made.
+    pub fn temporary(disk: Arc<dyn Disk>, near: &Path, options: Options) -> Result<Store> {
+        let options = Options {
+            durability: Durability::Off,
+            read_only: false,
+            ..options
+        };
+        open::nameless(disk, near, options)
     }
 
     pub(crate) fn new(handle: Arc<Handle>) -> Self {
@@ -542,6 +557,12 @@ impl Store {
     /// Bytes of a page.
     pub fn page_size(&self) -> usize {
         self.core().pool.page_size()
+    }
+
+    /// The store's number in this process, which no other one gets, not after it is closed
+    /// either.
+    pub fn number(&self) -> u64 {
+        self.core().number
     }
 
     /// Whether two handles are of the same open store.

@@ -510,6 +510,8 @@ pub struct CreateView {
     pub columns: Vec<Name>,
     /// The query.
     pub select: Select,
+    /// The databases that it names before tables.
+    pub databases: Vec<Name>,
     /// The text from the name on.
     pub text: String,
 }
@@ -533,6 +535,8 @@ pub struct CreateTrigger {
     pub when: Option<Expr>,
     /// INSERT, UPDATE, DELETE and SELECT, in order.
     pub steps: Vec<Statement>,
+    /// The databases that they and WHEN name before tables.
+    pub databases: Vec<Name>,
     /// There are parameters somewhere.
     pub has_parameters: bool,
     /// The text from the name on.
@@ -564,6 +568,8 @@ pub enum TriggerEvent {
 /// PRAGMA
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pragma {
+    /// The database, if written.
+    pub schema: Option<Name>,
     /// Name.
     pub name: Name,
     /// Argument as text, number or name.

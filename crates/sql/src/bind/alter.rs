@@ -9,12 +9,12 @@
 use std::sync::Arc;
 
 use super::Binder;
-use super::ddl::{change, check_name, shaped};
+use super::ddl::{change, check_name, shaped, sqlites_name};
 use super::dml::{plain_query, whole_row};
 use super::logical::{Block, Bound, ForbiddingRows, Query};
 use super::refused::check_constraints;
 use super::scope::is_rowid_name;
-use super::texts::{TextChange, cannot_place, changed_texts, check, in_object, is, rewrites};
+use super::texts::{TextChange, cannot_place, changed_texts, check, in_object, is};
 use super::uses::Watched;
 use crate::ast;
 use crate::ast::{AlterAction, ColumnConstraint, Literal, Name, Statement, TableBody};
@@ -23,7 +23,8 @@ use crate::func::Definition;
 use crate::parse::places::{self, Renaming};
 use crate::plan::physical::{SchemaChange, SchemaRewrite};
 use crate::schema::{
-    Column, SEQUENCE, SchemaRow, Table, check_strict_type, declared_shape, nearest, table_shape,
+    Column, SEQUENCE, Schema, SchemaRow, Table, check_strict_type, declared_shape, nearest,
+    table_shape,
 };
 
 /// How the names of automatic indexes begin.
@@ -35,24 +36,22 @@ impl Binder<'_> {
         name: &ast::QualifiedName,
         action: &AlterAction,
     ) -> Result<Bound> {
-        let is_main = name.schema.as_ref().is_none_or(|s| is(&s.text, "main"));
-        let view = match is_main {
-            true => self.schema.view(&name.name.text)?,
-            false => None,
+        let schema = self.schema_of(name);
+        let view = match schema {
+            Some(schema) => schema.view(&name.name.text)?,
+            None => None,
         };
         let table = match view {
             Some(_) => None,
             None => Some(self.table(name)?),
         };
         if let AlterAction::RenameTable(new) = action {
-            self.check_not_taken(new)?;
+            let schema = schema.unwrap_or(self.catalog.main());
+            self.check_not_taken(new, schema)?;
         }
-        let is_own = |t: &Arc<Table>| t.tree.id() == self.schema.tree().id() || t.name == SEQUENCE;
+        let is_own = |t: &Arc<Table>| self.is_schema_table(t) || t.name == SEQUENCE;
         if let Some(table) = table.as_ref().filter(|table| is_own(table)) {
-            let name = match table.name.as_str() {
-                SEQUENCE => SEQUENCE,
-                _ => "sqlite_master",
-            };
+            let name = sqlites_name(table);
             return Err(Error::sql(format!("table {name} may not be altered")));
         }
         if let AlterAction::RenameTable(new) = action {
@@ -61,6 +60,7 @@ impl Binder<'_> {
         let Some(table) = table else {
             return Err(view_may_not(&name.name.text, action));
         };
+        self.changes(self.catalog.of(&table.tree), true);
         match action {
             AlterAction::AddColumn(column, text) => self.add_column(&table, column, text),
             AlterAction::RenameTable(new) => self.rename_table(&table, new),
@@ -91,11 +91,11 @@ impl Binder<'_> {
         }
     }
 
-    fn check_not_taken(&self, new: &Name) -> Result<()> {
+    fn check_not_taken(&self, new: &Name, schema: &Schema) -> Result<()> {
         let text = &new.text;
-        let is_taken = self.schema.table(text)?.is_some()
-            || self.schema.view(text)?.is_some()
-            || self.schema.index_names().any(|index| is(index, text));
+        let is_taken = schema.table(text)?.is_some()
+            || schema.view(text)?.is_some()
+            || schema.index_names().any(|index| is(index, text));
         if !is_taken {
             return Ok(());
         }
@@ -104,17 +104,27 @@ impl Binder<'_> {
     }
 
     fn rename_table(&self, table: &Arc<Table>, new: &Name) -> Result<Bound> {
+        let schema = self.catalog.of(&table.tree);
         let texts = TextChange {
+            catalog: self.catalog,
+            schema,
             table,
-            watched: Watched::Table(table.tree.id()),
+            watched: Watched::Table(table.tree.clone()),
             renaming: Renaming {
                 old: &table.name,
                 new: &new.text,
                 quoted: true,
             },
         };
-        let mut after = changed_texts(self.schema, &texts)?;
-        for row in &mut after {
+        let mut after = changed_texts(&texts)?;
+        let database = self.catalog.name_of(schema);
+        let is_of = |row: &SchemaRow| row.database.as_ref().is_some_and(|it| is(it, database));
+        for row in after.temp.iter_mut().flatten().filter(|row| is_of(row)) {
+            if is(&row.table, &table.name) {
+                row.table.clone_from(&new.text);
+            }
+        }
+        for row in after.own.iter_mut().filter(|row| row.database.is_none()) {
             if is(&row.kind, "view") || !is(&row.table, &table.name) {
                 continue;
             }
@@ -127,8 +137,8 @@ impl Binder<'_> {
                 row.name = format!("{AUTOMATIC}{}{number}", new.text);
             }
         }
-        let rewrites = rewrites(self.schema, &after);
-        check(&self.schema.with_rows(after), " after rename", false)?;
+        let rewrites = after.rewrites(&texts);
+        after.check(&texts, " after rename", false)?;
         Ok(change(SchemaChange::RenameTable {
             rewrites,
             table: table.clone(),
@@ -143,15 +153,18 @@ impl Binder<'_> {
                 return Err(Error::sql(message));
             }
         }
-        check(self.schema, "", false)?;
+        let schema = self.catalog.of(&table.tree);
+        check(self.catalog, schema, "", false)?;
         let texts = TextChange {
+            catalog: self.catalog,
+            schema,
             table,
-            watched: Watched::Column(table.tree.id(), column),
+            watched: Watched::Column(table.tree.clone(), column),
             renaming,
         };
-        let after = changed_texts(self.schema, &texts)?;
-        let rewrites = rewrites(self.schema, &after);
-        check(&self.schema.with_rows(after), " after rename", true)?;
+        let after = changed_texts(&texts)?;
+        let rewrites = after.rewrites(&texts);
+        after.check(&texts, " after rename", true)?;
         Ok(change(SchemaChange::RenameColumn(rewrites)))
     }
 
@@ -166,8 +179,11 @@ impl Binder<'_> {
             let message = format!("cannot drop column \"{name}\": no other columns exist");
             return Err(Error::sql(message));
         }
-        check(self.schema, "", false)?;
+        let schema = self.catalog.of(&table.tree);
+        check(self.catalog, schema, "", false)?;
         let texts = TextChange {
+            catalog: self.catalog,
+            schema,
             table,
             watched: Watched::Nothing,
             renaming: Renaming {
@@ -176,17 +192,17 @@ impl Binder<'_> {
                 quoted: false,
             },
         };
-        let mut after = changed_texts(self.schema, &texts)?;
+        let mut after = changed_texts(&texts)?;
         let is_own = |row: &&mut SchemaRow| is(&row.kind, "table") && is(&row.name, &table.name);
-        if let Some(row) = after.iter_mut().find(is_own) {
+        if let Some(row) = after.own.iter_mut().find(is_own) {
             let sql = row.sql.as_deref().unwrap_or_default();
             let sql = places::without_column(sql, column, table.columns.len())
                 .ok_or_else(|| cannot_place(row, name))?;
             no_key_left(&sql, name).map_err(|e| in_object(row, " after drop column", &e))?;
             row.sql = Some(sql);
         }
-        let rewrites = rewrites(self.schema, &after);
-        check(&self.schema.with_rows(after), " after drop column", true)?;
+        let rewrites = after.rewrites(&texts);
+        after.check(&texts, " after drop column", true)?;
         Ok(change(SchemaChange::DropColumn {
             rewrites,
             table: table.clone(),
@@ -235,8 +251,10 @@ impl Binder<'_> {
         if shape.columns.len() != table.columns.len() + 1 {
             return Err(corrupt());
         }
-        self.check_shape(&table.name, &shape).map_err(after_add)?;
+        self.check_shape(&table.name, &shape, &table.tree)
+            .map_err(after_add)?;
         let rewrite = SchemaRewrite {
+            in_temp: false,
             kind: "table".to_owned(),
             name: table.name.clone(),
             new_name: table.name.clone(),

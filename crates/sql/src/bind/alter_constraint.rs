@@ -83,13 +83,14 @@ impl Binder<'_> {
         if shape.columns.len() != table.columns.len() {
             return Err(cannot_place(table));
         }
-        self.check_shape(&table.name, &shape)?;
+        self.check_shape(&table.name, &shape, &table.tree)?;
         Ok(SchemaRewrite {
             kind: "table".to_owned(),
             name: table.name.clone(),
             new_name: table.name.clone(),
             new_table: table.name.clone(),
             new_sql: Some(sql),
+            in_temp: false,
         })
     }
 

@@ -17,7 +17,7 @@ use crate::func::Definition;
 use crate::plan::physical::{Action, SchemaChange};
 use crate::schema::SEQUENCE;
 use crate::schema::{
-    ConflictAction, Index, IndexOrigin, Table, TableShape, index_columns, nearest, table_shape,
+    ConflictAction, Index, IndexOrigin, Schema, Table, TableShape, index_columns, table_shape,
 };
 use crate::value::Affinity;
 
@@ -47,35 +47,22 @@ pub(super) fn check_name(name: &ast::Name) -> Result<()> {
     Ok(())
 }
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
     /// Tables, views and indexes share their names.
-    fn check_no_index(&self, name: &ast::Name) -> Result<()> {
+    fn check_no_index(&self, name: &ast::Name, schema: &Schema) -> Result<()> {
         let is_taken = |index: &str| index.eq_ignore_ascii_case(&name.text);
-        if self.schema.index_names().any(is_taken) {
+        if schema.index_names().any(is_taken) {
             let message = format!("there is already an index named {}", name.text);
             return Err(Error::sql(message).with_offset(name.offset));
         }
         Ok(())
     }
 
-    pub(super) fn in_main(&self, name: &ast::QualifiedName) -> Result<()> {
-        match &name.schema {
-            Some(schema) if !schema.text.eq_ignore_ascii_case("main") => {
-                Err(Error::sql(format!("unknown database {}", schema.text))
-                    .with_offset(schema.offset))
-            }
-            _ => Ok(()),
-        }
-    }
-
     pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> Result<Bound> {
-        if create.temporary {
-            return Err(Error::sql("temporary tables are not supported"));
-        }
-        self.in_main(&create.name)?;
+        let schema = self.new_in(&create.name, create.temporary)?;
         let name = &create.name.name;
         check_name(name)?;
-        if self.schema.table(&name.text)?.is_some() {
+        if schema.table(&name.text)?.is_some() {
             if create.if_not_exists {
                 return Ok(nothing());
             }
@@ -87,14 +74,15 @@ impl Binder<'_> {
                 .with_offset(name.offset)
                 .with_hint("CREATE TABLE IF NOT EXISTS leaves it as it is"));
         }
-        self.check_no_index(name)?;
-        if let Some(view) = self.schema.view(&name.text)? {
+        self.check_no_index(name, schema)?;
+        if let Some(view) = schema.view(&name.text)? {
             if create.if_not_exists {
                 return Ok(nothing());
             }
             let message = format!("view {} already exists", quoted_if_needed(&view.name));
             return Err(Error::sql(message).with_offset(name.offset));
         }
+        self.changes(schema, false);
         match &create.body {
             TableBody::Columns {
                 columns,
@@ -103,7 +91,7 @@ impl Binder<'_> {
             } => {
                 check_constraints(columns, constraints)?;
                 let shape = table_shape(create)?;
-                self.check_shape(&name.text, &shape)?;
+                self.check_shape(&name.text, &shape, schema.tree())?;
                 Ok(change(SchemaChange::CreateTable {
                     name: name.text.clone(),
                     sql: readable(&name.text, format!("CREATE TABLE {}", create.text))?,
@@ -118,8 +106,13 @@ impl Binder<'_> {
 
     /// CHECK constraints and generated columns must name columns of the table, and neither a
     /// subquery nor a parameter.
-    pub(super) fn check_shape(&mut self, name: &str, shape: &TableShape) -> Result<()> {
-        let table = shaped(name, self.schema.tree(), shape);
+    pub(super) fn check_shape(
+        &mut self,
+        name: &str,
+        shape: &TableShape,
+        tree: &Tree,
+    ) -> Result<()> {
+        let table = shaped(name, tree, shape);
         let before = self.subqueries.len();
         let generated = self.generated(&table, 0)?;
         self.check_generated(&generated, before)?;
@@ -174,38 +167,48 @@ impl Binder<'_> {
     }
 
     pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<Bound> {
-        self.in_main(&create.name)?;
+        let schema = self.indexed_in(create)?;
         no_nulls_order(&create.columns)?;
         let name = &create.name.name;
         check_name(name)?;
-        if self.schema.view(&create.table.text)?.is_some() {
-            let error = Error::sql("views may not be indexed");
-            return Err(error.with_offset(create.table.offset));
-        }
-        let qualified = ast::QualifiedName {
+        let of_other = ast::QualifiedName {
             schema: None,
             name: create.table.clone(),
         };
+        let of_other = self.schema_of(&of_other).filter(|_| schema.is_temp());
+        if of_other.is_some_and(|other| !other.is_temp()) {
+            let table = &create.table.text;
+            let message = format!("cannot create a TEMP index on non-TEMP table \"{table}\"");
+            return Err(Error::sql(message).with_offset(create.table.offset));
+        }
+        if schema.view(&create.table.text)?.is_some() {
+            let error = Error::sql("views may not be indexed");
+            return Err(error.with_offset(create.table.offset));
+        }
+        let database = self.catalog.name_of(schema);
+        let qualified = ast::QualifiedName {
+            schema: Some(ast::Name::synthetic(database)),
+            name: create.table.clone(),
+        };
         let table = self.table(&qualified).map_err(|e| {
-            let error = Error::sql(format!("no such table: main.{}", create.table.text));
+            let error = Error::sql(format!("no such table: {database}.{}", create.table.text));
             let error = error.with_offset(create.table.offset);
             match e.hint() {
                 Some(hint) => error.with_hint(hint),
                 None => error,
             }
         })?;
-        if table.tree.id() == self.schema.tree().id() || table.name == SEQUENCE {
+        if table.tree == *schema.tree() || table.name == SEQUENCE {
             return Err(Error::sql(format!(
                 "table {} may not be indexed",
                 sqlites_name(&table)
             )));
         }
-        if self.schema.table(&name.text)?.is_some() || self.schema.view(&name.text)?.is_some() {
+        if schema.table(&name.text)?.is_some() || schema.view(&name.text)?.is_some() {
             let message = format!("there is already a table named {}", name.text);
             return Err(Error::sql(message).with_offset(name.offset));
         }
-        if self
-            .schema
+        if schema
             .index_names()
             .any(|i| i.eq_ignore_ascii_case(&name.text))
         {
@@ -215,6 +218,7 @@ impl Binder<'_> {
             let message = format!("index {} already exists", name.text);
             return Err(Error::sql(message).with_offset(name.offset));
         }
+        self.changes(schema, false);
         let columns = index_columns(create, &table)?;
         let id = self.new_source()?;
         let before = self.subqueries.len();
@@ -228,7 +232,7 @@ impl Binder<'_> {
                 source: id,
                 columns: super::scope::ScopeColumns::Table(table.clone()),
                 merged: Vec::new(),
-                is_stored: true,
+                database: Some(table.tree.store_number()),
             };
             let (bound, _) = self.in_frame(|this| {
                 this.frame().tables.push(scope);
@@ -319,26 +323,32 @@ impl Binder<'_> {
         name: &ast::QualifiedName,
         if_exists: bool,
     ) -> Result<Bound> {
-        if self.schema.view(&name.name.text)?.is_some() {
+        let schema = self.schema_of(name);
+        let view = schema.map(|schema| schema.view(&name.name.text));
+        if view.transpose()?.flatten().is_some() {
             return Err(Error::sql(format!(
                 "use DROP VIEW to delete view {}",
                 name.name.text
             )));
         }
         match self.table(name) {
-            Ok(table) if table.tree.id() == self.schema.tree().id() => {
-                Err(Error::sql("table sqlite_master may not be dropped"))
-            }
+            Ok(table) if self.is_schema_table(&table) => Err(Error::sql(format!(
+                "table {} may not be dropped",
+                sqlites_name(&table)
+            ))),
             Ok(table) if table.name == SEQUENCE => {
                 Err(Error::sql("table sqlite_sequence may not be dropped"))
             }
-            Ok(table) => match self.foreign_of_dropped(&table)? {
-                Some(foreign) => {
-                    let delete = self.delete_dropped(&table, foreign)?;
-                    Ok(Bound::DropTable(Box::new(delete)))
+            Ok(table) => {
+                self.drops(self.catalog.of(&table.tree), &table.name);
+                match self.foreign_of_dropped(&table)? {
+                    Some(foreign) => {
+                        let delete = self.delete_dropped(&table, foreign)?;
+                        Ok(Bound::DropTable(Box::new(delete)))
+                    }
+                    None => Ok(change(SchemaChange::DropTable(table, None))),
                 }
-                None => Ok(change(SchemaChange::DropTable(table, None))),
-            },
+            }
             Err(error) if if_exists && error.message().starts_with("no such table") => {
                 Ok(nothing())
             }
@@ -346,19 +356,23 @@ impl Binder<'_> {
         }
     }
 
+    /// A table or view is dropped, and with it the temporary triggers that it has.
+    fn drops(&mut self, schema: &'a Schema, name: &str) {
+        let database = self.catalog.name_of(schema);
+        let beside = self.catalog.temp_beside(schema);
+        let temp = beside.is_some_and(|temp| temp.has_triggers(name, Some(database)));
+        self.changes(schema, temp);
+    }
+
     pub(super) fn create_view(&mut self, create: &ast::CreateView) -> Result<Bound> {
-        if create.temporary {
-            return Err(Error::sql("temporary views are not supported"));
-        }
-        self.in_main(&create.name)?;
+        let schema = self.new_in(&create.name, create.temporary)?;
         let name = &create.name.name;
         check_name(name)?;
-        let kind = match (
-            self.schema.table(&name.text)?,
-            self.schema.view(&name.text)?,
-        ) {
+        let kind = match (schema.table(&name.text)?, schema.view(&name.text)?) {
             (None, None) => {
-                self.check_no_index(name)?;
+                self.check_no_index(name, schema)?;
+                self.check_own(schema, ("view", name), &create.databases)?;
+                self.changes(schema, false);
                 let sql = readable(&name.text, format!("CREATE VIEW {}", create.text))?;
                 let name = name.text.clone();
                 return Ok(change(SchemaChange::CreateView { name, sql }));
@@ -376,22 +390,21 @@ impl Binder<'_> {
         name: &ast::QualifiedName,
         if_exists: bool,
     ) -> Result<Bound> {
-        self.in_main(name)?;
         let text = &name.name.text;
-        if let Some(view) = self.schema.view(text)? {
-            return Ok(change(SchemaChange::DropView(view.name.clone())));
-        }
-        if self.schema.table(text)?.is_some() {
-            return Err(Error::sql(format!("use DROP TABLE to delete table {text}")));
+        if let Some(schema) = self.schema_of(name) {
+            if let Some(view) = schema.view(text)? {
+                self.drops(schema, &view.name);
+                return Ok(change(SchemaChange::DropView(view.name.clone())));
+            }
+            if schema.table(text)?.is_some() {
+                return Err(Error::sql(format!("use DROP TABLE to delete table {text}")));
+            }
         }
         if if_exists {
             return Ok(nothing());
         }
-        let error = Error::sql(format!("no such view: {text}")).with_offset(name.name.offset);
-        Err(match nearest(text, self.schema.view_names()) {
-            Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
-            None => error,
-        })
+        let known = self.catalog.in_order().flat_map(Schema::view_names);
+        Err(self.missing("view", name, known))
     }
 
     pub(super) fn drop_index(
@@ -399,9 +412,14 @@ impl Binder<'_> {
         name: &ast::QualifiedName,
         if_exists: bool,
     ) -> Result<Bound> {
-        self.in_main(name)?;
-        match self.schema.index(&name.name.text)? {
-            Some((_, index)) if index.origin == IndexOrigin::Create => {
+        let text = &name.name.text;
+        let is_it = |index: &str| index.eq_ignore_ascii_case(text);
+        let holds = |schema: &Schema| schema.index_names().any(is_it);
+        let schema = self.schema_where(name.schema.as_ref(), holds);
+        let found = schema.map(|schema| schema.index(text)).transpose()?;
+        match found.flatten() {
+            Some((table, index)) if index.origin == IndexOrigin::Create => {
+                self.changes(self.catalog.of(&table.tree), false);
                 Ok(change(SchemaChange::DropIndex(index)))
             }
             Some(_) => Err(Error::sql(
@@ -409,21 +427,18 @@ impl Binder<'_> {
             )),
             None if if_exists => Ok(nothing()),
             None => {
-                let error = Error::sql(format!("no such index: {}", name.name.text));
-                let error = error.with_offset(name.name.offset);
-                Err(match nearest(&name.name.text, self.schema.index_names()) {
-                    Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
-                    None => error,
-                })
+                let known = self.catalog.in_order().flat_map(Schema::index_names);
+                Err(self.missing("index", name, known))
             }
         }
     }
 }
 
 /// The name that SQLite's messages have for a table.
-fn sqlites_name(table: &Table) -> &str {
+pub(super) fn sqlites_name(table: &Table) -> &str {
     match table.name.as_str() {
         "sqlite_schema" => "sqlite_master",
+        "sqlite_temp_schema" => "sqlite_temp_master",
         name => name,
     }
 }

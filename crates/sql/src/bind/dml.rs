@@ -78,7 +78,7 @@ impl Binder<'_> {
             source: id,
             columns,
             merged: Vec::new(),
-            is_stored: true,
+            database: Some(table.tree.store_number()),
         };
         let (result, _) = self.in_frame(|this| {
             this.frame().tables.push(scope);
@@ -112,7 +112,7 @@ impl Binder<'_> {
             Ok((checks, indexes))
         })?;
         let sequences = if table.name == SEQUENCE {
-            self.schema.autoincrement_tables()?
+            self.catalog.of(&table.tree).autoincrement_tables()?
         } else {
             Vec::new()
         };
@@ -246,7 +246,7 @@ impl Binder<'_> {
                 source: id,
                 columns,
                 merged: Vec::new(),
-                is_stored: true,
+                database: Some(table.tree.store_number()),
             });
             let mut block = Block::default();
             let source = this.indexed_source(table, name, id, indexed)?;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::TreeId;
+use fulgurite_store::Tree;
 
 use super::Binder;
 use super::expr::ROWID;
@@ -63,7 +63,7 @@ struct Graph {
 
 impl Graph {
     fn number_of(&mut self, table: &Arc<Table>) -> usize {
-        let same = |other: &BoundForeignTable| other.table.tree.id() == table.tree.id();
+        let same = |other: &BoundForeignTable| other.table.tree == table.tree;
         self.tables.iter().position(same).unwrap_or_else(|| {
             self.tables.push(BoundForeignTable::new(table));
             self.tables.len() - 1
@@ -106,7 +106,8 @@ impl Binder<'_> {
         events: Vec<Event>,
         is_lenient: bool,
     ) -> Result<Option<Box<BoundForeign>>> {
-        let references = self.schema.references_to(&table.name)?;
+        let schema = self.catalog.of(&table.tree);
+        let references = schema.references_to(&table.name)?;
         let is_concerned = |event: &Event| {
             let mut own = table.foreign_keys.iter();
             let mut others = references
@@ -128,13 +129,12 @@ impl Binder<'_> {
             self.references(&mut graph, number, &event)?;
             at += 1;
         }
-        let trees: Vec<TreeId> = graph.tables.iter().map(|t| t.table.tree.id()).collect();
+        let trees: Vec<Tree> = graph.tables.iter().map(|t| t.table.tree.clone()).collect();
         for table in &mut graph.tables {
-            let order = self.schema.references_to(&table.table.name)?;
+            let order = schema.references_to(&table.table.name)?;
             table.references.sort_by_key(|reference| {
                 order.iter().position(|(child, number)| {
-                    trees.get(reference.child) == Some(&child.tree.id())
-                        && *number == reference.number
+                    trees.get(reference.child) == Some(&child.tree) && *number == reference.number
                 })
             });
         }
@@ -154,6 +154,7 @@ impl Binder<'_> {
     /// The foreign keys of a table that an event concerns.
     fn keys(&mut self, graph: &mut Graph, at: usize, event: &Event) -> Result<()> {
         let child = Arc::clone(&graph.tables[at].table);
+        let schema = self.catalog.of(&child.tree);
         for (number, key) in child.foreign_keys.iter().enumerate().rev() {
             let of_itself = key.parent.eq_ignore_ascii_case(&child.name);
             if !of_itself && !event.touches(&key.columns) {
@@ -165,11 +166,15 @@ impl Binder<'_> {
                 known.checked |= checked;
                 continue;
             }
-            match child_key(self.schema, &child, number, key) {
+            match child_key(schema, &child, number, key) {
                 Ok(found) if found.parent.is_some() || graph.is_lenient => {
                     graph.tables[at].keys.push(ChildKey { checked, ..found });
                 }
-                Ok(_) => return Err(Error::sql(format!("no such table: main.{}", key.parent))),
+                Ok(_) => {
+                    let database = self.catalog.name_of(schema);
+                    let message = format!("no such table: {database}.{}", key.parent);
+                    return Err(Error::sql(message));
+                }
                 Err(_) if graph.is_lenient => {}
                 Err(error) => return Err(error),
             }
@@ -180,7 +185,8 @@ impl Binder<'_> {
     /// The foreign keys that refer to a table and that an event concerns.
     fn references(&mut self, graph: &mut Graph, at: usize, event: &Event) -> Result<()> {
         let parent = Arc::clone(&graph.tables[at].table);
-        for (child, number) in self.schema.references_to(&parent.name)? {
+        let schema = self.catalog.of(&parent.tree);
+        for (child, number) in schema.references_to(&parent.name)? {
             let Some(key) = child.foreign_keys.get(*number) else {
                 continue;
             };
@@ -232,7 +238,7 @@ impl Binder<'_> {
                     Event::update(child, &generated, key.columns.iter().copied())
                 }
             };
-            if self.schema.has_triggers(&child.name) {
+            if self.catalog.has_triggers(schema, &child.name) {
                 let fires = self.action_fires(child, key, goes)?;
                 let mut known = graph.tables[at].references.iter_mut();
                 if let Some(it) = known.find(|it| (it.child, it.number) == (to, *number)) {

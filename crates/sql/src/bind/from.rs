@@ -11,12 +11,12 @@ use super::{Binder, Frame};
 use crate::ast;
 use crate::ast::{FromItem, Name, SelectTable};
 use crate::error::{Error, Result};
-use crate::schema::{Index, SEQUENCE, Table, View, nearest};
+use crate::schema::{Index, SEQUENCE, Schema, Table, View, nearest};
 
 /// Sources in one FROM, SQLite's limit.
 const MAX_JOIN: usize = 64;
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
     /// Adds FROM's sources to the block and their names to the frame.
     pub(super) fn from(&mut self, items: &[FromItem], block: &mut Block) -> Result<()> {
         let items = flattened(items);
@@ -125,24 +125,27 @@ impl Binder<'_> {
             }
             return self.cte_source(at, shown, plain, block);
         }
-        if self.schema.table(&name.name.text)?.is_none()
-            && name
-                .schema
-                .as_ref()
-                .is_none_or(|s| s.text.eq_ignore_ascii_case("main"))
-            && let Some(view) = self.schema.view(&name.name.text)?
+        let schema = self.schema_of(name);
+        let found = match schema {
+            Some(schema) => schema.table(&name.name.text)?,
+            None => None,
+        };
+        if found.is_none()
+            && let Some(schema) = schema
+            && let Some(view) = schema.view(&name.name.text)?
         {
             if let ast::Indexed::By(index) = indexed {
                 return Err(Error::sql(format!("no such index: {}", index.text)));
             }
-            return self.view_source(&view, shown, plain, block);
+            return self.view_source(&view, schema, shown, plain, block);
         }
         if name.name.text.eq_ignore_ascii_case(SEQUENCE)
-            && let Some(view) = self.schema.sequence_view()?
+            && let Some(schema) = schema
+            && let Some(view) = schema.sequence_view()?
         {
-            return self.view_source(&view, shown, plain, block);
+            return self.view_source(&view, schema, shown, plain, block);
         }
-        if self.schema.table(&name.name.text)?.is_none()
+        if found.is_none()
             && let Some(function) = self.table_function(name, &[])?
         {
             if let ast::Indexed::By(index) = indexed {
@@ -150,7 +153,10 @@ impl Binder<'_> {
             }
             return self.called_source(function, &[], alias, block);
         }
-        let table = self.table(name)?;
+        let table = match found {
+            Some(table) => table,
+            None => self.table(name)?,
+        };
         let id = self.new_source()?;
         if let Some(uses) = &mut self.uses {
             uses.source(&table, id, &name.name, alias.is_some());
@@ -160,7 +166,7 @@ impl Binder<'_> {
             source: id,
             columns: ScopeColumns::Table(table.clone()),
             merged: Vec::new(),
-            is_stored: true,
+            database: Some(table.tree.store_number()),
         });
         let source = self.indexed_source(&table, &shown, id, indexed)?;
         block.sources.push(source);
@@ -170,11 +176,12 @@ impl Binder<'_> {
     fn view_source(
         &mut self,
         view: &View,
+        schema: &'a Schema,
         shown: String,
         plain: bool,
         block: &mut Block,
     ) -> Result<()> {
-        let query = self.view_query(view)?;
+        let query = self.view_query(view, schema)?;
         let expected = view.definition.columns.len();
         let count = query.columns.len();
         if expected > 0 && expected != count {
@@ -184,18 +191,19 @@ impl Binder<'_> {
         }
         self.query_source(query, shown, plain, block)?;
         if let Some(table) = self.frame().tables.last_mut() {
-            table.is_stored = true;
+            table.database = Some(schema.tree().store_number());
         }
         Ok(())
     }
 
     /// A view is bound where it is named, but sees nothing of what is there. Where its
     /// query has not as many columns as the view lists names, it has its own names.
-    pub(super) fn view_query(&mut self, view: &View) -> Result<Query> {
+    pub(super) fn view_query(&mut self, view: &View, schema: &'a Schema) -> Result<Query> {
+        let store = schema.tree().store_number();
         if self
             .views
             .iter()
-            .any(|v| v.eq_ignore_ascii_case(&view.name))
+            .any(|(name, of)| name.eq_ignore_ascii_case(&view.name) && *of == store)
         {
             return Err(Error::sql(format!(
                 "view {} is circularly defined",
@@ -207,9 +215,11 @@ impl Binder<'_> {
         let reaches = std::mem::take(&mut self.reaches);
         let uses = self.uses.take();
         let trigger = self.trigger.take();
-        self.views.push(view.name.clone());
+        self.views.push((view.name.clone(), store));
         let select = &view.definition.select;
-        let query = crate::stack::grow(|| self.named_query(select, Naming::Stored));
+        let query = self.at_home(schema, |this| {
+            crate::stack::grow(|| this.named_query(select, Naming::Stored))
+        });
         self.views.pop();
         self.trigger = trigger;
         self.uses = uses;
@@ -288,7 +298,7 @@ impl Binder<'_> {
                     source: usize::MAX,
                     columns: ScopeColumns::Exprs(columns),
                     merged: Vec::new(),
-                    is_stored: false,
+                    database: None,
                 });
                 return Ok(());
             }
@@ -300,7 +310,7 @@ impl Binder<'_> {
             source: id,
             columns: ScopeColumns::Query(query.columns_as_source(), 0),
             merged: Vec::new(),
-            is_stored: false,
+            database: None,
         });
         let alias = if name.is_empty() {
             format!("subquery {id}")
@@ -351,21 +361,20 @@ impl Binder<'_> {
         let full = match &name.schema {
             Some(schema) => format!("{}.{}", schema.text, name.name.text),
             // What a view or a trigger names is in its own database.
-            None if !self.views.is_empty() || self.trigger.is_some() => {
-                format!("main.{}", name.name.text)
-            }
-            None => name.name.text.clone(),
+            None => match self.own_database() {
+                Some(database) => format!("{database}.{}", name.name.text),
+                None => name.name.text.clone(),
+            },
         };
-        let main = name
-            .schema
-            .as_ref()
-            .is_none_or(|s| s.text.eq_ignore_ascii_case("main"));
-        if main && let Some(table) = self.schema.table(&name.name.text)? {
+        if let Some(schema) = self.schema_of(name)
+            && let Some(table) = schema.table(&name.name.text)?
+        {
             return Ok(table);
         }
         let offset = name.schema.as_ref().unwrap_or(&name.name).offset;
         let error = Error::sql(format!("no such table: {full}")).with_offset(offset);
-        let names = self.schema.table_names().iter().map(String::as_str);
+        let near = self.catalog.in_order();
+        let names = near.flat_map(|schema| schema.table_names().iter().map(String::as_str));
         Err(match nearest(&name.name.text, names) {
             Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
             None => error,

@@ -75,11 +75,12 @@ impl Frame {
         if table >= self.before_right || !is_named {
             return self.plain(table, name);
         }
-        self.find(ColumnName {
+        let column = ColumnName {
             schema: None,
             table: None,
             name: &Name::synthetic(name),
-        })
+        };
+        self.find(column, None)
     }
 
     /// The first of these columns that is not NULL. Affinity, collation and name are those
@@ -356,7 +357,7 @@ impl Binder<'_> {
                     source: id,
                     columns: ScopeColumns::Query(own, base),
                     merged: table.merged.clone(),
-                    is_stored: table.is_stored,
+                    database: table.database,
                 });
             }
         }
@@ -366,7 +367,7 @@ impl Binder<'_> {
                 source: id,
                 columns: ScopeColumns::Query(columns.clone(), 0),
                 merged: Vec::new(),
-                is_stored: false,
+                database: None,
             });
         }
         let query = Query {

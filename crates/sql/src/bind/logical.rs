@@ -8,6 +8,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use fulgurite_store::Tree;
+
 use super::BoundStatement;
 use super::expr::{AggregateCall, Expr, Props, Register, SortKey, Windowing};
 use crate::error::Error;
@@ -499,6 +501,8 @@ pub struct ForbiddingRows {
 /// Indexes of one table that are made anew.
 #[derive(Debug)]
 pub struct BoundReindex {
+    /// The tree of its database's sqlite_schema.
+    pub schema: Tree,
     /// The table, and how its indexes' keys are made.
     pub target: BoundTarget,
     /// Which of them.

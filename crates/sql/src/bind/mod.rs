@@ -9,6 +9,7 @@ mod aggregate;
 mod alter;
 mod alter_constraint;
 mod call;
+mod databases;
 mod ddl;
 mod dml;
 pub mod expr;
@@ -45,8 +46,8 @@ mod window;
 use crate::ast;
 use crate::error::{Error, Result};
 use crate::plan::Settings;
-use crate::plan::physical::Action;
-use crate::schema::{ConflictAction, Schema};
+use crate::plan::physical::{Action, SchemaPlace};
+use crate::schema::{Catalog, ConflictAction, Schema};
 use logical::{Bound, BoundProgram, LogicalSubquery};
 use scope::{Frame, Level, Reach, ScopedCte};
 use trigger::{Registered, TriggerRows};
@@ -65,6 +66,8 @@ pub struct BoundStatement {
     pub registers: usize,
     /// Sources numbered so far.
     pub sources: usize,
+    /// The database whose schema it changes.
+    pub place: Option<Box<SchemaPlace>>,
 }
 
 impl BoundStatement {
@@ -74,29 +77,32 @@ impl BoundStatement {
             subqueries: binder.subqueries,
             registers: binder.registers,
             sources: binder.sources,
+            place: binder.place,
         }
     }
 }
 
-/// Binds one statement against a schema, with the trigger programs that it may run.
+/// Binds one statement against the databases that are open, with the trigger programs that it may run.
 pub fn bind(
-    schema: &Schema,
+    catalog: &Catalog,
     statement: &ast::Statement,
     settings: Settings,
 ) -> Result<(BoundStatement, Vec<BoundProgram>)> {
-    let mut binder = Binder::new(schema, settings);
+    let mut binder = Binder::new(catalog, settings);
     let bound = binder.statement(statement)?;
     let registered = std::mem::take(&mut binder.programs);
     let programs = match registered.is_empty() {
         true => Vec::new(),
-        false => trigger::bind_programs(schema, settings, registered)?,
+        false => trigger::bind_programs(catalog, settings, registered)?,
     };
     Ok((BoundStatement::new(bound, binder), programs))
 }
 
 /// State of binding one statement.
 struct Binder<'a> {
-    schema: &'a Schema,
+    catalog: &'a Catalog,
+    /// The database that all names belong to; None: any.
+    home: Option<&'a Schema>,
     settings: Settings,
     frames: Vec<Frame>,
     levels: Vec<Level>,
@@ -105,8 +111,8 @@ struct Binder<'a> {
     sources: usize,
     /// Common table expressions in scope, outermost WITH first.
     ctes: Vec<ScopedCte>,
-    /// Views that are being unfolded, outermost first.
-    views: Vec<String>,
+    /// Views that are being unfolded, outermost first, with the stores that they are in.
+    views: Vec<(String, u64)>,
     /// Aggregates whose arguments are being bound, outermost first.
     reaches: Vec<Reach>,
     /// Calls around what is being bound, in the innermost frame, that ask which values are texts of JSON.
@@ -120,13 +126,16 @@ struct Binder<'a> {
     /// The OR clause of the statement around, which goes before those within a trigger.
     policy: Option<ConflictAction>,
     /// Trigger programs that the statement may run.
-    programs: Vec<Registered>,
+    programs: Vec<Registered<'a>>,
+    /// The database whose schema the statement changes.
+    place: Option<Box<SchemaPlace>>,
 }
 
 impl<'a> Binder<'a> {
-    fn new(schema: &'a Schema, settings: Settings) -> Self {
+    fn new(catalog: &'a Catalog, settings: Settings) -> Self {
         Binder {
-            schema,
+            catalog,
+            home: None,
             settings,
             frames: Vec::new(),
             levels: vec![Level::default()],
@@ -142,11 +151,12 @@ impl<'a> Binder<'a> {
             trigger: None,
             policy: None,
             programs: Vec::new(),
+            place: None,
         }
     }
 }
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
     fn statement(&mut self, statement: &ast::Statement) -> Result<Bound> {
         use ast::Statement as S;
         match statement {

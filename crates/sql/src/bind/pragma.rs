@@ -4,6 +4,8 @@
 mod function;
 mod lists;
 
+use std::sync::Arc;
+
 use super::Binder;
 use super::dml::text;
 use super::expr::{Expr, ExprKind, Props};
@@ -12,7 +14,7 @@ use crate::ast;
 use crate::ast::Literal;
 use crate::error::{Error, Result};
 use crate::plan::physical::{Action, OutputColumn, Pragma};
-use crate::schema::{Column, IndexOrigin, IndexTarget};
+use crate::schema::{Column, IndexOrigin, IndexTarget, Schema, Table};
 use crate::session::fixed_pragma as fixed;
 use crate::value::Value;
 
@@ -59,6 +61,14 @@ const SESSION: &[&str] = &[
     "wal_status",
 ];
 
+/// What sqlite_schema is called.
+const SCHEMA_TABLES: [&str; 4] = [
+    "sqlite_schema",
+    "sqlite_master",
+    "sqlite_temp_schema",
+    "sqlite_temp_master",
+];
+
 /// Those that answer when they are set, too, or whose value is no setting.
 const ANSWERS_WHEN_SET: &[&str] = &[
     "busy_timeout",
@@ -95,7 +105,7 @@ pub(super) fn is_answered(name: &str) -> bool {
     SESSION.contains(&name) || fixed(name).is_some()
 }
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
     pub(super) fn pragma(&mut self, pragma: &ast::Pragma) -> Result<Bound> {
         let name = pragma.name.text.to_ascii_lowercase();
         let argument = match &pragma.value {
@@ -103,7 +113,9 @@ impl Binder<'_> {
             Some(_) => Some(""),
             None => None,
         };
-        if let Some(rows) = self.schema_pragma(&name, argument)? {
+        let named = pragma.schema.as_ref();
+        let database = named.map(|schema| self.database(schema)).transpose()?;
+        if let Some(rows) = self.schema_pragma(&name, argument, named)? {
             return Ok(rows.query());
         }
         if !is_answered(&name) {
@@ -133,7 +145,11 @@ impl Binder<'_> {
             other => answered_columns(other).into_iter().map(column).collect(),
         };
         Ok(Bound::Ready(
-            Action::Pragma(Pragma { name, value }),
+            Action::Pragma(Pragma {
+                name,
+                value,
+                store: database.map(|schema| schema.tree().store_number()),
+            }),
             columns,
         ))
     }
@@ -143,14 +159,18 @@ impl Binder<'_> {
         &mut self,
         name: &str,
         argument: Option<&str>,
+        database: Option<&ast::Name>,
     ) -> Result<Option<Rows>> {
-        let of = argument.unwrap_or("");
+        let of = &ast::QualifiedName {
+            schema: database.cloned(),
+            name: ast::Name::synthetic(argument.unwrap_or("")),
+        };
         Ok(Some(match name {
             "table_info" | "table_xinfo" => self.table_info(of, name == "table_xinfo")?,
             "index_list" => self.index_list(of)?,
             "index_info" | "index_xinfo" => self.index_info(of, name == "index_xinfo")?,
             "foreign_key_list" => self.foreign_key_list(of)?,
-            "table_list" => self.table_list(argument)?,
+            "table_list" => self.table_list(argument, database)?,
             "collation_list" => {
                 let names = ["RTRIM", "NOCASE", "BINARY"];
                 let rows = names.iter().enumerate();
@@ -158,13 +178,13 @@ impl Binder<'_> {
                 rows_of(&["seq", "name"], rows)
             }
             "database_list" => {
-                let path = self
-                    .schema
-                    .store()
-                    .path()
-                    .map_or(String::new(), |p| p.display().to_string());
-                let row = vec![int(0), text("main"), text(path)];
-                rows_of(&["seq", "name", "file"], vec![row])
+                let row = |(seq, schema): (usize, &Schema)| {
+                    let path = schema.store().path().filter(|_| !schema.is_temp());
+                    let path = path.map_or(String::new(), |p| p.display().to_string());
+                    vec![int(seq), text(self.catalog.name_of(schema)), text(path)]
+                };
+                let rows = self.catalog.numbered().map(row).collect();
+                rows_of(&["seq", "name", "file"], rows)
             }
             "compile_options" | "function_list" | "module_list" | "pragma_list" => lists::of(name),
             _ => return Ok(None),
@@ -173,20 +193,25 @@ impl Binder<'_> {
 
     /// Refuses to look for damage in a table that there is not.
     pub(super) fn checked_table(&self, name: &str) -> Result<()> {
-        match self.schema.table(name)?.is_some() || self.schema.view(name)?.is_some() {
+        let key = name.to_ascii_lowercase();
+        match self.catalog.in_order().any(|schema| schema.holds(&key)) {
             true => Ok(()),
             false => Err(Error::sql(format!("no such table: {name}"))),
         }
     }
 
-    fn table_info(&mut self, name: &str, extended: bool) -> Result<Rows> {
+    fn table_info(&mut self, of: &ast::QualifiedName, extended: bool) -> Result<Rows> {
         let mut names = vec!["cid", "name", "type", "notnull", "dflt_value", "pk"];
         if extended {
             names.push("hidden");
         }
-        let Some(table) = self.schema.table(name)? else {
-            let columns = match self.schema.view(name)? {
-                Some(view) => self.view_columns(&view)?,
+        let Some(schema) = self.schema_of(of) else {
+            return Ok(rows_of(&names, Vec::new()));
+        };
+        let name = &of.name.text;
+        let Some(table) = schema.table(name)? else {
+            let columns = match schema.view(name)? {
+                Some(view) => self.view_columns(&view, schema)?,
                 None => Vec::new(),
             };
             let row = |(i, (name, decl_type)): (usize, (String, String))| {
@@ -231,9 +256,9 @@ impl Binder<'_> {
     }
 
     /// Newest index first, as SQLite lists them.
-    fn index_list(&self, name: &str) -> Result<Rows> {
+    fn index_list(&self, of: &ast::QualifiedName) -> Result<Rows> {
         let names = ["seq", "name", "unique", "origin", "partial"];
-        let Some(table) = self.schema.table(name)? else {
+        let Some(table) = self.table_of(of)? else {
             return Ok(rows_of(&names, Vec::new()));
         };
         let rows = table
@@ -260,12 +285,17 @@ impl Binder<'_> {
         Ok(rows_of(&names, rows))
     }
 
-    fn index_info(&self, name: &str, extended: bool) -> Result<Rows> {
+    fn index_info(&self, of: &ast::QualifiedName, extended: bool) -> Result<Rows> {
         let mut names = vec!["seqno", "cid", "name"];
         if extended {
             names.extend(["desc", "coll", "key"]);
         }
-        let Some((table, index)) = self.schema.index(name)? else {
+        let name = &of.name.text;
+        let is_it = |index: &str| index.eq_ignore_ascii_case(name);
+        let holds = |schema: &Schema| schema.index_names().any(is_it);
+        let schema = self.schema_where(of.schema.as_ref(), holds);
+        let index = schema.map(|schema| schema.index(name)).transpose()?;
+        let Some((table, index)) = index.flatten() else {
             return Ok(rows_of(&names, Vec::new()));
         };
         let mut rows: Vec<Vec<Expr>> = index
@@ -306,7 +336,7 @@ impl Binder<'_> {
     }
 
     /// The last foreign key first, as SQLite numbers them.
-    fn foreign_key_list(&self, name: &str) -> Result<Rows> {
+    fn foreign_key_list(&self, of: &ast::QualifiedName) -> Result<Rows> {
         let names = [
             "id",
             "seq",
@@ -318,7 +348,7 @@ impl Binder<'_> {
             "match",
         ];
         let mut rows = Vec::new();
-        if let Some(table) = self.schema.table(name)? {
+        if let Some(table) = self.table_of(of)? {
             for (id, key) in table.foreign_keys.iter().rev().enumerate() {
                 for (seq, at) in key.columns.iter().enumerate() {
                     let from = table.columns.get(*at).map_or("", |c| c.name.as_str());
@@ -339,53 +369,70 @@ impl Binder<'_> {
         Ok(rows_of(&names, rows))
     }
 
-    /// All tables and views, or those of one name.
-    fn table_list(&mut self, only: Option<&str>) -> Result<Rows> {
-        let is_asked = |name: &str| only.is_none_or(|only| only.eq_ignore_ascii_case(name));
+    /// The table that a PRAGMA asks about.
+    fn table_of(&self, of: &ast::QualifiedName) -> Result<Option<Arc<Table>>> {
+        let schema = self.schema_of(of);
+        let table = schema.map(|schema| schema.table(&of.name.text));
+        Ok(table.transpose()?.flatten())
+    }
+
+    /// All tables and views, or those of one name, or of one database.
+    fn table_list(&mut self, only: Option<&str>, database: Option<&ast::Name>) -> Result<Rows> {
         let names = ["schema", "name", "type", "ncol", "wr", "strict"];
+        let is_asked = |schema: &Schema| {
+            let name = self.catalog.name_of(schema);
+            database.is_none_or(|database| database.text.eq_ignore_ascii_case(name))
+        };
+        let schemas = self.catalog.numbered().map(|(_, schema)| schema);
+        let schemas: Vec<&Schema> = schemas.filter(|schema| is_asked(schema)).collect();
         let mut rows = Vec::new();
-        for name in self.schema.table_names().iter().filter(|n| is_asked(n)) {
-            if let Some(table) = self.schema.table(name)? {
-                let row = vec![
-                    text("main"),
-                    text(name.clone()),
-                    text("table"),
-                    int(table.columns.len()),
-                    int(0),
-                    int(usize::from(table.strict)),
-                ];
-                rows.push(row);
-            }
-        }
-        let views = self.schema.view_names().filter(|n| is_asked(n));
-        let views: Vec<String> = views.map(str::to_owned).collect();
-        for name in views {
-            let columns = match self.schema.view(&name)? {
-                // One that cannot be read has none.
-                Some(view) => self.view_columns(&view).map_or(0, |columns| columns.len()),
-                None => 0,
-            };
-            rows.push(vec![
-                text("main"),
-                text(name),
-                text("view"),
-                int(columns),
-                int(0),
-                int(0),
-            ]);
-        }
-        let row = vec![
-            text("main"),
-            text("sqlite_schema"),
-            text("table"),
-            int(5),
-            int(0),
-            int(0),
-        ];
-        if is_asked("sqlite_master") {
-            rows.push(row);
+        for schema in schemas {
+            self.tables_of(schema, only, &mut rows)?;
         }
         Ok(rows_of(&names, rows))
+    }
+
+    fn tables_of(
+        &mut self,
+        schema: &'a Schema,
+        only: Option<&str>,
+        rows: &mut Vec<Vec<Expr>>,
+    ) -> Result<()> {
+        let is_asked = |name: &str| only.is_none_or(|only| only.eq_ignore_ascii_case(name));
+        let database = self.catalog.name_of(schema);
+        let row = |name: &str, kind: &str, columns: usize, strict: bool| {
+            vec![
+                text(database),
+                text(name),
+                text(kind),
+                int(columns),
+                int(0),
+                int(usize::from(strict)),
+            ]
+        };
+        for name in schema.table_names().iter().filter(|n| is_asked(n)) {
+            if let Some(table) = schema.table(name)? {
+                rows.push(row(name, "table", table.columns.len(), table.strict));
+            }
+        }
+        for name in schema.view_names().filter(|n| is_asked(n)) {
+            let columns = match schema.view(name)? {
+                // One that cannot be read has none.
+                Some(view) => self
+                    .view_columns(&view, schema)
+                    .map_or(0, |columns| columns.len()),
+                None => 0,
+            };
+            rows.push(row(name, "view", columns, false));
+        }
+        let (shown, asked) = match schema.is_temp() {
+            true => ("sqlite_temp_schema", "sqlite_temp_master"),
+            false => ("sqlite_schema", "sqlite_master"),
+        };
+        if is_asked(asked) {
+            rows.push(row(shown, "table", 5, false));
+        }
+        Ok(())
     }
 }
 

@@ -218,7 +218,7 @@ impl Binder<'_> {
             source: table.source,
             columns: ScopeColumns::Query(table.columns, 0),
             merged: Vec::new(),
-            is_stored: false,
+            database: None,
         });
     }
 }

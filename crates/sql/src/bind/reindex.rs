@@ -9,46 +9,69 @@ use super::logical::{Block, Bound, BoundReindex, IndexHint, Source};
 use crate::ast;
 use crate::error::{Error, Result};
 use crate::plan::physical::Action;
-use crate::schema::{Index, IndexTarget, Table};
+use crate::schema::{Index, IndexTarget, Schema, TEMP, Table};
 use crate::value::Collation;
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
     pub(super) fn reindex(&mut self, name: Option<&ast::QualifiedName>) -> Result<Bound> {
         let Some(name) = name else {
             return self.reindexed(|_| true);
         };
-        self.in_main(name)?;
         let text = &name.name.text;
-        if name.schema.is_none() {
-            if let Some(collation) = Collation::by_name(text) {
-                return self.reindexed(|index| orders_by(index, collation));
+        match &name.schema {
+            Some(schema) => {
+                self.database(schema)?;
             }
-            if text.eq_ignore_ascii_case("expressions") {
-                return self.reindexed(has_expressions);
+            None => {
+                if let Some(collation) = Collation::by_name(text) {
+                    return self.reindexed(|index| orders_by(index, collation));
+                }
+                if text.eq_ignore_ascii_case("expressions") {
+                    return self.reindexed(has_expressions);
+                }
             }
         }
-        if self.schema.view(text)?.is_some() {
+        let Some(schema) = self.schema_of_table_or_index(name) else {
+            let error = Error::sql("unable to identify the object to be reindexed");
+            return Err(error.with_offset(name.name.offset));
+        };
+        if schema.view(text)?.is_some() {
             return Ok(nothing());
         }
-        if let Some(table) = self.schema.table(text)? {
-            let part = self.reindexed_table(&table, |_| true)?;
-            return Ok(Bound::Reindex(part.into_iter().collect()));
-        }
-        if let Some((table, index)) = self.schema.index(text)? {
-            let part = self.reindexed_table(&table, |other| other.name == index.name)?;
-            return Ok(Bound::Reindex(part.into_iter().collect()));
-        }
-        let error = Error::sql("unable to identify the object to be reindexed");
-        Err(error.with_offset(name.name.offset))
+        self.changes(schema, false);
+        let part = match schema.table(text)? {
+            Some(table) => self.reindexed_table(&table, |_| true)?,
+            None => match schema.index(text)? {
+                Some((table, index)) => {
+                    self.reindexed_table(&table, |other| other.name == index.name)?
+                }
+                None => None,
+            },
+        };
+        Ok(Bound::Reindex(part.into_iter().collect()))
     }
 
-    /// All indexes of which this is true.
+    /// All indexes of the main database and the temporary one of which this is true.
     fn reindexed(&mut self, is_meant: impl Fn(&Index) -> bool) -> Result<Bound> {
+        let main = self.catalog.main();
+        self.changes(main, true);
         let mut parts = Vec::new();
-        for table in self.all_tables()? {
-            parts.extend(self.reindexed_table(&table, &is_meant)?);
+        for schema in self.catalog.temp().into_iter().chain([main]) {
+            for table in tables_of(schema)? {
+                parts.extend(self.reindexed_table(&table, &is_meant)?);
+            }
         }
         Ok(Bound::Reindex(parts))
+    }
+
+    /// The database that has a table, view or index of this name.
+    fn schema_of_table_or_index(&self, name: &ast::QualifiedName) -> Option<&'a Schema> {
+        let text = &name.name.text;
+        let key = text.to_ascii_lowercase();
+        let is_it = |index: &str| index.eq_ignore_ascii_case(text);
+        let holds = |schema: &Schema| schema.holds(&key) || schema.index_names().any(is_it);
+        let schema = self.schema_where(name.schema.as_ref(), holds);
+        schema.filter(|schema| holds(schema))
     }
 
     fn reindexed_table(
@@ -73,6 +96,7 @@ impl Binder<'_> {
             ..Block::default()
         };
         Ok(Some(BoundReindex {
+            schema: self.catalog.of(&table.tree).tree().clone(),
             target,
             names,
             source: plain_query(block),
@@ -82,38 +106,47 @@ impl Binder<'_> {
     /// What was found of these indexes is found anew when a plan next asks: the figures are
     /// no table's rows, so that there is nothing else to be made.
     pub(super) fn analyze(&mut self, name: Option<&ast::QualifiedName>) -> Result<Bound> {
-        let tables = match name {
-            None => self.all_tables()?,
-            Some(name) if name.schema.is_none() && is_database(&name.name.text) => {
-                self.all_tables()?
-            }
-            Some(name) => {
-                self.in_main(name)?;
-                let text = &name.name.text;
-                match self.schema.index(text)? {
-                    Some((table, _)) => vec![table],
-                    None if self.schema.view(text)?.is_some() => Vec::new(),
-                    None => vec![self.table(name)?],
+        let mut tables = Vec::new();
+        match name {
+            None => {
+                for schema in self.catalog.in_order() {
+                    tables.extend(tables_of(schema)?);
                 }
             }
-        };
+            Some(name) => {
+                let text = &name.name.text;
+                let named = match &name.schema {
+                    Some(schema) => {
+                        self.database(schema)?;
+                        None
+                    }
+                    None => self.catalog.named(text),
+                };
+                if let Some(schema) = named {
+                    tables = tables_of(schema)?;
+                } else if name.schema.is_none() && text.eq_ignore_ascii_case(TEMP) {
+                    // Nothing is in it yet.
+                } else if let Some(schema) = self.schema_of_table_or_index(name) {
+                    match schema.index(text)? {
+                        Some((table, _)) => tables.push(table),
+                        None => tables.extend(schema.table(text)?),
+                    }
+                } else {
+                    tables.push(self.table(name)?);
+                }
+            }
+        }
         let indexes = tables.iter().flat_map(|table| &table.indexes);
-        let trees = indexes.map(|index| index.tree.id()).collect();
+        let trees = indexes.map(|index| index.tree.clone()).collect();
         Ok(Bound::Ready(Action::Analyze(trees), Vec::new()))
-    }
-
-    fn all_tables(&self) -> Result<Vec<Arc<Table>>> {
-        let names = self.schema.table_names().iter();
-        let tables = names.map(|name| self.schema.table(name));
-        let tables: Vec<_> = tables.collect::<Result<_>>()?;
-        Ok(tables.into_iter().flatten().collect())
     }
 }
 
-fn is_database(name: &str) -> bool {
-    ["main", "temp"]
-        .iter()
-        .any(|it| it.eq_ignore_ascii_case(name))
+fn tables_of(schema: &Schema) -> Result<Vec<Arc<Table>>> {
+    let names = schema.table_names().iter();
+    let tables = names.map(|name| schema.table(name));
+    let tables: Vec<_> = tables.collect::<Result<_>>()?;
+    Ok(tables.into_iter().flatten().collect())
 }
 
 fn orders_by(index: &Index, collation: Collation) -> bool {

@@ -20,7 +20,7 @@ use crate::ast::{self, Name};
 use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::func::table::TableFunction;
-use crate::schema::{Table, nearest};
+use crate::schema::{Catalog, Table, nearest};
 use crate::value::Affinity;
 
 /// The names of one SELECT.
@@ -132,8 +132,9 @@ pub struct ScopeTable {
     /// Columns that plain names mean a table before it by: those that USING or NATURAL
     /// merged into one.
     pub merged: Vec<String>,
-    /// It is a table or view of the schema, so that the schema's name may stand before it.
-    pub is_stored: bool,
+    /// The store of the database that it is a table or view of, whose name may stand
+    /// before it.
+    pub database: Option<u64>,
 }
 
 /// Columns of a source.
@@ -346,11 +347,11 @@ pub fn is_rowid_name(name: &str) -> bool {
 
 impl Frame {
     /// The column that `[table.]name` stands for in this frame alone.
-    pub fn find(&self, column: ColumnName<'_>) -> Result<Option<Found>> {
+    pub fn find(&self, column: ColumnName<'_>, database: Option<u64>) -> Result<Option<Found>> {
         let (name, table) = (column.name.text.as_str(), column.table);
         let may_be = |candidate: &ScopeTable| {
             table.is_none_or(|t| candidate.name.eq_ignore_ascii_case(&t.text))
-                && (column.schema.is_none() || candidate.is_stored && !self.has_values)
+                && (column.schema.is_none() || candidate.database == database && !self.has_values)
         };
         let mut found: Option<Found> = None;
         for (i, candidate) in self.tables.iter().enumerate().filter(|(_, t)| may_be(t)) {
@@ -386,13 +387,13 @@ impl Frame {
     }
 
     /// A column that `*` stands for must have a name that means it alone.
-    pub fn check_star(&self, at: usize, name: &str) -> Result<()> {
+    pub fn check_star(&self, at: usize, name: &str, catalog: &Catalog) -> Result<()> {
         let Some(table) = self.tables.get(at).filter(|t| !t.name.is_empty()) else {
             return Ok(());
         };
         let same_name = |(i, other): (usize, &ScopeTable)| {
             i != at
-                && other.is_stored == table.is_stored
+                && other.database == table.database
                 && other.name.eq_ignore_ascii_case(&table.name)
                 && other.position(name).is_some()
                 && !other.yields(name)
@@ -401,7 +402,10 @@ impl Frame {
         if !self.tables.iter().enumerate().any(same_name) {
             return Ok(());
         }
-        let schema = if table.is_stored { "main" } else { "*" };
+        let schema = match table.database {
+            Some(store) => catalog.name_of_store(store),
+            None => "*",
+        };
         let table = &table.name;
         let message = format!("ambiguous column name: {schema}.{table}.{name}");
         Err(Error::sql(message).with_hint("give each of the tables an alias of its own"))
@@ -476,16 +480,19 @@ impl Binder<'_> {
     /// The column or alias that a name stands for, innermost SELECT first.
     pub(super) fn resolve(&mut self, column: ColumnName<'_>) -> Result<Option<Found>> {
         let name = column.name;
-        let is_main = |schema: &Name| schema.text.eq_ignore_ascii_case("main");
-        if !column.schema.is_none_or(is_main) {
-            return Ok(None);
-        }
+        let database = match column.schema.map(|name| self.catalog.named(&name.text)) {
+            None => None,
+            Some(Some(schema)) => Some(schema.tree().store_number()),
+            Some(None) => return Ok(None),
+        };
         let mut hit = None;
         for at in (0..self.frames.len()).rev() {
             let Some(frame) = self.frames.get(at).filter(|frame| !frame.hidden) else {
                 continue;
             };
-            let found = frame.find(column).map_err(|e| e.with_offset(name.offset))?;
+            let found = frame
+                .find(column, database)
+                .map_err(|e| e.with_offset(name.offset))?;
             if let Some(found) = found {
                 hit = Some((at, found));
                 break;

@@ -407,6 +407,7 @@ impl Binder<'_> {
         block: &mut Block,
         out: &mut Vec<QueryColumn>,
     ) -> Result<()> {
+        let catalog = self.catalog;
         let frame = self.frame();
         for (at, table) in frame.tables.iter().enumerate() {
             if only.is_some_and(|name| !table.name.eq_ignore_ascii_case(name)) {
@@ -417,7 +418,7 @@ impl Binder<'_> {
                 if only.is_none() && table.merged.iter().any(|m| m.eq_ignore_ascii_case(name)) {
                     continue;
                 }
-                frame.check_star(at, name)?;
+                frame.check_star(at, name, catalog)?;
                 let plain = match only {
                     None => frame.starred(at, name)?,
                     Some(_) => None,

@@ -36,9 +36,10 @@ impl Binder<'_> {
         block: &mut Block,
     ) -> Result<()> {
         let written = &name.name;
+        let schema = self.schema_of(name);
+        let key = written.text.to_ascii_lowercase();
         let is_known = self.cte_named(&written.text).is_some()
-            || self.schema.table(&written.text)?.is_some()
-            || self.schema.view(&written.text)?.is_some();
+            || schema.is_some_and(|schema| schema.holds(&key));
         if is_known {
             let message = format!("'{}' is not a function", written.text);
             return Err(Error::sql(message).with_offset(written.offset));
@@ -92,7 +93,7 @@ impl Binder<'_> {
             source: id,
             columns: ScopeColumns::Function(Arc::clone(&function)),
             merged: Vec::new(),
-            is_stored: false,
+            database: None,
         });
         let args = args.to_vec();
         self.frame().calls.push(PendingCall { source: id, args });

@@ -13,10 +13,14 @@ use crate::func::Definition;
 use crate::parse::places::{self, Edits, Renaming};
 use crate::plan::Settings;
 use crate::plan::physical::SchemaRewrite;
-use crate::schema::{Schema, SchemaRow, Table};
+use crate::schema::{Catalog, Schema, SchemaRow, Table};
 
 /// What the texts of a schema are changed for.
 pub(super) struct TextChange<'a> {
+    /// The databases that are open.
+    pub catalog: &'a Catalog,
+    /// The table's.
+    pub schema: &'a Schema,
     /// The table that is altered.
     pub table: &'a Table,
     /// What gets the new name; nothing where it is a column that goes.
@@ -46,23 +50,59 @@ pub(super) fn cannot_place(row: &SchemaRow, name: &str) -> Error {
     in_object(row, "", &Error::sql(message)).with_hint(hint)
 }
 
-/// The rows that differ from the schema's, as changes of those.
-pub(super) fn rewrites(schema: &Schema, after: &[SchemaRow]) -> Vec<SchemaRewrite> {
-    let pairs = schema.rows().iter().zip(after);
-    let changed = pairs.filter(|(before, after)| before.as_ref() != *after);
-    changed
-        .map(|(before, after)| SchemaRewrite {
-            kind: before.kind.clone(),
-            name: before.name.clone(),
-            new_name: after.name.clone(),
-            new_table: after.table.clone(),
-            new_sql: after.sql.clone(),
-        })
-        .collect()
+/// What the schema will be.
+pub(super) struct After {
+    /// The rows of the table's database.
+    pub own: Vec<SchemaRow>,
+    /// Those of the temporary one, where that is another one.
+    pub temp: Option<Vec<SchemaRow>>,
 }
 
-/// The rows of a schema with changed texts, all else as it is.
-pub(super) fn changed_texts(schema: &Schema, change: &TextChange<'_>) -> Result<Vec<SchemaRow>> {
+impl After {
+    /// The rows that differ from the schema's, as changes of those.
+    pub fn rewrites(&self, change: &TextChange<'_>) -> Vec<SchemaRewrite> {
+        let own = change.schema.rows().iter().zip(&self.own);
+        let own = own.map(|(before, after)| (before, after, false));
+        let temp = change.catalog.temp().zip(self.temp.as_ref());
+        let temp = temp
+            .into_iter()
+            .flat_map(|(schema, after)| schema.rows().iter().zip(after))
+            .map(|(before, after)| (before, after, true));
+        let changed = own.chain(temp);
+        changed
+            .filter(|(before, after, _)| before.as_ref() != *after)
+            .map(|(before, after, in_temp)| SchemaRewrite {
+                in_temp,
+                kind: before.kind.clone(),
+                name: before.name.clone(),
+                new_name: after.name.clone(),
+                new_table: after.table.clone(),
+                new_sql: after.sql.clone(),
+            })
+            .collect()
+    }
+
+    /// See [`check`].
+    pub fn check(self, change: &TextChange<'_>, when: &str, strict: bool) -> Result<()> {
+        let mut catalog = change.catalog.with(change.schema.with_rows(self.own));
+        if let Some((temp, rows)) = change.catalog.temp().zip(self.temp) {
+            catalog = catalog.with(temp.with_rows(rows));
+        }
+        check(&catalog, catalog.of(&change.table.tree), when, strict)
+    }
+}
+
+/// The rows of a table's database, and of the temporary one beside it, with changed texts, all
+/// else as it is.
+pub(super) fn changed_texts(change: &TextChange<'_>) -> Result<After> {
+    let temp = change.catalog.temp_beside(change.schema);
+    Ok(After {
+        own: changed_rows(change.schema, change)?,
+        temp: temp.map(|temp| changed_rows(temp, change)).transpose()?,
+    })
+}
+
+fn changed_rows(schema: &Schema, change: &TextChange<'_>) -> Result<Vec<SchemaRow>> {
     let mut rows = Vec::with_capacity(schema.rows().len());
     for row in schema.rows() {
         let mut row = SchemaRow::clone(row);
@@ -88,7 +128,8 @@ fn kept_text(row: &SchemaRow) -> Option<&str> {
 fn edits(schema: &Schema, row: &SchemaRow, sql: &str, change: &TextChange<'_>) -> Result<Edits> {
     let old = change.renaming.old;
     let statement = places::placed(sql, old)?;
-    let uses = uses_of(schema, row, &statement, change.watched, false)?;
+    let watched = change.watched.clone();
+    let uses = uses_of(change.catalog, schema, row, &statement, watched, false)?;
     let mut edits = Edits::default();
     uses.names.into_iter().for_each(|place| edits.name(place));
     let of_table = matches!(change.watched, Watched::Table(_));
@@ -96,7 +137,8 @@ fn edits(schema: &Schema, row: &SchemaRow, sql: &str, change: &TextChange<'_>) -
         // The new name, or the dropped column's, must not make a column of a text.
         uses.texts.into_iter().for_each(|place| edits.text(place));
     }
-    if change.watched == Watched::Nothing {
+    // The tables and indexes of a database know nothing of another one.
+    if change.watched == Watched::Nothing || schema.tree() != change.schema.tree() {
         return Ok(edits);
     }
     let is_own = is(&row.table, &change.table.name);
@@ -113,8 +155,8 @@ fn edits(schema: &Schema, row: &SchemaRow, sql: &str, change: &TextChange<'_>) -
                     }
                 }
             }
-            match (is_own, change.watched) {
-                (true, Watched::Column(_, at)) => column_places(create, at, old, &mut edits),
+            match (is_own, &change.watched) {
+                (true, Watched::Column(_, at)) => column_places(create, *at, old, &mut edits),
                 (true, _) => edits.name(create.name.name.offset),
                 _ => {}
             }
@@ -162,14 +204,16 @@ fn plain_name(term: &ast::Expr) -> Option<(&str, usize)> {
 
 /// Binds the text of one object, as this statement has it.
 fn uses_of(
+    catalog: &Catalog,
     schema: &Schema,
     row: &SchemaRow,
     statement: &Statement,
     watched: Watched,
     strict: bool,
 ) -> Result<Uses> {
-    let mut binder = Binder::new(schema, Settings::default());
-    binder.uses = Some(Uses::new(watched, strict));
+    let mut binder = Binder::new(catalog, Settings::default());
+    binder.uses = Some(Uses::new(watched.clone(), strict));
+    binder.home = binder.home_in(schema);
     match statement {
         Statement::CreateTable(create) => {
             let (table, _) = schema.bare_table(row, create)?;
@@ -203,10 +247,14 @@ fn uses_of(
             }
         }
         Statement::CreateView(create) => {
-            binder.views.push(row.name.clone());
+            let store = schema.tree().store_number();
+            binder.views.push((row.name.clone(), store));
             binder.query(&create.select)?;
         }
-        Statement::CreateTrigger(create) => binder.trigger_uses(create)?,
+        Statement::CreateTrigger(create) => {
+            let of = row.database.as_ref().and_then(|name| catalog.named(name));
+            binder.trigger_uses(create, schema, of.unwrap_or(schema))?;
+        }
         _ => {}
     }
     let uses = binder.uses.take();
@@ -254,9 +302,17 @@ impl Binder<'_> {
     }
 }
 
-/// Binds all texts of a schema, each of which must still mean something. `strict`: a name
-/// in double quotes is no text in tables and indexes.
-pub(super) fn check(schema: &Schema, when: &str, strict: bool) -> Result<()> {
+/// Binds all texts of a database and of the temporary one, each of which must still mean
+/// something. `strict`: a name in double quotes is no text in tables and indexes.
+pub(super) fn check(catalog: &Catalog, schema: &Schema, when: &str, strict: bool) -> Result<()> {
+    check_one(catalog, schema, when, strict)?;
+    match catalog.temp_beside(schema) {
+        Some(temp) => check_one(catalog, temp, when, strict),
+        None => Ok(()),
+    }
+}
+
+fn check_one(catalog: &Catalog, schema: &Schema, when: &str, strict: bool) -> Result<()> {
     let one = |row: &SchemaRow, strict: bool| -> Result<()> {
         let Some(sql) = kept_text(row) else {
             return Ok(());
@@ -264,7 +320,7 @@ pub(super) fn check(schema: &Schema, when: &str, strict: bool) -> Result<()> {
         let Some(statement) = crate::parse::parse(sql)?.statement else {
             return Err(Error::corrupt("an empty text"));
         };
-        uses_of(schema, row, &statement, Watched::Nothing, strict)?;
+        uses_of(catalog, schema, row, &statement, Watched::Nothing, strict)?;
         Ok(())
     };
     let is_view = |row: &SchemaRow| is(&row.kind, "view") || is(&row.kind, "trigger");

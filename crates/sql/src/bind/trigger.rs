@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::call::raise;
-use super::ddl::{change, check_name, nothing, readable};
+use super::ddl::{change, check_name, nothing, readable, sqlites_name};
 use super::expr::{Expr, ExprKind, Props};
 use super::logical::{Body, Bound, BoundProgram, Query, QueryColumn};
 use super::scope::{ColumnName, Found, is_rowid_name};
@@ -19,7 +19,7 @@ use crate::plan::Settings;
 use crate::plan::physical::{OutputColumn, SchemaChange};
 use crate::plan::trigger::{Firing, Timed};
 use crate::schema::{
-    Column, ConflictAction, ForeignKey, SEQUENCE, Schema, Table, Trigger, View, nearest,
+    Catalog, Column, ConflictAction, ForeignKey, SEQUENCE, Schema, Table, Trigger, View,
 };
 use crate::value::{Affinity, Value};
 
@@ -49,8 +49,12 @@ impl Fired<'_> {
 
 /// A program that a statement may run.
 #[derive(Debug)]
-pub(super) struct Registered {
+pub(super) struct Registered<'a> {
     trigger: Arc<Trigger>,
+    /// The database that it is in.
+    schema: &'a Schema,
+    /// The database of its table.
+    of: &'a Schema,
     /// The OR clause that its statements run under.
     conflict: Option<ConflictAction>,
 }
@@ -65,17 +69,14 @@ pub(super) struct TriggerRows {
     has_new: bool,
 }
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
     pub(super) fn create_trigger(&mut self, create: &ast::CreateTrigger) -> Result<Bound> {
-        if create.temporary {
-            return Err(Error::sql("temporary triggers are not supported"));
-        }
-        self.in_main(&create.name)?;
         let name = &create.name.name;
-        let (on, is_view) = self.trigger_table(&create.table)?;
+        let (schema, of) = self.trigger_place(create)?;
+        let (on, is_view) = self.trigger_table(&create.table, of)?;
         check_name(name)?;
         let is_taken = |known: &str| known.eq_ignore_ascii_case(&name.text);
-        if self.schema.trigger_names().any(is_taken) {
+        if schema.trigger_names().any(is_taken) {
             if create.if_not_exists {
                 return Ok(nothing());
             }
@@ -95,29 +96,59 @@ impl Binder<'_> {
         if create.has_parameters {
             return Err(Error::sql("trigger cannot use variables"));
         }
+        self.check_own(schema, ("trigger", name), &create.databases)?;
         let sql = readable(&name.text, format!("CREATE TRIGGER {}", create.text))?;
+        self.changes(schema, false);
+        let is_own = schema.tree() == of.tree();
         Ok(change(SchemaChange::CreateTrigger {
             name: name.text.clone(),
             table: on,
+            database: (!is_own).then(|| self.catalog.name_of(of).to_owned()),
             sql,
         }))
     }
 
+    /// The database of a new trigger, and that of its table. A trigger of a temporary table
+    /// is temporary, too.
+    fn trigger_place(&self, create: &ast::CreateTrigger) -> Result<(&'a Schema, &'a Schema)> {
+        let (name, on) = (&create.name, &create.table);
+        if create.temporary
+            && let Some(schema) = &name.schema
+        {
+            let error = Error::sql("temporary trigger may not have qualified name");
+            return Err(error.with_offset(schema.offset));
+        }
+        let mut schema = self.new_in(name, create.temporary)?;
+        let of = self.schema_of(on);
+        if let Some(of) = of.filter(|of| of.is_temp() && name.schema.is_none()) {
+            schema = of;
+        }
+        if !schema.is_temp() {
+            self.check_own(schema, ("trigger", &name.name), on.schema.as_slice())?;
+            return Ok((schema, schema));
+        }
+        match of {
+            Some(of) if of.holds(&on.name.text.to_ascii_lowercase()) => Ok((schema, of)),
+            _ => self
+                .table(on)
+                .map(|table| (schema, self.catalog.of(&table.tree))),
+        }
+    }
+
     /// The name of the table or view that a new trigger is on, and whether it is a view.
-    fn trigger_table(&self, of: &ast::QualifiedName) -> Result<(String, bool)> {
-        self.in_main(of)?;
-        if let Some(view) = self.schema.view(&of.name.text)? {
+    fn trigger_table(&self, of: &ast::QualifiedName, schema: &Schema) -> Result<(String, bool)> {
+        if let Some(view) = schema.view(&of.name.text)? {
             return Ok((view.name.clone(), true));
         }
         let qualified = ast::QualifiedName {
             schema: Some(ast::Name {
-                text: "main".to_owned(),
+                text: self.catalog.name_of(schema).to_owned(),
                 ..of.name.clone()
             }),
             name: of.name.clone(),
         };
         let table = self.table(&qualified)?;
-        if table.tree.id() == self.schema.tree().id() || table.name == SEQUENCE {
+        if table.tree == *schema.tree() || table.name == SEQUENCE {
             return Err(Error::sql("cannot create trigger on system table"));
         }
         Ok((table.name.clone(), false))
@@ -129,27 +160,19 @@ impl Binder<'_> {
         if_exists: bool,
     ) -> Result<Bound> {
         let text = &name.name.text;
-        let is_main = |schema: &ast::Name| schema.text.eq_ignore_ascii_case("main");
-        let in_main = name.schema.as_ref().is_none_or(is_main);
-        let known = self.schema.trigger_names();
-        let found = known
-            .filter(|_| in_main)
-            .find(|it| it.eq_ignore_ascii_case(text));
-        if let Some(found) = found {
+        let is_it = |it: &&str| it.eq_ignore_ascii_case(text);
+        let holds = |schema: &Schema| schema.trigger_names().any(|it| is_it(&it));
+        let schema = self.schema_where(name.schema.as_ref(), holds);
+        let found = schema.and_then(|it| Some((it, it.trigger_names().find(is_it)?)));
+        if let Some((schema, found)) = found {
+            self.changes(schema, false);
             return Ok(change(SchemaChange::DropTrigger(found.to_owned())));
         }
         if if_exists {
             return Ok(nothing());
         }
-        let full = match &name.schema {
-            Some(schema) => format!("{}.{text}", schema.text),
-            None => text.clone(),
-        };
-        let error = Error::sql(format!("no such trigger: {full}")).with_offset(name.name.offset);
-        Err(match nearest(text, self.schema.trigger_names()) {
-            Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
-            None => error,
-        })
+        let known = self.catalog.in_order().flat_map(Schema::trigger_names);
+        Err(self.missing("trigger", name, known))
     }
 
     /// The table of a statement that writes; for a view, with what stands in for the writing.
@@ -159,18 +182,20 @@ impl Binder<'_> {
         event: Fired<'_>,
         conflict: Option<ConflictAction>,
     ) -> Result<(Arc<Table>, Option<Vec<usize>>)> {
-        if let Some(view) = self.schema.view(&name.name.text)? {
-            let fires = self.fires(&view.name, event, conflict)?;
+        let schema = self.schema_of(name);
+        let view = schema.map(|schema| Ok::<_, Error>((schema, schema.view(&name.name.text)?)));
+        if let Some((schema, Some(view))) = view.transpose()? {
+            let fires = self.fires(&view.name, schema, event, conflict)?;
             if !fires.before.is_empty() {
-                return Ok((self.view_table(&view)?, Some(fires.before)));
+                return Ok((self.view_table(&view, schema)?, Some(fires.before)));
             }
             let message = format!("cannot modify {} because it is a view", view.name);
             let error = Error::sql(message).with_offset(name.name.offset);
             return Err(error.with_hint("an INSTEAD OF trigger can do it"));
         }
         let table = self.table(name)?;
-        if table.tree.id() == self.schema.tree().id() {
-            let message = "table sqlite_master may not be modified";
+        if self.is_schema_table(&table) {
+            let message = format!("table {} may not be modified", sqlites_name(&table));
             return Err(Error::sql(message).with_offset(name.name.offset));
         }
         Ok((table, None))
@@ -184,19 +209,20 @@ impl Binder<'_> {
         conflict: Option<ConflictAction>,
         may_replace: bool,
     ) -> Result<Option<Box<Firing>>> {
-        if !self.schema.has_triggers(&table.name) || !self.settings.triggers {
+        let schema = self.catalog.of(&table.tree);
+        if !self.settings.triggers || !self.catalog.has_triggers(schema, &table.name) {
             return Ok(None);
         }
         let mut firing = Firing::default();
-        let fires = self.fires(&table.name, event, conflict)?;
+        let fires = self.fires(&table.name, schema, event, conflict)?;
         match event {
             Fired::Insert => firing.insert = fires,
             Fired::Update(_) => firing.update = fires,
             Fired::Delete => firing.delete = fires,
         }
         if may_replace && self.settings.recursive_triggers {
-            firing.delete =
-                self.fires(&table.name, Fired::Delete, Some(ConflictAction::Replace))?;
+            let replace = Some(ConflictAction::Replace);
+            firing.delete = self.fires(&table.name, schema, Fired::Delete, replace)?;
         }
         let all = [&firing.insert, &firing.update, &firing.delete];
         let any = all.iter().any(|fires| !fires.is_empty());
@@ -208,6 +234,7 @@ impl Binder<'_> {
     pub(super) fn fires(
         &mut self,
         table: &str,
+        of: &'a Schema,
         event: Fired<'_>,
         conflict: Option<ConflictAction>,
     ) -> Result<Timed> {
@@ -215,24 +242,29 @@ impl Binder<'_> {
         if !self.settings.triggers {
             return Ok(timed);
         }
-        for trigger in self.schema.triggers_of(table)? {
+        for (trigger, schema) in self.catalog.triggers_of(of, table)? {
             if event.fires(&trigger) {
                 let list = match trigger.definition.time {
                     TriggerTime::After => &mut timed.after,
                     TriggerTime::Before | TriggerTime::InsteadOf => &mut timed.before,
                 };
-                list.push(self.registered(trigger, conflict));
+                list.push(self.registered(Registered {
+                    trigger,
+                    schema,
+                    of,
+                    conflict,
+                }));
             }
         }
         Ok(timed)
     }
 
-    fn registered(&mut self, trigger: Arc<Trigger>, conflict: Option<ConflictAction>) -> usize {
-        let is_it = |known: &Registered| {
-            Arc::ptr_eq(&known.trigger, &trigger) && known.conflict == conflict
+    fn registered(&mut self, new: Registered<'a>) -> usize {
+        let is_it = |known: &Registered<'_>| {
+            Arc::ptr_eq(&known.trigger, &new.trigger) && known.conflict == new.conflict
         };
         self.programs.iter().position(is_it).unwrap_or_else(|| {
-            self.programs.push(Registered { trigger, conflict });
+            self.programs.push(new);
             self.programs.len() - 1
         })
     }
@@ -244,13 +276,14 @@ impl Binder<'_> {
         key: &ForeignKey,
         parent_goes: bool,
     ) -> Result<Timed> {
+        let of = self.catalog.of(&child.tree);
         if parent_goes && key.on_delete == ForeignAction::Cascade {
-            return self.fires(&child.name, Fired::Delete, None);
+            return self.fires(&child.name, of, Fired::Delete, None);
         }
         let columns = key.columns.iter().filter_map(|at| child.columns.get(*at));
         let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
         let abort = Some(ConflictAction::Abort);
-        self.fires(&child.name, Fired::Update(&names), abort)
+        self.fires(&child.name, of, Fired::Update(&names), abort)
     }
 
     /// A column of OLD or NEW, as a parameter; see `plan/trigger.rs`.
@@ -309,9 +342,9 @@ impl Binder<'_> {
     }
 
     /// A view as if it were a table, for who would write to it.
-    pub(super) fn view_table(&mut self, view: &View) -> Result<Arc<Table>> {
+    pub(super) fn view_table(&mut self, view: &View, schema: &'a Schema) -> Result<Arc<Table>> {
         let before = self.subqueries.len();
-        let query = self.view_query(view)?;
+        let query = self.view_query(view, schema)?;
         self.subqueries.truncate(before);
         let (listed, count) = (view.definition.columns.len(), query.columns.len());
         if listed > 0 && listed != count {
@@ -333,7 +366,7 @@ impl Binder<'_> {
         };
         Ok(Arc::new(Table {
             name: view.name.clone(),
-            tree: self.schema.tree().clone(),
+            tree: schema.tree().clone(),
             columns: query.columns.iter().enumerate().map(column).collect(),
             rowid_alias: None,
             autoincrement: false,
@@ -348,14 +381,25 @@ impl Binder<'_> {
         }))
     }
 
-    /// Within the statements of a trigger: its OLD and NEW are known.
-    pub(super) fn enter_trigger(&mut self, create: &ast::CreateTrigger) -> Result<Arc<Table>> {
-        let of = &create.table.name;
-        let view = self.schema.view(&of.text)?;
+    /// Within the statements of a trigger of this database: its OLD and NEW are known. `of`:
+    /// the database of its table.
+    pub(super) fn enter_trigger(
+        &mut self,
+        create: &ast::CreateTrigger,
+        schema: &'a Schema,
+        of: &'a Schema,
+    ) -> Result<Arc<Table>> {
+        let name = &create.table.name;
+        self.home = Some(of);
+        let view = of.view(&name.text)?;
         let table = match &view {
-            Some(view) => self.view_table(view)?,
-            None => self.table(&create.table)?,
+            Some(view) => self.view_table(view, of)?,
+            None => self.table(&ast::QualifiedName {
+                schema: None,
+                name: name.clone(),
+            })?,
         };
+        self.home = self.home_in(schema);
         self.trigger = Some(Box::new(TriggerRows {
             table: Arc::clone(&table),
             is_view: view.is_some(),
@@ -378,20 +422,21 @@ pub(super) fn late_values(source: &mut Query, assigned: &[usize]) -> Vec<(usize,
 }
 
 /// Binds the programs that were registered, and those that they register.
-pub(super) fn bind_programs(
-    schema: &Schema,
+pub(super) fn bind_programs<'a>(
+    catalog: &'a Catalog,
     settings: Settings,
-    mut registered: Vec<Registered>,
+    mut registered: Vec<Registered<'a>>,
 ) -> Result<Vec<BoundProgram>> {
     let mut bound = Vec::with_capacity(registered.len());
-    while let Some(Registered { trigger, conflict }) = registered.get(bound.len()) {
-        let (trigger, conflict) = (Arc::clone(trigger), *conflict);
+    while let Some(next) = registered.get(bound.len()) {
+        let (trigger, conflict) = (Arc::clone(&next.trigger), next.conflict);
+        let (schema, of) = (next.schema, next.of);
         let create = &trigger.definition;
-        let mut part = |bind: &dyn Fn(&mut Binder<'_>) -> Result<Bound>| {
-            let mut binder = Binder::new(schema, settings);
+        let mut part = |bind: &dyn Fn(&mut Binder<'a>) -> Result<Bound>| {
+            let mut binder = Binder::new(catalog, settings);
             binder.policy = conflict;
             binder.programs = std::mem::take(&mut registered);
-            binder.enter_trigger(create)?;
+            binder.enter_trigger(create, schema, of)?;
             let bound = bind(&mut binder)?;
             registered = std::mem::take(&mut binder.programs);
             Ok(BoundStatement::new(bound, binder))

@@ -8,12 +8,18 @@ use std::sync::Arc;
 use super::Binder;
 use super::texts::is;
 use crate::ast::{self, InsertSource, Name, Statement, TriggerEvent};
-use crate::error::Result;
-use crate::schema::Table;
+use crate::error::{Error, Result};
+use crate::schema::{Schema, Table};
 
-impl Binder<'_> {
-    pub(super) fn trigger_uses(&mut self, create: &ast::CreateTrigger) -> Result<()> {
-        let table = self.enter_trigger(create)?;
+impl<'a> Binder<'a> {
+    /// Of a trigger of one database on a table of another, or of the same.
+    pub(super) fn trigger_uses(
+        &mut self,
+        create: &ast::CreateTrigger,
+        schema: &'a Schema,
+        of: &'a Schema,
+    ) -> Result<()> {
+        let table = self.enter_trigger(create, schema, of)?;
         if let Some(uses) = &mut self.uses {
             uses.table(&table, &create.table.name);
         }
@@ -87,9 +93,11 @@ impl Binder<'_> {
         name: &ast::QualifiedName,
         alias: Option<&Name>,
     ) -> Result<Arc<Table>> {
-        let table = match self.schema.view(&name.name.text)? {
-            Some(view) => self.view_table(&view)?,
-            None => self.table(name)?,
+        let schema = self.schema_of(name);
+        let view = schema.map(|schema| Ok::<_, Error>((schema, schema.view(&name.name.text)?)));
+        let table = match view.transpose()? {
+            Some((schema, Some(view))) => self.view_table(&view, schema)?,
+            _ => self.table(name)?,
         };
         let row = self.sources;
         if let Some(uses) = &mut self.uses {

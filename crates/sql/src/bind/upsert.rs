@@ -57,7 +57,8 @@ impl Binder<'_> {
                 let names = sets.iter().flat_map(|(names, _)| names);
                 let names: Vec<&str> = names.map(|name| name.text.as_str()).collect();
                 let abort = Some(ConflictAction::Abort);
-                let fires = self.fires(&table.name, Fired::Update(&names), abort)?;
+                let of = self.catalog.of(&table.tree);
+                let fires = self.fires(&table.name, of, Fired::Update(&names), abort)?;
                 bound.update = Some(self.row_frame(table, name, id, |this| {
                     let names = table.columns.iter().map(|c| c.name.as_str());
                     let names = names.chain(ROWID_NAMES);
@@ -67,7 +68,7 @@ impl Binder<'_> {
                         columns: ScopeColumns::NewRow(table.clone()),
                         // Plain names mean the existing row.
                         merged: names.map(str::to_owned).collect(),
-                        is_stored: false,
+                        database: None,
                     });
                     let assignments = this.assignments(sets, table)?;
                     let predicate = predicate.as_ref().map(|p| this.expr(p)).transpose()?;

@@ -4,7 +4,7 @@
 //! schema keeps and has the places of such names written down here. The views that a text
 //! uses have texts of their own and are left out meanwhile.
 
-use fulgurite_store::TreeId;
+use fulgurite_store::Tree;
 
 use super::Binder;
 use super::scope::{Frame, ScopeColumns, ScopeTable, is_rowid_name};
@@ -14,14 +14,14 @@ use crate::error::{Error, Result};
 use crate::schema::Table;
 
 /// Whose names are looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Watched {
     /// Nobody's.
     Nothing,
     /// The table's own, of the table that this tree holds.
-    Table(TreeId),
+    Table(Tree),
     /// One of its columns'.
-    Column(TreeId, usize),
+    Column(Tree, usize),
 }
 
 /// What is found. Places are those that the names have in the tree.
@@ -38,7 +38,7 @@ pub(super) struct Uses {
     plain: Vec<usize>,
     /// Tables of parenthesized joins: the join's source, the table's first column there,
     /// the table, and whether it goes by its own name.
-    joined: Vec<(usize, usize, TreeId, bool)>,
+    joined: Vec<(usize, usize, Tree, bool)>,
 }
 
 impl Uses {
@@ -69,7 +69,7 @@ impl Uses {
 
     /// A table that is named.
     pub(super) fn table(&mut self, table: &Table, name: &Name) {
-        if self.watched == Watched::Table(table.tree.id()) {
+        if matches!(&self.watched, Watched::Table(tree) if *tree == table.tree) {
             self.names.push(name.offset);
         }
     }
@@ -77,37 +77,38 @@ impl Uses {
     /// A table of a parenthesized join, as names outside see it.
     pub(super) fn joined(&mut self, table: &ScopeTable, source: usize, base: usize) {
         if let Some((tree, is_plain)) = self.direct(table) {
+            let tree = tree.clone();
             self.joined.push((source, base, tree, is_plain));
         }
     }
 
     /// The table whose own columns these are, and whether it goes by its own name.
-    fn direct(&self, table: &ScopeTable) -> Option<(TreeId, bool)> {
+    fn direct<'t>(&'t self, table: &'t ScopeTable) -> Option<(&'t Tree, bool)> {
         match &table.columns {
-            ScopeColumns::Table(of) => Some((of.tree.id(), self.plain.contains(&table.source))),
-            ScopeColumns::NewRow(of) => Some((of.tree.id(), false)),
+            ScopeColumns::Table(of) => Some((&of.tree, self.plain.contains(&table.source))),
+            ScopeColumns::NewRow(of) => Some((&of.tree, false)),
             ScopeColumns::Query(_, base) => {
-                let is_it = |join: &&(usize, usize, TreeId, bool)| {
-                    (join.0, join.1) == (table.source, *base)
-                };
+                let is_it =
+                    |join: &&(usize, usize, Tree, bool)| (join.0, join.1) == (table.source, *base);
                 let join = self.joined.iter().find(is_it)?;
-                Some((join.2, join.3))
+                Some((&join.2, join.3))
             }
             _ => None,
         }
     }
 
     fn is_watched(&self, table: &ScopeTable, column: &str) -> bool {
-        let Watched::Column(tree, at) = self.watched else {
+        let Watched::Column(tree, at) = &self.watched else {
             return false;
         };
         let is_it = self.direct(table).is_some_and(|(of, _)| of == tree);
-        is_it && table.position(column) == Some(at)
+        is_it && table.position(column) == Some(*at)
     }
 
     fn qualifier(&mut self, table: &ScopeTable, name: &Name) {
+        let is_watched = |tree| matches!(&self.watched, Watched::Table(watched) if watched == tree);
         if let Some((tree, true)) = self.direct(table)
-            && self.watched == Watched::Table(tree)
+            && is_watched(tree)
         {
             self.names.push(name.offset);
         }
@@ -152,7 +153,8 @@ impl Uses {
 
     /// A column as a key part of its table's index, or where a trigger names it for itself.
     pub(super) fn key_column(&mut self, table: &Table, column: usize, place: usize) {
-        if self.watched == Watched::Column(table.tree.id(), column) {
+        let is_it = |tree: &Tree, at| *tree == table.tree && at == column;
+        if matches!(&self.watched, Watched::Column(tree, at) if is_it(tree, *at)) {
             self.names.push(place);
         }
     }

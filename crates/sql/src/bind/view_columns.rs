@@ -4,14 +4,18 @@ use super::Binder;
 use super::logical::QueryColumn;
 use super::names::name_columns;
 use crate::error::Result;
-use crate::schema::View;
+use crate::schema::{Schema, View};
 use crate::value::Affinity;
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
     /// Names and types of a view's columns. Where the view lists another number of names
     /// than its query has columns it cannot be read, but has those that it lists.
-    pub(super) fn view_columns(&mut self, view: &View) -> Result<Vec<(String, String)>> {
-        let mut query = self.view_query(view)?;
+    pub(super) fn view_columns(
+        &mut self,
+        view: &View,
+        schema: &'a Schema,
+    ) -> Result<Vec<(String, String)>> {
+        let mut query = self.view_query(view, schema)?;
         let listed = &view.definition.columns;
         if listed.is_empty() || listed.len() == query.columns.len() {
             let columns = query.columns.iter().enumerate();

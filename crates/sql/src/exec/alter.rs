@@ -1,11 +1,12 @@
 //! ALTER TABLE and REINDEX: the rows of sqlite_schema that change, and those of a table.
 
-use fulgurite_store::{Key, Seek, Tree, Txn};
+use fulgurite_store::{Key, Seek, Tree};
 
 use super::ddl::{encode_row, schema_rows};
 use crate::error::Result;
 use crate::exec::context::Run;
-use crate::plan::physical::SchemaRewrite;
+use crate::exec::txns::Txns;
+use crate::plan::physical::{SchemaPlace, SchemaRewrite};
 use crate::row::{RowReader, RowWriter};
 use crate::schema::{SchemaRow, Table};
 use crate::value::ValueRef;
@@ -15,10 +16,24 @@ const ROWS: usize = 1024;
 const BYTES: usize = 1 << 18;
 
 /// Gives rows of sqlite_schema their new names and texts.
-pub fn rewrite(changes: &[SchemaRewrite], schema: &Tree, txn: &mut Txn) -> Result<()> {
-    for (rowid, mut row) in schema_rows(txn, schema)? {
+pub fn rewrite(changes: &[SchemaRewrite], place: &SchemaPlace, txn: &mut Txns) -> Result<()> {
+    rewrite_in(changes, false, &place.tree, txn)?;
+    match &place.temp {
+        Some(temp) => rewrite_in(changes, true, temp, txn),
+        None => Ok(()),
+    }
+}
+
+fn rewrite_in(
+    changes: &[SchemaRewrite],
+    in_temp: bool,
+    schema: &Tree,
+    txn: &mut Txns,
+) -> Result<()> {
+    for (rowid, mut row) in schema_rows(txn.cursor(schema)?)? {
         let is_it = |change: &&SchemaRewrite| {
-            row.kind.eq_ignore_ascii_case(&change.kind)
+            change.in_temp == in_temp
+                && row.kind.eq_ignore_ascii_case(&change.kind)
                 && row.name.eq_ignore_ascii_case(&change.name)
         };
         let Some(change) = changes.iter().find(is_it) else {
@@ -33,11 +48,11 @@ pub fn rewrite(changes: &[SchemaRewrite], schema: &Tree, txn: &mut Txn) -> Resul
 }
 
 /// Has an index stand in another tree.
-pub fn move_index(index: &str, tree: &Tree, schema: &Tree, txn: &mut Txn) -> Result<()> {
+pub fn move_index(index: &str, tree: &Tree, schema: &Tree, txn: &mut Txns) -> Result<()> {
     let is_it = |row: &SchemaRow| {
         row.kind.eq_ignore_ascii_case("index") && row.name.eq_ignore_ascii_case(index)
     };
-    let rows = schema_rows(txn, schema)?;
+    let rows = schema_rows(txn.cursor(schema)?)?;
     for (rowid, mut row) in rows.into_iter().filter(|(_, row)| is_it(row)) {
         row.root = i64::from(tree.id().0);
         txn.put(schema, Key::Int(rowid), &encode_row(&row)?)?;
@@ -47,7 +62,7 @@ pub fn move_index(index: &str, tree: &Tree, schema: &Tree, txn: &mut Txn) -> Res
 
 /// Takes a column out of all rows of a table. Those that were stored before the column was
 /// added end before it and stay as they are.
-pub fn drop_column(table: &Table, column: usize, txn: &mut Txn, run: &Run) -> Result<()> {
+pub fn drop_column(table: &Table, column: usize, txn: &mut Txns, run: &Run) -> Result<()> {
     let (mut records, mut ends) = (Vec::new(), Vec::new());
     let mut last = None;
     loop {

@@ -1,7 +1,7 @@
 //! CREATE, DROP and ALTER: trees, and the rows of sqlite_schema that name them,
 //! all in the statement's transaction.
 
-use fulgurite_store::{Key, KeyKind, Seek, Tree, TreeId, Txn};
+use fulgurite_store::{Cursor, Key, KeyKind, Seek, Tree, TreeId};
 
 use crate::error::{Error, Result};
 use crate::exec::alter;
@@ -11,14 +11,14 @@ use crate::exec::dml::{Entry, KeyMaker, duplicate, sequence};
 use crate::exec::expr::Row;
 use crate::exec::ops::build;
 use crate::exec::sorter::Sorter;
-use crate::plan::physical::{IndexWriter, Node, Rebuild, SchemaChange};
+use crate::exec::txns::Txns;
+use crate::plan::physical::{IndexWriter, Node, Rebuild, SchemaChange, SchemaPlace};
 use crate::row::{RowReader, RowWriter};
 use crate::schema::{Index, SEQUENCE, SchemaRow, Table};
 use crate::value::{Affinity, ValueRef};
 
-/// The rows of sqlite_schema as the transaction sees them, with their rowids.
-pub fn schema_rows(txn: &mut Txn, tree: &Tree) -> Result<Vec<(i64, SchemaRow)>> {
-    let mut cursor = txn.cursor(tree)?;
+/// The rows of sqlite_schema, over which the cursor is, with their rowids.
+pub fn schema_rows(mut cursor: Cursor) -> Result<Vec<(i64, SchemaRow)>> {
     let mut rows = Vec::new();
     let mut more = cursor.seek(Seek::First)?;
     while more {
@@ -38,6 +38,10 @@ pub fn schema_rows(txn: &mut Txn, tree: &Tree) -> Result<Vec<(i64, SchemaRow)>> 
         } else {
             Some(text(4)?)
         };
+        let database = match reader.len() > 5 {
+            true => Some(text(5)?),
+            false => None,
+        };
         rows.push((
             rowid,
             SchemaRow {
@@ -46,6 +50,7 @@ pub fn schema_rows(txn: &mut Txn, tree: &Tree) -> Result<Vec<(i64, SchemaRow)>> 
                 table: text(2)?,
                 root,
                 sql,
+                database,
             },
         ));
         more = cursor.next()?;
@@ -53,13 +58,14 @@ pub fn schema_rows(txn: &mut Txn, tree: &Tree) -> Result<Vec<(i64, SchemaRow)>> 
     Ok(rows)
 }
 
-/// Changes the schema. `schema` is the tree of sqlite_schema.
+/// Changes the schema of a database.
 pub fn change(
     change: &SchemaChange,
-    schema: &Tree,
-    txn: &mut Txn,
+    place: &SchemaPlace,
+    txn: &mut Txns,
     cx: &mut Context<'_, '_>,
 ) -> Result<()> {
+    let schema = &place.tree;
     match change {
         SchemaChange::CreateTable {
             name,
@@ -68,10 +74,10 @@ pub fn change(
             autoincrement,
             source,
         } => {
-            let tree = txn.create_tree(KeyKind::Int)?;
+            let tree = txn.create_tree(schema, KeyKind::Int)?;
             add_row(txn, schema, &row_of("table", name, name, &tree, Some(sql)))?;
             for index in automatic_indexes {
-                let index_tree = txn.create_tree(KeyKind::Bytes)?;
+                let index_tree = txn.create_tree(schema, KeyKind::Bytes)?;
                 add_row(
                     txn,
                     schema,
@@ -94,7 +100,7 @@ pub fn change(
             source,
             writer,
         } => {
-            let tree = txn.create_tree(KeyKind::Bytes)?;
+            let tree = txn.create_tree(schema, KeyKind::Bytes)?;
             build_index(table, source, writer, &tree, txn, cx)?;
             add_row(
                 txn,
@@ -104,8 +110,8 @@ pub fn change(
         }
         SchemaChange::Reindex(tables) => tables
             .iter()
-            .try_for_each(|rebuild| reindex(rebuild, schema, txn, cx)),
-        SchemaChange::DropTable(table, _) => drop_table(table, schema, txn),
+            .try_for_each(|rebuild| reindex(rebuild, txn, cx)),
+        SchemaChange::DropTable(table, _) => drop_table(table, place, txn),
         SchemaChange::DropIndex(index) => drop_index(index, schema, txn),
         SchemaChange::CreateView { name, sql } => {
             let row = SchemaRow {
@@ -114,22 +120,32 @@ pub fn change(
                 table: name.clone(),
                 root: 0,
                 sql: Some(sql.clone()),
+                database: None,
             };
             add_row(txn, schema, &row)
         }
         SchemaChange::DropView(name) => {
             drop_row("view", name, schema, txn)?;
             drop_rows(schema, txn, |row| {
-                row.kind.eq_ignore_ascii_case("trigger") && row.table.eq_ignore_ascii_case(name)
-            })
+                row.kind.eq_ignore_ascii_case("trigger")
+                    && row.database.is_none()
+                    && row.table.eq_ignore_ascii_case(name)
+            })?;
+            drop_temporary_triggers(name, place, txn)
         }
-        SchemaChange::CreateTrigger { name, table, sql } => {
+        SchemaChange::CreateTrigger {
+            name,
+            table,
+            database,
+            sql,
+        } => {
             let row = SchemaRow {
                 kind: "trigger".to_owned(),
                 name: name.clone(),
                 table: table.clone(),
                 root: 0,
                 sql: Some(sql.clone()),
+                database: database.clone(),
             };
             add_row(txn, schema, &row)
         }
@@ -140,7 +156,7 @@ pub fn change(
                     return Err(error.clone());
                 }
             }
-            alter::rewrite(std::slice::from_ref(change), schema, txn)
+            alter::rewrite(std::slice::from_ref(change), place, txn)
         }
         SchemaChange::RenameTable {
             rewrites,
@@ -150,21 +166,21 @@ pub fn change(
             if let Some(stored) = sequence_if_any(schema, txn)? {
                 sequence::rename(txn, &stored, &table.name, new_name)?;
             }
-            alter::rewrite(rewrites, schema, txn)
+            alter::rewrite(rewrites, place, txn)
         }
-        SchemaChange::RenameColumn(rewrites) => alter::rewrite(rewrites, schema, txn),
+        SchemaChange::RenameColumn(rewrites) => alter::rewrite(rewrites, place, txn),
         SchemaChange::DropColumn {
             rewrites,
             table,
             column,
         } => {
             alter::drop_column(table, *column, txn, cx.run)?;
-            alter::rewrite(rewrites, schema, txn)
+            alter::rewrite(rewrites, place, txn)
         }
     }
 }
 
-fn has_rows(node: &Node, txn: &mut Txn, cx: &mut Context<'_, '_>) -> Result<bool> {
+fn has_rows(node: &Node, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Result<bool> {
     let mut source = build(node);
     source.attach(txn)?;
     source.open(cx)?;
@@ -172,22 +188,22 @@ fn has_rows(node: &Node, txn: &mut Txn, cx: &mut Context<'_, '_>) -> Result<bool
 }
 
 /// The tree of sqlite_sequence.
-fn sequence_if_any(schema: &Tree, txn: &mut Txn) -> Result<Option<Tree>> {
-    for (_, row) in schema_rows(txn, schema)? {
+fn sequence_if_any(schema: &Tree, txn: &mut Txns) -> Result<Option<Tree>> {
+    for (_, row) in schema_rows(txn.cursor(schema)?)? {
         if row.kind == "table" && row.name == SEQUENCE {
             let id = u32::try_from(row.root).unwrap_or(u32::MAX);
-            return Ok(Some(txn.store().tree(TreeId(id))?));
+            return Ok(Some(txn.store_of(schema).tree(TreeId(id))?));
         }
     }
     Ok(None)
 }
 
 /// The same, which is created if there is none.
-fn sequence_tree(schema: &Tree, txn: &mut Txn) -> Result<Tree> {
+fn sequence_tree(schema: &Tree, txn: &mut Txns) -> Result<Tree> {
     if let Some(tree) = sequence_if_any(schema, txn)? {
         return Ok(tree);
     }
-    let tree = txn.create_tree(KeyKind::Int)?;
+    let tree = txn.create_tree(schema, KeyKind::Int)?;
     let sql = format!("CREATE TABLE {SEQUENCE}(name,seq)");
     let row = row_of("table", SEQUENCE, SEQUENCE, &tree, Some(&sql));
     add_row(txn, schema, &row)?;
@@ -201,6 +217,7 @@ fn row_of(kind: &str, name: &str, table: &str, tree: &Tree, sql: Option<&String>
         table: table.to_owned(),
         root: i64::from(tree.id().0),
         sql: sql.cloned(),
+        database: None,
     }
 }
 
@@ -217,11 +234,18 @@ pub(super) fn encode_row(row: &SchemaRow) -> Result<Vec<u8>> {
         ValueRef::Integer(row.root),
         sql,
     ];
-    RowWriter::encode(&mut record, values)?;
+    match &row.database {
+        None => RowWriter::encode(&mut record, values)?,
+        Some(database) => {
+            let [kind, name, table, root, sql] = values;
+            let database = ValueRef::Text(database.as_bytes());
+            RowWriter::encode(&mut record, [kind, name, table, root, sql, database])?;
+        }
+    }
     Ok(record)
 }
 
-fn add_row(txn: &mut Txn, schema: &Tree, row: &SchemaRow) -> Result<()> {
+fn add_row(txn: &mut Txns, schema: &Tree, row: &SchemaRow) -> Result<()> {
     let rowid = txn.allocate_rowid(schema)?;
     txn.put(schema, Key::Int(rowid), &encode_row(row)?)?;
     Ok(())
@@ -232,7 +256,7 @@ fn fill(
     node: &Node,
     affinities: &[Affinity],
     tree: &Tree,
-    txn: &mut Txn,
+    txn: &mut Txns,
     cx: &mut Context<'_, '_>,
 ) -> Result<()> {
     let mut source = build(node);
@@ -264,7 +288,7 @@ fn build_index(
     source: &Node,
     writer: &IndexWriter,
     tree: &Tree,
-    txn: &mut Txn,
+    txn: &mut Txns,
     cx: &mut Context<'_, '_>,
 ) -> Result<()> {
     let mut source = build(source);
@@ -303,19 +327,15 @@ fn build_index(
 }
 
 /// Makes indexes anew, one at a time: what is sorted for one is let go before the next.
-fn reindex(
-    rebuild: &Rebuild,
-    schema: &Tree,
-    txn: &mut Txn,
-    cx: &mut Context<'_, '_>,
-) -> Result<()> {
+fn reindex(rebuild: &Rebuild, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Result<()> {
     let Rebuild {
+        schema,
         table,
         source,
         writers,
     } = rebuild;
     for writer in writers {
-        let tree = txn.create_tree(KeyKind::Bytes)?;
+        let tree = txn.create_tree(schema, KeyKind::Bytes)?;
         build_index(table, source, writer, &tree, txn, cx)?;
         alter::move_index(&writer.index.name, &tree, schema, txn)?;
         txn.drop_tree(&writer.index.tree)?;
@@ -323,10 +343,23 @@ fn reindex(
     Ok(())
 }
 
-fn drop_table(table: &Table, schema: &Tree, txn: &mut Txn) -> Result<()> {
-    drop_rows(schema, txn, |row| {
-        row.table.eq_ignore_ascii_case(&table.name)
+/// Removes the temporary triggers of a table or view of another database.
+fn drop_temporary_triggers(name: &str, place: &SchemaPlace, txn: &mut Txns) -> Result<()> {
+    let Some(temp) = &place.temp else {
+        return Ok(());
+    };
+    drop_rows(temp, txn, |row| {
+        let database = row.database.as_ref();
+        database.is_some_and(|it| it.eq_ignore_ascii_case(&place.name))
+            && row.table.eq_ignore_ascii_case(name)
+    })
+}
+
+fn drop_table(table: &Table, place: &SchemaPlace, txn: &mut Txns) -> Result<()> {
+    drop_rows(&place.tree, txn, |row| {
+        row.database.is_none() && row.table.eq_ignore_ascii_case(&table.name)
     })?;
+    drop_temporary_triggers(&table.name, place, txn)?;
     for index in &table.indexes {
         txn.drop_tree(&index.tree)?;
     }
@@ -337,20 +370,20 @@ fn drop_table(table: &Table, schema: &Tree, txn: &mut Txn) -> Result<()> {
     Ok(())
 }
 
-fn drop_index(index: &Index, schema: &Tree, txn: &mut Txn) -> Result<()> {
+fn drop_index(index: &Index, schema: &Tree, txn: &mut Txns) -> Result<()> {
     drop_row("index", &index.name, schema, txn)?;
     txn.drop_tree(&index.tree)?;
     Ok(())
 }
 
-fn drop_row(kind: &str, name: &str, schema: &Tree, txn: &mut Txn) -> Result<()> {
+fn drop_row(kind: &str, name: &str, schema: &Tree, txn: &mut Txns) -> Result<()> {
     drop_rows(schema, txn, |row| {
         row.kind.eq_ignore_ascii_case(kind) && row.name.eq_ignore_ascii_case(name)
     })
 }
 
-fn drop_rows(schema: &Tree, txn: &mut Txn, goes: impl Fn(&SchemaRow) -> bool) -> Result<()> {
-    for (rowid, row) in schema_rows(txn, schema)? {
+fn drop_rows(schema: &Tree, txn: &mut Txns, goes: impl Fn(&SchemaRow) -> bool) -> Result<()> {
+    for (rowid, row) in schema_rows(txn.cursor(schema)?)? {
         if goes(&row) {
             txn.delete(schema, Key::Int(rowid))?;
         }

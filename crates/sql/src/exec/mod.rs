@@ -4,7 +4,8 @@
 //! over single rows, [`ops`] are the operators of a query, one a file, [`dml`]
 //! the sinks of INSERT, UPDATE and DELETE, with triggers, [`ddl`] and `alter` the changes of the schema.
 //! Beside them: what operators share ([`hash`], [`sorter`], [`rows`], [`fetch`],
-//! [`range`], [`once`], [`external`], [`disk_set`]) and what a run carries ([`context`], [`memory`], [`effects`]).
+//! [`range`], [`once`], [`external`], [`disk_set`]) and what a run carries ([`context`], [`memory`],
+//! [`effects`], [`txns`]).
 
 mod alter;
 pub mod batch;
@@ -27,3 +28,4 @@ pub mod range;
 pub mod rows;
 pub mod sorter;
 pub mod subquery;
+pub mod txns;

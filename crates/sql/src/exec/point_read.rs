@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{Key, Result as StoreResult, Tree, Txn, TxnContext};
+use fulgurite_store::{Key, Result as StoreResult, Tree};
 
 use crate::bind::expr::{Expr, ExprKind};
 use crate::error::Result;
@@ -16,6 +16,7 @@ use crate::exec::fetch::{Fetch, dangling};
 use crate::exec::memory::{let_go, let_go_of_large};
 use crate::exec::point::PointRow;
 use crate::exec::range::{key_column, rowid_of};
+use crate::exec::txns::Txns;
 use crate::key;
 use crate::plan::physical::{Node, Op, Plan, ScanColumn};
 use crate::schema::{Column, Index, Table};
@@ -145,25 +146,25 @@ impl PointRead {
 
     /// Copies the stored row out of the transaction; its rowid, if it is there.
     #[inline]
-    pub fn find(&mut self, txn: &mut Txn, cx: &mut Context<'_, '_>) -> Result<Option<i64>> {
-        self.find_by(TxnContext::get_into, txn, cx)
+    pub fn find(&mut self, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Result<Option<i64>> {
+        self.find_by(Txns::get_into, txn, cx)
     }
 
     /// As [`find`](Self::find), for a row that is about to be changed or deleted.
     #[inline]
     pub fn find_to_change(
         &mut self,
-        txn: &mut Txn,
+        txn: &mut Txns,
         cx: &mut Context<'_, '_>,
     ) -> Result<Option<i64>> {
-        self.find_by(TxnContext::get_to_change, txn, cx)
+        self.find_by(Txns::get_to_change, txn, cx)
     }
 
     #[inline(always)]
     fn find_by(
         &mut self,
-        get: impl Fn(&mut TxnContext, &Tree, Key<'_>, &mut Vec<u8>) -> StoreResult<bool>,
-        txn: &mut Txn,
+        get: impl Fn(&mut Txns, &Tree, Key<'_>, &mut Vec<u8>) -> StoreResult<bool>,
+        txn: &mut Txns,
         cx: &mut Context<'_, '_>,
     ) -> Result<Option<i64>> {
         let rowid = match &mut self.finder {
@@ -268,7 +269,7 @@ fn look_up(
     values: &[Expr],
     key: &mut Vec<u8>,
     entry: &mut Vec<u8>,
-    txn: &mut Txn,
+    txn: &mut Txns,
     cx: &mut Context<'_, '_>,
 ) -> Result<Option<i64>> {
     key.clear();

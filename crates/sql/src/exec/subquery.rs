@@ -4,8 +4,6 @@
 //! change; one without bindings runs once. While it runs, its state is taken out
 //! of the run, so that its own expressions may call other subqueries.
 
-use fulgurite_store::Txn;
-
 use crate::bind::expr::{Comparison, Expr, Register, SubqueryId};
 use crate::error::{Error, Result};
 use crate::exec::batch::Batch;
@@ -15,6 +13,7 @@ use crate::exec::expr::{Datum, Operand, Row, compare, eval};
 use crate::exec::hash::{GroupTable, NONE};
 use crate::exec::memory::Held;
 use crate::exec::ops::{BoxOperator, build};
+use crate::exec::txns::Txns;
 use crate::plan::physical::Subquery;
 use crate::value::{Value, ValueRef};
 
@@ -63,7 +62,7 @@ impl SubqueryRun {
     }
 
     /// Takes the cursors of a run.
-    pub fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    pub fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.answer = None;
         self.operator.attach(txn)
     }

@@ -106,6 +106,7 @@ pub fn parse(sql: &str) -> Result<Parsed> {
         parameters: Vec::new(),
         depth: 0,
         queries: 0,
+        databases: Vec::new(),
     };
     let statement = lowering.command(&command)?;
     Ok(Parsed {
@@ -125,6 +126,8 @@ struct Lowering<'a> {
     parameters: Vec<Option<String>>,
     depth: usize,
     queries: usize,
+    /// Names of databases before those of tables, as far as they were met.
+    databases: Vec<ast::Name>,
 }
 
 impl Lowering<'_> {

@@ -116,6 +116,7 @@ impl Lowering<'_> {
             .iter()
             .map(|c| self.name(c.col_name.0))
             .collect();
+        self.databases.clear();
         let select = self.select(select)?;
         if !self.parameters.is_empty() {
             return Err(Error::sql("parameters are not allowed in views"));
@@ -127,6 +128,7 @@ impl Lowering<'_> {
             temporary,
             columns,
             select,
+            databases: std::mem::take(&mut self.databases),
             text,
         };
         Ok(Statement::CreateView(Box::new(view)))

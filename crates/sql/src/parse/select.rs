@@ -352,6 +352,7 @@ impl Lowering<'_> {
 
     pub(super) fn qualified(&mut self, name: &raw::QualifiedName<'_>) -> QualifiedName {
         let schema = name.db_name.as_ref().map(|n| self.name(n.0));
+        self.databases.extend(schema.clone());
         QualifiedName {
             schema,
             name: self.name(name.name.0),

@@ -5,7 +5,7 @@ use sqlite3_parser::dialect::TokenType as T;
 
 use super::tokens::Token;
 use super::{Lowering, unquote};
-use crate::ast::{ExprKind, Literal, Pragma, Statement};
+use crate::ast::{ExprKind, Literal, Pragma, QualifiedName, Statement};
 use crate::error::Result;
 use crate::plan::physical::{BeginMode, TransactionAction};
 
@@ -100,7 +100,7 @@ impl Lowering<'_> {
         name: &raw::QualifiedName<'_>,
         body: Option<&raw::PragmaBody<'_>>,
     ) -> Result<Statement> {
-        let name = self.qualified(name).name;
+        let QualifiedName { schema, name } = self.qualified(name);
         let value = match body {
             None => None,
             Some(raw::PragmaBody::Equals(expr) | raw::PragmaBody::Call(expr)) => {
@@ -122,7 +122,11 @@ impl Lowering<'_> {
                 })
             }
         };
-        Ok(Statement::Pragma(Pragma { name, value }))
+        Ok(Statement::Pragma(Pragma {
+            schema,
+            name,
+            value,
+        }))
     }
 }
 

@@ -42,6 +42,7 @@ impl Lowering<'_> {
             raw::TriggerEvent::UpdateOf(names) => TriggerEvent::Update(Some(self.names(names))),
         };
         let table = self.qualified(tbl_name);
+        self.databases.clear();
         let when = when_clause.as_ref().map(|e| self.expr(e)).transpose()?;
         let mut steps = Vec::with_capacity(commands.len());
         for command in *commands {
@@ -56,6 +57,7 @@ impl Lowering<'_> {
             table,
             when,
             steps,
+            databases: std::mem::take(&mut self.databases),
             has_parameters: !self.parameters.is_empty(),
             text,
         })))

@@ -182,34 +182,38 @@ impl ForeignKeys {
     }
 
     /// Whether it looks into this index, or actions write to it.
-    pub fn concerns(&self, index: TreeId) -> bool {
-        self.looked_into().any(|tree| tree.id() == index)
+    pub fn concerns(&self, index: &Tree) -> bool {
+        self.looked_into().any(|tree| tree == index)
             || self.tables.iter().any(|table| {
                 let writer = table.writer.as_ref();
-                writer.is_some_and(|w| w.indexes.iter().any(|i| i.index.tree.id() == index))
+                writer.is_some_and(|w| w.indexes.iter().any(|i| i.index.tree == *index))
             })
     }
 
     /// Notes what may be looked into by an autocommitted statement that writes to these
     /// trees.
     pub fn name(&mut self, written: &[Tree]) {
-        let mut named: Vec<TreeId> = self.looked_into().map(Tree::id).collect();
-        named.extend(written.iter().map(Tree::id));
-        let rows: Vec<TreeId> = self.tables.iter().map(|t| t.table.tree.id()).collect();
-        let is_named = |tree: TreeId| named.contains(&tree);
+        let number = |tree: &Tree| (tree.store_number(), tree.id());
+        let mut named: Vec<(u64, TreeId)> = self.looked_into().map(number).collect();
+        named.extend(written.iter().map(number));
+        let tables = self.tables.iter();
+        let rows: Vec<(u64, TreeId)> = tables.map(|t| number(&t.table.tree)).collect();
+        let is_named = |tree: &Tree| named.contains(&number(tree));
         for table in &mut self.tables {
             for key in &mut table.keys {
                 key.named = key.parent.as_ref().is_none_or(|parent| {
                     let index = parent.index.as_ref();
-                    is_named(index.map_or(parent.table.tree.id(), |index| index.tree.id()))
+                    is_named(index.map_or(&parent.table.tree, |index| &index.tree))
                 });
             }
             for reference in &mut table.references {
-                let has_rows = rows.get(reference.child).is_some_and(|id| is_named(*id));
+                let has_rows = rows
+                    .get(reference.child)
+                    .is_some_and(|id| named.contains(id));
                 let counted = &reference.counted;
                 reference.named = match &counted.access {
                     ChildAccess::Index(index, _) => {
-                        is_named(index.tree.id()) && (has_rows || counted.is_told_by_index())
+                        is_named(&index.tree) && (has_rows || counted.is_told_by_index())
                     }
                     _ => has_rows,
                 };

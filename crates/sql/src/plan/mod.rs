@@ -42,7 +42,7 @@ use crate::bind::expr::SubqueryId;
 use crate::bind::logical::{Bound, LogicalSubquery};
 use crate::error::Result;
 use crate::parse::Parsed;
-use crate::schema::{Index, Schema};
+use crate::schema::{Catalog, Index};
 use physical::{Plan, Pragma, Subquery};
 
 /// What the planner's costs need to know of trees.
@@ -82,7 +82,7 @@ pub struct Settings {
 
 /// Binds and plans a parsed statement; None for an empty one.
 pub fn prepare(
-    schema: &Schema,
+    catalog: &Catalog,
     statistics: &mut dyn Statistics,
     parsed: &Parsed,
     settings: Settings,
@@ -90,9 +90,13 @@ pub fn prepare(
     let Some(statement) = &parsed.statement else {
         return Ok(None);
     };
-    let (bound, programs) = crate::bind::bind(schema, statement, settings)?;
+    let (bound, programs) = crate::bind::bind(catalog, statement, settings)?;
     let explains = matches!(bound.bound, Bound::Explain(_));
-    let mut plan = plan_one(statistics, bound, schema.version(), settings)?;
+    let mut plan = plan_one(statistics, bound, catalog.main().version(), settings)?;
+    let beside = catalog.others();
+    plan.beside = beside
+        .map(|schema| (schema.tree().store_number(), schema.version()))
+        .collect();
     plan.parameters.clone_from(&parsed.parameters);
     if !explains && !programs.is_empty() {
         trigger::plan_programs(&mut plan, programs, statistics)?;
@@ -111,6 +115,7 @@ fn plan_one(
         bound,
         subqueries,
         registers,
+        place,
         ..
     } = bound;
     let mut planner = Planner {
@@ -150,7 +155,9 @@ fn plan_one(
         guards,
         pragmas,
         programs: Vec::new(),
+        place,
         schema_version,
+        beside: Vec::new(),
         settings,
         deterministic,
     })
@@ -181,13 +188,13 @@ struct Planner<'a, 'r> {
 
 impl Planner<'_, '_> {
     fn reads(&mut self, tree: &Tree) {
-        if !self.reads.iter().any(|t| t.id() == tree.id()) {
+        if !self.reads.contains(tree) {
             self.reads.push(tree.clone());
         }
     }
 
     fn writes(&mut self, tree: &Tree) {
-        if !self.writes.iter().any(|t| t.id() == tree.id()) {
+        if !self.writes.contains(tree) {
             self.writes.push(tree.clone());
         }
     }

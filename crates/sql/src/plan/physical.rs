@@ -27,9 +27,9 @@ mod writes;
 
 use std::sync::Arc;
 
-use fulgurite_store::{Tree, TreeId};
+use fulgurite_store::Tree;
 
-pub use self::schema_change::{Rebuild, SchemaChange, SchemaRewrite};
+pub use self::schema_change::{Rebuild, SchemaChange, SchemaPlace, SchemaRewrite};
 pub use self::writes::{
     Delete, GeneratedColumn, IndexWriter, Insert, TableWriter, Update, Upsert, UpsertTarget,
     UpsertUpdate, ViewChange,
@@ -66,8 +66,12 @@ pub struct Plan {
     /// Trigger programs that it may run; those that they fire are among them. The trees of
     /// all are in the lists above.
     pub programs: Vec<TriggerProgram>,
+    /// The database whose schema it changes.
+    pub place: Option<Box<SchemaPlace>>,
     /// `TxnContext::stamp` of sqlite_schema that the plan was made from.
     pub schema_version: u64,
+    /// The same of each other database that was open then, with the number of its store.
+    pub beside: Vec<(u64, u64)>,
     /// The settings that it was made for.
     pub settings: Settings,
     /// Calls nothing but deterministic functions.
@@ -101,7 +105,6 @@ pub struct Subquery {
 }
 
 /// What a statement does.
-#[expect(clippy::large_enum_variant, reason = "one a plan, never in numbers")]
 #[derive(Debug)]
 pub enum Action {
     /// SELECT, VALUES, EXPLAIN, and those PRAGMAs that only read the schema.
@@ -121,7 +124,7 @@ pub enum Action {
     /// A PRAGMA that the session answers.
     Pragma(Pragma),
     /// ANALYZE of these indexes.
-    Analyze(Vec<TreeId>),
+    Analyze(Vec<Tree>),
     /// Nothing to do (CREATE … IF NOT EXISTS of what exists).
     Nothing,
 }
@@ -521,4 +524,6 @@ pub struct Pragma {
     pub name: String,
     /// The argument.
     pub value: Option<Value>,
+    /// The store of the database that is named.
+    pub store: Option<u64>,
 }

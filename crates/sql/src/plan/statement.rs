@@ -163,7 +163,7 @@ impl Planner<'_, '_> {
             inserts_one: bound.inserts_one,
         };
         for tree in keys.looked_into() {
-            if !self.guards.iter().any(|t| t.id() == tree.id()) {
+            if !self.guards.contains(tree) {
                 self.guards.push(tree.clone());
             }
         }
@@ -439,6 +439,7 @@ impl Planner<'_, '_> {
         let mut writers = self.writer(&bound.target, None)?.indexes;
         writers.retain(|writer| bound.names.contains(&writer.index.name));
         Ok(Rebuild {
+            schema: bound.schema,
             source: self.query(&bound.source)?,
             table: bound.target.table,
             writers,

@@ -1,13 +1,15 @@
 //! Plans as text, and what preparing refuses.
 
+use std::sync::Arc;
+
 use fulgurite_store::{KeyKind, Options, Store, Tree};
 
 use super::physical::Plan;
 use crate::error::{Error, Result};
-use crate::schema::{Schema, SchemaRow};
+use crate::schema::{Catalog, Schema, SchemaRow};
 
 /// A schema whose tables and indexes have empty trees.
-pub(crate) fn schema_of(statements: &[&str]) -> Schema {
+pub(crate) fn schema_of(statements: &[&str]) -> Catalog {
     let store = Store::in_memory(Options::default()).expect("store");
     let schema_tree = store
         .create_family("sqlite_schema", KeyKind::Int)
@@ -30,6 +32,7 @@ pub(crate) fn schema_of(statements: &[&str]) -> Schema {
             table,
             root,
             sql,
+            database: None,
         });
     };
     for sql in statements {
@@ -55,13 +58,13 @@ pub(crate) fn schema_of(statements: &[&str]) -> Schema {
             _ => panic!("not a CREATE: {sql}"),
         }
     }
-    Schema::new(store, schema_tree, 1, rows)
+    Catalog::new(Arc::new(Schema::new(store, schema_tree, 1, false, rows)))
 }
 
-pub(crate) fn prepare(schema: &Schema, sql: &str) -> Result<Plan> {
+pub(crate) fn prepare(catalog: &Catalog, sql: &str) -> Result<Plan> {
     let parsed = crate::parse::parse(sql)?;
     let plan = super::prepare(
-        schema,
+        catalog,
         &mut |_: &Tree| 1000,
         &parsed,
         super::Settings::default(),
@@ -69,7 +72,7 @@ pub(crate) fn prepare(schema: &Schema, sql: &str) -> Result<Plan> {
     plan.ok_or_else(|| Error::misuse("nothing to plan"))
 }
 
-fn shop() -> Schema {
+fn shop() -> Catalog {
     schema_of(&[
         "CREATE TABLE users(id INTEGER PRIMARY KEY, name TEXT, email TEXT UNIQUE, age INT)",
         "CREATE TABLE orders(id INTEGER PRIMARY KEY, user_id INT, total REAL, note TEXT COLLATE NOCASE)",

@@ -170,7 +170,7 @@ pub(super) fn plan_programs(
 
 fn join(trees: &mut Vec<Tree>, more: Vec<Tree>) {
     for tree in more {
-        if !trees.iter().any(|known| known.id() == tree.id()) {
+        if !trees.contains(&tree) {
             trees.push(tree);
         }
     }

@@ -7,6 +7,7 @@
 //! for the others.
 
 mod build;
+mod catalog;
 mod names;
 mod shape_checks;
 mod table;
@@ -22,6 +23,7 @@ pub use build::{
     IndexShape, TableShape, collation_named, declared_shape, index_columns, literal_value,
     table_shape,
 };
+pub use catalog::{Catalog, MAIN, TEMP};
 pub use names::nearest;
 pub use shape_checks::check_strict_type;
 pub use table::{
@@ -57,12 +59,17 @@ pub struct SchemaRow {
     pub root: i64,
     /// CREATE text; None for automatic indexes.
     pub sql: Option<String>,
+    /// Of a temporary trigger: the database of its table, where that is another one. It is
+    /// stored behind the columns that can be seen.
+    pub database: Option<String>,
 }
 
 /// All tables and indexes of one snapshot.
 pub struct Schema {
     version: u64,
     store: Store,
+    /// It is that of a temporary database.
+    is_temp: bool,
     builtin: Arc<Table>,
     tables: FxHashMap<String, TableEntry>,
     /// Index name to table key.
@@ -116,12 +123,14 @@ impl Schema {
         store: Store,
         schema_tree: Tree,
         version: u64,
+        is_temp: bool,
         rows: impl IntoIterator<Item = SchemaRow>,
     ) -> Schema {
         let mut schema = Schema {
             version,
             store,
-            builtin: Arc::new(schema_table(schema_tree)),
+            is_temp,
+            builtin: Arc::new(schema_table(schema_tree, is_temp)),
             tables: FxHashMap::default(),
             indexes: FxHashMap::default(),
             views: FxHashMap::default(),
@@ -178,7 +187,8 @@ impl Schema {
 
     /// The schema that these rows describe in place of its own, of no version.
     pub fn with_rows(&self, rows: impl IntoIterator<Item = SchemaRow>) -> Schema {
-        Schema::new(self.store.clone(), self.builtin.tree.clone(), 0, rows)
+        let (store, tree) = (self.store.clone(), self.builtin.tree.clone());
+        Schema::new(store, tree, 0, self.is_temp, rows)
     }
 
     /// The store it belongs to.
@@ -191,10 +201,34 @@ impl Schema {
         &self.builtin.tree
     }
 
+    /// It is that of a temporary database.
+    pub fn is_temp(&self) -> bool {
+        self.is_temp
+    }
+
+    /// Whether a bare name, in lower case, is that of a table or view here.
+    pub fn holds(&self, key: &str) -> bool {
+        let key = if key == SEQUENCE_STORED {
+            SEQUENCE
+        } else {
+            key
+        };
+        match key {
+            "sqlite_schema" | "sqlite_master" => !self.is_temp,
+            "sqlite_temp_schema" | "sqlite_temp_master" => self.is_temp,
+            _ => self.tables.contains_key(key) || self.views.contains_key(key),
+        }
+    }
+
     /// The table of a name, in any case; None where there is none.
     pub fn table(&self, name: &str) -> Result<Option<Arc<Table>>> {
         let key = name.to_ascii_lowercase();
-        if matches!(key.as_str(), "sqlite_schema" | "sqlite_master") {
+        let is_builtin = match key.as_str() {
+            "sqlite_schema" | "sqlite_master" => true,
+            "sqlite_temp_schema" | "sqlite_temp_master" => self.is_temp,
+            _ => false,
+        };
+        if is_builtin {
             return Ok(Some(self.builtin.clone()));
         }
         let key = if key == SEQUENCE_STORED {
@@ -337,9 +371,9 @@ impl Schema {
             let _ = write!(
                 sql,
                 "SELECT {name} AS name, \
-                 max(coalesce(seq, 0), coalesce((SELECT max(_rowid_) FROM main.{of}), 0)) AS seq \
+                 max(coalesce(seq, 0), coalesce((SELECT max(_rowid_) FROM {of}), 0)) AS seq \
                  FROM {stored} WHERE _rowid_ = {slot} \
-                 AND (seq IS NOT NULL OR EXISTS (SELECT 1 FROM main.{of})) UNION ALL "
+                 AND (seq IS NOT NULL OR EXISTS (SELECT 1 FROM {of})) UNION ALL "
             );
             slots.push(slot.to_string());
         }
@@ -450,7 +484,7 @@ impl Schema {
 }
 
 /// sqlite_schema as a table like any other.
-fn schema_table(tree: Tree) -> Table {
+fn schema_table(tree: Tree, is_temp: bool) -> Table {
     let columns = [
         ("type", "TEXT"),
         ("name", "TEXT"),
@@ -470,8 +504,12 @@ fn schema_table(tree: Tree) -> Table {
         generated: None,
         strict: None,
     };
+    let name = match is_temp {
+        true => "sqlite_temp_schema",
+        false => "sqlite_schema",
+    };
     Table {
-        name: "sqlite_schema".to_owned(),
+        name: name.to_owned(),
         tree,
         columns: columns.into_iter().map(column).collect(),
         rowid_alias: None,
@@ -483,6 +521,8 @@ fn schema_table(tree: Tree) -> Table {
         foreign_keys: Vec::new(),
         has_generated: false,
         strict: false,
-        sql: "CREATE TABLE sqlite_schema(type text, name text, tbl_name text, rootpage int, sql text)".to_owned(),
+        sql: format!(
+            "CREATE TABLE {name}(type text, name text, tbl_name text, rootpage int, sql text)"
+        ),
     }
 }

@@ -11,6 +11,8 @@ use crate::error::{Error, Result};
 pub struct Trigger {
     /// Name as written.
     pub name: String,
+    /// The database of its table, where that is another one than its own.
+    pub database: Option<String>,
     /// The CREATE TRIGGER.
     pub definition: CreateTrigger,
 }
@@ -28,11 +30,12 @@ impl TriggerEntry {
     }
 
     fn parse(&self) -> Result<Arc<Trigger>> {
-        let name = self.row.name.clone();
+        let (name, database) = (self.row.name.clone(), self.row.database.clone());
         let sql = self.row.sql.as_deref().unwrap_or_default();
         match crate::parse::parse(sql)?.statement {
             Some(Statement::CreateTrigger(create)) => Ok(Arc::new(Trigger {
                 name,
+                database,
                 definition: *create,
             })),
             _ => Err(Error::corrupt(format!(
@@ -43,19 +46,35 @@ impl TriggerEntry {
 }
 
 impl Schema {
-    /// Whether a table or view, by its name in any case, has triggers.
-    #[inline]
-    pub fn has_triggers(&self, table: &str) -> bool {
-        !self.triggers.is_empty() && self.triggers.contains_key(&table.to_ascii_lowercase())
+    /// The triggers of a table or view, by its name in any case, oldest first; of one of
+    /// another database, if that is named.
+    fn entries<'s>(
+        &'s self,
+        table: &str,
+        database: Option<&'s str>,
+    ) -> impl DoubleEndedIterator<Item = &'s TriggerEntry> {
+        let of_table = match self.triggers.is_empty() {
+            true => None,
+            false => self.triggers.get(&table.to_ascii_lowercase()),
+        };
+        let is_it = move |entry: &&TriggerEntry| match (&entry.row.database, database) {
+            (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        of_table.into_iter().flatten().filter(is_it)
     }
 
-    /// The triggers of a table or view, the newest first, as SQLite runs them.
-    pub fn triggers_of(&self, table: &str) -> Result<Vec<Arc<Trigger>>> {
-        if self.triggers.is_empty() {
-            return Ok(Vec::new());
-        }
-        let of_table = self.triggers.get(&table.to_ascii_lowercase());
-        let entries = of_table.into_iter().flatten().rev();
+    /// Whether a table or view, by its name in any case, has triggers here. `database`: its
+    /// database, where that is another one.
+    #[inline]
+    pub fn has_triggers(&self, table: &str, database: Option<&str>) -> bool {
+        !self.triggers.is_empty() && self.entries(table, database).next().is_some()
+    }
+
+    /// The triggers of a table or view, the newest first, as SQLite runs them. `database` as
+    /// for [`has_triggers`](Self::has_triggers).
+    pub fn triggers_of(&self, table: &str, database: Option<&str>) -> Result<Vec<Arc<Trigger>>> {
+        let entries = self.entries(table, database).rev();
         let parsed = |entry: &TriggerEntry| entry.parsed.get_or_init(|| entry.parse()).clone();
         entries.map(parsed).collect()
     }

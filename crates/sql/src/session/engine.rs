@@ -22,6 +22,7 @@ struct Inner {
     /// None where it was made without and is open for reading only.
     numbers: Option<Tree>,
     newest: Mutex<Option<Arc<Schema>>>,
+    is_temp: bool,
     samples: Samples,
 }
 
@@ -35,6 +36,15 @@ impl Engine {
     /// # Errors
     /// Those of the store.
     pub fn open(store: Store) -> Result<Engine> {
+        Self::new(store, false)
+    }
+
+    /// The same over the store of a connection's temporary database.
+    pub(super) fn open_temporary(store: Store) -> Result<Engine> {
+        Self::new(store, true)
+    }
+
+    fn new(store: Store, is_temp: bool) -> Result<Engine> {
         let schema_tree = match store.family(SCHEMA_FAMILY)? {
             Some(tree) => tree,
             None => store.create_family(SCHEMA_FAMILY, KeyKind::Int)?,
@@ -50,6 +60,7 @@ impl Engine {
             schema_tree,
             numbers,
             newest: Mutex::new(None),
+            is_temp,
             samples: Samples::default(),
         })))
     }
@@ -103,12 +114,13 @@ impl Engine {
         if let Some(known) = self.known_schema(version) {
             return Ok(known);
         }
-        let rows = schema_rows(txn, &self.0.schema_tree)?;
+        let rows = schema_rows(txn.cursor(&self.0.schema_tree)?)?;
         let rows = rows.into_iter().map(|(_, row)| row);
         let schema = Arc::new(Schema::new(
             self.0.store.clone(),
             self.0.schema_tree.clone(),
             version,
+            self.0.is_temp,
             rows,
         ));
         *self.0.newest.lock() = Some(Arc::clone(&schema));

@@ -14,13 +14,15 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{Cursor, Tree, TreeId, Txn};
+use fulgurite_store::{Cursor, Tree, TreeId, TxnState};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::databases::Database;
 use super::engine::Engine;
 use super::program::is_similar;
 use crate::error::Result;
+use crate::exec::txns::Txns;
 use crate::key;
 use crate::plan::Statistics;
 use crate::schema::Index;
@@ -51,12 +53,9 @@ impl Samples {
         is_similar(sampled.entries, entries).then(|| sampled.per_key.clone())
     }
 
-    /// Lets go of what is known of these indexes.
-    pub fn forget(&self, indexes: &[TreeId]) {
-        let mut known = self.0.lock();
-        for index in indexes {
-            known.remove(index);
-        }
+    /// Lets go of what is known of an index.
+    pub fn forget(&self, index: TreeId) {
+        self.0.lock().remove(&index);
     }
 
     fn keep(&self, tree: TreeId, sampled: Sampled) {
@@ -70,18 +69,20 @@ impl Samples {
 
 /// Tells the planner.
 pub struct Estimates<'a> {
+    /// Of the main database.
     pub engine: &'a Engine,
-    /// The transaction that a statement is compiled in, or an idle one.
-    pub txn: &'a mut Txn,
-    /// It is the former.
-    pub within: bool,
+    /// The others.
+    pub databases: &'a [Database],
+    /// The transactions that a statement is compiled in, or idle ones.
+    pub txn: &'a mut Txns,
 }
 
 impl Statistics for Estimates<'_> {
     fn rows(&mut self, tree: &Tree) -> u64 {
-        match self.within {
-            true => self.txn.estimate(tree).unwrap_or(0),
-            false => tree.estimate(),
+        let txn = self.txn.in_store(tree.store_number());
+        match txn.state() {
+            TxnState::Idle => tree.estimate(),
+            _ => txn.estimate(tree).unwrap_or(0),
         }
     }
 
@@ -90,7 +91,7 @@ impl Statistics for Estimates<'_> {
         if entries < ENTRIES_MIN {
             return None;
         }
-        let samples = self.engine.samples();
+        let samples = self.samples_of(&index.tree);
         let known = samples.known(index.tree.id(), entries);
         if known.is_some() {
             return known;
@@ -100,22 +101,30 @@ impl Statistics for Estimates<'_> {
             entries,
             per_key: per_key.clone(),
         };
-        samples.keep(index.tree.id(), sampled);
+        self.samples_of(&index.tree).keep(index.tree.id(), sampled);
         Some(per_key)
     }
 }
 
 impl Estimates<'_> {
+    fn samples_of(&self, tree: &Tree) -> &Samples {
+        let store = tree.store_number();
+        let other = self.databases.iter().find(|it| it.store_number() == store);
+        other.map_or(self.engine, |it| &it.engine).samples()
+    }
+
     fn sample(&mut self, index: &Index, entries: u64) -> Result<Option<Arc<[f64]>>> {
-        if !self.within {
-            self.txn.begin_read()?;
+        let txn = self.txn.in_store(index.tree.store_number());
+        let begins = txn.state() == TxnState::Idle;
+        if begins {
+            txn.begin_read()?;
         }
-        let cursor = self.txn.cursor_to_estimate(&index.tree);
+        let cursor = txn.cursor_to_estimate(&index.tree);
         let sampled = cursor
             .map_err(Into::into)
             .and_then(|mut cursor| sample(&mut cursor, entries, index.columns.len()));
-        if !self.within {
-            self.txn.rollback();
+        if begins {
+            txn.rollback();
         }
         sampled
     }
@@ -252,14 +261,14 @@ mod tests {
              INSERT INTO t SELECT i, {a}, {b} FROM n"
         );
         run(&session, &rows);
-        let mut txn = engine.store().txn();
-        txn.begin_read().expect("begins");
-        let schema = engine.schema(&mut txn).expect("reads");
+        let mut txn = Txns::new(engine.store());
+        txn.main.begin_read().expect("begins");
+        let schema = engine.schema(&mut txn.main).expect("reads");
         let table = schema.table("t").expect("reads").expect("is there");
         let mut estimates = Estimates {
             engine: &engine,
+            databases: &[],
             txn: &mut txn,
-            within: true,
         };
         let index = table.indexes.first().expect("an index");
         let per_key = estimates.rows_per_key(index).expect("is sampled");

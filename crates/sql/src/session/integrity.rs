@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{Cursor, Seek, Tree, Txn};
+use fulgurite_store::{Cursor, Seek, Tree};
 
 use super::Engine;
 use super::state::State;
@@ -21,9 +21,10 @@ use crate::exec::context::{Context, Run};
 use crate::exec::dml::{Entry, KeyMaker, read_row};
 use crate::exec::expr::{Row, condition};
 use crate::exec::sorter::Sorter;
+use crate::exec::txns::Txns;
 use crate::plan::Settings;
 use crate::plan::physical::{Action, TableWriter};
-use crate::schema::{Index, SEQUENCE, Schema};
+use crate::schema::{Catalog, Index, SEQUENCE, Schema};
 use crate::value::{Value, ValueRef};
 
 /// Findings, unless the statement asks for another number.
@@ -83,20 +84,24 @@ impl Findings {
 /// An interrupt, a disk that fails, a damaged schema.
 pub fn check(
     asked: &Asked,
-    engine: &Engine,
+    engines: &[Engine],
     state: &mut State,
     run: &mut Run,
 ) -> Result<Vec<String>> {
     let mut findings = Findings {
-        lines: engine.store().integrity_check()?,
+        lines: Vec::new(),
         limit: asked.limit,
     };
+    for engine in engines {
+        findings.lines.extend(engine.store().integrity_check()?);
+    }
     findings.lines.truncate(asked.limit);
-    let ends = state.start_reading()?;
-    let checked = match state.make_deferred() {
-        Ok(()) => check_tables(asked, engine, &mut state.txn, run, &mut findings),
-        Err(error) => Err(error),
-    };
+    let stores: Vec<u64> = engines.iter().map(|it| it.store().number()).collect();
+    let ends = state.start_reading(&stores)?;
+    let checked = state.make_deferred().and_then(|()| {
+        let mut all = engines.iter();
+        all.try_for_each(|it| check_tables(asked, it, &mut state.txn, run, &mut findings))
+    });
     if ends {
         state.txn.rollback();
     }
@@ -107,11 +112,11 @@ pub fn check(
 fn check_tables(
     asked: &Asked,
     engine: &Engine,
-    txn: &mut Txn,
+    txn: &mut Txns,
     run: &mut Run,
     findings: &mut Findings,
 ) -> Result<()> {
-    let schema = engine.schema(txn)?;
+    let schema = engine.schema(txn.in_store(engine.store().number()))?;
     let is_asked_for = |name: &&String| match &asked.table {
         Some(table) => name.eq_ignore_ascii_case(table),
         None => !name.eq_ignore_ascii_case(SEQUENCE),
@@ -133,10 +138,14 @@ fn check_tables(
 }
 
 /// How rows of a table are checked and indexed: as an INSERT would.
-pub(super) fn writer(schema: &Schema, table: &str) -> Result<Box<crate::plan::physical::Insert>> {
+pub(super) fn writer(
+    schema: &Arc<Schema>,
+    table: &str,
+) -> Result<Box<crate::plan::physical::Insert>> {
     let name = table.replace('"', "\"\"");
     let parsed = crate::parse::parse(&format!("INSERT INTO \"{name}\" DEFAULT VALUES"))?;
-    let plan = crate::plan::prepare(schema, &mut |_: &Tree| 0, &parsed, Settings::default())?;
+    let catalog = Catalog::new(Arc::clone(schema));
+    let plan = crate::plan::prepare(&catalog, &mut |_: &Tree| 0, &parsed, Settings::default())?;
     match plan.map(|plan| plan.action) {
         Some(Action::Insert(insert)) => Ok(insert),
         _ => Err(Error::misuse("an INSERT has no plan")),
@@ -164,7 +173,7 @@ impl<'a> TableCheck<'a> {
         }
     }
 
-    fn run(mut self, txn: &mut Txn, run: &mut Run, findings: &mut Findings) -> Result<()> {
+    fn run(mut self, txn: &mut Txns, run: &mut Run, findings: &mut Findings) -> Result<()> {
         let mut cx = Context {
             parameters: &[],
             run,
@@ -193,7 +202,7 @@ impl<'a> TableCheck<'a> {
 
     fn check_rows(
         &mut self,
-        txn: &mut Txn,
+        txn: &mut Txns,
         cx: &mut Context<'_, '_>,
         findings: &mut Findings,
     ) -> Result<()> {

@@ -6,6 +6,7 @@
 //! query holds its cursors and nothing else.
 
 mod conflict;
+mod databases;
 mod engine;
 mod estimates;
 mod expand;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{Seek, Txn};
+use fulgurite_store::Seek;
 
 use super::Engine;
 use super::integrity::writer;
@@ -12,6 +12,7 @@ use crate::bind::foreign::child_key;
 use crate::error::{Error, Result};
 use crate::exec::context::{Context, Run};
 use crate::exec::dml::{has_parent, read_row};
+use crate::exec::txns::Txns;
 use crate::schema::{Schema, Table};
 use crate::value::Value;
 
@@ -21,13 +22,14 @@ const LOOK: u32 = 4_096;
 /// Table, rowid, parent and number of the key of each, in all tables or in one.
 pub fn find(
     table: Option<&Value>,
-    engine: &Engine,
+    engines: &[Engine],
     state: &mut State,
     run: &mut Run,
 ) -> Result<Vec<Vec<Value>>> {
-    let ends = state.start_reading()?;
+    let stores: Vec<u64> = engines.iter().map(|it| it.store().number()).collect();
+    let ends = state.start_reading(&stores)?;
     let found = match state.make_deferred() {
-        Ok(()) => find_in(table, engine, &mut state.txn, run),
+        Ok(()) => find_in(table, engines, &mut state.txn, run),
         Err(error) => Err(error),
     };
     if ends {
@@ -38,31 +40,37 @@ pub fn find(
 
 fn find_in(
     table: Option<&Value>,
-    engine: &Engine,
-    txn: &mut Txn,
+    engines: &[Engine],
+    txn: &mut Txns,
     run: &mut Run,
 ) -> Result<Vec<Vec<Value>>> {
-    let schema = engine.schema(txn)?;
     let mut orphans = Vec::new();
-    let asked = match table.and_then(|value| value.as_ref().to_text().map(|t| t.into_owned())) {
-        Some(name) => vec![String::from_utf8_lossy(&name).into_owned()],
-        None => schema.table_names().to_vec(),
-    };
-    for name in &asked {
-        if schema.view(name)?.is_some() {
-            continue;
+    let asked = table.and_then(|value| value.as_ref().to_text().map(|t| t.into_owned()));
+    let asked = asked.map(|name| String::from_utf8_lossy(&name).into_owned());
+    let mut is_known = asked.is_none();
+    for engine in engines {
+        let schema = engine.schema(txn.in_store(engine.store().number()))?;
+        let names = match &asked {
+            Some(name) => vec![name.clone()],
+            None => schema.table_names().to_vec(),
+        };
+        for name in &names {
+            is_known |= schema.holds(&name.to_ascii_lowercase());
+            if let Some(table) = schema.table(name)? {
+                find_in_table(&schema, &table, txn, run, &mut orphans)?;
+            }
         }
-        let table = schema.table(name)?;
-        let table = table.ok_or_else(|| Error::sql(format!("no such table: {name}")))?;
-        find_in_table(&schema, &table, txn, run, &mut orphans)?;
     }
-    Ok(orphans)
+    match (is_known, asked) {
+        (false, Some(name)) => Err(Error::sql(format!("no such table: {name}"))),
+        _ => Ok(orphans),
+    }
 }
 
 fn find_in_table(
-    schema: &Schema,
+    schema: &Arc<Schema>,
     table: &Arc<Table>,
-    txn: &mut Txn,
+    txn: &mut Txns,
     run: &mut Run,
     orphans: &mut Vec<Vec<Value>>,
 ) -> Result<()> {

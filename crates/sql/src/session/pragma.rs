@@ -36,6 +36,12 @@ pub fn answer(
     state: &mut State,
     run: &mut Run,
 ) -> Result<Option<Vec<Vec<Value>>>> {
+    let main = engine;
+    let other = pragma
+        .store
+        .and_then(|store| state.engine_in(store))
+        .cloned();
+    let engine = other.as_ref().unwrap_or(main);
     let options = engine.store().options();
     let text = |s: &str| Some(vec![vec![Value::from(s)]]);
     let integer = |i: i64| Some(vec![vec![Value::Integer(i)]]);
@@ -71,7 +77,7 @@ pub fn answer(
             integer(-i64::try_from(options.cache_bytes / 1024).unwrap_or(i64::MAX))
         }
         "schema_version" | "data_version" if pragma.value.is_none() => {
-            let ends = state.start_reading()?;
+            let ends = state.start_reading(&[engine.store().number()])?;
             let stamp = state.txn.stamp(engine.schema_tree());
             if ends {
                 state.txn.rollback();
@@ -118,7 +124,10 @@ pub fn answer(
                 None
             }
         },
-        "foreign_key_check" => Some(orphans::find(pragma.value.as_ref(), engine, state, run)?),
+        "foreign_key_check" => Some({
+            let engines = state.engines(main, pragma.store);
+            orphans::find(pragma.value.as_ref(), &engines, state, run)?
+        }),
         "page_count" | "freelist_count" if pragma.value.is_none() => {
             let stats = engine.store().stats();
             let page_bytes = u64::from(options.page_size);
@@ -134,7 +143,8 @@ pub fn answer(
         }
         name @ ("integrity_check" | "quick_check") => {
             let asked = Asked::new(pragma.value.as_ref(), name == "integrity_check");
-            let mut findings = integrity::check(&asked, engine, state, run)?;
+            let engines = state.engines(main, pragma.store);
+            let mut findings = integrity::check(&asked, &engines, state, run)?;
             if findings.is_empty() {
                 findings.push("ok".to_owned());
             }
@@ -218,7 +228,7 @@ fn read_number(key: i64, engine: &Engine, state: &mut State) -> Result<i64> {
     let Some(tree) = engine.numbers() else {
         return Ok(0);
     };
-    let ends = state.start_reading()?;
+    let ends = state.start_reading(&[tree.store_number()])?;
     let mut bytes = Vec::new();
     let found = state.txn.get_into(tree, Key::Int(key), &mut bytes);
     if ends {
@@ -236,7 +246,7 @@ fn write_number(key: i64, value: i64, engine: &Engine, state: &mut State) -> Res
             "attempt to write a readonly database",
         ));
     };
-    let commits = state.start_writing(std::slice::from_ref(tree))?;
+    let commits = state.start_writing_to(tree)?;
     let written = state.txn.put(tree, Key::Int(key), &value.to_le_bytes());
     if !commits {
         written?;

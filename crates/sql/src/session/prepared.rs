@@ -7,8 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fulgurite_store::Txn;
-
 use super::estimates::Estimates;
 use super::program::Program;
 use super::state::State;
@@ -25,7 +23,6 @@ use crate::exec::rows::RowStore;
 use crate::exec::subquery::SubqueryRun;
 use crate::parse::Parsed;
 use crate::parse::shape::Shape;
-use crate::plan::Settings;
 use crate::plan::physical::{Action, BeginMode, OutputColumn, Plan, TransactionAction};
 use crate::value::{Value, ValueRef};
 
@@ -84,43 +81,23 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
-/// The plan of a parsed statement in the transaction's state.
-fn plan_within(
-    parsed: &Parsed,
-    engine: &Engine,
-    txn: &mut Txn,
-    settings: Settings,
-) -> Result<Option<Plan>> {
-    let schema = engine.schema(txn)?;
-    let mut estimates = Estimates {
-        engine,
-        txn,
-        within: true,
-    };
-    crate::plan::prepare(&schema, &mut estimates, parsed, settings)
-}
-
-/// The plan of a parsed statement in the newest state, for an idle transaction. It
-/// takes a snapshot, which connections that write could notice, only to read the
-/// schema.
-fn plan_outside(
-    parsed: &Parsed,
-    engine: &Engine,
-    txn: &mut Txn,
-    settings: Settings,
-) -> Result<Option<Plan>> {
-    if let Some(schema) = engine.newest_schema() {
+/// The plan of a parsed statement in the transaction's state; in the newest, if there is none
+/// under way.
+fn plan(parsed: &Parsed, engine: &Engine, state: &mut State) -> Result<Option<Plan>> {
+    loop {
+        let catalog = state.catalog(engine)?;
         let mut estimates = Estimates {
             engine,
-            txn,
-            within: false,
+            databases: &state.databases,
+            txn: &mut state.txn,
         };
-        return crate::plan::prepare(&schema, &mut estimates, parsed, settings);
+        match crate::plan::prepare(&catalog, &mut estimates, parsed, state.settings) {
+            Err(_) if catalog.wants_temp() && catalog.temp().is_none() => {
+                state.open_temp(engine)?;
+            }
+            plan => return plan,
+        }
     }
-    txn.begin_read()?;
-    let plan = plan_within(parsed, engine, txn, settings);
-    txn.rollback();
-    plan
 }
 
 fn subqueries(plan: &Plan) -> Vec<Option<Box<SubqueryRun>>> {
@@ -138,12 +115,7 @@ impl Prepared {
         let state = &mut *state;
         let engine = session.engine();
         // A transaction that has not begun keeps its snapshot for later.
-        let within = state.explicit.as_ref().is_some_and(|e| e.begun);
-        let plan = match within {
-            true => plan_within(&parsed, engine, &mut state.txn, state.settings)?,
-            false => plan_outside(&parsed, engine, &mut state.txn, state.settings)?,
-        };
-        let Some(plan) = plan else {
+        let Some(plan) = plan(&parsed, engine, state)? else {
             return Ok((None, consumed));
         };
         let mut run = Run::new(
@@ -230,6 +202,7 @@ impl Prepared {
         };
         let program = &self.body.program;
         version == Some(program.plan.schema_version)
+            && state.has_beside(&program.plan.beside).unwrap_or(false)
             && program.plan.settings == state.settings
             && program.fits_sizes()
     }
@@ -491,24 +464,28 @@ impl Body {
     #[inline]
     pub(super) fn revalidate(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
         let plan = &self.program.plan;
-        if state.txn.stamp(engine.schema_tree())? == plan.schema_version
+        if state.txn.main.stamp(engine.schema_tree())? == plan.schema_version
             && plan.settings == state.settings
+            && (state.databases.is_empty() && plan.beside.is_empty()
+                || state.has_beside(&plan.beside)?)
         {
             return Ok(false);
         }
-        self.recompile(engine, &mut state.txn, state.settings)?;
+        self.recompile(engine, state)?;
         Ok(true)
     }
 
+    /// What it uses then is ready to be read.
     #[cold]
-    fn recompile(&mut self, engine: &Engine, txn: &mut Txn, settings: Settings) -> Result<()> {
+    fn recompile(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         let parsed = crate::parse::parse(&self.sql)?;
-        let plan = plan_within(&parsed, engine, txn, settings)?;
+        let plan = plan(&parsed, engine, state)?;
         let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
         self.run.subqueries = subqueries(&plan);
         self.shape = None;
         self.parameters.resize(plan.parameters.len(), Value::Null);
         self.program = Program::new(plan);
+        state.join(&self.program.others)?;
         self.buffers = Buffers::default();
         self.triggers = TriggerState::default();
         Ok(())
@@ -542,7 +519,7 @@ impl Body {
         let mut state = shared.state.lock();
         let (engine, state) = (&shared.engine, &mut *state);
         // Which ones it asks may depend on the tables that there are.
-        let ends = state.start_reading()?;
+        let ends = state.start_reading(&self.program.others)?;
         let known = self.revalidate(engine, state);
         if ends {
             state.txn.rollback();
@@ -586,7 +563,11 @@ impl Body {
             }
             Action::Schema(_) => self.change_schema(&shared.engine, state),
             Action::Analyze(indexes) => {
-                shared.engine.samples().forget(indexes);
+                for index in indexes {
+                    let other = state.engine_in(index.store_number());
+                    let engine = other.unwrap_or(&shared.engine);
+                    engine.samples().forget(index.id());
+                }
                 Ok(())
             }
             _ => self.look_again(&shared.engine, state),
@@ -596,7 +577,7 @@ impl Body {
     /// By the schema that it was compiled with there was nothing to do: that one still
     /// stands, or there may be something now.
     fn look_again(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
-        let ends = state.start_reading()?;
+        let ends = state.start_reading(&[])?;
         let looked = self.revalidate(engine, state);
         if ends {
             state.txn.rollback();

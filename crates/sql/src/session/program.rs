@@ -20,6 +20,8 @@ pub struct Program {
     pub kind: Kind,
     /// The trees it reads or writes, for the locks of an autocommitted write.
     pub trees: Vec<Tree>,
+    /// The stores of the databases that it uses beside the main one.
+    pub others: Vec<u64>,
     /// It may fail with some of its work done.
     pub may_tear: bool,
     /// Rows of the trees that the plan reads, when it was made.
@@ -41,11 +43,21 @@ impl Program {
         let kind = Kind::of(&plan);
         let mut trees = plan.writes.clone();
         for tree in plan.reads.iter().chain(&plan.guards) {
-            if !trees.iter().any(|known: &Tree| known.id() == tree.id()) {
+            if !trees.contains(tree) {
                 trees.push(tree.clone());
             }
         }
+        let others = plan.beside.iter().map(|(store, _)| *store);
+        let others = others.filter(|store| {
+            let is_in = |tree: &Tree| tree.store_number() == *store;
+            let place = plan.place.as_ref();
+            let changed = place
+                .into_iter()
+                .flat_map(|it| it.temp.iter().chain([&it.tree]));
+            trees.iter().chain(changed).any(is_in)
+        });
         Self {
+            others: others.collect(),
             sizes: plan.reads.iter().map(Tree::estimate).collect(),
             may_tear: matches!(kind, Kind::Write(_))
                 || plan.triggers_may_fail()
@@ -74,7 +86,7 @@ impl Program {
         }
         let foreign = self.foreign_keys();
         !deferred.is_being_made()
-            && foreign.is_none_or(|keys| !deferred.any_kept(|index| keys.concerns(index.tree.id())))
+            && foreign.is_none_or(|keys| !deferred.any_kept(|index| keys.concerns(&index.tree)))
             && (!deferred.has_unique() || self.only_inserts())
     }
 

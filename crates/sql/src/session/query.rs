@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::exec::batch::{ROWS_FIRST, ROWS_MAX};
 use crate::exec::context::Context;
 use crate::exec::kind::Kind;
+use crate::exec::txns::Txns;
 
 impl Body {
     /// One row by key: begin, compare the schema's stamp, descend, end.
@@ -14,7 +15,7 @@ impl Body {
         let found = {
             let mut state = shared.state.lock();
             let state = &mut *state;
-            let ends = state.start_reading()?;
+            let ends = state.start_reading(&self.program.others)?;
             self.begin_run(state);
             let mut ready = self.revalidate(&shared.engine, state);
             if ready.is_ok() && !self.program.leaves(&state.deferred) {
@@ -49,7 +50,7 @@ impl Body {
     }
 
     #[inline]
-    fn find_point(&mut self, txn: &mut fulgurite_store::Txn) -> Result<Option<i64>> {
+    fn find_point(&mut self, txn: &mut Txns) -> Result<Option<i64>> {
         let Kind::PointRead(point) = &mut self.program.kind else {
             return Ok(None);
         };
@@ -66,7 +67,7 @@ impl Body {
         {
             let mut state = shared.state.lock();
             let state = &mut *state;
-            let ends = state.start_reading()?;
+            let ends = state.start_reading(&self.program.others)?;
             state.make_deferred()?;
             self.begin_run(state);
             let outcome = self.attach(shared, state);

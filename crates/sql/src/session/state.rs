@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use fulgurite_store::{Isolation, Savepoint, Tree, Txn, TxnState};
+use fulgurite_store::{Isolation, Tree, TxnState};
 
+use super::databases::Database;
+use super::program::Program;
 use super::{Engine, conflict, synchronous};
 use crate::error::{Error, Result, code};
 use crate::exec::dml::{Counters, Deferred};
 use crate::exec::memory::Memory;
+use crate::exec::txns::{Mark, Txns};
 use crate::func;
 use crate::plan::Settings;
 
@@ -35,16 +38,18 @@ pub struct Explicit {
 pub struct Place {
     /// As written.
     pub name: String,
-    /// The store's.
-    pub savepoint: Option<Savepoint>,
+    /// The stores'.
+    pub savepoint: Option<Mark>,
     /// Rows without their parent.
     pub counters: Counters,
 }
 
 /// See the module.
 pub struct State {
-    /// The one transaction context, reused.
-    pub txn: Txn,
+    /// The transaction contexts, reused.
+    pub txn: Txns,
+    /// The databases beside the main one, in the order of their contexts.
+    pub databases: Vec<Database>,
     /// The explicit transaction.
     pub explicit: Option<Explicit>,
     /// What functions ask for: changes, last rowid, random numbers.
@@ -71,7 +76,8 @@ impl State {
     /// Of a new connection.
     pub fn new(engine: &Engine) -> Self {
         Self {
-            txn: engine.store().txn(),
+            txn: Txns::new(engine.store()),
+            databases: Vec::new(),
             explicit: None,
             functions: func::Context::new(),
             memory: engine.memory(),
@@ -94,6 +100,10 @@ impl State {
             self.functions = func::Context::new();
             self.isolation = Isolation::default();
             self.settings = SETTINGS;
+            if !self.databases.is_empty() {
+                self.databases.clear();
+                self.txn = Txns::new(engine.store());
+            }
             self.counters = Counters::default();
             let options = engine.store().options();
             self.set_busy_timeout(options.busy_timeout);
@@ -126,46 +136,78 @@ impl State {
     /// Sets what commits survive from now on.
     pub fn set_synchronous(&mut self, level: u8) {
         if level != self.synchronous {
-            self.txn.set_durability(synchronous::durability_of(level));
+            self.txn
+                .main
+                .set_durability(synchronous::durability_of(level));
             self.synchronous = level;
         }
     }
 
-    /// Makes reading possible; true: the caller ends the transaction.
-    #[inline]
-    pub fn start_reading(&mut self) -> Result<bool> {
-        if self.explicit.is_none() {
-            self.counters.postpones = false;
-            self.txn.begin_read()?;
-            return Ok(true);
-        }
-        self.start_explicit()?;
-        Ok(false)
+    /// The number of the main database's store.
+    pub fn main_store(&self) -> u64 {
+        self.schema_tree.store_number()
     }
 
-    /// Makes writing to `trees` possible; true: the caller commits.
+    /// Makes reading possible, of the main database and of those in `others`; true: the
+    /// caller ends the transaction.
     #[inline]
-    pub fn start_writing(&mut self, trees: &[Tree]) -> Result<bool> {
+    pub fn start_reading(&mut self, others: &[u64]) -> Result<bool> {
+        let ends = self.explicit.is_none();
+        if ends {
+            self.counters.postpones = false;
+            self.txn.main.begin_read()?;
+        } else {
+            self.start_explicit()?;
+        }
+        if !others.is_empty()
+            && let Err(error) = self.join(others)
+        {
+            if ends {
+                self.txn.rollback();
+            }
+            return Err(error);
+        }
+        Ok(ends)
+    }
+
+    /// Makes possible what a program writes; true: the caller commits.
+    #[inline]
+    pub fn start_writing(&mut self, program: &Program) -> Result<bool> {
         if self.explicit.is_some() {
             self.start_explicit()?;
+            if !program.others.is_empty() {
+                self.join(&program.others)?;
+            }
             return Ok(false);
         }
+        match program.others.is_empty() {
+            true => self.start_alone(&program.trees)?,
+            false => self.start_several(program)?,
+        }
+        Ok(true)
+    }
+
+    /// Begins an autocommitted statement that writes to the main database.
+    #[inline]
+    fn start_alone(&mut self, trees: &[Tree]) -> Result<()> {
         const FEW: usize = 8;
         match trees {
-            [] => self.txn.begin_statement(&[])?,
+            [] => self.txn.main.begin_statement(&[])?,
             [first, ..] if trees.len() <= FEW => {
                 let mut few = [first; FEW];
                 for (slot, tree) in few.iter_mut().zip(trees) {
                     *slot = tree;
                 }
                 self.txn
+                    .main
                     .begin_statement(few.get(..trees.len()).unwrap_or(&[]))?;
             }
             _ => self
                 .txn
+                .main
                 .begin_statement(&trees.iter().collect::<Vec<_>>())?,
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Begins the store's transaction of an explicit one, if it has not.
@@ -184,7 +226,7 @@ impl State {
             Some(explicit) if !explicit.begun => self.begin_explicit(true),
             Some(_) => {
                 self.make_deferred()?;
-                Ok(self.txn.exclude_writers()?)
+                Ok(self.txn.main.exclude_writers()?)
             }
             None => Ok(()),
         }
@@ -194,12 +236,12 @@ impl State {
         let explicit = self.explicit.as_ref();
         let isolation = explicit.map_or(self.isolation, |explicit| explicit.isolation);
         if immediate {
-            self.txn.begin_immediate()?;
+            self.txn.main.begin_immediate()?;
         } else {
-            self.txn.begin(isolation)?;
+            self.txn.main.begin(isolation)?;
             // Whoever uses the schema conflicts with whoever changes it: the
             // transaction depends on all rows of sqlite_schema.
-            self.txn.rely_on(&self.schema_tree)?;
+            self.txn.main.rely_on(&self.schema_tree)?;
         }
         if let Some(explicit) = &mut self.explicit {
             explicit.begun = true;
@@ -265,7 +307,7 @@ impl State {
             return Err(Error::foreign_key());
         }
         self.make_deferred()
-            .map_err(|error| conflict::explain(error, engine, &mut self.txn))?;
+            .map_err(|error| conflict::explain(error, engine, &mut self.txn.main))?;
         match self.explicit.take() {
             Some(explicit) if explicit.begun => {
                 let committed = self.txn.commit();
@@ -274,7 +316,8 @@ impl State {
                     return Ok(committed?);
                 }
                 self.counters = Counters::default();
-                committed.map_err(|error| conflict::explain(error.into(), engine, &mut self.txn))
+                committed
+                    .map_err(|error| conflict::explain(error.into(), engine, &mut self.txn.main))
             }
             Some(_) => {
                 self.counters = Counters::default();

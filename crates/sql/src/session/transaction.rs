@@ -31,7 +31,7 @@ fn begin(mode: BeginMode, state: &mut State) -> Result<()> {
     }
     let begun = mode == BeginMode::Immediate;
     if begun {
-        state.txn.begin_immediate()?;
+        state.txn.main.begin_immediate()?;
     }
     state.explicit = Some(Explicit {
         begun,

@@ -8,8 +8,6 @@
 //! SQLite does for a full disk or an I/O error; and as there also where a
 //! statement that writes is interrupted.
 
-use fulgurite_store::{Savepoint, Txn};
-
 use super::prepared::Body;
 use super::state::State;
 use super::{Engine, Shared, conflict};
@@ -22,6 +20,7 @@ use crate::exec::dml::{
 };
 use crate::exec::effects::Effects;
 use crate::exec::ops::build;
+use crate::exec::txns::{Mark, Txns};
 use crate::plan::physical::{Action, Delete, Plan, SchemaChange};
 use crate::schema::ConflictAction;
 
@@ -35,7 +34,7 @@ impl Body {
         let state = &mut *guard;
         let engine = &shared.engine;
         self.write_in(engine, state)
-            .map_err(|error| conflict::explain(error, engine, &mut state.txn))
+            .map_err(|error| conflict::explain(error, engine, &mut state.txn.main))
     }
 
     fn write_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
@@ -120,7 +119,7 @@ impl Body {
     /// statement commits itself.
     fn start_write(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
         for _ in 0..COMPILES_MAX {
-            let commits = match state.start_writing(&self.program.trees) {
+            let commits = match state.start_writing(&self.program) {
                 Ok(commits) => commits,
                 Err(error) => {
                     // A tree may be gone because the schema changed.
@@ -132,7 +131,7 @@ impl Body {
             };
             match self.revalidate(engine, state) {
                 Ok(false) => return Ok(commits),
-                Ok(true) if !commits => return Ok(false),
+                Ok(true) if !commits => return state.start_writing(&self.program),
                 Ok(true) => state.txn.rollback(),
                 Err(error) => {
                     if commits {
@@ -147,7 +146,7 @@ impl Body {
 
     /// Compiles again if the visible schema is not the plan's.
     fn refresh(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
-        state.txn.begin_read()?;
+        state.txn.main.begin_read()?;
         let changed = self.revalidate(engine, state);
         state.txn.rollback();
         changed
@@ -155,7 +154,7 @@ impl Body {
 
     fn write_rows(
         &mut self,
-        txn: &mut Txn,
+        txn: &mut Txns,
         kept_back: KeptBack<'_>,
         counters: &mut Counters,
         torn: &mut bool,
@@ -188,7 +187,7 @@ impl Body {
         &mut self,
         failure: Failure,
         commits: bool,
-        place: Option<Savepoint>,
+        place: Option<Mark>,
         torn: bool,
         counters: &Counters,
         state: &mut State,
@@ -212,7 +211,7 @@ impl Body {
             // The failure tells about data that others published: nobody may
             // hear of it before it is durable.
             state.txn.rollback();
-            if let Err(error) = state.txn.wait_until_visible() {
+            if let Err(error) = state.txn.main.wait_until_visible() {
                 return error.into();
             }
         } else if failure.action == ConflictAction::Rollback || is_interrupt(&failure.error) {
@@ -232,21 +231,40 @@ impl Body {
     /// Runs CREATE, DROP or ALTER.
     pub(super) fn change_schema(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         self.change_schema_in(engine, state)
-            .map_err(|error| conflict::explain(error, engine, &mut state.txn))
+            .map_err(|error| conflict::explain(error, engine, &mut state.txn.main))
+    }
+
+    /// Begins, with a plan of the schemas that the transaction sees. True: the statement
+    /// commits itself.
+    fn start_change(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
+        for _ in 0..COMPILES_MAX {
+            let Some(place) = &self.program.plan.place else {
+                // There is nothing to change any more.
+                return state.start_reading(&[]);
+            };
+            let commits = state.start_change(place, &self.program.others)?;
+            match self.revalidate(engine, state) {
+                Ok(false) => return Ok(commits),
+                Ok(true) if commits => state.txn.rollback(),
+                Ok(true) => {}
+                Err(error) => {
+                    if commits {
+                        state.txn.rollback();
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Err(Error::new(code::SCHEMA, "database schema has changed"))
     }
 
     fn change_schema_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
-        let commits = state.is_autocommit();
-        if commits {
-            state.txn.begin_immediate()?;
-        } else {
-            state.start_explicit_change()?;
-        }
+        let commits = self.start_change(engine, state)?;
         let place = (!commits).then(|| state.txn.savepoint()).transpose()?;
         let counters = state.counters;
-        let mut outcome = self.revalidate(engine, state).map(|_| ());
-        if outcome.is_ok()
-            && let Action::Schema(change) = &self.program.plan.action
+        let mut outcome = Ok(());
+        if let Action::Schema(change) = &self.program.plan.action
+            && let Some(changed) = &self.program.plan.place
         {
             for subquery in self.run.subqueries.iter_mut().flatten() {
                 outcome = outcome.and_then(|()| subquery.attach(&mut state.txn));
@@ -277,8 +295,7 @@ impl Body {
                     deleted.map(|_| ())
                 });
             }
-            outcome = outcome
-                .and_then(|()| ddl::change(change, engine.schema_tree(), &mut state.txn, &mut cx));
+            outcome = outcome.and_then(|()| ddl::change(change, changed, &mut state.txn, &mut cx));
         }
         if outcome.is_ok() {
             if commits {
@@ -316,7 +333,7 @@ fn triggers_of<'t>(plan: &'t Plan, state: &'t mut TriggerState) -> Option<Trigge
 }
 
 /// Undoes what was written since a place, which nobody goes back to again.
-fn go_back(txn: &mut Txn, place: &Savepoint) -> fulgurite_store::Result<()> {
+fn go_back(txn: &mut Txns, place: &Mark) -> fulgurite_store::Result<()> {
     txn.rollback_to(place)?;
     txn.release(place)
 }
@@ -325,7 +342,7 @@ fn go_back(txn: &mut Txn, place: &Savepoint) -> fulgurite_store::Result<()> {
 /// many.
 fn delete_dropped(
     delete: &Delete,
-    txn: &mut Txn,
+    txn: &mut Txns,
     counters: &mut Counters,
     triggers: Option<Triggers<'_>>,
     cx: &mut Context<'_, '_>,

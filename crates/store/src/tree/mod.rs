@@ -155,6 +155,12 @@ impl Tree {
         self.0.id
     }
 
+    /// The [number](crate::Store::number) of the store that it is in.
+    #[inline]
+    pub fn store_number(&self) -> u64 {
+        self.0.store
+    }
+
     /// How its keys are ordered.
     pub fn kind(&self) -> KeyKind {
         self.0.kind
@@ -172,6 +178,16 @@ impl Tree {
         self.0.head().count
     }
 }
+
+/// Handles of one tree of one store are equal.
+impl PartialEq for Tree {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        (self.0.id, self.0.store) == (other.0.id, other.0.store)
+    }
+}
+
+impl Eq for Tree {}
 
 impl fmt::Debug for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{answered_columns, is_answered, is_check};
+use super::{SCHEMA_TABLES, answered_columns, is_answered, is_check};
 use crate::ast::{self, Literal};
 use crate::bind::Binder;
 use crate::error::Result;
-use crate::func::table::{Answer, KnownRows, TableFunction};
+use crate::func::table::{Answer, Answers, KnownRows, TableFunction};
 use crate::plan::physical::Pragma;
+use crate::schema::{Schema, TEMP};
 use crate::value::Value;
 
 /// Those that change something, or have none for another reason.
@@ -40,7 +41,7 @@ impl Binder<'_> {
         };
         let without = match pragma {
             "optimize" => return Ok(Some(Arc::new(optimize(name)))),
-            pragma => self.schema_pragma(pragma, None)?,
+            pragma => self.schema_pragma(pragma, None, None)?,
         };
         let Some(without) = without else {
             return match is_answered(pragma) && !NO_FUNCTION.contains(&pragma) {
@@ -54,78 +55,150 @@ impl Binder<'_> {
             "table_list" => &["schema"],
             _ => &["arg", "schema"],
         };
-        let mut function = KnownRows {
-            name: name.clone(),
-            columns: without.names.clone(),
-            hidden,
-            without: Answer::Known(Arc::new(without.values())),
-            by_argument: FxHashMap::default(),
-            asks: Vec::new(),
+        let takes = match text_of(args) {
+            _ if hidden.first() != Some(&"arg") => Takes::Nothing,
+            Some(text) => Takes::This(text),
+            _ if matches!(pragma, "index_info" | "index_xinfo") => Takes::Indexes,
+            _ => Takes::Tables,
         };
-        let asked = match text_of(args) {
-            _ if hidden.first() != Some(&"arg") => Vec::new(),
-            Some(text) => vec![text],
-            _ if matches!(pragma, "index_info" | "index_xinfo") => {
-                let names = self.schema.index_names();
+        let rows = Arc::new(self.answers(pragma, &takes, None)?);
+        let mut by_database = Self::no_databases();
+        for schema in self.catalog.in_order() {
+            let name = self.catalog.name_of(schema);
+            let answers = match self.catalog.is_alone() {
+                true => Arc::clone(&rows),
+                false => Arc::new(self.answers(pragma, &takes, Some((schema, name)))?),
+            };
+            by_database.insert(name.to_ascii_lowercase(), answers);
+        }
+        Ok(Some(Arc::new(KnownRows {
+            name: name.clone(),
+            columns: without.names,
+            hidden,
+            rows,
+            by_database,
+            asks: Vec::new(),
+        })))
+    }
+
+    /// What a PRAGMA answers without an argument, and for each that it may be called with, of
+    /// one database or of all.
+    fn answers(
+        &mut self,
+        pragma: &str,
+        takes: &Takes,
+        of: Option<(&Schema, &str)>,
+    ) -> Result<Answers> {
+        let is_asked = |schema: &&Schema| of.is_none_or(|(of, _)| of.tree() == schema.tree());
+        let schemas = self.catalog.in_order().filter(is_asked);
+        let database = of.map(|(_, name)| ast::Name::synthetic(name));
+        let arguments: Vec<String> = match takes {
+            Takes::Nothing => Vec::new(),
+            Takes::This(text) => vec![text.clone()],
+            Takes::Indexes => {
+                let names = schemas.flat_map(Schema::index_names);
                 names.map(str::to_ascii_lowercase).collect()
             }
-            _ => self.tables_and_views(),
+            Takes::Tables => tables_and_views(schemas),
         };
-        for argument in asked {
-            if let Some(rows) = self.schema_pragma(pragma, Some(&argument))? {
+        let mut answers = Answers::default();
+        if let Some(rows) = self.schema_pragma(pragma, None, database.as_ref())? {
+            answers.without = Answer::Known(Arc::new(rows.values()));
+        }
+        for argument in arguments {
+            if let Some(rows) = self.schema_pragma(pragma, Some(&argument), database.as_ref())? {
                 let rows = Answer::Known(Arc::new(rows.values()));
-                function.by_argument.insert(argument, rows);
+                answers.by_argument.insert(argument, rows);
             }
         }
-        Ok(Some(Arc::new(function)))
+        Ok(answers)
     }
 
     /// The function of one that the session answers: with the argument, if that is a text,
     /// for each table if it is something else, or without any.
     fn asked(&self, name: &str, pragma: &str, args: &[ast::Expr]) -> Result<KnownRows> {
         let takes_table = is_check(pragma) || pragma == "foreign_key_check";
-        let mut function = KnownRows {
-            name: name.to_owned(),
-            columns: answered_columns(pragma),
-            hidden: match (takes_table, OF_DATABASE.contains(&pragma)) {
-                (true, _) => &["arg", "schema"],
-                (_, true) => &["schema"],
-                _ => &[],
-            },
-            without: Answer::Asked(0),
-            by_argument: FxHashMap::default(),
-            asks: Vec::new(),
-        };
+        let of_database = OF_DATABASE.contains(&pragma);
         let tables = match text_of(args) {
             _ if !takes_table || args.is_empty() => Vec::new(),
             Some(table) => vec![table],
-            None => self.tables_and_views(),
+            None => {
+                let mut names = tables_and_views(self.catalog.in_order());
+                if self.catalog.temp().is_none() {
+                    names.retain(|name| !name.starts_with("sqlite_temp_"));
+                }
+                names
+            }
         };
+        let ask = |value: Option<&str>, store| Pragma {
+            name: pragma.to_owned(),
+            value: value.map(Value::text),
+            store,
+        };
+        let mut asks = Vec::new();
+        let mut rows = Answers::asking(0);
         if tables.is_empty() {
-            let name = pragma.to_owned();
-            function.asks.push(Pragma { name, value: None });
+            asks.push(ask(None, None));
         }
         for table in tables {
             if is_check(pragma) {
                 self.checked_table(&table)?;
             }
-            let number = function.asks.len();
-            function.asks.push(Pragma {
-                name: pragma.to_owned(),
-                value: Some(Value::text(table.as_str())),
-            });
-            function.by_argument.insert(table, Answer::Asked(number));
+            let number = asks.len();
+            asks.push(ask(Some(&table), None));
+            rows.by_argument.insert(table, Answer::Asked(number));
         }
-        Ok(function)
+        let rows = Arc::new(rows);
+        let mut by_database = Self::no_databases();
+        for schema in self.catalog.in_order() {
+            let answers = match of_database && !self.catalog.is_alone() {
+                true => {
+                    asks.push(ask(None, Some(schema.tree().store_number())));
+                    Arc::new(Answers::asking(asks.len() - 1))
+                }
+                false => Arc::clone(&rows),
+            };
+            let name = self.catalog.name_of(schema);
+            by_database.insert(name.to_ascii_lowercase(), answers);
+        }
+        Ok(KnownRows {
+            name: name.to_owned(),
+            columns: answered_columns(pragma),
+            hidden: match (takes_table, of_database) {
+                (true, _) => &["arg", "schema"],
+                (_, true) => &["schema"],
+                _ => &[],
+            },
+            rows,
+            by_database,
+            asks,
+        })
     }
 
-    /// The names of all, in lower case.
-    fn tables_and_views(&self) -> Vec<String> {
-        let tables = self.schema.table_names().iter().map(String::as_str);
-        let builtin = ["sqlite_schema", "sqlite_master"];
-        let names = tables.chain(self.schema.view_names()).chain(builtin);
-        names.map(str::to_ascii_lowercase).collect()
+    /// A temporary database has no rows before it is there.
+    fn no_databases() -> FxHashMap<String, Arc<Answers>> {
+        let mut by_database = FxHashMap::default();
+        by_database.insert(TEMP.to_owned(), Arc::default());
+        by_database
     }
+}
+
+/// What a PRAGMA about the schema is called with.
+enum Takes {
+    Nothing,
+    This(String),
+    Indexes,
+    Tables,
+}
+
+/// The names of all, in lower case.
+fn tables_and_views<'s>(schemas: impl Iterator<Item = &'s Schema>) -> Vec<String> {
+    let names = schemas.flat_map(|schema| {
+        let tables = schema.table_names().iter().map(String::as_str);
+        tables.chain(schema.view_names())
+    });
+    let names = names.chain(SCHEMA_TABLES);
+    names.map(str::to_ascii_lowercase).collect()
 }
 
 /// The one that has no rows: plans look after themselves.
@@ -134,8 +207,8 @@ fn optimize(name: String) -> KnownRows {
         name,
         columns: vec!["optimize"],
         hidden: &["arg"],
-        without: Answer::Known(Arc::default()),
-        by_argument: FxHashMap::default(),
+        rows: Arc::default(),
+        by_database: FxHashMap::default(),
         asks: Vec::new(),
     }
 }

@@ -27,13 +27,14 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{Key, Seek, Txn};
+use fulgurite_store::{Key, Seek};
 
 use super::entry::{Entry, duplicate};
 use super::taken::Taken;
 use crate::error::{Error, Result};
 use crate::exec::memory::{Memory, let_go};
 use crate::exec::sorter::Sorter;
+use crate::exec::txns::Txns;
 use crate::plan::physical::TableWriter;
 use crate::schema::{Index, Table};
 
@@ -108,7 +109,7 @@ impl Deferred {
     ///
     /// # Errors
     /// As [`make`](Self::make).
-    pub fn begin_undoable(&mut self, txn: &mut Txn, rows: usize) -> Result<()> {
+    pub fn begin_undoable(&mut self, txn: &mut Txns, rows: usize) -> Result<()> {
         self.may_be_undone = true;
         self.statement += 1;
         let mut taken = self.kept.iter().filter_map(|kept| kept.taken.as_ref());
@@ -153,7 +154,7 @@ impl Deferred {
     /// Of the store.
     pub fn begin_unique(
         &mut self,
-        txn: &mut Txn,
+        txn: &mut Txns,
         target: &TableWriter,
         memory: &Memory,
     ) -> Result<()> {
@@ -176,7 +177,7 @@ impl Deferred {
 
     /// Whether a key is taken in an index whose entries are kept back; where that may be
     /// found out later, false.
-    pub fn is_taken(&mut self, txn: &mut Txn, index: &Index, key: &[u8]) -> Result<bool> {
+    pub fn is_taken(&mut self, txn: &mut Txns, index: &Index, key: &[u8]) -> Result<bool> {
         let Some(taken) = find(&mut self.kept, index).and_then(|kept| kept.taken.as_ref()) else {
             return Ok(false);
         };
@@ -191,8 +192,7 @@ impl Deferred {
 
     /// Whether entries of the index are kept back.
     pub fn defers(&self, index: &Index) -> bool {
-        let tree = index.tree.id();
-        self.kept.iter().any(|kept| kept.index.tree.id() == tree)
+        self.kept.iter().any(|kept| kept.index.tree == index.tree)
     }
 
     /// Puts an entry. `exclusive`: nobody may have its key; where the index does not
@@ -200,7 +200,7 @@ impl Deferred {
     #[inline]
     pub fn put(
         &mut self,
-        txn: &mut Txn,
+        txn: &mut Txns,
         index: &Index,
         entry: &Entry,
         exclusive: bool,
@@ -220,7 +220,7 @@ impl Deferred {
 
     /// Deletes an entry.
     #[inline]
-    pub fn delete(&mut self, txn: &mut Txn, index: &Index, entry: &Entry) -> Result<()> {
+    pub fn delete(&mut self, txn: &mut Txns, index: &Index, entry: &Entry) -> Result<()> {
         let Some(kept) = find(&mut self.kept, index) else {
             txn.delete(&index.tree, Key::Bytes(&entry.key))?;
             return Ok(());
@@ -233,7 +233,7 @@ impl Deferred {
         self.make_unless(has_room, txn)
     }
 
-    fn make_unless(&mut self, has_room: bool, txn: &mut Txn) -> Result<()> {
+    fn make_unless(&mut self, has_room: bool, txn: &mut Txns) -> Result<()> {
         match has_room {
             true => Ok(()),
             false => self.make_now(txn),
@@ -241,7 +241,7 @@ impl Deferred {
     }
 
     /// Makes what is kept back in the midst of a statement.
-    fn make_now(&mut self, txn: &mut Txn) -> Result<()> {
+    fn make_now(&mut self, txn: &mut Txns) -> Result<()> {
         if self.may_be_undone {
             self.is_unsure = true;
             return Err(Error::sql(
@@ -284,13 +284,13 @@ impl Deferred {
     ///
     /// # Errors
     /// That of a duplicate; of the store; what `look` says.
-    pub fn make(&mut self, txn: &mut Txn, look: impl Fn() -> Result<()>) -> Result<()> {
+    pub fn make(&mut self, txn: &mut Txns, look: impl Fn() -> Result<()>) -> Result<()> {
         self.make_kept(txn, look)?;
         self.clear();
         Ok(())
     }
 
-    fn make_kept(&mut self, txn: &mut Txn, look: impl Fn() -> Result<()>) -> Result<()> {
+    fn make_kept(&mut self, txn: &mut Txns, look: impl Fn() -> Result<()>) -> Result<()> {
         let undone = &self.undone;
         let mut kept = self.kept.iter_mut();
         kept.try_for_each(|kept| kept.make(txn, undone, &look))
@@ -311,7 +311,7 @@ impl Kept {
     }
 
     /// Carries out a request, at once or later. False: there is no room to keep back more.
-    fn take(&mut self, txn: &mut Txn, key: &[u8], payload: &[u8]) -> Result<bool> {
+    fn take(&mut self, txn: &mut Txns, key: &[u8], payload: &[u8]) -> Result<bool> {
         if key <= self.made.as_slice() {
             self.sorter.add(key, payload)?;
             let taken = self.taken.as_mut();
@@ -329,7 +329,7 @@ impl Kept {
     /// But for what belongs to statements that were undone, whose numbers ascend.
     fn make(
         &mut self,
-        txn: &mut Txn,
+        txn: &mut Txns,
         undone: &[u32],
         look: &impl Fn() -> Result<()>,
     ) -> Result<()> {
@@ -365,7 +365,7 @@ impl Kept {
 }
 
 /// Which keys of an index are taken, with nothing kept back, in so many bytes.
-fn taken(txn: &mut Txn, index: &Index, memory: &Memory, limit: usize) -> Result<Taken> {
+fn taken(txn: &mut Txns, index: &Index, memory: &Memory, limit: usize) -> Result<Taken> {
     let mut taken = Taken::new(memory, limit, txn.estimate(&index.tree)?);
     if taken.filters() {
         let mut entries = txn.cursor(&index.tree)?;
@@ -381,8 +381,7 @@ fn taken(txn: &mut Txn, index: &Index, memory: &Memory, limit: usize) -> Result<
 /// Where entries of the index are kept back.
 #[inline]
 fn find<'k>(kept: &'k mut [Kept], index: &Index) -> Option<&'k mut Kept> {
-    let tree = index.tree.id();
-    kept.iter_mut().find(|kept| kept.index.tree.id() == tree)
+    kept.iter_mut().find(|kept| kept.index.tree == index.tree)
 }
 
 /// The number of the statement that a record belongs to.
@@ -393,7 +392,7 @@ fn statement_of(payload: &[u8]) -> u32 {
 
 /// Carries out what a record asks for.
 fn carry_out(
-    txn: &mut Txn,
+    txn: &mut Txns,
     table: &Table,
     index: &Index,
     key: &[u8],

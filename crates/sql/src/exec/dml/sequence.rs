@@ -10,9 +10,10 @@
 //! its stead (`Schema::sequence_view`). A row that a user inserted or deleted is
 //! taken over, or made anew, by the next INSERT into its table.
 
-use fulgurite_store::{Key, Seek, Tree, Txn};
+use fulgurite_store::{Key, Seek, Tree};
 
 use crate::error::{Error, Result};
+use crate::exec::txns::Txns;
 use crate::row::{RowReader, RowWriter};
 use crate::schema::Table;
 use crate::value::ValueRef;
@@ -25,7 +26,7 @@ pub fn slot(tree: &Tree) -> i64 {
     i64::from(tree.id().0) << SPACING
 }
 
-fn put(txn: &mut Txn, stored: &Tree, at: i64, name: &str, seq: Option<i64>) -> Result<()> {
+fn put(txn: &mut Txns, stored: &Tree, at: i64, name: &str, seq: Option<i64>) -> Result<()> {
     let mut record = Vec::new();
     let seq = seq.map_or(ValueRef::Null, ValueRef::Integer);
     RowWriter::encode(&mut record, [ValueRef::Text(name.as_bytes()), seq])?;
@@ -40,13 +41,13 @@ fn seq_of(record: &[u8]) -> Result<Option<i64>> {
 }
 
 /// Makes a new table's row.
-pub fn begin(txn: &mut Txn, stored: &Tree, name: &str, tree: &Tree) -> Result<()> {
+pub fn begin(txn: &mut Txns, stored: &Tree, name: &str, tree: &Tree) -> Result<()> {
     put(txn, stored, slot(tree), name, None)
 }
 
 /// The number that new rows of the table must be above, if the table's largest
 /// rowid is not; a missing row is made.
-pub fn floor(txn: &mut Txn, stored: &Tree, table: &Table) -> Result<Option<i64>> {
+pub fn floor(txn: &mut Txns, stored: &Tree, table: &Table) -> Result<Option<i64>> {
     let at = slot(&table.tree);
     // Under `snapshot`, too, its commit loses where somebody writes down another number
     // meanwhile: that of a row which it cannot see, and which is gone.
@@ -68,7 +69,7 @@ pub fn floor(txn: &mut Txn, stored: &Tree, table: &Table) -> Result<Option<i64>>
 /// A row of sqlite_sequence: rowid, name, `seq`.
 type Sequence = (i64, Vec<u8>, Option<i64>);
 
-fn rows(txn: &mut Txn, stored: &Tree) -> Result<Vec<Sequence>> {
+fn rows(txn: &mut Txns, stored: &Tree) -> Result<Vec<Sequence>> {
     let mut cursor = txn.cursor(stored)?;
     let mut more = cursor.seek(Seek::First)?;
     let mut found = Vec::new();
@@ -86,7 +87,7 @@ fn rows(txn: &mut Txn, stored: &Tree) -> Result<Vec<Sequence>> {
 }
 
 /// Writes down that rows up to `deleted` were there, if none above is left.
-pub fn keep(txn: &mut Txn, stored: &Tree, table: &Table, deleted: i64) -> Result<()> {
+pub fn keep(txn: &mut Txns, stored: &Tree, table: &Table, deleted: i64) -> Result<()> {
     if deleted <= 0 || txn.largest_rowid(&table.tree)? >= Some(deleted) {
         return Ok(());
     }
@@ -98,7 +99,7 @@ pub fn keep(txn: &mut Txn, stored: &Tree, table: &Table, deleted: i64) -> Result
 
 /// Before a user changes sqlite_sequence: its rows become what a query shows.
 #[cold]
-pub fn show(txn: &mut Txn, stored: &Tree, tables: &[std::sync::Arc<Table>]) -> Result<()> {
+pub fn show(txn: &mut Txns, stored: &Tree, tables: &[std::sync::Arc<Table>]) -> Result<()> {
     let mut record = Vec::new();
     for table in tables {
         let at = slot(&table.tree);
@@ -120,7 +121,7 @@ pub fn show(txn: &mut Txn, stored: &Tree, tables: &[std::sync::Arc<Table>]) -> R
 }
 
 /// Gives a table's rows its new name, as SQLite does all rows of the old one.
-pub fn rename(txn: &mut Txn, stored: &Tree, old: &str, new: &str) -> Result<()> {
+pub fn rename(txn: &mut Txns, stored: &Tree, old: &str, new: &str) -> Result<()> {
     for (rowid, name, seq) in rows(txn, stored)? {
         if name == old.as_bytes() {
             put(txn, stored, rowid, new, seq)?;
@@ -130,7 +131,7 @@ pub fn rename(txn: &mut Txn, stored: &Tree, old: &str, new: &str) -> Result<()> 
 }
 
 /// Removes a dropped table's rows.
-pub fn end(txn: &mut Txn, stored: &Tree, table: &Table) -> Result<()> {
+pub fn end(txn: &mut Txns, stored: &Tree, table: &Table) -> Result<()> {
     for (rowid, name, _) in rows(txn, stored)? {
         if rowid == slot(&table.tree) || name == table.name.as_bytes() {
             txn.delete(stored, Key::Int(rowid))?;

@@ -2,7 +2,7 @@
 //!
 //! A *row* is rowid and all columns, as `TableWriter` has it.
 
-use fulgurite_store::{Key, Txn};
+use fulgurite_store::Key;
 
 use super::batch::Records;
 use super::deferred::Deferred;
@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::exec::context::{Context, Run};
 use crate::exec::expr::Row;
 use crate::exec::memory::{Memory, let_go, let_go_of_large};
+use crate::exec::txns::Txns;
 use crate::key;
 use crate::plan::physical::TableWriter;
 use crate::row::RowWriter;
@@ -82,7 +83,7 @@ pub enum Conflict {
 /// See the module.
 pub struct Sink<'a> {
     /// The transaction.
-    pub txn: &'a mut Txn,
+    pub txn: &'a mut Txns,
     /// The table and its constraints.
     pub target: &'a TableWriter,
     /// The statement's OR clause.
@@ -117,7 +118,7 @@ impl<'a> Sink<'a> {
     /// For one statement.
     #[inline]
     pub fn new(
-        txn: &'a mut Txn,
+        txn: &'a mut Txns,
         target: &'a TableWriter,
         conflict: Option<ConflictAction>,
         buffers: &'a mut Buffers,

@@ -1,7 +1,5 @@
 //! Running one INSERT, UPDATE or DELETE, of a session or of a trigger.
 
-use fulgurite_store::Txn;
-
 use super::delete::{delete, delete_source_row};
 use super::insert::insert;
 use super::update::{update, update_source_row};
@@ -11,6 +9,7 @@ use crate::exec::context::Context;
 use crate::exec::effects::Effects;
 use crate::exec::expr::Row;
 use crate::exec::kind::Kind;
+use crate::exec::txns::Txns;
 use crate::plan::physical::{Action, Plan};
 
 /// A statement made ready, and memory for it.
@@ -40,7 +39,7 @@ impl Statement<'_> {
     #[inline(always)]
     pub fn run(
         self,
-        txn: &mut Txn,
+        txn: &mut Txns,
         kept_back: KeptBack<'_>,
         counters: &mut Counters,
         triggers: Option<Triggers<'_>>,
@@ -101,7 +100,7 @@ impl Statement<'_> {
 }
 
 /// Takes the cursors of a run.
-pub(super) fn attach(kind: &mut Kind, txn: &mut Txn, cx: &mut Context<'_, '_>) -> Result<()> {
+pub(super) fn attach(kind: &mut Kind, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Result<()> {
     for subquery in cx.run.subqueries.iter_mut().flatten() {
         subquery.attach(txn)?;
     }

@@ -1,7 +1,5 @@
 //! INSERT, UPDATE and DELETE of a view: each row is handed to the triggers that stand in.
 
-use fulgurite_store::Txn;
-
 use super::sink::Outcome;
 use super::statement::{Statement, attach, detach};
 use super::triggers::Shown;
@@ -11,6 +9,7 @@ use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
 use crate::exec::kind::Kind;
+use crate::exec::txns::Txns;
 use crate::plan::physical::ViewChange;
 use crate::value::Value;
 
@@ -18,7 +17,7 @@ impl Statement<'_> {
     pub(super) fn change_view(
         mut self,
         change: &ViewChange,
-        txn: &mut Txn,
+        txn: &mut Txns,
         counters: &mut Counters,
         triggers: Option<Triggers<'_>>,
         cx: &mut Context<'_, '_>,
@@ -37,7 +36,7 @@ impl Statement<'_> {
     fn change_rows(
         &mut self,
         change: &ViewChange,
-        txn: &mut Txn,
+        txn: &mut Txns,
         triggers: &mut Triggers<'_>,
         cx: &mut Context<'_, '_>,
     ) -> Written<()> {

@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::Txn;
-
 use super::{BoxOperator, Delayed, Operator};
 use crate::error::Result;
 use crate::exec::batch::Batch;
@@ -16,6 +14,7 @@ use crate::exec::external::{ExternalSet, Stay};
 use crate::exec::hash::{GroupTable, NONE};
 use crate::exec::memory::Held;
 use crate::exec::once::Once;
+use crate::exec::txns::Txns;
 use crate::plan::physical::CompoundOp;
 use crate::value::Collation;
 
@@ -146,7 +145,7 @@ impl Compound {
 }
 
 impl Operator for Compound {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.left.attach(txn)?;
         self.right.attach(txn)
     }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::Txn;
-
 use super::Operator;
 use crate::error::Result;
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
+use crate::exec::txns::Txns;
 use crate::schema::Table;
 
 /// See the module.
@@ -29,7 +28,7 @@ impl CountRows {
 }
 
 impl Operator for CountRows {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.count = txn.count(&self.table.tree)?;
         Ok(())
     }

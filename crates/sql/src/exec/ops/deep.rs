@@ -3,12 +3,11 @@
 //! Operators call one another from the top down, and views and common table expressions
 //! put more of them below one another than any text nests.
 
-use fulgurite_store::Txn;
-
 use super::{BoxOperator, Operator};
 use crate::error::Result;
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
+use crate::exec::txns::Txns;
 use crate::stack::grow;
 
 /// See the module. None only while it is dropped.
@@ -22,7 +21,7 @@ impl Deep {
 }
 
 impl Operator for Deep {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         match &mut self.0 {
             Some(input) => grow(|| input.attach(txn)),
             None => Ok(()),

@@ -1,13 +1,12 @@
 //! Distinct: each row once, at its first appearance.
 
-use fulgurite_store::Txn;
-
 use super::{BoxOperator, Delayed, Operator};
 use crate::error::Result;
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::external::Stay;
 use crate::exec::once::Once;
+use crate::exec::txns::Txns;
 use crate::value::Collation;
 
 /// See the module.
@@ -32,7 +31,7 @@ impl Distinct {
 }
 
 impl Operator for Distinct {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.input.attach(txn)
     }
 

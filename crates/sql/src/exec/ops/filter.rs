@@ -1,13 +1,12 @@
 //! Filter: rows for which a predicate is true.
 
-use fulgurite_store::Txn;
-
 use super::{BoxOperator, Delayed, Operator};
 use crate::bind::expr::Expr;
 use crate::error::Result;
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, condition, filter};
+use crate::exec::txns::Txns;
 
 /// See the module.
 pub struct Filter {
@@ -65,7 +64,7 @@ pub fn narrow(
 }
 
 impl Operator for Filter {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.input.attach(txn)
     }
 

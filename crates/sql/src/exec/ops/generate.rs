@@ -1,13 +1,12 @@
 //! Generate: generated columns behind those of the input.
 
-use fulgurite_store::Txn;
-
 use super::{BoxOperator, Delayed, Operator};
 use crate::bind::expr::Expr;
 use crate::error::Result;
 use crate::exec::batch::{Batch, Vector, kept};
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval, eval_batch, map_batch};
+use crate::exec::txns::Txns;
 use crate::value::Affinity;
 
 /// See the module.
@@ -81,7 +80,7 @@ fn push(out: &mut Batch, mut column: Vector) {
 }
 
 impl Operator for Generate {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.input.attach(txn)
     }
 

@@ -10,7 +10,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use fulgurite_store::{Cursor, Key, Seek, Txn};
+use fulgurite_store::{Cursor, Key, Seek};
 
 use super::Operator;
 use super::scan::detached;
@@ -21,6 +21,7 @@ use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
 use crate::exec::fetch::{Fetch, dangling};
 use crate::exec::range::{KeyRange, key_column, key_range};
+use crate::exec::txns::Txns;
 use crate::key::{self, KeyColumn, Residues};
 use crate::plan::physical::{Range, ScanColumn};
 use crate::schema::{Index, IndexTarget, Table};
@@ -294,7 +295,7 @@ impl Covering {
 }
 
 impl Operator for IndexScan {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.entries = Some(txn.cursor(&self.index.tree)?);
         if self.covering.is_none() {
             self.rows = Some(txn.cursor(&self.fetch.table().tree)?);

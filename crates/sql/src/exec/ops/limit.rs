@@ -1,12 +1,11 @@
 //! Limit: LIMIT and OFFSET.
 
-use fulgurite_store::Txn;
-
 use super::{BoxOperator, Operator};
 use crate::error::{Error, Result};
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
+use crate::exec::txns::Txns;
 use crate::plan::physical::LimitClause;
 use crate::value::{Affinity, ValueRef};
 
@@ -50,7 +49,7 @@ impl Limit {
 }
 
 impl Operator for Limit {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.input.attach(txn)
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use fulgurite_store::{Cursor, Key, Seek, Txn};
+use fulgurite_store::{Cursor, Key, Seek};
 
 use super::Operator;
 use super::scan::detached;
@@ -14,6 +14,7 @@ use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
 use crate::exec::fetch::Fetch;
 use crate::exec::range::rowid_of;
+use crate::exec::txns::Txns;
 use crate::plan::physical::ScanColumn;
 use crate::schema::Table;
 
@@ -42,7 +43,7 @@ impl RowidLookup {
 }
 
 impl Operator for RowidLookup {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.cursor = Some(txn.cursor(&self.fetch.table().tree)?);
         Ok(())
     }

@@ -1,13 +1,12 @@
 //! Materialize: keeps its input's rows when it is opened and replays them when it is
 //! opened again within the same pass of the plan.
 
-use fulgurite_store::Txn;
-
 use super::{BoxOperator, Operator};
 use crate::error::Result;
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::rows::RowStore;
+use crate::exec::txns::Txns;
 
 /// See the module.
 pub struct Materialize {
@@ -33,7 +32,7 @@ impl Materialize {
 }
 
 impl Operator for Materialize {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.kept = None;
         self.input.attach(txn)
     }

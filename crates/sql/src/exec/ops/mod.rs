@@ -36,16 +36,15 @@ mod window;
 
 pub use build::build;
 
-use fulgurite_store::Txn;
-
 use crate::error::{Error, Result};
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
+use crate::exec::txns::Txns;
 
 /// An operator.
 pub trait Operator: Send {
     /// Takes the cursors of a run.
-    fn attach(&mut self, txn: &mut Txn) -> Result<()>;
+    fn attach(&mut self, txn: &mut Txns) -> Result<()>;
 
     /// Starts again from the first row.
     fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()>;

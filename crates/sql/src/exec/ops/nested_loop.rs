@@ -3,8 +3,6 @@
 //! side takes nothing from the left one and gives the same rows each time; each that finds
 //! a partner is marked by its number, and in the end those without a mark are yielded.
 
-use fulgurite_store::Txn;
-
 use super::marks::Marks;
 use super::pairs::{Pairs, push_right};
 use super::{BoxOperator, Delayed, Operator};
@@ -13,6 +11,7 @@ use crate::error::Result;
 use crate::exec::batch::{Batch, ROWS_MAX};
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, condition, eval};
+use crate::exec::txns::Txns;
 use crate::plan::physical::JoinKind;
 
 /// See the module.
@@ -213,7 +212,7 @@ impl NestedLoopJoin {
 }
 
 impl Operator for NestedLoopJoin {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.left.attach(txn)?;
         self.right.attach(txn)
     }

@@ -3,14 +3,13 @@
 //! A column that is passed on as it is moves over instead of being copied,
 //! unless a later expression still reads it.
 
-use fulgurite_store::Txn;
-
 use super::{BoxOperator, Delayed, Operator};
 use crate::bind::expr::{Expr, ExprKind};
 use crate::error::Result;
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval, eval_batch};
+use crate::exec::txns::Txns;
 
 /// See the module.
 pub struct Project {
@@ -105,7 +104,7 @@ impl Project {
 }
 
 impl Operator for Project {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.input.attach(txn)
     }
 

@@ -1,11 +1,10 @@
 //! Recursive rows: those of a recursion's queue that are at hand.
 
-use fulgurite_store::Txn;
-
 use super::Operator;
 use crate::error::Result;
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
+use crate::exec::txns::Txns;
 
 /// See the module.
 pub struct RecursiveRows {
@@ -26,7 +25,7 @@ impl RecursiveRows {
 }
 
 impl Operator for RecursiveRows {
-    fn attach(&mut self, _txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, _txn: &mut Txns) -> Result<()> {
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use fulgurite_store::{Cursor, Key, Seek, Txn};
+use fulgurite_store::{Cursor, Key, Seek};
 
 use super::Operator;
 use crate::error::{Error, Result};
@@ -11,6 +11,7 @@ use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX};
 use crate::exec::context::Context;
 use crate::exec::fetch::Fetch;
 use crate::exec::range::rowid_range;
+use crate::exec::txns::Txns;
 use crate::plan::physical::{Range, ScanColumn};
 use crate::schema::Table;
 
@@ -44,7 +45,7 @@ pub fn detached() -> Error {
 }
 
 impl Operator for TableScan {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.cursor = Some(txn.cursor(&self.fetch.table().tree)?);
         self.last = None;
         Ok(())

@@ -1,8 +1,6 @@
 //! Sort: stable, external where the budget is short, top-N where a limit is
 //! known.
 
-use fulgurite_store::Txn;
-
 use super::limit::bounds;
 use super::{BoxOperator, Operator};
 use crate::bind::expr::SortKey;
@@ -12,6 +10,7 @@ use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
 use crate::exec::rows::{encode_cell, sorted_rows};
 use crate::exec::sorter::Sorter;
+use crate::exec::txns::Txns;
 use crate::key::{self, KeyColumn};
 use crate::plan::physical::LimitClause;
 use crate::value::ValueRef;
@@ -98,7 +97,7 @@ pub fn encode_term(out: &mut Vec<u8>, value: ValueRef<'_>, term: &SortKey) {
 }
 
 impl Operator for Sort {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.input.attach(txn)
     }
 

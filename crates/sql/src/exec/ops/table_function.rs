@@ -1,14 +1,13 @@
 //! Table function: the rows that a table-valued function gives for its arguments, which
 //! are evaluated whenever it is opened.
 
-use fulgurite_store::Txn;
-
 use super::{Delayed, Operator};
 use crate::bind::expr::Expr;
 use crate::error::Result;
 use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX};
 use crate::exec::context::Context;
 use crate::exec::expr::{Datum, Row, eval};
+use crate::exec::txns::Txns;
 use crate::func::table::{self, TableRows};
 use crate::value::ValueRef;
 
@@ -58,7 +57,7 @@ impl TableFunction {
 }
 
 impl Operator for TableFunction {
-    fn attach(&mut self, _txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, _txn: &mut Txns) -> Result<()> {
         Ok(())
     }
 

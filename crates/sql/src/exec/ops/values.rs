@@ -1,13 +1,12 @@
 //! Values: rows of constant expressions.
 
-use fulgurite_store::Txn;
-
 use super::{Delayed, Operator};
 use crate::bind::expr::Expr;
 use crate::error::Result;
 use crate::exec::batch::{Batch, ROWS_MAX};
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
+use crate::exec::txns::Txns;
 
 /// See the module.
 pub struct Values {
@@ -30,7 +29,7 @@ impl Values {
 }
 
 impl Operator for Values {
-    fn attach(&mut self, _txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, _txn: &mut Txns) -> Result<()> {
         Ok(())
     }
 

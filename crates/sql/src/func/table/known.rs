@@ -30,12 +30,37 @@ pub struct KnownRows {
     pub columns: Vec<&'static str>,
     /// Its hidden columns: `arg` if it takes one, and `schema`.
     pub hidden: &'static [&'static str],
+    /// The rows where no database is named.
+    pub rows: Arc<Answers>,
+    /// Those of each database, by its name in lower case.
+    pub by_database: FxHashMap<String, Arc<Answers>>,
+    /// The PRAGMAs that are asked.
+    pub asks: Vec<Pragma>,
+}
+
+/// Rows by what asks for them.
+#[derive(Debug, Default)]
+pub struct Answers {
     /// The rows without an argument.
     pub without: Answer,
     /// The rows for each argument, in lower case.
     pub by_argument: FxHashMap<String, Answer>,
-    /// The PRAGMAs that are asked.
-    pub asks: Vec<Pragma>,
+}
+
+impl Default for Answer {
+    fn default() -> Self {
+        Self::Known(Arc::default())
+    }
+}
+
+impl Answers {
+    /// Those of a PRAGMA that is asked, by its number, without an argument.
+    pub fn asking(number: usize) -> Self {
+        Self {
+            without: Answer::Asked(number),
+            by_argument: FxHashMap::default(),
+        }
+    }
 }
 
 /// The column of the database.
@@ -66,8 +91,8 @@ impl TableFunction for KnownRows {
         Box::new(Known {
             takes_argument: self.hidden.first().is_some_and(|name| *name != SCHEMA),
             width: self.columns.len(),
-            without: self.without.clone(),
-            by_argument: self.by_argument.clone(),
+            answers: Arc::clone(&self.rows),
+            by_database: self.by_database.clone(),
             asks: self.asks.clone(),
             rows: Arc::default(),
             position: 0,
@@ -79,8 +104,8 @@ impl TableFunction for KnownRows {
 struct Known {
     takes_argument: bool,
     width: usize,
-    without: Answer,
-    by_argument: FxHashMap<String, Answer>,
+    answers: Arc<Answers>,
+    by_database: FxHashMap<String, Arc<Answers>>,
     asks: Vec<Pragma>,
     /// Those that were asked for.
     rows: Arc<Vec<Vec<Value>>>,
@@ -104,9 +129,14 @@ impl Known {
     }
 
     /// The rows for an argument.
-    fn answer_for(&self, argument: &[u8], context: &Context) -> Result<Arc<Vec<Vec<Value>>>> {
+    fn answer_for(
+        &self,
+        answers: &Answers,
+        argument: &[u8],
+        context: &Context,
+    ) -> Result<Arc<Vec<Vec<Value>>>> {
         let name = String::from_utf8_lossy(argument);
-        match self.by_argument.get(&name.to_ascii_lowercase()) {
+        match answers.by_argument.get(&name.to_ascii_lowercase()) {
             Some(answer) => Ok(self.answer(answer, context)),
             // Of what is asked, the argument is a table.
             None if !self.asks.is_empty() => {
@@ -124,18 +154,22 @@ impl TableRows for Known {
         self.hidden = arguments.iter().map(given).collect();
         self.position = 0;
         let argument = arguments.first().copied().flatten();
+        let database = self.hidden.get(usize::from(self.takes_argument));
+        let answers = match database.map(Value::as_ref).and_then(ValueRef::to_text) {
+            None => &self.answers,
+            Some(name) => {
+                let name = String::from_utf8_lossy(&name).into_owned();
+                let known = self.by_database.get(&name.to_ascii_lowercase());
+                known.ok_or_else(|| super::unknown_database(&name))?
+            }
+        };
         let asked = argument
             .filter(|_| self.takes_argument)
             .and_then(ValueRef::to_text);
         self.rows = match asked {
-            None => self.answer(&self.without, context),
-            Some(text) => self.answer_for(&text, context)?,
+            None => self.answer(&answers.without, context),
+            Some(text) => self.answer_for(answers, &text, context)?,
         };
-        let database = self.hidden.get(usize::from(self.takes_argument));
-        match database.map(Value::as_ref) {
-            None | Some(ValueRef::Null) => {}
-            Some(database) => super::check_database(database)?,
-        }
         Ok(())
     }
 

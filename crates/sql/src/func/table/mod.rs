@@ -10,7 +10,7 @@ mod known;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-pub use known::{Answer, KnownRows};
+pub use known::{Answer, Answers, KnownRows};
 
 use super::Context;
 use super::json::each::JsonEach;
@@ -76,14 +76,7 @@ pub fn find(name: &str) -> Option<Arc<dyn TableFunction>> {
 
 pub use super::json::each::names;
 
-/// Refuses a database that there is not.
-fn check_database(name: ValueRef<'_>) -> Result<()> {
-    let name = name.to_text().unwrap_or_default();
-    match name.eq_ignore_ascii_case(b"main") {
-        true => Ok(()),
-        false => Err(Error::sql(format!(
-            "unknown database '{}'",
-            String::from_utf8_lossy(&name)
-        ))),
-    }
+/// The error of a database that is not open.
+fn unknown_database(name: &str) -> Error {
+    Error::sql(format!("unknown database '{name}'"))
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use fulgurite_store::Tree;
+
 use super::{Delete, IndexWriter, Node};
 use crate::error::Error;
 use crate::schema::{Index, Table};
@@ -62,6 +64,8 @@ pub enum SchemaChange {
         name: String,
         /// The table or view.
         table: String,
+        /// Its database, where that is another one than the trigger's.
+        database: Option<String>,
         /// Text to store.
         sql: String,
     },
@@ -95,6 +99,8 @@ pub enum SchemaChange {
 /// Indexes of one table that are made anew.
 #[derive(Debug)]
 pub struct Rebuild {
+    /// The tree of its database's sqlite_schema.
+    pub schema: Tree,
     /// The table.
     pub table: Arc<Table>,
     /// The table's row (rowid, all columns) for every row.
@@ -103,9 +109,22 @@ pub struct Rebuild {
     pub writers: Vec<IndexWriter>,
 }
 
+/// The database whose schema changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaPlace {
+    /// Its name.
+    pub name: String,
+    /// The tree of its sqlite_schema.
+    pub tree: Tree,
+    /// The same of the temporary database, where what that has changes with it.
+    pub temp: Option<Tree>,
+}
+
 /// A row of sqlite_schema rewritten by ALTER TABLE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaRewrite {
+    /// It is the temporary database's, while the table is another one's.
+    pub in_temp: bool,
     /// `table`, `index`, `view` or `trigger`.
     pub kind: String,
     /// Name now.

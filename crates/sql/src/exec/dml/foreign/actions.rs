@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{Key, Txn};
+use fulgurite_store::Key;
 
 use super::probe::{Children, Place};
 use super::{Foreign, touches};
@@ -22,6 +22,7 @@ use crate::exec::dml::triggers::{DEPTH_MAX, Event, Triggers, too_deep};
 use crate::exec::dml::{Written, read_row, update};
 use crate::exec::expr::{Row, eval};
 use crate::exec::range::rowid_of;
+use crate::exec::txns::Txns;
 use crate::plan::foreign::{ForeignKeys, Reference};
 use crate::plan::trigger::Timed;
 use crate::schema::ConflictAction;
@@ -71,7 +72,7 @@ impl Frame {
     fn next(
         &mut self,
         keys: &ForeignKeys,
-        txn: &mut Txn,
+        txn: &mut Txns,
         record: &mut Vec<u8>,
         cx: &mut Context<'_, '_>,
     ) -> Result<Option<i64>> {
@@ -167,7 +168,7 @@ impl Foreign {
     fn next(
         &mut self,
         base: usize,
-        txn: &mut Txn,
+        txn: &mut Txns,
         cx: &mut Context<'_, '_>,
     ) -> Result<Option<Step>> {
         let keys = Arc::clone(&self.keys);

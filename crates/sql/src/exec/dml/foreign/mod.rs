@@ -16,14 +16,13 @@ mod probe;
 
 use std::sync::Arc;
 
-use fulgurite_store::Txn;
-
 use self::actions::Frame;
 pub use self::probe::has_parent;
 use self::probe::{Children, refers_to_itself};
 use super::sink::{Buffers, Sink};
 use crate::error::{Error, Result, code};
 use crate::exec::context::Context;
+use crate::exec::txns::Txns;
 use crate::plan::foreign::ForeignKeys;
 use crate::value::Value;
 
@@ -170,7 +169,7 @@ impl Foreign {
     /// Before a row goes, or changes in these columns.
     fn goes(
         &mut self,
-        txn: &mut Txn,
+        txn: &mut Txns,
         old: &[Value],
         changed: Option<&[usize]>,
         cx: &mut Context<'_, '_>,
@@ -203,7 +202,7 @@ impl Foreign {
     /// After a row came, or changed in these columns.
     fn comes(
         &mut self,
-        txn: &mut Txn,
+        txn: &mut Txns,
         new: &[Value],
         changed: Option<&[usize]>,
         cx: &mut Context<'_, '_>,

@@ -6,12 +6,13 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use fulgurite_store::{Cursor, Key, Seek, Txn};
+use fulgurite_store::{Cursor, Key, Seek};
 
 use crate::error::Result;
 use crate::exec::context::{Context, Run};
 use crate::exec::dml::read_row;
 use crate::exec::range::{key_column, rowid_of};
+use crate::exec::txns::Txns;
 use crate::key::{self, AFTER};
 use crate::plan::foreign::{
     ChildAccess, ChildKey, ChildSearch, ForeignKeys, ForeignTable, Reference,
@@ -43,7 +44,7 @@ pub fn refers_to_itself(key: &ChildKey, row: &[Value]) -> bool {
 /// Whether there is a parent of a child's row other than the row `own`; None where a NULL
 /// makes that no matter. The last two are memory.
 pub fn has_parent(
-    txn: &mut Txn,
+    txn: &mut Txns,
     child: &ChildKey,
     row: &[Value],
     own: Option<i64>,
@@ -155,7 +156,7 @@ impl<'k> Children<'k> {
     /// How many there are, but for the row `own`.
     pub fn count(
         &self,
-        txn: &mut Txn,
+        txn: &mut Txns,
         own: Option<i64>,
         record: &mut Vec<u8>,
         cx: &mut Context<'_, '_>,
@@ -173,7 +174,7 @@ impl<'k> Children<'k> {
     /// it came.
     pub fn visit(
         &self,
-        txn: &mut Txn,
+        txn: &mut Txns,
         from: Option<&Place>,
         record: &mut Vec<u8>,
         cx: &mut Context<'_, '_>,
@@ -205,7 +206,7 @@ impl<'k> Children<'k> {
     fn visit_all(
         &self,
         table: &Arc<Table>,
-        txn: &mut Txn,
+        txn: &mut Txns,
         from: Option<&Place>,
         cx: &mut Context<'_, '_>,
         visit: &mut dyn FnMut(i64) -> bool,
@@ -230,7 +231,7 @@ impl<'k> Children<'k> {
     fn visit_entries(
         &self,
         table: &Arc<Table>,
-        txn: &mut Txn,
+        txn: &mut Txns,
         from: Option<&Place>,
         record: &mut Vec<u8>,
         cx: &mut Context<'_, '_>,

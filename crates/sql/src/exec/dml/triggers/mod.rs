@@ -14,14 +14,13 @@ mod step;
 
 use std::sync::Arc;
 
-use fulgurite_store::Txn;
-
 pub use self::row::Event;
 use self::step::Activation;
 use super::sink::Outcome;
 use super::{Counters, Failure, Written};
 use crate::error::Error;
 use crate::exec::context::Context;
+use crate::exec::txns::Txns;
 use crate::plan::trigger::TriggerProgram;
 use crate::schema::ConflictAction;
 use crate::value::Value;
@@ -116,7 +115,7 @@ impl<'t> Triggers<'t> {
         &mut self,
         fires: &[usize],
         rows: Shown<'_>,
-        txn: &mut Txn,
+        txn: &mut Txns,
         cx: &mut Context<'_, '_>,
     ) -> Written<Outcome> {
         for number in fires {
@@ -135,7 +134,7 @@ impl<'t> Triggers<'t> {
         &mut self,
         number: usize,
         rows: Shown<'_>,
-        txn: &mut Txn,
+        txn: &mut Txns,
         cx: &mut Context<'_, '_>,
     ) -> Written<()> {
         let Some(program) = self.programs.get(number) else {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::Txn;
-
 use super::{Shown, Triggers};
 use crate::exec::batch::Batch;
 use crate::exec::context::{Context, Run};
@@ -14,6 +12,7 @@ use crate::exec::expr::{Row, condition};
 use crate::exec::kind::Kind;
 use crate::exec::ops::build;
 use crate::exec::subquery::SubqueryRun;
+use crate::exec::txns::Txns;
 use crate::plan::physical::{Action, Op, Plan};
 use crate::plan::trigger::TriggerProgram;
 use crate::schema::ConflictAction;
@@ -74,7 +73,7 @@ impl Activation {
         &mut self,
         program: &TriggerProgram,
         rows: Shown<'_>,
-        txn: &mut Txn,
+        txn: &mut Txns,
         triggers: &mut Triggers<'_>,
         outer: &mut Run,
     ) -> Written<()> {
@@ -117,7 +116,7 @@ impl Step {
         &mut self,
         plan: &Plan,
         parameters: &[Value],
-        txn: &mut Txn,
+        txn: &mut Txns,
         outer: &mut Run,
     ) -> Written<bool> {
         let Action::Query(root) = &plan.action else {
@@ -143,7 +142,7 @@ impl Step {
         &mut self,
         plan: &Plan,
         parameters: &[Value],
-        txn: &mut Txn,
+        txn: &mut Txns,
         triggers: &mut Triggers<'_>,
         outer: &mut Run,
     ) -> Written<()> {
@@ -154,7 +153,7 @@ impl Step {
     }
 
     /// A SELECT, whose rows nobody sees.
-    fn read(&mut self, parameters: &[Value], txn: &mut Txn) -> Written<()> {
+    fn read(&mut self, parameters: &[Value], txn: &mut Txns) -> Written<()> {
         let run = &mut self.run;
         let mut cx = Context { parameters, run };
         let mut outcome = attach(&mut self.kind, txn, &mut cx);
@@ -179,7 +178,7 @@ impl Step {
         &mut self,
         plan: &Plan,
         parameters: &[Value],
-        txn: &mut Txn,
+        txn: &mut Txns,
         triggers: &mut Triggers<'_>,
     ) -> Written<()> {
         self.effects.clear();

@@ -3,8 +3,6 @@
 //! as before, all others are sorted by their keys on disk and grouped when the
 //! table's groups have come out. A group's rows keep their order either way.
 
-use fulgurite_store::Txn;
-
 use super::sorted::SortedAggregate;
 use super::states::States;
 use crate::bind::expr::{Expr, Props};
@@ -19,6 +17,7 @@ use crate::exec::memory::{Held, Memory};
 use crate::exec::ops::{BoxOperator, Delayed, Operator};
 use crate::exec::rows::{encode_cell, sorted_rows};
 use crate::exec::sorter::Sorter;
+use crate::exec::txns::Txns;
 use crate::plan::physical::Grouping;
 
 /// See the module.
@@ -202,7 +201,7 @@ impl Unplaced {
 }
 
 impl Operator for Unplaced {
-    fn attach(&mut self, _txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, _txn: &mut Txns) -> Result<()> {
         Ok(())
     }
 
@@ -218,7 +217,7 @@ impl Operator for Unplaced {
 }
 
 impl Operator for HashAggregate {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.input.attach(txn)
     }
 

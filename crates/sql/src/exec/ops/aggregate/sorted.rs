@@ -1,8 +1,6 @@
 //! Sorted aggregation: equal keys are neighbours, so a group is finished when
 //! the next one begins. Without keys there is one group, always.
 
-use fulgurite_store::Txn;
-
 use super::hashed::key_operands;
 use super::states::States;
 use crate::bind::expr::Expr;
@@ -11,6 +9,7 @@ use crate::exec::batch::{Batch, Vector};
 use crate::exec::context::Context;
 use crate::exec::memory::Held;
 use crate::exec::ops::{BoxOperator, Delayed, Operator};
+use crate::exec::txns::Txns;
 use crate::plan::physical::Grouping;
 use crate::value::{Collation, Value, not_distinct};
 
@@ -142,7 +141,7 @@ impl SortedAggregate {
 }
 
 impl Operator for SortedAggregate {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.input.attach(txn)
     }
 

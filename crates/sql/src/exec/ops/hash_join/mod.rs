@@ -11,8 +11,6 @@
 
 mod spilled;
 
-use fulgurite_store::Txn;
-
 use self::spilled::{Spilled, chain};
 use super::marks::Marks;
 use super::pairs::{Pairs, push_right};
@@ -25,6 +23,7 @@ use crate::exec::expr::batch::eval_rows;
 use crate::exec::expr::{Operand, Row, condition, operand};
 use crate::exec::hash::{GroupTable, NONE};
 use crate::exec::memory::{Held, KEPT_BYTES};
+use crate::exec::txns::Txns;
 use crate::plan::physical::JoinKind;
 use crate::value::Affinity;
 
@@ -369,7 +368,7 @@ fn keep_all(selection: Selection<'_>, kept: &mut Vec<u32>, groups: &mut Vec<u32>
 }
 
 impl Operator for HashJoin {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.kept = None;
         self.left.attach(txn)?;
         self.right.attach(txn)

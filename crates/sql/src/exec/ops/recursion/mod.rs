@@ -9,8 +9,6 @@ mod known;
 mod ordered;
 mod queue;
 
-use fulgurite_store::Txn;
-
 use self::known::Known;
 use self::ordered::OrderedQueue;
 use self::queue::Queue;
@@ -19,6 +17,7 @@ use crate::bind::expr::SortKey;
 use crate::error::Result;
 use crate::exec::batch::{Batch, ROWS_FIRST, ROWS_MAX};
 use crate::exec::context::Context;
+use crate::exec::txns::Txns;
 use crate::value::Collation;
 
 /// What a plan says about a recursion.
@@ -152,7 +151,7 @@ impl Recursion {
 }
 
 impl Operator for Recursion {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.initial.attach(txn)?;
         self.step.attach(txn)
     }

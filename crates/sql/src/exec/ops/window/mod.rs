@@ -12,14 +12,13 @@ mod input;
 mod rows;
 mod value;
 
-use fulgurite_store::Txn;
-
 use super::{BoxOperator, Delayed, Operator};
 use crate::bind::expr::{SortKey, WindowCall, Windowing};
 use crate::error::Result;
 use crate::exec::batch::{Batch, ROWS_MAX};
 use crate::exec::context::Context;
 use crate::exec::memory::Held;
+use crate::exec::txns::Txns;
 use call::Call;
 use frame::Bounds;
 use input::{Input, Source};
@@ -151,7 +150,7 @@ impl Run {
 }
 
 impl Operator for Window {
-    fn attach(&mut self, txn: &mut Txn) -> Result<()> {
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         self.operator.attach(txn)
     }
 

@@ -1,0 +1,285 @@
+//! The transactions of a connection: one in its main database, and one in each other that
+//! it has open, its temporary database first.
+//!
+//! Trees know which store they are in, and whatever is done to a tree is done in the
+//! transaction of its store. To a connection that has only its main database open, that is
+//! one comparison.
+//!
+//! A database that others use may refuse a commit, a private one has nobody to lose
+//! against. So of those that others use a transaction writes to one at most; that one
+//! commits first, and whatever it says holds for all.
+
+use fulgurite_store::{
+    Cursor, Isolation, Key, KeyKind, Result, Savepoint, Store, Tree, Txn, TxnContext, TxnState,
+};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// A transaction in a database that is not the main one.
+struct Other {
+    store: u64,
+    txn: Txn,
+}
+
+/// See the module.
+pub struct Txns {
+    /// That of the main database.
+    pub main: Txn,
+    store: u64,
+    others: Vec<Other>,
+    /// The other database that is written to and that others use.
+    writer: Option<u64>,
+}
+
+/// A place to go back to in each of the transactions.
+pub struct Mark {
+    main: Savepoint,
+    others: Vec<(u64, Savepoint)>,
+}
+
+impl Txns {
+    /// Of a connection to a database in this store.
+    pub fn new(store: &Store) -> Self {
+        Self {
+            main: store.txn(),
+            store: store.number(),
+            others: Vec::new(),
+            writer: None,
+        }
+    }
+
+    /// Another database is there, at this place among them.
+    pub fn open(&mut self, at: usize, store: &Store) {
+        let other = Other {
+            store: store.number(),
+            txn: store.txn(),
+        };
+        self.others.insert(at.min(self.others.len()), other);
+    }
+
+    /// Bounds waits for locks.
+    pub fn set_busy_timeout(&mut self, timeout: Duration) {
+        self.main.set_busy_timeout(timeout);
+        for other in &mut self.others {
+            other.txn.set_busy_timeout(timeout);
+        }
+    }
+
+    /// The transaction in this store; in one that is not open, that of the main database,
+    /// which refuses its trees.
+    pub fn in_store(&mut self, store: u64) -> &mut Txn {
+        let others = &mut self.others;
+        let found = others.iter_mut().find(|other| other.store == store);
+        found.map_or(&mut self.main, |other| &mut other.txn)
+    }
+
+    #[inline(always)]
+    fn of(&mut self, tree: &Tree) -> &mut TxnContext {
+        match tree.store_number() == self.store {
+            true => &mut self.main,
+            false => self.in_other(tree),
+        }
+    }
+
+    #[cold]
+    fn in_other(&mut self, tree: &Tree) -> &mut TxnContext {
+        self.in_store(tree.store_number())
+    }
+
+    /// Whether a transaction is under way in this store.
+    pub fn is_begun(&mut self, store: u64) -> bool {
+        self.in_store(store).state() != TxnState::Idle
+    }
+
+    // ---- from the beginning to the end -------------------------------------
+
+    /// Where that of the main database stands.
+    #[inline]
+    pub fn state(&self) -> TxnState {
+        self.main.state()
+    }
+
+    /// Begins in another database what lasts as long as the transaction in the main one,
+    /// with a place to go back to for each that was taken since that began.
+    pub fn join<'m>(
+        &mut self,
+        store: u64,
+        isolation: Isolation,
+        marks: impl Iterator<Item = &'m mut Mark>,
+    ) -> Result<()> {
+        let txn = self.in_store(store);
+        txn.begin(isolation)?;
+        for mark in marks {
+            mark.others.push((store, txn.savepoint()?));
+        }
+        Ok(())
+    }
+
+    /// Says that another database, which others use, is being written to.
+    pub fn set_writer(&mut self, store: u64) {
+        self.writer = Some(store);
+    }
+
+    /// Undoes everything.
+    #[inline]
+    pub fn rollback(&mut self) {
+        if self.main.state() != TxnState::Idle {
+            self.main.rollback();
+        }
+        if !self.others.is_empty() {
+            self.writer = None;
+            self.begun_others().for_each(|txn| txn.rollback());
+        }
+    }
+
+    /// Those in the other databases that are under way.
+    fn begun_others(&mut self) -> impl Iterator<Item = &mut Txn> {
+        let txns = self.others.iter_mut().map(|other| &mut other.txn);
+        txns.filter(|txn| txn.state() != TxnState::Idle)
+    }
+
+    /// Commits, as [`TxnContext::commit`] does: idle afterwards, unless `Busy` left it open.
+    #[inline]
+    pub fn commit(&mut self) -> Result<()> {
+        match self.others.is_empty() {
+            true => self.main.commit(),
+            false => self.commit_all(),
+        }
+    }
+
+    #[cold]
+    fn commit_all(&mut self) -> Result<()> {
+        if let Some(store) = self.writer {
+            let txn = self.in_store(store);
+            let committed = txn.commit();
+            let is_open = txn.state() != TxnState::Idle;
+            if committed.is_err() {
+                if !is_open {
+                    self.rollback();
+                }
+                return committed;
+            }
+        }
+        if let Err(error) = self.main.commit() {
+            if self.main.state() == TxnState::Idle {
+                self.rollback();
+            }
+            return Err(error);
+        }
+        self.writer = None;
+        // What is committed stays: none is kept from it by another that fails.
+        let mut all = Ok(());
+        for txn in self.begun_others() {
+            all = all.and(txn.commit());
+        }
+        all
+    }
+
+    /// Takes a place to go back to.
+    pub fn savepoint(&mut self) -> Result<Mark> {
+        let main = self.main.savepoint()?;
+        let mut mark = Mark {
+            main,
+            others: Vec::new(),
+        };
+        for other in &mut self.others {
+            if other.txn.state() != TxnState::Idle {
+                mark.others.push((other.store, other.txn.savepoint()?));
+            }
+        }
+        Ok(mark)
+    }
+
+    /// Undoes what was done since.
+    pub fn rollback_to(&mut self, mark: &Mark) -> Result<()> {
+        self.main.rollback_to(&mark.main)?;
+        for (store, savepoint) in &mark.others {
+            self.in_store(*store).rollback_to(savepoint)?;
+        }
+        Ok(())
+    }
+
+    /// Nobody goes back to it, or to a later one, again.
+    pub fn release(&mut self, mark: &Mark) -> Result<()> {
+        self.main.release(&mark.main)?;
+        for (store, savepoint) in &mark.others {
+            self.in_store(*store).release(savepoint)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a new tree in the store of another one.
+    pub fn create_tree(&mut self, beside: &Tree, kind: KeyKind) -> Result<Tree> {
+        self.of(beside).create_tree(kind)
+    }
+
+    /// The store that a tree is in.
+    pub fn store_of(&mut self, tree: &Tree) -> &Store {
+        self.of(tree).store()
+    }
+}
+
+impl Txns {
+    /// As [`TxnContext::put_all`].
+    pub fn put_all<'e>(
+        &mut self,
+        tree: &Tree,
+        entries: impl IntoIterator<Item = (i64, &'e [u8])>,
+    ) -> Result<()> {
+        self.of(tree).put_all(tree, entries)
+    }
+
+    /// As [`TxnContext::insert_all`].
+    pub fn insert_all<'e>(
+        &mut self,
+        tree: &Tree,
+        entries: impl IntoIterator<Item = (i64, &'e [u8])>,
+    ) -> Result<usize> {
+        self.of(tree).insert_all(tree, entries)
+    }
+
+    /// As [`TxnContext::delete_all`].
+    pub fn delete_all(
+        &mut self,
+        tree: &Tree,
+        keys: &[i64],
+        deleted: impl FnMut(i64),
+    ) -> Result<()> {
+        self.of(tree).delete_all(tree, keys, deleted)
+    }
+}
+
+/// What is done to a tree, in the transaction of its store: as the methods of [`TxnContext`].
+macro_rules! in_its_store {
+    ($($(#[$hint:meta])? $method:ident($($name:ident: $type:ty),*) -> $out:ty;)+) => {
+        #[allow(missing_docs, reason = "they are those of the store")]
+        impl Txns {
+            $($(#[$hint])? pub fn $method(&mut self, tree: &Tree, $($name: $type),*) -> $out {
+                self.of(tree).$method(tree, $($name),*)
+            })+
+        }
+    };
+}
+
+in_its_store! {
+    #[inline] get_into(key: Key<'_>, out: &mut Vec<u8>) -> Result<bool>;
+    #[inline] get_to_change(key: Key<'_>, out: &mut Vec<u8>) -> Result<bool>;
+    #[inline] get_lasting(key: Key<'_>, out: &mut Vec<u8>) -> Result<bool>;
+    #[inline] is_taken(key: Key<'_>) -> Result<bool>;
+    #[inline] put(key: Key<'_>, value: &[u8]) -> Result<bool>;
+    #[inline] insert(key: Key<'_>, value: &[u8]) -> Result<bool>;
+    #[inline] delete(key: Key<'_>) -> Result<bool>;
+    #[inline] stamp() -> Result<u64>;
+    #[inline] allocate_rowid() -> Result<i64>;
+    #[inline] allocate_rowid_above(floor: Option<i64>) -> Result<i64>;
+    allocate_rowids(want: usize) -> Result<RangeInclusive<i64>>;
+    largest_rowid() -> Result<Option<i64>>;
+    count() -> Result<u64>;
+    estimate() -> Result<u64>;
+    cursor() -> Result<Cursor>;
+    cursor_lasting() -> Result<Cursor>;
+    cursor_to_estimate() -> Result<Cursor>;
+    claim() -> Result<()>;
+    is_scattered() -> bool;
+    drop_tree() -> Result<()>;
+}

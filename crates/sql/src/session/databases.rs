@@ -1,0 +1,235 @@
+//! The databases that a connection has open beside its main one, and how a statement that
+//! uses them begins.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fulgurite_store::{Isolation, Options, Store, Tree, Txn, TxnState};
+
+use super::Engine;
+use super::program::Program;
+use super::state::State;
+use crate::error::{Error, Result};
+use crate::plan::physical::SchemaPlace;
+use crate::schema::{Catalog, Schema, TEMP};
+
+/// The most that the temporary database keeps in memory, unless the main one keeps less.
+const TEMP_CACHE_MAX: usize = 16 << 20;
+
+/// A database beside the main one.
+pub struct Database {
+    /// What statements call it.
+    pub name: Arc<str>,
+    pub engine: Engine,
+    /// No other connection can have it open.
+    pub is_private: bool,
+}
+
+impl Database {
+    pub fn store_number(&self) -> u64 {
+        self.engine.store().number()
+    }
+}
+
+/// The schema that a transaction sees; the newest one, if none is under way.
+fn schema_in(engine: &Engine, txn: &mut Txn) -> Result<Arc<Schema>> {
+    if txn.state() != TxnState::Idle {
+        return engine.schema(txn);
+    }
+    if let Some(newest) = engine.newest_schema() {
+        return Ok(newest);
+    }
+    // A snapshot could be noticed by connections that write, so only where there is no
+    // other way.
+    txn.begin_read()?;
+    let schema = engine.schema(txn);
+    txn.rollback();
+    schema
+}
+
+/// The stamp of a database's schema as [`schema_in`] would find it.
+fn version_in(engine: &Engine, txn: &mut Txn) -> Result<u64> {
+    let tree = engine.schema_tree();
+    if txn.state() != TxnState::Idle {
+        return Ok(txn.stamp(tree)?);
+    }
+    if let Some(version) = engine.store().stamp(tree) {
+        return Ok(version);
+    }
+    txn.begin_read()?;
+    let version = txn.stamp(tree);
+    txn.rollback();
+    Ok(version?)
+}
+
+impl State {
+    /// What names can mean now.
+    pub fn catalog(&mut self, engine: &Engine) -> Result<Catalog> {
+        let mut catalog = Catalog::new(schema_in(engine, &mut self.txn.main)?);
+        for database in &self.databases {
+            let txn = self.txn.in_store(database.store_number());
+            catalog.add(&database.name, schema_in(&database.engine, txn)?);
+        }
+        Ok(catalog)
+    }
+
+    /// Whether the databases beside the main one have the schemas of which a plan was made.
+    pub fn has_beside(&mut self, versions: &[(u64, u64)]) -> Result<bool> {
+        if self.databases.len() != versions.len() {
+            return Ok(false);
+        }
+        for (database, (store, version)) in self.databases.iter().zip(versions) {
+            let number = database.store_number();
+            let txn = self.txn.in_store(number);
+            if number != *store || version_in(&database.engine, txn)? != *version {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes the temporary database, which is gone with the connection. What it has no room
+    /// for in memory is beside the main database, or in memory if that is.
+    pub fn open_temp(&mut self, engine: &Engine) -> Result<()> {
+        let main = engine.store();
+        let options = main.options();
+        let options = Options {
+            cache_bytes: options.cache_bytes.min(TEMP_CACHE_MAX),
+            page_size: options.page_size,
+            compression: options.compression,
+            driver: options.driver.clone(),
+            ..Options::default()
+        };
+        let near = main.path().unwrap_or(Path::new("memory"));
+        let store = Store::temporary(Arc::clone(main.disk()), near, options)?;
+        self.txn.open(0, &store);
+        let database = Database {
+            name: TEMP.into(),
+            engine: Engine::open_temporary(store)?,
+            is_private: true,
+        };
+        self.databases.insert(0, database);
+        Ok(())
+    }
+
+    /// The engine of the database in this store, if it is not the main one.
+    pub fn engine_in(&self, store: u64) -> Option<&Engine> {
+        let mut all = self.databases.iter();
+        let found = all.find(|database| database.store_number() == store);
+        found.map(|database| &database.engine)
+    }
+
+    /// The engine of the database in this store, or of all.
+    pub fn engines(&self, main: &Engine, store: Option<u64>) -> Vec<Engine> {
+        let others = self.databases.iter().map(|database| &database.engine);
+        let all = [main].into_iter().chain(others);
+        let asked = all.filter(|it| store.is_none_or(|store| it.store().number() == store));
+        asked.cloned().collect()
+    }
+
+    /// Makes possible to write to a tree; true: the caller commits.
+    pub fn start_writing_to(&mut self, tree: &Tree) -> Result<bool> {
+        let (store, main) = (tree.store_number(), self.main_store());
+        if self.explicit.is_some() {
+            self.start_explicit()?;
+            self.join(&[store])?;
+            return Ok(false);
+        }
+        if store != main {
+            self.txn.main.begin_read()?;
+        }
+        let begun = self.txn.in_store(store).begin_statement(&[tree]);
+        self.or_end(begun)?;
+        Ok(true)
+    }
+
+    /// Makes these databases ready to be read, and in an explicit transaction to be written,
+    /// unless they are.
+    #[cold]
+    pub fn join(&mut self, others: &[u64]) -> Result<()> {
+        for database in &self.databases {
+            let store = database.store_number();
+            if !others.contains(&store) || self.txn.is_begun(store) {
+                continue;
+            }
+            let Some(explicit) = &mut self.explicit else {
+                self.txn.in_store(store).begin_read()?;
+                continue;
+            };
+            // Who is alone has nobody to depend on.
+            let isolation = match database.is_private {
+                true => Isolation::Snapshot,
+                false => explicit.isolation,
+            };
+            let places = explicit.savepoints.iter_mut();
+            let marks = places.filter_map(|place| place.savepoint.as_mut());
+            self.txn.join(store, isolation, marks)?;
+            if !database.is_private {
+                let tree = database.engine.schema_tree();
+                self.txn.in_store(store).rely_on(tree)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins an autocommitted statement that uses several databases: it writes to some, and
+    /// only reads the others.
+    #[cold]
+    pub fn start_several(&mut self, program: &Program) -> Result<()> {
+        let main = self.main_store();
+        for store in program.others.iter().copied().chain([main]) {
+            let is_in = |tree: &&Tree| tree.store_number() == store;
+            let writes = program.plan.writes.iter().any(|tree| is_in(&tree));
+            let txn = self.txn.in_store(store);
+            let begun = match writes {
+                true => {
+                    let trees: Vec<&Tree> = program.trees.iter().filter(is_in).collect();
+                    txn.begin_statement(&trees)
+                }
+                false => txn.begin_read(),
+            };
+            self.or_end(begun)?;
+        }
+        Ok(())
+    }
+
+    /// Begins a change of the schema of a database, within a statement that uses `others`,
+    /// too; true: the caller commits.
+    pub fn start_change(&mut self, place: &SchemaPlace, others: &[u64]) -> Result<bool> {
+        let main = self.main_store();
+        let of_main = place.tree.store_number() == main;
+        if self.explicit.is_some() {
+            match of_main {
+                true => self.start_explicit_change()?,
+                false => {
+                    self.start_explicit()?;
+                    self.make_deferred()?;
+                }
+            }
+            self.join(others)?;
+            return Ok(false);
+        }
+        let changes = |store: u64| {
+            let temp = place.temp.as_ref();
+            let mut changed = [Some(&place.tree), temp].into_iter().flatten();
+            changed.any(|tree| tree.store_number() == store)
+        };
+        for store in [main].into_iter().chain(others.iter().copied()) {
+            let txn = self.txn.in_store(store);
+            let begun = match changes(store) {
+                true => txn.begin_immediate(),
+                false => txn.begin_read(),
+            };
+            self.or_end(begun)?;
+        }
+        Ok(true)
+    }
+
+    /// Where a transaction could not begin, none has.
+    fn or_end(&mut self, begun: fulgurite_store::Result<()>) -> Result<()> {
+        begun.map_err(|error| {
+            self.txn.rollback();
+            Error::from(error)
+        })
+    }
+}
