@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fulgurite_sql::session::Engine;
 use fulgurite_store::{Options, Shelf, Stats, Store};
 
-use crate::open::Target;
+use crate::open::{Target, locate};
 use crate::{Connection, Error, OpenFlags, Result, Transaction};
 
 /// An open database. Cheap to clone; all clones, all their connections and
@@ -100,7 +100,7 @@ impl Database {
     /// Those of opening the store; a schema that cannot be read.
     pub fn on_store(store: fulgurite_store::Result<Store>) -> Result<Self> {
         let store = store.map_err(|e| Error::from_engine(e.into()))?;
-        let engine = Engine::open(store).map_err(Error::from_engine)?;
+        let engine = Engine::open_with(store, locate).map_err(Error::from_engine)?;
         let idle = Shelf::default();
         let init = None;
         Ok(Self { engine, idle, init })

@@ -4,6 +4,8 @@
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 
+use fulgurite_sql::session;
+
 use crate::{Error, Result, ffi};
 
 bitflags::bitflags! {
@@ -156,6 +158,31 @@ impl Target {
                 "a database in memory is shared by connect(), not by its name: Database::in_memory()?.connect()",
             )),
         }
+    }
+}
+
+/// What the name of a file in ATTACH means: what it would to
+/// [`Connection::open`](crate::Connection::open).
+pub(crate) fn locate(name: &str) -> fulgurite_sql::Result<session::Target> {
+    match Target::new(Path::new(name), OpenFlags::default()) {
+        Ok(Target::Memory) => Ok(session::Target::Memory),
+        Ok(Target::File {
+            path,
+            read_only,
+            create,
+        }) => Ok(session::Target::File {
+            path,
+            read_only,
+            create,
+        }),
+        Err(Error::SqliteFailure(code, message)) => Err(fulgurite_sql::Error::new(
+            code.extended_code,
+            message.unwrap_or_default(),
+        )),
+        Err(other) => Err(fulgurite_sql::Error::new(
+            ffi::SQLITE_CANTOPEN,
+            other.to_string(),
+        )),
     }
 }
 

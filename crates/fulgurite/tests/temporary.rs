@@ -182,6 +182,12 @@ fn a_database_for_reading_only_has_temporary_tables() {
         .expect("runs");
     assert_eq!(number(&one, "SELECT a FROM t"), 2);
     assert!(one.execute_batch("INSERT INTO m VALUES (2)").is_err());
+    one.execute_batch("BEGIN; SAVEPOINT s; INSERT INTO t SELECT a FROM m; ROLLBACK TO s")
+        .expect("runs");
+    assert!(one.execute_batch("INSERT INTO m VALUES (2)").is_err());
+    one.execute_batch("INSERT INTO t SELECT a + 2 FROM m; COMMIT")
+        .expect("runs");
+    assert_eq!(number(&one, "SELECT sum(a) FROM t"), 5);
 }
 
 /// Rows that are being read stay what they were, whatever is written meanwhile.

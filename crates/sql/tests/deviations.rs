@@ -520,3 +520,13 @@ fn analyze_makes_no_tables() {
         "error 1: no such table: sqlite_stat1",
     );
 }
+
+#[test]
+fn what_hides_a_table_is_renamed_with_its_views() {
+    differ(
+        "CREATE TABLE t(a); CREATE TEMP TABLE t(a); CREATE TEMP VIEW v AS SELECT a FROM t",
+        "ALTER TABLE t RENAME COLUMN a TO c",
+        "error 1: error in view v: no such column: c",
+        "",
+    );
+}

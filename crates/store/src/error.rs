@@ -56,6 +56,7 @@ pub enum ErrorKind {
 /// What two overlapping transactions could not both have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
+    store: u64,
     tree: TreeId,
     family: Option<Arc<str>>,
     key: Option<OwnedKey>,
@@ -65,10 +66,16 @@ impl Conflict {
     /// A key of a tree, or all of it.
     pub(crate) fn over(tree: &Tree, key: Option<Key<'_>>) -> Self {
         Self {
+            store: tree.store_number(),
             tree: tree.id(),
             family: tree.0.family.get().cloned(),
             key: key.map(OwnedKey::from),
         }
+    }
+
+    /// The [number](crate::Store::number) of the store.
+    pub fn store_number(&self) -> u64 {
+        self.store
     }
 
     /// The tree.

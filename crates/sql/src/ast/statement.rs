@@ -86,6 +86,10 @@ pub enum Statement {
     Analyze(Option<QualifiedName>),
     /// VACUUM: nothing to do with our structures.
     Vacuum,
+    /// ATTACH: the file, and what it is to be called.
+    Attach(Box<[Expr; 2]>),
+    /// DETACH
+    Detach(Box<Expr>),
     /// Something that the grammar knows and this version doesn't.
     Unsupported(&'static str),
 }

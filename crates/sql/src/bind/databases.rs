@@ -1,7 +1,9 @@
 //! In which database a name is looked for.
 
 use super::Binder;
-use crate::ast::{CreateIndex, Name, QualifiedName};
+use super::dml::text;
+use super::logical::Bound;
+use crate::ast::{self, CreateIndex, Name, QualifiedName};
 use crate::error::{Error, Result};
 use crate::plan::physical::SchemaPlace;
 use crate::schema::{Schema, TEMP, Table, nearest};
@@ -158,6 +160,15 @@ impl<'a> Binder<'a> {
             Some(near) => error.with_hint(format!("did you mean \"{near}\"?")),
             None => error,
         }
+    }
+
+    /// ATTACH of a file by a name, or DETACH of a name. What looks like a column is a text.
+    pub(super) fn attachment(&mut self, texts: &[ast::Expr]) -> Result<Bound> {
+        let row = texts.iter().map(|expr| match &expr.kind {
+            ast::ExprKind::Column(name) => Ok(text(name.text.clone())),
+            _ => self.expr(expr),
+        });
+        Ok(Bound::Attachment(row.collect::<Result<_>>()?))
     }
 
     /// Whether a table is sqlite_schema, of whichever database.

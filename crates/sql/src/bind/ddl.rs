@@ -175,8 +175,8 @@ impl<'a> Binder<'a> {
             schema: None,
             name: create.table.clone(),
         };
-        let of_other = self.schema_of(&of_other).filter(|_| schema.is_temp());
-        if of_other.is_some_and(|other| !other.is_temp()) {
+        if schema.is_temp() && !self.schema_of(&of_other).is_some_and(Schema::is_temp) {
+            self.table(&of_other)?;
             let table = &create.table.text;
             let message = format!("cannot create a TEMP index on non-TEMP table \"{table}\"");
             return Err(Error::sql(message).with_offset(create.table.offset));

@@ -536,6 +536,8 @@ pub enum Bound {
     Reindex(Vec<BoundReindex>),
     /// Needs no planning.
     Ready(crate::plan::physical::Action, Vec<OutputColumn>),
+    /// ATTACH of a file by a name, or DETACH of a name.
+    Attachment(Vec<Expr>),
     /// EXPLAIN.
     Explain(Box<Bound>),
 }

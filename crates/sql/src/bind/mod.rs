@@ -177,6 +177,8 @@ impl<'a> Binder<'a> {
                 Action::Transaction(action.clone()),
                 Vec::new(),
             )),
+            S::Attach(both) => self.attachment(both.as_slice()),
+            S::Detach(name) => self.attachment(std::slice::from_ref(name)),
             S::Pragma(pragma) => self.pragma(pragma),
             S::Explain { statement, .. } => {
                 Ok(Bound::Explain(Box::new(self.statement(statement)?)))

@@ -14,7 +14,7 @@ use crate::ast;
 use crate::ast::Literal;
 use crate::error::{Error, Result};
 use crate::plan::physical::{Action, OutputColumn, Pragma};
-use crate::schema::{Column, IndexOrigin, IndexTarget, Schema, Table};
+use crate::schema::{Column, IndexOrigin, IndexTarget, Schema, TEMP, Table};
 use crate::session::fixed_pragma as fixed;
 use crate::value::Value;
 
@@ -386,8 +386,14 @@ impl<'a> Binder<'a> {
         let schemas = self.catalog.numbered().map(|(_, schema)| schema);
         let schemas: Vec<&Schema> = schemas.filter(|schema| is_asked(schema)).collect();
         let mut rows = Vec::new();
+        let shows_temp = self.catalog.temp().is_none()
+            && database.is_none_or(|database| database.text.eq_ignore_ascii_case(TEMP))
+            && only.is_none_or(|only| only.eq_ignore_ascii_case("sqlite_temp_master"));
         for schema in schemas {
             self.tables_of(schema, only, &mut rows)?;
+            if shows_temp && schema.tree() == self.catalog.main().tree() {
+                rows.push(table_row(TEMP, "sqlite_temp_schema", "table", 5, false));
+            }
         }
         Ok(rows_of(&names, rows))
     }
@@ -400,19 +406,10 @@ impl<'a> Binder<'a> {
     ) -> Result<()> {
         let is_asked = |name: &str| only.is_none_or(|only| only.eq_ignore_ascii_case(name));
         let database = self.catalog.name_of(schema);
-        let row = |name: &str, kind: &str, columns: usize, strict: bool| {
-            vec![
-                text(database),
-                text(name),
-                text(kind),
-                int(columns),
-                int(0),
-                int(usize::from(strict)),
-            ]
-        };
         for name in schema.table_names().iter().filter(|n| is_asked(n)) {
             if let Some(table) = schema.table(name)? {
-                rows.push(row(name, "table", table.columns.len(), table.strict));
+                let columns = table.columns.len();
+                rows.push(table_row(database, name, "table", columns, table.strict));
             }
         }
         for name in schema.view_names().filter(|n| is_asked(n)) {
@@ -423,14 +420,14 @@ impl<'a> Binder<'a> {
                     .map_or(0, |columns| columns.len()),
                 None => 0,
             };
-            rows.push(row(name, "view", columns, false));
+            rows.push(table_row(database, name, "view", columns, false));
         }
         let (shown, asked) = match schema.is_temp() {
             true => ("sqlite_temp_schema", "sqlite_temp_master"),
             false => ("sqlite_schema", "sqlite_master"),
         };
         if is_asked(asked) {
-            rows.push(row(shown, "table", 5, false));
+            rows.push(table_row(database, shown, "table", 5, false));
         }
         Ok(())
     }
@@ -442,6 +439,19 @@ fn default_text(sql: &str, expr: &ast::Expr) -> Expr {
         Some(found) => text(found),
         None => Expr::null(),
     }
+}
+
+/// A row of `PRAGMA table_list`.
+fn table_row(database: &str, name: &str, kind: &str, columns: usize, strict: bool) -> Vec<Expr> {
+    let strict = usize::from(strict);
+    vec![
+        text(database),
+        text(name),
+        text(kind),
+        int(columns),
+        int(0),
+        int(strict),
+    ]
 }
 
 fn action_name(action: ast::ForeignAction) -> &'static str {

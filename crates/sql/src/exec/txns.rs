@@ -10,7 +10,8 @@
 //! commits first, and whatever it says holds for all.
 
 use fulgurite_store::{
-    Cursor, Isolation, Key, KeyKind, Result, Savepoint, Store, Tree, Txn, TxnContext, TxnState,
+    Cursor, ErrorKind, Isolation, Key, KeyKind, Result, Savepoint, Store, Tree, Txn, TxnContext,
+    TxnState,
 };
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -35,6 +36,14 @@ pub struct Txns {
 pub struct Mark {
     main: Savepoint,
     others: Vec<(u64, Savepoint)>,
+}
+
+/// Begins an explicit transaction; one that reads only, where nobody may write.
+pub fn begin(txn: &mut Txn, isolation: Isolation) -> Result<()> {
+    match txn.begin(isolation) {
+        Err(error) if error.kind() == ErrorKind::ReadOnly => txn.begin_read(),
+        begun => begun,
+    }
 }
 
 impl Txns {
@@ -108,16 +117,21 @@ impl Txns {
         marks: impl Iterator<Item = &'m mut Mark>,
     ) -> Result<()> {
         let txn = self.in_store(store);
-        txn.begin(isolation)?;
+        begin(txn, isolation)?;
         for mark in marks {
             mark.others.push((store, txn.savepoint()?));
         }
         Ok(())
     }
 
-    /// Says that another database, which others use, is being written to.
-    pub fn set_writer(&mut self, store: u64) {
-        self.writer = Some(store);
+    /// Says which other database, of those that others use, is being written to.
+    pub fn set_writer(&mut self, store: Option<u64>) {
+        self.writer = store;
+    }
+
+    /// A database is closed; nothing is under way in it.
+    pub fn close(&mut self, store: u64) {
+        self.others.retain(|other| other.store != store);
     }
 
     /// Undoes everything.

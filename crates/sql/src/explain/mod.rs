@@ -140,6 +140,13 @@ fn lines(action: &Action, subqueries: &[Subquery]) -> Vec<Line> {
             | SchemaChange::DropColumn { .. } => printer.line("ALTER TABLE".to_owned()),
         },
         Action::Transaction(_) => printer.line("TRANSACTION".to_owned()),
+        Action::Attachment(texts) => printer.line(
+            match texts.len() {
+                1 => "DETACH",
+                _ => "ATTACH",
+            }
+            .to_owned(),
+        ),
         Action::Pragma(pragma) => printer.line(format!("PRAGMA {}", pragma.name)),
         Action::Analyze(_) => printer.line("ANALYZE".to_owned()),
         Action::Nothing => {}

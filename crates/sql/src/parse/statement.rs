@@ -71,8 +71,11 @@ impl Lowering<'_> {
             )),
             raw::Stmt::Vacuum(_, None) => Ok(Statement::Vacuum),
             raw::Stmt::Vacuum(..) => Ok(Statement::Unsupported("VACUUM INTO")),
-            raw::Stmt::Attach { .. } => Ok(Statement::Unsupported("ATTACH")),
-            raw::Stmt::Detach(_) => Ok(Statement::Unsupported("DETACH")),
+            raw::Stmt::Attach { expr, db_name, .. } => {
+                let both = [self.expr(expr)?, self.expr(db_name)?];
+                Ok(Statement::Attach(Box::new(both)))
+            }
+            raw::Stmt::Detach(name) => Ok(Statement::Detach(Box::new(self.expr(name)?))),
             raw::Stmt::CreateTrigger { .. } => self.create_trigger(stmt),
             raw::Stmt::CreateView { .. } => self.create_view(stmt),
             raw::Stmt::CreateVirtualTable { .. } => {

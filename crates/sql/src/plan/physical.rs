@@ -125,6 +125,8 @@ pub enum Action {
     Pragma(Pragma),
     /// ANALYZE of these indexes.
     Analyze(Vec<Tree>),
+    /// ATTACH of a file by a name, or DETACH of a name.
+    Attachment(Vec<Expr>),
     /// Nothing to do (CREATE … IF NOT EXISTS of what exists).
     Nothing,
 }

@@ -111,6 +111,11 @@ impl Planner<'_, '_> {
                 (Action::Schema(Box::new(change)), Vec::new())
             }
             Bound::Ready(action, columns) => (action, columns),
+            Bound::Attachment(texts) => {
+                let texts = texts.iter().map(|text| self.resolve_constant(text));
+                let texts = texts.collect::<Result<_>>()?;
+                (Action::Attachment(texts), Vec::new())
+            }
             Bound::Explain(inner) => {
                 let (action, _) = self.statement(*inner)?;
                 // The explained statement is not run: it reads and writes nothing.

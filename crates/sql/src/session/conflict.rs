@@ -6,6 +6,7 @@
 use fulgurite_store::{Conflict, Key, Txn, TxnState};
 
 use super::Engine;
+use super::state::State;
 use crate::error::{Error, code};
 use crate::exec::dml::sequence;
 use crate::exec::range::key_column;
@@ -15,11 +16,15 @@ use crate::value::quote;
 
 /// The error of a commit or a statement, once the transaction is as it leaves it.
 #[cold]
-pub fn explain(error: Error, engine: &Engine, txn: &mut Txn) -> Error {
-    let place = error
-        .conflict()
-        .and_then(|conflict| place(conflict, engine, txn));
-    let Some(place) = place else {
+pub fn explain(error: Error, main: &Engine, state: &mut State) -> Error {
+    let Some(conflict) = error.conflict() else {
+        return error;
+    };
+    let store = conflict.store_number();
+    let other = state.engine_in(store).cloned();
+    let engine = other.as_ref().unwrap_or(main);
+    let txn = state.txn.in_store(store);
+    let Some(place) = place(conflict, engine, txn) else {
         return error;
     };
     let is_open = txn.state() != TxnState::Idle;

@@ -11,7 +11,7 @@ use super::program::Program;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::plan::physical::SchemaPlace;
-use crate::schema::{Catalog, Schema, TEMP};
+use crate::schema::{Catalog, MAIN, Schema, TEMP};
 
 /// The most that the temporary database keeps in memory, unless the main one keeps less.
 const TEMP_CACHE_MAX: usize = 16 << 20;
@@ -130,6 +130,7 @@ impl State {
     /// Makes possible to write to a tree; true: the caller commits.
     pub fn start_writing_to(&mut self, tree: &Tree) -> Result<bool> {
         let (store, main) = (tree.store_number(), self.main_store());
+        self.allow_writes(std::slice::from_ref(tree))?;
         if self.explicit.is_some() {
             self.start_explicit()?;
             self.join(&[store])?;
@@ -164,9 +165,9 @@ impl State {
             let places = explicit.savepoints.iter_mut();
             let marks = places.filter_map(|place| place.savepoint.as_mut());
             self.txn.join(store, isolation, marks)?;
-            if !database.is_private {
-                let tree = database.engine.schema_tree();
-                self.txn.in_store(store).rely_on(tree)?;
+            let txn = self.txn.in_store(store);
+            if !database.is_private && txn.state() != TxnState::Read {
+                txn.rely_on(database.engine.schema_tree())?;
             }
         }
         Ok(())
@@ -176,6 +177,7 @@ impl State {
     /// only reads the others.
     #[cold]
     pub fn start_several(&mut self, program: &Program) -> Result<()> {
+        self.allow_writes(&program.plan.writes)?;
         let main = self.main_store();
         for store in program.others.iter().copied().chain([main]) {
             let is_in = |tree: &&Tree| tree.store_number() == store;
@@ -198,6 +200,7 @@ impl State {
     pub fn start_change(&mut self, place: &SchemaPlace, others: &[u64]) -> Result<bool> {
         let main = self.main_store();
         let of_main = place.tree.store_number() == main;
+        self.allow_writes(std::slice::from_ref(&place.tree))?;
         if self.explicit.is_some() {
             match of_main {
                 true => self.start_explicit_change()?,
@@ -207,6 +210,10 @@ impl State {
                 }
             }
             self.join(others)?;
+            if let Some(database) = self.shared(place.tree.store_number()) {
+                let store = database.store_number();
+                self.txn.in_store(store).exclude_writers()?;
+            }
             return Ok(false);
         }
         let changes = |store: u64| {
@@ -223,6 +230,43 @@ impl State {
             self.or_end(begun)?;
         }
         Ok(true)
+    }
+
+    /// The database in this store, if others may use it and it is not the main one.
+    fn shared(&self, store: u64) -> Option<&Database> {
+        let mut shared = self.databases.iter().filter(|it| !it.is_private);
+        shared.find(|it| it.store_number() == store)
+    }
+
+    /// Notes which of the databases that others may use is written to. One is, in a
+    /// transaction: no commit is for two files.
+    #[cold]
+    pub fn allow_writes(&mut self, trees: &[Tree]) -> Result<()> {
+        let main = self.main_store();
+        let mut writer = self.explicit.as_ref().and_then(|it| it.writer);
+        for store in trees.iter().map(Tree::store_number) {
+            let is_shared = store == main || self.shared(store).is_some();
+            match writer {
+                _ if !is_shared => {}
+                Some(other) if other != store => return Err(self.two_writers(other, store)),
+                _ => writer = Some(store),
+            }
+        }
+        if let Some(explicit) = &mut self.explicit {
+            explicit.writer = writer;
+        }
+        self.txn.set_writer(writer.filter(|store| *store != main));
+        Ok(())
+    }
+
+    fn two_writers(&self, first: u64, second: u64) -> Error {
+        let name = |store| self.shared(store).map_or(MAIN, |it| &*it.name);
+        let (first, second) = (name(first), name(second));
+        let message = format!("cannot write to {second} in a transaction that writes to {first}");
+        Error::sql(message).with_hint(
+            "a transaction writes to one database file, and to temporary tables and attached \
+             databases in memory: commit first",
+        )
     }
 
     /// Where a transaction could not begin, none has.

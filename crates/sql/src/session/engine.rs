@@ -6,6 +6,7 @@ use fulgurite_store::{KeyKind, Store, Tree, Txn};
 use parking_lot::Mutex;
 
 use super::Session;
+use super::attach::{Locate, Target, locate};
 use super::estimates::Samples;
 use crate::error::Result;
 use crate::exec::ddl::schema_rows;
@@ -23,6 +24,7 @@ struct Inner {
     numbers: Option<Tree>,
     newest: Mutex<Option<Arc<Schema>>>,
     is_temp: bool,
+    locate: Locate,
     samples: Samples,
 }
 
@@ -36,15 +38,23 @@ impl Engine {
     /// # Errors
     /// Those of the store.
     pub fn open(store: Store) -> Result<Engine> {
-        Self::new(store, false)
+        Self::new(store, false, locate)
+    }
+
+    /// As [`open`](Self::open); `locate` tells what the names of files in ATTACH mean.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn open_with(store: Store, locate: Locate) -> Result<Engine> {
+        Self::new(store, false, locate)
     }
 
     /// The same over the store of a connection's temporary database.
     pub(super) fn open_temporary(store: Store) -> Result<Engine> {
-        Self::new(store, true)
+        Self::new(store, true, locate)
     }
 
-    fn new(store: Store, is_temp: bool) -> Result<Engine> {
+    fn new(store: Store, is_temp: bool, locate: Locate) -> Result<Engine> {
         let schema_tree = match store.family(SCHEMA_FAMILY)? {
             Some(tree) => tree,
             None => store.create_family(SCHEMA_FAMILY, KeyKind::Int)?,
@@ -61,6 +71,7 @@ impl Engine {
             numbers,
             newest: Mutex::new(None),
             is_temp,
+            locate,
             samples: Samples::default(),
         })))
     }
@@ -83,6 +94,16 @@ impl Engine {
     /// The tree of the numbers that belong to the database.
     pub(super) fn numbers(&self) -> Option<&Tree> {
         self.0.numbers.as_ref()
+    }
+
+    /// What the name of a file in ATTACH means.
+    pub(super) fn locate(&self, name: &str) -> Result<Target> {
+        (self.0.locate)(name)
+    }
+
+    /// What tells that.
+    pub(super) fn locates(&self) -> Locate {
+        self.0.locate
     }
 
     /// What is known of the indexes.

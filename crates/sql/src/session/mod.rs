@@ -5,6 +5,7 @@
 //! while it reads from or writes to the transaction; between steps a running
 //! query holds its cursors and nothing else.
 
+mod attach;
 mod conflict;
 mod databases;
 mod engine;
@@ -23,6 +24,7 @@ mod transaction;
 mod write;
 
 pub use crate::parse::shape::Shape;
+pub use attach::{Locate, Target};
 pub use engine::Engine;
 pub(crate) use pragma::{fixed as fixed_pragma, fixed_names as fixed_pragma_names};
 pub use prepared::{Prepared, Step};

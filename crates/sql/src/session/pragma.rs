@@ -55,13 +55,17 @@ pub fn answer(
         }
         "encoding" => text("UTF-8"),
         "journal_mode" => text("wal"),
-        "synchronous" => match &pragma.value {
-            None => integer(i64::from(state.synchronous())),
-            Some(value) => {
-                synchronous::set(value, state)?;
-                None
+        "synchronous" => {
+            let beside = other.as_ref().map(|engine| engine.store().number());
+            match (&pragma.value, beside) {
+                (Some(value), _) => {
+                    synchronous::set(value, beside, state)?;
+                    None
+                }
+                (None, Some(store)) => integer(i64::from(synchronous::level_in(store, state))),
+                (None, None) => integer(i64::from(state.synchronous())),
             }
-        },
+        }
         "isolation_level" => {
             if let Some(value) = &pragma.value {
                 state.isolation = isolation(value)?;

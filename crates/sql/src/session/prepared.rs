@@ -282,7 +282,11 @@ impl Prepared {
     /// It writes nothing to the database.
     pub fn is_readonly(&self) -> bool {
         match &self.body.program.plan.action {
-            Action::Query(_) | Action::Pragma(_) | Action::Analyze(_) | Action::Nothing => true,
+            Action::Query(_)
+            | Action::Pragma(_)
+            | Action::Analyze(_)
+            | Action::Attachment(_)
+            | Action::Nothing => true,
             Action::Transaction(action) => {
                 *action != TransactionAction::Begin(BeginMode::Immediate)
             }
@@ -503,6 +507,7 @@ impl Body {
             &self.program.plan.action,
             Action::Query(_)
                 | Action::Pragma(_)
+                | Action::Attachment(_)
                 | Action::Transaction(_)
                 | Action::Analyze(_)
                 | Action::Nothing
@@ -570,6 +575,7 @@ impl Body {
                 }
                 Ok(())
             }
+            Action::Attachment(texts) => self.attach_or_detach(texts, &shared.engine, state),
             _ => self.look_again(&shared.engine, state),
         }
     }

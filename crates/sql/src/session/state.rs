@@ -10,7 +10,7 @@ use super::{Engine, conflict, synchronous};
 use crate::error::{Error, Result, code};
 use crate::exec::dml::{Counters, Deferred};
 use crate::exec::memory::Memory;
-use crate::exec::txns::{Mark, Txns};
+use crate::exec::txns::{Mark, Txns, begin};
 use crate::func;
 use crate::plan::Settings;
 
@@ -28,6 +28,8 @@ pub struct Explicit {
     pub begun: bool,
     /// A SAVEPOINT began it, so that its RELEASE commits.
     pub by_savepoint: bool,
+    /// The store that it writes to, of those that others use.
+    pub writer: Option<u64>,
     /// What it may observe: as the connection was set when it began.
     pub isolation: Isolation,
     /// Innermost last; a place is taken when the store's transaction begins.
@@ -175,8 +177,9 @@ impl State {
     pub fn start_writing(&mut self, program: &Program) -> Result<bool> {
         if self.explicit.is_some() {
             self.start_explicit()?;
-            if !program.others.is_empty() {
+            if !self.databases.is_empty() {
                 self.join(&program.others)?;
+                self.allow_writes(&program.plan.writes)?;
             }
             return Ok(false);
         }
@@ -238,10 +241,12 @@ impl State {
         if immediate {
             self.txn.main.begin_immediate()?;
         } else {
-            self.txn.main.begin(isolation)?;
+            begin(&mut self.txn.main, isolation)?;
             // Whoever uses the schema conflicts with whoever changes it: the
             // transaction depends on all rows of sqlite_schema.
-            self.txn.main.rely_on(&self.schema_tree)?;
+            if self.txn.state() != TxnState::Read {
+                self.txn.main.rely_on(&self.schema_tree)?;
+            }
         }
         if let Some(explicit) = &mut self.explicit {
             explicit.begun = true;
@@ -307,7 +312,7 @@ impl State {
             return Err(Error::foreign_key());
         }
         self.make_deferred()
-            .map_err(|error| conflict::explain(error, engine, &mut self.txn.main))?;
+            .map_err(|error| conflict::explain(error, engine, self))?;
         match self.explicit.take() {
             Some(explicit) if explicit.begun => {
                 let committed = self.txn.commit();
@@ -316,8 +321,7 @@ impl State {
                     return Ok(committed?);
                 }
                 self.counters = Counters::default();
-                committed
-                    .map_err(|error| conflict::explain(error.into(), engine, &mut self.txn.main))
+                committed.map_err(|error| conflict::explain(error.into(), engine, self))
             }
             Some(_) => {
                 self.counters = Counters::default();

@@ -24,15 +24,26 @@ pub(super) fn level_of(durability: Durability) -> u8 {
     }
 }
 
-/// Sets it; a word that means nothing changes nothing.
-pub(super) fn set(value: &Value, state: &mut State) -> Result<()> {
+/// What it shows for an attached database, or the temporary one.
+pub(super) fn level_in(store: u64, state: &mut State) -> u8 {
+    level_of(state.txn.in_store(store).durability())
+}
+
+/// Sets it, for the main database or for the one in another store; a word that means nothing
+/// changes nothing.
+pub(super) fn set(value: &Value, other: Option<u64>, state: &mut State) -> Result<()> {
     if !state.is_autocommit() {
         return Err(Error::sql(
             "Safety level may not be changed inside a transaction",
         ));
     }
-    if let Some(level) = level(value) {
-        state.set_synchronous(level);
+    match (level(value), other) {
+        (Some(level), None) => state.set_synchronous(level),
+        (Some(level), Some(store)) => {
+            let txn = state.txn.in_store(store);
+            txn.set_durability(durability_of(level));
+        }
+        (None, _) => {}
     }
     Ok(())
 }

@@ -36,6 +36,7 @@ fn begin(mode: BeginMode, state: &mut State) -> Result<()> {
     state.explicit = Some(Explicit {
         begun,
         by_savepoint: false,
+        writer: None,
         isolation: state.isolation,
         savepoints: Vec::new(),
     });
@@ -48,6 +49,7 @@ fn savepoint(name: &str, state: &mut State) -> Result<()> {
     let explicit = state.explicit.get_or_insert_with(|| Explicit {
         begun: false,
         by_savepoint: true,
+        writer: None,
         isolation,
         savepoints: Vec::new(),
     });

@@ -34,7 +34,7 @@ impl Body {
         let state = &mut *guard;
         let engine = &shared.engine;
         self.write_in(engine, state)
-            .map_err(|error| conflict::explain(error, engine, &mut state.txn.main))
+            .map_err(|error| conflict::explain(error, engine, state))
     }
 
     fn write_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
@@ -231,7 +231,7 @@ impl Body {
     /// Runs CREATE, DROP or ALTER.
     pub(super) fn change_schema(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         self.change_schema_in(engine, state)
-            .map_err(|error| conflict::explain(error, engine, &mut state.txn.main))
+            .map_err(|error| conflict::explain(error, engine, state))
     }
 
     /// Begins, with a plan of the schemas that the transaction sees. True: the statement

@@ -226,6 +226,11 @@ impl TxnContext {
         self.state
     }
 
+    /// Whether something was written since the transaction began, or went back to a savepoint.
+    pub fn has_written(&self) -> bool {
+        self.wrote
+    }
+
     // ---- beginning -------------------------------------------------------
 
     fn idle(&self) -> Result<()> {

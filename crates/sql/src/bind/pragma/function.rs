@@ -52,7 +52,7 @@ impl Binder<'_> {
         let hidden: &'static [&'static str] = match pragma {
             "collation_list" | "compile_options" | "database_list" | "function_list"
             | "module_list" | "pragma_list" => &[],
-            "table_list" => &["schema"],
+            "table_list" => &["arg"],
             _ => &["arg", "schema"],
         };
         let takes = match text_of(args) {
