@@ -11,6 +11,7 @@ use fulgurite_sql::plan::physical::TransactionAction;
 use fulgurite_sql::session::{Prepared, Session};
 
 use crate::cache::StatementCache;
+use crate::collation::CollationNeeded;
 use crate::recent::{Known, Recent};
 use crate::{Database, Error, OpenFlags, Params, Result, Row, Statement, TransactionBehavior, ffi};
 
@@ -27,6 +28,8 @@ pub struct Connection {
     pub(crate) transaction_behavior: TransactionBehavior,
     /// Somebody can interrupt it.
     interruptible: Cell<bool>,
+    /// Asked for collations that are missing.
+    pub(crate) collation_needed: Cell<Option<CollationNeeded>>,
 }
 
 impl Connection {
@@ -44,6 +47,7 @@ impl Connection {
             path,
             transaction_behavior: TransactionBehavior::Deferred,
             interruptible: Cell::new(false),
+            collation_needed: Cell::new(None),
         }
     }
 
@@ -51,6 +55,7 @@ impl Connection {
     /// that it has compiled; false where that cannot be done.
     pub(crate) fn renew(&mut self) -> bool {
         self.transaction_behavior = TransactionBehavior::Deferred;
+        self.collation_needed.set(None);
         self.set_prepared_statement_cache_capacity(StatementCache::CAPACITY_DEFAULT);
         !self.interruptible.get() && self.session.renew()
     }
@@ -98,6 +103,10 @@ impl Connection {
         outcome.map_err(Error::from_engine)
     }
 
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// The database this is a connection to; its `connect()` gives another one.
     #[must_use]
     pub fn database(&self) -> &Database {
@@ -107,7 +116,12 @@ impl Connection {
     /// Compiles the first statement of `sql`; None if there is only space and
     /// comments. Also the number of bytes read.
     fn compile(&self, sql: &str) -> Result<(Option<Box<Prepared>>, usize)> {
-        match self.session.prepare(sql) {
+        let mut compiled = self.session.prepare(sql);
+        let mut asked = Vec::new();
+        while self.asks_for_collations(&compiled, &mut asked) {
+            compiled = self.session.prepare(sql);
+        }
+        match compiled {
             Ok((handle, read)) => Ok((handle.map(Box::new), read)),
             Err(e) => Err(Error::from_prepare(e, sql)),
         }

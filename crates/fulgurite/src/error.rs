@@ -89,6 +89,13 @@ pub enum Error {
     },
     /// No attached database has this number.
     InvalidDatabaseIndex(usize),
+    /// A function's argument is of another kind than asked for: its number and the kind
+    /// it is.
+    InvalidFunctionParameterType(usize, Type),
+    /// An error of a function of the program.
+    UserFunctionError(Box<dyn std::error::Error + Send + Sync + 'static>),
+    /// What a function kept for an argument is of another type than asked for.
+    GetAuxWrongType,
 }
 
 /// What [`Error`]'s shape has no room for.
@@ -98,6 +105,7 @@ struct Detail {
     message: String,
     hint: Option<String>,
     offset: Option<usize>,
+    cause: Option<sql::ProgramError>,
 }
 
 /// Entries kept; the oldest go first.
@@ -106,8 +114,13 @@ const DETAILS_MAX: usize = 64;
 static DETAILS: Mutex<VecDeque<Detail>> = Mutex::new(VecDeque::new());
 
 /// Remembers hint and place for the error that owns `message`.
-fn remember(message: &str, hint: Option<&str>, offset: Option<usize>) {
-    if hint.is_none() && offset.is_none() {
+fn remember(
+    message: &str,
+    hint: Option<&str>,
+    offset: Option<usize>,
+    cause: Option<&sql::ProgramError>,
+) {
+    if hint.is_none() && offset.is_none() && cause.is_none() {
         return;
     }
     let detail = Detail {
@@ -115,12 +128,17 @@ fn remember(message: &str, hint: Option<&str>, offset: Option<usize>) {
         message: message.to_owned(),
         hint: hint.map(str::to_owned),
         offset,
+        cause: cause.cloned(),
     };
     let mut details = DETAILS.lock();
-    if details.len() == DETAILS_MAX {
-        details.pop_front();
-    }
+    let oldest = match details.len() {
+        DETAILS_MAX => details.pop_front(),
+        _ => None,
+    };
     details.push_back(detail);
+    // What it holds may be the program's, and is dropped while nothing is locked.
+    drop(details);
+    drop(oldest);
 }
 
 /// What was remembered for the error that owns `message`. The text is compared
@@ -167,6 +185,14 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         recall(self.engine_message()?, |d| d.hint.clone())
+    }
+
+    /// The error that a function of the program gave, where that ended a statement: its
+    /// [`Error::UserFunctionError`]'s cause, or else the whole. Not part of rusqlite's
+    /// interface.
+    #[must_use]
+    pub fn function_error(&self) -> Option<sql::ProgramError> {
+        recall(self.engine_message()?, |d| d.cause.clone())
     }
 
     /// Byte of the statement that is to blame. Not part of rusqlite's interface.
@@ -226,7 +252,7 @@ impl Error {
     #[cold]
     pub(crate) fn failure_with_hint(code: c_int, message: impl Into<String>, hint: &str) -> Self {
         let message = message.into();
-        remember(&message, Some(hint), None);
+        remember(&message, Some(hint), None, None);
         Self::SqliteFailure(ffi::Error::new(code), Some(message))
     }
 
@@ -234,7 +260,7 @@ impl Error {
     #[cold]
     pub(crate) fn from_engine(error: sql::Error) -> Self {
         let message = error.message().to_owned();
-        remember(&message, error.hint(), error.offset());
+        remember(&message, error.hint(), error.offset(), error.cause());
         Self::SqliteFailure(ffi::Error::new(error.extended_code()), Some(message))
     }
 
@@ -248,7 +274,7 @@ impl Error {
                 if code.code == ffi::ErrorCode::Unknown && names_a_place(error.message()) =>
             {
                 let msg = error.message().to_owned();
-                remember(&msg, error.hint(), None);
+                remember(&msg, error.hint(), None, error.cause());
                 Self::SqlInputError {
                     error: code,
                     msg,
@@ -314,7 +340,16 @@ impl PartialEq for Error {
                 },
             ) => (e1, m1, s1, o1) == (e2, m2, s2, o2),
             // Boxed causes cannot be compared, so errors that hold one differ.
-            (Self::FromSqlConversionFailure(..) | Self::ToSqlConversionFailure(_), _) => false,
+            (
+                Self::InvalidFunctionParameterType(i, t),
+                Self::InvalidFunctionParameterType(j, u),
+            ) => (i, t) == (j, u),
+            (
+                Self::FromSqlConversionFailure(..)
+                | Self::ToSqlConversionFailure(_)
+                | Self::UserFunctionError(_),
+                _,
+            ) => false,
             _ => {
                 std::mem::discriminant(self) == std::mem::discriminant(other)
                     && matches!(
@@ -326,6 +361,7 @@ impl PartialEq for Error {
                             | Self::InvalidQuery
                             | Self::UnwindingPanic
                             | Self::MultipleStatement
+                            | Self::GetAuxWrongType
                     )
             }
         }
@@ -383,6 +419,11 @@ impl fmt::Display for Error {
                 msg, sql, offset, ..
             } => write!(f, "{msg} in {sql} at offset {offset}"),
             Self::InvalidDatabaseIndex(i) => write!(f, "Invalid database index: {i}"),
+            Self::InvalidFunctionParameterType(i, kind) => {
+                write!(f, "Invalid function parameter type {kind} at index {i}")
+            }
+            Self::UserFunctionError(cause) => cause.fmt(f),
+            Self::GetAuxWrongType => f.write_str("get_aux called with wrong type"),
         }
     }
 }
@@ -393,9 +434,9 @@ impl std::error::Error for Error {
             Self::SqliteFailure(error, _) | Self::SqlInputError { error, .. } => Some(error),
             Self::Utf8Error(_, cause) => Some(cause),
             Self::NulError(cause) => Some(cause),
-            Self::FromSqlConversionFailure(_, _, cause) | Self::ToSqlConversionFailure(cause) => {
-                Some(&**cause)
-            }
+            Self::FromSqlConversionFailure(_, _, cause)
+            | Self::ToSqlConversionFailure(cause)
+            | Self::UserFunctionError(cause) => Some(&**cause),
             _ => None,
         }
     }

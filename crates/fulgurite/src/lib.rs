@@ -33,11 +33,14 @@
 #![deny(unsafe_code)]
 
 mod cache;
+mod collation;
 mod column;
 mod connection;
 mod database;
 mod error;
 pub mod ffi;
+pub mod functions;
+pub mod hooks;
 mod open;
 mod params;
 mod pragma;

@@ -125,6 +125,12 @@ impl Recent {
             Known::Again(None) => {
                 // An error is told of the text itself, by who compiles that.
                 let handle = session.prepare_shape(sql, shape).ok()?;
+                if handle
+                    .as_ref()
+                    .is_some_and(|it| it.lacks().next().is_some())
+                {
+                    return None;
+                }
                 if handle.is_none() {
                     self.inner.borrow_mut().unfit.add(number);
                 }
@@ -158,6 +164,10 @@ impl Recent {
     /// Keeps a statement whose text or shape came before.
     pub(crate) fn keep(&self, mut handle: Box<Prepared>) {
         handle.put_away();
+        // The program is asked again for what it lacks.
+        if handle.lacks().next().is_some() {
+            return;
+        }
         let number = match handle.shape() {
             Some(shape) => self.number_of_shape(shape),
             None => self.hasher.hash_one(key(&handle)),

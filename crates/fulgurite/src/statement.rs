@@ -260,7 +260,7 @@ impl<'conn> Statement<'conn> {
         index: usize,
     ) -> Result<()> {
         let output: ToSqlOutput<'_> = param.to_sql()?;
-        let value = output.as_value_ref().to_engine();
+        let value = output.as_value_ref()?.to_engine();
         self.handle_mut()?
             .bind(index, value)
             .map_err(Error::from_engine)

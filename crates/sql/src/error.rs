@@ -9,6 +9,7 @@
 //! is no larger than its value.
 
 use std::fmt;
+use std::sync::Arc;
 
 use fulgurite_store::{Conflict, ErrorKind};
 
@@ -55,6 +56,7 @@ pub mod code {
 
     pub const BUSY_SNAPSHOT: i32 = BUSY | (2 << 8);
     pub const BUSY_TIMEOUT: i32 = BUSY | (3 << 8);
+    pub const ERROR_MISSING_COLLSEQ: i32 = ERROR | (1 << 8);
     pub const IOERR_FSYNC: i32 = IOERR | (4 << 8);
     pub const ABORT_ROLLBACK: i32 = ABORT | (2 << 8);
     pub const CONSTRAINT_CHECK: i32 = CONSTRAINT | (1 << 8);
@@ -76,6 +78,7 @@ pub mod code {
         match code {
             BUSY_SNAPSHOT => "SQLITE_BUSY_SNAPSHOT",
             BUSY_TIMEOUT => "SQLITE_BUSY_TIMEOUT",
+            ERROR_MISSING_COLLSEQ => "SQLITE_ERROR_MISSING_COLLSEQ",
             IOERR_FSYNC => "SQLITE_IOERR_FSYNC",
             ABORT_ROLLBACK => "SQLITE_ABORT_ROLLBACK",
             CONSTRAINT_CHECK => "SQLITE_CONSTRAINT_CHECK",
@@ -150,7 +153,23 @@ struct Inner {
     offset: Option<usize>,
     conflict: Option<Conflict>,
     action: Option<ConflictAction>,
+    cause: Option<Cause>,
 }
+
+/// The program's own error, which says nothing of whether two errors are equal.
+#[derive(Clone)]
+struct Cause(ProgramError);
+
+/// An error of a function of the program.
+pub type ProgramError = Arc<dyn std::error::Error + Send + Sync>;
+
+impl PartialEq for Cause {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Cause {}
 
 impl Error {
     /// An error with one of the codes of [`code`] (primary or extended) and
@@ -164,6 +183,7 @@ impl Error {
             offset: None,
             conflict: None,
             action: None,
+            cause: None,
         }))
     }
 
@@ -292,6 +312,18 @@ impl Error {
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
+    }
+
+    /// Adds the program's own error.
+    #[must_use]
+    pub fn with_cause(mut self, cause: ProgramError) -> Self {
+        self.0.cause = Some(Cause(cause));
+        self
+    }
+
+    /// The error of a function of the program, if it was one that failed.
+    pub fn cause(&self) -> Option<&ProgramError> {
+        self.0.cause.as_ref().map(|cause| &cause.0)
     }
 
     /// Adds the byte of the statement's text that is to blame.

@@ -25,5 +25,6 @@ mod stack;
 pub mod value;
 
 pub use error::{Error, Result};
+pub use func::UserFunction;
 pub use session::{Engine, InterruptHandle, Prepared, Session, Step};
 pub use value::{Value, ValueRef};

@@ -69,7 +69,7 @@ fn ours(schema: &Catalog, sql: &str) -> Outcome {
         schema,
         &mut |_: &Tree| 1000,
         &parsed,
-        fulgurite_sql::plan::Settings::default(),
+        &fulgurite_sql::plan::Settings::default(),
     )
     .map_err(|e| e.message().to_owned())?;
     Ok(plan.map_or(Vec::new(), |p| {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::{Null, Value, ValueRef};
-use crate::{Error, Result};
+use crate::{Error, Result, ffi};
 
 /// What a [`ToSql`] conversion hands over: borrowed where it can be.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,17 +19,30 @@ pub enum ToSqlOutput<'a> {
     Borrowed(ValueRef<'a>),
     /// A value made for the purpose.
     Owned(Value),
+    /// An argument of the function at hand, by number: what
+    /// [`Context::get_arg`](crate::functions::Context::get_arg) makes.
+    Arg(usize),
 }
 
 impl ToSqlOutput<'_> {
     /// The value, wherever it lives.
+    ///
+    /// # Errors
+    /// An argument of a function that is not at hand.
     #[inline]
-    pub(crate) fn as_value_ref(&self) -> ValueRef<'_> {
+    pub(crate) fn as_value_ref(&self) -> Result<ValueRef<'_>> {
         match self {
-            ToSqlOutput::Borrowed(value) => *value,
-            ToSqlOutput::Owned(value) => value.into(),
+            ToSqlOutput::Borrowed(value) => Ok(*value),
+            ToSqlOutput::Owned(value) => Ok(value.into()),
+            ToSqlOutput::Arg(_) => Err(no_call()),
         }
     }
+}
+
+#[cold]
+fn no_call() -> Error {
+    let message = "an argument of a function is no value outside of its call";
+    Error::failure(ffi::SQLITE_MISUSE, message)
 }
 
 impl<'a, T: ?Sized> From<&'a T> for ToSqlOutput<'a>
@@ -63,7 +76,11 @@ pub trait ToSql {
 impl ToSql for ToSqlOutput<'_> {
     #[inline]
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(self.as_value_ref()))
+        Ok(match self {
+            ToSqlOutput::Borrowed(value) => ToSqlOutput::Borrowed(*value),
+            ToSqlOutput::Owned(value) => ToSqlOutput::Borrowed(value.into()),
+            ToSqlOutput::Arg(at) => ToSqlOutput::Arg(*at),
+        })
     }
 }
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::Binder;
-use super::call::{hinted, misuse};
+use super::call::{called, hinted, misuse};
 use super::expr::{AggregateCall, Expr, ExprKind, Props, Register, SortKey};
 use super::scope::{Clause, Frame, Reach};
 use crate::ast::FunctionCall;
@@ -167,7 +167,10 @@ impl Binder<'_> {
         let Some(value) = args.last().filter(|v| v.props.json != JsonText::Never) else {
             return Ok(());
         };
-        let encoded = self.scalar_call("json_quote", vec![value.clone()], 0)?;
+        let Some(quote) = func::scalar("json_quote") else {
+            return Ok(());
+        };
+        let encoded = called(quote, vec![value.clone()]);
         if !distinct {
             args.pop();
         }
@@ -176,18 +179,18 @@ impl Binder<'_> {
             is_encoded: true,
             ..group
         });
-        *function = Arc::new(AggregateFunction { kind, ..**function });
+        Arc::make_mut(function).kind = kind;
         Ok(())
     }
 
     fn aggregate_parts(&mut self, call: &FunctionCall) -> Result<AggregateCall> {
         let args = call.args.as_deref().unwrap_or(&[]);
-        let function = func::find(&call.name.text, args.len());
+        let function = self.function(&call.name.text, args.len());
         let asks = matches!(&function, Ok(Function::Aggregate(f)) if f.takes_json());
         let mut args = self.json_exprs(args, asks)?;
         let mut function = match function {
             Ok(Function::Aggregate(function)) => function,
-            Ok(Function::Scalar(_) | Function::Window(_)) => {
+            Ok(Function::Scalar(_) | Function::Window(_) | Function::User(_)) => {
                 return Err(misuse(&call.name.text, call.name.offset));
             }
             Err(error) => return Err(hinted(error, &call.name.text, call.name.offset)),
@@ -246,7 +249,7 @@ impl Frame {
                 "aggregate functions are not allowed in the GROUP BY clause",
             )),
             _ => {
-                let name = call.function.name;
+                let name = &call.function.name;
                 Err(Error::sql(format!("misuse of aggregate: {name}()")))
             }
         }

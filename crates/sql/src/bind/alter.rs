@@ -251,6 +251,7 @@ impl Binder<'_> {
         if shape.columns.len() != table.columns.len() + 1 {
             return Err(corrupt());
         }
+        self.check_collations(std::slice::from_ref(column), &[])?;
         self.check_shape(&table.name, &shape, &table.tree)
             .map_err(after_add)?;
         let rewrite = SchemaRewrite {

@@ -6,7 +6,8 @@ use super::Binder;
 use super::expr::{CaseArm, Expr, ExprKind, LikeKind, Props};
 use crate::ast::{self, FunctionCall};
 use crate::error::{Error, Result};
-use crate::func::{self, Definition, Function, GivesJson, JsonText, ScalarFunction};
+use crate::func::user::{CallSite, UserFlags};
+use crate::func::{self, Definition, Function, GivesJson, JsonText, ScalarFunction, UserFunction};
 use crate::schema::ConflictAction;
 
 impl Binder<'_> {
@@ -17,20 +18,32 @@ impl Binder<'_> {
             return self.window_call(call, over);
         }
         let count = call.args.as_ref().map_or(0, Vec::len);
-        let function = func::find(name, count);
+        let function = self.function(name, count);
         if let Ok(Function::Aggregate(_)) = &function
             && (call.args.is_some() || name.eq_ignore_ascii_case("count"))
         {
             return self.aggregate(call);
         }
         if call.filter.is_some() {
-            if let Ok(Function::Window(_)) = func::find(name, count) {
+            if let Ok(Function::Window(_)) = &function {
                 return Err(misuse_of_window(name, offset));
+            }
+            if let Err(error) = function {
+                return Err(hinted(error, name, offset));
             }
             return Err(Error::sql(format!(
                 "FILTER may not be used with non-aggregate {name}()"
             ))
             .with_offset(offset));
+        }
+        let written = call.args.as_deref().unwrap_or(&[]);
+        let asks = match &function {
+            Ok(Function::Scalar(f)) => f.takes_json,
+            Ok(Function::User(f)) => f.flags.takes_subtypes,
+            _ => false,
+        };
+        if let Ok(Function::User(function)) = function {
+            return Ok(called_user(function, self.json_exprs(written, asks)?));
         }
         // DISTINCT means nothing to a scalar function, to SQLite too.
         let Some(args) = &call.args else {
@@ -42,7 +55,6 @@ impl Binder<'_> {
         let likelihood = args
             .get(1)
             .filter(|_| name.eq_ignore_ascii_case("likelihood"));
-        let asks = matches!(&function, Ok(Function::Scalar(f)) if f.takes_json);
         let args = self.json_exprs(args, asks)?;
         if args.len() == 2 && likelihood.is_some_and(|e| !is_probability(e)) {
             return Err(Error::sql(
@@ -65,7 +77,11 @@ impl Binder<'_> {
     /// the connection's settings.
     pub(super) fn like(&self) -> LikeKind {
         let definition = self.frames.last().and_then(|frame| frame.definition);
-        let is_kept = matches!(definition, Some(Definition::Index | Definition::Generated));
+        let is_kept = match definition {
+            Some(definition) => matches!(definition, Definition::Index | Definition::Generated),
+            // The indexes of a table that a statement reads.
+            None => self.in_schema_text,
+        };
         match self.settings.case_sensitive_like && !is_kept {
             true => LikeKind::LikeExact,
             false => LikeKind::Like,
@@ -87,26 +103,105 @@ impl Binder<'_> {
         args: Vec<Expr>,
         offset: usize,
     ) -> Result<Expr> {
-        let function = match func::find(name, args.len()) {
+        let function = match self.function(name, args.len()) {
             Ok(Function::Scalar(function)) => match self.frame().definition {
                 Some(definition) => function.within(definition),
                 None => function,
             },
+            Ok(Function::User(function)) => return Ok(called_user(function, args)),
             Ok(Function::Aggregate(_)) => return Err(misuse(name, offset)),
             Ok(Function::Window(_)) => return Err(misuse_of_window(name, offset)),
             // SQLite asks for functions only where they are called.
             Err(_) if self.uses.is_some() => return Ok(Expr::null()),
+            Err(error) if self.in_schema_text => return Ok(refused(error, name, args)),
             Err(error) => return Err(hinted(error, name, offset)),
         };
         Ok(called(function, args))
     }
+
+    /// The function of this name for so many arguments: the program's before a built-in one.
+    ///
+    /// # Errors
+    /// As [`func::find`], and `unsafe use of f()`.
+    pub(super) fn function(&mut self, name: &str, arguments: usize) -> Result<Function> {
+        let user = &self.settings.user;
+        let Some(function) = user.find(name, arguments) else {
+            return match func::find(name, arguments) {
+                Err(_) if user.has(name) => Err(func::wrong_number_of_arguments(name)),
+                found => found,
+            };
+        };
+        self.calls_user = true;
+        match function.flags().is_some_and(|flags| self.distrusts(flags)) {
+            true => Err(Error::sql(format!("unsafe use of {name}()")).with_hint(
+                "a text of the schema may not call it: it is for direct use only, or the schema is not trusted",
+            )),
+            false => Ok(function),
+        }
+    }
+
+    /// Whether a function of the program may not be called where it stands.
+    fn distrusts(&self, flags: UserFlags) -> bool {
+        let is_refused = flags.direct_only || self.settings.distrusts_schema && !flags.innocuous;
+        is_refused && self.uses.is_none() && self.is_in_schema()
+    }
+
+    /// Whether what is being bound stands in a text of the schema.
+    fn is_in_schema(&self) -> bool {
+        let in_definition = || self.frames.last().is_some_and(|f| f.definition.is_some());
+        self.in_schema_text || !self.views.is_empty() || self.trigger.is_some() || in_definition()
+    }
+}
+
+/// A call of a function of the program.
+fn called_user(function: Arc<UserFunction>, args: Vec<Expr>) -> Expr {
+    let mut props = Props::of_operator(&args);
+    props.deterministic &= function.flags.deterministic;
+    props.constant &= function.flags.deterministic;
+    props.fallible = true;
+    props.json = match function.flags.gives_subtype {
+        true => JsonText::Maybe,
+        false => JsonText::Never,
+    };
+    let site = CallSite::new(args.iter().map(|arg| arg.props.constant));
+    let kind = ExprKind::UserFunction {
+        function,
+        args,
+        site,
+    };
+    Expr { kind, props }
+}
+
+/// A call that a text of the schema asks for in vain: it fails once it is made.
+fn refused(error: Error, name: &str, args: Vec<Expr>) -> Expr {
+    let error = match is_unknown(&error) {
+        false => error,
+        true => Error::sql(format!("unknown function: {name}()")).with_hint(
+            "a CHECK, an index, a default or a generated column calls it: this connection must have it, too",
+        ),
+    };
+    let props = Props {
+        fallible: true,
+        constant: false,
+        ..Props::of_operator(&args)
+    };
+    let name = name.to_owned();
+    Expr {
+        kind: ExprKind::RefusedFunction { name, error, args },
+        props,
+    }
+}
+
+/// Whether the error is that there is no function of a name.
+pub(super) fn is_unknown(error: &Error) -> bool {
+    error.message().starts_with("no such function")
 }
 
 /// coalesce() of these.
 pub(super) fn coalesce(args: Vec<Expr>) -> Result<Expr> {
     match func::find("coalesce", args.len())? {
         Function::Scalar(function) => Ok(called(function, args)),
-        Function::Aggregate(_) | Function::Window(_) => {
+        Function::Aggregate(_) | Function::Window(_) | Function::User(_) => {
             Err(Error::misuse("coalesce() is no scalar function"))
         }
     }
@@ -172,7 +267,7 @@ pub(super) fn misuse_of_window(name: &str, offset: usize) -> Error {
 
 pub(super) fn hinted(error: Error, name: &str, offset: usize) -> Error {
     let error = error.with_offset(offset);
-    if !error.message().starts_with("no such function") {
+    if !is_unknown(&error) {
         return error;
     }
     match crate::schema::nearest(name, func::names()) {

@@ -11,7 +11,7 @@ use super::logical::{Block, Bound, BoundIndex};
 use super::names::Naming;
 use super::refused::{check_constraints, no_nulls_order};
 use crate::ast;
-use crate::ast::TableBody;
+use crate::ast::{TableBody, TableConstraintKind};
 use crate::error::{Error, Result, code};
 use crate::func::Definition;
 use crate::plan::physical::{Action, SchemaChange};
@@ -90,6 +90,14 @@ impl<'a> Binder<'a> {
                 ..
             } => {
                 check_constraints(columns, constraints)?;
+                self.check_collations(columns, &[])?;
+                for constraint in constraints {
+                    if let TableConstraintKind::PrimaryKey { columns, .. }
+                    | TableConstraintKind::Unique { columns, .. } = &constraint.kind
+                    {
+                        self.check_collations(&[], columns)?;
+                    }
+                }
                 let shape = table_shape(create)?;
                 self.check_shape(&name.text, &shape, schema.tree())?;
                 Ok(change(SchemaChange::CreateTable {
@@ -117,7 +125,7 @@ impl<'a> Binder<'a> {
         let generated = self.generated(&table, 0)?;
         self.check_generated(&generated, before)?;
         let before = self.subqueries.len();
-        let target = self.target(&table)?;
+        let target = self.new_target(&table)?;
         if self.subqueries.len() > before {
             return Err(Error::sql("subqueries prohibited in CHECK constraints"));
         }
@@ -219,6 +227,7 @@ impl<'a> Binder<'a> {
             return Err(Error::sql(message).with_offset(name.offset));
         }
         self.changes(schema, false);
+        self.check_collations(&[], &create.columns)?;
         let columns = index_columns(create, &table)?;
         let id = self.new_source()?;
         let before = self.subqueries.len();
@@ -457,6 +466,7 @@ pub(super) fn shaped(name: &str, tree: &Tree, shape: &TableShape) -> Arc<Table> 
         checks: shape.checks.clone(),
         foreign_keys: shape.foreign_keys.clone(),
         has_generated: shape.has_generated(),
+        asks_program: shape.asks_program(),
         strict: shape.strict,
         sql: String::new(),
     })

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Binder;
+use super::call::is_unknown;
 use super::expr::{ColumnRef, Expr, ExprKind, Props, ROWID};
 use super::foreign::Event;
 use super::generated::add_dependent;
@@ -19,7 +20,7 @@ use crate::ast::{Name, ResultColumn};
 use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::plan::physical::OutputColumn;
-use crate::schema::{ConflictAction, IndexColumn, IndexTarget, SEQUENCE, Table, nearest};
+use crate::schema::{Column, ConflictAction, IndexColumn, IndexTarget, SEQUENCE, Table, nearest};
 use crate::value::{Affinity, Value};
 
 const REPLACE: ConflictAction = ConflictAction::Replace;
@@ -72,6 +73,7 @@ impl Binder<'_> {
         id: usize,
         f: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
+        self.note_collations(table);
         let columns = ScopeColumns::Table(table.clone());
         let scope = ScopeTable {
             name: name.to_owned(),
@@ -89,11 +91,16 @@ impl Binder<'_> {
 
     /// Binds the constraints and indexes of a table.
     pub(super) fn target(&mut self, table: &Arc<Table>) -> Result<BoundTarget> {
+        self.in_schema_text(|this| this.new_target(table))
+    }
+
+    /// The same of a table that is not in the schema yet: what its text calls must be there.
+    pub(super) fn new_target(&mut self, table: &Arc<Table>) -> Result<BoundTarget> {
         let id = self.new_source()?;
         let defaults = table
             .columns
             .iter()
-            .map(|c| c.default.as_ref().map(|d| self.expr(d)).transpose())
+            .map(|column| self.default_of(column))
             .collect::<Result<_>>()?;
         let generated = self.generated(table, id)?;
         let (checks, indexes) = self.row_frame(table, &table.name, id, |this| {
@@ -127,6 +134,15 @@ impl Binder<'_> {
             foreign: None,
             triggers: None,
         })
+    }
+
+    /// The default of a column. What it calls need not be there before it is used.
+    fn default_of(&mut self, column: &Column) -> Result<Option<Expr>> {
+        let default = column.default.as_ref();
+        match default.map(|default| self.expr(default)).transpose() {
+            Err(error) if !self.in_schema_text && is_unknown(&error) => Ok(None),
+            bound => bound,
+        }
     }
 
     pub(super) fn index_key(
@@ -238,6 +254,7 @@ impl Binder<'_> {
         wanted: usize,
         more: impl FnOnce(&mut Self) -> Result<Vec<(usize, Expr)>>,
     ) -> Result<(Query, Vec<usize>, usize)> {
+        self.note_collations(table);
         let id = self.new_source()?;
         let ((block, assigned), _) = self.in_frame(|this| {
             let columns = ScopeColumns::Table(table.clone());

@@ -16,7 +16,9 @@
 use std::sync::Arc;
 
 pub use crate::ast::{Exclude, FrameBound, FrameMode};
-use crate::func::{AggregateFunction, JsonText, ScalarFunction, WindowFunction};
+use crate::error::Error;
+use crate::func::user::CallSite;
+use crate::func::{AggregateFunction, JsonText, ScalarFunction, UserFunction, WindowFunction};
 use crate::value::{Affinity, Collation, Value};
 
 /// A column of a source in the FROM clause, before physical planning.
@@ -281,6 +283,24 @@ pub enum ExprKind {
         /// The collation it compares with (min, max, nullif).
         collation: Collation,
     },
+    /// A scalar function of the program.
+    UserFunction {
+        /// The implementation.
+        function: Arc<UserFunction>,
+        /// Its arguments.
+        args: Vec<Expr>,
+        /// Where it is called.
+        site: CallSite,
+    },
+    /// A function that may not be called, where it is an error only to call it.
+    RefusedFunction {
+        /// Its name.
+        name: String,
+        /// The error.
+        error: Error,
+        /// Its arguments.
+        args: Vec<Expr>,
+    },
 }
 
 /// An aggregate in a query.
@@ -353,10 +373,10 @@ pub struct Windowing {
 
 impl OverWindow {
     /// Its name in lower case.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             OverWindow::Function(function) => function.name,
-            OverWindow::Aggregate(function) => function.name,
+            OverWindow::Aggregate(function) => &function.name,
         }
     }
 }

@@ -157,6 +157,7 @@ impl<'a> Binder<'a> {
             Some(table) => table,
             None => self.table(name)?,
         };
+        self.note_collations(&table);
         let id = self.new_source()?;
         if let Some(uses) = &mut self.uses {
             uses.source(&table, id, &name.name, alias.is_some());

@@ -27,9 +27,7 @@ impl Binder<'_> {
         // They are written in texts of their own and know nothing of what is here.
         let uses = self.uses.take();
         let frames = std::mem::take(&mut self.frames);
-        let like = std::mem::take(&mut self.settings.case_sensitive_like);
-        let bound = self.indexes_of(table, &mut source);
-        self.settings.case_sensitive_like = like;
+        let bound = self.in_schema_text(|this| this.indexes_of(table, &mut source));
         self.frames = frames;
         self.uses = uses;
         bound?;

@@ -9,6 +9,7 @@ mod aggregate;
 mod alter;
 mod alter_constraint;
 mod call;
+mod collate;
 mod databases;
 mod ddl;
 mod dml;
@@ -48,6 +49,7 @@ use crate::error::{Error, Result};
 use crate::plan::Settings;
 use crate::plan::physical::{Action, SchemaPlace};
 use crate::schema::{Catalog, ConflictAction, Schema};
+use crate::value::collate::CollationName;
 use logical::{Bound, BoundProgram, LogicalSubquery};
 use scope::{Frame, Level, Reach, ScopedCte};
 use trigger::{Registered, TriggerRows};
@@ -68,6 +70,10 @@ pub struct BoundStatement {
     pub sources: usize,
     /// The database whose schema it changes.
     pub place: Option<Box<SchemaPlace>>,
+    /// It calls code of the program.
+    pub calls_user: bool,
+    /// Collations of its tables that the connection lacks.
+    pub lacks: Vec<CollationName>,
 }
 
 impl BoundStatement {
@@ -78,6 +84,8 @@ impl BoundStatement {
             registers: binder.registers,
             sources: binder.sources,
             place: binder.place,
+            calls_user: binder.calls_user,
+            lacks: binder.lacks,
         }
     }
 }
@@ -86,7 +94,7 @@ impl BoundStatement {
 pub fn bind(
     catalog: &Catalog,
     statement: &ast::Statement,
-    settings: Settings,
+    settings: &Settings,
 ) -> Result<(BoundStatement, Vec<BoundProgram>)> {
     let mut binder = Binder::new(catalog, settings);
     let bound = binder.statement(statement)?;
@@ -103,7 +111,7 @@ struct Binder<'a> {
     catalog: &'a Catalog,
     /// The database that all names belong to; None: any.
     home: Option<&'a Schema>,
-    settings: Settings,
+    settings: &'a Settings,
     frames: Vec<Frame>,
     levels: Vec<Level>,
     subqueries: Vec<LogicalSubquery>,
@@ -129,10 +137,17 @@ struct Binder<'a> {
     programs: Vec<Registered<'a>>,
     /// The database whose schema the statement changes.
     place: Option<Box<SchemaPlace>>,
+    /// While what the schema says of a table is bound, for statements that may never ask for
+    /// it: a function that there is not is an error only where it is called.
+    in_schema_text: bool,
+    /// Code of the program is called.
+    calls_user: bool,
+    /// Collations of tables that the connection lacks.
+    lacks: Vec<CollationName>,
 }
 
 impl<'a> Binder<'a> {
-    fn new(catalog: &'a Catalog, settings: Settings) -> Self {
+    fn new(catalog: &'a Catalog, settings: &'a Settings) -> Self {
         Binder {
             catalog,
             home: None,
@@ -152,6 +167,9 @@ impl<'a> Binder<'a> {
             policy: None,
             programs: Vec::new(),
             place: None,
+            in_schema_text: false,
+            calls_user: false,
+            lacks: Vec::new(),
         }
     }
 }
@@ -188,6 +206,14 @@ impl<'a> Binder<'a> {
             S::Vacuum => Ok(Bound::Ready(Action::Nothing, Vec::new())),
             S::Unsupported(what) => Err(Error::sql(format!("{what} is not supported"))),
         }
+    }
+
+    /// Runs `f` with texts that the schema has of a table.
+    fn in_schema_text<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        let outside = std::mem::replace(&mut self.in_schema_text, true);
+        let result = f(self);
+        self.in_schema_text = outside;
+        result
     }
 
     fn new_source(&mut self) -> Result<usize> {

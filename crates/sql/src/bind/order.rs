@@ -58,7 +58,7 @@ impl Binder<'_> {
     ) -> Result<Vec<(Expr, Collation)>> {
         let mut keys = Vec::with_capacity(terms.len());
         for (i, term) in terms.iter().enumerate() {
-            let (inner, collation) = without_collate(term)?;
+            let (inner, collation) = self.without_collate(term)?;
             let mut key = match ordinal(inner) {
                 Some(n) => self.ordered_output(block, n).ok_or_else(|| {
                     out_of_range(i, "GROUP", block.outputs.len()).with_offset(term.offset)
@@ -96,7 +96,7 @@ impl Binder<'_> {
         let mut keys = Vec::with_capacity(terms.len());
         self.frame().clause = Clause::Order;
         for (i, term) in terms.iter().enumerate() {
-            let (inner, collation) = without_collate(&term.expr)?;
+            let (inner, collation) = self.without_collate(&term.expr)?;
             let mut expr = if let Some(n) = ordinal(inner) {
                 self.ordered_output(block, n).ok_or_else(|| {
                     out_of_range(i, "ORDER", columns.len()).with_offset(term.expr.offset)
@@ -141,7 +141,7 @@ impl Binder<'_> {
     ) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(terms.len());
         for (i, term) in terms.iter().enumerate() {
-            let (inner, collation) = without_collate(&term.expr)?;
+            let (inner, collation) = self.without_collate(&term.expr)?;
             let at = match ordinal(inner) {
                 Some(n) => usize::try_from(n)
                     .ok()
@@ -233,13 +233,18 @@ pub(super) fn sort_key(expr: Expr, term: &SortTerm) -> SortKey {
     }
 }
 
-fn without_collate(expr: &ast::Expr) -> Result<(&ast::Expr, Option<Collation>)> {
-    match &expr.kind {
-        A::Collate(inner, name) => {
-            let collation = crate::schema::collation_named(name)?;
-            Ok((without_collate(inner)?.0, Some(collation)))
+impl Binder<'_> {
+    fn without_collate<'e>(
+        &mut self,
+        expr: &'e ast::Expr,
+    ) -> Result<(&'e ast::Expr, Option<Collation>)> {
+        match &expr.kind {
+            A::Collate(inner, name) => {
+                let collation = self.collation(name)?;
+                Ok((self.without_collate(inner)?.0, Some(collation)))
+            }
+            _ => Ok((expr, None)),
         }
-        _ => Ok((expr, None)),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::plan::physical::{Action, OutputColumn, Pragma};
 use crate::schema::{Column, IndexOrigin, IndexTarget, Schema, TEMP, Table};
 use crate::session::fixed_pragma as fixed;
 use crate::value::Value;
+use crate::value::collate::CollationName;
 
 /// Those about what there is.
 const SCHEMA: &[&str] = &[
@@ -56,6 +57,7 @@ const SESSION: &[&str] = &[
     "recursive_triggers",
     "schema_version",
     "synchronous",
+    "trusted_schema",
     "user_version",
     "wal_checkpoint",
     "wal_status",
@@ -172,9 +174,11 @@ impl<'a> Binder<'a> {
             "foreign_key_list" => self.foreign_key_list(of)?,
             "table_list" => self.table_list(argument, database)?,
             "collation_list" => {
-                let names = ["RTRIM", "NOCASE", "BINARY"];
-                let rows = names.iter().enumerate();
-                let rows = rows.map(|(i, n)| vec![int(i), text(*n)]).collect();
+                let names = ["RTRIM", "NOCASE", "BINARY"].into_iter();
+                let collations = self.settings.user.collations();
+                let names = names.chain(collations.names().map(CollationName::text));
+                let rows = names.enumerate();
+                let rows = rows.map(|(i, n)| vec![int(i), text(n)]).collect();
                 rows_of(&["seq", "name"], rows)
             }
             "database_list" => {
@@ -186,7 +190,9 @@ impl<'a> Binder<'a> {
                 let rows = self.catalog.numbered().map(row).collect();
                 rows_of(&["seq", "name", "file"], rows)
             }
-            "compile_options" | "function_list" | "module_list" | "pragma_list" => lists::of(name),
+            "compile_options" | "function_list" | "module_list" | "pragma_list" => {
+                lists::of(name, &self.settings.user)
+            }
             _ => return Ok(None),
         }))
     }

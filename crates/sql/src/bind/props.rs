@@ -138,6 +138,7 @@ impl Expr {
     pub fn may_be_indexed(&self) -> bool {
         let mut may = match &self.kind {
             ExprKind::Function { function, .. } => function.may_be_indexed(),
+            ExprKind::UserFunction { function, .. } => function.flags.deterministic,
             _ => true,
         };
         self.kind
@@ -198,9 +199,11 @@ impl ExprKind {
                 f(a);
                 f(b);
             }
-            ExprKind::And(list) | ExprKind::Or(list) | ExprKind::Function { args: list, .. } => {
-                list.iter().for_each(f)
-            }
+            ExprKind::And(list)
+            | ExprKind::Or(list)
+            | ExprKind::Function { args: list, .. }
+            | ExprKind::UserFunction { args: list, .. }
+            | ExprKind::RefusedFunction { args: list, .. } => list.iter().for_each(f),
             ExprKind::InSubquery { exprs, .. } => exprs.iter().for_each(f),
             ExprKind::WithRow { row, body, .. } => {
                 if let RowSource::Exprs(exprs) = row {
@@ -262,9 +265,11 @@ impl ExprKind {
                 f(a);
                 f(b);
             }
-            ExprKind::And(list) | ExprKind::Or(list) | ExprKind::Function { args: list, .. } => {
-                list.iter_mut().for_each(f);
-            }
+            ExprKind::And(list)
+            | ExprKind::Or(list)
+            | ExprKind::Function { args: list, .. }
+            | ExprKind::UserFunction { args: list, .. }
+            | ExprKind::RefusedFunction { args: list, .. } => list.iter_mut().for_each(f),
             ExprKind::InSubquery { exprs, .. } => exprs.iter_mut().for_each(f),
             ExprKind::WithRow { row, body, .. } => {
                 if let RowSource::Exprs(exprs) = row {

@@ -12,7 +12,6 @@ use crate::ast;
 use crate::ast::{ExprKind as A, Literal};
 use crate::error::{Error, Result};
 use crate::func::Definition;
-use crate::schema::collation_named;
 use crate::value::{Affinity, Value};
 
 impl Binder<'_> {
@@ -121,7 +120,7 @@ impl Binder<'_> {
                 })
             }
             A::Collate(operand, name) => {
-                let collation = collation_named(name)?;
+                let collation = self.collation(name)?;
                 let mut operand = self.expr(operand)?;
                 operand.props.collation = Some(collation);
                 operand.props.explicit_collation = true;
@@ -137,6 +136,19 @@ impl Binder<'_> {
                 let expr = self.boxed(expr)?;
                 let pattern = self.boxed(pattern)?;
                 let escape = escape.as_deref().map(|e| self.boxed(e)).transpose()?;
+                let name = match kind {
+                    LikeKind::Like | LikeKind::LikeExact => "like",
+                    LikeKind::Glob => "glob",
+                };
+                if self.settings.user.has(name) {
+                    let mut args = vec![*pattern, *expr];
+                    args.extend(escape.map(|e| *e));
+                    let called = self.scalar_call(name, args, e.offset)?;
+                    return Ok(match negated {
+                        true => Expr::operator(ExprKind::Unary(UnaryOp::Not, Box::new(called))),
+                        false => called,
+                    });
+                }
                 let fallible = escape.is_some();
                 let kind = match kind {
                     LikeKind::Like => self.like(),

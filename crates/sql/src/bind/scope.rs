@@ -656,7 +656,7 @@ impl Frame {
     /// SQLite's complaint about an aggregate of this SELECT that is where it may not be.
     pub fn misuse(&self, aggregate: usize) -> String {
         let call = self.aggregates.get(aggregate);
-        let name = call.map_or("", |call| call.function.name);
+        let name = call.map_or("", |call| &call.function.name);
         format!("misuse of aggregate: {name}()")
     }
 }

@@ -198,6 +198,8 @@ fn kinds_of(expr: &Expr) -> Kinds {
         | ExprKind::Cast(..)
         | ExprKind::ScalarSubquery { .. } => Kinds::of(expr.props.affinity),
         ExprKind::Function { .. }
+        | ExprKind::UserFunction { .. }
+        | ExprKind::RefusedFunction { .. }
         | ExprKind::Aggregate(_)
         | ExprKind::Window(..)
         | ExprKind::Parameter(_) => Kinds::ANY,

@@ -211,7 +211,8 @@ fn uses_of(
     watched: Watched,
     strict: bool,
 ) -> Result<Uses> {
-    let mut binder = Binder::new(catalog, Settings::default());
+    let settings = Settings::default();
+    let mut binder = Binder::new(catalog, &settings);
     binder.uses = Some(Uses::new(watched.clone(), strict));
     binder.home = binder.home_in(schema);
     match statement {

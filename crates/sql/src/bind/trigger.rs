@@ -376,6 +376,7 @@ impl<'a> Binder<'a> {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             has_generated: false,
+            asks_program: false,
             strict: false,
             sql: String::new(),
         }))
@@ -424,7 +425,7 @@ pub(super) fn late_values(source: &mut Query, assigned: &[usize]) -> Vec<(usize,
 /// Binds the programs that were registered, and those that they register.
 pub(super) fn bind_programs<'a>(
     catalog: &'a Catalog,
-    settings: Settings,
+    settings: &'a Settings,
     mut registered: Vec<Registered<'a>>,
 ) -> Result<Vec<BoundProgram>> {
     let mut bound = Vec::with_capacity(registered.len());

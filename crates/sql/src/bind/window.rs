@@ -144,10 +144,14 @@ impl Binder<'_> {
     pub(super) fn window_call(&mut self, call: &FunctionCall, over: &Over) -> Result<Expr> {
         let (name, offset) = (call.name.text.as_str(), call.name.offset);
         let count = call.args.as_ref().map_or(0, Vec::len);
-        let function = match func::find(name, count) {
+        let function = match self.function(name, count) {
             Ok(Function::Window(function)) => OverWindow::Function(function),
-            Ok(Function::Aggregate(function)) => OverWindow::Aggregate(function),
-            Ok(Function::Scalar(_)) => return Err(no_window_function(name, offset)),
+            Ok(Function::Aggregate(function)) if function.is_windowed() => {
+                OverWindow::Aggregate(function)
+            }
+            Ok(Function::Scalar(_) | Function::Aggregate(_) | Function::User(_)) => {
+                return Err(no_window_function(name, offset));
+            }
             Err(error) => {
                 let is_scalar = func::scalar(name).is_some() && func::aggregate(name).is_none();
                 return Err(match is_scalar {
@@ -311,7 +315,7 @@ impl Binder<'_> {
     }
 
     /// The function of the first window call of the innermost SELECT in an expression.
-    pub(super) fn window_function_in(&self, expr: &Expr) -> Option<&'static str> {
+    pub(super) fn window_function_in(&self, expr: &Expr) -> Option<&str> {
         let windows = &self.frames.last()?.windows;
         if windows.is_empty() {
             return None;

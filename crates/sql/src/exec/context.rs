@@ -141,9 +141,11 @@ impl Run {
     #[inline]
     pub fn check_interrupt(&self) -> Result<()> {
         if self.interrupt.load(Ordering::Relaxed) {
-            Err(Error::interrupted())
-        } else {
-            Ok(())
+            return Err(Error::interrupted());
+        }
+        match &self.functions.hooks {
+            None => Ok(()),
+            Some(hooks) => hooks.goes_on(),
         }
     }
 }

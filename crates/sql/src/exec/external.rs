@@ -12,7 +12,7 @@ use crate::exec::context::Context;
 use crate::exec::memory::Memory;
 use crate::exec::rows::{encode_cell, sorted_rows};
 use crate::exec::sorter::Sorter;
-use crate::key::{self, KeyColumn};
+use crate::key::{self, KeyColumn, Order};
 use crate::value::{Collation, ValueRef};
 
 /// Which keys' first rows stay.
@@ -34,6 +34,7 @@ pub struct ExternalSet {
     collations: Arc<[Collation]>,
     memory: Memory,
     by_key: Sorter,
+    order: Order,
     in_order: Option<Sorter>,
     arrived: u64,
     key: Vec<u8>,
@@ -53,10 +54,12 @@ pub fn encode_key(out: &mut Vec<u8>, value: ValueRef<'_>, collation: Collation) 
 impl ExternalSet {
     /// An empty one; the leading columns, one a collation, tell rows apart.
     pub fn new(collations: Arc<[Collation]>, memory: &Memory) -> Self {
+        let order = Order::of(collations.iter().copied());
         Self {
             collations,
             memory: memory.clone(),
-            by_key: Sorter::new(memory, None),
+            by_key: Sorter::new(memory, None).by(order.clone()),
+            order,
             in_order: None,
             arrived: 0,
             key: Vec::new(),
@@ -102,7 +105,7 @@ impl ExternalSet {
             if records.is_multiple_of(CHECK_EVERY) {
                 cx.run.check_interrupt()?;
             }
-            if first || current != key {
+            if first || !self.order.is_equal(&current, key) {
                 current.clear();
                 current.extend_from_slice(key);
                 (first, marked, taken) = (false, false, false);

@@ -26,8 +26,9 @@ impl Kind {
     pub fn of(plan: &Plan) -> Self {
         match &plan.action {
             Action::Query(root) => match PointRead::of_query(plan, root) {
-                Some(point) => Kind::PointRead(Box::new(point)),
-                None => Kind::Query(build(root)),
+                // It finds its row while the session is locked.
+                Some(point) if !plan.calls_user => Kind::PointRead(Box::new(point)),
+                _ => Kind::Query(build(root)),
             },
             Action::Insert(insert) => match PointInsert::new(insert) {
                 Some(point) if plan.subqueries.is_empty() => Kind::PointInsert(Box::new(point)),

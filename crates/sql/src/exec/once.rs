@@ -15,6 +15,7 @@ use crate::exec::expr::Operand;
 use crate::exec::external::{ExternalSet, Stay};
 use crate::exec::hash::{GroupTable, NONE};
 use crate::exec::memory::Held;
+use crate::key::any_of_program;
 use crate::value::Collation;
 
 /// See the module.
@@ -61,6 +62,12 @@ impl Once {
     /// Keeps the rows of the batch that come for the first time.
     pub fn keep_new(&mut self, batch: &mut Batch, cx: &mut Context<'_, '_>) -> Result<()> {
         if self.waiting.is_some() {
+            return self.put_off(batch, cx);
+        }
+        if any_of_program(&self.collations) {
+            // They cannot be hashed.
+            let set = ExternalSet::new(Arc::clone(&self.collations), &cx.run.memory);
+            self.waiting = Some(set);
             return self.put_off(batch, cx);
         }
         let mut known = self.table.len() as u32;

@@ -1,4 +1,5 @@
-//! Sorting of encoded records: a key that compares with memcmp and a payload.
+//! Sorting of encoded records: a key that compares with memcmp, or by the collations of
+//! the program that are in it, and a payload.
 //!
 //! Records gather in one arena. When the budget refuses more, the arena is
 //! sorted and written to a temporary file as a run; at the end the runs are
@@ -10,10 +11,13 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::exec::memory::{Memory, Reservation, TempFile};
+use crate::key::Order;
+use crate::value::collate;
 
 /// Bytes of memory that a run may fill, or an eighth of the budget, whatever
 /// others hold.
@@ -49,6 +53,7 @@ pub struct Sorter {
     arena: Vec<u8>,
     entries: Vec<Entry>,
     limit: Option<usize>,
+    order: Order,
     /// With a limit: keys not below this one are of no use.
     bound: Option<Vec<u8>>,
     memory: Memory,
@@ -74,6 +79,7 @@ impl Sorter {
             arena: Vec::new(),
             entries: Vec::new(),
             limit,
+            order: Order::default(),
             bound: None,
             memory: memory.clone(),
             reservation: memory.reservation(),
@@ -84,9 +90,17 @@ impl Sorter {
         }
     }
 
+    /// Compares its keys so, not by their bytes.
+    #[must_use]
+    pub fn by(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
     /// Adds a record.
     pub fn add(&mut self, key: &[u8], payload: &[u8]) -> Result<()> {
-        if self.limit == Some(0) || self.bound.as_deref().is_some_and(|bound| key >= bound) {
+        let is_of_use = |bound: &Vec<u8>| self.order.compare(key, bound).is_lt();
+        if self.limit == Some(0) || !self.bound.as_ref().is_none_or(is_of_use) {
             return Ok(());
         }
         let (Ok(key_bytes), Ok(payload_bytes)) =
@@ -146,6 +160,19 @@ impl Sorter {
     fn sort(&mut self) {
         let arena = &self.arena;
         let key = |e: &Entry| arena.get(e.start..e.start + e.key as usize).unwrap_or(&[]);
+        if !self.order.is_bytes() {
+            // What a collation says may be no order at all, at which a sort panics.
+            let (entries, order) = (&mut self.entries, &self.order);
+            let sorted = catch_unwind(AssertUnwindSafe(|| {
+                entries.sort_unstable_by(|a, b| {
+                    order.compare(key(a), key(b)).then(a.start.cmp(&b.start))
+                });
+            }));
+            if sorted.is_err() {
+                collate::fail(Error::sql("a collation gives its texts no order"));
+            }
+            return;
+        }
         self.entries
             .sort_unstable_by(|a, b| match a.prefix.cmp(&b.prefix) {
                 Ordering::Equal => key(a).cmp(key(b)).then(a.start.cmp(&b.start)),
@@ -238,7 +265,7 @@ impl Sorter {
         };
         let memory = self.memory.limit() / 8;
         let runs = self.runs.get(..runs).unwrap_or(&self.runs);
-        let merge = Merge::new(Arc::clone(file), runs, memory)?;
+        let merge = Merge::new(Arc::clone(file), runs, memory, &self.order)?;
         self.reservation.force(merge.memory());
         Ok(Some(merge))
     }
@@ -362,12 +389,39 @@ impl RunReader {
     }
 }
 
-type Head = Reverse<(Vec<u8>, usize, Vec<u8>)>;
+/// The next record of a run.
+struct Head {
+    key: Vec<u8>,
+    run: usize,
+    payload: Vec<u8>,
+    order: Order,
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let order = self.order.compare(&self.key, &other.key);
+        order.then(self.run.cmp(&other.run))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head {}
 
 struct Merge {
     file: Arc<TempFile>,
     readers: Vec<RunReader>,
-    heads: BinaryHeap<Head>,
+    heads: BinaryHeap<Reverse<Head>>,
     key: Vec<u8>,
     payload: Vec<u8>,
     /// The record that came last comes next.
@@ -376,7 +430,7 @@ struct Merge {
 
 impl Merge {
     /// Of these runs, with about `memory` bytes for reading them.
-    fn new(file: Arc<TempFile>, runs: &[RunPlace], memory: usize) -> Result<Self> {
+    fn new(file: Arc<TempFile>, runs: &[RunPlace], memory: usize, order: &Order) -> Result<Self> {
         let read_bytes = (memory / runs.len().max(1)).clamp(READ_BYTES_MIN, READ_BYTES_MAX);
         let mut readers: Vec<RunReader> = runs
             .iter()
@@ -388,10 +442,15 @@ impl Merge {
             })
             .collect();
         let mut heads = BinaryHeap::new();
-        for (i, reader) in readers.iter_mut().enumerate() {
+        for (run, reader) in readers.iter_mut().enumerate() {
             let (mut key, mut payload) = (Vec::new(), Vec::new());
             if reader.next(&file, &mut key, &mut payload)? {
-                heads.push(Reverse((key, i, payload)));
+                heads.push(Reverse(Head {
+                    key,
+                    run,
+                    payload,
+                    order: order.clone(),
+                }));
             }
         }
         Ok(Self {
@@ -413,19 +472,23 @@ impl Merge {
         if std::mem::take(&mut self.repeats) {
             return Ok(Some((&self.key, &self.payload)));
         }
-        let Some(Reverse((key, run, payload))) = self.heads.pop() else {
+        let Some(Reverse(mut head)) = self.heads.pop() else {
             return Ok(None);
         };
         let (mut next_key, mut next_payload) = (
             std::mem::take(&mut self.key),
             std::mem::take(&mut self.payload),
         );
-        self.key = key;
-        self.payload = payload;
-        if let Some(reader) = self.readers.get_mut(run)
+        std::mem::swap(&mut self.key, &mut head.key);
+        std::mem::swap(&mut self.payload, &mut head.payload);
+        if let Some(reader) = self.readers.get_mut(head.run)
             && reader.next(&self.file, &mut next_key, &mut next_payload)?
         {
-            self.heads.push(Reverse((next_key, run, next_payload)));
+            self.heads.push(Reverse(Head {
+                key: next_key,
+                payload: next_payload,
+                ..head
+            }));
         }
         Ok(Some((&self.key, &self.payload)))
     }

@@ -444,6 +444,10 @@ fn kind_text(kind: &ExprKind) -> String {
         ExprKind::Function { function, args, .. } => {
             format!("{}({})", function.name, list_text(args))
         }
+        ExprKind::UserFunction { function, args, .. } => {
+            format!("{}({})", function.name(), list_text(args))
+        }
+        ExprKind::RefusedFunction { name, args, .. } => format!("{name}({})", list_text(args)),
     }
 }
 

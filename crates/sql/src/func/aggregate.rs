@@ -1,10 +1,13 @@
 //! Aggregates: count, sum, total, avg, min, max, group_concat, and those of JSON.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::argument;
 use super::json::aggregate::{Group, JsonGroup};
 use super::sum::{Sum, Total};
+use super::user::{UserFunction, UserState};
 use crate::error::{Error, Result};
 use crate::value::{Collation, LENGTH_MAX, Value, ValueRef, compare};
 
@@ -20,13 +23,15 @@ pub enum AggregateKind {
     Max,
     GroupConcat,
     Json(JsonGroup),
+    /// One of the program's.
+    User,
 }
 
 /// A function over the rows of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AggregateFunction {
     /// Its name in lower case.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it computes.
     pub kind: AggregateKind,
     /// Fewest arguments.
@@ -35,12 +40,19 @@ pub struct AggregateFunction {
     pub arguments_max: usize,
     /// May raise an error.
     pub fallible: bool,
+    /// The program's function, if it is one.
+    pub user: Option<Arc<UserFunction>>,
 }
 
 impl AggregateFunction {
     /// Asks which of its arguments are texts of JSON.
     pub fn takes_json(&self) -> bool {
         matches!(self.kind, AggregateKind::Json(_))
+    }
+
+    /// It may be used over a window.
+    pub fn is_windowed(&self) -> bool {
+        self.user.as_ref().is_none_or(|user| user.is_window())
     }
 
     /// Its accumulators may hold values of any size.
@@ -51,8 +63,8 @@ impl AggregateFunction {
 
     /// Its accumulators can take back rows, so that a frame may move on.
     pub fn takes_back(&self) -> bool {
-        use AggregateKind::{Avg, Count, Sum, Total};
-        matches!(self.kind, Count | Sum | Total | Avg)
+        use AggregateKind::{Avg, Count, Sum, Total, User};
+        matches!(self.kind, Count | Sum | Total | Avg | User)
     }
 
     /// An accumulator for a group without rows.
@@ -66,12 +78,16 @@ impl AggregateFunction {
             AggregateKind::Max => Accumulator::Max(Value::Null),
             AggregateKind::GroupConcat => Accumulator::GroupConcat(None),
             AggregateKind::Json(of) => Accumulator::Json(Group::new(of)),
+            AggregateKind::User => {
+                let state = self.user.as_deref().and_then(UserState::new);
+                Accumulator::User(state.map(Box::new))
+            }
         }
     }
 }
 
 /// The state of one aggregate in one group.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Accumulator {
     /// Rows, or values that are not NULL.
     Count(i64),
@@ -89,6 +105,8 @@ pub enum Accumulator {
     GroupConcat(Option<Vec<u8>>),
     /// The array or object so far.
     Json(Group),
+    /// That of a function of the program.
+    User(Option<Box<UserState>>),
 }
 
 impl Accumulator {
@@ -116,22 +134,29 @@ impl Accumulator {
                 return concat(text, value, arguments.get(1).copied());
             }
             Accumulator::Json(group) => group.step(arguments)?,
+            Accumulator::User(Some(state)) => state.step(arguments)?,
+            Accumulator::User(None) => {}
         }
         Ok(false)
     }
 
     /// Takes back a row that was taken, where the function
     /// [can](AggregateFunction::takes_back).
+    ///
+    /// # Errors
+    /// Those of a function of the program.
     #[inline]
-    pub fn remove(&mut self, arguments: &[ValueRef<'_>]) {
+    pub fn remove(&mut self, arguments: &[ValueRef<'_>]) -> Result<()> {
         let value = argument(arguments, 0);
         match self {
             Accumulator::Count(n) => *n -= i64::from(arguments.is_empty() || !value.is_null()),
             Accumulator::Sum(sum) | Accumulator::Total(sum) | Accumulator::Avg(sum) => {
                 sum.remove(value);
             }
+            Accumulator::User(Some(state)) => state.remove(arguments)?,
             _ => {}
         }
+        Ok(())
     }
 
     /// Takes that many rows of `count(*)`, or values known not to be NULL of
@@ -187,11 +212,23 @@ impl Accumulator {
         Ok(extreme)
     }
 
+    /// What the rows so far give; others may follow.
+    ///
+    /// # Errors
+    /// As [`Accumulator::finish`].
+    pub fn value(&mut self) -> Result<Value> {
+        match self {
+            Accumulator::User(Some(state)) => state.value(),
+            _ => self.finish(),
+        }
+    }
+
     /// The aggregate's value.
     ///
     /// # Errors
-    /// `integer overflow` from `sum`, where the exact total leaves 64 bits.
-    pub fn finish(&self) -> Result<Value> {
+    /// `integer overflow` from `sum`, where the exact total leaves 64 bits; those of a
+    /// function of the program.
+    pub fn finish(&mut self) -> Result<Value> {
         Ok(match self {
             Accumulator::Count(n) => Value::Integer(*n),
             Accumulator::Sum(sum) if sum.count() == 0 => Value::Null,
@@ -207,6 +244,8 @@ impl Accumulator {
             Accumulator::Min(value) | Accumulator::Max(value) => value.clone(),
             Accumulator::GroupConcat(text) => text.clone().map_or(Value::Null, Value::Text),
             Accumulator::Json(group) => group.finish()?,
+            Accumulator::User(Some(state)) => state.finish()?,
+            Accumulator::User(None) => Value::Null,
         })
     }
 

@@ -4,7 +4,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::hooks::Hooks;
 use super::json::Document;
+use super::user::KeptData;
 use crate::plan::physical::Pragma;
 use crate::value::{Collation, Value};
 
@@ -24,6 +26,12 @@ pub struct Context {
     pub json_arguments: Vec<bool>,
     /// The call that has ended made a text of JSON.
     pub gave_json: bool,
+    /// The subtype of what the last function of the program gave.
+    pub subtype: u32,
+    /// The connection's hooks, where it has any.
+    pub hooks: Option<Arc<Hooks>>,
+    /// What functions of the program keep for their arguments while the statement runs.
+    pub(super) kept: Option<Box<KeptData>>,
     /// The last text of JSON that was parsed.
     pub(super) document: Option<Box<Document>>,
     /// What the PRAGMAs answered that the statement asks.
@@ -43,6 +51,9 @@ impl Default for Context {
             last_insert_rowid: 0,
             json_arguments: Vec::new(),
             gave_json: false,
+            subtype: 0,
+            hooks: None,
+            kept: None,
             document: None,
             answers: Vec::new(),
             clock_asked: false,
@@ -74,7 +85,21 @@ impl Context {
         if self.document.is_some() {
             self.document = None;
         }
+        if self.hooks.is_some() || session.hooks.is_some() {
+            self.hooks.clone_from(&session.hooks);
+        }
+        if self.kept.is_some() {
+            self.kept = None;
+        }
         self.now_ms = None;
+    }
+
+    /// Forgets what functions of the program keep.
+    #[inline]
+    pub fn let_go(&mut self) {
+        if self.kept.is_some() {
+            self.kept = None;
+        }
     }
 
     /// Fixes 'now', in milliseconds since 1970, until the next statement.

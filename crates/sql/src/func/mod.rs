@@ -15,6 +15,7 @@ mod context;
 mod date;
 mod format;
 mod general;
+pub mod hooks;
 pub mod json;
 mod math;
 mod raise;
@@ -22,6 +23,7 @@ mod registry;
 mod sum;
 pub mod table;
 mod text;
+pub mod user;
 mod window;
 
 use std::fmt;
@@ -30,8 +32,11 @@ use std::sync::Arc;
 pub use aggregate::{Accumulator, AggregateFunction, AggregateKind};
 pub use context::Context;
 pub use raise::raise;
-pub use registry::{Function, Listed, aggregate, find, list, names, scalar};
+pub use registry::{
+    Function, Listed, aggregate, find, list, names, scalar, wrong_number_of_arguments,
+};
 pub use text::{glob_value, like_value};
+pub use user::UserFunction;
 pub use window::{WindowFunction, WindowKind};
 
 use crate::error::{Error, Result};

@@ -1,15 +1,17 @@
 //! The built-in functions by name.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxHashMap;
 
 use super::{
-    AggregateFunction, AggregateKind, Form, GivesJson, ScalarCall, ScalarFunction, Volatility,
-    WindowFunction, date, format, general, json, math, text, window,
+    AggregateFunction, AggregateKind, Form, GivesJson, ScalarCall, ScalarFunction, UserFunction,
+    Volatility, WindowFunction, date, format, general, json, math, text, window,
 };
 use crate::error::{Error, Result};
 use crate::func::json::aggregate::JsonGroup;
+use crate::func::user::UserFlags;
 
 /// A function found by name.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,11 +22,24 @@ pub enum Function {
     Aggregate(Arc<AggregateFunction>),
     /// Of the rows around a row.
     Window(&'static WindowFunction),
+    /// Of one row, and the program's.
+    User(Arc<UserFunction>),
+}
+
+impl Function {
+    /// What a function of the program promises; None for a built-in one.
+    pub fn flags(&self) -> Option<UserFlags> {
+        match self {
+            Function::User(function) => Some(function.flags),
+            Function::Aggregate(function) => Some(function.user.as_ref()?.flags),
+            Function::Scalar(_) | Function::Window(_) => None,
+        }
+    }
 }
 
 struct Registry {
     scalars: FxHashMap<&'static str, Arc<ScalarFunction>>,
-    aggregates: FxHashMap<&'static str, Arc<AggregateFunction>>,
+    aggregates: FxHashMap<Cow<'static, str>, Arc<AggregateFunction>>,
 }
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
@@ -42,7 +57,10 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
             .flatten()
             .map(|f| (f.name, Arc::new(*f)))
             .collect(),
-        aggregates: AGGREGATES.iter().map(|f| (f.name, Arc::new(*f))).collect(),
+        aggregates: AGGREGATES
+            .iter()
+            .map(|f| (f.name.clone(), Arc::new(f.clone())))
+            .collect(),
     }
 });
 
@@ -57,11 +75,12 @@ const fn aggregate_of(
         AggregateKind::Sum | AggregateKind::GroupConcat | AggregateKind::Json(_)
     );
     AggregateFunction {
-        name,
+        name: Cow::Borrowed(name),
         kind,
         arguments_min: min,
         arguments_max: max,
         fallible,
+        user: None,
     }
 }
 
@@ -146,11 +165,16 @@ pub fn find(name: &str, arguments: usize) -> Result<Function> {
     }
     Err(
         if scalar.is_some() || aggregate.is_some() || over_windows.is_some() {
-            Error::sql(format!("wrong number of arguments to function {name}()"))
+            wrong_number_of_arguments(name)
         } else {
             Error::sql(format!("no such function: {name}"))
         },
     )
+}
+
+/// What SQLite says of a function that is for other numbers of arguments.
+pub fn wrong_number_of_arguments(name: &str) -> Error {
+    Error::sql(format!("wrong number of arguments to function {name}()"))
 }
 
 /// The scalar function of this name, whatever its arguments.
@@ -197,8 +221,8 @@ pub fn list() -> Vec<Listed> {
         let deterministic = f.may_be_indexed();
         add(f.name, "s", f.arguments_min, f.arguments_max, deterministic);
     }
-    for f in REGISTRY.aggregates.values() {
-        add(f.name, "w", f.arguments_min, Some(f.arguments_max), true);
+    for (name, f) in &REGISTRY.aggregates {
+        add(name, "w", f.arguments_min, Some(f.arguments_max), true);
     }
     for f in window::functions() {
         add(f.name, "w", f.arguments_min, Some(f.arguments_max), true);
@@ -212,7 +236,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     REGISTRY
         .scalars
         .keys()
-        .chain(REGISTRY.aggregates.keys())
         .copied()
+        .chain(REGISTRY.aggregates.keys().map(AsRef::as_ref))
         .chain(window::functions().iter().map(|f| f.name))
+}
+
+/// Whether there is a built-in function of this name for just so many arguments; None: for
+/// any number.
+pub(super) fn has(name: &str, arguments: Option<usize>) -> bool {
+    let scalar = REGISTRY.scalars.get(name);
+    let Some(arguments) = arguments else {
+        return scalar.is_some_and(|f| f.arguments_max.is_none());
+    };
+    let is_known = scalar.is_some_and(|f| f.arguments_max.is_some() && f.accepts(arguments));
+    is_known || scalar.is_none() && find(name, arguments).is_ok()
 }

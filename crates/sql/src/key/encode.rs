@@ -144,7 +144,7 @@ fn real(out: &mut Vec<u8>, r: f64) {
 fn text(out: &mut Vec<u8>, bytes: &[u8], collation: Collation) {
     out.push(tag::TEXT);
     match collation {
-        Collation::Binary => escape(out, bytes, false),
+        Collation::Binary | Collation::Program(_) => escape(out, bytes, false),
         Collation::NoCase => escape(out, bytes, true),
         Collation::RTrim => escape(out, crate::value::trim_spaces(bytes), false),
     }

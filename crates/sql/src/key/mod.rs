@@ -20,11 +20,13 @@
 
 mod decode;
 mod encode;
+mod order;
 mod residue;
 mod rowid;
 
 pub use decode::{KeyValue, decode, skip};
 pub use encode::{encode, encode_entry, encode_prefix};
+pub use order::{Order, any_of_program};
 pub use residue::{Residue, Residues, encode_residue};
 pub use rowid::{decode_rowid, encode_rowid, entry_rowid, rowid_suffix};
 

@@ -34,7 +34,7 @@ pub fn encode_residue(out: &mut Vec<u8>, index: usize, value: ValueRef<'_>, colu
         ValueRef::Integer(_) if column.real => entry(out, index, OTHER_NUMBER),
         ValueRef::Real(r) => real(out, index, r, column.real),
         ValueRef::Text(text) => match column.collation {
-            Collation::Binary => {}
+            Collation::Binary | Collation::Program(_) => {}
             Collation::NoCase => upper_case(out, index, text),
             Collation::RTrim => {
                 let count = text.len() - trim_spaces(text).len();

@@ -172,14 +172,18 @@ fn aggregate_op(input: Node, grouping: Grouping) -> Op {
     let grows = grouping.aggregates.iter().any(|call| {
         call.distinct
             || !call.order_by.is_empty()
-            || call.function.kind == AggregateKind::GroupConcat
+            || matches!(
+                call.function.kind,
+                AggregateKind::GroupConcat | AggregateKind::User
+            )
     });
+    let hashable = grouping.keys.iter().all(|(_, it)| !it.is_of_program());
     let sortable = grouping.keys.iter().all(|(e, _)| e.props.deterministic);
     if grouping.keys.is_empty() {
         let input = Box::new(input);
         return Op::SortedAggregate { input, grouping };
     }
-    if !grows || !sortable {
+    if !grows && hashable || !sortable {
         let input = Box::new(input);
         return Op::HashAggregate { input, grouping };
     }

@@ -41,6 +41,7 @@ use crate::bind::BoundStatement;
 use crate::bind::expr::SubqueryId;
 use crate::bind::logical::{Bound, LogicalSubquery};
 use crate::error::Result;
+use crate::func::user::UserCode;
 use crate::parse::Parsed;
 use crate::schema::{Catalog, Index};
 use physical::{Plan, Pragma, Subquery};
@@ -67,7 +68,7 @@ impl<F: FnMut(&Tree) -> u64> Statistics for F {
 }
 
 /// What of a connection's settings a plan is made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     /// `PRAGMA foreign_keys`: they are enforced.
     pub foreign_keys: bool,
@@ -78,6 +79,11 @@ pub struct Settings {
     pub case_sensitive_like: bool,
     /// Triggers are fired: not so for who only asks how rows are written.
     pub triggers: bool,
+    /// `PRAGMA trusted_schema` is off: texts of the schema may call those functions of the
+    /// program only that are innocuous.
+    pub distrusts_schema: bool,
+    /// The functions and collations of the program.
+    pub user: UserCode,
 }
 
 /// Binds and plans a parsed statement; None for an empty one.
@@ -85,7 +91,7 @@ pub fn prepare(
     catalog: &Catalog,
     statistics: &mut dyn Statistics,
     parsed: &Parsed,
-    settings: Settings,
+    settings: &Settings,
 ) -> Result<Option<Plan>> {
     let Some(statement) = &parsed.statement else {
         return Ok(None);
@@ -109,13 +115,15 @@ fn plan_one(
     statistics: &mut dyn Statistics,
     bound: BoundStatement,
     schema_version: u64,
-    settings: Settings,
+    settings: &Settings,
 ) -> Result<Plan> {
     let BoundStatement {
         bound,
         subqueries,
         registers,
         place,
+        calls_user,
+        lacks,
         ..
     } = bound;
     let mut planner = Planner {
@@ -158,8 +166,10 @@ fn plan_one(
         place,
         schema_version,
         beside: Vec::new(),
-        settings,
+        settings: settings.clone(),
         deterministic,
+        calls_user,
+        lacks,
     })
 }
 

@@ -189,7 +189,9 @@ pub fn split_equality<'e>(
     let ExprKind::Compare(CompareOp::Equal, comparison, left, right) = &expr.kind else {
         return None;
     };
-    if expr.props.fallible || !expr.props.deterministic {
+    // What is split is hashed, which a collation of the program cannot be.
+    let is_hashed = !comparison.collation.is_of_program();
+    if expr.props.fallible || !expr.props.deterministic || !is_hashed {
         return None;
     }
     let sides = |a: &'e Expr, b: &'e Expr| {

@@ -40,6 +40,7 @@ use super::trigger::TriggerProgram;
 use crate::bind::expr::{AggregateCall, Comparison, Expr, Register, SortKey, Windowing};
 use crate::func::table::TableFunction;
 use crate::schema::{Index, Table};
+use crate::value::collate::CollationName;
 use crate::value::{Affinity, Collation, Value};
 
 /// A compiled statement.
@@ -74,6 +75,10 @@ pub struct Plan {
     pub beside: Vec<(u64, u64)>,
     /// The settings that it was made for.
     pub settings: Settings,
+    /// It calls code of the program.
+    pub calls_user: bool,
+    /// Collations of its tables that the connection lacks.
+    pub lacks: Vec<CollationName>,
     /// Calls nothing but deterministic functions.
     pub deterministic: bool,
 }

@@ -63,6 +63,9 @@ impl Planner<'_, '_> {
         if let ExprKind::Function { function, .. } = &expr.kind {
             self.deterministic &= function.is_deterministic();
         }
+        if let ExprKind::UserFunction { function, .. } = &expr.kind {
+            self.deterministic &= function.flags.deterministic;
+        }
         let mut result = Ok(());
         expr.kind.for_each_child_mut(&mut |child| {
             if result.is_ok() {

@@ -67,7 +67,7 @@ pub(crate) fn prepare(catalog: &Catalog, sql: &str) -> Result<Plan> {
         catalog,
         &mut |_: &Tree| 1000,
         &parsed,
-        super::Settings::default(),
+        &super::Settings::default(),
     )?;
     plan.ok_or_else(|| Error::misuse("nothing to plan"))
 }

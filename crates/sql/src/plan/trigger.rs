@@ -137,15 +137,17 @@ pub(super) fn plan_programs(
     programs: Vec<BoundProgram>,
     statistics: &mut dyn Statistics,
 ) -> Result<()> {
-    let (version, settings) = (plan.schema_version, plan.settings);
+    let (version, settings) = (plan.schema_version, plan.settings.clone());
     for bound in programs {
         let mut part = |bound| -> Result<Plan> {
-            let mut part = plan_one(statistics, bound, version, settings)?;
+            let mut part = plan_one(statistics, bound, version, &settings)?;
             join(&mut plan.reads, std::mem::take(&mut part.reads));
             join(&mut plan.writes, std::mem::take(&mut part.writes));
             join(&mut plan.guards, std::mem::take(&mut part.guards));
             plan.pragmas.append(&mut part.pragmas);
             plan.deterministic &= part.deterministic;
+            plan.calls_user |= part.calls_user;
+            plan.lacks.append(&mut part.lacks);
             Ok(part)
         };
         plan.programs.push(TriggerProgram {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use fulgurite_store::Tree;
 
+use super::collations::{declared_collation, indexed_collation};
 use super::shape_checks;
 use super::table::{
     Check, Column, ConflictAction, ForeignKey, Generated, Index, IndexColumn, IndexOrigin,
@@ -43,6 +44,11 @@ pub struct TableShape {
 }
 
 impl TableShape {
+    /// Whether some columns have a collation of the program.
+    pub fn asks_program(&self) -> bool {
+        self.columns.iter().any(|c| c.collation.is_of_program())
+    }
+
     /// Whether some columns are generated.
     pub fn has_generated(&self) -> bool {
         self.columns.iter().any(|c| c.generated.is_some())
@@ -142,7 +148,7 @@ impl Builder<'_> {
         let mut collation = Collation::Binary;
         for constraint in &def.constraints {
             if let ColumnConstraint::Collate(name) = constraint {
-                collation = collation_named(name)?;
+                collation = declared_collation(name)?;
             }
         }
         let at = self.shape.columns.len();
@@ -179,7 +185,7 @@ impl Builder<'_> {
                 self.primary_key(&[at], *descending, *conflict, *autoincrement, None)?;
             }
             ColumnConstraint::Unique(conflict) => {
-                let columns = vec![self.key_column(at, None, false)];
+                let columns = vec![self.key_column(at, None, false)?];
                 self.automatic(columns, *conflict, IndexOrigin::Unique)?;
             }
             ColumnConstraint::NotNull(conflict) => {
@@ -244,7 +250,7 @@ impl Builder<'_> {
                 let columns = parts
                     .iter()
                     .map(|(at, coll, desc)| self.key_column(*at, *coll, *desc))
-                    .collect();
+                    .collect::<Result<_>>()?;
                 self.automatic(columns, *conflict, IndexOrigin::Unique)?;
             }
             TableConstraintKind::Check(expr, text) => {
@@ -307,11 +313,11 @@ impl Builder<'_> {
             Some(parts) => parts
                 .iter()
                 .map(|(at, coll, desc)| self.key_column(*at, *coll, *desc))
-                .collect(),
+                .collect::<Result<_>>()?,
             None => at
                 .iter()
                 .map(|at| self.key_column(*at, None, descending))
-                .collect(),
+                .collect::<Result<_>>()?,
         };
         self.automatic(columns, conflict, IndexOrigin::PrimaryKey)
     }
@@ -387,7 +393,12 @@ impl Builder<'_> {
         }
     }
 
-    fn key_column(&self, at: usize, collation: Option<Collation>, descending: bool) -> IndexColumn {
+    fn key_column(
+        &self,
+        at: usize,
+        collation: Option<Collation>,
+        descending: bool,
+    ) -> Result<IndexColumn> {
         key_column(
             &self.shape.columns,
             self.shape.rowid_alias,
@@ -425,20 +436,25 @@ fn key_column(
     at: usize,
     collation: Option<Collation>,
     descending: bool,
-) -> IndexColumn {
+) -> Result<IndexColumn> {
     let column = columns.get(at);
-    IndexColumn {
+    let collation = collation
+        .or(column.map(|c| c.collation))
+        .unwrap_or_default();
+    let collation = match rowid_alias == Some(at) {
+        true => Collation::default(),
+        false => indexed_collation(collation)?,
+    };
+    Ok(IndexColumn {
         target: if rowid_alias == Some(at) {
             IndexTarget::Rowid
         } else {
             IndexTarget::Column(at)
         },
         affinity: column.map(|c| c.affinity),
-        collation: collation
-            .or(column.map(|c| c.collation))
-            .unwrap_or_default(),
+        collation,
         descending,
-    }
+    })
 }
 
 /// The key parts of a CREATE INDEX over a table.
@@ -453,13 +469,13 @@ pub fn index_columns(create: &ast::CreateIndex, table: &Table) -> Result<Vec<Ind
                     .iter()
                     .position(|c| c.name.eq_ignore_ascii_case(name))
                 {
-                    return Ok(key_column(
+                    return key_column(
                         &table.columns,
                         table.rowid_alias,
                         at,
                         collation,
                         term.descending,
-                    ));
+                    );
                 }
                 if !is_expression(&term.expr) {
                     return Err(
@@ -471,7 +487,7 @@ pub fn index_columns(create: &ast::CreateIndex, table: &Table) -> Result<Vec<Ind
             Ok(IndexColumn {
                 target: IndexTarget::Expr(expr.clone()),
                 affinity: None,
-                collation: collation.unwrap_or_default(),
+                collation: indexed_collation(collation.unwrap_or_default())?,
                 descending: term.descending,
             })
         })
@@ -493,20 +509,11 @@ pub fn automatic_index(shape: IndexShape, table: &str, tree: Tree) -> Arc<Index>
     })
 }
 
-/// A collation by name.
-pub fn collation_named(name: &ast::Name) -> Result<Collation> {
-    Collation::by_name(&name.text).ok_or_else(|| {
-        Error::sql(format!("no such collation sequence: {}", name.text))
-            .with_offset(name.offset)
-            .with_hint("BINARY, NOCASE and RTRIM are built in")
-    })
-}
-
 fn strip_collate(expr: &ast::Expr) -> Result<(&ast::Expr, Option<Collation>)> {
     match &expr.kind {
         ExprKind::Collate(inner, name) => {
             let (inner, _) = strip_collate(inner)?;
-            Ok((inner, Some(collation_named(name)?)))
+            Ok((inner, Some(declared_collation(name)?)))
         }
         _ => Ok((expr, None)),
     }

@@ -8,6 +8,7 @@
 
 mod build;
 mod catalog;
+mod collations;
 mod names;
 mod shape_checks;
 mod table;
@@ -20,8 +21,7 @@ use fulgurite_store::{KeyKind, Store, Tree, TreeId};
 use rustc_hash::FxHashMap;
 
 pub use build::{
-    IndexShape, TableShape, collation_named, declared_shape, index_columns, literal_value,
-    table_shape,
+    IndexShape, TableShape, declared_shape, index_columns, literal_value, table_shape,
 };
 pub use catalog::{Catalog, MAIN, TEMP};
 pub use names::nearest;
@@ -444,6 +444,7 @@ impl Schema {
     ) -> Result<(Table, Vec<IndexShape>)> {
         let shape = table_shape(create)?;
         let has_generated = shape.has_generated();
+        let asks_program = shape.asks_program();
         let table = Table {
             name: row.name.clone(),
             tree: self.tree_of(row, KeyKind::Int)?,
@@ -456,6 +457,7 @@ impl Schema {
             checks: shape.checks,
             foreign_keys: shape.foreign_keys,
             has_generated,
+            asks_program,
             strict: shape.strict,
             sql: row.sql.clone().unwrap_or_default(),
         };
@@ -520,6 +522,7 @@ fn schema_table(tree: Tree, is_temp: bool) -> Table {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         has_generated: false,
+        asks_program: false,
         strict: false,
         sql: format!(
             "CREATE TABLE {name}(type text, name text, tbl_name text, rootpage int, sql text)"

@@ -54,6 +54,8 @@ pub struct Table {
     pub foreign_keys: Vec<ForeignKey>,
     /// Some columns are generated.
     pub has_generated: bool,
+    /// Some columns have a collation of the program.
+    pub asks_program: bool,
     /// STRICT: columns take values of their types only.
     pub strict: bool,
     /// The CREATE TABLE text.

@@ -22,6 +22,7 @@ use crate::exec::dml::{Entry, KeyMaker, read_row};
 use crate::exec::expr::{Row, condition};
 use crate::exec::sorter::Sorter;
 use crate::exec::txns::Txns;
+use crate::func::user::UserCode;
 use crate::plan::Settings;
 use crate::plan::physical::{Action, TableWriter};
 use crate::schema::{Catalog, Index, SEQUENCE, Schema};
@@ -100,7 +101,8 @@ pub fn check(
     let ends = state.start_reading(&stores)?;
     let checked = state.make_deferred().and_then(|()| {
         let mut all = engines.iter();
-        all.try_for_each(|it| check_tables(asked, it, &mut state.txn, run, &mut findings))
+        let (txn, user) = (&mut state.txn, &state.settings.user);
+        all.try_for_each(|it| check_tables(asked, it, (txn, user), run, &mut findings))
     });
     if ends {
         state.txn.rollback();
@@ -112,7 +114,7 @@ pub fn check(
 fn check_tables(
     asked: &Asked,
     engine: &Engine,
-    txn: &mut Txns,
+    (txn, user): (&mut Txns, &UserCode),
     run: &mut Run,
     findings: &mut Findings,
 ) -> Result<()> {
@@ -125,7 +127,7 @@ fn check_tables(
         if findings.are_enough() {
             break;
         }
-        let table = writer(&schema, name)
+        let table = writer(&schema, name, user)
             .and_then(|writer| TableCheck::new(&writer, asked, run).run(txn, run, findings));
         match table {
             Err(error) if error.code() == code::CORRUPT => {
@@ -141,11 +143,16 @@ fn check_tables(
 pub(super) fn writer(
     schema: &Arc<Schema>,
     table: &str,
+    user: &UserCode,
 ) -> Result<Box<crate::plan::physical::Insert>> {
     let name = table.replace('"', "\"\"");
     let parsed = crate::parse::parse(&format!("INSERT INTO \"{name}\" DEFAULT VALUES"))?;
     let catalog = Catalog::new(Arc::clone(schema));
-    let plan = crate::plan::prepare(&catalog, &mut |_: &Tree| 0, &parsed, Settings::default())?;
+    let settings = Settings {
+        user: user.clone(),
+        ..Settings::default()
+    };
+    let plan = crate::plan::prepare(&catalog, &mut |_: &Tree| 0, &parsed, &settings)?;
     match plan.map(|plan| plan.action) {
         Some(Action::Insert(insert)) => Ok(insert),
         _ => Err(Error::misuse("an INSERT has no plan")),

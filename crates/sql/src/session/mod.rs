@@ -21,6 +21,7 @@ mod state;
 mod status;
 mod synchronous;
 mod transaction;
+mod user;
 mod write;
 
 pub use crate::parse::shape::Shape;
@@ -30,7 +31,7 @@ pub(crate) use pragma::{fixed as fixed_pragma, fixed_names as fixed_pragma_names
 pub use prepared::{Prepared, Step};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -47,6 +48,8 @@ struct Shared {
     engine: Engine,
     state: Mutex<State>,
     interrupt: Arc<AtomicBool>,
+    /// The thread that may call code of the program with the state locked; 0: none.
+    calling: AtomicUsize,
 }
 
 impl std::fmt::Debug for Session {
@@ -63,6 +66,7 @@ impl Session {
             engine: engine.clone(),
             state: Mutex::new(State::new(engine)),
             interrupt: Arc::default(),
+            calling: AtomicUsize::new(0),
         }))
     }
 
@@ -91,29 +95,39 @@ impl Session {
         Prepared::compile_shape(self, sql, shape)
     }
 
-    /// Rows changed by the last INSERT, UPDATE or DELETE.
+    /// Uses the state; `otherwise` is the answer within a statement that has it.
+    #[inline]
+    fn read<T>(&self, otherwise: T, f: impl FnOnce(&mut State) -> T) -> T {
+        match self.0.state() {
+            Ok(mut state) => f(&mut state),
+            Err(_) => otherwise,
+        }
+    }
+
+    /// Rows changed by the last INSERT, UPDATE or DELETE; 0 to a function that a statement
+    /// calls which writes.
     pub fn changes(&self) -> u64 {
-        self.0.state.lock().functions.changes.unsigned_abs()
+        self.read(0, |state| state.functions.changes.unsigned_abs())
     }
 
     /// Rows changed since the session began.
     pub fn total_changes(&self) -> u64 {
-        self.0.state.lock().functions.total_changes.unsigned_abs()
+        self.read(0, |state| state.functions.total_changes.unsigned_abs())
     }
 
     /// The last rowid inserted.
     pub fn last_insert_rowid(&self) -> i64 {
-        self.0.state.lock().functions.last_insert_rowid
+        self.read(0, |state| state.functions.last_insert_rowid)
     }
 
     /// Sets what [`Session::last_insert_rowid`] answers.
     pub fn set_last_insert_rowid(&self, rowid: i64) {
-        self.0.state.lock().functions.last_insert_rowid = rowid;
+        self.read((), |state| state.functions.last_insert_rowid = rowid);
     }
 
     /// No explicit transaction is open.
     pub fn is_autocommit(&self) -> bool {
-        self.0.state.lock().is_autocommit()
+        self.read(false, |state| state.is_autocommit())
     }
 
     /// Begins or ends a transaction or a savepoint, as the statement would.
@@ -121,13 +135,15 @@ impl Session {
     /// # Errors
     /// Those of the statement.
     pub fn run_transaction(&self, action: &TransactionAction) -> Result<()> {
-        transaction::run(action, &mut self.0.state.lock(), &self.0.engine)
+        let mut state = self.0.state()?;
+        let _calling = self.0.calls();
+        transaction::run(action, &mut state, &self.0.engine)
     }
 
     /// Makes the session as good as new, but for what was compiled; false where
     /// something is under way in it.
     pub fn renew(&self) -> bool {
-        self.0.state.lock().renew(&self.0.engine)
+        self.read(false, |state| state.renew(&self.0.engine))
     }
 
     /// A handle that interrupts running statements from another thread.
@@ -137,17 +153,17 @@ impl Session {
 
     /// Bounds waits for locks.
     pub fn set_busy_timeout(&self, timeout: Duration) {
-        self.0.state.lock().set_busy_timeout(timeout);
+        self.read((), |state| state.set_busy_timeout(timeout));
     }
 
     /// How long waits for locks may last.
     pub fn busy_timeout(&self) -> Duration {
-        self.0.state.lock().busy_timeout()
+        self.read(Duration::ZERO, |state| state.busy_timeout())
     }
 
     /// Bytes that statements of this connection may buffer before they spill.
     pub fn set_memory_limit(&self, bytes: usize) {
-        self.0.state.lock().memory.set_limit(bytes);
+        self.read((), |state| state.memory.set_limit(bytes));
     }
 }
 

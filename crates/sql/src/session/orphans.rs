@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::exec::context::{Context, Run};
 use crate::exec::dml::{has_parent, read_row};
 use crate::exec::txns::Txns;
+use crate::func::user::UserCode;
 use crate::schema::{Schema, Table};
 use crate::value::Value;
 
@@ -29,7 +30,7 @@ pub fn find(
     let stores: Vec<u64> = engines.iter().map(|it| it.store().number()).collect();
     let ends = state.start_reading(&stores)?;
     let found = match state.make_deferred() {
-        Ok(()) => find_in(table, engines, &mut state.txn, run),
+        Ok(()) => find_in(table, engines, (&mut state.txn, &state.settings.user), run),
         Err(error) => Err(error),
     };
     if ends {
@@ -41,7 +42,7 @@ pub fn find(
 fn find_in(
     table: Option<&Value>,
     engines: &[Engine],
-    txn: &mut Txns,
+    (txn, user): (&mut Txns, &UserCode),
     run: &mut Run,
 ) -> Result<Vec<Vec<Value>>> {
     let mut orphans = Vec::new();
@@ -57,7 +58,7 @@ fn find_in(
         for name in &names {
             is_known |= schema.holds(&name.to_ascii_lowercase());
             if let Some(table) = schema.table(name)? {
-                find_in_table(&schema, &table, txn, run, &mut orphans)?;
+                find_in_table(&schema, &table, (txn, user), run, &mut orphans)?;
             }
         }
     }
@@ -70,7 +71,7 @@ fn find_in(
 fn find_in_table(
     schema: &Arc<Schema>,
     table: &Arc<Table>,
-    txn: &mut Txns,
+    (txn, user): (&mut Txns, &UserCode),
     run: &mut Run,
     orphans: &mut Vec<Vec<Value>>,
 ) -> Result<()> {
@@ -82,7 +83,7 @@ fn find_in_table(
         return Ok(());
     }
     let insert = match table.has_generated {
-        true => Some(writer(schema, &table.name)?),
+        true => Some(writer(schema, &table.name, user)?),
         false => None,
     };
     let generated = insert.as_ref().map_or(&[][..], |it| &it.target.generated);

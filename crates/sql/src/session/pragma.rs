@@ -121,6 +121,13 @@ pub fn answer(
             }
             None
         }
+        "trusted_schema" => match &pragma.value {
+            None => integer(i64::from(!state.settings.distrusts_schema)),
+            Some(value) => {
+                state.settings.distrusts_schema = !is_on(value);
+                None
+            }
+        },
         "defer_foreign_keys" => match &pragma.value {
             None => integer(i64::from(state.counters.postpones)),
             Some(value) => {
@@ -260,7 +267,7 @@ fn write_number(key: i64, value: i64, engine: &Engine, state: &mut State) -> Res
         state.txn.rollback();
         return Err(error.into());
     }
-    Ok(state.txn.commit()?)
+    state.commit_statement()
 }
 
 /// The level of that name, in any case.

@@ -24,7 +24,7 @@ use crate::exec::subquery::SubqueryRun;
 use crate::parse::Parsed;
 use crate::parse::shape::Shape;
 use crate::plan::physical::{Action, BeginMode, OutputColumn, Plan, TransactionAction};
-use crate::value::{Value, ValueRef};
+use crate::value::{Value, ValueRef, collate};
 
 /// What a step came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ fn plan(parsed: &Parsed, engine: &Engine, state: &mut State) -> Result<Option<Pl
             databases: &state.databases,
             txn: &mut state.txn,
         };
-        match crate::plan::prepare(&catalog, &mut estimates, parsed, state.settings) {
+        match crate::plan::prepare(&catalog, &mut estimates, parsed, &state.settings) {
             Err(_) if catalog.wants_temp() && catalog.temp().is_none() => {
                 state.open_temp(engine)?;
             }
@@ -111,7 +111,7 @@ impl Prepared {
     pub(super) fn compile(session: &Session, sql: &str) -> Result<(Option<Prepared>, usize)> {
         let parsed = crate::parse::parse(sql)?;
         let consumed = parsed.consumed;
-        let mut state = session.0.state.lock();
+        let mut state = session.0.state()?;
         let state = &mut *state;
         let engine = session.engine();
         // A transaction that has not begun keeps its snapshot for later.
@@ -194,7 +194,9 @@ impl Prepared {
     pub fn is_current(&self) -> bool {
         let engine = self.session.engine();
         let tree = engine.schema_tree();
-        let mut state = self.session.0.state.lock();
+        let Ok(mut state) = self.session.0.state() else {
+            return false;
+        };
         let within = state.explicit.as_ref().is_some_and(|e| e.begun);
         let version = match within {
             true => state.txn.stamp(tree).ok(),
@@ -205,6 +207,11 @@ impl Prepared {
             && state.has_beside(&program.plan.beside).unwrap_or(false)
             && program.plan.settings == state.settings
             && program.fits_sizes()
+    }
+
+    /// Collations that its tables name and the connection lacks.
+    pub fn lacks(&self) -> impl Iterator<Item = &'static str> {
+        self.body.program.plan.lacks.iter().map(|name| name.text())
     }
 
     /// The session it belongs to.
@@ -326,7 +333,16 @@ impl Prepared {
     }
 
     fn step_on(&mut self) -> Result<Step> {
-        let outcome = self.body.step(&self.session.0);
+        let plan = &self.body.program.plan;
+        let collations = || plan.settings.user.collations();
+        let outer = plan.calls_user.then(|| collate::exchange(collations()));
+        let mut outcome = self.body.step(&self.session.0);
+        if outer.is_some() || self.body.program.plan.calls_user {
+            collate::exchange(outer.unwrap_or_default());
+            if let Some(failure) = collate::take_failure() {
+                outcome = Err(failure);
+            }
+        }
         if outcome.is_err() {
             self.body.reset(&self.session.0);
         }
@@ -395,7 +411,7 @@ impl Body {
 
     fn start(&mut self, shared: &Shared) -> Result<Step> {
         if self.run.interrupt.load(Ordering::Relaxed) {
-            self.heed_interrupt(&mut shared.state.lock())?;
+            self.heed_interrupt(&mut *shared.state()?)?;
         }
         if !self.program.plan.pragmas.is_empty() {
             self.ask_pragmas(shared)?;
@@ -450,6 +466,7 @@ impl Body {
             self.end_query(shared);
         }
         self.phase = Phase::Ready;
+        self.run.functions.let_go();
     }
 
     fn let_go(&mut self) {
@@ -490,6 +507,9 @@ impl Body {
         self.parameters.resize(plan.parameters.len(), Value::Null);
         self.program = Program::new(plan);
         state.join(&self.program.others)?;
+        if self.program.plan.calls_user {
+            collate::exchange(state.settings.user.collations());
+        }
         self.buffers = Buffers::default();
         self.triggers = TriggerState::default();
         Ok(())
@@ -555,12 +575,14 @@ impl Body {
 
     /// Transactions, PRAGMAs and changes of the schema.
     fn other(&mut self, shared: &Shared) -> Result<()> {
-        let mut state = shared.state.lock();
+        let mut state = shared.state()?;
+        let _calling = shared.calls();
         let state = &mut *state;
         self.effects.clear();
         self.begin_run(state);
         let plan = Arc::clone(&self.program.plan);
-        match &plan.action {
+        let outer = collate::exchange(state.settings.user.collations());
+        let mut outcome = match &plan.action {
             Action::Transaction(action) => transaction::run(action, state, &shared.engine),
             Action::Pragma(pragma) => {
                 let (run, effects) = (&mut self.run, &mut self.effects);
@@ -577,7 +599,12 @@ impl Body {
             }
             Action::Attachment(texts) => self.attach_or_detach(texts, &shared.engine, state),
             _ => self.look_again(&shared.engine, state),
+        };
+        collate::exchange(outer);
+        if let Some(failure) = collate::take_failure() {
+            outcome = Err(failure);
         }
+        outcome
     }
 
     /// By the schema that it was compiled with there was nothing to do: that one still

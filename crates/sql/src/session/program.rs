@@ -77,6 +77,8 @@ impl Program {
                 let index = point.unique_index();
                 return index.is_none_or(|index| !deferred.defers(index));
             }
+            // What functions of the program do must not be done twice.
+            _ if self.plan.calls_user => return false,
             Kind::PointInsert(_) | Kind::PointWrite(_) => {}
             Kind::Write(_) if self.inserts_values() => {}
             _ => return false,

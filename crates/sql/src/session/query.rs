@@ -13,7 +13,7 @@ impl Body {
     /// One row by key: begin, compare the schema's stamp, descend, end.
     pub(super) fn read_point(&mut self, shared: &Shared) -> Result<Step> {
         let found = {
-            let mut state = shared.state.lock();
+            let mut state = shared.state()?;
             let state = &mut *state;
             let ends = state.start_reading(&self.program.others)?;
             self.begin_run(state);
@@ -65,7 +65,7 @@ impl Body {
     /// needed any more then.
     pub(super) fn start_query(&mut self, shared: &Shared) -> Result<Step> {
         {
-            let mut state = shared.state.lock();
+            let mut state = shared.state()?;
             let state = &mut *state;
             let ends = state.start_reading(&self.program.others)?;
             state.make_deferred()?;
@@ -155,7 +155,8 @@ impl Body {
         for subquery in self.run.subqueries.iter_mut().flatten() {
             subquery.detach();
         }
-        let mut state = shared.state.lock();
-        state.running = state.running.saturating_sub(1);
+        if let Ok(mut state) = shared.state() {
+            state.running = state.running.saturating_sub(1);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! A connection's state: its transaction context and what functions ask for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fulgurite_store::{Isolation, Tree, TxnState};
@@ -12,6 +13,7 @@ use crate::exec::dml::{Counters, Deferred};
 use crate::exec::memory::Memory;
 use crate::exec::txns::{Mark, Txns, begin};
 use crate::func;
+use crate::func::user::UserCode;
 use crate::plan::Settings;
 
 /// The settings of a new connection.
@@ -20,12 +22,16 @@ const SETTINGS: Settings = Settings {
     recursive_triggers: false,
     case_sensitive_like: false,
     triggers: true,
+    distrusts_schema: false,
+    user: UserCode::NONE,
 };
 
 /// An explicit transaction, from BEGIN or SAVEPOINT to its end.
 pub struct Explicit {
     /// The store's transaction has begun: it does with the first statement.
     pub begun: bool,
+    /// A statement that writes has begun in it.
+    pub writes: bool,
     /// A SAVEPOINT began it, so that its RELEASE commits.
     pub by_savepoint: bool,
     /// The store that it writes to, of those that others use.
@@ -175,7 +181,8 @@ impl State {
     /// Makes possible what a program writes; true: the caller commits.
     #[inline]
     pub fn start_writing(&mut self, program: &Program) -> Result<bool> {
-        if self.explicit.is_some() {
+        if let Some(explicit) = &mut self.explicit {
+            explicit.writes = true;
             self.start_explicit()?;
             if !self.databases.is_empty() {
                 self.join(&program.others)?;
@@ -225,6 +232,9 @@ impl State {
     /// As [`State::start_explicit`], for a change of the schema: other writers,
     /// who know the schema as it was, are kept out from here to the end.
     pub fn start_explicit_change(&mut self) -> Result<()> {
+        if let Some(explicit) = &mut self.explicit {
+            explicit.writes = true;
+        }
         match &self.explicit {
             Some(explicit) if !explicit.begun => self.begin_explicit(true),
             Some(_) => {
@@ -299,8 +309,38 @@ impl State {
     pub fn abandon(&mut self) {
         self.deferred.clear();
         self.counters = Counters::default();
-        if self.explicit.take().is_some_and(|e| e.begun) {
-            self.txn.rollback();
+        if let Some(explicit) = self.explicit.take() {
+            if explicit.begun {
+                self.txn.rollback();
+            }
+            self.rolled_back();
+        }
+    }
+
+    /// Commits the statement at hand, which is a transaction of its own.
+    #[inline]
+    pub fn commit_statement(&mut self) -> Result<()> {
+        match &self.functions.hooks {
+            None => Ok(self.txn.commit()?),
+            Some(hooks) => {
+                let hooks = Arc::clone(hooks);
+                let mut committed = hooks.commits();
+                match committed {
+                    Ok(()) => committed = self.txn.commit().map_err(Error::from),
+                    Err(_) => self.txn.rollback(),
+                }
+                if committed.is_err() {
+                    hooks.rolled_back();
+                }
+                committed
+            }
+        }
+    }
+
+    /// Tells the connection's hook of a rollback.
+    pub fn rolled_back(&self) {
+        if let Some(hooks) = &self.functions.hooks {
+            hooks.rolled_back();
         }
     }
 
@@ -315,12 +355,21 @@ impl State {
             .map_err(|error| conflict::explain(error, engine, self))?;
         match self.explicit.take() {
             Some(explicit) if explicit.begun => {
+                let hooks = self.functions.hooks.as_ref().filter(|_| explicit.writes);
+                if let Some(Err(refused)) = hooks.map(|hooks| hooks.commits()) {
+                    self.explicit = Some(explicit);
+                    self.abandon();
+                    return Err(refused);
+                }
                 let committed = self.txn.commit();
                 if self.txn.state() != TxnState::Idle {
                     self.explicit = Some(explicit);
                     return Ok(committed?);
                 }
                 self.counters = Counters::default();
+                if committed.is_err() {
+                    self.rolled_back();
+                }
                 committed.map_err(|error| conflict::explain(error.into(), engine, self))
             }
             Some(_) => {

@@ -35,6 +35,7 @@ fn begin(mode: BeginMode, state: &mut State) -> Result<()> {
     }
     state.explicit = Some(Explicit {
         begun,
+        writes: begun,
         by_savepoint: false,
         writer: None,
         isolation: state.isolation,
@@ -48,6 +49,7 @@ fn savepoint(name: &str, state: &mut State) -> Result<()> {
     let isolation = state.isolation;
     let explicit = state.explicit.get_or_insert_with(|| Explicit {
         begun: false,
+        writes: false,
         by_savepoint: true,
         writer: None,
         isolation,

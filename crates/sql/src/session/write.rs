@@ -21,8 +21,10 @@ use crate::exec::dml::{
 use crate::exec::effects::Effects;
 use crate::exec::ops::build;
 use crate::exec::txns::{Mark, Txns};
+use crate::func::user::UserCode;
 use crate::plan::physical::{Action, Delete, Plan, SchemaChange};
 use crate::schema::ConflictAction;
+use crate::value::collate;
 
 /// How often a statement is compiled again because the schema keeps changing.
 const COMPILES_MAX: usize = 50;
@@ -30,8 +32,10 @@ const COMPILES_MAX: usize = 50;
 impl Body {
     /// Runs an INSERT, UPDATE or DELETE wholly.
     pub(super) fn write(&mut self, shared: &Shared) -> Result<()> {
-        let mut guard = shared.state.lock();
+        let mut guard = shared.state()?;
         let state = &mut *guard;
+        let calls = state.settings.user != UserCode::NONE || state.functions.hooks.is_some();
+        let _calling = calls.then(|| shared.calls());
         let engine = &shared.engine;
         self.write_in(engine, state)
             .map_err(|error| conflict::explain(error, engine, state))
@@ -81,7 +85,8 @@ impl Body {
         if !defers {
             state.make_deferred()?;
         }
-        let tears = !commits && self.program.may_tear;
+        let calls = self.program.plan.calls_user || state.functions.hooks.is_some();
+        let tears = !commits && (self.program.may_tear || calls);
         match defers && tears {
             true => state.begin_undoable(self.program.rows_of_values().unwrap_or(0))?,
             false => state.deferred.begin_statement(),
@@ -105,7 +110,9 @@ impl Body {
         let counters_now = &mut state.counters;
         let outcome = self.write_rows(&mut state.txn, kept_back, counters_now, &mut torn);
         let result = match outcome {
-            Ok(()) if commits => state.txn.commit().map_err(Error::from),
+            Ok(()) if commits => state
+                .commit_statement()
+                .inspect_err(|_| self.effects.changes = 0),
             Ok(()) => place.map_or(Ok(()), |place| Ok(state.txn.release(&place)?)),
             Err(failure) => Err(self.undo(failure, commits, place, torn, &counters, state)),
         };
@@ -172,6 +179,11 @@ impl Body {
             run: &mut self.run,
         };
         let mut outcome = statement.run(txn, kept_back, counters, triggers, torn, &mut cx);
+        if plan.calls_user
+            && let Some(failure) = collate::take_failure()
+        {
+            outcome = Err(failure.into());
+        }
         if !plan.programs.is_empty() {
             self.effects.by_actions += self.triggers.changes();
         }
@@ -194,9 +206,9 @@ impl Body {
     ) -> Error {
         let keeps = failure.keeps() && !torn;
         if keeps {
-            if commits && let Err(error) = state.txn.commit() {
+            if commits && let Err(error) = state.commit_statement() {
                 self.effects.changes = 0;
-                return error.into();
+                return error;
             }
             if let Some(place) = place
                 && let Err(error) = state.txn.release(&place)
@@ -211,6 +223,7 @@ impl Body {
             // The failure tells about data that others published: nobody may
             // hear of it before it is durable.
             state.txn.rollback();
+            state.rolled_back();
             if let Err(error) = state.txn.main.wait_until_visible() {
                 return error.into();
             }
@@ -297,14 +310,18 @@ impl Body {
             }
             outcome = outcome.and_then(|()| ddl::change(change, changed, &mut state.txn, &mut cx));
         }
+        if let Some(failure) = collate::take_failure() {
+            outcome = Err(failure);
+        }
         if outcome.is_ok() {
             if commits {
-                outcome = state.txn.commit().map_err(Error::from);
+                outcome = state.commit_statement();
             } else if let Some(place) = &place {
                 outcome = state.txn.release(place).map_err(Error::from);
             }
         } else if commits {
             state.txn.rollback();
+            state.rolled_back();
         } else if outcome.as_ref().is_err_and(is_interrupt)
             || place.is_some_and(|place| go_back(&mut state.txn, &place).is_err())
         {

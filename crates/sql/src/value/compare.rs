@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 use super::ValueRef;
+use super::collate::{self, CollationName};
 
-/// The collations that can be persisted: each has a sort key.
+/// How texts compare. The built-in collations can be persisted: each has a sort key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Collation {
     /// memcmp
@@ -15,6 +16,8 @@ pub enum Collation {
     NoCase,
     /// As BINARY without trailing spaces.
     RTrim,
+    /// One of the program's, which compares and has no sort key.
+    Program(CollationName),
 }
 
 impl Collation {
@@ -25,12 +28,19 @@ impl Collation {
             .find(|c| c.name().eq_ignore_ascii_case(name))
     }
 
-    /// SQLite's name.
+    /// It is one of the program's.
+    #[inline]
+    pub fn is_of_program(self) -> bool {
+        matches!(self, Collation::Program(_))
+    }
+
+    /// SQLite's name, or the program's.
     pub fn name(self) -> &'static str {
         match self {
             Collation::Binary => "BINARY",
             Collation::NoCase => "NOCASE",
             Collation::RTrim => "RTRIM",
+            Collation::Program(name) => name.text(),
         }
     }
 
@@ -49,6 +59,7 @@ impl Collation {
                 a.len().cmp(&b.len())
             }
             Collation::RTrim => trim_spaces(a).cmp(trim_spaces(b)),
+            Collation::Program(name) => collate::compare(name, a, b),
         }
     }
 }
@@ -147,6 +158,8 @@ pub fn hash<H: Hasher>(value: ValueRef<'_>, collation: Collation, state: &mut H)
                     }
                     state.write_usize(t.len());
                 }
+                // Nobody knows which texts are equal.
+                Collation::Program(_) => {}
             }
         }
         ValueRef::Blob(b) => {

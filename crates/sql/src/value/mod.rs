@@ -11,6 +11,7 @@
 mod affinity;
 mod arith;
 mod cast;
+pub mod collate;
 mod compare;
 mod decimal;
 mod number;

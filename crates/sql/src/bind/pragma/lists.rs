@@ -1,22 +1,27 @@
 //! PRAGMAs that list what there is: functions, modules, PRAGMAs, limits.
 
+use std::sync::Arc;
+
 use super::{Rows, SCHEMA, SESSION, int, rows_of};
 use crate::bind::dml::text;
 use crate::bind::expr::Expr;
 use crate::exec::dml::TRIGGER_DEPTH_MAX;
-use crate::func;
+use crate::func::user::UserCode;
+use crate::func::{self, UserFunction};
 use crate::session::fixed_pragma_names;
 use crate::value::{LENGTH_MAX, PATTERN_LENGTH_MAX, Value};
 
-/// Flags of a function in `PRAGMA function_list`: SQLITE_DETERMINISTIC, SQLITE_INNOCUOUS.
+/// Flags of a function in `PRAGMA function_list`: SQLITE_DETERMINISTIC and so on.
 const DETERMINISTIC: i64 = 0x800;
+const DIRECT_ONLY: i64 = 0x8_0000;
+const SUBTYPE: i64 = 0x10_0000;
 const INNOCUOUS: i64 = 0x20_0000;
 
 /// What one of these lists.
-pub(super) fn of(name: &str) -> Rows {
+pub(super) fn of(name: &str, user: &UserCode) -> Rows {
     match name {
         "compile_options" => rows_of(&["compile_options"], one_each(compile_options())),
-        "function_list" => functions(),
+        "function_list" => functions(user),
         "module_list" => {
             let names = func::table::names().map(str::to_owned);
             rows_of(&["name"], one_each(names.collect()))
@@ -53,7 +58,7 @@ fn pragmas() -> Vec<String> {
     names
 }
 
-fn functions() -> Rows {
+fn functions(user: &UserCode) -> Rows {
     let row = |f: func::Listed| {
         let arguments = f.arguments.and_then(|count| i64::try_from(count).ok());
         let deterministic = if f.deterministic { DETERMINISTIC } else { 0 };
@@ -66,6 +71,25 @@ fn functions() -> Rows {
             Expr::literal(Value::Integer(INNOCUOUS | deterministic)),
         ]
     };
-    let rows = func::list().into_iter().map(row).collect();
+    let of_program = |f: &Arc<UserFunction>| {
+        let arguments = f.arguments().and_then(|count| i64::try_from(count).ok());
+        let flags = [
+            (f.flags.deterministic, DETERMINISTIC),
+            (f.flags.direct_only, DIRECT_ONLY),
+            (f.flags.takes_subtypes, SUBTYPE),
+            (f.flags.innocuous, INNOCUOUS),
+        ];
+        let flags = flags.iter().filter(|(is_set, _)| *is_set);
+        vec![
+            text(f.name()),
+            int(0),
+            text(f.kind_letter()),
+            text("utf8"),
+            Expr::literal(Value::Integer(arguments.unwrap_or(-1))),
+            Expr::literal(Value::Integer(flags.map(|(_, flag)| flag).sum())),
+        ]
+    };
+    let mut rows: Vec<_> = func::list().into_iter().map(row).collect();
+    rows.extend(user.functions().map(of_program));
     rows_of(&["name", "builtin", "type", "enc", "narg", "flags"], rows)
 }

@@ -84,6 +84,12 @@ impl Records {
     }
 }
 
+/// Whether a hook of the connection is told of each row.
+fn is_told(cx: &Context<'_, '_>) -> bool {
+    let hooks = cx.run.functions.hooks.as_ref();
+    hooks.is_some_and(|hooks| hooks.update.is_some())
+}
+
 /// Inserts the first rows of a batch; how many.
 pub fn insert(
     plan: &Insert,
@@ -93,7 +99,7 @@ pub fn insert(
     effects: &mut Effects,
 ) -> Written<usize> {
     let selection = batch.selection();
-    if !plan.by_batch || sink.foreign.is_some() || selection.len() < ROWS_MIN {
+    if !plan.by_batch || sink.foreign.is_some() || selection.len() < ROWS_MIN || is_told(cx) {
         return Ok(0);
     }
     let table = &sink.target.table;
@@ -160,7 +166,7 @@ pub fn update(
     effects: &mut Effects,
 ) -> Written<bool> {
     let selection = batch.selection();
-    if !plan.by_batch || selection.len() < ROWS_MIN {
+    if !plan.by_batch || selection.len() < ROWS_MIN || is_told(cx) {
         return Ok(false);
     }
     let table = &sink.target.table;
@@ -196,6 +202,7 @@ pub fn delete(
     plan: &Delete,
     batch: &Batch,
     sink: &mut Sink<'_>,
+    cx: &Context<'_, '_>,
     effects: &mut Effects,
 ) -> Written<bool> {
     let selection = batch.selection();
@@ -203,6 +210,7 @@ pub fn delete(
     if !plan.by_batch
         || sink.foreign.is_some()
         || selection.len() < ROWS_MIN
+        || is_told(cx) && !plan.whole_table
         || !records.take_keys(batch.columns.first(), selection)
     {
         return Ok(false);

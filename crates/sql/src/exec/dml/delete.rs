@@ -12,6 +12,7 @@ use crate::exec::context::Context;
 use crate::exec::effects::Effects;
 use crate::exec::expr::Row;
 use crate::exec::ops::Operator;
+use crate::func::hooks::Change;
 use crate::plan::physical::Delete;
 use crate::value::{Value, ValueRef};
 
@@ -27,7 +28,7 @@ pub fn delete(
     while source.next(cx, usize::MAX, &mut batch)? {
         cx.run.check_interrupt()?;
         sink.expect(batch.len(), true, &cx.run.memory)?;
-        if batch::delete(plan, &batch, sink, effects)? {
+        if batch::delete(plan, &batch, sink, cx, effects)? {
             continue;
         }
         for i in 0..batch.len() {
@@ -79,6 +80,9 @@ pub fn delete_source_row(
             slot.assign(source.get(i));
         }
         sink.delete_old(rowid, cx)?;
+    }
+    if !plan.whole_table {
+        sink.tell(Change::Delete, rowid, cx)?;
     }
     sink.run_actions(cx)?;
     effects.changed(1);

@@ -13,6 +13,7 @@ use crate::exec::effects::Effects;
 use crate::exec::expr::{Row, eval};
 use crate::exec::ops::Operator;
 use crate::exec::range::rowid_of;
+use crate::func::hooks::Change;
 use crate::plan::physical::{Insert, Op};
 use crate::row::RowWriter;
 use crate::schema::StrictType;
@@ -80,6 +81,7 @@ impl PointInsert {
             && sink.target.triggers.is_none()
             && let Some(rowid) = as_given.insert(sink, cx.parameters)?
         {
+            sink.tell(Change::Insert, rowid, cx)?;
             effects.inserted(1, rowid);
             return Ok(());
         }
@@ -286,6 +288,7 @@ fn insert_row(
     if sink.foreign.is_some() {
         sink.check_inserted(rowid, cx)?;
     }
+    sink.tell(Change::Insert, rowid, cx)?;
     effects.inserted(1, rowid);
     if let Some(returning) = &plan.returning {
         sink.torn = true;

@@ -15,6 +15,7 @@ use crate::exec::context::{Context, Run};
 use crate::exec::expr::Row;
 use crate::exec::memory::{Memory, let_go, let_go_of_large};
 use crate::exec::txns::Txns;
+use crate::func::hooks::Change;
 use crate::key;
 use crate::plan::physical::TableWriter;
 use crate::row::RowWriter;
@@ -264,6 +265,18 @@ impl<'a> Sink<'a> {
                 false => slot.assign(spec.affinity.apply(value).as_ref()),
             }
         }
+    }
+
+    /// Tells the connection's hook of a row that changed.
+    #[inline]
+    pub fn tell(&mut self, change: Change, rowid: i64, cx: &mut Context<'_, '_>) -> Result<()> {
+        let Some(hooks) = &cx.run.functions.hooks else {
+            return Ok(());
+        };
+        let outer = std::mem::replace(&mut self.torn, true);
+        hooks.changed(change, &self.target.table.name, rowid)?;
+        self.torn = outer;
+        Ok(())
     }
 
     /// Makes room for a row.

@@ -15,6 +15,7 @@ use crate::exec::effects::Effects;
 use crate::exec::expr::{Row, eval};
 use crate::exec::ops::Operator;
 use crate::exec::range::rowid_of;
+use crate::func::hooks::Change;
 use crate::plan::physical::Update;
 use crate::value::{Value, ValueRef};
 
@@ -184,6 +185,7 @@ pub fn update_source_row(
     if write(old, moved, indexed, &plan.touched, sink, cx)? == Outcome::Skipped {
         return Ok(());
     }
+    sink.tell(Change::Update, rowid, cx)?;
     sink.run_actions(cx)?;
     effects.changed(1);
     if let Some(returning) = &plan.returning {

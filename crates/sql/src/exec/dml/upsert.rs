@@ -12,6 +12,7 @@ use crate::exec::context::Context;
 use crate::exec::effects::Effects;
 use crate::exec::expr::{Row, condition, eval};
 use crate::exec::range::rowid_of;
+use crate::func::hooks::Change;
 use crate::plan::physical::{Insert, Upsert, UpsertTarget, UpsertUpdate};
 use crate::schema::ConflictAction;
 use crate::value::Value;
@@ -59,6 +60,7 @@ pub fn resolve(
     sink.conflict = conflict;
     let outcome = outcome?;
     if outcome == Outcome::Written {
+        sink.tell(Change::Update, sink.rowid(), cx)?;
         sink.run_actions(cx)?;
         effects.changed(1);
         if let Some(returning) = &plan.returning {

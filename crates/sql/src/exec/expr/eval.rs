@@ -77,6 +77,8 @@ pub fn eval<'a, 'p: 'a>(
         } => case(base.as_deref(), arms, otherwise.as_deref(), row, cx)?,
         ExprKind::Like { .. } => truth(like(expr, row, cx)?),
         ExprKind::Function { .. } => function(expr, row, cx)?,
+        ExprKind::UserFunction { .. } => super::user::call(expr, row, cx)?,
+        ExprKind::RefusedFunction { error, .. } => return Err(error.clone()),
         ExprKind::ScalarSubquery { subquery, column } => {
             Datum::Changed(subquery::scalar(*subquery, *column, row, cx)?)
         }

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::exec::context::Context;
 use crate::exec::expr::eval::{self, Datum};
 use crate::exec::expr::row::Row;
+use crate::func::user::JSON_SUBTYPE;
 use crate::func::{Form, JsonText, ScalarFunction};
 use crate::value::{Collation, ValueRef};
 
@@ -33,7 +34,7 @@ pub fn call<'a, 'p: 'a>(
 }
 
 /// A value and whether it is a text of JSON.
-fn tagged<'a, 'p: 'a>(
+pub fn tagged<'a, 'p: 'a>(
     expr: &'a Expr,
     row: Row<'a>,
     cx: &mut Context<'p, '_>,
@@ -64,6 +65,10 @@ fn tagged<'a, 'p: 'a>(
                 None => Ok((Datum::Same(ValueRef::Null), false)),
             },
         },
+        ExprKind::UserFunction { .. } => {
+            let value = eval::eval(expr, row, cx)?;
+            Ok((value, cx.run.functions.subtype == JSON_SUBTYPE))
+        }
         ExprKind::Case {
             base,
             arms,

@@ -8,6 +8,7 @@ pub mod filter;
 pub(super) mod json;
 mod kernel;
 pub mod row;
+mod user;
 
 pub use batch::{Operand, eval_batch, map_batch, operand};
 pub use eval::{Datum, condition, eval};

@@ -15,6 +15,7 @@ use crate::exec::hash::{GroupTable, NONE};
 use crate::exec::memory::Held;
 use crate::exec::once::Once;
 use crate::exec::txns::Txns;
+use crate::key::any_of_program;
 use crate::plan::physical::CompoundOp;
 use crate::value::Collation;
 
@@ -68,7 +69,9 @@ impl Compound {
 
     fn build_filter(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
         let mut batch = Batch::default();
-        let mut on_disk: Option<ExternalSet> = None;
+        // Collations of the program cannot be hashed.
+        let mut on_disk = any_of_program(&self.collations)
+            .then(|| ExternalSet::new(Arc::clone(&self.collations), &cx.run.memory));
         self.right.open(cx)?;
         while self.right.next(cx, usize::MAX, &mut batch)? {
             cx.run.check_interrupt()?;

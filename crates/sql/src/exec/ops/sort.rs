@@ -11,7 +11,7 @@ use crate::exec::expr::{Row, eval};
 use crate::exec::rows::{encode_cell, sorted_rows};
 use crate::exec::sorter::Sorter;
 use crate::exec::txns::Txns;
-use crate::key::{self, KeyColumn};
+use crate::key::{self, KeyColumn, Order};
 use crate::plan::physical::LimitClause;
 use crate::value::ValueRef;
 
@@ -51,7 +51,8 @@ impl Sort {
                     .filter(|l| *l < usize::MAX / 4)
             }
         };
-        let mut sorter = Sorter::new(&cx.run.memory, limit);
+        let order = Order::of(self.keys.iter().map(|term| term.collation));
+        let mut sorter = Sorter::new(&cx.run.memory, limit).by(order);
         if limit == Some(0) {
             return Ok(sorter);
         }

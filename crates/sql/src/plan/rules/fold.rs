@@ -51,6 +51,8 @@ fn constant(expr: &Expr) -> Option<Value> {
                 BinaryOp::Concat => return None,
             })
         }
+        // A collation of the program is asked while the statement runs only.
+        ExprKind::Compare(_, comparison, ..) if comparison.collation.is_of_program() => None,
         ExprKind::Compare(op, comparison, a, b) => {
             Some(compare(*op, *comparison, literal(a)?, literal(b)?))
         }

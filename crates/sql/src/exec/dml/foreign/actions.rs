@@ -23,6 +23,7 @@ use crate::exec::dml::{Written, read_row, update};
 use crate::exec::expr::{Row, eval};
 use crate::exec::range::rowid_of;
 use crate::exec::txns::Txns;
+use crate::func::hooks::Change;
 use crate::plan::foreign::{ForeignKeys, Reference};
 use crate::plan::trigger::Timed;
 use crate::schema::ConflictAction;
@@ -304,6 +305,7 @@ impl Sink<'_> {
             }
             let base = self.note_changed_child();
             self.delete_old(step.rowid, cx)?;
+            self.tell(Change::Delete, step.rowid, cx)?;
             return self.fire_after(fires, Event::Delete, base, cx);
         }
         self.start_row();
@@ -336,7 +338,10 @@ impl Sink<'_> {
         let moved = rowid != step.rowid;
         let indexed = !self.target.indexes.is_empty();
         match update::write(step.rowid, moved, indexed, &reference.touched, self, cx)? {
-            Outcome::Written => self.fire_after(fires, Event::Update, base, cx),
+            Outcome::Written => {
+                self.tell(Change::Update, rowid, cx)?;
+                self.fire_after(fires, Event::Update, base, cx)
+            }
             Outcome::Skipped => Ok(()),
         }
     }

@@ -18,6 +18,7 @@ use crate::exec::ops::{BoxOperator, Delayed, Operator};
 use crate::exec::rows::{encode_cell, sorted_rows};
 use crate::exec::sorter::Sorter;
 use crate::exec::txns::Txns;
+use crate::key::Order;
 use crate::plan::physical::Grouping;
 
 /// See the module.
@@ -109,7 +110,7 @@ impl HashAggregate {
             if !self.held.resize_half(&cx.run.memory, bytes) {
                 self.held.force(&cx.run.memory, bytes);
                 self.unplaced
-                    .get_or_insert_with(|| Unplaced::new(&cx.run.memory));
+                    .get_or_insert_with(|| Unplaced::new(&self.grouping, &cx.run.memory));
             }
         }
         cx.run.recycle_rows(groups);
@@ -156,9 +157,11 @@ struct Unplaced {
 }
 
 impl Unplaced {
-    fn new(memory: &Memory) -> Self {
+    fn new(grouping: &Grouping, memory: &Memory) -> Self {
+        let telling = grouping.telling.iter();
+        let keys = telling.filter_map(|at| grouping.keys.get(*at));
         Self {
-            sorter: Sorter::new(memory, None),
+            sorter: Sorter::new(memory, None).by(Order::of(keys.map(|(_, it)| *it))),
             width: 0,
             key: Vec::new(),
             payload: Vec::new(),

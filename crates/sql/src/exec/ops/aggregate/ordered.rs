@@ -11,14 +11,23 @@ use crate::exec::ops::sort::encode_term;
 use crate::exec::rows::{decode_cell, encode_cell};
 use crate::exec::sorter::Sorter;
 use crate::func::Accumulator;
+use crate::key::Order;
 
 /// See the module.
-#[derive(Default)]
 pub struct OrderedCalls {
     groups: Vec<Option<Sorter>>,
+    order: Order,
 }
 
 impl OrderedCalls {
+    /// Of a call, without rows.
+    pub fn new(call: &AggregateCall) -> Self {
+        Self {
+            groups: Vec::new(),
+            order: Order::of(call.order_by.iter().map(|term| term.collation)),
+        }
+    }
+
     /// Forgets all groups.
     pub fn clear(&mut self) {
         self.groups.clear();
@@ -83,7 +92,7 @@ impl OrderedCalls {
         }
         match self.groups.get_mut(group) {
             Some(slot) => slot
-                .get_or_insert_with(|| Sorter::new(&cx.run.memory, None))
+                .get_or_insert_with(|| Sorter::new(&cx.run.memory, None).by(self.order.clone()))
                 .add(key, arguments),
             None => Ok(()),
         }

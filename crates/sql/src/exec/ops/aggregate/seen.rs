@@ -4,7 +4,8 @@
 //! When the budget allows no more, the table takes no further pairs: rows with a
 //! pair that it does not know wait, sorted by their value on disk, until their
 //! group is finished. Then the first row of each value counts, in the order in
-//! which those rows came, which was after all rows that counted at once.
+//! which those rows came, which was after all rows that counted at once. Under a
+//! collation of the program, which cannot be hashed, all rows wait.
 
 use crate::error::Result;
 use crate::exec::batch::{Selection, Vector};
@@ -15,6 +16,7 @@ use crate::exec::hash::{GroupTable, NONE};
 use crate::exec::memory::Held;
 use crate::exec::rows::encode_cell;
 use crate::exec::sorter::Sorter;
+use crate::key::Order;
 use crate::value::{Collation, ValueRef};
 
 /// Rows between two looks at the interrupt flag.
@@ -42,7 +44,7 @@ impl Seen {
             collation,
             table: GroupTable::new(vec![Collation::Binary, collation]),
             held: Held::default(),
-            full: false,
+            full: collation.is_of_program(),
             waiting: Vec::new(),
             arrived: 0,
         }
@@ -54,7 +56,7 @@ impl Seen {
         self.table.release();
         self.held.release();
         self.waiting.clear();
-        self.full = false;
+        self.full = self.collation.is_of_program();
         self.arrived = 0;
     }
 
@@ -133,8 +135,8 @@ impl Seen {
         encode_cell(ValueRef::Blob(&order), &mut payload);
         args.iter()
             .for_each(|arg| encode_cell(arg.get(row), &mut payload));
-        slot.get_or_insert_with(|| Sorter::new(&cx.run.memory, None))
-            .add(&key, &payload)
+        let by_value = || Sorter::new(&cx.run.memory, None).by(Order::of([self.collation]));
+        slot.get_or_insert_with(by_value).add(&key, &payload)
     }
 
     /// The rows of a group that waited and count, in the order in which they
@@ -143,6 +145,7 @@ impl Seen {
         let Some(mut by_value) = self.waiting.get_mut(group).and_then(Option::take) else {
             return Ok(None);
         };
+        let order = Order::of([self.collation]);
         by_value.finish()?;
         let mut in_order = Sorter::new(&cx.run.memory, None);
         let (mut current, mut first) = (Vec::new(), true);
@@ -153,7 +156,7 @@ impl Seen {
                 cx.run.check_interrupt()?;
             }
             // Equal values come in order of arrival.
-            if first || current != key {
+            if first || !order.is_equal(&current, key) {
                 first = false;
                 current.clear();
                 current.extend_from_slice(key);
@@ -187,6 +190,7 @@ impl Seen {
             self.table = fresh;
         }
         // A group with rows that wait must not count them as new ones.
-        self.full = self.waiting.first().is_some_and(Option::is_some);
+        self.full =
+            self.collation.is_of_program() || self.waiting.first().is_some_and(Option::is_some);
     }
 }

@@ -12,7 +12,7 @@ use crate::exec::context::Context;
 use crate::exec::expr::batch::eval_rows;
 use crate::exec::expr::{Operand, Row, eval, filter, operand};
 use crate::exec::rows::decode_cell;
-use crate::func::Accumulator;
+use crate::func::{Accumulator, AggregateKind};
 use crate::plan::physical::Grouping;
 use crate::value::{Value, ValueRef};
 
@@ -49,7 +49,7 @@ impl States {
     pub fn new(grouping: &Grouping) -> Self {
         let calls = grouping.aggregates.iter().map(|call| Call {
             seen: call.distinct.then(|| Seen::new(call.collation)),
-            ordered: (!call.order_by.is_empty()).then(OrderedCalls::default),
+            ordered: (!call.order_by.is_empty()).then(|| OrderedCalls::new(call)),
             call: Arc::new(call.clone()),
             groups: Vec::new(),
             heap_bytes: 0,
@@ -229,7 +229,7 @@ impl States {
             }
             let value = call
                 .groups
-                .get(group)
+                .get_mut(group)
                 .map_or(Ok(Value::Null), Accumulator::finish)?;
             if let Some(column) = columns.next() {
                 column.push(value.as_ref())?;
@@ -262,7 +262,7 @@ impl Call {
         if selection.is_empty() {
             return Ok(Vec::new());
         }
-        if self.call.args.is_empty() {
+        if self.call.args.is_empty() && self.call.function.kind == AggregateKind::Count {
             self.count(groups);
             return Ok(Vec::new());
         }

@@ -11,6 +11,7 @@ use crate::exec::expr::Operand;
 use crate::exec::external::encode_key;
 use crate::exec::hash::{GroupTable, NONE};
 use crate::exec::memory::Held;
+use crate::key::any_of_program;
 use crate::value::Collation;
 
 /// See the module.
@@ -78,7 +79,10 @@ impl Known {
             let bytes = self.table.memory();
             if !self.held.resize(&cx.run.memory, bytes) {
                 self.held.force(&cx.run.memory, bytes);
-                self.on_disk = Some(DiskSet::new(&cx.run.memory)?);
+                // On disk texts are told apart by their bytes.
+                if !any_of_program(&self.collations) {
+                    self.on_disk = Some(DiskSet::new(&cx.run.memory)?);
+                }
             }
         }
         batch.select(&mut kept);

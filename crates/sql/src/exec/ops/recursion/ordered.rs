@@ -5,7 +5,7 @@
 //! and the smallest row is sought among the heap's and those of the runs. Where there are
 //! many runs, they are merged into one.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::exec::expr::{Row, eval};
 use crate::exec::memory::{Held, Memory};
 use crate::exec::ops::sort::encode_term;
 use crate::exec::rows::{RowStore, decode_cell, encode_cell};
+use crate::key::Order;
 use crate::value::ValueRef;
 
 /// Bytes of a heap that is worth a run.
@@ -34,13 +35,32 @@ const SPARE_MAX: usize = 64;
 /// Bytes of the largest of them.
 const SPARE_BYTES: usize = 1 << 10;
 
-/// A row: its key, then its cells. No key is another one, or the beginning of one, so
-/// that the cells decide nothing.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+/// A row: its key, then its cells. No key is another one, or the beginning of one.
 struct Entry {
     bytes: Vec<u8>,
     key: usize,
+    order: Order,
 }
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order.compare(self.key(), other.key())
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Entry {}
 
 impl Entry {
     fn key(&self) -> &[u8] {
@@ -55,6 +75,7 @@ impl Entry {
 /// See the module.
 pub struct OrderedQueue {
     terms: Vec<SortKey>,
+    order: Order,
     width: usize,
     heap: BinaryHeap<Reverse<Entry>>,
     bytes: usize,
@@ -117,10 +138,10 @@ fn bytes(value: ValueRef<'_>) -> &[u8] {
 }
 
 /// The run whose next row is the smallest.
-fn smallest(runs: &[Run]) -> Option<usize> {
+fn smallest(runs: &[Run], order: &Order) -> Option<usize> {
     (0..runs.len()).min_by(|a, b| {
         let key = |at: &usize| runs.get(*at).map_or(&[][..], Run::key);
-        key(a).cmp(key(b))
+        order.compare(key(a), key(b))
     })
 }
 
@@ -128,6 +149,7 @@ impl OrderedQueue {
     /// An empty one for rows of `width` columns.
     pub fn new(terms: Vec<SortKey>, width: usize) -> Self {
         Self {
+            order: Order::of(terms.iter().map(|term| term.collation)),
             terms,
             width,
             heap: BinaryHeap::new(),
@@ -164,7 +186,8 @@ impl OrderedQueue {
                 encode_cell(column.get(row), &mut bytes);
             }
             self.bytes += bytes.len() + ENTRY_BYTES;
-            self.heap.push(Reverse(Entry { bytes, key }));
+            let order = self.order.clone();
+            self.heap.push(Reverse(Entry { bytes, key, order }));
             Ok(())
         })?;
         let reserved = self.bytes.next_multiple_of(RESERVED_BYTES);
@@ -188,7 +211,7 @@ impl OrderedQueue {
         if self.runs.len() > RUNS_MAX {
             let mut merged = Run::new(&cx.run.memory)?;
             let mut rows = 0u64;
-            while let Some(at) = smallest(&self.runs) {
+            while let Some(at) = smallest(&self.runs, &self.order) {
                 if let Some(run) = self.runs.get(at) {
                     merged.push(run.key(), run.cells())?;
                 }
@@ -223,10 +246,10 @@ impl OrderedQueue {
     /// Moves the smallest row to `out`; false: there is none.
     pub fn take(&mut self, out: &mut Batch) -> Result<bool> {
         out.reset(self.width);
-        let run = smallest(&self.runs);
+        let run = smallest(&self.runs, &self.order);
         let heap = self.heap.peek().map(|Reverse(entry)| entry.key());
         let from_run = match (heap, run.and_then(|at| self.runs.get(at))) {
-            (Some(key), Some(run)) => run.key() < key,
+            (Some(key), Some(run)) => self.order.compare(run.key(), key).is_lt(),
             (_, run) => run.is_some(),
         };
         if let Some(at) = run.filter(|_| from_run) {

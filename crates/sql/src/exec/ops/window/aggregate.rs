@@ -194,8 +194,7 @@ impl Aggregate {
                 }
                 let place = self.low + (row - at) as u64;
                 with_arguments(&self.args, kept, row, |values| {
-                    self.state.remove(place, values);
-                    Ok(())
+                    self.state.remove(place, values)
                 })?;
             }
             self.low += count as u64;
@@ -236,7 +235,7 @@ impl Aggregate {
             return Ok(false);
         }
         match self.args.as_slice() {
-            [] => {
+            [] if self.function.kind == AggregateKind::Count => {
                 state.step_count(rows.len() as u64);
                 Ok(true)
             }
@@ -332,9 +331,9 @@ impl State {
         Ok(())
     }
 
-    fn remove(&mut self, row: u64, values: &[ValueRef<'_>]) {
+    fn remove(&mut self, row: u64, values: &[ValueRef<'_>]) -> Result<()> {
         match self {
-            State::Running(state) => state.remove(values),
+            State::Running(state) => state.remove(values)?,
             State::Extreme(known, _) => {
                 if known.front().is_some_and(|(first, _)| *first <= row) {
                     known.pop_front();
@@ -347,11 +346,13 @@ impl State {
             }
             State::Anew(_) => {}
         }
+        Ok(())
     }
 
-    fn value(&self) -> Result<Value> {
+    fn value(&mut self) -> Result<Value> {
         match self {
-            State::Running(state) | State::Anew(state) => state.finish(),
+            State::Running(state) => state.value(),
+            State::Anew(state) => state.finish(),
             State::Extreme(known, _) => Ok(known
                 .front()
                 .map_or(Value::Null, |(_, value)| value.clone())),
