@@ -195,3 +195,45 @@ fn an_index_on_an_expression_of_json_is_used() {
     let scanned = plan("SELECT id FROM t WHERE j ->> 'b' = 2");
     assert!(!scanned.contains("USING"), "{scanned}");
 }
+
+/// Texts that come again are kept, by where they lie and as long as they are the same: rows of
+/// a batch in several calls, constants, texts made on the way, and those that take their places.
+#[test]
+fn several_calls_have_the_same_texts() {
+    let rows = |count: usize| {
+        format!(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, j TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {count})
+             INSERT INTO t SELECT i, json_object('a', i, 'b', json_array(i, 'x' || i),
+                'c', printf('%.*c', i * 7 % 90, 'y')) FROM n"
+        )
+    };
+    for count in [3, 40, 5_000] {
+        same(&format!(
+            "{}; SELECT count(*), sum(j ->> 'a'), sum(j -> '$.b[0]'), max(j ->> '$.b[1]'),
+                sum(length(j ->> 'c')), sum(json_array_length(j, '$.b')) FROM t;
+             SELECT j ->> 'a', json_extract(j, '$.b', '$.a') FROM t WHERE j ->> 'a' % 97 = 1;
+             SELECT sum(json_extract(json_extract(j, '$.b'), '$[0]')), sum(j ->> 'a') FROM t;
+             SELECT sum('[1,2]' ->> 0), sum('[1,2]' ->> 1), sum(j ->> 'a') FROM t;
+             UPDATE t SET j = json_set(j, '$.a', id + 1) WHERE json_type(j, '$.a') = 'integer';
+             SELECT sum(j ->> 'a'), sum(j ->> 'a' + 1), min(j ->> '$.b[#-1]') FROM t",
+            rows(count)
+        ));
+    }
+    same(&format!(
+        "{}; UPDATE t SET j = replace(j, '}}', ']') WHERE id = 70;
+         SELECT j ->> 'a', j ->> '$.b[0]', json_valid(j) FROM t WHERE id < 72",
+        rows(100)
+    ));
+    // One after another in the same place, of the same length.
+    same(
+        "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n LIMIT 900)
+         SELECT sum(('{\"a\":' || i || '}') ->> 'a'), sum(('[' || i || ',' || i || ']') ->> 1) FROM n",
+    );
+    // More than is kept.
+    same(
+        "CREATE TABLE t(j); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 40)
+         INSERT INTO t SELECT json_object('a', printf('%.*c', 200000 + 20000 * i, 'x'), 'b', i) FROM n;
+         SELECT sum(j ->> 'b'), sum(length(j ->> 'a')), sum(j ->> 'b'), sum(j -> 'b') FROM t",
+    );
+}

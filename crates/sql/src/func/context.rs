@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::hooks::Hooks;
-use super::json::Document;
+use super::json::Documents;
 use super::user::KeptData;
 use crate::plan::physical::Pragma;
 use crate::value::{Collation, Value};
@@ -32,8 +32,8 @@ pub struct Context {
     pub hooks: Option<Arc<Hooks>>,
     /// What functions of the program keep for their arguments while the statement runs.
     pub(super) kept: Option<Box<KeptData>>,
-    /// The last text of JSON that was parsed.
-    pub(super) document: Option<Box<Document>>,
+    /// Texts of JSON that were read.
+    pub(super) documents: Option<Box<Documents>>,
     /// What the PRAGMAs answered that the statement asks.
     pub(crate) answers: Vec<(Pragma, Arc<Vec<Vec<Value>>>)>,
     /// A function has asked for the time or its zone.
@@ -54,7 +54,7 @@ impl Default for Context {
             subtype: 0,
             hooks: None,
             kept: None,
-            document: None,
+            documents: None,
             answers: Vec::new(),
             clock_asked: false,
             now_ms: None,
@@ -82,8 +82,8 @@ impl Context {
         self.last_insert_rowid = session.last_insert_rowid;
         self.random = session.random;
         self.clock_asked = false;
-        if self.document.is_some() {
-            self.document = None;
+        if self.documents.as_ref().is_some_and(|it| it.is_large()) {
+            self.documents = None;
         }
         if self.hooks.is_some() || session.hooks.is_some() {
             self.hooks.clone_from(&session.hooks);
@@ -96,10 +96,15 @@ impl Context {
 
     /// Forgets what functions of the program keep.
     #[inline]
-    pub fn let_go(&mut self) {
+    pub fn forget_kept(&mut self) {
         if self.kept.is_some() {
             self.kept = None;
         }
+    }
+
+    /// Gives back what texts of JSON took.
+    pub fn let_go(&mut self) {
+        self.documents = None;
     }
 
     /// Fixes 'now', in milliseconds since 1970, until the next statement.

@@ -466,7 +466,7 @@ impl Body {
             self.end_query(shared);
         }
         self.phase = Phase::Ready;
-        self.run.functions.let_go();
+        self.run.functions.forget_kept();
     }
 
     fn let_go(&mut self) {
@@ -475,6 +475,7 @@ impl Body {
         self.effects.let_go();
         self.buffers.let_go();
         self.triggers.let_go();
+        self.run.functions.let_go();
         if let Kind::PointRead(point) | Kind::PointWrite(point) = &mut self.program.kind {
             point.let_go();
         }

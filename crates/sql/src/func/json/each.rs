@@ -7,7 +7,7 @@
 use super::jsonb::{Element, element, is_jsonb, kind};
 use super::path::{self, Astray, Place};
 use super::space::until_zero;
-use super::value::sql_value;
+use super::value::sql_value_in;
 use super::{bad_path, malformed};
 use crate::bind::expr::ROWID;
 use crate::error::Result;
@@ -95,6 +95,7 @@ impl TableFunction for JsonEach {
             json: Value::Null,
             blob: Vec::new(),
             path: Vec::new(),
+            full: Vec::new(),
             root_len: 0,
             at: 0,
             end: 0,
@@ -127,6 +128,8 @@ struct Elements {
     blob: Vec<u8>,
     /// The path of the innermost container around the row.
     path: Vec<u8>,
+    /// Space for the path of the row's element.
+    full: Vec<u8>,
     /// The length of the path that was asked for.
     root_len: usize,
     /// The row's element, or its label.
@@ -159,7 +162,7 @@ impl TableRows for Elements {
             None => b"$".to_vec(),
         };
         let steps = root.strip_prefix(b"$").ok_or_else(|| bad_path(&root))?;
-        let (at, label) = match path::follow(&self.blob, 0, steps, &mut Vec::new()) {
+        let (at, label) = match path::follow(&self.blob, 0, steps, |_| {}) {
             Ok(Place::Found { at, label }) => (at, label),
             Ok(Place::Addable { .. }) | Err(Astray::Missing) => return Ok(()),
             Err(_) => return Err(bad_path(&root)),
@@ -199,12 +202,12 @@ impl TableRows for Elements {
         Ok(self.at < self.end)
     }
 
-    fn column(&self, column: usize) -> Result<Applied<'_>> {
+    fn column(&mut self, column: usize) -> Result<Applied<'_>> {
         let integer = |i: i64| Applied::Same(ValueRef::Integer(i));
         let place = |at: usize| integer(i64::try_from(at).unwrap_or(i64::MAX));
         Ok(match column {
             KEY => self.key()?,
-            VALUE => Applied::Changed(sql_value(&self.blob, self.value(), self.is_blob)?),
+            VALUE => sql_value_in(&self.blob, self.value(), self.is_blob)?,
             TYPE => {
                 let of = element(&self.blob, self.value());
                 let name = of.and_then(|of| of.type_name()).unwrap_or_default();
@@ -212,7 +215,7 @@ impl TableRows for Elements {
             }
             ATOM => match self.is_container() {
                 true => Applied::Same(ValueRef::Null),
-                false => Applied::Changed(sql_value(&self.blob, self.value(), false)?),
+                false => sql_value_in(&self.blob, self.value(), false)?,
             },
             ID => place(self.at),
             PARENT => match self.parents.last().filter(|_| self.is_tree) {
@@ -220,9 +223,12 @@ impl TableRows for Elements {
                 None => Applied::Same(ValueRef::Null),
             },
             FULLKEY => {
-                let mut path = self.path.clone();
-                self.push_name(&mut path);
-                Applied::Changed(Value::Text(path))
+                let mut full = std::mem::take(&mut self.full);
+                full.clear();
+                full.extend_from_slice(&self.path);
+                self.push_name(&mut full);
+                self.full = full;
+                Applied::Same(ValueRef::Text(&self.full))
             }
             PATH => Applied::Same(self.path_text(self.path_len())),
             JSON => Applied::Same(self.json.as_ref()),
@@ -368,7 +374,7 @@ impl Elements {
     fn key(&self) -> Result<Applied<'_>> {
         if let Some(parent) = self.parents.last() {
             return Ok(match self.within {
-                kind::OBJECT => Applied::Changed(sql_value(&self.blob, self.at, false)?),
+                kind::OBJECT => sql_value_in(&self.blob, self.at, false)?,
                 _ => Applied::Same(ValueRef::Integer(parent.key)),
             });
         }

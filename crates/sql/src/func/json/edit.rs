@@ -28,7 +28,7 @@ pub enum Edit {
 /// Changes the document at the end of a path, which is without its `$`.
 pub fn edit(blob: &mut Vec<u8>, path: &[u8], how: Edit, new: &[u8]) -> Result<(), Astray> {
     let mut trail = Vec::new();
-    let grown = match follow(blob, 0, path, &mut trail)? {
+    let grown = match follow(blob, 0, path, |at| trail.push(at))? {
         Place::Found { at, label } => {
             let end = element(blob, at).ok_or(Astray::Malformed)?.end;
             match how {

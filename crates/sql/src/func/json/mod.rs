@@ -3,8 +3,8 @@
 //! A text is turned into JSONB ([`parse`]), in one pass and without a tree; everything else
 //! works on that: following paths ([`path`]), changes in place ([`edit`]), writing text
 //! ([`write`]) and values ([`value`]). Where all that is asked for is one element, a text is
-//! only read through for it ([`seek`]); one that comes again, as a constant does, is kept as
-//! JSONB.
+//! only read through for it ([`seek`]); those that come again are kept as JSONB
+//! ([`document`]).
 //!
 //! A text that a JSON function made counts as JSON to another one that gets it as its
 //! argument: SQLite's subtype. It belongs to the expression, not to the value, and no
@@ -35,7 +35,7 @@ use super::registry::{fallible, plain};
 use super::{Context, GivesJson, ScalarFunction, argument};
 use crate::error::{Error, Result};
 use crate::value::{Value, ValueRef};
-pub use document::Document;
+pub use document::Documents;
 use document::{jsonb_of, owned_document, with_document, with_element};
 use edit::{Edit, Unmergeable};
 use jsonb::{element, is_jsonb, kind};

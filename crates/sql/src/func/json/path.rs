@@ -147,12 +147,12 @@ pub enum Place<'p> {
 }
 
 /// Follows a path, which is without its `$`, from the element at `root`. The containers on
-/// the way are added to `trail`.
+/// the way are told to `passes`.
 pub fn follow<'p>(
     blob: &[u8],
     root: usize,
     mut path: &'p [u8],
-    trail: &mut Vec<usize>,
+    mut passes: impl FnMut(usize),
 ) -> Result<Place<'p>, Astray> {
     let (mut at, mut label) = (root, None);
     let mut depth = 0;
@@ -166,7 +166,7 @@ pub fn follow<'p>(
                 if of.kind != kind::OBJECT {
                     return Err(Astray::Missing);
                 }
-                trail.push(at);
+                passes(at);
                 member(blob, of, wanted)?.ok_or((of.end, Some(wanted)))
             }
             Some(b'[') => {
@@ -176,7 +176,7 @@ pub fn follow<'p>(
                 let Step::Index(wanted) = step(&mut path)? else {
                     return Err(Astray::BadPath);
                 };
-                trail.push(at);
+                passes(at);
                 match item(blob, of, wanted)? {
                     Some(item) => Ok((item, None)),
                     None => Err((of.end, None)),
@@ -202,7 +202,7 @@ pub fn follow<'p>(
 
 /// The element at the end of a path from the whole document's.
 pub fn find(blob: &[u8], path: &[u8]) -> Result<usize, Astray> {
-    match follow(blob, 0, path, &mut Vec::new())? {
+    match follow(blob, 0, path, |_| {})? {
         Place::Found { at, .. } => Ok(at),
         Place::Addable { .. } => Err(Astray::Missing),
     }

@@ -6,7 +6,7 @@ use super::write::{Layout, push_text};
 use super::{blob_value, malformed, parse};
 use crate::error::Result;
 use crate::value::{
-    IntegerState, Numeric, Value, ValueRef, integer_prefix, numeric_whole, render_integer,
+    Applied, IntegerState, Numeric, Value, ValueRef, integer_prefix, numeric_whole, render_integer,
     render_real,
 };
 
@@ -16,23 +16,40 @@ use crate::value::{
 /// # Errors
 /// `malformed JSON`.
 pub fn sql_value(blob: &[u8], at: usize, as_blob: bool) -> Result<Value> {
+    Ok(match sql_value_in(blob, at, as_blob)? {
+        Applied::Same(value) => value.to_value(),
+        Applied::Changed(value) => value,
+    })
+}
+
+/// The same, borrowed where it stands there as it is.
+///
+/// # Errors
+/// `malformed JSON`.
+pub fn sql_value_in(blob: &[u8], at: usize, as_blob: bool) -> Result<Applied<'_>> {
     let of = element(blob, at).ok_or_else(malformed)?;
     let payload = of.payload(blob);
-    Ok(match of.kind {
+    let borrowed = match of.kind {
         kind::NULL..=kind::FALSE if !payload.is_empty() => return Err(malformed()),
-        kind::NULL => Value::Null,
-        kind::TRUE => Value::Integer(1),
-        kind::FALSE => Value::Integer(0),
+        kind::NULL => Some(ValueRef::Null),
+        kind::TRUE => Some(ValueRef::Integer(1)),
+        kind::FALSE => Some(ValueRef::Integer(0)),
+        kind::TEXT | kind::TEXTRAW => Some(ValueRef::Text(payload)),
+        kind::ARRAY | kind::OBJECT if as_blob => {
+            Some(ValueRef::Blob(blob.get(at..of.end).unwrap_or(&[])))
+        }
+        _ => None,
+    };
+    if let Some(value) = borrowed {
+        return Ok(Applied::Same(value));
+    }
+    Ok(Applied::Changed(match of.kind {
         kind::INT | kind::INT5 => integer(payload).ok_or_else(malformed)?,
         kind::FLOAT | kind::FLOAT5 => real(payload).ok_or_else(malformed)?,
-        kind::TEXT | kind::TEXTRAW => Value::Text(payload.to_vec()),
         kind::TEXTJ | kind::TEXT5 => {
             let mut text = Vec::with_capacity(payload.len());
             unescape(payload, &mut text);
             Value::Text(text)
-        }
-        kind::ARRAY | kind::OBJECT if as_blob => {
-            Value::Blob(blob.get(at..of.end).unwrap_or(&[]).to_vec())
         }
         kind::ARRAY | kind::OBJECT => {
             let mut text = Vec::with_capacity(payload.len() + 2);
@@ -40,7 +57,7 @@ pub fn sql_value(blob: &[u8], at: usize, as_blob: bool) -> Result<Value> {
             Value::Text(text)
         }
         _ => return Err(malformed()),
-    })
+    }))
 }
 
 fn integer(payload: &[u8]) -> Option<Value> {

@@ -178,7 +178,7 @@ impl TableRows for Known {
         Ok(self.position <= self.rows.len())
     }
 
-    fn column(&self, column: usize) -> Result<Applied<'_>> {
+    fn column(&mut self, column: usize) -> Result<Applied<'_>> {
         if column == ROWID {
             return Ok(Applied::Same(ValueRef::Integer(self.position as i64)));
         }

@@ -66,7 +66,7 @@ pub trait TableRows: Send {
     ///
     /// # Errors
     /// Those of the function.
-    fn column(&self, column: usize) -> Result<Applied<'_>>;
+    fn column(&mut self, column: usize) -> Result<Applied<'_>>;
 }
 
 /// The function of this name, in any case, that needs no schema.
