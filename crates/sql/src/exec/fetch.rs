@@ -46,13 +46,6 @@ impl Fetch {
         }
     }
 
-    /// Rowid and all columns: a table's row as sinks see it.
-    pub fn whole_row(table: &Arc<Table>) -> Self {
-        let mut columns = vec![ScanColumn::Rowid];
-        columns.extend((0..table.columns.len()).map(ScanColumn::Column));
-        Self::new(table, &columns)
-    }
-
     /// The table.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
@@ -157,6 +150,37 @@ impl Fetch {
             Ok(())
         })
     }
+}
+
+/// Overwrites `out` with rowid and all columns: a table's row as sinks see it.
+pub fn read_whole_row(table: &Table, rowid: i64, row: &[u8], out: &mut Vec<Value>) -> Result<()> {
+    out.resize(table.columns.len() + 1, Value::Null);
+    let mut set = |place: usize, value: ValueRef<'_>| {
+        if let Some(slot) = out.get_mut(place) {
+            slot.assign(value);
+        }
+        Ok(())
+    };
+    set(0, ValueRef::Integer(rowid))?;
+    let alias = table.rowid_alias;
+    if let Some(alias) = alias {
+        set(alias + 1, ValueRef::Integer(rowid))?;
+    }
+    let mut stored = (0..table.columns.len()).filter(|column| alias != Some(*column));
+    let Some(last) = stored.clone().next_back() else {
+        return Ok(());
+    };
+    let reader = RowReader::new(row)?;
+    if last < reader.len() {
+        let place = |i: usize| i + 1 + usize::from(alias.is_some_and(|alias| alias <= i));
+        return reader.select(stored, |i, value| set(place(i), value));
+    }
+    // The row is older than a column.
+    stored.try_for_each(|column| {
+        let missing = table.columns.get(column);
+        let missing = missing.map_or(ValueRef::Null, |column| column.missing.as_ref());
+        set(column + 1, reader.column_or(column, missing)?)
+    })
 }
 
 /// An index entry without a row.

@@ -8,7 +8,7 @@ use super::sink::Sink;
 use crate::error::Result;
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
-use crate::exec::fetch::Fetch;
+use crate::exec::fetch::read_whole_row;
 use crate::plan::physical::GeneratedColumn;
 use crate::schema::Table;
 use crate::value::Value;
@@ -21,7 +21,7 @@ pub fn read_row(
     out: &mut Vec<Value>,
     cx: &mut Context<'_, '_>,
 ) -> Result<()> {
-    Fetch::whole_row(table).assign(rowid, record, out)?;
+    read_whole_row(table, rowid, record, out)?;
     for column in generated.iter().filter(|column| !column.stored) {
         compute(column, out, cx)?;
     }

@@ -38,6 +38,9 @@ impl Pairs {
     /// Appends the pairs' values to `out`: left columns, then, if `right` is
     /// given, right columns. Forgets the pairs.
     pub fn flush(&mut self, left: &Batch, right: Option<&Batch>, out: &mut Batch) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         let (front, back) = out
             .columns
             .split_at_mut_checked(left.columns.len())
