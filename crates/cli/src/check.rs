@@ -21,7 +21,7 @@ pub fn run(path: &Path, json: bool) -> io::Result<bool> {
             Ok(problems) => problems,
             Err(e) => {
                 report::failure(
-                    if json { Mode::Json } else { Mode::Box },
+                    if json { Mode::Objects } else { Mode::Box },
                     &e,
                     None,
                     &mut out,

@@ -23,28 +23,28 @@ use clap::Parser;
 use fulgurite::{Connection, OpenFlags};
 
 use crate::args::{Cli, Command, ShellArgs};
-use crate::output::Mode;
+use crate::output::{Look, Mode};
 use crate::shell::Shell;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(args::translated(std::env::args_os()));
+    let status = |outcome: io::Result<bool>| outcome.map(|went_well| u8::from(!went_well));
     let outcome = match cli.command {
-        Some(Command::Check { database, json }) => check::run(&database, json),
+        Some(Command::Check { database, json }) => status(check::run(&database, json)),
         #[cfg(feature = "import-sqlite")]
-        Some(Command::ImportSqlite { from, to }) => import_sqlite::run(&from, &to),
+        Some(Command::ImportSqlite { from, to }) => status(import_sqlite::run(&from, &to)),
         #[cfg(not(feature = "import-sqlite"))]
         Some(Command::ImportSqlite { .. }) => {
             eprintln!("Error: this program was built without the feature import-sqlite");
-            Ok(false)
+            Ok(1)
         }
         None => run_shell(&cli.shell),
     };
     match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(status) => ExitCode::from(status),
         // The reader of our output went away: nothing left to say to anybody.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(e) => {
@@ -54,19 +54,52 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs what the arguments say; false if anything failed.
-fn run_shell(args: &ShellArgs) -> io::Result<bool> {
-    let mode = if args.json { Mode::Json } else { args.mode };
+/// How results are to look.
+fn look(args: &ShellArgs) -> Look {
+    let mode = match args.json {
+        true => Some(Mode::Objects),
+        false => args.mode.or(args.like_sqlite),
+    };
+    let mut look = Look::new(mode.unwrap_or(Mode::Box));
+    // Who asks by our own name gets a heading; the sqlite3 shell's has none.
+    if args.mode == Some(Mode::Csv) {
+        look.headers = Some(true);
+    }
+    if args.header || args.noheader {
+        look.headers = Some(args.header);
+    }
+    look.null.clone_from(&args.nullvalue);
+    look.separator = args.separator.as_deref().map(dot::unescaped);
+    look.row_separator = args.newline.as_deref().map(dot::unescaped);
+    look
+}
+
+/// Runs what the arguments say; the exit status.
+fn run_shell(args: &ShellArgs) -> io::Result<u8> {
+    let look = look(args);
     let mut out = io::BufWriter::new(io::stdout().lock());
     let connection = match open(args) {
         Ok(connection) => connection,
         Err(e) => {
-            report::failure(mode, &e, None, &mut out)?;
+            report::failure(look.mode, &e, None, &mut out)?;
             out.flush()?;
-            return Ok(false);
+            return Ok(1);
         }
     };
-    let mut shell = Shell::new(connection, mode, args.bail, Box::new(out));
+    let mut shell = Shell::new(connection, look, Box::new(out));
+    shell.bail = args.bail;
+    shell.echo = args.echo;
+    if let Some(script) = &args.init {
+        dot::read(&mut shell, script)?;
+    }
+    for command in &args.commands {
+        if !shell.stopped() {
+            shell.run_text(command)?;
+        }
+    }
+    if shell.stopped() {
+        return shell.finish();
+    }
     if !args.sql.is_empty() {
         for sql in &args.sql {
             if shell.stopped() {
@@ -74,7 +107,7 @@ fn run_shell(args: &ShellArgs) -> io::Result<bool> {
             }
             shell.run_text(sql)?;
         }
-    } else if io::stdin().is_terminal() && !args.json {
+    } else if io::stdin().is_terminal() && !args.json && !args.batch {
         prompt::run(&mut shell)?;
     } else {
         shell.run_reader(&mut io::stdin().lock())?;

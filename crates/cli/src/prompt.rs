@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
 
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -59,8 +60,12 @@ pub fn run(shell: &mut Shell) -> io::Result<()> {
         // There is none on the first run.
         let _ = editor.load_history(path);
     }
-    let interrupt = shell.connection.get_interrupt_handle();
-    ctrlc::set_handler(move || interrupt.interrupt()).map_err(io::Error::other)?;
+    let interrupt = Arc::clone(&shell.interrupt);
+    let handler = move || {
+        let interrupt = interrupt.lock().unwrap_or_else(PoisonError::into_inner);
+        interrupt.interrupt();
+    };
+    ctrlc::set_handler(handler).map_err(io::Error::other)?;
 
     let place = shell
         .connection
@@ -75,7 +80,7 @@ pub fn run(shell: &mut Shell) -> io::Result<()> {
     )?;
     while !shell.stopped() {
         shell.out.flush()?;
-        match editor.readline("fulgurite> ") {
+        match editor.readline(&shell.prompt) {
             Ok(text) => {
                 if !text.trim().is_empty() {
                     editor

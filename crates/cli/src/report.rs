@@ -23,7 +23,7 @@ pub fn failure(
     place: Option<&Place<'_>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if mode == Mode::Json {
+    if mode == Mode::Objects {
         return json::write_error(error, out);
     }
     // What was printed before comes first, also on a terminal.

@@ -1,62 +1,127 @@
 //! Running statements and dot commands one after the other.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use fulgurite::fallible_iterator::FallibleIterator;
-use fulgurite::{Batch, Connection, Error, Statement};
+use fulgurite::types::Value;
+use fulgurite::{Batch, Connection, Error, InterruptHandle, Statement};
 
-use crate::output::{self, Mode, json};
+use crate::output::{self, Look, Mode, json};
 use crate::report::{self, Place};
 use crate::{dot, split::Splitter};
 
 /// A connection and how its results are shown.
 pub struct Shell {
     pub connection: Connection,
-    pub mode: Mode,
+    pub look: Look,
     pub timer: bool,
+    pub echo: bool,
+    /// Show how many rows statements change.
+    pub changes: bool,
+    /// Stop at the first error.
+    pub bail: bool,
+    pub prompt: String,
     pub out: Box<dyn Write>,
+    /// Values of parameters in statements, by name.
+    pub parameters: BTreeMap<String, Value>,
     /// Scripts being read within scripts.
     pub depth: usize,
-    bail: bool,
-    quit: bool,
+    /// Interrupts the connection at hand.
+    pub interrupt: Arc<Mutex<InterruptHandle>>,
+    /// Where the output goes if not to standard output, which waits beside it.
+    diverted: Option<Diverted>,
+    quit: Option<Option<u8>>,
     failed: bool,
 }
 
+struct Diverted {
+    standard: Box<dyn Write>,
+    name: String,
+    /// Back after the next statement.
+    once: bool,
+}
+
 impl Shell {
-    pub fn new(connection: Connection, mode: Mode, bail: bool, out: Box<dyn Write>) -> Self {
+    pub fn new(connection: Connection, look: Look, out: Box<dyn Write>) -> Self {
+        let interrupt = Arc::new(Mutex::new(connection.get_interrupt_handle()));
         Self {
             connection,
-            mode,
+            look,
             timer: false,
+            echo: false,
+            changes: false,
+            bail: false,
+            prompt: "fulgurite> ".to_owned(),
             out,
+            parameters: BTreeMap::new(),
             depth: 0,
-            bail,
-            quit: false,
+            interrupt,
+            diverted: None,
+            quit: None,
             failed: false,
         }
     }
 
+    /// Goes on with another database.
+    pub fn set_connection(&mut self, connection: Connection) {
+        let mut interrupt = self
+            .interrupt
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *interrupt = connection.get_interrupt_handle();
+        drop(interrupt);
+        self.connection = connection;
+    }
+
+    /// What the output goes to.
+    pub fn output_name(&self) -> &str {
+        self.diverted.as_ref().map_or("stdout", |it| &it.name)
+    }
+
+    /// Output goes elsewhere from here on, or for one statement.
+    pub fn write_to(&mut self, out: Box<dyn Write>, name: &str, once: bool) -> io::Result<()> {
+        self.write_to_standard_output()?;
+        self.diverted = Some(Diverted {
+            standard: std::mem::replace(&mut self.out, out),
+            name: name.to_owned(),
+            once,
+        });
+        Ok(())
+    }
+
+    /// Output goes where it went at first.
+    pub fn write_to_standard_output(&mut self) -> io::Result<()> {
+        self.out.flush()?;
+        if let Some(diverted) = self.diverted.take() {
+            self.out = diverted.standard;
+        }
+        Ok(())
+    }
+
     /// Nothing more is to be run.
     pub fn stopped(&self) -> bool {
-        self.quit || (self.bail && self.failed)
+        self.quit.is_some() || (self.bail && self.failed)
     }
 
-    /// Nothing more will be run.
-    pub fn quit(&mut self) {
-        self.quit = true;
+    /// Nothing more will be run; the exit status, if it is not to say whether all went well.
+    pub fn quit(&mut self, code: Option<u8>) {
+        self.quit = Some(code);
     }
 
-    /// Whether everything went well; the end of the output.
-    pub fn finish(mut self) -> io::Result<bool> {
-        self.out.flush()?;
-        Ok(!self.failed)
+    /// The end of the output; the exit status.
+    pub fn finish(mut self) -> io::Result<u8> {
+        self.write_to_standard_output()?;
+        let own = u8::from(self.failed);
+        Ok(self.quit.flatten().unwrap_or(own))
     }
 
     /// Reports a failure and remembers it for the exit status.
     pub fn fail(&mut self, error: &Error, place: Option<&Place<'_>>) -> io::Result<()> {
         self.failed = true;
-        report::failure(self.mode, error, place, &mut self.out)
+        report::failure(self.look.mode, error, place, &mut self.out)
     }
 
     /// As [`Shell::fail`] for what is no failure of the database.
@@ -131,14 +196,24 @@ impl Shell {
     }
 
     fn run_statement(&mut self, place: &Place<'_>) -> io::Result<()> {
+        if self.echo {
+            writeln!(self.out, "{}", place.sql)?;
+        }
         let start = Instant::now();
         let mut batch = Batch::new(&self.connection, place.sql);
         let outcome = loop {
             match batch.next() {
-                Ok(Some(mut stmt)) => match run_prepared(&mut stmt, self.mode, &mut self.out)? {
-                    Ok(()) => {}
-                    Err(e) => break Err(e),
-                },
+                Ok(Some(mut stmt)) => {
+                    let bound = bind(&mut stmt, &self.parameters);
+                    match bound.map(|()| run_prepared(&mut stmt, &self.look, &mut self.out)) {
+                        Ok(shown) => {
+                            if let Err(e) = shown? {
+                                break Err(e);
+                            }
+                        }
+                        Err(e) => break Err(e),
+                    }
+                }
                 Ok(None) => break Ok(()),
                 Err(e) => break Err(e),
             }
@@ -146,26 +221,47 @@ impl Shell {
         if let Err(e) = outcome {
             self.fail(&e, Some(place))?;
         }
-        if self.timer && self.mode != Mode::Json {
+        if self.changes && self.look.mode != Mode::Objects {
+            let (changes, total) = (self.connection.changes(), self.connection.total_changes());
+            writeln!(self.out, "changes: {changes}   total_changes: {total}")?;
+        }
+        if self.timer && self.look.mode != Mode::Objects {
             writeln!(
                 self.out,
                 "Run Time: real {:.6}",
                 start.elapsed().as_secs_f64()
             )?;
         }
-        Ok(())
+        match self.diverted.as_ref().is_some_and(|it| it.once) {
+            true => self.write_to_standard_output(),
+            false => Ok(()),
+        }
     }
 }
 
-fn run_prepared(stmt: &mut Statement<'_>, mode: Mode, out: &mut dyn Write) -> output::Shown {
+/// Gives the statement's parameters the values that are set for their names.
+fn bind(stmt: &mut Statement<'_>, values: &BTreeMap<String, Value>) -> fulgurite::Result<()> {
+    if values.is_empty() {
+        return Ok(());
+    }
+    for i in 1..=stmt.parameter_count() {
+        let value = stmt.parameter_name(i).and_then(|name| values.get(name));
+        if let Some(value) = value {
+            stmt.raw_bind_parameter(i, value)?;
+        }
+    }
+    Ok(())
+}
+
+fn run_prepared(stmt: &mut Statement<'_>, look: &Look, out: &mut dyn Write) -> output::Shown {
     let columns: Vec<String> = stmt.column_names().map(str::to_owned).collect();
     if !columns.is_empty() {
-        return output::show(mode, &columns, &mut stmt.raw_query(), out);
+        return output::show(look, &columns, &mut stmt.raw_query(), out);
     }
     if let Err(e) = stmt.raw_execute() {
         return Ok(Err(e));
     }
-    if mode == Mode::Json {
+    if look.mode == Mode::Objects {
         json::write_empty(out)?;
     }
     Ok(Ok(()))

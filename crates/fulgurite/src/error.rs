@@ -96,6 +96,8 @@ pub enum Error {
     UserFunctionError(Box<dyn std::error::Error + Send + Sync + 'static>),
     /// What a function kept for an argument is of another type than asked for.
     GetAuxWrongType,
+    /// More bytes were to be read or written than a blob holds behind the place.
+    BlobSizeError,
 }
 
 /// What [`Error`]'s shape has no room for.
@@ -291,7 +293,7 @@ impl Error {
 /// more of them; those stay [`Error::SqliteFailure`], as programs expect, with
 /// the place in [`Error::offset`].
 fn names_a_place(message: &str) -> bool {
-    const PLACED: [&str; 7] = [
+    const PLACED: [&str; 8] = [
         "near \"",
         "unrecognized token: ",
         "no such column: ",
@@ -299,6 +301,7 @@ fn names_a_place(message: &str) -> bool {
         "no such function: ",
         "wrong number of arguments to function ",
         "misuse of ",
+        "unknown database ",
     ];
     let taken = message.starts_with("table ") && message.ends_with(" already exists");
     taken || PLACED.iter().any(|prefix| message.starts_with(prefix))
@@ -362,6 +365,7 @@ impl PartialEq for Error {
                             | Self::UnwindingPanic
                             | Self::MultipleStatement
                             | Self::GetAuxWrongType
+                            | Self::BlobSizeError
                     )
             }
         }
@@ -412,6 +416,7 @@ impl fmt::Display for Error {
             }
             Self::StatementChangedRows(n) => write!(f, "Query changed {n} rows"),
             Self::ToSqlConversionFailure(cause) => cause.fmt(f),
+            Self::BlobSizeError => f.write_str("Blob size is insufficient"),
             Self::InvalidQuery => f.write_str("Query is not read-only"),
             Self::UnwindingPanic => f.write_str("unwinding panic"),
             Self::MultipleStatement => f.write_str("Multiple statements provided"),

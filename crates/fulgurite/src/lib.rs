@@ -32,11 +32,14 @@
 
 #![deny(unsafe_code)]
 
+pub mod backup;
+pub mod blob;
 mod cache;
 mod collation;
 mod column;
 mod connection;
 mod database;
+mod details;
 mod error;
 pub mod ffi;
 pub mod functions;
@@ -61,6 +64,7 @@ pub use cache::CachedStatement;
 pub use column::Column;
 pub use connection::{Batch, Connection, InterruptHandle, Name};
 pub use database::Database;
+pub use details::{ColumnMetadata, PrepFlags, TransactionState, version, version_number};
 pub use error::{Error, Result};
 pub use ffi::ErrorCode;
 pub use open::OpenFlags;

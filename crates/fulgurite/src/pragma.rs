@@ -25,7 +25,7 @@ fn pragma_text(schema_name: Option<&str>, pragma_name: &str) -> Result<String> {
 
 /// The value as it is written in a PRAGMA; blobs and NULL cannot be.
 fn argument_text(value: &dyn ToSql) -> Result<String> {
-    let output = value.to_sql()?;
+    let output = value.to_sql()?.with_bytes()?;
     match output.as_value_ref()? {
         value @ (ValueRef::Integer(_) | ValueRef::Real(_)) => {
             Ok(String::from_utf8_lossy(&value.to_sql_text()).into_owned())

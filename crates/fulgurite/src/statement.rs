@@ -259,7 +259,7 @@ impl<'conn> Statement<'conn> {
         param: &T,
         index: usize,
     ) -> Result<()> {
-        let output: ToSqlOutput<'_> = param.to_sql()?;
+        let output: ToSqlOutput<'_> = param.to_sql()?.with_bytes()?;
         let value = output.as_value_ref()?.to_engine();
         self.handle_mut()?
             .bind(index, value)

@@ -405,6 +405,7 @@ impl From<fulgurite_store::Error> for Error {
             ErrorKind::Conflict => (code::BUSY_SNAPSHOT, "database is locked"),
             ErrorKind::ReadOnly => (code::READONLY, "attempt to write a readonly database"),
             ErrorKind::CantOpen => (code::CANTOPEN, "unable to open database file"),
+            ErrorKind::Exists => (code::ERROR, "output file already exists"),
             ErrorKind::Full => (code::FULL, "database or disk is full"),
             ErrorKind::Io => (code::IOERR, "disk I/O error"),
             ErrorKind::Poisoned => (code::IOERR_FSYNC, "disk I/O error"),

@@ -38,6 +38,8 @@ pub enum ErrorKind {
     ReadOnly,
     /// The file cannot be opened or created (SQLITE_CANTOPEN).
     CantOpen,
+    /// A file is there where a new one was to be made (SQLITE_ERROR).
+    Exists,
     /// No space is left, on the disk or in the key range (SQLITE_FULL).
     Full,
     /// The operating system reported an error (SQLITE_IOERR).

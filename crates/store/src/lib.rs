@@ -11,7 +11,8 @@
 //! * `tree`: copy-on-write B+trees.
 //! * `txn`: transactions, validation, commit.
 //! * `reclaim`, `space`, `extents`: what is dead, what is free.
-//! * `checkpoint`, `open`: making a state durable, and finding it again.
+//! * `checkpoint`, `open`: making a state durable, and finding it again. `making`: a file
+//!   that gets its name once it is whole.
 //! * `node`, `codec`: pages in memory and on disk. `dictionaries`: what they are
 //!   compressed with.
 //! * `check`: the integrity check.
@@ -54,6 +55,7 @@ mod extents;
 mod holds;
 mod lanes;
 mod leases;
+mod making;
 mod names;
 mod node;
 mod open;
@@ -78,6 +80,7 @@ mod waits;
 pub use cache::{CacheStats, MemoryCharge, MemoryCounter};
 pub use checkpoint::WriteStats;
 pub use error::{Conflict, Error, ErrorKind, Result};
+pub use making::Making;
 pub use node::{Key, Run};
 pub use options::{Compression, Durability, Isolation, Options};
 pub use shelf::Shelf;

@@ -57,65 +57,112 @@ pub(crate) fn create(store: &Store, name: &str, kind: KeyKind) -> Result<Tree> {
             let names = names(store)?;
             let mut txn = store.txn();
             txn.begin_statement(&[&names])?;
-            let key = Key::Bytes(name.as_bytes());
-            let mut stored = Vec::new();
-            let existing = match txn.get_into(&names, key, &mut stored)? {
-                true => named(&mut txn, name, &stored)?,
-                false => None,
-            };
-            let Some(existing) = existing else {
-                let tree = txn.create_tree(kind)?;
-                txn.put(&names, key, &tree.id().0.to_le_bytes())?;
-                txn.commit()?;
-                note_name(&tree, name);
-                return Ok(tree);
-            };
-            // Somebody was faster; their commit may still be on its way.
+            let (tree, is_new) = find_or_create(&mut txn, name, kind)?;
+            // If somebody was faster, their commit may still be on its way.
             txn.commit()?;
-            existing
+            if is_new {
+                note_name(&tree, name);
+            }
+            tree
         }
     };
-    if existing.kind() != kind {
-        return Err(Error::misuse(format!(
+    check_kind(existing, name, kind)
+}
+
+fn check_kind(tree: Tree, name: &str, kind: KeyKind) -> Result<Tree> {
+    match tree.kind() == kind {
+        true => Ok(tree),
+        false => Err(Error::misuse(format!(
             "the family {name:?} exists with keys of kind {:?}",
-            existing.kind()
-        )));
+            tree.kind()
+        ))),
     }
-    Ok(existing)
+}
+
+/// The tree of that name as the transaction sees it, and whether it was made just now.
+fn find_or_create(txn: &mut Txn, name: &str, kind: KeyKind) -> Result<(Tree, bool)> {
+    let names = names(txn.store())?;
+    let key = Key::Bytes(name.as_bytes());
+    let mut stored = Vec::new();
+    if txn.get_into(&names, key, &mut stored)?
+        && let Some(tree) = named(txn, name, &stored)?
+    {
+        return Ok((tree, false));
+    }
+    let tree = txn.create_tree(kind)?;
+    txn.put(&names, key, &tree.id().0.to_le_bytes())?;
+    Ok((tree, true))
 }
 
 pub(crate) fn remove(store: &Store, name: &str) -> Result<bool> {
-    let names = names(store)?;
     let mut txn = store.txn();
-    let key = Key::Bytes(name.as_bytes());
-    let mut stored = Vec::new();
     txn.begin_immediate()?;
-    if !txn.get_into(&names, key, &mut stored)? {
-        txn.rollback();
-        return Ok(false);
+    match txn.drop_family(name)? {
+        None => {
+            txn.rollback();
+            Ok(false)
+        }
+        Some(was_there) => {
+            txn.commit()?;
+            Ok(was_there)
+        }
     }
-    let tree = named(&mut txn, name, &stored)?;
-    if let Some(tree) = &tree {
-        txn.drop_tree(tree)?;
+}
+
+/// Families within a transaction, which are there for others once it commits.
+impl Txn {
+    /// All named trees that this transaction sees, by their names in order.
+    ///
+    /// # Errors
+    /// What reading may fail with.
+    pub fn families(&mut self) -> Result<Vec<(String, Tree)>> {
+        let names = names(self.store())?;
+        let mut cursor = self.cursor(&names)?;
+        let mut found = Vec::new();
+        let mut more = cursor.seek(Seek::First)?;
+        while more {
+            let name = String::from_utf8_lossy(cursor.key_bytes()?).into_owned();
+            if let Some(tree) = named(self, &name, cursor.value()?)? {
+                found.push((name, tree));
+            }
+            more = cursor.next()?;
+        }
+        Ok(found)
     }
-    txn.delete(&names, key)?;
-    txn.commit()?;
-    Ok(tree.is_some())
+
+    /// The tree with this name, created if there is none.
+    ///
+    /// # Errors
+    /// `Misuse` if there is one with other keys; what writing may fail with.
+    pub fn create_family(&mut self, name: &str, kind: KeyKind) -> Result<Tree> {
+        let (tree, _) = find_or_create(self, name, kind)?;
+        check_kind(tree, name, kind)
+    }
+
+    /// Removes the tree with this name and everything in it. None: there is no such name,
+    /// and nothing was written; false: the name stood for nothing any more.
+    ///
+    /// # Errors
+    /// What writing may fail with.
+    pub fn drop_family(&mut self, name: &str) -> Result<Option<bool>> {
+        let names = names(self.store())?;
+        let key = Key::Bytes(name.as_bytes());
+        let mut stored = Vec::new();
+        if !self.get_into(&names, key, &mut stored)? {
+            return Ok(None);
+        }
+        let tree = named(self, name, &stored)?;
+        if let Some(tree) = &tree {
+            self.drop_tree(tree)?;
+        }
+        self.delete(&names, key)?;
+        Ok(Some(tree.is_some()))
+    }
 }
 
 pub(crate) fn list(store: &Store) -> Result<Vec<String>> {
-    let names = names(store)?;
     let mut txn = store.txn();
     txn.begin_read()?;
-    let mut cursor = txn.cursor(&names)?;
-    let mut found = Vec::new();
-    let mut more = cursor.seek(Seek::First)?;
-    while more {
-        let name = String::from_utf8_lossy(cursor.key_bytes()?).into_owned();
-        if named(&mut txn, &name, cursor.value()?)?.is_some() {
-            found.push(name);
-        }
-        more = cursor.next()?;
-    }
-    Ok(found)
+    let families = txn.families()?;
+    Ok(families.into_iter().map(|(name, _)| name).collect())
 }

@@ -584,6 +584,11 @@ impl Store {
         (head <= self.core().visible()).then_some(head)
     }
 
+    /// The newest commit that whoever began to read now would see: a number that grows.
+    pub fn newest(&self) -> u64 {
+        self.core().visible_to_pin()
+    }
+
     /// The tree with this name, if there is one.
     pub fn family(&self, name: &str) -> Result<Option<Tree>> {
         names::find(self, name)

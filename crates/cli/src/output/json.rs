@@ -83,17 +83,17 @@ impl Object {
     }
 }
 
-fn push_comma(text: &mut String, i: usize) {
+pub fn push_comma(text: &mut String, i: usize) {
     if i > 0 {
         text.push(',');
     }
 }
 
-fn push_string(text: &mut String, s: &str) {
+pub fn push_string(text: &mut String, s: &str) {
     text.push_str(&serde_json::Value::from(s).to_string());
 }
 
-fn push_value(text: &mut String, value: ValueRef<'_>) {
+pub fn push_value(text: &mut String, value: ValueRef<'_>) {
     match value {
         ValueRef::Null => text.push_str("null"),
         ValueRef::Integer(i) => text.push_str(&i.to_string()),

@@ -5,9 +5,9 @@ use std::io::Write;
 use fulgurite::Rows;
 use fulgurite::types::ValueRef;
 
-use super::{Shown, for_people, or_answer};
+use super::{Look, Shown, for_people, or_answer};
 
-pub fn show(columns: &[String], rows: &mut Rows<'_>, out: &mut dyn Write) -> Shown {
+pub fn show(look: &Look, columns: &[String], rows: &mut Rows<'_>, out: &mut dyn Write) -> Shown {
     let width = columns.iter().map(|c| c.chars().count()).max().unwrap_or(0);
     let mut first = true;
     while let Some(row) = or_answer!(rows.next()) {
@@ -18,7 +18,7 @@ pub fn show(columns: &[String], rows: &mut Rows<'_>, out: &mut dyn Write) -> Sho
             writeln!(
                 out,
                 "{column:>width$} = {}",
-                for_people(row.get_ref(i).unwrap_or(ValueRef::Null))
+                for_people(row.get_ref(i).unwrap_or(ValueRef::Null), look.null())
             )?;
         }
     }

@@ -2,6 +2,8 @@
 //! types into parameters ([`ToSql`]) and out of columns ([`FromSql`]).
 
 mod from_sql;
+#[cfg(feature = "serde_json")]
+mod json;
 mod to_sql;
 mod utf8;
 mod value;

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::{Null, Value, ValueRef};
+use crate::blob::zeros;
 use crate::{Error, Result, ffi};
 
 /// What a [`ToSql`] conversion hands over: borrowed where it can be.
@@ -19,13 +20,24 @@ pub enum ToSqlOutput<'a> {
     Borrowed(ValueRef<'a>),
     /// A value made for the purpose.
     Owned(Value),
+    /// A blob of so many zeros.
+    ZeroBlob(u64),
     /// An argument of the function at hand, by number: what
     /// [`Context::get_arg`](crate::functions::Context::get_arg) makes.
     Arg(usize),
 }
 
 impl ToSqlOutput<'_> {
-    /// The value, wherever it lives.
+    /// As a value that lives somewhere.
+    #[inline]
+    pub(crate) fn with_bytes(self) -> Result<Self> {
+        match self {
+            ToSqlOutput::ZeroBlob(count) => Ok(ToSqlOutput::Owned(Value::Blob(zeros(count)?))),
+            other => Ok(other),
+        }
+    }
+
+    /// The value, wherever it lives; of zeros only once they [do](Self::with_bytes).
     ///
     /// # Errors
     /// An argument of a function that is not at hand.
@@ -35,6 +47,7 @@ impl ToSqlOutput<'_> {
             ToSqlOutput::Borrowed(value) => Ok(*value),
             ToSqlOutput::Owned(value) => Ok(value.into()),
             ToSqlOutput::Arg(_) => Err(no_call()),
+            ToSqlOutput::ZeroBlob(_) => Ok(ValueRef::Blob(&[])),
         }
     }
 }
@@ -80,6 +93,7 @@ impl ToSql for ToSqlOutput<'_> {
             ToSqlOutput::Borrowed(value) => ToSqlOutput::Borrowed(*value),
             ToSqlOutput::Owned(value) => ToSqlOutput::Borrowed(value.into()),
             ToSqlOutput::Arg(at) => ToSqlOutput::Arg(*at),
+            ToSqlOutput::ZeroBlob(count) => ToSqlOutput::ZeroBlob(*count),
         })
     }
 }

@@ -84,12 +84,17 @@ pub enum Statement {
     Reindex(Option<QualifiedName>),
     /// ANALYZE of a table or index, or of everything.
     Analyze(Option<QualifiedName>),
-    /// VACUUM: nothing to do with our structures.
-    Vacuum,
     /// ATTACH: the file, and what it is to be called.
     Attach(Box<[Expr; 2]>),
     /// DETACH
     Detach(Box<Expr>),
+    /// VACUUM
+    Vacuum {
+        /// Of which database.
+        schema: Option<Name>,
+        /// INTO: a query of one value, the file's name.
+        into: Option<Box<Select>>,
+    },
     /// Something that the grammar knows and this version doesn't.
     Unsupported(&'static str),
 }

@@ -17,7 +17,7 @@ use crate::func::Definition;
 use crate::plan::physical::{Action, SchemaChange};
 use crate::schema::SEQUENCE;
 use crate::schema::{
-    ConflictAction, Index, IndexOrigin, Schema, Table, TableShape, index_columns, table_shape,
+    ConflictAction, Index, IndexOrigin, Schema, TEMP, Table, TableShape, index_columns, table_shape,
 };
 use crate::value::Affinity;
 
@@ -56,6 +56,20 @@ impl<'a> Binder<'a> {
             return Err(Error::sql(message).with_offset(name.offset));
         }
         Ok(())
+    }
+
+    pub(super) fn vacuum(
+        &mut self,
+        schema: Option<&ast::Name>,
+        into: Option<&ast::Select>,
+    ) -> Result<Bound> {
+        let store = match schema {
+            Some(schema) if schema.text.eq_ignore_ascii_case(TEMP) => return Ok(nothing()),
+            Some(schema) => Some(self.database(schema)?.tree().store_number()),
+            None => None,
+        };
+        let into = into.map(|file| self.query(file)).transpose()?;
+        Ok(Bound::Vacuum(store, into.map(Box::new)))
     }
 
     pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> Result<Bound> {

@@ -526,6 +526,8 @@ pub enum Bound {
     ViewChange(Box<BoundViewChange>),
     /// CREATE TABLE AS: name, text, rows, affinities.
     CreateTableAs(String, String, Box<Query>, Vec<Affinity>),
+    /// VACUUM, with the query of the file's name.
+    Vacuum(Option<u64>, Option<Box<Query>>),
     /// CREATE INDEX.
     CreateIndex(Box<BoundIndex>),
     /// DROP TABLE of one whose rows foreign keys want to see go.

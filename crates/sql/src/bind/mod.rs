@@ -203,7 +203,7 @@ impl<'a> Binder<'a> {
             }
             S::Reindex(name) => self.reindex(name.as_ref()),
             S::Analyze(name) => self.analyze(name.as_ref()),
-            S::Vacuum => Ok(Bound::Ready(Action::Nothing, Vec::new())),
+            S::Vacuum { schema, into } => self.vacuum(schema.as_ref(), into.as_deref()),
             S::Unsupported(what) => Err(Error::sql(format!("{what} is not supported"))),
         }
     }

@@ -221,7 +221,8 @@ fn row_of(kind: &str, name: &str, table: &str, tree: &Tree, sql: Option<&String>
     }
 }
 
-pub(super) fn encode_row(row: &SchemaRow) -> Result<Vec<u8>> {
+/// A row of sqlite_schema as it is stored.
+pub fn encode_row(row: &SchemaRow) -> Result<Vec<u8>> {
     let mut record = Vec::new();
     let sql = row
         .sql

@@ -95,6 +95,12 @@ impl Txns {
         self.in_store(tree.store_number())
     }
 
+    /// Whether something was written, to any of them.
+    pub fn has_written(&self) -> bool {
+        let mut others = self.others.iter();
+        self.main.has_written() || others.any(|other| other.txn.has_written())
+    }
+
     /// Whether a transaction is under way in this store.
     pub fn is_begun(&mut self, store: u64) -> bool {
         self.in_store(store).state() != TxnState::Idle

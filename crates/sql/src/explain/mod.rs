@@ -149,6 +149,8 @@ fn lines(action: &Action, subqueries: &[Subquery]) -> Vec<Line> {
         ),
         Action::Pragma(pragma) => printer.line(format!("PRAGMA {}", pragma.name)),
         Action::Analyze(_) => printer.line("ANALYZE".to_owned()),
+        Action::Vacuum(_, None) => printer.line("VACUUM".to_owned()),
+        Action::Vacuum(_, Some(file)) => printer.above("VACUUM INTO".to_owned(), file),
         Action::Nothing => {}
     }
     for (i, subquery) in subqueries.iter().enumerate() {

@@ -5,7 +5,7 @@ use sqlite3_parser::dialect::TokenType as T;
 
 use super::tokens::Token;
 use super::{Lowering, unquote};
-use crate::ast::{ExprKind, Literal, Pragma, QualifiedName, Statement};
+use crate::ast::{ExprKind, Literal, Pragma, QualifiedName, Select, SelectCore, Statement};
 use crate::error::Result;
 use crate::plan::physical::{BeginMode, TransactionAction};
 
@@ -69,8 +69,7 @@ impl Lowering<'_> {
             raw::Stmt::Reindex { obj_name } => Ok(Statement::Reindex(
                 obj_name.as_ref().map(|name| self.qualified(name)),
             )),
-            raw::Stmt::Vacuum(_, None) => Ok(Statement::Vacuum),
-            raw::Stmt::Vacuum(..) => Ok(Statement::Unsupported("VACUUM INTO")),
+            raw::Stmt::Vacuum(schema, into) => self.vacuum(schema.as_ref(), into.as_ref()),
             raw::Stmt::Attach { expr, db_name, .. } => {
                 let both = [self.expr(expr)?, self.expr(db_name)?];
                 Ok(Statement::Attach(Box::new(both)))
@@ -96,6 +95,26 @@ impl Lowering<'_> {
                 if_exists: *if_exists,
             }),
         }
+    }
+
+    fn vacuum(
+        &mut self,
+        schema: Option<&raw::Name<'_>>,
+        into: Option<&raw::Expr<'_>>,
+    ) -> Result<Statement> {
+        let schema = schema.map(|name| self.name(name.0));
+        let into = match into {
+            None => None,
+            Some(file) => Some(Box::new(Select {
+                ctes: Vec::new(),
+                first: SelectCore::Values(vec![vec![self.expr(file)?]]),
+                compounds: Vec::new(),
+                order_by: Vec::new(),
+                limit: None,
+                offset: None,
+            })),
+        };
+        Ok(Statement::Vacuum { schema, into })
     }
 
     fn pragma(

@@ -132,6 +132,8 @@ pub enum Action {
     Analyze(Vec<Tree>),
     /// ATTACH of a file by a name, or DETACH of a name.
     Attachment(Vec<Expr>),
+    /// VACUUM of the database in a store, or of the main one; INTO the file that the one value of this query names.
+    Vacuum(Option<u64>, Option<Box<Node>>),
     /// Nothing to do (CREATE … IF NOT EXISTS of what exists).
     Nothing,
 }

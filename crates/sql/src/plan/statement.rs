@@ -88,6 +88,10 @@ impl Planner<'_, '_> {
                 };
                 (Action::Schema(Box::new(change)), Vec::new())
             }
+            Bound::Vacuum(store, into) => {
+                let into = into.map(|file| self.query(&file)).transpose()?;
+                (Action::Vacuum(store, into.map(Box::new)), Vec::new())
+            }
             Bound::DropTable(delete) => {
                 let table = Arc::clone(&delete.target.table);
                 let (Action::Delete(delete), _) = self.delete(*delete)? else {

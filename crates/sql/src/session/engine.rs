@@ -14,7 +14,7 @@ use crate::exec::memory::{MEMORY_DEFAULT, Memory};
 use crate::schema::{SCHEMA_FAMILY, Schema};
 
 /// The family that holds the numbers of `PRAGMA user_version` and the like.
-const NUMBERS_FAMILY: &str = "fulgurite_numbers";
+pub(super) const NUMBERS_FAMILY: &str = "fulgurite_numbers";
 
 struct Inner {
     store: Store,

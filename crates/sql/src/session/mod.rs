@@ -6,6 +6,8 @@
 //! query holds its cursors and nothing else.
 
 mod attach;
+pub mod backup;
+pub mod blob;
 mod conflict;
 mod databases;
 mod engine;
@@ -22,6 +24,7 @@ mod status;
 mod synchronous;
 mod transaction;
 mod user;
+mod vacuum;
 mod write;
 
 pub use crate::parse::shape::Shape;
@@ -97,7 +100,7 @@ impl Session {
 
     /// Uses the state; `otherwise` is the answer within a statement that has it.
     #[inline]
-    fn read<T>(&self, otherwise: T, f: impl FnOnce(&mut State) -> T) -> T {
+    pub(super) fn read<T>(&self, otherwise: T, f: impl FnOnce(&mut State) -> T) -> T {
         match self.0.state() {
             Ok(mut state) => f(&mut state),
             Err(_) => otherwise,
@@ -128,6 +131,30 @@ impl Session {
     /// No explicit transaction is open.
     pub fn is_autocommit(&self) -> bool {
         self.read(false, |state| state.is_autocommit())
+    }
+
+    /// Statements are between their first step and their end.
+    pub fn is_running(&self) -> bool {
+        self.read(true, |state| state.running > 0)
+    }
+
+    /// An interrupt was asked for and has not been heeded.
+    pub fn is_interrupted(&self) -> bool {
+        self.0.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// A transaction is open that has read or written something.
+    pub fn has_begun(&self) -> bool {
+        self.read(false, |state| {
+            state.explicit.as_ref().is_some_and(|it| it.begun)
+        })
+    }
+
+    /// A transaction is open that has written something.
+    pub fn has_written(&self) -> bool {
+        self.read(true, |state| {
+            state.explicit.is_some() && state.txn.has_written()
+        })
     }
 
     /// Begins or ends a transaction or a savepoint, as the statement would.

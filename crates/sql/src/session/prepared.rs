@@ -286,6 +286,12 @@ impl Prepared {
         self.columns().get(i).and_then(|c| c.decl_type.as_deref())
     }
 
+    /// Table and column that a column comes from, where it is a table's.
+    pub fn column_origin(&self, i: usize) -> Option<(&str, &str)> {
+        let origin = self.columns().get(i)?.origin.as_ref()?;
+        Some((&origin.0, &origin.1))
+    }
+
     /// It writes nothing to the database.
     pub fn is_readonly(&self) -> bool {
         match &self.body.program.plan.action {
@@ -301,6 +307,7 @@ impl Prepared {
             | Action::Update(_)
             | Action::Delete(_)
             | Action::ViewChange(_)
+            | Action::Vacuum(..)
             | Action::Schema(_) => false,
         }
     }
@@ -542,7 +549,8 @@ impl Body {
     /// Answers the PRAGMAs that its table-valued functions show.
     #[cold]
     fn ask_pragmas(&mut self, shared: &Shared) -> Result<()> {
-        let mut state = shared.state.lock();
+        let mut state = shared.state()?;
+        let _calling = shared.calls();
         let (engine, state) = (&shared.engine, &mut *state);
         // Which ones it asks may depend on the tables that there are.
         let ends = state.start_reading(&self.program.others)?;
@@ -581,6 +589,7 @@ impl Body {
         let state = &mut *state;
         self.effects.clear();
         self.begin_run(state);
+        state.changed += 1;
         let plan = Arc::clone(&self.program.plan);
         let outer = collate::exchange(state.settings.user.collations());
         let mut outcome = match &plan.action {
@@ -599,6 +608,7 @@ impl Body {
                 Ok(())
             }
             Action::Attachment(texts) => self.attach_or_detach(texts, &shared.engine, state),
+            Action::Vacuum(..) => self.vacuum(&shared.engine, state),
             _ => self.look_again(&shared.engine, state),
         };
         collate::exchange(outer);

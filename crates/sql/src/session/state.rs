@@ -66,6 +66,8 @@ pub struct State {
     pub memory: Memory,
     /// Statements between their first step and their end.
     pub running: usize,
+    /// Counts what may have changed what the connection sees.
+    pub changed: u64,
     /// Index entries that the statements of an explicit transaction keep back.
     pub deferred: Deferred,
     /// What explicit transactions that begin from now on may observe.
@@ -90,6 +92,7 @@ impl State {
             functions: func::Context::new(),
             memory: engine.memory(),
             running: 0,
+            changed: 0,
             deferred: Deferred::lasting(),
             isolation: Isolation::default(),
             settings: SETTINGS,

@@ -7,6 +7,7 @@ use crate::plan::physical::{BeginMode, TransactionAction};
 
 /// Runs a transaction statement.
 pub fn run(action: &TransactionAction, state: &mut State, engine: &Engine) -> Result<()> {
+    state.changed += 1;
     match action {
         TransactionAction::Begin(mode) => begin(*mode, state),
         TransactionAction::Commit => state.commit(engine),

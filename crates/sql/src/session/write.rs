@@ -93,6 +93,7 @@ impl Body {
         }
         let place = tears.then(|| state.txn.savepoint()).transpose()?;
         self.begin_run(state);
+        state.changed += 1;
         let mut torn = false;
         let mut own = Deferred::default();
         let deferred = if defers {

@@ -10,7 +10,8 @@
 //! its stead (`Schema::sequence_view`). A row that a user inserted or deleted is
 //! taken over, or made anew, by the next INSERT into its table.
 
-use fulgurite_store::{Key, Seek, Tree};
+use fulgurite_store::{Key, Seek, Tree, Txn};
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::exec::txns::Txns;
@@ -64,6 +65,37 @@ pub fn floor(txn: &mut Txns, stored: &Tree, table: &Table) -> Result<Option<i64>
     }
     put(txn, stored, at, &table.name, seq)?;
     Ok(seq)
+}
+
+/// Copies all rows into another database, in which the tables of these trees are others.
+pub fn copy(
+    source: &mut Txn,
+    from: &Tree,
+    target: &mut Txn,
+    to: &Tree,
+    tables: &FxHashMap<u32, Tree>,
+) -> Result<()> {
+    let mut cursor = source.cursor(from)?;
+    let mut more = cursor.seek(Seek::First)?;
+    while more {
+        let rowid = cursor.key_int();
+        let table = u32::try_from(rowid >> SPACING)
+            .ok()
+            .and_then(|number| tables.get(&number));
+        // Users may have added rows between the places, or anywhere.
+        let place = table.map(|table| slot(table) | (rowid & ((1 << SPACING) - 1)));
+        let record = cursor.value()?;
+        let is_put = match place {
+            Some(place) => target.insert(to, Key::Int(place), record)?,
+            None => false,
+        };
+        if !is_put {
+            let place = target.allocate_rowid(to)?;
+            target.put(to, Key::Int(place), record)?;
+        }
+        more = cursor.next()?;
+    }
+    Ok(())
 }
 
 /// A row of sqlite_sequence: rowid, name, `seq`.

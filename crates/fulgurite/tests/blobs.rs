@@ -1,0 +1,115 @@
+//! Handles of blobs beside other connections, and of databases that may only be read. What
+//! rusqlite can be asked too is in `usage/blobs.rs`.
+
+use fulgurite::blob::{Blob, ZeroBlob};
+use fulgurite::{Connection, Database, MAIN_DB, OpenFlags, ffi};
+
+fn code<T>(outcome: fulgurite::Result<T>) -> Option<i32> {
+    outcome.err().map(|e| e.result_code())
+}
+
+fn body(connection: &Connection, read_only: bool) -> fulgurite::Result<Blob<'_>> {
+    connection.blob_open(MAIN_DB, "t", "body", 1, read_only)
+}
+
+fn pair() -> (Connection, Connection) {
+    let database = Database::in_memory().expect("opens");
+    let (a, b) = (
+        database.connect().expect("one"),
+        database.connect().expect("two"),
+    );
+    a.execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, body, other)")
+        .expect("a table");
+    a.execute(
+        "INSERT INTO t VALUES (1, ?1, 0), (2, ?1, 0)",
+        [ZeroBlob(300_000)],
+    )
+    .expect("rows");
+    (a, b)
+}
+
+/// What others commit to the row ends a handle, and nothing is written over it; what they
+/// commit beside it does not.
+#[test]
+fn others_that_change_the_value_end_a_handle() {
+    let (a, b) = pair();
+    let mut blob = body(&a, false).expect("opens");
+    b.execute_batch("UPDATE t SET other = 1; UPDATE t SET body = 'x' WHERE id = 2")
+        .expect("beside");
+    blob.write_at(b"still", 7).expect("writes");
+    let mut bytes = [0; 5];
+    blob.read_at_exact(&mut bytes, 7).expect("reads");
+    assert_eq!(&bytes, b"still");
+    let kept: i64 = b
+        .query_row("SELECT other FROM t WHERE id = 1", [], |row| row.get(0))
+        .expect("reads");
+    assert_eq!(kept, 1);
+    b.execute("UPDATE t SET body = 'theirs' WHERE id = 1", [])
+        .expect("changes");
+    assert_eq!(code(blob.write_at(b"mine", 0)), Some(ffi::SQLITE_ABORT));
+    assert_eq!(blob.len(), 0);
+    let found: String = a
+        .query_row("SELECT body FROM t WHERE id = 1", [], |row| row.get(0))
+        .expect("reads");
+    assert_eq!(found, "theirs");
+}
+
+/// Within a transaction a handle sees what that sees, and loses with it.
+#[test]
+fn a_handle_within_a_transaction() {
+    let (a, b) = pair();
+    a.execute_batch("BEGIN").expect("begins");
+    let mut blob = body(&a, false).expect("opens");
+    b.execute("UPDATE t SET body = 'theirs' WHERE id = 1", [])
+        .expect("changes");
+    let mut bytes = [9; 5];
+    blob.read_at_exact(&mut bytes, 0)
+        .expect("reads its snapshot");
+    assert_eq!(bytes, [0; 5]);
+    blob.write_at(b"mine", 0).expect("writes");
+    let lost = a.execute_batch("COMMIT");
+    assert_eq!(code(lost), Some(ffi::SQLITE_BUSY_SNAPSHOT));
+    assert_eq!(code(blob.read_at(&mut bytes, 0)), Some(ffi::SQLITE_ABORT));
+    // What is rolled back is not read.
+    b.execute_batch("UPDATE t SET body = zeroblob(3); SAVEPOINT s")
+        .expect("begins");
+    let mut blob = body(&b, false).expect("opens");
+    blob.write_at(b"abc", 0).expect("writes");
+    b.execute_batch("ROLLBACK TO s").expect("goes back");
+    assert_eq!(code(blob.read_at(&mut bytes, 0)), Some(ffi::SQLITE_ABORT));
+    b.execute_batch("RELEASE s").expect("ends");
+}
+
+#[test]
+fn the_table_may_go_or_change() {
+    let (a, b) = pair();
+    let mut blob = body(&a, false).expect("opens");
+    b.execute_batch("ALTER TABLE t ADD COLUMN more DEFAULT 7")
+        .expect("changes");
+    blob.write_at(b"on", 0).expect("writes");
+    let more: i64 = a
+        .query_row("SELECT more FROM t WHERE id = 1", [], |row| row.get(0))
+        .expect("reads");
+    assert_eq!(more, 7);
+    b.execute_batch("CREATE INDEX i ON t (body)")
+        .expect("an index");
+    assert_eq!(code(blob.write_at(b"on", 0)), Some(ffi::SQLITE_ABORT));
+    let blob = body(&a, true).expect("opens");
+    b.execute_batch("DROP TABLE t").expect("drops");
+    assert_eq!(code(blob.read_at(&mut [0], 0)), Some(ffi::SQLITE_ABORT));
+    let schema = a.blob_open(MAIN_DB, "sqlite_schema", "sql", 1, false);
+    assert!(schema.is_err());
+}
+
+#[test]
+fn a_database_for_reading_is_not_written() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = dir.path().join("a.db");
+    let db = Connection::open(&path).expect("opens");
+    db.execute_batch("CREATE TABLE t (body); INSERT INTO t VALUES ('text')")
+        .expect("a table");
+    drop(db);
+    let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("opens");
+    assert_eq!(code(body(&db, false)), Some(ffi::SQLITE_READONLY));
+    assert_eq!(body(&db, true).expect("opens").len(), 4);
+}

@@ -1,0 +1,201 @@
+//! Copies of a database on a disk that loses power or fails: VACUUM INTO and backups into
+//! new files and into databases that are there.
+//!
+//! Whatever happens at whichever call, the source is as it was, and where the copy is to be
+//! is all of it or none: no file, or the database that was there before. What was answered
+//! with success is there after a power cut.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fulgurite::backup::Backup;
+use fulgurite::{Connection, Database, Options};
+use fulgurite_sim::{Call, Fault, FaultError, SimDisk};
+use fulgurite_store::Store;
+
+const SOURCE: &str = "d/source.db";
+const COPY: &str = "d/copy.db";
+
+fn factor() -> u64 {
+    let asked = std::env::var("FULGURITE_SIM_FACTOR").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+fn connect(disk: &SimDisk, path: &str) -> fulgurite::Result<Connection> {
+    let options = Options {
+        cache_bytes: 2 << 20,
+        ..Options::default()
+    };
+    let store = Store::open_on(Arc::new(disk.clone()), Path::new(path), options);
+    Database::on_store(store)?.connect()
+}
+
+/// A disk with a database of rows that are hardly compressed, so many of so many bytes.
+fn prepared(seed: u64, rows: u32, bytes: u32) -> SimDisk {
+    let disk = SimDisk::new(seed);
+    let db = connect(&disk, SOURCE).expect("opens");
+    let sql = format!(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, body, mark INT);
+         CREATE INDEX marks ON t (mark);
+         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+             INSERT INTO t SELECT i, randomblob({bytes}), i * 7 FROM n;
+         DELETE FROM t WHERE id = {rows}"
+    );
+    db.execute_batch(&sql).expect("a database");
+    drop(db);
+    disk.settled_image()
+}
+
+/// How many rows a sound database has in its table and index, and its next rowid.
+fn rows(disk: &SimDisk, path: &str) -> i64 {
+    let db = connect(disk, path).expect(path);
+    let one = |sql: &str| db.query_row(sql, [], |row| row.get(0)).expect(sql);
+    let found = db.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
+    assert_eq!(found.expect("checks"), "ok", "{path}");
+    let count: i64 = one("SELECT count(body) FROM t");
+    assert_eq!(one("SELECT count(*) FROM t WHERE mark > 0"), count);
+    count
+}
+
+fn vacuum_into(disk: &SimDisk) -> fulgurite::Result<()> {
+    let db = connect(disk, SOURCE)?;
+    db.execute(&format!("VACUUM INTO '{COPY}'"), [])?;
+    Ok(())
+}
+
+fn back_up(disk: &SimDisk) -> fulgurite::Result<()> {
+    let (from, mut to) = (connect(disk, SOURCE)?, connect(disk, COPY)?);
+    let result = Backup::new(&from, &mut to)?.step(-1)?;
+    assert_eq!(result, fulgurite::backup::StepResult::Done);
+    Ok(())
+}
+
+/// Cuts the power at every `stride`-th call of a copy; how many cuts there were. `before`:
+/// rows of the database that is there before.
+fn cut(
+    disk: &SimDisk,
+    copy: fn(&SimDisk) -> fulgurite::Result<()>,
+    before: Option<i64>,
+    stride: usize,
+) -> usize {
+    let all = rows(&disk.fork(), SOURCE);
+    let whole = disk.fork();
+    copy(&whole).expect("copies");
+    assert_eq!(
+        rows(&whole.crash_image(7), COPY),
+        all,
+        "was durable when done"
+    );
+    let mut cuts = 0;
+    for call in (0..whole.calls()).step_by(stride) {
+        let running = disk.fork();
+        running.stop_at(call);
+        let done = copy(&running).is_ok();
+        let left = running.crash_image(call ^ 0xc0_b1e5);
+        let is_there = left.contents(Path::new(COPY)).is_some();
+        match before {
+            None if is_there => assert_eq!(rows(&left, COPY), all, "call {call}"),
+            None => assert!(!done, "call {call}"),
+            Some(before) => {
+                let found = rows(&left, COPY);
+                assert!(
+                    found == all || found == before && !done,
+                    "call {call}: {found}"
+                );
+            }
+        }
+        assert_eq!(rows(&left, SOURCE), all, "call {call}");
+        if before.is_some() || !is_there {
+            copy(&left).expect("copies after a power cut");
+            assert_eq!(rows(&left, COPY), all, "call {call}, again");
+        }
+        cuts += 1;
+    }
+    cuts
+}
+
+#[test]
+fn a_power_cut_leaves_all_of_a_new_file_or_none() {
+    let mut cuts = 0;
+    for seed in 0..3 * factor() {
+        cuts += cut(&prepared(seed, 60, 500), vacuum_into, None, 1);
+    }
+    assert!(cuts >= 60, "{cuts} power cuts");
+}
+
+/// Of a copy that is too large for the log.
+#[test]
+fn a_power_cut_leaves_all_of_a_large_file_or_none() {
+    let disk = prepared(11, 700, 9000);
+    let cuts = cut(&disk, vacuum_into, None, 5);
+    assert!(cuts >= 8, "{cuts} power cuts");
+}
+
+#[test]
+fn a_power_cut_leaves_the_copy_or_the_database_before_it() {
+    for (rows_now, bytes, stride) in [(60, 500, 1), (700, 9000, 7)] {
+        let disk = prepared(5, rows_now, bytes);
+        let other = connect(&disk, COPY).expect("opens");
+        other
+            .execute_batch(
+                "CREATE TABLE t (body, mark INT); CREATE INDEX marks ON t (mark);
+                 INSERT INTO t VALUES ('kept', 1), ('kept too', 2)",
+            )
+            .expect("another database");
+        drop(other);
+        let cuts = cut(&disk.settled_image(), back_up, Some(2), stride);
+        assert!(cuts >= 8, "{cuts} power cuts");
+    }
+}
+
+/// A call that fails ends the copy with its error, and the files go. (A copy that only its
+/// folder's sync fails may be there.)
+#[test]
+fn a_failing_disk_leaves_no_file() {
+    let disk = prepared(3, 60, 500);
+    let calls = {
+        let whole = disk.fork();
+        vacuum_into(&whole).expect("copies");
+        whole.calls()
+    };
+    let mut failed = 0;
+    for call in [
+        Call::Open,
+        Call::Write,
+        Call::Sync,
+        Call::Rename,
+        Call::SyncDir,
+    ] {
+        for after in 0..calls {
+            let running = disk.fork();
+            let db = connect(&running, SOURCE).expect("opens");
+            running.fail(Fault {
+                call: Some(call),
+                after,
+                for_good: false,
+                error: [FaultError::Io, FaultError::NoSpace][after as usize % 2],
+            });
+            let outcome = db.execute(&format!("VACUUM INTO '{COPY}'"), []);
+            if running.faults_met() == 0 {
+                break;
+            }
+            running.heal();
+            drop(db);
+            let files = running.files();
+            let copies = files
+                .iter()
+                .any(|file| file.to_string_lossy().contains("copy"));
+            if outcome.is_err() {
+                failed += 1;
+                assert!(
+                    !copies || call == Call::SyncDir,
+                    "{call:?} {after}: {files:?}"
+                );
+            }
+            if running.contents(Path::new(COPY)).is_some() {
+                assert_eq!(rows(&running, COPY), 59, "{call:?} {after}");
+            }
+        }
+    }
+    assert!(failed >= 10, "{failed} failures");
+}

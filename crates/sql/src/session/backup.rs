@@ -1,0 +1,294 @@
+//! Copies of a whole database: into another one, or into a new file.
+//!
+//! A copy reads one snapshot, so what is written meanwhile is not in it and nobody waits
+//! for it. It writes one transaction of the other database, which becomes bulk when it has
+//! grown: its memory is bounded whatever its size, and others see nothing of it, or all.
+//!
+//! Numbers of trees are never used twice, so the copy's are others: rows of sqlite_schema
+//! are written anew, and those of sqlite_sequence move to the places of the new tables.
+//! All other trees are copied entry by entry, in their order. Families that are not SQL's
+//! go along.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fulgurite_disk::{Disk, RealDisk};
+use fulgurite_store::{Cursor, Key, KeyKind, Making, Options, Seek, Tree, TreeId, Txn};
+use rustc_hash::FxHashMap;
+
+use super::Engine;
+use super::engine::NUMBERS_FAMILY;
+use crate::error::{Error, Result, code};
+use crate::exec::ddl::{encode_row, schema_rows};
+use crate::exec::dml::sequence;
+use crate::schema::{SCHEMA_FAMILY, SEQUENCE};
+
+/// The most that a file in the making takes of memory for its pages.
+const CACHE_MAX: usize = 32 << 20;
+/// Entries between two looks at whether the copy is to go on.
+const ENTRIES_AT_ONCE: u64 = 1024;
+
+/// A tree and its copy.
+struct Pair {
+    from: Tree,
+    to: Tree,
+}
+
+/// A copy under way; see the module. Dropped before its end, it has done nothing.
+pub struct Backup {
+    source: Txn,
+    target: Txn,
+    pairs: Vec<Pair>,
+    /// Where in the tree at hand, the last of `pairs`, it is.
+    cursor: Option<Cursor>,
+    key: Vec<u8>,
+    total: u64,
+    left: u64,
+    is_done: bool,
+    /// What it failed with, for good.
+    failure: Option<Error>,
+}
+
+impl Backup {
+    /// Begins to replace all that is in the database `to` by what is in `from` now.
+    /// Writers of `to` wait until the copy is done or dropped.
+    ///
+    /// # Errors
+    /// `SQLITE_BUSY` where writers of `to` do not end for so long; what reading and writing
+    /// may fail with.
+    pub fn begin(from: &Engine, to: &Engine, busy_timeout: Duration) -> Result<Backup> {
+        if from.store().ptr_eq(to.store()) {
+            return Err(Error::sql("source and destination must be distinct"));
+        }
+        let mut target = to.store().txn();
+        target.set_busy_timeout(busy_timeout);
+        target.begin_immediate()?;
+        clear(to, &mut target)?;
+        let mut source = from.store().txn();
+        source.begin_read()?;
+        let mut pairs = Vec::new();
+        copy_schema(from, to, &mut source, &mut target, &mut pairs)?;
+        copy_families(to, &mut source, &mut target, &mut pairs)?;
+        let mut total = 0;
+        for pair in &pairs {
+            total += source.count(&pair.from)?;
+        }
+        Ok(Backup {
+            source,
+            target,
+            pairs,
+            cursor: None,
+            key: Vec::new(),
+            total,
+            left: total,
+            is_done: false,
+            failure: None,
+        })
+    }
+
+    /// How many entries there are to copy: rows, and entries of indexes.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// How many of them are still to come.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Goes on for at least so many bytes of keys and values; true once all is copied and
+    /// durable. Now and then it asks whether it is to go on.
+    ///
+    /// # Errors
+    /// `SQLITE_BUSY`, after which it can be called again; what else reading and writing may
+    /// fail with, and what was answered: then it has done nothing, and says so again.
+    pub fn step(&mut self, bytes: u64, go_on: impl FnMut() -> Result<()>) -> Result<bool> {
+        if self.is_done {
+            return Ok(true);
+        }
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let outcome = self.copy(bytes, go_on);
+        if let Err(error) = &outcome
+            && error.extended_code() != code::BUSY
+        {
+            self.failure = Some(error.clone());
+            self.cursor = None;
+            self.target.rollback();
+            self.source.rollback();
+        }
+        outcome
+    }
+
+    fn copy(&mut self, bytes: u64, mut go_on: impl FnMut() -> Result<()>) -> Result<bool> {
+        let mut copied = 0;
+        while copied < bytes {
+            let Some(Pair { from, to }) = self.pairs.last() else {
+                self.target.commit()?;
+                self.source.rollback();
+                self.is_done = true;
+                return Ok(true);
+            };
+            let cursor = match &mut self.cursor {
+                Some(cursor) => cursor,
+                None => {
+                    let mut cursor = self.source.cursor(from)?;
+                    cursor.seek(Seek::First)?;
+                    self.cursor.insert(cursor)
+                }
+            };
+            if !cursor.valid() {
+                self.cursor = None;
+                self.pairs.pop();
+                continue;
+            }
+            self.key.clear();
+            let number = cursor.key_int();
+            if from.kind() == KeyKind::Bytes {
+                self.key.extend_from_slice(cursor.key_bytes()?);
+            }
+            let key = match from.kind() {
+                KeyKind::Int => Key::Int(number),
+                KeyKind::Bytes => Key::Bytes(&self.key),
+            };
+            let value = cursor.value()?;
+            self.target.put(to, key, value)?;
+            copied += (size_of_val(&number) + self.key.len() + value.len()) as u64;
+            cursor.next()?;
+            self.left = self.left.saturating_sub(1);
+            if self.left.is_multiple_of(ENTRIES_AT_ONCE) {
+                go_on()?;
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Removes all that the database has.
+fn clear(engine: &Engine, txn: &mut Txn) -> Result<()> {
+    let schema = engine.schema_tree();
+    for (_, row) in schema_rows(txn.cursor(schema)?)? {
+        if row.root != 0 {
+            let tree = tree_of(engine, row.root)?;
+            txn.drop_tree(&tree)?;
+        }
+    }
+    for (name, tree) in txn.families()? {
+        if is_kept(&name) {
+            empty(txn, &tree)?;
+        } else {
+            txn.drop_family(&name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the engine holds the tree of that family for as long as it is open.
+fn is_kept(family: &str) -> bool {
+    family == SCHEMA_FAMILY || family == NUMBERS_FAMILY
+}
+
+fn empty(txn: &mut Txn, tree: &Tree) -> Result<()> {
+    let mut cursor = txn.cursor(tree)?;
+    let mut keys = Vec::new();
+    let mut more = cursor.seek(Seek::First)?;
+    while more {
+        keys.push(cursor.key_int());
+        more = cursor.next()?;
+    }
+    Ok(txn.delete_all(tree, &keys, |_| ())?)
+}
+
+fn tree_of(engine: &Engine, root: i64) -> Result<Tree> {
+    let id = u32::try_from(root).unwrap_or(u32::MAX);
+    Ok(engine.store().tree(TreeId(id))?)
+}
+
+/// Makes the trees of tables and indexes, and writes the rows that name them.
+fn copy_schema(
+    from: &Engine,
+    to: &Engine,
+    source: &mut Txn,
+    target: &mut Txn,
+    pairs: &mut Vec<Pair>,
+) -> Result<()> {
+    let mut numbers = FxHashMap::default();
+    let mut stored = None;
+    for (rowid, mut row) in schema_rows(source.cursor(from.schema_tree())?)? {
+        if row.root != 0 {
+            let tree = tree_of(from, row.root)?;
+            let copy = target.create_tree(tree.kind())?;
+            numbers.insert(tree.id().0, copy.clone());
+            row.root = i64::from(copy.id().0);
+            let pair = Pair {
+                from: tree,
+                to: copy,
+            };
+            match row.kind == "table" && row.name == SEQUENCE {
+                true => stored = Some(pair),
+                false => pairs.push(pair),
+            }
+        }
+        target.put(to.schema_tree(), Key::Int(rowid), &encode_row(&row)?)?;
+    }
+    match stored {
+        None => Ok(()),
+        Some(Pair { from, to }) => sequence::copy(source, &from, target, &to, &numbers),
+    }
+}
+
+fn copy_families(
+    to: &Engine,
+    source: &mut Txn,
+    target: &mut Txn,
+    pairs: &mut Vec<Pair>,
+) -> Result<()> {
+    for (name, from) in source.families()? {
+        let to = match name.as_str() {
+            SCHEMA_FAMILY => continue,
+            NUMBERS_FAMILY => to.numbers().cloned(),
+            _ => Some(target.create_family(&name, from.kind())?),
+        };
+        pairs.extend(to.map(|to| Pair { from, to }));
+    }
+    Ok(())
+}
+
+/// Copies the database into a new file, which is there once it is whole and durable, or not
+/// at all. `each` is told after every so many bytes.
+///
+/// # Errors
+/// A file that is there already, unless it is empty; what reading and writing may fail with;
+/// what `each` answers.
+pub fn copy_to_file(
+    source: &Engine,
+    path: &Path,
+    bytes: u64,
+    mut each: impl FnMut(&Backup) -> Result<()>,
+    mut go_on: impl FnMut() -> Result<()>,
+) -> Result<()> {
+    let store = source.store();
+    // A database in memory has files of the disk that everybody else uses.
+    let disk: Arc<dyn Disk> = match store.path() {
+        Some(_) => store.disk().clone(),
+        None => Arc::new(RealDisk),
+    };
+    let options = Options {
+        page_size: u32::try_from(store.page_size()).unwrap_or(u32::MAX),
+        cache_bytes: store.cache_bytes().min(CACHE_MAX),
+        ..store.options().clone()
+    };
+    let busy_timeout = options.busy_timeout;
+    let making = Making::begin(disk, path, options)?;
+    let target = Engine::open(making.store()?.clone())?;
+    let mut backup = Backup::begin(source, &target, busy_timeout)?;
+    while !backup.step(bytes, &mut go_on)? {
+        each(&backup)?;
+    }
+    each(&backup)?;
+    drop(backup);
+    drop(target);
+    Ok(making.publish()?)
+}
