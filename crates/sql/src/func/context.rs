@@ -75,7 +75,7 @@ impl Context {
     }
 
     /// Begins a statement of a session, within which 'now' stands still.
-    #[inline]
+    #[inline(always)]
     pub fn begin_in(&mut self, session: &Context) {
         self.changes = session.changes;
         self.total_changes = session.total_changes;

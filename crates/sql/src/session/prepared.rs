@@ -490,14 +490,27 @@ impl Body {
 
     /// Compiles the text again if the schema, or a setting, is not as the plan has it. True:
     /// it was.
-    #[inline]
+    #[inline(always)]
     pub(super) fn revalidate(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
         let plan = &self.program.plan;
-        if state.txn.main.stamp(engine.schema_tree())? == plan.schema_version
-            && plan.settings == state.settings
-            && (state.databases.is_empty() && plan.beside.is_empty()
-                || state.has_beside(&plan.beside)?)
-        {
+        let is_current = state.txn.main.stamp(engine.schema_tree())? == plan.schema_version
+            && plan.settings == state.settings;
+        let is_alone = state.databases.is_empty() && plan.beside.is_empty();
+        match is_current && is_alone {
+            true => Ok(false),
+            false => self.revalidate_beside(is_current, engine, state),
+        }
+    }
+
+    /// The same where there are other databases, or the main one has changed.
+    #[cold]
+    fn revalidate_beside(
+        &mut self,
+        is_current: bool,
+        engine: &Engine,
+        state: &mut State,
+    ) -> Result<bool> {
+        if is_current && state.has_beside(&self.program.plan.beside)? {
             return Ok(false);
         }
         self.recompile(engine, state)?;
@@ -505,7 +518,6 @@ impl Body {
     }
 
     /// What it uses then is ready to be read.
-    #[cold]
     fn recompile(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         let parsed = crate::parse::parse(&self.sql)?;
         let plan = plan(&parsed, engine, state)?;
@@ -570,7 +582,7 @@ impl Body {
     }
 
     /// What every statement does first under the session's lock.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin_run(&mut self, state: &mut State) {
         // The session's random numbers move on, the statement's go on from there.
         state.functions.random();

@@ -182,7 +182,7 @@ impl State {
     }
 
     /// Makes possible what a program writes; true: the caller commits.
-    #[inline]
+    #[inline(always)]
     pub fn start_writing(&mut self, program: &Program) -> Result<bool> {
         if let Some(explicit) = &mut self.explicit {
             explicit.writes = true;

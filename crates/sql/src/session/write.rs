@@ -125,29 +125,46 @@ impl Body {
 
     /// Begins, with a plan of the schema that the transaction sees. True: the
     /// statement commits itself.
+    #[inline]
     fn start_write(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
-        for _ in 0..COMPILES_MAX {
-            let commits = match state.start_writing(&self.program) {
-                Ok(commits) => commits,
+        let started = state.start_writing(&self.program);
+        let started = started.map(|commits| (commits, self.revalidate(engine, state)));
+        match started {
+            Ok((commits, Ok(false))) => Ok(commits),
+            other => self.start_write_again(other, engine, state),
+        }
+    }
+
+    /// The same where it did not begin, or with a plan of another schema; `started` says
+    /// whether it would commit itself, and whether it was compiled again.
+    #[cold]
+    fn start_write_again(
+        &mut self,
+        mut started: Result<(bool, Result<bool>)>,
+        engine: &Engine,
+        state: &mut State,
+    ) -> Result<bool> {
+        for _ in 1..COMPILES_MAX {
+            match started {
+                // A tree may be gone because the schema changed.
+                Err(error) if !state.is_autocommit() => return Err(error),
                 Err(error) => {
-                    // A tree may be gone because the schema changed.
-                    if state.is_autocommit() && self.refresh(engine, state)? {
-                        continue;
+                    if !self.refresh(engine, state)? {
+                        return Err(error);
                     }
-                    return Err(error);
                 }
-            };
-            match self.revalidate(engine, state) {
-                Ok(false) => return Ok(commits),
-                Ok(true) if !commits => return state.start_writing(&self.program),
-                Ok(true) => state.txn.rollback(),
-                Err(error) => {
+                Ok((commits, Ok(false))) => return Ok(commits),
+                Ok((false, Ok(true))) => return state.start_writing(&self.program),
+                Ok((true, Ok(true))) => state.txn.rollback(),
+                Ok((commits, Err(error))) => {
                     if commits {
                         state.txn.rollback();
                     }
                     return Err(error);
                 }
             }
+            let again = state.start_writing(&self.program);
+            started = again.map(|commits| (commits, self.revalidate(engine, state)));
         }
         Err(Error::new(code::SCHEMA, "database schema has changed"))
     }

@@ -199,7 +199,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Before rows, so many. `deletes`: they go.
-    #[inline]
+    #[inline(always)]
     pub fn expect(&mut self, rows: usize, deletes: bool, memory: &Memory) -> Result<()> {
         // Foreign keys and triggers look into indexes before the statement ends.
         let foreign = self.foreign.as_ref();
