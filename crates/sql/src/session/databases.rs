@@ -73,6 +73,13 @@ impl State {
         Ok(catalog)
     }
 
+    /// Whether there is no database beside the main one, as there was none when a plan was
+    /// made.
+    #[inline]
+    pub fn is_alone(&self, versions: &[(u64, u64)]) -> bool {
+        self.databases.is_empty() && versions.is_empty()
+    }
+
     /// Whether the databases beside the main one have the schemas of which a plan was made.
     pub fn has_beside(&mut self, versions: &[(u64, u64)]) -> Result<bool> {
         if self.databases.len() != versions.len() {

@@ -204,9 +204,10 @@ impl Prepared {
         };
         let program = &self.body.program;
         version == Some(program.plan.schema_version)
-            && state.has_beside(&program.plan.beside).unwrap_or(false)
             && program.plan.settings == state.settings
             && program.fits_sizes()
+            && (state.is_alone(&program.plan.beside)
+                || state.has_beside(&program.plan.beside).unwrap_or(false))
     }
 
     /// Collations that its tables name and the connection lacks.
@@ -495,8 +496,7 @@ impl Body {
         let plan = &self.program.plan;
         let is_current = state.txn.main.stamp(engine.schema_tree())? == plan.schema_version
             && plan.settings == state.settings;
-        let is_alone = state.databases.is_empty() && plan.beside.is_empty();
-        match is_current && is_alone {
+        match is_current && state.is_alone(&plan.beside) {
             true => Ok(false),
             false => self.revalidate_beside(is_current, engine, state),
         }

@@ -138,6 +138,7 @@ impl Program {
     }
 
     /// Whether the trees that it reads have about as many rows as when it was made.
+    #[inline]
     pub fn fits_sizes(&self) -> bool {
         let mut sizes = self.plan.reads.iter().zip(&self.sizes);
         sizes.all(|(tree, rows)| is_similar(tree.estimate(), *rows))

@@ -161,7 +161,7 @@ impl State {
 
     /// Makes reading possible, of the main database and of those in `others`; true: the
     /// caller ends the transaction.
-    #[inline]
+    #[inline(always)]
     pub fn start_reading(&mut self, others: &[u64]) -> Result<bool> {
         let ends = self.explicit.is_none();
         if ends {
