@@ -151,6 +151,7 @@ fn key_value(name: &'static str, seed: u64, closed: bool, bulk: bool) -> Sample 
     let disk = SimDisk::new(seed);
     let mut oracle = kv::Oracle::default();
     let mut life = Life::new(&disk, &options, &mut oracle, seed);
+    life.all_synced = true;
     life.start().expect("nothing fails");
     for step in 0..40 {
         life.step_or_start_at(step).expect("nothing fails");
@@ -489,6 +490,7 @@ fn lie(seed: u64, after: u64, error: FaultError, counts: &mut Counts) -> u64 {
     });
     let mut oracle = kv::Oracle::default();
     let mut life = Life::new(&disk, &options, &mut oracle, seed);
+    life.all_synced = true;
     life.flushes = Some(Vec::new());
     let mut cut_short = false;
     for step in 0..14 {

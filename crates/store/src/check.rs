@@ -294,7 +294,7 @@ impl Check<'_> {
             }
         }
         // Dead extents may be reachable from our snapshot too: count them once.
-        let reclaim = core.reclaim.lock();
+        let reclaim = core.lock_reclaim();
         let mut used = reclaim.dead_extents(core, u64::MAX);
         let space = core.space.lock();
         used.extend(space.unpublished());

@@ -25,11 +25,13 @@ use crate::chunks::Chunks;
 use crate::codec::ExtentRef;
 use crate::error::Result;
 use crate::pins::Pins;
+use crate::primitives::MutexGuard;
 use crate::space::extent_of;
 use crate::store::Core;
 use crate::tree::TreeShared;
 use owned::expand;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A node, or with `subtree` all nodes under it too, that a commit took out of
 /// its tree.
@@ -373,11 +375,27 @@ impl Reclaim {
     }
 }
 
+impl Core {
+    /// What keeps account of the dead. Where somebody drives, whoever has it may stand at a
+    /// call until others had their turn.
+    pub(crate) fn lock_reclaim(&self) -> MutexGuard<'_, Reclaim> {
+        let Some(driver) = &self.options.driver else {
+            return self.reclaim.lock();
+        };
+        loop {
+            match self.reclaim.try_lock() {
+                Some(reclaim) => return reclaim,
+                None => driver.pass(Duration::from_millis(1)),
+            }
+        }
+    }
+}
+
 /// Looks at the dead of all trees. How many readers keep in memory, unwritten.
 pub(crate) fn look_at_all(core: &Core) -> usize {
     let mut free = Vec::new();
     let needed = {
-        let mut reclaim = core.reclaim.lock();
+        let mut reclaim = core.lock_reclaim();
         let mut waiting = 0;
         for tree in core.all_trees() {
             reclaim.process(core, &tree.0, &mut free);
@@ -397,7 +415,7 @@ pub(crate) fn sweep(core: &Core) -> Result<()> {
     loop {
         let mut subtrees = Vec::new();
         {
-            let mut reclaim = core.reclaim.lock();
+            let mut reclaim = core.lock_reclaim();
             let visible = core.visible();
             for tree in core.all_trees() {
                 reclaim.process(core, &tree.0, &mut free);
@@ -424,7 +442,7 @@ pub(crate) fn sweep(core: &Core) -> Result<()> {
             .map(|dead| expand(core, &slot, *dead))
             .collect();
         core.pool.readers.release(&slot);
-        let mut reclaim = core.reclaim.lock();
+        let mut reclaim = core.lock_reclaim();
         let kept = match expanded {
             Ok(lists) => lists.into_iter().flatten().collect(),
             Err(error) => {
@@ -440,7 +458,7 @@ pub(crate) fn sweep(core: &Core) -> Result<()> {
 /// evicted. Only what died before the durable checkpoint, hence what every later
 /// one counts as free. For the background thread.
 pub(crate) fn write_kept(core: &Core) -> Result<()> {
-    let reclaim = core.reclaim.lock();
+    let reclaim = core.lock_reclaim();
     let nodes = reclaim.unwritten(core, core.checkpoint_pins.durable());
     let rank = |node: &ChildRef| {
         // SAFETY: as in `unwritten`; the lock is still held.

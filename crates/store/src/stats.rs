@@ -49,7 +49,7 @@ impl Store {
             let space = core.space.lock();
             (space.map.end(), space.map.free_units())
         };
-        let kept_nodes = core.reclaim.lock().kept_len() as u64;
+        let kept_nodes = core.lock_reclaim().kept_len() as u64;
         Stats {
             visible: core.visible(),
             checkpoint: core.checkpoint_pins.durable(),

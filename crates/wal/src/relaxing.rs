@@ -17,12 +17,13 @@
 //!    by calls of the system. Those made later are mapped.
 //!
 //! Who wants its commit durable beside others that do not syncs after it was
-//! acknowledged, one at a time; whoever waited for that finds that one sync covered it.
+//! acknowledged, one at a time: what was acknowledged when a sync began is durable at its
+//! end, whoever wanted it.
 
 use super::error::{Error, Result};
-use super::in_place::Unsynced;
 use super::leading::Leads;
-use super::locks::lock;
+use super::locks::{lock, wait};
+use super::space::PASS;
 use super::twin::{Durability, TwinLog};
 use crate::primitives::Ordering;
 
@@ -73,24 +74,47 @@ impl TwinLog {
     /// # Errors
     /// `Poisoned` after a failed sync.
     pub fn sync(&self) -> Result<()> {
-        let _syncing = lock(&self.syncing);
-        self.sync_acknowledged()
+        loop {
+            if let Some(turn) = self.turn_to_sync() {
+                return turn.sync();
+            }
+        }
     }
 
-    /// The same for who wants everything up to `seq`, which is acknowledged: returns at
-    /// once where that is durable, and syncs no more than once for all who wait.
+    /// The same for who wants everything up to `seq`, which is acknowledged: returns as soon
+    /// as that is durable, by whoever's sync.
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
     pub fn sync_up_to(&self, seq: u64) -> Result<()> {
-        if self.durable() >= seq {
-            return Ok(());
+        while self.durable() < seq {
+            if let Some(turn) = self.turn_to_sync() {
+                // Somebody else's sync may have ended before this turn began.
+                return match self.durable() < seq {
+                    true => turn.sync(),
+                    false => Ok(()),
+                };
+            }
         }
-        let _syncing = lock(&self.syncing);
-        match self.durable() >= seq {
-            true => Ok(()),
-            false => self.sync_acknowledged(),
+        Ok(())
+    }
+
+    /// The right to make an explicit sync; or None once somebody else's has ended.
+    fn turn_to_sync(&self) -> Option<SyncTurn<'_>> {
+        let mut syncing = lock(&self.syncing);
+        if !*syncing {
+            *syncing = true;
+            return Some(SyncTurn(self));
         }
+        match &self.options.driver {
+            None => drop(wait(&self.explicit_sync_ended, syncing)),
+            // Whoever has it may stand at a call until others had their turn.
+            Some(driver) => {
+                drop(syncing);
+                driver.pass(PASS);
+            }
+        }
+        None
     }
 
     fn sync_acknowledged(&self) -> Result<()> {
@@ -101,6 +125,24 @@ impl TwinLog {
         self.flush_ended();
         led?;
         // Outside the flush lock: commits go on meanwhile.
-        unsynced.map_or(Ok(()), |unsynced: Unsynced| self.sync_in_place(unsynced))
+        unsynced.map_or(Ok(()), |unsynced| self.sync_in_place(unsynced))
+    }
+}
+
+/// While somebody makes an explicit sync. All who wait look, at its end, whether it covered
+/// what they want: they are woken together, since one after the other would let whoever is
+/// at work sync for itself in between.
+struct SyncTurn<'w>(&'w TwinLog);
+
+impl SyncTurn<'_> {
+    fn sync(self) -> Result<()> {
+        self.0.sync_acknowledged()
+    }
+}
+
+impl Drop for SyncTurn<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.syncing) = false;
+        self.0.explicit_sync_ended.notify_all();
     }
 }

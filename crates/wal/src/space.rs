@@ -39,7 +39,7 @@ const QUICK_OUTSTANDING_BYTES_MAX: u64 = 128 << 10;
 /// How long a reservation waits without looking.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long one who is driven lets others work before it looks again.
-const PASS: Duration = Duration::from_millis(1);
+pub(super) const PASS: Duration = Duration::from_millis(1);
 const _: () = assert!(QUICK_OUTSTANDING_BYTES_MAX + EMPTY_RECORD_BYTES <= CAPACITY_BYTES_MIN);
 
 /// What has become of the room that reservations wait for.

@@ -200,8 +200,9 @@ pub struct TwinLog {
     pub(super) in_place_first: (AtomicU64, AtomicU64),
     /// Held through preparing, recycling and closing.
     pub(super) background: Mutex<()>,
-    /// Held through explicit syncs.
-    pub(super) syncing: Mutex<()>,
+    /// Whether somebody makes an explicit sync.
+    pub(super) syncing: Mutex<bool>,
+    pub(super) explicit_sync_ended: Condvar,
     /// Held through extending a file.
     pub(super) extending: Mutex<()>,
     pub(super) room: Mutex<Room>,
@@ -277,6 +278,7 @@ impl TwinLog {
             in_place_first: (AtomicU64::new(last), AtomicU64::new(tail)),
             background: Mutex::default(),
             syncing: Mutex::default(),
+            explicit_sync_ended: Condvar::default(),
             extending: Mutex::default(),
             room: Mutex::default(),
             room_changed: Condvar::default(),

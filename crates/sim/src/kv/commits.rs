@@ -130,8 +130,7 @@ impl Life<'_> {
 
     /// Contexts that stay, of which some may lose what they commit.
     pub(super) fn mix(&mut self) -> Result<()> {
-        // Of bytes that rot before they are synced nobody hears.
-        if self.flushes.is_some() || self.visible.tables.is_empty() {
+        if self.all_synced || self.visible.tables.is_empty() {
             return self.statement();
         }
         self.fill_crew()?;

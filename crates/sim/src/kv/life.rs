@@ -27,6 +27,9 @@ pub struct Life<'a> {
     pub visible: State,
     /// What they saw before the last commit.
     pub previous: State,
+    /// All commits are synced where the store was opened so: of bytes that rot before they
+    /// are, nobody hears.
+    pub(crate) all_synced: bool,
     /// If somebody wants to know: what they saw after each commit, and how long the
     /// files were then.
     pub(crate) flushes: Option<Vec<(State, Lengths)>>,
@@ -77,6 +80,7 @@ impl<'a> Life<'a> {
             store: None,
             visible: State::default(),
             previous: State::default(),
+            all_synced: false,
             flushes: None,
             reader: None,
             crew: Vec::new(),

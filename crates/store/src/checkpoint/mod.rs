@@ -398,7 +398,7 @@ fn write_free_map(
 ) -> Result<(Blob, u64)> {
     core.pool.balance();
     // While this is held no dead extent is on its way from a list to the map.
-    let reclaim = core.reclaim.lock();
+    let reclaim = core.lock_reclaim();
     let mut free = reclaim.dead_extents(core, seq);
     let mut space = core.space.lock();
     free.extend(space.beyond(seq));

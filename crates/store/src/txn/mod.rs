@@ -424,7 +424,7 @@ impl TxnContext {
                 tree: fork.tree.id().0,
                 ..Dead::node(node, self.seq)
             });
-            self.core.reclaim.lock().keep(self.seq, dead);
+            self.core.lock_reclaim().keep(self.seq, dead);
             return;
         }
         let (mut extents, mut unwritten) = (Vec::new(), 0);

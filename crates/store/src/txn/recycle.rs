@@ -153,6 +153,6 @@ impl TxnContext {
                 return graves.add(dead);
             }
         }
-        core.reclaim.lock().keep(dead.birth, [dead].into_iter());
+        core.lock_reclaim().keep(dead.birth, [dead].into_iter());
     }
 }
