@@ -24,7 +24,7 @@ use std::ffi::c_int;
 use std::path::Path;
 use std::time::Duration;
 
-use fulgurite_sql::session::backup as engine;
+use fulgurite_sql::session::{Engine, backup as engine};
 
 use crate::open::Target;
 use crate::{Connection, Error, MAIN_DB, Name, OpenFlags, Result, ffi};
@@ -79,6 +79,8 @@ impl Progress {
 pub struct Backup<'a, 'b> {
     from: &'a Connection,
     to: &'b Connection,
+    /// The databases.
+    engines: (Engine, Engine),
     /// None before the first step.
     copy: RefCell<Option<engine::Backup>>,
 }
@@ -93,7 +95,7 @@ impl Backup<'_, '_> {
         Backup::new_with_names(from, MAIN_DB, to, MAIN_DB)
     }
 
-    /// As [`Backup::new`], with the names of databases, which are `main`.
+    /// As [`Backup::new`], with the names that the connections have for the databases.
     ///
     /// # Errors
     /// As [`Backup::new`], and an unknown name.
@@ -103,9 +105,8 @@ impl Backup<'_, '_> {
         to: &'b mut Connection,
         to_name: T,
     ) -> Result<Backup<'a, 'b>> {
-        check_main(&from_name)?;
-        check_main(&to_name)?;
-        if from.database().store().ptr_eq(to.database().store()) {
+        let engines = (named(from, &from_name)?, named(to, &to_name)?);
+        if engines.0.store().ptr_eq(engines.1.store()) {
             let message = "source and destination must be distinct";
             return Err(Error::failure(ffi::SQLITE_ERROR, message));
         }
@@ -116,6 +117,7 @@ impl Backup<'_, '_> {
         Ok(Backup {
             from,
             to,
+            engines,
             copy: RefCell::new(None),
         })
     }
@@ -150,13 +152,13 @@ impl Backup<'_, '_> {
         let copy = match &mut *copy {
             Some(copy) => copy,
             none => {
-                let (from, to) = (self.from.database().engine(), self.to.database().engine());
+                let (from, to) = &self.engines;
                 let timeout = self.to.session().busy_timeout();
                 let begun = engine::Backup::begin(from, to, timeout);
                 none.insert(begun.map_err(Error::from_engine)?)
             }
         };
-        let page_bytes = self.from.database().store().page_size() as u64;
+        let page_bytes = self.engines.0.store().page_size() as u64;
         let bytes = u64::try_from(num_pages).map_or(u64::MAX, |pages| pages * page_bytes);
         let done = copy.step(bytes, || Ok(())).map_err(Error::from_engine)?;
         Ok(match done {
@@ -193,12 +195,12 @@ impl Backup<'_, '_> {
 }
 
 impl Connection {
-    /// Copies the database into a file. A new one is there whole and durable, or not at
+    /// Copies a database of the connection into a file. A new one is there whole and durable, or not at
     /// all; in the database that a file holds already the copy takes the place of all else
     /// at once.
     ///
     /// # Errors
-    /// A name that is not `main`; a file that cannot be opened or written, or that is
+    /// An unknown name; a file that cannot be opened or written, or that is
     /// no database of ours; `SQLITE_BUSY` as [`StepResult::Busy`] says.
     pub fn backup<N: Name, P: AsRef<Path>, F: Fn(Progress)>(
         &self,
@@ -206,7 +208,7 @@ impl Connection {
         dst_path: P,
         progress: Option<F>,
     ) -> Result<()> {
-        check_main(&name)?;
+        let from = named(self, &name)?;
         let target = Target::new(dst_path.as_ref(), OpenFlags::default())?;
         if let Target::File { path, .. } = &target
             && path.metadata().map_or(true, |file| file.len() == 0)
@@ -214,10 +216,10 @@ impl Connection {
             if self.session().has_written() {
                 return Err(busy());
             }
-            return self.backup_to_new(path, progress);
+            return backup_to_new(&from, path, progress);
         }
         let mut to = Self::open(dst_path)?;
-        let backup = Backup::new(self, &mut to)?;
+        let backup = Backup::new_with_names(self, name, &mut to, MAIN_DB)?;
         loop {
             let result = backup.step(PAGES_AT_ONCE)?;
             if let Some(progress) = &progress {
@@ -231,23 +233,12 @@ impl Connection {
         }
     }
 
-    fn backup_to_new<F: Fn(Progress)>(&self, path: &Path, progress: Option<F>) -> Result<()> {
-        let bytes = PAGES_AT_ONCE as u64 * self.database().store().page_size() as u64;
-        let each = |backup: &engine::Backup| {
-            if let Some(progress) = &progress {
-                progress(Progress::of(backup));
-            }
-            Ok(())
-        };
-        let from = self.database().engine();
-        engine::copy_to_file(from, path, bytes, each, || Ok(())).map_err(Error::from_engine)
-    }
-
-    /// Replaces all that is in the database by what is in that of a file, at once.
+    /// Replaces all that is in a database of the connection by what is in that of a file,
+    /// at once.
     ///
     /// # Errors
-    /// A name that is not `main`; a file that is not there, cannot be read or is no database
-    /// of ours; an open transaction; `SQLITE_BUSY` as [`StepResult::Busy`] says.
+    /// An unknown name; a file that is not there, cannot be read or is no database of ours;
+    /// an open transaction; `SQLITE_BUSY` as [`StepResult::Busy`] says.
     pub fn restore<N: Name, P: AsRef<Path>, F: Fn(Progress)>(
         &mut self,
         name: N,
@@ -283,14 +274,19 @@ fn busy() -> Error {
     Error::failure(ffi::SQLITE_BUSY, ffi::code_to_str(ffi::SQLITE_BUSY))
 }
 
-/// Fails unless this is the name of the only database of a connection.
-pub(crate) fn check_main<N: Name>(name: &N) -> Result<()> {
-    let name = name.as_text()?;
-    match name.eq_ignore_ascii_case("main") {
-        true => Ok(()),
-        false => Err(Error::failure(
-            ffi::SQLITE_ERROR,
-            format!("unknown database {name}"),
-        )),
-    }
+fn backup_to_new<F: Fn(Progress)>(from: &Engine, path: &Path, progress: Option<F>) -> Result<()> {
+    let bytes = PAGES_AT_ONCE as u64 * from.store().page_size() as u64;
+    let each = |backup: &engine::Backup| {
+        if let Some(progress) = &progress {
+            progress(Progress::of(backup));
+        }
+        Ok(())
+    };
+    engine::copy_to_file(from, path, bytes, each, || Ok(())).map_err(Error::from_engine)
+}
+
+/// The database of a connection's name.
+fn named<N: Name>(db: &Connection, name: &N) -> Result<Engine> {
+    let found = db.session().database(&name.as_text()?);
+    found.map_err(Error::from_engine)
 }

@@ -29,7 +29,6 @@ use std::io;
 use fulgurite_sql::session::blob::{BlobColumn, Mark, expired};
 use fulgurite_sql::value::LENGTH_MAX;
 
-use crate::backup::check_main;
 use crate::types::{ToSql, ToSqlOutput};
 use crate::{Connection, Error, Name, Result, ffi};
 
@@ -64,11 +63,7 @@ impl Connection {
         read_only: bool,
     ) -> Result<Blob<'_>> {
         let (table, column) = (table.as_text()?, column.as_text()?);
-        if check_main(&db).is_err() {
-            let message = format!("no such table: {}.{table}", db.as_text()?);
-            return Err(Error::failure(ffi::SQLITE_ERROR, message));
-        }
-        let column = BlobColumn::new(table, column, !read_only);
+        let column = BlobColumn::new(db.as_text()?, table, column, !read_only);
         let mut blob = Blob {
             conn: self,
             column,
@@ -118,7 +113,7 @@ impl Blob<'_> {
     fn check(&self) -> Result<()> {
         let session = self.conn.session();
         let mut bytes = self.bytes.borrow_mut();
-        if bytes.is_some() && self.mark.get() != Some(session.mark()) {
+        if bytes.is_some() && self.mark.get() != Some(session.mark(&self.column)) {
             match session.read_blob(&self.column, self.rowid) {
                 Ok((found, mark)) if bytes.as_ref() == Some(&found) => self.mark.set(Some(mark)),
                 _ => self.expire(&mut bytes),

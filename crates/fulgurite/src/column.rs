@@ -87,11 +87,11 @@ impl Connection {
     /// # Errors
     /// An unknown database, or what the engine says.
     pub fn table_exists<N: Name>(&self, db_name: Option<N>, table_name: N) -> Result<bool> {
-        let sql = format!(
-            "SELECT 1 FROM {}sqlite_schema WHERE type IN ('table', 'view') AND name = ?1 COLLATE NOCASE",
-            schema_prefix(db_name)?
-        );
-        self.prepare(&sql)?.exists([table_name.as_text()?])
+        let sql = "SELECT 1 FROM pragma_table_list(?1)
+            WHERE schema = coalesce(?2, schema) COLLATE NOCASE";
+        let database = db_name.map(|name| name.as_text()).transpose()?;
+        let mut found = self.prepare_cached(sql)?;
+        found.exists((table_name.as_text()?, database))
     }
 
     /// Whether there is a table or view of this name that has this column.

@@ -281,14 +281,11 @@ impl Connection {
     /// # Errors
     /// An unknown database name.
     pub fn is_readonly<N: Name>(&self, db_name: N) -> Result<bool> {
-        match db_name.as_text()?.to_ascii_lowercase().as_str() {
-            "main" => Ok(self.database.is_read_only()),
-            "temp" => Ok(false),
-            other => Err(Error::failure(
-                ffi::SQLITE_MISUSE,
-                format!("{other} is not the name of a database"),
-            )),
-        }
+        let name = db_name.as_text()?;
+        self.session.is_read_only(&name).ok_or_else(|| {
+            let message = format!("{db_name:?} is not the name of a database");
+            Error::failure(ffi::SQLITE_MISUSE, message)
+        })
     }
 
     /// How long a call waits for another connection before it answers

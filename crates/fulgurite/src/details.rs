@@ -1,11 +1,12 @@
 //! What a connection and its statements tell of themselves, beside the everyday.
 
 use std::ffi::c_uint;
+use std::sync::Arc;
 
 use bitflags::bitflags;
 use fulgurite_sql::func::SQLITE_VERSION;
+use fulgurite_sql::plan::physical::Origin;
 
-use crate::backup::check_main;
 use crate::{Connection, Error, Name, Result, Statement, ffi};
 
 bitflags! {
@@ -76,16 +77,15 @@ impl Connection {
         self.session().is_interrupted()
     }
 
-    /// The name of a database by its number: 0 is `main`.
+    /// The name of a database by its number: 0 is `main`, 1 `temp`, and those behind are
+    /// attached.
     ///
     /// # Errors
     /// [`Error::InvalidDatabaseIndex`].
     pub fn db_name(&self, index: usize) -> Result<String> {
-        match index {
-            0 => Ok("main".to_owned()),
-            1 => Ok("temp".to_owned()),
-            _ => Err(Error::InvalidDatabaseIndex(index)),
-        }
+        let name = self.session().database_name(index);
+        name.map(|name| (*name).to_owned())
+            .ok_or(Error::InvalidDatabaseIndex(index))
     }
 
     /// Forgets what is kept to be faster next time: compiled statements.
@@ -97,22 +97,25 @@ impl Connection {
         Ok(())
     }
 
-    /// Where the connection's transaction stands.
+    /// Where the connection's transaction stands, in one database or in all.
     ///
     /// # Errors
     /// An unknown name.
     pub fn transaction_state<N: Name>(&self, db_name: Option<N>) -> Result<TransactionState> {
-        if let Some(name) = db_name
-            && check_main(&name).is_err()
-        {
-            let message = format!("{db_name:?} is not the name of a valid schema");
-            return Err(Error::failure(ffi::SQLITE_MISUSE, message));
-        }
         let session = self.session();
-        Ok(match (session.has_written(), session.has_begun()) {
+        let (has_written, has_read) = match db_name {
+            None => (
+                session.has_written(),
+                session.has_begun() || session.is_running(),
+            ),
+            Some(name) => session.uses_of(&name.as_text()?).ok_or_else(|| {
+                let message = format!("{db_name:?} is not the name of a valid schema");
+                Error::failure(ffi::SQLITE_MISUSE, message)
+            })?,
+        };
+        Ok(match (has_written, has_read) {
             (true, _) => TransactionState::Write,
             (false, true) => TransactionState::Read,
-            (false, false) if session.is_running() => TransactionState::Read,
             (false, false) => TransactionState::None,
         })
     }
@@ -122,7 +125,7 @@ impl Connection {
 #[derive(Debug)]
 pub struct ColumnMetadata<'stmt> {
     name: &'stmt str,
-    origin: Option<(&'stmt str, &'stmt str)>,
+    origin: Option<(Arc<str>, &'stmt Origin)>,
 }
 
 impl ColumnMetadata<'_> {
@@ -135,19 +138,19 @@ impl ColumnMetadata<'_> {
     /// The database that it comes from; None for an expression.
     #[must_use]
     pub fn database_name(&self) -> Option<&str> {
-        self.origin.map(|_| "main")
+        self.origin.as_ref().map(|(database, _)| &**database)
     }
 
     /// The table that it comes from; None for an expression.
     #[must_use]
     pub fn table_name(&self) -> Option<&str> {
-        self.origin.map(|(table, _)| table)
+        self.origin.as_ref().map(|(_, origin)| &*origin.table)
     }
 
     /// The table's column that it is; None for an expression.
     #[must_use]
     pub fn origin_name(&self) -> Option<&str> {
-        self.origin.map(|(_, column)| column)
+        self.origin.as_ref().map(|(_, origin)| &*origin.column)
     }
 }
 
@@ -158,7 +161,10 @@ impl Statement<'_> {
     ) -> impl DoubleEndedIterator<Item = ColumnMetadata<'_>> + ExactSizeIterator {
         (0..self.column_count()).map(|i| ColumnMetadata {
             name: self.name_or_empty(i),
-            origin: self.handle.as_ref().and_then(|it| it.column_origin(i)),
+            origin: self.handle.as_ref().and_then(|it| {
+                let origin = it.column_origin(i)?;
+                Some((self.conn.session().database_in(origin.store), origin))
+            }),
         })
     }
 }

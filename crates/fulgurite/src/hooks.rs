@@ -111,10 +111,10 @@ impl Connection {
         })
     }
 
-    /// Has a hook be told of each row that changes: what happened to it, `main`, its table,
-    /// its rowid. As in SQLite, rows that REPLACE deletes and those of a DELETE without
-    /// WHERE are not among them, unless triggers or foreign keys look at these. None
-    /// removes it.
+    /// Has a hook be told of each row that changes: what happened to it, its database, its
+    /// table, its rowid. As in SQLite, rows that REPLACE deletes and those of a DELETE
+    /// without WHERE are not among them, unless triggers or foreign keys look at these.
+    /// None removes it.
     ///
     /// ```
     /// # fn main() -> fulgurite::Result<()> {
@@ -139,8 +139,8 @@ impl Connection {
         let hook = hook.map(Exclusive::new);
         self.set_hooks(|hooks| {
             hooks.update = hook.map(|it| {
-                Arc::new(move |change: Change, table: &str, rowid| {
-                    it.with(|f| f(change.into(), "main", table, rowid));
+                Arc::new(move |change: Change, database: &str, table: &str, rowid| {
+                    it.with(|f| f(change.into(), database, table, rowid));
                 }) as _
             });
         })

@@ -145,3 +145,29 @@ fn names_of_reindex_and_analyze() {
          PRAGMA integrity_check",
     );
 }
+
+/// Checks of a table that another database has found nothing to complain about, and
+/// `foreign_key_check` without a name went through all databases.
+#[test]
+fn checks_are_of_the_database_that_is_named() {
+    same(
+        "CREATE TABLE p(a PRIMARY KEY); CREATE TABLE c(a REFERENCES p); PRAGMA foreign_keys = 0;
+         INSERT INTO c VALUES (1); CREATE TEMP TABLE p(a PRIMARY KEY);
+         CREATE TEMP TABLE c(a REFERENCES p); INSERT INTO temp.c VALUES (2), (3);
+         ATTACH ':memory:' AS x; CREATE TABLE x.p(a PRIMARY KEY); CREATE TABLE x.d(a REFERENCES p);
+         INSERT INTO x.d VALUES (2), (3), (4); PRAGMA foreign_key_check;
+         PRAGMA main.foreign_key_check; PRAGMA temp.foreign_key_check; PRAGMA x.foreign_key_check;
+         PRAGMA foreign_key_check(c); PRAGMA main.foreign_key_check(c); PRAGMA foreign_key_check(d);
+         PRAGMA main.foreign_key_check(d); PRAGMA x.foreign_key_check(c); PRAGMA foreign_key_check(nope);
+         SELECT * FROM pragma_foreign_key_check; SELECT * FROM pragma_foreign_key_check('c');
+         SELECT * FROM pragma_foreign_key_check('c', 'main'); SELECT * FROM pragma_foreign_key_check('d', 'x');
+         SELECT * FROM pragma_foreign_key_check(NULL, 'x'); SELECT * FROM pragma_foreign_key_check('d', 'main');
+         SELECT * FROM pragma_foreign_key_check('d', 'nope'); SELECT * FROM pragma_foreign_key_check WHERE schema = 'x';
+         SELECT s.name, f.\"table\", f.rowid FROM pragma_database_list s, pragma_foreign_key_check(NULL, s.name) f;
+         PRAGMA integrity_check(d); PRAGMA main.integrity_check(d); PRAGMA x.integrity_check(d);
+         PRAGMA temp.quick_check(d); PRAGMA x.quick_check(nope); PRAGMA nope.integrity_check(d);
+         PRAGMA x.integrity_check(3); PRAGMA x.integrity_check(sqlite_schema);
+         SELECT * FROM pragma_integrity_check('d', 'main'); SELECT * FROM pragma_quick_check('d', 'x');
+         SELECT * FROM pragma_quick_check('c')",
+    );
+}

@@ -257,3 +257,19 @@ fn a_table_hides_a_function_of_its_name() {
         "SELECT count(*) FROM json_each('[1]')",
     ]);
 }
+
+/// A function is in no database, so that any may be named. Only `main` could be.
+#[test]
+fn databases_before_the_names_of_functions() {
+    same(
+        "CREATE TABLE t(a); CREATE TEMP TABLE t(b); ATTACH ':memory:' AS x; CREATE TABLE x.t(c);
+         SELECT value FROM main.json_each('[1]'); SELECT value FROM temp.json_each('[2]');
+         SELECT value FROM x.json_each('[3]'); SELECT value FROM nope.json_each('[4]');
+         SELECT * FROM x.json_each; SELECT name FROM x.pragma_table_info('t');
+         SELECT name FROM x.pragma_table_info('t', 'main'); SELECT * FROM x.nope('t');
+         CREATE VIEW x.v AS SELECT value FROM x.json_each('[5]'); SELECT * FROM x.v;
+         CREATE VIEW x.w AS SELECT value FROM json_each('[6]'); SELECT * FROM x.w;
+         CREATE TABLE x.json_each(d); SELECT * FROM x.json_each('[7]'); SELECT * FROM x.json_each;
+         SELECT value FROM main.json_each('[8]')",
+    );
+}

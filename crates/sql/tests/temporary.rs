@@ -469,3 +469,40 @@ fn many_rows_and_joins_across() {
          REPLACE INTO t SELECT * FROM m; SELECT * FROM t ORDER BY a",
     );
 }
+
+/// A temporary trigger may change tables by the names of their databases, any other may not.
+/// It was refused.
+#[test]
+fn temporary_triggers_change_tables_of_any_database() {
+    same(
+        "ATTACH ':memory:' AS x; CREATE TABLE p(a); CREATE TEMP TABLE p(a); CREATE TABLE x.p(a);
+         CREATE TABLE c(a); CREATE TEMP TABLE d(a); CREATE TABLE x.k(a UNIQUE, b);
+         CREATE TEMP TRIGGER one AFTER INSERT ON c BEGIN
+            INSERT INTO main.p SELECT a FROM x.p;
+            INSERT INTO x.k VALUES (new.a, 1) ON CONFLICT (a) DO UPDATE SET b = b + 1;
+            UPDATE x.k SET b = b * 10 WHERE a = new.a;
+            DELETE FROM x.p WHERE a = new.a;
+            REPLACE INTO temp.p VALUES (new.a);
+         END;
+         CREATE TRIGGER two AFTER INSERT ON d BEGIN INSERT INTO main.p VALUES (new.a); END;
+         INSERT INTO x.p VALUES (1), (2); INSERT INTO c VALUES (1); INSERT INTO c VALUES (1);
+         INSERT INTO d VALUES (7);
+         SELECT * FROM main.p; SELECT * FROM temp.p; SELECT * FROM x.p; SELECT * FROM x.k;
+         ALTER TABLE x.k RENAME b TO bb; ALTER TABLE x.k RENAME TO kk;
+         SELECT sql FROM sqlite_temp_schema WHERE type = 'trigger'; INSERT INTO c VALUES (3);
+         SELECT * FROM x.kk; DROP TABLE x.p; INSERT INTO c VALUES (4); SELECT * FROM x.kk",
+    );
+    same(
+        "ATTACH ':memory:' AS x; CREATE TABLE p(a); CREATE TABLE x.p(a); CREATE VIEW x.v AS SELECT * FROM p;
+         CREATE TRIGGER t AFTER INSERT ON p BEGIN INSERT INTO main.p VALUES (1); END;
+         CREATE TRIGGER t AFTER INSERT ON p BEGIN SELECT 1; UPDATE x.p SET a = 1; END;
+         CREATE TRIGGER x.t AFTER INSERT ON p BEGIN DELETE FROM x.p; END;
+         CREATE TRIGGER t AFTER INSERT ON nope BEGIN DELETE FROM main.p; END;
+         CREATE TEMP TRIGGER t INSTEAD OF INSERT ON x.v BEGIN
+            INSERT INTO x.p VALUES (new.a); INSERT INTO main.p VALUES (new.a + 1);
+         END;
+         INSERT INTO x.v VALUES (1), (2); SELECT * FROM main.p; SELECT * FROM x.p;
+         CREATE TEMP TRIGGER u AFTER INSERT ON main.p BEGIN INSERT INTO nope.p VALUES (1); END;
+         INSERT INTO x.v VALUES (3); DETACH x; INSERT INTO main.p VALUES (1)",
+    );
+}

@@ -29,7 +29,7 @@ impl Binder<'_> {
                 return Err(misuse_of_window(name, offset));
             }
             if let Err(error) = function {
-                return Err(hinted(error, name, offset));
+                return self.unknown_call(call, error);
             }
             return Err(Error::sql(format!(
                 "FILTER may not be used with non-aggregate {name}()"
@@ -80,7 +80,7 @@ impl Binder<'_> {
         let is_kept = match definition {
             Some(definition) => matches!(definition, Definition::Index | Definition::Generated),
             // The indexes of a table that a statement reads.
-            None => self.in_schema_text,
+            None => self.texts_of.is_some(),
         };
         match self.settings.case_sensitive_like && !is_kept {
             true => LikeKind::LikeExact,
@@ -113,7 +113,7 @@ impl Binder<'_> {
             Ok(Function::Window(_)) => return Err(misuse_of_window(name, offset)),
             // SQLite asks for functions only where they are called.
             Err(_) if self.uses.is_some() => return Ok(Expr::null()),
-            Err(error) if self.in_schema_text => return Ok(refused(error, name, args)),
+            Err(error) if self.texts_of.is_some() => return Ok(refused(error, name, args)),
             Err(error) => return Err(hinted(error, name, offset)),
         };
         Ok(called(function, args))
@@ -143,13 +143,25 @@ impl Binder<'_> {
     /// Whether a function of the program may not be called where it stands.
     fn distrusts(&self, flags: UserFlags) -> bool {
         let is_refused = flags.direct_only || self.settings.distrusts_schema && !flags.innocuous;
-        is_refused && self.uses.is_none() && self.is_in_schema()
+        // What the temporary database says, this connection has said itself.
+        let is_foreign = || {
+            let store = self.store_of_text();
+            store.is_some_and(|store| !self.catalog.is_temp(store))
+        };
+        is_refused && self.uses.is_none() && is_foreign()
     }
 
-    /// Whether what is being bound stands in a text of the schema.
-    fn is_in_schema(&self) -> bool {
-        let in_definition = || self.frames.last().is_some_and(|f| f.definition.is_some());
-        self.in_schema_text || !self.views.is_empty() || self.trigger.is_some() || in_definition()
+    /// The store of the database whose text holds what is being bound; None: the statement's
+    /// own does.
+    fn store_of_text(&self) -> Option<u64> {
+        let definition = || {
+            let frame = self.frames.last().filter(|f| f.definition.is_some())?;
+            frame.tables.first()?.database
+        };
+        let view = || self.views.last().map(|(_, store)| *store);
+        let trigger = || self.trigger.as_ref().map(|rows| rows.store);
+        let of_table = self.texts_of.or_else(definition);
+        of_table.or_else(view).or_else(trigger)
     }
 }
 

@@ -91,7 +91,7 @@ impl Binder<'_> {
 
     /// Binds the constraints and indexes of a table.
     pub(super) fn target(&mut self, table: &Arc<Table>) -> Result<BoundTarget> {
-        self.in_schema_text(|this| this.new_target(table))
+        self.in_texts_of(table, |this| this.new_target(table))
     }
 
     /// The same of a table that is not in the schema yet: what its text calls must be there.
@@ -140,7 +140,7 @@ impl Binder<'_> {
     fn default_of(&mut self, column: &Column) -> Result<Option<Expr>> {
         let default = column.default.as_ref();
         match default.map(|default| self.expr(default)).transpose() {
-            Err(error) if !self.in_schema_text && is_unknown(&error) => Ok(None),
+            Err(error) if self.texts_of.is_none() && is_unknown(&error) => Ok(None),
             bound => bound,
         }
     }

@@ -33,7 +33,7 @@ impl Binder<'_> {
         id: usize,
     ) -> Result<Vec<Generated>> {
         match table.has_generated && table.columns.iter().any(Column::is_virtual) {
-            true => self.in_schema_text(|this| this.generated(table, id)),
+            true => self.in_texts_of(table, |this| this.generated(table, id)),
             false => Ok(Vec::new()),
         }
     }

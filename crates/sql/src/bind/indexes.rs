@@ -27,7 +27,7 @@ impl Binder<'_> {
         // They are written in texts of their own and know nothing of what is here.
         let uses = self.uses.take();
         let frames = std::mem::take(&mut self.frames);
-        let bound = self.in_schema_text(|this| this.indexes_of(table, &mut source));
+        let bound = self.in_texts_of(table, |this| this.indexes_of(table, &mut source));
         self.frames = frames;
         self.uses = uses;
         bound?;

@@ -48,7 +48,7 @@ use crate::ast;
 use crate::error::{Error, Result};
 use crate::plan::Settings;
 use crate::plan::physical::{Action, SchemaPlace};
-use crate::schema::{Catalog, ConflictAction, Schema};
+use crate::schema::{Catalog, ConflictAction, Schema, Table};
 use crate::value::collate::CollationName;
 use logical::{Bound, BoundProgram, LogicalSubquery};
 use scope::{Frame, Level, Reach, ScopedCte};
@@ -138,8 +138,9 @@ struct Binder<'a> {
     /// The database whose schema the statement changes.
     place: Option<Box<SchemaPlace>>,
     /// While what the schema says of a table is bound, for statements that may never ask for
-    /// it: a function that there is not is an error only where it is called.
-    in_schema_text: bool,
+    /// it: a function that there is not is an error only where it is called. The table's
+    /// store.
+    texts_of: Option<u64>,
     /// Code of the program is called.
     calls_user: bool,
     /// Collations of tables that the connection lacks.
@@ -167,7 +168,7 @@ impl<'a> Binder<'a> {
             policy: None,
             programs: Vec::new(),
             place: None,
-            in_schema_text: false,
+            texts_of: None,
             calls_user: false,
             lacks: Vec::new(),
         }
@@ -209,10 +210,11 @@ impl<'a> Binder<'a> {
     }
 
     /// Runs `f` with texts that the schema has of a table.
-    fn in_schema_text<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
-        let outside = std::mem::replace(&mut self.in_schema_text, true);
+    fn in_texts_of<T>(&mut self, table: &Table, f: impl FnOnce(&mut Self) -> T) -> T {
+        let store = Some(table.tree.store_number());
+        let outside = std::mem::replace(&mut self.texts_of, store);
         let result = f(self);
-        self.in_schema_text = outside;
+        self.texts_of = outside;
         result
     }
 

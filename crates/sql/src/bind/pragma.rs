@@ -97,9 +97,12 @@ pub(super) fn answered_columns(name: &str) -> Vec<&'static str> {
     }
 }
 
-/// Whether it looks for damage, in all tables or one.
-pub(super) fn is_check(name: &str) -> bool {
-    matches!(name, "integrity_check" | "quick_check")
+/// Whether it looks through all tables or one.
+pub(super) fn takes_table(name: &str) -> bool {
+    matches!(
+        name,
+        "integrity_check" | "quick_check" | "foreign_key_check"
+    )
 }
 
 /// Whether the session answers it.
@@ -135,11 +138,13 @@ impl<'a> Binder<'a> {
             decl_type: None,
             origin: None,
         };
-        if let (true, Some(table)) = (is_check(&name), argument)
-            && let Some(Value::Text(_)) = value
-        {
-            self.checked_table(table)?;
-        }
+        let checked = match (takes_table(&name), argument, &value) {
+            (true, Some(table), Some(Value::Text(_))) => Some(self.checked_table(table, named)?),
+            (true, _, None) if name == "foreign_key_check" => {
+                Some(database.unwrap_or(self.catalog.main()))
+            }
+            _ => database,
+        };
         let columns = match name.as_str() {
             // Those that are merely set have no columns, as in SQLite.
             other if value.is_some() && !ANSWERS_WHEN_SET.contains(&other) => Vec::new(),
@@ -150,7 +155,7 @@ impl<'a> Binder<'a> {
             Action::Pragma(Pragma {
                 name,
                 value,
-                store: database.map(|schema| schema.tree().store_number()),
+                store: checked.map(|schema| schema.tree().store_number()),
             }),
             columns,
         ))
@@ -197,13 +202,21 @@ impl<'a> Binder<'a> {
         }))
     }
 
-    /// Refuses to look for damage in a table that there is not.
-    pub(super) fn checked_table(&self, name: &str) -> Result<()> {
+    /// The database, this one or the first, that has a table to be looked through.
+    ///
+    /// # Errors
+    /// None has.
+    pub(super) fn checked_table(
+        &self,
+        name: &str,
+        database: Option<&ast::Name>,
+    ) -> Result<&'a Schema> {
         let key = name.to_ascii_lowercase();
-        match self.catalog.in_order().any(|schema| schema.holds(&key)) {
-            true => Ok(()),
-            false => Err(Error::sql(format!("no such table: {name}"))),
-        }
+        let found = self.schema_where(database, |schema| schema.holds(&key));
+        found.filter(|it| it.holds(&key)).ok_or_else(|| {
+            let before = database.map_or(String::new(), |it| format!("{}.", it.text));
+            Error::sql(format!("no such table: {before}{name}"))
+        })
     }
 
     fn table_info(&mut self, of: &ast::QualifiedName, extended: bool) -> Result<Rows> {

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::plan::physical::Action;
 use crate::schema::{Index, IndexTarget, Schema, TEMP, Table};
 use crate::value::Collation;
+use crate::value::collate::CollationName;
 
 impl<'a> Binder<'a> {
     pub(super) fn reindex(&mut self, name: Option<&ast::QualifiedName>) -> Result<Bound> {
@@ -25,6 +26,11 @@ impl<'a> Binder<'a> {
             None => {
                 if let Some(collation) = Collation::by_name(text) {
                     return self.reindexed(|index| orders_by(index, collation));
+                }
+                // No index is ordered by one of the program.
+                let collation = CollationName::known(text);
+                if collation.is_some_and(|it| self.settings.user.collations().has(it)) {
+                    return Ok(nothing());
                 }
                 if text.eq_ignore_ascii_case("expressions") {
                     return self.reindexed(has_expressions);

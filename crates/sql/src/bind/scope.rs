@@ -20,6 +20,7 @@ use crate::ast::{self, Name};
 use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::func::table::TableFunction;
+use crate::plan::physical::Origin;
 use crate::schema::{Catalog, Table, nearest};
 use crate::value::Affinity;
 
@@ -163,7 +164,7 @@ pub struct Found {
     /// Declared type.
     pub decl_type: Option<String>,
     /// Table and column.
-    pub origin: Option<(String, String)>,
+    pub origin: Option<Origin>,
 }
 
 /// What the caller of a subquery hands in.
@@ -243,7 +244,7 @@ impl ScopeTable {
                         kind: ExprKind::Column(column),
                         props,
                     },
-                    origin: Some((table.name.clone(), name.clone())),
+                    origin: Some(origin(table, &name)),
                     decl_type: Some(decl_type).filter(|t| !t.is_empty()),
                     name,
                 }
@@ -332,8 +333,16 @@ impl ScopeTable {
             },
             name: "rowid".to_owned(),
             decl_type: Some("INTEGER".to_owned()),
-            origin: Some((table.name.clone(), "rowid".to_owned())),
+            origin: Some(origin(table, "rowid")),
         })
+    }
+}
+
+fn origin(table: &Table, column: &str) -> Origin {
+    Origin {
+        store: table.tree.store_number(),
+        table: table.name.clone(),
+        column: column.to_owned(),
     }
 }
 

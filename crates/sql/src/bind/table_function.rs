@@ -56,13 +56,6 @@ impl Binder<'_> {
         name: &ast::QualifiedName,
         args: &[ast::Expr],
     ) -> Result<Option<Arc<dyn TableFunction>>> {
-        if !name
-            .schema
-            .as_ref()
-            .is_none_or(|s| s.text.eq_ignore_ascii_case("main"))
-        {
-            return Ok(None);
-        }
         match table::find(&name.name.text) {
             Some(function) => Ok(Some(function)),
             None => self.pragma_function(&name.name.text, args),

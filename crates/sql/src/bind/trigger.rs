@@ -64,6 +64,8 @@ pub(super) struct Registered<'a> {
 pub(super) struct TriggerRows {
     /// The table, or what stands for the view.
     table: Arc<Table>,
+    /// Of the database that the trigger is in.
+    pub(super) store: u64,
     is_view: bool,
     has_old: bool,
     has_new: bool,
@@ -74,6 +76,9 @@ impl<'a> Binder<'a> {
         let name = &create.name.name;
         let (schema, of) = self.trigger_place(create)?;
         let (on, is_view) = self.trigger_table(&create.table, of)?;
+        if !schema.is_temp() {
+            check_steps(create)?;
+        }
         check_name(name)?;
         let is_taken = |known: &str| known.eq_ignore_ascii_case(&name.text);
         if schema.trigger_names().any(is_taken) {
@@ -403,12 +408,30 @@ impl<'a> Binder<'a> {
         self.home = self.home_in(schema);
         self.trigger = Some(Box::new(TriggerRows {
             table: Arc::clone(&table),
+            store: schema.tree().store_number(),
             is_view: view.is_some(),
             has_old: create.event != TriggerEvent::Insert,
             has_new: create.event != TriggerEvent::Delete,
         }));
         Ok(table)
     }
+}
+
+/// What a trigger changes is beside it, unless it is temporary.
+fn check_steps(create: &ast::CreateTrigger) -> Result<()> {
+    let named = create.steps.iter().find_map(|step| match step {
+        Statement::Insert(insert) => insert.table.schema.as_ref(),
+        Statement::Update(update) => update.table.schema.as_ref(),
+        Statement::Delete(delete) => delete.table.schema.as_ref(),
+        _ => None,
+    });
+    named.map_or(Ok(()), |schema| {
+        Err(Error::sql(
+            "qualified table names are not allowed on INSERT, UPDATE, and DELETE \
+             statements within triggers",
+        )
+        .with_offset(schema.offset))
+    })
 }
 
 /// Takes what an UPDATE assigns out of its source.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::Binder;
-use super::call::{hinted, misuse_of_window};
+use super::call::{hinted, is_unknown, misuse_of_window};
 use super::expr::{
     Exclude, Expr, ExprKind, Frame, FrameBound, FrameMode, OverWindow, Props, SortKey, WindowCall,
     Windowing,
@@ -154,10 +154,10 @@ impl Binder<'_> {
             }
             Err(error) => {
                 let is_scalar = func::scalar(name).is_some() && func::aggregate(name).is_none();
-                return Err(match is_scalar {
-                    true => no_window_function(name, offset),
-                    false => hinted(error, name, offset),
-                });
+                return match is_scalar {
+                    true => Err(no_window_function(name, offset)),
+                    false => self.unknown_call(call, error),
+                };
             }
         };
         if !self.frames.last().is_some_and(|f| f.may_hold_windows()) {
@@ -196,6 +196,26 @@ impl Binder<'_> {
             kind: ExprKind::Window(window, call),
             props,
         })
+    }
+
+    /// A call of what is no scalar function that is known. Where ALTER TABLE looks for names,
+    /// those in it count, whatever it calls.
+    pub(super) fn unknown_call(&mut self, call: &FunctionCall, error: Error) -> Result<Expr> {
+        if self.uses.is_none() || !is_unknown(&error) {
+            return Err(hinted(error, &call.name.text, call.name.offset));
+        }
+        self.exprs(call.args.as_deref().unwrap_or(&[]))?;
+        self.window_order(&call.order_by)?;
+        if let Some(filter) = &call.filter {
+            self.expr(filter)?;
+        }
+        if let Some(over) = &call.over {
+            let named = self.frame().named_windows.clone().unwrap_or_default();
+            let window = named.over(over)?;
+            self.exprs(window.partition_by)?;
+            self.window_order(window.order_by)?;
+        }
+        Ok(Expr::null())
     }
 
     /// The place of a call among those of the SELECT.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::user::guarded;
 use crate::error::{Error, Result, code};
+use crate::schema::MAIN;
 
 /// What happened to a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +24,8 @@ pub enum Change {
 pub type CommitHook = Arc<dyn Fn() -> bool + Send + Sync>;
 /// Told of a rollback.
 pub type RollbackHook = Arc<dyn Fn() + Send + Sync>;
-/// Told of a row that changed: what happened to it, its table, its rowid.
-pub type UpdateHook = Arc<dyn Fn(Change, &str, i64) + Send + Sync>;
+/// Told of a row that changed: what happened to it, its database, its table, its rowid.
+pub type UpdateHook = Arc<dyn Fn(Change, &str, &str, i64) + Send + Sync>;
 /// Asked while statements run: true interrupts them.
 pub type ProgressHandler = Arc<dyn Fn() -> bool + Send + Sync>;
 
@@ -63,6 +64,8 @@ pub struct Hooks {
     pub update: Option<UpdateHook>,
     /// See the type.
     pub progress: Option<Progress>,
+    /// What the connection calls the databases beside its main one, by their stores.
+    pub databases: Vec<(u64, Arc<str>)>,
 }
 
 impl fmt::Debug for Hooks {
@@ -72,7 +75,7 @@ impl fmt::Debug for Hooks {
             .field("rollback", &self.rollback.is_some())
             .field("update", &self.update.is_some())
             .field("progress", &self.progress.is_some())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -111,18 +114,20 @@ impl Hooks {
         }
     }
 
-    /// After a row has changed.
+    /// After a row of a table in a store has changed.
     ///
     /// # Errors
     /// The hook panics.
-    pub fn changed(&self, change: Change, table: &str, rowid: i64) -> Result<()> {
-        match &self.update {
-            Some(hook) => guarded(|| {
-                hook(change, table, rowid);
-                Ok(())
-            }),
-            None => Ok(()),
-        }
+    pub fn changed(&self, change: Change, store: u64, table: &str, rowid: i64) -> Result<()> {
+        let Some(hook) = &self.update else {
+            return Ok(());
+        };
+        let found = self.databases.iter().find(|(other, _)| *other == store);
+        let database = found.map_or(MAIN, |(_, name)| name);
+        guarded(|| {
+            hook(change, database, table, rowid);
+            Ok(())
+        })
     }
 
     /// Now and then while a statement runs.

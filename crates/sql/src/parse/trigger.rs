@@ -6,8 +6,8 @@ use sqlite3_parser::dialect::TokenType as T;
 use super::Lowering;
 use super::dml::conflict;
 use crate::ast::{
-    CreateTrigger, Delete, Indexed, Insert, InsertSource, QualifiedName, Statement, TriggerEvent,
-    TriggerTime, Update,
+    CreateTrigger, Delete, Indexed, Insert, InsertSource, Statement, TriggerEvent, TriggerTime,
+    Update,
 };
 use crate::error::{Error, Result};
 
@@ -75,7 +75,7 @@ impl Lowering<'_> {
             } => Statement::Insert(Box::new(Insert {
                 ctes: Vec::new(),
                 conflict: or_conflict.map(conflict),
-                table: self.step_table(tbl_name)?,
+                table: self.qualified(tbl_name),
                 alias: tbl_name.alias.as_ref().map(|n| self.name(n.0)),
                 columns: col_names.as_ref().map(|names| self.names(names)),
                 source: InsertSource::Select(Box::new(self.select(select)?)),
@@ -91,7 +91,7 @@ impl Lowering<'_> {
             } => Statement::Update(Box::new(Update {
                 ctes: Vec::new(),
                 conflict: or_conflict.map(conflict),
-                table: self.step_table(tbl_name)?,
+                table: self.qualified(tbl_name),
                 alias: tbl_name.alias.as_ref().map(|n| self.name(n.0)),
                 indexed: Indexed::Any,
                 sets: self.sets(sets)?,
@@ -104,24 +104,12 @@ impl Lowering<'_> {
                 where_clause,
             } => Statement::Delete(Box::new(Delete {
                 ctes: Vec::new(),
-                table: self.step_table(tbl_name)?,
+                table: self.qualified(tbl_name),
                 alias: tbl_name.alias.as_ref().map(|n| self.name(n.0)),
                 indexed: Indexed::Any,
                 filter: where_clause.as_ref().map(|e| self.expr(e)).transpose()?,
                 returning: Vec::new(),
             })),
         })
-    }
-
-    fn step_table(&mut self, name: &raw::QualifiedName<'_>) -> Result<QualifiedName> {
-        let table = self.qualified(name);
-        match &table.schema {
-            None => Ok(table),
-            Some(schema) => Err(Error::sql(
-                "qualified table names are not allowed on INSERT, UPDATE, and DELETE \
-                 statements within triggers",
-            )
-            .with_offset(schema.offset)),
-        }
     }
 }

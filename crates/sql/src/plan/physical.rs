@@ -90,8 +90,19 @@ pub struct OutputColumn {
     pub name: String,
     /// Declared type, where it is a table's column.
     pub decl_type: Option<String>,
-    /// Table and column it comes from, where it is a table's column.
-    pub origin: Option<(String, String)>,
+    /// Where it comes from, where it is a table's column.
+    pub origin: Option<Origin>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The store of its database.
+    pub store: u64,
+    /// The table's name.
+    pub table: String,
+    /// Its own.
+    pub column: String,
 }
 
 /// A subquery of an expression.
@@ -111,6 +122,10 @@ pub struct Subquery {
 
 /// What a statement does.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a plan has one, and most are queries"
+)]
 pub enum Action {
     /// SELECT, VALUES, EXPLAIN, and those PRAGMAs that only read the schema.
     Query(Node),

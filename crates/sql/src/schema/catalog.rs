@@ -56,6 +56,12 @@ impl Catalog {
         self.temp.as_deref()
     }
 
+    /// Whether the temporary database is in this store.
+    pub fn is_temp(&self, store: u64) -> bool {
+        let temp = self.temp().map(|temp| temp.tree().store_number());
+        temp == Some(store)
+    }
+
     /// There is only the main database.
     #[inline]
     pub fn is_alone(&self) -> bool {

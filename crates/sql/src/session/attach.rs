@@ -85,6 +85,7 @@ fn attach(file: &str, name: &str, main: &Engine, state: &mut State) -> Result<()
         engine,
         is_private,
     });
+    state.tell_names();
     // What is written to the main database alone is not kept account of.
     let main = state.main_store();
     if let Some(explicit) = &mut state.explicit
@@ -143,6 +144,7 @@ fn detach(name: &str, state: &mut State) -> Result<()> {
     }
     state.txn.close(store);
     state.databases.remove(at);
+    state.tell_names();
     Ok(())
 }
 

@@ -4,27 +4,30 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{Key, Tree};
+use fulgurite_store::{Key, Store, Tree};
 
+use super::databases::Database;
 use super::state::State;
 use super::{Engine, Session};
 use crate::error::{Error, Result, code};
 use crate::row::{RowReader, RowWriter};
-use crate::schema::{IndexTarget, Table};
+use crate::schema::{IndexTarget, MAIN, Table};
 use crate::value::ValueRef;
 
 /// A column of a table.
 #[derive(Debug, Clone)]
 pub struct BlobColumn {
+    database: String,
     table: String,
     column: String,
     writable: bool,
 }
 
 impl BlobColumn {
-    /// A column by the names of table and column, to be written too.
-    pub fn new(table: String, column: String, writable: bool) -> Self {
+    /// A column by the names of database, table and column, to be written too.
+    pub fn new(database: String, table: String, column: String, writable: bool) -> Self {
         Self {
+            database,
             table,
             column,
             writable,
@@ -32,20 +35,44 @@ impl BlobColumn {
     }
 }
 
+impl BlobColumn {
+    /// The database that it is in, if it is still there.
+    fn engine<'a>(&self, main: &'a Engine, state: &'a State) -> Option<&'a Engine> {
+        match self.database.eq_ignore_ascii_case(MAIN) {
+            true => Some(main),
+            false => state.named(&self.database).map(|it| &it.engine),
+        }
+    }
+
+    /// The store of that database, unless it is the main one.
+    fn others(&self, state: &State) -> Vec<u64> {
+        let found = state.named(&self.database);
+        found.map(Database::store_number).into_iter().collect()
+    }
+}
+
 /// What tells whether a connection may see another state than before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     own: u64,
+    store: u64,
     newest: u64,
 }
 
 impl Session {
-    /// As long as this is the same, the connection sees the same state.
-    pub fn mark(&self) -> Mark {
-        Mark {
-            own: self.read(0, |state| state.changed),
-            newest: self.0.engine.store().newest(),
-        }
+    /// As long as this is the same, the connection sees the same state of the column.
+    pub fn mark(&self, at: &BlobColumn) -> Mark {
+        let main = &self.0.engine;
+        let of = |own, store: &Store| Mark {
+            own,
+            store: store.number(),
+            newest: store.newest(),
+        };
+        let mark = self.read(None, |state| {
+            let engine = at.engine(main, state).unwrap_or(main);
+            Some(of(state.changed, engine.store()))
+        });
+        mark.unwrap_or_else(|| of(0, main.store()))
     }
 
     /// The bytes of a row's text or blob, and the mark of the state that they are of.
@@ -53,10 +80,10 @@ impl Session {
     /// # Errors
     /// A table, column or row that is not there or of another kind.
     pub fn read_blob(&self, at: &BlobColumn, rowid: i64) -> Result<(Vec<u8>, Mark)> {
-        let mark = self.mark();
+        let mark = self.mark(at);
         let mut state = self.0.state()?;
         let state = &mut *state;
-        let ends = state.start_reading(&[])?;
+        let ends = state.start_reading(&at.others(state))?;
         let found = self.find_blob(at, rowid, state);
         if ends {
             state.txn.rollback();
@@ -100,9 +127,10 @@ impl Session {
         bytes: &[u8],
     ) -> Result<Mark> {
         let mut state = self.0.state()?;
+        let _calling = self.0.calls();
         self.replace_blob(at, rowid, (before, bytes), &mut state)?;
         drop(state);
-        Ok(self.mark())
+        Ok(self.mark(at))
     }
 
     fn replace_blob(
@@ -112,7 +140,7 @@ impl Session {
         change: (&[u8], &[u8]),
         state: &mut State,
     ) -> Result<()> {
-        let ends = state.start_reading(&[])?;
+        let ends = state.start_reading(&at.others(state))?;
         let located = locate(at, &self.0.engine, state);
         if ends {
             state.txn.rollback();
@@ -186,16 +214,20 @@ fn value_of<'r>(table: &'r Table, column: usize, record: &'r [u8]) -> Result<Val
 
 /// The table and the number of the column, if handles can be opened for it.
 fn locate(at: &BlobColumn, engine: &Engine, state: &mut State) -> Result<(Arc<Table>, usize)> {
+    let no_such_table = || Error::sql(format!("no such table: {}.{}", at.database, at.table));
+    let Some(engine) = at.engine(engine, state).cloned() else {
+        return Err(no_such_table());
+    };
     if at.writable && engine.store().options().read_only {
         let message = "attempt to write a readonly database";
         return Err(Error::new(code::READONLY, message));
     }
-    let schema = engine.schema(&mut state.txn.main)?;
+    let schema = engine.schema(state.txn.in_store(engine.store().number()))?;
     let Some(table) = schema.table(&at.table)? else {
-        return Err(Error::sql(match schema.view(&at.table)? {
-            Some(_) => format!("cannot open view: {}", at.table),
-            None => format!("no such table: main.{}", at.table),
-        }));
+        return Err(match schema.view(&at.table)? {
+            Some(_) => Error::sql(format!("cannot open view: {}", at.table)),
+            None => no_such_table(),
+        });
     };
     if table.has_generated {
         let message = format!("cannot open table with generated columns: {}", at.table);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use fulgurite_store::{Isolation, Options, Store, Tree, Txn, TxnState};
 
-use super::Engine;
 use super::program::Program;
 use super::state::State;
+use super::{Engine, Session};
 use crate::error::{Error, Result};
 use crate::plan::physical::SchemaPlace;
 use crate::schema::{Catalog, MAIN, Schema, TEMP};
@@ -62,7 +62,91 @@ fn version_in(engine: &Engine, txn: &mut Txn) -> Result<u64> {
     Ok(version?)
 }
 
+impl Session {
+    /// The database of a name, in any case; the temporary one is made if there is none yet.
+    ///
+    /// # Errors
+    /// `unknown database`; what making one may fail with.
+    pub fn database(&self, name: &str) -> Result<Engine> {
+        if name.eq_ignore_ascii_case(MAIN) {
+            return Ok(self.0.engine.clone());
+        }
+        let mut state = self.0.state()?;
+        if name.eq_ignore_ascii_case(TEMP) && !state.has_temp() {
+            state.open_temp(&self.0.engine)?;
+        }
+        let found = state.named(name).map(|it| it.engine.clone());
+        found.ok_or_else(|| Error::sql(format!("unknown database {name}")))
+    }
+
+    /// Whether the database of a name may only be read; None where there is none.
+    pub fn is_read_only(&self, name: &str) -> Option<bool> {
+        let is_read_only = |engine: &Engine| engine.store().options().read_only;
+        if name.eq_ignore_ascii_case(MAIN) {
+            return Some(is_read_only(&self.0.engine));
+        }
+        let found = |state: &mut State| state.named(name).map(|it| is_read_only(&it.engine));
+        let is_temp = name.eq_ignore_ascii_case(TEMP);
+        self.read(None, found).or(is_temp.then_some(false))
+    }
+
+    /// Whether the transaction has written to the database of a name, and whether it or a
+    /// statement has read it; None where there is none.
+    pub fn uses_of(&self, name: &str) -> Option<(bool, bool)> {
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        self.read(None, |state| {
+            let is_open = !state.is_autocommit();
+            let store = state.named(name).map(Database::store_number);
+            match store {
+                _ if is(MAIN) => {
+                    let begun = state.explicit.as_ref().is_some_and(|it| it.begun);
+                    let has_written = is_open && state.txn.main.has_written();
+                    Some((has_written, begun || state.running > 0))
+                }
+                None => is(TEMP).then_some((false, false)),
+                Some(store) => {
+                    let has_written = is_open && state.txn.in_store(store).has_written();
+                    Some((has_written, state.txn.is_begun(store)))
+                }
+            }
+        })
+    }
+
+    /// What the database of a number is called, of which that of the main one is 0 and
+    /// that of the temporary one 1.
+    pub fn database_name(&self, number: usize) -> Option<Arc<str>> {
+        match number {
+            0 => Some(MAIN.into()),
+            1 => Some(TEMP.into()),
+            _ => self.read(None, |state| {
+                let mut attached = state.databases.iter().filter(|it| &*it.name != TEMP);
+                attached.nth(number - 2).map(|it| Arc::clone(&it.name))
+            }),
+        }
+    }
+
+    /// What the database in a store is called.
+    pub fn database_in(&self, store: u64) -> Arc<str> {
+        self.read(MAIN.into(), |state| {
+            let mut databases = state.databases.iter();
+            let found = databases.find(|it| it.store_number() == store);
+            found.map_or_else(|| MAIN.into(), |it| Arc::clone(&it.name))
+        })
+    }
+}
+
 impl State {
+    /// The database of a name beside the main one.
+    pub fn named(&self, name: &str) -> Option<&Database> {
+        let is_it = |it: &&Database| it.name.eq_ignore_ascii_case(name);
+        self.databases.iter().find(is_it)
+    }
+
+    /// Whether there is a temporary database by now.
+    pub fn has_temp(&self) -> bool {
+        self.named(TEMP).is_some()
+    }
+
     /// What names can mean now.
     pub fn catalog(&mut self, engine: &Engine) -> Result<Catalog> {
         let mut catalog = Catalog::new(schema_in(engine, &mut self.txn.main)?);
@@ -116,7 +200,23 @@ impl State {
             is_private: true,
         };
         self.databases.insert(0, database);
+        self.tell_names();
         Ok(())
+    }
+
+    /// What the databases beside the main one are called, by their stores.
+    pub fn names_beside(&self) -> Vec<(u64, Arc<str>)> {
+        let databases = self.databases.iter();
+        let names = databases.map(|it| (it.store_number(), Arc::clone(&it.name)));
+        names.collect()
+    }
+
+    /// Has the hooks know which databases there are.
+    pub fn tell_names(&mut self) {
+        let names = self.names_beside();
+        if let Some(hooks) = &mut self.functions.hooks {
+            Arc::make_mut(hooks).databases = names;
+        }
     }
 
     /// The engine of the database in this store, if it is not the main one.
@@ -138,7 +238,8 @@ impl State {
     pub fn start_writing_to(&mut self, tree: &Tree) -> Result<bool> {
         let (store, main) = (tree.store_number(), self.main_store());
         self.allow_writes(std::slice::from_ref(tree))?;
-        if self.explicit.is_some() {
+        if let Some(explicit) = &mut self.explicit {
+            explicit.writes = true;
             self.start_explicit()?;
             self.join(&[store])?;
             return Ok(false);
@@ -208,7 +309,8 @@ impl State {
         let main = self.main_store();
         let of_main = place.tree.store_number() == main;
         self.allow_writes(std::slice::from_ref(&place.tree))?;
-        if self.explicit.is_some() {
+        if let Some(explicit) = &mut self.explicit {
+            explicit.writes = true;
             match of_main {
                 true => self.start_explicit_change()?,
                 false => {

@@ -23,7 +23,7 @@ use crate::exec::rows::RowStore;
 use crate::exec::subquery::SubqueryRun;
 use crate::parse::Parsed;
 use crate::parse::shape::Shape;
-use crate::plan::physical::{Action, BeginMode, OutputColumn, Plan, TransactionAction};
+use crate::plan::physical::{Action, BeginMode, Origin, OutputColumn, Plan, TransactionAction};
 use crate::value::{Value, ValueRef, collate};
 
 /// What a step came to.
@@ -287,10 +287,9 @@ impl Prepared {
         self.columns().get(i).and_then(|c| c.decl_type.as_deref())
     }
 
-    /// Table and column that a column comes from, where it is a table's.
-    pub fn column_origin(&self, i: usize) -> Option<(&str, &str)> {
-        let origin = self.columns().get(i)?.origin.as_ref()?;
-        Some((&origin.0, &origin.1))
+    /// Where a column comes from, where it is a table's.
+    pub fn column_origin(&self, i: usize) -> Option<&Origin> {
+        self.columns().get(i)?.origin.as_ref()
     }
 
     /// It writes nothing to the database.

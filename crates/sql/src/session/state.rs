@@ -235,9 +235,6 @@ impl State {
     /// As [`State::start_explicit`], for a change of the schema: other writers,
     /// who know the schema as it was, are kept out from here to the end.
     pub fn start_explicit_change(&mut self) -> Result<()> {
-        if let Some(explicit) = &mut self.explicit {
-            explicit.writes = true;
-        }
         match &self.explicit {
             Some(explicit) if !explicit.begun => self.begin_explicit(true),
             Some(_) => {

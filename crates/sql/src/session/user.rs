@@ -114,6 +114,7 @@ impl Session {
             .cloned()
             .unwrap_or_default();
         set(&mut hooks);
+        hooks.databases = state.names_beside();
         let before = std::mem::take(&mut state.functions.hooks);
         state.functions.hooks = (!hooks.is_empty()).then(|| Arc::new(hooks));
         drop(state);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{SCHEMA_TABLES, answered_columns, is_answered, is_check};
+use super::{SCHEMA_TABLES, answered_columns, is_answered, takes_table};
 use crate::ast::{self, Literal};
 use crate::bind::Binder;
 use crate::error::Result;
@@ -55,7 +55,7 @@ impl Binder<'_> {
             "table_list" => &["arg"],
             _ => &["arg", "schema"],
         };
-        let takes = match text_of(args) {
+        let takes = match text_of(args.first()) {
             _ if hidden.first() != Some(&"arg") => Takes::Nothing,
             Some(text) => Takes::This(text),
             _ if matches!(pragma, "index_info" | "index_xinfo") => Takes::Indexes,
@@ -117,49 +117,33 @@ impl Binder<'_> {
     /// The function of one that the session answers: with the argument, if that is a text,
     /// for each table if it is something else, or without any.
     fn asked(&self, name: &str, pragma: &str, args: &[ast::Expr]) -> Result<KnownRows> {
-        let takes_table = is_check(pragma) || pragma == "foreign_key_check";
+        let takes_table = takes_table(pragma);
         let of_database = OF_DATABASE.contains(&pragma);
-        let tables = match text_of(args) {
-            _ if !takes_table || args.is_empty() => Vec::new(),
-            Some(table) => vec![table],
-            None => {
-                let mut names = tables_and_views(self.catalog.in_order());
-                if self.catalog.temp().is_none() {
-                    names.retain(|name| !name.starts_with("sqlite_temp_"));
-                }
-                names
-            }
+        let takes = match text_of(args.first()) {
+            _ if !takes_table || args.is_empty() => Takes::Nothing,
+            Some(table) => Takes::This(table),
+            None => Takes::Tables,
         };
-        let ask = |value: Option<&str>, store| Pragma {
-            name: pragma.to_owned(),
-            value: value.map(Value::text),
-            store,
-        };
+        let named = text_of(args.get(1)).filter(|_| takes_table);
         let mut asks = Vec::new();
-        let mut rows = Answers::asking(0);
-        if tables.is_empty() {
-            asks.push(ask(None, None));
-        }
-        for table in tables {
-            if is_check(pragma) {
-                self.checked_table(&table)?;
-            }
-            let number = asks.len();
-            asks.push(ask(Some(&table), None));
-            rows.by_argument.insert(table, Answer::Asked(number));
-        }
-        let rows = Arc::new(rows);
+        let rows = match named {
+            Some(_) => Arc::default(),
+            None => Arc::new(self.asks_of(pragma, &takes, None, &mut asks)?),
+        };
         let mut by_database = Self::no_databases();
         for schema in self.catalog.in_order() {
-            let answers = match of_database && !self.catalog.is_alone() {
-                true => {
-                    asks.push(ask(None, Some(schema.tree().store_number())));
-                    Arc::new(Answers::asking(asks.len() - 1))
-                }
+            let name = self.catalog.name_of(schema).to_ascii_lowercase();
+            let is_asked = match (&named, &takes) {
+                (Some(named), _) => *named == name,
+                (None, Takes::This(table)) => args.len() > 1 && schema.holds(table),
+                _ => of_database && !self.catalog.is_alone() || args.len() > 1,
+            };
+            let answers = match is_asked {
+                true => Arc::new(self.asks_of(pragma, &takes, Some(schema), &mut asks)?),
+                false if takes_table => Arc::default(),
                 false => Arc::clone(&rows),
             };
-            let name = self.catalog.name_of(schema);
-            by_database.insert(name.to_ascii_lowercase(), answers);
+            by_database.insert(name, answers);
         }
         Ok(KnownRows {
             name: name.to_owned(),
@@ -173,6 +157,50 @@ impl Binder<'_> {
             by_database,
             asks,
         })
+    }
+
+    /// What the session is asked, of one database or where bare names are looked for.
+    fn asks_of(
+        &self,
+        pragma: &str,
+        takes: &Takes,
+        of: Option<&Schema>,
+        asks: &mut Vec<Pragma>,
+    ) -> Result<Answers> {
+        let mut ask = |value: Option<&str>, schema: Option<&Schema>| {
+            asks.push(Pragma {
+                name: pragma.to_owned(),
+                value: value.map(Value::text),
+                store: schema.map(|schema| schema.tree().store_number()),
+            });
+            Answer::Asked(asks.len() - 1)
+        };
+        let mut answers = Answers::default();
+        if !matches!(takes, Takes::This(_)) {
+            let main = self.catalog.main();
+            let main = Some(main).filter(|_| pragma == "foreign_key_check");
+            answers.without = ask(None, of.or(main));
+        }
+        let schemas = || {
+            let is_asked = move |it: &&Schema| of.is_none_or(|of| of.tree() == it.tree());
+            self.catalog.in_order().filter(is_asked)
+        };
+        let tables = match takes {
+            Takes::This(table) => vec![table.clone()],
+            Takes::Tables => {
+                let mut names = tables_and_views(schemas());
+                names.retain(|name| schemas().any(|schema| schema.holds(name)));
+                names
+            }
+            _ => Vec::new(),
+        };
+        let database = of.map(|of| ast::Name::synthetic(self.catalog.name_of(of)));
+        for table in tables {
+            let schema = self.checked_table(&table, database.as_ref())?;
+            let answer = ask(Some(&table), Some(schema));
+            answers.by_argument.insert(table, answer);
+        }
+        Ok(answers)
     }
 
     /// A temporary database has no rows before it is there.
@@ -213,9 +241,9 @@ fn optimize(name: String) -> KnownRows {
     }
 }
 
-/// The argument that is a text, in lower case.
-fn text_of(args: &[ast::Expr]) -> Option<String> {
-    match args.first().map(|arg| &arg.kind) {
+/// An argument that is a text, in lower case.
+fn text_of(arg: Option<&ast::Expr>) -> Option<String> {
+    match arg.map(|arg| &arg.kind) {
         Some(ast::ExprKind::Literal(Literal::Text(text))) => Some(text.to_ascii_lowercase()),
         _ => None,
     }

@@ -274,7 +274,8 @@ impl<'a> Sink<'a> {
             return Ok(());
         };
         let outer = std::mem::replace(&mut self.torn, true);
-        hooks.changed(change, &self.target.table.name, rowid)?;
+        let table = &self.target.table;
+        hooks.changed(change, table.tree.store_number(), &table.name, rowid)?;
         self.torn = outer;
         Ok(())
     }
