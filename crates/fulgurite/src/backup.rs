@@ -47,7 +47,7 @@ pub enum StepResult {
     /// There is more to copy.
     More,
     /// Writers of the destination did not end within the busy timeout, or the source's
-    /// connection is in a transaction that has written something. To be tried again.
+    /// connection is in a transaction that has written to it. To be tried again.
     Busy,
     /// Never answered; here because programs name it.
     Locked,
@@ -79,6 +79,7 @@ impl Progress {
 pub struct Backup<'a, 'b> {
     from: &'a Connection,
     to: &'b Connection,
+    from_name: String,
     /// The databases.
     engines: (Engine, Engine),
     /// None before the first step.
@@ -117,6 +118,7 @@ impl Backup<'_, '_> {
         Ok(Backup {
             from,
             to,
+            from_name: from_name.as_text()?,
             engines,
             copy: RefCell::new(None),
         })
@@ -145,7 +147,7 @@ impl Backup<'_, '_> {
     }
 
     fn step_on(&self, num_pages: c_int) -> Result<StepResult> {
-        if self.from.session().has_written() {
+        if has_written(self.from, &self.from_name) {
             return Ok(StepResult::Busy);
         }
         let mut copy = self.copy.borrow_mut();
@@ -213,7 +215,7 @@ impl Connection {
         if let Target::File { path, .. } = &target
             && path.metadata().map_or(true, |file| file.len() == 0)
         {
-            if self.session().has_written() {
+            if has_written(self, &name.as_text()?) {
                 return Err(busy());
             }
             return backup_to_new(&from, path, progress);
@@ -283,6 +285,13 @@ fn backup_to_new<F: Fn(Progress)>(from: &Engine, path: &Path, progress: Option<F
         Ok(())
     };
     engine::copy_to_file(from, path, bytes, each, || Ok(())).map_err(Error::from_engine)
+}
+
+/// Whether the connection's transaction has written to the database of that name.
+fn has_written(db: &Connection, name: &str) -> bool {
+    db.session()
+        .uses_of(name)
+        .is_none_or(|(written, _)| written)
 }
 
 /// The database of a connection's name.

@@ -219,6 +219,9 @@ macro_rules! programs {
                     let found = ["SELECT * FROM m", "SELECT * FROM u", "SELECT * FROM w"];
                     log.extend(all(&db, &found));
                 }
+                db.execute_batch("BEGIN; INSERT INTO w VALUES (3)").unwrap();
+                log.push(word(db.backup("main", dir.path().join("beside"), NO_PROGRESS)));
+                db.execute_batch("ROLLBACK").unwrap();
                 let from = Connection::open(dir.path().join("main")).unwrap();
                 for name in ["temp", "x", "nope"] {
                     let copied = Backup::new_with_names(&from, "main", &mut db, name);
@@ -341,6 +344,8 @@ fn temporary_texts_are_trusted() {
         "SELECT * FROM k WHERE direct(a) = 3 AND direct(a) > 0",
         "ALTER TABLE k ADD CHECK (direct(a) < 8)",
         "REINDEX temp.i",
+        "PRAGMA integrity_check",
+        "SELECT * FROM pragma_integrity_check('k', 'temp')",
         "CREATE TEMP TRIGGER tr AFTER INSERT ON t BEGIN UPDATE t SET b = direct(new.b) + 1; END",
         "INSERT INTO t VALUES (5, 6)",
         "CREATE TABLE bad (a CHECK (direct(a)))",
@@ -387,6 +392,46 @@ fn tables_are_changed_beside_texts_that_call_functions_of_the_program() {
         "REINDEX x.backward",
         "REINDEX forward",
         "SELECT bb FROM x.t ORDER BY bb",
+    ]);
+}
+
+/// The same where they compare by a collation of the program.
+#[test]
+fn tables_are_changed_beside_texts_that_compare_by_collations_of_the_program() {
+    same_answers(&[
+        "CREATE TABLE t (a COLLATE backward, b)",
+        "INSERT INTO t VALUES ('a', 1), ('b', 2), ('c', 3)",
+        "CREATE INDEX i ON t (b) WHERE b < 'x' COLLATE backward",
+        "CREATE VIEW v AS SELECT a FROM t WHERE a < 'b' AND twice(a) > 1",
+        "CREATE VIEW v2 AS SELECT a, total(b) FROM t GROUP BY a HAVING total(b) > 1",
+        "CREATE VIEW v3 AS SELECT a FROM t WHERE b COLLATE backward < 'x'",
+        "CREATE TEMP VIEW v4 AS SELECT direct(a) FROM t WHERE a < 'b' COLLATE backward",
+        "CREATE TEMP TRIGGER tr AFTER UPDATE OF a ON t WHEN new.a < old.a COLLATE backward
+            BEGIN SELECT total(new.a), twice(new.b); END",
+        "ALTER TABLE t RENAME a TO aa",
+        "ALTER TABLE t RENAME TO tt",
+        "SELECT sql FROM sqlite_schema",
+        "SELECT sql FROM temp.sqlite_schema",
+        "ALTER TABLE tt DROP COLUMN b",
+        "SELECT aa FROM tt ORDER BY aa",
+    ]);
+}
+
+/// `pragma_integrity_check` knew no collation of the program: it found faults where there were
+/// none, and the next statement failed.
+#[test]
+fn checks_compare_by_collations_of_the_program() {
+    same_answers(&[
+        "CREATE TABLE t (a COLLATE backward CHECK (a < 'zz'))",
+        "CREATE TEMP TABLE u (a COLLATE backward CHECK (a < 'm'))",
+        "INSERT INTO t VALUES ('zza'), ('zzz')",
+        "INSERT INTO u VALUES ('n'), ('a')",
+        "INSERT INTO u VALUES ('n'), ('o')",
+        "SELECT * FROM pragma_integrity_check",
+        "SELECT 1",
+        "SELECT * FROM pragma_quick_check('u', 'temp')",
+        "SELECT s.name, i.* FROM sqlite_schema s, pragma_integrity_check(s.name) i",
+        "SELECT a < 'b' FROM u, pragma_integrity_check",
     ]);
 }
 

@@ -284,3 +284,17 @@ fn chains_of_queries_need_no_large_stack() {
     let small = std::thread::Builder::new().stack_size(1 << 20).spawn(check);
     small.expect("thread").join().expect("no overflow");
 }
+
+/// Only aggregates have rows to order. The order was passed over.
+#[test]
+fn an_order_within_a_call_is_for_aggregates() {
+    same(
+        "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2), (2, 1);
+         SELECT abs(a ORDER BY a) FROM t; SELECT max(a, b ORDER BY a) FROM t;
+         SELECT max(a ORDER BY b) FROM t; SELECT coalesce(a, 1 ORDER BY a) FROM t;
+         SELECT count(*) FROM t WHERE abs(a ORDER BY b) > 1; SELECT abs(DISTINCT a ORDER BY a) FROM t;
+         SELECT json_array(a ORDER BY a) FROM t; SELECT nope(a ORDER BY a) FROM t;
+         SELECT abs(a, b ORDER BY a) FROM t; SELECT group_concat(a ORDER BY b) FROM t;
+         CREATE TABLE u(a CHECK (abs(a ORDER BY a))); INSERT INTO t VALUES (abs(1 ORDER BY 2), 2)",
+    );
+}

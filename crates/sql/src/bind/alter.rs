@@ -107,6 +107,7 @@ impl Binder<'_> {
         let schema = self.catalog.of(&table.tree);
         let texts = TextChange {
             catalog: self.catalog,
+            user: &self.settings.user,
             schema,
             table,
             watched: Watched::Table(table.tree.clone()),
@@ -154,9 +155,10 @@ impl Binder<'_> {
             }
         }
         let schema = self.catalog.of(&table.tree);
-        check(self.catalog, schema, "", false)?;
+        check((self.catalog, &self.settings.user), schema, "", false)?;
         let texts = TextChange {
             catalog: self.catalog,
+            user: &self.settings.user,
             schema,
             table,
             watched: Watched::Column(table.tree.clone(), column),
@@ -180,9 +182,10 @@ impl Binder<'_> {
             return Err(Error::sql(message));
         }
         let schema = self.catalog.of(&table.tree);
-        check(self.catalog, schema, "", false)?;
+        check((self.catalog, &self.settings.user), schema, "", false)?;
         let texts = TextChange {
             catalog: self.catalog,
+            user: &self.settings.user,
             schema,
             table,
             watched: Watched::Nothing,

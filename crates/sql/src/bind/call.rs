@@ -36,6 +36,9 @@ impl Binder<'_> {
             ))
             .with_offset(offset));
         }
+        if !call.order_by.is_empty() && count > 0 && function.is_ok() {
+            return Err(no_order(name, offset));
+        }
         let written = call.args.as_deref().unwrap_or(&[]);
         let asks = match &function {
             Ok(Function::Scalar(f)) => f.takes_json,
@@ -163,6 +166,12 @@ impl Binder<'_> {
         let of_table = self.texts_of.or_else(definition);
         of_table.or_else(view).or_else(trigger)
     }
+}
+
+/// The error for a call that has no rows to order.
+pub(super) fn no_order(name: &str, offset: usize) -> Error {
+    let message = format!("ORDER BY may not be used with non-aggregate {name}()");
+    Error::sql(message).with_offset(offset)
 }
 
 /// A call of a function of the program.

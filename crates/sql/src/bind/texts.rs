@@ -10,6 +10,7 @@ use crate::ast::{
 };
 use crate::error::{Error, Result};
 use crate::func::Definition;
+use crate::func::user::UserCode;
 use crate::parse::places::{self, Edits, Renaming};
 use crate::plan::Settings;
 use crate::plan::physical::SchemaRewrite;
@@ -19,6 +20,8 @@ use crate::schema::{Catalog, Schema, SchemaRow, Table};
 pub(super) struct TextChange<'a> {
     /// The databases that are open.
     pub catalog: &'a Catalog,
+    /// What its texts may call.
+    pub user: &'a UserCode,
     /// The table's.
     pub schema: &'a Schema,
     /// The table that is altered.
@@ -88,7 +91,8 @@ impl After {
         if let Some((temp, rows)) = change.catalog.temp().zip(self.temp) {
             catalog = catalog.with(temp.with_rows(rows));
         }
-        check(&catalog, catalog.of(&change.table.tree), when, strict)
+        let schema = catalog.of(&change.table.tree);
+        check((&catalog, change.user), schema, when, strict)
     }
 }
 
@@ -129,7 +133,14 @@ fn edits(schema: &Schema, row: &SchemaRow, sql: &str, change: &TextChange<'_>) -
     let old = change.renaming.old;
     let statement = places::placed(sql, old)?;
     let watched = change.watched.clone();
-    let uses = uses_of(change.catalog, schema, row, &statement, watched, false)?;
+    let uses = uses_of(
+        (change.catalog, change.user),
+        schema,
+        row,
+        &statement,
+        watched,
+        false,
+    )?;
     let mut edits = Edits::default();
     uses.names.into_iter().for_each(|place| edits.name(place));
     let of_table = matches!(change.watched, Watched::Table(_));
@@ -204,14 +215,17 @@ fn plain_name(term: &ast::Expr) -> Option<(&str, usize)> {
 
 /// Binds the text of one object, as this statement has it.
 fn uses_of(
-    catalog: &Catalog,
+    (catalog, user): (&Catalog, &UserCode),
     schema: &Schema,
     row: &SchemaRow,
     statement: &Statement,
     watched: Watched,
     strict: bool,
 ) -> Result<Uses> {
-    let settings = Settings::default();
+    let settings = Settings {
+        user: user.clone(),
+        ..Settings::default()
+    };
     let mut binder = Binder::new(catalog, &settings);
     binder.uses = Some(Uses::new(watched.clone(), strict));
     binder.home = binder.home_in(schema);
@@ -305,15 +319,25 @@ impl Binder<'_> {
 
 /// Binds all texts of a database and of the temporary one, each of which must still mean
 /// something. `strict`: a name in double quotes is no text in tables and indexes.
-pub(super) fn check(catalog: &Catalog, schema: &Schema, when: &str, strict: bool) -> Result<()> {
-    check_one(catalog, schema, when, strict)?;
-    match catalog.temp_beside(schema) {
-        Some(temp) => check_one(catalog, temp, when, strict),
+pub(super) fn check(
+    known: (&Catalog, &UserCode),
+    schema: &Schema,
+    when: &str,
+    strict: bool,
+) -> Result<()> {
+    check_one(known, schema, when, strict)?;
+    match known.0.temp_beside(schema) {
+        Some(temp) => check_one(known, temp, when, strict),
         None => Ok(()),
     }
 }
 
-fn check_one(catalog: &Catalog, schema: &Schema, when: &str, strict: bool) -> Result<()> {
+fn check_one(
+    known: (&Catalog, &UserCode),
+    schema: &Schema,
+    when: &str,
+    strict: bool,
+) -> Result<()> {
     let one = |row: &SchemaRow, strict: bool| -> Result<()> {
         let Some(sql) = kept_text(row) else {
             return Ok(());
@@ -321,7 +345,7 @@ fn check_one(catalog: &Catalog, schema: &Schema, when: &str, strict: bool) -> Re
         let Some(statement) = crate::parse::parse(sql)?.statement else {
             return Err(Error::corrupt("an empty text"));
         };
-        uses_of(catalog, schema, row, &statement, Watched::Nothing, strict)?;
+        uses_of(known, schema, row, &statement, Watched::Nothing, strict)?;
         Ok(())
     };
     let is_view = |row: &SchemaRow| is(&row.kind, "view") || is(&row.kind, "trigger");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::Binder;
-use super::call::{hinted, is_unknown, misuse_of_window};
+use super::call::{hinted, is_unknown, misuse_of_window, no_order};
 use super::expr::{
     Exclude, Expr, ExprKind, Frame, FrameBound, FrameMode, OverWindow, Props, SortKey, WindowCall,
     Windowing,
@@ -164,9 +164,7 @@ impl Binder<'_> {
             return Err(misuse_of_window(name, offset));
         }
         if !call.order_by.is_empty() && count > 0 {
-            let message = format!("ORDER BY may not be used with non-aggregate {name}()");
-            return Err(Error::sql(message)
-                .with_offset(offset)
+            return Err(no_order(name, offset)
                 .with_hint("the order of the window's rows stands behind OVER"));
         }
         self.frame().in_window = true;

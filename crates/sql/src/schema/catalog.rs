@@ -58,8 +58,8 @@ impl Catalog {
 
     /// Whether the temporary database is in this store.
     pub fn is_temp(&self, store: u64) -> bool {
-        let temp = self.temp().map(|temp| temp.tree().store_number());
-        temp == Some(store)
+        let is_it = |it: &Schema| it.is_temp() && it.tree().store_number() == store;
+        self.in_order().any(is_it)
     }
 
     /// There is only the main database.

@@ -571,12 +571,17 @@ impl Body {
         }
         known?;
         let plan = Arc::clone(&self.program.plan);
-        let mut answers = Vec::with_capacity(plan.pragmas.len());
-        for pragma in &plan.pragmas {
+        let outer = collate::exchange(state.settings.user.collations());
+        let answers = plan.pragmas.iter().map(|pragma| {
             let rows = pragma::answer(pragma, engine, state, &mut self.run)?;
-            answers.push((pragma.clone(), Arc::new(rows.unwrap_or_default())));
+            Ok((pragma.clone(), Arc::new(rows.unwrap_or_default())))
+        });
+        let answers: Result<Vec<_>> = answers.collect();
+        collate::exchange(outer);
+        if let Some(failure) = collate::take_failure() {
+            return Err(failure);
         }
-        self.run.functions.answers = answers;
+        self.run.functions.answers = answers?;
         Ok(())
     }
 
