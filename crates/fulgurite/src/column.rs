@@ -82,22 +82,22 @@ impl Statement<'_> {
 }
 
 impl Connection {
-    /// Whether there is a table or view of this name.
+    /// Whether there is a table or view of this name, in one database or in any.
     ///
     /// # Errors
-    /// An unknown database, or what the engine says.
+    /// A damaged schema.
     pub fn table_exists<N: Name>(&self, db_name: Option<N>, table_name: N) -> Result<bool> {
-        let sql = "SELECT 1 FROM pragma_table_list(?1)
-            WHERE schema = coalesce(?2, schema) COLLATE NOCASE";
         let database = db_name.map(|name| name.as_text()).transpose()?;
-        let mut found = self.prepare_cached(sql)?;
-        found.exists((table_name.as_text()?, database))
+        let found = self
+            .session()
+            .has_table(database.as_deref(), &table_name.as_text()?);
+        found.map_err(Error::from_engine)
     }
 
     /// Whether there is a table or view of this name that has this column.
     ///
     /// # Errors
-    /// An unknown database, or what the engine says.
+    /// What the engine says.
     pub fn column_exists<N: Name>(
         &self,
         db_name: Option<N>,

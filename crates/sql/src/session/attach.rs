@@ -61,7 +61,7 @@ fn attach(file: &str, name: &str, main: &Engine, state: &mut State) -> Result<()
         return Err(Error::sql(message));
     }
     let is_it = |known: &str| known.eq_ignore_ascii_case(name);
-    if is_it(MAIN) || is_it(TEMP) || state.databases.iter().any(|it| is_it(&it.name)) {
+    if is_it(MAIN) || is_it(TEMP) || state.named(name).is_some() {
         return Err(Error::sql(format!("database {name} is already in use")));
     }
     let target = main.locate(file)?;

@@ -79,6 +79,22 @@ impl Session {
         found.ok_or_else(|| Error::sql(format!("unknown database {name}")))
     }
 
+    /// Whether a database, or any of them, has a table or view of this name.
+    ///
+    /// # Errors
+    /// A schema that cannot be read.
+    pub fn has_table(&self, database: Option<&str>, name: &str) -> Result<bool> {
+        let mut state = self.0.state()?;
+        let catalog = state.catalog(&self.0.engine)?;
+        let key = name.to_ascii_lowercase();
+        let is_asked = |schema: &&Schema| {
+            let of = catalog.name_of(schema);
+            database.is_none_or(|asked| asked.eq_ignore_ascii_case(of))
+        };
+        let mut asked = catalog.in_order().filter(is_asked);
+        Ok(asked.any(|schema| schema.holds(&key)))
+    }
+
     /// Whether the database of a name may only be read; None where there is none.
     pub fn is_read_only(&self, name: &str) -> Option<bool> {
         let is_read_only = |engine: &Engine| engine.store().options().read_only;
@@ -128,8 +144,7 @@ impl Session {
     /// What the database in a store is called.
     pub fn database_in(&self, store: u64) -> Arc<str> {
         self.read(MAIN.into(), |state| {
-            let mut databases = state.databases.iter();
-            let found = databases.find(|it| it.store_number() == store);
+            let found = state.beside(store);
             found.map_or_else(|| MAIN.into(), |it| Arc::clone(&it.name))
         })
     }
@@ -219,11 +234,15 @@ impl State {
         }
     }
 
+    /// The database in this store, if it is not the main one.
+    fn beside(&self, store: u64) -> Option<&Database> {
+        let mut all = self.databases.iter();
+        all.find(|database| database.store_number() == store)
+    }
+
     /// The engine of the database in this store, if it is not the main one.
     pub fn engine_in(&self, store: u64) -> Option<&Engine> {
-        let mut all = self.databases.iter();
-        let found = all.find(|database| database.store_number() == store);
-        found.map(|database| &database.engine)
+        self.beside(store).map(|database| &database.engine)
     }
 
     /// The engine of the database in this store, or of all.
@@ -343,8 +362,7 @@ impl State {
 
     /// The database in this store, if others may use it and it is not the main one.
     fn shared(&self, store: u64) -> Option<&Database> {
-        let mut shared = self.databases.iter().filter(|it| !it.is_private);
-        shared.find(|it| it.store_number() == store)
+        self.beside(store).filter(|database| !database.is_private)
     }
 
     /// Notes which of the databases that others may use is written to. One is, in a
