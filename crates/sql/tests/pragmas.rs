@@ -171,3 +171,35 @@ fn checks_are_of_the_database_that_is_named() {
          SELECT * FROM pragma_quick_check('c')",
     );
 }
+
+/// A connection that is only to read refuses all that would write, and what it had begun
+/// may end.
+#[test]
+fn query_only_keeps_a_connection_from_writing() {
+    const TABLE: &str = "CREATE TABLE t(a INTEGER PRIMARY KEY, b); INSERT INTO t VALUES (1, 2);";
+    let writes = [
+        "INSERT INTO t VALUES (2, 3)",
+        "UPDATE t SET b = 3 WHERE a = 1",
+        "UPDATE t SET b = 3 WHERE 0",
+        "DELETE FROM t",
+        "CREATE TABLE u(a)",
+        "CREATE TABLE IF NOT EXISTS t(a)",
+        "DROP TABLE t",
+        "ALTER TABLE t ADD COLUMN c",
+        "CREATE TEMP TABLE u(a)",
+        "REINDEX",
+        "PRAGMA user_version = 3",
+        "BEGIN IMMEDIATE",
+        "BEGIN; INSERT INTO t VALUES (5, 6); COMMIT",
+    ];
+    for sql in writes {
+        same(&format!(
+            "{TABLE} PRAGMA query_only = ON; PRAGMA query_only; {sql}; SELECT * FROM t;
+             PRAGMA query_only = 0; {sql}; PRAGMA user_version"
+        ));
+    }
+    same(&format!(
+        "{TABLE} BEGIN; INSERT INTO t VALUES (7, 8); PRAGMA query_only = 1; DELETE FROM t;
+         SELECT count(*) FROM t; COMMIT; SELECT count(*) FROM t"
+    ));
+}

@@ -53,6 +53,7 @@ const SESSION: &[&str] = &[
     "journal_mode",
     "page_count",
     "page_size",
+    "query_only",
     "quick_check",
     "recursive_triggers",
     "schema_version",

@@ -54,7 +54,7 @@ impl<'a> Binder<'a> {
                 None => None,
             },
         };
-        Ok(Bound::Reindex(part.into_iter().collect()))
+        Ok(part.map_or_else(nothing, |part| Bound::Reindex(vec![part])))
     }
 
     /// All indexes of the main database and the temporary one of which this is true.
@@ -67,7 +67,10 @@ impl<'a> Binder<'a> {
                 parts.extend(self.reindexed_table(&table, &is_meant)?);
             }
         }
-        Ok(Bound::Reindex(parts))
+        match parts.is_empty() {
+            true => Ok(nothing()),
+            false => Ok(Bound::Reindex(parts)),
+        }
     }
 
     /// The database that has a table, view or index of this name.

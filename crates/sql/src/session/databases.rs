@@ -255,6 +255,7 @@ impl State {
 
     /// Makes possible to write to a tree; true: the caller commits.
     pub fn start_writing_to(&mut self, tree: &Tree) -> Result<bool> {
+        self.check_writes()?;
         let (store, main) = (tree.store_number(), self.main_store());
         self.allow_writes(std::slice::from_ref(tree))?;
         if let Some(explicit) = &mut self.explicit {

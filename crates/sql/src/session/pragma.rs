@@ -108,6 +108,13 @@ pub fn answer(
                 None
             }
         },
+        "query_only" => match &pragma.value {
+            None => integer(i64::from(state.query_only)),
+            Some(value) => {
+                state.query_only = is_on(value);
+                None
+            }
+        },
         "recursive_triggers" => match &pragma.value {
             None => integer(i64::from(state.settings.recursive_triggers)),
             Some(value) => {
@@ -190,7 +197,6 @@ const FIXED: &[(&str, i64)] = &[
     ("journal_size_limit", -1),
     ("legacy_alter_table", 0),
     ("mmap_size", 0),
-    ("query_only", 0),
     ("read_uncommitted", 0),
     ("reverse_unordered_selects", 0),
     ("secure_delete", 1),

@@ -80,6 +80,8 @@ pub struct State {
     busy_timeout: Duration,
     /// What PRAGMA synchronous shows.
     synchronous: u8,
+    /// `PRAGMA query_only`: nothing is written.
+    pub query_only: bool,
 }
 
 impl State {
@@ -100,6 +102,7 @@ impl State {
             schema_tree: engine.schema_tree().clone(),
             busy_timeout: engine.store().options().busy_timeout,
             synchronous: synchronous::level_of(engine.store().options().durability),
+            query_only: false,
         }
     }
 
@@ -111,6 +114,7 @@ impl State {
             self.functions = func::Context::new();
             self.isolation = Isolation::default();
             self.settings = SETTINGS;
+            self.query_only = false;
             if !self.databases.is_empty() {
                 self.databases.clear();
                 self.txn = Txns::new(engine.store());
@@ -137,6 +141,18 @@ impl State {
     pub fn set_busy_timeout(&mut self, timeout: Duration) {
         self.txn.set_busy_timeout(timeout);
         self.busy_timeout = timeout;
+    }
+
+    /// Fails where the connection is not to write.
+    #[inline]
+    pub fn check_writes(&self) -> Result<()> {
+        match self.query_only {
+            true => Err(
+                Error::new(code::READONLY, "attempt to write a readonly database")
+                    .with_hint("PRAGMA query_only is on for this connection"),
+            ),
+            false => Ok(()),
+        }
     }
 
     /// What commits survive, as PRAGMA synchronous shows it.

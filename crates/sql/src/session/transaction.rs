@@ -32,6 +32,7 @@ fn begin(mode: BeginMode, state: &mut State) -> Result<()> {
     }
     let begun = mode == BeginMode::Immediate;
     if begun {
+        state.check_writes()?;
         state.txn.main.begin_immediate()?;
     }
     state.explicit = Some(Explicit {

@@ -43,7 +43,17 @@ impl Body {
 
     fn write_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         self.effects.clear();
-        let commits = self.start_write(engine, state)?;
+        let started = match state.check_writes() {
+            Ok(()) => self.start_write(engine, state),
+            refused => refused.map(|()| false),
+        };
+        let commits = match started {
+            Ok(commits) => commits,
+            Err(error) => {
+                state.functions.changes = 0;
+                return Err(error);
+            }
+        };
         let mut result = self.attempt(commits, true, state)?;
         if result.is_err() && state.deferred.is_unsure() {
             result = self.attempt_again(commits, state)?;
@@ -290,6 +300,7 @@ impl Body {
     }
 
     fn change_schema_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
+        state.check_writes()?;
         let commits = self.start_change(engine, state)?;
         let place = (!commits).then(|| state.txn.savepoint()).transpose()?;
         let counters = state.counters;
