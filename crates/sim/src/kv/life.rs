@@ -191,10 +191,12 @@ impl<'a> Life<'a> {
         }
         if reads {
             // A commit that others may see, and that could not be synced, has failed.
-            let newest = self.frame.oracle.candidates.newest();
-            let is_shown = refused.is_some()
-                && !self.frame.is_synced()
-                && newest.difference(&store)?.is_none();
+            let mut is_shown = false;
+            if refused.is_some() && !self.frame.is_synced() {
+                self.frame.oracle.learn_numbers(&store)?;
+                let newest = self.frame.oracle.candidates.newest();
+                is_shown = newest.difference(&store)?.is_none();
+            }
             if !is_shown {
                 assert_eq!(self.visible.difference(&store)?, None);
             }

@@ -141,7 +141,7 @@ impl crate::Oracle for Oracle {
 
 impl Oracle {
     /// The newest candidate's unknown tree number is looked up.
-    fn learn_numbers(&mut self, store: &Store) -> Result<()> {
+    pub(super) fn learn_numbers(&mut self, store: &Store) -> Result<()> {
         for state in self.candidates.iter_mut() {
             for (name, id) in &mut state.names {
                 if *id == UNKNOWN_TREE
