@@ -5,6 +5,10 @@ use std::cmp::Ordering;
 
 use fulgurite::{Connection, ffi};
 
+#[macro_use]
+#[path = "common/run_logged.rs"]
+mod run_logged;
+
 /// The programs, over the crate `$db`.
 macro_rules! programs {
     ($module:ident, $db:ident) => {
@@ -12,8 +16,6 @@ macro_rules! programs {
             use std::cmp::Ordering;
 
             use $db::{Connection, Error, Result};
-
-            pub type Log = Vec<String>;
 
             /// Digits by their value, all else by its letters in any case: 'A2' before 'a10'.
             fn human(a: &str, b: &str) -> Ordering {
@@ -36,28 +38,7 @@ macro_rules! programs {
                 key(a).cmp(&key(b))
             }
 
-            fn run(log: &mut Log, db: &Connection, sql: &str) {
-                let rows = || -> Result<Vec<String>> {
-                    let mut statement = db.prepare(sql)?;
-                    let width = statement.column_count();
-                    let mut rows = statement.query([])?;
-                    let mut out = Vec::new();
-                    while let Some(row) = rows.next()? {
-                        for column in 0..width {
-                            out.push(format!("{:?}", row.get_ref(column)?));
-                        }
-                    }
-                    Ok(out)
-                };
-                let outcome = rows().map_err(|error| match error {
-                    Error::SqlInputError { error, msg, .. } => (error.extended_code, msg),
-                    Error::SqliteFailure(error, msg) => {
-                        (error.extended_code, msg.unwrap_or_default())
-                    }
-                    other => (0, other.to_string()),
-                });
-                log.push(format!("{sql}: {outcome:?}"));
-            }
+            run_logged!($db);
 
             const TABLES: &str = "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT COLLATE human, b);
                 INSERT INTO t (a, b) VALUES ('a10', 1), ('A2', 2), ('a2', 3), ('b', 4), (NULL, 5),

@@ -7,6 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fulgurite::functions::FunctionFlags;
 use fulgurite::{Connection, Database, Error};
 
+#[macro_use]
+#[path = "common/run_logged.rs"]
+mod run_logged;
+
 /// The programs, over the crate `$db`.
 macro_rules! programs {
     ($module:ident, $db:ident) => {
@@ -14,33 +18,9 @@ macro_rules! programs {
             use $db::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
             use $db::{Connection, Error, Result, ffi};
 
-            pub type Log = Vec<String>;
-
             const PURE: FunctionFlags = FunctionFlags::SQLITE_DETERMINISTIC;
 
-            /// Runs a statement and writes down its rows, or code and message of its error.
-            fn run(log: &mut Log, db: &Connection, sql: &str) {
-                let rows = || -> Result<Vec<String>> {
-                    let mut statement = db.prepare(sql)?;
-                    let width = statement.column_count();
-                    let mut rows = statement.query([])?;
-                    let mut out = Vec::new();
-                    while let Some(row) = rows.next()? {
-                        for column in 0..width {
-                            out.push(format!("{:?}", row.get_ref(column)?));
-                        }
-                    }
-                    Ok(out)
-                };
-                let outcome = rows().map_err(|error| match error {
-                    Error::SqlInputError { error, msg, .. } => (error.extended_code, msg),
-                    Error::SqliteFailure(error, msg) => {
-                        (error.extended_code, msg.unwrap_or_default())
-                    }
-                    other => (0, other.to_string()),
-                });
-                log.push(format!("{sql}: {outcome:?}"));
-            }
+            run_logged!($db);
 
             fn note(log: &mut Log, outcome: Result<()>) {
                 log.push(outcome.map_or_else(|e| e.to_string(), |()| "done".to_owned()));
