@@ -40,6 +40,10 @@ pub struct ShellArgs {
     /// Open the database for reading only.
     #[arg(long)]
     pub readonly: bool,
+    /// Open a database file whose log is missing, and give up what was committed since
+    /// its last checkpoint.
+    #[arg(long, requires = "database")]
+    pub abandon_missing_log: bool,
     /// Stop at the first error.
     #[arg(long)]
     pub bail: bool,
@@ -85,6 +89,9 @@ pub enum Command {
         /// Answer with one JSON object.
         #[arg(long)]
         json: bool,
+        /// Check a file whose log is missing as its last checkpoint left it.
+        #[arg(long)]
+        abandon_missing_log: bool,
     },
     /// Copy schema, rows and indexes of an SQLite file into a new database.
     #[command(name = "import-sqlite")]

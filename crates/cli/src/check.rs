@@ -8,12 +8,14 @@ use fulgurite::{Database, Options};
 use crate::output::Mode;
 use crate::report;
 
-/// Says what is wrong with the file; true if nothing is.
-pub fn run(path: &Path, json: bool) -> io::Result<bool> {
+/// Says what is wrong with the file; true if nothing is. Its log may be missing where
+/// that is to be abandoned.
+pub fn run(path: &Path, json: bool, abandon_missing_log: bool) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     let options = Options {
         read_only: true,
         create: false,
+        abandon_missing_log,
         ..Options::default()
     };
     let problems =

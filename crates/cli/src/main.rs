@@ -20,7 +20,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use fulgurite::{Connection, OpenFlags};
+use fulgurite::{Connection, Database, OpenFlags, Options};
 
 use crate::args::{Cli, Command, ShellArgs};
 use crate::output::{Look, Mode};
@@ -33,7 +33,11 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(args::translated(std::env::args_os()));
     let status = |outcome: io::Result<bool>| outcome.map(|went_well| u8::from(!went_well));
     let outcome = match cli.command {
-        Some(Command::Check { database, json }) => status(check::run(&database, json)),
+        Some(Command::Check {
+            database,
+            json,
+            abandon_missing_log,
+        }) => status(check::run(&database, json, abandon_missing_log)),
         #[cfg(feature = "import-sqlite")]
         Some(Command::ImportSqlite { from, to }) => status(import_sqlite::run(&from, &to)),
         #[cfg(not(feature = "import-sqlite"))]
@@ -119,6 +123,15 @@ fn open(args: &ShellArgs) -> fulgurite::Result<Connection> {
     let Some(path) = &args.database else {
         return Connection::open_in_memory();
     };
+    if args.abandon_missing_log {
+        let options = Options {
+            read_only: args.readonly,
+            create: false,
+            abandon_missing_log: true,
+            ..Options::default()
+        };
+        return Database::open_with_options(path, options)?.connect();
+    }
     let access = match args.readonly {
         true => OpenFlags::SQLITE_OPEN_READ_ONLY,
         false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,

@@ -236,6 +236,40 @@ fn check_says_ok_or_what_is_wrong() {
     assert!(!dir.path().join("absent.db").exists());
 }
 
+/// Who copied the file of a database in use without its log got an older state and was
+/// not told.
+#[test]
+fn a_copy_without_its_log_is_refused_unless_that_is_abandoned() {
+    let dir = dir();
+    let connection = fulgurite::Connection::open(dir.path().join("a.db")).expect("opens");
+    let script = "CREATE TABLE t (a); PRAGMA wal_checkpoint; INSERT INTO t VALUES (1)";
+    connection.execute_batch(script).expect("runs");
+    let copied = std::fs::copy(dir.path().join("a.db"), dir.path().join("b.db"));
+    copied.expect("copies");
+    let count = "SELECT count(*) FROM t";
+    let refused: [&[&str]; 3] = [
+        &["b.db", count],
+        &["--readonly", "b.db", count],
+        &["check", "b.db"],
+    ];
+    for arguments in refused {
+        let output = run(dir.path(), arguments, "");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let said = out(&output) + &err(&output);
+        assert!(said.contains("b.db-wal0, which is missing"), "{said}");
+    }
+    let abandon = "--abandon-missing-log";
+    let output = run(dir.path(), &["check", abandon, "b.db"], "");
+    assert_eq!(out(&output), "b.db: ok\n");
+    let count = [abandon, "--mode=csv", "--noheader", "b.db", count];
+    let output = run(dir.path(), &count, "");
+    assert_eq!(out(&output).trim(), "0", "{}", err(&output));
+    let output = run(dir.path(), &["check", "b.db"], "");
+    assert_eq!(out(&output), "b.db: ok\n");
+    let output = run(dir.path(), &[abandon, "absent.db", "SELECT 1"], "");
+    assert_eq!(output.status.code(), Some(1), "nothing is made with it");
+}
+
 #[test]
 fn the_example_runs_twice() {
     let dir = dir();

@@ -404,7 +404,9 @@ impl From<fulgurite_store::Error> for Error {
             ErrorKind::Busy => (code::BUSY, "database is locked"),
             ErrorKind::Conflict => (code::BUSY_SNAPSHOT, "database is locked"),
             ErrorKind::ReadOnly => (code::READONLY, "attempt to write a readonly database"),
-            ErrorKind::CantOpen => (code::CANTOPEN, "unable to open database file"),
+            ErrorKind::CantOpen | ErrorKind::MissingLog => {
+                (code::CANTOPEN, "unable to open database file")
+            }
             ErrorKind::Exists => (code::ERROR, "output file already exists"),
             ErrorKind::Full => (code::FULL, "database or disk is full"),
             ErrorKind::Io => (code::IOERR, "disk I/O error"),

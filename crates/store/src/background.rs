@@ -342,7 +342,9 @@ pub(crate) fn close(core: &Core) {
     {
         let _ = core.wait_visible(core.head()).map(|()| wal.close());
     }
-    if checkpoint::run_last(core).is_ok()
+    let has_let_go = checkpoint::run_last(core)
+        .and_then(|()| checkpoint::mark::take_away(core, &mut core.checkpoint.lock()));
+    if has_let_go.is_ok()
         && let Some(wal) = core.wal()
     {
         let _ = wal.close();

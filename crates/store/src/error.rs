@@ -38,6 +38,10 @@ pub enum ErrorKind {
     ReadOnly,
     /// The file cannot be opened or created (SQLITE_CANTOPEN).
     CantOpen,
+    /// The database was in use when it was copied, moved or cut off, and the log that
+    /// goes with it is not there, or one of another moment is (SQLITE_CANTOPEN). The
+    /// message names the files and the ways out.
+    MissingLog,
     /// A file is there where a new one was to be made (SQLITE_ERROR).
     Exists,
     /// No space is left, on the disk or in the key range (SQLITE_FULL).

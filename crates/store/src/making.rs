@@ -46,6 +46,7 @@ impl Making {
             durability: Durability::Full,
             read_only: false,
             create: true,
+            abandon_missing_log: false,
             ..options
         };
         let opened = open::open(disk.clone(), &passing, options);

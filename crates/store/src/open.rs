@@ -8,7 +8,7 @@
 
 use crate::cache::ChildRef;
 use crate::checkpoint::meta::{FIRST_UNIT, Meta, SLOT};
-use crate::checkpoint::{self, State, catalog};
+use crate::checkpoint::{self, State, catalog, mark};
 use crate::codec::UNIT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::extents::FreeMap;
@@ -23,7 +23,7 @@ use crate::waits::Waits;
 use crate::{background, cache};
 use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, OpenOptions, parent_dir};
-use fulgurite_wal::{Recovery, WalOptions};
+use fulgurite_wal::{Continuation, Recovery, WalOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +101,7 @@ pub(crate) fn nameless(disk: Arc<dyn Disk>, near: &Path, options: Options) -> Re
     check_options(&options)?;
     let file = disk.temp_file(near)?;
     let meta = first_meta(&options);
-    let core = assemble(disk, file.clone(), None, options, &meta)?;
+    let core = assemble(disk, file.clone(), None, options, &meta, None)?;
     let store = Store::new(Arc::new(Handle::new(core, file)));
     background::start(store.core());
     Ok(store)
@@ -116,7 +116,10 @@ pub(crate) fn resolve(disk: &dyn Disk, path: &Path) -> Result<PathBuf> {
 pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result<Store> {
     check_options(&options)?;
     let Locked { file, lock } = once_unlocked(&options, || find_or_create(&disk, path, &options))?;
-    let (meta, stale) = read_meta(&*file, path)?;
+    let Found { meta, log, stale } = read_meta(&*file, path)?;
+    if let Some(log) = log {
+        require_log(&*disk, path, &meta, log, &options)?;
+    }
     if meta.unsynced && !options.read_only && options.durability != Durability::Off {
         // What a life without syncs left may be with the operating system alone,
         // and what is acknowledged from now on stands on it.
@@ -129,6 +132,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
         Some(path.to_path_buf()),
         options.clone(),
         &meta,
+        log,
     )?;
     let recovery = Recovery::open(
         disk,
@@ -140,7 +144,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
     .map_err(log_error)?;
     match stale {
         _ if options.read_only => {}
-        Some(offset) => renew_slot(&*file, &meta, offset, &options)?,
+        Some(offset) => renew_slot(&*file, &meta, log, offset, &options)?,
         None => core.checkpoint.lock().distrust(&meta),
     }
     // From here on dropping the store closes it; until the log is open, that
@@ -289,9 +293,17 @@ fn fill_new(
     Ok(())
 }
 
-/// The newer whole meta slot, and where the other one is if it says anything
-/// else.
-fn read_meta(file: &dyn DiskFile, path: &Path) -> Result<(Meta, Option<u64>)> {
+/// What the meta slots say.
+struct Found {
+    /// The newer whole one.
+    meta: Meta,
+    /// The log that goes with it.
+    log: Option<Continuation>,
+    /// Where the other one is if it says anything else.
+    stale: Option<u64>,
+}
+
+fn read_meta(file: &dyn DiskFile, path: &Path) -> Result<Found> {
     let name = path.display().to_string();
     let length = file.len()?;
     let mut slots = [[0; SLOT]; 2];
@@ -301,24 +313,51 @@ fn read_meta(file: &dyn DiskFile, path: &Path) -> Result<(Meta, Option<u64>)> {
         file.read_at(&mut slot[..there], offset)?;
     }
     let meta = Meta::choose(&slots, &name)?;
-    let chosen = meta.encode();
-    let stale = slots.iter().position(|slot| *slot != chosen);
-    Ok((meta, stale.map(|at| (at * SLOT) as u64)))
+    let log = mark::find(&slots[0], &meta);
+    let chosen = [mark::slot_a(&meta, log), meta.encode()];
+    let stale = (0..slots.len()).find(|at| slots[*at] != chosen[*at]);
+    let stale = stale.map(|at| (at * SLOT) as u64);
+    Ok(Found { meta, log, stale })
+}
+
+/// Fails where the log that goes with a database is not there, unless it is to be
+/// abandoned. One of another moment is not given up with it: it may belong to a copy.
+fn require_log(
+    disk: &dyn Disk,
+    path: &Path,
+    meta: &Meta,
+    log: Continuation,
+    options: &Options,
+) -> Result<()> {
+    match Recovery::require(disk, path, meta.database, log) {
+        Err(fulgurite_wal::Error::Missing { .. }) if options.abandon_missing_log => Ok(()),
+        found => found.map_err(log_error),
+    }
 }
 
 /// Makes both meta slots the same. A crash between the writes of the two leaves
 /// the second behind, and the log that it needs goes when a new one is started:
 /// torn then, the first would leave nothing to open the database with.
-fn renew_slot(file: &dyn DiskFile, meta: &Meta, offset: u64, options: &Options) -> Result<()> {
-    let slot = meta.encode();
+fn renew_slot(
+    file: &dyn DiskFile,
+    meta: &Meta,
+    log: Option<Continuation>,
+    offset: u64,
+    options: &Options,
+) -> Result<()> {
+    let slot = |offset| match offset {
+        0 => mark::slot_a(meta, log),
+        _ => meta.encode(),
+    };
     let durable = options.durability != Durability::Off;
     if durable && !planted(Mutation::TrustUnsyncedSlot) {
         // The end of a process may have left the whole one unsynced. A sync that failed
         // may have left it with the system alone, which does not write it again by itself.
-        file.write_at(&slot, SLOT as u64 - offset)?;
+        let whole = SLOT as u64 - offset;
+        file.write_at(&slot(whole), whole)?;
         file.sync_data()?;
     }
-    file.write_at(&slot, offset)?;
+    file.write_at(&slot(offset), offset)?;
     if durable {
         file.sync_data()?;
     }
@@ -332,9 +371,10 @@ fn assemble(
     path: Option<PathBuf>,
     options: Options,
     meta: &Meta,
+    log: Option<Continuation>,
 ) -> Result<Arc<Core>> {
     let length = file.len()?;
-    let state = State::of(meta);
+    let state = State::of(meta, log);
     let page_size = meta.page_size as usize;
     let space = Space::new(FreeMap::new(meta.end.max(FIRST_UNIT)));
     let core = Core::new(
@@ -427,8 +467,12 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
     if core.options.read_only {
         return Ok(());
     }
+    if recovery.is_empty() {
+        void_mark(core, &recovery)?;
+    }
     let weak = Arc::downgrade(core);
     let named = weak.clone();
+    let marked = weak.clone();
     let is_moved = move || named.upgrade().map_or(Ok(false), |core| core.was_moved());
     let options = WalOptions {
         durability: match core.options.durability {
@@ -443,6 +487,11 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
                 background::press_for_room(&core, patience);
             }
         })),
+        begun: Some(Arc::new(move |log| {
+            if let Some(core) = marked.upgrade() {
+                mark::put(&core, log);
+            }
+        })),
         // Who drives the store has the disk, too, and moves nothing.
         moved: match core.options.driver {
             None => Some(Arc::new(is_moved)),
@@ -455,6 +504,18 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
     debug_assert!(core.wal.get().is_none());
     let _ = core.wal.set(wal);
     Ok(())
+}
+
+/// Before the files of a log go of which nothing was replayed, or one is abandoned: the
+/// mark for it is the one of an older meta record then. To take it away is not enough:
+/// where a process ended before that was durable, the next one finds none, and a power
+/// cut brings it back.
+fn void_mark(core: &Core, recovery: &Recovery) -> Result<()> {
+    let mut state = core.checkpoint.lock();
+    match state.log.is_none() && recovery.was_closed() {
+        true => Ok(()),
+        false => checkpoint::make_anew(core, &mut state),
+    }
 }
 
 /// A failure of replaying: the store's own error where it was one.

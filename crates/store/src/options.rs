@@ -56,6 +56,11 @@ pub struct Options {
     pub read_only: bool,
     /// Create the file when it is absent.
     pub create: bool,
+    /// Go on without the log of a database where that is missing, as the last checkpoint
+    /// left it: what was committed since is given up, for good once it is opened for
+    /// writing. Otherwise such a database is refused
+    /// ([`MissingLog`](crate::ErrorKind::MissingLog)).
+    pub abandon_missing_log: bool,
     /// Bounds every wait for a lock, that of the file at opening included, or for space
     /// in the log.
     pub busy_timeout: Duration,
@@ -79,6 +84,7 @@ impl Default for Options {
             compression: Compression::Lz4,
             read_only: false,
             create: true,
+            abandon_missing_log: false,
             busy_timeout: Duration::from_secs(5),
             checkpoint_bytes: 24 << 20,
             log_limit_bytes: 32 << 20,

@@ -397,6 +397,7 @@ pub(crate) fn log_error(error: fulgurite_wal::Error) -> Error {
         Log::Disk(disk) => return Error::from(disk.clone()),
         Log::Corrupt { .. } | Log::Foreign { .. } => ErrorKind::Corrupt,
         Log::NewerFormat { .. } => ErrorKind::NewerFormat,
+        Log::Missing { .. } | Log::Astray { .. } => ErrorKind::MissingLog,
         Log::Full { .. } | Log::NoRoom { .. } => ErrorKind::Busy,
         Log::TooBig { .. } => ErrorKind::TooBig,
         Log::Moved { .. } => ErrorKind::ReadOnly,
@@ -407,6 +408,9 @@ pub(crate) fn log_error(error: fulgurite_wal::Error) -> Error {
     match kind {
         ErrorKind::Corrupt => {
             Error::new(kind, format!("database disk image is malformed: {message}"))
+        }
+        ErrorKind::MissingLog => {
+            Error::new(kind, format!("unable to open database file: {message}"))
         }
         ErrorKind::ReadOnly => Error::new(
             kind,

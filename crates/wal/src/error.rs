@@ -48,6 +48,31 @@ pub enum Error {
         file: PathBuf,
     },
 
+    /// The database was in use when it was copied, moved or cut off, and its log is not
+    /// there.
+    #[error("{} needs its log, {}, which is missing: with it are what was committed since the last checkpoint; put the log's files beside it, or say when opening that the log is to be abandoned", base.display(), file.display())]
+    Missing {
+        /// The database's name.
+        base: PathBuf,
+        /// A file of its log.
+        file: PathBuf,
+        /// The generation that is needed.
+        needed: u64,
+    },
+
+    /// The log was left at another moment than the database's file, or by another copy.
+    #[error("{} needs generation {needed} of its log, and {} is generation {found}, of another moment or another copy of the database; put files beside each other that were left together, or move the log away and say when opening that it is to be abandoned", base.display(), file.display())]
+    Astray {
+        /// The database's name.
+        base: PathBuf,
+        /// The newest file of the log.
+        file: PathBuf,
+        /// Its generation.
+        found: u64,
+        /// The generation that is needed.
+        needed: u64,
+    },
+
     /// The database's file was moved or removed while it was open, and its name is
     /// another one's.
     #[error("{} is another file since this one was opened: the database was moved or replaced; close all connections and open it again", file.display())]

@@ -102,6 +102,7 @@ impl TwinLog {
         generation::create_file(disk, &self.base, &header, &begin, capacity, &sync)?;
         let file = generation::publish_file(disk, &self.base, slot, self.durability())?;
         self.sync_names()?;
+        self.tell_of_first_file();
         self.begin_in(file, capacity)
     }
 

@@ -58,6 +58,7 @@
 pub(crate) mod bell;
 mod buffer;
 mod commit;
+mod continuation;
 mod crc;
 mod error;
 mod files;
@@ -85,6 +86,7 @@ mod switch;
 mod twin;
 mod window;
 
+pub use continuation::{BegunHook, Continuation};
 pub use error::{Error, ReplayError, Result};
 pub use gather::Waiting;
 pub use lease::{Lease, LeasePermit, PlacedLease};

@@ -34,7 +34,7 @@ pub struct Recovery {
     read_only: bool,
     after_seq: u64,
     last_seq: u64,
-    newest_number: u64,
+    pub(super) newest_number: u64,
     runs: Vec<Run>,
 }
 
@@ -150,7 +150,7 @@ impl Recovery {
             base: 0,
             capacity: 0,
         };
-        let is_clean = self.newest_number == 0;
+        let is_clean = self.was_closed();
         let log = TwinLog::new(
             self.disk,
             self.base,

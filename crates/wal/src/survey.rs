@@ -58,6 +58,12 @@ pub(super) struct Found {
     begins_after: Option<u64>,
 }
 
+impl Found {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
 /// Finds the generations of a log, oldest first.
 pub(super) fn find(disk: &dyn Disk, base: &Path, database: &[u8; 16]) -> Result<Vec<Found>> {
     let mut found = Vec::new();

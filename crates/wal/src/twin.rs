@@ -8,6 +8,7 @@ use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskFile, Driver, LineStart, Machine};
 
 use super::buffer::Buffer;
+use super::continuation::BegunHook;
 use super::error::{Error, Result};
 use super::flush::Flush;
 use super::generation::Generation;
@@ -54,6 +55,8 @@ pub struct WalOptions {
     pub reserve_timeout: Duration,
     /// Should make a checkpoint start: a reservation waits for one.
     pub pressure: Option<PressureHook>,
+    /// Told of the first generation.
+    pub begun: Option<BegunHook>,
     /// Asked before a file is given one of the log's names, or one is taken away.
     pub moved: Option<MovedHook>,
     /// Gives time and salts; the machine does where there is none.
@@ -67,6 +70,7 @@ impl Default for WalOptions {
             limit_bytes: 32 << 20,
             reserve_timeout: Duration::from_secs(5),
             pressure: None,
+            begun: None,
             moved: None,
             driver: None,
         }

@@ -127,6 +127,61 @@ fn a_short_life_survives_power_cuts() {
     }
 }
 
+/// A life that is closed with nothing left to write: its log must not go before its mark.
+fn live_idly(disk: &SimDisk) {
+    let run = || -> Result<()> {
+        let store = open(disk, &options())?;
+        let first = count(&store)?;
+        let tree = store.family("t")?.expect("is there");
+        // Room in the log, and nothing committed.
+        let mut txn = store.txn();
+        txn.begin_immediate()?;
+        txn.put(&tree, Key::Int(first), b"x")?;
+        txn.rollback();
+        put(&store, &tree, first)?;
+        store.checkpoint()?;
+        put(&store, &tree, first + 1)?;
+        store.checkpoint()
+    };
+    // It ends with the power, which the caller looks at.
+    let _ = run();
+}
+
+/// A database that needs its log says so (`checkpoint/mark.rs`); wherever the power is
+/// cut, none says so whose log is gone, and a life that recovers neither.
+#[test]
+fn no_power_cut_leaves_a_log_missing() {
+    for seed in seeds(9_000, 3) {
+        let mut call = 0;
+        loop {
+            let _trace = Trace(format!("seed {seed}, cut at call {call}"));
+            let disk = prepared();
+            disk.stop_at(disk.calls() + call);
+            live_idly(&disk);
+            let was_cut = disk.is_stopped();
+            // One after a power cut, and one after the end of the process, from which the
+            // system has what was not synced.
+            let later = [disk.crash_image(seed), disk.kill_image(), disk.kill_image()];
+            for (second, at) in later.iter().zip([call / 3, call / 3, call % 13]) {
+                second.stop_at(second.calls() + at);
+                live_idly(second);
+            }
+            for disk in later.into_iter().chain([disk]) {
+                for image in 0..3 {
+                    let disk = disk.crash_image(seed + image);
+                    let found = count(&open(&disk, &options()).expect("opens"));
+                    assert!(found.expect("reads") >= 1);
+                }
+            }
+            call += 1;
+            if !was_cut {
+                break;
+            }
+        }
+        assert!(call > 20, "{call} calls");
+    }
+}
+
 /// False where the life ended before that call.
 fn short_life(seed: u64, durability: Durability, call: u64) -> bool {
     let _trace = Trace(format!("seed {seed}, {durability:?}, cut at call {call}"));

@@ -116,12 +116,14 @@ fn open(target: Target, main: &Store, name: &str) -> Result<Store> {
                 read_only: read_only || options.read_only,
                 create: create && !options.read_only,
                 durability,
+                // Said of the main database, which says nothing of this one.
+                abandon_missing_log: false,
                 ..options
             },
         ),
     };
     opened.map_err(|error| match error.kind() {
-        ErrorKind::CantOpen => {
+        ErrorKind::CantOpen | ErrorKind::MissingLog => {
             let message = format!("unable to open database: {name}");
             Error::new(code::CANTOPEN, message).with_hint(error.to_string())
         }

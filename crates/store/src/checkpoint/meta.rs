@@ -10,13 +10,14 @@
 //! 56   next tree u32 | flags u32: 1 nothing was synced when this was written
 //! 64   catalog: extent u64 | checksum u32 | length in bytes u32
 //! 80   free map: extent u64 | checksum u32 | length in bytes u32
-//! 96   zeros
-//! 4092 CRC32C u32 of the bytes before
+//! 96   zeros, but for the mark in slot A (`mark.rs`)
+//! 4092 CRC32C u32 of the bytes before, the mark taken for zeros
 //! ```
 //! Slot A lies at byte 0, slot B at 4096, data begins at 8192. A checkpoint
 //! writes A, syncs, writes the same to B, syncs. So one whole slot is always
 //! there, and after a completed checkpoint either one may rot.
 
+use super::mark;
 use crate::codec::{self, ExtentRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node;
@@ -89,7 +90,8 @@ impl Meta {
         if slot[..8] != MAGIC {
             return Err(Fault::Foreign);
         }
-        if u32_at(SLOT - 4) != codec::checksum(&slot[..SLOT - 4]) {
+        let plain = mark::without(slot);
+        if u32_at(SLOT - 4) != codec::checksum(&plain[..SLOT - 4]) {
             return Err(Fault::Rotten);
         }
         if !(OLDEST..=VERSION).contains(&u32_at(8)) {
@@ -183,7 +185,8 @@ mod tests {
         let (old, new) = (meta(1).encode(), meta(2).encode());
         assert_eq!(Meta::choose(&[old, new], "x").expect("valid"), meta(2));
         assert_eq!(Meta::choose(&[new, old], "x").expect("valid"), meta(2));
-        for byte in 0..SLOT {
+        let marked = |byte: &usize| mark::without(&[1; SLOT])[*byte] == 0;
+        for byte in (0..SLOT).filter(|byte| !marked(byte)) {
             let mut rotten = new;
             rotten[byte] ^= 0x10;
             let chosen = Meta::choose(&[rotten, old], "x");

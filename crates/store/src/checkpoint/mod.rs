@@ -9,7 +9,8 @@
 //!    Trees may get dictionaries before ([`train`]), which the catalog names.
 //! 4. The catalog and the free map of exactly S are written. The map counts as
 //!    free what S does not reach, whatever uses it in memory.
-//! 5. `sync_data`. Meta slot A, sync; slot B, sync ([`meta`]). In the first checkpoint
+//! 5. `sync_data`. Meta slot A, sync; slot B, sync ([`meta`]). Slot A says which log
+//!    goes on from there ([`mark`]). In the first checkpoint
 //!    of a life slot B is written before that as it was found: where its sync had failed,
 //!    the medium has an older one, of which pages may have been written over by now, and
 //!    which must not be all there is while slot A is written.
@@ -29,6 +30,7 @@
 pub(crate) mod catalog;
 pub(crate) mod collect;
 mod crew;
+pub(crate) mod mark;
 pub(crate) mod meta;
 pub(crate) mod train;
 pub(crate) mod writer;
@@ -47,6 +49,7 @@ use crate::tree::versions::Root;
 use catalog::Entry;
 pub(crate) use crew::Crew;
 use fulgurite_disk::mutation::{Mutation, planted};
+use fulgurite_wal::Continuation;
 use meta::{Blob, Meta};
 use std::sync::Arc;
 pub(crate) use writer::WriteCounters;
@@ -62,19 +65,22 @@ pub(crate) struct State {
     pub(crate) free_map: Option<Blob>,
     /// A generation of the log that a failed checkpoint left to recycle.
     pending: Option<fulgurite_wal::GenerationId>,
+    /// The log that the mark says goes with it.
+    pub(crate) log: Option<Continuation>,
     /// What both slots say, where one of them may not be on the medium.
     distrusted: Option<Box<[u8; meta::SLOT]>>,
 }
 
 impl State {
-    /// The state that a database was opened with.
-    pub(crate) fn of(meta: &Meta) -> Self {
+    /// The state that a database was opened with, and the log that goes with it.
+    pub(crate) fn of(meta: &Meta, log: Option<Continuation>) -> Self {
         Self {
             seq: meta.checkpoint,
             counter: meta.counter,
             catalog: meta.catalog,
             free_map: meta.free_map,
             pending: None,
+            log,
             distrusted: None,
         }
     }
@@ -204,6 +210,12 @@ fn make_if_due(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
         .inspect_err(|error| wal.no_room_made(attempt, Arc::new(error.clone())))
 }
 
+/// Makes a checkpoint though the last one may cover all there is: for a meta record that
+/// is newer than any before.
+pub(crate) fn make_anew(core: &Core, state: &mut State) -> Result<()> {
+    make(core, state, Follows::Nothing)
+}
+
 /// All steps.
 fn make(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
     // Whoever waited for this one's turn may have seen the one before end writing.
@@ -218,7 +230,7 @@ fn make(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
             .and_then(|()| wal.prepare_switch())
             .map_err(log_error)?;
     }
-    let done = persist(core, state, begun);
+    let done = persist(core, state, begun, follows);
     if done.is_err() {
         // Where writing has ended a meta slot may be this one's already, and nobody
         // may write over its pages.
@@ -264,7 +276,7 @@ fn begin(core: &Core, state: &mut State, follows: Follows) -> Result<u64> {
 }
 
 /// Steps 2 to 5.
-fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
+fn persist(core: &Core, state: &mut State, seq: u64, follows: Follows) -> Result<()> {
     core.wait_visible(seq)?;
     match reclaim::sweep(core) {
         // A dead subtree that cannot be read keeps its space; the live data must
@@ -299,7 +311,11 @@ fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
         catalog: Some(catalog),
         free_map: Some(free_map),
     };
-    write_meta(core, state, &meta)?;
+    let log = match follows {
+        Follows::Commits => core.wal().and_then(|wal| wal.continuation()),
+        Follows::Nothing => None,
+    };
+    write_meta(core, state, &meta, log)?;
     let old = [state.catalog, state.free_map];
     core.space
         .free(old.iter().flatten().map(|blob| blob.extent).collect());
@@ -307,6 +323,7 @@ fn persist(core: &Core, state: &mut State, seq: u64) -> Result<()> {
     state.counter = meta.counter;
     state.catalog = meta.catalog;
     state.free_map = meta.free_map;
+    state.log = log;
     core.checkpoint_pins.cover(seq);
     core.checkpoint_pins.running.store(NONE, SeqCst);
     Ok(())
@@ -427,7 +444,12 @@ fn write_free_map(
 }
 
 /// Step 5. Where it fails, writing has ended.
-fn write_meta(core: &Core, state: &mut State, meta: &Meta) -> Result<()> {
+fn write_meta(
+    core: &Core,
+    state: &mut State,
+    meta: &Meta,
+    log: Option<Continuation>,
+) -> Result<()> {
     let write = |slot: &[u8], offset| {
         let written = core.pool.file.write_at(slot, offset).map_err(Error::from);
         written.inspect_err(|error| core.fail(error))
@@ -438,13 +460,10 @@ fn write_meta(core: &Core, state: &mut State, meta: &Meta) -> Result<()> {
     if !planted(Mutation::SkipDataSync) {
         core.sync_file()?;
     }
-    let slot = meta.encode();
-    let slots: &[u64] = match planted(Mutation::StaleMetaSlot) {
-        true => &[0],
-        false => &[0, meta::SLOT as u64],
-    };
-    for &offset in slots {
-        write(&slot, offset)?;
+    write(&mark::slot_a(meta, log), 0)?;
+    core.sync_file()?;
+    if !planted(Mutation::StaleMetaSlot) {
+        write(&meta.encode(), meta::SLOT as u64)?;
         core.sync_file()?;
     }
     Ok(())
