@@ -30,6 +30,8 @@ pub enum DiskErrorKind {
     NotFound,
     /// There is one already.
     AlreadyExists,
+    /// The name is a symbolic link, and those were not to be followed.
+    Link,
     /// The operating system does not allow it.
     PermissionDenied,
     /// The file system or the handle takes no writes.

@@ -63,6 +63,9 @@ pub struct OpenOptions {
     pub create_new: bool,
     /// Cut the file to length 0.
     pub truncate: bool,
+    /// Fail with `Link` where the name is a symbolic link, in place of opening what it
+    /// leads to.
+    pub no_follow: bool,
 }
 
 impl OpenOptions {
@@ -72,6 +75,7 @@ impl OpenOptions {
         create: false,
         create_new: false,
         truncate: false,
+        no_follow: false,
     };
     /// An existing file, for reading and writing.
     pub const WRITE: Self = Self {
@@ -79,6 +83,7 @@ impl OpenOptions {
         create: false,
         create_new: false,
         truncate: false,
+        no_follow: false,
     };
     /// A file for reading and writing, created if it is absent.
     pub const CREATE: Self = Self {
@@ -86,6 +91,7 @@ impl OpenOptions {
         create: true,
         create_new: false,
         truncate: false,
+        no_follow: false,
     };
     /// A file for reading and writing that must not exist yet.
     pub const CREATE_NEW: Self = Self {
@@ -93,6 +99,7 @@ impl OpenOptions {
         create: false,
         create_new: true,
         truncate: false,
+        no_follow: false,
     };
 }
 
@@ -150,7 +157,7 @@ pub trait Disk: Send + Sync + 'static {
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 
     /// An unnamed file that vanishes with its last handle, on the file system
-    /// that holds the folder of `near`.
+    /// that holds the folder of `near`; elsewhere where that may not be written to.
     fn temp_file(&self, near: &Path) -> Result<Arc<dyn DiskFile>>;
 
     /// The absolute path without links. The last part may be absent.

@@ -22,6 +22,7 @@ mod holder;
 mod mapped;
 #[cfg(target_os = "linux")]
 mod special;
+mod temporary;
 #[cfg(target_os = "linux")]
 mod uring;
 mod writeback;
@@ -31,7 +32,7 @@ use std::io::{self, IoSlice};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::{Errno, retry_on_intr};
@@ -47,7 +48,11 @@ impl RealFile {
     /// refused before that: a pipe would be waited for, and a device taken for an
     /// empty file, which may be replaced.
     fn open(path: &Path, options: OpenOptions, flags: i32) -> Result<Self> {
-        if let Ok(metadata) = fs::metadata(path) {
+        let (metadata, flags) = match options.no_follow {
+            true => (fs::symlink_metadata(path), flags | NO_FOLLOW),
+            false => (fs::metadata(path), flags),
+        };
+        if let Ok(metadata) = metadata {
             check_is_file(path, metadata.file_type())?;
         }
         let file = fs::OpenOptions::new()
@@ -58,7 +63,10 @@ impl RealFile {
             .truncate(options.truncate)
             .custom_flags(flags)
             .open(path)
-            .map_err(|e| DiskError::new("open", path, e))?;
+            .map_err(|e| match Errno::from_io_error(&e) {
+                Some(Errno::LOOP) if options.no_follow => is_link(path),
+                _ => DiskError::new("open", path, e),
+            })?;
         Ok(Self {
             file,
             path: path.to_owned(),
@@ -116,21 +124,14 @@ impl Disk for RealDisk {
             .map_err(|e| DiskError::new("sync folder", dir, e))
     }
 
+    /// Where the folder takes no files, one in the system's folder for temporary ones.
     fn temp_file(&self, near: &Path) -> Result<Arc<dyn DiskFile>> {
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
         let dir = folder_or_current(crate::parent_dir(near));
-        loop {
-            let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-            let path = dir.join(format!(".fulgurite-{}-{number}.tmp", std::process::id()));
-            match self.open(&path, OpenOptions::CREATE_NEW) {
-                Ok(file) => {
-                    self.remove(&path)?;
-                    return Ok(file);
-                }
-                // Left by a process of the same number that was killed.
-                Err(error) if error.kind == DiskErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
+        match temporary::make(dir) {
+            Err(error) if temporary::takes_none(&error) => {
+                temporary::make(&std::env::temp_dir()).map_err(|_| error)
             }
+            made => made,
         }
     }
 
@@ -151,9 +152,17 @@ impl Disk for RealDisk {
     }
 }
 
+const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+
+fn is_link(path: &Path) -> DiskError {
+    let error = io::Error::other("it is a symbolic link");
+    DiskError::with_kind("open", path, DiskErrorKind::Link, error)
+}
+
 fn check_is_file(path: &Path, kind: fs::FileType) -> Result<()> {
     let error = match kind {
         kind if kind.is_file() => return Ok(()),
+        kind if kind.is_symlink() => return Err(is_link(path)),
         kind if kind.is_dir() => io::ErrorKind::IsADirectory.into(),
         _ => io::Error::other("not a regular file"),
     };

@@ -60,6 +60,8 @@ mod names;
 mod node;
 mod open;
 mod options;
+mod overlay;
+mod passing;
 mod pins;
 mod policy;
 #[cfg_attr(fulgurite_model, path = "../../model-store/primitives.rs")]

@@ -4,7 +4,8 @@
 //! ```text
 //! begin     take what an earlier one left; open a new store under the passing name
 //! fill      by whoever makes it, as any store
-//! publish   checkpoint; close; lock the file; rename it; sync the folder
+//! publish   checkpoint; close; lock the file; rename it; sync the folder; say in it that
+//!           it is made
 //! ```
 //!
 //! So a crash at any moment leaves nothing under the file's name, or all of it. The
@@ -12,10 +13,11 @@
 //! its lock, and another one that would make it too gets `Busy`.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::open::{self, cannot_open};
+use crate::open::{self, Purpose, cannot_open};
 use crate::options::{Durability, Options};
+use crate::passing;
 use crate::store::{Store, log_error};
-use fulgurite_disk::{Disk, DiskFile, OpenOptions, parent_dir};
+use fulgurite_disk::{Disk, OpenOptions, parent_dir};
 use fulgurite_wal::Recovery;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,7 +51,7 @@ impl Making {
             abandon_missing_log: false,
             ..options
         };
-        let opened = open::open(disk.clone(), &passing, options);
+        let opened = open::open(disk.clone(), &passing, options, Purpose::Making);
         let store = opened.map_err(|error| error.during(&format!("making {}", path.display())))?;
         Ok(Making {
             disk,
@@ -78,7 +80,7 @@ impl Making {
         self.store()?.checkpoint()?;
         self.store = None;
         // Held until it has its name: nobody takes it for what a crash left.
-        let file = lock(&*self.disk, &self.passing)?;
+        let file = passing::lock_copy(&*self.disk, &self.passing)?;
         // The checkpoint holds all that the log did, if closing left that behind.
         Recovery::discard(&*self.disk, &self.passing).map_err(log_error)?;
         check_absent(&*self.disk, &self.path)?;
@@ -86,7 +88,8 @@ impl Making {
         Recovery::discard(&*self.disk, &self.path).map_err(log_error)?;
         self.disk.rename(&self.passing, &self.path)?;
         self.disk.sync_dir(parent_dir(&self.path))?;
-        drop(file);
+        // It is whole and has its name: where this fails, whoever opens it says so.
+        let _ = passing::settle_copy(&*file, &self.path);
         Ok(())
     }
 }
@@ -114,18 +117,12 @@ fn check_absent(disk: &dyn Disk, path: &Path) -> Result<()> {
     }
 }
 
-fn lock(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn DiskFile>> {
-    let file = disk.open(path, OpenOptions::WRITE).map_err(cannot_open)?;
-    file.lock_exclusive()?;
-    Ok(file)
-}
-
 /// Removes a passing file that nobody is at work on, and its log.
 fn clear(disk: &dyn Disk, passing: &Path) -> Result<()> {
     if !disk.exists(passing).map_err(cannot_open)? {
         return Ok(());
     }
-    let file = lock(disk, passing)?;
+    let file = passing::lock_copy(disk, passing)?;
     disk.remove(passing)?;
     Recovery::discard(disk, passing).map_err(log_error)?;
     drop(file);

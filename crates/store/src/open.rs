@@ -15,6 +15,8 @@ use crate::extents::FreeMap;
 use crate::names::NAMES;
 use crate::node;
 use crate::options::{Durability, Options};
+use crate::overlay::Overlay;
+use crate::passing;
 use crate::space::Space;
 use crate::store::{Core, Handle, Store, log_error};
 use crate::tree::versions::Root;
@@ -82,7 +84,15 @@ fn new_id(options: &Options) -> [u8; 16] {
     id
 }
 
-fn first_meta(options: &Options) -> Meta {
+/// What a database is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Use,
+    /// To fill a copy that gets its name later.
+    Making,
+}
+
+fn first_meta(options: &Options, purpose: Purpose) -> Meta {
     Meta {
         page_size: options.page_size,
         database: new_id(options),
@@ -91,6 +101,7 @@ fn first_meta(options: &Options) -> Meta {
         end: FIRST_UNIT,
         next_tree: NAMES.0 + 1,
         unsynced: options.durability == Durability::Off,
+        making: purpose == Purpose::Making,
         catalog: None,
         free_map: None,
     }
@@ -100,7 +111,7 @@ fn first_meta(options: &Options) -> Meta {
 pub(crate) fn nameless(disk: Arc<dyn Disk>, near: &Path, options: Options) -> Result<Store> {
     check_options(&options)?;
     let file = disk.temp_file(near)?;
-    let meta = first_meta(&options);
+    let meta = first_meta(&options, Purpose::Use);
     let core = assemble(disk, file.clone(), None, options, &meta, None)?;
     let store = Store::new(Arc::new(Handle::new(core, file)));
     background::start(store.core());
@@ -113,9 +124,15 @@ pub(crate) fn resolve(disk: &dyn Disk, path: &Path) -> Result<PathBuf> {
 }
 
 /// Opens or creates the database at a resolved path.
-pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result<Store> {
+pub(crate) fn open(
+    disk: Arc<dyn Disk>,
+    path: &Path,
+    options: Options,
+    purpose: Purpose,
+) -> Result<Store> {
     check_options(&options)?;
-    let Locked { file, lock } = once_unlocked(&options, || find_or_create(&disk, path, &options))?;
+    let find = || find_or_create(&disk, path, &options, purpose);
+    let Locked { file, lock } = once_unlocked(&options, find)?;
     let Found { meta, log, stale } = read_meta(&*file, path)?;
     if let Some(log) = log {
         require_log(&*disk, path, &meta, log, &options)?;
@@ -126,26 +143,34 @@ pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result
         file.sync_all()?;
         disk.sync_dir(parent_dir(path))?;
     }
-    let core = assemble(
-        disk.clone(),
-        file.clone(),
-        Some(path.to_path_buf()),
-        options.clone(),
-        &meta,
-        log,
-    )?;
     let recovery = Recovery::open(
-        disk,
+        disk.clone(),
         path,
         meta.database,
         meta.checkpoint,
         options.read_only,
     )
     .map_err(log_error)?;
+    let pages: Arc<dyn DiskFile> = match options.read_only && !recovery.is_empty() {
+        true => Arc::new(Overlay::new(disk.clone(), path, file.clone())),
+        false => file.clone(),
+    };
+    let core = assemble(
+        disk,
+        pages,
+        Some(path.to_path_buf()),
+        options.clone(),
+        &meta,
+        log,
+    )?;
     match stale {
         _ if options.read_only => {}
         Some(offset) => renew_slot(&*file, &meta, log, offset, &options)?,
         None => core.checkpoint.lock().distrust(&meta),
+    }
+    if purpose == Purpose::Use {
+        // Whoever uses it has made it theirs.
+        core.checkpoint.lock().making = false;
     }
     // From here on dropping the store closes it; until the log is open, that
     // writes nothing.
@@ -193,7 +218,12 @@ fn once_unlocked(options: &Options, find: impl Fn() -> Result<Locked>) -> Result
     }
 }
 
-fn find_or_create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Locked> {
+fn find_or_create(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    options: &Options,
+    purpose: Purpose,
+) -> Result<Locked> {
     if !disk.exists(path).map_err(cannot_open)? {
         if options.read_only || !options.create {
             return Err(Error::new(
@@ -204,7 +234,7 @@ fn find_or_create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Resul
                 ),
             ));
         }
-        return create(disk, path, options);
+        return create(disk, path, options, purpose);
     }
     let mode = if options.read_only {
         OpenOptions::READ
@@ -227,31 +257,42 @@ fn find_or_create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Resul
                 log.display()
             )));
         }
-        return create(disk, path, options);
+        return create(disk, path, options, purpose);
     }
     Ok(file.into())
 }
 
-fn create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Locked> {
+fn create(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    options: &Options,
+    purpose: Purpose,
+) -> Result<Locked> {
     let mut name = path.as_os_str().to_owned();
     name.push("-new");
     let temporary = PathBuf::from(name);
-    let file = disk
-        .open(&temporary, OpenOptions::CREATE)
-        .map_err(|error| {
-            // The caller knows the database's name, not that of its making.
-            let path = path.to_path_buf();
-            cannot_open(DiskError { path, ..error })
-        })?;
+    let passing = OpenOptions {
+        no_follow: true,
+        ..OpenOptions::CREATE
+    };
+    let file = disk.open(&temporary, passing).map_err(|error| {
+        if error.kind == DiskErrorKind::Link {
+            return passing::refusal(&temporary, "is a symbolic link");
+        }
+        // The caller knows the database's name, not that of its making.
+        let path = path.to_path_buf();
+        cannot_open(DiskError { path, ..error })
+    })?;
     file.lock_exclusive()?;
     if disk.exists(path)? && disk.open(path, OpenOptions::READ)?.len()? > 0 {
         // Another process finished making it meanwhile, perhaps from this very file,
         // which has no passing name any more then.
         drop(file);
         let _ = disk.remove(&temporary);
-        return find_or_create(disk, path, options);
+        return find_or_create(disk, path, options, purpose);
     }
-    let made = fill_new(disk, &*file, &temporary, path, options);
+    passing::check_unborn(&*file, &temporary)?;
+    let made = fill_new(disk, &*file, (&temporary, path), options, purpose);
     if let Err(error) = made {
         // The name is of no use to anybody; failing to remove it changes nothing.
         let _ = disk.remove(&temporary);
@@ -271,14 +312,16 @@ fn create(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Locked
 fn fill_new(
     disk: &Arc<dyn Disk>,
     file: &dyn DiskFile,
-    temporary: &Path,
-    path: &Path,
+    (temporary, path): (&Path, &Path),
     options: &Options,
+    purpose: Purpose,
 ) -> Result<()> {
     // A log left by a database of the same name that is gone is not ours.
     Recovery::discard(&**disk, path).map_err(log_error)?;
     file.truncate(0)?;
-    let slot = first_meta(options).encode();
+    // At once as long as it will be: a crash leaves no other length, by which it is known.
+    file.truncate(2 * SLOT as u64)?;
+    let slot = first_meta(options, purpose).encode();
     for offset in [0, SLOT as u64] {
         file.write_at(&slot, offset)?;
     }
@@ -294,16 +337,16 @@ fn fill_new(
 }
 
 /// What the meta slots say.
-struct Found {
+pub(crate) struct Found {
     /// The newer whole one.
-    meta: Meta,
+    pub(crate) meta: Meta,
     /// The log that goes with it.
-    log: Option<Continuation>,
+    pub(crate) log: Option<Continuation>,
     /// Where the other one is if it says anything else.
     stale: Option<u64>,
 }
 
-fn read_meta(file: &dyn DiskFile, path: &Path) -> Result<Found> {
+pub(crate) fn read_meta(file: &dyn DiskFile, path: &Path) -> Result<Found> {
     let name = path.display().to_string();
     let length = file.len()?;
     let mut slots = [[0; SLOT]; 2];
@@ -458,8 +501,9 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
             .replay(&mut |record| Ok(txn.replay(record)?))
             .map_err(replay_error)?;
         txn.finish_replay(recovery.last_seq())?;
-        if !core.options.read_only {
-            checkpoint::run(core)?;
+        match core.options.read_only {
+            false => checkpoint::run(core)?,
+            true => checkpoint::write_aside(core, recovery.last_seq())?,
         }
         drop(beside);
         pool.balance();

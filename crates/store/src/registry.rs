@@ -13,7 +13,7 @@
 //! included, and nothing else is done under it.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::open;
+use crate::open::{self, Purpose};
 use crate::options::Options;
 use crate::store::{Handle, Store, real_disk};
 use fulgurite_disk::{Disk, FileId, OpenOptions};
@@ -140,7 +140,7 @@ pub(crate) fn open(path: &Path, options: Options) -> Result<Store> {
     match find(&*disk, path)? {
         Found::Joined(handle) => join(handle, &options),
         Found::Free(mut opening) => {
-            let store = open::open(disk, &opening.path, options)?;
+            let store = open::open(disk, &opening.path, options, Purpose::Use)?;
             opening.leave_to(&store)?;
             Ok(store)
         }

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lanes::LaneLock;
 use crate::leases::Leases;
 use crate::names;
-use crate::open;
+use crate::open::{self, Purpose};
 use crate::options::{Durability, Options};
 use crate::pins;
 use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
@@ -477,7 +477,7 @@ impl Store {
     /// As [`open`](Self::open), on a disk of the caller's.
     pub fn open_on(disk: Arc<dyn Disk>, path: impl AsRef<Path>, options: Options) -> Result<Store> {
         let path = open::resolve(&*disk, path.as_ref())?;
-        open::open(disk, &path, options)
+        open::open(disk, &path, options, Purpose::Use)
     }
 
     /// A store in memory, gone with its last handle.

@@ -122,6 +122,7 @@ mod tests {
             end: 128,
             next_tree: 1,
             unsynced: false,
+            making: false,
             catalog: None,
             free_map: None,
         }

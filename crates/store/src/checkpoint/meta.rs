@@ -7,7 +7,8 @@
 //! 32   counter u64            writes of the meta so far; the higher one wins
 //! 40   checkpoint u64         the sequence number that this state is of
 //! 48   end u64                end of the file's used part, in 64-byte units
-//! 56   next tree u32 | flags u32: 1 nothing was synced when this was written
+//! 56   next tree u32 | flags u32: 1 nothing was synced when this was
+//!      written, 2 the file is a copy in the making
 //! 64   catalog: extent u64 | checksum u32 | length in bytes u32
 //! 80   free map: extent u64 | checksum u32 | length in bytes u32
 //! 96   zeros, but for the mark in slot A (`mark.rs`)
@@ -34,6 +35,8 @@ pub(crate) const FIRST_UNIT: u64 = (2 * SLOT / codec::UNIT) as u64;
 
 /// A flag: nothing was synced when this was written.
 const UNSYNCED: u32 = 1;
+/// A flag: the file is being made under a passing name.
+const MAKING: u32 = 2;
 const MAGIC: [u8; 8] = *b"Fulgurit";
 
 /// A stretch of bytes outside any tree.
@@ -55,6 +58,8 @@ pub(crate) struct Meta {
     pub(crate) next_tree: u32,
     /// Written in `Durability::Off`: neither this nor what it points to was synced.
     pub(crate) unsynced: bool,
+    /// The file is a copy in the making (`making.rs`), and nobody's yet.
+    pub(crate) making: bool,
     pub(crate) catalog: Option<Blob>,
     pub(crate) free_map: Option<Blob>,
 }
@@ -71,7 +76,8 @@ impl Meta {
         put(40, &self.checkpoint.to_le_bytes());
         put(48, &self.end.to_le_bytes());
         put(56, &self.next_tree.to_le_bytes());
-        put(60, &(u32::from(self.unsynced) * UNSYNCED).to_le_bytes());
+        let flags = (u32::from(self.unsynced) * UNSYNCED) | (u32::from(self.making) * MAKING);
+        put(60, &flags.to_le_bytes());
         for (at, blob) in [(64, &self.catalog), (80, &self.free_map)] {
             if let Some(blob) = blob {
                 put(at, &blob.extent.word().to_le_bytes());
@@ -123,6 +129,7 @@ impl Meta {
             end: u64_at(48),
             next_tree: u32_at(56),
             unsynced: u32_at(60) & UNSYNCED != 0,
+            making: u32_at(60) & MAKING != 0,
             catalog: blob(64)?,
             free_map: blob(80)?,
         })
@@ -171,6 +178,7 @@ mod tests {
             end: 99,
             next_tree: 17,
             unsynced: true,
+            making: true,
             catalog: Some(Blob {
                 extent: ExtentRef::new(16, 19).expect("an extent"),
                 checksum: 5,

@@ -65,6 +65,8 @@ pub(crate) struct State {
     pub(crate) free_map: Option<Blob>,
     /// A generation of the log that a failed checkpoint left to recycle.
     pending: Option<fulgurite_wal::GenerationId>,
+    /// Whether the file is a copy in the making.
+    pub(crate) making: bool,
     /// The log that the mark says goes with it.
     pub(crate) log: Option<Continuation>,
     /// What both slots say, where one of them may not be on the medium.
@@ -80,6 +82,7 @@ impl State {
             catalog: meta.catalog,
             free_map: meta.free_map,
             pending: None,
+            making: meta.making,
             log,
             distrusted: None,
         }
@@ -210,6 +213,15 @@ fn make_if_due(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
         .inspect_err(|error| wal.no_room_made(attempt, Arc::new(error.clone())))
 }
 
+/// Writes out what was replayed, up to `seq`, for who only reads: there is no checkpoint
+/// for which it could wait in the cache. Few pages stay there.
+pub(crate) fn write_aside(core: &Core, seq: u64) -> Result<()> {
+    match core.pool.is_crowded() {
+        true => write_trees(core, seq).map(drop),
+        false => Ok(()),
+    }
+}
+
 /// Makes a checkpoint though the last one may cover all there is: for a meta record that
 /// is newer than any before.
 pub(crate) fn make_anew(core: &Core, state: &mut State) -> Result<()> {
@@ -308,6 +320,7 @@ fn persist(core: &Core, state: &mut State, seq: u64, follows: Follows) -> Result
         end,
         next_tree: core.next_tree.load(SeqCst),
         unsynced: core.options.durability == crate::Durability::Off,
+        making: state.making,
         catalog: Some(catalog),
         free_map: Some(free_map),
     };

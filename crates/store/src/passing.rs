@@ -1,0 +1,76 @@
+//! Files under passing names, and what else may be found there.
+//!
+//! A database is made under its name with `-new` behind it, a copy under that with
+//! `-copy`, until it is whole. A crash leaves such a file, and the next making takes it.
+//! What somebody else put there is not ours: a link is not followed, and a file that no
+//! making can have left is not written to and not removed. That is an error that names it.
+
+use crate::checkpoint::meta::SLOT;
+use crate::error::{Error, ErrorKind, Result};
+use crate::open::{self, cannot_open};
+use fulgurite_disk::{Disk, DiskErrorKind, DiskFile, OpenOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Why a file of a passing name is left alone.
+pub(crate) fn refusal(passing: &Path, what: &str) -> Error {
+    let message = format!(
+        "unable to open database file: {} {what}, and that name is wanted for what is being made; move it away",
+        passing.display()
+    );
+    Error::new(ErrorKind::CantOpen, message)
+}
+
+/// Fails where a file that has the name of a database in the making cannot be one. It
+/// holds no commit: where a crash undid the renaming it may have been in use, but nobody
+/// committed before the new name was durable. Where no slot is whole it goes by the length,
+/// which is nothing or that of two slots (of one where an earlier version was making it),
+/// since anything may be there after a power cut.
+pub(crate) fn check_unborn(file: &dyn DiskFile, passing: &Path) -> Result<()> {
+    let slot = SLOT as u64;
+    let is_unborn = match open::read_meta(file, passing) {
+        Ok(found) => found.meta.checkpoint == 0 && found.log.is_none(),
+        Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+        Err(_) => [0, slot, 2 * slot].contains(&file.len()?),
+    };
+    match is_unborn {
+        true => Ok(()),
+        false => Err(refusal(passing, "was not left by the making of a database")),
+    }
+}
+
+/// Opens a copy in the making that somebody left, or that is ready for its name, and
+/// locks it.
+///
+/// # Errors
+/// `CantOpen` where it is something else.
+pub(crate) fn lock_copy(disk: &dyn Disk, passing: &Path) -> Result<Arc<dyn DiskFile>> {
+    let options = OpenOptions {
+        no_follow: true,
+        ..OpenOptions::WRITE
+    };
+    let file = disk
+        .open(passing, options)
+        .map_err(|error| match error.kind {
+            DiskErrorKind::Link => refusal(passing, "is a symbolic link"),
+            _ => cannot_open(error),
+        })?;
+    file.lock_exclusive()?;
+    match open::read_meta(&*file, passing) {
+        Ok(found) if found.meta.making => Ok(file),
+        Err(error) if error.kind() == ErrorKind::Io => Err(error),
+        _ => Err(refusal(passing, "was not left by the making of a copy")),
+    }
+}
+
+/// A copy has got its name: it is a database as any other.
+pub(crate) fn settle_copy(file: &dyn DiskFile, path: &Path) -> Result<()> {
+    let mut meta = open::read_meta(file, path)?.meta;
+    meta.making = false;
+    meta.counter += 1;
+    for offset in [0, SLOT as u64] {
+        file.write_at(&meta.encode(), offset)?;
+        file.sync_data()?;
+    }
+    Ok(())
+}
