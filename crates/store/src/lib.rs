@@ -84,10 +84,13 @@ pub use checkpoint::WriteStats;
 pub use error::{Conflict, Error, ErrorKind, Result};
 pub use making::Making;
 pub use node::{Key, Run};
-pub use options::{Compression, Durability, Isolation, Options};
+pub use options::{Compression, Durability, InDoubt, Isolation, Options};
 pub use shelf::Shelf;
 pub use stats::Stats;
 pub use store::Store;
 pub use tree::cursor::{Cursor, Seek};
 pub use tree::{KeyKind, Tree, TreeId};
-pub use txn::{CommitLockStats, LOSSES_MAX, Savepoint, Txn, TxnContext, TxnState, pause_after};
+pub use txn::{
+    CommitLockStats, LOSSES_MAX, Savepoint, Txn, TxnContext, TxnState, commit_together,
+    pause_after, read_together,
+};

@@ -12,9 +12,20 @@ use crate::store::Store;
 use crate::tree::cursor::Seek;
 use crate::tree::{KeyKind, Tree, TreeId};
 use crate::txn::Txn;
+use crate::txn::together::decisions::is_own;
 
 /// The tree of names.
 pub(crate) const NAMES: TreeId = TreeId(0);
+
+/// Fails for a name that only the store gives.
+pub(crate) fn check(name: &str) -> Result<()> {
+    match is_own(name) {
+        true => Err(Error::misuse(format!(
+            "{name:?} is no name for a family: those that begin with a zero byte are the store's own"
+        ))),
+        false => Ok(()),
+    }
+}
 
 fn names(store: &Store) -> Result<Tree> {
     store.tree(NAMES)
@@ -40,14 +51,19 @@ fn note_name(tree: &Tree, name: &str) {
 }
 
 pub(crate) fn find(store: &Store, name: &str) -> Result<Option<Tree>> {
-    let names = names(store)?;
     let mut txn = store.txn();
     txn.begin_read()?;
+    find_in(&mut txn, name)
+}
+
+/// The tree of that name, if this transaction sees one.
+pub(crate) fn find_in(txn: &mut Txn, name: &str) -> Result<Option<Tree>> {
+    let names = names(txn.store())?;
     let mut stored = Vec::new();
     if !txn.get_into(&names, Key::Bytes(name.as_bytes()), &mut stored)? {
         return Ok(None);
     }
-    named(&mut txn, name, &stored)
+    named(txn, name, &stored)
 }
 
 pub(crate) fn create(store: &Store, name: &str, kind: KeyKind) -> Result<Tree> {
@@ -80,15 +96,12 @@ fn check_kind(tree: Tree, name: &str, kind: KeyKind) -> Result<Tree> {
 }
 
 /// The tree of that name as the transaction sees it, and whether it was made just now.
-fn find_or_create(txn: &mut Txn, name: &str, kind: KeyKind) -> Result<(Tree, bool)> {
-    let names = names(txn.store())?;
-    let key = Key::Bytes(name.as_bytes());
-    let mut stored = Vec::new();
-    if txn.get_into(&names, key, &mut stored)?
-        && let Some(tree) = named(txn, name, &stored)?
-    {
+pub(crate) fn find_or_create(txn: &mut Txn, name: &str, kind: KeyKind) -> Result<(Tree, bool)> {
+    if let Some(tree) = find_in(txn, name)? {
         return Ok((tree, false));
     }
+    let names = names(txn.store())?;
+    let key = Key::Bytes(name.as_bytes());
     let tree = txn.create_tree(kind)?;
     txn.put(&names, key, &tree.id().0.to_le_bytes())?;
     Ok((tree, true))
@@ -122,7 +135,9 @@ impl Txn {
         let mut more = cursor.seek(Seek::First)?;
         while more {
             let name = String::from_utf8_lossy(cursor.key_bytes()?).into_owned();
-            if let Some(tree) = named(self, &name, cursor.value()?)? {
+            if !is_own(&name)
+                && let Some(tree) = named(self, &name, cursor.value()?)?
+            {
                 found.push((name, tree));
             }
             more = cursor.next()?;
@@ -135,6 +150,7 @@ impl Txn {
     /// # Errors
     /// `Misuse` if there is one with other keys; what writing may fail with.
     pub fn create_family(&mut self, name: &str, kind: KeyKind) -> Result<Tree> {
+        check(name)?;
         let (tree, _) = find_or_create(self, name, kind)?;
         check_kind(tree, name, kind)
     }
@@ -145,6 +161,7 @@ impl Txn {
     /// # Errors
     /// What writing may fail with.
     pub fn drop_family(&mut self, name: &str) -> Result<Option<bool>> {
+        check(name)?;
         let names = names(self.store())?;
         let key = Key::Bytes(name.as_bytes());
         let mut stored = Vec::new();

@@ -21,6 +21,8 @@ use crate::space::Space;
 use crate::store::{Core, Handle, Store, log_error};
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, KeyKind, TreeId};
+use crate::txn::Txn;
+use crate::txn::together::in_doubt;
 use crate::waits::Waits;
 use crate::{background, cache};
 use fulgurite_disk::mutation::{Mutation, planted};
@@ -130,6 +132,23 @@ pub(crate) fn open(
     options: Options,
     purpose: Purpose,
 ) -> Result<Store> {
+    open_and(disk, path, options, purpose, in_doubt::settle)
+}
+
+/// As [`open`], but that transactions over several files stay as they are: for who asks for
+/// the outcome of one. What it finds is durable.
+pub(crate) fn open_unsettled(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result<Store> {
+    open_and(disk, path, options, Purpose::Use, |_| Ok(false))
+}
+
+/// Opens or creates a database; `settle` ends what its log has left open.
+fn open_and(
+    disk: Arc<dyn Disk>,
+    path: &Path,
+    options: Options,
+    purpose: Purpose,
+    settle: fn(&mut Txn) -> Result<bool>,
+) -> Result<Store> {
     check_options(&options)?;
     let find = || find_or_create(&disk, path, &options, purpose);
     let Locked { file, lock } = once_unlocked(&options, find)?;
@@ -151,7 +170,7 @@ pub(crate) fn open(
         options.read_only,
     )
     .map_err(log_error)?;
-    let pages: Arc<dyn DiskFile> = match options.read_only && !recovery.is_empty() {
+    let pages: Arc<dyn DiskFile> = match options.read_only {
         true => Arc::new(Overlay::new(disk.clone(), path, file.clone())),
         false => file.clone(),
     };
@@ -175,7 +194,7 @@ pub(crate) fn open(
     // From here on dropping the store closes it; until the log is open, that
     // writes nothing.
     let store = Store::new(Arc::new(Handle::new(core, lock)));
-    recover(&store, recovery)?;
+    recover(&store, recovery, settle)?;
     if !options.read_only {
         background::start(store.core());
     }
@@ -336,6 +355,16 @@ fn fill_new(
     Ok(())
 }
 
+/// Which database the file at `path` is, if it is one.
+pub(crate) fn database_id(disk: &dyn Disk, path: &Path) -> Result<Option<[u8; 16]>> {
+    let file = disk.open(path, OpenOptions::READ).map_err(cannot_open)?;
+    match read_meta(&*file, path) {
+        Ok(found) => Ok(Some(found.meta.database)),
+        Err(error) if error.kind() == ErrorKind::Io => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
 /// What the meta slots say.
 pub(crate) struct Found {
     /// The newer whole one.
@@ -485,32 +514,58 @@ fn load_free_map(core: &Core, meta: &Meta, length: u64) -> Result<()> {
 const RECOVERY_BYTES: usize = 8 << 20;
 
 /// Replays the log, makes what was replayed durable, and opens a new log.
-fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
+fn recover(
+    store: &Store,
+    mut recovery: Recovery,
+    settle: fn(&mut Txn) -> Result<bool>,
+) -> Result<()> {
+    replay(store, &mut recovery, settle)?;
+    match store.core().options.read_only {
+        true => Ok(()),
+        false => start_log(store.core(), recovery),
+    }
+}
+
+/// Does what the log says, and what was left in doubt, and makes it durable.
+fn replay(
+    store: &Store,
+    recovery: &mut Recovery,
+    settle: fn(&mut Txn) -> Result<bool>,
+) -> Result<()> {
     let core = store.core();
+    let pool = &core.pool;
+    let mut txn = store.txn();
+    txn.begin_replay()?;
+    let mut beside = pool.charge();
     if !recovery.is_empty() {
-        let pool = &core.pool;
-        let mut beside = pool.charge();
         beside.set(RECOVERY_BYTES.min(pool.frames.count() * pool.page_size() / 4));
         pool.balance();
-        let mut txn = store.txn();
-        txn.begin_replay()?;
         recovery
             .replay(&mut |record| Ok(txn.reserve(record)?))
             .map_err(replay_error)?;
         recovery
             .replay(&mut |record| Ok(txn.replay(record)?))
             .map_err(replay_error)?;
-        txn.finish_replay(recovery.last_seq())?;
-        match core.options.read_only {
-            false => checkpoint::run(core)?,
-            true => checkpoint::write_aside(core, recovery.last_seq())?,
-        }
-        drop(beside);
-        pool.balance();
     }
-    if core.options.read_only {
+    let settled = settle(&mut txn)?;
+    if recovery.is_empty() && !settled {
+        txn.rollback();
         return Ok(());
     }
+    // What was in doubt is one commit more.
+    let last = recovery.last_seq() + u64::from(settled);
+    txn.finish_replay(last)?;
+    match core.options.read_only {
+        false => checkpoint::run(core)?,
+        true => checkpoint::write_aside(core, last)?,
+    }
+    drop(beside);
+    pool.balance();
+    Ok(())
+}
+
+/// Opens a new log behind what the checkpoint covers.
+fn start_log(core: &Arc<Core>, recovery: Recovery) -> Result<()> {
     if recovery.is_empty() {
         void_mark(core, &recovery)?;
     }
@@ -543,7 +598,7 @@ fn recover(store: &Store, mut recovery: Recovery) -> Result<()> {
         },
         driver: core.options.driver.clone(),
     };
-    let next = recovery.last_seq() + 1;
+    let next = core.head() + 1;
     let wal = recovery.start(options, next).map_err(log_error)?;
     debug_assert!(core.wal.get().is_none());
     let _ = core.wal.set(wal);

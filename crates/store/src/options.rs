@@ -38,6 +38,19 @@ pub enum Isolation {
     Snapshot,
 }
 
+/// What to do where a transaction over several files was left between being prepared in
+/// this one and its outcome, which another file knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InDoubt {
+    /// Ask that file; where it is not there the store is not opened.
+    #[default]
+    Ask,
+    /// It counts as committed: for who has lost that file and knows.
+    Commit,
+    /// It counts as never committed.
+    RollBack,
+}
+
 /// The settings of an open store.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -68,6 +81,9 @@ pub struct Options {
     pub checkpoint_bytes: u64,
     /// The log's hard limit in bytes: committers wait for the checkpoint.
     pub log_limit_bytes: u64,
+    /// What becomes of a transaction over several files of which only another one knows
+    /// whether it was committed.
+    pub in_doubt: InDoubt,
     /// Who drives the store. `None`: a thread of its own, and the machine's clock.
     /// Otherwise it has no thread: [`Store::tick`](crate::Store::tick) is to be
     /// called now and then, a writer that cannot go on without a checkpoint makes
@@ -88,6 +104,7 @@ impl Default for Options {
             busy_timeout: Duration::from_secs(5),
             checkpoint_bytes: 24 << 20,
             log_limit_bytes: 32 << 20,
+            in_doubt: InDoubt::Ask,
             driver: None,
         }
     }

@@ -134,6 +134,24 @@ fn join(handle: Arc<Handle>, options: &Options) -> Result<Store> {
     Ok(store)
 }
 
+/// The store of the file at a resolved path, if this process has it open.
+pub(crate) fn find_open(disk: &Arc<dyn Disk>, path: &Path) -> Result<Option<Store>> {
+    if !Arc::ptr_eq(disk, &real_disk()) {
+        // Those of other disks are not known here.
+        return Ok(None);
+    }
+    let Some(file) = identity(&**disk, path)? else {
+        return Ok(None);
+    };
+    let places = PLACES.lock();
+    let handle = match places.files.get(&file) {
+        Some(Place::Open(handle)) => handle.upgrade(),
+        Some(Place::Taken) | None => None,
+    };
+    drop(places);
+    Ok(handle.map(Store::new))
+}
+
 pub(crate) fn open(path: &Path, options: Options) -> Result<Store> {
     let disk = real_disk();
     let path = open::resolve(&*disk, path)?;

@@ -20,6 +20,7 @@ use crate::registry;
 use crate::shelf::Shelf;
 use crate::space::Space;
 use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
+use crate::txn::together::Gate;
 use crate::txn::{Critical, TxnContext};
 use crate::waits::Waits;
 use fulgurite_disk::mutation::{Mutation, planted};
@@ -60,6 +61,8 @@ pub(crate) struct Core {
     pub(crate) crew: checkpoint::Crew,
     pub(crate) background: Background,
     pub(crate) admission: Admission,
+    /// Shut while a commit to several stores is under way.
+    pub(crate) gate: Gate,
     /// A lower bound of the snapshots that are read.
     needed_from: AtomicU64,
     /// Set once recovery is done; never set in memory or read-only.
@@ -134,6 +137,7 @@ impl Core {
             crew: checkpoint::Crew::default(),
             background: Background::default(),
             admission: Admission::new(),
+            gate: Gate::default(),
             needed_from: AtomicU64::new(0),
             wal: OnceLock::new(),
             beginning: LineStart,
@@ -595,6 +599,7 @@ impl Store {
 
     /// The tree with this name, if there is one.
     pub fn family(&self, name: &str) -> Result<Option<Tree>> {
+        names::check(name)?;
         names::find(self, name)
     }
 
@@ -603,12 +608,14 @@ impl Store {
     /// # Errors
     /// `Misuse` if there is one with other keys; what writing may fail with.
     pub fn create_family(&self, name: &str, kind: KeyKind) -> Result<Tree> {
+        names::check(name)?;
         names::create(self, name, kind)
     }
 
     /// Removes the tree with this name and everything in it; false if there is
     /// none.
     pub fn drop_family(&self, name: &str) -> Result<bool> {
+        names::check(name)?;
         names::remove(self, name)
     }
 

@@ -117,7 +117,7 @@ impl TxnContext {
     }
 
     /// Step 2, and what a bulk transaction writes.
-    fn prepare(&mut self) -> Result<Vec<ReadHead>> {
+    pub(super) fn prepare(&mut self) -> Result<Vec<ReadHead>> {
         self.core.check_writable()?;
         self.settle_spills()?;
         self.discard_unborn();

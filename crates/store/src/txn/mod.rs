@@ -47,6 +47,7 @@ mod retry;
 pub(crate) mod rowid;
 mod savepoint;
 mod spill;
+pub(crate) mod together;
 mod write;
 
 pub use contexts::Txn;
@@ -54,6 +55,7 @@ pub use critical::CommitLockStats;
 pub(crate) use critical::{Critical, not_within_commit_lock};
 pub use retry::{LOSSES_MAX, pause_after};
 pub use savepoint::Savepoint;
+pub use together::{commit_together, read_together};
 
 use crate::admission::Visitor;
 use crate::cache::{Charge, Frame, SlotId};

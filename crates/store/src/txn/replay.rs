@@ -43,7 +43,7 @@ impl TxnContext {
         }
     }
 
-    fn replay_operations(&mut self, payload: &[u8]) -> Result<()> {
+    pub(super) fn replay_operations(&mut self, payload: &[u8]) -> Result<()> {
         for op in Ops::new(payload) {
             let op = op.map_err(|at| {
                 Error::corrupt(format!(

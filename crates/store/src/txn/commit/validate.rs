@@ -28,7 +28,7 @@ impl TxnContext {
     /// Whether what was written and read is the same in base and head. Returns
     /// the heads of the trees that were only read. `moving`, if it is not empty, tells of
     /// each fork what is known to be the same.
-    pub(super) fn validate(&self, moving: &[Option<Moving>]) -> Result<Vec<ReadHead>> {
+    pub(in crate::txn) fn validate(&self, moving: &[Option<Moving>]) -> Result<Vec<ReadHead>> {
         for (at, fork) in self.forks.iter().enumerate() {
             if !fork.changed || fork.created {
                 continue;

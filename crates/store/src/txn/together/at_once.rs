@@ -1,0 +1,131 @@
+//! Reading several stores as they were at one moment.
+//!
+//! Each store shows a state that moves with its commits. A transaction pins what each
+//! shows, one after the other, and looks whether any has moved since: if none has, all
+//! of them showed that when the last was pinned. Where one moves too fast it tries again,
+//! for as long as its busy timeout lasts.
+//!
+//! A commit to several stores is shown by one of them before it is by another. Between
+//! the two the gates of those stores are shut (`mod.rs`), and nobody takes what they show.
+
+use super::super::{TxnContext, TxnState};
+use crate::error::{Error, Result};
+use crate::primitives::atomic::{AtomicU64, Ordering::*};
+use std::time::Duration;
+
+/// How long to wait before looking at a gate again: a commit syncs meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_micros(50);
+
+/// Shut while the store takes part in a commit that another one shows already, or not yet.
+#[derive(Default)]
+pub(crate) struct Gate {
+    /// How often it was shut and opened: odd while it is shut.
+    turns: AtomicU64,
+}
+
+/// Opens the gate when it is dropped.
+pub(crate) struct Shut<'g>(&'g Gate);
+
+impl Gate {
+    /// For who has excluded the store's other writers.
+    pub(crate) fn shut(&self) -> Shut<'_> {
+        self.turns.fetch_add(1, SeqCst);
+        Shut(self)
+    }
+
+    /// A number that stays until it is shut again; `None` while it is shut.
+    fn opened(&self) -> Option<u64> {
+        let turns = self.turns.load(SeqCst);
+        turns.is_multiple_of(2).then_some(turns)
+    }
+}
+
+impl Drop for Shut<'_> {
+    fn drop(&mut self) {
+        self.0.turns.fetch_add(1, SeqCst);
+    }
+}
+
+/// Has transactions in several stores, which were begun and have read nothing yet, read
+/// what all of those stores showed at one moment. (One that excludes other writers reads
+/// that anyway.)
+///
+/// # Errors
+/// `Busy` where their commits come too fast for that until the busy timeout is over;
+/// `Misuse` for a transaction that was used.
+pub fn read_together(txns: &mut [&mut TxnContext]) -> Result<()> {
+    let mut readers: Vec<&mut &mut TxnContext> = Vec::with_capacity(txns.len());
+    for txn in txns.iter_mut() {
+        match txn.state {
+            TxnState::Read | TxnState::Optimistic if txn.is_unused() => readers.push(txn),
+            TxnState::Immediate | TxnState::Statement => {}
+            _ => return Err(Error::misuse("a transaction that was used is to read anew")),
+        }
+    }
+    let Some(first) = readers.first() else {
+        return Ok(());
+    };
+    let (core, busy_timeout) = (first.core.clone(), first.busy_timeout);
+    let waits = &core.pool.waits;
+    let until = waits.now().saturating_add(busy_timeout);
+    loop {
+        if try_together(&mut readers) {
+            return Ok(());
+        }
+        if waits.now() >= until {
+            return Err(first_busy(&readers));
+        }
+        waits.pause(LOOK_AGAIN);
+    }
+}
+
+fn first_busy(readers: &[&mut &mut TxnContext]) -> Error {
+    let why = "several databases are read at once, and their commits come too fast";
+    readers
+        .first()
+        .map_or_else(|| Error::misuse(why), |first| first.busy(why))
+}
+
+/// How often to try before letting others run.
+const TRIES: usize = 64;
+
+fn try_together(readers: &mut [&mut &mut TxnContext]) -> bool {
+    (0..TRIES).any(|_| {
+        let mut gates = Vec::with_capacity(readers.len());
+        for reader in readers.iter_mut() {
+            let Some(opened) = reader.core.gate.opened() else {
+                return false;
+            };
+            gates.push(opened);
+        }
+        if !readers.iter_mut().all(|reader| reader.pin_anew()) {
+            return false;
+        }
+        let stays = |(reader, opened): (&&mut &mut TxnContext, &u64)| {
+            reader.core.visible_to_pin() == reader.seq && reader.core.gate.opened() == Some(*opened)
+        };
+        readers.iter().zip(&gates).all(stays)
+    })
+}
+
+impl TxnContext {
+    /// Whether nothing depends on which state it reads.
+    fn is_unused(&self) -> bool {
+        self.views.is_empty() && self.forks.is_empty() && !self.wrote
+    }
+
+    /// Pins what the store shows now in place of what it has pinned; false where there are
+    /// too many who read.
+    fn pin_anew(&mut self) -> bool {
+        self.need_snapshot();
+        let core = &*self.core;
+        let Ok((slot, seq)) = core.pool.readers.pin(|| core.visible_to_pin()) else {
+            return false;
+        };
+        if let Some(last) = self.slot.replace(slot) {
+            core.pool.readers.release(&last);
+        }
+        (self.seq, self.pinned) = (seq, true);
+        true
+    }
+}

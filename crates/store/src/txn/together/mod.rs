@@ -1,0 +1,421 @@
+//! Transactions in several stores that commit as one.
+//!
+//! One of the written stores is the *coordinator*: its commit is everybody's. In two
+//! families of the stores themselves (`decisions.rs`) is kept what a crash needs:
+//!
+//! 1. Every store that was written to or read from has its writers excluded, in the order
+//!    of the stores' numbers, and all that was committed to it is visible. Each
+//!    transaction is validated and rebased: what all of them have read is so at once.
+//! 2. Space in the logs is reserved. So far any failure undoes everything.
+//! 3. *Prepare*: each written store but the coordinator durably commits an entry that
+//!    says who coordinates, and the redo of its transaction.
+//! 4. *Decide*: the coordinator's transaction, which has an entry for this number, too,
+//!    is committed durably. If that fails the others are undone as well; if its outcome is
+//!    unknown until the coordinator is opened again, they are poisoned, as it is.
+//! 5. *Complete*: the others are published, each with the end of its prepared entry in
+//!    the same commit. What fails here poisons that store; opening it completes it.
+//! 6. The coordinator forgets its entry in the next such commit with the same others.
+//!
+//! A store that finds a prepared entry when it is opened asks the coordinator's file
+//! (`in_doubt.rs`): an entry there means that it is committed, none that it never was.
+//! Between 3 and 5 the store's gate is shut, so that nobody begins to read several stores
+//! where one of them shows the transaction and another does not yet (`at_once.rs`).
+
+mod at_once;
+pub(crate) mod decisions;
+pub(crate) mod in_doubt;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use at_once::Gate;
+pub use at_once::read_together;
+
+use super::commit::ReadHead;
+use super::redo::{self, Op};
+use super::{Txn, TxnContext, TxnState, WritersLock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::Durability;
+use crate::store::{Core, Store, log_error};
+use crate::tree::Tree;
+use crate::tree::edit::IfExists;
+use decisions::{DECIDED, Number, PREPARED, Prepared};
+use fulgurite_wal::Permit;
+use std::sync::Arc;
+
+/// Commits transactions in stores of this process as one: after a crash, too, either all
+/// of them are committed or none, and they are serializable as one. All contexts are idle
+/// afterwards. The first that was written to coordinates, or the one that is too large for
+/// the log. Such a commit is synced, whatever the durability of its contexts, but where a
+/// store was opened with [`Durability::Off`].
+///
+/// Those that are idle or only read a snapshot are just ended. A statement may be among
+/// them where one store at most is written to.
+///
+/// # Errors
+/// As [`TxnContext::commit`]; `Busy`, if the contexts are not idle then, has left all of
+/// them as they were. `TooBig` where more than one transaction is too large for the log.
+/// `Poisoned` where it was decided and could not be completed in all stores: it will be
+/// where they are opened again.
+pub fn commit_together(txns: &mut [&mut TxnContext]) -> Result<()> {
+    if !txns.iter().any(|txn| txn.wrote) {
+        let mut all = Ok(());
+        for txn in txns.iter_mut().filter(|txn| txn.state != TxnState::Idle) {
+            all = all.and(txn.commit());
+        }
+        return all;
+    }
+    let taken = match exclude_all(txns) {
+        Ok(taken) => taken,
+        Err(error) if error.kind() == ErrorKind::Busy => return Err(error),
+        Err(error) => return Err(lose_all(txns, error)),
+    };
+    debug_assert!(
+        taken
+            .iter()
+            .all(|at| txns[*at].writers == WritersLock::Exclusive)
+    );
+    match commit_excluded(txns) {
+        Ok(()) => {
+            txns.iter_mut().for_each(|txn| txn.undo());
+            Ok(())
+        }
+        Err(error) => Err(lose_all(txns, error)),
+    }
+}
+
+/// Step 1, its locks: which of them took one. `Busy` leaves all as they were.
+fn exclude_all(txns: &mut [&mut TxnContext]) -> Result<Vec<usize>> {
+    let mut order: Vec<usize> = (0..txns.len()).collect();
+    order.retain(|at| txns[*at].counts());
+    order.sort_unstable_by_key(|at| txns[*at].core.number);
+    let mut taken = Vec::new();
+    for at in order {
+        match txns[at].exclude_to_commit() {
+            Ok(true) => taken.push(at),
+            Ok(false) => {}
+            Err(error) => {
+                for at in taken {
+                    txns[at].readmit();
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(taken)
+}
+
+/// Rolls all back. Who lost hears of it when what it lost to is visible.
+#[cold]
+fn lose_all(txns: &mut [&mut TxnContext], error: Error) -> Error {
+    txns.iter_mut().for_each(|txn| txn.undo());
+    let mut error = error;
+    for txn in txns.iter_mut() {
+        error = txn.lose(error);
+    }
+    error
+}
+
+/// What one store has its part in.
+struct Part<'c> {
+    /// Which of the contexts.
+    at: usize,
+    reads: Vec<ReadHead>,
+    permit: Option<Permit<'c>>,
+}
+
+fn commit_excluded(txns: &mut [&mut TxnContext]) -> Result<()> {
+    for txn in txns.iter_mut().filter(|txn| txn.counts()) {
+        txn.core.check_writable()?;
+        txn.core.wait_visible(txn.core.head())?;
+    }
+    let lasting: Vec<usize> = {
+        let lasts = |at: &usize| txns[*at].wrote && txns[*at].core.wal().is_some();
+        (0..txns.len()).filter(lasts).collect()
+    };
+    if let [_, _, ..] = lasting.as_slice() {
+        commit_to_several(txns, &lasting)?;
+    } else {
+        let mut parts = validate_all(txns, &lasting)?;
+        if let Some(part) = parts.pop() {
+            txns[part.at].publish_and_wait(part.reads, None)?;
+        }
+    }
+    // What ends with the process has nobody to lose against.
+    for txn in txns
+        .iter_mut()
+        .filter(|txn| txn.wrote && txn.state != TxnState::Idle)
+    {
+        txn.commit()?;
+    }
+    Ok(())
+}
+
+/// Step 1: validates all, and rebases those that are to last.
+fn validate_all<'c>(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<Vec<Part<'c>>> {
+    let mut parts = Vec::with_capacity(lasting.len());
+    for at in 0..txns.len() {
+        let txn = &mut *txns[at];
+        if lasting.contains(&at) {
+            let reads = txn.prepare()?;
+            parts.push(Part {
+                at,
+                reads,
+                permit: None,
+            });
+        } else if txn.counts() && txn.state == TxnState::Optimistic {
+            txn.validate(&[])?;
+        }
+    }
+    Ok(parts)
+}
+
+/// Steps 1 to 6, for those of the contexts that are written to and last.
+fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<()> {
+    let coordinator = coordinator_of(txns, lasting)?;
+    let number = Number::random(&txns[coordinator].core);
+    let cores: Vec<Arc<Core>> = txns.iter().map(|txn| txn.core.clone()).collect();
+    let decisions = family(&txns[coordinator].store, DECIDED)?;
+    let others = lasting.iter().filter(|at| **at != coordinator);
+    let others: Vec<[u8; 16]> = others.map(|at| cores[*at].database).collect();
+    txns[coordinator].note_decision(&decisions, &number, &others)?;
+    let mut parts = validate_all(txns, lasting)?;
+    let mut to_prepare = Vec::with_capacity(lasting.len() - 1);
+    for at in lasting.iter().copied().filter(|at| *at != coordinator) {
+        let tree = family(&txns[at].store, PREPARED)?;
+        let entry = txns[at].redo_to_prepare(&cores[coordinator], &tree, &number);
+        to_prepare.push(ToPrepare { at, tree, entry });
+    }
+    for part in &mut parts {
+        let txn = &txns[part.at];
+        if let Some(wal) = cores[part.at].wal() {
+            let permit = wal.reserve_within(txn.redo.len(), txn.busy_timeout);
+            part.permit = Some(permit.map_err(log_error)?);
+        }
+    }
+    let gates = lasting.iter().map(|at| cores[*at].gate.shut());
+    let _gates: Vec<_> = gates.collect();
+    let decided = to_prepare
+        .iter()
+        .try_for_each(|it| txns[it.at].prepare_in(it, &number))
+        .and_then(|()| decide(txns, coordinator, &mut parts));
+    if let Err(error) = decided {
+        let unknown = cores[coordinator].check_writable().is_err();
+        drop(parts);
+        for it in to_prepare {
+            match unknown {
+                true => cores[it.at].fail(&error),
+                false => txns[it.at].forget_prepared(&it.tree, &number),
+            }
+        }
+        return Err(error);
+    }
+    complete(txns, parts, &cores)
+}
+
+/// What a store that does not coordinate commits before the decision.
+struct ToPrepare {
+    at: usize,
+    tree: Tree,
+    entry: Vec<u8>,
+}
+
+/// The one that cannot be prepared, or the first.
+fn coordinator_of(txns: &[&mut TxnContext], lasting: &[usize]) -> Result<usize> {
+    let mut large = lasting.iter().copied().filter(|at| txns[*at].bulk);
+    let first = large.next();
+    if let (Some(first), Some(second)) = (first, large.next()) {
+        let name = |at: usize| txns[at].core.pool.path.clone();
+        return Err(Error::new(
+            ErrorKind::TooBig,
+            format!(
+                "a transaction over several files has too many changes to both {} and {}; \
+                 commit smaller parts of them",
+                name(first),
+                name(second)
+            ),
+        ));
+    }
+    Ok(first.or(lasting.first().copied()).unwrap_or_default())
+}
+
+/// The family of this name in a store whose writers are excluded.
+fn family(store: &Store, name: &str) -> Result<Tree> {
+    if let Some(tree) = decisions::find(store, name)? {
+        return Ok(tree);
+    }
+    let mut txn = beside(store)?;
+    let tree = decisions::create(&mut txn, name)?;
+    txn.commit()?;
+    Ok(tree)
+}
+
+/// A transaction of who has excluded a store's writers, beside that one.
+fn beside(store: &Store) -> Result<Txn> {
+    let mut txn = store.txn();
+    txn.begin_beside()?;
+    Ok(txn)
+}
+
+/// Step 4.
+fn decide(
+    txns: &mut [&mut TxnContext],
+    coordinator: usize,
+    parts: &mut Vec<Part<'_>>,
+) -> Result<()> {
+    let Some(at) = parts.iter().position(|part| part.at == coordinator) else {
+        return Err(Error::misuse(
+            "a transaction over several stores has no coordinator",
+        ));
+    };
+    let part = parts.remove(at);
+    txns[coordinator].publish_synced(part)
+}
+
+/// Step 5.
+fn complete(txns: &mut [&mut TxnContext], parts: Vec<Part<'_>>, cores: &[Arc<Core>]) -> Result<()> {
+    let mut all = Ok(());
+    for part in parts {
+        let core = &cores[part.at];
+        if let Err(error) = txns[part.at].publish_synced(part) {
+            core.fail(&error);
+            all = all.and(Err(Error::caused(
+                ErrorKind::Poisoned,
+                format!(
+                    "the transaction is committed, and {} shows it once it is opened again: {error}",
+                    core.pool.path
+                ),
+                error,
+            )));
+        }
+    }
+    all
+}
+
+impl TxnContext {
+    /// Whether others may have to wait for it to be committed with those of other stores:
+    /// where nobody can write, nothing that it has read changes.
+    fn counts(&self) -> bool {
+        match self.state {
+            TxnState::Idle | TxnState::Read => false,
+            TxnState::Optimistic => self.wrote || self.depends(),
+            TxnState::Immediate | TxnState::Statement => true,
+        }
+    }
+
+    /// Whether its commit would validate anything that it has read.
+    fn depends(&self) -> bool {
+        let reads = self.reads.as_ref();
+        self.relies_on.is_some() || reads.is_some_and(|reads| !reads.lock().trees.is_empty())
+    }
+
+    /// Excludes the other writers, for the commit alone; whether that was to be done.
+    /// Where it fails nothing has changed.
+    fn exclude_to_commit(&mut self) -> Result<bool> {
+        if self.state != TxnState::Optimistic {
+            return Ok(false);
+        }
+        self.need_snapshot();
+        self.write_put_off()?;
+        let was = (self.observes, self.writers);
+        let excluded = self.exclude_writers();
+        self.observes = was.0;
+        excluded.map(|()| was.1 != WritersLock::Exclusive)
+    }
+
+    /// Lets them in again.
+    fn readmit(&mut self) {
+        self.locked.unlock();
+        self.unlock_writers();
+    }
+
+    fn undo(&mut self) {
+        if self.state != TxnState::Idle {
+            self.rollback();
+        }
+    }
+
+    /// Begins beside the transaction that has excluded this store's writers, for its
+    /// caller: it takes no lock, and has nobody to lose against.
+    fn begin_beside(&mut self) -> Result<()> {
+        self.writable()?;
+        self.pin_head()?;
+        self.state = TxnState::Immediate;
+        Ok(())
+    }
+
+    /// What makes its commits durable, where anything is.
+    fn synced(&self) -> Durability {
+        match self.store.options().durability {
+            Durability::Off => Durability::Off,
+            Durability::Full | Durability::Normal => Durability::Full,
+        }
+    }
+
+    fn publish_synced(&mut self, part: Part<'_>) -> Result<()> {
+        let synced = self.synced();
+        let kept = std::mem::replace(&mut self.durability, synced);
+        let published = self.publish_and_wait(part.reads, part.permit);
+        self.durability = kept;
+        published
+    }
+
+    /// Forks a family at its head, which stays where it is as long as writers are excluded.
+    fn fork_at_head(&mut self, tree: &Tree) -> usize {
+        let (head, seq) = (tree.0.head(), self.core.head());
+        let mut fork = self.new_fork(tree, head);
+        fork.restart(tree, head, seq, &self.core.pool);
+        self.forks.push(fork);
+        self.forks.len() - 1
+    }
+
+    /// Writes the coordinator's entry, and forgets those that nobody will ask for.
+    fn note_decision(&mut self, tree: &Tree, number: &Number, others: &[[u8; 16]]) -> Result<()> {
+        let finished = decisions::finished(&mut beside(&self.store)?, tree, others)?;
+        let at = self.fork_at_head(tree);
+        let tree = tree.id().0;
+        for number in &finished {
+            let key = number.key();
+            if self.delete_in(at, key)? {
+                self.log(Op::Delete { tree, key })?;
+            }
+        }
+        let key = number.key();
+        let value = &decisions::decision(others.iter());
+        self.put_in(at, key, value, IfExists::Replace)?;
+        self.log(Op::Put { tree, key, value })
+    }
+
+    /// What is prepared of this transaction, whose redo gets the end of that.
+    fn redo_to_prepare(&mut self, coordinator: &Core, tree: &Tree, number: &Number) -> Vec<u8> {
+        let entry = Prepared::of(coordinator, &self.redo).encode();
+        let (tree, key) = (tree.id().0, number.key());
+        redo::encode(&mut self.redo, Op::Delete { tree, key });
+        entry
+    }
+
+    /// Step 3, in one store.
+    fn prepare_in(&mut self, it: &ToPrepare, number: &Number) -> Result<()> {
+        let mut side = beside(&self.store)?;
+        side.durability = self.synced();
+        side.put(&it.tree, number.key(), &it.entry)?;
+        side.commit()?;
+        drop(side);
+        let at = self.fork_at_head(&it.tree);
+        self.delete_in(at, number.key())?;
+        self.settle_spills()
+    }
+
+    /// Takes back what was prepared and never decided. If that fails, or never comes to it,
+    /// who opens the store finds no decision.
+    fn forget_prepared(&mut self, tree: &Tree, number: &Number) {
+        self.undo();
+        let mut side = self.store.txn();
+        let forgotten = side
+            .begin_statement(&[tree])
+            .and_then(|()| side.delete(tree, number.key()))
+            .and_then(|_| side.commit());
+        if forgotten.is_err() {
+            side.undo();
+        }
+    }
+}

@@ -1,0 +1,235 @@
+use super::{commit_together, read_together};
+use crate::{ErrorKind, Isolation, Key, KeyKind, Options, Store, Tree, Txn, TxnState};
+use fulgurite_disk::MemoryDisk;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+fn stores(count: usize) -> Vec<(Store, Tree)> {
+    let disk = Arc::new(MemoryDisk::new());
+    let options = Options {
+        busy_timeout: Duration::from_secs(10),
+        ..Options::default()
+    };
+    let open = |at: usize| {
+        let store = Store::open_on(disk.clone(), format!("{at}.db"), options.clone());
+        let store = store.expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        (store, tree)
+    };
+    (0..count).map(open).collect()
+}
+
+fn begin(stores: &[(Store, Tree)], isolation: Isolation) -> Vec<Txn> {
+    let mut txns: Vec<Txn> = stores.iter().map(|(store, _)| store.txn()).collect();
+    for txn in &mut txns {
+        txn.begin(isolation).expect("begins");
+    }
+    txns
+}
+
+fn commit(txns: &mut [Txn]) -> crate::Result<()> {
+    let mut contexts: Vec<_> = txns.iter_mut().map(|txn| &mut **txn).collect();
+    commit_together(&mut contexts)
+}
+
+fn number(txn: &mut Txn, tree: &Tree, key: i64) -> u64 {
+    let mut value = Vec::new();
+    match txn
+        .get_into(tree, Key::Int(key), &mut value)
+        .expect("reads")
+    {
+        true => u64::from_le_bytes(*value.first_chunk().expect("a number")),
+        false => 0,
+    }
+}
+
+fn put(txn: &mut Txn, tree: &Tree, key: i64, value: u64) {
+    txn.put(tree, Key::Int(key), &value.to_le_bytes())
+        .expect("puts");
+}
+
+fn read_all(stores: &[(Store, Tree)], key: i64) -> Vec<u64> {
+    let read = |(store, tree): &(Store, Tree)| {
+        let mut txn = store.txn();
+        txn.begin_read().expect("begins");
+        number(&mut txn, tree, key)
+    };
+    stores.iter().map(read).collect()
+}
+
+#[test]
+fn all_stores_have_it_or_none() {
+    let stores = stores(3);
+    for value in 1..20 {
+        let mut txns = begin(&stores, Isolation::Serializable);
+        for (txn, (_, tree)) in txns.iter_mut().zip(&stores) {
+            put(txn, tree, 1, value);
+        }
+        if value % 3 == 0 {
+            // Somebody else was faster in the last one.
+            let (store, tree) = &stores[2];
+            let mut other = store.txn();
+            other.begin_statement(&[tree]).expect("begins");
+            put(&mut other, tree, 1, value + 100);
+            other.commit().expect("commits");
+            let lost = commit(&mut txns).expect_err("it lost");
+            assert_eq!(lost.kind(), ErrorKind::Conflict);
+            assert_eq!(read_all(&stores, 1), [value - 1, value - 1, value + 100]);
+        } else {
+            commit(&mut txns).expect("commits");
+            assert_eq!(read_all(&stores, 1), [value; 3]);
+        }
+        assert!(txns.iter().all(|txn| txn.state() == TxnState::Idle));
+    }
+    for (store, _) in &stores {
+        // What it keeps for itself nobody sees.
+        assert_eq!(store.families().expect("the names"), ["t"]);
+        assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
+        let own = super::decisions::DECIDED;
+        assert!(store.create_family(own, KeyKind::Bytes).is_err() && store.family(own).is_err());
+    }
+    // Of the decisions the last one is left.
+    let decided = super::decisions::find(&stores[0].0, super::decisions::DECIDED);
+    let decided = decided.expect("reads").expect("it coordinated");
+    let mut txn = stores[0].0.txn();
+    txn.begin_read().expect("begins");
+    assert_eq!(txn.count(&decided).expect("counts"), 1);
+}
+
+/// Each reads in one store what the other writes there: write skew, over two files.
+#[test]
+fn what_was_read_in_one_store_counts_where_another_is_written() {
+    for isolation in [Isolation::Serializable, Isolation::Snapshot] {
+        let stores = stores(2);
+        let mut both = [begin(&stores, isolation), begin(&stores, isolation)];
+        for (at, txns) in both.iter_mut().enumerate() {
+            let (here, there) = (at, 1 - at);
+            assert_eq!(number(&mut txns[there], &stores[there].1, 1), 0);
+            put(&mut txns[here], &stores[here].1, 1, 1);
+        }
+        let [first, second] = &mut both;
+        commit(first).expect("the first commits");
+        match isolation {
+            Isolation::Serializable => {
+                let lost = commit(second).expect_err("the second has read what is no more so");
+                assert_eq!(lost.kind(), ErrorKind::Conflict);
+            }
+            Isolation::Snapshot => commit(second).expect("nobody asked for more"),
+        }
+    }
+}
+
+#[test]
+fn who_cannot_have_all_locks_in_time_is_as_it_was() {
+    let stores = stores(2);
+    let mut txns = begin(&stores, Isolation::Serializable);
+    for (txn, (_, tree)) in txns.iter_mut().zip(&stores) {
+        txn.set_busy_timeout(Duration::ZERO);
+        put(txn, tree, 1, 7);
+    }
+    let mut other = stores[1].0.txn();
+    other.begin_immediate().expect("begins");
+    let busy = commit(&mut txns).expect_err("it is locked");
+    assert_eq!(busy.kind(), ErrorKind::Busy);
+    assert!(txns.iter().all(|txn| txn.state() == TxnState::Optimistic));
+    // The locks that it had are free again.
+    let mut first = stores[0].0.txn();
+    first.set_busy_timeout(Duration::ZERO);
+    first.begin_immediate().expect("nobody holds it");
+    first.rollback();
+    other.rollback();
+    commit(&mut txns).expect("commits");
+    assert_eq!(read_all(&stores, 1), [7; 2]);
+}
+
+#[test]
+fn one_transaction_may_be_too_large_for_the_log() {
+    let stores = stores(2);
+    let fill = |large: &[usize]| {
+        let mut txns = begin(&stores, Isolation::Serializable);
+        for (at, (txn, (_, tree))) in txns.iter_mut().zip(&stores).enumerate() {
+            for key in 0..if large.contains(&at) { 12_000 } else { 1 } {
+                txn.put(tree, Key::Int(key), &[at as u8; 1000])
+                    .expect("puts");
+            }
+        }
+        commit(&mut txns)
+    };
+    for large in 0..2 {
+        fill(&[large]).expect("commits");
+        let (store, tree) = &stores[large];
+        let mut txn = store.txn();
+        txn.begin_read().expect("begins");
+        assert_eq!(txn.count(tree).expect("counts"), 12_000);
+    }
+    let refused = fill(&[0, 1]).expect_err("neither can be prepared");
+    assert_eq!(refused.kind(), ErrorKind::TooBig);
+    assert!(refused.message().contains("0.db and 1.db"), "{refused}");
+    for (store, _) in &stores {
+        assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
+    }
+}
+
+/// Writers put the same number into all stores, or move a part of it from one to another;
+/// the sum is always the same, for whoever reads all at once.
+#[test]
+fn who_reads_several_stores_sees_one_state() {
+    const SUM: u64 = 1000;
+    let stores = stores(3);
+    let mut txns = begin(&stores, Isolation::Serializable);
+    put(&mut txns[0], &stores[0].1, 1, SUM);
+    commit(&mut txns).expect("commits");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let movers: Vec<_> = (0..3)
+            .map(|mover| {
+                let stores = &stores;
+                scope.spawn(move || {
+                    let mut moved = 0;
+                    for round in 0..60 {
+                        let (from, to) = ((mover + round) % 3, (mover + round + 1 + round % 2) % 3);
+                        let mut txns = begin(stores, Isolation::Serializable);
+                        let has = number(&mut txns[from], &stores[from].1, 1);
+                        let had = number(&mut txns[to], &stores[to].1, 1);
+                        put(&mut txns[from], &stores[from].1, 1, has - has / 2);
+                        put(&mut txns[to], &stores[to].1, 1, had + has / 2);
+                        match commit(&mut txns) {
+                            Ok(()) => moved += 1,
+                            Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+                        }
+                    }
+                    moved
+                })
+            })
+            .collect();
+        for reads in 0..2 {
+            let (stores, done) = (&stores, &done);
+            scope.spawn(move || {
+                while !done.load(Relaxed) {
+                    let mut txns: Vec<Txn> = stores.iter().map(|(store, _)| store.txn()).collect();
+                    for txn in &mut txns {
+                        match reads {
+                            0 => txn.begin_read().expect("begins"),
+                            _ => txn.begin(Isolation::Serializable).expect("begins"),
+                        }
+                    }
+                    let mut contexts: Vec<_> = txns.iter_mut().map(|txn| &mut **txn).collect();
+                    read_together(&mut contexts).expect("reads");
+                    let numbers = txns.iter_mut().zip(stores);
+                    let numbers = numbers.map(|(txn, (_, tree))| number(txn, tree, 1));
+                    let numbers: Vec<u64> = numbers.collect();
+                    assert_eq!(numbers.iter().sum::<u64>(), SUM, "{numbers:?}");
+                    commit(&mut txns).expect("ends");
+                }
+            });
+        }
+        let moved: u64 = movers
+            .into_iter()
+            .map(|it| it.join().expect("no panic"))
+            .sum();
+        done.store(true, Relaxed);
+        assert!(moved > 0);
+    });
+    assert_eq!(read_all(&stores, 1).iter().sum::<u64>(), SUM);
+}
