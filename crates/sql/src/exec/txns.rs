@@ -6,12 +6,12 @@
 //! one comparison.
 //!
 //! A database that others use may refuse a commit, a private one has nobody to lose
-//! against. So of those that others use a transaction writes to one at most; that one
-//! commits first, and whatever it says holds for all.
+//! against. So those that others use commit first, as one where there are several, and
+//! whatever they say holds for all.
 
 use fulgurite_store::{
     Cursor, ErrorKind, Isolation, Key, KeyKind, Result, Savepoint, Store, Tree, Txn, TxnContext,
-    TxnState,
+    TxnState, commit_together, read_together,
 };
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -19,6 +19,8 @@ use std::time::Duration;
 /// A transaction in a database that is not the main one.
 struct Other {
     store: u64,
+    /// No other connection can have it open.
+    is_private: bool,
     txn: Txn,
 }
 
@@ -28,8 +30,6 @@ pub struct Txns {
     pub main: Txn,
     store: u64,
     others: Vec<Other>,
-    /// The other database that is written to and that others use.
-    writer: Option<u64>,
 }
 
 /// A place to go back to in each of the transactions.
@@ -38,12 +38,20 @@ pub struct Mark {
     others: Vec<(u64, Savepoint)>,
 }
 
-/// Begins an explicit transaction; one that reads only, where nobody may write.
-pub fn begin(txn: &mut Txn, isolation: Isolation) -> Result<()> {
-    match txn.begin(isolation) {
+/// Begins what may be written to in this way; what nobody may, to be read.
+pub fn begin_unless_read_only(
+    txn: &mut Txn,
+    begin: impl FnOnce(&mut Txn) -> Result<()>,
+) -> Result<()> {
+    match begin(txn) {
         Err(error) if error.kind() == ErrorKind::ReadOnly => txn.begin_read(),
         begun => begun,
     }
+}
+
+/// Begins an explicit transaction; one that reads only, where nobody may write.
+fn begin(txn: &mut Txn, isolation: Isolation) -> Result<()> {
+    begin_unless_read_only(txn, |txn| txn.begin(isolation))
 }
 
 impl Txns {
@@ -53,14 +61,14 @@ impl Txns {
             main: store.txn(),
             store: store.number(),
             others: Vec::new(),
-            writer: None,
         }
     }
 
     /// Another database is there, at this place among them.
-    pub fn open(&mut self, at: usize, store: &Store) {
+    pub fn open(&mut self, at: usize, store: &Store, is_private: bool) {
         let other = Other {
             store: store.number(),
+            is_private,
             txn: store.txn(),
         };
         self.others.insert(at.min(self.others.len()), other);
@@ -130,9 +138,72 @@ impl Txns {
         Ok(())
     }
 
-    /// Says which other database, of those that others use, is being written to.
-    pub fn set_writer(&mut self, store: Option<u64>) {
-        self.writer = store;
+    /// The stores of the databases that others use, in the order in which their locks are
+    /// taken.
+    fn shared(&self) -> Vec<u64> {
+        let others = self.others.iter().filter(|other| !other.is_private);
+        let mut all: Vec<u64> = others.map(|other| other.store).collect();
+        all.push(self.store);
+        all.sort_unstable();
+        all
+    }
+
+    /// Begins an explicit transaction, in all databases that others use: it reads what they
+    /// showed at one moment.
+    pub fn begin(&mut self, isolation: Isolation) -> Result<()> {
+        if self.others.is_empty() {
+            return begin(&mut self.main, isolation);
+        }
+        let main = self.store;
+        let begun = self.shared().into_iter().try_for_each(|store| {
+            let txn = self.in_store(store);
+            match begin(txn, isolation) {
+                // It may be of no use to the transaction at all.
+                Err(error) if error.kind() == ErrorKind::Poisoned && store != main => {
+                    txn.begin_read()
+                }
+                begun => begun,
+            }
+        });
+        begun
+            .and_then(|()| self.read_together())
+            .inspect_err(|_| self.rollback())
+    }
+
+    /// Begins one that nobody can make fail: it keeps the other writers out of all of them.
+    pub fn begin_immediate(&mut self) -> Result<()> {
+        if self.others.is_empty() {
+            return self.main.begin_immediate();
+        }
+        let main = self.store;
+        let begun = self.shared().into_iter().try_for_each(|store| {
+            let txn = self.in_store(store);
+            match store == main {
+                true => txn.begin_immediate(),
+                false => begin_unless_read_only(txn, |txn| txn.begin_immediate()),
+            }
+        });
+        begun.inspect_err(|_| self.rollback())
+    }
+
+    /// Has those that were begun and have read nothing read what their databases showed at
+    /// one moment.
+    pub fn read_together(&mut self) -> Result<()> {
+        let mut all = self.begun_shared();
+        all.retain(|txn| txn.is_unused());
+        match all.len() {
+            0 | 1 => Ok(()),
+            _ => read_together(&mut all),
+        }
+    }
+
+    /// Those under way in databases that others use, that in main first.
+    fn begun_shared(&mut self) -> Vec<&mut TxnContext> {
+        let others = self.others.iter_mut().filter(|other| !other.is_private);
+        let others = others.map(|other| &mut other.txn);
+        let all = std::iter::once(&mut self.main).chain(others);
+        let begun = all.filter(|txn| txn.state() != TxnState::Idle);
+        begun.map(|txn| &mut **txn).collect()
     }
 
     /// A database is closed; nothing is under way in it.
@@ -147,7 +218,6 @@ impl Txns {
             self.main.rollback();
         }
         if !self.others.is_empty() {
-            self.writer = None;
             self.begun_others().for_each(|txn| txn.rollback());
         }
     }
@@ -169,24 +239,14 @@ impl Txns {
 
     #[cold]
     fn commit_all(&mut self) -> Result<()> {
-        if let Some(store) = self.writer {
-            let txn = self.in_store(store);
-            let committed = txn.commit();
-            let is_open = txn.state() != TxnState::Idle;
-            if committed.is_err() {
-                if !is_open {
-                    self.rollback();
-                }
-                return committed;
-            }
-        }
-        if let Err(error) = self.main.commit() {
-            if self.main.state() == TxnState::Idle {
+        let mut shared = self.begun_shared();
+        if let Err(error) = commit_together(&mut shared) {
+            let is_open = shared.iter().any(|txn| txn.state() != TxnState::Idle);
+            if !is_open {
                 self.rollback();
             }
             return Err(error);
         }
-        self.writer = None;
         // What is committed stays: none is kept from it by another that fails.
         let mut all = Ok(());
         for txn in self.begun_others() {

@@ -78,7 +78,7 @@ fn attach(file: &str, name: &str, main: &Engine, state: &mut State) -> Result<()
         return Err(error.with_hint(format!("{file} is a database of this connection")));
     }
     let engine = Engine::open_with(store.clone(), main.locates())?;
-    state.txn.open(state.databases.len(), &store);
+    state.txn.open(state.databases.len(), &store, is_private);
     state.txn.set_busy_timeout(state.busy_timeout());
     state.databases.push(Database {
         name: Arc::from(name),
@@ -86,13 +86,6 @@ fn attach(file: &str, name: &str, main: &Engine, state: &mut State) -> Result<()
         is_private,
     });
     state.tell_names();
-    // What is written to the main database alone is not kept account of.
-    let main = state.main_store();
-    if let Some(explicit) = &mut state.explicit
-        && state.txn.main.has_written()
-    {
-        explicit.writer.get_or_insert(main);
-    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use super::program::Program;
 use super::state::State;
 use super::{Engine, Session};
 use crate::error::{Error, Result};
+use crate::exec::txns::begin_unless_read_only;
 use crate::plan::physical::SchemaPlace;
 use crate::schema::{Catalog, MAIN, Schema, TEMP};
 
@@ -29,6 +30,12 @@ impl Database {
     pub fn store_number(&self) -> u64 {
         self.engine.store().number()
     }
+}
+
+/// A database that a statement uses.
+struct Used {
+    store: u64,
+    is_private: bool,
 }
 
 /// The schema that a transaction sees; the newest one, if none is under way.
@@ -208,7 +215,7 @@ impl State {
         };
         let near = main.path().unwrap_or(Path::new("memory"));
         let store = Store::temporary(Arc::clone(main.disk()), near, options)?;
-        self.txn.open(0, &store);
+        self.txn.open(0, &store, true);
         let database = Database {
             name: TEMP.into(),
             engine: Engine::open_temporary(store)?,
@@ -257,7 +264,6 @@ impl State {
     pub fn start_writing_to(&mut self, tree: &Tree) -> Result<bool> {
         self.check_writes()?;
         let (store, main) = (tree.store_number(), self.main_store());
-        self.allow_writes(std::slice::from_ref(tree))?;
         if let Some(explicit) = &mut self.explicit {
             explicit.writes = true;
             self.start_explicit()?;
@@ -278,57 +284,76 @@ impl State {
     pub fn join(&mut self, others: &[u64]) -> Result<()> {
         for database in &self.databases {
             let store = database.store_number();
-            if !others.contains(&store) || self.txn.is_begun(store) {
+            if !others.contains(&store) {
                 continue;
             }
+            let is_begun = self.txn.is_begun(store);
             let Some(explicit) = &mut self.explicit else {
-                self.txn.in_store(store).begin_read()?;
+                if !is_begun {
+                    self.txn.in_store(store).begin_read()?;
+                }
                 continue;
             };
-            // Who is alone has nobody to depend on.
-            let isolation = match database.is_private {
-                true => Isolation::Snapshot,
-                false => explicit.isolation,
-            };
-            let places = explicit.savepoints.iter_mut();
-            let marks = places.filter_map(|place| place.savepoint.as_mut());
-            self.txn.join(store, isolation, marks)?;
+            if !is_begun {
+                // Who is alone has nobody to depend on.
+                let isolation = match database.is_private {
+                    true => Isolation::Snapshot,
+                    false => explicit.isolation,
+                };
+                let places = explicit.savepoints.iter_mut();
+                let marks = places.filter_map(|place| place.savepoint.as_mut());
+                self.txn.join(store, isolation, marks)?;
+            }
             let txn = self.txn.in_store(store);
             if !database.is_private && txn.state() != TxnState::Read {
                 txn.rely_on(database.engine.schema_tree())?;
             }
         }
-        Ok(())
+        match self.explicit.is_some() {
+            true => Ok(()),
+            false => Ok(self.txn.read_together()?),
+        }
     }
 
     /// Begins an autocommitted statement that uses several databases: it writes to some, and
-    /// only reads the others.
+    /// only reads the others. Where it writes to what others use it keeps them from what it
+    /// reads, too, so that it cannot lose; if that is in several files, from all of each.
     #[cold]
     pub fn start_several(&mut self, program: &Program) -> Result<()> {
-        self.allow_writes(&program.plan.writes)?;
-        let main = self.main_store();
-        for store in program.others.iter().copied().chain([main]) {
+        let is_written = |store: u64| {
+            let mut writes = program.plan.writes.iter();
+            writes.any(|tree| tree.store_number() == store)
+        };
+        let used = self.in_order(&program.others);
+        let of_others = used
+            .iter()
+            .filter(|it| !it.is_private && is_written(it.store));
+        let files = of_others.count();
+        for Used { store, is_private } in used {
             let is_in = |tree: &&Tree| tree.store_number() == store;
-            let writes = program.plan.writes.iter().any(|tree| is_in(&tree));
+            let trees: Vec<&Tree> = program.trees.iter().filter(is_in).collect();
             let txn = self.txn.in_store(store);
-            let begun = match writes {
-                true => {
-                    let trees: Vec<&Tree> = program.trees.iter().filter(is_in).collect();
-                    txn.begin_statement(&trees)
+            let begun = match is_written(store) {
+                true if files > 1 && !is_private => txn.begin_immediate(),
+                true => txn.begin_statement(&trees),
+                false if files > 0 && !is_private && !trees.is_empty() => {
+                    begin_unless_read_only(txn, |txn| txn.begin_statement(&trees))
                 }
                 false => txn.begin_read(),
             };
             self.or_end(begun)?;
         }
+        if files == 0 {
+            let together = self.txn.read_together();
+            self.or_end(together)?;
+        }
         Ok(())
     }
 
-    /// Begins a change of the schema of a database, within a statement that uses `others`,
-    /// too; true: the caller commits.
-    pub fn start_change(&mut self, place: &SchemaPlace, others: &[u64]) -> Result<bool> {
+    /// Begins a change of the schema of a database by a program; true: the caller commits.
+    pub fn start_change(&mut self, place: &SchemaPlace, program: &Program) -> Result<bool> {
         let main = self.main_store();
         let of_main = place.tree.store_number() == main;
-        self.allow_writes(std::slice::from_ref(&place.tree))?;
         if let Some(explicit) = &mut self.explicit {
             explicit.writes = true;
             match of_main {
@@ -338,22 +363,31 @@ impl State {
                     self.make_deferred()?;
                 }
             }
-            self.join(others)?;
+            self.join(&program.others)?;
             if let Some(database) = self.shared(place.tree.store_number()) {
                 let store = database.store_number();
                 self.txn.in_store(store).exclude_writers()?;
             }
             return Ok(false);
         }
-        let changes = |store: u64| {
+        let is_changed = |store: u64| {
             let temp = place.temp.as_ref();
             let mut changed = [Some(&place.tree), temp].into_iter().flatten();
             changed.any(|tree| tree.store_number() == store)
         };
-        for store in [main].into_iter().chain(others.iter().copied()) {
+        let used = self.in_order(&program.others);
+        let of_others = used.iter().any(|it| !it.is_private && is_changed(it.store));
+        for Used { store, is_private } in used {
+            let reads = program
+                .trees
+                .iter()
+                .any(|tree| tree.store_number() == store);
             let txn = self.txn.in_store(store);
-            let begun = match changes(store) {
+            let begun = match is_changed(store) {
                 true => txn.begin_immediate(),
+                false if of_others && reads && !is_private => {
+                    begin_unless_read_only(txn, |txn| txn.begin_immediate())
+                }
                 false => txn.begin_read(),
             };
             self.or_end(begun)?;
@@ -361,40 +395,23 @@ impl State {
         Ok(true)
     }
 
+    /// The main database and these, in the order in which locks are taken.
+    fn in_order(&self, others: &[u64]) -> Vec<Used> {
+        let mut all: Vec<Used> = [self.main_store()]
+            .iter()
+            .chain(others)
+            .map(|store| Used {
+                store: *store,
+                is_private: self.beside(*store).is_some_and(|it| it.is_private),
+            })
+            .collect();
+        all.sort_unstable_by_key(|it| it.store);
+        all
+    }
+
     /// The database in this store, if others may use it and it is not the main one.
     fn shared(&self, store: u64) -> Option<&Database> {
         self.beside(store).filter(|database| !database.is_private)
-    }
-
-    /// Notes which of the databases that others may use is written to. One is, in a
-    /// transaction: no commit is for two files.
-    #[cold]
-    pub fn allow_writes(&mut self, trees: &[Tree]) -> Result<()> {
-        let main = self.main_store();
-        let mut writer = self.explicit.as_ref().and_then(|it| it.writer);
-        for store in trees.iter().map(Tree::store_number) {
-            let is_shared = store == main || self.shared(store).is_some();
-            match writer {
-                _ if !is_shared => {}
-                Some(other) if other != store => return Err(self.two_writers(other, store)),
-                _ => writer = Some(store),
-            }
-        }
-        if let Some(explicit) = &mut self.explicit {
-            explicit.writer = writer;
-        }
-        self.txn.set_writer(writer.filter(|store| *store != main));
-        Ok(())
-    }
-
-    fn two_writers(&self, first: u64, second: u64) -> Error {
-        let name = |store| self.shared(store).map_or(MAIN, |it| &*it.name);
-        let (first, second) = (name(first), name(second));
-        let message = format!("cannot write to {second} in a transaction that writes to {first}");
-        Error::sql(message).with_hint(
-            "a transaction writes to one database file, and to temporary tables and attached \
-             databases in memory: commit first",
-        )
     }
 
     /// Where a transaction could not begin, none has.

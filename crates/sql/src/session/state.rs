@@ -11,7 +11,7 @@ use super::{Engine, conflict, synchronous};
 use crate::error::{Error, Result, code};
 use crate::exec::dml::{Counters, Deferred};
 use crate::exec::memory::Memory;
-use crate::exec::txns::{Mark, Txns, begin};
+use crate::exec::txns::{Mark, Txns};
 use crate::func;
 use crate::func::user::UserCode;
 use crate::plan::Settings;
@@ -34,8 +34,6 @@ pub struct Explicit {
     pub writes: bool,
     /// A SAVEPOINT began it, so that its RELEASE commits.
     pub by_savepoint: bool,
-    /// The store that it writes to, of those that others use.
-    pub writer: Option<u64>,
     /// What it may observe: as the connection was set when it began.
     pub isolation: Isolation,
     /// Innermost last; a place is taken when the store's transaction begins.
@@ -205,7 +203,6 @@ impl State {
             self.start_explicit()?;
             if !self.databases.is_empty() {
                 self.join(&program.others)?;
-                self.allow_writes(&program.plan.writes)?;
             }
             return Ok(false);
         }
@@ -265,9 +262,9 @@ impl State {
         let explicit = self.explicit.as_ref();
         let isolation = explicit.map_or(self.isolation, |explicit| explicit.isolation);
         if immediate {
-            self.txn.main.begin_immediate()?;
+            self.txn.begin_immediate()?;
         } else {
-            begin(&mut self.txn.main, isolation)?;
+            self.txn.begin(isolation)?;
             // Whoever uses the schema conflicts with whoever changes it: the
             // transaction depends on all rows of sqlite_schema.
             if self.txn.state() != TxnState::Read {

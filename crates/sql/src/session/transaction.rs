@@ -33,13 +33,12 @@ fn begin(mode: BeginMode, state: &mut State) -> Result<()> {
     let begun = mode == BeginMode::Immediate;
     if begun {
         state.check_writes()?;
-        state.txn.main.begin_immediate()?;
+        state.txn.begin_immediate()?;
     }
     state.explicit = Some(Explicit {
         begun,
         writes: begun,
         by_savepoint: false,
-        writer: None,
         isolation: state.isolation,
         savepoints: Vec::new(),
     });
@@ -53,7 +52,6 @@ fn savepoint(name: &str, state: &mut State) -> Result<()> {
         begun: false,
         writes: false,
         by_savepoint: true,
-        writer: None,
         isolation,
         savepoints: Vec::new(),
     });

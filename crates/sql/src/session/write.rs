@@ -283,7 +283,7 @@ impl Body {
                 // There is nothing to change any more.
                 return state.start_reading(&[]);
             };
-            let commits = state.start_change(place, &self.program.others)?;
+            let commits = state.start_change(place, &self.program)?;
             match self.revalidate(engine, state) {
                 Ok(false) => return Ok(commits),
                 Ok(true) if commits => state.txn.rollback(),

@@ -154,7 +154,9 @@ impl TxnContext {
         if self.state == TxnState::Idle {
             return Err(no_slot());
         }
-        self.relies_on = Some(tree.id());
+        if self.relies_on.replace(tree.id()) == Some(tree.id()) {
+            return Ok(());
+        }
         if self.hold == Hold::None || !self.hold_also(None)? {
             self.depend_on(tree);
         }

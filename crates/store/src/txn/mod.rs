@@ -516,6 +516,7 @@ impl TxnContext {
         self.check_own(tree)?;
         match self.state {
             TxnState::Idle | TxnState::Read => {
+                self.store.check_writable()?;
                 return Err(Error::misuse("this transaction only reads"));
             }
             TxnState::Statement => {

@@ -109,8 +109,8 @@ fn try_together(readers: &mut [&mut &mut TxnContext]) -> bool {
 }
 
 impl TxnContext {
-    /// Whether nothing depends on which state it reads.
-    fn is_unused(&self) -> bool {
+    /// Whether it has neither read nor written anything.
+    pub fn is_unused(&self) -> bool {
         self.views.is_empty() && self.forks.is_empty() && !self.wrote
     }
 
