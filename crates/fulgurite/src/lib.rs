@@ -58,7 +58,7 @@ use std::ffi::CStr;
 
 pub use fallible_iterator;
 pub use fallible_streaming_iterator;
-pub use fulgurite_store::{Compression, Durability, Options, Stats};
+pub use fulgurite_store::{Compression, Durability, InDoubt, Options, Stats};
 
 pub use cache::CachedStatement;
 pub use column::Column;

@@ -10,6 +10,7 @@ mod holds;
 mod in_place;
 mod leases;
 mod seats;
+mod together;
 mod turns;
 
 use common::Schedulers::{All, Fair};

@@ -186,6 +186,21 @@ impl Txns {
         begun.inspect_err(|_| self.rollback())
     }
 
+    /// Keeps other writers out from here on, of all databases that others use: who comes to
+    /// do that in another one does not wait for it while it holds this one.
+    pub fn exclude_writers(&mut self) -> Result<()> {
+        if self.others.is_empty() {
+            return self.main.exclude_writers();
+        }
+        for store in self.shared() {
+            let txn = self.in_store(store);
+            if !matches!(txn.state(), TxnState::Idle | TxnState::Read) {
+                txn.exclude_writers()?;
+            }
+        }
+        Ok(())
+    }
+
     /// Has those that were begun and have read nothing read what their databases showed at
     /// one moment.
     pub fn read_together(&mut self) -> Result<()> {

@@ -1,8 +1,6 @@
 //! ATTACH and DETACH.
 //!
-//! A file that the process has open already is the same database there and here. Of the
-//! databases that others may have open, a transaction writes to one: a second one is refused
-//! before anything is written to it.
+//! A file that the process has open already is the same database there and here.
 
 use std::path::PathBuf;
 use std::sync::Arc;

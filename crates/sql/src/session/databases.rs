@@ -364,9 +364,8 @@ impl State {
                 }
             }
             self.join(&program.others)?;
-            if let Some(database) = self.shared(place.tree.store_number()) {
-                let store = database.store_number();
-                self.txn.in_store(store).exclude_writers()?;
+            if self.shared(place.tree.store_number()).is_some() {
+                self.txn.exclude_writers()?;
             }
             return Ok(false);
         }

@@ -252,7 +252,7 @@ impl State {
             Some(explicit) if !explicit.begun => self.begin_explicit(true),
             Some(_) => {
                 self.make_deferred()?;
-                Ok(self.txn.main.exclude_writers()?)
+                Ok(self.txn.exclude_writers()?)
             }
             None => Ok(()),
         }

@@ -41,6 +41,7 @@ use crate::tree::edit::IfExists;
 use decisions::{DECIDED, Number, PREPARED, Prepared};
 use fulgurite_wal::Permit;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Commits transactions in stores of this process as one: after a crash, too, either all
 /// of them are committed or none, and they are serializable as one. All contexts are idle
@@ -88,9 +89,19 @@ fn exclude_all(txns: &mut [&mut TxnContext]) -> Result<Vec<usize>> {
     let mut order: Vec<usize> = (0..txns.len()).collect();
     order.retain(|at| txns[*at].counts());
     order.sort_unstable_by_key(|at| txns[*at].core.number);
+    // Who has a lock already waits for none of a store before that one.
+    let excluded = txns
+        .iter()
+        .filter(|it| it.writers == WritersLock::Exclusive);
+    let held = excluded.map(|txn| txn.core.number).max();
     let mut taken = Vec::new();
     for at in order {
-        match txns[at].exclude_to_commit() {
+        let txn = &mut *txns[at];
+        let patience = match held.is_some_and(|held| txn.core.number < held) {
+            true => Duration::ZERO,
+            false => txn.busy_timeout,
+        };
+        match txn.exclude_to_commit(patience) {
             Ok(true) => taken.push(at),
             Ok(false) => {}
             Err(error) => {
@@ -153,8 +164,7 @@ fn commit_excluded(txns: &mut [&mut TxnContext]) -> Result<()> {
 /// Step 1: validates all, and rebases those that are to last.
 fn validate_all<'c>(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<Vec<Part<'c>>> {
     let mut parts = Vec::with_capacity(lasting.len());
-    for at in 0..txns.len() {
-        let txn = &mut *txns[at];
+    for (at, txn) in txns.iter_mut().enumerate() {
         if lasting.contains(&at) {
             let reads = txn.prepare()?;
             parts.push(Part {
@@ -310,15 +320,16 @@ impl TxnContext {
 
     /// Excludes the other writers, for the commit alone; whether that was to be done.
     /// Where it fails nothing has changed.
-    fn exclude_to_commit(&mut self) -> Result<bool> {
+    fn exclude_to_commit(&mut self, patience: Duration) -> Result<bool> {
         if self.state != TxnState::Optimistic {
             return Ok(false);
         }
         self.need_snapshot();
         self.write_put_off()?;
         let was = (self.observes, self.writers);
+        let busy_timeout = std::mem::replace(&mut self.busy_timeout, patience);
         let excluded = self.exclude_writers();
-        self.observes = was.0;
+        (self.observes, self.busy_timeout) = (was.0, busy_timeout);
         excluded.map(|()| was.1 != WritersLock::Exclusive)
     }
 

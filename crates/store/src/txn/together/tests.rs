@@ -156,9 +156,8 @@ fn one_transaction_may_be_too_large_for_the_log() {
         }
         commit(&mut txns)
     };
-    for large in 0..2 {
+    for (large, (store, tree)) in stores.iter().enumerate() {
         fill(&[large]).expect("commits");
-        let (store, tree) = &stores[large];
         let mut txn = store.txn();
         txn.begin_read().expect("begins");
         assert_eq!(txn.count(tree).expect("counts"), 12_000);

@@ -1,0 +1,100 @@
+//! Transactions over two stores.
+
+use super::common::Schedulers::All;
+use super::common::{Stops, explore, options};
+use super::{get, put};
+use fulgurite_sim::SimDisk;
+use fulgurite_store_model::{
+    ErrorKind, Isolation, Key, KeyKind, Store, Tree, Txn, commit_together, read_together,
+};
+use shuttle::thread;
+use std::path::Path;
+use std::sync::Arc;
+
+const SUM: i64 = 8;
+
+type Both = [(Store, Tree); 2];
+
+fn open_both(disk: &SimDisk) -> Both {
+    ["/a.db", "/b.db"].map(|path| {
+        let stops = Arc::new(Stops(disk.clone()));
+        let store = Store::open_on(stops, Path::new(path), options()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        (store, tree)
+    })
+}
+
+fn commit(txns: &mut [Txn; 2]) -> fulgurite_store_model::Result<()> {
+    let [first, second] = txns;
+    commit_together(&mut [first, second])
+}
+
+/// Moves a part from one to the other; the transactions' order is not the stores'.
+fn take_from(both: &Both, from: usize) {
+    let order = [from, 1 - from];
+    let mut txns = order.map(|at| both[at].0.txn());
+    for txn in &mut txns {
+        txn.begin(Isolation::Serializable).expect("begins");
+    }
+    let found = [0, 1].map(|at| get(&mut txns[at], &both[order[at]].1, 1).unwrap_or(0));
+    put(&mut txns[0], &both[from].1, 1, found[0] - 1);
+    put(&mut txns[1], &both[1 - from].1, 1, found[1] + 1);
+    if let Err(error) = commit(&mut txns) {
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    }
+}
+
+fn sum(both: &Both) -> i64 {
+    let mut txns = [0, 1].map(|at: usize| both[at].0.txn());
+    for txn in &mut txns {
+        txn.begin_read().expect("begins");
+    }
+    let [first, second] = &mut txns;
+    read_together(&mut [first, second]).expect("reads");
+    let found = [0, 1].map(|at| get(&mut txns[at], &both[at].1, 1).unwrap_or(0));
+    found[0] + found[1]
+}
+
+/// Two that move in opposite directions, one that writes to one store alone, and one that
+/// reads both: nobody waits for ever, and the sum stays.
+fn movers() {
+    let disk = SimDisk::new(1);
+    let both = open_both(&disk);
+    let mut txns = [0, 1].map(|at: usize| both[at].0.txn());
+    for txn in &mut txns {
+        txn.begin(Isolation::Serializable).expect("begins");
+    }
+    put(&mut txns[0], &both[0].1, 1, SUM);
+    put(&mut txns[1], &both[1].1, 1, 0);
+    commit(&mut txns).expect("commits");
+    drop(txns);
+    let mut threads: Vec<_> = [0, 1]
+        .map(|from| {
+            let both = both.clone();
+            thread::spawn(move || take_from(&both, from))
+        })
+        .into();
+    threads.push({
+        let both = both.clone();
+        thread::spawn(move || {
+            let (store, tree) = &both[1];
+            let mut txn = store.txn();
+            txn.begin_statement(&[tree]).expect("begins");
+            txn.put(tree, Key::Int(2), b"alone").expect("a put");
+            txn.commit().expect("commits");
+        })
+    });
+    assert_eq!(sum(&both), SUM);
+    for thread in threads {
+        thread.join().expect("no panic");
+    }
+    assert_eq!(sum(&both), SUM);
+    drop(both);
+    let both = open_both(&disk.crash_image(3));
+    assert_eq!(sum(&both), SUM);
+}
+
+#[test]
+fn transactions_over_two_stores_wait_in_one_order_and_are_seen_whole() {
+    explore(60, All, movers);
+}
