@@ -11,7 +11,7 @@
 //! * `tree`: copy-on-write B+trees.
 //! * `txn`: transactions, validation, commit.
 //! * `reclaim`, `space`, `extents`: what is dead, what is free.
-//! * `checkpoint`, `open`: making a state durable, and finding it again. `making`: a file
+//! * `checkpoint`, `open`, `recovery`: making a state durable, and finding it again. `making`: a file
 //!   that gets its name once it is whole.
 //! * `node`, `codec`: pages in memory and on disk. `dictionaries`: what they are
 //!   compressed with.
@@ -67,6 +67,7 @@ mod policy;
 #[cfg_attr(fulgurite_model, path = "../../model-store/primitives.rs")]
 mod primitives;
 mod reclaim;
+mod recovery;
 mod registry;
 mod shelf;
 mod space;
