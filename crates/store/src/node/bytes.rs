@@ -409,6 +409,17 @@ pub(super) fn entry_bytes(page: &[u8], i: usize) -> usize {
     LEAF + slot::<LEAF>(page, i).stored()
 }
 
+/// Bytes that all entries of a leaf take in one whose keys share only `prefix` bytes.
+pub(super) fn entries_under(page: &[u8], prefix: usize) -> usize {
+    let longer = prefix_len(page) - prefix;
+    let entries = slots::<LEAF>(page).iter().map(|raw| {
+        let slot = Slot::decode(raw);
+        let tail = (slot.remainder + longer).saturating_sub(HEAD);
+        LEAF + slot.stored() - slot.tail() + tail
+    });
+    entries.sum()
+}
+
 /// Counts `len` heap bytes at `distance` as dead, or takes them back if they are the newest.
 fn discard(page: &mut [u8], distance: usize, len: usize) {
     if distance == heap(page) {
