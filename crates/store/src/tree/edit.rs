@@ -97,13 +97,12 @@ impl Fork {
 
     /// The remembered leaf, if it is still private and holds the key's range.
     pub(super) fn remembered(&self, cx: &Context<'_>, key: Key<'_>) -> Option<Frame> {
-        let memo = self.memo?;
-        if !self.owns(cx.pool, memo) {
-            return None;
-        }
-        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
-        let page = unsafe { cx.pool.frames.page(memo.hint()) };
-        node::covers(page, key).then_some(memo.hint())
+        self.at_hand(cx.pool, self.memo?, key)
+    }
+
+    /// The leaf read last, likewise.
+    pub(super) fn looked_up(&self, cx: &Context<'_>, key: Key<'_>) -> Option<Frame> {
+        self.at_hand(cx.pool, self.looked_up?, key)
     }
 
     pub(super) fn remember(&mut self, cx: &Context<'_>, leaf: Frame) {
@@ -167,10 +166,14 @@ impl Fork {
         let leaf = match self.remembered(cx, key) {
             Some(leaf) => leaf,
             None => {
-                self.plant(cx)?;
-                let found = self.private_path(cx, Target::Key(key))?;
-                let leaf = found.leaf;
-                path = Some(found);
+                let leaf = match self.looked_up(cx, key) {
+                    Some(leaf) => leaf,
+                    None => {
+                        self.plant(cx)?;
+                        let found = self.private_path(cx, Target::Key(key))?;
+                        path.insert(found).leaf
+                    }
+                };
                 self.remember(cx, leaf);
                 self.run = 0;
                 leaf

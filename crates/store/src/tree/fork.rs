@@ -9,8 +9,8 @@
 //! 1. Nobody else reaches a node of the fork's own generation. That makes the
 //!    in-place edits sound: frames rule 2.
 //! 2. A savepoint is the root, the lengths of the two lists and the counters.
-//!    Taking one, or opening a cursor, ends the generation, so what it refers
-//!    to is not edited any more. Rolling back frees what was made since. What was made
+//!    Taking one ends the generation, and so does the next edit where a cursor is open,
+//!    so what it refers to is not edited any more. Rolling back frees what was made since. What was made
 //!    and replaced since the last savepoint that is good, nobody needs: it is given up.
 //! 3. Births are lower bounds: the base's number. So who pins the base keeps what is
 //!    made on top of it too: a cursor over this fork does, for as long as it likes.
@@ -27,7 +27,7 @@ use crate::store::Core;
 use crate::tree::walk::{Ahead, Halt, Learnt, Target};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU64, Ordering::*, fence};
 
 /// Frames taken ahead of an edit; more are taken if the tree is that high.
 pub(crate) const SPARE: usize = 5;
@@ -72,6 +72,8 @@ pub(crate) struct Fork {
     handles: (u64, u64),
     /// The private leaf edited last.
     pub(crate) memo: Option<ChildRef>,
+    /// The leaf read last, where it is private: it may be edited next.
+    pub(super) looked_up: Option<ChildRef>,
     /// Consecutive inserts at the end of the memo's leaf.
     pub(crate) run: u32,
     /// The largest integer key, if known.
@@ -85,7 +87,7 @@ pub(crate) struct Fork {
     pub(crate) published: Option<Arc<AtomicU64>>,
     /// Clones are held by cursors over this fork.
     pub(crate) cursors: Arc<()>,
-    /// A cursor was opened since the last edit: seal before the next one.
+    /// A cursor was opened since the last edit: seal before the next one, if it is open then.
     pub(crate) observed: bool,
     /// The tree was made by this transaction.
     pub(crate) created: bool,
@@ -178,6 +180,7 @@ impl Fork {
             replaced: Chunks::default(),
             handles: (0, 0),
             memo: None,
+            looked_up: None,
             run: 0,
             max_key: None,
             spilled_to: 0,
@@ -222,6 +225,7 @@ impl Fork {
         self.own.clear();
         self.replaced.clear();
         self.memo = None;
+        self.looked_up = None;
         self.run = 0;
         self.max_key = None;
         self.spilled_to = 0;
@@ -391,6 +395,7 @@ impl Fork {
     pub(crate) fn seal(&mut self, pool: &Pool) {
         self.generation = self.next_handle(pool);
         self.memo = None;
+        self.looked_up = None;
         self.run = 0;
     }
 
@@ -410,6 +415,17 @@ impl Fork {
         child.is_handle()
             && pool.frames.holding(child.hint(), child.reference).is_some()
             && pool.frames.meta(child.hint()).generation.load(Relaxed) == self.generation
+    }
+
+    /// The frame of a leaf seen before, if it is still private and holds the key's range.
+    #[inline]
+    pub(super) fn at_hand(&self, pool: &Pool, leaf: ChildRef, key: Key<'_>) -> Option<Frame> {
+        if !self.owns(pool, leaf) {
+            return None;
+        }
+        // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+        let page = unsafe { pool.frames.page(leaf.hint()) };
+        node::covers(page, key).then_some(leaf.hint())
     }
 
     pub(crate) fn owns_frame(&self, pool: &Pool, frame: Frame) -> bool {
@@ -471,6 +487,18 @@ impl Fork {
         half
     }
 
+    /// Goes on without entries; `dead` is what was under the root.
+    pub(crate) fn become_empty(&mut self, pool: &Pool, dead: Vec<Dead>) {
+        let is_own = |dead: &&Dead| !dead.subtree && dead.birth >= self.base_seq;
+        self.outdated += dead.iter().filter(is_own).count();
+        self.replaced.extend(dead);
+        self.root = ChildRef::NONE;
+        self.count = 0;
+        self.max_key = None;
+        self.copied = None;
+        self.seal(pool);
+    }
+
     /// Notes that a node is no longer part of this version.
     pub(crate) fn replace(&mut self, node: ChildRef, birth: u64) {
         self.replaced.push(Dead::node(node, birth));
@@ -491,7 +519,12 @@ impl Fork {
         self.edits += 1;
         if self.observed {
             self.observed = false;
-            self.seal(pool);
+            if self.is_watched() {
+                self.seal(pool);
+            } else {
+                // What another thread read by a cursor, it read before it closed it.
+                fence(Acquire);
+            }
         }
     }
 
@@ -538,7 +571,27 @@ impl Fork {
         key: (Key<'_>, Ahead),
         found: impl FnOnce(Option<(&[u8], bool)>) -> R,
     ) -> Result<R> {
-        get(pool, slot, self.tree.id().0, &mut self.root, key, found)
+        let mut seen = self.memo.into_iter().chain(self.looked_up);
+        if let Some(leaf) = seen.find_map(|leaf| self.at_hand(pool, leaf, key.0)) {
+            // SAFETY: private to this fork (rule 2), and nothing else borrows it.
+            let page = unsafe { pool.frames.page(leaf) };
+            match node::find(page, key.0, Rests::NONE) {
+                Ok(Ok(index)) => return Ok(found(Some(node::value_at(page, index)))),
+                Ok(Err(_)) => return Ok(found(None)),
+                // The rest of a long key decides.
+                Err(_) => {}
+            }
+        }
+        let (tree, generation) = (self.tree.id().0, self.generation);
+        let looked_up = &mut self.looked_up;
+        let visit = |frame| {
+            let meta = pool.frames.meta(frame);
+            if meta.generation.load(Relaxed) == generation {
+                let reference = meta.identity.load(Relaxed);
+                *looked_up = Some(ChildRef::new(reference, 0, frame));
+            }
+        };
+        get_visiting(pool, slot, tree, &mut self.root, key, found, visit)
     }
 }
 
@@ -550,8 +603,22 @@ pub(crate) fn get<R>(
     slot: &SlotId,
     tree: u32,
     root: &mut ChildRef,
+    key: (Key<'_>, Ahead),
+    found: impl FnOnce(Option<(&[u8], bool)>) -> R,
+) -> Result<R> {
+    get_visiting(pool, slot, tree, root, key, found, |_| {})
+}
+
+/// The same; `visit` is told of the leaf that it came to.
+#[inline]
+fn get_visiting<R>(
+    pool: &Pool,
+    slot: &SlotId,
+    tree: u32,
+    root: &mut ChildRef,
     (key, ahead): (Key<'_>, Ahead),
     found: impl FnOnce(Option<(&[u8], bool)>) -> R,
+    mut visit: impl FnMut(Frame),
 ) -> Result<R> {
     let mut found = Some(found);
     let mut call = |entry: Option<(&[u8], bool)>| found.take().map(|found| found(entry));
@@ -561,7 +628,8 @@ pub(crate) fn get<R>(
         tree,
         root,
         (Target::Key(key), ahead),
-        |_, page, rests| {
+        |frame, page, rests| {
+            visit(frame);
             Ok(match node::find(page, key, rests)? {
                 Ok(index) => call(Some(node::value_at(page, index))),
                 Err(_) => call(None),

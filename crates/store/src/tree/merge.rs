@@ -87,6 +87,9 @@ impl Fork {
             return Ok(None);
         }
         self.settle(cx.pool);
+        if let Some(leaf) = self.looked_up(cx, key) {
+            return Ok(Some(leaf));
+        }
         Ok(Some(self.private_path(cx, Target::Key(key))?.leaf))
     }
 
@@ -187,6 +190,8 @@ impl Fork {
                     let merged = pool.frames.child(parent, index).with_hint(frame);
                     take_over(cx, frame, sides);
                     drop(walk);
+                    // It may be what is no node of the tree any more.
+                    self.looked_up = None;
                     self.replace(child, birth);
                     self.forget_separator(cx, parent, left_index, frame);
                     pool.frames.set_child(parent, left_index, merged);

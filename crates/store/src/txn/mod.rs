@@ -29,6 +29,7 @@
 //! [`ErrorKind::Conflict`]: crate::ErrorKind::Conflict
 
 mod bulk;
+mod clear;
 mod commit;
 mod contexts;
 mod critical;

@@ -1,0 +1,78 @@
+//! Removing all entries of a tree, which stays.
+//!
+//! The tree gets a new, empty root, and what lay under the old one dies as a whole, as
+//! that of a tree that is dropped. The redo and what a commit validates are those of a
+//! deletion of every entry that was there, so that one that others overlap is replayed
+//! onto what they published and leaves their new entries alone. A bulk transaction keeps
+//! no redo and does not look at the entries at all.
+
+use super::redo::Op;
+use super::{TxnContext, no_slot};
+use crate::error::Result;
+use crate::node::Key;
+use crate::reclaim::{Dead, owned};
+use crate::tree::cursor::Seek;
+use crate::tree::{KeyKind, Tree};
+
+/// Entries between two questions whether to go on.
+const LOOK: usize = 4_096;
+
+impl TxnContext {
+    /// Removes all entries; how many there were. `goes_on` is asked now and then: where it
+    /// says no, the answer is `None`, and the transaction, or what was done in it since a
+    /// savepoint, has to be rolled back.
+    ///
+    /// # Errors
+    /// As those of a deletion.
+    pub fn clear(&mut self, tree: &Tree, mut goes_on: impl FnMut() -> bool) -> Result<Option<u64>> {
+        self.check_own(tree)?;
+        self.write_put_off()?;
+        if self.observes {
+            self.depend_on(tree);
+        }
+        let at = self.fork(tree)?;
+        if !self.bulk && !self.log_deletions(tree, &mut goes_on)? {
+            return Ok(None);
+        }
+        self.wrote = true;
+        let fork = &self.forks[at];
+        let (root, count) = (fork.root, fork.count);
+        let mut dead = vec![Dead::subtree(root, 0)];
+        if root.is_none() {
+            dead.clear();
+        } else if !fork.own.is_empty() {
+            // What it made itself can be given up before it ends, node by node.
+            let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+            dead = owned::nodes_of(&self.core, slot, Dead::subtree(root, 0), tree.id().0)?;
+        }
+        let fork = &mut self.forks[at];
+        fork.settle(&self.core.pool);
+        fork.become_empty(&self.core.pool, dead);
+        Ok(Some(count))
+    }
+
+    /// Appends the deletions of all entries to the redo, unless it becomes too long for one.
+    /// False: it was told not to go on.
+    fn log_deletions(&mut self, tree: &Tree, goes_on: &mut impl FnMut() -> bool) -> Result<bool> {
+        let mut entries = self.cursor_to_estimate(tree)?;
+        let mut more = entries.seek(Seek::First)?;
+        let mut until_look = LOOK;
+        while more && !self.bulk {
+            let key = match tree.kind() {
+                KeyKind::Int => Key::Int(entries.key_int()),
+                KeyKind::Bytes => Key::Bytes(entries.key_bytes()?),
+            };
+            let tree = tree.id().0;
+            self.log(Op::Delete { tree, key })?;
+            until_look -= 1;
+            if until_look == 0 {
+                if !goes_on() {
+                    return Ok(false);
+                }
+                until_look = LOOK;
+            }
+            more = entries.next()?;
+        }
+        Ok(true)
+    }
+}
