@@ -108,3 +108,40 @@ fn a_rowid_that_replaces_is_checked_last_beside_other_clauses() {
         }
     }
 }
+
+/// A new row whose key is taken is never there: neither its rowid nor its other entries.
+#[test]
+fn rows_without_a_place_leave_nothing() {
+    let table =
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a UNIQUE, b UNIQUE, c); CREATE INDEX tc ON t(c);
+        INSERT INTO t VALUES (4, 'a', 'b', 1), (9, 'c', 'd', 2)";
+    for (a, b) in [
+        ("'a'", "'z'"),
+        ("'z'", "'d'"),
+        ("'a'", "'d'"),
+        ("'y'", "'z'"),
+    ] {
+        for verb in [
+            "INSERT OR IGNORE",
+            "INSERT OR REPLACE",
+            "INSERT OR FAIL",
+            "INSERT",
+        ] {
+            for end in [
+                "",
+                "ON CONFLICT(b) DO UPDATE SET a = excluded.a",
+                "ON CONFLICT(a) DO UPDATE SET b = excluded.b, id = excluded.id + 5 RETURNING *",
+                "ON CONFLICT DO NOTHING",
+            ] {
+                for within in ["SELECT 1", "BEGIN"] {
+                    same(&format!(
+                        "{table}; {within}; {verb} INTO t(a, b, c) VALUES ('q', 'r', 5), ({a}, {b}, 3), ('s', 't', 6) {end};
+                        SELECT changes(), last_insert_rowid(); SELECT * FROM t; SELECT id FROM t WHERE c = 3;
+                        SELECT a FROM t WHERE a > '' ORDER BY a; SELECT b FROM t WHERE b > '' ORDER BY b;
+                        INSERT INTO t(c) VALUES (7); SELECT max(id) FROM t; PRAGMA integrity_check"
+                    ));
+                }
+            }
+        }
+    }
+}

@@ -405,11 +405,15 @@ impl<'a> Sink<'a> {
             && self.delete_fires().is_none()
             && self.target.indexes.is_empty()
             && self.target.rowid_after.is_none();
-        if fresh || overwrites || overwrites_all {
+        // Nobody has a rowid that was allocated, so that it can wait for the entries: what
+        // they are refused for leaves no row to take back.
+        let comes_last = fresh && !overwrites;
+        if overwrites || overwrites_all && !fresh {
             self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
-        } else if !self
-            .txn
-            .insert(tree, Key::Int(rowid), &self.buffers.record)?
+        } else if !comes_last
+            && !self
+                .txn
+                .insert(tree, Key::Int(rowid), &self.buffers.record)?
         {
             self.torn = false;
             let before = match self.target.rowid_after {
@@ -441,10 +445,16 @@ impl<'a> Sink<'a> {
             }
             if is_taken {
                 let other = self.holder(i)?;
-                self.take_back(rowid, i, overwrites)?;
+                self.take_back_entries(i, overwrites)?;
+                if !comes_last {
+                    self.txn.delete(tree, Key::Int(rowid))?;
+                }
                 self.torn = false;
                 return Ok(Some(Conflict::Index(i, other)));
             }
+        }
+        if comes_last {
+            self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
         }
         self.torn = false;
         Ok(None)
@@ -471,6 +481,12 @@ impl<'a> Sink<'a> {
     /// Removes the new row and its first `indexes` entries, and those that it has from the
     /// old one.
     pub(super) fn take_back(&mut self, rowid: i64, indexes: usize, overwrites: bool) -> Result<()> {
+        self.take_back_entries(indexes, overwrites)?;
+        self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
+        Ok(())
+    }
+
+    fn take_back_entries(&mut self, indexes: usize, overwrites: bool) -> Result<()> {
         for (i, writer) in self.target.indexes.iter().enumerate() {
             let is_there = i < indexes || overwrites && self.buffers.has_again(i);
             let entry = self.buffers.entries.get(i);
@@ -478,7 +494,6 @@ impl<'a> Sink<'a> {
                 self.deferred.delete(self.txn, &writer.index, entry)?;
             }
         }
-        self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
         Ok(())
     }
 
