@@ -51,13 +51,14 @@ impl Binder<'_> {
     fn owned_aggregate(&mut self, bound: AggregateCall, owner: usize) -> Expr {
         // COLLATE in an argument counts for the result, in the filter it does not.
         let collated = Props::of_operator(&bound.args);
+        let operands = Props::of_operator(bound.args.iter().chain(bound.filter.iter()));
         let props = Props {
             collation: collated.collation,
             explicit_collation: collated.explicit_collation,
             constant: false,
-            fallible: true,
+            fallible: bound.function.fallible || operands.fallible,
             json: json_of(&bound),
-            ..Props::of_operator(bound.args.iter().chain(bound.filter.iter()))
+            ..operands
         };
         let Some(frame) = self.frames.get_mut(owner) else {
             return Expr::null();
