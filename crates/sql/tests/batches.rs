@@ -220,3 +220,97 @@ fn updates_from_what_names_a_row_several_times() {
         }
     }
 }
+
+/// A table without anybody who asks for its rows is emptied at once: what is left, what is
+/// counted, and what comes after are as if each row had gone by itself.
+#[test]
+fn whole_tables_are_deleted() {
+    let rows = "INSERT INTO t(w, i) SELECT 'w' || n, n * 7 % 500 FROM s;";
+    let more = "CREATE TABLE d2(x); CREATE TABLE log(x)";
+    for table in [
+        "id INTEGER PRIMARY KEY, w TEXT, i INTEGER",
+        "id INTEGER PRIMARY KEY AUTOINCREMENT, w TEXT UNIQUE, i INTEGER",
+        "w TEXT PRIMARY KEY, i INTEGER, z DEFAULT 5",
+    ] {
+        for others in [
+            "SELECT 1",
+            "CREATE INDEX ti ON t(i); CREATE INDEX tw ON t(w || i) WHERE i > 9",
+            "CREATE TRIGGER td AFTER DELETE ON t BEGIN INSERT INTO log VALUES (old.i); END",
+            "CREATE TRIGGER ti AFTER INSERT ON t BEGIN INSERT INTO log VALUES (new.i); END",
+            "CREATE TRIGGER t2 AFTER INSERT ON d2 BEGIN DELETE FROM t; END",
+        ] {
+            for statements in [
+                "DELETE FROM t",
+                "DELETE FROM t; INSERT INTO t(w, i) VALUES ('again', 3)",
+                "DELETE FROM t WHERE 1",
+                "DELETE FROM t RETURNING i",
+                "BEGIN; DELETE FROM t; SELECT count(*), max(i) FROM t; ROLLBACK",
+                "BEGIN; INSERT INTO t(w, i) VALUES ('own', 9); SAVEPOINT s; DELETE FROM t; INSERT INTO t(w, i) VALUES ('w1', 9); SELECT changes(), last_insert_rowid(), count(*) FROM t; ROLLBACK TO s; DELETE FROM t WHERE i = 9; COMMIT",
+                "BEGIN; DELETE FROM t; INSERT INTO t(w, i) SELECT w || 1, i FROM t2; DELETE FROM t; INSERT INTO t(w, i) SELECT w || 2, i FROM t2; COMMIT",
+                "INSERT INTO d2 VALUES (1); SELECT changes()",
+            ] {
+                same(&format!(
+                    "CREATE TABLE s(n INTEGER); WITH g(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g WHERE n < 700) INSERT INTO s SELECT n FROM g;
+                    CREATE TABLE t({table}); {more}; {others}; {rows} CREATE TABLE t2 AS SELECT w, i FROM t;
+                    {statements}; SELECT changes(), total_changes();
+                    SELECT count(*), sum(i), min(rowid), max(rowid) FROM t; SELECT count(*) FROM log;
+                    SELECT count(*) FROM t WHERE i = 9; INSERT INTO t(w, i) VALUES ('new', 9);
+                    SELECT rowid, w FROM t WHERE w = 'new'; PRAGMA integrity_check"
+                ));
+            }
+        }
+    }
+}
+
+/// Foreign keys ask about every row that goes.
+#[test]
+fn whole_tables_that_others_refer_to_are_deleted() {
+    for action in [
+        "",
+        "ON DELETE CASCADE",
+        "ON DELETE SET NULL",
+        "DEFERRABLE INITIALLY DEFERRED",
+    ] {
+        for statements in [
+            "DELETE FROM p",
+            "DELETE FROM c; DELETE FROM p",
+            "BEGIN; DELETE FROM p; DELETE FROM c; COMMIT",
+        ] {
+            same(&format!(
+                "PRAGMA foreign_keys = ON; CREATE TABLE p(id INTEGER PRIMARY KEY); CREATE TABLE c(p INTEGER REFERENCES p {action}, n);
+                WITH g(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g WHERE n < 400) INSERT INTO p SELECT n FROM g;
+                INSERT INTO c SELECT id, id % 3 FROM p; CREATE INDEX cp ON c(p);
+                {statements}; SELECT changes(), total_changes(); SELECT count(*) FROM p;
+                SELECT count(*), count(p) FROM c; PRAGMA integrity_check"
+            ));
+        }
+    }
+}
+
+/// The last rows of a statement's source are changed once its cursors are closed, within a
+/// transaction in pages that others of it looked at before.
+#[test]
+fn transactions_change_what_they_have_just_read() {
+    let found = "SELECT count(*), sum(i), sum(length(w)) FROM t WHERE i BETWEEN 3 AND 40";
+    for indexes in [
+        "SELECT 1",
+        "CREATE INDEX ti ON t(i)",
+        "CREATE INDEX ti ON t(i, w)",
+    ] {
+        for update in [
+            "UPDATE t SET i = i + 1 WHERE i BETWEEN 3 AND 40",
+            "UPDATE t SET w = w || (SELECT count(*) FROM t AS o WHERE o.i = t.i) WHERE i = 7",
+            "UPDATE t SET i = i + 1, id = id + 5000 WHERE i IN (SELECT i FROM t WHERE id % 11 = 3)",
+            "DELETE FROM t WHERE i IN (SELECT i + 1 FROM t WHERE id % 11 = 3)",
+            "DELETE FROM t WHERE i = 7; UPDATE t SET i = 7 WHERE i = 8",
+        ] {
+            same(&format!(
+                "CREATE TABLE t(id INTEGER PRIMARY KEY, i INTEGER, w TEXT);
+                WITH g(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g WHERE n < 2500) INSERT INTO t SELECT n, n * 7 % 50, 'w' || n FROM g;
+                {indexes}; BEGIN; {found}; {update}; SELECT changes(); {found}; SAVEPOINT s; {update}; SELECT changes(); {found};
+                ROLLBACK TO s; {found}; {update}; COMMIT; {found};
+                SELECT * FROM t WHERE id % 100 = 3 ORDER BY id; SELECT i, id FROM t WHERE i = 8 ORDER BY id LIMIT 9; PRAGMA integrity_check"
+            ));
+        }
+    }
+}

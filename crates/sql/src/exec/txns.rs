@@ -342,6 +342,11 @@ impl Txns {
     ) -> Result<()> {
         self.of(tree).delete_all(tree, keys, deleted)
     }
+
+    /// As [`TxnContext::clear`].
+    pub fn clear(&mut self, tree: &Tree, goes_on: impl FnMut() -> bool) -> Result<Option<u64>> {
+        self.of(tree).clear(tree, goes_on)
+    }
 }
 
 /// What is done to a tree, in the transaction of its store: as the methods of [`TxnContext`].

@@ -16,6 +16,7 @@ use crate::exec::context::Context;
 use crate::exec::effects::Effects;
 use crate::exec::expr::{Datum, Operand, map_batch, operand};
 use crate::exec::memory::let_go;
+use crate::exec::ops::Operator;
 use crate::plan::physical::{Delete, Insert, Update};
 use crate::row::{FEW, RowWriter};
 use crate::schema::Column;
@@ -82,6 +83,29 @@ impl Records {
         let records = records.map(|(start, end)| self.bytes.get(*start..*end).unwrap_or(&[]));
         self.keys.iter().copied().zip(records).skip(first)
     }
+}
+
+/// Pulls all rows of a source, which is open, and hands on each batch once it is known
+/// whether another one follows: of a source that has ended the cursors are closed before
+/// its last rows are changed, since pages that somebody looks at are copied first.
+pub fn in_batches<'p>(
+    source: &mut dyn Operator,
+    cx: &mut Context<'p, '_>,
+    mut write: impl FnMut(&Batch, &mut Context<'p, '_>) -> Written<()>,
+) -> Written<()> {
+    let (mut batch, mut ahead) = (Batch::default(), Batch::default());
+    let mut more = source.next(cx, usize::MAX, &mut batch)?;
+    while more {
+        cx.run.check_interrupt()?;
+        let next = source.next(cx, usize::MAX, &mut ahead);
+        if matches!(next, Ok(false)) {
+            source.detach();
+        }
+        write(&batch, cx)?;
+        more = next?;
+        std::mem::swap(&mut batch, &mut ahead);
+    }
+    Ok(())
 }
 
 /// Whether a hook of the connection is told of each row.

@@ -3,11 +3,10 @@
 use fulgurite_store::Key;
 
 use super::Written;
-use super::batch;
+use super::batch::{self, in_batches};
 use super::sink::{Outcome, Sink};
 use super::triggers::Event;
 use crate::error::Error;
-use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::effects::Effects;
 use crate::exec::expr::Row;
@@ -24,24 +23,62 @@ pub fn delete(
     cx: &mut Context<'_, '_>,
     effects: &mut Effects,
 ) -> Written<()> {
-    let mut batch = Batch::default();
-    while source.next(cx, usize::MAX, &mut batch)? {
-        cx.run.check_interrupt()?;
+    in_batches(source, cx, |batch, cx| {
         sink.expect(batch.len(), true, &cx.run.memory)?;
-        if batch::delete(plan, &batch, sink, cx, effects)? {
-            continue;
+        if batch::delete(plan, batch, sink, cx, effects)? {
+            return Ok(());
         }
         for i in 0..batch.len() {
-            delete_source_row(
-                plan,
-                Row::Batch(&batch, batch.row_at(i).unwrap_or(0)),
-                sink,
-                cx,
-                effects,
-            )?;
+            let row = Row::Batch(batch, batch.row_at(i).unwrap_or(0));
+            delete_source_row(plan, row, sink, cx, effects)?;
+        }
+        Ok(())
+    })
+}
+
+/// Fewer rows are deleted one by one: their pages are few, and may be used again at once.
+const CLEAR_MIN: u64 = 256;
+
+/// Deletes all rows of the table and all entries of its indexes without a look at each,
+/// where nobody asks for one; false, and nothing is done, where somebody does.
+pub fn delete_whole(
+    plan: &Delete,
+    sink: &mut Sink<'_>,
+    cx: &Context<'_, '_>,
+    effects: &mut Effects,
+) -> Written<bool> {
+    let table = &sink.target.table;
+    if !plan.whole_table
+        || sink.foreign.is_some()
+        || sink.delete_fires().is_some()
+        || sink.keeps_entries_back()
+        || sink.txn.estimate(&table.tree)? < CLEAR_MIN
+    {
+        return Ok(false);
+    }
+    sink.claim(true)?;
+    if table.sequence.is_some() {
+        let largest = sink.txn.largest_rowid(&table.tree)?;
+        sink.note_deleted(largest.unwrap_or(0));
+    }
+    sink.torn = true;
+    let mut going = Ok(());
+    let indexes = sink.target.indexes.iter().map(|writer| &writer.index.tree);
+    for tree in indexes.chain([&table.tree]) {
+        let cleared = sink.txn.clear(tree, || {
+            going = cx.run.check_interrupt();
+            going.is_ok()
+        })?;
+        let Some(entries) = cleared else {
+            break;
+        };
+        if *tree == table.tree {
+            effects.changed(entries);
         }
     }
-    Ok(())
+    going?;
+    sink.torn = false;
+    Ok(true)
 }
 
 /// Deletes the row that a source row names.

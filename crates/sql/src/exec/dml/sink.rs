@@ -217,6 +217,11 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
+    /// Whether there are entries that were kept back.
+    pub(super) fn keeps_entries_back(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
     /// After the last row that stays: makes the index entries that were kept back.
     pub fn make_deferred(&mut self, run: &Run) -> Result<()> {
         self.torn = true;
@@ -373,7 +378,7 @@ impl<'a> Sink<'a> {
     /// Takes what locks a row needs that the transaction has not, before any of it is
     /// written: where that fails, nothing is torn. `all`: also those of what an UPDATE of
     /// other columns leaves as it is.
-    fn claim(&mut self, all: bool) -> Result<()> {
+    pub(super) fn claim(&mut self, all: bool) -> Result<()> {
         if !self.is_claimed {
             self.txn.claim(&self.target.table.tree)?;
             for writer in self

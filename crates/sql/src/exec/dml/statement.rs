@@ -1,6 +1,6 @@
 //! Running one INSERT, UPDATE or DELETE, of a session or of a trigger.
 
-use super::delete::{delete, delete_source_row};
+use super::delete::{delete, delete_source_row, delete_whole};
 use super::insert::insert;
 use super::update::{update, update_source_row};
 use super::{Buffers, Counters, Deferred, Failure, Foreign, Sink, Triggers, Written, sequence};
@@ -146,6 +146,11 @@ fn run_rows(
             }
         }
         (action, Kind::Write(source)) => {
+            if let Action::Delete(plan) = action
+                && delete_whole(plan, sink, cx, effects)?
+            {
+                return Ok(());
+            }
             source.open(cx)?;
             match action {
                 Action::Insert(plan) => insert(plan, source.as_mut(), sink, cx, effects),

@@ -3,7 +3,7 @@
 use fulgurite_store::Key;
 
 use super::Written;
-use super::batch;
+use super::batch::{self, in_batches};
 use super::generated::read_row;
 use super::sink::{Outcome, Sink};
 use super::triggers::Event;
@@ -30,20 +30,18 @@ pub fn update(
     if plan.joins {
         return update_joined(plan, source, sink, cx, effects);
     }
-    let mut batch = Batch::default();
     let mut current = Vec::new();
-    while source.next(cx, usize::MAX, &mut batch)? {
-        cx.run.check_interrupt()?;
+    in_batches(source, cx, |batch, cx| {
         sink.expect(batch.len(), false, &cx.run.memory)?;
-        if batch::update(plan, &batch, sink, cx, effects)? {
-            continue;
+        if batch::update(plan, batch, sink, cx, effects)? {
+            return Ok(());
         }
         for i in 0..batch.len() {
             let at = batch.row_at(i).unwrap_or(0);
-            update_row(plan, (&batch, at), &mut current, sink, cx, effects)?;
+            update_row(plan, (batch, at), &mut current, sink, cx, effects)?;
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// The same where a row may come several times, one after the other: each is updated once,
