@@ -3,13 +3,14 @@
 //! [`batch`] holds rows as columns, [`expr`] evaluates expressions over them and
 //! over single rows, [`ops`] are the operators of a query, one a file, [`dml`]
 //! the sinks of INSERT, UPDATE and DELETE, with triggers, [`ddl`] and `alter` the changes of the schema.
-//! Beside them: what operators share ([`hash`], [`sorter`], [`rows`], [`fetch`],
+//! Beside them: what operators share ([`hash`], [`sorter`], [`rows`], [`fetch`], [`covering`],
 //! [`range`], [`once`], [`external`], [`disk_set`]) and what a run carries ([`context`], [`memory`],
 //! [`effects`], [`txns`]).
 
 mod alter;
 pub mod batch;
 pub mod context;
+pub mod covering;
 pub mod ddl;
 pub mod disk_set;
 pub mod dml;

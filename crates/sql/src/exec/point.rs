@@ -75,6 +75,34 @@ impl PointRow {
         })
     }
 
+    /// For columns that are [set](Self::set) one by one.
+    pub fn clear(&mut self, width: usize) {
+        self.bytes.clear();
+        self.cells.clear();
+        self.cells.resize(width, Cell::Null);
+    }
+
+    /// Sets a column.
+    pub fn set(&mut self, place: usize, value: ValueRef<'_>) {
+        let start = self.bytes.len();
+        let cell = match value {
+            ValueRef::Null => Cell::Null,
+            ValueRef::Integer(i) => Cell::Integer(i),
+            ValueRef::Real(r) => Cell::Real(r),
+            ValueRef::Text(b) | ValueRef::Blob(b) => {
+                self.bytes.extend_from_slice(b);
+                let end = self.bytes.len();
+                match value {
+                    ValueRef::Text(_) => Cell::Text { start, end },
+                    _ => Cell::Blob { start, end },
+                }
+            }
+        };
+        if let Some(slot) = self.cells.get_mut(place) {
+            *slot = cell;
+        }
+    }
+
     /// Puts a value behind the wanted columns.
     pub fn push(&mut self, value: Value) {
         self.cells.push(Cell::Elsewhere(value));

@@ -11,6 +11,7 @@ use fulgurite_store::{Key, Result as StoreResult, Tree};
 use crate::bind::expr::{Expr, ExprKind};
 use crate::error::Result;
 use crate::exec::context::Context;
+use crate::exec::covering::Covering;
 use crate::exec::expr::{Row, condition, eval};
 use crate::exec::fetch::{Fetch, dangling};
 use crate::exec::memory::{let_go, let_go_of_large};
@@ -37,9 +38,27 @@ enum Finder {
         index: Arc<Index>,
         /// One for each column of the index.
         values: Vec<Expr>,
+        /// It has all columns that are wanted.
+        covering: Option<Covering>,
         key: Vec<u8>,
         entry: Vec<u8>,
     },
+}
+
+impl Finder {
+    /// The entry that was found, where it has all that is wanted.
+    #[inline]
+    fn covered(&self) -> Option<(&Covering, &[u8], &[u8])> {
+        match self {
+            Finder::Rowid(_) => None,
+            Finder::Unique {
+                covering,
+                key,
+                entry,
+                ..
+            } => covering.as_ref().map(|it| (it, &**key, &**entry)),
+        }
+    }
 }
 
 /// See the module.
@@ -59,11 +78,15 @@ pub struct PointRead {
 impl PointRead {
     /// If the query is one.
     pub fn of_query(plan: &Plan, root: &Node) -> Option<Self> {
+        Self::of_rows(plan, root, true)
+    }
+
+    fn of_rows(plan: &Plan, root: &Node, covered: bool) -> Option<Self> {
         let (outputs, below) = match &root.op {
             Op::Project { input, exprs } => (exprs.iter().map(output).collect(), input.as_ref()),
             _ => ((0..root.width).map(Output::Column).collect(), root),
         };
-        Self::new(plan, below, outputs)
+        Self::new(plan, below, outputs, covered)
     }
 
     /// The index that is looked into, if one is.
@@ -74,12 +97,13 @@ impl PointRead {
         }
     }
 
-    /// If the source of an UPDATE or DELETE is one.
+    /// If the source of an UPDATE or DELETE is one. The row will be changed, so that it is
+    /// read whatever its index has.
     pub fn of_source(plan: &Plan, source: &Node) -> Option<Self> {
-        Self::of_query(plan, source)
+        Self::of_rows(plan, source, false)
     }
 
-    fn new(plan: &Plan, node: &Node, outputs: Vec<Output>) -> Option<Self> {
+    fn new(plan: &Plan, node: &Node, outputs: Vec<Output>, covered: bool) -> Option<Self> {
         if !plan.subqueries.is_empty() {
             return None;
         }
@@ -107,6 +131,7 @@ impl PointRead {
                 columns,
                 prefixes,
                 null_matches,
+                covering,
                 ..
             } => {
                 let [values] = prefixes.as_slice() else {
@@ -120,6 +145,7 @@ impl PointRead {
                 let finder = Finder::Unique {
                     index: Arc::clone(index),
                     values: values.clone(),
+                    covering: (*covering && covered).then(|| Covering::new(index, columns)),
                     key: Vec::new(),
                     entry: Vec::new(),
                 };
@@ -144,7 +170,8 @@ impl PointRead {
         })
     }
 
-    /// Copies the stored row out of the transaction; its rowid, if it is there.
+    /// Copies the stored row out of the transaction, or what its index has of it; its rowid,
+    /// if it is there.
     #[inline]
     pub fn find(&mut self, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Result<Option<i64>> {
         self.find_by(Txns::get_into, txn, cx)
@@ -174,11 +201,20 @@ impl PointRead {
                 values,
                 key,
                 entry,
+                ..
             } => look_up(index, values, key, entry, txn, cx)?,
         };
         let Some(rowid) = rowid else {
             return Ok(None);
         };
+        if let Some((covering, key, entry)) = self.finder.covered() {
+            self.row.clear(self.fetch.width());
+            covering.each(key, entry, |place, value| {
+                self.row.set(place, value);
+                Ok(())
+            })?;
+            return Ok(Some(rowid));
+        }
         let tree = &self.fetch.table().tree;
         if get(txn, tree, Key::Int(rowid), &mut self.row.bytes)? {
             return Ok(Some(rowid));
@@ -192,7 +228,9 @@ impl PointRead {
     /// Decodes the row that was found; false: the predicate is against it.
     #[inline]
     pub fn accept(&mut self, rowid: i64, cx: &mut Context<'_, '_>) -> Result<bool> {
-        self.row.decode(&self.fetch, rowid)?;
+        if self.finder.covered().is_none() {
+            self.row.decode(&self.fetch, rowid)?;
+        }
         if !self.generated.is_empty() && !self.generate(cx)? {
             return Ok(false);
         }

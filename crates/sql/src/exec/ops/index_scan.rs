@@ -18,31 +18,26 @@ use crate::bind::expr::Expr;
 use crate::error::Result;
 use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX, Vector};
 use crate::exec::context::Context;
+use crate::exec::covering::Covering;
 use crate::exec::expr::{Row, eval};
 use crate::exec::fetch::{Fetch, dangling};
 use crate::exec::range::{KeyRange, key_column, key_range};
 use crate::exec::txns::Txns;
-use crate::key::{self, KeyColumn, Residues};
+use crate::key;
 use crate::plan::physical::{Range, ScanColumn};
-use crate::schema::{Index, IndexTarget, Table};
+use crate::schema::{Index, Table};
 use crate::value::Affinity;
 
 /// Rowids that are gathered at a time: a megabyte of them.
 const GATHERED_MAX: usize = 1 << 17;
-
-/// Where an index-only scan finds its columns.
-struct Covering {
-    parts: Vec<KeyColumn>,
-    /// (key part, place), by part.
-    columns: Vec<(usize, usize)>,
-    rowids: Vec<usize>,
-}
 
 /// See the module.
 pub struct IndexScan {
     fetch: Fetch,
     index: Arc<Index>,
     covering: Option<Covering>,
+    /// The value of the entry at hand, where that is all there is to look at.
+    value: Vec<u8>,
     prefixes: Vec<Vec<Expr>>,
     null_matches: Vec<bool>,
     range: Range,
@@ -88,10 +83,11 @@ impl IndexScan {
             fetch: Fetch::new(spec.table, spec.columns),
             index: Arc::clone(spec.index),
             covering: if spec.covering {
-                Some(Covering::new(spec))
+                Some(Covering::new(spec.index, spec.columns))
             } else {
                 None
             },
+            value: Vec::new(),
             prefixes: spec.prefixes.to_vec(),
             null_matches: spec.null_matches.to_vec(),
             range: spec.range.clone(),
@@ -177,7 +173,14 @@ impl IndexScan {
     fn push(&mut self, out: &mut [Vector]) -> Result<usize> {
         if let Some(covering) = &self.covering {
             let entry = self.entries.as_mut().ok_or_else(detached)?;
-            return covering.push(entry, self.index.unique, out);
+            let value = entry.value()?;
+            self.value.clear();
+            self.value.extend_from_slice(value);
+            let key = entry.key_bytes()?;
+            covering.each(key, &self.value, |place, value| {
+                out.get_mut(place).map_or(Ok(()), |slot| slot.push(value))
+            })?;
+            return Ok(key.len());
         }
         let rowid = self.rowid()?;
         self.push_row(rowid, out)
@@ -219,78 +222,6 @@ impl IndexScan {
         let next = self.rowids.get(self.fetched).copied();
         self.fetched += usize::from(next.is_some());
         Ok(next)
-    }
-}
-
-impl Covering {
-    fn new(spec: &Spec<'_>) -> Self {
-        let part_of = |column: ScanColumn| {
-            spec.index
-                .columns
-                .iter()
-                .position(|part| match (&part.target, column) {
-                    (IndexTarget::Column(c), ScanColumn::Column(wanted)) => *c == wanted,
-                    _ => false,
-                })
-        };
-        let (mut columns, mut rowids) = (Vec::new(), Vec::new());
-        for (place, column) in spec.columns.iter().enumerate() {
-            match part_of(*column) {
-                Some(part) => columns.push((part, place)),
-                None => rowids.push(place),
-            }
-        }
-        columns.sort_unstable();
-        let last = columns.last().map_or(0, |c| c.0 + 1);
-        let parts = spec
-            .index
-            .columns
-            .iter()
-            .take(last)
-            .map(key_column)
-            .collect();
-        Self {
-            parts,
-            columns,
-            rowids,
-        }
-    }
-
-    fn push(&self, entry: &mut Cursor, unique: bool, out: &mut [Vector]) -> Result<usize> {
-        let (mut rowid, mut residues) = (0, Residues::new(&[])?);
-        let value: Vec<u8>;
-        if unique || !entry.value()?.is_empty() {
-            value = entry.value()?.to_vec();
-            let mut rest: &[u8] = &value;
-            if unique {
-                rowid = key::decode_rowid(&mut rest)?;
-            }
-            residues = Residues::new(rest)?;
-        }
-        let key = entry.key_bytes()?;
-        if !unique && !self.rowids.is_empty() {
-            rowid = key::rowid_suffix(key)?;
-        }
-        let mut rest = key;
-        let mut wanted = self.columns.iter().peekable();
-        for (i, part) in self.parts.iter().enumerate() {
-            if wanted.peek().is_none_or(|(p, _)| *p != i) {
-                key::skip(&mut rest)?;
-                continue;
-            }
-            let column = key::decode(&mut rest, *part, residues.take(i)?)?;
-            while let Some((_, place)) = wanted.next_if(|(p, _)| *p == i) {
-                if let Some(slot) = out.get_mut(*place) {
-                    slot.push(column.as_ref())?;
-                }
-            }
-        }
-        for place in &self.rowids {
-            if let Some(slot) = out.get_mut(*place) {
-                slot.push_integer(rowid);
-            }
-        }
-        Ok(key.len())
     }
 }
 

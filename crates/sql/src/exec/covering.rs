@@ -1,0 +1,79 @@
+//! What an index entry has of its row: columns that are parts of the key, and the rowid.
+//! Whoever wants no more need not look into the table.
+
+use crate::error::Result;
+use crate::exec::range::key_column;
+use crate::key::{self, KeyColumn, Residues};
+use crate::plan::physical::ScanColumn;
+use crate::schema::{Index, IndexTarget};
+use crate::value::ValueRef;
+
+/// Where the wanted columns are found.
+pub struct Covering {
+    unique: bool,
+    parts: Vec<KeyColumn>,
+    /// (key part, place), by part.
+    columns: Vec<(usize, usize)>,
+    rowids: Vec<usize>,
+}
+
+impl Covering {
+    /// Of columns that are all in the index.
+    pub fn new(index: &Index, wanted: &[ScanColumn]) -> Self {
+        let part_of = |column: ScanColumn| {
+            let mut parts = index.columns.iter();
+            parts.position(|part| match (&part.target, column) {
+                (IndexTarget::Column(c), ScanColumn::Column(wanted)) => *c == wanted,
+                _ => false,
+            })
+        };
+        let (mut columns, mut rowids) = (Vec::new(), Vec::new());
+        for (place, column) in wanted.iter().enumerate() {
+            match part_of(*column) {
+                Some(part) => columns.push((part, place)),
+                None => rowids.push(place),
+            }
+        }
+        columns.sort_unstable();
+        let last = columns.last().map_or(0, |c| c.0 + 1);
+        let parts = index.columns.iter().take(last).map(key_column).collect();
+        Self {
+            unique: index.unique,
+            parts,
+            columns,
+            rowids,
+        }
+    }
+
+    /// Calls `f` with place and value of each wanted column of an entry.
+    pub fn each(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        mut f: impl FnMut(usize, ValueRef<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (mut rowid, mut rest) = (0, value);
+        if self.unique {
+            rowid = key::decode_rowid(&mut rest)?;
+        } else if !self.rowids.is_empty() {
+            rowid = key::rowid_suffix(key)?;
+        }
+        let mut residues = Residues::new(rest)?;
+        let mut rest = key;
+        let mut wanted = self.columns.iter().peekable();
+        for (i, part) in self.parts.iter().enumerate() {
+            if wanted.peek().is_none_or(|(p, _)| *p != i) {
+                key::skip(&mut rest)?;
+                continue;
+            }
+            let column = key::decode(&mut rest, *part, residues.take(i)?)?;
+            while let Some((_, place)) = wanted.next_if(|(p, _)| *p == i) {
+                f(*place, column.as_ref())?;
+            }
+        }
+        for place in &self.rowids {
+            f(*place, ValueRef::Integer(rowid))?;
+        }
+        Ok(())
+    }
+}
