@@ -203,6 +203,8 @@ fn a_dump_makes_the_same_database_again() {
         INSERT INTO \"odd \"\"name\" VALUES (1, 'it''s'), (2, x'00ff'), (3, NULL), (4, 1e300), (5, 0.1), (6, -5), (7, 'ü\nline');
         CREATE TABLE computed (a, b AS (a + 1), c AS (b * 2) STORED, d);
         INSERT INTO computed VALUES (1, 'x'), (2, NULL);
+        CREATE TABLE keyed (a TEXT, b INT, PRIMARY KEY (b DESC, a)) WITHOUT ROWID, STRICT;
+        INSERT INTO keyed VALUES ('x', 1), ('y', 2);
         CREATE TABLE empty (a);";
     let made = run(dir.path(), &["one.db"], script);
     assert!(made.status.success(), "{}", err(&made));
@@ -329,7 +331,7 @@ mod import {
         sqlite
             .execute_batch(
                 "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT NOT NULL, extra);
-                 CREATE TABLE pair (a, b, PRIMARY KEY (a, b));
+                 CREATE TABLE pair (a, b, PRIMARY KEY (a, b)) WITHOUT ROWID;
                  CREATE INDEX person_name ON person (name);
                  INSERT INTO person VALUES (7, 'Ada', x'00ff'), (9, 'Bo', NULL), (12, 'Çelik', 2.5);
                  WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)

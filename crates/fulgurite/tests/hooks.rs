@@ -75,6 +75,26 @@ fn same(before: &str, statements: &[&str], refuses: bool) {
 const TABLE: &str = "CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE, c);
     INSERT INTO t VALUES (1, 1, 1), (2, 2, 2)";
 
+/// They have no rowid that a hook could be told.
+#[test]
+fn rows_of_tables_without_rowids() {
+    same(
+        "CREATE TABLE k (a INTEGER PRIMARY KEY, b) WITHOUT ROWID; CREATE TABLE t (x)",
+        &[
+            "INSERT INTO k VALUES (1, 1), (2, 2)",
+            "INSERT INTO t VALUES (1)",
+            "INSERT INTO k SELECT a + 10, b FROM k",
+            "UPDATE k SET b = 5",
+            "UPDATE k SET a = a + 100 WHERE b = 5",
+            "REPLACE INTO k VALUES (101, 7)",
+            "INSERT INTO k VALUES (101, 7) ON CONFLICT DO UPDATE SET b = 8",
+            "DELETE FROM k WHERE a = 101",
+            "DELETE FROM k",
+        ],
+        false,
+    );
+}
+
 #[test]
 fn rows_that_statements_change() {
     let counted = "WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 30)

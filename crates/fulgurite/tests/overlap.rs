@@ -64,6 +64,43 @@ fn of_two_inserts_of_a_unique_key_one_wins() {
     }
 }
 
+/// The number of such a row is nobody's business.
+#[test]
+fn rows_without_rowids_are_named_by_their_keys() {
+    let setup = "CREATE TABLE t (a TEXT, b INT, v, PRIMARY KEY (a, b)) WITHOUT ROWID;
+                 INSERT INTO t VALUES ('ada', 3, 0)";
+    for level in LEVELS {
+        let (a, b) = pair(level, setup);
+        let insert = "BEGIN; INSERT INTO t VALUES ('bob', 4, 1)";
+        run(&a, insert);
+        run(&b, insert);
+        run(&a, "COMMIT");
+        let hint = lost(b.execute_batch("COMMIT"));
+        let key = "('bob', 4) of index sqlite_autoindex_t_1 on table t";
+        assert!(hint.contains(key), "{hint}");
+        let again = b.execute_batch("INSERT INTO t VALUES ('bob', 4, 1)");
+        let message = again.expect_err("taken").to_string();
+        assert!(message.contains("UNIQUE constraint failed: t.a, t.b"));
+
+        run(
+            &a,
+            "BEGIN CONCURRENT; UPDATE t SET v = 1 WHERE a = 'ada' AND b = 3",
+        );
+        run(&b, "UPDATE t SET v = 2 WHERE a = 'ada' AND b = 3");
+        let hint = lost(a.execute_batch("COMMIT"));
+        assert!(hint.contains("the row ('ada', 3) of table t"), "{hint}");
+        assert_eq!(number(&a, "SELECT v FROM t WHERE a = 'ada' AND b = 3"), 2);
+
+        run(
+            &a,
+            "BEGIN CONCURRENT; UPDATE t SET v = 1 WHERE a = 'ada' AND b = 3",
+        );
+        run(&b, "REPLACE INTO t VALUES ('ada', 3, 7)");
+        lost(a.execute_batch("COMMIT"));
+        assert_eq!(number(&a, "SELECT count(*) FROM t"), 2);
+    }
+}
+
 /// A row that was left out because its key was taken depends on the key being
 /// taken, under `snapshot` too.
 #[test]

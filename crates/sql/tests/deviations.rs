@@ -31,6 +31,16 @@ fn statements_read_the_state_at_their_start() {
 }
 
 #[test]
+fn a_scan_has_rows_without_rowids_as_they_were_inserted() {
+    differ(
+        "CREATE TABLE t(k INT PRIMARY KEY, v) WITHOUT ROWID; INSERT INTO t VALUES (2, 'a'), (1, 'b')",
+        "SELECT * FROM t",
+        "1,'b'|2,'a'",
+        "2,'a'|1,'b'",
+    );
+}
+
+#[test]
 fn no_rowid_follows_the_largest() {
     let session = session();
     must(

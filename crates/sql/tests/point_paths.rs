@@ -134,3 +134,16 @@ fn a_prepared_read_by_a_unique_key_sees_each_binding_and_each_change() {
     );
     assert_eq!(drain(&mut read), ["4,'z'", "5,'z'"]);
 }
+
+/// Such a read does not look into the table, and shows values as they were written.
+#[test]
+fn a_unique_key_that_has_all_columns_is_enough() {
+    for sql in [
+        "CREATE TABLE t(a TEXT COLLATE NOCASE PRIMARY KEY, b); INSERT INTO t VALUES ('Foo', 1), ('bar', 2); SELECT a FROM t WHERE a = 'FOO'; SELECT a, rowid, a || 'x', 1 FROM t WHERE a = 'BAR'; SELECT 1 FROM t WHERE a = 'none'; SELECT a FROM t WHERE a = 'foo' AND length(a) = 3; SELECT a FROM t WHERE a = 'foo' AND length(a) = 4; SELECT EXISTS (SELECT 1 FROM t WHERE a = 'bar'); SELECT typeof(a) FROM t WHERE a = NULL; DELETE FROM t WHERE a = 'FOO'; SELECT rowid FROM t WHERE a = 'foo'",
+        "CREATE TABLE t(a, b, PRIMARY KEY (b DESC, a)); INSERT INTO t VALUES (1, 2.0), (1.0, 'x'), (x'01', -0.0), (3, 1e300); SELECT rowid, a, b, typeof(a), typeof(b) FROM t WHERE a = 1 AND b = 2; SELECT a, b, typeof(a) FROM t WHERE a = 1 AND b = 'x'; SELECT b FROM t WHERE a = x'01' AND b = 0; SELECT b, b, a FROM t WHERE a = 3 AND b = 1e300",
+    ] {
+        same(sql);
+        let sql = sql.replace("rowid", "1");
+        same(&sql.replacen(");", ") WITHOUT ROWID;", 1));
+    }
+}

@@ -44,6 +44,7 @@ fn schema(conn: &rusqlite::Connection) -> Catalog {
                 root: i64::from(root),
                 sql: r.get(3)?,
                 database: None,
+                key: None,
             })
         })
         .expect("query")

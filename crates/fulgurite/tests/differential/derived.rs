@@ -12,7 +12,7 @@ pub struct Derived {
     pub tie: String,
 }
 
-/// Draws a query of one table whose rows have a number of their own.
+/// Draws a query of one table whose rows one column tells apart.
 pub fn derived(w: &mut Writer<'_>, table: &Table, alias: &str) -> Derived {
     let outer = std::mem::replace(&mut w.scope, visible(table, None));
     let mut columns: Vec<String> = (0..w.rng.usize(1..4))
@@ -26,18 +26,19 @@ pub fn derived(w: &mut Writer<'_>, table: &Table, alias: &str) -> Derived {
         })
         .collect();
     let names: Vec<String> = (0..columns.len()).map(|i| format!("e{i}")).collect();
-    columns.insert(0, "rowid AS k".into());
+    let (place, tie) = (table.places()[0], table.ties("").join(", "));
+    columns.insert(0, format!("{place} AS k"));
     let filter = if w.chance(50) {
         format!(" WHERE {}", w.condition(2))
     } else {
         String::new()
     };
     let end = match w.rng.u32(..6) {
-        0 => format!(" ORDER BY rowid LIMIT {}", w.rng.u32(..6)),
-        1 => " GROUP BY rowid".into(),
+        0 => format!(" ORDER BY {tie} LIMIT {}", w.rng.u32(..6)),
+        1 => format!(" GROUP BY {place}"),
         2 => format!(
-            " ORDER BY {}, rowid",
-            w.pick(&["2", "2 DESC", "rowid DESC"])
+            " ORDER BY {}, {tie}",
+            w.pick(&["2", "2 DESC", &format!("{place} DESC")])
         ),
         _ => String::new(),
     };
@@ -56,6 +57,6 @@ pub fn derived(w: &mut Writer<'_>, table: &Table, alias: &str) -> Derived {
                 text: format!("{alias}.{name}"),
             })
             .collect(),
-        tie: format!("{alias}.k"),
+        tie: format!("{alias}.k COLLATE BINARY"),
     }
 }

@@ -105,8 +105,7 @@ impl Pair {
                     // the next rows' numbers show the rest.
                     continue;
                 }
-                let mut all =
-                    Statement::plain(format!("SELECT rowid, * FROM {name} ORDER BY rowid"));
+                let mut all = Statement::plain(self.whole_table(&name));
                 all.check.total_order = true;
                 statements.push(all);
             }
@@ -115,6 +114,24 @@ impl Pair {
             let difference = self.run(statement)?;
             Some(format!("{}\n{difference}", statement.sql))
         })
+    }
+
+    /// A query of all that a table shows, in an order of its rows.
+    fn whole_table(&mut self, name: &str) -> String {
+        let key = format!(
+            "SELECT c.name FROM pragma_table_list('{name}') t, pragma_table_info('{name}') c
+             WHERE t.wr AND c.pk > 0 ORDER BY c.pk"
+        );
+        let key = self.sqlite.run(&key, &[]);
+        let parts = key.rows.iter().map(|row| match row.as_slice() {
+            [common::Value::Text(part)] => String::from_utf8_lossy(part) + " COLLATE BINARY",
+            other => panic!("no name: {other:?}"),
+        });
+        let parts: Vec<_> = parts.collect();
+        match parts.is_empty() {
+            true => format!("SELECT rowid, * FROM {name} ORDER BY rowid"),
+            false => format!("SELECT * FROM {name} ORDER BY {}", parts.join(", ")),
+        }
     }
 }
 

@@ -115,9 +115,9 @@ fn sources(w: &mut Writer<'_>, world: &World) -> Sources {
 
 /// A table, or now and then a query of one.
 fn source(w: &mut Writer<'_>, table: &Table, alias: &str, from: &mut Sources) -> String {
-    if w.chance(85) {
+    if table.places().len() > 1 || w.chance(85) {
         w.scope.extend(visible(table, Some(alias)));
-        from.ties.push(format!("{alias}.rowid"));
+        from.ties.extend(table.ties(&format!("{alias}.")));
         return format!("{} AS {alias}", table.name);
     }
     let derived = derived(w, table, alias);

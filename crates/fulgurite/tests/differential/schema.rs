@@ -9,6 +9,33 @@ use std::collections::HashMap;
 pub struct Table {
     pub name: String,
     pub columns: Vec<Column>,
+    /// The columns of a WITHOUT ROWID table's primary key.
+    pub key: Option<Vec<String>>,
+}
+
+impl Table {
+    /// What tells the rows apart.
+    pub fn places(&self) -> Vec<&str> {
+        match &self.key {
+            None => vec!["rowid"],
+            Some(key) => key.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// Terms that order all rows, under an alias with its dot if there is one.
+    pub fn ties(&self, alias: &str) -> Vec<String> {
+        let tie = |place: &str| match self.key {
+            None => format!("{alias}{place}"),
+            Some(_) => format!("{alias}{place} COLLATE BINARY"),
+        };
+        self.places().into_iter().map(tie).collect()
+    }
+
+    /// Whether the column is of the primary key of a WITHOUT ROWID table.
+    pub fn is_key(&self, column: &str) -> bool {
+        let mut key = self.key.iter().flatten();
+        key.any(|part| part == column)
+    }
 }
 
 /// A column as far as the generator cares.

@@ -117,6 +117,7 @@ fn create_table(w: &mut Writer<'_>, world: &mut World) -> Statement {
     let mut columns = Vec::new();
     let mut parts = Vec::new();
     let mut keyed = false;
+    let mut key = String::new();
     for i in 0..count {
         let mut text = format!("{}", char::from(b'a' + i as u8));
         columns.push(Column {
@@ -126,6 +127,7 @@ fn create_table(w: &mut Writer<'_>, world: &mut World) -> Statement {
         });
         if !keyed && w.chance(if i == 0 { 50 } else { 5 }) {
             keyed = true;
+            key.clone_from(&text);
             let kind = w.pick(&["INTEGER", "INTEGER", "INTEGER", "INT", "TEXT", "REAL", ""]);
             columns[i].rowid = kind == "INTEGER";
             text += &format!(" {kind} PRIMARY KEY");
@@ -152,22 +154,31 @@ fn create_table(w: &mut Writer<'_>, world: &mut World) -> Statement {
             "PRIMARY KEY (a)",
             "PRIMARY KEY (b COLLATE NOCASE)",
         ];
-        let key = w.pick(&keys);
+        key = w.pick(&keys).trim_start_matches("PRIMARY KEY ").to_owned();
         // Of a column that turns out to be INTEGER, this is the rowid.
-        columns[0].rowid = key == keys[1];
-        columns[1].rowid = key == keys[2];
-        parts.push(key.into());
+        columns[0].rowid = keys[1].ends_with(&key);
+        columns[1].rowid = keys[2].ends_with(&key);
+        parts.push(format!("PRIMARY KEY {key}"));
+        key = key.replace(" COLLATE NOCASE", "");
     }
+    let keys = columns.iter().filter(|column| key.contains(&column.name));
+    let keys: Vec<String> = keys.map(|column| column.name.clone()).collect();
+    let counts = columns.iter().any(|column| column.sequence);
+    let key = (!keys.is_empty() && !counts && w.chance(25)).then_some(keys);
+    if key.is_some() {
+        columns.iter_mut().for_each(|column| column.rowid = false);
+    }
+    let table = Table { name, columns, key };
     if w.chance(12) {
-        let shape = Table {
-            name: name.clone(),
-            columns: columns.clone(),
-        };
-        let check = of_one_row(w, &shape, |w| w.condition(2));
+        let check = of_one_row(w, &table, |w| w.condition(2));
         parts.push(format!("CHECK (coalesce({check}, 1) OR a IS NOT 3)"));
     }
-    let sql = format!("CREATE TABLE {name}({})", parts.join(", "));
-    world.remember(&sql, Table { name, columns });
+    let option = match table.key {
+        Some(_) => " WITHOUT ROWID",
+        None => "",
+    };
+    let sql = format!("CREATE TABLE {}({}){option}", table.name, parts.join(", "));
+    world.remember(&sql, table);
     Statement::plain(sql)
 }
 
@@ -328,7 +339,7 @@ fn insert(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
         "{verb}INTO {}{list} VALUES {}{upsert}{}",
         table.name,
         rows.join(", "),
-        returning(w)
+        returning(w, table)
     )
 }
 
@@ -346,9 +357,10 @@ fn rows_of(w: &mut Writer<'_>, world: &World, columns: &[&Column]) -> String {
         String::new()
     };
     format!(
-        "SELECT {} FROM {}{filter} ORDER BY rowid LIMIT {}",
+        "SELECT {} FROM {}{filter} ORDER BY {} LIMIT {}",
         columns.join(", "),
         source.name,
+        source.ties("").join(", "),
         w.rng.u32(1..8)
     )
 }
@@ -363,7 +375,7 @@ fn small_rowid(column: &Column, value: String) -> String {
 
 fn update(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
     let from = &world.tables[w.rng.usize(..world.tables.len())];
-    if w.chance(10) && from.name != table.name {
+    if w.chance(10) && from.name != table.name && from.key.is_none() {
         return update_from(w, table, from);
     }
     w.scope = visible(table, None);
@@ -382,7 +394,8 @@ fn update(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
             let column = &table.columns[at];
             // Rows that move onto each other: a listed deviation where that is no
             // error.
-            let moves = column.rowid && !matches!(conflict, "" | "OR ABORT " | "OR ROLLBACK ");
+            let is_key = column.rowid || table.is_key(&column.name);
+            let moves = is_key && !matches!(conflict, "" | "OR ABORT " | "OR ROLLBACK ");
             if column.sequence || moves {
                 return format!("{0} = {0}", column.name);
             }
@@ -393,14 +406,19 @@ fn update(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
     // where no index can serve the filter.
     let filter = match conflict {
         "OR IGNORE " | "OR FAIL " => format!(
-            " WHERE +rowid {} {}",
+            " WHERE +{} {} {}",
+            table.places()[0],
             w.pick(&["<", ">", "="]),
             w.rng.i32(-4..12)
         ),
         _ => filter(w, world, table),
     };
-    let returning = returning(w);
-    let hint = hint(w, world);
+    let returning = returning(w, table);
+    // Of a WITHOUT ROWID table SQLite may scan any smaller index, and changes rows as it goes.
+    let hint = match table.key {
+        None => hint(w, world),
+        Some(_) => " NOT INDEXED".into(),
+    };
     format!(
         "UPDATE {conflict}{}{hint} SET {}{filter}{returning}",
         table.name,
@@ -412,7 +430,10 @@ fn update(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
 fn update_from(w: &mut Writer<'_>, table: &Table, from: &Table) -> String {
     w.tables.retain(|(name, _)| *name != table.name);
     w.scope = visible(table, Some(&table.name));
-    let key = w.pick(&["rowid", "a"]);
+    let key = match table.key {
+        None => w.pick(&["rowid", "a"]),
+        Some(_) => "a",
+    };
     let condition = format!("x.rowid = {}.{key}", table.name);
     w.scope.extend(visible(from, Some("x")));
     let column = &table.columns[w.rng.usize(..table.columns.len())];
@@ -435,7 +456,7 @@ fn delete(w: &mut Writer<'_>, table: &Table, world: &World) -> String {
     w.scope = visible(table, None);
     w.tables.retain(|(name, _)| *name != table.name);
     let filter = filter(w, world, table);
-    let (returning, hint) = (returning(w), hint(w, world));
+    let (returning, hint) = (returning(w, table), hint(w, world));
     format!("DELETE FROM {}{hint}{filter}{returning}", table.name)
 }
 
@@ -452,7 +473,7 @@ fn hint(w: &mut Writer<'_>, world: &World) -> String {
 }
 
 /// What of the rows is returned, now and then.
-fn returning(w: &mut Writer<'_>) -> String {
+fn returning(w: &mut Writer<'_>, table: &Table) -> String {
     if !w.chance(20) {
         return String::new();
     }
@@ -461,7 +482,7 @@ fn returning(w: &mut Writer<'_>) -> String {
     } else {
         "*".into()
     };
-    format!(" RETURNING rowid, {value}")
+    format!(" RETURNING {}, {value}", table.places().join(", "))
 }
 
 fn filter(w: &mut Writer<'_>, world: &World, table: &Table) -> String {
@@ -537,7 +558,7 @@ pub fn visible(table: &Table, alias: Option<&str>) -> Vec<Visible> {
     let prefix = alias.map_or(String::new(), |alias| format!("{alias}."));
     let names = table.columns.iter().map(|column| column.name.as_str());
     names
-        .chain(["rowid"])
+        .chain(table.key.is_none().then_some("rowid"))
         .map(|name| Visible {
             text: format!("{prefix}{name}"),
         })

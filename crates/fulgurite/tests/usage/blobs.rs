@@ -121,12 +121,14 @@ fn refused(out: &mut String) -> Result<()> {
         "CREATE VIEW v AS SELECT * FROM t; CREATE UNIQUE INDEX by_word ON t (word);
          PRAGMA foreign_keys = ON;
          CREATE TABLE child (p REFERENCES t (word), q); INSERT INTO child VALUES ('ü', 'q'), ('a text', 'q');
-         CREATE TABLE made (a, b AS (a || 'x'), c); INSERT INTO made VALUES ('a', 'c');",
+         CREATE TABLE made (a, b AS (a || 'x'), c); INSERT INTO made VALUES ('a', 'c');
+         CREATE TABLE bare (a INTEGER PRIMARY KEY, b) WITHOUT ROWID; INSERT INTO bare VALUES (1, x'00');",
     )?;
     for (table, column, row) in [
         ("nope", "body", 1), ("t", "nope", 1), ("t", "body", 3), ("t", "n", 1), ("t", "n", 2), ("t", "r", 1),
         ("t", "id", 1), ("v", "body", 1), ("t", "n", 7), ("t", "word", 1), ("t", "word", 2), ("child", "p", 2),
         ("child", "q", 2), ("made", "a", 1), ("made", "b", 1), ("t", "body", -1), ("t", "rowid", 1),
+        ("bare", "b", 1),
     ] {
         for read_only in [true, false] {
             let what = format!("{table}.{column} {row} {read_only}");

@@ -18,6 +18,7 @@ const SHOP: &str = "
     CREATE TABLE person (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, age INT);
     CREATE INDEX by_age ON person (age) WHERE age > 10;
     CREATE TABLE pet (owner REFERENCES person, name, weight REAL, kind AS (name || '!'));
+    CREATE TABLE tag (word TEXT COLLATE NOCASE, pet INT, PRIMARY KEY (word, pet)) WITHOUT ROWID;
     CREATE VIEW grown AS SELECT name FROM person WHERE age > 17;
     CREATE TRIGGER named AFTER INSERT ON person WHEN new.name IS NULL
         BEGIN UPDATE person SET name = 'nobody ' || new.id WHERE id = new.id; END;
@@ -26,6 +27,7 @@ const SHOP: &str = "
     INSERT INTO person (age) VALUES (40);
     DELETE FROM person WHERE id > 480;
     INSERT INTO pet VALUES (1, 'rex', 12), (2, x'00ff', NULL), (3, zeroblob(30000), 0.5);
+    INSERT INTO tag VALUES ('Big', 2), ('big', 1), ('old', 1);
     PRAGMA user_version = 7; PRAGMA application_id = -3;";
 
 /// All that a database holds, as text; and that it goes on where it was.
@@ -37,6 +39,9 @@ fn contents(db: &Connection, out: &mut String) -> Result<()> {
         "SELECT id FROM person WHERE name = 'p77'",
         "SELECT owner, hex(substr(name, 1, 9)), weight, length(kind) FROM pet",
         "SELECT count(*) FROM grown",
+        "SELECT * FROM tag ORDER BY word, pet",
+        "SELECT pet FROM tag WHERE word = 'BIG' AND pet = 1",
+        "PRAGMA index_xinfo(tag)",
         "SELECT * FROM sqlite_sequence",
         "PRAGMA user_version",
         "PRAGMA application_id",

@@ -149,7 +149,7 @@ impl Binder<'_> {
 
     fn rename_column(&self, table: &Table, column: usize, renaming: Renaming<'_>) -> Result<Bound> {
         for (what, name) in [("from", renaming.old), ("to", renaming.new)] {
-            if is_rowid_name(name) {
+            if is_rowid_name(name) && !table.without_rowid {
                 let message = format!("cannot rename {what} rowid alias: {name}");
                 return Err(Error::sql(message));
             }
@@ -171,7 +171,7 @@ impl Binder<'_> {
     }
 
     fn drop_column(&self, table: &Arc<Table>, column: usize, name: &str) -> Result<Bound> {
-        if is_rowid_name(name) {
+        if is_rowid_name(name) && !table.without_rowid {
             return Err(Error::sql(format!("cannot drop rowid alias: {name}")));
         }
         if let Some(kind) = own_key(table, column)? {
@@ -230,7 +230,7 @@ impl Binder<'_> {
             return Err(Error::sql("Cannot add a UNIQUE column"));
         }
         check_constraints(std::slice::from_ref(column), &[])?;
-        if is_rowid_name(&column.name.text) {
+        if is_rowid_name(&column.name.text) && !table.without_rowid {
             let message = format!("cannot add rowid alias: {}", column.name.text);
             return Err(Error::sql(message));
         }

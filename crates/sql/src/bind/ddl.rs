@@ -117,6 +117,7 @@ impl<'a> Binder<'a> {
                 Ok(change(SchemaChange::CreateTable {
                     name: name.text.clone(),
                     sql: readable(&name.text, format!("CREATE TABLE {}", create.text))?,
+                    key: shape.key(),
                     automatic_indexes: shape.automatic.into_iter().map(|i| i.name).collect(),
                     autoincrement: shape.autoincrement,
                     source: None,
@@ -476,6 +477,7 @@ pub(super) fn shaped(name: &str, tree: &Tree, shape: &TableShape) -> Arc<Table> 
         autoincrement: shape.autoincrement,
         sequence: None,
         rowid_conflict: shape.rowid_conflict,
+        without_rowid: shape.without_rowid,
         indexes: Vec::new(),
         checks: shape.checks.clone(),
         foreign_keys: shape.foreign_keys.clone(),

@@ -50,7 +50,7 @@ impl Binder<'_> {
                 at
             });
         }
-        if is_rowid_name(&name.text) {
+        if is_rowid_name(&name.text) && !table.without_rowid {
             return Ok(ROWID);
         }
         let near = nearest(&name.text, table.columns.iter().map(|c| c.name.as_str()));

@@ -315,7 +315,15 @@ impl<'a> Binder<'a> {
         let holds = |schema: &Schema| schema.index_names().any(is_it);
         let schema = self.schema_where(of.schema.as_ref(), holds);
         let index = schema.map(|schema| schema.index(name)).transpose()?;
-        let Some((table, index)) = index.flatten() else {
+        let found = match index.flatten() {
+            Some(found) => Some(found),
+            // The name of a WITHOUT ROWID table stands for its primary key.
+            None => self.table_of(of)?.and_then(|table| {
+                let key = table.key()?;
+                Some((Arc::clone(&table), Arc::clone(key)))
+            }),
+        };
+        let Some((table, index)) = found else {
             return Ok(rows_of(&names, Vec::new()));
         };
         let mut rows: Vec<Vec<Expr>> = index
@@ -340,17 +348,18 @@ impl<'a> Binder<'a> {
             })
             .collect();
         if extended {
-            // The rowid behind the key.
-            let rowid = Expr::literal(Value::Integer(-1));
-            let at = int(rows.len());
-            rows.push(vec![
-                at,
-                rowid,
-                Expr::null(),
-                int(0),
-                text("BINARY"),
-                int(0),
-            ]);
+            // The rowid behind the key, or what stands for it.
+            for (at, descending, collation) in table.behind(&index) {
+                let column = at.and_then(|at| table.columns.get(at).map(|c| (at, c)));
+                let mut row = vec![int(rows.len())];
+                match column {
+                    Some((at, c)) => row.extend([int(at), text(c.name.clone())]),
+                    None => row.extend([Expr::literal(Value::Integer(-1)), Expr::null()]),
+                }
+                let descending = int(usize::from(descending));
+                row.extend([descending, text(collation.name()), int(0)]);
+                rows.push(row);
+            }
         }
         Ok(rows_of(&names, rows))
     }
@@ -412,7 +421,7 @@ impl<'a> Binder<'a> {
         for schema in schemas {
             self.tables_of(schema, only, &mut rows)?;
             if shows_temp && schema.tree() == self.catalog.main().tree() {
-                rows.push(table_row(TEMP, "sqlite_temp_schema", "table", 5, false));
+                rows.push(table_row(TEMP, "sqlite_temp_schema", "table", 5, None));
             }
         }
         Ok(rows_of(&names, rows))
@@ -429,7 +438,7 @@ impl<'a> Binder<'a> {
         for name in schema.table_names().iter().filter(|n| is_asked(n)) {
             if let Some(table) = schema.table(name)? {
                 let columns = table.columns.len();
-                rows.push(table_row(database, name, "table", columns, table.strict));
+                rows.push(table_row(database, name, "table", columns, Some(&table)));
             }
         }
         for name in schema.view_names().filter(|n| is_asked(n)) {
@@ -440,14 +449,14 @@ impl<'a> Binder<'a> {
                     .map_or(0, |columns| columns.len()),
                 None => 0,
             };
-            rows.push(table_row(database, name, "view", columns, false));
+            rows.push(table_row(database, name, "view", columns, None));
         }
         let (shown, asked) = match schema.is_temp() {
             true => ("sqlite_temp_schema", "sqlite_temp_master"),
             false => ("sqlite_schema", "sqlite_master"),
         };
         if is_asked(asked) {
-            rows.push(table_row(database, shown, "table", 5, false));
+            rows.push(table_row(database, shown, "table", 5, None));
         }
         Ok(())
     }
@@ -462,15 +471,21 @@ fn default_text(sql: &str, expr: &ast::Expr) -> Expr {
 }
 
 /// A row of `PRAGMA table_list`.
-fn table_row(database: &str, name: &str, kind: &str, columns: usize, strict: bool) -> Vec<Expr> {
-    let strict = usize::from(strict);
+fn table_row(
+    database: &str,
+    name: &str,
+    kind: &str,
+    columns: usize,
+    table: Option<&Table>,
+) -> Vec<Expr> {
+    let is = |option: fn(&Table) -> bool| int(usize::from(table.is_some_and(option)));
     vec![
         text(database),
         text(name),
         text(kind),
         int(columns),
-        int(0),
-        int(strict),
+        is(|table| table.without_rowid),
+        is(|table| table.strict),
     ]
 }
 

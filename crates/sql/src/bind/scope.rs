@@ -318,6 +318,9 @@ impl ScopeTable {
         let (ScopeColumns::Table(table) | ScopeColumns::NewRow(table)) = &self.columns else {
             return None;
         };
+        if table.without_rowid {
+            return None;
+        }
         if let Some(alias) = table.rowid_alias {
             return Some(self.column(alias));
         }

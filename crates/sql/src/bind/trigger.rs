@@ -303,7 +303,7 @@ impl<'a> Binder<'a> {
         let table = &rows.table;
         let at = match table.column_named(name) {
             Some(at) => Some(at),
-            None if is_rowid_name(name) && !rows.is_view => None,
+            None if is_rowid_name(name) && !rows.is_view && !table.without_rowid => None,
             None => return None,
         };
         if let (Some(at), Some(uses)) = (at, &mut self.uses) {
@@ -377,6 +377,7 @@ impl<'a> Binder<'a> {
             autoincrement: false,
             sequence: None,
             rowid_conflict: ConflictAction::Abort,
+            without_rowid: false,
             indexes: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),

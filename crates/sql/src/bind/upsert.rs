@@ -183,7 +183,7 @@ impl<'a> Word<'a> {
         Some(match at {
             Some(at) if table.rowid_alias == Some(at) => Word::Column(ROWID),
             Some(at) => Word::Column(at),
-            None if is_rowid_name(&name.text) => Word::Column(ROWID),
+            None if is_rowid_name(&name.text) && !table.without_rowid => Word::Column(ROWID),
             None if name.double_quoted => Word::Text(&name.text),
             None => Word::Truth(is_named("true")),
         })

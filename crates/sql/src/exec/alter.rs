@@ -52,9 +52,16 @@ pub fn move_index(index: &str, tree: &Tree, schema: &Tree, txn: &mut Txns) -> Re
     let is_it = |row: &SchemaRow| {
         row.kind.eq_ignore_ascii_case("index") && row.name.eq_ignore_ascii_case(index)
     };
-    let rows = schema_rows(txn.cursor(schema)?)?;
-    for (rowid, mut row) in rows.into_iter().filter(|(_, row)| is_it(row)) {
-        row.root = i64::from(tree.id().0);
+    let root = i64::from(tree.id().0);
+    for (rowid, mut row) in schema_rows(txn.cursor(schema)?)? {
+        let is_key = row.key_row().is_some_and(|key| is_it(&key));
+        if is_it(&row) {
+            row.root = root;
+        } else if let Some(key) = row.key.as_mut().filter(|_| is_key) {
+            key.root = root;
+        } else {
+            continue;
+        }
         txn.put(schema, Key::Int(rowid), &encode_row(&row)?)?;
     }
     Ok(())

@@ -14,7 +14,7 @@ use crate::exec::sorter::Sorter;
 use crate::exec::txns::Txns;
 use crate::plan::physical::{IndexWriter, Node, Rebuild, SchemaChange, SchemaPlace};
 use crate::row::{RowReader, RowWriter};
-use crate::schema::{Index, SEQUENCE, SchemaRow, Table};
+use crate::schema::{Index, KeyPlace, SEQUENCE, SchemaRow, Table};
 use crate::value::{Affinity, ValueRef};
 
 /// The rows of sqlite_schema, over which the cursor is, with their rowids.
@@ -38,9 +38,10 @@ pub fn schema_rows(mut cursor: Cursor) -> Result<Vec<(i64, SchemaRow)>> {
         } else {
             Some(text(4)?)
         };
-        let database = match reader.len() > 5 {
-            true => Some(text(5)?),
-            false => None,
+        let (database, key) = match reader.len() {
+            ..=5 => (None, None),
+            6 => (Some(text(5)?), None),
+            _ => (None, Some(key_place(&reader)?)),
         };
         rows.push((
             rowid,
@@ -51,11 +52,22 @@ pub fn schema_rows(mut cursor: Cursor) -> Result<Vec<(i64, SchemaRow)>> {
                 root,
                 sql,
                 database,
+                key,
             },
         ));
         more = cursor.next()?;
     }
     Ok(rows)
+}
+
+/// Where the primary key of a WITHOUT ROWID table is, from the table's row.
+fn key_place(row: &RowReader<'_>) -> Result<KeyPlace> {
+    match (row.column(5)?, row.column(6)?) {
+        (ValueRef::Integer(number), ValueRef::Integer(root)) => Ok(KeyPlace { number, root }),
+        _ => Err(Error::corrupt(
+            "a row of sqlite_schema without its primary key",
+        )),
+    }
 }
 
 /// Changes the schema of a database.
@@ -71,18 +83,27 @@ pub fn change(
             name,
             sql,
             automatic_indexes,
+            key,
             autoincrement,
             source,
         } => {
             let tree = txn.create_tree(schema, KeyKind::Int)?;
-            add_row(txn, schema, &row_of("table", name, name, &tree, Some(sql)))?;
-            for index in automatic_indexes {
-                let index_tree = txn.create_tree(schema, KeyKind::Bytes)?;
-                add_row(
-                    txn,
-                    schema,
-                    &row_of("index", index, name, &index_tree, None),
-                )?;
+            let mut table = row_of("table", name, name, &tree, Some(sql));
+            let mut indexes = Vec::with_capacity(automatic_indexes.len());
+            for (number, (at, index)) in (1..).zip(automatic_indexes.iter().enumerate()) {
+                let tree = txn.create_tree(schema, KeyKind::Bytes)?;
+                let row = row_of("index", index, name, &tree, None);
+                match *key == Some(at) {
+                    true => {
+                        let root = row.root;
+                        table.key = Some(KeyPlace { number, root });
+                    }
+                    false => indexes.push(row),
+                }
+            }
+            add_row(txn, schema, &table)?;
+            for index in &indexes {
+                add_row(txn, schema, index)?;
             }
             if *autoincrement {
                 let stored = sequence_tree(schema, txn)?;
@@ -121,6 +142,7 @@ pub fn change(
                 root: 0,
                 sql: Some(sql.clone()),
                 database: None,
+                key: None,
             };
             add_row(txn, schema, &row)
         }
@@ -146,6 +168,7 @@ pub fn change(
                 root: 0,
                 sql: Some(sql.clone()),
                 database: database.clone(),
+                key: None,
             };
             add_row(txn, schema, &row)
         }
@@ -218,6 +241,7 @@ fn row_of(kind: &str, name: &str, table: &str, tree: &Tree, sql: Option<&String>
         root: i64::from(tree.id().0),
         sql: sql.cloned(),
         database: None,
+        key: None,
     }
 }
 
@@ -228,21 +252,19 @@ pub fn encode_row(row: &SchemaRow) -> Result<Vec<u8>> {
         .sql
         .as_ref()
         .map_or(ValueRef::Null, |s| ValueRef::Text(s.as_bytes()));
-    let values = [
+    let mut values = vec![
         ValueRef::Text(row.kind.as_bytes()),
         ValueRef::Text(row.name.as_bytes()),
         ValueRef::Text(row.table.as_bytes()),
         ValueRef::Integer(row.root),
         sql,
     ];
-    match &row.database {
-        None => RowWriter::encode(&mut record, values)?,
-        Some(database) => {
-            let [kind, name, table, root, sql] = values;
-            let database = ValueRef::Text(database.as_bytes());
-            RowWriter::encode(&mut record, [kind, name, table, root, sql, database])?;
-        }
+    let database = row.database.as_deref().map(str::as_bytes);
+    values.extend(database.map(ValueRef::Text));
+    if let Some(KeyPlace { number, root }) = row.key {
+        values.extend([ValueRef::Integer(number), ValueRef::Integer(root)]);
     }
+    RowWriter::encode(&mut record, values)?;
     Ok(record)
 }
 

@@ -75,18 +75,16 @@ pub fn parse(sql: &str) -> Result<Parsed> {
     let text = blanked.as_deref().unwrap_or(text);
     let bump = Bump::new();
     let mut repeats = Vec::new();
-    let (without_repeats, without_strict);
+    let (without_repeats, without_options);
     let mut parsed = Parser::new(&bump, text.as_bytes()).next();
     if parsed.as_ref().is_err_and(repeats::refused) {
         repeats = repeats::find(&tokens);
         without_repeats = repeats::blanked(text, &tokens, &repeats);
         parsed = Parser::new(&bump, without_repeats.as_bytes()).next();
     }
-    let mut strict = false;
     if parsed.as_ref().is_err_and(options::refused) {
-        strict = true;
-        without_strict = options::without_strict(text, &tokens);
-        parsed = Parser::new(&bump, without_strict.as_bytes()).next();
+        without_options = options::without_options(text, &tokens);
+        parsed = Parser::new(&bump, without_options.as_bytes()).next();
     }
     let command = match parsed {
         Ok(command) => command,
@@ -102,7 +100,6 @@ pub fn parse(sql: &str) -> Result<Parsed> {
     let mut lowering = Lowering {
         tokens,
         repeats,
-        strict,
         parameters: Vec::new(),
         depth: 0,
         queries: 0,
@@ -121,8 +118,6 @@ struct Lowering<'a> {
     tokens: Tokens<'a>,
     /// Tokens of names that the parser did not get, in order.
     repeats: Vec<usize>,
-    /// The parser did not get the table's STRICT.
-    strict: bool,
     parameters: Vec<Option<String>>,
     depth: usize,
     queries: usize,

@@ -4,6 +4,7 @@ use sqlite3_parser::ast as raw;
 use sqlite3_parser::dialect::TokenType as T;
 
 use super::dml::conflict;
+use super::options::TableOptions;
 use super::{Lowering, unquote};
 use crate::ast::{
     AlterAction, ColumnConstraint, ColumnDef, CreateIndex, CreateTable, CreateView, Expr,
@@ -33,8 +34,9 @@ impl Lowering<'_> {
             raw::CreateTableBody::ColumnsAndConstraints {
                 columns,
                 constraints,
-                flags,
+                ..
             } => {
+                let options = TableOptions::read(&self.tokens)?;
                 // Each is found by its place: its words may stand in those before it, too.
                 let mut places = self.tokens.definitions().into_iter();
                 let mut defined = Vec::with_capacity(columns.len());
@@ -51,8 +53,8 @@ impl Lowering<'_> {
                 TableBody::Columns {
                     columns,
                     constraints: list,
-                    without_rowid: flags.contains(raw::TabFlags::WithoutRowid),
-                    strict: self.strict || flags.contains(raw::TabFlags::Strict),
+                    without_rowid: options.without_rowid,
+                    strict: options.strict,
                 }
             }
         };

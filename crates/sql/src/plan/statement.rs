@@ -9,7 +9,7 @@ use super::physical::{
     Action, Delete, IndexWriter, Insert, OutputColumn, Rebuild, SchemaChange, TableWriter, Update,
     Upsert, UpsertTarget, UpsertUpdate,
 };
-use super::victim_order::{Changes, by_rowid, gathered};
+use super::victim_order::{Changes, as_stored, gathered};
 use crate::bind::expr::{ColumnRef, Expr, ROWID};
 use crate::bind::foreign::touched;
 use crate::bind::generated::add_dependent;
@@ -84,6 +84,7 @@ impl Planner<'_, '_> {
                     name,
                     sql,
                     automatic_indexes: Vec::new(),
+                    key: None,
                     source,
                 };
                 (Action::Schema(Box::new(change)), Vec::new())
@@ -426,7 +427,7 @@ impl Planner<'_, '_> {
         let writer = self.target(&target, None)?;
         let shows = returning.is_some() || writer.foreign.is_some() || writer.triggers.is_some();
         let source = match shows {
-            true => by_rowid(rows),
+            true => as_stored(rows, &writer.table),
             false => gathered(&source, rows),
         };
         let returning = self.returning(&target, returning.as_deref())?;

@@ -33,6 +33,7 @@ pub(crate) fn schema_of(statements: &[&str]) -> Catalog {
             root,
             sql,
             database: None,
+            key: None,
         });
     };
     for sql in statements {

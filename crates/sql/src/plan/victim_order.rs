@@ -4,7 +4,9 @@
 //!
 //! SQLite changes rows while it finds them, in the order of the scan, where nothing of
 //! the statement can disturb the scan; otherwise it notes the rowids first and goes
-//! through them in their order (`eOnePass` in its update.c and delete.c). So do we.
+//! through them in their order (`eOnePass` in its update.c and delete.c). So do we. Rows of
+//! a WITHOUT ROWID table lie in the order of their keys there, which stands for that of
+//! rowids.
 //!
 //! Where it shows nowhere, rows that an index finds are gone through as they lie in the
 //! table, some at a time.
@@ -12,7 +14,7 @@
 use super::physical::{Node, Op, ScanColumn, TableWriter};
 use crate::bind::expr::{Expr, ExprKind, Props, SortKey};
 use crate::bind::logical::{Body, Query};
-use crate::schema::ConflictAction;
+use crate::schema::{ConflictAction, Index, IndexTarget, Table};
 use crate::value::Collation;
 
 /// Rows from which on it is worth it to fetch them as they lie.
@@ -42,10 +44,10 @@ impl Changes<'_> {
         }
     }
 
-    /// The source, in order of the rowids where that is due.
+    /// The source, in order of the rowids or keys where that is due.
     pub fn ordered(&self, source: Node) -> Node {
         if self.joins() || self.shows() && self.is_collected(&source) {
-            by_rowid(source)
+            as_stored(source, &self.writer.table)
         } else {
             source
         }
@@ -73,7 +75,7 @@ impl Changes<'_> {
             || indexes.any(|i| i.affected && i.index.unique)
     }
 
-    /// Whether SQLite notes the rowids first.
+    /// Whether SQLite notes the rowids first, or goes through the table as it lies there.
     fn is_collected(&self, source: &Node) -> bool {
         let Body::Block(block) = &self.query.body else {
             return true;
@@ -83,7 +85,9 @@ impl Changes<'_> {
             _ => None,
         };
         let mut indexes = self.writer.indexes.iter();
-        self.returning
+        let scans = self.writer.table.without_rowid && scanned.is_none();
+        scans
+            || self.returning
             || self.rowid
             || self.writer.foreign.is_some()
             || self.writer.triggers.is_some()
@@ -137,8 +141,37 @@ fn gather(node: &mut Node) {
     }
 }
 
-/// A source of rows that begin with their rowid, in the order of these.
-pub fn by_rowid(source: Node) -> Node {
+/// A source of rows of a table, rowid and all columns first, in the order in which SQLite
+/// stores them.
+pub fn as_stored(source: Node, table: &Table) -> Node {
+    match table.key() {
+        None => by_rowid(source),
+        Some(key) => by_key(source, key),
+    }
+}
+
+/// The same in the order of a primary key.
+fn by_key(source: Node, key: &Index) -> Node {
+    let is_in_order = match scan(&source) {
+        Op::IndexScan { index, reverse, .. } => index.name == key.name && !reverse,
+        _ => false,
+    };
+    if is_in_order || is_one(scan(&source)) {
+        return source;
+    }
+    let parts = key.columns.iter().filter_map(|part| match part.target {
+        IndexTarget::Column(at) => Some(SortKey {
+            expr: Expr::input(1 + at, Props::column(part.affinity, None)),
+            collation: part.collation,
+            descending: part.descending,
+            nulls_first: !part.descending,
+        }),
+        IndexTarget::Rowid | IndexTarget::Expr(_) => None,
+    });
+    sorted(source, parts.collect())
+}
+
+fn by_rowid(source: Node) -> Node {
     if is_by_rowid(scan(&source)) || is_scanned(&source, 0) {
         return source;
     }
@@ -148,12 +181,16 @@ pub fn by_rowid(source: Node) -> Node {
         descending: false,
         nulls_first: true,
     };
+    sorted(source, vec![rowid])
+}
+
+fn sorted(source: Node, keys: Vec<SortKey>) -> Node {
     Node {
         width: source.width,
         rows: source.rows,
         op: Op::Sort {
             input: Box::new(source),
-            keys: vec![rowid],
+            keys,
             top: None,
         },
     }
@@ -163,6 +200,13 @@ pub fn by_rowid(source: Node) -> Node {
 fn is_by_rowid(scan: &Op) -> bool {
     match scan {
         Op::TableScan { reverse, .. } | Op::RowidLookup { reverse, .. } => !reverse,
+        op => is_one(op),
+    }
+}
+
+/// Whether there is one row at most, which a unique index finds.
+fn is_one(scan: &Op) -> bool {
+    match scan {
         Op::IndexScan {
             index,
             prefixes,

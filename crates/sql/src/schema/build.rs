@@ -14,6 +14,7 @@ use super::table::{
     Check, Column, ConflictAction, ForeignKey, Generated, Index, IndexColumn, IndexOrigin,
     IndexTarget, StrictType, Table,
 };
+use super::without_rowid::{IntegerKey, distinct_parts};
 use crate::ast;
 use crate::ast::{ColumnConstraint, ExprKind, Literal, SortTerm, TableConstraintKind};
 use crate::error::{Error, Result};
@@ -39,6 +40,8 @@ pub struct TableShape {
     pub foreign_keys: Vec<ForeignKey>,
     /// STRICT
     pub strict: bool,
+    /// WITHOUT ROWID
+    pub without_rowid: bool,
     /// Automatic indexes in order.
     pub automatic: Vec<IndexShape>,
 }
@@ -47,6 +50,13 @@ impl TableShape {
     /// Whether some columns have a collation of the program.
     pub fn asks_program(&self) -> bool {
         self.columns.iter().any(|c| c.collation.is_of_program())
+    }
+
+    /// Which automatic index is the primary key of a WITHOUT ROWID table.
+    pub fn key(&self) -> Option<usize> {
+        let is_key = |index: &IndexShape| index.origin == IndexOrigin::PrimaryKey;
+        let key = self.automatic.iter().position(is_key);
+        key.filter(|_| self.without_rowid)
     }
 
     /// Whether some columns are generated.
@@ -70,11 +80,8 @@ pub struct IndexShape {
 
 /// What a CREATE TABLE with column definitions describes.
 pub fn table_shape(create: &ast::CreateTable) -> Result<TableShape> {
-    let mut shape = declared_shape(create)?;
+    let shape = declared_shape(create)?;
     shape_checks::check_generated(&shape)?;
-    if shape.strict {
-        shape_checks::check_strict(&create.name.name.text, &mut shape)?;
-    }
     Ok(shape)
 }
 
@@ -92,13 +99,6 @@ pub fn declared_shape(create: &ast::CreateTable) -> Result<TableShape> {
             "table {name} has no column definitions"
         )));
     };
-    if *without_rowid {
-        return Err(
-            Error::sql(format!("WITHOUT ROWID is not supported (table {name})")).with_hint(
-                "leave WITHOUT ROWID out: the primary key then gets an index of its own",
-            ),
-        );
-    }
     let mut builder = Builder {
         table: name,
         shape: TableShape {
@@ -109,9 +109,11 @@ pub fn declared_shape(create: &ast::CreateTable) -> Result<TableShape> {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             strict: *strict,
+            without_rowid: *without_rowid,
             automatic: Vec::new(),
         },
         has_primary_key: false,
+        integer_key: None,
     };
     if columns.len() > MAX_COLUMNS {
         return Err(Error::sql(format!("too many columns on {name}")));
@@ -122,13 +124,22 @@ pub fn declared_shape(create: &ast::CreateTable) -> Result<TableShape> {
     for constraint in constraints {
         builder.constraint(constraint)?;
     }
+    if *strict {
+        shape_checks::check_strict(name, &mut builder.shape)?;
+    }
+    if *without_rowid {
+        builder.without_rowid()?;
+    }
     Ok(builder.shape)
 }
 
-struct Builder<'a> {
-    table: &'a str,
-    shape: TableShape,
-    has_primary_key: bool,
+/// A table whose definitions are being read.
+pub(super) struct Builder<'a> {
+    pub(super) table: &'a str,
+    pub(super) shape: TableShape,
+    pub(super) has_primary_key: bool,
+    /// The INTEGER PRIMARY KEY of a WITHOUT ROWID table.
+    pub(super) integer_key: Option<IntegerKey>,
 }
 
 impl Builder<'_> {
@@ -288,9 +299,6 @@ impl Builder<'_> {
             )));
         }
         self.has_primary_key = true;
-        for (i, column) in at.iter().enumerate() {
-            self.edit(*column, |c| c.primary_key = i + 1);
-        }
         if let [only] = at
             && !descending
             && self
@@ -299,9 +307,22 @@ impl Builder<'_> {
                 .get(*only)
                 .is_some_and(|c| c.decl_type.eq_ignore_ascii_case("integer"))
         {
-            self.shape.rowid_alias = Some(*only);
-            self.shape.rowid_conflict = conflict.unwrap_or_default();
+            self.edit(*only, |c| c.primary_key = 1);
             self.shape.autoincrement = autoincrement;
+            match self.shape.without_rowid {
+                true => {
+                    let part = parts.and_then(|parts| parts.first());
+                    self.integer_key = Some(IntegerKey {
+                        at: *only,
+                        descending: part.is_some_and(|(.., descending)| *descending),
+                        conflict,
+                    });
+                }
+                false => {
+                    self.shape.rowid_alias = Some(*only);
+                    self.shape.rowid_conflict = conflict.unwrap_or_default();
+                }
+            }
             return Ok(());
         }
         if autoincrement {
@@ -309,7 +330,7 @@ impl Builder<'_> {
                 "AUTOINCREMENT is only allowed on an INTEGER PRIMARY KEY",
             ));
         }
-        let columns = match parts {
+        let mut columns: Vec<IndexColumn> = match parts {
             Some(parts) => parts
                 .iter()
                 .map(|(at, coll, desc)| self.key_column(*at, *coll, *desc))
@@ -319,11 +340,22 @@ impl Builder<'_> {
                 .map(|at| self.key_column(*at, None, descending))
                 .collect::<Result<_>>()?,
         };
+        if self.shape.without_rowid {
+            columns = distinct_parts(columns);
+        }
+        for (place, part) in (1..).zip(&columns) {
+            if let IndexTarget::Column(at) = part.target
+                && let Some(column) = self.shape.columns.get_mut(at)
+                && column.primary_key == 0
+            {
+                column.primary_key = place;
+            }
+        }
         self.automatic(columns, conflict, IndexOrigin::PrimaryKey)
     }
 
     /// Adds an automatic index, unless an earlier one has the same key.
-    fn automatic(
+    pub(super) fn automatic(
         &mut self,
         columns: Vec<IndexColumn>,
         conflict: Option<ConflictAction>,
@@ -393,7 +425,7 @@ impl Builder<'_> {
         }
     }
 
-    fn key_column(
+    pub(super) fn key_column(
         &self,
         at: usize,
         collation: Option<Collation>,

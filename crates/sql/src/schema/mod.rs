@@ -13,6 +13,7 @@ mod names;
 mod shape_checks;
 mod table;
 mod trigger;
+mod without_rowid;
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
@@ -62,6 +63,34 @@ pub struct SchemaRow {
     /// Of a temporary trigger: the database of its table, where that is another one. It is
     /// stored behind the columns that can be seen.
     pub database: Option<String>,
+    /// Of a WITHOUT ROWID table: the index that is its primary key, which has no row of its
+    /// own. It is stored behind the columns that can be seen, too.
+    pub key: Option<KeyPlace>,
+}
+
+/// See [`SchemaRow::key`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyPlace {
+    /// Its number among the automatic indexes of its table, from 1.
+    pub number: i64,
+    /// Tree id.
+    pub root: i64,
+}
+
+impl SchemaRow {
+    /// What the row of a WITHOUT ROWID table's primary key would be, if it had one.
+    pub fn key_row(&self) -> Option<SchemaRow> {
+        let KeyPlace { number, root } = self.key?;
+        Some(SchemaRow {
+            kind: "index".to_owned(),
+            name: format!("sqlite_autoindex_{}_{number}", self.name),
+            table: self.name.clone(),
+            root,
+            sql: None,
+            database: None,
+            key: None,
+        })
+    }
 }
 
 /// All tables and indexes of one snapshot.
@@ -144,6 +173,7 @@ impl Schema {
             let row = Arc::clone(row);
             if row.kind.eq_ignore_ascii_case("table") {
                 schema.order.push(row.name.clone());
+                later.extend(row.key_row().map(Arc::new));
                 let entry = TableEntry {
                     indexes: Vec::new(),
                     parsed: OnceLock::new(),
@@ -332,6 +362,12 @@ impl Schema {
             .flat_map(|t| t.indexes.iter().map(|i| i.name.as_str()))
     }
 
+    /// Names of all WITHOUT ROWID tables.
+    pub fn keyed_names(&self) -> impl Iterator<Item = &str> {
+        let keyed = self.tables.values().filter(|t| t.row.key.is_some());
+        keyed.map(|t| t.row.name.as_str())
+    }
+
     fn sequence_of(&self, autoincrement: bool) -> Result<Option<Tree>> {
         match self.tables.get(SEQUENCE) {
             Some(entry) if autoincrement => self.tree_of(&entry.row, KeyKind::Int).map(Some),
@@ -453,6 +489,7 @@ impl Schema {
             autoincrement: shape.autoincrement,
             sequence: self.sequence_of(shape.autoincrement)?,
             rowid_conflict: shape.rowid_conflict,
+            without_rowid: shape.without_rowid,
             indexes: Vec::new(),
             checks: shape.checks,
             foreign_keys: shape.foreign_keys,
@@ -518,6 +555,7 @@ fn schema_table(tree: Tree, is_temp: bool) -> Table {
         autoincrement: false,
         sequence: None,
         rowid_conflict: ConflictAction::Abort,
+        without_rowid: false,
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),

@@ -33,7 +33,8 @@ pub enum ConflictAction {
 pub struct Table {
     /// Name as written in CREATE TABLE.
     pub name: String,
-    /// The Int tree that holds the rows under their rowids.
+    /// The Int tree that holds the rows under their rowids. Those of a WITHOUT ROWID table
+    /// have one too, which nothing shows.
     pub tree: Tree,
     /// Columns in order.
     pub columns: Vec<Column>,
@@ -46,6 +47,8 @@ pub struct Table {
     pub sequence: Option<Tree>,
     /// What a duplicate rowid does unless the statement says otherwise.
     pub rowid_conflict: ConflictAction,
+    /// WITHOUT ROWID: rows are known by their primary key alone.
+    pub without_rowid: bool,
     /// All indexes, those of constraints first, then in order of creation.
     pub indexes: Vec<Arc<Index>>,
     /// CHECK constraints in order.

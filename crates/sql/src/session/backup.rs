@@ -170,8 +170,9 @@ impl Backup {
 fn clear(engine: &Engine, txn: &mut Txn) -> Result<()> {
     let schema = engine.schema_tree();
     for (_, row) in schema_rows(txn.cursor(schema)?)? {
-        if row.root != 0 {
-            let tree = tree_of(engine, row.root)?;
+        let roots = [row.root, row.key.map_or(0, |key| key.root)];
+        for root in roots.into_iter().filter(|root| *root != 0) {
+            let tree = tree_of(engine, root)?;
             txn.drop_tree(&tree)?;
         }
     }
@@ -230,6 +231,12 @@ fn copy_schema(
                 true => stored = Some(pair),
                 false => pairs.push(pair),
             }
+        }
+        if let Some(key) = &mut row.key {
+            let from = tree_of(from, key.root)?;
+            let to = target.create_tree(from.kind())?;
+            key.root = i64::from(to.id().0);
+            pairs.push(Pair { from, to });
         }
         target.put(to.schema_tree(), Key::Int(rowid), &encode_row(&row)?)?;
     }

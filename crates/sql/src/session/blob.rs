@@ -229,6 +229,10 @@ fn locate(at: &BlobColumn, engine: &Engine, state: &mut State) -> Result<(Arc<Ta
             None => no_such_table(),
         });
     };
+    if table.without_rowid {
+        let message = format!("cannot open table without rowid: {}", at.table);
+        return Err(Error::sql(message));
+    }
     if table.has_generated {
         let message = format!("cannot open table with generated columns: {}", at.table);
         return Err(Error::sql(message));

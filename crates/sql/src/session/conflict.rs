@@ -11,8 +11,9 @@ use crate::error::{Error, code};
 use crate::exec::dml::sequence;
 use crate::exec::range::key_column;
 use crate::key::decode;
-use crate::schema::{Index, Schema};
-use crate::value::quote;
+use crate::row::RowReader;
+use crate::schema::{Index, IndexTarget, Schema, Table};
+use crate::value::{ValueRef, quote};
 
 /// The error of a commit or a statement, once the transaction is as it leaves it.
 #[cold]
@@ -53,23 +54,21 @@ fn place(conflict: &Conflict, engine: &Engine, txn: &mut Txn) -> Option<String> 
     {
         return Some("user_version or application_id".to_owned());
     }
-    let schema = match txn.state() {
-        TxnState::Idle => {
-            txn.begin_read().ok()?;
-            let schema = engine.schema(txn);
-            txn.rollback();
-            schema
-        }
-        _ => engine.schema(txn),
-    };
+    let is_idle = txn.state() == TxnState::Idle;
+    if is_idle {
+        txn.begin_read().ok()?;
+    }
     // Trees that only go when a change of the schema drops them.
     let gone = || "the schema (it dropped a table or an index)".to_owned();
-    schema
-        .ok()
-        .map(|schema| named(conflict, &schema).unwrap_or_else(gone))
+    let schema = engine.schema(txn).ok();
+    let place = schema.map(|schema| named(conflict, &schema, txn).unwrap_or_else(gone));
+    if is_idle {
+        txn.rollback();
+    }
+    place
 }
 
-fn named(conflict: &Conflict, schema: &Schema) -> Option<String> {
+fn named(conflict: &Conflict, schema: &Schema, txn: &mut Txn) -> Option<String> {
     for name in schema.table_names() {
         let Ok(Some(table)) = schema.table(name) else {
             continue;
@@ -85,6 +84,11 @@ fn named(conflict: &Conflict, schema: &Schema) -> Option<String> {
         };
         if table.tree.id() == conflict.tree() {
             return Some(match conflict.key() {
+                Some(Key::Int(rowid)) if table.without_rowid => {
+                    let key = key_of_row(rowid, &table, txn);
+                    let key = key.map_or("a row".to_owned(), |key| format!("the row ({key})"));
+                    format!("{key} of table {}", table.name)
+                }
                 Some(Key::Int(rowid)) => format!("row {rowid} of table {}", table.name),
                 _ => format!("table {}", table.name),
             });
@@ -106,6 +110,23 @@ fn named(conflict: &Conflict, schema: &Schema) -> Option<String> {
         }
     }
     None
+}
+
+/// The primary key of a WITHOUT ROWID table's row, as literals, if it is still there.
+fn key_of_row(number: i64, table: &Table, txn: &mut Txn) -> Option<String> {
+    let mut record = Vec::new();
+    let found = txn.get_into(&table.tree, Key::Int(number), &mut record);
+    let row = RowReader::new(found.ok().filter(|found| *found).map(|_| &record)?).ok()?;
+    let mut text = Vec::new();
+    for part in &table.key()?.columns {
+        if !text.is_empty() {
+            text.extend_from_slice(b", ");
+        }
+        if let IndexTarget::Column(at) = part.target {
+            quote(row.column_or(at, ValueRef::Null).ok()?, &mut text);
+        }
+    }
+    Some(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The columns of an index entry's key, as literals.

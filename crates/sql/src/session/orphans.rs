@@ -103,7 +103,10 @@ fn find_in_table(
             if found == Some(false) {
                 orphans.push(vec![
                     Value::text(table.name.clone()),
-                    Value::Integer(rowid),
+                    match table.without_rowid {
+                        true => Value::Null,
+                        false => Value::Integer(rowid),
+                    },
                     Value::text(parent.as_str()),
                     Value::Integer(i64::try_from(id).unwrap_or(i64::MAX)),
                 ]);

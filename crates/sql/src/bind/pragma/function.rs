@@ -96,7 +96,8 @@ impl Binder<'_> {
             Takes::Nothing => Vec::new(),
             Takes::This(text) => vec![text.clone()],
             Takes::Indexes => {
-                let names = schemas.flat_map(Schema::index_names);
+                // The name of a WITHOUT ROWID table stands for its primary key.
+                let names = schemas.flat_map(|it| it.index_names().chain(it.keyed_names()));
                 names.map(str::to_ascii_lowercase).collect()
             }
             Takes::Tables => tables_and_views(schemas),

@@ -258,7 +258,7 @@ fn insert_row(
             return Ok(());
         }
     }
-    let rowid = match given {
+    let mut rowid = match given {
         Some(rowid) => rowid,
         None => sink.allocate_rowid()?,
     };
@@ -284,19 +284,26 @@ fn insert_row(
         if !resolve(conflict, sink, cx)? {
             return Ok(());
         }
+        rowid = sink.rowid();
     }
     if sink.foreign.is_some() {
         sink.check_inserted(rowid, cx)?;
     }
     sink.tell(Change::Insert, rowid, cx)?;
-    effects.inserted(1, rowid);
+    let shows_rowid = !sink.table().without_rowid;
+    match shows_rowid {
+        true => effects.inserted(1, rowid),
+        false => effects.changed(1),
+    }
     if let Some(returning) = &plan.returning {
         sink.torn = true;
         effects.returned(returning, Row::Values(&sink.buffers.row), cx)?;
         sink.torn = false;
     }
     if let Some(fires) = fires {
-        cx.run.functions.last_insert_rowid = rowid;
+        if shows_rowid {
+            cx.run.functions.last_insert_rowid = rowid;
+        }
         sink.replaced = false;
         sink.fire(&fires.after, Event::Insert, cx)?;
     }
@@ -307,6 +314,15 @@ fn insert_row(
 fn resolve(conflict: Conflict, sink: &mut Sink<'_>, cx: &mut Context<'_, '_>) -> Written<bool> {
     let looks = sink.foreign.is_some() || sink.delete_fires().is_some();
     if conflict == Conflict::Rowid && sink.replaces_rowid() && !looks {
+        sink.give_way(cx)?;
+        return Ok(true);
+    }
+    if let Conflict::Index(index, other) = conflict
+        && sink.replaces_key(index)
+        && !looks
+    {
+        sink.set_rowid(other);
+        sink.make_entries(cx)?;
         sink.give_way(cx)?;
         return Ok(true);
     }

@@ -2,9 +2,10 @@
 //!
 //! One that is replaced is deleted, with its entries. But where an INSERT replaces the row
 //! of its own rowid, only those entries go that the new row does not have as well, and the
-//! row itself is overwritten. So who stores a row again that has hardly changed leaves its
-//! indexes alone. To everybody else it is as if the row had been deleted: where the new one
-//! meets another row, what is left of both goes.
+//! row itself is overwritten. The same happens where it replaces a row of a WITHOUT ROWID
+//! table, whose number it takes, since nobody sees it. So who stores a row again that has
+//! hardly changed leaves its indexes alone. To everybody else it is as if the row had been
+//! deleted: where the new one meets another row, what is left of both goes.
 
 use fulgurite_store::Key;
 
@@ -124,6 +125,14 @@ impl Sink<'_> {
     #[inline]
     pub(super) fn replaces_rowid(&self) -> bool {
         self.action(self.table().rowid_conflict) == ConflictAction::Replace
+    }
+
+    /// Whether a row takes the place, and the number, of who has its key in a unique index.
+    #[inline]
+    pub(super) fn replaces_key(&self, index: usize) -> bool {
+        let own = self.target.indexes.get(index).map(|it| it.index.conflict);
+        let replaces = |own| self.action(own) == ConflictAction::Replace;
+        self.table().without_rowid && own.is_some_and(replaces)
     }
 
     /// Makes room for the row being written, whose rowid is taken; it is to be inserted

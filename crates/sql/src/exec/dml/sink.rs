@@ -272,12 +272,15 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Tells the connection's hook of a row that changed.
+    /// Tells the connection's hook of a row that changed, if it has a rowid.
     #[inline]
     pub fn tell(&mut self, change: Change, rowid: i64, cx: &mut Context<'_, '_>) -> Result<()> {
         let Some(hooks) = &cx.run.functions.hooks else {
             return Ok(());
         };
+        if self.table().without_rowid {
+            return Ok(());
+        }
         let outer = std::mem::replace(&mut self.torn, true);
         let table = &self.target.table;
         hooks.changed(change, table.tree.store_number(), &table.name, rowid)?;

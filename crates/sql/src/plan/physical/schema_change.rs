@@ -22,6 +22,8 @@ pub enum SchemaChange {
         sql: String,
         /// Names of the automatic indexes, in order.
         automatic_indexes: Vec<String>,
+        /// Which of them is the primary key of a WITHOUT ROWID table.
+        key: Option<usize>,
         /// It has a row in sqlite_sequence, which is created if there is none.
         autoincrement: bool,
         /// CREATE TABLE AS SELECT: rows of all columns in order, with each
