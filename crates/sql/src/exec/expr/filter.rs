@@ -11,7 +11,7 @@ use crate::exec::batch::{Batch, Selection};
 use crate::exec::context::Context;
 use crate::exec::expr::batch::{Operand, operand};
 use crate::exec::expr::eval::condition;
-use crate::exec::expr::{compare, kernel, row::Row};
+use crate::exec::expr::{compare, in_list, kernel, row::Row};
 use crate::value::Affinity;
 
 /// Appends to `out` the selected rows for which the predicate is true.
@@ -75,6 +75,15 @@ pub fn filter(
             });
             x.release(cx);
             Ok(())
+        }
+        ExprKind::InList {
+            expr,
+            list,
+            comparison,
+            negated,
+        } if !list.is_empty() && in_list::is_constant(list, *comparison) => {
+            let how = (*comparison, *negated);
+            in_list::select(expr, list, how, input, selection, cx, out)
         }
         _ => selection.try_each(|row| {
             if condition(predicate, Row::Batch(input, row), cx)? == Some(true) {

@@ -5,6 +5,7 @@ pub mod batch;
 pub mod compare;
 pub mod eval;
 pub mod filter;
+mod in_list;
 pub(super) mod json;
 mod kernel;
 pub mod row;
