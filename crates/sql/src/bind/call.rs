@@ -241,7 +241,10 @@ pub(super) fn called(function: Arc<ScalarFunction>, args: Vec<Expr>) -> Expr {
         .unwrap_or_default();
     let mut props = Props::of_operator(&args);
     props.deterministic &= function.is_deterministic();
-    props.fallible |= function.fallible;
+    props.fallible |= function.is_fallible(args.iter().map(|arg| match &arg.kind {
+        ExprKind::Literal(value) => Some(value.as_ref()),
+        _ => None,
+    }));
     props.constant &= function.is_deterministic();
     props.json = json_of_call(&function, &args);
     let kind = ExprKind::Function {

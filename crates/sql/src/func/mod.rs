@@ -127,6 +127,9 @@ pub struct ScalarFunction {
     pub form: Form,
     /// May raise an error.
     pub fallible: bool,
+    /// Where those of its arguments begin that modify a time, if nothing but these can make
+    /// it raise one.
+    modifiers_from: Option<usize>,
     /// Asks which arguments are texts of JSON.
     pub takes_json: bool,
     /// Whether its result is one.
@@ -168,6 +171,17 @@ impl ScalarFunction {
             return Err(Error::sql(message));
         }
         Ok(value)
+    }
+
+    /// Whether it may raise an error with these arguments, of which the literals are known.
+    pub fn is_fallible<'a>(&self, arguments: impl Iterator<Item = Option<ValueRef<'a>>>) -> bool {
+        match self.modifiers_from {
+            Some(from) if self.definition.is_none() => {
+                let mut modifiers = arguments.skip(from);
+                modifiers.any(|it| it.is_none_or(date::asks_for_zone))
+            }
+            _ => self.fallible,
+        }
     }
 
     /// Equal arguments give equal results within one statement.

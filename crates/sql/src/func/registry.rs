@@ -121,6 +121,7 @@ pub(super) const fn plain(
         volatility: Volatility::Immutable,
         form: Form::Eager,
         fallible: false,
+        modifiers_from: None,
         takes_json: false,
         gives_json: GivesJson::Never,
         definition: None,

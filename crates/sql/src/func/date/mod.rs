@@ -16,21 +16,22 @@ use crate::value::{Value, ValueRef, render_real_digits};
 use instant::{Instant, MS_A_DAY, UNIX_EPOCH_MS};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
-    clock(fallible("date", 0, usize::MAX, date)),
-    clock(fallible("time", 0, usize::MAX, time)),
-    clock(fallible("datetime", 0, usize::MAX, datetime)),
-    clock(fallible("julianday", 0, usize::MAX, julianday)),
-    clock(fallible("unixepoch", 0, usize::MAX, unixepoch)),
-    clock(fallible("strftime", 1, usize::MAX, strftime)),
-    clock(fallible("timediff", 2, 2, timediff)),
+    clock(1, fallible("date", 0, usize::MAX, date)),
+    clock(1, fallible("time", 0, usize::MAX, time)),
+    clock(1, fallible("datetime", 0, usize::MAX, datetime)),
+    clock(1, fallible("julianday", 0, usize::MAX, julianday)),
+    clock(1, fallible("unixepoch", 0, usize::MAX, unixepoch)),
+    clock(2, fallible("strftime", 1, usize::MAX, strftime)),
+    clock(2, fallible("timediff", 2, 2, timediff)),
     stable(plain("current_timestamp", 0, 0, |c, _| datetime(c, &[]))),
     stable(plain("current_date", 0, 0, |c, _| date(c, &[]))),
     stable(plain("current_time", 0, 0, |c, _| time(c, &[]))),
 ];
 
-const fn clock(f: ScalarFunction) -> ScalarFunction {
+const fn clock(modifiers_from: usize, f: ScalarFunction) -> ScalarFunction {
     ScalarFunction {
         volatility: Volatility::Clock,
+        modifiers_from: Some(modifiers_from),
         ..f
     }
 }
@@ -40,6 +41,17 @@ const fn stable(f: ScalarFunction) -> ScalarFunction {
         volatility: Volatility::Stable,
         ..f
     }
+}
+
+/// Whether a modifier needs the machine's time zone, which may not be there: nothing else
+/// that these functions are asked for raises an error.
+pub(super) fn asks_for_zone(modifier: ValueRef<'_>) -> bool {
+    let text = modifier.to_text().unwrap_or_default();
+    let has = |word: &[u8]| {
+        text.windows(word.len())
+            .any(|w| w.eq_ignore_ascii_case(word))
+    };
+    has(b"local") || has(b"utc")
 }
 
 /// The instant that a time value and its modifiers stand for; none is 'now'.
