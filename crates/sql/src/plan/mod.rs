@@ -17,6 +17,7 @@ pub mod foreign;
 mod generated;
 mod join;
 mod layout;
+mod matches;
 mod order;
 mod outer;
 pub mod physical;

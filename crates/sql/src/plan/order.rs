@@ -354,9 +354,17 @@ impl Planner<'_, '_> {
         }
         let keys = problem.hash_keys(item, placed, &columns);
         if !keys.is_empty() {
-            let matches = (rows * own.rows / own.rows.max(10.0))
-                .max(at_least)
-                .max(0.1);
+            let list = problem.applicable(item);
+            let all = problem.items.get(item).map_or(own.rows, |i| i.rows);
+            let pairs = problem.pairs_per_match(list, &keys, rows.max(all));
+            let pairs = pairs.unwrap_or(own.rows.max(10.0));
+            let done: BTreeSet<usize> = own.path.terms().iter().map(|t| t.condition).collect();
+            let alone = |c: &Condition| c.sources.iter().all(|s| *s == id);
+            let left = list.iter().enumerate().filter(|(at, _)| !done.contains(at));
+            let kept: f64 = left
+                .map(|(_, c)| if alone(c) { share(c) } else { 1.0 })
+                .product();
+            let matches = (rows * own.rows * kept / pairs).max(at_least).max(0.1);
             let after = if uses_placed {
                 best.1.min(matches)
             } else {
