@@ -113,7 +113,11 @@ impl Planner<'_, '_> {
         for condition in &mut filter {
             rules::fold(condition);
         }
-        let filter: Vec<Expr> = filter.into_iter().map(rules::or_to_in).collect();
+        let mut conditions = Vec::with_capacity(filter.len());
+        for condition in filter {
+            rules::common_conjuncts(condition, &mut conditions);
+        }
+        let filter: Vec<Expr> = conditions.into_iter().map(rules::or_to_in).collect();
         let wanted = self.wanted_order(block, order_by);
         let limited = limit.is_some() && window::streams(block);
         let (mut node, mut layout, ordered) =

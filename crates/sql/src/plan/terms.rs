@@ -121,27 +121,7 @@ pub fn terms(
     };
     match &condition.kind {
         ExprKind::Compare(op, comparison, left, right) => {
-            let ops = match op {
-                CompareOp::Equal => (TermOp::Equal, TermOp::Equal),
-                CompareOp::Is => (TermOp::Is, TermOp::Is),
-                CompareOp::Less => (
-                    TermOp::Upper { inclusive: false },
-                    TermOp::Lower { inclusive: false },
-                ),
-                CompareOp::LessEqual => (
-                    TermOp::Upper { inclusive: true },
-                    TermOp::Lower { inclusive: true },
-                ),
-                CompareOp::Greater => (
-                    TermOp::Lower { inclusive: false },
-                    TermOp::Upper { inclusive: false },
-                ),
-                CompareOp::GreaterEqual => (
-                    TermOp::Lower { inclusive: true },
-                    TermOp::Upper { inclusive: true },
-                ),
-                CompareOp::NotEqual | CompareOp::IsNot => return,
-            };
+            let Some(ops) = term_ops(*op) else { return };
             push(left, ops.0, vec![(**right).clone()], *comparison, true);
             push(right, ops.1, vec![(**left).clone()], *comparison, true);
         }
@@ -191,5 +171,61 @@ pub fn terms(
             );
         }
         _ => {}
+    }
+        ExprKind::Or(disjuncts) => {
+            for (operand, op, value, comparison) in common_bounds(disjuncts) {
+                push(operand, op, vec![value.clone()], comparison, false);
+            }
+        }
+}
+
+/// What a comparison is to its left side, and to its right one.
+fn term_ops(op: CompareOp) -> Option<(TermOp, TermOp)> {
+    let upper = |inclusive| TermOp::Upper { inclusive };
+    let lower = |inclusive| TermOp::Lower { inclusive };
+    Some(match op {
+        CompareOp::Equal => (TermOp::Equal, TermOp::Equal),
+        CompareOp::Is => (TermOp::Is, TermOp::Is),
+        CompareOp::Less => (upper(false), lower(false)),
+        CompareOp::LessEqual => (upper(true), lower(true)),
+        CompareOp::Greater => (lower(false), upper(false)),
+        CompareOp::GreaterEqual => (lower(true), upper(true)),
+        CompareOp::NotEqual | CompareOp::IsNot => return None,
+    })
+}
+
+/// The bounds that hold in each disjunct: of `a < x OR (a = x AND b < y)`, which is what
+/// `(a, b) < (x, y)` says, `a <= x` and `x >= a`.
+fn common_bounds(disjuncts: &[Expr]) -> Vec<(&Expr, TermOp, &Expr, Comparison)> {
+    let Some((first, others)) = disjuncts.split_first() else {
+        return Vec::new();
+    };
+    let ExprKind::Compare(op, comparison, left, right) = &first.kind else {
+        return Vec::new();
+    };
+    let (at_most, strict) = match op {
+        CompareOp::Less | CompareOp::LessEqual => (CompareOp::LessEqual, CompareOp::Less),
+        CompareOp::Greater | CompareOp::GreaterEqual => {
+            (CompareOp::GreaterEqual, CompareOp::Greater)
+        }
+        _ => return Vec::new(),
+    };
+    let is_within = |part: &Expr| match &part.kind {
+        ExprKind::Compare(op, how, l, r) => {
+            (*op == CompareOp::Equal || *op == at_most || *op == strict)
+                && (how, l, r) == (comparison, left, right)
+        }
+        _ => false,
+    };
+    let bounded = |disjunct: &Expr| match &disjunct.kind {
+        ExprKind::And(parts) => parts.iter().any(is_within),
+        _ => is_within(disjunct),
+    };
+    match term_ops(at_most) {
+        Some((of_left, of_right)) if others.iter().all(bounded) => vec![
+            (left, of_left, right, *comparison),
+            (right, of_right, left, *comparison),
+        ],
+        _ => Vec::new(),
     }
 }

@@ -1,12 +1,14 @@
 //! Rewrites of bound conditions, one rule a file. Each takes and gives an
 //! expression (or a block's conditions) with the same answers, errors included.
 
+mod common_conjuncts;
 mod fold;
 mod implied;
 mod or_to_in;
 mod outer_to_inner;
 mod telling_keys;
 
+pub use common_conjuncts::common_conjuncts;
 pub use fold::fold;
 pub use implied::implied;
 pub use or_to_in::or_to_in;
