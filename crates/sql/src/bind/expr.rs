@@ -232,6 +232,14 @@ pub enum ExprKind {
         /// NOT IN.
         negated: bool,
     },
+    /// What a subquery without bindings yields, each value once: as many keys of a lookup,
+    /// and nowhere else (physical plans only).
+    Members {
+        /// The subquery, of one column.
+        subquery: SubqueryId,
+        /// How the key's column compares with it.
+        comparison: Comparison,
+    },
     /// `EXISTS (SELECT …)`: 0 or 1.
     Exists(SubqueryId),
     /// `(SELECT …)`: a column of its first row, NULL without a row.

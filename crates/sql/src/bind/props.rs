@@ -126,6 +126,11 @@ impl Expr {
         self.props.deterministic && !asks
     }
 
+    /// Whether it stands for any number of values.
+    pub fn is_many(&self) -> bool {
+        matches!(self.kind, ExprKind::Members { .. })
+    }
+
     /// Whether it asks for a bound value: what the schema keeps may not.
     pub fn has_parameter(&self) -> bool {
         let mut has = matches!(self.kind, ExprKind::Parameter(_));
@@ -159,6 +164,7 @@ impl ExprKind {
             ExprKind::Exists(id)
             | ExprKind::ScalarSubquery { subquery: id, .. }
             | ExprKind::InSubquery { subquery: id, .. }
+            | ExprKind::Members { subquery: id, .. }
             | ExprKind::WithRow {
                 row: RowSource::Subquery(id),
                 ..
@@ -173,6 +179,7 @@ impl ExprKind {
             ExprKind::Exists(id)
             | ExprKind::ScalarSubquery { subquery: id, .. }
             | ExprKind::InSubquery { subquery: id, .. }
+            | ExprKind::Members { subquery: id, .. }
             | ExprKind::WithRow {
                 row: RowSource::Subquery(id),
                 ..
@@ -191,6 +198,7 @@ impl ExprKind {
             | ExprKind::Window(..)
             | ExprKind::Input(_)
             | ExprKind::Register(_)
+            | ExprKind::Members { .. }
             | ExprKind::Exists(_)
             | ExprKind::ScalarSubquery { .. } => {}
             ExprKind::Unary(_, e) | ExprKind::Cast(e, _) => f(e),
@@ -257,6 +265,7 @@ impl ExprKind {
             | ExprKind::Window(..)
             | ExprKind::Input(_)
             | ExprKind::Register(_)
+            | ExprKind::Members { .. }
             | ExprKind::Exists(_)
             | ExprKind::ScalarSubquery { .. } => {}
             ExprKind::Unary(_, e) | ExprKind::Cast(e, _) => f(e),

@@ -123,6 +123,9 @@ impl PointRead {
                 ..
             } => {
                 let [key] = keys.as_slice() else { return None };
+                if key.is_many() {
+                    return None;
+                }
                 (table, columns, Finder::Rowid(key.clone()))
             }
             Op::IndexScan {
@@ -139,7 +142,7 @@ impl PointRead {
                 };
                 // NULL is no key that only one row may have.
                 let whole = index.unique && values.len() == index.columns.len();
-                if !whole || null_matches.contains(&true) {
+                if !whole || null_matches.contains(&true) || values.iter().any(Expr::is_many) {
                     return None;
                 }
                 let finder = Finder::Unique {

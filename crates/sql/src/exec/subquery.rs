@@ -270,6 +270,29 @@ pub fn contains<'a, 'p: 'a>(
     })
 }
 
+/// Calls `f` with each value that a subquery of one column yields, once and as `comparison`
+/// sees it; NULLs are left out.
+pub fn each_member(
+    id: SubqueryId,
+    comparison: Comparison,
+    cx: &mut Context<'_, '_>,
+    f: &mut dyn FnMut(ValueRef<'_>),
+) -> Result<()> {
+    with(id, Row::Empty, cx, |subquery, kept, cx| {
+        if !kept || !matches!(subquery.answer, Some(Answer::Members(_))) {
+            subquery.answer = Some(Answer::Members(subquery.members(&[comparison], cx)?));
+        }
+        if let Some(Answer::Members(members)) = &subquery.answer
+            && let Some(keys) = members.table.keys().first()
+        {
+            for group in 0..members.table.len() {
+                f(keys.get(group));
+            }
+        }
+        Ok(())
+    })
+}
+
 impl Members {
     fn contains(&mut self, values: &[Datum<'_>], comparisons: &[Comparison]) -> Option<bool> {
         if self.empty {

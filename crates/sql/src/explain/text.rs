@@ -385,6 +385,7 @@ fn kind_text(kind: &ExprKind) -> String {
                 not(negated)
             )
         }
+        ExprKind::Members { subquery, .. } => format!("each of subquery {subquery}"),
         ExprKind::Exists(id) => format!("EXISTS subquery {id}"),
         ExprKind::ScalarSubquery {
             subquery,

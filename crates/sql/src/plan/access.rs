@@ -159,7 +159,7 @@ pub fn choose(request: &Request<'_>) -> Access {
         if matches!(term.op, TermOp::Equal | TermOp::In | TermOp::Is)
             && term.fits(Some(Affinity::Integer), None)
         {
-            let keys = term.values.len() as f64;
+            let keys = term.keys;
             let single = keys <= 1.0 && term.op != TermOp::In;
             let ordered = single && own_order(request) || rowid_order(request) == Some(false);
             let cost = COST_SEEK * keys.max(1.0);
@@ -249,15 +249,18 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
         Some(_) => request.partial.iter().find(|(i, _)| *i == number)?.1,
     };
     let mut equal: Vec<Term> = Vec::new();
-    let mut alternatives = 1usize;
+    let (mut alternatives, mut keys, mut of_subquery) = (1usize, 1.0, false);
     for at in 0..index.columns.len() {
         let found = request.terms.iter().find(|t| {
             matches!(t.op, TermOp::Equal | TermOp::Is | TermOp::In)
                 && t.values.len().saturating_mul(alternatives) <= PREFIXES_MAX
+                && !(of_subquery && t.is_of_subquery())
                 && request.answers(number, at, t)
         });
         let Some(term) = found else { break };
         alternatives *= term.values.len();
+        keys *= term.keys;
+        of_subquery |= term.is_of_subquery();
         equal.push(term.clone());
     }
     let (low, high) = range_terms(request, number, equal.len());
@@ -281,14 +284,14 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
                 .any(|p| part_column(&p.target) == Some(*column))
     });
     let rows = if index.unique && equal.len() == index.columns.len() {
-        alternatives as f64
+        keys
     } else if equal.is_empty() {
         all * range_share(low.is_some(), high.is_some())
     } else {
         let known = request.per_key.iter().find(|(i, _)| *i == number);
         let known = known.and_then(|(_, per_key)| per_key.get(equal.len() - 1).copied());
         let per_key = known.unwrap_or((ROWS_PER_KEY - equal.len() as f64 + 1.0).max(1.0));
-        alternatives as f64 * per_key * range_share(low.is_some(), high.is_some()).max(0.25)
+        keys * per_key * range_share(low.is_some(), high.is_some()).max(0.25)
     };
     let rows = rows.min(all);
     let mut fetched = rows;
@@ -296,8 +299,8 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
         fetched = rows.min(100.0);
     }
     let each = if covering { 1.0 } else { 1.0 + COST_FETCH };
-    let mut cost = COST_SEEK * alternatives as f64 + fetched * each;
-    if !equal.is_empty() {
+    let mut cost = COST_SEEK * keys + fetched * each;
+    if !equal.is_empty() && !of_subquery {
         // Keys that most rows share are rarely those that are asked for, so that an index
         // is never worse than to look at all rows.
         cost = cost.min(request.rows);
@@ -348,7 +351,7 @@ fn range_terms(
 /// Whether the index yields the wanted order, and if so whether backwards.
 /// Parts bound to one value may stand anywhere.
 fn index_order(request: &Request<'_>, index: &Index, equal: &[Term]) -> Option<bool> {
-    if request.order.is_empty() || equal.iter().any(|t| t.values.len() != 1) {
+    if request.order.is_empty() || !equal.iter().all(Term::is_single) {
         return None;
     }
     let mut parts = index.columns.iter().enumerate().peekable();

@@ -277,7 +277,8 @@ impl Planner<'_, '_> {
         wanted: &[SortKey],
         limited: bool,
     ) -> Result<(Node, Layout, bool)> {
-        let conditions: Vec<Condition> = filter.iter().map(|e| self.condition(e.clone())).collect();
+        let conditions = filter.iter().map(|e| self.condition(e.clone()));
+        let conditions = conditions.collect::<Result<Vec<Condition>>>()?;
         if block.sources.is_empty() {
             let one = Node {
                 op: Op::Values(vec![Vec::new()]),
@@ -414,7 +415,7 @@ impl Planner<'_, '_> {
         for (at, condition) in conditions.iter().enumerate() {
             if condition.movable && condition.sources.contains(&item.source.id) {
                 let (id, computed) = (item.source.id, &item.computed);
-                terms(&condition.expr, at, id, computed, &mut found);
+                terms(condition, at, id, computed, &mut found);
             }
         }
         let mut known = Vec::new();
@@ -455,14 +456,21 @@ impl Planner<'_, '_> {
         })
     }
 
-    pub(super) fn condition(&self, expr: Expr) -> Condition {
+    pub(super) fn condition(&mut self, expr: Expr) -> Result<Condition> {
         let sources = self.sources_of(&expr);
-        let movable = expr.props.deterministic && !expr.props.fallible;
-        Condition {
+        let members = self.members(&expr)?;
+        // What is asked before any row is read may raise whatever the rows are.
+        let fallible = match (&expr.kind, &members) {
+            (ExprKind::InSubquery { exprs, .. }, Some(_)) => exprs.iter().any(|e| e.props.fallible),
+            _ => expr.props.fallible,
+        };
+        let movable = expr.props.deterministic && !fallible;
+        Ok(Condition {
             expr,
             sources,
             movable,
-        }
+            members,
+        })
     }
 
     /// The columns of each source that anything in the block reads.

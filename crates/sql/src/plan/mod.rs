@@ -18,6 +18,7 @@ mod generated;
 mod join;
 mod layout;
 mod matches;
+mod members;
 mod order;
 mod outer;
 pub mod physical;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::Planner;
 use super::access::{self, Access, COST_SEEK, Path, Request};
+use super::members::Members;
 use super::terms::{Term, terms};
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, SortKey};
 use crate::bind::logical::{KeyExpr, Source, SourceKind};
@@ -29,6 +30,9 @@ pub struct Condition {
     pub sources: BTreeSet<usize>,
     /// May be evaluated wherever its columns are known.
     pub movable: bool,
+    /// Where it is an IN whose subquery can be asked before any row is read, what that
+    /// yields.
+    pub members: Option<Members>,
 }
 
 /// A source with what is known of it.
@@ -128,7 +132,7 @@ impl Problem<'_, '_> {
         let mut found = Vec::new();
         for (at, condition) in self.applicable(item).iter().enumerate() {
             if condition.movable && condition.sources.contains(&id) {
-                terms(&condition.expr, at, id, computed, &mut found);
+                terms(condition, at, id, computed, &mut found);
             }
         }
         found.retain(|t| {

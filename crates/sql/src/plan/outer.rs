@@ -53,7 +53,7 @@ impl Planner<'_, '_> {
         reads: &mut Reads,
         goal: &Goal<'_>,
     ) -> Result<Joined> {
-        let (kinds, split) = self.simplified(sources, &mut conditions);
+        let (kinds, split) = self.simplified(sources, &mut conditions)?;
         let mut behind: Vec<_> = Vec::with_capacity(sources.len());
         let (mut base, mut done) = (None, 0);
         if let Some(split) = &split {
@@ -61,7 +61,7 @@ impl Planner<'_, '_> {
             match split.left {
                 [left] if self.is_turned(split) => {
                     behind.push((split.right, None));
-                    behind.push((left, Some(self.conditions(&split.outer.on))));
+                    behind.push((left, Some(self.conditions(&split.outer.on)?)));
                 }
                 _ => {
                     let join = || self.right_join(split, &mut conditions, reads);
@@ -71,7 +71,8 @@ impl Planner<'_, '_> {
         }
         for (source, kind) in sources.iter().zip(&kinds).skip(done) {
             let outer = source.outer.as_ref().filter(|_| kind.is_some());
-            behind.push((source, outer.map(|outer| self.conditions(&outer.on))));
+            let on = outer.map(|outer| self.conditions(&outer.on));
+            behind.push((source, on.transpose()?));
         }
         self.join_behind(base, behind, conditions, reads, goal)
     }
@@ -79,10 +80,10 @@ impl Planner<'_, '_> {
     /// What is left of each source's outer join under these conditions, and the last RIGHT
     /// or FULL JOIN. The conditions of those that have become others join the rest.
     fn simplified<'s>(
-        &self,
+        &mut self,
         sources: &'s [Source],
         conditions: &mut Vec<Condition>,
-    ) -> (Vec<Option<OuterKind>>, Option<Split<'s>>) {
+    ) -> Result<(Vec<Option<OuterKind>>, Option<Split<'s>>)> {
         let own = |source: &Source| source.outer.as_ref().map(|outer| outer.kind);
         let mut kinds: Vec<Option<OuterKind>> = sources.iter().map(own).collect();
         for (at, source) in sources.iter().enumerate().rev() {
@@ -107,17 +108,17 @@ impl Planner<'_, '_> {
                     outer,
                     kind,
                 };
-                return (kinds, Some(split));
+                return Ok((kinds, Some(split)));
             }
-            conditions.extend(self.conditions(&outer.before));
+            conditions.extend(self.conditions(&outer.before)?);
             if left.is_none() {
-                conditions.extend(self.conditions(&outer.on));
+                conditions.extend(self.conditions(&outer.on)?);
             }
         }
-        (kinds, None)
+        Ok((kinds, None))
     }
 
-    fn conditions(&self, exprs: &[Expr]) -> Vec<Condition> {
+    fn conditions(&mut self, exprs: &[Expr]) -> Result<Vec<Condition>> {
         exprs.iter().map(|e| self.condition(e.clone())).collect()
     }
 
@@ -134,8 +135,8 @@ impl Planner<'_, '_> {
         conditions: &mut Vec<Condition>,
         reads: &mut Reads,
     ) -> Result<Joined> {
-        let mut on = self.conditions(&split.outer.on);
-        let mut before = self.conditions(&split.outer.before);
+        let mut on = self.conditions(&split.outer.on)?;
+        let mut before = self.conditions(&split.outer.before)?;
         let mut own = Vec::new();
         if split.kind == OuterKind::Right {
             own = taken(conditions, &BTreeSet::from([split.right.id]));

@@ -122,7 +122,11 @@ impl Planner<'_, '_> {
         }
     }
 
-    fn plan_subquery(&mut self, id: SubqueryId, rows: &mut Rows<'_>) -> Result<SubqueryId> {
+    pub(super) fn plan_subquery(
+        &mut self,
+        id: SubqueryId,
+        rows: &mut Rows<'_>,
+    ) -> Result<SubqueryId> {
         let logical = self.logical;
         let subquery = logical
             .get(id)

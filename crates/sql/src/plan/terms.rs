@@ -5,6 +5,7 @@
 //! the comparison gives: the comparison's collation must be the key's, and its
 //! affinity must treat the stored values as they are ([`Term::fits`]).
 
+use super::order::Condition;
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind};
 use crate::bind::logical::KeyExpr;
 use crate::value::{Affinity, Collation, Value};
@@ -50,6 +51,8 @@ pub struct Term {
     pub op: TermOp,
     /// With what: one value, or those of IN.
     pub values: Vec<Expr>,
+    /// How many values that are, as far as it can be told.
+    pub keys: f64,
     /// The pair.
     comparison: Comparison,
     /// The condition it stems from.
@@ -59,6 +62,16 @@ pub struct Term {
 }
 
 impl Term {
+    /// Whether it has one value, known or not.
+    pub fn is_single(&self) -> bool {
+        self.values.len() == 1 && !self.is_of_subquery()
+    }
+
+    /// Whether its values are what a subquery yields.
+    pub fn is_of_subquery(&self) -> bool {
+        self.values.iter().any(Expr::is_many)
+    }
+
     /// Whether it is about this column.
     pub fn is_about(&self, column: usize) -> bool {
         self.operand == Operand::Column(column)
@@ -93,7 +106,7 @@ impl Term {
 /// The terms of a condition about columns of `source`, and about what its indexes'
 /// keys compute.
 pub fn terms(
-    condition: &Expr,
+    condition: &Condition,
     at: usize,
     source: usize,
     computed: &[KeyExpr],
@@ -108,10 +121,12 @@ pub fn terms(
     };
     let mut push = |operand: &Expr, op, values: Vec<Expr>, comparison, whole| {
         if let Some(about) = operand_of(operand) {
+            let members = condition.members.as_ref().map(|m| m.keys);
             out.push(Term {
                 operand: about,
                 affinity: operand.props.affinity,
                 op,
+                keys: members.unwrap_or(values.len() as f64),
                 values,
                 comparison,
                 condition: at,
@@ -119,7 +134,7 @@ pub fn terms(
             });
         }
     };
-    match &condition.kind {
+    match &condition.expr.kind {
         ExprKind::Compare(op, comparison, left, right) => {
             let Some(ops) = term_ops(*op) else { return };
             push(left, ops.0, vec![(**right).clone()], *comparison, true);
@@ -157,6 +172,20 @@ pub fn terms(
         } => {
             push(expr, TermOp::In, list.clone(), *comparison, true);
         }
+        ExprKind::Or(disjuncts) => {
+            for (operand, op, value, comparison) in common_bounds(disjuncts) {
+                push(operand, op, vec![value.clone()], comparison, false);
+            }
+        }
+        ExprKind::InSubquery {
+            exprs, comparisons, ..
+        } => {
+            let members = condition.members.iter();
+            for ((expr, comparison), members) in exprs.iter().zip(comparisons).zip(members) {
+                let values = vec![members.values.clone()];
+                push(expr, TermOp::In, values, *comparison, true);
+            }
+        }
         ExprKind::IsNull {
             expr,
             negated: false,
@@ -172,11 +201,6 @@ pub fn terms(
         }
         _ => {}
     }
-        ExprKind::Or(disjuncts) => {
-            for (operand, op, value, comparison) in common_bounds(disjuncts) {
-                push(operand, op, vec![value.clone()], comparison, false);
-            }
-        }
 }
 
 /// What a comparison is to its left side, and to its right one.

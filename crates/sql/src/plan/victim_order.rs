@@ -213,7 +213,9 @@ fn is_one(scan: &Op) -> bool {
             null_matches,
             ..
         } => {
-            let is_whole = |prefix: &Vec<Expr>| prefix.len() == index.columns.len();
+            let is_whole = |prefix: &Vec<Expr>| {
+                prefix.len() == index.columns.len() && !prefix.iter().any(Expr::is_many)
+            };
             index.unique
                 && prefixes.len() == 1
                 && prefixes.iter().all(is_whole)

@@ -93,7 +93,10 @@ pub fn eval<'a, 'p: 'a>(
             let found = subquery::contains(*subquery, exprs, comparisons, row, cx)?;
             truth(found.map(|f| f != *negated))
         }
-        ExprKind::Column(_) | ExprKind::Aggregate(_) | ExprKind::Window(..) => {
+        ExprKind::Column(_)
+        | ExprKind::Aggregate(_)
+        | ExprKind::Window(..)
+        | ExprKind::Members { .. } => {
             return Err(unplanned());
         }
     })
@@ -101,7 +104,7 @@ pub fn eval<'a, 'p: 'a>(
 
 #[cold]
 fn unplanned() -> Error {
-    Error::misuse("an expression of a logical plan cannot be evaluated")
+    Error::misuse("an expression without a value of its own cannot be evaluated")
 }
 
 fn register_value<'a>(register: usize, cx: &Context<'_, '_>) -> Datum<'a> {

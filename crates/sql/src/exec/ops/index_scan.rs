@@ -14,14 +14,16 @@ use fulgurite_store::{Cursor, Key, Seek};
 
 use super::Operator;
 use super::scan::detached;
-use crate::bind::expr::Expr;
+use crate::bind::expr::{Expr, ExprKind};
 use crate::error::Result;
 use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX, Vector};
 use crate::exec::context::Context;
 use crate::exec::covering::Covering;
 use crate::exec::expr::{Row, eval};
 use crate::exec::fetch::{Fetch, dangling};
+use crate::exec::memory::Held;
 use crate::exec::range::{KeyRange, key_column, key_range};
+use crate::exec::subquery::each_member;
 use crate::exec::txns::Txns;
 use crate::key;
 use crate::plan::physical::{Range, ScanColumn};
@@ -45,6 +47,9 @@ pub struct IndexScan {
     entries: Option<Cursor>,
     rows: Option<Cursor>,
     ranges: Vec<KeyRange>,
+    /// Some of the prefixes stand for what a subquery yields; what their ranges take.
+    of_subquery: bool,
+    held: Held,
     /// The range being read; `placed`: the cursor is on its next entry.
     position: usize,
     placed: bool,
@@ -95,6 +100,8 @@ impl IndexScan {
             entries: None,
             rows: None,
             ranges: Vec::new(),
+            of_subquery: spec.prefixes.iter().flatten().any(Expr::is_many),
+            held: Held::default(),
             position: 0,
             placed: false,
             gathers: spec.gathered,
@@ -103,9 +110,50 @@ impl IndexScan {
         }
     }
 
-    fn prefix(&self, values: &[Expr], cx: &mut Context<'_, '_>) -> Result<Option<Vec<u8>>> {
-        let mut out = Vec::with_capacity(16 * values.len());
-        for (i, (expr, column)) in values.iter().zip(&self.index.columns).enumerate() {
+    /// The beginnings of keys that these values make, one of which stands for all that a
+    /// subquery yields.
+    fn key_prefixes(&self, values: &[Expr], cx: &mut Context<'_, '_>) -> Result<Vec<Vec<u8>>> {
+        let many = values.iter().position(Expr::is_many);
+        let at = many.unwrap_or(values.len());
+        let (before, rest) = values.split_at(at);
+        let (Some(start), [many, after @ ..]) = (self.prefix(Vec::new(), 0, before, cx)?, rest)
+        else {
+            return Ok(Vec::new());
+        };
+        let (Some(end), Some(column)) = (
+            self.prefix(Vec::new(), at + 1, after, cx)?,
+            self.index.columns.get(at),
+        ) else {
+            return Ok(Vec::new());
+        };
+        let mut prefixes = Vec::new();
+        if let ExprKind::Members {
+            subquery,
+            comparison,
+        } = many.kind
+        {
+            let affinity = column.affinity.unwrap_or(Affinity::Blob);
+            each_member(subquery, comparison, cx, &mut |value| {
+                let value = affinity.apply_comparison(value);
+                let mut prefix = start.clone();
+                key::encode(&mut prefix, value.as_ref(), key_column(column));
+                prefix.extend_from_slice(&end);
+                prefixes.push(prefix);
+            })?;
+        }
+        Ok(prefixes)
+    }
+
+    /// `out` with these values, those of the parts from `first` on, behind it.
+    fn prefix(
+        &self,
+        mut out: Vec<u8>,
+        first: usize,
+        values: &[Expr],
+        cx: &mut Context<'_, '_>,
+    ) -> Result<Option<Vec<u8>>> {
+        let parts = self.index.columns.iter().enumerate().skip(first);
+        for (expr, (i, column)) in values.iter().zip(parts) {
             let value = eval(expr, Row::Empty, cx)?;
             if value.as_ref().is_null() && !self.null_matches.get(i).copied().unwrap_or(false) {
                 return Ok(None);
@@ -242,11 +290,22 @@ impl Operator for IndexScan {
         let mut ranges = std::mem::take(&mut self.ranges);
         ranges.clear();
         for values in &self.prefixes {
-            let Some(prefix) = self.prefix(values, cx)? else {
-                continue;
-            };
             let next = self.index.columns.get(values.len());
-            ranges.extend(key_range(prefix, next, &self.range, cx)?);
+            if self.of_subquery {
+                for prefix in self.key_prefixes(values, cx)? {
+                    ranges.extend(key_range(prefix, next, &self.range, cx)?);
+                }
+            } else {
+                let start = Vec::with_capacity(16 * values.len());
+                if let Some(prefix) = self.prefix(start, 0, values, cx)? {
+                    ranges.extend(key_range(prefix, next, &self.range, cx)?);
+                }
+            }
+        }
+        if self.of_subquery {
+            let bytes = ranges.iter().map(|r| r.start.capacity() + r.end.capacity());
+            let bytes = bytes.sum::<usize>() + size_of_val(&ranges[..]);
+            self.held.force(&cx.run.memory, bytes);
         }
         if ranges.len() > 1 {
             ranges.sort_unstable();
@@ -283,6 +342,7 @@ impl Operator for IndexScan {
     fn detach(&mut self) {
         self.entries = None;
         self.rows = None;
+        self.held.release();
         self.rowids = Vec::new();
         self.fetched = 0;
     }

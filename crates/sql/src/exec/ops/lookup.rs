@@ -7,16 +7,19 @@ use fulgurite_store::{Cursor, Key, Seek};
 
 use super::Operator;
 use super::scan::detached;
-use crate::bind::expr::Expr;
+use crate::bind::expr::{Expr, ExprKind};
 use crate::error::Result;
 use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX};
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
 use crate::exec::fetch::Fetch;
+use crate::exec::memory::Held;
 use crate::exec::range::rowid_of;
+use crate::exec::subquery::each_member;
 use crate::exec::txns::Txns;
 use crate::plan::physical::ScanColumn;
 use crate::schema::Table;
+use crate::value::ValueRef;
 
 /// See the module.
 pub struct RowidLookup {
@@ -25,6 +28,7 @@ pub struct RowidLookup {
     reverse: bool,
     cursor: Option<Cursor>,
     rowids: Vec<i64>,
+    held: Held,
     position: usize,
 }
 
@@ -37,6 +41,7 @@ impl RowidLookup {
             reverse,
             cursor: None,
             rowids: Vec::new(),
+            held: Held::default(),
             position: 0,
         }
     }
@@ -52,7 +57,16 @@ impl Operator for RowidLookup {
         self.position = 0;
         self.rowids.clear();
         for key in &self.keys {
-            if let Some(rowid) = rowid_of(eval(key, Row::Empty, cx)?.as_ref()) {
+            if let ExprKind::Members {
+                subquery,
+                comparison,
+            } = key.kind
+            {
+                let rowids = &mut self.rowids;
+                let mut add = |value: ValueRef<'_>| rowids.extend(rowid_of(value));
+                each_member(subquery, comparison, cx, &mut add)?;
+                self.held.force(&cx.run.memory, size_of_val(&rowids[..]));
+            } else if let Some(rowid) = rowid_of(eval(key, Row::Empty, cx)?.as_ref()) {
                 self.rowids.push(rowid);
             }
         }
@@ -90,5 +104,6 @@ impl Operator for RowidLookup {
 
     fn detach(&mut self) {
         self.cursor = None;
+        self.held.release();
     }
 }

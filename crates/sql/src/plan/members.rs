@@ -1,0 +1,61 @@
+//! What an IN's subquery yields, as keys to look a column up by.
+//!
+//! `x IN (SELECT …)` is a list of values like any other once the subquery has run, which it
+//! does once where nothing of the rows around is handed in to it. It is planned before the
+//! order of the joins is chosen, since how many keys it brings tells what a lookup costs.
+
+use super::Planner;
+use super::resolve::Rows;
+use crate::bind::expr::{Expr, ExprKind, Props};
+use crate::error::Result;
+
+/// The values of a subquery.
+#[derive(Debug, Clone)]
+pub struct Members {
+    /// All of them, in an expression.
+    pub values: Expr,
+    /// About how many there are.
+    pub keys: f64,
+}
+
+impl Planner<'_, '_> {
+    /// What the subquery of a condition yields, where the condition is `x IN (SELECT …)` of
+    /// one column and nothing is handed in.
+    pub(super) fn members(&mut self, condition: &Expr) -> Result<Option<Members>> {
+        let ExprKind::InSubquery {
+            exprs,
+            subquery,
+            comparisons,
+            negated: false,
+        } = &condition.kind
+        else {
+            return Ok(None);
+        };
+        let logical = self.logical.get(*subquery);
+        let (Some(logical), [_], [comparison]) = (logical, exprs.as_slice(), &comparisons[..])
+        else {
+            return Ok(None);
+        };
+        if !logical.bindings.is_empty() {
+            return Ok(None);
+        }
+        let column = logical.query.operand_columns().first().copied();
+        let planned = self.plan_subquery(*subquery, &mut Rows::None)?;
+        let rows = self.subqueries.get(planned).map_or(1.0, |s| s.root.rows);
+        let values = Expr {
+            kind: ExprKind::Members {
+                subquery: *subquery,
+                comparison: *comparison,
+            },
+            props: Props {
+                affinity: column.and_then(|c| c.affinity),
+                constant: false,
+                ..Props::CONSTANT
+            },
+        };
+        Ok(Some(Members {
+            values,
+            keys: rows.max(1.0),
+        }))
+    }
+}

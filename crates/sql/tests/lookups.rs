@@ -1,0 +1,192 @@
+//! Conditions that tell where to look: what a subquery yields, alternatives, bounds of row
+//! values and times. Each of these read the whole table for want of a plan.
+
+mod support;
+
+use support::{must, run, same, session};
+
+const TABLES: &str = "
+CREATE TABLE t(id INTEGER PRIMARY KEY, a INT, b TEXT, c, d TEXT COLLATE NOCASE, r REAL, UNIQUE (a, b));
+CREATE INDEX tb ON t(b);
+CREATE INDEX tc ON t(c, a);
+CREATE INDEX td ON t(d, id);
+CREATE INDEX tr ON t(r);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 400)
+    INSERT INTO t SELECT i, i % 40, i % 11 || '', iif(i % 7, i % 9, 'x' || i % 5), char(65 + i % 3 + i % 2 * 32), i / 4.0 FROM n;
+INSERT INTO t VALUES (500, NULL, NULL, NULL, NULL, NULL), (501, 5, '05', 5.0, 'ä', 1e300), (502, NULL, x'35', x'35', 'B', 2);
+CREATE TABLE v(x, i INT, s TEXT, n TEXT COLLATE NOCASE, y BLOB);
+INSERT INTO v VALUES (5, 5, '5', 'a', 5), ('5', 7, '05', 'A', '5'), (5.0, 5, '5', 'b', x'35'), (NULL, NULL, NULL, NULL, NULL), ('x1', 9, 'x1', 'B', 'x1'), (1e300, 3, '3', 'ä', 3);
+";
+
+fn with(sql: &str) {
+    same(&format!("{TABLES}{sql}"));
+}
+
+fn plan(sql: &str) -> String {
+    let session = session();
+    must(&session, TABLES);
+    run(&session, &format!("EXPLAIN QUERY PLAN {sql}")).join("\n")
+}
+
+/// Each pair of affinities and collations, so that what is looked up is what was equal.
+#[test]
+fn what_a_subquery_yields_is_looked_up() {
+    for column in ["id", "a", "b", "c", "d", "r"] {
+        for of in ["x", "i", "s", "n", "y", "i + 0", "s || ''"] {
+            for list in [
+                format!("SELECT {of} FROM v"),
+                format!("SELECT {of} FROM v WHERE i = 5"),
+                format!("SELECT {of} FROM v WHERE i > 100"),
+                format!("VALUES (1), ('5') UNION SELECT {of} FROM v"),
+            ] {
+                with(&format!(
+                    "SELECT id FROM t WHERE {column} IN ({list}) ORDER BY id;
+                     SELECT count(*), max(id) FROM t WHERE {column} IN ({list}) AND a > 3;
+                     SELECT id FROM t WHERE {column} NOT IN ({list}) ORDER BY id LIMIT 9"
+                ));
+            }
+        }
+    }
+    let looked_up = [
+        (
+            "id IN (SELECT i FROM v)",
+            "LOOKUP t (rowid=each of subquery 0)",
+        ),
+        ("b IN (SELECT s FROM v)", "INDEX tb (b=each of subquery 0)"),
+        (
+            "a IN (SELECT i FROM v) AND b = '5'",
+            "(a=each of subquery 0 AND b='5')",
+        ),
+        (
+            "c IN (SELECT x FROM v) AND a > 9",
+            "(c=each of subquery 0 AND a>9)",
+        ),
+    ];
+    for (condition, expected) in looked_up {
+        let shown = plan(&format!("SELECT r FROM t WHERE {condition}"));
+        assert!(shown.contains(expected), "{condition}: {shown}");
+    }
+}
+
+#[test]
+fn what_is_looked_up_by_a_subquery_may_be_joined_ordered_and_written() {
+    with(
+        "SELECT t.id, w.id FROM t JOIN t w ON w.id = t.a WHERE t.id IN (SELECT i FROM v) ORDER BY 1, 2",
+    );
+    with(
+        "SELECT v.i, t.id FROM v LEFT JOIN t ON t.id IN (SELECT i FROM v) AND t.a = v.i ORDER BY 1, 2",
+    );
+    with("SELECT id FROM t WHERE id IN (SELECT i FROM v) ORDER BY id DESC LIMIT 2");
+    with("SELECT id FROM t WHERE d IN (SELECT n FROM v) ORDER BY d, id DESC LIMIT 7");
+    with("SELECT id FROM t WHERE a IN (SELECT i FROM v) AND b IN (SELECT s FROM v) ORDER BY id");
+    with(
+        "SELECT id FROM t WHERE id IN (SELECT a FROM t WHERE id IN (SELECT i FROM v)) ORDER BY id",
+    );
+    with("SELECT x, (SELECT count(*) FROM t WHERE a IN (SELECT i FROM v) AND c = v.x) FROM v");
+    with(
+        "SELECT x, (SELECT count(*) FROM t WHERE a IN (SELECT w.i FROM v w WHERE w.i <= v.i)) FROM v",
+    );
+    with(
+        "DELETE FROM t WHERE id IN (SELECT a FROM t WHERE id > 100); SELECT count(*), sum(id) FROM t",
+    );
+    with(
+        "UPDATE t SET id = id + 1000, a = NULL WHERE a IN (SELECT i FROM v); SELECT count(*), sum(id), sum(a) FROM t",
+    );
+    with("WITH few AS (SELECT i FROM v WHERE i < 8) SELECT id FROM t WHERE id IN few ORDER BY id");
+    with(
+        "SELECT id FROM t WHERE id IN (SELECT value FROM json_each('[3, 4, 4, \"5\", null, 9.0, 1.5]')) ORDER BY id",
+    );
+    with("SELECT id FROM t WHERE id IN (SELECT i FROM v GROUP BY i HAVING count(*) > 1)");
+    with("SELECT id FROM t WHERE a = 5 AND id IN (SELECT abs(-9223372036854775808) FROM v)");
+}
+
+#[test]
+fn lists_of_constants_are_asked_for_a_batch_at_a_time() {
+    let many: Vec<String> = (0..60).map(|i| (i * 7).to_string()).collect();
+    let many = many.join(", ");
+    for column in ["id", "a", "b", "c", "d", "r", "id + 0", "b || ''", "+d"] {
+        for list in [
+            &many,
+            "3, '5', 5.0, x'35', 'x1', 'A', 1.25",
+            "3, NULL, 'b'",
+            "NULL",
+            &format!("{many}, 'x1', 'b', 1.25, x'35'"),
+            &format!("{many}, NULL"),
+            &format!("{many}, abs(-3), 2 + 2"),
+        ] {
+            with(&format!(
+                "SELECT id FROM t WHERE {column} IN ({list}) ORDER BY id;
+                 SELECT id FROM t NOT INDEXED WHERE {column} IN ({list}) ORDER BY id;
+                 SELECT id FROM t NOT INDEXED WHERE {column} NOT IN ({list}) ORDER BY id;
+                 SELECT count(*) FROM t WHERE {column} IN ({list}) OR a = 3"
+            ));
+        }
+    }
+}
+
+#[test]
+fn what_alternatives_share_is_a_condition_of_its_own() {
+    with(
+        "SELECT t.id, v.i FROM t, v WHERE (t.id = v.i AND v.s > '4') OR (t.id = v.i AND t.a < 5) ORDER BY 1, 2",
+    );
+    with("SELECT id FROM t WHERE (a = 5 AND b = '5') OR (a = 5 AND c = 3) OR a = 5 ORDER BY id");
+    with(
+        "SELECT id FROM t WHERE (a = 5 AND b IS NULL) OR (b IS NULL AND a = 5) OR (a = 5 AND b IS NULL AND c) ORDER BY id",
+    );
+    with(
+        "SELECT count(*), count((a > 3 AND b) OR (a > 3 AND c)) FROM t WHERE NOT ((a > 3 AND b) OR (a > 3 AND c))",
+    );
+    let shown =
+        plan("SELECT * FROM t, v WHERE (t.id = v.i AND v.s > '4') OR (t.id = v.i AND t.a < 5)");
+    assert!(
+        shown.contains("LOOKUP t") || shown.contains("HASH JOIN"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn row_values_bound_an_index() {
+    for op in ["<", "<=", ">", ">="] {
+        with(&format!(
+            "SELECT id FROM t WHERE (b, id) {op} ('5', 100) ORDER BY b, id;
+             SELECT id FROM t WHERE (b, id) {op} ('5', 100) ORDER BY b DESC, id DESC LIMIT 5;
+             SELECT id FROM t WHERE (d, id) {op} ('b', 100) ORDER BY d, id LIMIT 5;
+             SELECT id FROM t WHERE (r, a, id) {op} (20, 3, 100) ORDER BY r, id LIMIT 5;
+             SELECT id FROM t WHERE (r, a) {op} (20, NULL) ORDER BY r, id LIMIT 5;
+             SELECT id FROM t WHERE (NULL, a) {op} (r, 3);
+             SELECT id FROM t WHERE ('5', 100) {op} (b, id) ORDER BY b, id LIMIT 5"
+        ));
+    }
+    with("SELECT id FROM t WHERE b < '3' OR (b = '3' AND id < 50) ORDER BY b, id");
+    with("SELECT id FROM t WHERE r < 3 OR (r > 3 AND id < 50) ORDER BY r, id");
+    let shown = plan("SELECT id FROM t WHERE (r, id) < (20, 50) ORDER BY r DESC, id DESC LIMIT 5");
+    assert!(shown.contains("tr (r<=20) BACKWARDS"), "{shown}");
+}
+
+/// Nothing but the machine's time zone makes these functions raise an error.
+#[test]
+fn times_computed_from_constants_bound_an_index() {
+    let table = "CREATE TABLE e(id INTEGER PRIMARY KEY, at TEXT); CREATE INDEX ea ON e(at);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 500)
+            INSERT INTO e SELECT i, date('2024-01-01', i || ' days') FROM n;";
+    for bound in [
+        "BETWEEN '2024-02-01' AND date('2024-02-01', '+3 days')",
+        "> datetime('2025-05-01', 'start of month')",
+        "< strftime('%Y-%m-%d', '2024-01-04')",
+        "> date(at, '-1 day') AND id < 4",
+        "> date('no date')",
+        "= date('2024-02-01', '+1 month', 'localtime', 'utc')",
+    ] {
+        same(&format!(
+            "{table} SELECT id FROM e WHERE at {bound} ORDER BY id"
+        ));
+    }
+    let session = session();
+    must(&session, table);
+    let query = "SELECT id FROM e WHERE at BETWEEN ?1 AND date(?1, '+3 days')";
+    let shown = run(&session, &format!("EXPLAIN QUERY PLAN {query}")).join("\n");
+    assert!(
+        shown.contains("ea (at>=?1 AND at<=date(?1, '+3 days'))"),
+        "{shown}"
+    );
+}
