@@ -336,3 +336,64 @@ fn deep_statements_run_on_a_small_stack() {
     let small = std::thread::Builder::new().stack_size(1 << 20).spawn(check);
     small.expect("thread").join().expect("no panic");
 }
+
+/// Behind a wildcard, bytes are looked for that the rest of the pattern begins with.
+#[test]
+fn patterns_go_on_where_their_next_character_stands() {
+    let texts = [
+        "'abcABCabd'",
+        "'aaab'",
+        "'äbÄb'",
+        "'a%b_c'",
+        "''",
+        "'b'",
+        "'x*y?z[a]'",
+        "NULL",
+        "'ab' || char(0) || 'abd'",
+        "CAST(x'61c3' || 'b' AS TEXT)",
+        "CAST(x'c3c362' AS TEXT)",
+        "CAST(x'80e28261' AS TEXT)",
+        "char(8490) || 'k'",
+        "12345",
+        "'[a-c]'",
+        "'a' || char(10) || 'b'",
+    ];
+    let patterns = [
+        "%b%",
+        "%abd",
+        "a%b%d",
+        "%%%b",
+        "%",
+        "%_b%",
+        "%\u{e4}b",
+        "%B",
+        "%k%",
+        "%x%b",
+        "%xb%%",
+        "%x_c",
+        "*b*",
+        "*abd",
+        "a*b?d",
+        "*[a-c]d",
+        "*[[]a*",
+        "*?z*",
+        "**b",
+        "*B",
+        "*\u{e4}b*",
+        "%3%5",
+        "*4*",
+    ];
+    for pattern in patterns {
+        let selects: Vec<String> = texts
+            .iter()
+            .map(|text| {
+                format!(
+                    "SELECT {text} LIKE '{pattern}', {text} LIKE '{pattern}' ESCAPE 'x', {text} GLOB '{pattern}', \
+                     {text} LIKE '{pattern}' || char(0) || 'b', like('{pattern}', {text})"
+                )
+            })
+            .collect();
+        let all = selects.join("; ");
+        same(&format!("{all}; PRAGMA case_sensitive_like = on; {all}"));
+    }
+}

@@ -25,6 +25,34 @@ impl Walk<'_> {
     }
 }
 
+/// `text` from the next place on where a pattern that begins with this byte can match, all of
+/// it where the byte is not `plain`; None if there is no such place. No character but itself
+/// holds a byte of ASCII, so that bytes can be looked at.
+#[inline]
+fn skip_to<'t>(pattern: &[u8], text: &'t [u8], plain: Plain) -> Option<&'t [u8]> {
+    let first = pattern.first().copied().unwrap_or(0);
+    if !first.is_ascii() || first == 0 || plain.special.contains(&u32::from(first)) {
+        return Some(text);
+    }
+    let (one, other) = match plain.folds {
+        true => (first.to_ascii_lowercase(), first.to_ascii_uppercase()),
+        false => (first, first),
+    };
+    let at = text
+        .iter()
+        .position(|b| *b == one || *b == other || *b == 0)?;
+    text.get(at..).filter(|rest| !rest.starts_with(&[0]))
+}
+
+/// Which characters of a pattern stand for themselves, and how.
+#[derive(Clone, Copy)]
+struct Plain {
+    /// Those that do not.
+    special: [u32; 3],
+    /// ASCII letters in any case.
+    folds: bool,
+}
+
 #[inline]
 fn lower(c: u32) -> u32 {
     if (u32::from(b'A')..=u32::from(b'Z')).contains(&c) {
@@ -37,12 +65,12 @@ fn lower(c: u32) -> u32 {
 /// `text LIKE pattern ESCAPE escape`: `%` is any run, `_` any character, ASCII
 /// letters in any case.
 pub fn like(pattern: &[u8], text: &[u8], escape: Option<u32>) -> bool {
-    like_folded(pattern, text, escape, lower)
+    like_folded(pattern, text, escape, true, lower)
 }
 
 /// The same with letters as they are written.
 pub fn like_exact(pattern: &[u8], text: &[u8], escape: Option<u32>) -> bool {
-    like_folded(pattern, text, escape, |c| c)
+    like_folded(pattern, text, escape, false, |c| c)
 }
 
 #[inline]
@@ -50,9 +78,14 @@ fn like_folded(
     pattern: &[u8],
     text: &[u8],
     escape: Option<u32>,
+    folds: bool,
     fold: impl Fn(u32) -> u32,
 ) -> bool {
     let (percent, underscore) = (u32::from(b'%'), u32::from(b'_'));
+    let plain = Plain {
+        special: [percent, underscore, escape.unwrap_or(percent)],
+        folds,
+    };
     let mut p = Walk { rest: pattern };
     let mut t = Walk { rest: text };
     let mut retry: Option<(&[u8], &[u8])> = None;
@@ -64,7 +97,11 @@ fn like_folded(
                 None => return false,
             },
             Some(c) if c == percent => {
-                retry = Some((p.rest, t.rest));
+                let Some(rest) = skip_to(p.rest, t.rest, plain) else {
+                    return false;
+                };
+                t.rest = rest;
+                retry = Some((p.rest, rest));
                 true
             }
             Some(c) if c == underscore => t.next().is_some(),
@@ -85,9 +122,12 @@ fn like_folded(
             if again.next().is_none() {
                 return false;
             }
-            retry = Some((pattern_mark, again.rest));
+            let Some(rest) = skip_to(pattern_mark, again.rest, plain) else {
+                return false;
+            };
+            retry = Some((pattern_mark, rest));
             p.rest = pattern_mark;
-            t.rest = again.rest;
+            t.rest = rest;
         }
     }
 }
@@ -95,13 +135,21 @@ fn like_folded(
 /// `text GLOB pattern`: `*`, `?`, `[a-z]`, `[^a-z]`, case-sensitive.
 pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (star, question, bracket) = (u32::from(b'*'), u32::from(b'?'), u32::from(b'['));
+    let plain = Plain {
+        special: [star, question, bracket],
+        folds: false,
+    };
     let mut p = Walk { rest: pattern };
     let mut t = Walk { rest: text };
     let mut retry: Option<(&[u8], &[u8])> = None;
     loop {
         let matched = match p.next() {
             Some(c) if c == star => {
-                retry = Some((p.rest, t.rest));
+                let Some(rest) = skip_to(p.rest, t.rest, plain) else {
+                    return false;
+                };
+                t.rest = rest;
+                retry = Some((p.rest, rest));
                 true
             }
             Some(c) if c == question => t.next().is_some(),
@@ -123,9 +171,12 @@ pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
             if again.next().is_none() {
                 return false;
             }
-            retry = Some((pattern_mark, again.rest));
+            let Some(rest) = skip_to(pattern_mark, again.rest, plain) else {
+                return false;
+            };
+            retry = Some((pattern_mark, rest));
             p.rest = pattern_mark;
-            t.rest = again.rest;
+            t.rest = rest;
         }
     }
 }
