@@ -48,6 +48,10 @@ pub fn operator(op: &Op) -> String {
                 columns_text(table, columns)
             )
         }
+        Op::RowidUnion { table, columns, .. } => {
+            let columns = columns_text(table, columns);
+            format!("LOOKUP {} (any of rowids){columns}", table.name)
+        }
         Op::IndexScan {
             table,
             index,

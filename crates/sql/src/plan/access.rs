@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::either::{self, Either};
 use super::physical::ScanColumn;
 use super::terms::{Operand, Term, TermOp};
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, ROWID, SortKey};
@@ -13,7 +14,7 @@ use crate::value::Affinity;
 /// Cost of one row of a scan is 1; these are relative to it.
 pub const COST_SEEK: f64 = 4.0;
 /// Fetching a row for an index entry.
-const COST_FETCH: f64 = 3.0;
+pub const COST_FETCH: f64 = 3.0;
 /// Rows found by a key that is not unique, for want of statistics.
 const ROWS_PER_KEY: f64 = 10.0;
 /// Most alternatives that IN lists may unfold to.
@@ -44,6 +45,8 @@ pub enum Path {
         /// Needs no row.
         covering: bool,
     },
+    /// By rowid, of the rows that any of these finds.
+    Either(Vec<Access>),
     /// A call of a table-valued function, whose arguments may read what is before it.
     Call,
 }
@@ -75,6 +78,8 @@ pub struct Request<'a> {
     pub needed: &'a BTreeSet<usize>,
     /// Usable terms: their values are known before the table is read.
     pub terms: &'a [Term],
+    /// What conditions with alternatives say, where each alternative says something.
+    pub either: &'a [Either],
     /// An order that would spare a sort.
     pub order: &'a [SortKey],
     /// INDEXED BY.
@@ -121,6 +126,7 @@ impl Path {
             Path::Scan { low, high } => low.iter().chain(high).collect(),
             Path::Rowid(term) => vec![term],
             Path::Call => Vec::new(),
+            Path::Either(arms) => arms.iter().flat_map(|arm| arm.path.terms()).collect(),
             Path::Index {
                 equal, low, high, ..
             } => equal.iter().chain(low).chain(high).collect(),
@@ -178,6 +184,11 @@ pub fn choose(request: &Request<'_>) -> Access {
             if let Some(access) = through_index(request, index, false) {
                 consider(access);
             }
+        }
+    }
+    for it in request.either {
+        if let Some(access) = either::through(request, it) {
+            consider(access);
         }
     }
     best

@@ -26,6 +26,7 @@ fn reads_plain_tables(node: &Node) -> bool {
     let reads_plain = match &node.op {
         Op::TableScan { table, .. }
         | Op::RowidLookup { table, .. }
+        | Op::RowidUnion { table, .. }
         | Op::IndexScan { table, .. }
         | Op::CountRows(table) => is_plain(table),
         _ => true,

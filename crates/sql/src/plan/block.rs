@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Planner;
 use super::access;
+use super::either::either;
 use super::join::{Joined, Needed};
 use super::layout::Layout;
 use super::order::{Condition, Item, Problem};
@@ -23,7 +24,7 @@ impl Planner<'_, '_> {
     /// The plan of a query; its row is the result row.
     pub fn query(&mut self, query: &Query) -> Result<Node> {
         let node = match &query.body {
-            Body::Block(block) => return self.block(block, &query.order_by, query.limit.as_ref()),
+            Body::Block(_) => return self.query_where(query, Vec::new()),
             Body::Values(rows) => self.values_node(rows)?,
             Body::Compound { .. } => self.compound(query)?,
             Body::Recursion(recursion) => {
@@ -34,6 +35,15 @@ impl Planner<'_, '_> {
         let keys = query.order_by.clone();
         let node = self.sorted(node, keys, query.limit.as_ref())?;
         self.limited(node, query.limit.as_ref())
+    }
+
+    /// The plan of a query that is one SELECT, with these conditions besides its own.
+    pub(super) fn query_where(&mut self, query: &Query, pushed: Vec<Expr>) -> Result<Node> {
+        match &query.body {
+            Body::Block(block) => self.block(block, &query.order_by, query.limit.as_ref(), pushed),
+            _ if pushed.is_empty() => self.query(query),
+            _ => Err(Error::misuse("conditions within what is no SELECT")),
+        }
     }
 
     fn values_node(&mut self, rows: &[Vec<Expr>]) -> Result<Node> {
@@ -72,7 +82,7 @@ impl Planner<'_, '_> {
             at = left;
         }
         let mut node = match &at.body {
-            Body::Block(block) => self.block(block, &[], None)?,
+            Body::Block(block) => self.block(block, &[], None, Vec::new())?,
             Body::Values(rows) => self.values_node(rows)?,
             Body::Compound { .. } | Body::Recursion(_) => {
                 return Err(Error::misuse("a compound that is none"));
@@ -105,11 +115,13 @@ impl Planner<'_, '_> {
         block: &Block,
         order_by: &[SortKey],
         limit: Option<&LimitClause>,
+        pushed: Vec<Expr>,
     ) -> Result<Node> {
         if let Some(node) = self.count_rows(block, order_by, limit)? {
             return Ok(node);
         }
         let mut filter: Vec<Expr> = block.filter.clone();
+        filter.extend(pushed);
         for condition in &mut filter {
             rules::fold(condition);
         }
@@ -415,7 +427,10 @@ impl Planner<'_, '_> {
         for (at, condition) in conditions.iter().enumerate() {
             if condition.movable && condition.sources.contains(&item.source.id) {
                 let (id, computed) = (item.source.id, &item.computed);
-                terms(condition, at, id, computed, &mut found);
+                let (expr, members) = (&condition.expr, condition.members.as_ref());
+                terms(expr, members, at, id, computed, &mut found);
+                let either = either(expr, at, id, computed, &|_| true);
+                found.extend(either.into_iter().flat_map(|it| it.arms).flatten());
             }
         }
         let mut known = Vec::new();
@@ -453,23 +468,6 @@ impl Planner<'_, '_> {
             },
             width,
             rows: 1.0,
-        })
-    }
-
-    pub(super) fn condition(&mut self, expr: Expr) -> Result<Condition> {
-        let sources = self.sources_of(&expr);
-        let members = self.members(&expr)?;
-        // What is asked before any row is read may raise whatever the rows are.
-        let fallible = match (&expr.kind, &members) {
-            (ExprKind::InSubquery { exprs, .. }, Some(_)) => exprs.iter().any(|e| e.props.fallible),
-            _ => expr.props.fallible,
-        };
-        let movable = expr.props.deterministic && !fallible;
-        Ok(Condition {
-            expr,
-            sources,
-            movable,
-            members,
         })
     }
 

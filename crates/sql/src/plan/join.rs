@@ -7,18 +7,20 @@
 //! ([`outer`](super::outer)).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::Planner;
 use super::access::{self, Access, Path};
 use super::generated;
 use super::layout::Layout;
 use super::order::{Item, Method, Problem, Step, selectivity, split_equality};
-use super::physical::{Bound, JoinKind, Node, Op, Range};
+use super::physical::{Bound, JoinKind, Node, Op, Range, ScanColumn};
 use super::resolve::Rows;
 use super::terms::{Term, TermOp};
 use crate::bind::expr::{ColumnRef, Comparison, Expr, ExprKind};
 use crate::bind::logical::{Source, SourceKind, TableCall};
 use crate::error::{Error, Result};
+use crate::schema::Table;
 
 /// Rows assumed of a subquery that says nothing of itself.
 pub const ROWS_UNKNOWN: f64 = 1000.0;
@@ -115,10 +117,11 @@ impl Planner<'_, '_> {
         let mut bindings = Vec::new();
         let columns = self.columns_left(problem, step.item, &done);
         let (columns, computed) = generated::split(item.source, &access.path, columns);
-        let (right, layout) =
-            self.source_node(item, access, &columns, before.as_ref(), &mut bindings)?;
         done.extend(keys);
         let mut left = conditions_left(problem, step.item, placed, applied, done)?;
+        let (behind, own) = (before.as_ref(), &mut left.own);
+        let (right, layout) =
+            self.source_node(item, access, &columns, behind, &mut bindings, own)?;
         let (right, layout) = self.generated(id, right, layout, &computed, &mut left.own)?;
         let right = self.filtered(right, left.own, &layout)?;
         let Some(before) = before else {
@@ -259,6 +262,7 @@ impl Planner<'_, '_> {
         self.filtered(node, late, layout)
     }
 
+    /// What reads a source. Of the conditions on it alone, those go that it fulfils itself.
     fn source_node(
         &mut self,
         item: &Item<'_>,
@@ -266,14 +270,15 @@ impl Planner<'_, '_> {
         columns: &BTreeSet<usize>,
         before: Option<&Joined>,
         bindings: &mut Vec<(usize, Expr)>,
+        conditions: &mut Vec<Expr>,
     ) -> Result<(Node, Layout)> {
         let id = item.source.id;
         let table = match &item.source.kind {
             SourceKind::Query(query) => {
-                let node = crate::stack::grow(|| self.query(query))?;
-                let layout = Layout::of_columns(
-                    (0..node.width).map(|column| ColumnRef { source: id, column }),
-                );
+                let pushed = self.pushed(query, id, conditions);
+                let node = crate::stack::grow(|| self.query_where(query, pushed))?;
+                let columns = (0..node.width).map(|column| ColumnRef { source: id, column });
+                let layout = Layout::of_columns(columns);
                 return Ok((node, layout));
             }
             SourceKind::Recursive(width) => return self.recursive_rows(item.source, *width),
@@ -291,22 +296,57 @@ impl Planner<'_, '_> {
         let empty = Layout::default();
         let left = before.map_or(&empty, |b| &b.layout);
         let mut rows = Rows::Registers(left, bindings);
+        let op = self.table_op(&table, columns, access, &mut rows)?;
+        Ok((
+            Node {
+                width: layout.width(),
+                op,
+                rows: access.rows,
+            },
+            layout,
+        ))
+    }
+
+    /// What reads these columns of a table the way that was chosen.
+    fn table_op(
+        &mut self,
+        table: &Arc<Table>,
+        columns: Vec<ScanColumn>,
+        access: &Access,
+        rows: &mut Rows<'_>,
+    ) -> Result<Op> {
         let reverse = access.reverse;
-        let op = match &access.path {
+        Ok(match &access.path {
             Path::Scan { low, high } => {
-                let range = self.range(low.as_ref(), high.as_ref(), &mut rows)?;
+                let range = self.range(low.as_ref(), high.as_ref(), rows)?;
                 Op::TableScan {
-                    table,
+                    table: Arc::clone(table),
                     columns,
                     range,
                     reverse,
                 }
             }
             Path::Call => return Err(Error::misuse("a table is no function")),
+            Path::Either(arms) => {
+                let mut inputs = Vec::with_capacity(arms.len());
+                for arm in arms {
+                    let rowid = vec![ScanColumn::Rowid];
+                    inputs.push(Node {
+                        op: self.table_op(table, rowid, arm, rows)?,
+                        width: 1,
+                        rows: arm.rows,
+                    });
+                }
+                Op::RowidUnion {
+                    table: Arc::clone(table),
+                    columns,
+                    inputs,
+                }
+            }
             Path::Rowid(term) => {
-                let keys = self.values(term, &mut rows)?;
+                let keys = self.values(term, rows)?;
                 Op::RowidLookup {
-                    table,
+                    table: Arc::clone(table),
                     columns,
                     keys,
                     reverse,
@@ -322,13 +362,13 @@ impl Planner<'_, '_> {
                 self.reads(&index.tree);
                 let mut parts: Vec<(TermOp, Vec<Expr>)> = Vec::with_capacity(equal.len());
                 for term in equal {
-                    parts.push((term.op, self.values(term, &mut rows)?));
+                    parts.push((term.op, self.values(term, rows)?));
                 }
                 let (prefixes, null_matches) = access::prefixes(&parts);
-                let range = self.range(low.as_ref(), high.as_ref(), &mut rows)?;
+                let range = self.range(low.as_ref(), high.as_ref(), rows)?;
                 let (index, covering) = (index.clone(), *covering);
                 Op::IndexScan {
-                    table,
+                    table: Arc::clone(table),
                     index,
                     columns,
                     covering,
@@ -339,15 +379,7 @@ impl Planner<'_, '_> {
                     gathered: false,
                 }
             }
-        };
-        Ok((
-            Node {
-                width: layout.width(),
-                op,
-                rows: access.rows,
-            },
-            layout,
-        ))
+        })
     }
 
     /// A call of a table-valued function with what its arguments read on its left.
@@ -526,10 +558,10 @@ fn conditions_left(
     Ok(ConditionsLeft { own, cross })
 }
 
-fn column_number(column: super::physical::ScanColumn) -> usize {
+fn column_number(column: ScanColumn) -> usize {
     match column {
-        super::physical::ScanColumn::Rowid => crate::bind::expr::ROWID,
-        super::physical::ScanColumn::Column(at) => at,
+        ScanColumn::Rowid => crate::bind::expr::ROWID,
+        ScanColumn::Column(at) => at,
     }
 }
 

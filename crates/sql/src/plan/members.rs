@@ -5,6 +5,7 @@
 //! order of the joins is chosen, since how many keys it brings tells what a lookup costs.
 
 use super::Planner;
+use super::order::Condition;
 use super::resolve::Rows;
 use crate::bind::expr::{Expr, ExprKind, Props};
 use crate::error::Result;
@@ -19,9 +20,27 @@ pub struct Members {
 }
 
 impl Planner<'_, '_> {
+    /// A condition with what is known of it.
+    pub(super) fn condition(&mut self, expr: Expr) -> Result<Condition> {
+        let sources = self.sources_of(&expr);
+        let members = self.members(&expr)?;
+        // What is asked before any row is read may raise whatever the rows are.
+        let fallible = match (&expr.kind, &members) {
+            (ExprKind::InSubquery { exprs, .. }, Some(_)) => exprs.iter().any(|e| e.props.fallible),
+            _ => expr.props.fallible,
+        };
+        let movable = expr.props.deterministic && !fallible;
+        Ok(Condition {
+            expr,
+            sources,
+            movable,
+            members,
+        })
+    }
+
     /// What the subquery of a condition yields, where the condition is `x IN (SELECT …)` of
     /// one column and nothing is handed in.
-    pub(super) fn members(&mut self, condition: &Expr) -> Result<Option<Members>> {
+    fn members(&mut self, condition: &Expr) -> Result<Option<Members>> {
         let ExprKind::InSubquery {
             exprs,
             subquery,

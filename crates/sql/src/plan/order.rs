@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::Planner;
 use super::access::{self, Access, COST_SEEK, Path, Request};
+use super::either::{Either, either};
 use super::members::Members;
 use super::terms::{Term, terms};
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, SortKey};
@@ -56,6 +57,13 @@ pub struct Item<'b> {
     pub computed: Vec<KeyExpr>,
     /// The sources that its arguments read, where it is a function.
     pub requires: BTreeSet<usize>,
+}
+
+/// What is known about a source before it is read.
+#[derive(Default)]
+struct Known {
+    terms: Vec<Term>,
+    either: Vec<Either>,
 }
 
 /// How a source is joined to those placed before it.
@@ -126,21 +134,26 @@ impl Problem<'_, '_> {
         item: usize,
         placed: &BTreeSet<usize>,
         columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
-    ) -> Vec<Term> {
+    ) -> Known {
         let id = self.id(item);
         let computed = self.items.get(item).map_or(&[][..], |i| &i.computed);
-        let mut found = Vec::new();
-        for (at, condition) in self.applicable(item).iter().enumerate() {
-            if condition.movable && condition.sources.contains(&id) {
-                terms(condition, at, id, computed, &mut found);
-            }
-        }
-        found.retain(|t| {
+        let is_known = |t: &Term| {
             t.values
                 .iter()
                 .all(|v| v.props.deterministic && !v.props.fallible && columns(v).is_subset(placed))
-        });
-        found
+        };
+        let mut known = Known::default();
+        for (at, condition) in self.applicable(item).iter().enumerate() {
+            if condition.movable && condition.sources.contains(&id) {
+                let (expr, members) = (&condition.expr, condition.members.as_ref());
+                terms(expr, members, at, id, computed, &mut known.terms);
+                known
+                    .either
+                    .extend(either(expr, at, id, computed, &is_known));
+            }
+        }
+        known.terms.retain(is_known);
+        known
     }
 
     /// Equalities between `item` and what is placed.
@@ -388,7 +401,7 @@ impl Planner<'_, '_> {
         &self,
         problem: &Problem<'_, '_>,
         item: usize,
-        terms: &[Term],
+        known: &Known,
         order: &[SortKey],
     ) -> Access {
         let whole = |rows: f64| Access {
@@ -416,7 +429,8 @@ impl Planner<'_, '_> {
                 source: this.source.id,
                 rows: this.rows,
                 needed: &this.needed,
-                terms,
+                terms: &known.terms,
+                either: &known.either,
                 order,
                 hint: &this.source.index_hint,
                 partial: &this.partial,

@@ -266,6 +266,15 @@ pub enum Op {
         /// Largest rowid first.
         reverse: bool,
     },
+    /// Rows whose rowids any of the inputs yields, in order of these.
+    RowidUnion {
+        /// The table.
+        table: Arc<Table>,
+        /// What a row holds.
+        columns: Vec<ScanColumn>,
+        /// They yield rowids alone.
+        inputs: Vec<Node>,
+    },
     /// Rows through an index, in key order, equal keys in rowid order.
     IndexScan {
         /// The table.
@@ -479,6 +488,7 @@ impl Op {
             | Op::Window { input, .. }
             | Op::Distinct { input, .. }
             | Op::Materialize { input, .. } => vec![input],
+            Op::RowidUnion { inputs, .. } => inputs.iter().collect(),
             Op::Recursion { initial, step, .. } => vec![initial, step],
             Op::NestedLoopJoin { left, right, .. }
             | Op::HashJoin { left, right, .. }

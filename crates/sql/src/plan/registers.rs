@@ -83,6 +83,7 @@ pub(super) fn for_each_expr(op: &Op, f: &mut dyn FnMut(&Expr)) {
         | Op::Distinct { .. }
         | Op::Compound { .. }
         | Op::Materialize { .. }
+        | Op::RowidUnion { .. }
         | Op::RecursiveRows { .. } => {}
     }
 }

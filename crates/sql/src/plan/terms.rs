@@ -5,7 +5,7 @@
 //! the comparison gives: the comparison's collation must be the key's, and its
 //! affinity must treat the stored values as they are ([`Term::fits`]).
 
-use super::order::Condition;
+use super::members::Members;
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind};
 use crate::bind::logical::KeyExpr;
 use crate::value::{Affinity, Collation, Value};
@@ -103,10 +103,11 @@ impl Term {
     }
 }
 
-/// The terms of a condition about columns of `source`, and about what its indexes'
+/// The terms of a condition, an IN of these members perhaps, about columns of `source`, and about what its indexes'
 /// keys compute.
 pub fn terms(
-    condition: &Condition,
+    condition: &Expr,
+    members: Option<&Members>,
     at: usize,
     source: usize,
     computed: &[KeyExpr],
@@ -121,12 +122,12 @@ pub fn terms(
     };
     let mut push = |operand: &Expr, op, values: Vec<Expr>, comparison, whole| {
         if let Some(about) = operand_of(operand) {
-            let members = condition.members.as_ref().map(|m| m.keys);
+            let keys = members.map_or(values.len() as f64, |m| m.keys);
             out.push(Term {
                 operand: about,
                 affinity: operand.props.affinity,
                 op,
-                keys: members.unwrap_or(values.len() as f64),
+                keys,
                 values,
                 comparison,
                 condition: at,
@@ -134,7 +135,7 @@ pub fn terms(
             });
         }
     };
-    match &condition.expr.kind {
+    match &condition.kind {
         ExprKind::Compare(op, comparison, left, right) => {
             let Some(ops) = term_ops(*op) else { return };
             push(left, ops.0, vec![(**right).clone()], *comparison, true);
@@ -180,7 +181,7 @@ pub fn terms(
         ExprKind::InSubquery {
             exprs, comparisons, ..
         } => {
-            let members = condition.members.iter();
+            let members = members.into_iter();
             for ((expr, comparison), members) in exprs.iter().zip(comparisons).zip(members) {
                 let values = vec![members.values.clone()];
                 push(expr, TermOp::In, values, *comparison, true);

@@ -57,6 +57,14 @@ fn operator(node: &Node, above: usize) -> BoxOperator {
             keys,
             reverse,
         } => Box::new(RowidLookup::new(table, columns, keys.clone(), *reverse)),
+        Op::RowidUnion {
+            table,
+            columns,
+            inputs,
+        } => {
+            let inputs = inputs.iter().map(build).collect();
+            Box::new(RowidLookup::of_any(table, columns, inputs))
+        }
         Op::IndexScan {
             table,
             index,

@@ -1,19 +1,19 @@
-//! Rowid lookup: rows with given rowids.
+//! Rowid lookup: rows with given rowids, or with those that any of several inputs finds.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use fulgurite_store::{Cursor, Key, Seek};
 
-use super::Operator;
 use super::scan::detached;
+use super::{BoxOperator, Operator};
 use crate::bind::expr::{Expr, ExprKind};
 use crate::error::Result;
 use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX};
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
 use crate::exec::fetch::Fetch;
-use crate::exec::memory::Held;
+use crate::exec::memory::{Held, KEPT_BYTES};
 use crate::exec::range::rowid_of;
 use crate::exec::subquery::each_member;
 use crate::exec::txns::Txns;
@@ -25,6 +25,7 @@ use crate::value::ValueRef;
 pub struct RowidLookup {
     fetch: Fetch,
     keys: Vec<Expr>,
+    inputs: Vec<BoxOperator>,
     reverse: bool,
     cursor: Option<Cursor>,
     rowids: Vec<i64>,
@@ -33,11 +34,41 @@ pub struct RowidLookup {
 }
 
 impl RowidLookup {
+    /// Of the rows whose rowids any of the inputs yields.
+    pub fn of_any(table: &Arc<Table>, columns: &[ScanColumn], inputs: Vec<BoxOperator>) -> Self {
+        Self {
+            inputs,
+            ..Self::new(table, columns, Vec::new(), false)
+        }
+    }
+
+    /// Adds what the inputs yield.
+    fn take_inputs(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
+        let mut batch = cx.run.batch();
+        for input in &mut self.inputs {
+            input.open(cx)?;
+            while input.next(cx, usize::MAX, &mut batch)? {
+                cx.run.check_interrupt()?;
+                let column = batch.columns.first().ok_or_else(detached)?;
+                batch.selection().each(|row| {
+                    if let ValueRef::Integer(rowid) = column.get(row) {
+                        self.rowids.push(rowid);
+                    }
+                });
+                self.held
+                    .force(&cx.run.memory, size_of_val(&self.rowids[..]));
+            }
+        }
+        cx.run.recycle_batch(batch);
+        Ok(())
+    }
+
     /// Of the rows named by `keys`.
     pub fn new(table: &Arc<Table>, columns: &[ScanColumn], keys: Vec<Expr>, reverse: bool) -> Self {
         Self {
             fetch: Fetch::new(table, columns),
             keys,
+            inputs: Vec::new(),
             reverse,
             cursor: None,
             rowids: Vec::new(),
@@ -49,6 +80,9 @@ impl RowidLookup {
 
 impl Operator for RowidLookup {
     fn attach(&mut self, txn: &mut Txns) -> Result<()> {
+        for input in &mut self.inputs {
+            input.attach(txn)?;
+        }
         self.cursor = Some(txn.cursor(&self.fetch.table().tree)?);
         Ok(())
     }
@@ -69,6 +103,9 @@ impl Operator for RowidLookup {
             } else if let Some(rowid) = rowid_of(eval(key, Row::Empty, cx)?.as_ref()) {
                 self.rowids.push(rowid);
             }
+        }
+        if !self.inputs.is_empty() {
+            self.take_inputs(cx)?;
         }
         if self.rowids.len() > 1 {
             self.rowids.sort_unstable();
@@ -104,6 +141,10 @@ impl Operator for RowidLookup {
 
     fn detach(&mut self) {
         self.cursor = None;
+        self.inputs.iter_mut().for_each(|input| input.detach());
+        if self.rowids.capacity() * size_of::<i64>() > KEPT_BYTES {
+            self.rowids = Vec::new();
+        }
         self.held.release();
     }
 }
