@@ -190,3 +190,121 @@ fn times_computed_from_constants_bound_an_index() {
         "{shown}"
     );
 }
+
+#[test]
+fn alternatives_are_looked_up_each_by_its_index() {
+    for condition in [
+        "a = 5 OR r = 2.5",
+        "a = 5 OR id = 7 OR d = 'b'",
+        "(a = 5 AND b > '3') OR (c = 3 AND a < 9)",
+        "a IS NULL OR r > 99",
+        "a IN (3, 5) OR b IN ('3', '05') OR id BETWEEN 4 AND 9",
+        "a = 5 OR r = 2.5 OR length(d) = 0",
+        "(a = 5 OR r = 2.5) AND (b = '3' OR c = 3)",
+        "a = 5 OR a = 6 OR id = 500",
+        "a = 1e400 OR b = 5",
+        "NOT (a = 5 OR r = 2.5) AND id < 9",
+    ] {
+        for tail in [
+            "ORDER BY id",
+            "ORDER BY id DESC LIMIT 3",
+            "ORDER BY r, id LIMIT 4",
+        ] {
+            with(&format!("SELECT id, b, d FROM t WHERE {condition} {tail}"));
+        }
+        with(&format!(
+            "SELECT count(*), sum(id) FROM t WHERE {condition}"
+        ));
+        with(&format!(
+            "SELECT v.i, t.id FROM v LEFT JOIN t ON t.a = v.i AND ({condition}) ORDER BY 1, 2;
+             DELETE FROM t WHERE {condition}; SELECT count(*) FROM t;
+             UPDATE t SET a = 5, b = id WHERE {condition}; SELECT count(*), sum(a) FROM t"
+        ));
+    }
+    with("SELECT v.i, t.id FROM v JOIN t ON t.a = v.i OR t.b = v.s ORDER BY 1, 2");
+    with(
+        "SELECT v.i, t.id FROM v LEFT JOIN t ON t.id = v.i OR t.b = v.s AND t.a > v.i ORDER BY 1, 2",
+    );
+    with(
+        "SELECT i, (SELECT count(*) || ' ' || sum(id) FROM t WHERE t.a = v.i OR t.b = v.s) FROM v",
+    );
+    let shown = plan("SELECT d FROM t WHERE a = 5 OR r = 2.5");
+    assert!(shown.contains("LOOKUP t (any of rowids)"), "{shown}");
+    assert!(shown.contains("tr (r=2.5)"), "{shown}");
+}
+
+/// A view that groups was computed as a whole whatever was asked of it.
+#[test]
+fn conditions_on_groups_are_conditions_of_the_grouped_query() {
+    let view = "CREATE VIEW g AS SELECT a, d, b AS bb, count(*) AS n, max(r) AS m, c FROM t GROUP BY d, a, b;
+        CREATE VIEW u AS SELECT DISTINCT d, c, a FROM t;";
+    for condition in [
+        "a = 5",
+        "a = 5 AND n > 1",
+        "a BETWEEN 3 AND 5 AND d = 'a'",
+        "d = 'A' COLLATE BINARY",
+        "d > 'a' AND a IS NULL",
+        "a IN (3, 5, '7')",
+        "a IN (SELECT i FROM v)",
+        "a = '5' AND d IS NOT NULL",
+        "a || '' = '5'",
+        "a = c",
+        "5 > a",
+        "d = (SELECT n FROM v LIMIT 1)",
+        "a NOT IN (SELECT i FROM v WHERE i > 5)",
+    ] {
+        with(&format!(
+            "{view} SELECT a, lower(d), bb, n, m FROM g WHERE {condition} ORDER BY 1, 2, 3;
+             SELECT lower(d), c, a FROM u WHERE {condition} ORDER BY 3, 2, 1;
+             SELECT v.i, g.a, g.m FROM v LEFT JOIN g ON {condition} ORDER BY v.i, g.a, g.m;
+             SELECT v.i, g.a, g.m FROM v JOIN g ON g.a = v.i WHERE {condition} ORDER BY v.i, g.a, g.m"
+        ));
+    }
+    let numbers =
+        "CREATE TABLE k(x, y); INSERT INTO k VALUES (1, 1), (1.0, 2), ('1', 3), (2, 4), (2.5, 5);";
+    for condition in [
+        "x = '1.0'",
+        "x = 1",
+        "x = '1'",
+        "x IN ('1.0', 2)",
+        "x LIKE '1%'",
+    ] {
+        same(&format!(
+            "{numbers} SELECT * FROM (SELECT x, sum(y) FROM k GROUP BY x) WHERE {condition};
+             SELECT * FROM (SELECT CAST(x AS TEXT) AS x, sum(y) FROM k GROUP BY 1) WHERE {condition};
+             SELECT * FROM (SELECT DISTINCT x FROM k) WHERE {condition}"
+        ));
+    }
+    with("SELECT * FROM (SELECT a, count(*) AS n FROM t GROUP BY a LIMIT 3) WHERE a = 5");
+    with("SELECT * FROM (SELECT count(*) AS n, 5 AS a FROM t) WHERE a = 6");
+    with(
+        "SELECT * FROM (SELECT a, row_number() OVER (ORDER BY id) AS n FROM t) WHERE a = 5 AND n > 40",
+    );
+    let session = session();
+    must(&session, &format!("{TABLES}{view}"));
+    let shown = run(&session, "EXPLAIN QUERY PLAN SELECT n FROM g WHERE a = 5").join("\n");
+    assert!(shown.contains("(a=5)"), "{shown}");
+}
+
+/// EXISTS (SELECT * …) read every column of each row that it asked for.
+#[test]
+fn exists_reads_no_columns() {
+    with("SELECT i FROM v WHERE EXISTS (SELECT * FROM t WHERE a = v.i) ORDER BY 1");
+    with(
+        "SELECT i FROM v WHERE NOT EXISTS (SELECT *, 1 AS k FROM t WHERE a = v.i ORDER BY k, b LIMIT 1) ORDER BY 1",
+    );
+    with(
+        "SELECT EXISTS (SELECT DISTINCT a, b FROM t), EXISTS (SELECT max(a) FROM t WHERE 0), EXISTS (SELECT a FROM t WHERE 0 GROUP BY b)",
+    );
+    with("SELECT EXISTS (SELECT abs(-9223372036854775808) FROM t WHERE id = 3)");
+    with("SELECT EXISTS (SELECT row_number() OVER (ORDER BY a) FROM t LIMIT 1 OFFSET 500)");
+    with("SELECT EXISTS (SELECT a, b UNION SELECT 1, 2 LIMIT 1) FROM t WHERE id < 3");
+    with(
+        "SELECT (SELECT 1 FROM v w WHERE EXISTS (SELECT t.a, v.i, w.x FROM t WHERE t.a = w.i AND t.id > v.i) LIMIT 1) FROM v",
+    );
+    let shown = plan("SELECT i FROM v WHERE EXISTS (SELECT * FROM t WHERE a = v.i)");
+    assert!(
+        shown.contains("COVERING INDEX sqlite_autoindex_t_1"),
+        "{shown}"
+    );
+}

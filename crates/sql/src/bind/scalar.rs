@@ -87,6 +87,9 @@ impl Binder<'_> {
             } => self.in_select(expr, select, *negated),
             A::Exists(select) => {
                 let subquery = self.subquery(select)?;
+                if let Some(logical) = self.subqueries.get_mut(subquery.id) {
+                    logical.query.show_nothing();
+                }
                 Ok(Expr {
                     kind: ExprKind::Exists(subquery.id),
                     props: subquery.props,

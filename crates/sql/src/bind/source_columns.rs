@@ -50,6 +50,17 @@ impl Query {
         }
     }
 
+    /// Lets its columns go where only its rows count, so that nothing is read or computed for
+    /// their sake, as in SQLite.
+    pub fn show_nothing(&mut self) {
+        if let Body::Block(block) = &mut self.body
+            && block.distinct.is_none()
+        {
+            block.outputs = vec![Expr::literal(Value::Integer(1))];
+            self.columns.truncate(1);
+        }
+    }
+
     /// The affinity of a column to a query that this one is a source of.
     pub fn affinity(&self, at: usize) -> Option<Affinity> {
         let several = match &self.body {
