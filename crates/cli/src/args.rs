@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::output::Mode;
 
@@ -21,6 +21,15 @@ pub struct Cli {
     pub command: Option<Command>,
     #[command(flatten)]
     pub shell: ShellArgs,
+}
+
+/// Of a transaction over several files.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Outcome {
+    /// It counts as committed.
+    Commit,
+    /// It counts as never committed.
+    RollBack,
 }
 
 #[derive(Debug, Args)]
@@ -44,6 +53,10 @@ pub struct ShellArgs {
     /// its last checkpoint.
     #[arg(long, requires = "database")]
     pub abandon_missing_log: bool,
+    /// What becomes of a transaction over several files that this one was left in the
+    /// midst of, if the file that knows its outcome is lost.
+    #[arg(long, value_enum, requires = "database", value_name = "OUTCOME")]
+    pub in_doubt: Option<Outcome>,
     /// Stop at the first error.
     #[arg(long)]
     pub bail: bool,
@@ -121,8 +134,9 @@ const SAME: [&str; 12] = [
     "separator",
 ];
 /// Those among them, and ours, that take the next argument.
-const WITH_VALUE: [&str; 7] = [
+const WITH_VALUE: [&str; 8] = [
     "cmd",
+    "in-doubt",
     "init",
     "mode",
     "newline",

@@ -20,9 +20,9 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use fulgurite::{Connection, Database, OpenFlags, Options};
+use fulgurite::{Connection, Database, InDoubt, OpenFlags, Options};
 
-use crate::args::{Cli, Command, ShellArgs};
+use crate::args::{Cli, Command, Outcome, ShellArgs};
 use crate::output::{Look, Mode};
 use crate::shell::Shell;
 
@@ -123,11 +123,17 @@ fn open(args: &ShellArgs) -> fulgurite::Result<Connection> {
     let Some(path) = &args.database else {
         return Connection::open_in_memory();
     };
-    if args.abandon_missing_log {
+    if args.abandon_missing_log || args.in_doubt.is_some() {
+        let in_doubt = match args.in_doubt {
+            None => InDoubt::Ask,
+            Some(Outcome::Commit) => InDoubt::Commit,
+            Some(Outcome::RollBack) => InDoubt::RollBack,
+        };
         let options = Options {
             read_only: args.readonly,
             create: false,
-            abandon_missing_log: true,
+            abandon_missing_log: args.abandon_missing_log,
+            in_doubt,
             ..Options::default()
         };
         return Database::open_with_options(path, options)?.connect();

@@ -268,8 +268,20 @@ fn a_copy_without_its_log_is_refused_unless_that_is_abandoned() {
     assert_eq!(out(&output).trim(), "0", "{}", err(&output));
     let output = run(dir.path(), &["check", "b.db"], "");
     assert_eq!(out(&output), "b.db: ok\n");
-    let output = run(dir.path(), &[abandon, "absent.db", "SELECT 1"], "");
-    assert_eq!(output.status.code(), Some(1), "nothing is made with it");
+    for option in [abandon, "--in-doubt=commit"] {
+        let output = run(dir.path(), &[option, "absent.db", "SELECT 1"], "");
+        assert_eq!(output.status.code(), Some(1), "nothing is made with it");
+        assert!(err(&output).contains("absent.db does not exist"));
+    }
+    let count = [
+        "--in-doubt",
+        "roll-back",
+        "--mode=csv",
+        "--noheader",
+        "b.db",
+        count[4],
+    ];
+    assert_eq!(out(&run(dir.path(), &count, "")).trim(), "0");
 }
 
 #[test]

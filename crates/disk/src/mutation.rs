@@ -55,11 +55,18 @@ pub enum Mutation {
     /// A page that was just written is found a moment before it enters the queue
     /// of pages to evict.
     SeatLate,
+    /// A transaction over several files is decided before the others are prepared.
+    DecideFirst,
+    /// The outcome of one is believed as it is read, durable or not.
+    BelieveUnsyncedDecision,
 }
 
 impl Mutation {
-    /// Those that are seen where one thread is at work at a time, in the order of
-    /// their numbers. The others are for models of interleavings.
+    /// Those that are seen in transactions over several files.
+    pub const OVER_FILES: [Self; 2] = [Self::DecideFirst, Self::BelieveUnsyncedDecision];
+
+    /// Those that are seen in one file where one thread is at work at a time, in the order
+    /// of their numbers. What is in neither list is for models of interleavings.
     pub const ALL: [Self; 20] = [
         Self::SkipDataSync,
         Self::SkipLogSync,

@@ -3,10 +3,15 @@
 //! `cargo test -p fulgurite-sim --features mutations --test mutations`.
 #![cfg(feature = "mutations")]
 
+#[path = "several_files/life.rs"]
+mod life;
+
 use fulgurite_disk::mutation::{Mutation, plant};
-use fulgurite_sim::panics;
 use fulgurite_sim::proof::{Case, Tally};
 use fulgurite_sim::seed;
+use fulgurite_sim::{SimDisk, panics};
+use fulgurite_store::Durability;
+use std::panic::catch_unwind;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -37,5 +42,37 @@ fn every_planted_bug_is_seen_and_nothing_else() {
         let seen = seed::prove(&case, &mut Tally::default());
         plant(None);
         assert!(seen.is_err(), "{name} was not seen by seed {number}");
+    }
+    for mutation in Mutation::OVER_FILES {
+        let sees = |at: &(u64, u64)| {
+            plant(Some(mutation));
+            let seen = catch_unwind(|| cut_and_kill(*at)).is_err();
+            plant(None);
+            seen
+        };
+        let mut cuts = (0..20).flat_map(|seed| (0..CALLS).map(move |call| (seed, call)));
+        let seen = cuts.find(sees);
+        let at = seen.unwrap_or_else(|| panic!("{mutation:?} was not seen"));
+        println!("{mutation:?}: seed {}, call {}", at.0, at.1);
+        cut_and_kill(at);
+    }
+}
+
+/// Calls of a life over several files, at most.
+const CALLS: u64 = 200;
+
+/// Ends such a life at a call, in either way.
+fn cut_and_kill((seed, call): (u64, u64)) {
+    for kills in [false, true] {
+        let (steps, mut rng) = life::draw(seed, 8);
+        let disk = SimDisk::new(seed);
+        disk.stop_at(call);
+        let acknowledged = life::live(&disk, &steps, Durability::Full);
+        let left = match kills {
+            false => disk.crash_image(call),
+            true => disk.kill_image(),
+        };
+        let found = life::recover(left, &mut rng);
+        life::check(&steps, acknowledged, &found, "several files");
     }
 }

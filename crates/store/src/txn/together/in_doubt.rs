@@ -20,6 +20,7 @@ use crate::tree::cursor::Seek;
 use crate::txn::Txn;
 use crate::waits::Waits;
 use crate::{Durability, names};
+use fulgurite_disk::mutation::{Mutation, planted};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ fn is_committed(core: &Core, entry: &Prepared<'_>, number: &Number) -> Result<bo
             format!(
                 "unable to open database file: {} was left while a transaction was committed to it \
                  and to {}, which alone knows whether it was; put that file, and its log, back \
-                 where it was or beside this one, or open this one with a decision (Options::in_doubt)",
+                 where it was or beside this one, or open this one with a decision (Options::in_doubt, --in-doubt)",
                 core.pool.path,
                 entry.path.display()
             ),
@@ -128,8 +129,11 @@ fn ask(core: &Core, path: &Path, number: &Number) -> Result<bool> {
 fn options_to_ask(options: &Options) -> Options {
     Options {
         create: false,
+        read_only: options.read_only || planted(Mutation::BelieveUnsyncedDecision),
         durability: Durability::Full,
         busy_timeout: Duration::ZERO,
+        // A lost log may have held the decision.
+        abandon_missing_log: false,
         ..options.clone()
     }
 }

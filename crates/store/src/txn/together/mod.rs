@@ -39,6 +39,7 @@ use crate::store::{Core, Store, log_error};
 use crate::tree::Tree;
 use crate::tree::edit::IfExists;
 use decisions::{DECIDED, Number, PREPARED, Prepared};
+use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_wal::Permit;
 use std::sync::Arc;
 use std::time::Duration;
@@ -204,6 +205,9 @@ fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<
     }
     let gates = lasting.iter().map(|at| cores[*at].gate.shut());
     let _gates: Vec<_> = gates.collect();
+    if planted(Mutation::DecideFirst) {
+        decide(txns, coordinator, &mut parts)?;
+    }
     let decided = to_prepare
         .iter()
         .try_for_each(|it| txns[it.at].prepare_in(it, &number))
@@ -266,19 +270,16 @@ fn beside(store: &Store) -> Result<Txn> {
     Ok(txn)
 }
 
-/// Step 4.
+/// Step 4, once.
 fn decide(
     txns: &mut [&mut TxnContext],
     coordinator: usize,
     parts: &mut Vec<Part<'_>>,
 ) -> Result<()> {
-    let Some(at) = parts.iter().position(|part| part.at == coordinator) else {
-        return Err(Error::misuse(
-            "a transaction over several stores has no coordinator",
-        ));
-    };
-    let part = parts.remove(at);
-    txns[coordinator].publish_synced(part)
+    match parts.iter().position(|part| part.at == coordinator) {
+        Some(at) => txns[coordinator].publish_synced(parts.remove(at)),
+        None => Ok(()),
+    }
 }
 
 /// Step 5.
