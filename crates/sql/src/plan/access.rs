@@ -1,9 +1,11 @@
 //! Access paths: how the rows of one table are found.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::either::{self, Either};
+use super::facts::Facts;
 use super::physical::ScanColumn;
 use super::terms::{Operand, Term, TermOp};
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, ROWID, SortKey};
@@ -26,22 +28,22 @@ pub enum Path {
     /// All rows in rowid order, within bounds.
     Scan {
         /// Lower bound.
-        low: Option<Term>,
+        low: Option<Rc<Term>>,
         /// Upper bound.
-        high: Option<Term>,
+        high: Option<Rc<Term>>,
     },
     /// By rowid.
-    Rowid(Term),
+    Rowid(Rc<Term>),
     /// Through an index.
     Index {
         /// The index.
         index: Arc<Index>,
         /// Equalities for its leading parts.
-        equal: Vec<Term>,
+        equal: Vec<Rc<Term>>,
         /// Lower bound of the next part.
-        low: Option<Term>,
+        low: Option<Rc<Term>>,
         /// Upper bound.
-        high: Option<Term>,
+        high: Option<Rc<Term>>,
         /// Needs no row.
         covering: bool,
     },
@@ -77,7 +79,7 @@ pub struct Request<'a> {
     /// Columns that are read.
     pub needed: &'a BTreeSet<usize>,
     /// Usable terms: their values are known before the table is read.
-    pub terms: &'a [Term],
+    pub terms: &'a [Rc<Term>],
     /// What conditions with alternatives say, where each alternative says something.
     pub either: &'a [Either],
     /// An order that would spare a sort.
@@ -121,7 +123,7 @@ fn answers(table: &Table, computed: &[KeyExpr], (number, at): (usize, usize), te
 
 impl Path {
     /// The terms it answers.
-    pub fn terms(&self) -> Vec<&Term> {
+    pub fn terms(&self) -> Vec<&Rc<Term>> {
         match self {
             Path::Scan { low, high } => low.iter().chain(high).collect(),
             Path::Rowid(term) => vec![term],
@@ -259,7 +261,7 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
         None => request.rows,
         Some(_) => request.partial.iter().find(|(i, _)| *i == number)?.1,
     };
-    let mut equal: Vec<Term> = Vec::new();
+    let mut equal: Vec<Rc<Term>> = Vec::new();
     let (mut alternatives, mut keys, mut of_subquery) = (1usize, 1.0, false);
     for at in 0..index.columns.len() {
         let found = request.terms.iter().find(|t| {
@@ -333,12 +335,12 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
 }
 
 /// Whether one of these terms is an equality for the first part of an index, by number.
-pub fn may_answer(table: &Table, number: usize, computed: &[KeyExpr], terms: &[Term]) -> bool {
-    let answers = |term: &Term| {
+pub fn may_answer(table: &Table, number: usize, computed: &[KeyExpr], facts: &Facts) -> bool {
+    let answers = |term: &Rc<Term>| {
         matches!(term.op, TermOp::Equal | TermOp::Is | TermOp::In)
             && answers(table, computed, (number, 0), term)
     };
-    terms.iter().any(answers)
+    facts.all().any(answers)
 }
 
 /// The bounds on the part behind a prefix of the index's key.
@@ -346,9 +348,9 @@ fn range_terms(
     request: &Request<'_>,
     number: usize,
     prefix: usize,
-) -> (Option<Term>, Option<Term>) {
+) -> (Option<Rc<Term>>, Option<Rc<Term>>) {
     let find = |lower: bool| {
-        let bounds = |t: &&Term| match t.op {
+        let bounds = |t: &&Rc<Term>| match t.op {
             TermOp::Lower { .. } => lower,
             TermOp::Upper { .. } => !lower,
             _ => false,
@@ -361,8 +363,8 @@ fn range_terms(
 
 /// Whether the index yields the wanted order, and if so whether backwards.
 /// Parts bound to one value may stand anywhere.
-fn index_order(request: &Request<'_>, index: &Index, equal: &[Term]) -> Option<bool> {
-    if request.order.is_empty() || !equal.iter().all(Term::is_single) {
+fn index_order(request: &Request<'_>, index: &Index, equal: &[Rc<Term>]) -> Option<bool> {
+    if request.order.is_empty() || !equal.iter().all(|term| term.is_single()) {
         return None;
     }
     let mut parts = index.columns.iter().enumerate().peekable();

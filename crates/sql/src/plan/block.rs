@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use super::Planner;
 use super::access;
-use super::either::either;
+use super::facts::Facts;
 use super::join::{Joined, Needed};
 use super::layout::Layout;
 use super::order::{Condition, Item, Problem};
 use super::outer::{Goal, Reads};
 use super::physical::{CompoundOp, LimitClause, Node, Op};
 use super::rules;
-use super::terms::terms;
 use super::window;
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey, Windowing};
 use crate::bind::logical::{Aggregation, Block, Body, Query, Source, SourceKind};
@@ -353,14 +352,17 @@ impl Planner<'_, '_> {
                 per_key: Vec::new(),
                 computed,
                 requires: self.required(source),
+                facts: Facts::default(),
             });
         }
         conditions.extend(inner);
         settle(&mut items, &mut conditions);
         for item in &mut items {
             let own = item.on.as_ref().unwrap_or(&conditions);
+            let columns = |expr: &Expr| self.sources_of(expr);
+            item.facts = Facts::new(own, item.source.id, &item.computed, &columns);
             item.partial = self.usable_partial(item.source, own);
-            item.per_key = self.rows_per_key(item, own);
+            item.per_key = self.rows_per_key(item);
         }
         let last: Vec<Expr> = conditions
             .iter()
@@ -409,13 +411,9 @@ impl Planner<'_, '_> {
         usable
     }
 
-    /// What is known of the indexes that an equality among these conditions may be looked up
-    /// in. Of a unique index of one part, nothing needs to be.
-    fn rows_per_key(
-        &mut self,
-        item: &Item<'_>,
-        conditions: &[Condition],
-    ) -> Vec<(usize, Arc<[f64]>)> {
+    /// What is known of the indexes that an equality among the conditions on an item may be
+    /// looked up in. Of a unique index of one part, nothing needs to be.
+    fn rows_per_key(&mut self, item: &Item<'_>) -> Vec<(usize, Arc<[f64]>)> {
         let SourceKind::Table(table) = &item.source.kind else {
             return Vec::new();
         };
@@ -423,20 +421,10 @@ impl Planner<'_, '_> {
         if !table.indexes.iter().any(|index| asks(index)) {
             return Vec::new();
         }
-        let mut found = Vec::new();
-        for (at, condition) in conditions.iter().enumerate() {
-            if condition.movable && condition.sources.contains(&item.source.id) {
-                let (id, computed) = (item.source.id, &item.computed);
-                let (expr, members) = (&condition.expr, condition.members.as_ref());
-                terms(expr, members, at, id, computed, &mut found);
-                let either = either(expr, at, id, computed, &|_| true);
-                found.extend(either.into_iter().flat_map(|it| it.arms).flatten());
-            }
-        }
         let mut known = Vec::new();
         for (number, index) in table.indexes.iter().enumerate() {
             if asks(index)
-                && access::may_answer(table, number, &item.computed, &found)
+                && access::may_answer(table, number, &item.computed, &item.facts)
                 && let Some(per_key) = self.statistics.rows_per_key(index)
             {
                 known.push((number, per_key));

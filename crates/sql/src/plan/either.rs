@@ -2,6 +2,7 @@
 //! of the lookups finds.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use super::access::{self, Access, COST_FETCH, Path, Request};
 use super::terms::{Term, terms};
@@ -15,18 +16,17 @@ const ALTERNATIVES_MAX: usize = 16;
 #[derive(Debug, Clone)]
 pub struct Either {
     /// Those of each alternative.
-    pub arms: Vec<Vec<Term>>,
+    pub arms: Vec<Vec<Rc<Term>>>,
 }
 
 /// The alternatives of a condition about `source`, where each says something that keys can
 /// serve, as [`terms`] does for conditions that are none.
-pub fn either(
+pub fn alternatives(
     condition: &Expr,
     at: usize,
     source: usize,
     computed: &[KeyExpr],
-    is_known: &dyn Fn(&Term) -> bool,
-) -> Option<Either> {
+) -> Option<Vec<Vec<Term>>> {
     let ExprKind::Or(disjuncts) = &condition.kind else {
         return None;
     };
@@ -43,7 +43,6 @@ pub fn either(
         for part in parts {
             terms(part, None, at, source, computed, &mut arm);
         }
-        arm.retain(is_known);
         // None answers more than a part of the condition.
         arm.iter_mut().for_each(|term| term.whole = false);
         if arm.is_empty() {
@@ -51,7 +50,7 @@ pub fn either(
         }
         arms.push(arm);
     }
-    Some(Either { arms })
+    Some(arms)
 }
 
 /// The lookups that together find the rows of one of these conditions.

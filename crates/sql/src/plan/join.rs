@@ -109,10 +109,11 @@ impl Planner<'_, '_> {
             .get(step.item)
             .ok_or_else(|| Error::misuse("no such source"))?;
         let (id, outer) = (item.source.id, item.on.is_some());
-        let (access, keys): (_, &[usize]) = match &step.method {
-            Method::Lookup(access) | Method::Replay(access) => (access, &[]),
-            Method::Hash(access, keys) => (access, keys),
+        let (chosen, keys): (_, &[usize]) = match &step.method {
+            Method::Lookup(chosen) | Method::Replay(chosen) => (chosen, &[]),
+            Method::Hash(chosen, keys) => (chosen, keys),
         };
+        let access = &chosen.access;
         let mut done = answered_by(&access.path);
         let mut bindings = Vec::new();
         let columns = self.columns_left(problem, step.item, &done);
@@ -318,7 +319,7 @@ impl Planner<'_, '_> {
         let reverse = access.reverse;
         Ok(match &access.path {
             Path::Scan { low, high } => {
-                let range = self.range(low.as_ref(), high.as_ref(), rows)?;
+                let range = self.range(low.as_deref(), high.as_deref(), rows)?;
                 Op::TableScan {
                     table: Arc::clone(table),
                     columns,
@@ -365,7 +366,7 @@ impl Planner<'_, '_> {
                     parts.push((term.op, self.values(term, rows)?));
                 }
                 let (prefixes, null_matches) = access::prefixes(&parts);
-                let range = self.range(low.as_ref(), high.as_ref(), rows)?;
+                let range = self.range(low.as_deref(), high.as_deref(), rows)?;
                 let (index, covering) = (index.clone(), *covering);
                 Op::IndexScan {
                     table: Arc::clone(table),

@@ -14,6 +14,7 @@ mod aggregate;
 pub mod any_value;
 mod block;
 mod either;
+mod facts;
 pub mod foreign;
 mod generated;
 mod join;

@@ -5,13 +5,13 @@
 //! the text has it, and so do those behind it.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Planner;
 use super::access::{self, Access, COST_SEEK, Path, Request};
-use super::either::{Either, either};
+use super::facts::{Chosen, Facts, Known};
 use super::members::Members;
-use super::terms::{Term, terms};
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, SortKey};
 use crate::bind::logical::{KeyExpr, Source, SourceKind};
 use crate::error::{Error, Result};
@@ -57,24 +57,19 @@ pub struct Item<'b> {
     pub computed: Vec<KeyExpr>,
     /// The sources that its arguments read, where it is a function.
     pub requires: BTreeSet<usize>,
-}
-
-/// What is known about a source before it is read.
-#[derive(Default)]
-struct Known {
-    terms: Vec<Term>,
-    either: Vec<Either>,
+    /// What the conditions that apply to it say about it.
+    pub facts: Facts,
 }
 
 /// How a source is joined to those placed before it.
 #[derive(Debug, Clone)]
 pub enum Method {
     /// By keys from the rows before it, or first of all.
-    Lookup(Access),
+    Lookup(Rc<Chosen>),
     /// Hash join on these conditions (of WHERE, or of ON).
-    Hash(Access, Vec<usize>),
+    Hash(Rc<Chosen>, Vec<usize>),
     /// Replayed for each row.
-    Replay(Access),
+    Replay(Rc<Chosen>),
 }
 
 /// One source placed.
@@ -84,6 +79,14 @@ pub struct Step {
     pub item: usize,
     /// How.
     pub method: Method,
+}
+
+/// A method with its estimates.
+struct Weighed {
+    method: Method,
+    /// Of the whole join so far.
+    rows: f64,
+    cost: f64,
 }
 
 /// An order of all sources.
@@ -128,49 +131,6 @@ impl Problem<'_, '_> {
         self.items.get(item).map_or(usize::MAX, |i| i.source.id)
     }
 
-    /// Terms about `item` whose values are known from `placed`.
-    fn terms(
-        &self,
-        item: usize,
-        placed: &BTreeSet<usize>,
-        columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
-    ) -> Known {
-        let id = self.id(item);
-        let computed = self.items.get(item).map_or(&[][..], |i| &i.computed);
-        let is_known = |t: &Term| {
-            t.values
-                .iter()
-                .all(|v| v.props.deterministic && !v.props.fallible && columns(v).is_subset(placed))
-        };
-        let mut known = Known::default();
-        for (at, condition) in self.applicable(item).iter().enumerate() {
-            if condition.movable && condition.sources.contains(&id) {
-                let (expr, members) = (&condition.expr, condition.members.as_ref());
-                terms(expr, members, at, id, computed, &mut known.terms);
-                known
-                    .either
-                    .extend(either(expr, at, id, computed, &is_known));
-            }
-        }
-        known.terms.retain(is_known);
-        known
-    }
-
-    /// Equalities between `item` and what is placed.
-    fn hash_keys(
-        &self,
-        item: usize,
-        placed: &BTreeSet<usize>,
-        columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
-    ) -> Vec<usize> {
-        let own = BTreeSet::from([self.id(item)]);
-        let keys = |condition: &Condition| {
-            condition.movable && split_equality(&condition.expr, &own, placed, columns).is_some()
-        };
-        let list = self.applicable(item).iter().enumerate();
-        list.filter(|(_, c)| keys(c)).map(|(at, _)| at).collect()
-    }
-
     /// Whether `item` may come next.
     fn may_follow(&self, item: usize, placed: &[bool]) -> bool {
         let barrier = |i: &Item<'_>| i.on.is_some() || i.source.fixed && !is_recursive(i);
@@ -196,6 +156,17 @@ fn is_recursive(item: &Item<'_>) -> bool {
     matches!(item.source.kind, SourceKind::Recursive(_))
 }
 
+/// The sides of an equality that can be hashed, and how they compare.
+pub fn hashed_sides(expr: &Expr) -> Option<(&Expr, &Expr, Comparison)> {
+    let ExprKind::Compare(CompareOp::Equal, comparison, left, right) = &expr.kind else {
+        return None;
+    };
+    // A collation of the program cannot be hashed.
+    let is_hashed = !comparison.collation.is_of_program();
+    let is_hashed = is_hashed && !expr.props.fallible && expr.props.deterministic;
+    is_hashed.then_some((left, right, *comparison))
+}
+
 /// `left = right` with the placed side first, the other one over `own`.
 pub fn split_equality<'e>(
     expr: &'e Expr,
@@ -203,18 +174,11 @@ pub fn split_equality<'e>(
     placed: &BTreeSet<usize>,
     columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
 ) -> Option<(&'e Expr, &'e Expr, Comparison)> {
-    let ExprKind::Compare(CompareOp::Equal, comparison, left, right) = &expr.kind else {
-        return None;
-    };
-    // What is split is hashed, which a collation of the program cannot be.
-    let is_hashed = !comparison.collation.is_of_program();
-    if expr.props.fallible || !expr.props.deterministic || !is_hashed {
-        return None;
-    }
+    let (left, right, comparison) = hashed_sides(expr)?;
     let sides = |a: &'e Expr, b: &'e Expr| {
         let (of_a, of_b) = (columns(a), columns(b));
         let is_split = !of_a.is_empty() && of_a.is_subset(placed);
-        (is_split && !of_b.is_empty() && of_b.is_subset(own)).then_some((a, b, *comparison))
+        (is_split && !of_b.is_empty() && of_b.is_subset(own)).then_some((a, b, comparison))
     };
     sides(left, right).or_else(|| sides(right, left))
 }
@@ -234,170 +198,156 @@ impl Planner<'_, '_> {
             firsts
         } else {
             let smallest = firsts.iter().copied().min_by(|a, b| {
-                let rows = |i: usize| self.step(problem, i, &problem.placed, problem.rows).1;
+                let rows = |i| self.weighed(problem, i, &problem.placed, problem.rows).rows;
                 rows(*a).total_cmp(&rows(*b))
             });
             smallest.into_iter().collect()
         };
         let mut best: Option<Order> = None;
         for first in firsts {
-            let order = self.order_from(problem, first);
-            if best.as_ref().is_none_or(|b| order.cost < b.cost) {
+            let cost_max = best.as_ref().map_or(f64::INFINITY, |best| best.cost);
+            if let Some(order) = self.order_from(problem, first, cost_max) {
                 best = Some(order);
             }
         }
-        best.filter(|best| best.cost.is_finite())
-            .ok_or_else(|| Error::sql("no query solution"))
+        best.ok_or_else(|| Error::sql("no query solution"))
     }
 
-    fn order_from(&self, problem: &Problem<'_, '_>, first: usize) -> Order {
+    /// The order that begins with a source, where it costs less than this.
+    fn order_from(&self, problem: &Problem<'_, '_>, first: usize, cost_max: f64) -> Option<Order> {
         let mut placed = vec![false; problem.items.len()];
         let mut ids = problem.placed.clone();
         let mut steps = Vec::with_capacity(problem.items.len());
-        let (mut cost, mut rows) = (0.0, problem.rows);
-        let mut next = Some(first);
-        while let Some(item) = next {
-            let (step, step_cost, step_rows) = {
-                let (method, rows_after, step_cost) = self.method(problem, item, &ids, rows);
-                (Step { item, method }, step_cost, rows_after)
-            };
+        let mut cost = 0.0;
+        let mut next = Some((first, self.weighed(problem, first, &ids, problem.rows)));
+        while let Some((item, weighed)) = next {
             if steps.is_empty()
-                && let Method::Lookup(access) = &step.method
+                && let Method::Lookup(chosen) = &weighed.method
                 && !problem.order.is_empty()
-                && !access.ordered
+                && !chosen.access.ordered
             {
-                cost += step_rows * (step_rows + 2.0).log2() * 0.5;
+                cost += weighed.rows * (weighed.rows + 2.0).log2() * 0.5;
             }
-            cost += step_cost;
-            rows = step_rows;
-            steps.push(step);
+            cost += weighed.cost;
+            if cost >= cost_max {
+                return None;
+            }
+            let rows = weighed.rows;
+            let method = weighed.method;
+            steps.push(Step { item, method });
             if let Some(done) = placed.get_mut(item) {
                 *done = true;
             }
             ids.insert(problem.id(item));
             next = (0..problem.items.len())
-                .filter(|i| {
-                    !placed.get(*i).copied().unwrap_or(true) && problem.may_follow(*i, &placed)
-                })
-                .min_by(|a, b| {
-                    let weigh = |i: usize| {
-                        let (_, after, cost) = self.method(problem, i, &ids, rows);
-                        cost + after
-                    };
-                    weigh(*a).total_cmp(&weigh(*b))
-                });
+                .filter(|i| !placed.get(*i).copied().unwrap_or(true))
+                .filter(|i| problem.may_follow(*i, &placed))
+                .map(|i| (i, self.weighed(problem, i, &ids, rows)))
+                .min_by(|(_, a), (_, b)| (a.cost + a.rows).total_cmp(&(b.cost + b.rows)));
         }
-        if steps.len() < problem.items.len() {
-            // Functions whose arguments come from what must stand behind them.
-            cost = f64::INFINITY;
-        }
-        Order { steps, cost }
+        // Otherwise there are functions whose arguments come from what must stand behind
+        // them.
+        let is_whole = steps.len() == problem.items.len();
+        is_whole.then_some(Order { steps, cost })
     }
 
-    fn step(
-        &self,
-        problem: &Problem<'_, '_>,
-        item: usize,
-        ids: &BTreeSet<usize>,
-        rows: f64,
-    ) -> (f64, f64) {
-        let (_, after, cost) = self.method(problem, item, ids, rows);
-        (cost, after)
-    }
-
-    /// The cheapest method to add `item` to `rows` rows: method, rows after,
-    /// cost.
-    fn method(
+    /// The cheapest method to add `item` to `rows` rows.
+    fn weighed(
         &self,
         problem: &Problem<'_, '_>,
         item: usize,
         placed: &BTreeSet<usize>,
         rows: f64,
-    ) -> (Method, f64, f64) {
-        let columns = |e: &Expr| self.sources_of(e);
-        let known = problem.terms(item, placed, &columns);
-        let order = if placed.is_empty() {
-            problem.order
-        } else {
-            &[]
-        };
-        let lookup = self.path(problem, item, &known, order);
+    ) -> Weighed {
+        let lookup = self.path(problem, item, placed, placed.is_empty());
         let id = problem.id(item);
         let share = |c: &Condition| {
             let whole =
                 c.sources.contains(&id) && c.sources.iter().all(|s| *s == id || placed.contains(s));
             if whole { selectivity(&c.expr) } else { 1.0 }
         };
-        let used: BTreeSet<usize> = lookup.path.terms().iter().map(|t| t.condition).collect();
         let residual: f64 = problem
             .applicable(item)
             .iter()
             .enumerate()
-            .filter(|(at, _)| !used.contains(at))
+            .filter(|(at, _)| !lookup.used.contains(at))
             .map(|(_, c)| share(c))
             .product();
         let left_join = problem.items.get(item).is_some_and(|i| i.on.is_some());
         let at_least = if left_join { rows } else { 0.0 };
-        let after = (rows * lookup.rows * residual).max(at_least).max(0.1);
+        let after = (rows * lookup.access.rows * residual)
+            .max(at_least)
+            .max(0.1);
+        let by_lookup = |times: f64| Weighed {
+            cost: times * lookup.access.cost,
+            rows: after,
+            method: Method::Lookup(Rc::clone(&lookup)),
+        };
         if placed.is_empty() {
-            let cost = lookup.cost;
-            return (Method::Lookup(lookup), after, cost);
+            return by_lookup(1.0);
         }
-        let own = self.path(
-            problem,
-            item,
-            &problem.terms(item, &BTreeSet::new(), &columns),
-            &[],
-        );
-        let uses_placed = lookup
-            .path
-            .terms()
-            .iter()
-            .any(|t| t.values.iter().any(|v| !columns(v).is_empty()));
         let requires = problem.items.get(item).map(|i| &i.requires);
         if requires.is_some_and(|requires| !requires.is_empty()) {
-            let cost = rows * lookup.cost;
-            return (Method::Lookup(lookup), after, cost);
+            return by_lookup(rows);
         }
+        let chosen = self.path(problem, item, &BTreeSet::new(), false);
+        let own = &chosen.access;
         let by_replay = own.cost + rows * own.rows;
-        let mut best = if uses_placed {
-            let cost = rows * lookup.cost;
-            (Method::Lookup(lookup), after, cost)
-        } else {
-            (Method::Replay(own.clone()), after, by_replay)
+        let mut best = match lookup.uses_placed {
+            true if rows * lookup.access.cost <= by_replay => by_lookup(rows),
+            _ => Weighed {
+                cost: by_replay,
+                rows: after,
+                method: Method::Replay(Rc::clone(&chosen)),
+            },
         };
-        if by_replay < best.2 {
-            best = (Method::Replay(own.clone()), after, by_replay);
-        }
-        let keys = problem.hash_keys(item, placed, &columns);
+        let this = problem.items.get(item);
+        let keys = this.map_or_else(Vec::new, |this| this.facts.hash_keys(id, placed));
         if !keys.is_empty() {
             let list = problem.applicable(item);
-            let all = problem.items.get(item).map_or(own.rows, |i| i.rows);
+            let all = this.map_or(own.rows, |i| i.rows);
             let pairs = problem.pairs_per_match(list, &keys, rows.max(all));
             let pairs = pairs.unwrap_or(own.rows.max(10.0));
-            let done: BTreeSet<usize> = own.path.terms().iter().map(|t| t.condition).collect();
             let alone = |c: &Condition| c.sources.iter().all(|s| *s == id);
-            let left = list.iter().enumerate().filter(|(at, _)| !done.contains(at));
+            let left = list.iter().enumerate();
+            let left = left.filter(|(at, _)| !chosen.used.contains(at));
             let kept: f64 = left
                 .map(|(_, c)| if alone(c) { share(c) } else { 1.0 })
                 .product();
             let matches = (rows * own.rows * kept / pairs).max(at_least).max(0.1);
-            let after = if uses_placed {
-                best.1.min(matches)
-            } else {
-                matches
+            let after = match lookup.uses_placed {
+                true => after.min(matches),
+                false => matches,
             };
             let cost = own.cost + own.rows * COST_BUILD + rows * COST_PROBE + COST_SEEK;
-            if cost < best.2 {
-                best = (Method::Hash(own, keys), after, cost);
-            } else {
-                best.1 = after;
+            best.rows = after;
+            if cost < best.cost {
+                best.cost = cost;
+                best.method = Method::Hash(Rc::clone(&chosen), keys);
             }
         }
         best
     }
 
+    /// The path to the rows of an item behind what is placed; `first`: in the wanted order,
+    /// if it can be.
     fn path(
+        &self,
+        problem: &Problem<'_, '_>,
+        item: usize,
+        placed: &BTreeSet<usize>,
+        first: bool,
+    ) -> Rc<Chosen> {
+        let order = if first { problem.order } else { &[] };
+        let facts = problem.items.get(item).map(|it| &it.facts);
+        let choose = |known: &Known| self.access(problem, item, known, order);
+        match facts {
+            Some(facts) => facts.path(placed, first, choose),
+            None => Facts::default().path(placed, first, choose),
+        }
+    }
+
+    fn access(
         &self,
         problem: &Problem<'_, '_>,
         item: usize,
