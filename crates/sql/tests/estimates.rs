@@ -164,3 +164,82 @@ fn statements_that_are_compiled_again_sample_too() {
     assert_eq!(run(&session, changed), ["4"]);
     assert_eq!(run(&session, "PRAGMA integrity_check"), ["'ok'"]);
 }
+
+/// A quarter of the rows counted as within any bound, so that the last minute of a year was
+/// worth a scan where it was an alternative, and a whole year worth an index.
+#[test]
+fn a_range_costs_what_lies_in_it() {
+    let engine = engine();
+    let session = engine.session();
+    must(
+        &session,
+        "CREATE TABLE events(id INTEGER PRIMARY KEY, at INT, back INT, kind INT, note TEXT);
+         CREATE INDEX by_at ON events(at);
+         CREATE INDEX by_back ON events(back DESC);
+         CREATE INDEX by_kind ON events(kind);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000)
+             INSERT INTO events SELECT i, i, iif(i > 10000, i), i % 2000, 'note' FROM n",
+    );
+    let cases: &[(&str, &[&str])] = &[
+        ("at > 19900", &["by_at"]),
+        ("at > '19900'", &["by_at"]),
+        ("at > 300", &[]),
+        ("at BETWEEN 300 AND 320", &["by_at"]),
+        ("at BETWEEN 300 AND 19000", &[]),
+        ("at < 30", &["by_at"]),
+        ("at < 19000", &[]),
+        // Half of these are NULL, which no bound lets through.
+        ("back < 10030", &["by_back"]),
+        ("back <= 19000", &[]),
+        ("back > 19900", &["by_back"]),
+        ("back > 10001", &[]),
+        ("back > 12000 AND back < 12010", &["by_back"]),
+        ("kind = 5 OR at > 19990", &["by_kind", "by_at"]),
+        ("kind = 5 OR at > 100", &[]),
+        ("kind = 5 AND id < 10000", &["by_kind"]),
+        ("id > 19995 AND at < 15000", &[]),
+        ("id > 10 AND at > 19000", &["by_at"]),
+        ("at > 19990 AND back > 15000", &["by_at"]),
+        ("at > 15000 AND back > 19990", &["by_back"]),
+    ];
+    for (condition, indexes) in cases {
+        let sql = format!("SELECT count(note) FROM events WHERE {condition}");
+        let shown = plan(&session, &sql);
+        for index in ["by_at", "by_back", "by_kind"] {
+            let is_used = shown.contains(index);
+            assert_eq!(is_used, indexes.contains(&index), "{condition}: {shown}");
+        }
+    }
+}
+
+/// Entries are counted where they lie: in a tree that grows at its end the last of two
+/// halves has just begun.
+#[test]
+fn what_is_newest_is_little() {
+    let engine = engine();
+    let session = engine.session();
+    must(
+        &session,
+        "CREATE TABLE log(id INTEGER PRIMARY KEY, at TEXT, note TEXT);
+         CREATE INDEX by_at ON log(at)",
+    );
+    let mut rows = 0;
+    for _ in 0..12 {
+        must(
+            &session,
+            &format!(
+                "WITH RECURSIVE n(i) AS (SELECT {rows} UNION ALL SELECT i + 1 FROM n LIMIT 5000)
+                 INSERT INTO log SELECT i, format('the time was %09d', i), 'note' FROM n"
+            ),
+        );
+        rows += 5000;
+        let of_last = |count: i64| {
+            let at = format!("the time was {:09}", rows - count);
+            let sql = format!("SELECT count(note) FROM log WHERE at >= '{at}'");
+            plan(&session, &sql)
+        };
+        let (few, most) = (of_last(20), of_last(rows - 20));
+        assert!(few.contains("by_at"), "{rows}: {few}");
+        assert!(!most.contains("by_at"), "{rows}: {most}");
+    }
+}

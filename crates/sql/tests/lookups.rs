@@ -52,7 +52,10 @@ fn what_a_subquery_yields_is_looked_up() {
             "id IN (SELECT i FROM v)",
             "LOOKUP t (rowid=each of subquery 0)",
         ),
-        ("b IN (SELECT s FROM v)", "INDEX tb (b=each of subquery 0)"),
+        (
+            "b IN (SELECT s FROM v WHERE i = 5)",
+            "INDEX tb (b=each of subquery 0)",
+        ),
         (
             "a IN (SELECT i FROM v) AND b = '5'",
             "(a=each of subquery 0 AND b='5')",

@@ -231,6 +231,9 @@ fn samples_are_reads_where_they_are_said_to_be() {
             let expected = ROWS * i64::from(part) / 16;
             let off = (cursor.key_int() - expected).abs();
             assert!(off < ROWS / 8, "{part}: {off} off");
+            let share = cursor.share_before(Key::Int(expected)).expect("is told");
+            let off = (share - f64::from(part) / 16.0).abs();
+            assert!(off < 0.125, "{part}: {off} off");
         }
         txn.put(&other, Key::Int(0), b"written").expect("puts");
         change(&store, &tree, 7);

@@ -168,10 +168,24 @@ fn bound_value(
     if value.as_ref().is_null() {
         return Ok(false);
     }
+    encode_bound(out, value.as_ref(), column, how);
+    Ok(true)
+}
+
+/// The first part of a key with this value; `behind`: what is behind all such keys.
+pub fn bound_key(value: ValueRef<'_>, column: &IndexColumn, behind: bool) -> Vec<u8> {
+    let mut key = Vec::new();
+    encode_bound(&mut key, value, column, key_column(column));
+    if behind {
+        key.push(AFTER);
+    }
+    key
+}
+
+fn encode_bound(out: &mut Vec<u8>, value: ValueRef<'_>, column: &IndexColumn, how: KeyColumn) {
     // As the comparison sees it, not as the column would store it: a REAL column
     // would round large integers, and equal what it is not equal to.
     let affinity = column.affinity.unwrap_or(Affinity::Blob);
-    let value = affinity.apply_comparison(value.as_ref());
+    let value = affinity.apply_comparison(value);
     key::encode(out, value.as_ref(), how);
-    Ok(true)
 }

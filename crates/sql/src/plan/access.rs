@@ -16,9 +16,11 @@ use crate::value::Affinity;
 /// Cost of one row of a scan is 1; these are relative to it.
 pub const COST_SEEK: f64 = 4.0;
 /// Fetching a row for an index entry.
-pub const COST_FETCH: f64 = 3.0;
+pub const COST_FETCH: f64 = 5.0;
 /// Rows found by a key that is not unique, for want of statistics.
 const ROWS_PER_KEY: f64 = 10.0;
+/// The share of rows that a bound is guessed to let through.
+const SHARE_OF_BOUND: f64 = 0.25;
 /// Most alternatives that IN lists may unfold to.
 const PREFIXES_MAX: usize = 1000;
 
@@ -106,7 +108,13 @@ impl Request<'_> {
     }
 }
 
-fn answers(table: &Table, computed: &[KeyExpr], (number, at): (usize, usize), term: &Term) -> bool {
+/// Whether a part of an index's key, the index and the part by number, can answer a term.
+pub fn answers(
+    table: &Table,
+    computed: &[KeyExpr],
+    (number, at): (usize, usize),
+    term: &Term,
+) -> bool {
     let index = table.indexes.get(number);
     let Some(part) = index.and_then(|index| index.columns.get(at)) else {
         return false;
@@ -213,7 +221,7 @@ fn scan(request: &Request<'_>) -> Access {
             .cloned()
     };
     let (low, high) = (bound(true), bound(false));
-    let rows = request.rows * range_share(low.is_some(), high.is_some());
+    let rows = request.rows * range_share(ROWID, low.as_deref(), high.as_deref());
     let order = rowid_order(request);
     let ordered = order.is_some();
     let reverse = order == Some(true);
@@ -226,12 +234,36 @@ fn scan(request: &Request<'_>) -> Access {
     }
 }
 
-fn range_share(low: bool, high: bool) -> f64 {
-    match (low, high) {
-        (true, true) => 1.0 / 16.0,
-        (false, false) => 1.0,
-        _ => 0.25,
-    }
+/// The share of an index's entries between two bounds of its first part, guessed where it
+/// is not known.
+fn range_share(index: usize, low: Option<&Term>, high: Option<&Term>) -> f64 {
+    let guess = |bound: Option<&Term>| match bound {
+        Some(term) => share_between(index, Some(term), None).unwrap_or(SHARE_OF_BOUND),
+        None => 1.0,
+    };
+    share_between(index, low, high).unwrap_or_else(|| guess(low) * guess(high))
+}
+
+/// The share of an index's entries within bounds of its first part; None where it is not
+/// known of one of them, or there are none.
+pub fn share_between(index: usize, one: Option<&Term>, other: Option<&Term>) -> Option<f64> {
+    let known = |term: &Term| Some((*term.share_of(index)?, term.is_lower()));
+    let share = match (one, other) {
+        (None, None) => return None,
+        (Some(term), None) | (None, Some(term)) => match known(term)? {
+            (share, true) => share.within,
+            (share, false) => share.within - share.nulls,
+        },
+        (Some(one), Some(other)) => {
+            let (one, is_lower) = known(one)?;
+            let (other, is_other_lower) = known(other)?;
+            if is_lower == is_other_lower {
+                return None;
+            }
+            one.within + other.within - 1.0
+        }
+    };
+    Some(share.max(0.0))
 }
 
 /// Whether the wanted order is of this source's rows alone: one row satisfies it.
@@ -299,12 +331,13 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
     let rows = if index.unique && equal.len() == index.columns.len() {
         keys
     } else if equal.is_empty() {
-        all * range_share(low.is_some(), high.is_some())
+        all * range_share(number, low.as_deref(), high.as_deref())
     } else {
         let known = request.per_key.iter().find(|(i, _)| *i == number);
         let known = known.and_then(|(_, per_key)| per_key.get(equal.len() - 1).copied());
         let per_key = known.unwrap_or((ROWS_PER_KEY - equal.len() as f64 + 1.0).max(1.0));
-        keys * per_key * range_share(low.is_some(), high.is_some()).max(0.25)
+        let has_bound = low.is_some() || high.is_some();
+        keys * per_key * if has_bound { SHARE_OF_BOUND } else { 1.0 }
     };
     let rows = rows.min(all);
     let mut fetched = rows;
@@ -334,7 +367,7 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
     })
 }
 
-/// Whether one of these terms is an equality for the first part of an index, by number.
+/// Whether one of the terms about a table is an equality for the first part of an index, by number.
 pub fn may_answer(table: &Table, number: usize, computed: &[KeyExpr], facts: &Facts) -> bool {
     let answers = |term: &Rc<Term>| {
         matches!(term.op, TermOp::Equal | TermOp::Is | TermOp::In)

@@ -1,10 +1,11 @@
 //! Whether a plan made for parameters could be better for certain values of them.
 //!
-//! The planner asks for a value in two cases: an index of some rows is used where a
-//! condition implies that there are no others, and one on an expression where a condition
-//! has that expression. What plans cost comes from the sizes of tables and indexes alone.
-//! So where tables have no such index, a plan is the same whatever the values are, but
-//! for conditions between values that could be decided beforehand, which nobody writes.
+//! The planner asks for a value in three cases: an index of some rows is used where a
+//! condition implies that there are no others, one on an expression where a condition
+//! has that expression, and a range costs what lies in it. What else plans cost comes from
+//! the sizes of tables and indexes alone. So where tables have no such index and no range
+//! was guessed at, a plan is the same whatever the values are, but for conditions between
+//! values that could be decided beforehand, which nobody writes.
 
 use super::physical::{Action, Node, Op, Plan};
 use crate::schema::{IndexTarget, Table};
@@ -18,6 +19,9 @@ pub fn is_for_any_value(plan: &Plan) -> bool {
         Action::Delete(delete) => &delete.source,
         _ => return false,
     };
+    if plan.guesses {
+        return false;
+    }
     let roots = plan.subqueries.iter().map(|subquery| &subquery.root);
     roots.chain([source]).all(reads_plain_tables)
 }

@@ -357,12 +357,14 @@ impl Planner<'_, '_> {
         }
         conditions.extend(inner);
         settle(&mut items, &mut conditions);
+        let alone = items.len() == 1 && base.is_none() && goal.order.is_empty();
         for item in &mut items {
             let own = item.on.as_ref().unwrap_or(&conditions);
             let columns = |expr: &Expr| self.sources_of(expr);
             item.facts = Facts::new(own, item.source.id, &item.computed, &columns);
             item.partial = self.usable_partial(item.source, own);
             item.per_key = self.rows_per_key(item);
+            self.place_bounds(item, alone);
         }
         let last: Vec<Expr> = conditions
             .iter()

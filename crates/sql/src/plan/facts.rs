@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::access::Access;
+use super::access::{self, Access};
 use super::either::{self, Either};
 use super::order::{Condition, hashed_sides};
 use super::terms::{Term, terms};
@@ -93,6 +93,24 @@ impl Facts {
         let all = facts.terms.iter().chain(arms);
         facts.reads = all.flat_map(|fact| &fact.reads).copied().collect();
         facts
+    }
+
+    /// All terms, and whether their values read any source, while no path was chosen yet.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = (&mut Term, bool)> {
+        let arms = self.either.iter_mut().flatten().flatten();
+        let all = self.terms.iter_mut().chain(arms);
+        all.filter_map(|fact| Some((Rc::get_mut(&mut fact.term)?, !fact.reads.is_empty())))
+    }
+
+    /// What the bounds within a condition let through of a table's rows, where that is
+    /// known.
+    pub fn share_of(&self, condition: usize) -> Option<f64> {
+        let terms = self.terms.iter().map(|fact| &fact.term);
+        let mut bounds = terms.filter(|term| term.condition == condition);
+        let first = bounds.next()?;
+        let index = first.shares.first()?.index;
+        let second = bounds.next();
+        access::share_between(index, Some(first), second.map(|term| &**term))
     }
 
     /// All terms about the source, those of alternatives too.

@@ -29,6 +29,7 @@ mod recursion;
 mod registers;
 mod resolve;
 mod rules;
+mod shares;
 mod statement;
 mod terms;
 pub mod trigger;
@@ -49,6 +50,7 @@ use crate::error::Result;
 use crate::func::user::UserCode;
 use crate::parse::Parsed;
 use crate::schema::{Catalog, Index};
+use crate::value::ValueRef;
 use physical::{Plan, Pragma, Subquery};
 
 /// What the planner's costs need to know of trees.
@@ -59,6 +61,13 @@ pub trait Statistics {
     /// Of each number of leading parts, from one to all, about how many entries of the
     /// index have the same values in them; None where that is not known.
     fn rows_per_key(&mut self, index: &Index) -> Option<Arc<[f64]>>;
+
+    /// About which share of an index's entries has less than this value in its first part,
+    /// or as much where `equal`; None where that is not known.
+    fn share_below(&mut self, index: &Index, value: ValueRef<'_>, equal: bool) -> Option<f64>;
+
+    /// About which share of a table's rows has a smaller rowid.
+    fn share_of_rowids_below(&mut self, table: &Tree, rowid: i64) -> Option<f64>;
 }
 
 /// Counts alone.
@@ -68,6 +77,14 @@ impl<F: FnMut(&Tree) -> u64> Statistics for F {
     }
 
     fn rows_per_key(&mut self, _: &Index) -> Option<Arc<[f64]>> {
+        None
+    }
+
+    fn share_below(&mut self, _: &Index, _: ValueRef<'_>, _: bool) -> Option<f64> {
+        None
+    }
+
+    fn share_of_rowids_below(&mut self, _: &Tree, _: i64) -> Option<f64> {
         None
     }
 }
@@ -145,6 +162,7 @@ fn plan_one(
         guards: Vec::new(),
         pragmas: Vec::new(),
         deterministic: true,
+        guesses: false,
     };
     let (action, columns) = planner.statement(bound)?;
     let Planner {
@@ -155,6 +173,7 @@ fn plan_one(
         guards,
         pragmas,
         deterministic,
+        guesses,
         ..
     } = planner;
     Ok(Plan {
@@ -173,6 +192,7 @@ fn plan_one(
         beside: Vec::new(),
         settings: settings.clone(),
         deterministic,
+        guesses,
         calls_user,
         lacks,
     })
@@ -199,6 +219,7 @@ struct Planner<'a, 'r> {
     guards: Vec<Tree>,
     pragmas: Vec<Pragma>,
     deterministic: bool,
+    guesses: bool,
 }
 
 impl Planner<'_, '_> {

@@ -261,17 +261,22 @@ impl Planner<'_, '_> {
     ) -> Weighed {
         let lookup = self.path(problem, item, placed, placed.is_empty());
         let id = problem.id(item);
-        let share = |c: &Condition| {
+        let facts = problem.items.get(item).map(|it| &it.facts);
+        let known = |at: usize| facts.and_then(|facts| facts.share_of(at));
+        let share = |at: usize, c: &Condition| {
             let whole =
                 c.sources.contains(&id) && c.sources.iter().all(|s| *s == id || placed.contains(s));
-            if whole { selectivity(&c.expr) } else { 1.0 }
+            match whole {
+                true => known(at).unwrap_or_else(|| selectivity(&c.expr)),
+                false => 1.0,
+            }
         };
         let residual: f64 = problem
             .applicable(item)
             .iter()
             .enumerate()
             .filter(|(at, _)| !lookup.used.contains(at))
-            .map(|(_, c)| share(c))
+            .map(|(at, c)| share(at, c))
             .product();
         let left_join = problem.items.get(item).is_some_and(|i| i.on.is_some());
         let at_least = if left_join { rows } else { 0.0 };
@@ -312,7 +317,7 @@ impl Planner<'_, '_> {
             let left = list.iter().enumerate();
             let left = left.filter(|(at, _)| !chosen.used.contains(at));
             let kept: f64 = left
-                .map(|(_, c)| if alone(c) { share(c) } else { 1.0 })
+                .map(|(at, c)| if alone(c) { share(at, c) } else { 1.0 })
                 .product();
             let matches = (rows * own.rows * kept / pairs).max(at_least).max(0.1);
             let after = match lookup.uses_placed {

@@ -81,6 +81,8 @@ pub struct Plan {
     pub lacks: Vec<CollationName>,
     /// Calls nothing but deterministic functions.
     pub deterministic: bool,
+    /// It was guessed what a bound lets through whose value is not in the text.
+    pub guesses: bool,
 }
 
 /// A result column.

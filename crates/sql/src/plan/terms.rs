@@ -59,6 +59,19 @@ pub struct Term {
     pub condition: usize,
     /// The condition says nothing else, so it need not be evaluated again.
     pub whole: bool,
+    /// Of a bound: what it lets through, where that is known.
+    pub shares: Vec<BoundShare>,
+}
+
+/// What a bound lets through of the entries of an index that begins with its operand.
+#[derive(Debug, Clone, Copy)]
+pub struct BoundShare {
+    /// The index by its number; ROWID: the table.
+    pub index: usize,
+    /// The share of the entries that is within the bound, NULLs too below an upper one.
+    pub within: f64,
+    /// The share of NULLs.
+    pub nulls: f64,
 }
 
 impl Term {
@@ -67,9 +80,20 @@ impl Term {
         self.values.len() == 1 && !self.is_of_subquery()
     }
 
+    /// Whether it is a lower bound.
+    pub fn is_lower(&self) -> bool {
+        matches!(self.op, TermOp::Lower { .. })
+    }
+
     /// Whether its values are what a subquery yields.
     pub fn is_of_subquery(&self) -> bool {
         self.values.iter().any(Expr::is_many)
+    }
+
+    /// What it lets through of this index's entries, where it is a bound of which that is
+    /// known.
+    pub fn share_of(&self, index: usize) -> Option<&BoundShare> {
+        self.shares.iter().find(|share| share.index == index)
     }
 
     /// Whether it is about this column.
@@ -132,6 +156,7 @@ pub fn terms(
                 comparison,
                 condition: at,
                 whole,
+                shares: Vec::new(),
             });
         }
     };

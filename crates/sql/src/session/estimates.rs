@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{Cursor, Tree, TreeId, TxnState};
+use fulgurite_store::{Cursor, Key, Tree, TreeId, TxnState};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -22,10 +22,12 @@ use super::databases::Database;
 use super::engine::Engine;
 use super::program::is_similar;
 use crate::error::Result;
+use crate::exec::range::bound_key;
 use crate::exec::txns::Txns;
 use crate::key;
 use crate::plan::Statistics;
 use crate::schema::Index;
+use crate::value::ValueRef;
 
 /// Places at which an index is looked at.
 const PLACES: u32 = 32;
@@ -96,13 +98,31 @@ impl Statistics for Estimates<'_> {
         if known.is_some() {
             return known;
         }
-        let per_key = self.sample(index, entries).ok()??;
+        let look = |cursor: &mut Cursor| sample(cursor, entries, index.columns.len());
+        let per_key = self.looked(&index.tree, look).ok()??;
         let sampled = Sampled {
             entries,
             per_key: per_key.clone(),
         };
         self.samples_of(&index.tree).keep(index.tree.id(), sampled);
         Some(per_key)
+    }
+
+    fn share_below(&mut self, index: &Index, value: ValueRef<'_>, equal: bool) -> Option<f64> {
+        let column = index.columns.first()?;
+        let bound = bound_key(value, column, equal != column.descending);
+        let before = |cursor: &mut Cursor| Ok(cursor.share_before(Key::Bytes(&bound))?);
+        let before = self.looked(&index.tree, before).ok()?;
+        Some(if column.descending {
+            1.0 - before
+        } else {
+            before
+        })
+    }
+
+    fn share_of_rowids_below(&mut self, table: &Tree, rowid: i64) -> Option<f64> {
+        let before = |cursor: &mut Cursor| Ok(cursor.share_before(Key::Int(rowid))?);
+        self.looked(table, before).ok()
     }
 }
 
@@ -113,20 +133,21 @@ impl Estimates<'_> {
         other.map_or(self.engine, |it| &it.engine).samples()
     }
 
-    fn sample(&mut self, index: &Index, entries: u64) -> Result<Option<Arc<[f64]>>> {
-        let txn = self.txn.in_store(index.tree.store_number());
+    /// What is found with a cursor of a tree, in a snapshot of its own where there is no
+    /// transaction.
+    fn looked<R>(&mut self, tree: &Tree, look: impl FnOnce(&mut Cursor) -> Result<R>) -> Result<R> {
+        let txn = self.txn.in_store(tree.store_number());
         let begins = txn.state() == TxnState::Idle;
         if begins {
             txn.begin_read()?;
         }
-        let cursor = txn.cursor_to_estimate(&index.tree);
-        let sampled = cursor
-            .map_err(Into::into)
-            .and_then(|mut cursor| sample(&mut cursor, entries, index.columns.len()));
+        let cursor = txn.cursor_to_estimate(tree);
+        let found = cursor.map_err(Into::into);
+        let found = found.and_then(|mut cursor| look(&mut cursor));
         if begins {
             txn.rollback();
         }
-        sampled
+        found
     }
 }
 

@@ -8,6 +8,7 @@
 
 use super::compare;
 use super::overflow;
+use super::rank;
 use super::walk::{self, Ahead, Target};
 use super::{KeyKind, TreeId};
 use crate::cache::{ChildRef, Frame, Pool, SlotId};
@@ -174,6 +175,22 @@ impl Cursor {
             observer.seek(Seek::First, None);
         }
         Ok(found)
+    }
+
+    /// About which share of all entries lies before a key, from one descent; the cursor
+    /// stays where it is. A serializable transaction then depends on the whole tree, unless
+    /// the cursor is one for an estimate.
+    ///
+    /// # Errors
+    /// `Misuse` for a key of the other kind; what reading may fail with.
+    pub fn share_before(&mut self, key: Key<'_>) -> Result<f64> {
+        self.kind.check(TreeId(self.tree), key)?;
+        let pool = &self.handle.core.pool;
+        let share = rank::share_before(pool, &self.slot, self.tree, &mut self.root, key)?;
+        if let Some(observer) = &mut self.observer {
+            observer.seek(Seek::First, None);
+        }
+        Ok(share)
     }
 
     /// Moves to the next entry; false, and nowhere, at the end.

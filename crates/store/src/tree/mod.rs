@@ -24,6 +24,7 @@ pub(crate) mod merge;
 pub(crate) mod overflow;
 mod path;
 pub(crate) mod place;
+mod rank;
 pub(crate) mod transplant;
 pub(crate) mod versions;
 pub(crate) mod walk;
