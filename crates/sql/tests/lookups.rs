@@ -311,3 +311,124 @@ fn exists_reads_no_columns() {
         "{shown}"
     );
 }
+
+/// LIKE and GLOB read the whole index: what stands before the first wildcard bounds it. A
+/// blob in a column of texts matches as the text of its bytes, and lies elsewhere.
+#[test]
+fn a_pattern_is_looked_up_by_its_beginning() {
+    let tables = "
+        CREATE TABLE p(id INTEGER PRIMARY KEY, b TEXT, n TEXT COLLATE NOCASE, d TEXT, k INT, x, s TEXT);
+        CREATE INDEX pb ON p(b);
+        CREATE INDEX pn ON p(n);
+        CREATE INDEX pd ON p(d DESC);
+        CREATE INDEX pk ON p(k, s);
+        CREATE INDEX px ON p(x);
+        CREATE TABLE texts(t);
+        INSERT INTO texts VALUES ('abc'), ('ABC'), ('abcd'), ('ab'), ('abd'), ('aBcx'), ('ab' || char(0) || 'c'),
+            ('@b'), ('@'), ('`'), ('[a'), ('Zz'), ('zz'), ('{z'), ('a%c'), ('a_c'), ('a*c'), ('a?c'), ('12'), ('1'),
+            ('2'), (''), (NULL), (x'616263'), (x'61'), (x'41'), (x''), (x'ff'), ('\u{fc}ber'), ('\u{dc}ber'), ('\u{10ffff}x'),
+            (12), (1.5), ('\u{7f}a'), ('a\u{fffd}'), (CAST(x'61ff' AS TEXT));
+        INSERT INTO p SELECT NULL, t, t, t, rowid % 3, t, t FROM texts;
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)
+            INSERT INTO p SELECT NULL, 'w' || i, 'w' || i, 'w' || i, i % 3, 'w' || i, 'w' || i FROM n;
+    ";
+    let patterns = [
+        "abc%",
+        "ABC%",
+        "ab_",
+        "a%",
+        "%",
+        "",
+        "_b",
+        "@%",
+        "`%",
+        "[%",
+        "z%",
+        "Z%",
+        "{%",
+        "abc",
+        "1%",
+        "12",
+        "abc*",
+        "ABC*",
+        "ab?",
+        "a*",
+        "*",
+        "@*",
+        "[a-b]*",
+        "a[bB]c*",
+        "Z*",
+        "1*",
+        "\u{fc}%",
+        "\u{fc}*",
+        "\u{dc}ber%",
+        "\u{10ffff}%",
+        "\u{10ffff}*",
+        "\u{7f}*",
+        "\u{7f}%",
+        "a\u{fffd}%",
+        "a\u{fffd}*",
+        "w1%",
+        "w2*",
+    ];
+    for sensitive in ["OFF", "ON"] {
+        let mut sql = format!("{tables} PRAGMA case_sensitive_like = {sensitive};");
+        for pattern in patterns {
+            for operator in ["LIKE", "GLOB"] {
+                for column in ["b", "n", "d", "x"] {
+                    let condition = format!("{column} {operator} '{pattern}'");
+                    sql += &format!(
+                        "SELECT id FROM p WHERE {condition} ORDER BY id;
+                         SELECT {column} FROM p WHERE {condition} ORDER BY {column} DESC, id;
+                         SELECT count(*) FROM p WHERE NOT {condition};
+                         SELECT id FROM p WHERE {condition} AND {column} < 'abd' ORDER BY id;
+                         SELECT id FROM p WHERE {condition} OR id = 3 ORDER BY id;"
+                    );
+                }
+                sql += &format!(
+                    "SELECT id FROM p WHERE k IN (0, 1) AND s {operator} '{pattern}' ORDER BY id;"
+                );
+            }
+        }
+        same(&sql);
+    }
+    let session = session();
+    must(&session, tables);
+    let shown = |condition: &str| {
+        let sql = format!("EXPLAIN QUERY PLAN SELECT id FROM p WHERE {condition}");
+        run(&session, &sql).join("\n")
+    };
+    let looked_up = [
+        (
+            "n LIKE 'w1%'",
+            "INDEX pn ((n>='w1' AND n<'w2' OR n IS BLOB))",
+        ),
+        (
+            "b GLOB 'w1*'",
+            "INDEX pb ((b>='w1' AND b<'w2' OR b IS BLOB))",
+        ),
+        (
+            "d GLOB 'w1?'",
+            "INDEX pd ((d>='w1' AND d<'w2' OR d IS BLOB))",
+        ),
+        (
+            "k = 1 AND s GLOB 'w1*'",
+            "(k=1 AND (s>='w1' AND s<'w2' OR s IS BLOB))",
+        ),
+    ];
+    for (condition, key) in looked_up {
+        let shown = shown(condition);
+        assert!(shown.contains(key), "{condition}: {shown}");
+    }
+    for condition in [
+        "b LIKE 'w1%'",
+        "n GLOB 'w1*'",
+        "x GLOB 'w1*'",
+        "b GLOB '*1'",
+        "n NOT LIKE 'w1%'",
+        "n LIKE 'w1%' ESCAPE '!'",
+    ] {
+        let shown = shown(condition);
+        assert!(!shown.contains("SEARCH"), "{condition}: {shown}");
+    }
+}

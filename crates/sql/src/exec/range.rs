@@ -156,6 +156,27 @@ pub fn key_range(
     Ok((start < end).then_some(KeyRange { start, end }))
 }
 
+/// The keys that start with `prefix` and whose next part, encoded as `column` says, is a
+/// blob.
+pub fn blob_range(prefix: Vec<u8>, column: &IndexColumn) -> KeyRange {
+    let mut least = prefix.clone();
+    key::encode(&mut least, ValueRef::Blob(&[]), key_column(column));
+    match column.descending {
+        false => {
+            let mut end = prefix;
+            end.push(AFTER);
+            KeyRange { start: least, end }
+        }
+        true => {
+            least.push(AFTER);
+            KeyRange {
+                start: prefix,
+                end: least,
+            }
+        }
+    }
+}
+
 /// Appends a bound's value; false for NULL.
 fn bound_value(
     out: &mut Vec<u8>,

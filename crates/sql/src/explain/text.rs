@@ -214,10 +214,12 @@ fn range_text(name: &str, range: &Range) -> String {
     };
     let low = range.low.as_ref().map(|b| bound(b, ">", ">="));
     let high = range.high.as_ref().map(|b| bound(b, "<", "<="));
-    low.into_iter()
-        .chain(high)
-        .collect::<Vec<_>>()
-        .join(" AND ")
+    let ends: Vec<String> = low.into_iter().chain(high).collect();
+    let ends = ends.join(" AND ");
+    match range.blobs {
+        true => format!("({ends} OR {name} IS BLOB)"),
+        false => ends,
+    }
 }
 
 fn index_key_text(table: &Table, index: &Index, prefixes: &[Vec<Expr>], range: &Range) -> String {

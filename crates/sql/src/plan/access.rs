@@ -238,7 +238,10 @@ fn scan(request: &Request<'_>) -> Access {
 /// is not known.
 fn range_share(index: usize, low: Option<&Term>, high: Option<&Term>) -> f64 {
     let guess = |bound: Option<&Term>| match bound {
-        Some(term) => share_between(index, Some(term), None).unwrap_or(SHARE_OF_BOUND),
+        Some(term) => share_between(index, Some(term), None).unwrap_or(match term.op {
+            TermOp::Prefix => SHARE_OF_BOUND * SHARE_OF_BOUND,
+            _ => SHARE_OF_BOUND,
+        }),
         None => 1.0,
     };
     share_between(index, low, high).unwrap_or_else(|| guess(low) * guess(high))
@@ -376,7 +379,8 @@ pub fn may_answer(table: &Table, number: usize, computed: &[KeyExpr], facts: &Fa
     facts.all().any(answers)
 }
 
-/// The bounds on the part behind a prefix of the index's key.
+/// The bounds on the part behind a prefix of the index's key; a [`TermOp::Prefix`] stands
+/// for both.
 fn range_terms(
     request: &Request<'_>,
     number: usize,
@@ -391,7 +395,13 @@ fn range_terms(
         let mut terms = request.terms.iter().filter(bounds);
         terms.find(|t| request.answers(number, prefix, t)).cloned()
     };
-    (find(true), find(false))
+    let (low, high) = (find(true), find(false));
+    if low.is_some() || high.is_some() {
+        return (low, high);
+    }
+    let mut terms = request.terms.iter();
+    let is_prefix = |t: &&Rc<Term>| t.op == TermOp::Prefix && request.answers(number, prefix, t);
+    (terms.find(is_prefix).cloned(), None)
 }
 
 /// Whether the index yields the wanted order, and if so whether backwards.

@@ -427,29 +427,35 @@ impl Planner<'_, '_> {
             .collect()
     }
 
-    fn range(
+    fn range<'t>(
         &mut self,
-        low: Option<&Term>,
-        high: Option<&Term>,
+        low: Option<&'t Term>,
+        high: Option<&'t Term>,
         rows: &mut Rows<'_>,
     ) -> Result<Range> {
-        let mut bound = |term: Option<&Term>| -> Result<Option<Bound>> {
-            let Some(term) = term else { return Ok(None) };
-            let inclusive = matches!(
-                term.op,
-                TermOp::Lower { inclusive: true } | TermOp::Upper { inclusive: true }
-            );
-            let Some(value) = term.values.first() else {
-                return Ok(None);
-            };
-            Ok(Some(Bound {
-                expr: self.resolve_rows(value, rows)?,
-                inclusive,
-            }))
+        let mut bound = |value: Option<&Expr>, inclusive| -> Result<Option<Bound>> {
+            let expr = value.map(|value| self.resolve_rows(value, rows));
+            Ok(expr.transpose()?.map(|expr| Bound { expr, inclusive }))
+        };
+        if let Some([low, high]) = low.and_then(Term::prefix) {
+            return Ok(Range {
+                low: bound(Some(low), true)?,
+                high: bound(Some(high), false)?,
+                blobs: true,
+            });
+        }
+        let value = |term: Option<&'t Term>| term.and_then(|term| term.values.first());
+        let is_inclusive = |term: Option<&Term>| {
+            let op = term.map(|term| term.op);
+            matches!(
+                op,
+                Some(TermOp::Lower { inclusive: true } | TermOp::Upper { inclusive: true })
+            )
         };
         Ok(Range {
-            low: bound(low)?,
-            high: bound(high)?,
+            low: bound(value(low), is_inclusive(low))?,
+            high: bound(value(high), is_inclusive(high))?,
+            blobs: false,
         })
     }
 

@@ -24,6 +24,7 @@ mod members;
 mod order;
 mod outer;
 pub mod physical;
+mod prefix;
 mod pushdown;
 mod recursion;
 mod registers;

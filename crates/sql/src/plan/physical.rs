@@ -191,6 +191,8 @@ pub struct Range {
     pub low: Option<Bound>,
     /// Upper end.
     pub high: Option<Bound>,
+    /// Besides, all blobs.
+    pub blobs: bool,
 }
 
 /// Which kind of join.

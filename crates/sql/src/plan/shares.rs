@@ -10,9 +10,9 @@ use super::Planner;
 use super::access::answers;
 use super::order::Item;
 use super::terms::{BoundShare, Term, TermOp};
-use crate::bind::expr::{ExprKind, ROWID};
+use crate::bind::expr::{Expr, ExprKind, ROWID};
 use crate::bind::logical::SourceKind;
-use crate::schema::Table;
+use crate::schema::{Index, Table};
 use crate::value::{Affinity, Value, ValueRef};
 
 /// Of a table of fewer rows nothing is asked: to choose takes longer than to read it.
@@ -26,7 +26,13 @@ impl Planner<'_, '_> {
         let SourceKind::Table(table) = &item.source.kind else {
             return;
         };
-        let is_bound = |term: &Term| matches!(term.op, TermOp::Lower { .. } | TermOp::Upper { .. });
+        let is_bound = |term: &Term| {
+            let op = term.op;
+            matches!(
+                op,
+                TermOp::Lower { .. } | TermOp::Upper { .. } | TermOp::Prefix
+            )
+        };
         if item.rows < ROWS_MIN || !item.facts.all().any(|term| is_bound(term)) {
             return;
         }
@@ -86,6 +92,10 @@ impl Planner<'_, '_> {
         // Entries that equal the bound are below it where it leaves them out as a lower
         // one, and where it lets them in as an upper one.
         let (lower, inclusive) = match term.op {
+            TermOp::Prefix => {
+                self.place_prefix(index, number, term);
+                return;
+            }
             TermOp::Lower { inclusive } => (true, inclusive),
             TermOp::Upper { inclusive } => (false, inclusive),
             _ => return,
@@ -105,5 +115,20 @@ impl Planner<'_, '_> {
             within: if lower { 1.0 - below } else { below },
             nulls: nulls.unwrap_or(0.0),
         });
+    }
+
+    fn place_prefix(&mut self, index: &Index, number: usize, term: &mut Term) {
+        let mut below = |bound: &Expr| match &bound.kind {
+            ExprKind::Literal(value) => self.statistics.share_below(index, value.as_ref(), false),
+            _ => None,
+        };
+        let bounds = term.prefix().map(|bounds| bounds.map(&mut below));
+        if let Some([Some(low), Some(high)]) = bounds {
+            term.shares.push(BoundShare {
+                index: number,
+                within: high - low,
+                nulls: 0.0,
+            });
+        }
     }
 }

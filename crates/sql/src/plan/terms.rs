@@ -6,6 +6,7 @@
 //! affinity must treat the stored values as they are ([`Term::fits`]).
 
 use super::members::Members;
+use super::prefix::prefix;
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind};
 use crate::bind::logical::KeyExpr;
 use crate::value::{Affinity, Collation, Value};
@@ -29,6 +30,9 @@ pub enum TermOp {
         /// `>=`
         inclusive: bool,
     },
+    /// Begins with a text, as LIKE and GLOB say it: at least the first of two values and
+    /// less than the second, or a blob.
+    Prefix,
 }
 
 /// What a term is about.
@@ -78,6 +82,14 @@ impl Term {
     /// Whether it has one value, known or not.
     pub fn is_single(&self) -> bool {
         self.values.len() == 1 && !self.is_of_subquery()
+    }
+
+    /// The bounds of a [`TermOp::Prefix`].
+    pub fn prefix(&self) -> Option<[&Expr; 2]> {
+        match self.values.as_slice() {
+            [low, high] if self.op == TermOp::Prefix => Some([low, high]),
+            _ => None,
+        }
     }
 
     /// Whether it is a lower bound.
@@ -197,6 +209,12 @@ pub fn terms(
             negated: false,
         } => {
             push(expr, TermOp::In, list.clone(), *comparison, true);
+        }
+        ExprKind::Like { .. } => {
+            if let Some(it) = prefix(condition) {
+                let bounds = it.bounds.into();
+                push(it.operand, TermOp::Prefix, bounds, it.comparison, false);
+            }
         }
         ExprKind::Or(disjuncts) => {
             for (operand, op, value, comparison) in common_bounds(disjuncts) {

@@ -22,7 +22,7 @@ use crate::exec::covering::Covering;
 use crate::exec::expr::{Row, eval};
 use crate::exec::fetch::{Fetch, dangling};
 use crate::exec::memory::Held;
-use crate::exec::range::{KeyRange, key_column, key_range};
+use crate::exec::range::{KeyRange, blob_range, key_column, key_range};
 use crate::exec::subquery::each_member;
 use crate::exec::txns::Txns;
 use crate::key;
@@ -293,11 +293,17 @@ impl Operator for IndexScan {
             let next = self.index.columns.get(values.len());
             if self.of_subquery {
                 for prefix in self.key_prefixes(values, cx)? {
+                    if let Some(column) = next.filter(|_| self.range.blobs) {
+                        ranges.push(blob_range(prefix.clone(), column));
+                    }
                     ranges.extend(key_range(prefix, next, &self.range, cx)?);
                 }
             } else {
                 let start = Vec::with_capacity(16 * values.len());
                 if let Some(prefix) = self.prefix(start, 0, values, cx)? {
+                    if let Some(column) = next.filter(|_| self.range.blobs) {
+                        ranges.push(blob_range(prefix.clone(), column));
+                    }
                     ranges.extend(key_range(prefix, next, &self.range, cx)?);
                 }
             }
