@@ -432,3 +432,36 @@ fn a_pattern_is_looked_up_by_its_beginning() {
         assert!(!shown.contains("SEARCH"), "{condition}: {shown}");
     }
 }
+
+/// OFFSET over an index fetched the rows of all entries that it passed over, and computed
+/// the results of those.
+#[test]
+fn what_an_offset_leaves_out_is_not_made() {
+    for order in ["b", "b DESC", "c, a", "d, id", "r", "id", "a"] {
+        for (limit, offset) in [
+            (3, 0),
+            (3, 1),
+            (5, 399),
+            (3, 403),
+            (9, 402),
+            (9, 1000),
+            (-1, 390),
+            (3, -1),
+            (0, 5),
+        ] {
+            with(&format!(
+                "SELECT id, b || c FROM t ORDER BY {order}, id LIMIT {limit} OFFSET {offset};
+                 SELECT b, d FROM t WHERE b IN ('1', '5', '7') ORDER BY {order}, id LIMIT {limit} OFFSET {offset};
+                 SELECT id, abs(r) FROM t WHERE c > 4 ORDER BY {order}, id LIMIT {limit} OFFSET {offset};
+                 SELECT count(*), sum(x) FROM (SELECT id AS x FROM t ORDER BY {order}, id LIMIT {limit} OFFSET {offset})"
+            ));
+        }
+    }
+    // The first of these would be too large.
+    with(
+        "CREATE TABLE n(i INT); CREATE INDEX ni ON n(i);
+         INSERT INTO n VALUES (-9223372036854775807 - 1), (1), (2);
+         SELECT abs(i) FROM n ORDER BY i LIMIT 5 OFFSET 1;
+         SELECT abs(i) FROM n ORDER BY i LIMIT 5",
+    );
+}

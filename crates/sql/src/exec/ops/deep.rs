@@ -42,6 +42,13 @@ impl Operator for Deep {
         }
     }
 
+    fn skip(&mut self, cx: &mut Context<'_, '_>, rows: u64) -> Result<u64> {
+        match &mut self.0 {
+            Some(input) => grow(|| input.skip(cx, rows)),
+            None => Ok(0),
+        }
+    }
+
     fn detach(&mut self) {
         if let Some(input) = &mut self.0 {
             grow(|| input.detach());

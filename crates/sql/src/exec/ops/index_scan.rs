@@ -345,6 +345,18 @@ impl Operator for IndexScan {
         Ok(rows > 0)
     }
 
+    fn skip(&mut self, cx: &mut Context<'_, '_>, rows: u64) -> Result<u64> {
+        let mut skipped = 0;
+        while !self.gathers && skipped < rows && self.place()? {
+            if skipped % ROWS_MAX as u64 == 0 {
+                cx.run.check_interrupt()?;
+            }
+            self.advance()?;
+            skipped += 1;
+        }
+        Ok(skipped)
+    }
+
     fn detach(&mut self) {
         self.entries = None;
         self.rows = None;

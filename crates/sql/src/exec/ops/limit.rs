@@ -63,6 +63,9 @@ impl Operator for Limit {
     }
 
     fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
+        if self.skip > 0 && self.left > 0 {
+            self.skip -= self.input.skip(cx, self.skip)?;
+        }
         while self.left > 0 {
             let useful = usize::try_from(self.skip.saturating_add(self.left)).unwrap_or(usize::MAX);
             if !self.input.next(cx, want.min(useful), out)? {

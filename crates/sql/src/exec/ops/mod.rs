@@ -53,6 +53,13 @@ pub trait Operator: Send {
     /// many the caller can use: a hint, more may come.
     fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool>;
 
+    /// Passes over up to so many of the next rows without making them; how many it passed
+    /// over. Fewer, and none at all, are no end: the others are to be asked for and dropped.
+    fn skip(&mut self, cx: &mut Context<'_, '_>, rows: u64) -> Result<u64> {
+        let _ = (cx, rows);
+        Ok(0)
+    }
+
     /// Drops cursors and what was buffered.
     fn detach(&mut self);
 }

@@ -127,6 +127,10 @@ impl Operator for Project {
         Ok(true)
     }
 
+    fn skip(&mut self, cx: &mut Context<'_, '_>, rows: u64) -> Result<u64> {
+        self.input.skip(cx, rows)
+    }
+
     fn detach(&mut self) {
         self.rows.let_go();
         self.input.detach();
