@@ -149,6 +149,7 @@ fn plan_one(
         lacks,
         ..
     } = bound;
+    let writes_rows = matches!(bound, Bound::Update(_) | Bound::Delete(_));
     let mut planner = Planner {
         statistics,
         logical: &subqueries,
@@ -164,6 +165,7 @@ fn plan_one(
         pragmas: Vec::new(),
         deterministic: true,
         guesses: false,
+        writes_rows,
     };
     let (action, columns) = planner.statement(bound)?;
     let Planner {
@@ -221,6 +223,8 @@ struct Planner<'a, 'r> {
     pragmas: Vec<Pragma>,
     deterministic: bool,
     guesses: bool,
+    /// What becomes of other rows where one fails may hang on their order.
+    writes_rows: bool,
 }
 
 impl Planner<'_, '_> {

@@ -4,6 +4,9 @@
 //! be looked up in tells that: one descent each. Of others it is guessed, and a plan that
 //! might be another for another value says so ([`Plan::guesses`]).
 //!
+//! UPDATE and DELETE only guess, as SQLite does: where a row fails under OR FAIL, or a
+//! trigger looks at what was done so far, others have been written in the order of the path.
+//!
 //! [`Plan::guesses`]: super::physical::Plan::guesses
 
 use super::Planner;
@@ -33,7 +36,8 @@ impl Planner<'_, '_> {
                 TermOp::Lower { .. } | TermOp::Upper { .. } | TermOp::Prefix
             )
         };
-        if item.rows < ROWS_MIN || !item.facts.all().any(|term| is_bound(term)) {
+        if self.writes_rows || item.rows < ROWS_MIN || !item.facts.all().any(|term| is_bound(term))
+        {
             return;
         }
         let others = !alone || item.facts.all().any(|term| !term.is_about(ROWID));
