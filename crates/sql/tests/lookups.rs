@@ -465,3 +465,53 @@ fn what_an_offset_leaves_out_is_not_made() {
          SELECT abs(i) FROM n ORDER BY i LIMIT 5",
     );
 }
+
+/// All groups were made for the first few, and rows sorted by a key that an index is in the
+/// order of.
+#[test]
+fn groups_come_in_the_order_of_an_index() {
+    let results = [
+        "a",
+        "a, count(*), count(b)",
+        "a, group_concat(b)",
+        "a, max(b), min(b), sum(a)",
+    ];
+    for result in results {
+        for rest in [
+            "GROUP BY a",
+            "GROUP BY a ORDER BY a",
+            "GROUP BY a HAVING count(*) > 10",
+            "GROUP BY a HAVING a IS NOT NULL ORDER BY a",
+            "GROUP BY a, b",
+            "GROUP BY a, b ORDER BY a",
+            "GROUP BY a, b ORDER BY b",
+            "WHERE a > 7 GROUP BY a",
+            "WHERE b = '5' GROUP BY a",
+            "WHERE id > 390 GROUP BY a",
+        ] {
+            for limit in ["", "LIMIT 3", "LIMIT 4 OFFSET 37", "LIMIT 0"] {
+                with(&format!("SELECT {result} FROM t {rest} {limit}"));
+            }
+        }
+    }
+    with(
+        "SELECT a, count(b) FROM t GROUP BY a ORDER BY a DESC LIMIT 3;
+         SELECT d, count(*) FROM t GROUP BY d LIMIT 2; SELECT d COLLATE BINARY, count(*) FROM t GROUP BY 1 LIMIT 2;
+         SELECT c, count(a) FROM t GROUP BY c LIMIT 5; SELECT c, group_concat(a) FROM t GROUP BY c",
+    );
+    let cases = [
+        ("a, count(b) FROM t GROUP BY a LIMIT 3", true),
+        ("a, group_concat(b) FROM t GROUP BY a ORDER BY a", true),
+        ("a, count(b) FROM t GROUP BY a", false),
+        ("a, count(r) FROM t GROUP BY a LIMIT 3", false),
+        (
+            "a, group_concat(b) FROM t GROUP BY a ORDER BY a DESC",
+            false,
+        ),
+    ];
+    for (query, in_order) in cases {
+        let shown = plan(&format!("SELECT {query}"));
+        let is_read_so = shown.contains("COVERING INDEX") && !shown.contains("SORT");
+        assert_eq!(is_read_so, in_order, "{query}: {shown}");
+    }
+}

@@ -12,15 +12,27 @@ use crate::bind::logical::{Aggregation, Block, SourceKind};
 use crate::error::{Error, Result};
 use crate::func::AggregateKind;
 
+/// What is aggregated.
+pub(super) struct AggregateInput<'l> {
+    pub node: Node,
+    pub layout: &'l Layout,
+    /// Rows of equal keys are neighbours.
+    pub grouped: bool,
+}
+
 impl Planner<'_, '_> {
     pub(super) fn aggregate(
         &mut self,
         block: &Block,
         aggregation: &Aggregation,
         order_by: &[SortKey],
-        input: Node,
-        layout: &Layout,
+        input: AggregateInput<'_>,
     ) -> Result<(Node, Layout)> {
+        let AggregateInput {
+            node: input,
+            layout,
+            grouped,
+        } = input;
         let mut output = Layout::default();
         let mut keys = Vec::with_capacity(aggregation.keys.len());
         for (expr, collation) in &aggregation.keys {
@@ -77,7 +89,7 @@ impl Planner<'_, '_> {
             bare,
             extremum,
         };
-        let op = aggregate_op(input, grouping);
+        let op = aggregate_op(input, grouping, grouped);
         Ok((
             Node {
                 op,
@@ -166,20 +178,22 @@ impl Planner<'_, '_> {
     }
 }
 
+/// Whether the state of a group may grow with its rows.
+pub(super) fn grows(call: &AggregateCall) -> bool {
+    let is_growing = matches!(
+        call.function.kind,
+        AggregateKind::GroupConcat | AggregateKind::User
+    );
+    call.distinct || !call.order_by.is_empty() || is_growing
+}
+
 /// Groups by sorting where the state of a group may grow with its rows, so that
 /// one group is in memory at a time; else by hashing.
-fn aggregate_op(input: Node, grouping: Grouping) -> Op {
-    let grows = grouping.aggregates.iter().any(|call| {
-        call.distinct
-            || !call.order_by.is_empty()
-            || matches!(
-                call.function.kind,
-                AggregateKind::GroupConcat | AggregateKind::User
-            )
-    });
+fn aggregate_op(input: Node, grouping: Grouping, grouped: bool) -> Op {
+    let grows = grouping.aggregates.iter().any(grows);
     let hashable = grouping.keys.iter().all(|(_, it)| !it.is_of_program());
     let sortable = grouping.keys.iter().all(|(e, _)| e.props.deterministic);
-    if grouping.keys.is_empty() {
+    if grouped || grouping.keys.is_empty() {
         let input = Box::new(input);
         return Op::SortedAggregate { input, grouping };
     }

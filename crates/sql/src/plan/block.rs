@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::Planner;
 use super::access;
+use super::aggregate::AggregateInput;
 use super::facts::Facts;
+use super::grouped;
 use super::join::{Joined, Needed};
 use super::layout::Layout;
 use super::order::{Condition, Item, Problem};
@@ -129,15 +131,24 @@ impl Planner<'_, '_> {
             rules::common_conjuncts(condition, &mut conditions);
         }
         let filter: Vec<Expr> = conditions.into_iter().map(rules::or_to_in).collect();
-        let wanted = self.wanted_order(block, order_by);
+        let mut wanted = self.wanted_order(block, order_by);
+        if wanted.is_empty() {
+            wanted = grouped::wanted_order(block, order_by, limit.is_some());
+        }
         let limited = limit.is_some() && window::streams(block);
         let (mut node, mut layout, ordered) =
             self.sources(block, &filter, order_by, &wanted, limited)?;
         let mut keys = order_by.to_vec();
-        let ordered = ordered && !wanted.is_empty() && block.aggregation.is_none();
+        let mut ordered = ordered && !wanted.is_empty();
         let mut groups = Vec::new();
         if let Some(aggregation) = &block.aggregation {
-            (node, layout) = self.aggregate(block, aggregation, order_by, node, &layout)?;
+            ordered &= !aggregation.keys.is_empty();
+            let input = AggregateInput {
+                node,
+                layout: &layout,
+                grouped: ordered,
+            };
+            (node, layout) = self.aggregate(block, aggregation, order_by, input)?;
             node = self.filtered(node, block.having.clone(), &layout)?;
             groups = group_order(aggregation, order_by);
         }
@@ -305,9 +316,17 @@ impl Planner<'_, '_> {
             true => needed.clone(),
             false => self.needed(block, None, order_by),
         };
-        let extremum = block.aggregation.is_some() && !wanted.is_empty();
+        let has_groups = block
+            .aggregation
+            .as_ref()
+            .is_some_and(|it| !it.keys.is_empty());
+        let order = match has_groups && !grouped::is_covered(block, &needed, wanted) {
+            true => &[],
+            false => wanted,
+        };
+        let extremum = block.aggregation.is_some() && !has_groups && !wanted.is_empty();
         let goal = Goal {
-            order: wanted,
+            order,
             limited: limited || extremum,
         };
         let mut reads = Reads { needed, shown };
@@ -316,7 +335,8 @@ impl Planner<'_, '_> {
         if extremum && joined.ordered {
             node = self.first_row(node, wanted, &joined.layout)?;
         }
-        Ok((node, joined.layout, joined.ordered))
+        let ordered = joined.ordered && !(has_groups && order.is_empty());
+        Ok((node, joined.layout, ordered))
     }
 
     /// Joins these sources, those with ON conditions by LEFT JOIN, behind what is joined

@@ -17,6 +17,7 @@ mod either;
 mod facts;
 pub mod foreign;
 mod generated;
+mod grouped;
 mod join;
 mod layout;
 mod matches;
