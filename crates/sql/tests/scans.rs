@@ -105,3 +105,31 @@ fn a_grouped_rowid_stands_for_its_row() {
         same(&format!("{TABLES}{query};"));
     }
 }
+
+/// Rows that an index names are looked up together, in the order of the table, and come in
+/// that of the index; where they are too large for that, one after the other.
+#[test]
+fn rows_come_in_the_order_of_their_entries() {
+    const TABLES: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, k INT, v, w TEXT, z REAL DEFAULT 4.5);
+        CREATE INDEX tk ON t(k);
+        CREATE TABLE u(k TEXT, n INT, v, PRIMARY KEY(k, n)) WITHOUT ROWID;
+        CREATE INDEX uv ON u(v);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000)
+            INSERT INTO t(id, k, v, w) SELECT i, i * 7919 % 3001, CASE i % 5 WHEN 0 THEN i WHEN 1 THEN i / 2.0 WHEN 2 THEN 'v' || i WHEN 3 THEN NULL ELSE x'0102' END, 'word ' || i FROM n;
+        ALTER TABLE t ADD COLUMN a DEFAULT 'added';
+        INSERT INTO t VALUES (-5, 100, 'below', NULL, 1, 'x'), (9223372036854775807, 100, 'above', '', 2, NULL);
+        INSERT INTO u SELECT substr('abc', 1 + k % 3, 1), id, w FROM t WHERE id BETWEEN 1 AND 3000 ORDER BY k;";
+    let large = "INSERT INTO t(id, k, v) SELECT 4000 + value, 100 - value, CAST(zeroblob(300000 + value) AS TEXT) FROM json_each('[9,1,8,2,7,3,6,4,5,10,12,11]');";
+    for query in [
+        "SELECT * FROM t INDEXED BY tk WHERE k > 0 ORDER BY k, id",
+        "SELECT * FROM t INDEXED BY tk WHERE k BETWEEN 50 AND 900 ORDER BY k DESC, id DESC",
+        "SELECT id, w, id, k, w FROM t INDEXED BY tk WHERE k < 1000 ORDER BY k, id LIMIT 700 OFFSET 5",
+        "SELECT id, w FROM t INDEXED BY tk WHERE k IN (100, 7, 2000, 9, 10, 11, 12, 13, 14, 15, 16) ORDER BY k, id",
+        "SELECT * FROM u ORDER BY k, n",
+        "SELECT * FROM u WHERE k >= 'b' ORDER BY k DESC, n DESC LIMIT 100",
+        "SELECT n, v FROM u WHERE v BETWEEN 'word 1' AND 'word 2' ORDER BY v",
+        "SELECT t.id, (SELECT max(length(v)) FROM t x WHERE x.k BETWEEN t.k AND t.k + 20) FROM t WHERE id % 100 = 3 ORDER BY t.id",
+    ] {
+        same(&format!("{TABLES}{query}; {large} {query};"));
+    }
+}

@@ -4,7 +4,8 @@
 //! a pin on the one leaf it is on. It holds no lock and no walk between calls,
 //! may be sent to another thread, and outlives the transaction it came from.
 //! There are no sibling links in a copy-on-write tree: at a leaf's end it goes
-//! on from the root with the leaf's fence as the target.
+//! on from the root with the leaf's fence as the target. A key within the fences of
+//! the leaf it is on is found there, without a walk.
 
 use super::compare;
 use super::overflow;
@@ -131,12 +132,12 @@ impl Cursor {
                     && self.settle_backward()?
             }
             Seek::AtLeast(key) => {
-                self.enter(Target::Key(key), |page, rests| {
+                self.enter_for(key, |page, rests| {
                     Ok(node::find(page, key, rests)?.unwrap_or_else(|index| index))
                 })? && self.settle_forward()?
             }
             Seek::After(key) => {
-                self.enter(Target::Key(key), |page, rests| {
+                self.enter_for(key, |page, rests| {
                     Ok(match node::find(page, key, rests)? {
                         Ok(index) => index + 1,
                         Err(index) => index,
@@ -144,7 +145,7 @@ impl Cursor {
                 })? && self.settle_forward()?
             }
             Seek::AtMost(key) => {
-                self.enter(Target::Key(key), |page, rests| {
+                self.enter_for(key, |page, rests| {
                     Ok(match node::find(page, key, rests)? {
                         Ok(index) => index + 1,
                         Err(index) => index,
@@ -152,7 +153,7 @@ impl Cursor {
                 })? && self.settle_backward()?
             }
             Seek::Before(key) => {
-                self.enter(Target::Key(key), |page, rests| {
+                self.enter_for(key, |page, rests| {
                     Ok(node::find(page, key, rests)?.unwrap_or_else(|index| index))
                 })? && self.settle_backward()?
             }
@@ -343,6 +344,24 @@ impl Cursor {
             self.pool().frames.unpin(self.leaf);
             self.leaf = NOWHERE;
         }
+    }
+
+    /// As [`enter`](Self::enter) for the key's leaf; stays in the leaf it is on where that
+    /// is the one, because the version does not change under it.
+    fn enter_for(
+        &mut self,
+        key: Key<'_>,
+        place: impl Fn(&[u8], &Rests) -> std::result::Result<usize, Unknown>,
+    ) -> Result<bool> {
+        if self.leaf != NOWHERE
+            && node::covers(self.page(), key)
+            // Where the rest of a long key decides, the walk gets it.
+            && let Ok(index) = place(self.page(), Rests::NONE)
+        {
+            self.index = index;
+            return Ok(true);
+        }
+        self.enter(Target::Key(key), place)
     }
 
     /// Pins the target's leaf and goes to the index that `place` says, which

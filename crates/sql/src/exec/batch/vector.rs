@@ -368,6 +368,23 @@ impl Vector {
         }
     }
 
+    /// Puts the values into this order of their rows, of which each occurs once; what is
+    /// not as long as the vector changes nothing.
+    pub fn reorder(&mut self, rows: &[u32]) {
+        fn reordered<T: Copy + Default>(values: &[T], rows: &[u32]) -> Vec<T> {
+            let value = |row: &u32| values.get(*row as usize).copied().unwrap_or_default();
+            rows.iter().map(value).collect()
+        }
+        if rows.len() != self.words.len() {
+            return;
+        }
+        self.words = reordered(&self.words, rows);
+        self.tags = match self.tags.is_empty() {
+            true => Vec::new(),
+            false => reordered(&self.tags, rows),
+        };
+    }
+
     /// Becomes a copy of `other`.
     pub fn copy_from(&mut self, other: &Vector) {
         self.words.clone_from(&other.words);
@@ -385,6 +402,23 @@ impl Vector {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_go_into_another_order_of_their_rows() {
+        let mut v = Vector::new();
+        v.push(ValueRef::Text(b"ab")).unwrap();
+        v.push(ValueRef::Text(b"c")).unwrap();
+        v.reorder(&[1, 0]);
+        assert_eq!(v.get(0), ValueRef::Text(b"c"));
+        assert_eq!(v.get(1), ValueRef::Text(b"ab"));
+        v.push_null();
+        v.reorder(&[2, 0, 1]);
+        let all: Vec<_> = (0..3).map(|i| v.get(i)).collect();
+        let texts = [ValueRef::Text(b"c"), ValueRef::Text(b"ab")];
+        assert_eq!(all, [ValueRef::Null, texts[0], texts[1]]);
+        v.reorder(&[0]);
+        assert_eq!(v.get(2), ValueRef::Text(b"ab"));
+    }
 
     #[test]
     fn one_kind_stores_no_tags_and_another_one_brings_them() {

@@ -6,6 +6,7 @@
 //!
 //! Where the plan leaves the order open, rowids are *gathered*: so many at a time are
 //! taken from the index, sorted, and their rows fetched in the order of the table.
+//! Elsewhere they are looked up a batch at a time ([`NamedRows`]).
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use fulgurite_store::{Cursor, Key, Seek};
 
 use super::Operator;
+use super::named_rows::{NamedRows, push_row};
 use super::scan::detached;
 use crate::bind::expr::{Expr, ExprKind};
 use crate::error::Result;
@@ -20,7 +22,7 @@ use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX, Vector};
 use crate::exec::context::Context;
 use crate::exec::covering::Covering;
 use crate::exec::expr::{Row, eval};
-use crate::exec::fetch::{Fetch, dangling};
+use crate::exec::fetch::Fetch;
 use crate::exec::memory::Held;
 use crate::exec::range::{KeyRange, blob_range, key_column, key_range};
 use crate::exec::subquery::each_member;
@@ -53,6 +55,8 @@ pub struct IndexScan {
     /// The range being read; `placed`: the cursor is on its next entry.
     position: usize,
     placed: bool,
+    /// Rows to come where they are neither gathered nor covered.
+    named: NamedRows,
     /// Rowids gathered, where they are, and how many of them were fetched.
     gathers: bool,
     rowids: Vec<i64>,
@@ -104,6 +108,7 @@ impl IndexScan {
             held: Held::default(),
             position: 0,
             placed: false,
+            named: NamedRows::default(),
             gathers: spec.gathered,
             rowids: Vec::new(),
             fetched: 0,
@@ -217,21 +222,57 @@ impl IndexScan {
         Ok(())
     }
 
-    /// Appends the entry's row; the bytes it took.
-    fn push(&mut self, out: &mut [Vector]) -> Result<usize> {
-        if let Some(covering) = &self.covering {
-            let entry = self.entries.as_mut().ok_or_else(detached)?;
-            let value = entry.value()?;
-            self.value.clear();
-            self.value.extend_from_slice(value);
-            let key = entry.key_bytes()?;
-            covering.each(key, &self.value, |place, value| {
-                out.get_mut(place).map_or(Ok(()), |slot| slot.push(value))
-            })?;
-            return Ok(key.len());
+    /// Appends what the entry has of its row; the bytes it took.
+    fn push_covered(&mut self, out: &mut [Vector]) -> Result<usize> {
+        let covering = self.covering.as_ref().ok_or_else(detached)?;
+        let entry = self.entries.as_mut().ok_or_else(detached)?;
+        let value = entry.value()?;
+        self.value.clear();
+        self.value.extend_from_slice(value);
+        let key = entry.key_bytes()?;
+        covering.each(key, &self.value, |place, value| {
+            out.get_mut(place).map_or(Ok(()), |slot| slot.push(value))
+        })?;
+        Ok(key.len())
+    }
+
+    /// Appends rows that entries cover; how many.
+    fn next_covered(&mut self, most: usize, out: &mut Batch) -> Result<usize> {
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < most && bytes < BYTES_MAX && self.place()? {
+            bytes += self.push_covered(&mut out.columns)?;
+            rows += 1;
+            self.advance()?;
         }
-        let rowid = self.rowid()?;
-        self.push_row(rowid, out)
+        Ok(rows)
+    }
+
+    /// Appends rows in the order of their entries; how many.
+    fn next_named(&mut self, most: usize, out: &mut Batch) -> Result<usize> {
+        if self.named.is_empty() {
+            while self.named.len() < most && self.place()? {
+                let rowid = self.rowid()?;
+                self.named.push(rowid);
+                self.advance()?;
+            }
+        }
+        let rows = self.rows.as_mut().ok_or_else(detached)?;
+        let index = &self.index.name;
+        self.named.fetch(&self.fetch, index, rows, most, out)
+    }
+
+    /// Appends rows in the order of the table; how many.
+    fn next_in_order(&mut self, most: usize, out: &mut Batch) -> Result<usize> {
+        let (mut count, mut bytes) = (0, 0);
+        while count < most && bytes < BYTES_MAX {
+            let Some(rowid) = self.next_gathered()? else {
+                break;
+            };
+            let rows = self.rows.as_mut().ok_or_else(detached)?;
+            bytes += push_row(&self.fetch, &self.index.name, rows, rowid, out)?;
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// The rowid of the entry.
@@ -242,17 +283,6 @@ impl IndexScan {
         } else {
             key::rowid_suffix(entry.key_bytes()?)
         }
-    }
-
-    /// Appends a row that an entry names; the bytes it took.
-    fn push_row(&mut self, rowid: i64, out: &mut [Vector]) -> Result<usize> {
-        let rows = self.rows.as_mut().ok_or_else(detached)?;
-        if !rows.seek(Seek::AtLeast(Key::Int(rowid)))? || rows.key_int() != rowid {
-            return Err(dangling(&self.index.name, rowid));
-        }
-        let value = rows.value()?;
-        self.fetch.push(rowid, value, out)?;
-        Ok(value.len())
     }
 
     /// The next of the rowids gathered; gathers more where there is none.
@@ -285,6 +315,7 @@ impl Operator for IndexScan {
     fn open(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
         self.position = 0;
         self.placed = false;
+        self.named.clear();
         self.rowids.clear();
         self.fetched = 0;
         let mut ranges = std::mem::take(&mut self.ranges);
@@ -327,20 +358,14 @@ impl Operator for IndexScan {
     fn next(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<bool> {
         out.reset(self.fetch.width());
         cx.run.check_interrupt()?;
-        let (mut rows, mut bytes) = (0, 0);
         let most = want.clamp(1, ROWS_MAX);
-        while self.gathers && rows < most && bytes < BYTES_MAX {
-            let Some(rowid) = self.next_gathered()? else {
-                break;
-            };
-            bytes += self.push_row(rowid, &mut out.columns)?;
-            rows += 1;
-        }
-        while !self.gathers && rows < most && bytes < BYTES_MAX && self.place()? {
-            bytes += self.push(&mut out.columns)?;
-            rows += 1;
-            self.advance()?;
-        }
+        let rows = if self.covering.is_some() {
+            self.next_covered(most, out)?
+        } else if self.gathers {
+            self.next_in_order(most, out)?
+        } else {
+            self.next_named(most, out)?
+        };
         out.set_rows(rows);
         Ok(rows > 0)
     }
@@ -361,6 +386,7 @@ impl Operator for IndexScan {
         self.entries = None;
         self.rows = None;
         self.held.release();
+        self.named.let_go();
         self.rowids = Vec::new();
         self.fetched = 0;
     }

@@ -23,6 +23,7 @@ mod limit;
 mod lookup;
 mod marks;
 mod materialize;
+mod named_rows;
 mod nested_loop;
 mod pairs;
 mod project;
