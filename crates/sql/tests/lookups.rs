@@ -514,4 +514,27 @@ fn groups_come_in_the_order_of_an_index() {
         let is_read_so = shown.contains("COVERING INDEX") && !shown.contains("SORT");
         assert_eq!(is_read_so, in_order, "{query}: {shown}");
     }
+
+/// A subquery is opened anew for each row, with the memory of the row before: bounds that
+/// nothing can be between, NULLs and shorter keys leave nothing behind.
+#[test]
+fn a_subquery_looks_up_each_row_anew() {
+    for index in ["u(x, y)", "u(x DESC, y DESC)", "u(y, x)", "u(x)"] {
+        for subquery in [
+            "EXISTS (SELECT 1 FROM u WHERE x = t.c)",
+            "NOT EXISTS (SELECT x FROM u WHERE x = t.c AND y > t.a)",
+            "(SELECT count(*) FROM u WHERE x = t.c AND y BETWEEN t.a AND t.id)",
+            "(SELECT group_concat(y) FROM (SELECT y FROM u WHERE x IN (t.c, t.a, 3) ORDER BY x, y))",
+            "(SELECT max(y) FROM u WHERE x = t.b)",
+            "(SELECT count(*) FROM u WHERE x > t.c AND x <= t.a)",
+            "(SELECT y FROM u WHERE x >= t.c ORDER BY x DESC, y DESC LIMIT 1 OFFSET 2)",
+            "(SELECT count(z) FROM u WHERE x IS t.c)",
+        ] {
+            with(&format!(
+                "CREATE TABLE u(x, y INT, z); CREATE INDEX ui ON {index};
+                 INSERT INTO u SELECT c, id, b FROM t WHERE id % 3; INSERT INTO u VALUES (NULL, 5, 1), (7, NULL, 2);
+                 SELECT id, {subquery} FROM t ORDER BY id; SELECT id FROM t WHERE {subquery} ORDER BY id DESC"
+            ));
+        }
+    }
 }

@@ -98,48 +98,47 @@ pub struct KeyRange {
     pub end: Vec<u8>,
 }
 
-/// The keys that start with `prefix` and whose next part, encoded as `column`
-/// says, lies in `range`. None: nothing can.
+/// Narrows the keys that begin as `keys.start` does to those whose next part, encoded as
+/// `column` says, lies in `range`. False: nothing can.
 pub fn key_range(
-    prefix: Vec<u8>,
+    keys: &mut KeyRange,
     column: Option<&IndexColumn>,
     range: &Range,
     cx: &mut Context<'_, '_>,
-) -> Result<Option<KeyRange>> {
-    let whole = |prefix: Vec<u8>| {
-        let mut end = prefix.clone();
-        if !end.is_empty() {
-            end.push(AFTER);
-        }
-        KeyRange { start: prefix, end }
-    };
+) -> Result<bool> {
+    keys.end.clone_from(&keys.start);
     let Some(column) = column.filter(|_| range.low.is_some() || range.high.is_some()) else {
-        return Ok(Some(whole(prefix)));
+        if !keys.end.is_empty() {
+            keys.end.push(AFTER);
+        }
+        return Ok(true);
     };
     let how = key_column(column);
-    let mut low = prefix.clone();
+    // Ascending, the low bound starts the range; descending, it ends it.
+    let (low, high) = match how.descending {
+        false => (&mut keys.start, &mut keys.end),
+        true => (&mut keys.end, &mut keys.start),
+    };
     match &range.low {
         Some(bound) => {
-            if !bound_value(&mut low, bound, column, how, cx)? {
-                return Ok(None);
+            if !bound_value(low, bound, column, how, cx)? {
+                return Ok(false);
             }
-            // Ascending, the bound starts the range; descending, it ends it.
             if bound.inclusive == how.descending {
                 low.push(AFTER);
             }
         }
         None => {
-            key::encode(&mut low, ValueRef::Null, how);
+            key::encode(low, ValueRef::Null, how);
             if !how.descending {
                 low.push(AFTER);
             }
         }
     }
-    let mut high = prefix.clone();
     match &range.high {
         Some(bound) => {
-            if !bound_value(&mut high, bound, column, how, cx)? {
-                return Ok(None);
+            if !bound_value(high, bound, column, how, cx)? {
+                return Ok(false);
             }
             if bound.inclusive != how.descending {
                 high.push(AFTER);
@@ -148,12 +147,7 @@ pub fn key_range(
         None if how.descending => {}
         None => high.push(AFTER),
     }
-    let (start, end) = if how.descending {
-        (high, low)
-    } else {
-        (low, high)
-    };
-    Ok((start < end).then_some(KeyRange { start, end }))
+    Ok(keys.start < keys.end)
 }
 
 /// The keys that start with `prefix` and whose next part, encoded as `column` says, is a

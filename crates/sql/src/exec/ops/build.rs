@@ -91,6 +91,8 @@ fn operator(node: &Node, above: usize) -> BoxOperator {
         Op::Generate { input, columns } => {
             Box::new(Generate::new(build(input), input.width, columns.clone()))
         }
+        // Nothing of nothing: rows that only count.
+        Op::Project { input, exprs } if exprs.is_empty() && input.width == 0 => build(input),
         Op::Project { input, exprs } => Box::new(Project::new(build(input), exprs.clone())),
         Op::NestedLoopJoin { .. } | Op::HashJoin { .. } => build_join(node, above),
         Op::HashAggregate { input, grouping } => {

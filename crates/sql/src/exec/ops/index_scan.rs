@@ -49,10 +49,13 @@ pub struct IndexScan {
     entries: Option<Cursor>,
     rows: Option<Cursor>,
     ranges: Vec<KeyRange>,
+    /// Memory for ranges.
+    spare: Vec<KeyRange>,
     /// Some of the prefixes stand for what a subquery yields; what their ranges take.
     of_subquery: bool,
     held: Held,
-    /// The range being read; `placed`: the cursor is on its next entry.
+    /// The range being read; `placed`: the cursor is on the entry of it that was handed out
+    /// last.
     position: usize,
     placed: bool,
     /// Rows to come where they are neither gathered nor covered.
@@ -104,6 +107,7 @@ impl IndexScan {
             entries: None,
             rows: None,
             ranges: Vec::new(),
+            spare: Vec::new(),
             of_subquery: spec.prefixes.iter().flatten().any(Expr::is_many),
             held: Held::default(),
             position: 0,
@@ -121,16 +125,13 @@ impl IndexScan {
         let many = values.iter().position(Expr::is_many);
         let at = many.unwrap_or(values.len());
         let (before, rest) = values.split_at(at);
-        let (Some(start), [many, after @ ..]) = (self.prefix(Vec::new(), 0, before, cx)?, rest)
-        else {
+        let (mut start, mut end) = (Vec::new(), Vec::new());
+        let ([many, after @ ..], Some(column)) = (rest, self.index.columns.get(at)) else {
             return Ok(Vec::new());
         };
-        let (Some(end), Some(column)) = (
-            self.prefix(Vec::new(), at + 1, after, cx)?,
-            self.index.columns.get(at),
-        ) else {
+        if !self.prefix(&mut start, 0, before, cx)? || !self.prefix(&mut end, at + 1, after, cx)? {
             return Ok(Vec::new());
-        };
+        }
         let mut prefixes = Vec::new();
         if let ExprKind::Members {
             subquery,
@@ -149,46 +150,38 @@ impl IndexScan {
         Ok(prefixes)
     }
 
-    /// `out` with these values, those of the parts from `first` on, behind it.
+    /// Appends these values, those of the parts from `first` on; false: no entry has them.
     fn prefix(
         &self,
-        mut out: Vec<u8>,
+        out: &mut Vec<u8>,
         first: usize,
         values: &[Expr],
         cx: &mut Context<'_, '_>,
-    ) -> Result<Option<Vec<u8>>> {
+    ) -> Result<bool> {
         let parts = self.index.columns.iter().enumerate().skip(first);
         for (expr, (i, column)) in values.iter().zip(parts) {
             let value = eval(expr, Row::Empty, cx)?;
             if value.as_ref().is_null() && !self.null_matches.get(i).copied().unwrap_or(false) {
-                return Ok(None);
+                return Ok(false);
             }
             let affinity = column.affinity.unwrap_or(Affinity::Blob);
             let value = affinity.apply_comparison(value.as_ref());
-            key::encode(&mut out, value.as_ref(), key_column(column));
+            key::encode(out, value.as_ref(), key_column(column));
         }
-        Ok(Some(out))
+        Ok(true)
     }
 
-    /// Puts the cursor on the next entry; false at the end of all ranges.
-    fn place(&mut self) -> Result<bool> {
+    /// Moves to the next entry; false at the end of all ranges.
+    fn advance(&mut self) -> Result<bool> {
         let cursor = self.entries.as_mut().ok_or_else(detached)?;
         while let Some(range) = self.ranges.get(self.position) {
-            if !self.placed {
-                let end = match range.end.as_slice() {
-                    [] => Bound::Unbounded,
-                    end => Bound::Excluded(Key::Bytes(end)),
-                };
-                cursor.narrow(Bound::Included(Key::Bytes(&range.start)), end);
-            }
             let there = if self.placed {
-                true
-            } else if !self.reverse {
-                cursor.seek(Seek::AtLeast(Key::Bytes(&range.start)))?
-            } else if range.end.is_empty() {
-                cursor.seek(Seek::Last)?
+                match self.reverse {
+                    false => cursor.next()?,
+                    true => cursor.prev()?,
+                }
             } else {
-                cursor.seek(Seek::Before(Key::Bytes(&range.end)))?
+                enter(cursor, range, self.reverse)?
             };
             if there {
                 let key = cursor.key_bytes()?;
@@ -208,20 +201,6 @@ impl IndexScan {
         Ok(false)
     }
 
-    fn advance(&mut self) -> Result<()> {
-        let cursor = self.entries.as_mut().ok_or_else(detached)?;
-        let more = if self.reverse {
-            cursor.prev()?
-        } else {
-            cursor.next()?
-        };
-        if !more {
-            self.placed = false;
-            self.position += 1;
-        }
-        Ok(())
-    }
-
     /// Appends what the entry has of its row; the bytes it took.
     fn push_covered(&mut self, out: &mut [Vector]) -> Result<usize> {
         let covering = self.covering.as_ref().ok_or_else(detached)?;
@@ -239,10 +218,12 @@ impl IndexScan {
     /// Appends rows that entries cover; how many.
     fn next_covered(&mut self, most: usize, out: &mut Batch) -> Result<usize> {
         let (mut rows, mut bytes) = (0, 0);
-        while rows < most && bytes < BYTES_MAX && self.place()? {
-            bytes += self.push_covered(&mut out.columns)?;
+        while rows < most && bytes < BYTES_MAX && self.advance()? {
+            // Where no column is wanted, the entries only count.
+            if self.fetch.width() > 0 {
+                bytes += self.push_covered(&mut out.columns)?;
+            }
             rows += 1;
-            self.advance()?;
         }
         Ok(rows)
     }
@@ -250,10 +231,9 @@ impl IndexScan {
     /// Appends rows in the order of their entries; how many.
     fn next_named(&mut self, most: usize, out: &mut Batch) -> Result<usize> {
         if self.named.is_empty() {
-            while self.named.len() < most && self.place()? {
+            while self.named.len() < most && self.advance()? {
                 let rowid = self.rowid()?;
                 self.named.push(rowid);
-                self.advance()?;
             }
         }
         let rows = self.rows.as_mut().ok_or_else(detached)?;
@@ -290,10 +270,9 @@ impl IndexScan {
         if self.fetched == self.rowids.len() {
             self.rowids.clear();
             self.fetched = 0;
-            while self.rowids.len() < GATHERED_MAX && self.place()? {
+            while self.rowids.len() < GATHERED_MAX && self.advance()? {
                 let rowid = self.rowid()?;
                 self.rowids.push(rowid);
-                self.advance()?;
             }
             self.rowids.sort_unstable();
         }
@@ -301,6 +280,25 @@ impl IndexScan {
         self.fetched += usize::from(next.is_some());
         Ok(next)
     }
+}
+
+/// Puts the cursor on the range's first entry or, backwards, on its last one, or near it
+/// where the range has none.
+fn enter(cursor: &mut Cursor, range: &KeyRange, reverse: bool) -> Result<bool> {
+    let start = Key::Bytes(&range.start);
+    let end = match range.end.as_slice() {
+        [] => None,
+        end => Some(Key::Bytes(end)),
+    };
+    cursor.narrow(
+        Bound::Included(start),
+        end.map_or(Bound::Unbounded, Bound::Excluded),
+    );
+    Ok(match end {
+        _ if !reverse => cursor.seek(Seek::AtLeast(start))?,
+        None => cursor.seek(Seek::Last)?,
+        Some(end) => cursor.seek(Seek::Before(end))?,
+    })
 }
 
 impl Operator for IndexScan {
@@ -319,26 +317,41 @@ impl Operator for IndexScan {
         self.rowids.clear();
         self.fetched = 0;
         let mut ranges = std::mem::take(&mut self.ranges);
-        ranges.clear();
+        let mut spare = std::mem::take(&mut self.spare);
+        if self.of_subquery {
+            ranges.clear();
+        } else {
+            spare.append(&mut ranges);
+        }
         for values in &self.prefixes {
             let next = self.index.columns.get(values.len());
+            let blobs = next.filter(|_| self.range.blobs);
             if self.of_subquery {
-                for prefix in self.key_prefixes(values, cx)? {
-                    if let Some(column) = next.filter(|_| self.range.blobs) {
-                        ranges.push(blob_range(prefix.clone(), column));
+                for start in self.key_prefixes(values, cx)? {
+                    if let Some(column) = blobs {
+                        ranges.push(blob_range(start.clone(), column));
                     }
-                    ranges.extend(key_range(prefix, next, &self.range, cx)?);
-                }
-            } else {
-                let start = Vec::with_capacity(16 * values.len());
-                if let Some(prefix) = self.prefix(start, 0, values, cx)? {
-                    if let Some(column) = next.filter(|_| self.range.blobs) {
-                        ranges.push(blob_range(prefix.clone(), column));
+                    let end = Vec::new();
+                    let mut keys = KeyRange { start, end };
+                    if key_range(&mut keys, next, &self.range, cx)? {
+                        ranges.push(keys);
                     }
-                    ranges.extend(key_range(prefix, next, &self.range, cx)?);
                 }
+                continue;
+            }
+            let mut keys = spare.pop().unwrap_or_default();
+            keys.start.clear();
+            let found = self.prefix(&mut keys.start, 0, values, cx)?;
+            if let Some(column) = blobs.filter(|_| found) {
+                ranges.push(blob_range(keys.start.clone(), column));
+            }
+            let some = found && key_range(&mut keys, next, &self.range, cx)?;
+            match some {
+                true => ranges.push(keys),
+                false => spare.push(keys),
             }
         }
+        self.spare = spare;
         if self.of_subquery {
             let bytes = ranges.iter().map(|r| r.start.capacity() + r.end.capacity());
             let bytes = bytes.sum::<usize>() + size_of_val(&ranges[..]);
@@ -372,11 +385,12 @@ impl Operator for IndexScan {
 
     fn skip(&mut self, cx: &mut Context<'_, '_>, rows: u64) -> Result<u64> {
         let mut skipped = 0;
-        while !self.gathers && skipped < rows && self.place()? {
+        // Rows that were named already come first.
+        let passes = !self.gathers && self.named.is_empty();
+        while passes && skipped < rows && self.advance()? {
             if skipped % ROWS_MAX as u64 == 0 {
                 cx.run.check_interrupt()?;
             }
-            self.advance()?;
             skipped += 1;
         }
         Ok(skipped)
