@@ -397,3 +397,29 @@ fn patterns_go_on_where_their_next_character_stands() {
         same(&format!("{all}; PRAGMA case_sensitive_like = on; {all}"));
     }
 }
+
+/// Over a batch each WHEN sees the rows that none before it took, and each result those that
+/// it took: nothing else may fail.
+#[test]
+fn a_case_takes_each_row_its_own_way() {
+    let table = "CREATE TABLE n(i INTEGER PRIMARY KEY, x, s TEXT COLLATE NOCASE);
+        WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 700)
+            INSERT INTO n SELECT i, iif(i % 5, i % 7, iif(i % 2, NULL, i % 3 || '')), char(65 + i % 4 + i % 2 * 32) FROM c;";
+    for case in [
+        "CASE WHEN i % 3 = 0 THEN i WHEN i % 3 = 1 THEN i / 2.0 ELSE s END",
+        "CASE x WHEN 0 THEN 'a' WHEN NULL THEN 'n' WHEN '1' THEN x'00' WHEN i % 4 THEN i END",
+        "CASE s WHEN 'a' THEN 1 WHEN 'B' THEN x END",
+        "CASE WHEN x IS NULL THEN -1 WHEN x > 3 AND i < 300 OR s = 'c' THEN x + 1 ELSE x || s END",
+        "CASE WHEN i < 500 THEN i ELSE abs(-9223372036854775808) END",
+        "CASE WHEN i >= 500 AND abs(-9223372036854775808) THEN 1 WHEN i < 690 THEN CASE x WHEN 3 THEN i ELSE s END END",
+        "CASE WHEN i > 0 THEN i ELSE abs(-9223372036854775808) END",
+        "CASE WHEN 0 THEN 1 END",
+        "CASE NULL WHEN NULL THEN 1 ELSE x END",
+        "CASE (SELECT 3) WHEN x THEN (SELECT count(*) FROM n m WHERE m.i < n.x) ELSE 0 END",
+    ] {
+        same(&format!(
+            "{table} SELECT i, {case} FROM n; SELECT count({case}), max({case}), typeof(min({case})) FROM n;
+             SELECT i FROM n WHERE {case} ORDER BY {case}, i LIMIT 20; SELECT sum({case}) FROM n WHERE i % 3 = 1"
+        ));
+    }
+}

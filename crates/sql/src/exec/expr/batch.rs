@@ -13,9 +13,10 @@ use crate::bind::expr::{BinaryOp, Expr, ExprKind};
 use crate::error::Result;
 use crate::exec::batch::{Batch, Selection, Vector};
 use crate::exec::context::Context;
+use crate::exec::expr::case::{Case, eval_case};
 use crate::exec::expr::eval::{self, Datum, binary};
 use crate::exec::expr::{compare, kernel, row::Row};
-use crate::value::ValueRef;
+use crate::value::{self, ValueRef};
 
 /// Where an operand's values are.
 pub enum Operand<'a> {
@@ -129,27 +130,48 @@ pub fn eval_batch<'p>(
             b.release(cx);
             Ok(())
         }
-        ExprKind::Unary(op, inner) => {
-            let a = operand(inner, input, selection, cx)?;
-            out.clear();
-            map_batch(selection, out, |row, out| {
-                out.push(eval::unary(*op, a.get(row)).as_ref())
-            })?;
-            a.release(cx);
-            Ok(())
-        }
+        ExprKind::Unary(op, inner) => map_operand(inner, input, selection, cx, out, |a, out| {
+            out.push(eval::unary(*op, a).as_ref())
+        }),
         ExprKind::IsNull { expr, negated } => {
-            let a = operand(expr, input, selection, cx)?;
-            out.clear();
-            map_batch(selection, out, |row, out| {
-                out.push_truth(Some(a.get(row).is_null() != *negated));
+            map_operand(expr, input, selection, cx, out, |a, out| {
+                out.push_truth(Some(a.is_null() != *negated));
                 Ok(())
-            })?;
-            a.release(cx);
-            Ok(())
+            })
+        }
+        ExprKind::Cast(inner, to) => map_operand(inner, input, selection, cx, out, |a, out| {
+            out.push(value::cast(a, *to).as_ref())
+        }),
+        ExprKind::Case {
+            base,
+            arms,
+            otherwise,
+        } => {
+            let case = Case {
+                base: base.as_deref(),
+                arms,
+                otherwise: otherwise.as_deref(),
+            };
+            eval_case(case, input, selection, cx, out)
         }
         _ => eval_rows(expr, input, selection, cx, out),
     }
+}
+
+/// Calls `f` with each value of an operand; it pushes one.
+fn map_operand(
+    expr: &Expr,
+    input: &Batch,
+    selection: Selection<'_>,
+    cx: &mut Context<'_, '_>,
+    out: &mut Vector,
+    mut f: impl FnMut(ValueRef<'_>, &mut Vector) -> Result<()>,
+) -> Result<()> {
+    let operand = operand(expr, input, selection, cx)?;
+    out.clear();
+    map_batch(selection, out, |row, out| f(operand.get(row), out))?;
+    operand.release(cx);
+    Ok(())
 }
 
 /// Row by row, in row order.

@@ -2,6 +2,7 @@
 //! ([`batch`]), and as a predicate that narrows a selection ([`mod@filter`]).
 
 pub mod batch;
+mod case;
 pub mod compare;
 pub mod eval;
 pub mod filter;
