@@ -13,6 +13,7 @@ use crate::bind::expr::{BinaryOp, Expr, ExprKind};
 use crate::error::Result;
 use crate::exec::batch::{Batch, Selection, Vector};
 use crate::exec::context::Context;
+use crate::exec::expr::call::{Call, eval_call};
 use crate::exec::expr::case::{Case, eval_case};
 use crate::exec::expr::eval::{self, Datum, binary};
 use crate::exec::expr::{compare, kernel, row::Row};
@@ -153,6 +154,22 @@ pub fn eval_batch<'p>(
                 otherwise: otherwise.as_deref(),
             };
             eval_case(case, input, selection, cx, out)
+        }
+        ExprKind::Function {
+            function,
+            args,
+            collation,
+        } => {
+            let collation = *collation;
+            let call = Call {
+                function,
+                args,
+                collation,
+            };
+            match call.takes_values() {
+                true => eval_call(call, input, selection, cx, out),
+                false => eval_rows(expr, input, selection, cx, out),
+            }
         }
         _ => eval_rows(expr, input, selection, cx, out),
     }

@@ -2,6 +2,7 @@
 //! ([`batch`]), and as a predicate that narrows a selection ([`mod@filter`]).
 
 pub mod batch;
+mod call;
 mod case;
 pub mod compare;
 pub mod eval;
