@@ -95,8 +95,12 @@ fn rollback_to(name: &str, state: &mut State) -> Result<()> {
     let at = find(name, explicit)?;
     explicit.savepoints.truncate(at + 1);
     if let Some(place) = explicit.savepoints.last() {
-        if let Some(savepoint) = &place.savepoint {
-            state.txn.rollback_to(savepoint)?;
+        if let Some(savepoint) = &place.savepoint
+            && let Err(error) = state.txn.rollback_to(savepoint)
+        {
+            // It is between two states.
+            state.abandon();
+            return Err(error.into());
         }
         state.counters.go_back(&place.counters);
     }

@@ -22,6 +22,8 @@ pub(crate) enum Wrote {
     Replaced,
     /// The key was there, and nothing was written.
     Exists,
+    /// Nothing was written: it has a value too large to be noted, or is to have one.
+    Unnoted,
 }
 
 /// Whether an existing entry may be overwritten.
@@ -50,6 +52,9 @@ impl Fork {
         }
         if if_exists == IfExists::Leave && self.holds(cx, key)? {
             return Ok(Wrote::Exists);
+        }
+        if cx.undo.is_some() {
+            return Ok(Wrote::Unnoted);
         }
         let reference = overflow::write(self, cx, value)?;
         self.put_counted(cx, key, &reference, true, if_exists)
@@ -191,6 +196,11 @@ impl Fork {
             Ok(_) if if_exists == IfExists::Leave => return Ok(Wrote::Exists),
             Ok(index) => {
                 let (old, was_overflow) = node::value_at(page, index);
+                match &mut cx.undo {
+                    Some(_) if was_overflow => return Ok(Wrote::Unnoted),
+                    Some(undo) => undo.note(self.tree.id(), key, Some(old)),
+                    None => {}
+                }
                 if was_overflow {
                     self.replaced
                         .extend(overflow::dead(old, cx.pool.page_size()));
@@ -202,7 +212,12 @@ impl Fork {
                 node::remove_at(page, index);
                 (index, Wrote::Replaced)
             }
-            Err(index) => (index, Wrote::Inserted),
+            Err(index) => {
+                if let Some(undo) = &mut cx.undo {
+                    undo.note(self.tree.id(), key, None);
+                }
+                (index, Wrote::Inserted)
+            }
         };
         let at_end = index == node::count(page);
         self.run = if at_end {

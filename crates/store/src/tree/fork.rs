@@ -24,6 +24,7 @@ use crate::error::Result;
 use crate::node::{self, Key, Rests, Unknown};
 use crate::reclaim::Dead;
 use crate::store::Core;
+use crate::tree::undo::Undo;
 use crate::tree::walk::{Ahead, Halt, Learnt, Target};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub(crate) struct Context<'c> {
     pub(crate) spare: &'c mut Vec<Frame>,
     /// A page-sized buffer.
     pub(crate) scratch: &'c mut Vec<u8>,
+    /// Where what is written is noted, as long as it is.
+    pub(crate) undo: Option<&'c mut Undo>,
 }
 
 impl Context<'_> {
@@ -107,8 +110,8 @@ pub(crate) struct Fork {
     pub(crate) spilled: usize,
     /// How many nodes were copied again after they had been spilled.
     pub(crate) respilled: usize,
-    /// How many of its own nodes were copied and not given up, and how many of those were
-    /// found needed; about so many, since what was merged away is given up with them.
+    /// How many of its own nodes were replaced and not given up, and how many of those were
+    /// found needed.
     pub(crate) outdated: usize,
     needed: usize,
     /// The lengths of the two lists at the last mark that may be gone back to.
@@ -501,7 +504,13 @@ impl Fork {
 
     /// Notes that a node is no longer part of this version.
     pub(crate) fn replace(&mut self, node: ChildRef, birth: u64) {
+        self.outdated += usize::from(birth >= self.base_seq);
         self.replaced.push(Dead::node(node, birth));
+    }
+
+    /// What it wrote was put back: there are nodes that nothing that is logged asked for.
+    pub(crate) fn was_put_back(&mut self) {
+        self.copied = None;
     }
 
     /// Whether the fork made no nodes but copies, each of one node that it replaced,

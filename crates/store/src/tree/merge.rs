@@ -13,23 +13,39 @@ use crate::cache::{ChildRef, Frame};
 use crate::error::Result;
 use crate::node::{self, Key};
 
+/// What a deletion found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removed {
+    /// The entry was there, and is gone.
+    Yes,
+    /// There was none.
+    No,
+    /// Nothing was removed: the value is too large to be noted.
+    Unnoted,
+}
+
 impl Fork {
-    /// Removes the entry under `key`; false if there is none.
-    pub(crate) fn delete(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<bool> {
+    /// Removes the entry under `key`.
+    pub(crate) fn delete(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<Removed> {
         let Some(leaf) = self.leaf_to_delete_from(cx, key)? else {
-            return Ok(false);
+            return Ok(Removed::No);
         };
         let Ok(index) = self.find(cx, leaf, key)? else {
-            return Ok(false);
+            return Ok(Removed::No);
         };
         self.settle(cx.pool);
         // SAFETY: private to this fork (rule 2), and nothing else borrows it.
         let page = unsafe { cx.pool.frames.page_mut(leaf) };
+        let (value, is_overflow) = node::value_at(page, index);
+        match &mut cx.undo {
+            Some(_) if is_overflow => return Ok(Removed::Unnoted),
+            Some(undo) => undo.note(self.tree.id(), key, Some(value)),
+            None => {}
+        }
         if let Some(rest) = node::rest_at(page, index) {
             self.replaced
                 .extend(overflow::dead(rest, cx.pool.page_size()));
         }
-        let (value, is_overflow) = node::value_at(page, index);
         if is_overflow {
             self.replaced
                 .extend(overflow::dead(value, cx.pool.page_size()));
@@ -38,7 +54,7 @@ impl Fork {
         self.note_removed(key);
         self.remember(cx, leaf);
         self.merge_sparse(cx, key, leaf)?;
-        Ok(true)
+        Ok(Removed::Yes)
     }
 
     /// Removes the entry under the first of these ascending keys, and those under the ones

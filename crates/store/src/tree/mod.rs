@@ -6,6 +6,7 @@
 //! * [`path`]: what of it is shared with others, copied before it is edited.
 //! * [`edit`], [`merge`]: inserting and deleting in a fork.
 //! * [`place`]: where an entry would be written without a copy.
+//! * [`undo`]: what entries were before they were written.
 //! * [`overflow`]: values too large for a leaf.
 //! * [`cursor`]: ordered access.
 //! * [`compare`]: whether two versions agree on a key or range.
@@ -26,6 +27,7 @@ mod path;
 pub(crate) mod place;
 mod rank;
 pub(crate) mod transplant;
+pub(crate) mod undo;
 pub(crate) mod versions;
 pub(crate) mod walk;
 mod writer;

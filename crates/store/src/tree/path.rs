@@ -174,7 +174,6 @@ impl Fork {
             node::birth(cx.pool.frames.keys(frame))
         };
         if birth >= self.base_seq {
-            self.outdated += 1;
             self.respilled += usize::from(self.is_spilled(cx.pool, frame));
         }
         self.replace(child.with_hint(frame), birth);
@@ -188,7 +187,6 @@ impl Fork {
         // SAFETY: being filled by us (rule 1).
         let birth = node::birth(unsafe { pool.frames.keys(loaded.frame) });
         if birth >= self.base_seq {
-            self.outdated += 1;
             self.respilled += 1;
         }
         self.replace(child.with_hint(NO_HINT), birth);

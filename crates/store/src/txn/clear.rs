@@ -26,7 +26,7 @@ impl TxnContext {
     /// As those of a deletion.
     pub fn clear(&mut self, tree: &Tree, mut goes_on: impl FnMut() -> bool) -> Result<Option<u64>> {
         self.check_own(tree)?;
-        self.write_put_off()?;
+        self.keep_nodes()?;
         if self.observes {
             self.depend_on(tree);
         }

@@ -120,6 +120,8 @@ impl TxnContext {
     pub(super) fn prepare(&mut self) -> Result<Vec<ReadHead>> {
         self.core.check_writable()?;
         self.settle_spills()?;
+        // Nobody goes back to a place any more.
+        self.savepoints.undo.clear();
         self.discard_unborn();
         if self.bulk && self.core.wal().is_some() {
             // The trees it wrote to are locked and have not moved on.

@@ -61,9 +61,10 @@ impl TxnContext {
         entries: &mut impl Iterator<Item = (i64, &'e [u8])>,
     ) -> Result<Option<(i64, &'e [u8])>> {
         let next = entries.next();
-        // What is put off is in no fork, and that a key was not there counts.
+        // What is put off is in no fork, and that a key was not there counts, or what was
+        // there is noted.
         let counts = if_exists == IfExists::Leave && self.reads.is_some() && !self.bulk;
-        if !self.put_off.is_empty() || counts {
+        if !self.put_off.is_empty() || counts || self.savepoints.undo.is_on {
             return Ok(next);
         }
         let at = self.fork(tree)?;
@@ -94,7 +95,7 @@ impl TxnContext {
         let mut removed = Vec::new();
         while let [first, after @ ..] = keys {
             let at = self.fork(tree)?;
-            let taken = match self.may_put_off(at) {
+            let taken = match self.may_put_off(at) || self.savepoints.undo.is_on {
                 true => 0,
                 false => self.edit(at, |fork, cx| fork.delete_run(cx, keys, &mut removed))?,
             };

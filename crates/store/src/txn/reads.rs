@@ -6,18 +6,21 @@
 //! in the head: their entries, or where only that was asked for, which keys are there.
 //!
 //! Integers in a row make one range, so a loop over them takes no memory in its
-//! length. Beyond [`LIMIT`] bytes the reads of the largest tree are coarsened:
+//! length; other points are kept as their keys alone, in the order in which they come. Beyond [`LIMIT`] bytes the reads of the largest tree are coarsened:
 //! what overlaps is joined, and if that saves too little, neighbours are, two by
 //! two, with all that lies between them. What is depended on only ever grows by
 //! that: a transaction may lose for a change that it did not see, never win
 //! against one that it did. Where joining does not help (too many cursors are
 //! open), the whole tree stands for its reads.
 
+mod points;
+
 use crate::node::{Key, OwnedKey};
 use crate::primitives::Mutex;
 use crate::tree::Tree;
 use crate::tree::compare::Aspect;
 use crate::tree::cursor::Seek;
+use points::Points;
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -121,7 +124,9 @@ fn by_end(a: &Bound<OwnedKey>, b: &Bound<OwnedKey>) -> Ordering {
 pub(crate) struct TreeReads {
     pub(crate) tree: Tree,
     pub(crate) whole: bool,
-    /// Points, and what coarsening made.
+    /// What was looked up, apart from neighbours.
+    points: Points,
+    /// Points in a row, and what coarsening made.
     closed: Vec<Range>,
     /// What cursors read; one that is still open may extend its own.
     open: Vec<Arc<Mutex<Range>>>,
@@ -134,6 +139,7 @@ impl TreeReads {
         &self,
         mut visit: impl FnMut(&Range) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.points.ranges().iter().try_for_each(&mut visit)?;
         self.closed.iter().try_for_each(&mut visit)?;
         for range in &self.open {
             let range = range.lock().clone();
@@ -142,7 +148,42 @@ impl TreeReads {
         Ok(())
     }
 
+    /// Adds a point, unless it is there already; how many bytes more there are.
+    #[inline]
+    fn point(&mut self, key: Key<'_>, aspect: Aspect) -> usize {
+        if self.extend_last(key, aspect) {
+            return 0;
+        }
+        match self.points.last() {
+            Some((last, known)) if last == key && aspect <= known => return 0,
+            Some((Key::Int(last), known)) if aspect == known => {
+                if let Key::Int(key) = key
+                    && (last.checked_add(1) == Some(key) || last.checked_sub(1) == Some(key))
+                {
+                    let less = self.points.pop();
+                    let range = Range {
+                        low: Bound::Included(OwnedKey::Int(last.min(key))),
+                        high: Bound::Included(OwnedKey::Int(last.max(key))),
+                        aspect,
+                    };
+                    let more = range.bytes();
+                    self.closed.push(range);
+                    return more.saturating_sub(less);
+                }
+            }
+            _ => {}
+        }
+        if self.points.has_room(key) {
+            return self.points.push(key, aspect);
+        }
+        let range = Range::point(owned(key), aspect);
+        let more = range.bytes();
+        self.closed.push(range);
+        more
+    }
+
     /// Adds a point to the last range if it is there already or next to it.
+    #[inline]
     fn extend_last(&mut self, key: Key<'_>, aspect: Aspect) -> bool {
         let Some(Range {
             low: Bound::Included(low),
@@ -152,7 +193,7 @@ impl TreeReads {
         else {
             return false;
         };
-        if low.as_key() <= key && key <= high.as_key() && aspect <= *known {
+        if aspect <= *known && low.as_key() <= key && key <= high.as_key() {
             return true;
         }
         if aspect != *known {
@@ -167,9 +208,11 @@ impl TreeReads {
         true
     }
 
-    /// Brings the reads down to `limit` bytes; see the module's header.
+    /// Brings the reads down to `limit` bytes, or half as many more where cursors are open;
+    /// see the module's header.
     fn coarsen(&mut self, limit: usize) {
         let mut ranges = std::mem::take(&mut self.closed);
+        ranges.extend(std::mem::take(&mut self.points).ranges());
         let mut open = 0;
         self.open.retain(|shared| {
             let range = shared.lock();
@@ -189,13 +232,14 @@ impl TreeReads {
         }
         self.bytes = bytes(&ranges);
         self.closed = ranges;
-        if self.bytes > limit {
+        if self.bytes > limit / 2 * 3 {
             self.take_whole();
         }
     }
 
     fn take_whole(&mut self) {
         self.whole = true;
+        self.points = Points::default();
         self.closed = Vec::new();
         self.open = Vec::new();
         self.bytes = 0;
@@ -239,6 +283,7 @@ impl Reads {
             self.trees.push(TreeReads {
                 tree: tree.clone(),
                 whole: false,
+                points: Points::default(),
                 closed: Vec::new(),
                 open: Vec::new(),
                 bytes: 0,
@@ -253,9 +298,9 @@ impl Reads {
         if self.bytes > LIMIT
             && let Some(largest) = self.trees.iter_mut().max_by_key(|reads| reads.bytes)
         {
-            // Joining two by two halves it, so this does not come again soon.
+            // Ranges take more than points; of half as much this does not come again soon.
             let was = largest.bytes;
-            largest.coarsen(was / 4 * 3);
+            largest.coarsen(was / 2);
             self.bytes = self.bytes - was + largest.bytes;
         }
     }
@@ -264,11 +309,11 @@ impl Reads {
     pub(crate) fn point(&mut self, tree: &Tree, key: Key<'_>, aspect: Aspect) {
         let at = self.of(tree);
         let reads = &mut self.trees[at];
-        if !reads.whole && !reads.extend_last(key, aspect) {
-            let range = Range::point(owned(key), aspect);
-            let bytes = range.bytes();
-            reads.closed.push(range);
-            self.grow(at, bytes);
+        if !reads.whole {
+            let bytes = reads.point(key, aspect);
+            if bytes > 0 {
+                self.grow(at, bytes);
+            }
         }
     }
 

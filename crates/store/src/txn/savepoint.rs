@@ -6,14 +6,23 @@
 //! makes no sense: a redo that is cut off there is a log record that recovery cannot read.
 //! So each says where it belongs, and is refused elsewhere.
 //!
-//! What a savepoint shows is kept while it is good: nodes are copied again before they are
-//! edited, and those copied stay. Who takes many, as statements of several rows do, lets go
-//! of each, or the transaction grows by all that they changed, however small the tree is.
+//! Of what is written after one, each entry is noted as it was, and put back to go back.
+//! Where that becomes too much, or a tree is made, dropped or emptied, the last savepoint
+//! has the nodes of that moment kept: they are copied again before they are edited, and
+//! nothing is noted any more. To go back is then to take up those nodes, and to put back
+//! what was noted before. So few entries cost no copies of their pages, and many cost no
+//! more memory than those.
+//!
+//! Nodes are kept while the savepoint is good. Who takes many, as statements of several
+//! rows do, lets go of each, or the transaction grows by all that they changed, however
+//! small the tree is.
 
 use super::TxnContext;
 use crate::error::{Error, Result};
 use crate::tree::TreeId;
+use crate::tree::edit::IfExists;
 use crate::tree::fork::Mark;
+use crate::tree::undo::{Before, Undo};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A place to roll back to. Taking one costs the same whatever was written.
@@ -33,16 +42,23 @@ pub(super) struct Savepoints {
     taken: u64,
     /// Those that are good, in order.
     places: Vec<Place>,
-    /// What trees were at each of them, in the order of the places.
+    /// What trees were when each had their nodes kept, in the order of the places.
     marks: Vec<(TreeId, Mark)>,
+    /// What was written since the first of them.
+    pub(super) undo: Undo,
 }
 
 /// Where a savepoint was taken.
 struct Place {
     number: u64,
     redo: usize,
-    /// Where its marks begin.
+    /// How much was noted by then.
+    noted: usize,
+    /// Where its marks begin; it has none unless it has nodes kept.
     marks: usize,
+    /// How much was noted when it had nodes kept, which nothing was since, until the next
+    /// place was taken.
+    kept_at: Option<usize>,
 }
 
 impl Savepoints {
@@ -53,6 +69,7 @@ impl Savepoints {
             taken: 0,
             places: Vec::new(),
             marks: Vec::new(),
+            undo: Undo::default(),
         }
     }
 
@@ -63,6 +80,7 @@ impl Savepoints {
         self.taken = 0;
         self.places.clear();
         self.marks.clear();
+        self.undo.clear();
     }
 
     /// Which of the places a savepoint names.
@@ -80,15 +98,50 @@ impl Savepoints {
         })
     }
 
-    /// Keeps so many places and forgets the later ones.
-    fn keep(&mut self, places: usize) {
-        if let Some(first) = self.places.get(places) {
-            self.marks.truncate(first.marks);
-            self.places.truncate(places);
+    /// The first from this place on that has nodes kept.
+    fn first_kept(&self, from: usize) -> Option<usize> {
+        let later = self.places.iter().skip(from);
+        Some(from + later.take_while(|place| place.kept_at.is_none()).count())
+            .filter(|at| *at < self.places.len())
+    }
+
+    /// The last of so many that has.
+    fn last_kept(&self, places: usize) -> Option<usize> {
+        self.places[..places]
+            .iter()
+            .rposition(|place| place.kept_at.is_some())
+    }
+
+    /// Lets go of the places from this one on, and of what only they need.
+    #[inline]
+    fn forget_from(&mut self, place: usize) {
+        self.places.truncate(place);
+        match self.places.last() {
+            None => self.undo.clear(),
+            Some(last) => self.undo.is_on = last.kept_at.is_none(),
         }
     }
 
-    /// What a tree was at a place, if the transaction had written to it.
+    /// After another place than before is the last one that has nodes kept.
+    fn note_on(&mut self) {
+        let kept = self.last_kept(self.places.len());
+        let kept_at = kept.and_then(|at| self.places[at].kept_at);
+        self.undo.set_kept(kept_at.unwrap_or(0));
+        match self.places.last() {
+            Some(Place {
+                kept_at: Some(noted),
+                ..
+            }) => {
+                self.undo.truncate(*noted);
+                self.undo.is_on = false;
+            }
+            Some(_) => self.undo.is_on = true,
+            None => self.undo.clear(),
+        }
+    }
+
+    /// What a tree was when this place had its nodes kept, if the transaction had written
+    /// to it.
     fn mark(&self, place: Option<usize>, tree: TreeId) -> Option<&Mark> {
         let place = place?;
         let to = self.places.get(place + 1).map(|next| next.marks);
@@ -108,20 +161,51 @@ impl TxnContext {
         self.give_up_outdated()?;
         let savepoints = &mut self.savepoints;
         let number = savepoints.taken;
-        savepoints.taken += 1;
         savepoints.places.push(Place {
             number,
             redo: self.redo.len(),
+            noted: savepoints.undo.len(),
             marks: savepoints.marks.len(),
+            kept_at: None,
         });
-        let pool = &self.core.pool;
-        let forks = self.forks.iter_mut();
-        let marks = forks.map(|fork| (fork.tree.id(), fork.mark(pool)));
-        savepoints.marks.extend(marks);
-        Ok(Savepoint {
-            of: savepoints.of,
-            number,
-        })
+        savepoints.taken += 1;
+        savepoints.undo.is_on = true;
+        let of = savepoints.of;
+        if self.bulk || savepoints.undo.is_crowded() {
+            let place = savepoints.places.len() - 1;
+            let kept = self.keep_nodes();
+            kept.inspect_err(|_| self.savepoints.forget_from(place))?;
+        }
+        Ok(Savepoint { of, number })
+    }
+
+    /// Has the last savepoint go back to the nodes of this moment, if it notes what is
+    /// written until now; and has in the forks what was put off.
+    pub(super) fn keep_nodes(&mut self) -> Result<()> {
+        self.write_put_off()?;
+        match self.savepoints.undo.is_on {
+            true => self.keep_nodes_noted(),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn keep_nodes_noted(&mut self) -> Result<()> {
+        if self.savepoints.undo.is_torn {
+            return Err(torn());
+        }
+        self.give_up_outdated()?;
+        let savepoints = &mut self.savepoints;
+        let noted = savepoints.undo.len();
+        if let Some(last) = savepoints.places.last_mut() {
+            last.kept_at = Some(noted);
+            let pool = &self.core.pool;
+            let forks = self.forks.iter_mut();
+            let marks = forks.map(|fork| (fork.tree.id(), fork.mark(pool)));
+            savepoints.marks.extend(marks);
+        }
+        savepoints.note_on();
+        Ok(())
     }
 
     /// Puts trees and counts back to what they were; the savepoint stays, those taken
@@ -129,25 +213,42 @@ impl TxnContext {
     ///
     /// # Errors
     /// `Misuse`, and nothing has changed, where the savepoint is of another transaction
-    /// or gone; whatever writing fails with.
+    /// or gone. Whatever writing fails with, also where an operation since the savepoint
+    /// failed midway with that: the transaction has to be rolled back then.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         let place = self.savepoints.find(savepoint)?;
+        let kept = self.savepoints.first_kept(place);
+        if self.savepoints.undo.is_torn && kept.is_none() {
+            return Err(torn());
+        }
         self.settle_spills()?;
-        self.savepoints.keep(place + 1);
-        let redo = self.savepoints.places[place].redo;
+        // What was put off before the savepoint was written then.
+        self.put_off.clear();
+        if let Some(kept) = kept {
+            self.take_up_kept(place, kept);
+        }
+        self.savepoints.places.truncate(place + 1);
+        let Place { redo, noted, .. } = self.savepoints.places[place];
+        self.put_back(noted)?;
+        self.savepoints.note_on();
         if !self.bulk {
             debug_assert!(redo <= self.redo.len());
             self.observe_undone(redo);
             self.redo.truncate(redo);
         }
-        // What was put off before the savepoint was written then.
-        self.put_off.clear();
         // Whoever has undone all it wrote has only read, which cannot lose.
         self.wrote = self.bulk || !self.redo.is_empty();
+        Ok(())
+    }
+
+    /// Goes back to the nodes that the place `kept` has; the places from `place` on have
+    /// none then.
+    fn take_up_kept(&mut self, place: usize, kept: usize) {
+        let before = self.savepoints.last_kept(place);
         let mut at = 0;
         while at < self.forks.len() {
             let id = self.forks[at].tree.id();
-            let known = self.savepoints.mark(Some(place), id).cloned();
+            let known = self.savepoints.mark(Some(kept), id).cloned();
             let watched = self.forks[at].is_watched();
             let is_known = known.is_some();
             let mark = known.unwrap_or_else(|| self.forks[at].first_mark());
@@ -157,9 +258,46 @@ impl TxnContext {
                 self.core.forget_tree(id);
                 self.forks.remove(at);
             } else {
+                let before = self.savepoints.mark(before, id);
+                self.forks[at].let_go(Some(&mark), before);
                 at += 1;
             }
         }
+        let savepoints = &mut self.savepoints;
+        savepoints.marks.truncate(savepoints.places[place].marks);
+        if let Some(noted) = savepoints.places[kept].kept_at {
+            savepoints.undo.truncate(noted);
+        }
+        savepoints.undo.is_torn = false;
+        savepoints.places[place].kept_at = None;
+    }
+
+    /// Puts back what was noted, up to so much of it.
+    fn put_back(&mut self, up_to: usize) -> Result<()> {
+        let mut undo = std::mem::take(&mut self.savepoints.undo);
+        let mut outcome = Ok(());
+        while undo.len() > up_to
+            && outcome.is_ok()
+            && let Some(before) = undo.last()
+        {
+            undo.truncate(undo.len() - 1);
+            outcome = self.put_back_one(&before);
+        }
+        undo.is_torn |= outcome.is_err();
+        self.savepoints.undo = undo;
+        outcome
+    }
+
+    fn put_back_one(&mut self, before: &Before) -> Result<()> {
+        let Some(at) = self.fork_of(before.tree) else {
+            return Err(Error::corrupt("what is undone is in no tree"));
+        };
+        let key = before.key.as_key();
+        match &before.value {
+            Some(value) => self.put_in(at, key, value, IfExists::Replace).map(|_| ())?,
+            None => self.delete_in(at, key).map(|_| ())?,
+        }
+        self.forks[at].was_put_back();
         Ok(())
     }
 
@@ -170,14 +308,41 @@ impl TxnContext {
     /// `Misuse`, and nothing has changed, where the savepoint is of another transaction
     /// or gone.
     pub fn release(&mut self, savepoint: &Savepoint) -> Result<()> {
+        let place = self.savepoints.find(savepoint)?;
         let savepoints = &mut self.savepoints;
-        let place = savepoints.find(savepoint)?;
-        for fork in &mut self.forks {
-            let mark = |place| savepoints.mark(place, fork.tree.id());
-            let (mark, before) = (mark(Some(place)), mark(place.checked_sub(1)));
-            fork.let_go(mark, before);
+        let mut gone = savepoints.first_kept(place);
+        let Some(kept) = gone else {
+            savepoints.forget_from(place);
+            return Ok(());
+        };
+        let mut last = savepoints.last_kept(place);
+        let mut marks = savepoints.places[place].marks;
+        // What was written since then was not noted: the place before goes back to those
+        // nodes first, too.
+        if let Some(before) = place.checked_sub(1)
+            && savepoints.places[before].kept_at.is_none()
+        {
+            savepoints.places[before].kept_at = savepoints.places[kept].kept_at;
+            let next = savepoints.places.get(kept + 1);
+            marks = next.map_or(savepoints.marks.len(), |next| next.marks);
+            last = Some(kept);
+            gone = savepoints.first_kept(kept + 1);
         }
-        savepoints.keep(place);
+        if gone.is_some() {
+            for fork in &mut self.forks {
+                let mark = |place| savepoints.mark(place, fork.tree.id());
+                let (mark, before) = (mark(gone), mark(last));
+                fork.let_go(mark, before);
+            }
+        }
+        savepoints.marks.truncate(marks);
+        savepoints.forget_from(place);
+        savepoints.note_on();
         Ok(())
     }
+}
+
+#[cold]
+fn torn() -> Error {
+    Error::misuse("an operation failed midway since the savepoint: roll back the transaction")
 }

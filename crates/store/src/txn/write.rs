@@ -7,7 +7,7 @@
 use super::redo::{self, Op};
 use super::{TxnContext, TxnState, no_slot};
 use crate::cache::ChildRef;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::names::NAMES;
 use crate::node::Key;
 use crate::primitives::REDO_STEP;
@@ -15,6 +15,7 @@ use crate::reclaim::Dead;
 use crate::tree::compare::Aspect;
 use crate::tree::edit::{IfExists, Wrote};
 use crate::tree::fork::{Context, Fork};
+use crate::tree::merge::Removed;
 use crate::tree::place::{Change, Step};
 use crate::tree::{EMPTY, KeyKind, Tree, overflow};
 
@@ -32,8 +33,18 @@ impl TxnContext {
         edit: impl FnOnce(&mut Fork, &mut Context<'_>) -> Result<R>,
     ) -> Result<R> {
         self.write_put_off()?;
+        if self.savepoints.undo.is_full() {
+            self.keep_nodes()?;
+        }
         self.make_room()?;
-        self.edit_in_place(at, edit)
+        if !self.savepoints.undo.is_on {
+            return self.edit_in_place(at, edit);
+        }
+        let edited = self.edit_noting(at, true, edit);
+        self.savepoints.undo.is_torn |= edited
+            .as_ref()
+            .is_err_and(|error| error.kind() != ErrorKind::TooBig);
+        edited
     }
 
     /// Edits a fork without spilling anything: where its nodes may be freed.
@@ -43,12 +54,23 @@ impl TxnContext {
         at: usize,
         edit: impl FnOnce(&mut Fork, &mut Context<'_>) -> Result<R>,
     ) -> Result<R> {
+        self.edit_noting(at, false, edit)
+    }
+
+    #[inline]
+    fn edit_noting<R>(
+        &mut self,
+        at: usize,
+        notes: bool,
+        edit: impl FnOnce(&mut Fork, &mut Context<'_>) -> Result<R>,
+    ) -> Result<R> {
         let mut cx = Context {
             core: &self.core,
             pool: &self.core.pool,
             slot: self.slot.as_ref().ok_or_else(no_slot)?,
             spare: &mut self.spare,
             scratch: &mut self.scratch,
+            undo: notes.then_some(&mut self.savepoints.undo),
         };
         edit(&mut self.forks[at], &mut cx)
     }
@@ -136,7 +158,13 @@ impl TxnContext {
         if value.len() > LARGE_VALUE {
             return self.put_large(at, key, value, if_exists);
         }
-        self.edit(at, |fork, cx| fork.put(cx, key, value, if_exists))
+        match self.edit(at, |fork, cx| fork.put(cx, key, value, if_exists))? {
+            Wrote::Unnoted => {
+                self.keep_nodes()?;
+                self.edit(at, |fork, cx| fork.put(cx, key, value, if_exists))
+            }
+            wrote => Ok(wrote),
+        }
     }
 
     /// Writes an entry whose value takes many nodes, with room made every few.
@@ -151,6 +179,7 @@ impl TxnContext {
         if if_exists == IfExists::Leave && self.edit(at, |fork, cx| fork.holds(cx, key))? {
             return Ok(Wrote::Exists);
         }
+        self.keep_nodes()?;
         let mut writer = overflow::Writer::new(value)?;
         while self.edit(at, |fork, cx| {
             let mut steps = 0..NODES_AT_ONCE;
@@ -180,7 +209,12 @@ impl TxnContext {
 
     /// Removes an entry from a fork.
     pub(super) fn delete_in(&mut self, at: usize, key: Key<'_>) -> Result<bool> {
-        self.edit(at, |fork, cx| fork.delete(cx, key))
+        let mut removed = self.edit(at, |fork, cx| fork.delete(cx, key))?;
+        if removed == Removed::Unnoted {
+            self.keep_nodes()?;
+            removed = self.edit(at, |fork, cx| fork.delete(cx, key))?;
+        }
+        Ok(removed == Removed::Yes)
     }
 
     /// Makes a new, empty tree. Others see it when this transaction commits.
@@ -189,7 +223,7 @@ impl TxnContext {
             return Err(Error::misuse("this transaction only reads"));
         }
         self.need_snapshot();
-        self.write_put_off()?;
+        self.keep_nodes()?;
         let tree = self.core.new_tree(kind)?;
         let mut fork = self.new_fork(&tree, EMPTY);
         fork.created = true;
@@ -217,7 +251,7 @@ impl TxnContext {
             ));
         }
         self.need_snapshot();
-        self.write_put_off()?;
+        self.keep_nodes()?;
         let at = self.fork(tree)?;
         let fork = &mut self.forks[at];
         fork.settle(&self.core.pool);

@@ -224,9 +224,16 @@ fn leaves_that_only_one_changed_move() {
 #[test]
 fn what_was_copied_twice_merged_or_is_large_does_not_move() {
     type Change = fn(&mut Txn, &Tree);
-    let tried: [(&str, Change); 3] = [
+    let tried: [(&str, Change); 4] = [
+        ("put back", |txn, tree| {
+            let savepoint = txn.savepoint().expect("a savepoint");
+            let put = txn.put(tree, Key::Int(9_000), &[5; 100]);
+            assert!(put.expect("a put"));
+            txn.rollback_to(&savepoint).expect("goes back");
+        }),
         ("copied again after a savepoint", |txn, tree| {
             txn.savepoint().expect("a savepoint");
+            txn.keep_nodes().expect("keeps");
             let put = txn.put(tree, Key::Int(9_000), &[5; 100]);
             assert!(put.expect("a put"));
         }),
