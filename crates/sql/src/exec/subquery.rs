@@ -121,6 +121,11 @@ impl SubqueryRun {
             self.row.clear();
         }
         self.answer = Some(Answer::Row);
+        if self.cacheable && self.bindings.is_empty() {
+            // It is not run again, and pages that its cursors look at are copied before they
+            // are written.
+            self.operator.detach();
+        }
         Ok(())
     }
 

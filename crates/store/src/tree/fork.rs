@@ -8,10 +8,11 @@
 //!
 //! 1. Nobody else reaches a node of the fork's own generation. That makes the
 //!    in-place edits sound: frames rule 2.
-//! 2. A savepoint is the root, the lengths of the two lists and the counters.
-//!    Taking one ends the generation, and so does the next edit where a cursor is open,
-//!    so what it refers to is not edited any more. Rolling back frees what was made since. What was made
-//!    and replaced since the last savepoint that is good, nobody needs: it is given up.
+//! 2. A mark is the root, the lengths of the two lists and the counters. A savepoint has
+//!    one made where it keeps nodes. Making one ends the generation, and so does the next
+//!    edit where a cursor is open, so what it refers to is not edited any more. Rewinding
+//!    frees what was made since. What was made and replaced since the last mark that is
+//!    good, nobody needs: it is given up.
 //! 3. Births are lower bounds: the base's number. So who pins the base keeps what is
 //!    made on top of it too: a cursor over this fork does, for as long as it likes.
 //! 4. Handles are taken in blocks; a handle names one node for ever.
