@@ -514,6 +514,7 @@ fn groups_come_in_the_order_of_an_index() {
         let is_read_so = shown.contains("COVERING INDEX") && !shown.contains("SORT");
         assert_eq!(is_read_so, in_order, "{query}: {shown}");
     }
+}
 
 /// A subquery is opened anew for each row, with the memory of the row before: bounds that
 /// nothing can be between, NULLs and shorter keys leave nothing behind.
