@@ -11,9 +11,13 @@
 use super::super::{TxnContext, TxnState};
 use crate::error::{Error, Result};
 use crate::primitives::atomic::{AtomicU64, Ordering::*};
+use crate::primitives::look_later;
 use std::time::Duration;
 
-/// How long to wait before looking at a gate again: a commit syncs meanwhile.
+/// How often to look at a gate again, letting others run, before sleeping: a commit syncs
+/// meanwhile, some hundreds of microseconds.
+const LOOKS_AWAKE: usize = 50;
+/// How long to sleep then.
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
 /// Shut while the store takes part in a commit that another one shows already, or not yet.
@@ -68,6 +72,7 @@ pub fn read_together(txns: &mut [&mut TxnContext]) -> Result<()> {
     let (core, busy_timeout) = (first.core.clone(), first.busy_timeout);
     let waits = &core.pool.waits;
     let until = waits.now().saturating_add(busy_timeout);
+    let mut looks = 0;
     loop {
         if try_together(&mut readers) {
             return Ok(());
@@ -75,7 +80,11 @@ pub fn read_together(txns: &mut [&mut TxnContext]) -> Result<()> {
         if waits.now() >= until {
             return Err(first_busy(&readers));
         }
-        waits.pause(LOOK_AGAIN);
+        looks += 1;
+        look_later();
+        if looks > LOOKS_AWAKE || core.options.driver.is_some() {
+            waits.pause(LOOK_AGAIN);
+        }
     }
 }
 
