@@ -255,6 +255,10 @@ fn conditions_on_groups_are_conditions_of_the_grouped_query() {
         "5 > a",
         "d = (SELECT n FROM v LIMIT 1)",
         "a NOT IN (SELECT i FROM v WHERE i > 5)",
+        // These were moved together with what is handed in to them, which has no meaning there.
+        "a IN (SELECT i FROM v WHERE i = a)",
+        "a NOT IN (SELECT i FROM v WHERE i > c)",
+        "a = (SELECT max(i) FROM v WHERE i <= a)",
     ] {
         with(&format!(
             "{view} SELECT a, lower(d), bb, n, m FROM g WHERE {condition} ORDER BY 1, 2, 3;

@@ -73,10 +73,14 @@ impl Planner<'_, '_> {
                 comparison,
                 ..
             } => is_key(expr, &[*comparison]) && list.iter().all(reads_none),
+            // What is handed in to the subquery has no meaning within the query.
             ExprKind::InSubquery {
-                exprs, comparisons, ..
-            } => match (exprs.as_slice(), comparisons.as_slice()) {
-                ([expr], hows) => is_key(expr, hows),
+                exprs,
+                comparisons,
+                subquery,
+                ..
+            } => match (exprs.as_slice(), self.logical.get(*subquery)) {
+                ([expr], Some(asked)) => asked.bindings.is_empty() && is_key(expr, comparisons),
                 _ => false,
             },
             ExprKind::IsNull { expr, .. } => is_key(expr, &[]),
