@@ -143,6 +143,25 @@ fn who_cannot_have_all_locks_in_time_is_as_it_was() {
     assert_eq!(read_all(&stores, 1), [7; 2]);
 }
 
+/// A connection with files attached, or temporary tables, kept all writers of its main
+/// database out for each commit.
+#[test]
+fn who_uses_one_store_alone_keeps_nobody_out() {
+    let stores = stores(2);
+    let mut txns = begin(&stores, Isolation::Serializable);
+    txns[0].set_busy_timeout(Duration::ZERO);
+    put(&mut txns[0], &stores[0].1, 1, 7);
+    // Another writer is at work, on another tree.
+    let elsewhere = stores[0].0.create_family("u", KeyKind::Int);
+    let elsewhere = elsewhere.expect("a family");
+    let mut other = stores[0].0.txn();
+    other.begin_statement(&[&elsewhere]).expect("begins");
+    commit(&mut txns).expect("commits beside it");
+    other.rollback();
+    assert!(txns.iter().all(|txn| txn.state() == TxnState::Idle));
+    assert_eq!(read_all(&stores, 1), [7, 0]);
+}
+
 #[test]
 fn one_transaction_may_be_too_large_for_the_log() {
     let stores = stores(2);
