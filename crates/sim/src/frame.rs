@@ -106,10 +106,13 @@ impl<'a, O: Oracle> Frame<'a, O> {
         self.note();
     }
 
-    /// The database was closed.
-    pub(crate) fn closed(&mut self) {
+    /// The database is closed by `close`, which makes everything durable unless one of
+    /// its calls fails: nobody hears of that.
+    pub(crate) fn closes(&mut self, close: impl FnOnce()) {
+        let faults = self.disk.faults_met();
+        close();
         self.relaxed = false;
-        if !self.disk.is_stopped() {
+        if !self.disk.is_stopped() && self.disk.faults_met() == faults {
             self.oracle.candidates().keep(1);
             self.note();
         }

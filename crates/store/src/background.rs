@@ -323,7 +323,8 @@ fn tidy(core: &Core) -> Result<()> {
 }
 
 /// Closes a store: the last checkpoint, and the log removed. What cannot be
-/// done is left to the next opening, which recovers.
+/// done is left to the next opening, which recovers: from a log that is synced, where
+/// only the file has no room.
 pub(crate) fn close(core: &Core) {
     let background = &core.background;
     background.inbox.lock().stop = true;
@@ -344,9 +345,10 @@ pub(crate) fn close(core: &Core) {
     }
     let has_let_go = checkpoint::run_last(core)
         .and_then(|()| checkpoint::mark::take_away(core, &mut core.checkpoint.lock()));
-    if has_let_go.is_ok()
-        && let Some(wal) = core.wal()
-    {
-        let _ = wal.close();
+    if let Some(wal) = core.wal() {
+        let _ = match has_let_go {
+            Ok(()) => wal.close(),
+            Err(_) => wal.sync(),
+        };
     }
 }

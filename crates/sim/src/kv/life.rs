@@ -207,9 +207,8 @@ impl<'a> Life<'a> {
     /// Closes the store.
     pub fn stop(&mut self) -> Result<()> {
         self.end_reader()?;
-        self.crew.clear();
-        self.store = None;
-        self.frame.closed();
+        let open = (std::mem::take(&mut self.crew), self.store.take());
+        self.frame.closes(|| drop(open));
         Ok(())
     }
 

@@ -144,8 +144,8 @@ impl<'a> Session<'a> {
     /// The engine's.
     pub fn stop(&mut self) -> Result<()> {
         self.end_reader()?;
-        self.open = None;
-        self.frame.closed();
+        let open = self.open.take();
+        self.frame.closes(|| drop(open));
         Ok(())
     }
 

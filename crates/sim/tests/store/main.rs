@@ -2,6 +2,7 @@
 //! these tests share beside the model they compare with and the workload they
 //! run.
 
+mod closing;
 mod ended;
 mod failed_slot;
 mod faults;
