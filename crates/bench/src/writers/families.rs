@@ -24,7 +24,7 @@ const STRIDE: u64 = 16;
 
 /// Which keys are put, and how.
 #[derive(Debug, Clone, Copy)]
-struct Keys {
+pub(super) struct Keys {
     /// In the names of figures.
     label: &'static str,
     /// In what is said of them.
@@ -45,6 +45,20 @@ enum Order {
     Kept(u64),
 }
 
+pub(super) const ASCENDING: Keys = Keys {
+    label: "families_ascending",
+    what: "families with ascending keys",
+    order: Order::Ascending,
+    explicit: false,
+};
+
+pub(super) const KEPT: Keys = Keys {
+    label: "families_kept",
+    what: "families of 10,000 keys",
+    order: Order::Kept(10_000),
+    explicit: false,
+};
+
 const WORKLOADS: [Keys; 4] = [
     Keys {
         label: "families",
@@ -52,18 +66,8 @@ const WORKLOADS: [Keys; 4] = [
         order: Order::New,
         explicit: false,
     },
-    Keys {
-        label: "families_ascending",
-        what: "families with ascending keys",
-        order: Order::Ascending,
-        explicit: false,
-    },
-    Keys {
-        label: "families_kept",
-        what: "families of 10,000 keys",
-        order: Order::Kept(10_000),
-        explicit: false,
-    },
+    ASCENDING,
+    KEPT,
     Keys {
         label: "families_explicit",
         what: "families of 10,000 keys, explicit transactions",
@@ -86,17 +90,21 @@ impl Keys {
 }
 
 /// One thread's puts until a moment; how many.
-trait Putter: Send {
+pub(super) trait Putter: Send {
     fn put_until(&mut self, first: u64, end: Instant) -> Result<u64>;
 }
 
-struct Ours {
+pub(super) struct Ours {
     txn: store::Txn,
     family: store::Tree,
     keys: Keys,
 }
 
 impl Ours {
+    pub(super) fn new(txn: store::Txn, family: store::Tree, keys: Keys) -> Self {
+        Self { txn, family, keys }
+    }
+
     fn put(&mut self, number: u64) -> Result<()> {
         match self.keys.explicit {
             true => self.txn.begin(store::Isolation::Serializable)?,
@@ -165,8 +173,14 @@ impl Putter for Redb<'_> {
     }
 }
 
+impl<P: Putter + ?Sized> Putter for Box<P> {
+    fn put_until(&mut self, first: u64, end: Instant) -> Result<u64> {
+        (**self).put_until(first, end)
+    }
+}
+
 /// Puts a second of all threads.
-fn work<P: Putter>(putters: &mut [P], first: u64, time: Duration) -> Result<f64> {
+pub(super) fn work<P: Putter>(putters: &mut [P], first: u64, time: Duration) -> Result<f64> {
     let barrier = Barrier::new(putters.len());
     let started = Instant::now();
     let counts: Vec<Result<(u64, Duration)>> = thread::scope(|scope| {
@@ -232,7 +246,7 @@ fn measure(
     for family in 0..most {
         let family = store.create_family(&format!("family {family}"), KeyKind::Bytes)?;
         let txn = store.txn();
-        ours.push(Ours { txn, family, keys });
+        ours.push(Ours::new(txn, family, keys));
     }
     let database = redb::Builder::new()
         .set_cache_size(options.cache_bytes)

@@ -2,11 +2,12 @@
 //! SQLite in WAL mode with a busy timeout of 10 s: autocommitted inserts into one
 //! table and into one each, transactions of five updates on random rows, larger ones of
 //! a hundred updates or inserts, one hot row, inserts now and then beside a thread that
-//! inserts without end; and key-value puts on one family each beside redb. All but the
-//! last take turns round by round. At the end it says which of the project's bars are met.
+//! inserts without end; and key-value puts on one family each, beside redb, and beside what
+//! the machine gives. All but these take turns round by round. At the end it says which of the project's bars are met.
 
 mod crew;
 mod families;
+mod scaling;
 
 use crate::compare::Options;
 use crate::control::Control;
@@ -51,6 +52,8 @@ pub enum Case {
     NowAndThen,
     /// Key-value puts on one family a thread, beside redb
     Families,
+    /// The same with one to sixteen threads, beside databases each and plain writes
+    Scaling,
 }
 
 /// What to measure.
@@ -95,7 +98,7 @@ fn subjects(plan: &Plan) -> Vec<Subject> {
             Case::NowAndThen => {
                 vec![("now_and_then", Job::NowAndThen, NOW_AND_THEN_THREADS)]
             }
-            Case::Families => Vec::new(),
+            Case::Families | Case::Scaling => Vec::new(),
         }
     };
     let all = plan.cases.iter().flat_map(of);
@@ -167,6 +170,9 @@ pub fn run(
     }
     if plan.cases.contains(&Case::Families) {
         families::run(options, plan.time, rounds, workspace, report)?;
+    }
+    if plan.cases.contains(&Case::Scaling) {
+        scaling::run(options, plan.time, rounds, workspace, report)?;
     }
     bench.bars(report);
     Ok(())
