@@ -8,7 +8,8 @@
 //!
 //! A text that comes once leaves numbers behind, no more. Where it has values in it, its
 //! *shape* may come again: the text with parameters in their places. One that did is
-//! compiled once for all its texts, where a statement of its own would be no better.
+//! compiled once for all its texts, where a statement of its own would be no better; one
+//! that stands for many rows of VALUES is at once.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, RandomState};
@@ -19,6 +20,8 @@ use fulgurite_sql::session::{Prepared, Session, Shape};
 const KEPT: usize = 16;
 /// Texts and shapes that are remembered by number.
 const SEEN: usize = 64;
+/// Rows of VALUES for which a text is compiled like one that comes for the first time.
+const ROWS_FEW: usize = 8;
 /// Longer texts are not looked for: to compile one takes long in any case.
 const TEXT_MAX: usize = 4096;
 
@@ -105,17 +108,23 @@ impl Recent {
     ) -> Option<(Box<Prepared>, usize)> {
         let mut shape = self.shape.take();
         let found = match shape.take(sql) {
-            true => self.shaped(session, sql, &shape),
+            true => self.shaped(session, sql, &mut shape),
             false => None,
         };
         let read = shape.read();
+        shape.let_go();
         self.shape.set(shape);
         found.map(|handle| (handle, read))
     }
 
-    fn shaped(&self, session: &Session, sql: &str, shape: &Shape) -> Option<Box<Prepared>> {
+    fn shaped(&self, session: &Session, sql: &str, shape: &mut Shape) -> Option<Box<Prepared>> {
         let number = self.number_of_shape(shape.text());
-        match self.find_kept(number, shape.text(), true) {
+        let known = match self.find_kept(number, shape.text(), true) {
+            // To compile it for two of many rows takes less time than for all of them.
+            Known::New if shape.repeated_rows() > Some(ROWS_FEW) => Known::Again(None),
+            known => known,
+        };
+        match known {
             Known::New => None,
             Known::Again(Some(mut handle)) => {
                 handle.take_on(sql, shape);

@@ -60,10 +60,45 @@ impl Random {
         }
     }
 
+    /// An INSERT of rows that are alike but for their values, or nearly.
+    fn many_rows(&mut self) -> String {
+        let into = self.one_of(&[
+            "INSERT INTO t (k, a, b)",
+            "INSERT OR IGNORE INTO t (k, a, b)",
+            "INSERT OR FAIL INTO t (k, a, c)",
+            "REPLACE INTO v (rowid, i, s)",
+            "INSERT INTO u (rowid, n, b)",
+        ]);
+        let last = self.one_of(&[
+            "",
+            ";",
+            " RETURNING *",
+            " ON CONFLICT DO NOTHING",
+            " ON CONFLICT DO UPDATE SET rowid = rowid + 100",
+            ", (NULL, abs(-1), 'last')",
+            ", (8 9, 1, 1)",
+            ",",
+        ]);
+        let mut rows = Vec::new();
+        for _ in 0..2 + self.below(30) {
+            let key = match self.below(3) {
+                0 => "NULL".to_owned(),
+                _ => self.below(60).to_string(),
+            };
+            let (a, b) = (self.below(9).to_string(), self.value());
+            let a = self
+                .one_of(&[&a, "-3", "x'01'", "NULL", "'a'", "1.5"])
+                .to_owned();
+            rows.push(format!("({key}, {a}, {b})"));
+        }
+        format!("{into} VALUES {}{last}", rows.join(", "))
+    }
+
     fn statement(&mut self) -> String {
         let (key, other) = (self.key(), self.key());
         let (a, b, c) = (self.value(), self.value(), self.value());
-        match self.below(33) {
+        match self.below(36) {
+            33..=35 => self.many_rows(),
             0 | 1 => format!("INSERT INTO t VALUES ({key}, {a}, {b}, {c})"),
             2 => format!("INSERT OR REPLACE INTO t(k, a, b) VALUES({key},{a},{b});"),
             3 => format!("REPLACE INTO t (a, k) VALUES ({a} , {key})"),

@@ -16,6 +16,9 @@ const SHOWN: usize = 16;
 pub fn operator(op: &Op) -> String {
     match op {
         Op::Values(rows) => format!("VALUES ({} rows)", rows.len()),
+        Op::RepeatedRow { parameters, .. } => {
+            format!("VALUES (a row for {parameters} values)")
+        }
         Op::TableScan {
             table,
             columns,

@@ -536,7 +536,8 @@ fn signed_number(text: &str, negative: bool) -> Result<Literal> {
     }
 }
 
-fn blob(hex: &str) -> Vec<u8> {
+/// The bytes of a blob's digits.
+pub(super) fn blob(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex
         .bytes()
         .filter_map(|b| (b as char).to_digit(16))

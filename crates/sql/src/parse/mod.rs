@@ -157,12 +157,17 @@ fn too_deep() -> Error {
 /// A name or string without its quotes.
 pub fn unquote(raw: &str) -> String {
     let bytes = raw.as_bytes();
-    let inner = || raw.get(1..raw.len().saturating_sub(1)).unwrap_or("");
+    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or("");
+    // Most have no quote within, which is sooner seen than replaced.
+    let single = |quote: char, double: &str| match inner.contains(quote) {
+        true => inner.replace(double, double.get(1..).unwrap_or("")),
+        false => inner.to_owned(),
+    };
     match bytes.first() {
-        Some(b'[') if raw.len() >= 2 => inner().to_owned(),
-        Some(b'"') if raw.len() >= 2 => inner().replace("\"\"", "\""),
-        Some(b'`') if raw.len() >= 2 => inner().replace("``", "`"),
-        Some(b'\'') if raw.len() >= 2 => inner().replace("''", "'"),
+        Some(b'[') if raw.len() >= 2 => inner.to_owned(),
+        Some(b'"') if raw.len() >= 2 => single('"', "\"\""),
+        Some(b'`') if raw.len() >= 2 => single('`', "``"),
+        Some(b'\'') if raw.len() >= 2 => single('\'', "''"),
         _ => raw.to_owned(),
     }
 }

@@ -13,17 +13,27 @@
 //! 3. A plan may be better for the value itself. Whoever compiles a shape takes it only
 //!    where that cannot be (`plan/any_value.rs`).
 //!
+//! Rows of VALUES that differ in nothing but their values have the shape of two such rows,
+//! however many they are, and their texts may be as long as they like: compiled, the two
+//! stand for any number (`plan/repeated.rs`).
+//!
 //! The literal -0.0 has a sign, what comes of negating the value 0.0 has none: it stays.
 //! What is not certain stays as it is; then texts with other values have other shapes. A
 //! text with parameters or comments has none, nor has one that does not scan.
 
+mod rows;
+
+use self::rows::Rows;
 use super::expr;
 use super::unquote;
 use crate::ast::Literal;
 use crate::value::{Value, ValueRef};
 
-/// The longest text that is looked at: to compile a longer one takes long in any case.
+/// The longest text that is looked at, rows that are like two others aside: to compile a
+/// longer one takes long in any case.
 const TEXT_MAX: usize = 4096;
+/// Values whose memory is kept for the next text.
+const VALUES_KEPT: usize = 64;
 /// Digits of an integer that surely fits.
 const DIGITS_MAX: usize = 18;
 
@@ -34,6 +44,7 @@ pub struct Shape {
     values: Vec<Value>,
     count: usize,
     read: usize,
+    rows: Rows,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +54,8 @@ enum Kind {
     Number,
     /// A text between single quotes.
     Text,
+    /// A blob, as `x'00'`.
+    Blob,
     Operator,
     Open,
     Close,
@@ -78,9 +91,29 @@ impl Shape {
         &self.text
     }
 
-    /// What they stand for, in order.
+    /// What they stand for, in order: more than it has, where it is of any number of rows.
     pub fn values(&self) -> impl ExactSizeIterator<Item = ValueRef<'_>> {
         self.values.iter().take(self.count).map(Value::as_ref)
+    }
+
+    /// How many rows of VALUES the text has, where the shape has two for any number.
+    pub fn repeated_rows(&self) -> Option<usize> {
+        self.rows.repeated()
+    }
+
+    /// Gives what they stand for in exchange for other values, of which nothing is kept.
+    pub fn exchange_values(&mut self, others: &mut Vec<Value>) {
+        others.resize(self.count, Value::Null);
+        let pairs = self.values.iter_mut().zip(others);
+        pairs.for_each(|(value, other)| std::mem::swap(value, other));
+    }
+
+    /// Gives back the memory of many values.
+    pub fn let_go(&mut self) {
+        if self.values.len() > VALUES_KEPT {
+            self.values.truncate(VALUES_KEPT);
+            self.values.shrink_to(VALUES_KEPT);
+        }
     }
 
     /// Bytes of the text that has this shape, up to and with its semicolon.
@@ -90,45 +123,96 @@ impl Shape {
 
     /// Takes the shape of the first statement of `sql`; false, if it has none.
     pub fn take(&mut self, sql: &str) -> bool {
-        self.text.clear();
-        self.count = 0;
-        self.read = 0;
-        self.scan(sql).is_some() && self.count > 0
+        self.rows = Rows::default();
+        let mut taken = self.scan(sql);
+        if self.rows.are_lost() {
+            self.rows = Rows::never_repeated();
+            taken = self.scan(sql);
+        }
+        taken.is_some() && self.count > 0
     }
 
     fn scan(&mut self, sql: &str) -> Option<()> {
+        self.text.clear();
+        self.count = 0;
+        self.read = 0;
         let bytes = sql.as_bytes();
         let first = next(bytes, 0)?;
         let mut place = beginning(sql.get(first.start..first.end)?)?;
         let (mut before, mut token) = (first, next(bytes, first.end)?);
         let (mut depth, mut copied) = (0_u32, first.start);
+        // Where the minus of a number in VALUES stands.
+        let mut sign = None;
         loop {
             let text = sql.get(token.start..token.end)?;
+            let within = place;
             match token.kind {
                 Kind::End if depth > 0 => return None,
-                Kind::End => break,
+                Kind::End => {}
                 Kind::Open => depth += 1,
                 Kind::Close => depth = depth.checked_sub(1)?,
                 Kind::Word if depth == 0 => place = place.after(text)?,
                 _ => {}
             }
+            if within == Place::Values {
+                self.follow_rows(sql, &mut copied, depth, before.kind, token)?;
+            }
+            if token.kind == Kind::End {
+                break;
+            }
             let following = next(bytes, token.end)?;
-            if place.takes(depth, before.kind, following, sql)
-                && let Some(value) = value(token.kind, text)
+            let around = (before.kind, following);
+            if place.takes(depth, around, sql)
+                && let Some(value) = value(token.kind, text, place, around)
                 && !(value == Value::Real(0.0) && bytes.get(before.start) == Some(&b'-'))
             {
-                self.text.push_str(sql.get(copied..token.start)?);
+                let sign = sign.filter(|_| following.kind.ends_value());
+                let (start, value) = match (sign, negated(&value)) {
+                    (Some(sign), Some(negated)) => (sign, negated),
+                    _ => (token.start, value),
+                };
+                self.text.push_str(sql.get(copied..start)?);
                 self.text.push('?');
                 self.push(value);
                 copied = token.end;
             }
+            let is_sign = text == "-" && place == Place::Values && depth == 1;
+            sign = (is_sign && before.kind.begins_value()).then_some(token.start);
             (before, token) = (token, following);
-            if token.end > TEXT_MAX {
+            if self.rows.are_lost() || token.end > TEXT_MAX && self.rows.repeated().is_none() {
                 return None;
             }
         }
         self.text.push_str(sql.get(copied..token.end)?);
         self.read = token.end;
+        Some(())
+    }
+
+    /// Notes where rows begin and end; of those behind the second that are like it nothing
+    /// stays in the shape.
+    fn follow_rows(
+        &mut self,
+        sql: &str,
+        copied: &mut usize,
+        depth: u32,
+        before: Kind,
+        token: Token,
+    ) -> Option<()> {
+        match (token.kind, depth) {
+            (Kind::Open, 1) => {
+                self.text.push_str(sql.get(*copied..token.start)?);
+                *copied = token.start;
+                self.rows.begin(self.text.len(), self.count, before);
+            }
+            (Kind::Close, 0) => {
+                self.text.push_str(sql.get(*copied..token.end)?);
+                *copied = token.end;
+                self.rows.end(&mut self.text, self.count);
+            }
+            (Kind::Open | Kind::Close, _) => self.rows.differ(),
+            (_, 0) => self.rows.between(token.kind, before),
+            _ => {}
+        }
         Some(())
     }
 
@@ -170,12 +254,12 @@ impl Place {
     }
 
     /// Whether a value can be replaced that stands between these two.
-    fn takes(self, depth: u32, before: Kind, following: Token, sql: &str) -> bool {
+    fn takes(self, depth: u32, (before, following): (Kind, Token), sql: &str) -> bool {
         match self {
             Place::Values => {
                 depth == 1
-                    && matches!(before, Kind::Open | Kind::Comma | Kind::Operator)
-                    && matches!(following.kind, Kind::Close | Kind::Comma | Kind::Operator)
+                    && (before.begins_value() || before == Kind::Operator)
+                    && (following.kind.ends_value() || following.kind == Kind::Operator)
             }
             Place::Operands => {
                 depth == 0
@@ -200,12 +284,35 @@ impl Place {
 /// Words that end a WHERE.
 const BEHIND: &[&str] = &["GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "RETURNING"];
 
+impl Kind {
+    /// Whether a value of VALUES begins behind it.
+    fn begins_value(self) -> bool {
+        matches!(self, Kind::Open | Kind::Comma)
+    }
+
+    /// Whether one ends before it.
+    fn ends_value(self) -> bool {
+        matches!(self, Kind::Close | Kind::Comma)
+    }
+}
+
 /// The value of a literal, if it is one that can be told without doubt.
-fn value(kind: Kind, text: &str) -> Option<Value> {
+fn value(kind: Kind, text: &str, place: Place, around: (Kind, Token)) -> Option<Value> {
     match kind {
         // A text ends with its first zero byte elsewhere.
         Kind::Text if !text.as_bytes().contains(&0) => {
             Some(Value::Text(unquote(text).into_bytes()))
+        }
+        Kind::Blob => {
+            let digits = text.get(2..text.len() - 1)?;
+            let is_blob = digits.len().is_multiple_of(2)
+                && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_blob.then(|| Value::Blob(expr::blob(digits)))
+        }
+        // A condition with it could be decided beforehand.
+        Kind::Word if place == Place::Values && text.eq_ignore_ascii_case("NULL") => {
+            let (before, following) = around;
+            (before.begins_value() && following.kind.ends_value()).then_some(Value::Null)
         }
         Kind::Number => {
             let is_integer = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -220,6 +327,15 @@ fn value(kind: Kind, text: &str) -> Option<Value> {
                 _ => None,
             }
         }
+        _ => None,
+    }
+}
+
+/// The value of a number with a minus before it.
+fn negated(value: &Value) -> Option<Value> {
+    match value {
+        Value::Integer(i) => i.checked_neg().map(Value::Integer),
+        Value::Real(r) => Some(Value::Real(-r)),
         _ => None,
     }
 }
@@ -247,7 +363,7 @@ fn next(bytes: &[u8], from: usize) -> Option<Token> {
         b'\'' => (Kind::Text, quoted(rest, byte)?),
         b'"' | b'`' => (Kind::Other, quoted(rest, byte)?),
         b'[' => (Kind::Other, 1 + rest.iter().position(|b| *b == b']')?),
-        b'x' | b'X' if second == b'\'' => (Kind::Other, 1 + quoted(rest.get(1..)?, b'\'')?),
+        b'x' | b'X' if second == b'\'' => (Kind::Blob, 1 + quoted(rest.get(1..)?, b'\'')?),
         b'0'..=b'9' => (Kind::Number, number(rest)?),
         b'.' if second.is_ascii_digit() => (Kind::Number, number(rest)?),
         b'.' | b'~' => (Kind::Other, 1),
@@ -342,13 +458,13 @@ mod tests {
         );
         is(
             "  replace into t (a) values (-7), ( 1e3 ) ;",
-            "replace into t (a) values (-?), ( ? ) ;",
-            "7 1000.0",
+            "replace into t (a) values (?), ( ? ) ;",
+            "-7 1000.0",
         );
         is(
-            "INSERT INTO t VALUES (x'01', NULL, abs(-5), 3)",
-            "INSERT INTO t VALUES (x'01', NULL, abs(-5), ?)",
-            "3",
+            "INSERT INTO t VALUES (x'01', NULL, abs(-5), 3 - -5, null + 1, - 2.5)",
+            "INSERT INTO t VALUES (?, ?, abs(-5), ? - -?, null + ?, ?)",
+            "X'01' NULL 3 5 1 -2.5",
         );
         is(
             "INSERT INTO t(k,n) VALUES (1,2) ON CONFLICT (k) DO UPDATE SET n = 3",
@@ -357,7 +473,7 @@ mod tests {
         );
         is(
             "INSERT INTO t VALUES (-0.0, 0.0, -0)",
-            "INSERT INTO t VALUES (-0.0, ?, -?)",
+            "INSERT INTO t VALUES (-0.0, ?, ?)",
             "0.0 0",
         );
         is(
@@ -366,9 +482,9 @@ mod tests {
             "'x' 5 7",
         );
         is(
-            "DELETE FROM t WHERE k=7 AND a<>'b'",
-            "DELETE FROM t WHERE k=? AND a<>?",
-            "7 'b'",
+            "DELETE FROM t WHERE k=7 AND a<>'b' AND b=-7 AND c IS NOT NULL AND d > X'0a'",
+            "DELETE FROM t WHERE k=? AND a<>? AND b=-? AND c IS NOT NULL AND d > ?",
+            "7 'b' 7 X'0A'",
         );
         is(
             "SELECT a, 5 = 5, 'x' FROM t WHERE k = 7 LIMIT 1",
@@ -380,6 +496,55 @@ mod tests {
             "SELECT a FROM t WHERE k = ? AND b IN (1, 2) ORDER BY 1 = 1",
             "7",
         );
+    }
+
+    /// The shape, the rows that it stands for, and how many values they have.
+    fn rows(sql: &str) -> Option<(String, Option<usize>, usize)> {
+        let mut shape = Shape::default();
+        shape.take(sql).then(|| {
+            let values = shape.values().len();
+            (shape.text().to_owned(), shape.repeated_rows(), values)
+        })
+    }
+
+    #[test]
+    fn rows_that_are_alike_have_the_shape_of_two() {
+        let two = "INSERT INTO t VALUES (?, ?),\n(?, ?) RETURNING a";
+        for count in [2, 3, 20, 5_000] {
+            let mut sql = "INSERT INTO t VALUES ".to_owned();
+            for row in 1..=count {
+                sql.push_str(if row > 1 { ",\n" } else { "" });
+                let number = if row % 2 == 0 { "NULL" } else { "-7" };
+                sql.push_str(&format!("({number}, 'row ''{row}''')"));
+            }
+            sql.push_str(" RETURNING a");
+            let expected = (two.to_owned(), Some(count), 2 * count);
+            assert_eq!(rows(&sql), Some(expected));
+        }
+    }
+
+    #[test]
+    fn rows_that_differ_stay_apart() {
+        for (sql, shape) in [
+            ("VALUES (1)", "VALUES (?)"),
+            ("VALUES (1), (2), (3,4)", "VALUES (?), (?), (?,?)"),
+            ("VALUES (1), (2), ( 3)", "VALUES (?), (?), ( ?)"),
+            ("VALUES (1), (2), (3), (a)", "VALUES (?), (?), (?), (a)"),
+            ("VALUES (1), (2) (3)", "VALUES (?), (?) (?)"),
+            ("VALUES (1), (2), (3),", "VALUES (?), (?), (?),"),
+            ("VALUES (1), (2), (3), 4", "VALUES (?), (?), (?), 4"),
+            ("VALUES (1), (2), +(3)", "VALUES (?), (?), +(?)"),
+            ("VALUES (1,(2)), (1,(2))", "VALUES (?,(2)), (?,(2))"),
+            ("VALUES (1+1), (2+2), (3-3)", "VALUES (?+?), (?+?), (?-?)"),
+        ] {
+            let (text, repeated, _) = rows(&format!("INSERT INTO t {sql}")).expect("a shape");
+            assert_eq!(text, format!("INSERT INTO t {shape}"));
+            assert_eq!(repeated, None, "{sql}");
+        }
+        let many = ", (1)".repeat(2 * TEXT_MAX);
+        assert_eq!(rows(&format!("INSERT INTO t VALUES (1){many}, (a)")), None);
+        // Without values there is nothing to bind.
+        assert_eq!(rows("INSERT INTO t VALUES (a), (a), (a)"), None);
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod prefix;
 mod pushdown;
 mod recursion;
 mod registers;
+pub mod repeated;
 mod resolve;
 mod rules;
 mod shares;

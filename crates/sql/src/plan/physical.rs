@@ -244,6 +244,14 @@ impl JoinKind {
 pub enum Op {
     /// Constant rows; one row without columns is the FROM-less SELECT's input.
     Values(Vec<Vec<Expr>>),
+    /// A row for every so many of the values that are bound, which the expressions have
+    /// as their parameters.
+    RepeatedRow {
+        /// The row.
+        row: Vec<Expr>,
+        /// How many parameters it has.
+        parameters: usize,
+    },
     /// Rows of a table in rowid order. Bounds are compared as SQLite compares a
     /// rowid with the value: NUMERIC affinity first (`'5'` is 5), then reals by
     /// value (`> 5.5` starts at 6), texts and blobs are above all rowids.
@@ -476,6 +484,7 @@ impl Op {
     pub fn inputs(&self) -> Vec<&Node> {
         match self {
             Op::Values(_)
+            | Op::RepeatedRow { .. }
             | Op::TableScan { .. }
             | Op::RowidLookup { .. }
             | Op::IndexScan { .. }

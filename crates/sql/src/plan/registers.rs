@@ -40,6 +40,7 @@ impl Planner<'_, '_> {
 pub(super) fn for_each_expr(op: &Op, f: &mut dyn FnMut(&Expr)) {
     match op {
         Op::Values(rows) => rows.iter().flatten().for_each(f),
+        Op::RepeatedRow { row, .. } => row.iter().for_each(f),
         Op::TableScan { range, .. } => of_range(range, f),
         Op::RowidLookup { keys, .. } => keys.iter().for_each(f),
         Op::IndexScan {

@@ -94,7 +94,7 @@ impl Session {
     /// # Errors
     /// Those of the text, told of the shape: what [`prepare`](Self::prepare) says of the
     /// text is for the caller of that.
-    pub fn prepare_shape(&self, sql: &str, shape: &Shape) -> Result<Option<Prepared>> {
+    pub fn prepare_shape(&self, sql: &str, shape: &mut Shape) -> Result<Option<Prepared>> {
         Prepared::compile_shape(self, sql, shape)
     }
 

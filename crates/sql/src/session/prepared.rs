@@ -24,6 +24,7 @@ use crate::exec::subquery::SubqueryRun;
 use crate::parse::Parsed;
 use crate::parse::shape::Shape;
 use crate::plan::physical::{Action, BeginMode, Origin, OutputColumn, Plan, TransactionAction};
+use crate::plan::repeated::repeat_row;
 use crate::value::{Value, ValueRef, collate};
 
 /// What a step came to.
@@ -109,13 +110,24 @@ fn subqueries(plan: &Plan) -> Vec<Option<Box<SubqueryRun>>> {
 
 impl Prepared {
     pub(super) fn compile(session: &Session, sql: &str) -> Result<(Option<Prepared>, usize)> {
+        Self::compile_for(session, sql, |_| true)
+    }
+
+    /// As [`compile`](Self::compile), of what `suits` makes of the plan; None where that is
+    /// false.
+    fn compile_for(
+        session: &Session,
+        sql: &str,
+        suits: impl FnOnce(&mut Plan) -> bool,
+    ) -> Result<(Option<Prepared>, usize)> {
         let parsed = crate::parse::parse(sql)?;
         let consumed = parsed.consumed;
         let mut state = session.0.state()?;
         let state = &mut *state;
         let engine = session.engine();
         // A transaction that has not begun keeps its snapshot for later.
-        let Some(plan) = plan(&parsed, engine, state)? else {
+        let mut plan = plan(&parsed, engine, state)?;
+        let Some(plan) = plan.take_if(suits) else {
             return Ok((None, consumed));
         };
         let mut run = Run::new(
@@ -155,9 +167,11 @@ impl Prepared {
     pub(super) fn compile_shape(
         session: &Session,
         sql: &str,
-        shape: &Shape,
+        shape: &mut Shape,
     ) -> Result<Option<Prepared>> {
-        let (prepared, _) = Self::compile(session, shape.text())?;
+        let is_repeated = shape.repeated_rows().is_some();
+        let suits = |plan: &mut Plan| !is_repeated || repeat_row(plan);
+        let (prepared, _) = Self::compile_for(session, shape.text(), suits)?;
         let suitable = prepared.filter(|it| it.body.program.suits_any_value());
         Ok(suitable.map(|mut prepared| {
             prepared.body.shape = Some(shape.text().into());
@@ -172,14 +186,13 @@ impl Prepared {
     }
 
     /// Becomes the statement of a text of the shape that it was compiled for.
-    pub fn take_on(&mut self, sql: &str, shape: &Shape) {
+    /// The shape's values are exchanged for those of the text before.
+    pub fn take_on(&mut self, sql: &str, shape: &mut Shape) {
         let body = &mut *self.body;
         debug_assert_eq!(body.shape.as_deref(), Some(shape.text()));
         body.sql.clear();
         body.sql.push_str(sql.get(..shape.read()).unwrap_or(sql));
-        for (slot, value) in body.parameters.iter_mut().zip(shape.values()) {
-            slot.assign(value);
-        }
+        shape.exchange_values(&mut body.parameters);
     }
 
     /// The parameters that its text has, with their names.
@@ -477,6 +490,10 @@ impl Body {
     }
 
     fn let_go(&mut self) {
+        // Those of many rows: the next text that it takes on has its own.
+        if self.shape.is_some() && self.parameters.len() > self.program.plan.parameters.len() {
+            self.parameters = Vec::new();
+        }
         let_go_of_large(&mut self.parameters);
         self.out.let_go();
         self.effects.let_go();

@@ -100,14 +100,15 @@ impl Program {
 
     /// Whether it inserts rows that it reads nowhere.
     fn inserts_values(&self) -> bool {
-        self.rows_of_values().is_some()
+        self.rows_of_values(0).is_some()
     }
 
-    /// How many rows it inserts, if it reads them nowhere.
-    pub fn rows_of_values(&self) -> Option<usize> {
+    /// How many rows it inserts where so many values are bound, if it reads them nowhere.
+    pub fn rows_of_values(&self, bound: usize) -> Option<usize> {
         match &self.plan.action {
             Action::Insert(insert) if self.plan.subqueries.is_empty() => match &insert.source.op {
                 Op::Values(rows) => Some(rows.len()),
+                Op::RepeatedRow { parameters, .. } => Some(bound / (*parameters).max(1)),
                 _ => None,
             },
             _ => None,

@@ -98,7 +98,11 @@ impl Body {
         let calls = self.program.plan.calls_user || state.functions.hooks.is_some();
         let tears = !commits && (self.program.may_tear || calls);
         match defers && tears {
-            true => state.begin_undoable(self.program.rows_of_values().unwrap_or(0))?,
+            true => state.begin_undoable(
+                self.program
+                    .rows_of_values(self.parameters.len())
+                    .unwrap_or(0),
+            )?,
             false => state.deferred.begin_statement(),
         }
         let place = tears.then(|| state.txn.savepoint()).transpose()?;

@@ -17,6 +17,7 @@ use super::nested_loop::NestedLoopJoin;
 use super::project::Project;
 use super::recursion::{self, Recursion};
 use super::recursive_rows::RecursiveRows;
+use super::repeated_row::RepeatedRow;
 use super::scan::TableScan;
 use super::sort::Sort;
 use super::table_function::TableFunction;
@@ -45,6 +46,7 @@ fn operator(node: &Node, above: usize) -> BoxOperator {
     let build = |input: &Node| build_below(input, above + 1);
     match &node.op {
         Op::Values(rows) => Box::new(Values::new(rows.clone(), node.width)),
+        Op::RepeatedRow { row, parameters } => Box::new(RepeatedRow::new(row.clone(), *parameters)),
         Op::TableScan {
             table,
             columns,

@@ -29,6 +29,7 @@ mod pairs;
 mod project;
 mod recursion;
 mod recursive_rows;
+mod repeated_row;
 mod scan;
 mod sort;
 mod table_function;
