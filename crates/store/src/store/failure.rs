@@ -1,0 +1,161 @@
+//! Whether a store may be written, and what ends it.
+//!
+//! A sync of the database file or the log that fails, or a write of the log or of a meta
+//! slot, ends all writing, for good: what the disk holds since is unknown, and a later sync
+//! that succeeds would not tell. Readers go on.
+
+use super::Core;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::Durability;
+use fulgurite_disk::mutation::{Mutation, planted};
+use fulgurite_disk::{DiskError, DiskErrorKind};
+use fulgurite_wal::TwinLog;
+use std::error::Error as _;
+
+impl Core {
+    pub(super) fn read_only(&self) -> Error {
+        Error::new(
+            ErrorKind::ReadOnly,
+            format!(
+                "attempt to write a readonly database: {} was opened for reading",
+                self.pool.path
+            ),
+        )
+    }
+
+    /// Fails if nothing may be written (any more).
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(self.read_only());
+        }
+        if let Some(failure) = self.failure.get() {
+            return Err(poisoned(failure));
+        }
+        match self.wal.get().and_then(TwinLog::poisoned) {
+            Some(error) => Err(log_error(error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Syncs the database file, unless its mode says that nothing is. A failure ends
+    /// all writing, for good, before anybody else's sync begins: that one would report
+    /// nothing of what this one lost.
+    ///
+    /// # Errors
+    /// Also where writing has ended.
+    pub(crate) fn sync_file(&self) -> Result<()> {
+        let _one_at_a_time = self.syncing.lock();
+        self.check_writable()?;
+        if self.options.durability == Durability::Off {
+            return Ok(());
+        }
+        let file = &self.pool.file;
+        let again = |error| match planted(Mutation::RetryFailedSync) {
+            true => file.sync_data(),
+            false => Err(error),
+        };
+        let synced = file.sync_data().or_else(again).map_err(Error::from);
+        synced.inspect_err(|error| self.fail(error))
+    }
+
+    /// Whether the file was moved or removed, and its name is another one's. Where nobody
+    /// has the name the log's are nobody's either.
+    ///
+    /// # Errors
+    /// What keeps from telling: then they may be another one's.
+    pub(crate) fn was_moved(&self) -> fulgurite_disk::Result<bool> {
+        let Some(path) = &self.path else {
+            return Ok(false);
+        };
+        match self.disk.identity_at(path) {
+            Ok(named) => Ok(named != self.pool.file.identity()?),
+            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A write or sync of the data file failed: ends all writing, for good.
+    pub(crate) fn fail(&self, error: &Error) {
+        let _ = self.failure.set(error.clone());
+        if let Some(wal) = self.wal.get() {
+            // Who is just committing hears of it from the log.
+            let disk = error.source().and_then(|cause| cause.downcast_ref());
+            wal.poison(match disk {
+                Some(disk) => fulgurite_wal::Error::Disk(DiskError::clone(disk)),
+                None => {
+                    fulgurite_wal::Error::Misuse("the database file could not be written or synced")
+                }
+            });
+        }
+    }
+}
+
+fn poisoned(cause: &Error) -> Error {
+    Error::new(
+        ErrorKind::Poisoned,
+        format!(
+            "writing ended with an earlier failure ({cause}); close all connections and open the database again"
+        ),
+    )
+}
+
+/// A failure of the log, as the store reports it.
+pub(crate) fn log_error(error: fulgurite_wal::Error) -> Error {
+    use fulgurite_wal::Error as Log;
+    if let Log::NoRoom { source, .. } = &error
+        && let Some(own) = source.downcast_ref::<Error>()
+    {
+        return own
+            .clone()
+            .during("making room in the log, which has reached its limit");
+    }
+    let kind = match &error {
+        Log::Disk(disk) => return Error::from(disk.clone()),
+        Log::Corrupt { .. } | Log::Foreign { .. } => ErrorKind::Corrupt,
+        Log::NewerFormat { .. } => ErrorKind::NewerFormat,
+        Log::Missing { .. } | Log::Astray { .. } => ErrorKind::MissingLog,
+        Log::Full { .. } | Log::NoRoom { .. } => ErrorKind::Busy,
+        Log::TooBig { .. } => ErrorKind::TooBig,
+        Log::Moved { .. } => ErrorKind::ReadOnly,
+        Log::Poisoned(_) => ErrorKind::Poisoned,
+        _ => ErrorKind::Misuse,
+    };
+    let message = error.to_string();
+    match kind {
+        ErrorKind::Corrupt => {
+            Error::new(kind, format!("database disk image is malformed: {message}"))
+        }
+        ErrorKind::MissingLog => {
+            Error::new(kind, format!("unable to open database file: {message}"))
+        }
+        ErrorKind::ReadOnly => Error::new(
+            kind,
+            format!("attempt to write a readonly database: {message}"),
+        ),
+        _ => Error::new(kind, message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::store::Store;
+    use fulgurite_disk::MemoryDisk;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    /// Who was committing while the database file failed heard of a misuse of the log.
+    #[test]
+    fn who_commits_when_the_database_file_fails_hears_why() {
+        let disk = Arc::new(MemoryDisk::new());
+        let store = Store::open_on(disk, "failed.db", Options::default()).expect("opens");
+        let gone = std::io::Error::other("the disk is gone");
+        let failed = DiskError::new("sync", Path::new("failed.db"), gone);
+        store.core().fail(&Error::from(failed));
+        let log = store.core().wal().expect("a log");
+        let told = log_error(log.poisoned().expect("it ended"));
+        assert_eq!(told.kind(), ErrorKind::Poisoned);
+        assert!(told.message().contains("the disk is gone"), "{told}");
+    }
+}
