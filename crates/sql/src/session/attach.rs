@@ -8,8 +8,8 @@ use std::sync::Arc;
 use fulgurite_store::{Durability, ErrorKind, Options, Store};
 
 use super::Engine;
+use super::body::Body;
 use super::databases::Database;
-use super::prepared::Body;
 use super::state::State;
 use crate::bind::expr::Expr;
 use crate::error::{Error, Result, code};

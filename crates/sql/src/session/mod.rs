@@ -8,6 +8,8 @@
 mod attach;
 pub mod backup;
 pub mod blob;
+mod body;
+mod compile;
 mod conflict;
 mod databases;
 mod engine;

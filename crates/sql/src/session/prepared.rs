@@ -4,24 +4,10 @@
 //! plan's schema version against the transaction's (one comparison) and compiles
 //! the text again where they differ, keeping bindings. An error resets it.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use super::estimates::Estimates;
-use super::program::Program;
-use super::state::State;
-use super::{Engine, Session, Shared, expand, pragma, transaction};
-use crate::ast::Statement;
+use super::body::{Body, Phase};
+use super::{Session, expand};
 use crate::error::{Error, Result, code};
-use crate::exec::batch::Batch;
-use crate::exec::context::Run;
-use crate::exec::dml::{Buffers, TriggerState};
-use crate::exec::effects::Effects;
 use crate::exec::kind::Kind;
-use crate::exec::memory::let_go_of_large;
-use crate::exec::rows::RowStore;
-use crate::exec::subquery::SubqueryRun;
-use crate::parse::Parsed;
 use crate::parse::shape::Shape;
 use crate::plan::physical::{Action, BeginMode, Origin, OutputColumn, Plan, TransactionAction};
 use crate::plan::repeated::repeat_row;
@@ -34,38 +20,6 @@ pub enum Step {
     Row,
     /// The statement has run; stepping again runs it again.
     Done,
-}
-
-/// Where a statement is.
-pub(super) enum Phase {
-    /// Before its first step.
-    Ready,
-    /// On the one row of a point read.
-    Point,
-    /// On a row of a query.
-    Rows,
-    /// On a row that was made beforehand: RETURNING, PRAGMA.
-    Kept(RowStore, u64),
-}
-
-/// A statement without its session.
-pub(super) struct Body {
-    pub(super) sql: String,
-    /// The shape that it was compiled for, with the text's values as parameters.
-    shape: Option<Box<str>>,
-    pub(super) program: Program,
-    pub(super) parameters: Vec<Value>,
-    pub(super) run: Run,
-    pub(super) phase: Phase,
-    pub(super) out: Batch,
-    /// The row at hand, by position among those of `out` that count.
-    pub(super) position: usize,
-    pub(super) row: usize,
-    pub(super) want: usize,
-    pub(super) effects: Effects,
-    pub(super) buffers: Buffers,
-    pub(super) triggers: TriggerState,
-    explain: bool,
 }
 
 /// A compiled statement with its bindings.
@@ -82,33 +36,8 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
-/// The plan of a parsed statement in the transaction's state; in the newest, if there is none
-/// under way.
-fn plan(parsed: &Parsed, engine: &Engine, state: &mut State) -> Result<Option<Plan>> {
-    loop {
-        let catalog = state.catalog(engine)?;
-        let mut estimates = Estimates {
-            engine,
-            databases: &state.databases,
-            txn: &mut state.txn,
-        };
-        match crate::plan::prepare(&catalog, &mut estimates, parsed, &state.settings) {
-            Err(_) if catalog.wants_temp() && catalog.temp().is_none() => {
-                state.open_temp(engine)?;
-            }
-            plan => return plan,
-        }
-    }
-}
-
-fn subqueries(plan: &Plan) -> Vec<Option<Box<SubqueryRun>>> {
-    plan.subqueries
-        .iter()
-        .map(|s| Some(Box::new(SubqueryRun::new(s))))
-        .collect()
-}
-
 impl Prepared {
+    /// Compiles the first statement of a text; the bytes that it takes.
     pub(super) fn compile(session: &Session, sql: &str) -> Result<(Option<Prepared>, usize)> {
         Self::compile_for(session, sql, |_| true)
     }
@@ -120,46 +49,12 @@ impl Prepared {
         sql: &str,
         suits: impl FnOnce(&mut Plan) -> bool,
     ) -> Result<(Option<Prepared>, usize)> {
-        let parsed = crate::parse::parse(sql)?;
-        let consumed = parsed.consumed;
-        let mut state = session.0.state()?;
-        let state = &mut *state;
-        let engine = session.engine();
-        // A transaction that has not begun keeps its snapshot for later.
-        let mut plan = plan(&parsed, engine, state)?;
-        let Some(plan) = plan.take_if(suits) else {
-            return Ok((None, consumed));
-        };
-        let mut run = Run::new(
-            state.functions.clone(),
-            Arc::clone(&session.0.interrupt),
-            state.memory.clone(),
-        );
-        run.subqueries = subqueries(&plan);
-        let parameters = vec![Value::Null; plan.parameters.len()];
-        let body = Body {
-            sql: sql.get(..consumed).unwrap_or(sql).to_owned(),
-            shape: None,
-            program: Program::new(plan),
-            parameters,
-            run,
-            phase: Phase::Ready,
-            out: Batch::default(),
-            position: 0,
-            row: 0,
-            want: 0,
-            effects: Effects::default(),
-            buffers: Buffers::default(),
-            triggers: TriggerState::default(),
-            explain: matches!(parsed.statement, Some(Statement::Explain { .. })),
-        };
-        Ok((
-            Some(Prepared {
-                session: session.clone(),
-                body: Box::new(body),
-            }),
-            consumed,
-        ))
+        let (body, consumed) = Body::compile(session, sql, suits)?;
+        let prepared = body.map(|body| Prepared {
+            session: session.clone(),
+            body,
+        });
+        Ok((prepared, consumed))
     }
 
     /// Compiles a text by its shape. `None` where one compiled for the text itself might
@@ -412,257 +307,5 @@ impl Prepared {
 impl Drop for Prepared {
     fn drop(&mut self) {
         self.body.reset(&self.session.0);
-    }
-}
-
-impl Body {
-    #[inline]
-    fn step(&mut self, shared: &Shared) -> Result<Step> {
-        match &mut self.phase {
-            Phase::Ready => self.start(shared),
-            Phase::Point => {
-                self.phase = Phase::Ready;
-                Ok(Step::Done)
-            }
-            Phase::Rows => self.next_row(shared),
-            Phase::Kept(..) => self.next_kept(),
-        }
-    }
-
-    fn start(&mut self, shared: &Shared) -> Result<Step> {
-        if self.run.interrupt.load(Ordering::Relaxed) {
-            self.heed_interrupt(&mut *shared.state()?)?;
-        }
-        if !self.program.plan.pragmas.is_empty() {
-            self.ask_pragmas(shared)?;
-        }
-        match self.program.kind {
-            Kind::PointRead(_) => self.read_point(shared),
-            Kind::Query(_) => self.start_query(shared),
-            Kind::PointInsert(_) | Kind::PointWrite(_) | Kind::Write(_) => {
-                self.write(shared)?;
-                self.hand_out()
-            }
-            Kind::Other => {
-                self.other(shared)?;
-                self.hand_out()
-            }
-        }
-    }
-
-    /// Goes on with the rows that the statement left, if it did.
-    fn hand_out(&mut self) -> Result<Step> {
-        match self.effects.rows.take() {
-            None => Ok(Step::Done),
-            Some(rows) => {
-                self.out.clear();
-                self.position = 0;
-                self.phase = Phase::Kept(rows, 0);
-                self.next_kept()
-            }
-        }
-    }
-
-    fn next_kept(&mut self) -> Result<Step> {
-        let Phase::Kept(rows, read) = &mut self.phase else {
-            return Ok(Step::Done);
-        };
-        if self.position >= self.out.len() {
-            self.position = 0;
-            if !rows.read(read, usize::MAX, &mut self.out)? {
-                self.phase = Phase::Ready;
-                return Ok(Step::Done);
-            }
-        }
-        self.row = self.out.row_at(self.position).unwrap_or(0);
-        self.position += 1;
-        Ok(Step::Row)
-    }
-
-    /// Back to the start.
-    #[inline]
-    pub(super) fn reset(&mut self, shared: &Shared) {
-        if matches!(self.phase, Phase::Rows) {
-            self.end_query(shared);
-        }
-        self.phase = Phase::Ready;
-        self.run.functions.forget_kept();
-    }
-
-    fn let_go(&mut self) {
-        // Those of many rows: the next text that it takes on has its own.
-        if self.shape.is_some() && self.parameters.len() > self.program.plan.parameters.len() {
-            self.parameters = Vec::new();
-        }
-        let_go_of_large(&mut self.parameters);
-        self.out.let_go();
-        self.effects.let_go();
-        self.buffers.let_go();
-        self.triggers.let_go();
-        self.run.functions.let_go();
-        if let Kind::PointRead(point) | Kind::PointWrite(point) = &mut self.program.kind {
-            point.let_go();
-        }
-    }
-
-    /// Compiles the text again if the schema, or a setting, is not as the plan has it. True:
-    /// it was.
-    #[inline(always)]
-    pub(super) fn revalidate(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
-        let plan = &self.program.plan;
-        let is_current = state.txn.main.stamp(engine.schema_tree())? == plan.schema_version
-            && plan.settings == state.settings;
-        match is_current && state.is_alone(&plan.beside) {
-            true => Ok(false),
-            false => self.revalidate_beside(is_current, engine, state),
-        }
-    }
-
-    /// The same where there are other databases, or the main one has changed.
-    #[cold]
-    fn revalidate_beside(
-        &mut self,
-        is_current: bool,
-        engine: &Engine,
-        state: &mut State,
-    ) -> Result<bool> {
-        if is_current && state.has_beside(&self.program.plan.beside)? {
-            return Ok(false);
-        }
-        self.recompile(engine, state)?;
-        Ok(true)
-    }
-
-    /// What it uses then is ready to be read.
-    fn recompile(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
-        let parsed = crate::parse::parse(&self.sql)?;
-        let plan = plan(&parsed, engine, state)?;
-        let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
-        self.run.subqueries = subqueries(&plan);
-        self.shape = None;
-        self.parameters.resize(plan.parameters.len(), Value::Null);
-        self.program = Program::new(plan);
-        state.join(&self.program.others)?;
-        if self.program.plan.calls_user {
-            collate::exchange(state.settings.user.collations());
-        }
-        self.buffers = Buffers::default();
-        self.triggers = TriggerState::default();
-        Ok(())
-    }
-
-    /// An interrupt that was asked for ends all that is under way, and what begins meanwhile:
-    /// with a change, its transaction, as in SQLite.
-    #[cold]
-    fn heed_interrupt(&self, state: &mut State) -> Result<()> {
-        if state.running == 0 {
-            self.run.interrupt.store(false, Ordering::Relaxed);
-            return Ok(());
-        }
-        let is_query = matches!(
-            &self.program.plan.action,
-            Action::Query(_)
-                | Action::Pragma(_)
-                | Action::Attachment(_)
-                | Action::Transaction(_)
-                | Action::Analyze(_)
-                | Action::Nothing
-        );
-        if !is_query && !state.is_autocommit() {
-            state.abandon();
-        }
-        Err(Error::interrupted())
-    }
-
-    /// Answers the PRAGMAs that its table-valued functions show.
-    #[cold]
-    fn ask_pragmas(&mut self, shared: &Shared) -> Result<()> {
-        let mut state = shared.state()?;
-        let _calling = shared.calls();
-        let (engine, state) = (&shared.engine, &mut *state);
-        // Which ones it asks may depend on the tables that there are.
-        let ends = state.start_reading(&self.program.others)?;
-        let known = self.revalidate(engine, state);
-        if ends {
-            state.txn.rollback();
-        }
-        known?;
-        let plan = Arc::clone(&self.program.plan);
-        let outer = collate::exchange(state.settings.user.collations());
-        let answers = plan.pragmas.iter().map(|pragma| {
-            let rows = pragma::answer(pragma, engine, state, &mut self.run)?;
-            Ok((pragma.clone(), Arc::new(rows.unwrap_or_default())))
-        });
-        let answers: Result<Vec<_>> = answers.collect();
-        collate::exchange(outer);
-        if let Some(failure) = collate::take_failure() {
-            return Err(failure);
-        }
-        self.run.functions.answers = answers?;
-        Ok(())
-    }
-
-    /// What every statement does first under the session's lock.
-    #[inline(always)]
-    pub(super) fn begin_run(&mut self, state: &mut State) {
-        // The session's random numbers move on, the statement's go on from there.
-        state.functions.random();
-        self.run.functions.begin_in(&state.functions);
-        if self.run.registers.len() != self.program.plan.registers {
-            self.run
-                .registers
-                .resize(self.program.plan.registers, Value::Null);
-        }
-    }
-
-    /// Transactions, PRAGMAs and changes of the schema.
-    fn other(&mut self, shared: &Shared) -> Result<()> {
-        let mut state = shared.state()?;
-        let _calling = shared.calls();
-        let state = &mut *state;
-        self.effects.clear();
-        self.begin_run(state);
-        state.changed += 1;
-        let plan = Arc::clone(&self.program.plan);
-        let outer = collate::exchange(state.settings.user.collations());
-        let mut outcome = match &plan.action {
-            Action::Transaction(action) => transaction::run(action, state, &shared.engine),
-            Action::Pragma(pragma) => {
-                let (run, effects) = (&mut self.run, &mut self.effects);
-                pragma::run(pragma, &shared.engine, state, run, effects)
-            }
-            Action::Schema(_) => self.change_schema(&shared.engine, state),
-            Action::Analyze(indexes) => {
-                for index in indexes {
-                    let other = state.engine_in(index.store_number());
-                    let engine = other.unwrap_or(&shared.engine);
-                    engine.samples().forget(index.id());
-                }
-                Ok(())
-            }
-            Action::Attachment(texts) => self.attach_or_detach(texts, &shared.engine, state),
-            Action::Vacuum(..) => self.vacuum(&shared.engine, state),
-            _ => self.look_again(&shared.engine, state),
-        };
-        collate::exchange(outer);
-        if let Some(failure) = collate::take_failure() {
-            outcome = Err(failure);
-        }
-        outcome
-    }
-
-    /// By the schema that it was compiled with there was nothing to do: that one still
-    /// stands, or there may be something now.
-    fn look_again(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
-        let ends = state.start_reading(&[])?;
-        let looked = self.revalidate(engine, state);
-        if ends {
-            state.txn.rollback();
-        }
-        looked?;
-        match &self.program.plan.action {
-            Action::Schema(_) => self.change_schema(engine, state),
-            _ => Ok(()),
-        }
     }
 }

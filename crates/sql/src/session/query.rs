@@ -1,7 +1,8 @@
 //! Queries: the point read, and operators pulled batch by batch.
 
 use super::Shared;
-use super::prepared::{Body, Phase, Step};
+use super::body::{Body, Phase};
+use super::prepared::Step;
 use super::state::State;
 use crate::error::Result;
 use crate::exec::batch::{ROWS_FIRST, ROWS_MAX};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::backup::copy_to_file;
-use super::prepared::Body;
+use super::body::Body;
 use super::state::State;
 use crate::error::{Error, Result, code};
 use crate::exec::batch::Batch;

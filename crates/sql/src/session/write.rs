@@ -8,7 +8,7 @@
 //! SQLite does for a full disk or an I/O error; and as there also where a
 //! statement that writes is interrupted.
 
-use super::prepared::Body;
+use super::body::Body;
 use super::state::State;
 use super::{Engine, Shared, conflict};
 use crate::error::{Error, Result, code};

@@ -1,0 +1,139 @@
+//! Texts to programs.
+//!
+//! A program is out of date where the schema or a setting is not as its plan has it; then
+//! the text is compiled again, in the transaction that it runs in.
+
+use std::sync::Arc;
+
+use super::body::{Body, Phase};
+use super::estimates::Estimates;
+use super::program::Program;
+use super::state::State;
+use super::{Engine, Session};
+use crate::ast::Statement;
+use crate::error::{Error, Result};
+use crate::exec::batch::Batch;
+use crate::exec::context::Run;
+use crate::exec::dml::{Buffers, TriggerState};
+use crate::exec::effects::Effects;
+use crate::exec::subquery::SubqueryRun;
+use crate::parse::Parsed;
+use crate::plan::physical::Plan;
+use crate::value::{Value, collate};
+
+/// The plan of a parsed statement in the transaction's state; in the newest, if there is none
+/// under way.
+fn plan(parsed: &Parsed, engine: &Engine, state: &mut State) -> Result<Option<Plan>> {
+    loop {
+        let catalog = state.catalog(engine)?;
+        let mut estimates = Estimates {
+            engine,
+            databases: &state.databases,
+            txn: &mut state.txn,
+        };
+        match crate::plan::prepare(&catalog, &mut estimates, parsed, &state.settings) {
+            Err(_) if catalog.wants_temp() && catalog.temp().is_none() => {
+                state.open_temp(engine)?;
+            }
+            plan => return plan,
+        }
+    }
+}
+
+fn subqueries(plan: &Plan) -> Vec<Option<Box<SubqueryRun>>> {
+    plan.subqueries
+        .iter()
+        .map(|s| Some(Box::new(SubqueryRun::new(s))))
+        .collect()
+}
+
+impl Body {
+    /// Compiles the first statement of a text, of what `suits` makes of its plan; None where
+    /// that is false. Also the bytes that it takes.
+    pub(super) fn compile(
+        session: &Session,
+        sql: &str,
+        suits: impl FnOnce(&mut Plan) -> bool,
+    ) -> Result<(Option<Box<Body>>, usize)> {
+        let parsed = crate::parse::parse(sql)?;
+        let consumed = parsed.consumed;
+        let mut state = session.0.state()?;
+        let state = &mut *state;
+        let engine = session.engine();
+        // A transaction that has not begun keeps its snapshot for later.
+        let mut plan = plan(&parsed, engine, state)?;
+        let Some(plan) = plan.take_if(suits) else {
+            return Ok((None, consumed));
+        };
+        let mut run = Run::new(
+            state.functions.clone(),
+            Arc::clone(&session.0.interrupt),
+            state.memory.clone(),
+        );
+        run.subqueries = subqueries(&plan);
+        let parameters = vec![Value::Null; plan.parameters.len()];
+        let body = Body {
+            sql: sql.get(..consumed).unwrap_or(sql).to_owned(),
+            shape: None,
+            program: Program::new(plan),
+            parameters,
+            run,
+            phase: Phase::Ready,
+            out: Batch::default(),
+            position: 0,
+            row: 0,
+            want: 0,
+            effects: Effects::default(),
+            buffers: Buffers::default(),
+            triggers: TriggerState::default(),
+            explain: matches!(parsed.statement, Some(Statement::Explain { .. })),
+        };
+        Ok((Some(Box::new(body)), consumed))
+    }
+
+    /// Compiles the text again if the schema, or a setting, is not as the plan has it. True:
+    /// it was.
+    #[inline(always)]
+    pub(super) fn revalidate(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
+        let plan = &self.program.plan;
+        let is_current = state.txn.main.stamp(engine.schema_tree())? == plan.schema_version
+            && plan.settings == state.settings;
+        match is_current && state.is_alone(&plan.beside) {
+            true => Ok(false),
+            false => self.revalidate_beside(is_current, engine, state),
+        }
+    }
+
+    /// The same where there are other databases, or the main one has changed.
+    #[cold]
+    fn revalidate_beside(
+        &mut self,
+        is_current: bool,
+        engine: &Engine,
+        state: &mut State,
+    ) -> Result<bool> {
+        if is_current && state.has_beside(&self.program.plan.beside)? {
+            return Ok(false);
+        }
+        self.recompile(engine, state)?;
+        Ok(true)
+    }
+
+    /// Compiles the text again, and begins to read the other databases that it uses then.
+    fn recompile(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
+        let parsed = crate::parse::parse(&self.sql)?;
+        let plan = plan(&parsed, engine, state)?;
+        let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
+        self.run.subqueries = subqueries(&plan);
+        self.shape = None;
+        self.parameters.resize(plan.parameters.len(), Value::Null);
+        self.program = Program::new(plan);
+        state.join(&self.program.others)?;
+        if self.program.plan.calls_user {
+            collate::exchange(state.settings.user.collations());
+        }
+        self.buffers = Buffers::default();
+        self.triggers = TriggerState::default();
+        Ok(())
+    }
+}
