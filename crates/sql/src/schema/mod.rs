@@ -9,6 +9,8 @@
 mod build;
 mod catalog;
 mod collations;
+mod defaults;
+mod keys;
 mod names;
 mod shape_checks;
 mod table;
@@ -21,10 +23,10 @@ use std::sync::{Arc, OnceLock};
 use fulgurite_store::{KeyKind, Store, Tree, TreeId};
 use rustc_hash::FxHashMap;
 
-pub use build::{
-    IndexShape, TableShape, declared_shape, index_columns, literal_value, table_shape,
-};
+pub use build::{IndexShape, TableShape, declared_shape, table_shape};
 pub use catalog::{Catalog, MAIN, TEMP};
+pub use defaults::literal_value;
+pub use keys::index_columns;
 pub use names::nearest;
 pub use shape_checks::check_strict_type;
 pub use table::{
@@ -460,7 +462,7 @@ impl Schema {
             let tree = self.tree_of(found, KeyKind::Bytes)?;
             table
                 .indexes
-                .push(build::automatic_index(automatic, &table.name, tree));
+                .push(keys::automatic_index(automatic, &table.name, tree));
         }
         for index in &entry.indexes {
             if let Some(sql) = &index.sql {
