@@ -1,10 +1,11 @@
 //! Bound logical plans to physical plans.
 //!
 //! A query block is planned in this order: its conditions are simplified
-//! (`rules`), the order of its sources and their access paths are chosen by cost
-//! (`join`, `access`), then aggregation (`aggregate`), projection, DISTINCT, ORDER BY
-//! and LIMIT go on top (`block`). Expressions name (source, column) until an operator's
-//! input row is known and are then resolved to positions in it (`resolve`).
+//! (`rules`), what is known of its sources is gathered (`sources`), their order and access
+//! paths are chosen by cost (`order`, `join`, `access`), then aggregation (`aggregate`),
+//! projection, DISTINCT, ORDER BY and LIMIT go on top (`block`). Expressions name (source,
+//! column) until an operator's input row is known and are then resolved to positions in it
+//! (`resolve`).
 //!
 //! Nothing here looks at a table's or a column's name: every choice follows from
 //! shapes, properties and row counts.
@@ -33,6 +34,7 @@ pub mod repeated;
 mod resolve;
 mod rules;
 mod shares;
+mod sources;
 mod statement;
 mod terms;
 pub mod trigger;

@@ -1,0 +1,309 @@
+//! The sources of a query, joined and filtered: what is known of each before they are put
+//! in order.
+//!
+//! The conditions, the columns that anything reads, the indexes that may serve and what an
+//! equality finds in them: from these the order is chosen in `order.rs`, and the operators
+//! are made in `join.rs`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Planner;
+use super::access;
+use super::facts::Facts;
+use super::grouped;
+use super::join::{Joined, Needed};
+use super::layout::Layout;
+use super::order::{Condition, Item, Problem};
+use super::outer::{Goal, Reads};
+use super::physical::{LimitClause, Node, Op};
+use super::rules;
+use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey, Windowing};
+use crate::bind::logical::{Block, Source, SourceKind};
+use crate::error::Result;
+use crate::schema::Index;
+
+impl Planner<'_, '_> {
+    /// The joined and filtered sources.
+    pub(super) fn sources(
+        &mut self,
+        block: &Block,
+        filter: &[Expr],
+        order_by: &[SortKey],
+        wanted: &[SortKey],
+        limited: bool,
+    ) -> Result<(Node, Layout, bool)> {
+        let conditions = filter.iter().map(|e| self.condition(e.clone()));
+        let conditions = conditions.collect::<Result<Vec<Condition>>>()?;
+        if block.sources.is_empty() {
+            let one = Node {
+                op: Op::Values(vec![Vec::new()]),
+                width: 0,
+                rows: 1.0,
+            };
+            let layout = Layout::default();
+            let node = self.filtered(one, filter.to_vec(), &layout)?;
+            return Ok((node, layout, wanted.is_empty()));
+        }
+        let needed = self.needed(block, Some(filter), order_by);
+        let shown = match block.sources.iter().any(Source::keeps_right) {
+            true => needed.clone(),
+            false => self.needed(block, None, order_by),
+        };
+        let has_groups = block
+            .aggregation
+            .as_ref()
+            .is_some_and(|it| !it.keys.is_empty());
+        let order = match has_groups && !grouped::is_covered(block, &needed, wanted) {
+            true => &[],
+            false => wanted,
+        };
+        let extremum = block.aggregation.is_some() && !has_groups && !wanted.is_empty();
+        let goal = Goal {
+            order,
+            limited: limited || extremum,
+        };
+        let mut reads = Reads { needed, shown };
+        let joined = self.joined(&block.sources, conditions, &mut reads, &goal)?;
+        let mut node = joined.node;
+        if extremum && joined.ordered {
+            node = self.first_row(node, wanted, &joined.layout)?;
+        }
+        let ordered = joined.ordered && !(has_groups && order.is_empty());
+        Ok((node, joined.layout, ordered))
+    }
+
+    /// Joins these sources, those with ON conditions by LEFT JOIN, behind what is joined
+    /// already.
+    pub(super) fn join_behind(
+        &mut self,
+        base: Option<Joined>,
+        sources: Vec<(&Source, Option<Vec<Condition>>)>,
+        mut conditions: Vec<Condition>,
+        reads: &mut Reads,
+        goal: &Goal<'_>,
+    ) -> Result<Joined> {
+        let mut items = Vec::with_capacity(sources.len());
+        let mut inner = Vec::new();
+        for (source, mut on) in sources {
+            // ON of a LEFT JOIN that has become an inner one joins the rest.
+            let rejects = |c: &Condition| rules::rejects_null(&c.expr, source.id);
+            if on.is_some() && conditions.iter().any(rejects) {
+                inner.extend(on.take().into_iter().flatten());
+            }
+            let rows = self.source_rows(source);
+            let mut computed = source.computed.clone();
+            for part in &mut computed {
+                rules::fold(&mut part.expr);
+            }
+            items.push(Item {
+                source,
+                needed: reads.needed.remove(&source.id).unwrap_or_default(),
+                shown: reads.shown.remove(&source.id).unwrap_or_default(),
+                on,
+                rows,
+                partial: Vec::new(),
+                per_key: Vec::new(),
+                computed,
+                requires: self.required(source),
+                facts: Facts::default(),
+            });
+        }
+        conditions.extend(inner);
+        settle(&mut items, &mut conditions);
+        let alone = items.len() == 1 && base.is_none() && goal.order.is_empty();
+        for item in &mut items {
+            let own = item.on.as_ref().unwrap_or(&conditions);
+            let columns = |expr: &Expr| self.sources_of(expr);
+            item.facts = Facts::new(own, item.source.id, &item.computed, &columns);
+            item.partial = self.usable_partial(item.source, own);
+            item.per_key = self.rows_per_key(item);
+            self.place_bounds(item, alone);
+        }
+        let last: Vec<Expr> = conditions
+            .iter()
+            .filter(|c| !c.movable)
+            .map(|c| c.expr.clone())
+            .collect();
+        let problem = Problem {
+            items: &items,
+            conditions: &conditions,
+            order: goal.order,
+            limited: goal.limited,
+            rows: base.as_ref().map_or(1.0, |b| b.node.rows),
+            placed: base.as_ref().map_or_else(BTreeSet::new, Joined::sources),
+        };
+        let mut joined = self.join(&problem, base)?;
+        joined.node = self.filtered(joined.node, last, &joined.layout)?;
+        Ok(joined)
+    }
+
+    /// The sources that the arguments of a function read.
+    fn required(&self, source: &Source) -> BTreeSet<usize> {
+        source.args().flat_map(|arg| self.sources_of(arg)).collect()
+    }
+
+    /// The partial indexes of a source that hold every row of it that these conditions
+    /// let through, and how many entries each has.
+    fn usable_partial(&mut self, source: &Source, conditions: &[Condition]) -> Vec<(usize, f64)> {
+        let SourceKind::Table(table) = &source.kind else {
+            return Vec::new();
+        };
+        let mut usable = Vec::new();
+        for partial in &source.partial {
+            let holds = |wanted: &Expr| {
+                let mut wanted = wanted.clone();
+                rules::fold(&mut wanted);
+                let wanted = rules::or_to_in(wanted);
+                rules::implied(conditions.iter().map(|c| &c.expr), &wanted)
+            };
+            if let Some(index) = table.indexes.get(partial.index)
+                && partial.conditions.iter().all(holds)
+            {
+                let entries = self.statistics.rows(&index.tree).max(1) as f64;
+                usable.push((partial.index, entries));
+            }
+        }
+        usable
+    }
+
+    /// What is known of the indexes that an equality among the conditions on an item may be
+    /// looked up in. Of a unique index of one part, nothing needs to be.
+    fn rows_per_key(&mut self, item: &Item<'_>) -> Vec<(usize, Arc<[f64]>)> {
+        let SourceKind::Table(table) = &item.source.kind else {
+            return Vec::new();
+        };
+        let asks = |index: &Index| !index.unique || index.columns.len() > 1;
+        if !table.indexes.iter().any(|index| asks(index)) {
+            return Vec::new();
+        }
+        let mut known = Vec::new();
+        for (number, index) in table.indexes.iter().enumerate() {
+            if asks(index)
+                && access::may_answer(table, number, &item.computed, &item.facts)
+                && let Some(per_key) = self.statistics.rows_per_key(index)
+            {
+                known.push((number, per_key));
+            }
+        }
+        known
+    }
+
+    /// The first row whose key is not NULL is all that min() or max() needs.
+    fn first_row(&mut self, node: Node, wanted: &[SortKey], layout: &Layout) -> Result<Node> {
+        let Some(key) = wanted.first() else {
+            return Ok(node);
+        };
+        let kind = ExprKind::IsNull {
+            expr: Box::new(key.expr.clone()),
+            negated: true,
+        };
+        let node = self.filtered(node, vec![Expr::operator(kind)], layout)?;
+        let width = node.width;
+        let limit = Some(Expr::literal(crate::value::Value::Integer(1)));
+        let clause = LimitClause {
+            limit,
+            offset: None,
+        };
+        Ok(Node {
+            op: Op::Limit {
+                input: Box::new(node),
+                clause,
+            },
+            width,
+            rows: 1.0,
+        })
+    }
+
+    /// The columns of each source that anything in the block reads.
+    /// With `filter` None: of each source's columns those that are read above the
+    /// joins.
+    fn needed(&self, block: &Block, filter: Option<&[Expr]>, order_by: &[SortKey]) -> Needed {
+        let mut columns: BTreeSet<ColumnRef> = BTreeSet::new();
+        let mut add = |expr: &Expr| self.collect_columns(expr, &mut columns);
+        block.having.iter().chain(&block.outputs).for_each(&mut add);
+        order_by.iter().for_each(|k| add(&k.expr));
+        block
+            .sources
+            .iter()
+            .flat_map(Source::args)
+            .for_each(&mut add);
+        let windows = block.windows.iter();
+        windows.flat_map(Windowing::exprs).for_each(&mut add);
+        if let Some(filter) = filter {
+            filter.iter().for_each(&mut add);
+            for outer in block.sources.iter().filter_map(|s| s.outer.as_ref()) {
+                outer.on.iter().chain(&outer.before).for_each(&mut add);
+            }
+        }
+        if let Some(aggregation) = &block.aggregation {
+            aggregation.keys.iter().for_each(|(e, _)| add(e));
+            for call in &aggregation.calls {
+                call.args.iter().chain(&call.filter).for_each(&mut add);
+                call.order_by.iter().for_each(|k| add(&k.expr));
+            }
+        }
+        let mut needed = Needed::new();
+        for column in columns {
+            needed
+                .entry(column.source)
+                .or_default()
+                .insert(column.column);
+        }
+        needed
+    }
+}
+
+/// Lets conditions move that could fail in nothing but what an index holds: for each row
+/// that there is it has not failed.
+fn settle(items: &mut [Item<'_>], conditions: &mut [Condition]) {
+    let is_whole = |item: &Item<'_>, number: usize| match &item.source.kind {
+        SourceKind::Table(table) => table
+            .indexes
+            .get(number)
+            .is_some_and(|index| index.predicate.is_none()),
+        _ => false,
+    };
+    let mut held = Vec::new();
+    for item in items.iter() {
+        let parts = item.computed.iter().filter(|part| part.expr.props.fallible);
+        let parts = parts.filter(|part| is_whole(item, part.index));
+        held.extend(parts.map(|part| part.expr.kind.clone()));
+    }
+    if held.is_empty() {
+        return;
+    }
+    let own = items
+        .iter_mut()
+        .filter_map(|item| item.on.as_mut())
+        .flatten();
+    for condition in own.chain(conditions) {
+        condition.movable |=
+            condition.expr.props.deterministic && fails_only_in(&condition.expr, &held);
+    }
+}
+
+/// Whether nothing in an expression may raise an error but these.
+fn fails_only_in(expr: &Expr, held: &[ExprKind]) -> bool {
+    if !expr.props.fallible || held.contains(&expr.kind) {
+        return true;
+    }
+    let is_operator = matches!(
+        expr.kind,
+        ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::And(_)
+            | ExprKind::Or(_)
+            | ExprKind::IsNull { .. }
+            | ExprKind::IsTruth { .. }
+            | ExprKind::Between { .. }
+            | ExprKind::InList { .. }
+            | ExprKind::Cast(..)
+    );
+    let mut all = is_operator;
+    expr.kind.for_each_child(&mut |child| {
+        all = all && crate::stack::grow(|| fails_only_in(child, held));
+    });
+    all
+}
