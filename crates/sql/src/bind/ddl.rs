@@ -1,24 +1,18 @@
-//! Binding of CREATE and DROP.
+//! Binding of CREATE and DROP of tables and views, DROP INDEX, and VACUUM.
 
 use std::sync::Arc;
 
 use fulgurite_store::Tree;
 
 use super::Binder;
-use super::dml::{plain_query, whole_row};
-use super::expr::Expr;
-use super::logical::{Block, Bound, BoundIndex};
+use super::logical::Bound;
 use super::names::Naming;
-use super::refused::{check_constraints, no_nulls_order};
+use super::refused::check_constraints;
 use crate::ast;
 use crate::ast::{TableBody, TableConstraintKind};
 use crate::error::{Error, Result, code};
-use crate::func::Definition;
 use crate::plan::physical::{Action, SchemaChange};
-use crate::schema::SEQUENCE;
-use crate::schema::{
-    ConflictAction, Index, IndexOrigin, Schema, TEMP, Table, TableShape, index_columns, table_shape,
-};
+use crate::schema::{IndexOrigin, SEQUENCE, Schema, TEMP, Table, TableShape, table_shape};
 use crate::value::Affinity;
 
 /// `name` as an identifier that parses.
@@ -187,159 +181,6 @@ impl<'a> Binder<'a> {
             Box::new(query),
             affinities,
         ))
-    }
-
-    pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<Bound> {
-        let schema = self.indexed_in(create)?;
-        no_nulls_order(&create.columns)?;
-        let name = &create.name.name;
-        check_name(name)?;
-        let of_other = ast::QualifiedName {
-            schema: None,
-            name: create.table.clone(),
-        };
-        if schema.is_temp() && !self.schema_of(&of_other).is_some_and(Schema::is_temp) {
-            self.table(&of_other)?;
-            let table = &create.table.text;
-            let message = format!("cannot create a TEMP index on non-TEMP table \"{table}\"");
-            return Err(Error::sql(message).with_offset(create.table.offset));
-        }
-        if schema.view(&create.table.text)?.is_some() {
-            let error = Error::sql("views may not be indexed");
-            return Err(error.with_offset(create.table.offset));
-        }
-        let database = self.catalog.name_of(schema);
-        let qualified = ast::QualifiedName {
-            schema: Some(ast::Name::synthetic(database)),
-            name: create.table.clone(),
-        };
-        let table = self.table(&qualified).map_err(|e| {
-            let error = Error::sql(format!("no such table: {database}.{}", create.table.text));
-            let error = error.with_offset(create.table.offset);
-            match e.hint() {
-                Some(hint) => error.with_hint(hint),
-                None => error,
-            }
-        })?;
-        if table.tree == *schema.tree() || table.name == SEQUENCE {
-            return Err(Error::sql(format!(
-                "table {} may not be indexed",
-                sqlites_name(&table)
-            )));
-        }
-        if schema.table(&name.text)?.is_some() || schema.view(&name.text)?.is_some() {
-            let message = format!("there is already a table named {}", name.text);
-            return Err(Error::sql(message).with_offset(name.offset));
-        }
-        if schema
-            .index_names()
-            .any(|i| i.eq_ignore_ascii_case(&name.text))
-        {
-            if create.if_not_exists {
-                return Ok(nothing());
-            }
-            let message = format!("index {} already exists", name.text);
-            return Err(Error::sql(message).with_offset(name.offset));
-        }
-        self.changes(schema, false);
-        self.check_collations(&[], &create.columns)?;
-        let columns = index_columns(create, &table)?;
-        let id = self.new_source()?;
-        let before = self.subqueries.len();
-        let target = ast::QualifiedName {
-            schema: None,
-            name: ast::Name::synthetic(table.name.clone()),
-        };
-        let (key, predicate) = {
-            let scope = super::scope::ScopeTable {
-                name: target.name.text,
-                source: id,
-                columns: super::scope::ScopeColumns::Table(table.clone()),
-                merged: Vec::new(),
-                database: Some(table.tree.store_number()),
-            };
-            let (bound, _) = self.in_frame(|this| {
-                this.frame().tables.push(scope);
-                this.frame().definition = Some(Definition::Index);
-                this.frame().is_key = true;
-                let key = this.index_key(&columns, &table, id)?;
-                this.frame().is_key = false;
-                let predicate = create.filter.as_ref().map(|p| this.expr(p)).transpose()?;
-                Ok((key, predicate))
-            })?;
-            bound
-        };
-        self.check_index_exprs(&key, predicate.as_ref(), before)?;
-        let source_id = self.new_source()?;
-        let block = Block {
-            sources: vec![self.whole_source(&table, source_id)?],
-            outputs: whole_row(&table, source_id),
-            ..Block::default()
-        };
-        let index = Arc::new(Index {
-            name: name.text.clone(),
-            table: table.name.clone(),
-            tree: table.tree.clone(),
-            columns,
-            unique: create.unique,
-            conflict: ConflictAction::Abort,
-            origin: IndexOrigin::Create,
-            predicate: create.filter.clone(),
-            sql: String::new(),
-        });
-        let sql = format!(
-            "CREATE {}INDEX {}",
-            if create.unique { "UNIQUE " } else { "" },
-            create.text
-        );
-        let sql = readable(&name.text, sql)?;
-        let source = plain_query(block);
-        let bound = BoundIndex {
-            name: name.text.clone(),
-            sql,
-            table,
-            index,
-            id,
-            key,
-            predicate,
-            source,
-        };
-        Ok(Bound::CreateIndex(Box::new(bound)))
-    }
-
-    fn check_index_exprs(
-        &self,
-        key: &[Expr],
-        predicate: Option<&Expr>,
-        subqueries_before: usize,
-    ) -> Result<()> {
-        if self.subqueries.len() > subqueries_before {
-            let place = if predicate.is_some() {
-                "partial index WHERE clauses"
-            } else {
-                "index expressions"
-            };
-            return Err(Error::sql(format!("subqueries prohibited in {place}")));
-        }
-        if !key.iter().chain(predicate).all(Expr::may_be_indexed) {
-            let place = if predicate.is_some() {
-                "partial index WHERE clauses"
-            } else {
-                "index expressions"
-            };
-            return Err(Error::sql(format!(
-                "non-deterministic functions prohibited in {place}"
-            )));
-        }
-        if key.iter().any(Expr::has_parameter) {
-            return Err(Error::sql("parameters prohibited in index expressions"));
-        }
-        if predicate.is_some_and(Expr::has_parameter) {
-            return Err(Error::sql(
-                "parameters prohibited in partial index WHERE clauses",
-            ));
-        }
-        Ok(())
     }
 
     pub(super) fn drop_table(

@@ -10,6 +10,7 @@ mod alter;
 mod alter_constraint;
 mod call;
 mod collate;
+mod create_index;
 mod databases;
 mod ddl;
 mod dml;
