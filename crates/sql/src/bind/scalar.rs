@@ -32,6 +32,8 @@ impl Binder<'_> {
         list.iter().map(|e| self.expr(e)).collect()
     }
 
+    /// An arm for each form of an expression; what takes more than a few lines has a function
+    /// of its own.
     fn expr_inner(&mut self, e: &ast::Expr) -> Result<Expr> {
         match &e.kind {
             A::Literal(literal) => self.literal(literal),
@@ -43,18 +45,7 @@ impl Binder<'_> {
             A::Negate(operand) => self.unary(UnaryOp::Negate, operand),
             A::BitNot(operand) => self.unary(UnaryOp::BitNot, operand),
             A::Not(operand) => self.unary(UnaryOp::Not, operand),
-            A::Plus(operand) => {
-                // The value itself, which no longer counts as a column: the
-                // planner matches an index only where the affinity is there.
-                let operand = self.expr(operand)?;
-                Ok(Expr {
-                    props: Props {
-                        affinity: None,
-                        ..operand.props
-                    },
-                    ..operand
-                })
-            }
+            A::Plus(operand) => self.plus(operand),
             A::Binary(op, left, right) => {
                 let kind = ExprKind::Binary(*op, self.boxed(left)?, self.boxed(right)?);
                 Ok(Expr::operator(kind))
@@ -85,16 +76,7 @@ impl Binder<'_> {
                 select,
                 negated,
             } => self.in_select(expr, select, *negated),
-            A::Exists(select) => {
-                let subquery = self.subquery(select)?;
-                if let Some(logical) = self.subqueries.get_mut(subquery.id) {
-                    logical.query.show_nothing();
-                }
-                Ok(Expr {
-                    kind: ExprKind::Exists(subquery.id),
-                    props: subquery.props,
-                })
-            }
+            A::Exists(select) => self.exists(select),
             A::Subquery(select) => {
                 let subquery = self.subquery(select)?;
                 check_width(&subquery, 1)?;
@@ -107,21 +89,7 @@ impl Binder<'_> {
                 whens,
                 otherwise,
             } => self.case(base.as_deref(), whens, otherwise.as_deref()),
-            A::Cast(operand, type_name) => {
-                let operand = self.expr(operand)?;
-                let affinity = match type_name.as_str() {
-                    "" => Affinity::Numeric,
-                    name => Affinity::of_declared_type(name),
-                };
-                let props = Props {
-                    affinity: Some(affinity),
-                    ..operand.props
-                };
-                Ok(Expr {
-                    kind: ExprKind::Cast(Box::new(operand), affinity),
-                    props,
-                })
-            }
+            A::Cast(operand, type_name) => self.cast(operand, type_name),
             A::Collate(operand, name) => {
                 let collation = self.collation(name)?;
                 let mut operand = self.expr(operand)?;
@@ -135,39 +103,7 @@ impl Binder<'_> {
                 pattern,
                 escape,
                 negated,
-            } => {
-                let expr = self.boxed(expr)?;
-                let pattern = self.boxed(pattern)?;
-                let escape = escape.as_deref().map(|e| self.boxed(e)).transpose()?;
-                let name = match kind {
-                    LikeKind::Like | LikeKind::LikeExact => "like",
-                    LikeKind::Glob => "glob",
-                };
-                if self.settings.user.has(name) {
-                    let mut args = vec![*pattern, *expr];
-                    args.extend(escape.map(|e| *e));
-                    let called = self.scalar_call(name, args, e.offset)?;
-                    return Ok(match negated {
-                        true => Expr::operator(ExprKind::Unary(UnaryOp::Not, Box::new(called))),
-                        false => called,
-                    });
-                }
-                let fallible = escape.is_some();
-                let kind = match kind {
-                    LikeKind::Like => self.like(),
-                    other => *other,
-                };
-                let like = ExprKind::Like {
-                    kind,
-                    expr,
-                    pattern,
-                    escape,
-                    negated: *negated,
-                };
-                let mut bound = Expr::operator(like);
-                bound.props.fallible |= fallible;
-                Ok(bound)
-            }
+            } => self.like_or_glob(*kind, expr, pattern, escape.as_deref(), *negated, e.offset),
             A::Function(call) => self.call(call),
         }
     }
@@ -221,6 +157,77 @@ impl Binder<'_> {
     fn unary(&mut self, op: UnaryOp, operand: &ast::Expr) -> Result<Expr> {
         let operand = self.boxed(operand)?;
         Ok(Expr::operator(ExprKind::Unary(op, operand)))
+    }
+
+    /// The value itself, which no longer counts as a column: the planner matches an index
+    /// only where the affinity is there.
+    fn plus(&mut self, operand: &ast::Expr) -> Result<Expr> {
+        let operand = self.expr(operand)?;
+        Ok(Expr {
+            props: Props {
+                affinity: None,
+                ..operand.props
+            },
+            ..operand
+        })
+    }
+
+    fn cast(&mut self, operand: &ast::Expr, type_name: &str) -> Result<Expr> {
+        let operand = self.expr(operand)?;
+        let affinity = match type_name {
+            "" => Affinity::Numeric,
+            name => Affinity::of_declared_type(name),
+        };
+        let props = Props {
+            affinity: Some(affinity),
+            ..operand.props
+        };
+        Ok(Expr {
+            kind: ExprKind::Cast(Box::new(operand), affinity),
+            props,
+        })
+    }
+
+    /// LIKE and GLOB; a call where the program has a function of that name.
+    fn like_or_glob(
+        &mut self,
+        kind: LikeKind,
+        expr: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::Expr>,
+        negated: bool,
+        offset: usize,
+    ) -> Result<Expr> {
+        let expr = self.boxed(expr)?;
+        let pattern = self.boxed(pattern)?;
+        let escape = escape.map(|e| self.boxed(e)).transpose()?;
+        let name = match kind {
+            LikeKind::Like | LikeKind::LikeExact => "like",
+            LikeKind::Glob => "glob",
+        };
+        if self.settings.user.has(name) {
+            let mut args = vec![*pattern, *expr];
+            args.extend(escape.map(|e| *e));
+            let called = self.scalar_call(name, args, offset)?;
+            return Ok(match negated {
+                true => Expr::operator(ExprKind::Unary(UnaryOp::Not, Box::new(called))),
+                false => called,
+            });
+        }
+        let fallible = escape.is_some();
+        let kind = match kind {
+            LikeKind::Like => self.like(),
+            other => other,
+        };
+        let mut bound = Expr::operator(ExprKind::Like {
+            kind,
+            expr,
+            pattern,
+            escape,
+            negated,
+        });
+        bound.props.fallible |= fallible;
+        Ok(bound)
     }
 
     fn compare(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
@@ -295,6 +302,17 @@ impl Binder<'_> {
         });
         bound.props.add(&subquery.props);
         Ok(rows.around(bound))
+    }
+
+    fn exists(&mut self, select: &ast::Select) -> Result<Expr> {
+        let subquery = self.subquery(select)?;
+        if let Some(logical) = self.subqueries.get_mut(subquery.id) {
+            logical.query.show_nothing();
+        }
+        Ok(Expr {
+            kind: ExprKind::Exists(subquery.id),
+            props: subquery.props,
+        })
     }
 
     /// Binds a subquery of an expression.

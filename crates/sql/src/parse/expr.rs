@@ -5,7 +5,7 @@ use sqlite3_parser::ast as raw;
 use super::dml::conflict;
 use super::{Lowering, MAX_PARAMETERS, unquote};
 use crate::ast::{
-    CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name, SelectTable, SortTerm,
+    CaseWhen, CompareOp, Expr, ExprKind, FunctionCall, Literal, Name, Select, SelectTable, SortTerm,
 };
 use crate::bind::expr::{BinaryOp, LikeKind};
 use crate::error::{Error, Result};
@@ -36,6 +36,7 @@ impl Lowering<'_> {
         })
     }
 
+    /// An arm for each form of the grammar, long only by their number.
     fn expr_kind(&mut self, e: &raw::Expr<'_>) -> Result<ExprKind> {
         Ok(match e {
             raw::Expr::Parenthesized(list) => ExprKind::RowValue(self.exprs(list.as_slice())?),
@@ -43,22 +44,10 @@ impl Lowering<'_> {
             raw::Expr::Id(raw::Id(text)) | raw::Expr::Name(raw::Name(text)) => {
                 ExprKind::Column(self.name(text))
             }
-            raw::Expr::Qualified(table, column) => {
-                let table = self.name(table.0);
-                ExprKind::Qualified {
-                    schema: None,
-                    table,
-                    column: self.name(column.0),
-                }
-            }
+            raw::Expr::Qualified(table, column) => self.qualified_column(None, table, column),
             raw::Expr::DoublyQualified(schema, table, column) => {
-                let schema = Some(self.name(schema.0));
-                let table = self.name(table.0);
-                ExprKind::Qualified {
-                    schema,
-                    table,
-                    column: self.name(column.0),
-                }
+                let schema = self.name(schema.0);
+                self.qualified_column(Some(schema), table, column)
             }
             raw::Expr::Variable(text) => ExprKind::Parameter(self.parameter(text)?),
             raw::Expr::Unary(op, operand) => self.unary(*op, operand)?,
@@ -95,18 +84,9 @@ impl Lowering<'_> {
                 args,
             } => {
                 let expr = self.boxed(lhs)?;
-                let name = self.qualified(rhs);
-                let select = match args {
-                    None => super::select::whole_table(name),
-                    Some(args) => super::select::whole(SelectTable::Function {
-                        name,
-                        args: self.exprs(args)?,
-                        alias: None,
-                    }),
-                };
                 ExprKind::InSelect {
                     expr,
-                    select: Box::new(select),
+                    select: Box::new(self.table_of_in(rhs, *args)?),
                     negated: *not,
                 }
             }
@@ -116,21 +96,7 @@ impl Lowering<'_> {
                 base,
                 when_then_pairs,
                 else_expr,
-            } => {
-                let base = base.map(|b| self.boxed(b)).transpose()?;
-                let mut whens = Vec::with_capacity(when_then_pairs.len());
-                for (when, then) in *when_then_pairs {
-                    whens.push(CaseWhen {
-                        when: self.expr(when)?,
-                        then: self.expr(then)?,
-                    });
-                }
-                ExprKind::Case {
-                    base,
-                    whens,
-                    otherwise: else_expr.map(|e| self.boxed(e)).transpose()?,
-                }
-            }
+            } => self.case(*base, when_then_pairs, *else_expr)?,
             raw::Expr::Cast { expr, type_name } => {
                 let expr = self.boxed(expr)?;
                 ExprKind::Cast(
@@ -175,6 +141,57 @@ impl Lowering<'_> {
                 let message = message.map(|e| self.boxed(e)).transpose()?;
                 ExprKind::Raise(conflict(*action), message)
             }
+        })
+    }
+
+    fn qualified_column(
+        &mut self,
+        schema: Option<Name>,
+        table: &raw::Name<'_>,
+        column: &raw::Name<'_>,
+    ) -> ExprKind {
+        ExprKind::Qualified {
+            schema,
+            table: self.name(table.0),
+            column: self.name(column.0),
+        }
+    }
+
+    /// The rows that `IN table` and `IN function(…)` look among.
+    fn table_of_in(
+        &mut self,
+        name: &raw::QualifiedName<'_>,
+        args: Option<&[raw::Expr<'_>]>,
+    ) -> Result<Select> {
+        let name = self.qualified(name);
+        Ok(match args {
+            None => super::select::whole_table(name),
+            Some(args) => super::select::whole(SelectTable::Function {
+                name,
+                args: self.exprs(args)?,
+                alias: None,
+            }),
+        })
+    }
+
+    fn case(
+        &mut self,
+        base: Option<&raw::Expr<'_>>,
+        pairs: &[(raw::Expr<'_>, raw::Expr<'_>)],
+        otherwise: Option<&raw::Expr<'_>>,
+    ) -> Result<ExprKind> {
+        let base = base.map(|b| self.boxed(b)).transpose()?;
+        let mut whens = Vec::with_capacity(pairs.len());
+        for (when, then) in pairs {
+            whens.push(CaseWhen {
+                when: self.expr(when)?,
+                then: self.expr(then)?,
+            });
+        }
+        Ok(ExprKind::Case {
+            base,
+            whens,
+            otherwise: otherwise.map(|e| self.boxed(e)).transpose()?,
         })
     }
 
@@ -226,19 +243,7 @@ impl Lowering<'_> {
                 } else {
                     "REGEXP"
                 };
-                let call = FunctionCall {
-                    name: Name {
-                        text: name.to_owned(),
-                        offset: expr.offset,
-                        double_quoted: false,
-                    },
-                    args: Some(vec![*pattern, *expr]),
-                    distinct: false,
-                    filter: None,
-                    order_by: Vec::new(),
-                    over: None,
-                };
-                let kind = ExprKind::Function(Box::new(call));
+                let kind = operator_call(name, expr.offset, vec![*pattern, *expr]);
                 return Ok(if negated {
                     ExprKind::Not(Box::new(Expr { kind, offset: 0 }))
                 } else {
@@ -320,19 +325,7 @@ impl Lowering<'_> {
                 } else {
                     "->>"
                 };
-                let call = FunctionCall {
-                    name: Name {
-                        text: name.to_owned(),
-                        offset: left.offset,
-                        double_quoted: false,
-                    },
-                    args: Some(vec![*left, *right]),
-                    distinct: false,
-                    filter: None,
-                    order_by: Vec::new(),
-                    over: None,
-                };
-                return Ok(ExprKind::Function(Box::new(call)));
+                return Ok(operator_call(name, left.offset, vec![*left, *right]));
             }
             _ => return Ok(ExprKind::Binary(arithmetic(op)?, left, right)),
         };
@@ -426,6 +419,22 @@ impl Lowering<'_> {
             })
             .collect()
     }
+}
+
+/// The call that an operator stands for.
+fn operator_call(name: &str, offset: usize, args: Vec<Expr>) -> ExprKind {
+    ExprKind::Function(Box::new(FunctionCall {
+        name: Name {
+            text: name.to_owned(),
+            offset,
+            double_quoted: false,
+        },
+        args: Some(args),
+        distinct: false,
+        filter: None,
+        order_by: Vec::new(),
+        over: None,
+    }))
 }
 
 /// A list of nothing but a subquery is the subquery: its parentheses count for nothing.
