@@ -4,6 +4,7 @@
 //! columns of SQLite's EXPLAIN QUERY PLAN: each line's id, its parent's id, and
 //! what the operator does, indented for those who print the last column alone.
 
+mod expr;
 mod text;
 mod window;
 
@@ -11,7 +12,7 @@ use crate::bind::expr::Expr;
 use crate::plan::physical::{Action, Node, Op, SchemaChange, Subquery};
 use crate::value::Value;
 
-pub use text::expr_text;
+pub use expr::expr_text;
 
 /// Names of the result columns.
 pub const COLUMNS: [&str; 4] = ["id", "parent", "notused", "detail"];

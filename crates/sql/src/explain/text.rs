@@ -1,18 +1,13 @@
-//! Operators and expressions in words.
+//! Operators in words.
 
-use crate::bind::expr::{
-    BinaryOp, CompareOp, Expr, ExprKind, LikeKind, RowSource, SortKey, UnaryOp,
-};
+use super::expr::{expr_text, list_text, sort_text};
+use crate::bind::expr::{AggregateCall, Expr, Register, SortKey};
 use crate::plan::physical::{
     Bound, CompoundOp, Grouping, JoinKind, LimitClause, Op, Range, ScanColumn,
 };
 use crate::schema::{Index, IndexTarget, Table};
-use crate::value::Collation;
 
-/// Most expressions of a list that are shown.
-const SHOWN: usize = 16;
-
-/// One line about an operator.
+/// One line about an operator: an arm for each, long only by their number.
 pub fn operator(op: &Op) -> String {
     match op {
         Op::Values(rows) => format!("VALUES ({} rows)", rows.len()),
@@ -65,15 +60,16 @@ pub fn operator(op: &Op) -> String {
             reverse,
             ..
         } => {
-            let covering = if *covering { " COVERING" } else { "" };
+            let how = if *covering { "COVERING INDEX" } else { "INDEX" };
             let key = index_key_text(table, index, prefixes, range);
             let verb = if key.is_empty() { "SCAN" } else { "SEARCH" };
-            let (reverse, columns) = (reverse_text(*reverse), columns_text(table, columns));
             format!(
-                "{verb} {} USING{covering} INDEX {}{}{reverse}{columns}",
+                "{verb} {} USING {how} {}{}{}{}",
                 table.name,
                 index.name,
-                key_text(&key)
+                key_text(&key),
+                reverse_text(*reverse),
+                columns_text(table, columns)
             )
         }
         Op::CountRows(table) => format!("COUNT {} FROM COUNTER", table.name),
@@ -89,18 +85,10 @@ pub fn operator(op: &Op) -> String {
             condition,
             ..
         } => {
-            let bindings: Vec<String> = bindings
-                .iter()
-                .map(|(r, e)| format!("r{r}={}", expr_text(e)))
-                .collect();
-            let passed = if bindings.is_empty() {
-                String::new()
-            } else {
-                format!(" PASSING {}", bindings.join(", "))
-            };
             format!(
-                "NESTED LOOP {}{passed}{}",
+                "NESTED LOOP {}{}{}",
                 join_kind(*kind),
+                passed_text(bindings),
                 on_text(condition.as_ref())
             )
         }
@@ -139,24 +127,35 @@ pub fn operator(op: &Op) -> String {
             distinct,
             order,
             ..
-        } => {
-            let op = match distinct {
-                Some(_) => CompoundOp::Union,
-                None => CompoundOp::UnionAll,
-            };
-            let keys: Vec<String> = order.iter().map(sort_text).collect();
-            let order = match keys.is_empty() {
-                true => String::new(),
-                false => format!(" ORDER BY {}", keys.join(", ")),
-            };
-            format!("RECURSION {name} {}{order}", compound(op))
-        }
+        } => recursion_text(name, distinct.is_some(), order),
         Op::TableFunction { function, args, .. } => {
             let args: Vec<String> = args.iter().flatten().map(expr_text).collect();
             format!("CALL {}({})", function.name(), args.join(", "))
         }
         Op::RecursiveRows { name, .. } => format!("ROWS OF {name}"),
     }
+}
+
+fn passed_text(bindings: &[(Register, Expr)]) -> String {
+    if bindings.is_empty() {
+        return String::new();
+    }
+    let binding = |(r, e): &(Register, Expr)| format!("r{r}={}", expr_text(e));
+    let bindings: Vec<String> = bindings.iter().map(binding).collect();
+    format!(" PASSING {}", bindings.join(", "))
+}
+
+fn recursion_text(name: &str, distinct: bool, order: &[SortKey]) -> String {
+    let op = match distinct {
+        true => CompoundOp::Union,
+        false => CompoundOp::UnionAll,
+    };
+    let keys: Vec<String> = order.iter().map(sort_text).collect();
+    let order = match keys.is_empty() {
+        true => String::new(),
+        false => format!(" ORDER BY {}", keys.join(", ")),
+    };
+    format!("RECURSION {name} {}{order}", compound(op))
 }
 
 fn compound(op: CompoundOp) -> &'static str {
@@ -256,7 +255,7 @@ fn index_key_text(table: &Table, index: &Index, prefixes: &[Vec<Expr>], range: &
 
 fn grouping_text(grouping: &Grouping) -> String {
     let keys: Vec<String> = grouping.keys.iter().map(|(e, _)| expr_text(e)).collect();
-    let call = |call: &crate::bind::expr::AggregateCall| {
+    let call = |call: &AggregateCall| {
         let distinct = if call.distinct { "DISTINCT " } else { "" };
         let args = if call.args.is_empty() {
             "*".to_owned()
@@ -281,20 +280,6 @@ fn grouping_text(grouping: &Grouping) -> String {
     parts.join(" ")
 }
 
-pub(super) fn sort_text(key: &SortKey) -> String {
-    let collation = match key.collation {
-        Collation::Binary => String::new(),
-        other => format!(" COLLATE {}", other.name()),
-    };
-    let direction = if key.descending { " DESC" } else { "" };
-    let nulls = match (key.descending, key.nulls_first) {
-        (false, false) => " NULLS LAST",
-        (true, true) => " NULLS FIRST",
-        _ => "",
-    };
-    format!("{}{collation}{direction}{nulls}", expr_text(&key.expr))
-}
-
 fn limit_text(clause: &LimitClause) -> String {
     let limit = clause.limit.as_ref().map_or("-1".to_owned(), expr_text);
     let offset = clause
@@ -302,204 +287,4 @@ fn limit_text(clause: &LimitClause) -> String {
         .as_ref()
         .map_or(String::new(), |o| format!(" OFFSET {}", expr_text(o)));
     format!("{limit}{offset}")
-}
-
-pub(super) fn list_text(list: &[Expr]) -> String {
-    let mut parts: Vec<String> = list.iter().take(SHOWN).map(expr_text).collect();
-    if list.len() > SHOWN {
-        parts.push(format!("… {} more", list.len() - SHOWN));
-    }
-    parts.join(", ")
-}
-
-/// An expression: `$n` is the n-th column of the operator's input, `rn` a
-/// register, `?n` a parameter.
-pub fn expr_text(expr: &Expr) -> String {
-    crate::stack::grow(|| kind_text(&expr.kind))
-}
-
-fn kind_text(kind: &ExprKind) -> String {
-    let not = |negated: &bool| if *negated { "NOT " } else { "" };
-    match kind {
-        ExprKind::Literal(value) => {
-            let mut out = Vec::new();
-            crate::value::quote(value.as_ref(), &mut out);
-            String::from_utf8_lossy(&out).into_owned()
-        }
-        ExprKind::Parameter(n) => format!("?{}", n + 1),
-        ExprKind::Column(column) => format!("{}.{}", column.source, column.column),
-        ExprKind::Aggregate(n) => format!("aggregate {n}"),
-        ExprKind::Window(n, m) => format!("window {n} call {m}"),
-        ExprKind::Input(n) => format!("${n}"),
-        ExprKind::Register(n) => format!("r{n}"),
-        ExprKind::Unary(op, e) => format!("{}{}", unary(*op), expr_text(e)),
-        ExprKind::Binary(op, a, b) => format!("({}{}{})", expr_text(a), binary(*op), expr_text(b)),
-        ExprKind::Compare(op, _, a, b) => {
-            format!("{}{}{}", expr_text(a), compare(*op), expr_text(b))
-        }
-        ExprKind::And(list) => join(list, " AND "),
-        ExprKind::Or(list) => join(list, " OR "),
-        ExprKind::IsNull { expr, negated } => {
-            format!("{} IS {}NULL", expr_text(expr), not(negated))
-        }
-        ExprKind::IsTruth {
-            expr,
-            truth,
-            negated,
-        } => {
-            format!(
-                "{} IS {}{}",
-                expr_text(expr),
-                not(negated),
-                if *truth { "TRUE" } else { "FALSE" }
-            )
-        }
-        ExprKind::Between {
-            expr,
-            low,
-            high,
-            negated,
-            ..
-        } => {
-            format!(
-                "{} {}BETWEEN {} AND {}",
-                expr_text(expr),
-                not(negated),
-                expr_text(low),
-                expr_text(high)
-            )
-        }
-        ExprKind::InList {
-            expr,
-            list,
-            negated,
-            ..
-        } => {
-            format!(
-                "{} {}IN ({})",
-                expr_text(expr),
-                not(negated),
-                list_text(list)
-            )
-        }
-        ExprKind::InSubquery {
-            exprs,
-            subquery,
-            negated,
-            ..
-        } => {
-            format!(
-                "({}) {}IN subquery {subquery}",
-                list_text(exprs),
-                not(negated)
-            )
-        }
-        ExprKind::Members { subquery, .. } => format!("each of subquery {subquery}"),
-        ExprKind::Exists(id) => format!("EXISTS subquery {id}"),
-        ExprKind::ScalarSubquery {
-            subquery,
-            column: 0,
-        } => format!("subquery {subquery}"),
-        ExprKind::ScalarSubquery { subquery, column } => {
-            format!("subquery {subquery} column {}", column + 1)
-        }
-        ExprKind::WithRow {
-            row,
-            registers,
-            body,
-        } => {
-            let row = match row {
-                RowSource::Exprs(exprs) => format!("({})", list_text(exprs)),
-                RowSource::Subquery(id) => format!("subquery {id}"),
-            };
-            let registers: Vec<String> = registers.iter().map(|r| format!("r{r}")).collect();
-            format!("({}) = {row}: {}", registers.join(", "), expr_text(body))
-        }
-        ExprKind::Case {
-            base,
-            arms,
-            otherwise,
-        } => {
-            let base = base
-                .as_ref()
-                .map_or(String::new(), |b| format!(" {}", expr_text(b)));
-            let arm = |a: &crate::bind::expr::CaseArm| {
-                format!(" WHEN {} THEN {}", expr_text(&a.when), expr_text(&a.then))
-            };
-            let arms: String = arms.iter().map(arm).collect();
-            let otherwise = otherwise
-                .as_ref()
-                .map_or(String::new(), |e| format!(" ELSE {}", expr_text(e)));
-            format!("CASE{base}{arms}{otherwise} END")
-        }
-        ExprKind::Cast(e, affinity) => format!("CAST({} AS {affinity:?})", expr_text(e)),
-        ExprKind::Like {
-            kind,
-            expr,
-            pattern,
-            negated,
-            ..
-        } => {
-            let word = match kind {
-                LikeKind::Like | LikeKind::LikeExact => "LIKE",
-                LikeKind::Glob => "GLOB",
-            };
-            format!(
-                "{} {}{word} {}",
-                expr_text(expr),
-                not(negated),
-                expr_text(pattern)
-            )
-        }
-        ExprKind::Function { function, args, .. } => {
-            format!("{}({})", function.name, list_text(args))
-        }
-        ExprKind::UserFunction { function, args, .. } => {
-            format!("{}({})", function.name(), list_text(args))
-        }
-        ExprKind::RefusedFunction { name, args, .. } => format!("{name}({})", list_text(args)),
-    }
-}
-
-fn join(list: &[Expr], word: &str) -> String {
-    format!(
-        "({})",
-        list.iter().map(expr_text).collect::<Vec<_>>().join(word)
-    )
-}
-
-fn unary(op: UnaryOp) -> &'static str {
-    match op {
-        UnaryOp::Negate => "-",
-        UnaryOp::BitNot => "~",
-        UnaryOp::Not => "NOT ",
-    }
-}
-
-fn binary(op: BinaryOp) -> &'static str {
-    match op {
-        BinaryOp::Add => "+",
-        BinaryOp::Subtract => "-",
-        BinaryOp::Multiply => "*",
-        BinaryOp::Divide => "/",
-        BinaryOp::Remainder => "%",
-        BinaryOp::BitAnd => "&",
-        BinaryOp::BitOr => "|",
-        BinaryOp::ShiftLeft => "<<",
-        BinaryOp::ShiftRight => ">>",
-        BinaryOp::Concat => "||",
-    }
-}
-
-fn compare(op: CompareOp) -> &'static str {
-    match op {
-        CompareOp::Equal => "=",
-        CompareOp::NotEqual => "<>",
-        CompareOp::Less => "<",
-        CompareOp::LessEqual => "<=",
-        CompareOp::Greater => ">",
-        CompareOp::GreaterEqual => ">=",
-        CompareOp::Is => " IS ",
-        CompareOp::IsNot => " IS NOT ",
-    }
 }

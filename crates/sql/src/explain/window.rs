@@ -1,6 +1,6 @@
 //! Windows in words.
 
-use super::text::{expr_text, list_text, sort_text};
+use super::expr::{expr_text, list_text, sort_text};
 use crate::bind::expr::{
     Exclude, Expr, Frame, FrameBound, FrameMode, OverWindow, SortKey, WindowCall, Windowing,
 };
