@@ -15,6 +15,10 @@ use crate::exec::rows::RowStore;
 use crate::plan::physical::Pragma;
 use crate::value::{Value, ValueRef};
 
+/// Keys of the numbers that the database keeps for the program.
+const USER_VERSION: i64 = 1;
+const APPLICATION_ID: i64 = 2;
+
 /// Runs one; its rows go to `effects.rows`.
 pub fn run(
     pragma: &Pragma,
@@ -29,156 +33,165 @@ pub fn run(
     }
 }
 
-/// Runs one; its rows, if it has an answer.
-pub fn answer(
-    pragma: &Pragma,
-    engine: &Engine,
-    state: &mut State,
-    run: &mut Run,
-) -> Result<Option<Vec<Vec<Value>>>> {
-    let main = engine;
+/// The rows of an answer; `None`: there is none.
+type Answer = Option<Vec<Vec<Value>>>;
+
+fn text(word: &str) -> Answer {
+    Some(vec![vec![Value::from(word)]])
+}
+
+fn integer(number: impl Into<i64>) -> Answer {
+    Some(vec![vec![Value::Integer(number.into())]])
+}
+
+/// Runs one; its rows, if it has an answer. An arm for each that is asked, and for each that
+/// is told, long only by their number.
+pub fn answer(pragma: &Pragma, main: &Engine, state: &mut State, run: &mut Run) -> Result<Answer> {
     let other = pragma
         .store
         .and_then(|store| state.engine_in(store))
         .cloned();
     let engine = other.as_ref().unwrap_or(main);
     let options = engine.store().options();
-    let text = |s: &str| Some(vec![vec![Value::from(s)]]);
-    let integer = |i: i64| Some(vec![vec![Value::Integer(i)]]);
-    Ok(match pragma.name.as_str() {
-        "busy_timeout" => {
-            if let Some(value) = &pragma.value {
-                let ms = u64::try_from(value.as_ref().to_integer()).unwrap_or(0);
-                state.set_busy_timeout(Duration::from_millis(ms));
-            }
-            integer(i64::try_from(state.busy_timeout().as_millis()).unwrap_or(i64::MAX))
-        }
-        "encoding" => text("UTF-8"),
-        "journal_mode" => text("wal"),
-        "synchronous" => {
+    let value = pragma.value.as_ref();
+    Ok(match (pragma.name.as_str(), value) {
+        ("busy_timeout", _) => busy_timeout(value, state),
+        ("encoding", _) => text("UTF-8"),
+        ("journal_mode", _) => text("wal"),
+        ("synchronous", _) => {
             let beside = other.as_ref().map(|engine| engine.store().number());
-            match (&pragma.value, beside) {
-                (Some(value), _) => {
-                    synchronous::set(value, beside, state)?;
-                    None
-                }
-                (None, Some(store)) => integer(i64::from(synchronous::level_in(store, state))),
-                (None, None) => integer(i64::from(state.synchronous())),
-            }
+            synchronous_level(value, beside, state)?
         }
-        "isolation_level" => {
-            if let Some(value) = &pragma.value {
-                state.isolation = isolation(value)?;
-            }
-            text(match state.isolation {
-                Isolation::Serializable => "serializable",
-                Isolation::Snapshot => "snapshot",
-            })
-        }
-        "wal_status" => Some(status::rows(engine.store())),
-        "page_size" if pragma.value.is_none() => integer(i64::from(options.page_size)),
-        "cache_size" if pragma.value.is_none() => {
+        ("isolation_level", _) => isolation_level(value, state)?,
+        ("wal_status", _) => Some(status::rows(engine.store())),
+        ("page_size", None) => integer(options.page_size),
+        ("cache_size", None) => {
             integer(-i64::try_from(options.cache_bytes / 1024).unwrap_or(i64::MAX))
         }
-        "schema_version" | "data_version" if pragma.value.is_none() => {
-            let ends = state.start_reading(&[engine.store().number()])?;
-            let stamp = state.txn.stamp(engine.schema_tree());
-            if ends {
-                state.txn.rollback();
-            }
-            integer(i64::try_from(stamp?).unwrap_or(i64::MAX))
+        ("page_count", None) => {
+            let stats = engine.store().stats();
+            integer(up_to_max(
+                stats.file_bytes.div_ceil(options.page_size.into()),
+            ))
         }
-        "user_version" | "application_id" => {
-            let key = if pragma.name == "user_version" { 1 } else { 2 };
-            match &pragma.value {
-                None => integer(read_number(key, engine, state)?),
-                Some(value) => {
-                    write_number(key, number_of(value), engine, state)?;
-                    None
-                }
-            }
+        ("freelist_count", None) => {
+            let stats = engine.store().stats();
+            integer(up_to_max(stats.free_bytes / u64::from(options.page_size)))
         }
-        "foreign_keys" => match &pragma.value {
-            None => integer(i64::from(state.settings.foreign_keys)),
-            Some(value) => {
-                // Within a transaction it stays as it is.
-                if state.is_autocommit() {
-                    state.settings.foreign_keys = is_on(value);
-                }
-                None
-            }
-        },
-        "query_only" => match &pragma.value {
-            None => integer(i64::from(state.query_only)),
-            Some(value) => {
-                state.query_only = is_on(value);
-                None
-            }
-        },
-        "recursive_triggers" => match &pragma.value {
-            None => integer(i64::from(state.settings.recursive_triggers)),
-            Some(value) => {
-                state.settings.recursive_triggers = is_on(value);
-                None
-            }
-        },
-        "case_sensitive_like" => {
-            if let Some(value) = &pragma.value {
-                state.settings.case_sensitive_like = is_on(value);
+        ("schema_version" | "data_version", None) => integer(schema_version(engine, state)?),
+        ("user_version", _) => number(USER_VERSION, value, engine, state)?,
+        ("application_id", _) => number(APPLICATION_ID, value, engine, state)?,
+        ("foreign_keys", None) => integer(state.settings.foreign_keys),
+        ("foreign_keys", Some(value)) => {
+            // Within a transaction it stays as it is.
+            if state.is_autocommit() {
+                state.settings.foreign_keys = is_on(value);
             }
             None
         }
-        "trusted_schema" => match &pragma.value {
-            None => integer(i64::from(!state.settings.distrusts_schema)),
-            Some(value) => {
-                state.settings.distrusts_schema = !is_on(value);
-                None
-            }
-        },
-        "defer_foreign_keys" => match &pragma.value {
-            None => integer(i64::from(state.counters.postpones)),
-            Some(value) => {
-                state.counters.postpone(is_on(value));
-                None
-            }
-        },
-        "foreign_key_check" => Some({
+        ("query_only", None) => integer(state.query_only),
+        ("query_only", Some(value)) => {
+            state.query_only = is_on(value);
+            None
+        }
+        ("recursive_triggers", None) => integer(state.settings.recursive_triggers),
+        ("recursive_triggers", Some(value)) => {
+            state.settings.recursive_triggers = is_on(value);
+            None
+        }
+        ("case_sensitive_like", Some(value)) => {
+            state.settings.case_sensitive_like = is_on(value);
+            None
+        }
+        ("trusted_schema", None) => integer(!state.settings.distrusts_schema),
+        ("trusted_schema", Some(value)) => {
+            state.settings.distrusts_schema = !is_on(value);
+            None
+        }
+        ("defer_foreign_keys", None) => integer(state.counters.postpones),
+        ("defer_foreign_keys", Some(value)) => {
+            state.counters.postpone(is_on(value));
+            None
+        }
+        ("foreign_key_check", _) => {
             let engines = state.engines(main, pragma.store);
-            orphans::find(pragma.value.as_ref(), &engines, state, run)?
-        }),
-        "page_count" | "freelist_count" if pragma.value.is_none() => {
-            let stats = engine.store().stats();
-            let page_bytes = u64::from(options.page_size);
-            let pages = if pragma.name == "page_count" {
-                stats.file_bytes.div_ceil(page_bytes)
-            } else {
-                stats.free_bytes / page_bytes
-            };
-            integer(i64::try_from(pages).unwrap_or(i64::MAX))
+            Some(orphans::find(value, &engines, state, run)?)
         }
-        name if pragma.value.is_none() && fixed(name).is_some() => {
-            fixed(name).map(|(_, value)| vec![vec![value]])
-        }
-        name @ ("integrity_check" | "quick_check") => {
-            let asked = Asked::new(pragma.value.as_ref(), name == "integrity_check");
+        (name @ ("integrity_check" | "quick_check"), _) => {
+            let asked = Asked::new(value, name == "integrity_check");
             let engines = state.engines(main, pragma.store);
-            let mut findings = integrity::check(&asked, &engines, state, run)?;
-            if findings.is_empty() {
-                findings.push("ok".to_owned());
-            }
-            let findings = findings.into_iter();
-            Some(findings.map(|line| vec![Value::text(line)]).collect())
+            findings(&asked, &engines, state, run)?
         }
-        "wal_checkpoint" => {
+        ("wal_checkpoint", _) => {
             engine.store().checkpoint()?;
-            Some(vec![vec![
-                Value::Integer(0),
-                Value::Integer(0),
-                Value::Integer(0),
-            ]])
+            Some(vec![vec![Value::Integer(0); 3]])
         }
+        (name, None) => fixed(name).map(|(_, value)| vec![vec![value]]),
         _ => None,
     })
+}
+
+/// A number of the store as SQL has it.
+fn up_to_max(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn busy_timeout(value: Option<&Value>, state: &mut State) -> Answer {
+    if let Some(value) = value {
+        let ms = u64::try_from(value.as_ref().to_integer()).unwrap_or(0);
+        state.set_busy_timeout(Duration::from_millis(ms));
+    }
+    integer(i64::try_from(state.busy_timeout().as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Of the main database, or of the one beside it in this store.
+fn synchronous_level(
+    value: Option<&Value>,
+    beside: Option<u64>,
+    state: &mut State,
+) -> Result<Answer> {
+    match (value, beside) {
+        (Some(value), _) => synchronous::set(value, beside, state).map(|()| None),
+        (None, Some(store)) => Ok(integer(synchronous::level_in(store, state))),
+        (None, None) => Ok(integer(state.synchronous())),
+    }
+}
+
+fn isolation_level(value: Option<&Value>, state: &mut State) -> Result<Answer> {
+    if let Some(value) = value {
+        state.isolation = isolation(value)?;
+    }
+    Ok(text(match state.isolation {
+        Isolation::Serializable => "serializable",
+        Isolation::Snapshot => "snapshot",
+    }))
+}
+
+/// The schema's stamp: it is another one after each change.
+fn schema_version(engine: &Engine, state: &mut State) -> Result<i64> {
+    let ends = state.start_reading(&[engine.store().number()])?;
+    let stamp = state.txn.stamp(engine.schema_tree());
+    if ends {
+        state.txn.rollback();
+    }
+    Ok(up_to_max(stamp?))
+}
+
+/// A number that the database keeps for the program, shown or set.
+fn number(key: i64, value: Option<&Value>, engine: &Engine, state: &mut State) -> Result<Answer> {
+    match value {
+        None => read_number(key, engine, state).map(integer),
+        Some(value) => write_number(key, number_of(value), engine, state).map(|()| None),
+    }
+}
+
+fn findings(asked: &Asked, engines: &[Engine], state: &mut State, run: &mut Run) -> Result<Answer> {
+    let mut findings = integrity::check(asked, engines, state, run)?;
+    if findings.is_empty() {
+        findings.push("ok".to_owned());
+    }
+    let rows = findings.into_iter().map(|line| vec![Value::text(line)]);
+    Ok(Some(rows.collect()))
 }
 
 /// Settings that are what they are: SQLite's defaults.
