@@ -70,7 +70,7 @@ fn key_place(row: &RowReader<'_>) -> Result<KeyPlace> {
     }
 }
 
-/// Changes the schema of a database.
+/// Changes the schema of a database: an arm for each change, long only by their number.
 pub fn change(
     change: &SchemaChange,
     place: &SchemaPlace,
@@ -88,23 +88,7 @@ pub fn change(
             source,
         } => {
             let tree = txn.create_tree(schema, KeyKind::Int)?;
-            let mut table = row_of("table", name, name, &tree, Some(sql));
-            let mut indexes = Vec::with_capacity(automatic_indexes.len());
-            for (number, (at, index)) in (1..).zip(automatic_indexes.iter().enumerate()) {
-                let tree = txn.create_tree(schema, KeyKind::Bytes)?;
-                let row = row_of("index", index, name, &tree, None);
-                match *key == Some(at) {
-                    true => {
-                        let root = row.root;
-                        table.key = Some(KeyPlace { number, root });
-                    }
-                    false => indexes.push(row),
-                }
-            }
-            add_row(txn, schema, &table)?;
-            for index in &indexes {
-                add_row(txn, schema, index)?;
-            }
+            add_table(name, sql, automatic_indexes, *key, &tree, schema, txn)?;
             if *autoincrement {
                 let stored = sequence_tree(schema, txn)?;
                 sequence::begin(txn, &stored, name, &tree)?;
@@ -135,26 +119,9 @@ pub fn change(
         SchemaChange::DropTable(table, _) => drop_table(table, place, txn),
         SchemaChange::DropIndex(index) => drop_index(index, schema, txn),
         SchemaChange::CreateView { name, sql } => {
-            let row = SchemaRow {
-                kind: "view".to_owned(),
-                name: name.clone(),
-                table: name.clone(),
-                root: 0,
-                sql: Some(sql.clone()),
-                database: None,
-                key: None,
-            };
-            add_row(txn, schema, &row)
+            add_row(txn, schema, &text_row("view", name, name, sql))
         }
-        SchemaChange::DropView(name) => {
-            drop_row("view", name, schema, txn)?;
-            drop_rows(schema, txn, |row| {
-                row.kind.eq_ignore_ascii_case("trigger")
-                    && row.database.is_none()
-                    && row.table.eq_ignore_ascii_case(name)
-            })?;
-            drop_temporary_triggers(name, place, txn)
-        }
+        SchemaChange::DropView(name) => drop_view(name, place, txn),
         SchemaChange::CreateTrigger {
             name,
             table,
@@ -162,13 +129,8 @@ pub fn change(
             sql,
         } => {
             let row = SchemaRow {
-                kind: "trigger".to_owned(),
-                name: name.clone(),
-                table: table.clone(),
-                root: 0,
-                sql: Some(sql.clone()),
                 database: database.clone(),
-                key: None,
+                ..text_row("trigger", name, table, sql)
             };
             add_row(txn, schema, &row)
         }
@@ -233,13 +195,26 @@ fn sequence_tree(schema: &Tree, txn: &mut Txns) -> Result<Tree> {
     Ok(tree)
 }
 
-fn row_of(kind: &str, name: &str, table: &str, tree: &Tree, sql: Option<&String>) -> SchemaRow {
+fn row_of(kind: &str, name: &str, table: &str, tree: &Tree, sql: Option<&str>) -> SchemaRow {
     SchemaRow {
         kind: kind.to_owned(),
         name: name.to_owned(),
         table: table.to_owned(),
         root: i64::from(tree.id().0),
-        sql: sql.cloned(),
+        sql: sql.map(str::to_owned),
+        database: None,
+        key: None,
+    }
+}
+
+/// The row of a view or a trigger, which has no tree.
+fn text_row(kind: &str, name: &str, table: &str, sql: &str) -> SchemaRow {
+    SchemaRow {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        table: table.to_owned(),
+        root: 0,
+        sql: Some(sql.to_owned()),
         database: None,
         key: None,
     }
@@ -271,6 +246,37 @@ pub fn encode_row(row: &SchemaRow) -> Result<Vec<u8>> {
 fn add_row(txn: &mut Txns, schema: &Tree, row: &SchemaRow) -> Result<()> {
     let rowid = txn.allocate_rowid(schema)?;
     txn.put(schema, Key::Int(rowid), &encode_row(row)?)?;
+    Ok(())
+}
+
+/// Adds the rows of a table and of its automatic indexes, whose trees it makes; the table's
+/// own row says where the index is that is the `key` of a WITHOUT ROWID table.
+fn add_table(
+    name: &str,
+    sql: &str,
+    automatic: &[String],
+    key: Option<usize>,
+    tree: &Tree,
+    schema: &Tree,
+    txn: &mut Txns,
+) -> Result<()> {
+    let mut table = row_of("table", name, name, tree, Some(sql));
+    let mut indexes = Vec::with_capacity(automatic.len());
+    for (number, (at, index)) in (1..).zip(automatic.iter().enumerate()) {
+        let tree = txn.create_tree(schema, KeyKind::Bytes)?;
+        let row = row_of("index", index, name, &tree, None);
+        match key == Some(at) {
+            true => {
+                let root = row.root;
+                table.key = Some(KeyPlace { number, root });
+            }
+            false => indexes.push(row),
+        }
+    }
+    add_row(txn, schema, &table)?;
+    for index in &indexes {
+        add_row(txn, schema, index)?;
+    }
     Ok(())
 }
 
@@ -391,6 +397,16 @@ fn drop_table(table: &Table, place: &SchemaPlace, txn: &mut Txns) -> Result<()> 
     }
     txn.drop_tree(&table.tree)?;
     Ok(())
+}
+
+fn drop_view(name: &str, place: &SchemaPlace, txn: &mut Txns) -> Result<()> {
+    drop_row("view", name, &place.tree, txn)?;
+    drop_rows(&place.tree, txn, |row| {
+        row.kind.eq_ignore_ascii_case("trigger")
+            && row.database.is_none()
+            && row.table.eq_ignore_ascii_case(name)
+    })?;
+    drop_temporary_triggers(name, place, txn)
 }
 
 fn drop_index(index: &Index, schema: &Tree, txn: &mut Txns) -> Result<()> {
