@@ -96,89 +96,48 @@ impl ScopeTable {
     /// A column by position.
     pub fn column(&self, at: usize) -> Found {
         match &self.columns {
-            ScopeColumns::Table(table) | ScopeColumns::NewRow(table) => {
-                let alias = table.rowid_alias == Some(at);
-                let is_new = matches!(self.columns, ScopeColumns::NewRow(_));
-                let (name, decl_type, props) = match table.columns.get(at) {
-                    Some(c) => (
-                        c.name.clone(),
-                        c.decl_type.clone(),
-                        match is_new {
-                            true => Props::column(None, None),
-                            // The rowid brings no collation along.
-                            false => Props::column(
-                                Some(c.affinity),
-                                Some(c.collation).filter(|_| !alias),
-                            ),
-                        },
-                    ),
-                    None => (String::new(), String::new(), Props::column(None, None)),
-                };
-                let column = ColumnRef {
-                    source: self.source,
-                    column: if alias { ROWID } else { at },
-                };
-                Found {
-                    expr: Expr {
-                        kind: ExprKind::Column(column),
-                        props,
-                    },
-                    origin: Some(origin(table, &name)),
-                    decl_type: Some(decl_type).filter(|t| !t.is_empty()),
-                    name,
-                }
+            ScopeColumns::Table(table) => {
+                // The rowid brings no collation along.
+                let is_alias = table.rowid_alias == Some(at);
+                let props = table.columns.get(at).map(|c| {
+                    let collation = Some(c.collation).filter(|_| !is_alias);
+                    Props::column(Some(c.affinity), collation)
+                });
+                self.table_column(table, at, props)
             }
+            ScopeColumns::NewRow(table) => self.table_column(table, at, None),
             ScopeColumns::Function(function) => {
                 table_function::column(&**function, self.source, at)
             }
-            ScopeColumns::Exprs(columns) => {
-                let Some((column, expr)) = columns.get(at) else {
-                    return Found {
-                        expr: Expr::null(),
-                        name: String::new(),
-                        decl_type: None,
-                        origin: None,
-                    };
-                };
-                let mut props = expr.props.as_column();
-                if matches!(expr.kind, ExprKind::Column(_)) {
-                    props.json = expr.props.json;
-                }
-                Found {
-                    expr: Expr {
-                        kind: expr.kind.clone(),
-                        props,
-                    },
-                    name: column.output.name.clone(),
-                    decl_type: column.output.decl_type.clone(),
-                    origin: column.output.origin.clone(),
-                }
-            }
+            ScopeColumns::Exprs(columns) => merged_column(columns.get(at)),
             ScopeColumns::Query(columns, base) => {
                 let column = ColumnRef {
                     source: self.source,
                     column: base + at,
                 };
-                let (output, props) = match columns.get(at) {
-                    Some(c) => (Some(c.output.clone()), c.props.as_column()),
-                    None => (None, Props::column(None, None)),
-                };
-                let props = Props {
-                    constant: false,
-                    deterministic: true,
-                    fallible: false,
-                    ..props
-                };
-                Found {
-                    expr: Expr {
-                        kind: ExprKind::Column(column),
-                        props,
-                    },
-                    name: output.as_ref().map_or(String::new(), |o| o.name.clone()),
-                    decl_type: output.as_ref().and_then(|o| o.decl_type.clone()),
-                    origin: output.and_then(|o| o.origin),
-                }
+                query_column(columns.get(at), column)
             }
+        }
+    }
+
+    fn table_column(&self, table: &Table, at: usize, props: Option<Props>) -> Found {
+        let is_alias = table.rowid_alias == Some(at);
+        let column = ColumnRef {
+            source: self.source,
+            column: if is_alias { ROWID } else { at },
+        };
+        let (name, decl_type) = match table.columns.get(at) {
+            Some(c) => (c.name.clone(), c.decl_type.clone()),
+            None => (String::new(), String::new()),
+        };
+        Found {
+            expr: Expr {
+                kind: ExprKind::Column(column),
+                props: props.unwrap_or_else(|| Props::column(None, None)),
+            },
+            origin: Some(origin(table, &name)),
+            decl_type: Some(decl_type).filter(|t| !t.is_empty()),
+            name,
         }
     }
 
@@ -217,6 +176,54 @@ impl ScopeTable {
             decl_type: Some("INTEGER".to_owned()),
             origin: Some(origin(table, "rowid")),
         })
+    }
+}
+
+/// A column of a subquery that has been merged: what it computes.
+fn merged_column(column: Option<&(QueryColumn, Expr)>) -> Found {
+    let Some((column, expr)) = column else {
+        return Found {
+            expr: Expr::null(),
+            name: String::new(),
+            decl_type: None,
+            origin: None,
+        };
+    };
+    let mut props = expr.props.as_column();
+    if matches!(expr.kind, ExprKind::Column(_)) {
+        props.json = expr.props.json;
+    }
+    Found {
+        expr: Expr {
+            kind: expr.kind.clone(),
+            props,
+        },
+        name: column.output.name.clone(),
+        decl_type: column.output.decl_type.clone(),
+        origin: column.output.origin.clone(),
+    }
+}
+
+/// A column of a subquery that yields rows of its own.
+fn query_column(column: Option<&QueryColumn>, read: ColumnRef) -> Found {
+    let props = match column {
+        Some(column) => column.props.as_column(),
+        None => Props::column(None, None),
+    };
+    let output = column.map(|column| column.output.clone());
+    Found {
+        expr: Expr {
+            kind: ExprKind::Column(read),
+            props: Props {
+                constant: false,
+                deterministic: true,
+                fallible: false,
+                ..props
+            },
+        },
+        name: output.as_ref().map_or(String::new(), |o| o.name.clone()),
+        decl_type: output.as_ref().and_then(|o| o.decl_type.clone()),
+        origin: output.and_then(|o| o.origin),
     }
 }
 
