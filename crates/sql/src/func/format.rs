@@ -290,39 +290,46 @@ fn real(d: &Directive, r: f64, out: &mut Vec<u8>) {
         body.extend(std::iter::repeat_n(b'0', zeros));
         let room = precision - zeros;
         body.extend(fraction.iter().take(room));
-        if !trim {
-            body.extend(std::iter::repeat_n(
-                b'0',
-                room.saturating_sub(fraction.len()),
-            ));
-        } else {
-            while body.last() == Some(&b'0') {
-                body.pop();
-            }
-            if body.last() == Some(&b'.') {
-                if d.alternate_2 {
-                    body.push(b'0');
-                } else {
-                    body.pop();
-                }
+        match trim {
+            true => trim_zeros(d, &mut body),
+            false => {
+                let missing = room.saturating_sub(fraction.len());
+                body.extend(std::iter::repeat_n(b'0', missing));
             }
         }
     }
     if scientific {
-        body.push(if matches!(d.conversion, b'E' | b'G') {
-            b'E'
-        } else {
-            b'e'
-        });
-        body.push(if exponent < 0 { b'-' } else { b'+' });
-        let e = exponent.unsigned_abs();
-        if e >= 100 {
-            body.push(b'0' + (e / 100) as u8);
-        }
-        body.push(b'0' + (e / 10 % 10) as u8);
-        body.push(b'0' + (e % 10) as u8);
+        push_exponent(d, exponent, &mut body);
     }
     pad(d, d.sign(negative), &body, body.len(), d.zero, out);
+}
+
+/// Takes the zeros at the end away, and a point with nothing behind it.
+fn trim_zeros(d: &Directive, body: &mut Vec<u8>) {
+    while body.last() == Some(&b'0') {
+        body.pop();
+    }
+    if body.last() == Some(&b'.') {
+        if d.alternate_2 {
+            body.push(b'0');
+        } else {
+            body.pop();
+        }
+    }
+}
+
+fn push_exponent(d: &Directive, exponent: i32, body: &mut Vec<u8>) {
+    body.push(match d.conversion {
+        b'E' | b'G' => b'E',
+        _ => b'e',
+    });
+    body.push(if exponent < 0 { b'-' } else { b'+' });
+    let e = exponent.unsigned_abs();
+    if e >= 100 {
+        body.push(b'0' + (e / 100) as u8);
+    }
+    body.push(b'0' + (e / 10 % 10) as u8);
+    body.push(b'0' + (e % 10) as u8);
 }
 
 fn character(d: &Directive, value: ValueRef<'_>, out: &mut Vec<u8>) {
