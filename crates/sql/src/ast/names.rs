@@ -240,6 +240,7 @@ fn expr(e: &mut Expr, f: Visit<'_>) {
     crate::stack::grow(|| expr_inner(e, f));
 }
 
+/// An arm for each form, long only by their number.
 fn expr_inner(e: &mut Expr, f: Visit<'_>) {
     let all = |list: &mut [Expr], f: Visit<'_>| list.iter_mut().for_each(|e| expr(e, f));
     match &mut e.kind {

@@ -15,6 +15,7 @@ pub fn same(a: &Expr, b: &Expr, names: Names<'_>) -> bool {
     crate::stack::grow(|| same_inner(a, b, names))
 }
 
+/// An arm for each form, long only by their number.
 fn same_inner(a: &Expr, b: &Expr, names: Names<'_>) -> bool {
     let ((negations, a), (others, b)) = (negations(a), negations(b));
     if negations != others {

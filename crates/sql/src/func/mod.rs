@@ -189,8 +189,7 @@ impl ScalarFunction {
         self.volatility != Volatility::Volatile
     }
 
-    /// Equal arguments give equal results always, or an error [`within`](Self::within) a
-    /// definition.
+    /// Equal arguments give equal results always, or an error where a definition calls it.
     pub fn may_be_indexed(&self) -> bool {
         matches!(self.volatility, Volatility::Immutable | Volatility::Clock)
     }

@@ -1,10 +1,10 @@
 //! JSON: SQLite's functions over texts of JSON and over JSONB.
 //!
-//! A text is turned into JSONB ([`parse`]), in one pass and without a tree; everything else
-//! works on that: following paths ([`path`]), changes in place ([`edit`]), writing text
-//! ([`write`]) and values ([`value`]). Where all that is asked for is one element, a text is
-//! only read through for it ([`seek`]); those that come again are kept as JSONB
-//! ([`document`]).
+//! A text is turned into JSONB (`parse`), in one pass and without a tree; everything else
+//! works on that: following paths (`path`), changes in place (`edit`), writing text
+//! (`write`) and values (`value`). Where all that is asked for is one element, a text is
+//! only read through for it (`seek`); those that come again are kept as JSONB
+//! (`document`).
 //!
 //! A text that a JSON function made counts as JSON to another one that gets it as its
 //! argument: SQLite's subtype. It belongs to the expression, not to the value, and no
