@@ -1,4 +1,9 @@
-//! The write-ahead log.
+//! Write-ahead logs: that of a database, [`TwinLog`], and one on its own, [`Wal`].
+//!
+//! The second, for services that need a durable log and no database, has its description
+//! and its rules with [`Wal`] (`solo/`). All that follows is about the first. They share who
+//! writes and syncs for whom (`leading.rs`), how long that one waits for others
+//! (`gather.rs`), and where those sleep meanwhile (`parking.rs`).
 //!
 //! A log keeps *records*, numbered by commit sequence numbers without a gap (but for
 //! those that a lease left unused and its end record stands for: `lease.rs`), in two
@@ -54,6 +59,16 @@
 //! as they were, and they are judged the same again; a crash after it leaves
 //! them, if at all, older than a generation that begins at the checkpoint, which
 //! makes them irrelevant.
+//!
+//! # Where to find what
+//!
+//! * A commit, in its order: `space` (room), `twin` (a place), `commit` (the bytes),
+//!   `buffer` and `ring` (where they lie until they are written), `leading` and `flush`
+//!   (the write and the sync).
+//! * The same without a sync: `in_place`, `lease`; and the way there: `relaxing`.
+//! * The files: `files`, `generation`, `header`, `record`; `switch` for their life, and
+//!   `continuation` for which of them a database names.
+//! * Opening: `recovery`, `survey`, `window`, `stretches`.
 
 pub(crate) mod bell;
 mod buffer;

@@ -1,4 +1,4 @@
-//! One open database: its store, and the newest schema read from it.
+//! One open database: its store, and the schema that was read from it last.
 
 use std::sync::Arc;
 
@@ -22,9 +22,14 @@ struct Inner {
     /// Numbers that belong to the database: `PRAGMA user_version` and the like.
     /// None where it was made without and is open for reading only.
     numbers: Option<Tree>,
+    /// The schema that was read last, mostly the newest: who sees another version reads
+    /// that one, which is kept instead.
     newest: Mutex<Option<Arc<Schema>>>,
+    /// It is a connection's temporary database.
     is_temp: bool,
+    /// What the names of files in ATTACH mean.
     locate: Locate,
+    /// What is known of its indexes.
     samples: Samples,
 }
 

@@ -94,8 +94,8 @@ impl Session {
     /// might be better.
     ///
     /// # Errors
-    /// Those of the text, told of the shape: what [`prepare`](Self::prepare) says of the
-    /// text is for the caller of that.
+    /// As [`prepare`](Self::prepare), with positions in the shape: who shows one to a user
+    /// prepares the text itself for that.
     pub fn prepare_shape(&self, sql: &str, shape: &mut Shape) -> Result<Option<Prepared>> {
         Prepared::compile_shape(self, sql, shape)
     }

@@ -1,4 +1,7 @@
-//! A connection's state: its transaction context and what functions ask for.
+//! A connection's state: its transaction, its settings, and what functions ask for.
+//!
+//! BEGIN begins no transaction of the store, unless it is IMMEDIATE: the first statement
+//! does that needs one. So a connection that has said BEGIN and waits pins no snapshot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,11 +43,11 @@ pub struct Explicit {
     pub savepoints: Vec<Place>,
 }
 
-/// A SAVEPOINT: its name, the store's once that has begun, and what was counted then.
+/// A SAVEPOINT: where to go back to.
 pub struct Place {
     /// As written.
     pub name: String,
-    /// The stores'.
+    /// The places in the stores' transactions, once these have begun.
     pub savepoint: Option<Mark>,
     /// Rows without their parent.
     pub counters: Counters,
@@ -74,7 +77,9 @@ pub struct State {
     pub settings: Settings,
     /// Rows without the parent that a foreign key names, in the transaction under way.
     pub counters: Counters,
+    /// That of the main database's sqlite_schema.
     schema_tree: Tree,
+    /// How long waits for locks may last.
     busy_timeout: Duration,
     /// What PRAGMA synchronous shows.
     synchronous: u8,

@@ -18,12 +18,12 @@
 //! 2. The log that it names is durable before it is put, and goes only when the mark is
 //!    durably gone, or of a slot that is not the newest any more.
 //! 3. A slot has one mark in its time at most. Opening a database that was not closed
-//!    makes a checkpoint, so that none of the life before counts: it may be on the medium
-//!    and not be seen.
+//!    makes a checkpoint, so that none of the life before counts: one may be on the medium
+//!    that the system does not show.
 //!
-//! So no crash leaves a mark without its log, and what has none may have lost a log that
-//! nobody misses: where a power cut took the mark, or a checkpoint under way has not
-//! come to writing it.
+//! So no crash leaves a mark without its log. It may leave a log without its mark: where a
+//! power cut took the mark, or a checkpoint under way has not come to writing it. If that
+//! log is lost, nobody misses it.
 
 use super::meta::Meta;
 use super::{State, meta};

@@ -15,8 +15,8 @@
 //! 4092 CRC32C u32 of the bytes before, the mark taken for zeros
 //! ```
 //! Slot A lies at byte 0, slot B at 4096, data begins at 8192. A checkpoint
-//! writes A, syncs, writes the same to B, syncs. So one whole slot is always
-//! there, and after a completed checkpoint either one may rot.
+//! writes A, syncs, writes the same without the mark to B, syncs. So one whole slot
+//! is always there, and after a completed checkpoint either one may rot.
 
 use super::mark;
 use crate::codec::{self, ExtentRef};

@@ -97,7 +97,7 @@ impl State {
 
 /// The numbers that checkpoints pin: the last durable one, the one under way,
 /// and those of attach records that no durable one covers. Recovery would start
-/// from the pages of these, so what they reach is not free before.
+/// from the pages of these, so nothing that they reach is freed while they are pinned.
 pub(crate) struct Pins {
     durable: AtomicU64,
     running: AtomicU64,
@@ -228,7 +228,7 @@ pub(crate) fn make_anew(core: &Core, state: &mut State) -> Result<()> {
     make(core, state, Follows::Nothing)
 }
 
-/// All steps.
+/// All steps, with what follows a failure.
 fn make(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
     // Whoever waited for this one's turn may have seen the one before end writing.
     core.check_writable()?;
