@@ -133,3 +133,54 @@ fn rows_come_in_the_order_of_their_entries() {
         same(&format!("{TABLES}{query}; {large} {query};"));
     }
 }
+
+/// Entries are read a leaf at a time: from the middle of one to the middle of another, of
+/// indexes of every kind.
+#[test]
+fn entries_are_read_a_leaf_at_a_time() {
+    const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, a INT, b TEXT, c, d TEXT COLLATE NOCASE, e TEXT);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 4000)
+            INSERT INTO t SELECT i, i * 7919 % 500 - 100, 'text ' || i * 31 % 1000 || CASE WHEN i % 50 THEN '' ELSE char(0, 1, 2) || i END,
+                CASE i % 7 WHEN 0 THEN i WHEN 1 THEN i / 2.0 WHEN 2 THEN 'v' || i WHEN 3 THEN NULL WHEN 4 THEN i * 1.0 WHEN 5 THEN zeroblob(i % 20) ELSE -i * 1e10 END,
+                substr('aAbBcC', 1 + i % 6, 1) || i % 40, i FROM n;
+        INSERT INTO t VALUES (-7, 3, 'text 31', -0.0, 'A7', 'x'), (9223372036854775807, 3, '', 9e18, 'ä', 'y'), (-9223372036854775808, -3, NULL, x'', NULL, NULL);";
+    let indexes = [
+        "INDEX i ON t(a, b, c)",
+        "INDEX i ON t(a DESC, b DESC, c DESC)",
+        "INDEX i ON t(a, d, b)",
+        "UNIQUE INDEX i ON t(a, c, e)",
+        "INDEX i ON t(a, b, c) WHERE a >= -20",
+    ];
+    let results = ["count(*)", "a, b, c", "id", "d, a, id", "e, a", "c, id, a"];
+    let rests = [
+        "a >= -20",
+        "a > 3 AND a < 250",
+        "a = 3",
+        "a = 3 AND b > 'text 3'",
+        "a IN (3, 4, 399, 1000, -7)",
+        "a BETWEEN 398 AND 500 AND c > 1",
+        "a > 7 AND a < 7",
+    ];
+    for index in indexes {
+        let mut queries = String::new();
+        for result in results {
+            for rest in rests {
+                let rest = format!("FROM t INDEXED BY i WHERE {rest}");
+                let rest = match index.contains("WHERE") {
+                    true => format!("{rest} AND a >= -20"),
+                    false => rest,
+                };
+                queries.push_str(&match result {
+                    "count(*)" => format!("SELECT count(*) {rest};"),
+                    _ => format!(
+                        "SELECT {result} {rest} ORDER BY a, id;
+                         SELECT {result} {rest} ORDER BY a, id LIMIT 5 OFFSET 300;"
+                    ),
+                });
+            }
+        }
+        same(&format!("{TABLE} CREATE {index}; {queries}"));
+        let long = "INSERT INTO t SELECT id + 5000, a, b || zeroblob(3000 + id), zeroblob(9000), d, hex(zeroblob(5000)) || e FROM t WHERE id BETWEEN 100 AND 140;";
+        same(&format!("{TABLE} CREATE {index}; {long} {queries}"));
+    }
+}

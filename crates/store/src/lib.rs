@@ -84,7 +84,7 @@ pub use cache::{CacheStats, MemoryCharge, MemoryCounter};
 pub use checkpoint::WriteStats;
 pub use error::{Conflict, Error, ErrorKind, Result};
 pub use making::Making;
-pub use node::{Key, Run};
+pub use node::{Entries, Entry, Key, Run};
 pub use options::{Compression, Durability, InDoubt, Isolation, Options};
 pub use shelf::Shelf;
 pub use stats::Stats;

@@ -59,6 +59,73 @@ fn runs_give_what_steps_give() {
 }
 
 #[test]
+fn entries_give_what_steps_give() {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = store
+        .create_family("words", KeyKind::Bytes)
+        .expect("a family");
+    let word = |key: i64| format!("{}{key:06}", "ab".repeat((key % 5) as usize)).into_bytes();
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    for key in 0..ROWS {
+        txn.put(&tree, Key::Bytes(&word(key)), &value(key))
+            .expect("puts");
+    }
+    txn.commit().expect("commits");
+    txn.begin_read().expect("begins");
+    let end = b"abab001502";
+    let mut steps = txn.cursor(&tree).expect("a cursor");
+    let mut cursor = txn.cursor(&tree).expect("a cursor");
+    assert!(cursor.entries().is_empty());
+    let mut more = steps.seek(Seek::First).expect("seeks");
+    cursor.seek(Seek::First).expect("seeks");
+    let mut count = 0;
+    while more {
+        let within = cursor.entries();
+        let run = within.before(end).first(50);
+        if run.is_empty() {
+            break;
+        }
+        for entry in run.iter() {
+            let mut key = run.prefix().to_vec();
+            entry.append_to(&mut key);
+            assert_eq!(key, steps.key_bytes().expect("a key"));
+            match entry.value {
+                Some(stored) => assert_eq!(stored, steps.value().expect("a value")),
+                None => assert!(steps.value().expect("a value").len() > 10_000),
+            }
+            count += 1;
+            more = steps.next().expect("steps");
+        }
+        assert_eq!(within.first(run.len()).before(&[0xff]).len(), run.len());
+        cursor.skip(run.len()).expect("skips");
+    }
+    assert_eq!(steps.key_bytes().expect("a key"), end);
+    assert_eq!(
+        count,
+        (0..ROWS).filter(|key| word(*key).as_slice() < end).count()
+    );
+}
+
+#[test]
+fn leaves_of_long_keys_give_no_entries() {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = store
+        .create_family("words", KeyKind::Bytes)
+        .expect("a family");
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    for key in [vec![b'a'; 20_000], b"b".to_vec()] {
+        txn.put(&tree, Key::Bytes(&key), b"").expect("puts");
+    }
+    txn.commit().expect("commits");
+    txn.begin_read().expect("begins");
+    let mut cursor = txn.cursor(&tree).expect("a cursor");
+    assert!(cursor.seek(Seek::First).expect("seeks"));
+    assert!(cursor.entries().is_empty());
+}
+
+#[test]
 fn what_a_run_passed_was_read() {
     for (inserted, conflicts) in [(501, true), (601, true), (999, false)] {
         let (store, tree) = filled();

@@ -76,7 +76,7 @@ pub fn skip(input: &mut &[u8]) -> Result<()> {
     match tag {
         tag::NULL => Ok(()),
         tag::TEXT | tag::BLOB => {
-            let end = rest.iter().position(|b| b ^ mask == tag::END);
+            let end = first_below(rest, mask, tag::END + 1);
             *input = end
                 .and_then(|e| rest.get(e + 1..))
                 .ok_or_else(|| malformed("key text without end"))?;
@@ -155,6 +155,25 @@ fn take(input: &mut &[u8], len: usize, flip: u8) -> Result<u128> {
     })
 }
 
+/// The place of the first byte that is, complemented where `mask` says so, less than
+/// `limit` (at most 128), eight at a time.
+#[inline]
+fn first_below(bytes: &[u8], mask: u8, limit: u8) -> Option<usize> {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let (flip, least) = (EACH * u64::from(mask), EACH * u64::from(limit));
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (i, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word) ^ flip;
+        // The lowest bit set is that of the first such byte; those above may be wrong.
+        let found = word.wrapping_sub(least) & !word & (EACH << 7);
+        if found != 0 {
+            return Some(i * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let found = rest.iter().position(|byte| byte ^ mask < limit)?;
+    Some(words.len() * 8 + found)
+}
+
 /// A text or blob; `rest` follows its tag.
 fn bytes<'a>(
     input: &mut &'a [u8],
@@ -163,12 +182,16 @@ fn bytes<'a>(
     mask: u8,
     residue: Option<Residue<'_>>,
 ) -> Result<KeyValue<'a>> {
-    let end = rest.iter().position(|b| b ^ mask == tag::END);
+    // Mostly no byte was escaped, and the end comes first of both.
+    let plain = first_below(rest, mask, tag::ESCAPE + 1);
+    let plain = plain.filter(|at| rest.get(*at) == Some(&(tag::END ^ mask)));
+    let is_plain = plain.is_some();
+    let end = plain.or_else(|| first_below(rest, mask, tag::END + 1));
     let Some((stored, after)) = end.and_then(|e| Some((rest.get(..e)?, rest.get(e + 1..)?))) else {
         return Err(malformed("key text without end"));
     };
     *input = after;
-    if mask == 0 && residue.is_none() && !stored.contains(&tag::ESCAPE) {
+    if mask == 0 && residue.is_none() && is_plain {
         return Ok(KeyValue::Borrowed(if is_text {
             ValueRef::Text(stored)
         } else {

@@ -37,6 +37,7 @@
 
 mod bytes;
 mod check;
+mod entries;
 mod header;
 mod int;
 mod key;
@@ -52,6 +53,7 @@ pub(crate) mod tests;
 use std::ops::Range;
 
 pub use check::{check, is_compact};
+pub use entries::{Entries, Entry};
 use header::{
     AT_COUNT, AT_FLAGS, AT_GARBAGE, AT_HEAP, AT_HEAP_END, AT_KIND, AT_LOWER_LEN, AT_PAYLOAD,
     AT_PREFIX, AT_UPPER_LEN, garbage, get16, get32, get64, heap, heap_end, is_int, put_header,

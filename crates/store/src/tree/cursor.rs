@@ -14,7 +14,7 @@ use super::walk::{self, Ahead, Target};
 use super::{KeyKind, TreeId};
 use crate::cache::{ChildRef, Frame, Pool, SlotId};
 use crate::error::Result;
-use crate::node::{self, Key, OwnedKey, Rests, Run, Stored, Unknown};
+use crate::node::{self, Entries, Key, OwnedKey, Rests, Run, Stored, Unknown};
 use crate::store::Handle;
 use crate::txn::reads::Observer;
 use std::ops::Bound;
@@ -241,7 +241,17 @@ impl Cursor {
         Run::new(self.page(), self.index)
     }
 
-    /// Moves `count` entries on, at most past the last one of [`Cursor::run`];
+    /// As [`Cursor::run`] where the keys are bytes; none if they are integers, or the leaf
+    /// may hold long ones.
+    #[inline]
+    pub fn entries(&self) -> Entries<'_> {
+        if self.leaf == NOWHERE || self.kind != KeyKind::Bytes {
+            return Entries::EMPTY;
+        }
+        Entries::new(self.page(), self.index)
+    }
+
+    /// Moves `count` entries on, at most past the last one of the leaf ([`Cursor::run`]);
     /// false, and nowhere, at the end. Every entry up to there counts as read.
     pub fn skip(&mut self, count: usize) -> Result<bool> {
         if self.leaf == NOWHERE {

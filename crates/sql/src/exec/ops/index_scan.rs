@@ -11,9 +11,10 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use fulgurite_store::{Cursor, Key, Seek};
+use fulgurite_store::{Cursor, Entries, Key, Seek};
 
 use super::Operator;
+use super::entry_run::{each_entry, each_rowid};
 use super::named_rows::{NamedRows, push_row};
 use super::scan::detached;
 use crate::bind::expr::{Expr, ExprKind};
@@ -40,8 +41,10 @@ pub struct IndexScan {
     fetch: Fetch,
     index: Arc<Index>,
     covering: Option<Covering>,
-    /// The value of the entry at hand, where that is all there is to look at.
+    /// The value of the entry at hand, where that is all there is to look at, and memory for
+    /// the keys of many.
     value: Vec<u8>,
+    key: Vec<u8>,
     prefixes: Vec<Vec<Expr>>,
     null_matches: Vec<bool>,
     range: Range,
@@ -100,6 +103,7 @@ impl IndexScan {
                 None
             },
             value: Vec::new(),
+            key: Vec::new(),
             prefixes: spec.prefixes.to_vec(),
             null_matches: spec.null_matches.to_vec(),
             range: spec.range.clone(),
@@ -201,6 +205,81 @@ impl IndexScan {
         Ok(false)
     }
 
+    /// The entries of the range from the one at hand on that lie in its leaf, at most `most`,
+    /// where they can be read together, and whether the range ends behind them.
+    fn run(&self, most: usize) -> (Entries<'_>, bool) {
+        let (Some(cursor), Some(range)) = (&self.entries, self.ranges.get(self.position)) else {
+            return (Entries::EMPTY, false);
+        };
+        // One alone is the one at hand.
+        if self.reverse || most == 1 {
+            return (Entries::EMPTY, false);
+        }
+        let run = cursor.entries().first(most);
+        if range.end.is_empty() {
+            return (run, false);
+        }
+        let inside = run.before(&range.end);
+        (inside, inside.len() < run.len())
+    }
+
+    /// So many entries from the one at hand on were handed out; `ends`: they are the last
+    /// ones of their range.
+    fn pass(&mut self, count: usize, ends: bool) -> Result<()> {
+        let cursor = self.entries.as_mut().ok_or_else(detached)?;
+        if ends {
+            cursor.skip(count)?;
+            self.placed = false;
+            self.position += 1;
+        } else if count > 1 {
+            cursor.skip(count - 1)?;
+        }
+        Ok(())
+    }
+
+    /// Appends what entries have of their rows, from the one at hand on; how many, and the
+    /// bytes they took. None: the one at hand is to be looked at alone.
+    fn push_run(&mut self, most: usize, out: &mut [Vector]) -> Result<(usize, usize)> {
+        let mut memory = std::mem::take(&mut self.key);
+        let (run, ends) = self.run(most);
+        let (wanted, mut bytes) = (run.len(), 0);
+        let taken = match &self.covering {
+            // Where no column is wanted, the entries only count.
+            Some(covering) if self.fetch.width() > 0 => {
+                each_entry(run, &mut memory, |key, value| {
+                    bytes += key.len();
+                    covering.each(key, value, |place, value| {
+                        out.get_mut(place).map_or(Ok(()), |slot| slot.push(value))
+                    })
+                })?
+            }
+            _ => wanted,
+        };
+        self.key = memory;
+        if taken > 0 {
+            self.pass(taken, ends && taken == wanted)?;
+        }
+        Ok((taken, bytes))
+    }
+
+    /// Appends the rowids of entries, from the one at hand on, at most `most`.
+    fn push_rowids(&mut self, most: usize, rowids: &mut Vec<i64>) -> Result<()> {
+        let mut memory = std::mem::take(&mut self.key);
+        let (run, ends) = self.run(most);
+        let (wanted, is_unique) = (run.len(), self.index.unique);
+        let taken = each_rowid(run, is_unique, &mut memory, |rowid| rowids.push(rowid))?;
+        self.key = memory;
+        if taken > 0 {
+            return self.pass(taken, ends && taken == wanted);
+        }
+        let entry = self.entries.as_mut().ok_or_else(detached)?;
+        rowids.push(match is_unique {
+            true => key::decode_rowid(&mut entry.value()?)?,
+            false => key::rowid_suffix(entry.key_bytes()?)?,
+        });
+        Ok(())
+    }
+
     /// Appends what the entry has of its row; the bytes it took.
     fn push_covered(&mut self, out: &mut [Vector]) -> Result<usize> {
         let covering = self.covering.as_ref().ok_or_else(detached)?;
@@ -219,7 +298,12 @@ impl IndexScan {
     fn next_covered(&mut self, most: usize, out: &mut Batch) -> Result<usize> {
         let (mut rows, mut bytes) = (0, 0);
         while rows < most && bytes < BYTES_MAX && self.advance()? {
-            // Where no column is wanted, the entries only count.
+            let (taken, size) = self.push_run(most - rows, &mut out.columns)?;
+            if taken > 0 {
+                rows += taken;
+                bytes += size;
+                continue;
+            }
             if self.fetch.width() > 0 {
                 bytes += self.push_covered(&mut out.columns)?;
             }
@@ -231,10 +315,11 @@ impl IndexScan {
     /// Appends rows in the order of their entries; how many.
     fn next_named(&mut self, most: usize, out: &mut Batch) -> Result<usize> {
         if self.named.is_empty() {
-            while self.named.len() < most && self.advance()? {
-                let rowid = self.rowid()?;
-                self.named.push(rowid);
+            let mut named = std::mem::take(&mut self.named);
+            while named.len() < most && self.advance()? {
+                self.push_rowids(most - named.len(), named.rowids())?;
             }
+            self.named = named;
         }
         let rows = self.rows.as_mut().ok_or_else(detached)?;
         let index = &self.index.name;
@@ -255,26 +340,17 @@ impl IndexScan {
         Ok(count)
     }
 
-    /// The rowid of the entry.
-    fn rowid(&mut self) -> Result<i64> {
-        let entry = self.entries.as_mut().ok_or_else(detached)?;
-        if self.index.unique {
-            key::decode_rowid(&mut entry.value()?)
-        } else {
-            key::rowid_suffix(entry.key_bytes()?)
-        }
-    }
-
     /// The next of the rowids gathered; gathers more where there is none.
     fn next_gathered(&mut self) -> Result<Option<i64>> {
         if self.fetched == self.rowids.len() {
-            self.rowids.clear();
+            let mut rowids = std::mem::take(&mut self.rowids);
+            rowids.clear();
             self.fetched = 0;
-            while self.rowids.len() < GATHERED_MAX && self.advance()? {
-                let rowid = self.rowid()?;
-                self.rowids.push(rowid);
+            while rowids.len() < GATHERED_MAX && self.advance()? {
+                self.push_rowids(GATHERED_MAX - rowids.len(), &mut rowids)?;
             }
-            self.rowids.sort_unstable();
+            rowids.sort_unstable();
+            self.rowids = rowids;
         }
         let next = self.rowids.get(self.fetched).copied();
         self.fetched += usize::from(next.is_some());
@@ -388,10 +464,14 @@ impl Operator for IndexScan {
         // Rows that were named already come first.
         let passes = !self.gathers && self.named.is_empty();
         while passes && skipped < rows && self.advance()? {
-            if skipped % ROWS_MAX as u64 == 0 {
-                cx.run.check_interrupt()?;
+            cx.run.check_interrupt()?;
+            let most = usize::try_from(rows - skipped).unwrap_or(usize::MAX);
+            let (run, ends) = self.run(most);
+            let passed = run.len();
+            if passed > 0 {
+                self.pass(passed, ends)?;
             }
-            skipped += 1;
+            skipped += passed.max(1) as u64;
         }
         Ok(skipped)
     }

@@ -15,6 +15,7 @@ mod compound;
 mod count;
 mod deep;
 mod distinct;
+mod entry_run;
 mod filter;
 mod generate;
 mod hash_join;

@@ -52,10 +52,9 @@ impl NamedRows {
         self.rowids.len()
     }
 
-    /// An entry names a row.
-    #[inline]
-    pub fn push(&mut self, rowid: i64) {
-        self.rowids.push(rowid);
+    /// The rows that entries name, to which more may be appended.
+    pub fn rowids(&mut self) -> &mut Vec<i64> {
+        &mut self.rowids
     }
 
     /// Appends rows to `out`, which has none, and says how many; some, where there are any.
