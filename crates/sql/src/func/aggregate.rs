@@ -179,9 +179,21 @@ impl Accumulator {
                 sum.add_integers(values)
             }
             Accumulator::Count(_) => self.step_count(values.len() as u64),
+            Accumulator::Min(_) => return self.step_extreme(values, values.iter().min()),
+            Accumulator::Max(_) => return self.step_extreme(values, values.iter().max()),
             _ => return self.step_each(values.iter().map(|i| ValueRef::Integer(*i))),
         }
         Ok(None)
+    }
+
+    /// Takes integers, of which only the least or greatest one counts.
+    fn step_extreme(&mut self, values: &[i64], one: Option<&i64>) -> Result<Option<usize>> {
+        let Some(one) = one else { return Ok(None) };
+        let changed = self.step(&[ValueRef::Integer(*one)], Collation::Binary)?;
+        match changed {
+            true => Ok(values.iter().position(|value| value == one)),
+            false => Ok(None),
+        }
     }
 
     /// Takes a vector of reals; see [`Accumulator::step_integers`].

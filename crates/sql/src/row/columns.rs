@@ -204,12 +204,30 @@ fn locate(page: &[u8], row: &Place, from: usize, to: usize) -> Option<(u8, usize
     let (&tag, before) = page.get(tags + from..=tags + to)?.split_last()?;
     for tag in before {
         let len = tag::LENGTHS[usize::from(*tag)];
-        if len >= tag::NO_LENGTH {
-            return None;
-        }
-        end += usize::from(len);
+        end += match len < tag::NO_LENGTH {
+            true => usize::from(len),
+            false => prefixed(page, *tag, end)?,
+        };
     }
     let len = tag::LENGTHS[usize::from(tag)];
     end += usize::from(len);
     (len < tag::NO_LENGTH && end <= row.end as usize).then_some((tag, end))
+}
+
+/// Bytes of a column at `at` whose length stands in front of it. None: it has no such tag.
+#[inline]
+fn prefixed(page: &[u8], tag: u8, at: usize) -> Option<usize> {
+    let rest = page.get(at..)?;
+    match tag {
+        tag::TEXT_1 | tag::BLOB_1 => rest.first().map(|len| usize::from(*len) + 1),
+        tag::TEXT_2 | tag::BLOB_2 => {
+            let len = rest.first_chunk::<2>()?;
+            Some(usize::from(u16::from_le_bytes(*len)) + 2)
+        }
+        tag::TEXT_4 | tag::BLOB_4 => {
+            let len = rest.first_chunk::<4>()?;
+            Some(u32::from_le_bytes(*len) as usize + 4)
+        }
+        _ => None,
+    }
 }
