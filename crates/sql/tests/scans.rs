@@ -184,3 +184,65 @@ fn entries_are_read_a_leaf_at_a_time() {
         same(&format!("{TABLE} CREATE {index}; {long} {queries}"));
     }
 }
+
+/// Where the result does not tell the order of the rows, they are read from an index that
+/// has all that is wanted; elsewhere they come as they were.
+#[test]
+fn rows_whose_order_does_not_show_are_read_from_an_index() {
+    const TABLES: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, body TEXT, k INT, s TEXT, n TEXT COLLATE NOCASE, r REAL, u, more TEXT);
+        CREATE INDEX tk ON t(k); CREATE INDEX ts ON t(s, k); CREATE INDEX tn ON t(n); CREATE INDEX tr ON t(r); CREATE INDEX tu ON t(u);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 900)
+            INSERT INTO t SELECT i, 'body ' || i, i * 7919 % 100, 's' || i % 70, substr('aAbB', 1 + i % 4, 1), i % 9 - 4.0, iif(i % 2, i % 5, i % 5 * 1.0), i FROM n;
+        INSERT INTO t VALUES (1000, NULL, NULL, NULL, NULL, NULL, NULL, NULL), (1001, '', 7, 's', 'B', -0.0, 'x', ''), (0, '', 7, 's', 'B', -0.0, 'x', '');
+        CREATE TABLE v(x INT, y TEXT); INSERT INTO v VALUES (5, 's5'), (105, 's77'), (7, 's7'), (NULL, 's1');";
+    let cases = [
+        ("count(*) FROM t WHERE k % 7 > 3", true),
+        ("min(k), max(k), count(k), count(DISTINCT k) FROM t", true),
+        ("min(s), max(s), count(*) FILTER (WHERE k > 3) FROM t", true),
+        ("s, count(*), max(k) FROM t GROUP BY s", true),
+        (
+            "k, count(*) FROM t GROUP BY k HAVING count(*) > 8 ORDER BY 2 DESC, 1",
+            true,
+        ),
+        (
+            "count(*) FROM v WHERE x NOT IN (SELECT k FROM t WHERE k IS NOT NULL)",
+            true,
+        ),
+        ("count(*) FROM v WHERE x + 0 IN (SELECT k FROM t)", true),
+        ("count(*) FROM (SELECT s FROM t WHERE k < 40)", true),
+        (
+            "count(*), max(k) FROM (SELECT k, id FROM t WHERE s > 's3' UNION ALL SELECT x, 1 FROM v)",
+            true,
+        ),
+        ("count(*) FROM t, v WHERE k + x > 100", true),
+        (
+            "count(*) FROM t a JOIN t b ON a.k = b.k WHERE a.s < b.s",
+            true,
+        ),
+        // The order shows, or what is kept of equal values does.
+        ("k FROM t WHERE k % 7 > 3", false),
+        ("DISTINCT s FROM t", false),
+        ("group_concat(k), count(*) FROM t", false),
+        ("s, k, count(*) FROM t GROUP BY s", false),
+        ("s, sum(k) FROM t GROUP BY s", false),
+        ("min(n), max(n || '') FROM t", false),
+        ("n, count(*) FROM t GROUP BY n", false),
+        ("min(r), max(r) FROM t", false),
+        ("u, count(*) FROM t GROUP BY u", false),
+        ("count(*) FROM t WHERE abs(k) > 5", false),
+        ("count(*) FROM (SELECT k FROM t LIMIT 5)", false),
+        ("count(body) FROM t WHERE k % 7 > 3", false),
+        ("count(*) FROM t LEFT JOIN v ON k + x > 100", false),
+    ];
+    let session = support::session();
+    support::must(&session, TABLES);
+    for (query, from_index) in cases {
+        if from_index {
+            same(&format!("{TABLES} SELECT {query};"));
+        }
+        let shown = support::must(&session, &format!("EXPLAIN QUERY PLAN SELECT {query}"));
+        let shown = shown.join("\n");
+        let reads_index = shown.contains("USING COVERING INDEX");
+        assert_eq!(reads_index, from_index, "{query}: {shown}");
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::any_order::cost_of_entries;
 use super::either::{self, Either};
 use super::facts::Facts;
 use super::physical::ScanColumn;
@@ -97,6 +98,8 @@ pub struct Request<'a> {
     pub computed: &'a [KeyExpr],
     /// Only the first few rows may be wanted.
     pub limited: bool,
+    /// They may come in any order.
+    pub any_order: bool,
     /// No other source multiplies its rows: a rowid comes once.
     pub alone: bool,
 }
@@ -321,16 +324,15 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
         || high.is_some()
         || index.predicate.is_some()
         || (ordered && !request.order.is_empty());
-    if !useful && !forced {
+    let covering = covers(index, request.needed.iter().copied());
+    // Its entries are read in place of all rows where they are narrower.
+    let narrow = match !useful && covering && request.any_order {
+        true => cost_of_entries(request.table, index),
+        false => None,
+    };
+    if !useful && !forced && narrow.is_none() {
         return None;
     }
-    let covering = request.needed.iter().all(|column| {
-        *column == ROWID
-            || index
-                .columns
-                .iter()
-                .any(|p| part_column(&p.target) == Some(*column))
-    });
     let rows = if index.unique && equal.len() == index.columns.len() {
         keys
     } else if equal.is_empty() {
@@ -347,7 +349,10 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
     if request.limited && ordered && !request.order.is_empty() {
         fetched = rows.min(100.0);
     }
-    let each = if covering { 1.0 } else { 1.0 + COST_FETCH };
+    let each = match covering {
+        true => narrow.unwrap_or(1.0),
+        false => 1.0 + COST_FETCH,
+    };
     let mut cost = COST_SEEK * keys + fetched * each;
     if !equal.is_empty() && !of_subquery {
         // Keys that most rows share are rarely those that are asked for, so that an index
@@ -450,6 +455,14 @@ fn index_order(request: &Request<'_>, index: &Index, equal: &[Rc<Term>]) -> Opti
         }
     }
     Some(reverse.unwrap_or(false))
+}
+
+/// Whether an index's entries have all of these columns.
+pub fn covers(index: &Index, mut columns: impl Iterator<Item = usize>) -> bool {
+    columns.all(|column| {
+        let mut parts = index.columns.iter();
+        column == ROWID || parts.any(|part| part_column(&part.target) == Some(column))
+    })
 }
 
 fn part_column(target: &IndexTarget) -> Option<usize> {

@@ -4,6 +4,7 @@ use super::Planner;
 use super::aggregate::AggregateInput;
 use super::grouped;
 use super::layout::Layout;
+use super::outer::Goal;
 use super::physical::{CompoundOp, LimitClause, Node, Op};
 use super::rules;
 use super::window;
@@ -15,8 +16,12 @@ use crate::value::Collation;
 impl Planner<'_, '_> {
     /// The plan of a query; its row is the result row.
     pub fn query(&mut self, query: &Query) -> Result<Node> {
+        let any_order = std::mem::take(&mut self.any_order);
         let node = match &query.body {
-            Body::Block(_) => return self.query_where(query, Vec::new()),
+            Body::Block(_) => {
+                self.any_order = any_order;
+                return self.query_where(query, Vec::new());
+            }
             Body::Values(rows) => self.values_node(rows)?,
             Body::Compound { .. } => self.compound(query)?,
             Body::Recursion(recursion) => {
@@ -109,6 +114,8 @@ impl Planner<'_, '_> {
         limit: Option<&LimitClause>,
         pushed: Vec<Expr>,
     ) -> Result<Node> {
+        let any_order = std::mem::take(&mut self.any_order) && limit.is_none();
+        let any_order = self.hides_order(block, order_by, any_order);
         if let Some(node) = self.count_rows(block, order_by, limit)? {
             return Ok(node);
         }
@@ -117,9 +124,12 @@ impl Planner<'_, '_> {
         if wanted.is_empty() {
             wanted = grouped::wanted_order(block, order_by, limit.is_some());
         }
-        let limited = limit.is_some() && window::streams(block);
-        let (mut node, mut layout, ordered) =
-            self.sources(block, &filter, order_by, &wanted, limited)?;
+        let goal = Goal {
+            order: &wanted,
+            limited: limit.is_some() && window::streams(block),
+            any_order,
+        };
+        let (mut node, mut layout, ordered) = self.sources(block, &filter, order_by, &goal)?;
         let mut keys = order_by.to_vec();
         let mut ordered = ordered && !wanted.is_empty();
         let mut groups = Vec::new();

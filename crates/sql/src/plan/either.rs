@@ -65,6 +65,7 @@ pub fn through(request: &Request<'_>, either: &Either) -> Option<Access> {
         let arm = access::choose(&Request {
             terms,
             needed: &needed,
+            any_order: false,
             order: &[],
             limited: false,
             either: &[],

@@ -277,6 +277,7 @@ impl Planner<'_, '_> {
         let table = match &item.source.kind {
             SourceKind::Query(query) => {
                 let pushed = self.pushed(query, id, conditions);
+                self.any_order = item.any_order;
                 let node = crate::stack::grow(|| self.query_where(query, pushed))?;
                 let columns = (0..node.width).map(|column| ColumnRef { source: id, column });
                 let layout = Layout::of_columns(columns);
@@ -367,7 +368,10 @@ impl Planner<'_, '_> {
                 }
                 let (prefixes, null_matches) = access::prefixes(&parts);
                 let range = self.range(low.as_deref(), high.as_deref(), rows)?;
-                let (index, covering) = (index.clone(), *covering);
+                // What only conditions read that the path answers is not read any more.
+                let left = columns.iter().map(|column| column_number(*column));
+                let covering = *covering || access::covers(index, left);
+                let index = index.clone();
                 Op::IndexScan {
                     table: Arc::clone(table),
                     index,

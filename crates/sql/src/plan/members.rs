@@ -59,7 +59,7 @@ impl Planner<'_, '_> {
             return Ok(None);
         }
         let column = logical.query.operand_columns().first().copied();
-        let planned = self.plan_subquery(*subquery, &mut Rows::None)?;
+        let planned = self.plan_subquery(*subquery, &mut Rows::None, true)?;
         let rows = self.subqueries.get(planned).map_or(1.0, |s| s.root.rows);
         let values = Expr {
             kind: ExprKind::Members {

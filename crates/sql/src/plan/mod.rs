@@ -12,6 +12,7 @@
 
 mod access;
 mod aggregate;
+mod any_order;
 pub mod any_value;
 mod block;
 mod either;
@@ -170,6 +171,7 @@ fn plan_one(
         deterministic: true,
         guesses: false,
         writes_rows,
+        any_order: false,
     };
     let (action, columns) = planner.statement(bound)?;
     let Planner {
@@ -229,6 +231,8 @@ struct Planner<'a, 'r> {
     guesses: bool,
     /// What becomes of other rows where one fails may hang on their order.
     writes_rows: bool,
+    /// The rows of the query that is planned next may come in any order.
+    any_order: bool,
 }
 
 impl Planner<'_, '_> {

@@ -48,6 +48,8 @@ pub struct Item<'b> {
     pub on: Option<Vec<Condition>>,
     /// Rows it has.
     pub rows: f64,
+    /// They may come in any order.
+    pub any_order: bool,
     /// Its partial indexes that hold all rows wanted of it, by number, and the entries
     /// of each.
     pub partial: Vec<(usize, f64)>,
@@ -392,6 +394,7 @@ impl Planner<'_, '_> {
                 per_key: &this.per_key,
                 computed: &this.computed,
                 limited: problem.limited && problem.is_alone(),
+                any_order: this.any_order,
                 alone: problem.is_alone(),
             }),
         }

@@ -42,6 +42,8 @@ pub struct Goal<'a> {
     pub order: &'a [SortKey],
     /// Only the first few may be wanted.
     pub limited: bool,
+    /// They may come in any order.
+    pub any_order: bool,
 }
 
 impl Planner<'_, '_> {

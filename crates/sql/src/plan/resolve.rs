@@ -73,8 +73,13 @@ impl Planner<'_, '_> {
             }
         });
         result?;
+        // Members are looked up, in whichever order they came.
+        let any_order = matches!(
+            expr.kind,
+            ExprKind::InSubquery { .. } | ExprKind::Members { .. }
+        );
         if let Some(id) = expr.kind.subquery_mut() {
-            *id = self.plan_subquery(*id, rows)?;
+            *id = self.plan_subquery(*id, rows, any_order)?;
         }
         Ok(())
     }
@@ -126,6 +131,7 @@ impl Planner<'_, '_> {
         &mut self,
         id: SubqueryId,
         rows: &mut Rows<'_>,
+        any_order: bool,
     ) -> Result<SubqueryId> {
         let logical = self.logical;
         let subquery = logical
@@ -137,6 +143,7 @@ impl Planner<'_, '_> {
         }
         let recursions = std::mem::take(&mut self.recursions);
         let (outer, pass) = self.begin_pass();
+        self.any_order = any_order;
         let root = crate::stack::grow(|| self.query(&subquery.query))?;
         self.pass = outer;
         self.recursions = recursions;

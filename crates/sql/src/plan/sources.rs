@@ -30,9 +30,9 @@ impl Planner<'_, '_> {
         block: &Block,
         filter: &[Expr],
         order_by: &[SortKey],
-        wanted: &[SortKey],
-        limited: bool,
+        goal: &Goal<'_>,
     ) -> Result<(Node, Layout, bool)> {
+        let wanted = goal.order;
         let conditions = filter.iter().map(|e| self.condition(e.clone()));
         let conditions = conditions.collect::<Result<Vec<Condition>>>()?;
         if block.sources.is_empty() {
@@ -61,7 +61,8 @@ impl Planner<'_, '_> {
         let extremum = block.aggregation.is_some() && !has_groups && !wanted.is_empty();
         let goal = Goal {
             order,
-            limited: limited || extremum,
+            limited: goal.limited || extremum,
+            ..*goal
         };
         let mut reads = Reads { needed, shown };
         let joined = self.joined(&block.sources, conditions, &mut reads, &goal)?;
@@ -102,6 +103,7 @@ impl Planner<'_, '_> {
                 shown: reads.shown.remove(&source.id).unwrap_or_default(),
                 on,
                 rows,
+                any_order: goal.any_order,
                 partial: Vec::new(),
                 per_key: Vec::new(),
                 computed,
