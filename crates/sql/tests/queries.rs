@@ -298,3 +298,105 @@ fn an_order_within_a_call_is_for_aggregates() {
          CREATE TABLE u(a CHECK (abs(a ORDER BY a))); INSERT INTO t VALUES (abs(1 ORDER BY 2), 2)",
     );
 }
+
+const ARMS: &str = "
+CREATE TABLE a(id INTEGER PRIMARY KEY, x INT, s TEXT, n TEXT COLLATE NOCASE, j, r REAL); CREATE INDEX ax ON a(x); CREATE INDEX asn ON a(s);
+CREATE TABLE b(id INTEGER PRIMARY KEY, x TEXT, s TEXT, n TEXT, j, r); CREATE INDEX bx ON b(x);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300) INSERT INTO a SELECT i, i % 20, 's' || i % 30, substr('aAbB', 1 + i % 4, 1), json_array(i, i % 3), i / 4.0 FROM n;
+INSERT INTO b SELECT id + 150, x || '', s, upper(n), json_object('k', x), x FROM a WHERE id % 2; INSERT INTO a VALUES (1000, NULL, NULL, NULL, NULL, NULL);
+CREATE VIEW u AS SELECT * FROM a UNION ALL SELECT * FROM b;
+CREATE VIEW k AS SELECT 'a' AS kind, id, x, s FROM a WHERE x > 3 UNION ALL SELECT 'b', id, x, s FROM b UNION ALL SELECT 'c', max(id), x, max(s) FROM a GROUP BY x UNION ALL VALUES ('d', 5, 5, '5'), ('e', NULL, NULL, NULL);
+CREATE VIEW f AS SELECT id, x, abs(x) AS y, random() AS z FROM a UNION ALL SELECT id, x, length(s), 1 FROM b;
+CREATE VIEW d AS SELECT DISTINCT x, n FROM a UNION ALL SELECT x, n FROM b LIMIT 40;
+CREATE VIEW e AS SELECT x FROM a UNION SELECT x FROM b UNION ALL SELECT s FROM a;
+CREATE VIEW g AS SELECT x, sum(id) AS y, count(*) AS c, row_number() OVER (ORDER BY x) AS w FROM a GROUP BY x;";
+
+/// All rows of a view that is a UNION ALL were made, with all their columns, before a
+/// condition was asked.
+#[test]
+fn conditions_on_a_union_all_are_asked_in_its_selects() {
+    let conditions = [
+        "x = 5",
+        "x = '5'",
+        "x >= '7' AND id < 200",
+        "x IS NULL",
+        "x IN (3, '4', 5)",
+        "x BETWEEN 3 AND 6 OR s = 's9'",
+        "n = 'A'",
+        "n = 'a' COLLATE NOCASE",
+        "s LIKE 's2%'",
+        "x IN (SELECT x FROM a WHERE id < 9)",
+        "EXISTS (SELECT 1 FROM b q WHERE q.x = u.x)",
+        "u.x = (SELECT max(x) FROM a q WHERE q.s = u.s)",
+        "json_extract(j, '$[1]') = 2",
+        "abs(id) > 290",
+        "r > 2.5",
+        "x || '' = '5'",
+        "likely(x = 5)",
+        "1",
+        "0",
+        "typeof(x) = 'text'",
+        "+x = 5",
+        "CASE WHEN x = 5 THEN s = 's5' ELSE n = 'B' END",
+        "json_array(j) = '[\"[1,1]\"]'",
+    ];
+    let joined = "(SELECT id, x, s, n, j, r FROM a WHERE x < 15 UNION ALL SELECT id, x, s, n, j, r FROM b UNION ALL SELECT id + 5, x + 1, s || '', n, j, r FROM a) u";
+    let mut queries = String::from(ARMS);
+    for condition in conditions {
+        for from in ["u", joined] {
+            let rest = format!("FROM {from} WHERE {condition}");
+            queries.push_str(&format!(
+                "SELECT count(*) {rest}; SELECT max(x), min(s), count(n) {rest};
+                 SELECT id, x, s {rest} ORDER BY id, typeof(x), x, s;
+                 SELECT typeof(x), count(*) {rest} GROUP BY 1 ORDER BY 1;"
+            ));
+        }
+    }
+    for condition in [
+        "kind = 'a'",
+        "kind = 'c' AND x = 5",
+        "kind IN ('b', 'd') AND id > 4",
+        "x = 5",
+        "x = '5'",
+        "kind = 'z'",
+        "s > 's5'",
+        "id IS NULL",
+        "x IS NULL",
+        "s IS NOT NULL AND kind = 'c'",
+    ] {
+        let rest = format!("FROM k WHERE {condition}");
+        queries.push_str(&format!(
+            "SELECT * {rest} ORDER BY kind, id, x, s; SELECT count(*), min(id) {rest};
+             SELECT kind, count(*) {rest} GROUP BY kind;"
+        ));
+    }
+    same(&queries);
+    same(&format!(
+        "{ARMS}SELECT count(*) FROM f WHERE x = 5; SELECT id, y FROM f WHERE y > 3 ORDER BY id, y; SELECT count(*) FROM f WHERE z = 1;
+SELECT count(*) FROM d; SELECT count(*) FROM d WHERE n = 'a'; SELECT count(*) FROM e; SELECT x FROM e WHERE x > 's' ORDER BY 1; SELECT x FROM e WHERE x = 5; SELECT c FROM g WHERE x > 3; SELECT w FROM g; SELECT count(*) FROM g; SELECT x FROM g WHERE c > 3;
+SELECT (SELECT count(*) FROM u WHERE u.x = a.x) FROM a ORDER BY id; SELECT a.id, u.id FROM a JOIN u ON u.x = a.x WHERE a.id < 20 AND u.id < 100 ORDER BY 1, 2; SELECT a.id, u.id FROM a LEFT JOIN u ON u.x = a.x AND u.id > 440 ORDER BY 1, 2;
+SELECT * FROM u ORDER BY id, x LIMIT 5; SELECT id FROM u LIMIT 3; SELECT DISTINCT x FROM u ORDER BY typeof(x), x; SELECT s FROM (SELECT * FROM u ORDER BY id DESC LIMIT 7) WHERE x > 3 ORDER BY 1;
+SELECT s FROM (SELECT id, x, s FROM a UNION ALL SELECT id, x, s FROM b ORDER BY 1 DESC LIMIT 30) WHERE x > 3 ORDER BY 1; SELECT sum(y) FROM (SELECT x, abs(id) AS y FROM u);
+SELECT max(x) OVER (PARTITION BY s) FROM (SELECT * FROM u WHERE id < 30) ORDER BY 1; SELECT x.id FROM u x, u y WHERE x.id = y.id AND y.s = 's5' ORDER BY 1;
+WITH c AS (SELECT * FROM u) SELECT (SELECT max(id) FROM c WHERE c.x = 5), (SELECT count(*) FROM c); SELECT id FROM a WHERE x IN (SELECT x FROM u WHERE s = 's5') ORDER BY id;
+WITH RECURSIVE t(i, p) AS (SELECT id, x FROM u WHERE id = 7 UNION ALL SELECT i + 1, p FROM t WHERE i < 12) SELECT i FROM t; SELECT abs(-9223372036854775808 + x * 0) FROM u WHERE x = 5; 
+SELECT 1 FROM u GROUP BY x HAVING count(*) > 8; SELECT json_group_array(j) FROM (SELECT json(j) AS j, id FROM a UNION ALL SELECT j, id FROM b) WHERE id = 160; SELECT json_array(j) FROM (SELECT json(j) AS j, id FROM a UNION ALL SELECT j, id FROM b) WHERE json_array(j) IS NOT NULL AND id = 160;"
+    ));
+    let session = support::session();
+    support::must(&session, ARMS);
+    let plan = |query: &str| {
+        let shown = support::must(&session, &format!("EXPLAIN QUERY PLAN {query}"));
+        shown.join("\n")
+    };
+    let shown = plan("SELECT x FROM u WHERE s = 's5'");
+    for searched in ["a USING INDEX asn (s='s5') [x, s]", "SCAN b [x, s]"] {
+        assert!(shown.contains(searched), "{shown}");
+    }
+    let shown = plan("SELECT count(*) FROM u");
+    assert!(
+        shown.contains("SCAN a []") || shown.contains("USING COVERING"),
+        "{shown}"
+    );
+    let shown = plan("SELECT z FROM f WHERE x = 5");
+    assert!(shown.contains("SCAN a ["), "{shown}");
+}

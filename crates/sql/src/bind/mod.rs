@@ -39,6 +39,7 @@ mod table_function;
 mod texts;
 mod trigger;
 mod trigger_uses;
+mod unread;
 mod upsert;
 mod uses;
 mod view_change;

@@ -63,6 +63,7 @@ impl Binder<'_> {
                         let order_by = this.order_by(&select.order_by, block, &columns)?;
                         this.finish_aggregation(block)?;
                         block.windows = std::mem::take(&mut this.frame().windows);
+                        this.drop_unread(block, &order_by);
                         order_by
                     }
                     _ => this.order_by_result(&select.order_by, &columns, &[])?,
@@ -126,6 +127,7 @@ impl Binder<'_> {
                 }
                 this.finish_aggregation(block)?;
                 block.windows = std::mem::take(&mut this.frame().windows);
+                this.drop_unread(block, &[]);
             }
             Ok(Query {
                 body: bound.body,

@@ -2,10 +2,11 @@
 
 use super::Planner;
 use super::aggregate::AggregateInput;
+use super::arms::OfArms;
 use super::grouped;
 use super::layout::Layout;
 use super::outer::Goal;
-use super::physical::{CompoundOp, LimitClause, Node, Op};
+use super::physical::{LimitClause, Node, Op};
 use super::rules;
 use super::window;
 use crate::bind::expr::{Expr, ExprKind, SortKey};
@@ -23,7 +24,10 @@ impl Planner<'_, '_> {
                 return self.query_where(query, Vec::new());
             }
             Body::Values(rows) => self.values_node(rows)?,
-            Body::Compound { .. } => self.compound(query)?,
+            Body::Compound { .. } => {
+                self.any_order = any_order && query.limit.is_none();
+                self.compound(query, OfArms::NONE)?
+            }
             Body::Recursion(recursion) => {
                 let node = self.recursion(recursion, &query.order_by)?;
                 return self.limited(node, query.limit.as_ref());
@@ -61,50 +65,6 @@ impl Planner<'_, '_> {
             width,
             rows,
         })
-    }
-
-    /// Left-deep chains of one compound after the other, without recursion on
-    /// their length.
-    fn compound(&mut self, query: &Query) -> Result<Node> {
-        let mut terms = Vec::new();
-        let mut at = query;
-        while let Body::Compound {
-            op,
-            left,
-            right,
-            collations,
-        } = &at.body
-        {
-            terms.push((*op, right, collations));
-            at = left;
-        }
-        let mut node = match &at.body {
-            Body::Block(block) => self.block(block, &[], None, Vec::new())?,
-            Body::Values(rows) => self.values_node(rows)?,
-            Body::Compound { .. } | Body::Recursion(_) => {
-                return Err(Error::misuse("a compound that is none"));
-            }
-        };
-        for (op, right, collations) in terms.into_iter().rev() {
-            let right = self.query(right)?;
-            let (width, rows) = (node.width, node.rows + right.rows);
-            let (left, right) = (Box::new(node), Box::new(right));
-            let collations = collations.clone();
-            node = Node {
-                op: Op::Compound {
-                    op,
-                    left,
-                    right,
-                    collations: collations.clone(),
-                },
-                width,
-                rows,
-            };
-            if op != CompoundOp::UnionAll {
-                node = sort_by_columns(node, &collations);
-            }
-        }
-        Ok(node)
     }
 
     fn block(
@@ -325,7 +285,7 @@ pub(super) fn ascending(expr: Expr, collation: Collation) -> SortKey {
 }
 
 /// UNION, INTERSECT and EXCEPT yield their rows in order, as SQLite's do.
-fn sort_by_columns(node: Node, collations: &[Collation]) -> Node {
+pub(super) fn sort_by_columns(node: Node, collations: &[Collation]) -> Node {
     let props = crate::bind::expr::Props::column(None, None);
     let keys = collations
         .iter()

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::Planner;
 use super::access::{self, Access, Path};
+use super::arms::is_union_all;
 use super::generated;
 use super::layout::Layout;
 use super::order::{Item, Method, Problem, Step, selectivity, split_equality};
@@ -276,9 +277,14 @@ impl Planner<'_, '_> {
         let id = item.source.id;
         let table = match &item.source.kind {
             SourceKind::Query(query) => {
-                let pushed = self.pushed(query, id, conditions);
                 self.any_order = item.any_order;
-                let node = crate::stack::grow(|| self.query_where(query, pushed))?;
+                let node = crate::stack::grow(|| match is_union_all(query) {
+                    true => self.union_all(query, id, conditions),
+                    false => {
+                        let pushed = self.pushed(query, id, conditions);
+                        self.query_where(query, pushed)
+                    }
+                })?;
                 let columns = (0..node.width).map(|column| ColumnRef { source: id, column });
                 let layout = Layout::of_columns(columns);
                 return Ok((node, layout));

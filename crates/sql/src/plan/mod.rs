@@ -14,6 +14,7 @@ mod access;
 mod aggregate;
 mod any_order;
 pub mod any_value;
+mod arms;
 mod block;
 mod either;
 mod facts;

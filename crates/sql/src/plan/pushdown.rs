@@ -41,7 +41,7 @@ impl Planner<'_, '_> {
     fn chooses_groups(&self, block: &Block, source: usize, condition: &Expr) -> bool {
         let is_key = |expr: &Expr, hows: &[Comparison]| match expr.kind {
             ExprKind::Column(ColumnRef { source: of, column }) if of == source => {
-                hows.iter().all(|how| is_told_by_key(block, column, *how))
+                is_told_by_key(block, column, hows)
             }
             _ => false,
         };
@@ -89,15 +89,17 @@ impl Planner<'_, '_> {
     }
 }
 
-/// Whether a column of the block is a key, all values of which compare alike.
-fn is_told_by_key(block: &Block, column: usize, how: Comparison) -> bool {
+/// Whether a column of the block is a key, all values of which compare alike in these ways.
+fn is_told_by_key(block: &Block, column: usize, hows: &[Comparison]) -> bool {
     let Some(output) = block.outputs.get(column) else {
         return false;
     };
     let is_same = |collation: Collation| {
-        let as_text =
-            how.affinity == Affinity::Text && output.props.affinity != Some(Affinity::Text);
-        !as_text && (collation == Collation::Binary || collation == how.collation)
+        hows.iter().all(|how| {
+            let as_text =
+                how.affinity == Affinity::Text && output.props.affinity != Some(Affinity::Text);
+            !as_text && (collation == Collation::Binary || collation == how.collation)
+        })
     };
     let keys = block.aggregation.as_ref().map(|a| a.keys.iter());
     let is_key = keys.is_none_or(|mut keys| {
@@ -109,7 +111,7 @@ fn is_told_by_key(block: &Block, column: usize, how: Comparison) -> bool {
 }
 
 /// A condition with what the query's columns are in place of these.
-fn within_query(condition: &Expr, source: usize, outputs: &[Expr]) -> Expr {
+pub(super) fn within_query(condition: &Expr, source: usize, outputs: &[Expr]) -> Expr {
     fn replace(expr: &mut Expr, source: usize, outputs: &[Expr]) {
         if let ExprKind::Column(column) = expr.kind
             && column.source == source
