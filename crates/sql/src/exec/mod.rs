@@ -4,7 +4,7 @@
 //! over single rows, [`ops`] are the operators of a query, one a file, [`dml`]
 //! the sinks of INSERT, UPDATE and DELETE, with triggers, [`ddl`] and `alter` the changes of the schema.
 //! Beside them: what operators share ([`hash`], [`sorter`], [`rows`], [`fetch`], [`covering`],
-//! [`range`], [`once`], [`external`], [`disk_set`]) and what a run carries ([`context`], [`memory`],
+//! [`range`], [`once`], [`members`], [`external`], [`disk_set`]) and what a run carries ([`context`], [`memory`],
 //! [`effects`], [`txns`]).
 
 mod alter;
@@ -20,6 +20,7 @@ pub mod external;
 pub mod fetch;
 pub mod hash;
 pub mod kind;
+pub mod members;
 pub mod memory;
 pub mod once;
 pub mod ops;

@@ -6,26 +6,14 @@
 
 use crate::bind::expr::{Comparison, Expr, Register, SubqueryId};
 use crate::error::{Error, Result};
-use crate::exec::batch::Batch;
-use crate::exec::batch::{Selection, Vector};
+use crate::exec::batch::{Batch, Selection};
 use crate::exec::context::Context;
-use crate::exec::expr::{Datum, Operand, Row, compare, eval};
-use crate::exec::hash::{GroupTable, NONE};
-use crate::exec::memory::Held;
+use crate::exec::expr::{Datum, Operand, Row, eval};
+use crate::exec::members::Members;
 use crate::exec::ops::{BoxOperator, build};
 use crate::exec::txns::Txns;
 use crate::plan::physical::Subquery;
 use crate::value::{Value, ValueRef};
-
-/// The rows of an IN's right side.
-struct Members {
-    /// Rows without NULLs, as the comparisons see them.
-    table: GroupTable,
-    /// Rows with NULLs.
-    partial: Vec<Vec<Value>>,
-    empty: bool,
-    held: Held,
-}
 
 enum Answer {
     /// The first row, which is in [`SubqueryRun::row`].
@@ -129,53 +117,25 @@ impl SubqueryRun {
         Ok(())
     }
 
-    fn members(&mut self, comparisons: &[Comparison], cx: &mut Context<'_, '_>) -> Result<Members> {
-        let mut members = Members {
-            table: GroupTable::new(comparisons.iter().map(|c| c.collation).collect()),
-            partial: Vec::new(),
-            empty: true,
-            held: Held::default(),
-        };
-        let (mut batch, mut groups) = (Batch::default(), Vec::new());
+    /// Has all rows in `answer`.
+    fn gather(
+        &mut self,
+        kept: bool,
+        comparisons: &[Comparison],
+        cx: &mut Context<'_, '_>,
+    ) -> Result<()> {
+        if kept && matches!(self.answer, Some(Answer::Members(_))) {
+            return Ok(());
+        }
+        let (mut members, mut batch) = (Members::new(comparisons), Batch::default());
         cx.run.begin_pass(self.pass);
         self.operator.open(cx)?;
         while self.operator.next(cx, usize::MAX, &mut batch)? {
             cx.run.check_interrupt()?;
-            members.empty = false;
-            let mut columns = vec![Vector::new(); comparisons.len()];
-            let mut rows = 0;
-            batch.selection().try_each(|row| {
-                if batch.columns.iter().any(|c| c.get(row).is_null()) {
-                    // One NULL says as much as many.
-                    if comparisons.len() == 1 && !members.partial.is_empty() {
-                        return Ok(());
-                    }
-                    members.partial.push(
-                        batch
-                            .columns
-                            .iter()
-                            .map(|c| c.get(row).to_value())
-                            .collect(),
-                    );
-                    return Ok(());
-                }
-                rows += 1;
-                columns
-                    .iter_mut()
-                    .zip(&batch.columns)
-                    .zip(comparisons)
-                    .try_for_each(|((to, from), how)| {
-                        to.push(how.affinity.apply_comparison(from.get(row)).as_ref())
-                    })
-            })?;
-            let keys: Vec<Operand<'_>> = columns.iter().map(Operand::Column).collect();
-            members
-                .table
-                .insert(&keys, Selection::All(rows), &mut groups)?;
-            // Asked in any order, it cannot go to disk.
-            members.held.force(&cx.run.memory, members.table.memory());
+            members.add(&batch, comparisons, &cx.run.memory)?;
         }
-        Ok(members)
+        self.answer = Some(Answer::Members(members));
+        Ok(())
     }
 }
 
@@ -265,12 +225,35 @@ pub fn contains<'a, 'p: 'a>(
         .map(|e| eval(e, row, cx))
         .collect::<Result<Vec<Datum<'a>>>>()?;
     with(id, row, cx, |subquery, kept, cx| {
-        if !kept || !matches!(subquery.answer, Some(Answer::Members(_))) {
-            subquery.answer = Some(Answer::Members(subquery.members(comparisons, cx)?));
-        }
+        subquery.gather(kept, comparisons, cx)?;
         match &mut subquery.answer {
             Some(Answer::Members(members)) => Ok(members.contains(&values, comparisons)),
             _ => Ok(None),
+        }
+    })
+}
+
+/// Whether nothing is handed in to a subquery, so that it is the same for all rows.
+pub fn is_shared(id: SubqueryId, cx: &Context<'_, '_>) -> bool {
+    let subquery = cx.run.subqueries.get(id).and_then(Option::as_ref);
+    subquery.is_some_and(|subquery| subquery.cacheable && subquery.bindings.is_empty())
+}
+
+/// Appends to `out` the selected rows of which `x` is among the rows of a shared subquery,
+/// or, `negated`, is not.
+pub fn select(
+    id: SubqueryId,
+    x: &Operand<'_>,
+    (how, negated): (Comparison, bool),
+    selection: Selection<'_>,
+    cx: &mut Context<'_, '_>,
+    out: &mut Vec<u32>,
+) -> Result<()> {
+    with(id, Row::Empty, cx, |subquery, kept, cx| {
+        subquery.gather(kept, &[how], cx)?;
+        match &mut subquery.answer {
+            Some(Answer::Members(members)) => members.select(x, (how, negated), selection, out),
+            _ => Ok(()),
         }
     })
 }
@@ -284,66 +267,10 @@ pub fn each_member(
     f: &mut dyn FnMut(ValueRef<'_>),
 ) -> Result<()> {
     with(id, Row::Empty, cx, |subquery, kept, cx| {
-        if !kept || !matches!(subquery.answer, Some(Answer::Members(_))) {
-            subquery.answer = Some(Answer::Members(subquery.members(&[comparison], cx)?));
-        }
-        if let Some(Answer::Members(members)) = &subquery.answer
-            && let Some(keys) = members.table.keys().first()
-        {
-            for group in 0..members.table.len() {
-                f(keys.get(group));
-            }
+        subquery.gather(kept, &[comparison], cx)?;
+        if let Some(Answer::Members(members)) = &subquery.answer {
+            members.each(f);
         }
         Ok(())
     })
-}
-
-impl Members {
-    fn contains(&mut self, values: &[Datum<'_>], comparisons: &[Comparison]) -> Option<bool> {
-        if self.empty {
-            return Some(false);
-        }
-        let keys: Vec<Operand<'_>> = values
-            .iter()
-            .zip(comparisons)
-            .map(|(value, how)| Operand::Constant(how.affinity.apply_comparison(value.as_ref())))
-            .collect();
-        let nulls = values.iter().any(|v| v.as_ref().is_null());
-        if !nulls {
-            let mut group = Vec::with_capacity(1);
-            self.table.find(&keys, Selection::All(1), &mut group);
-            if group.first().is_some_and(|g| *g != NONE) {
-                return Some(true);
-            }
-        }
-        // NULL where some row differs in nothing that is known.
-        let unknown = |stored: &dyn Fn(usize) -> Value| {
-            values
-                .iter()
-                .zip(comparisons)
-                .enumerate()
-                .all(|(i, (value, how))| {
-                    compare::test(
-                        crate::bind::expr::CompareOp::Equal,
-                        *how,
-                        value.as_ref(),
-                        stored(i).as_ref(),
-                    ) != Some(false)
-                })
-        };
-        let partial = self
-            .partial
-            .iter()
-            .any(|row| unknown(&|i| row.get(i).cloned().unwrap_or_default()));
-        let whole = nulls
-            && (0..self.table.len()).any(|group| {
-                unknown(&|i| {
-                    self.table
-                        .keys()
-                        .get(i)
-                        .map_or(Value::Null, |k| k.get(group).to_value())
-                })
-            });
-        if partial || whole { None } else { Some(false) }
-    }
 }

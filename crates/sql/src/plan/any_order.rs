@@ -3,13 +3,14 @@
 //!
 //! Rows of an aggregate hide it where each call counts or keeps an extreme, and where equal
 //! values are one and the same: 1 and 1.0 are not, nor are `a` and `A` under NOCASE. What
-//! may fail or is not deterministic is evaluated in the order of the table.
+//! may fail or is not deterministic is evaluated in the order of the table, and so is what
+//! looks up other rows for each: in that order they mostly lie together.
 
 use std::collections::BTreeSet;
 
 use super::Planner;
 use crate::bind::expr::{AggregateCall, Expr, ExprKind, SortKey};
-use crate::bind::logical::{Block, Source, SourceKind};
+use crate::bind::logical::{Block, SourceKind};
 use crate::func::AggregateKind;
 use crate::schema::{Index, IndexTarget, Table};
 use crate::value::{Affinity, Collation};
@@ -26,17 +27,19 @@ impl Planner<'_, '_> {
     /// Whether the block's result is the same in whichever order its sources are read.
     /// `any`: its own rows may come in any order.
     pub(super) fn hides_order(&self, block: &Block, order_by: &[SortKey], any: bool) -> bool {
-        let is_plain = |source: &Source| {
-            let is_read = matches!(source.kind, SourceKind::Table(_) | SourceKind::Query(_));
-            source.outer.is_none() && is_read
+        let [source] = block.sources.as_slice() else {
+            return false;
         };
-        let plain = block.windows.is_empty()
-            && block.sources.iter().all(is_plain)
-            && block.filter.iter().all(is_quiet);
+        let is_read = matches!(source.kind, SourceKind::Table(_) | SourceKind::Query(_));
+        let is_quiet = |expr: &Expr| is_quiet(expr) && !self.hands_in(expr);
+        let plain = is_read && block.windows.is_empty() && block.filter.iter().all(is_quiet);
         let Some(aggregation) = block.aggregation.as_ref().filter(|_| plain) else {
             return any && plain && order_by.is_empty() && block.outputs.iter().all(is_quiet);
         };
         let mut keys = aggregation.keys.iter();
+        let hides = |call: &AggregateCall| {
+            hides(call) && call.args.iter().chain(&call.filter).all(is_quiet)
+        };
         if !aggregation.calls.iter().all(hides) || !keys.all(|(key, it)| is_one(key, *it)) {
             return false;
         }
@@ -66,12 +69,11 @@ fn is_quiet(expr: &Expr) -> bool {
 /// Whether a call's value is the same for any order of the rows.
 fn hides(call: &AggregateCall) -> bool {
     let mut args = call.args.iter();
-    let hides = match call.function.kind {
+    match call.function.kind {
         AggregateKind::Count => !call.collation.is_of_program(),
         AggregateKind::Min | AggregateKind::Max => args.all(|arg| is_one(arg, call.collation)),
         _ => false,
-    };
-    hides && call.args.iter().chain(&call.filter).all(is_quiet)
+    }
 }
 
 /// Whether equal values of an expression are one and the same.

@@ -49,14 +49,21 @@ impl Planner<'_, '_> {
     /// Whether a condition may be asked wherever its columns are computed.
     fn may_be_asked_within(&self, condition: &Expr) -> bool {
         // What is handed in to a subquery has no meaning within the query.
-        let mut hands_in = false;
-        let mut rest = vec![condition];
+        let is_quiet = condition.props.deterministic && !condition.props.fallible;
+        is_quiet && !self.hands_in(condition)
+    }
+
+    /// Whether an expression hands something in to a subquery.
+    pub(super) fn hands_in(&self, expr: &Expr) -> bool {
+        let mut rest = vec![expr];
         while let Some(expr) = rest.pop() {
             let subquery = expr.kind.subquery().and_then(|id| self.logical.get(id));
-            hands_in |= subquery.is_some_and(|subquery| !subquery.bindings.is_empty());
+            if subquery.is_some_and(|subquery| !subquery.bindings.is_empty()) {
+                return true;
+            }
             expr.kind.for_each_child(&mut |child| rest.push(child));
         }
-        condition.props.deterministic && !condition.props.fallible && !hands_in
+        false
     }
 
     /// Left-deep chains of one compound after the other, without recursion on

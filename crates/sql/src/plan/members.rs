@@ -6,7 +6,7 @@
 
 use super::Planner;
 use super::order::Condition;
-use super::resolve::Rows;
+use super::resolve::{Asked, Rows};
 use crate::bind::expr::{Expr, ExprKind, Props};
 use crate::error::Result;
 
@@ -59,7 +59,7 @@ impl Planner<'_, '_> {
             return Ok(None);
         }
         let column = logical.query.operand_columns().first().copied();
-        let planned = self.plan_subquery(*subquery, &mut Rows::None, true)?;
+        let planned = self.plan_subquery(*subquery, &mut Rows::None, Asked::Members)?;
         let rows = self.subqueries.get(planned).map_or(1.0, |s| s.root.rows);
         let values = Expr {
             kind: ExprKind::Members {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::Planner;
 use super::layout::Layout;
-use super::physical::{LimitClause, Subquery};
+use super::physical::{LimitClause, Node, Op, Subquery};
 use crate::bind::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Register, SortKey, SubqueryId};
 use crate::error::{Error, Result};
 
@@ -21,6 +21,17 @@ pub enum Rows<'l> {
     Registers(&'l Layout, &'l mut Vec<(Register, Expr)>),
     /// Nowhere: constants only.
     None,
+}
+
+/// What is asked of a subquery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Its first row.
+    Row,
+    /// Whether it has any.
+    Exists,
+    /// Whether a row is among its rows.
+    Members,
 }
 
 impl Planner<'_, '_> {
@@ -73,13 +84,13 @@ impl Planner<'_, '_> {
             }
         });
         result?;
-        // Members are looked up, in whichever order they came.
-        let any_order = matches!(
-            expr.kind,
-            ExprKind::InSubquery { .. } | ExprKind::Members { .. }
-        );
+        let asked = match expr.kind {
+            ExprKind::InSubquery { .. } | ExprKind::Members { .. } => Asked::Members,
+            ExprKind::Exists(_) => Asked::Exists,
+            _ => Asked::Row,
+        };
         if let Some(id) = expr.kind.subquery_mut() {
-            *id = self.plan_subquery(*id, rows, any_order)?;
+            *id = self.plan_subquery(*id, rows, asked)?;
         }
         Ok(())
     }
@@ -131,7 +142,7 @@ impl Planner<'_, '_> {
         &mut self,
         id: SubqueryId,
         rows: &mut Rows<'_>,
-        any_order: bool,
+        asked: Asked,
     ) -> Result<SubqueryId> {
         let logical = self.logical;
         let subquery = logical
@@ -143,8 +154,12 @@ impl Planner<'_, '_> {
         }
         let recursions = std::mem::take(&mut self.recursions);
         let (outer, pass) = self.begin_pass();
-        self.any_order = any_order;
-        let root = crate::stack::grow(|| self.query(&subquery.query))?;
+        // Members are looked up, in whichever order they came.
+        self.any_order = asked == Asked::Members;
+        let mut root = crate::stack::grow(|| self.query(&subquery.query))?;
+        if asked == Asked::Exists {
+            root = without_results(root);
+        }
         self.pass = outer;
         self.recursions = recursions;
         let mut bindings = Vec::with_capacity(subquery.bindings.len());
@@ -216,5 +231,14 @@ impl Planner<'_, '_> {
         expr.kind.for_each_child(&mut |child| {
             crate::stack::grow(|| self.collect_columns_outside(child, is_known, out));
         });
+    }
+}
+
+/// Computes no results where only rows count.
+fn without_results(node: Node) -> Node {
+    let is_quiet = |expr: &Expr| expr.props.deterministic && !expr.props.fallible;
+    match node.op {
+        Op::Project { input, exprs } if exprs.iter().all(is_quiet) => *input,
+        _ => node,
     }
 }

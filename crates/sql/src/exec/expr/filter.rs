@@ -12,6 +12,7 @@ use crate::exec::context::Context;
 use crate::exec::expr::batch::{Operand, operand};
 use crate::exec::expr::eval::condition;
 use crate::exec::expr::{compare, in_list, kernel, row::Row};
+use crate::exec::subquery;
 use crate::value::Affinity;
 
 /// Appends to `out` the selected rows for which the predicate is true.
@@ -85,13 +86,37 @@ pub fn filter(
             let how = (*comparison, *negated);
             in_list::select(expr, list, how, input, selection, cx, out)
         }
-        _ => selection.try_each(|row| {
-            if condition(predicate, Row::Batch(input, row), cx)? == Some(true) {
-                out.push(row as u32);
+        ExprKind::InSubquery {
+            exprs,
+            subquery: id,
+            comparisons,
+            negated,
+        } if subquery::is_shared(*id, cx) => match (exprs.as_slice(), comparisons.as_slice()) {
+            ([x], [how]) => {
+                let x = operand(x, input, selection, cx)?;
+                subquery::select(*id, &x, (*how, *negated), selection, cx, out)?;
+                x.release(cx);
+                Ok(())
             }
-            Ok(())
-        }),
+            _ => by_row(predicate, input, selection, cx, out),
+        },
+        _ => by_row(predicate, input, selection, cx, out),
     }
+}
+
+fn by_row(
+    predicate: &Expr,
+    input: &Batch,
+    selection: Selection<'_>,
+    cx: &mut Context<'_, '_>,
+    out: &mut Vec<u32>,
+) -> Result<()> {
+    selection.try_each(|row| {
+        if condition(predicate, Row::Batch(input, row), cx)? == Some(true) {
+            out.push(row as u32);
+        }
+        Ok(())
+    })
 }
 
 fn conjunction(
