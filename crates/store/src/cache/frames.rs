@@ -362,6 +362,7 @@ impl Frames {
     ///
     /// # Safety
     /// Rule 3 must hold for `from`, rule 1 for `to`.
+    #[inline]
     pub(crate) unsafe fn copy(&self, from: Frame, to: Frame) {
         // SAFETY: as promised by the caller.
         let (keys, page) = unsafe { (self.keys(from), self.page_mut(to)) };

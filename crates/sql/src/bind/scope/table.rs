@@ -69,6 +69,7 @@ impl ScopeTable {
     }
 
     /// Name of a column.
+    #[inline]
     pub fn column_name(&self, at: usize) -> &str {
         match &self.columns {
             ScopeColumns::Table(table) | ScopeColumns::NewRow(table) => {
@@ -96,16 +97,8 @@ impl ScopeTable {
     /// A column by position.
     pub fn column(&self, at: usize) -> Found {
         match &self.columns {
-            ScopeColumns::Table(table) => {
-                // The rowid brings no collation along.
-                let is_alias = table.rowid_alias == Some(at);
-                let props = table.columns.get(at).map(|c| {
-                    let collation = Some(c.collation).filter(|_| !is_alias);
-                    Props::column(Some(c.affinity), collation)
-                });
-                self.table_column(table, at, props)
-            }
-            ScopeColumns::NewRow(table) => self.table_column(table, at, None),
+            ScopeColumns::Table(table) => self.table_column(table, at, false),
+            ScopeColumns::NewRow(table) => self.table_column(table, at, true),
             ScopeColumns::Function(function) => {
                 table_function::column(&**function, self.source, at)
             }
@@ -120,20 +113,32 @@ impl ScopeTable {
         }
     }
 
-    fn table_column(&self, table: &Table, at: usize, props: Option<Props>) -> Found {
+    #[inline]
+    fn table_column(&self, table: &Table, at: usize, is_new: bool) -> Found {
         let is_alias = table.rowid_alias == Some(at);
         let column = ColumnRef {
             source: self.source,
             column: if is_alias { ROWID } else { at },
         };
-        let (name, decl_type) = match table.columns.get(at) {
-            Some(c) => (c.name.clone(), c.decl_type.clone()),
-            None => (String::new(), String::new()),
+        let (name, decl_type, props) = match table.columns.get(at) {
+            Some(c) => (
+                c.name.clone(),
+                c.decl_type.clone(),
+                match is_new {
+                    true => Props::column(None, None),
+                    // The rowid brings no collation along.
+                    false => {
+                        let collation = Some(c.collation).filter(|_| !is_alias);
+                        Props::column(Some(c.affinity), collation)
+                    }
+                },
+            ),
+            None => (String::new(), String::new(), Props::column(None, None)),
         };
         Found {
             expr: Expr {
                 kind: ExprKind::Column(column),
-                props: props.unwrap_or_else(|| Props::column(None, None)),
+                props,
             },
             origin: Some(origin(table, &name)),
             decl_type: Some(decl_type).filter(|t| !t.is_empty()),
