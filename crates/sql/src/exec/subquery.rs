@@ -19,7 +19,7 @@ enum Answer {
     /// The first row, which is in [`SubqueryRun::row`].
     Row,
     Exists(bool),
-    Members(Members),
+    Members(Box<Members>),
 }
 
 /// A subquery of a running statement.
@@ -134,7 +134,7 @@ impl SubqueryRun {
             cx.run.check_interrupt()?;
             members.add(&batch, comparisons, &cx.run.memory)?;
         }
-        self.answer = Some(Answer::Members(members));
+        self.answer = Some(Answer::Members(Box::new(members)));
         Ok(())
     }
 }

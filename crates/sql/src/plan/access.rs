@@ -324,6 +324,9 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
         || high.is_some()
         || index.predicate.is_some()
         || (ordered && !request.order.is_empty());
+    if !useful && !forced && !request.any_order {
+        return None;
+    }
     let covering = covers(index, request.needed.iter().copied());
     // Its entries are read in place of all rows where they are narrower.
     let narrow = match !useful && covering && request.any_order {

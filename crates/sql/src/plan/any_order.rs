@@ -30,6 +30,9 @@ impl Planner<'_, '_> {
         let [source] = block.sources.as_slice() else {
             return false;
         };
+        if block.aggregation.is_none() && !any {
+            return false;
+        }
         let is_read = matches!(source.kind, SourceKind::Table(_) | SourceKind::Query(_));
         let is_quiet = |expr: &Expr| is_quiet(expr) && !self.hands_in(expr);
         let plain = is_read && block.windows.is_empty() && block.filter.iter().all(is_quiet);

@@ -69,7 +69,7 @@ impl<'a> Entries<'a> {
         if self.is_empty() {
             return self;
         }
-        match bytes::find::<LEAF>(self.page, end, &Rests::NONE) {
+        match bytes::find::<LEAF>(self.page, end, Rests::NONE) {
             Ok(Ok(at) | Err(at)) => self.first(at.saturating_sub(self.from)),
             Err(_) => Self::EMPTY,
         }
