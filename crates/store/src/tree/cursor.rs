@@ -458,11 +458,11 @@ impl Cursor {
     }
 
     /// The key of the entry, if the cursor is on one not beyond `high`.
-    pub(crate) fn key_within(&self, high: &Bound<OwnedKey>) -> Result<Option<OwnedKey>> {
+    pub(crate) fn key_within(&self, high: Bound<Key<'_>>) -> Result<Option<OwnedKey>> {
         Ok(self.current_key()?.filter(|key| match high {
             Bound::Unbounded => true,
-            Bound::Included(high) => key <= high,
-            Bound::Excluded(high) => key < high,
+            Bound::Included(high) => key.as_key() <= high,
+            Bound::Excluded(high) => key.as_key() < high,
         }))
     }
 
@@ -487,19 +487,30 @@ impl Cursor {
     }
 
     fn observe_seek(&mut self, to: Seek<'_>) -> Result<()> {
-        let at = self.current_key()?;
-        if let Some(observer) = &mut self.observer {
-            observer.seek(to, at);
-        }
-        Ok(())
+        self.observe(|observer, at| observer.seek(to, at))
     }
 
     fn observe_step(&mut self, forward: bool) -> Result<()> {
-        let at = self.current_key()?;
-        if let Some(observer) = &mut self.observer {
-            observer.step(forward, at);
-        }
-        Ok(())
+        self.observe(|observer, at| observer.step(forward, at))
+    }
+
+    /// Tells the observer of the key that the cursor is on, if it is.
+    fn observe(&mut self, tell: impl FnOnce(&mut Observer, Option<Key<'_>>)) -> Result<()> {
+        let Some(mut observer) = self.observer.take() else {
+            return Ok(());
+        };
+        let told = match self.kind {
+            KeyKind::Bytes if self.leaf != NOWHERE => self
+                .key_bytes()
+                .map(|key| tell(&mut observer, Some(Key::Bytes(key)))),
+            _ => {
+                let at = (self.leaf != NOWHERE).then(|| Key::Int(self.key_int()));
+                tell(&mut observer, at);
+                Ok(())
+            }
+        };
+        self.observer = Some(observer);
+        told
     }
 }
 

@@ -104,10 +104,8 @@ impl TxnContext {
             }
             let unchanged = self.keys_found_unchanged(&read.tree);
             read.try_for_each(|range| match range.as_point() {
-                Some(key) if unchanged.binary_search(&key.as_key()).is_ok() => Ok(()),
-                Some(key) => {
-                    self.validate_key(&read.tree, [base, head], (key.as_key(), range.aspect))
-                }
+                Some(key) if unchanged.binary_search(&key).is_ok() => Ok(()),
+                Some(key) => self.validate_key(&read.tree, [base, head], (key, range.aspect)),
                 None => self.validate_range(&read.tree, [base, head], range),
             })
         });
@@ -129,12 +127,12 @@ impl TxnContext {
 
     /// Whether both versions hold the same entries in a range, or the same keys where the
     /// answer depends on them alone.
-    fn validate_range(&self, tree: &Tree, [base, head]: [Root; 2], range: &Range) -> Result<()> {
+    fn validate_range(&self, tree: &Tree, [base, head]: [Root; 2], range: Range<'_>) -> Result<()> {
         let Range { low, high, aspect } = range;
         let seek = match low {
             Bound::Unbounded => Seek::First,
-            Bound::Included(key) => Seek::AtLeast(key.as_key()),
-            Bound::Excluded(key) => Seek::After(key.as_key()),
+            Bound::Included(key) => Seek::AtLeast(key),
+            Bound::Excluded(key) => Seek::After(key),
         };
         let open = |root: Root| -> Result<Cursor> {
             let slot = self.core.pool.readers.pin_also(self.seq)?;
@@ -150,7 +148,7 @@ impl TxnContext {
             if left.is_some() && base.skip_shared_leaf(&mut head)? {
                 continue;
             }
-            let compares = left.is_some() && *aspect == Aspect::Entry;
+            let compares = left.is_some() && aspect == Aspect::Entry;
             if left != right || (compares && !base.same_value(&head)) {
                 // The lower of two is not in the other version.
                 let keys = [&left, &right].into_iter().flatten().map(OwnedKey::as_key);
