@@ -35,6 +35,36 @@ fn upserts() {
     with("INSERT INTO t VALUES (1, 'q', 5) ON CONFLICT(k) DO NOTHING");
 }
 
+/// A statement that runs again uses the memory of the row that was there before: longer and
+/// shorter ones, rows that are new between, and one that WHERE leaves alone.
+#[test]
+fn an_upsert_that_runs_again_keeps_nothing_of_the_row_before() {
+    let upsert = |key: &str, text: &str, n: i64| {
+        format!(
+            "INSERT INTO t(k, s, n) VALUES ('{key}', '{text}', {n}) ON CONFLICT(k) DO UPDATE
+             SET s = excluded.s || ifnull(s, '-'), n = excluded.n + n, z = t.s WHERE excluded.n > 0
+             RETURNING *;\n"
+        )
+    };
+    let mut script =
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, k UNIQUE, s, n, z); BEGIN;\n".to_owned();
+    for (key, text, n) in [
+        ("a", "first", 1),
+        ("a", "a much longer text than what was there before", 2),
+        ("b", "", 3),
+        ("a", "x", 0),
+        ("b", "y", 5),
+        ("a", "short", 7),
+        ("c", "new", 1),
+        ("b", "z", -1),
+        ("c", "", 1),
+    ] {
+        script += &upsert(key, text, n);
+    }
+    script += "INSERT OR IGNORE INTO t(k, s) VALUES ('a', 'left out'); SELECT * FROM t; COMMIT";
+    same(&script);
+}
+
 /// SQLite takes a name more than once: the first counts, of the rowid and in SET the last.
 #[test]
 fn columns_named_more_than_once() {

@@ -317,10 +317,11 @@ fn resolve(conflict: Conflict, sink: &mut Sink<'_>, cx: &mut Context<'_, '_>) ->
         sink.give_way(cx)?;
         return Ok(true);
     }
-    if let Conflict::Index(index, other) = conflict
+    if let Conflict::Index(index) = conflict
         && sink.replaces_key(index)
         && !looks
     {
+        let other = sink.holder(index)?;
         sink.set_rowid(other);
         sink.make_entries(cx)?;
         sink.give_way(cx)?;

@@ -24,7 +24,7 @@ impl Sink<'_> {
     pub fn resolve(&mut self, conflict: Conflict, cx: &mut Context<'_, '_>) -> Written<Outcome> {
         let own = match conflict {
             Conflict::Rowid => self.target.table.rowid_conflict,
-            Conflict::Index(i, _) => match self.target.indexes.get(i) {
+            Conflict::Index(i) => match self.target.indexes.get(i) {
                 Some(writer) => writer.index.conflict,
                 None => return Ok(Outcome::Skipped),
             },
@@ -35,10 +35,9 @@ impl Sink<'_> {
                 if self.delete_fires().is_some() {
                     self.given_way = Some(self.place_of(conflict));
                 }
-                let victim = if let Conflict::Index(_, other) = conflict {
-                    other
-                } else {
-                    self.rowid()
+                let victim = match conflict {
+                    Conflict::Index(i) => self.holder(i)?,
+                    Conflict::Rowid => self.rowid(),
                 };
                 self.delete_by_rowid(victim, cx)?;
                 self.replaced = true;
@@ -52,7 +51,7 @@ impl Sink<'_> {
         let table = &self.target.table;
         match conflict {
             Conflict::Rowid => duplicate_rowid(table),
-            Conflict::Index(i, _) => match self.target.indexes.get(i) {
+            Conflict::Index(i) => match self.target.indexes.get(i) {
                 Some(writer) => duplicate(table, &writer.index),
                 None => no_row(),
             },
@@ -74,7 +73,7 @@ impl Sink<'_> {
     /// The place of a constraint in the order of checks.
     fn place_of(&self, conflict: Conflict) -> usize {
         match (conflict, self.target.rowid_after) {
-            (Conflict::Index(i, _), _) => 2 * i + 1,
+            (Conflict::Index(i), _) => 2 * i + 1,
             (Conflict::Rowid, Some(indexes)) => 2 * indexes,
             (Conflict::Rowid, None) if self.rowid_last() => usize::MAX,
             (Conflict::Rowid, None) => 0,

@@ -29,6 +29,8 @@ pub struct Buffers {
     pub row: Vec<Value>,
     /// The row it replaces.
     pub old: Vec<Value>,
+    /// The row that an upsert did not insert.
+    pub(super) excluded: Vec<Value>,
     /// An encoded row.
     pub record: Vec<u8>,
     /// A batch of them.
@@ -53,6 +55,7 @@ impl Buffers {
     pub fn let_go(&mut self) {
         let_go_of_large(&mut self.row);
         let_go_of_large(&mut self.old);
+        let_go_of_large(&mut self.excluded);
         let_go_of_large(&mut self.seen);
         let_go(&mut self.record);
         self.records.let_go();
@@ -77,8 +80,8 @@ pub enum Outcome {
 pub enum Conflict {
     /// Another row has the rowid.
     Rowid,
-    /// The row with this rowid has the key of this index.
-    Index(usize, i64),
+    /// Another row, the [holder](Sink::holder), has the key of this index.
+    Index(usize),
 }
 
 /// See the module.
@@ -452,13 +455,12 @@ impl<'a> Sink<'a> {
                 self.deferred.put(self.txn, index, entry, entry.exclusive)?;
             }
             if is_taken {
-                let other = self.holder(i)?;
                 self.take_back_entries(i, overwrites)?;
                 if !comes_last {
                     self.txn.delete(tree, Key::Int(rowid))?;
                 }
                 self.torn = false;
-                return Ok(Some(Conflict::Index(i, other)));
+                return Ok(Some(Conflict::Index(i)));
             }
         }
         if comes_last {
@@ -468,8 +470,9 @@ impl<'a> Sink<'a> {
         Ok(None)
     }
 
-    /// The rowid that holds the new entry's key in a unique index.
-    fn holder(&mut self, index: usize) -> Result<i64> {
+    /// The rowid that holds the new entry's key in a unique index. Who leaves its own row out
+    /// for that does not ask.
+    pub(super) fn holder(&mut self, index: usize) -> Result<i64> {
         let (Some(writer), Some(entry)) = (
             self.target.indexes.get(index),
             self.buffers.entries.get(index),
@@ -570,8 +573,7 @@ impl<'a> Sink<'a> {
                     .txn
                     .is_taken(&writer.index.tree, Key::Bytes(&new.key))?
             {
-                let other = self.holder(i)?;
-                return Ok(Some(Conflict::Index(i, other)));
+                return Ok(Some(Conflict::Index(i)));
             }
         }
         Ok(None)

@@ -28,7 +28,7 @@ pub enum Upserted {
 fn applies(upsert: &Upsert, conflict: Conflict) -> bool {
     match (upsert.target, conflict) {
         (None, _) | (Some(UpsertTarget::Rowid), Conflict::Rowid) => true,
-        (Some(UpsertTarget::Index(wanted)), Conflict::Index(i, _)) => wanted == i,
+        (Some(UpsertTarget::Index(wanted)), Conflict::Index(i)) => wanted == i,
         _ => false,
     }
 }
@@ -47,17 +47,18 @@ pub fn resolve(
     let Some(change) = &clause.update else {
         return Ok(Upserted::Done);
     };
-    let old = if let Conflict::Index(_, other) = conflict {
-        other
-    } else {
-        sink.rowid()
+    let old = match conflict {
+        Conflict::Index(i) => sink.holder(i)?,
+        Conflict::Rowid => sink.rowid(),
     };
-    let excluded = std::mem::take(&mut sink.buffers.row);
+    let memory = std::mem::take(&mut sink.buffers.excluded);
+    let excluded = std::mem::replace(&mut sink.buffers.row, memory);
     // What is in the way of the changed row ends the statement, whatever the INSERT or
     // the constraint says otherwise.
     let conflict = sink.conflict.replace(ConflictAction::Abort);
     let outcome = update_existing(change, old, &excluded, sink, cx);
     sink.conflict = conflict;
+    sink.buffers.excluded = excluded;
     let outcome = outcome?;
     if outcome == Outcome::Written {
         sink.tell(Change::Update, sink.rowid(), cx)?;
@@ -80,19 +81,19 @@ fn update_existing(
     sink: &mut Sink<'_>,
     cx: &mut Context<'_, '_>,
 ) -> Written<Outcome> {
-    let mut record = Vec::new();
+    // The record of the row that was not inserted is needed no more.
+    let mut existing = std::mem::take(&mut sink.buffers.old);
+    let (target, record) = (sink.target, &mut sink.buffers.record);
     if !sink
         .txn
-        .get_into(&sink.target.table.tree, Key::Int(old), &mut record)?
+        .get_to_change(&target.table.tree, Key::Int(old), record)?
     {
         return Err(Error::corrupt("an index entry has no row").into());
     }
-    let mut existing = Vec::new();
-    let target = sink.target;
     read_row(
         &target.table,
         &target.generated,
-        (old, &record),
+        (old, record),
         &mut existing,
         cx,
     )?;
@@ -102,7 +103,10 @@ fn update_existing(
     {
         return Ok(Outcome::Skipped);
     }
-    sink.buffers.row.clone_from(&existing);
+    sink.buffers.row.resize(existing.len(), Value::Null);
+    for (slot, value) in sink.buffers.row.iter_mut().zip(&existing) {
+        slot.assign(value.as_ref());
+    }
     let mut rowid = old;
     for (column, expr) in &change.assignments {
         let value = eval(expr, input, cx)?;

@@ -74,16 +74,31 @@ fn instant(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Option<I
 }
 
 fn date(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
-    Ok(instant(context, arguments)?.map_or(Value::Null, |t| Value::text(ymd(&t))))
+    shown(context, arguments, push_date)
 }
 
 fn time(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
-    Ok(instant(context, arguments)?.map_or(Value::Null, |t| Value::text(hms(&t))))
+    shown(context, arguments, push_time)
 }
 
 fn datetime(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    shown(context, arguments, |t, out| {
+        push_date(t, out);
+        out.push(b' ');
+        push_time(t, out);
+    })
+}
+
+/// The text of an instant.
+fn shown(
+    context: &mut Context,
+    arguments: &[ValueRef<'_>],
+    push: impl Fn(&Instant, &mut Vec<u8>),
+) -> Result<Value> {
     Ok(instant(context, arguments)?.map_or(Value::Null, |t| {
-        Value::text(format!("{} {}", ymd(&t), hms(&t)))
+        let mut out = Vec::with_capacity(SHOWN);
+        push(&t, &mut out);
+        Value::Text(out)
     }))
 }
 
@@ -138,19 +153,47 @@ fn timediff(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> 
     )))
 }
 
-fn ymd(t: &Instant) -> String {
+/// Bytes of the longest text that is no `strftime`: -4713-11-24 12:00:00.000.
+const SHOWN: usize = 24;
+
+fn push_date(t: &Instant, out: &mut Vec<u8>) {
     let (y, m, d) = t.date();
-    let sign = if y < 0 { "-" } else { "" };
-    format!("{sign}{:04}-{m:02}-{d:02}", y.abs())
+    if y < 0 {
+        out.push(b'-');
+    }
+    match y.unsigned_abs() {
+        y @ 0..=9999 => push_digits::<4>(y, out),
+        // The machine's clock may show what no text stands for.
+        y => out.extend_from_slice(y.to_string().as_bytes()),
+    }
+    out.push(b'-');
+    push_digits::<2>(m.unsigned_abs(), out);
+    out.push(b'-');
+    push_digits::<2>(d.unsigned_abs(), out);
 }
 
-fn hms(t: &Instant) -> String {
+fn push_time(t: &Instant, out: &mut Vec<u8>) {
     let (h, m, s, ms) = t.time();
+    push_digits::<2>(h.unsigned_abs(), out);
+    out.push(b':');
+    push_digits::<2>(m.unsigned_abs(), out);
+    out.push(b':');
+    push_digits::<2>(s.unsigned_abs(), out);
     if t.subsecond {
-        format!("{h:02}:{m:02}:{s:02}.{ms:03}")
-    } else {
-        format!("{h:02}:{m:02}:{s:02}")
+        out.push(b'.');
+        push_digits::<3>(ms.unsigned_abs(), out);
     }
+}
+
+/// Appends the last so many digits of a number. Formatting took a quarter of the time of an
+/// INSERT with CURRENT_TIMESTAMP.
+fn push_digits<const DIGITS: usize>(mut number: u64, out: &mut Vec<u8>) {
+    let mut digits = [b'0'; DIGITS];
+    for digit in digits.iter_mut().rev() {
+        *digit += (number % 10) as u8;
+        number /= 10;
+    }
+    out.extend_from_slice(&digits);
 }
 
 fn strftime(context: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
