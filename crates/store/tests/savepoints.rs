@@ -113,7 +113,7 @@ fn whatever_was_written_since_it_is_undone() {
                 }
                 6 => {
                     let first = rng.below(6_000) as i64;
-                    for number in first..first + 400 + rng.below(800) as i64 {
+                    for number in first..first + 400 + rng.below(2_400) as i64 {
                         both.put(&mut txn, number, &[2; 70]);
                     }
                 }
@@ -216,5 +216,32 @@ fn few_entries_take_no_copies_of_their_pages() {
     both.assert_in(&mut txn);
     let made = store.stats().cache.unwritten - before;
     assert!(made < 200, "{made}");
+    txn.commit().expect("commits");
+}
+
+/// Entries that lie in as many pages, statement after statement: the last of each took
+/// copies, and so did all of the next, whose pages were those kept.
+#[test]
+fn some_hundred_entries_take_no_copies_of_their_pages() {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let mut both = both(&store);
+    let mut txn = store.txn();
+    txn.begin_immediate().expect("begins");
+    for number in 0..6_000 {
+        both.put(&mut txn, number, &[1; 60]);
+    }
+    txn.commit().expect("commits");
+    txn.begin_immediate().expect("begins");
+    let before = store.stats().cache.unwritten;
+    for statement in 0..12 {
+        let savepoint = txn.savepoint().expect("a savepoint");
+        for number in 0..500 {
+            both.put(&mut txn, number * 12 + statement, &[2; 60]);
+        }
+        txn.release(&savepoint).expect("lets go");
+    }
+    both.assert_in(&mut txn);
+    let made = store.stats().cache.unwritten - before;
+    assert!(made < 600, "{made}");
     txn.commit().expect("commits");
 }

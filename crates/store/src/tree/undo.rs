@@ -3,13 +3,16 @@
 //! Who may go back to a place in a transaction either keeps the nodes that it had there,
 //! which are copied again before they are edited, or notes what each entry was that is
 //! written since. Of few entries the note is the cheaper by far: what they take, against
-//! the pages in which they lie. So it is taken until it has grown by [`LIMIT`].
+//! the pages in which they lie. So it is taken until it has grown by [`LIMIT`]: what some
+//! thousand entries take, which may lie in as many pages.
 
 use super::TreeId;
 use crate::node::{Key, OwnedKey};
 
 /// Bytes that are noted of what was written since nodes were kept last.
-const LIMIT: usize = 64 << 10;
+const LIMIT: usize = 256 << 10;
+/// Bytes that a list keeps room for between transactions.
+const KEPT: usize = 128 << 10;
 /// Bytes of all notes together.
 const LIMIT_OF_ALL: usize = 1 << 20;
 
@@ -134,9 +137,11 @@ impl Undo {
         self.is_on = false;
         self.is_torn = false;
         self.kept = 0;
-        if self.bytes.capacity() > 2 * LIMIT {
-            self.notes = Vec::new();
+        if self.bytes.capacity() > KEPT {
             self.bytes = Vec::new();
+        }
+        if self.notes.capacity() * size_of::<Note>() > KEPT {
+            self.notes = Vec::new();
         }
     }
 }
