@@ -23,6 +23,7 @@ mod recovery;
 mod report;
 mod side;
 mod sqlite;
+mod statements;
 mod stats;
 mod writers;
 
@@ -53,6 +54,14 @@ enum Command {
         common: Common,
         /// Rows of the large tables
         #[arg(long, default_value_t = 1_000_000)]
+        rows: usize,
+    },
+    /// Prepared statements by the thousand in one transaction, and new texts
+    Statements {
+        #[command(flatten)]
+        common: Common,
+        /// Rows of the table, at most a million
+        #[arg(long, default_value_t = 100_000)]
         rows: usize,
     },
     /// The key-value interface: puts, gets, ranges, a mix
@@ -169,6 +178,12 @@ fn main() -> Result<()> {
             let options = common.options(rows)?;
             let (workspace, mut report) = common.start()?;
             compare::run(options, &workspace, &mut report)?;
+            report.finish(common.json.as_deref())
+        }
+        Command::Statements { common, rows } => {
+            let options = common.options(rows)?;
+            let (workspace, mut report) = common.start()?;
+            statements::run(options, &workspace, &mut report)?;
             report.finish(common.json.as_deref())
         }
         Command::Store { common, rows } => {

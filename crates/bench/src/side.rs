@@ -40,7 +40,6 @@ impl Settings {
     }
 }
 
-/// One warm connection. Every measured method laps once an operation.
 /// What explicit transactions do, so many times each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transactions {
@@ -50,6 +49,15 @@ pub enum Transactions {
     Inserts { each: usize },
 }
 
+/// How a transaction ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Commit,
+    /// What that takes does not count.
+    Rollback,
+}
+
+/// One warm connection. Every measured method laps once an operation.
 pub trait Side: Send {
     fn batch(&mut self, sql: &str) -> Result<()>;
     /// Brings the log into the database file.
@@ -71,6 +79,10 @@ pub trait Side: Send {
     fn read_literal(&mut self, texts: &[String], laps: &mut Laps) -> Result<Sum>;
     /// Inserts in one transaction, by texts with values in them.
     fn insert_literal(&mut self, texts: &[String], laps: &mut Laps) -> Result<Sum>;
+    /// A transaction of the statement for each key; one lap in all.
+    fn statements(&mut self, sql: &str, keys: &[i64], end: End, laps: &mut Laps) -> Result<Sum>;
+    /// Compiles texts.
+    fn compile(&mut self, texts: &[String], laps: &mut Laps) -> Result<Sum>;
     /// Point reads of three columns by a unique text, which is materialized, too.
     fn read_unique(&mut self, handles: &[String], laps: &mut Laps) -> Result<Sum>;
     /// Scans of the hundred keys from each start.

@@ -4,7 +4,7 @@
 use super::db::{Connection, params};
 use crate::data::Person;
 use crate::measure::Laps;
-use crate::side::{CommitLock, Side, Sum, Transactions};
+use crate::side::{CommitLock, End, Side, Sum, Transactions};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -136,6 +136,34 @@ impl Side for Session {
         }
         self.batch("COMMIT")?;
         Ok(Some(self.connection.last_insert_rowid() as u64))
+    }
+
+    fn statements(&mut self, sql: &str, keys: &[i64], end: End, laps: &mut Laps) -> Result<Sum> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut changed = 0;
+        laps.start();
+        self.connection.execute_batch("BEGIN")?;
+        for key in keys {
+            changed += statement.execute([key])?;
+        }
+        if end == End::Commit {
+            self.connection.execute_batch("COMMIT")?;
+        }
+        laps.lap();
+        if end == End::Rollback {
+            self.connection.execute_batch("ROLLBACK")?;
+        }
+        Ok(Some(changed as u64))
+    }
+
+    fn compile(&mut self, texts: &[String], laps: &mut Laps) -> Result<Sum> {
+        let mut columns = 0;
+        laps.start();
+        for sql in texts {
+            columns += self.connection.prepare(sql)?.column_count();
+            laps.lap();
+        }
+        Ok(Some(columns as u64))
     }
 
     fn read_unique(&mut self, handles: &[String], laps: &mut Laps) -> Result<Sum> {
