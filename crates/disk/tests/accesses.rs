@@ -194,6 +194,23 @@ fn a_mapped_file_keeps_few_pages() {
     assert!((4..=4 << 10).contains(&most), "{most} KiB");
 }
 
+/// Maps reached 64 MiB: what a longer log got behind that was a system call a commit.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_mapped_file_is_mapped_far() {
+    let scratch = Scratch::new("far");
+    let Ok(file) = RealDisk.open_with(&scratch.0, OpenOptions::WRITE, Access::Mapped) else {
+        return;
+    };
+    file.truncate(256 << 20).unwrap();
+    assert_eq!(resident_kib(&scratch.0), 0);
+    file.write_at(&[9; 64], 200 << 20).unwrap();
+    assert!(resident_kib(&scratch.0) >= 4);
+    let mut found = [0; 64];
+    file.read_at(&mut found, 200 << 20).unwrap();
+    assert_eq!(found, [9; 64]);
+}
+
 /// How much of the file is mapped and present in this process, in KiB.
 #[cfg(target_os = "linux")]
 fn resident_kib(path: &Path) -> u64 {

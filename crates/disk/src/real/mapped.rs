@@ -19,8 +19,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::{RealFile, guard};
 use crate::{DiskError, DiskErrorKind, DiskFile, Result, forward};
 
-/// How far a map reaches at least. Address space, no memory.
-const REACH_BYTES: u64 = 64 << 20;
+/// How far a map reaches at least: address space, no memory. The second where the process
+/// may have no more of that.
+#[cfg(target_pointer_width = "64")]
+const REACH_BYTES: [u64; 2] = [1 << 30, 64 << 20];
+#[cfg(not(target_pointer_width = "64"))]
+const REACH_BYTES: [u64; 2] = [64 << 20, 16 << 20];
 /// What was written is noted in steps of this size, a multiple of any page's, so that
 /// most writes have nothing to note.
 const STEP_BYTES: u64 = 64 << 10;
@@ -66,8 +70,14 @@ unsafe impl Send for Map {}
 unsafe impl Sync for Map {}
 
 impl Map {
-    fn new(file: &File, bytes: usize) -> io::Result<Self> {
+    fn new(file: &File, len: u64) -> io::Result<Self> {
+        let [most, least] = REACH_BYTES.map(|reach| len.max(reach));
+        Self::of_bytes(file, most).or_else(|_| Self::of_bytes(file, least))
+    }
+
+    fn of_bytes(file: &File, bytes: u64) -> io::Result<Self> {
         use std::os::fd::AsRawFd;
+        let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
         // SAFETY: a fresh map at an address of the kernel's choice; the descriptor is
         // open.
         let base = unsafe {
@@ -154,12 +164,8 @@ impl Drop for Map {
 impl MappedFile {
     pub(super) fn new(inner: RealFile) -> Result<Self> {
         let len = inner.len()?;
-        let map = usize::try_from(len.max(REACH_BYTES))
-            .map_err(|_| io::ErrorKind::FileTooLarge.into())
-            .and_then(|bytes| {
-                guard::install()?;
-                Map::new(&inner.file, bytes)
-            })
+        let map = guard::install()
+            .and_then(|()| Map::new(&inner.file, len))
             .map_err(|e| DiskError::with_kind("map", &inner.path, DiskErrorKind::Unsupported, e))?;
         Ok(Self {
             inner,
