@@ -179,15 +179,20 @@ impl Accumulator {
                 sum.add_integers(values)
             }
             Accumulator::Count(_) => self.step_count(values.len() as u64),
-            Accumulator::Min(_) => return self.step_extreme(values, values.iter().min()),
-            Accumulator::Max(_) => return self.step_extreme(values, values.iter().max()),
+            Accumulator::Min(_) | Accumulator::Max(_) => return self.step_extreme(values),
             _ => return self.step_each(values.iter().map(|i| ValueRef::Integer(*i))),
         }
         Ok(None)
     }
 
-    /// Takes integers, of which only the least or greatest one counts.
-    fn step_extreme(&mut self, values: &[i64], one: Option<&i64>) -> Result<Option<usize>> {
+    /// Takes integers, of which only the least or greatest one counts. A function of its
+    /// own: within the other it kept sums of groups, one value a call, from being inlined.
+    #[inline(never)]
+    fn step_extreme(&mut self, values: &[i64]) -> Result<Option<usize>> {
+        let one = match self {
+            Accumulator::Min(_) => values.iter().min(),
+            _ => values.iter().max(),
+        };
         let Some(one) = one else { return Ok(None) };
         let changed = self.step(&[ValueRef::Integer(*one)], Collation::Binary)?;
         match changed {
