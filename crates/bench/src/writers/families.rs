@@ -101,8 +101,13 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    pub(super) fn new(txn: store::Txn, family: store::Tree, keys: Keys) -> Self {
-        Self { txn, family, keys }
+    /// On a new family of this name.
+    pub(super) fn new(store: &store::Store, family: &str, keys: Keys) -> Result<Self> {
+        Ok(Self {
+            txn: store.txn(),
+            family: store.create_family(family, KeyKind::Bytes)?,
+            keys,
+        })
     }
 
     fn put(&mut self, number: u64) -> Result<()> {
@@ -211,6 +216,17 @@ pub(super) fn work<P: Putter>(putters: &mut [P], first: u64, time: Duration) -> 
     Ok(puts as f64 / longest.as_secs_f64())
 }
 
+/// A store whose commits are written and not synced.
+pub(super) fn open(options: Options, workspace: &Workspace, name: &str) -> Result<store::Store> {
+    let opened = store::Options {
+        cache_bytes: options.cache_bytes,
+        durability: store::Durability::Normal,
+        ..store::Options::default()
+    };
+    let path = workspace.database(&ENGINES[0], name);
+    Ok(store::Store::open(path, opened)?)
+}
+
 /// Measures all workloads.
 pub fn run(
     options: Options,
@@ -235,18 +251,10 @@ fn measure(
 ) -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(options.seed);
     let most = THREADS.into_iter().max().unwrap_or(1);
-    let opened = store::Options {
-        cache_bytes: options.cache_bytes,
-        durability: store::Durability::Normal,
-        ..store::Options::default()
-    };
-    let file = format!("{}.db", keys.label);
-    let store = store::Store::open(workspace.database(&ENGINES[0], &file), opened)?;
+    let store = open(options, workspace, &format!("{}.db", keys.label))?;
     let mut ours = Vec::new();
     for family in 0..most {
-        let family = store.create_family(&format!("family {family}"), KeyKind::Bytes)?;
-        let txn = store.txn();
-        ours.push(Ours::new(txn, family, keys));
+        ours.push(Ours::new(&store, &format!("family {family}"), keys)?);
     }
     let database = redb::Builder::new()
         .set_cache_size(options.cache_bytes)

@@ -3,19 +3,17 @@
 //! put's log record has to one file, and to a file each. Each is told as what it makes of
 //! its own single thread; all take turns.
 
-use super::families::{ASCENDING, KEPT, Keys, Ours, Putter, work};
+use super::families::{ASCENDING, KEPT, Keys, Ours, Putter, open, work};
 use crate::compare::Options;
 use crate::report::{Metric, Report};
-use crate::side::{ENGINES, Workspace};
+use crate::side::Workspace;
 use crate::stats;
 use anyhow::Result;
-use fulgurite_store as store;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use store::KeyKind;
 
 const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
 const MOST: usize = THREADS[THREADS.len() - 1];
@@ -95,21 +93,6 @@ impl Putter for Plain {
     }
 }
 
-fn open(options: Options, workspace: &Workspace, name: &str) -> Result<store::Store> {
-    let opened = store::Options {
-        cache_bytes: options.cache_bytes,
-        durability: store::Durability::Normal,
-        ..store::Options::default()
-    };
-    let path = workspace.database(&ENGINES[0], name);
-    Ok(store::Store::open(path, opened)?)
-}
-
-fn putter(store: &store::Store, name: &str, keys: Keys) -> Result<Ours> {
-    let family = store.create_family(name, KeyKind::Bytes)?;
-    Ok(Ours::new(store.txn(), family, keys))
-}
-
 /// Measures all numbers of threads, everybody in turns.
 pub fn run(
     options: Options,
@@ -121,7 +104,7 @@ pub fn run(
     let families = |name: &str, keys: Keys| -> Result<Vec<Ours>> {
         let store = open(options, workspace, name)?;
         (0..MOST)
-            .map(|n| putter(&store, &format!("family {n}"), keys))
+            .map(|n| Ours::new(&store, &format!("family {n}"), keys))
             .collect()
     };
     // All databases have the cache of one together.
@@ -131,7 +114,7 @@ pub fn run(
     };
     let alone = (0..MOST)
         .map(|n| {
-            putter(
+            Ours::new(
                 &open(each, workspace, &format!("scaling-{n}.db"))?,
                 "alone",
                 KEPT,
