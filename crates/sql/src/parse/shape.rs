@@ -27,7 +27,7 @@ use self::rows::Rows;
 use super::expr;
 use super::unquote;
 use crate::ast::Literal;
-use crate::value::{Value, ValueRef};
+use crate::value::Value;
 
 /// The longest text that is looked at, rows that are like two others aside: to compile a
 /// longer one takes long in any case.
@@ -91,17 +91,13 @@ impl Shape {
         &self.text
     }
 
-    /// What they stand for, in order: more than it has, where it is of any number of rows.
-    pub fn values(&self) -> impl ExactSizeIterator<Item = ValueRef<'_>> {
-        self.values.iter().take(self.count).map(Value::as_ref)
-    }
-
     /// How many rows of VALUES the text has, where the shape has two for any number.
     pub fn repeated_rows(&self) -> Option<usize> {
         self.rows.repeated()
     }
 
-    /// Gives what they stand for in exchange for other values, of which nothing is kept.
+    /// Gives what its parameters stand for, in order, in exchange for other values, of which
+    /// nothing is kept: more than it has, where it is of any number of rows.
     pub fn exchange_values(&mut self, others: &mut Vec<Value>) {
         others.resize(self.count, Value::Null);
         let pairs = self.values.iter_mut().zip(others);
@@ -432,8 +428,8 @@ mod tests {
         shape.take("INSERT INTO other VALUES (1, 'x', 2.5)");
         shape.take(sql).then(|| {
             let mut values = Vec::new();
-            for value in shape.values() {
-                crate::value::quote(value, &mut values);
+            for value in shape.values.iter().take(shape.count) {
+                crate::value::quote(value.as_ref(), &mut values);
                 values.push(b' ');
             }
             let values = String::from_utf8(values).expect("text");
@@ -501,10 +497,9 @@ mod tests {
     /// The shape, the rows that it stands for, and how many values they have.
     fn rows(sql: &str) -> Option<(String, Option<usize>, usize)> {
         let mut shape = Shape::default();
-        shape.take(sql).then(|| {
-            let values = shape.values().len();
-            (shape.text().to_owned(), shape.repeated_rows(), values)
-        })
+        shape
+            .take(sql)
+            .then(|| (shape.text().to_owned(), shape.repeated_rows(), shape.count))
     }
 
     #[test]
