@@ -30,6 +30,38 @@ fn as_it_is(vector: &Vector, how: Comparison) -> bool {
     vector.kinds() & changed == 0
 }
 
+/// Appends to `out` the selected rows of which `x` is a key of the table, or, `negated`, is
+/// none and not NULL.
+pub fn select_found(
+    table: &mut GroupTable,
+    x: &Operand<'_>,
+    (how, negated): (Comparison, bool),
+    selection: Selection<'_>,
+    groups: &mut Vec<u32>,
+    out: &mut Vec<u32>,
+) -> Result<()> {
+    let converted;
+    let rows = match x.vector() {
+        Some(vector) if as_it_is(vector, how) => [Operand::Column(vector)],
+        _ => {
+            let mut vector = Vector::new();
+            for row in 0..selection.end() {
+                vector.push(how.affinity.apply_comparison(x.get(row)).as_ref())?;
+            }
+            converted = vector;
+            [Operand::Column(&converted)]
+        }
+    };
+    table.find(&rows, selection, groups);
+    let mut found = groups.iter().map(|group| *group != NONE);
+    selection.each(|row| {
+        if found.next() == Some(!negated) && !x.get(row).is_null() {
+            out.push(row as u32);
+        }
+    });
+    Ok(())
+}
+
 impl Members {
     /// None so far.
     pub fn new(comparisons: &[Comparison]) -> Self {
@@ -116,26 +148,8 @@ impl Members {
         if negated && !self.partial.is_empty() {
             return Ok(());
         }
-        let converted;
-        let rows = match x.vector() {
-            Some(vector) if as_it_is(vector, how) => [Operand::Column(vector)],
-            _ => {
-                let mut vector = Vector::new();
-                for row in 0..selection.end() {
-                    vector.push(how.affinity.apply_comparison(x.get(row)).as_ref())?;
-                }
-                converted = vector;
-                [Operand::Column(&converted)]
-            }
-        };
-        self.table.find(&rows, selection, &mut self.groups);
-        let mut found = self.groups.iter().map(|group| *group != NONE);
-        selection.each(|row| {
-            if found.next() == Some(!negated) && !x.get(row).is_null() {
-                out.push(row as u32);
-            }
-        });
-        Ok(())
+        let asked = (how, negated);
+        select_found(&mut self.table, x, asked, selection, &mut self.groups, out)
     }
 
     /// Whether a row is among them. None is NULL.

@@ -10,8 +10,8 @@ use crate::exec::context::Context;
 use crate::exec::expr::batch::{Operand, operand};
 use crate::exec::expr::eval::{Datum, eval};
 use crate::exec::expr::{compare, row::Row};
-use crate::exec::hash::{GroupTable, NONE};
-use crate::value::Affinity;
+use crate::exec::hash::GroupTable;
+use crate::exec::members::select_found;
 
 /// Values and rows from which on a table is worth its making.
 const HASHED_MIN: usize = 12;
@@ -89,30 +89,5 @@ fn hashed(
     let (mut table, mut groups) = (GroupTable::new(vec![how.collation]), Vec::new());
     let keys = [Operand::Computed(keys)];
     table.insert(&keys, Selection::All(values.len()), &mut groups)?;
-    let is_number = |v: &Vector| v.integers().is_some() || v.reals().is_some();
-    let as_it_is = match how.affinity {
-        Affinity::Blob => true,
-        Affinity::Numeric => x.vector().is_some_and(is_number),
-        _ => false,
-    };
-    let converted;
-    let rows = match x.vector() {
-        Some(vector) if as_it_is => [Operand::Column(vector)],
-        _ => {
-            let mut vector = Vector::new();
-            for row in 0..selection.end() {
-                vector.push(how.affinity.apply_comparison(x.get(row)).as_ref())?;
-            }
-            converted = vector;
-            [Operand::Column(&converted)]
-        }
-    };
-    table.find(&rows, selection, &mut groups);
-    let mut found = groups.iter().map(|group| *group != NONE);
-    selection.each(|row| {
-        if found.next() == Some(!negated) && !x.get(row).is_null() {
-            out.push(row as u32);
-        }
-    });
-    Ok(())
+    select_found(&mut table, x, (how, negated), selection, &mut groups, out)
 }
