@@ -172,7 +172,7 @@ fn committers_that_wait_for_the_log_lose_nothing() {
     let small = Options {
         cache_bytes: 64 << 12,
         checkpoint_bytes: 256,
-        log_limit_bytes: 1 << 10,
+        log_limit_bytes: Some(1 << 10),
         ..options()
     };
     explore(20, Fair, move || committers(&small, ALL_FULL));
@@ -189,7 +189,7 @@ fn committers_in_normal_lose_nothing_with_the_process() {
     let small = Options {
         cache_bytes: 64 << 12,
         checkpoint_bytes: 256,
-        log_limit_bytes: 1 << 10,
+        log_limit_bytes: Some(1 << 10),
         ..normal.clone()
     };
     let none = [false; WRITERS as usize];
@@ -204,7 +204,7 @@ fn committers_in_full_beside_one_in_normal_lose_nothing() {
     let small = Options {
         cache_bytes: 64 << 12,
         checkpoint_bytes: 256,
-        log_limit_bytes: 1 << 10,
+        log_limit_bytes: Some(1 << 10),
         ..options()
     };
     let one_not = [true, false, true];

@@ -512,7 +512,7 @@ fn pressure() {
     let small = Options {
         cache_bytes: 64 << 12,
         checkpoint_bytes: 2 << 10,
-        log_limit_bytes: 4 << 10,
+        log_limit_bytes: Some(4 << 10),
         ..options()
     };
     let store = open(&disk, small.clone());

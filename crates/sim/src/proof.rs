@@ -109,7 +109,7 @@ impl Case {
             compression: [Compression::Lz4, Compression::None][rng.index(2)],
             busy_timeout: Duration::from_secs(20),
             checkpoint_bytes: [24 << 20, 24 << 20, 2 << 10, 24 << 10][rng.index(4)],
-            log_limit_bytes: [32 << 20, 64 << 10][rng.index(2)],
+            log_limit_bytes: Some([32 << 20, 64 << 10][rng.index(2)]),
             ..Options::default()
         }
     }

@@ -220,7 +220,8 @@ fn is_due(core: &Core, request: Option<Request>) -> bool {
     match request {
         Some(Request::Checkpoint) => true,
         Some(Request::Look) => look(core),
-        None => false,
+        // It was filled fast, and is not any more.
+        None => core.log_is_long(),
     }
 }
 

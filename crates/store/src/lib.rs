@@ -55,6 +55,7 @@ mod extents;
 mod holds;
 mod lanes;
 mod leases;
+mod log_length;
 mod making;
 mod names;
 mod node;

@@ -77,10 +77,13 @@ pub struct Options {
     /// Bounds every wait for a lock, that of the file at opening included, or for space
     /// in the log.
     pub busy_timeout: Duration,
-    /// The log's size in bytes at which a checkpoint starts.
+    /// The log's size in bytes at which a checkpoint starts; where the log fills in less
+    /// than half a second it may grow on, to three quarters of its limit.
     pub checkpoint_bytes: u64,
-    /// The log's hard limit in bytes: committers wait for the checkpoint.
-    pub log_limit_bytes: u64,
+    /// The log's hard limit in bytes: committers wait for the checkpoint. `None`: half of
+    /// [`cache_bytes`](Self::cache_bytes), but 32 MiB at least and 128 MiB at most, since
+    /// what the log holds is replayed in the cache.
+    pub log_limit_bytes: Option<u64>,
     /// What becomes of a transaction over several files of which only another one knows
     /// whether it was committed.
     pub in_doubt: InDoubt,
@@ -89,6 +92,19 @@ pub struct Options {
     /// called now and then, a writer that cannot go on without a checkpoint makes
     /// it itself, and waits, ids and salts are the driver's.
     pub driver: Option<Arc<dyn Driver>>,
+}
+
+/// What the log may hold unless somebody says otherwise.
+const LOG_LIMIT_MIN: u64 = 32 << 20;
+const LOG_LIMIT_MAX: u64 = 128 << 20;
+
+impl Options {
+    /// The log's hard limit in bytes.
+    pub(crate) fn log_limit(&self) -> u64 {
+        let by_cache = (self.cache_bytes / 2) as u64;
+        self.log_limit_bytes
+            .unwrap_or(by_cache.clamp(LOG_LIMIT_MIN, LOG_LIMIT_MAX))
+    }
 }
 
 impl Default for Options {
@@ -103,7 +119,7 @@ impl Default for Options {
             abandon_missing_log: false,
             busy_timeout: Duration::from_secs(5),
             checkpoint_bytes: 24 << 20,
-            log_limit_bytes: 32 << 20,
+            log_limit_bytes: None,
             in_doubt: InDoubt::Ask,
             driver: None,
         }

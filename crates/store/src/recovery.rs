@@ -82,7 +82,7 @@ fn start_log(core: &Arc<Core>, recovery: Recovery) -> Result<()> {
             Durability::Normal => fulgurite_wal::Durability::Normal,
             Durability::Off => fulgurite_wal::Durability::Off,
         },
-        limit_bytes: core.options.log_limit_bytes,
+        limit_bytes: core.options.log_limit(),
         reserve_timeout: core.options.busy_timeout,
         pressure: Some(Arc::new(move |patience| {
             if let Some(core) = weak.upgrade() {

@@ -104,7 +104,7 @@ fn a_value_larger_than_the_cache_comes_back_from_the_log() {
     for options in kinds() {
         let options = Options {
             checkpoint_bytes: 64 << 20,
-            log_limit_bytes: 128 << 20,
+            log_limit_bytes: Some(128 << 20),
             ..options
         };
         let disk = Arc::new(MemoryDisk::new());

@@ -87,7 +87,7 @@ fn options() -> Options {
         durability: Durability::Normal,
         compression: Compression::None,
         checkpoint_bytes: 1 << 20,
-        log_limit_bytes: 2 << 20,
+        log_limit_bytes: Some(2 << 20),
         busy_timeout: Duration::from_secs(60),
         ..Options::default()
     }

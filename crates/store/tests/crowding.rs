@@ -54,7 +54,7 @@ impl Table {
         let options = Options {
             cache_bytes: times * (8 << 20),
             checkpoint_bytes: 1 << 30,
-            log_limit_bytes: 1 << 31,
+            log_limit_bytes: Some(1 << 31),
             driver: Some(clock.clone()),
             ..Options::default()
         };

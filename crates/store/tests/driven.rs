@@ -39,7 +39,7 @@ fn options(driver: &Arc<Counted>) -> Options {
     Options {
         cache_bytes: 1 << 20,
         checkpoint_bytes: 64 << 10,
-        log_limit_bytes: 256 << 10,
+        log_limit_bytes: Some(256 << 10),
         driver: Some(driver.clone()),
         ..Options::default()
     }
@@ -91,10 +91,39 @@ fn a_tick_makes_the_checkpoint_that_was_asked_for() {
     assert_eq!(store.stats().checkpoint, 0, "nobody asked");
     for key in 0..80 {
         commit(&mut txn, key);
+        driver.pass(Duration::from_millis(1));
     }
     assert_eq!(store.stats().checkpoint, 0, "it is not done by itself");
     store.tick().expect("a tick");
     assert_eq!(store.stats().checkpoint, store.stats().visible);
+}
+
+/// What is written to the file while the same keys are changed on is written again soon.
+#[test]
+fn a_checkpoint_is_put_off_while_the_log_fills_fast() {
+    let driver = Arc::new(Counted::default());
+    let store = open(options(&driver));
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+    let mut fill = |kib: i64| {
+        for key in 0..kib {
+            txn.begin_statement(&[&tree]).expect("begins");
+            txn.put(&tree, Key::Int(key), &[1; 1_000]).expect("a put");
+            txn.commit().expect("commits");
+            store.tick().expect("a tick");
+        }
+    };
+    fill(150);
+    assert_eq!(store.stats().checkpoint, 0, "no time has passed");
+    fill(60);
+    let at_most = store.stats().checkpoint;
+    assert!(at_most > 0, "three quarters of the log are full");
+    fill(100);
+    assert_eq!(store.stats().checkpoint, at_most, "it begins anew");
+    driver.pass(Duration::from_secs(1));
+    store.tick().expect("a tick");
+    let stats = store.stats();
+    assert_eq!(stats.checkpoint, stats.visible, "nobody writes any more");
 }
 
 #[test]
@@ -125,7 +154,7 @@ fn a_tick_that_finds_no_checkpoint_due_syncs_too() {
     let store = open(Options {
         durability: Durability::Normal,
         checkpoint_bytes: 1 << 30,
-        log_limit_bytes: 1 << 31,
+        log_limit_bytes: Some(1 << 31),
         ..options(&driver)
     });
     let tree = store.create_family("t", KeyKind::Int).expect("a family");
@@ -457,7 +486,7 @@ fn a_leaf_that_is_read_to_be_changed_takes_one_frame() {
     let driver = Arc::new(Counted::default());
     let store = open(Options {
         checkpoint_bytes: 64 << 20,
-        log_limit_bytes: 128 << 20,
+        log_limit_bytes: Some(128 << 20),
         ..options(&driver)
     });
     let tree = store.create_family("t", KeyKind::Int).expect("a family");

@@ -46,7 +46,7 @@ fn open(disk: &Arc<MemoryDisk>, durability: Durability) -> (Store, [Tree; 2]) {
         durability,
         cache_bytes: 32 << 20,
         checkpoint_bytes: 64 << 10,
-        log_limit_bytes: LOG,
+        log_limit_bytes: Some(LOG),
         // Who needs room in the log that there is none of fails at once.
         busy_timeout: Duration::ZERO,
         ..Options::default()

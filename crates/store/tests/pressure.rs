@@ -12,7 +12,7 @@ fn small() -> Options {
     Options {
         cache_bytes: 0,
         checkpoint_bytes: 16 << 10,
-        log_limit_bytes: 32 << 10,
+        log_limit_bytes: Some(32 << 10),
         busy_timeout: Duration::from_secs(60),
         ..Options::default()
     }

@@ -47,7 +47,7 @@ fn options(rng: &mut Rng) -> Options {
         cache_bytes: one_of(&[192, 256, 384]) * page_size,
         page_size: page_size as u32,
         checkpoint_bytes: one_of(&[16 << 10, 1 << 20, 24 << 20]) as u64,
-        log_limit_bytes: one_of(&[64 << 10, 2 << 20, 32 << 20]) as u64,
+        log_limit_bytes: Some(one_of(&[64 << 10, 2 << 20, 32 << 20]) as u64),
         durability: match one_of(&[0, 0, 1, 2]) {
             0 => Durability::Full,
             1 => Durability::Normal,

@@ -57,7 +57,7 @@ fn options_of(rng: &mut Rng) -> Options {
         durability: DURABILITIES[rng.index(DURABILITIES.len())],
         compression: [Compression::Lz4, Compression::None][rng.index(2)],
         checkpoint_bytes: [24 << 20, 4 << 10, 64 << 10][rng.index(3)],
-        log_limit_bytes: [32 << 20, 128 << 10][rng.index(2)],
+        log_limit_bytes: Some([32 << 20, 128 << 10][rng.index(2)]),
         ..Options::default()
     }
 }

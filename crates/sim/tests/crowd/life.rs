@@ -39,7 +39,7 @@ pub fn options_of(rng: &mut Rng) -> Options {
         cache_bytes: [64, 96, 160, 256, 384, 1_024][rng.index(6)] * page_size,
         page_size: page_size as u32,
         checkpoint_bytes: [16 << 10, 1 << 20, 24 << 20][rng.index(3)],
-        log_limit_bytes: [64 << 10, 2 << 20, 32 << 20][rng.index(3)],
+        log_limit_bytes: Some([64 << 10, 2 << 20, 32 << 20][rng.index(3)]),
         durability: match rng.below(6) {
             0..=2 => Durability::Full,
             3 | 4 => Durability::Normal,

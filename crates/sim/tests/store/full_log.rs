@@ -19,7 +19,7 @@ const ROWS_MAX: i64 = 1_000;
 fn small() -> Options {
     Options {
         checkpoint_bytes: 1 << 30,
-        log_limit_bytes: 64 << 10,
+        log_limit_bytes: Some(64 << 10),
         busy_timeout: Duration::from_secs(120),
         ..options()
     }

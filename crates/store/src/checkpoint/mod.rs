@@ -262,19 +262,16 @@ fn make(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
 
 /// Step 1. Returns S.
 fn begin(core: &Core, state: &mut State, follows: Follows) -> Result<u64> {
-    let wal = core.wal().filter(|_| follows == Follows::Commits);
-    if let Some(wal) = wal
-        && state.pending.is_none()
-    {
+    let begins_log = follows == Follows::Commits && state.pending.is_none();
+    let wal = core.wal().filter(|_| begins_log);
+    if let Some(wal) = wal {
         wal.prepare_switch().map_err(log_error)?;
     }
     let calm = core.calm();
     let commit = core.commit.lock();
     let seq = commit.head;
     core.checkpoint_pins.start(seq);
-    if let Some(wal) = wal
-        && state.pending.is_none()
-    {
+    if let Some(wal) = wal {
         match wal.switch(seq + 1) {
             Ok(old) => state.pending = Some(old),
             Err(error) => {
@@ -284,6 +281,9 @@ fn begin(core: &Core, state: &mut State, follows: Follows) -> Result<u64> {
         }
     }
     drop((commit, calm));
+    if wal.is_some() {
+        core.log_length.begin(core.pool.waits.now());
+    }
     Ok(seq)
 }
 

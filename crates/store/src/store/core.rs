@@ -10,6 +10,7 @@ use crate::checkpoint::WriteCounters;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lanes::LaneLock;
 use crate::leases::Leases;
+use crate::log_length::LogLength;
 use crate::options::Options;
 use crate::pins;
 use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
@@ -55,6 +56,7 @@ pub(crate) struct Core {
     pub(crate) checkpoint_pins: checkpoint::Pins,
     pub(crate) crew: checkpoint::Crew,
     pub(crate) background: Background,
+    pub(crate) log_length: LogLength,
     pub(crate) admission: Admission,
     /// Shut while a commit to several stores is under way.
     pub(crate) gate: Gate,
@@ -115,6 +117,7 @@ impl Core {
         )?;
         static NUMBERS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let seq = checkpoint.seq;
+        let log_length = LogLength::new(options.checkpoint_bytes, options.log_limit());
         Ok(Self {
             pool,
             quiet: LineStart,
@@ -131,6 +134,7 @@ impl Core {
             checkpoint_pins: checkpoint::Pins::new(seq),
             crew: checkpoint::Crew::default(),
             background: Background::default(),
+            log_length,
             admission: Admission::new(),
             gate: Gate::default(),
             needed_from: AtomicU64::new(0),
@@ -275,7 +279,8 @@ impl Core {
     /// Asks whether a checkpoint is due where the log or the unwritten pages call for one.
     #[inline]
     pub(crate) fn check_pressure(&self) {
-        if self.log_is_long() || self.pool.is_crowded() {
+        let log_is_reached = |wal: &TwinLog| self.log_length.is_reached(wal.bytes_since_switch());
+        if self.wal.get().is_some_and(log_is_reached) || self.pool.is_crowded() {
             self.background.ask_to_look();
         }
     }
@@ -290,10 +295,11 @@ impl Core {
         }
     }
 
-    /// Whether the log calls for a checkpoint.
+    /// Whether the log calls for a checkpoint, for who makes them.
     pub(crate) fn log_is_long(&self) -> bool {
+        let now = || self.pool.waits.now();
         let wal = self.wal.get();
-        wal.is_some_and(|wal| wal.bytes_since_switch() >= self.options.checkpoint_bytes)
+        wal.is_some_and(|wal| self.log_length.is_due(wal.bytes_since_switch(), now()))
     }
 }
 

@@ -390,7 +390,7 @@ mod tests {
             durability,
             // No thread of its own, which would end leases after a while.
             driver: Some(Arc::new(Still)),
-            log_limit_bytes: 1 << 20,
+            log_limit_bytes: Some(1 << 20),
             busy_timeout: Duration::ZERO,
             ..Options::default()
         };

@@ -277,7 +277,7 @@ impl TxnContext {
         let Some(wal) = self.core.wal() else {
             return false;
         };
-        let others = (self.core.options.log_limit_bytes / SPACE_OF_OTHERS) as usize;
+        let others = (self.core.options.log_limit() / SPACE_OF_OTHERS) as usize;
         self.state != TxnState::Statement
             && !self.bulk
             && wal.is_at_limit(self.redo.len().saturating_add(others))
