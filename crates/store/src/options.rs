@@ -99,8 +99,8 @@ const LOG_LIMIT_MIN: u64 = 32 << 20;
 const LOG_LIMIT_MAX: u64 = 128 << 20;
 
 impl Options {
-    /// The log's hard limit in bytes.
-    pub(crate) fn log_limit(&self) -> u64 {
+    /// The log's hard limit in bytes, given or by the cache.
+    pub fn log_limit(&self) -> u64 {
         let by_cache = (self.cache_bytes / 2) as u64;
         self.log_limit_bytes
             .unwrap_or(by_cache.clamp(LOG_LIMIT_MIN, LOG_LIMIT_MAX))
