@@ -175,6 +175,7 @@ fn join_kind(kind: JoinKind) -> &'static str {
         JoinKind::Full => "FULL JOIN",
         JoinKind::Semi => "SEMI JOIN",
         JoinKind::Anti => "ANTI JOIN",
+        JoinKind::Single => "SINGLE JOIN",
     }
 }
 

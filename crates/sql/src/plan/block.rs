@@ -79,7 +79,9 @@ impl Planner<'_, '_> {
         if let Some(node) = self.count_rows(block, order_by, limit)? {
             return Ok(node);
         }
-        let filter = simplified(block, pushed);
+        let mut filter = simplified(block, pushed);
+        let (mut exprs, mut keys) = (block.outputs.clone(), order_by.to_vec());
+        let singles = self.singles(block, &mut filter, &mut exprs, &mut keys)?;
         let mut wanted = self.wanted_order(block, order_by);
         if wanted.is_empty() {
             wanted = grouped::wanted_order(block, order_by, limit.is_some());
@@ -89,8 +91,8 @@ impl Planner<'_, '_> {
             limited: limit.is_some() && window::streams(block),
             any_order,
         };
-        let (mut node, mut layout, ordered) = self.sources(block, &filter, order_by, &goal)?;
-        let mut keys = order_by.to_vec();
+        let (mut node, mut layout, ordered) =
+            self.sources(block, &filter, order_by, singles, &goal)?;
         let mut ordered = ordered && !wanted.is_empty();
         let mut groups = Vec::new();
         if let Some(aggregation) = &block.aggregation {
@@ -116,7 +118,6 @@ impl Planner<'_, '_> {
         } else {
             keys.extend(groups);
         }
-        let exprs = block.outputs.clone();
         let visible = exprs.len();
         let (node, keys) = self.project(block, node, &layout, exprs, keys)?;
         let node = match &block.distinct {
@@ -154,7 +155,7 @@ impl Planner<'_, '_> {
             });
         }
         // Folded only now: what the layout has computed is known by its shape.
-        let mut exprs = self.resolve_all(&exprs, layout)?;
+        let mut exprs = self.called_for(node.rows, |this| this.resolve_all(&exprs, layout))?;
         exprs.iter_mut().for_each(rules::fold);
         let identity = exprs.len() == node.width
             && exprs
@@ -233,7 +234,7 @@ impl Planner<'_, '_> {
 }
 
 /// The conditions of a block, with those that are pushed into it.
-fn simplified(block: &Block, pushed: Vec<Expr>) -> Vec<Expr> {
+pub(super) fn simplified(block: &Block, pushed: Vec<Expr>) -> Vec<Expr> {
     let mut filter: Vec<Expr> = block.filter.clone();
     filter.extend(pushed);
     for condition in &mut filter {

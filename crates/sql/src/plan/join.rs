@@ -14,7 +14,7 @@ use super::access::{self, Access, Path};
 use super::arms::is_union_all;
 use super::generated;
 use super::layout::Layout;
-use super::order::{Item, Method, Problem, Step, selectivity, split_equality};
+use super::order::{Item, Method, Problem, Step, selectivity, share_kept, split_equality};
 use super::physical::{Bound, JoinKind, Node, Op, Range, ScanColumn};
 use super::resolve::Rows;
 use super::terms::{Term, TermOp};
@@ -109,7 +109,7 @@ impl Planner<'_, '_> {
             .items
             .get(step.item)
             .ok_or_else(|| Error::misuse("no such source"))?;
-        let (id, outer) = (item.source.id, item.on.is_some());
+        let (id, kind) = (item.source.id, item.kind);
         let (chosen, keys): (_, &[usize]) = match &step.method {
             Method::Lookup(chosen) | Method::Replay(chosen) => (chosen, &[]),
             Method::Hash(chosen, keys) => (chosen, keys),
@@ -122,30 +122,34 @@ impl Planner<'_, '_> {
         done.extend(keys);
         let mut left = conditions_left(problem, step.item, placed, applied, done)?;
         let (behind, own) = (before.as_ref(), &mut left.own);
-        let (right, layout) =
+        let (right, of_right) =
             self.source_node(item, access, &columns, behind, &mut bindings, own)?;
-        let (right, layout) = self.generated(id, right, layout, &computed, &mut left.own)?;
-        let right = self.filtered(right, left.own, &layout)?;
+        let (right, of_right) = self.generated(id, right, of_right, &computed, &mut left.own)?;
         let Some(before) = before else {
             placed.insert(id);
+            left.own.extend(left.cross);
+            let joined = self.keyed(&access.path, right, of_right, left.own)?;
             return Ok(Joined {
-                node: self.filtered(right, left.cross, &layout)?,
-                layout,
                 ordered: access.ordered,
+                ..joined
             });
         };
-        let joined = before.layout.join(&layout);
+        let right = self.filtered(right, left.own, &of_right)?;
+        let joined = before.layout.join(&of_right);
         let condition = self.all_of(left.cross, &joined)?;
-        let kind = if outer {
-            JoinKind::Left
-        } else {
-            JoinKind::Inner
+        let layout = match kind.yields_right() {
+            true => joined,
+            false => before.layout.clone(),
         };
-        let (width, rows) = (joined.width(), before.node.rows.max(right.rows));
+        let rows = match kind.takes_one() {
+            true => before.node.rows * share_kept(kind),
+            false => before.node.rows.max(right.rows),
+        };
+        let width = layout.width();
         let op = match &step.method {
             Method::Hash(..) => {
-                let keys = self.hash_keys(problem, step, placed, &before.layout, &layout)?;
-                let kept = self.kept_in_recursion(&right);
+                let keys = self.hash_keys(problem, step, placed, &before.layout, &of_right)?;
+                let kept = self.kept_hashed(&right);
                 Op::HashJoin {
                     left: Box::new(before.node),
                     right: Box::new(right),
@@ -167,12 +171,12 @@ impl Planner<'_, '_> {
         };
         placed.insert(id);
         let mut node = Node { op, width, rows };
-        if outer {
-            node = self.late_conditions(problem, node, &joined, placed, applied)?;
+        if matches!(kind, JoinKind::Left | JoinKind::Single) {
+            node = self.late_conditions(problem, node, &layout, placed, applied)?;
         }
         Ok(Joined {
             node,
-            layout: joined,
+            layout,
             ordered: before.ordered,
         })
     }
@@ -477,7 +481,8 @@ impl Planner<'_, '_> {
         layout: &Layout,
     ) -> Result<Node> {
         let share: f64 = conditions.iter().map(selectivity).product();
-        let Some(predicate) = self.all_of(conditions, layout)? else {
+        let predicate = self.called_for(input.rows, |this| this.all_of(conditions, layout))?;
+        let Some(predicate) = predicate else {
             return Ok(input);
         };
         let (width, rows) = (input.width, (input.rows * share).max(0.1));

@@ -22,6 +22,14 @@ impl Layout {
         }
     }
 
+    /// A row of values that no expression names.
+    pub fn unnamed(width: usize) -> Layout {
+        Layout {
+            columns: vec![None; width],
+            computed: Vec::new(),
+        }
+    }
+
     /// Number of values.
     pub fn width(&self) -> usize {
         self.columns.len()

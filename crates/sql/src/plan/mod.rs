@@ -22,6 +22,7 @@ pub mod foreign;
 mod generated;
 mod grouped;
 mod join;
+mod keyed;
 mod layout;
 mod matches;
 mod members;
@@ -35,7 +36,9 @@ mod registers;
 pub mod repeated;
 mod resolve;
 mod rules;
+mod semi;
 mod shares;
+mod single;
 mod sources;
 mod statement;
 mod terms;
@@ -165,6 +168,8 @@ fn plan_one(
         recursions: Vec::new(),
         pass: 0,
         passes: 1,
+        calls: 1.0,
+        callers: keyed::CALLS_UNKNOWN,
         reads: Vec::new(),
         writes: Vec::new(),
         guards: Vec::new(),
@@ -224,6 +229,10 @@ struct Planner<'a, 'r> {
     /// recursion.
     pass: usize,
     passes: usize,
+    /// About how often the query is run that is being planned, and for how many rows of it
+    /// the expressions are computed that are being resolved.
+    calls: f64,
+    callers: f64,
     reads: Vec<Tree>,
     writes: Vec<Tree>,
     guards: Vec<Tree>,

@@ -12,6 +12,7 @@ use super::Planner;
 use super::access::{self, Access, COST_SEEK, Path, Request};
 use super::facts::{Chosen, Facts, Known};
 use super::members::Members;
+use super::physical::JoinKind;
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, SortKey};
 use crate::bind::logical::{KeyExpr, Source, SourceKind};
 use crate::error::{Error, Result};
@@ -19,8 +20,12 @@ use crate::error::{Error, Result};
 /// Up to so many sources, every one is tried as the first.
 const TRIED_FIRST: usize = 8;
 /// Cost of putting a row into a hash table, and of probing it.
-const COST_BUILD: f64 = 2.0;
-const COST_PROBE: f64 = 1.5;
+pub(super) const COST_BUILD: f64 = 2.0;
+pub(super) const COST_PROBE: f64 = 1.5;
+/// Cost of opening the lookup for one row, beside that of finding the first key of a scan.
+const COST_OPEN: f64 = 12.0;
+/// The share of rows that are guessed to have a partner.
+const SHARE_WITH_PARTNER: f64 = 0.5;
 
 /// A condition and the sources it reads.
 #[derive(Debug, Clone)]
@@ -44,7 +49,9 @@ pub struct Item<'b> {
     pub needed: BTreeSet<usize>,
     /// Those of them that are read above the joins.
     pub shown: BTreeSet<usize>,
-    /// ON conditions, if it is the right side of a LEFT JOIN.
+    /// How it is joined to those before it.
+    pub kind: JoinKind,
+    /// ON conditions, unless it is joined by an inner join.
     pub on: Option<Vec<Condition>>,
     /// Rows it has.
     pub rows: f64,
@@ -57,10 +64,23 @@ pub struct Item<'b> {
     pub per_key: Vec<(usize, Arc<[f64]>)>,
     /// The parts of its indexes' keys that are no columns.
     pub computed: Vec<KeyExpr>,
-    /// The sources that its arguments read, where it is a function.
+    /// The sources that must be placed before it: those that the arguments of a function read,
+    /// or the conditions of a semi-join.
     pub requires: BTreeSet<usize>,
     /// What the conditions that apply to it say about it.
     pub facts: Facts,
+}
+
+impl Item<'_> {
+    /// Whether the first row of a key that a path finds is the first one of any other.
+    fn first_of_any(&self, path: &Path) -> bool {
+        match path {
+            Path::Index { index, equal, .. } if self.kind == JoinKind::Single => {
+                index.unique || equal.len() == index.columns.len()
+            }
+            _ => true,
+        }
+    }
 }
 
 /// How a source is joined to those placed before it.
@@ -126,7 +146,8 @@ impl Problem<'_, '_> {
 
     /// Whether there is nothing to join.
     fn is_alone(&self) -> bool {
-        self.items.len() == 1 && self.placed.is_empty()
+        let mut joined = self.items.iter().filter(|item| !item.kind.takes_one());
+        joined.next().is_some() && joined.next().is_none() && self.placed.is_empty()
     }
 
     pub fn id(&self, item: usize) -> usize {
@@ -135,7 +156,10 @@ impl Problem<'_, '_> {
 
     /// Whether `item` may come next.
     fn may_follow(&self, item: usize, placed: &[bool]) -> bool {
-        let barrier = |i: &Item<'_>| i.on.is_some() || i.source.fixed && !is_recursive(i);
+        let barrier = |i: &Item<'_>| {
+            let fixed = i.on.is_some() || i.source.fixed && !is_recursive(i);
+            fixed && !i.kind.takes_one()
+        };
         let Some(this) = self.items.get(item) else {
             return false;
         };
@@ -293,12 +317,16 @@ impl Planner<'_, '_> {
         if placed.is_empty() {
             return by_lookup(1.0);
         }
-        let requires = problem.items.get(item).map(|i| &i.requires);
-        if requires.is_some_and(|requires| !requires.is_empty()) {
-            return by_lookup(rows);
-        }
         let chosen = self.path(problem, item, &BTreeSet::new(), false);
         let own = &chosen.access;
+        if let Some(this) = problem.items.get(item) {
+            if this.kind.takes_one() {
+                return weighed_one(problem, this, placed, rows, (&lookup, residual), &chosen);
+            }
+            if !this.requires.is_empty() {
+                return by_lookup(rows);
+            }
+        }
         let by_replay = own.cost + rows * own.rows;
         let mut best = match lookup.uses_placed {
             true if rows * lookup.access.cost <= by_replay => by_lookup(rows),
@@ -399,6 +427,44 @@ impl Planner<'_, '_> {
             }),
         }
     }
+}
+
+/// The share of the left rows that are guessed to be left by a join that yields each of them
+/// once at most.
+pub(super) fn share_kept(kind: JoinKind) -> f64 {
+    match kind {
+        JoinKind::Semi | JoinKind::Anti => SHARE_WITH_PARTNER,
+        _ => 1.0,
+    }
+}
+
+/// The cheapest way to find the first partner of each of so many rows in `item`, of whose rows
+/// a lookup finds some, and `residual` of these fulfil what is left.
+fn weighed_one(
+    problem: &Problem<'_, '_>,
+    item: &Item<'_>,
+    placed: &BTreeSet<usize>,
+    rows: f64,
+    (lookup, residual): (&Rc<Chosen>, f64),
+    chosen: &Rc<Chosen>,
+) -> Weighed {
+    let (access, own) = (&lookup.access, &chosen.access);
+    // The first partner will do.
+    let looked_at = (1.0 / residual.max(0.01)).min(access.rows.max(1.0));
+    let each = (access.cost - COST_SEEK).max(0.0) / access.rows.max(1.0);
+    let by_lookup = rows * (COST_SEEK + COST_OPEN + looked_at * each);
+    let by_hash = own.cost + own.rows * COST_BUILD + rows * COST_PROBE + COST_SEEK;
+    let is_cheaper = problem.limited || by_lookup <= by_hash || !item.first_of_any(&access.path);
+    let is_looked_up = lookup.uses_placed && is_cheaper;
+    let (cost, method) = match is_looked_up {
+        true => (by_lookup, Method::Lookup(Rc::clone(lookup))),
+        false => {
+            let keys = item.facts.hash_keys(item.source.id, placed);
+            (by_hash, Method::Hash(Rc::clone(chosen), keys))
+        }
+    };
+    let rows = (rows * share_kept(item.kind)).max(0.1);
+    Weighed { method, rows, cost }
 }
 
 /// The share of rows for which a condition is guessed to hold.

@@ -18,6 +18,7 @@ use super::join::{HashKeys, Joined, Needed, ROWS_UNKNOWN};
 use super::order::{Condition, split_equality};
 use super::physical::{JoinKind, Node, Op};
 use super::rules;
+use super::semi::SemiJoin;
 use crate::bind::expr::{Expr, SortKey};
 use crate::bind::logical::{OuterJoin, OuterKind, Source};
 use crate::error::Result;
@@ -28,11 +29,13 @@ use crate::error::Result;
 const ORDERED_ROWS: f64 = ROWS_UNKNOWN;
 
 /// The columns of each source that are read.
-pub struct Reads {
+pub(super) struct Reads<'b> {
     /// Anywhere in the block.
     pub needed: Needed,
     /// Above the joins. Where there is a RIGHT or FULL JOIN, those that are read anywhere.
     pub shown: Needed,
+    /// Scalar subqueries that are joins.
+    pub singles: Vec<SemiJoin<'b>>,
 }
 
 /// What is wanted of a join's rows.
@@ -46,13 +49,13 @@ pub struct Goal<'a> {
     pub any_order: bool,
 }
 
-impl Planner<'_, '_> {
+impl<'a> Planner<'a, '_> {
     /// The joined sources of a block or of its part, and the conditions above them.
-    pub fn joined(
+    pub(super) fn joined(
         &mut self,
         sources: &[Source],
         mut conditions: Vec<Condition>,
-        reads: &mut Reads,
+        reads: &mut Reads<'a>,
         goal: &Goal<'_>,
     ) -> Result<Joined> {
         let (kinds, split) = self.simplified(sources, &mut conditions)?;
@@ -135,7 +138,7 @@ impl Planner<'_, '_> {
         &mut self,
         split: &Split<'_>,
         conditions: &mut Vec<Condition>,
-        reads: &mut Reads,
+        reads: &mut Reads<'a>,
     ) -> Result<Joined> {
         let mut on = self.conditions(&split.outer.on)?;
         let mut before = self.conditions(&split.outer.before)?;
@@ -185,7 +188,7 @@ impl Planner<'_, '_> {
         }
         let condition = self.all_of(rest, &layout)?;
         let (width, rows) = (layout.width(), left.node.rows.max(right.node.rows));
-        let kept = self.kept_in_recursion(&right.node);
+        let kept = self.kept_hashed(&right.node);
         let op = match keys.comparisons.is_empty() {
             true => Op::NestedLoopJoin {
                 left: Box::new(left.node),

@@ -210,6 +210,8 @@ pub enum JoinKind {
     Semi,
     /// Left rows without a partner; yields the left row only.
     Anti,
+    /// All left rows, once each: with their first partner, or NULLs to their right.
+    Single,
 }
 
 /// Compound operators. All but UnionAll drop duplicates.
@@ -230,7 +232,13 @@ impl JoinKind {
 
     /// Yields left rows without a partner.
     pub fn keeps_left(self) -> bool {
-        matches!(self, JoinKind::Left | JoinKind::Full | JoinKind::Anti)
+        use JoinKind::{Anti, Full, Left, Single};
+        matches!(self, Left | Full | Anti | Single)
+    }
+
+    /// Nothing but the first partner of a left row matters.
+    pub fn takes_one(self) -> bool {
+        matches!(self, JoinKind::Semi | JoinKind::Anti | JoinKind::Single)
     }
 
     /// Yields right rows without a partner.

@@ -86,10 +86,15 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// The pass in which the hashed side of a join in a recursion stays the same.
-    pub fn kept_in_recursion(&self, hashed: &Node) -> Option<usize> {
-        let is_kept = !self.recursions.is_empty() && !self.reads_recursion(hashed);
-        is_kept.then(|| self.pass_of(hashed))
+    /// The pass in which the hashed side of a join stays the same, where the join may be
+    /// opened more than once in it: in a recursion, or in a subquery that hands nothing in
+    /// to that side.
+    pub fn kept_hashed(&self, hashed: &Node) -> Option<usize> {
+        if self.reads_recursion(hashed) {
+            return None;
+        }
+        let pass = self.pass_of(hashed);
+        (!self.recursions.is_empty() || pass != self.pass).then_some(pass)
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::Planner;
+use super::keyed;
 use super::layout::Layout;
 use super::physical::{LimitClause, Node, Op, Subquery};
 use crate::bind::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Register, SortKey, SubqueryId};
@@ -154,9 +155,16 @@ impl Planner<'_, '_> {
         }
         let recursions = std::mem::take(&mut self.recursions);
         let (outer, pass) = self.begin_pass();
+        let calls = match shared {
+            true => 1.0,
+            false => self.calls * self.callers,
+        };
+        let outer_calls = std::mem::replace(&mut self.calls, calls);
         // Members are looked up, in whichever order they came.
         self.any_order = asked == Asked::Members;
-        let mut root = crate::stack::grow(|| self.query(&subquery.query))?;
+        let query = |this: &mut Self| crate::stack::grow(|| this.query(&subquery.query));
+        let mut root = self.called_for(keyed::CALLS_UNKNOWN, query)?;
+        self.calls = outer_calls;
         if asked == Asked::Exists {
             root = without_results(root);
         }

@@ -16,20 +16,22 @@ use super::join::{Joined, Needed};
 use super::layout::Layout;
 use super::order::{Condition, Item, Problem};
 use super::outer::{Goal, Reads};
-use super::physical::{LimitClause, Node, Op};
+use super::physical::{JoinKind, LimitClause, Node, Op};
 use super::rules;
+use super::semi::SemiJoin;
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey, Windowing};
 use crate::bind::logical::{Block, Source, SourceKind};
 use crate::error::Result;
 use crate::schema::Index;
 
-impl Planner<'_, '_> {
+impl<'a> Planner<'a, '_> {
     /// The joined and filtered sources.
     pub(super) fn sources(
         &mut self,
         block: &Block,
         filter: &[Expr],
         order_by: &[SortKey],
+        singles: Vec<SemiJoin<'a>>,
         goal: &Goal<'_>,
     ) -> Result<(Node, Layout, bool)> {
         let wanted = goal.order;
@@ -45,7 +47,15 @@ impl Planner<'_, '_> {
             let node = self.filtered(one, filter.to_vec(), &layout)?;
             return Ok((node, layout, wanted.is_empty()));
         }
-        let needed = self.needed(block, Some(filter), order_by);
+        let mut needed = self.needed(block, Some(filter), order_by);
+        for condition in singles.iter().flat_map(|join| &join.on) {
+            let mut columns = BTreeSet::new();
+            self.collect_columns(&condition.expr, &mut columns);
+            for column in columns {
+                let of_source = needed.entry(column.source).or_default();
+                of_source.insert(column.column);
+            }
+        }
         let shown = match block.sources.iter().any(Source::keeps_right) {
             true => needed.clone(),
             false => self.needed(block, None, order_by),
@@ -64,7 +74,11 @@ impl Planner<'_, '_> {
             limited: goal.limited || extremum,
             ..*goal
         };
-        let mut reads = Reads { needed, shown };
+        let mut reads = Reads {
+            needed,
+            shown,
+            singles,
+        };
         let joined = self.joined(&block.sources, conditions, &mut reads, &goal)?;
         let mut node = joined.node;
         if extremum && joined.ordered {
@@ -81,10 +95,14 @@ impl Planner<'_, '_> {
         base: Option<Joined>,
         sources: Vec<(&Source, Option<Vec<Condition>>)>,
         mut conditions: Vec<Condition>,
-        reads: &mut Reads,
+        reads: &mut Reads<'a>,
         goal: &Goal<'_>,
     ) -> Result<Joined> {
-        let mut items = Vec::with_capacity(sources.len());
+        let mut known: BTreeSet<usize> = sources.iter().map(|(source, _)| source.id).collect();
+        known.extend(base.iter().flat_map(Joined::sources));
+        let mut semi_joins = self.semi_joins(&mut conditions, &known)?;
+        semi_joins.append(&mut reads.singles);
+        let mut items = Vec::with_capacity(sources.len() + semi_joins.len());
         let mut inner = Vec::new();
         for (source, mut on) in sources {
             // ON of a LEFT JOIN that has become an inner one joins the rest.
@@ -92,28 +110,17 @@ impl Planner<'_, '_> {
             if on.is_some() && conditions.iter().any(rejects) {
                 inner.extend(on.take().into_iter().flatten());
             }
-            let rows = self.source_rows(source);
-            let mut computed = source.computed.clone();
-            for part in &mut computed {
-                rules::fold(&mut part.expr);
-            }
-            items.push(Item {
-                source,
-                needed: reads.needed.remove(&source.id).unwrap_or_default(),
-                shown: reads.shown.remove(&source.id).unwrap_or_default(),
-                on,
-                rows,
-                any_order: goal.any_order,
-                partial: Vec::new(),
-                per_key: Vec::new(),
-                computed,
-                requires: self.required(source),
-                facts: Facts::default(),
-            });
+            let mut item = self.item(source, on, goal);
+            item.needed = reads.needed.remove(&source.id).unwrap_or_default();
+            item.shown = reads.shown.remove(&source.id).unwrap_or_default();
+            items.push(item);
+        }
+        let alone = items.len() == 1 && base.is_none() && goal.order.is_empty();
+        for join in semi_joins {
+            items.push(self.semi_item(join));
         }
         conditions.extend(inner);
         settle(&mut items, &mut conditions);
-        let alone = items.len() == 1 && base.is_none() && goal.order.is_empty();
         for item in &mut items {
             let own = item.on.as_ref().unwrap_or(&conditions);
             let columns = |expr: &Expr| self.sources_of(expr);
@@ -138,6 +145,58 @@ impl Planner<'_, '_> {
         let mut joined = self.join(&problem, base)?;
         joined.node = self.filtered(joined.node, last, &joined.layout)?;
         Ok(joined)
+    }
+
+    /// A source of which nothing is known yet but how many rows it has.
+    fn item<'b>(
+        &mut self,
+        source: &'b Source,
+        on: Option<Vec<Condition>>,
+        goal: &Goal<'_>,
+    ) -> Item<'b> {
+        let mut computed = source.computed.clone();
+        for part in &mut computed {
+            rules::fold(&mut part.expr);
+        }
+        Item {
+            source,
+            needed: BTreeSet::new(),
+            shown: BTreeSet::new(),
+            kind: match on {
+                Some(_) => JoinKind::Left,
+                None => JoinKind::Inner,
+            },
+            on,
+            rows: self.source_rows(source),
+            any_order: goal.any_order,
+            partial: Vec::new(),
+            per_key: Vec::new(),
+            computed,
+            requires: self.required(source),
+            facts: Facts::default(),
+        }
+    }
+
+    /// The source of a semi-join or of a single join.
+    fn semi_item<'b>(&mut self, join: SemiJoin<'b>) -> Item<'b> {
+        let mut columns = BTreeSet::new();
+        let on = join.on.iter();
+        on.for_each(|condition| self.collect_columns(&condition.expr, &mut columns));
+        let (own, others): (Vec<ColumnRef>, Vec<ColumnRef>) =
+            columns.iter().partition(|c| c.source == join.source.id);
+        let goal = Goal {
+            any_order: join.kind != JoinKind::Single,
+            ..Goal::default()
+        };
+        let own = own.iter().map(|c| c.column).chain(join.shown);
+        let item = self.item(join.source, Some(join.on), &goal);
+        Item {
+            kind: join.kind,
+            needed: own.collect(),
+            shown: join.shown.into_iter().collect(),
+            requires: others.iter().map(|c| c.source).collect(),
+            ..item
+        }
     }
 
     /// The sources that the arguments of a function read.

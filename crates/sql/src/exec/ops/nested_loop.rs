@@ -153,6 +153,10 @@ impl NestedLoopJoin {
                     break;
                 }
                 JoinKind::Anti => break,
+                JoinKind::Single => {
+                    self.pairs.push(row, right);
+                    break;
+                }
             }
         }
         Ok(())
@@ -160,7 +164,7 @@ impl NestedLoopJoin {
 
     fn fill(&mut self, cx: &mut Context<'_, '_>, want: usize, out: &mut Batch) -> Result<()> {
         let most = want.clamp(1, ROWS_MAX);
-        let right_want = if self.kind.yields_right() { want } else { 1 };
+        let right_want = if self.kind.takes_one() { 1 } else { want };
         while out.rows() + self.pairs.len() < most {
             if !self.active && !self.advance(cx, want, out)? {
                 break;
@@ -176,7 +180,7 @@ impl NestedLoopJoin {
                 }
             }
             let outcome = self.join(cx, row, most, out.rows());
-            if self.matched && !self.kind.yields_right() {
+            if self.matched && self.kind.takes_one() {
                 self.leave(out, row)?;
             }
             outcome?;

@@ -8,9 +8,13 @@
 //! Where right rows without a partner are wanted, those with NULL keys are kept among the
 //! others, in no chain; each that finds a partner is marked, and in the end those without
 //! a mark are yielded.
+//!
+//! Where left rows alone are wanted, those are left over that count ([`semi`]).
 
+mod semi;
 mod spilled;
 
+use self::semi::keep_first;
 use self::spilled::{Spilled, chain};
 use super::marks::Marks;
 use super::pairs::{Pairs, push_right};
@@ -189,6 +193,9 @@ impl HashJoin {
             if self.spec.kind.keeps_right() && kept.len() < batch.len() {
                 keep_all(batch.selection(), &mut kept, &mut self.groups);
             }
+            if self.needs_one() {
+                keep_first(self.heads.len(), &mut kept, &mut self.groups);
+            }
             for (column, source) in self.built.columns.iter_mut().zip(&batch.columns) {
                 column.gather(source, &kept)?;
             }
@@ -303,11 +310,12 @@ impl HashJoin {
                     self.marks.set(right as u64, &cx.run.memory);
                     self.pairs.push(row, right);
                 }
-                JoinKind::Semi => {
-                    self.pairs.push_alone(row);
+                JoinKind::Single => {
+                    self.pairs.push(row, right);
                     return Ok(true);
                 }
-                JoinKind::Anti => return Ok(true),
+                // Those narrow the left side ([`semi`]).
+                JoinKind::Semi | JoinKind::Anti => return Ok(true),
             }
         }
         if !self.matched && self.spec.kind.keeps_left() {
@@ -406,6 +414,9 @@ impl Operator for HashJoin {
                 Ok(more) => Ok(more),
                 Err(error) => self.delayed.after(out.rows(), error),
             };
+        }
+        if !self.spec.kind.yields_right() {
+            return self.next_semi(cx, want, out);
         }
         if let Some(from) = self.alone {
             return self.fill_alone(from, want, out);

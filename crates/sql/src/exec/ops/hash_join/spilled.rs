@@ -267,7 +267,7 @@ impl Spilled {
                 self.matched = false;
             }
             let alone = right == MARK;
-            if self.matched && (alone || !spec.kind.yields_right()) {
+            if self.matched && (alone || spec.kind.takes_one()) {
                 continue;
             }
             self.row.reset(width);
@@ -475,7 +475,7 @@ impl Round {
         cx: &mut Context<'_, '_>,
     ) -> Result<()> {
         // Without a condition the first partner decides.
-        let first_only = !spec.kind.yields_right() && spec.condition.is_none();
+        let first_only = spec.kind.takes_one() && spec.condition.is_none();
         let (mut position, mut batch) = (0, Batch::default());
         let (mut front, mut cells) = (Vec::new(), Vec::new());
         while left.read(&mut position, usize::MAX, &mut batch)? {

@@ -1,0 +1,147 @@
+//! A table that a correlated subquery searches by equality and that has no index for it.
+//!
+//! Read anew for each row of the caller it costs the product of both. Where the caller has
+//! some rows, the table is hashed by what is compared with values that are handed in, once
+//! for all of the caller's rows, and one row of these values is joined with it.
+
+use super::Planner;
+use super::access::{COST_SEEK, Path};
+use super::join::Joined;
+use super::layout::Layout;
+use super::order::{COST_BUILD, COST_PROBE, hashed_sides};
+use super::physical::{JoinKind, Node, Op};
+use crate::bind::expr::{Comparison, Expr, ExprKind};
+use crate::error::Result;
+
+/// What has more rows may need more memory than there is for hashing it, and is then not
+/// kept from one call to the next.
+const ROWS_MAX: f64 = 250_000.0;
+/// How often a subquery is called where that is not known.
+pub(super) const CALLS_UNKNOWN: f64 = 10.0;
+
+/// An equality between what is stored and what is handed in, in this order.
+type Key = (Expr, Expr, Comparison);
+
+impl Planner<'_, '_> {
+    /// Runs `f` where subqueries are called for each of so many rows.
+    pub(super) fn called_for<T>(&mut self, rows: f64, f: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.callers, rows.max(1.0));
+        let result = f(self);
+        self.callers = outer;
+        result
+    }
+
+    /// The rows of a table that these conditions let through, hashed where that is worth
+    /// it. `path` is how they are read.
+    pub(super) fn keyed(
+        &mut self,
+        path: &Path,
+        node: Node,
+        layout: Layout,
+        conditions: Vec<Expr>,
+    ) -> Result<Joined> {
+        let by_hash = node.rows * (1.0 + COST_BUILD) + self.calls * (COST_PROBE + COST_SEEK);
+        // Other passes see the same rows of it.
+        let kept = self.kept_hashed(&node).filter(|pass| *pass != self.pass);
+        let is_worth = kept.is_some()
+            && is_whole(path)
+            && node.rows <= ROWS_MAX
+            && by_hash < self.calls * node.rows;
+        let mut keys: Vec<Key> = Vec::new();
+        let (mut below, mut above) = (Vec::new(), Vec::new());
+        for condition in conditions {
+            match self.handed_key(&condition).filter(|_| is_worth) {
+                Some(key) => keys.push(key),
+                None if is_alone(&condition) => below.push(condition),
+                None => above.push(condition),
+            }
+        }
+        let ordered = false;
+        if keys.is_empty() {
+            below.extend(above);
+            let node = self.filtered(node, below, &layout)?;
+            return Ok(Joined {
+                node,
+                layout,
+                ordered,
+            });
+        }
+        let right = self.filtered(node, below, &layout)?;
+        let (mut row, mut left_keys, mut right_keys) = (Vec::new(), Vec::new(), Vec::new());
+        let mut comparisons = Vec::new();
+        for (stored, handed_in, comparison) in keys {
+            left_keys.push(Expr::input(row.len(), handed_in.props));
+            row.push(self.resolve_constant(&handed_in)?);
+            right_keys.push(self.resolve(&stored, &layout)?);
+            comparisons.push(comparison);
+        }
+        let layout = Layout::unnamed(row.len()).join(&layout);
+        let left = Node {
+            width: row.len(),
+            op: Op::Values(vec![row]),
+            rows: 1.0,
+        };
+        let (width, rows) = (layout.width(), (right.rows * 0.1).max(0.1));
+        let op = Op::HashJoin {
+            left: Box::new(left),
+            kept,
+            right: Box::new(right),
+            kind: JoinKind::Inner,
+            left_keys,
+            right_keys,
+            comparisons,
+            condition: None,
+        };
+        let node = self.filtered(Node { op, width, rows }, above, &layout)?;
+        Ok(Joined {
+            node,
+            layout,
+            ordered,
+        })
+    }
+
+    /// A condition that compares what is stored with what is handed in for equality.
+    fn handed_key(&self, condition: &Expr) -> Option<Key> {
+        let (left, right, comparison) = hashed_sides(condition)?;
+        let sides = |stored: &Expr, handed_in: &Expr| {
+            let is_key = is_alone(stored) && !self.sources_of(stored).is_empty();
+            let is_handed = is_handed_in(handed_in);
+            (is_key && is_handed).then(|| (stored.clone(), handed_in.clone(), comparison))
+        };
+        sides(left, right).or_else(|| sides(right, left))
+    }
+}
+
+/// Whether a path reads all rows.
+fn is_whole(path: &Path) -> bool {
+    match path {
+        Path::Scan { low, high } => low.is_none() && high.is_none(),
+        Path::Index {
+            equal, low, high, ..
+        } => equal.is_empty() && low.is_none() && high.is_none(),
+        _ => false,
+    }
+}
+
+/// Whether an expression reads nothing that is handed in, and asks no subquery.
+fn is_alone(expr: &Expr) -> bool {
+    let mut alone = !matches!(expr.kind, ExprKind::Register(_)) && expr.kind.subquery().is_none();
+    expr.kind.for_each_child(&mut |child| {
+        alone = alone && crate::stack::grow(|| is_alone(child));
+    });
+    alone
+}
+
+/// Whether an expression reads what is handed in and nothing else.
+fn is_handed_in(expr: &Expr) -> bool {
+    fn visit(expr: &Expr, found: &mut bool) -> bool {
+        *found |= matches!(expr.kind, ExprKind::Register(_));
+        let mut only = !matches!(expr.kind, ExprKind::Column(_)) && expr.kind.subquery().is_none();
+        expr.kind.for_each_child(&mut |child| {
+            only = only && crate::stack::grow(|| visit(child, found));
+        });
+        only
+    }
+    let mut found = false;
+    visit(expr, &mut found) && found
+}

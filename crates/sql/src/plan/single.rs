@@ -1,0 +1,118 @@
+//! Scalar subqueries as joins.
+//!
+//! `(SELECT b.name FROM b WHERE b.id = a.b_id)` is a column of the first partner that a row
+//! of `a` has in `b`, or NULL: what a single join yields beside it. So `b` is hashed once or
+//! looked up as in any join ([`semi`](super::semi)).
+//!
+//! Only what is computed for every row is taken: where a CASE or AND may leave a subquery
+//! out, it is called where it is needed.
+
+use std::collections::BTreeSet;
+
+use super::Planner;
+use super::physical::JoinKind;
+use super::semi::{SemiJoin, Wanted};
+use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey, SubqueryId};
+use crate::bind::logical::{Block, Source};
+use crate::error::Result;
+
+/// The subqueries of a block that are joins.
+pub(super) struct Singles<'b> {
+    /// The joins.
+    pub joins: Vec<SemiJoin<'b>>,
+    /// Which subquery is which column; None: it is none.
+    known: Vec<(SubqueryId, Option<ColumnRef>)>,
+    /// The sources of the block.
+    sources: BTreeSet<usize>,
+}
+
+impl<'a> Planner<'a, '_> {
+    /// Puts columns of joins in place of subqueries in the conditions, the results and the
+    /// sort keys of a block.
+    pub(super) fn singles(
+        &mut self,
+        block: &Block,
+        filter: &mut [Expr],
+        outputs: &mut [Expr],
+        keys: &mut [SortKey],
+    ) -> Result<Vec<SemiJoin<'a>>> {
+        let mut singles = Singles {
+            joins: Vec::new(),
+            known: Vec::new(),
+            sources: block.sources.iter().map(|source| source.id).collect(),
+        };
+        if block.sources.is_empty() || block.sources.iter().any(Source::keeps_right) {
+            return Ok(singles.joins);
+        }
+        for condition in filter {
+            self.put_joined(condition, &mut singles)?;
+        }
+        if block.aggregation.is_none() && block.windows.is_empty() {
+            for output in outputs {
+                self.put_joined(output, &mut singles)?;
+            }
+            for key in keys {
+                self.put_joined(&mut key.expr, &mut singles)?;
+            }
+        }
+        Ok(singles.joins)
+    }
+
+    fn put_joined(&mut self, expr: &mut Expr, singles: &mut Singles<'a>) -> Result<()> {
+        match &mut expr.kind {
+            ExprKind::ScalarSubquery {
+                subquery,
+                column: 0,
+            } => {
+                if let Some(column) = self.single(*subquery, singles)? {
+                    expr.kind = ExprKind::Column(column);
+                }
+                Ok(())
+            }
+            // Others may do with the first of their arguments.
+            ExprKind::Function { args, .. } => match args.first_mut() {
+                Some(arg) => crate::stack::grow(|| self.put_joined(arg, singles)),
+                None => Ok(()),
+            },
+            ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::IsNull { .. }
+            | ExprKind::IsTruth { .. }
+            | ExprKind::Cast(..) => {
+                let mut result = Ok(());
+                expr.kind.for_each_child_mut(&mut |child| {
+                    if result.is_ok() {
+                        result = crate::stack::grow(|| self.put_joined(child, singles));
+                    }
+                });
+                result
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The column that a subquery is, where it can be a join.
+    fn single(
+        &mut self,
+        subquery: SubqueryId,
+        singles: &mut Singles<'a>,
+    ) -> Result<Option<ColumnRef>> {
+        if let Some((_, known)) = singles.known.iter().find(|(id, _)| *id == subquery) {
+            return Ok(*known);
+        }
+        let asked = Wanted {
+            subquery,
+            kind: JoinKind::Single,
+            members: None,
+        };
+        let join = self.semi_join(&asked, &singles.sources)?;
+        let column = join.as_ref().and_then(|join| {
+            let source = join.source.id;
+            join.shown.map(|column| ColumnRef { source, column })
+        });
+        singles.known.push((subquery, column));
+        singles.joins.extend(join);
+        Ok(column)
+    }
+}
