@@ -274,6 +274,7 @@ fn values_of_the_first_partner() {
                  SELECT rowid, coalesce((SELECT t.id FROM t WHERE {column} = {of} AND t.r > 9) + 1, -1) z FROM v ORDER BY z, 1;
                  SELECT rowid, (SELECT t.b FROM t WHERE {column} = {of} AND +t.a = v.i) FROM v ORDER BY 1;
                  SELECT rowid, (SELECT t.id FROM t WHERE {column} = {of} AND t.id > v.i ORDER BY t.id) FROM v ORDER BY 1;
+                 SELECT sum((SELECT t.r FROM t WHERE {column} = {of})), count(DISTINCT 1 + (SELECT t.r FROM t WHERE {column} = {of})) FILTER (WHERE i > 4), min((SELECT t.a FROM t WHERE {column} = {of})) FROM v;
                  SELECT DISTINCT (SELECT typeof(t.c) FROM t WHERE {column} = {of}) FROM v ORDER BY 1;
                  SELECT count(*), (SELECT t.id FROM t WHERE {column} = {of}) FROM v GROUP BY v.s ORDER BY v.s"
             ));

@@ -18,6 +18,8 @@ pub(super) struct AggregateInput<'l> {
     pub layout: &'l Layout,
     /// Rows of equal keys are neighbours.
     pub grouped: bool,
+    /// The aggregates, with columns in place of subqueries that are joins.
+    pub calls: Vec<AggregateCall>,
 }
 
 impl Planner<'_, '_> {
@@ -32,6 +34,7 @@ impl Planner<'_, '_> {
             node: input,
             layout,
             grouped,
+            calls,
         } = input;
         let mut output = Layout::default();
         let mut keys = Vec::with_capacity(aggregation.keys.len());
@@ -41,8 +44,8 @@ impl Planner<'_, '_> {
             rules::fold(&mut key);
             keys.push((key, *collation));
         }
-        let mut aggregates = Vec::with_capacity(aggregation.calls.len());
-        for (i, call) in aggregation.calls.iter().enumerate() {
+        let mut aggregates = Vec::with_capacity(calls.len());
+        for (i, call) in calls.iter().enumerate() {
             output.push_computed(ExprKind::Aggregate(i));
             aggregates.push(self.resolve_call(call, layout)?);
         }

@@ -81,7 +81,9 @@ impl Planner<'_, '_> {
         }
         let mut filter = simplified(block, pushed);
         let (mut exprs, mut keys) = (block.outputs.clone(), order_by.to_vec());
-        let singles = self.singles(block, &mut filter, &mut exprs, &mut keys)?;
+        let calls = block.aggregation.as_ref().map(|it| it.calls.clone());
+        let mut calls = calls.unwrap_or_default();
+        let singles = self.singles(block, &mut filter, &mut exprs, &mut keys, &mut calls)?;
         let mut wanted = self.wanted_order(block, order_by);
         if wanted.is_empty() {
             wanted = grouped::wanted_order(block, order_by, limit.is_some());
@@ -101,6 +103,7 @@ impl Planner<'_, '_> {
                 node,
                 layout: &layout,
                 grouped: ordered,
+                calls,
             };
             (node, layout) = self.aggregate(block, aggregation, order_by, input)?;
             node = self.filtered(node, block.having.clone(), &layout)?;

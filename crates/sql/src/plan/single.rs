@@ -12,14 +12,14 @@ use std::collections::BTreeSet;
 use super::Planner;
 use super::physical::JoinKind;
 use super::semi::{SemiJoin, Wanted};
-use crate::bind::expr::{ColumnRef, Expr, ExprKind, SortKey, SubqueryId};
+use crate::bind::expr::{AggregateCall, ColumnRef, Expr, ExprKind, SortKey, SubqueryId};
 use crate::bind::logical::{Block, Source};
 use crate::error::Result;
 
 /// The subqueries of a block that are joins.
-pub(super) struct Singles<'b> {
+struct Singles<'b> {
     /// The joins.
-    pub joins: Vec<SemiJoin<'b>>,
+    joins: Vec<SemiJoin<'b>>,
     /// Which subquery is which column; None: it is none.
     known: Vec<(SubqueryId, Option<ColumnRef>)>,
     /// The sources of the block.
@@ -27,14 +27,15 @@ pub(super) struct Singles<'b> {
 }
 
 impl<'a> Planner<'a, '_> {
-    /// Puts columns of joins in place of subqueries in the conditions, the results and the
-    /// sort keys of a block.
+    /// Puts columns of joins in place of subqueries in the conditions, the results, the sort
+    /// keys and what the aggregates of a block are called with.
     pub(super) fn singles(
         &mut self,
         block: &Block,
         filter: &mut [Expr],
         outputs: &mut [Expr],
         keys: &mut [SortKey],
+        calls: &mut [AggregateCall],
     ) -> Result<Vec<SemiJoin<'a>>> {
         let mut singles = Singles {
             joins: Vec::new(),
@@ -46,6 +47,9 @@ impl<'a> Planner<'a, '_> {
         }
         for condition in filter {
             self.put_joined(condition, &mut singles)?;
+        }
+        for arg in calls.iter_mut().flat_map(|call| &mut call.args) {
+            self.put_joined(arg, &mut singles)?;
         }
         if block.aggregation.is_none() && block.windows.is_empty() {
             for output in outputs {

@@ -31,6 +31,10 @@ use crate::exec::txns::Txns;
 use crate::plan::physical::JoinKind;
 use crate::value::Affinity;
 
+/// What is kept for the next time the join is opened stays in memory up to so many bytes:
+/// on disk it would be put there anew each time.
+const UNSPILLED_BYTES: usize = 16 << 20;
+
 /// What a plan says about a hash join.
 pub struct Spec {
     /// Kind.
@@ -211,6 +215,10 @@ impl HashJoin {
         // Rows and chains: 4 bytes and 8 for each row.
         let bytes = self.table.memory() + self.built.memory() + self.chain.capacity() * 12;
         if self.held.resize(&cx.run.memory, bytes) {
+            return Ok(());
+        }
+        if self.spec.kept.is_some() && bytes <= UNSPILLED_BYTES {
+            self.held.force(&cx.run.memory, bytes);
             return Ok(());
         }
         self.built.set_rows(self.chain.len());
