@@ -309,8 +309,13 @@ impl Planner<'_, '_> {
         let after = (rows * lookup.access.rows * residual)
             .max(at_least)
             .max(0.1);
+        // It is opened for each row; where a few will do, this is not done for all.
+        let open = match placed.is_empty() || problem.limited {
+            true => 0.0,
+            false => COST_OPEN,
+        };
         let by_lookup = |times: f64| Weighed {
-            cost: times * lookup.access.cost,
+            cost: times * (lookup.access.cost + open),
             rows: after,
             method: Method::Lookup(Rc::clone(&lookup)),
         };
@@ -329,7 +334,7 @@ impl Planner<'_, '_> {
         }
         let by_replay = own.cost + rows * own.rows;
         let mut best = match lookup.uses_placed {
-            true if rows * lookup.access.cost <= by_replay => by_lookup(rows),
+            true if rows * (lookup.access.cost + open) <= by_replay => by_lookup(rows),
             _ => Weighed {
                 cost: by_replay,
                 rows: after,
