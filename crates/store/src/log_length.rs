@@ -146,8 +146,14 @@ mod tests {
     #[test]
     fn a_rest_before_the_last_step_is_not_counted() {
         let length = LogLength::new(24 * MIB, 128 * MIB);
-        assert_eq!(due_at(&length, |mib| if mib == 10 { 60_000 } else { 5 }), 96);
-        assert_eq!(due_at(&length, |mib| if mib == 50 { 60_000 } else { 5 }), 56);
+        assert_eq!(
+            due_at(&length, |mib| if mib == 10 { 60_000 } else { 5 }),
+            96
+        );
+        assert_eq!(
+            due_at(&length, |mib| if mib == 50 { 60_000 } else { 5 }),
+            56
+        );
     }
 
     #[test]

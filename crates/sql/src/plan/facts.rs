@@ -62,6 +62,8 @@ pub struct Facts {
     equalities: Vec<Equality>,
     /// The sources that any of the terms' values read.
     reads: BTreeSet<usize>,
+    /// Shares of the rows that were seen to fulfil conditions, by their numbers.
+    sampled: RefCell<Vec<(usize, f64)>>,
     chosen: RefCell<Vec<Rc<Chosen>>>,
 }
 
@@ -102,9 +104,22 @@ impl Facts {
         all.filter_map(|fact| Some((Rc::get_mut(&mut fact.term)?, !fact.reads.is_empty())))
     }
 
-    /// What the bounds within a condition let through of a table's rows, where that is
-    /// known.
+    /// Notes what was found of conditions by looking at some rows.
+    pub fn note_sampled(&self, shares: Vec<(usize, f64)>) {
+        *self.sampled.borrow_mut() = shares;
+    }
+
+    /// What a condition lets through of a table's rows, where that is known.
     pub fn share_of(&self, condition: usize) -> Option<f64> {
+        let sampled = || {
+            let sampled = self.sampled.borrow();
+            let found = sampled.iter().find(|(at, _)| *at == condition);
+            found.map(|(_, share)| *share)
+        };
+        self.share_between_bounds(condition).or_else(sampled)
+    }
+
+    fn share_between_bounds(&self, condition: usize) -> Option<f64> {
         let terms = self.terms.iter().map(|fact| &fact.term);
         let mut bounds = terms.filter(|term| term.condition == condition);
         let first = bounds.next()?;

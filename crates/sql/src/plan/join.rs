@@ -14,7 +14,7 @@ use super::access::{self, Access, Path};
 use super::arms::is_union_all;
 use super::generated;
 use super::layout::Layout;
-use super::order::{Item, Method, Problem, Step, selectivity, share_kept, split_equality};
+use super::order::{Item, Method, Order, Problem, Step, selectivity, share_kept, split_equality};
 use super::physical::{Bound, JoinKind, Node, Op, Range, ScanColumn};
 use super::resolve::Rows;
 use super::terms::{Term, TermOp};
@@ -63,6 +63,7 @@ impl Planner<'_, '_> {
     pub fn join(
         &mut self,
         problem: &Problem<'_, '_>,
+        order: &Order,
         mut joined: Option<Joined>,
     ) -> Result<Joined> {
         let mut applied = vec![false; problem.conditions.len()];
@@ -75,10 +76,6 @@ impl Planner<'_, '_> {
                 ordered: false,
             });
         }
-        if problem.items.is_empty() {
-            return joined.ok_or_else(|| Error::misuse("a join without sources"));
-        }
-        let order = self.best_order(problem)?;
         for step in &order.steps {
             joined = Some(self.place(problem, joined, step, &mut placed, &mut applied)?);
         }

@@ -36,6 +36,7 @@ mod registers;
 pub mod repeated;
 mod resolve;
 mod rules;
+mod sampled;
 mod semi;
 mod shares;
 mod single;
@@ -59,9 +60,9 @@ use crate::bind::logical::{Bound, LogicalSubquery};
 use crate::error::Result;
 use crate::func::user::UserCode;
 use crate::parse::Parsed;
-use crate::schema::{Catalog, Index};
-use crate::value::ValueRef;
-use physical::{Plan, Pragma, Subquery};
+use crate::schema::{Catalog, Index, Table};
+use crate::value::{Value, ValueRef};
+use physical::{Plan, Pragma, ScanColumn, Subquery};
 
 /// What the planner's costs need to know of trees.
 pub trait Statistics {
@@ -78,6 +79,9 @@ pub trait Statistics {
 
     /// About which share of a table's rows has a smaller rowid.
     fn share_of_rowids_below(&mut self, table: &Tree, rowid: i64) -> Option<f64>;
+
+    /// These columns of some rows from all over a table; none where that is not to be had.
+    fn sample(&mut self, table: &Arc<Table>, columns: &[ScanColumn]) -> Vec<Vec<Value>>;
 }
 
 /// Counts alone.
@@ -96,6 +100,10 @@ impl<F: FnMut(&Tree) -> u64> Statistics for F {
 
     fn share_of_rowids_below(&mut self, _: &Tree, _: i64) -> Option<f64> {
         None
+    }
+
+    fn sample(&mut self, _: &Arc<Table>, _: &[ScanColumn]) -> Vec<Vec<Value>> {
+        Vec::new()
     }
 }
 

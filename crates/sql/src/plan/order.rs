@@ -112,11 +112,12 @@ struct Weighed {
 }
 
 /// An order of all sources.
+#[derive(Default)]
 pub struct Order {
     /// Placed one behind the other.
     pub steps: Vec<Step>,
     /// Estimated.
-    cost: f64,
+    pub cost: f64,
 }
 
 /// What is fixed while an order is sought.
@@ -142,6 +143,17 @@ impl Problem<'_, '_> {
             Some(on) => on,
             None => self.conditions,
         }
+    }
+
+    /// Whether a condition says anything about `item` together with what is placed.
+    fn is_connected(&self, item: usize, placed: &BTreeSet<usize>) -> bool {
+        let id = self.id(item);
+        self.applicable(item).iter().any(|condition| {
+            let mut others = condition.sources.iter().filter(|source| **source != id);
+            let is_of_others = others.clone().next().is_some();
+            let reads_it = condition.sources.contains(&id);
+            reads_it && is_of_others && others.all(|source| placed.contains(source))
+        })
     }
 
     /// Whether there is nothing to join.
@@ -212,6 +224,9 @@ pub fn split_equality<'e>(
 impl Planner<'_, '_> {
     /// The cheapest order that was found.
     pub fn best_order(&self, problem: &Problem<'_, '_>) -> Result<Order> {
+        if problem.items.is_empty() {
+            return Ok(Order::default());
+        }
         let firsts: Vec<usize> = (0..problem.items.len())
             .filter(|i| problem.may_follow(*i, &vec![false; problem.items.len()]))
             .collect();
@@ -265,9 +280,18 @@ impl Planner<'_, '_> {
                 *done = true;
             }
             ids.insert(problem.id(item));
-            next = (0..problem.items.len())
+            let mut candidates: Vec<usize> = (0..problem.items.len())
                 .filter(|i| !placed.get(*i).copied().unwrap_or(true))
                 .filter(|i| problem.may_follow(*i, &placed))
+                .collect();
+            // All pairs with a source that nothing connects are cheap where it is small, and
+            // what is joined behind them is found once for each.
+            let is_connected = |i: &usize| problem.is_connected(*i, &ids);
+            if candidates.iter().any(is_connected) {
+                candidates.retain(is_connected);
+            }
+            next = candidates
+                .into_iter()
                 .map(|i| (i, self.weighed(problem, i, &ids, rows)))
                 .min_by(|(_, a), (_, b)| (a.cost + a.rows).total_cmp(&(b.cost + b.rows)));
         }

@@ -36,7 +36,13 @@ impl<'a> Planner<'a, '_> {
     ) -> Result<(Node, Layout, bool)> {
         let wanted = goal.order;
         let conditions = filter.iter().map(|e| self.condition(e.clone()));
-        let conditions = conditions.collect::<Result<Vec<Condition>>>()?;
+        let mut conditions = conditions.collect::<Result<Vec<Condition>>>()?;
+        let arms = conditions.iter().filter(|c| c.movable).flat_map(|c| {
+            rules::arms_of_sources(&c.expr, &c.sources, &|expr| self.sources_of(expr))
+        });
+        for arms in arms.collect::<Vec<Expr>>() {
+            conditions.push(self.condition(rules::or_to_in(arms))?);
+        }
         if block.sources.is_empty() {
             let one = Node {
                 op: Op::Values(vec![Vec::new()]),
@@ -142,7 +148,11 @@ impl<'a> Planner<'a, '_> {
             rows: base.as_ref().map_or(1.0, |b| b.node.rows),
             placed: base.as_ref().map_or_else(BTreeSet::new, Joined::sources),
         };
-        let mut joined = self.join(&problem, base)?;
+        let mut order = self.best_order(&problem)?;
+        if self.sample(&problem, &order) {
+            order = self.best_order(&problem)?;
+        }
+        let mut joined = self.join(&problem, &order, base)?;
         joined.node = self.filtered(joined.node, last, &joined.layout)?;
         Ok(joined)
     }

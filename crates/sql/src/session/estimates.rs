@@ -22,17 +22,22 @@ use super::databases::Database;
 use super::engine::Engine;
 use super::program::is_similar;
 use crate::error::Result;
+use crate::exec::fetch::Fetch;
 use crate::exec::range::bound_key;
 use crate::exec::txns::Txns;
 use crate::key;
 use crate::plan::Statistics;
-use crate::schema::Index;
-use crate::value::ValueRef;
+use crate::plan::physical::ScanColumn;
+use crate::schema::{Index, Table};
+use crate::value::{Value, ValueRef};
 
 /// Places at which an index is looked at.
 const PLACES: u32 = 32;
 /// Entries that are looked at there.
 const RUN: usize = 48;
+/// Places at which a table is looked at, and rows that are read at each.
+const ROW_PLACES: u32 = 32;
+const ROW_RUN: usize = 2;
 /// Fewer entries are not worth a look.
 const ENTRIES_MIN: u64 = 128;
 /// Indexes of which something is remembered.
@@ -124,6 +129,12 @@ impl Statistics for Estimates<'_> {
         let before = |cursor: &mut Cursor| Ok(cursor.share_before(Key::Int(rowid))?);
         self.looked(table, before).ok()
     }
+
+    fn sample(&mut self, table: &Arc<Table>, columns: &[ScanColumn]) -> Vec<Vec<Value>> {
+        let fetch = Fetch::new(table, columns);
+        let look = |cursor: &mut Cursor| some_rows(cursor, &fetch);
+        self.looked(&table.tree, look).unwrap_or_default()
+    }
 }
 
 impl Estimates<'_> {
@@ -149,6 +160,33 @@ impl Estimates<'_> {
         }
         found
     }
+}
+
+/// What is asked for of rows that lie at places spread evenly over a table. Rows with a part
+/// outside of their leaf are left out: that may be far more than is worth reading.
+fn some_rows(cursor: &mut Cursor, fetch: &Fetch) -> Result<Vec<Vec<Value>>> {
+    let mut rows = Vec::new();
+    let mut last = None;
+    for place in 0..ROW_PLACES {
+        if !cursor.seek_share(place * (u32::MAX / ROW_PLACES))? {
+            break;
+        }
+        for _ in 0..ROW_RUN {
+            let rowid = cursor.key_int();
+            if last.is_none_or(|last| rowid > last)
+                && let Some(stored) = cursor.value_in_leaf()
+            {
+                let mut row = Vec::new();
+                fetch.assign(rowid, stored, &mut row)?;
+                rows.push(row);
+            }
+            last = last.max(Some(rowid));
+            if !cursor.next()? {
+                break;
+            }
+        }
+    }
+    Ok(rows)
 }
 
 /// A run of entries: how many neighbours it has, and how many of them differ first in each

@@ -320,6 +320,15 @@ impl Cursor {
         Ok(node::value_at(self.page(), self.index).0)
     }
 
+    /// The value of the entry, where it lies in its leaf.
+    pub fn value_in_leaf(&self) -> Option<&[u8]> {
+        if self.leaf == NOWHERE {
+            return None;
+        }
+        let (value, overflows) = node::value_at(self.page(), self.index);
+        (!overflows).then_some(value)
+    }
+
     #[cold]
     fn load_value(&mut self) -> Result<&[u8]> {
         let mut value = std::mem::take(&mut self.value);

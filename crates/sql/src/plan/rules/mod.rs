@@ -1,6 +1,7 @@
 //! Rewrites of bound conditions, one rule a file. Each takes and gives an
 //! expression (or a block's conditions) with the same answers, errors included.
 
+mod arms_of_sources;
 mod common_conjuncts;
 mod fold;
 mod implied;
@@ -8,6 +9,7 @@ mod or_to_in;
 mod outer_to_inner;
 mod telling_keys;
 
+pub use arms_of_sources::arms_of_sources;
 pub use common_conjuncts::common_conjuncts;
 pub use fold::fold;
 pub use implied::implied;
