@@ -1,11 +1,14 @@
 //! Orders of joins that follow from what conditions without an index let through, which is
-//! seen in some of the rows; and from what a disjunction says of each table alone.
+//! seen in some of the rows; from what a disjunction says of each table alone; from columns
+//! that are equal because both equal a third one.
 
+mod common;
 mod support;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use common::Random;
 use fulgurite_disk::MemoryDisk;
 use fulgurite_sql::session::{Engine, Session};
 use fulgurite_store::{Options, Store};
@@ -154,4 +157,110 @@ fn rows_that_are_larger_than_a_leaf_are_not_looked_at() {
     let expected = run(&session, sql);
     must(&session, "UPDATE part SET big = zeroblob(9000)");
     assert_eq!(run(&session, sql), expected);
+}
+
+/// Nothing compares nation with customer, but both equal supplier.
+#[test]
+fn columns_that_equal_a_third_one_are_equal() {
+    let session = filled();
+    must(
+        &session,
+        "CREATE TABLE customer(id INTEGER PRIMARY KEY, nation INT, name TEXT);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000)
+             INSERT INTO customer SELECT i, i % 25, 'customer ' || i FROM n",
+    );
+    let sql = "SELECT count(*) FROM customer, supplier, nation
+         WHERE customer.nation = supplier.nation AND supplier.nation = nation.id
+           AND customer.name = 'customer 17'";
+    let shown = plan(&session, sql);
+    let [customer, nation, supplier] =
+        ["SCAN customer", "nation", "supplier"].map(|table| shown.find(table));
+    assert!(customer < nation && nation < supplier, "{shown}");
+    assert_eq!(run(&session, sql), ["8"]);
+}
+
+/// Equality goes on only where all are compared alike: '1' equals 1 in a column of numbers,
+/// and 'A' equals 'a' without regard to case, but not what these are equal to otherwise.
+#[test]
+fn what_is_compared_otherwise_is_not_equal_to_a_third_one() {
+    let columns = ["INT", "TEXT", "TEXT COLLATE NOCASE", "", "REAL"];
+    for a in columns {
+        for b in columns {
+            for c in columns {
+                same(&format!(
+                    "CREATE TABLE a(x {a}); CREATE TABLE b(y {b}); CREATE TABLE c(z {c});
+                     CREATE INDEX az ON a(x); CREATE INDEX cz ON c(z);
+                     INSERT INTO a VALUES (1), ('1'), ('a'), ('A'), (1.0), (NULL), ('01');
+                     INSERT INTO b SELECT x FROM a; INSERT INTO c SELECT x FROM a;
+                     SELECT count(*), sum(x = z), min(typeof(x)), max(typeof(z))
+                         FROM a, b, c WHERE x = y AND y = z;
+                     SELECT count(*) FROM a, b, c WHERE x = y AND y = z AND z = x;
+                     SELECT count(*) FROM a LEFT JOIN b ON x = y LEFT JOIN c ON y = z
+                         WHERE x = z OR z IS NULL"
+                ));
+            }
+        }
+    }
+}
+
+fn shuffle<T>(random: &mut Random, list: &mut [T]) {
+    for at in (1..list.len()).rev() {
+        list.swap(at, random.below(at as u64 + 1) as usize);
+    }
+}
+
+/// Joins that cost enough for rows to be looked at and all orders to be weighed.
+#[test]
+fn joins_of_several_tables_choose_the_same_rows_as_in_sqlite() {
+    const TABLES: [(&str, usize); 5] = [("a", 3000), ("b", 2500), ("c", 900), ("d", 60), ("e", 9)];
+    let mut text = String::new();
+    for (at, (table, rows)) in TABLES.iter().enumerate() {
+        let by = [7919, 6007, 4001, 37, 5][at];
+        text += &format!(
+            "CREATE TABLE {table}(id INTEGER PRIMARY KEY, k INT, l INT, s TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {rows})
+                 INSERT INTO {table} SELECT i, iif(i % 41, i * {by} % 1000, NULL), i % 97,
+                     'text ' || i % 13 FROM n;"
+        );
+    }
+    text +=
+        "CREATE INDEX ak ON a(k, l); CREATE INDEX bl ON b(l); CREATE UNIQUE INDEX cu ON c(id, k);";
+    let mut random = Random(82);
+    for _ in 0..120 {
+        let mut tables = TABLES.map(|(table, _)| table);
+        shuffle(&mut random, &mut tables);
+        let tables = &tables[..3 + random.below(3) as usize];
+        let mut conditions = Vec::new();
+        for (at, table) in tables.iter().enumerate().skip(1) {
+            let other = *random.pick(&tables[..at]);
+            let column = *random.pick(&["id", "k", "k"]);
+            conditions.push(match random.below(2) {
+                0 => format!("{table}.k = {other}.{column}"),
+                _ => format!("{other}.{column} = {table}.id"),
+            });
+        }
+        for _ in 0..random.below(3) {
+            let table = *random.pick(tables);
+            let other = *random.pick(tables);
+            conditions.push(match random.below(6) {
+                0 => format!("{table}.l = {}", random.below(97)),
+                1 => format!("{table}.s LIKE '%{}'", random.below(13)),
+                2 => format!("{table}.id < {}", random.below(3000)),
+                3 => format!(
+                    "({table}.l < 30 AND {other}.l = 5 OR {table}.l = 40 AND {other}.l > 50)"
+                ),
+                4 => format!("EXISTS (SELECT 1 FROM c AS x WHERE x.k = {table}.k AND x.l < 50)"),
+                _ => format!("{table}.l <> {other}.l"),
+            });
+        }
+        shuffle(&mut random, &mut conditions);
+        let sums = tables.iter().map(|table| format!("sum({table}.l)"));
+        text += &format!(
+            "SELECT count(*), {} FROM {} WHERE {};",
+            sums.collect::<Vec<_>>().join(", "),
+            tables.join(", "),
+            conditions.join(" AND ")
+        );
+    }
+    same(&text);
 }

@@ -20,12 +20,15 @@ use crate::bind::logical::KeyExpr;
 struct Fact {
     term: Rc<Term>,
     reads: BTreeSet<usize>,
+    /// Other conditions say as much, once their sources are placed.
+    implied: bool,
 }
 
 /// An equality between two expressions that can be hashed.
 #[derive(Debug)]
 struct Equality {
     condition: usize,
+    implied: bool,
     left: BTreeSet<usize>,
     right: BTreeSet<usize>,
 }
@@ -77,6 +80,7 @@ impl Facts {
     ) -> Facts {
         let mut facts = Facts::default();
         let mut found = Vec::new();
+        let is_implied = |at: usize| conditions.get(at).is_some_and(|c| c.implied);
         for (at, condition) in conditions.iter().enumerate() {
             if !condition.movable || !condition.sources.contains(&source) {
                 continue;
@@ -86,11 +90,12 @@ impl Facts {
             let either = either::alternatives(expr, at, source, computed);
             facts.either.extend(either.map(|arms| {
                 let arms = arms.into_iter();
-                arms.map(|arm| facts_of(arm, columns)).collect()
+                arms.map(|arm| facts_of(arm, columns, &is_implied))
+                    .collect()
             }));
             facts.equalities.extend(equality(condition, at, columns));
         }
-        facts.terms = facts_of(found, columns);
+        facts.terms = facts_of(found, columns, &is_implied);
         let arms = facts.either.iter().flatten().flatten();
         let all = facts.terms.iter().chain(arms);
         facts.reads = all.flat_map(|fact| &fact.reads).copied().collect();
@@ -138,7 +143,12 @@ impl Facts {
     fn known(&self, placed: &BTreeSet<usize>) -> Known {
         let known = |facts: &[Fact]| -> Vec<Rc<Term>> {
             let known = facts.iter().filter(|fact| fact.reads.is_subset(placed));
-            known.map(|fact| Rc::clone(&fact.term)).collect()
+            let is_said = |implied: &Fact| {
+                let mut said = known.clone().filter(|fact| !fact.implied);
+                said.any(|fact| fact.term.says_as_much(&implied.term))
+            };
+            let needed = known.clone().filter(|fact| !fact.implied || !is_said(fact));
+            needed.map(|fact| Rc::clone(&fact.term)).collect()
         };
         let alternatives = |arms: &Vec<Vec<Fact>>| {
             let arms: Vec<_> = arms.iter().map(|arm| known(arm)).collect();
@@ -192,13 +202,19 @@ impl Facts {
         let splits = |it: &&Equality| {
             is_own(&it.left) && is_placed(&it.right) || is_own(&it.right) && is_placed(&it.left)
         };
-        let equalities = self.equalities.iter().filter(splits);
-        equalities.map(|it| it.condition).collect()
+        let all = || self.equalities.iter().filter(splits);
+        let are_implied = all().all(|it| it.implied);
+        let keys = all().filter(|it| are_implied || !it.implied);
+        keys.map(|it| it.condition).collect()
     }
 }
 
 /// Those of some terms whose values may be known before the source is read.
-fn facts_of(terms: Vec<Term>, columns: &dyn Fn(&Expr) -> BTreeSet<usize>) -> Vec<Fact> {
+fn facts_of(
+    terms: Vec<Term>,
+    columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
+    is_implied: &dyn Fn(usize) -> bool,
+) -> Vec<Fact> {
     let may_be_known = |term: &Term| {
         let mut values = term.values.iter();
         values.all(|v| v.props.deterministic && !v.props.fallible)
@@ -206,6 +222,7 @@ fn facts_of(terms: Vec<Term>, columns: &dyn Fn(&Expr) -> BTreeSet<usize>) -> Vec
     let terms = terms.into_iter().filter(may_be_known);
     let fact = |term: Term| Fact {
         reads: term.values.iter().flat_map(columns).collect(),
+        implied: is_implied(term.condition),
         term: Rc::new(term),
     };
     terms.map(fact).collect()
@@ -220,6 +237,7 @@ fn equality(
     let (left, right, _) = hashed_sides(&condition.expr)?;
     (condition.sources.len() > 1).then(|| Equality {
         condition: at,
+        implied: condition.implied,
         left: columns(left),
         right: columns(right),
     })

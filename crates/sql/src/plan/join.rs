@@ -257,7 +257,8 @@ impl Planner<'_, '_> {
     ) -> Result<Node> {
         let mut late = Vec::new();
         for (condition, applied) in problem.conditions.iter().zip(applied) {
-            if !*applied && condition.movable && condition.sources.is_subset(placed) {
+            let is_due = condition.movable && !condition.implied && !*applied;
+            if is_due && condition.sources.is_subset(placed) {
                 *applied = true;
                 late.push(condition.expr.clone());
             }
@@ -552,7 +553,8 @@ fn conditions_left(
     let (mut own, mut cross) = (Vec::new(), Vec::new());
     for (at, condition) in problem.applicable(item).iter().enumerate() {
         let already = !outer && applied.get(at).copied().unwrap_or(false);
-        if already || done.contains(&at) || (!condition.movable && !outer) {
+        let is_left_out = condition.implied || (!condition.movable && !outer);
+        if already || done.contains(&at) || is_left_out {
             continue;
         }
         let mut sources = condition.sources.iter();

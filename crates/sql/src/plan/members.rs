@@ -35,6 +35,8 @@ impl Planner<'_, '_> {
             sources,
             movable,
             members,
+            class: None,
+            implied: false,
         })
     }
 

@@ -1,8 +1,8 @@
-//! The order in which sources are joined, and the method of each join.
+//! What a join's order is sought by: which source may follow, by which method, and what that
+//! is estimated to cost. The search itself is in `search.rs`.
 //!
-//! Found greedily by estimated cost, from every possible first source where there
-//! are few. A source on the right of a LEFT JOIN or behind CROSS JOIN stays where
-//! the text has it, and so do those behind it.
+//! A source on the right of a LEFT JOIN or behind CROSS JOIN stays where the text has it, and
+//! so do those behind it.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -15,10 +15,7 @@ use super::members::Members;
 use super::physical::JoinKind;
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, SortKey};
 use crate::bind::logical::{KeyExpr, Source, SourceKind};
-use crate::error::{Error, Result};
 
-/// Up to so many sources, every one is tried as the first.
-const TRIED_FIRST: usize = 8;
 /// Cost of putting a row into a hash table, and of probing it.
 pub(super) const COST_BUILD: f64 = 2.0;
 pub(super) const COST_PROBE: f64 = 1.5;
@@ -39,6 +36,10 @@ pub struct Condition {
     /// Where it is an IN whose subquery can be asked before any row is read, what that
     /// yields.
     pub members: Option<Members>,
+    /// The class of equal columns that it belongs to.
+    pub class: Option<usize>,
+    /// Others of its class say as much: it may serve as a key, and is left out otherwise.
+    pub implied: bool,
 }
 
 /// A source with what is known of it.
@@ -104,15 +105,15 @@ pub struct Step {
 }
 
 /// A method with its estimates.
-struct Weighed {
-    method: Method,
+pub(super) struct Weighed {
+    pub method: Method,
     /// Of the whole join so far.
-    rows: f64,
-    cost: f64,
+    pub rows: f64,
+    pub cost: f64,
 }
 
 /// An order of all sources.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Order {
     /// Placed one behind the other.
     pub steps: Vec<Step>,
@@ -146,7 +147,7 @@ impl Problem<'_, '_> {
     }
 
     /// Whether a condition says anything about `item` together with what is placed.
-    fn is_connected(&self, item: usize, placed: &BTreeSet<usize>) -> bool {
+    pub fn is_connected(&self, item: usize, placed: &BTreeSet<usize>) -> bool {
         let id = self.id(item);
         self.applicable(item).iter().any(|condition| {
             let mut others = condition.sources.iter().filter(|source| **source != id);
@@ -167,7 +168,7 @@ impl Problem<'_, '_> {
     }
 
     /// Whether `item` may come next.
-    fn may_follow(&self, item: usize, placed: &[bool]) -> bool {
+    pub fn may_follow(&self, item: usize, placed: &[bool]) -> bool {
         let barrier = |i: &Item<'_>| {
             let fixed = i.on.is_some() || i.source.fixed && !is_recursive(i);
             fixed && !i.kind.takes_one()
@@ -190,7 +191,7 @@ impl Problem<'_, '_> {
     }
 }
 
-fn is_recursive(item: &Item<'_>) -> bool {
+pub(super) fn is_recursive(item: &Item<'_>) -> bool {
     matches!(item.source.kind, SourceKind::Recursive(_))
 }
 
@@ -222,87 +223,8 @@ pub fn split_equality<'e>(
 }
 
 impl Planner<'_, '_> {
-    /// The cheapest order that was found.
-    pub fn best_order(&self, problem: &Problem<'_, '_>) -> Result<Order> {
-        if problem.items.is_empty() {
-            return Ok(Order::default());
-        }
-        let firsts: Vec<usize> = (0..problem.items.len())
-            .filter(|i| problem.may_follow(*i, &vec![false; problem.items.len()]))
-            .collect();
-        // The rows of a recursion come first where they may: what is joined to them is
-        // the same for all.
-        let recursive = |i: &&usize| problem.items.get(**i).is_some_and(is_recursive);
-        let firsts = if let Some(first) = firsts.iter().find(recursive) {
-            vec![*first]
-        } else if problem.items.len() <= TRIED_FIRST {
-            firsts
-        } else {
-            let smallest = firsts.iter().copied().min_by(|a, b| {
-                let rows = |i| self.weighed(problem, i, &problem.placed, problem.rows).rows;
-                rows(*a).total_cmp(&rows(*b))
-            });
-            smallest.into_iter().collect()
-        };
-        let mut best: Option<Order> = None;
-        for first in firsts {
-            let cost_max = best.as_ref().map_or(f64::INFINITY, |best| best.cost);
-            if let Some(order) = self.order_from(problem, first, cost_max) {
-                best = Some(order);
-            }
-        }
-        best.ok_or_else(|| Error::sql("no query solution"))
-    }
-
-    /// The order that begins with a source, where it costs less than this.
-    fn order_from(&self, problem: &Problem<'_, '_>, first: usize, cost_max: f64) -> Option<Order> {
-        let mut placed = vec![false; problem.items.len()];
-        let mut ids = problem.placed.clone();
-        let mut steps = Vec::with_capacity(problem.items.len());
-        let mut cost = 0.0;
-        let mut next = Some((first, self.weighed(problem, first, &ids, problem.rows)));
-        while let Some((item, weighed)) = next {
-            if steps.is_empty()
-                && let Method::Lookup(chosen) = &weighed.method
-                && !problem.order.is_empty()
-                && !chosen.access.ordered
-            {
-                cost += weighed.rows * (weighed.rows + 2.0).log2() * 0.5;
-            }
-            cost += weighed.cost;
-            if cost >= cost_max {
-                return None;
-            }
-            let rows = weighed.rows;
-            let method = weighed.method;
-            steps.push(Step { item, method });
-            if let Some(done) = placed.get_mut(item) {
-                *done = true;
-            }
-            ids.insert(problem.id(item));
-            let mut candidates: Vec<usize> = (0..problem.items.len())
-                .filter(|i| !placed.get(*i).copied().unwrap_or(true))
-                .filter(|i| problem.may_follow(*i, &placed))
-                .collect();
-            // All pairs with a source that nothing connects are cheap where it is small, and
-            // what is joined behind them is found once for each.
-            let is_connected = |i: &usize| problem.is_connected(*i, &ids);
-            if candidates.iter().any(is_connected) {
-                candidates.retain(is_connected);
-            }
-            next = candidates
-                .into_iter()
-                .map(|i| (i, self.weighed(problem, i, &ids, rows)))
-                .min_by(|(_, a), (_, b)| (a.cost + a.rows).total_cmp(&(b.cost + b.rows)));
-        }
-        // Otherwise there are functions whose arguments come from what must stand behind
-        // them.
-        let is_whole = steps.len() == problem.items.len();
-        is_whole.then_some(Order { steps, cost })
-    }
-
     /// The cheapest method to add `item` to `rows` rows.
-    fn weighed(
+    pub(super) fn weighed(
         &self,
         problem: &Problem<'_, '_>,
         item: usize,
@@ -321,12 +243,17 @@ impl Planner<'_, '_> {
                 false => 1.0,
             }
         };
-        let residual: f64 = problem
-            .applicable(item)
+        let list = problem.applicable(item);
+        let class = |at: &usize| list.get(*at).and_then(|c| c.class);
+        let mut classes: BTreeSet<usize> = lookup.used.iter().filter_map(class).collect();
+        let residual: f64 = list
             .iter()
             .enumerate()
-            .filter(|(at, _)| !lookup.used.contains(at))
-            .map(|(at, c)| share(at, c))
+            .filter(|(at, c)| !lookup.used.contains(at) && !c.implied)
+            .map(|(at, c)| match share(at, c) {
+                share if share < 1.0 && c.class.is_some_and(|class| !classes.insert(class)) => 1.0,
+                share => share,
+            })
             .product();
         let left_join = problem.items.get(item).is_some_and(|i| i.on.is_some());
         let at_least = if left_join { rows } else { 0.0 };
@@ -370,7 +297,7 @@ impl Planner<'_, '_> {
         if !keys.is_empty() {
             let list = problem.applicable(item);
             let all = this.map_or(own.rows, |i| i.rows);
-            let pairs = problem.pairs_per_match(list, &keys, rows.max(all));
+            let pairs = problem.pairs_per_match(list, &one_of_class(list, &keys), rows.max(all));
             let pairs = pairs.unwrap_or(own.rows.max(10.0));
             let alone = |c: &Condition| c.sources.iter().all(|s| *s == id);
             let left = list.iter().enumerate();
@@ -494,6 +421,14 @@ fn weighed_one(
     };
     let rows = (rows * share_kept(item.kind)).max(0.1);
     Weighed { method, rows, cost }
+}
+
+/// These conditions but for those of a class that another one of them belongs to.
+fn one_of_class(conditions: &[Condition], numbers: &[usize]) -> Vec<usize> {
+    let mut classes = BTreeSet::new();
+    let class = |at: &usize| conditions.get(*at).and_then(|c| c.class);
+    let is_first = |at: &&usize| class(at).is_none_or(|class| classes.insert(class));
+    numbers.iter().filter(is_first).copied().collect()
 }
 
 /// The share of rows for which a condition is guessed to hold.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::Planner;
 use super::access;
+use super::equal_columns;
 use super::facts::Facts;
 use super::grouped;
 use super::join::{Joined, Needed};
@@ -43,6 +44,7 @@ impl<'a> Planner<'a, '_> {
         for arms in arms.collect::<Vec<Expr>>() {
             conditions.push(self.condition(rules::or_to_in(arms))?);
         }
+        equal_columns::add_implied(&mut conditions);
         if block.sources.is_empty() {
             let one = Node {
                 op: Op::Values(vec![Vec::new()]),
@@ -152,6 +154,7 @@ impl<'a> Planner<'a, '_> {
         if self.sample(&problem, &order) {
             order = self.best_order(&problem)?;
         }
+        let order = self.cheaper_order(&problem, order);
         let mut joined = self.join(&problem, &order, base)?;
         joined.node = self.filtered(joined.node, last, &joined.layout)?;
         Ok(joined)

@@ -92,6 +92,11 @@ impl Term {
         }
     }
 
+    /// Whether it asks for one value of what `other` is about, as that does.
+    pub fn says_as_much(&self, other: &Term) -> bool {
+        self.op == TermOp::Equal && other.op == TermOp::Equal && self.operand == other.operand
+    }
+
     /// Whether it is a lower bound.
     pub fn is_lower(&self) -> bool {
         matches!(self.op, TermOp::Lower { .. })
