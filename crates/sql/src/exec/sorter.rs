@@ -48,14 +48,21 @@ struct RunPlace {
     end: u64,
 }
 
+struct Record {
+    key: Vec<u8>,
+    payload: Vec<u8>,
+}
+
 /// See the module.
 pub struct Sorter {
     arena: Vec<u8>,
     entries: Vec<Entry>,
     limit: Option<usize>,
     order: Order,
-    /// With a limit: keys not below this one are of no use.
-    bound: Option<Vec<u8>>,
+    /// With a limit: records whose keys are not below this one's are of no use.
+    last: Option<Record>,
+    /// How often records were cut off.
+    cuts: u64,
     memory: Memory,
     reservation: Reservation,
     file: Option<Arc<TempFile>>,
@@ -80,7 +87,8 @@ impl Sorter {
             entries: Vec::new(),
             limit,
             order: Order::default(),
-            bound: None,
+            last: None,
+            cuts: 0,
             memory: memory.clone(),
             reservation: memory.reservation(),
             file: None,
@@ -99,8 +107,8 @@ impl Sorter {
 
     /// Adds a record.
     pub fn add(&mut self, key: &[u8], payload: &[u8]) -> Result<()> {
-        let is_of_use = |bound: &Vec<u8>| self.order.compare(key, bound).is_lt();
-        if self.limit == Some(0) || !self.bound.as_ref().is_none_or(is_of_use) {
+        let is_of_use = |last: &Record| self.order.compare(key, &last.key).is_lt();
+        if self.limit == Some(0) || !self.last.as_ref().is_none_or(is_of_use) {
             return Ok(());
         }
         let (Ok(key_bytes), Ok(payload_bytes)) =
@@ -194,11 +202,25 @@ impl Sorter {
             entry.start = start;
         }
         self.arena = arena;
-        self.bound = self
-            .entries
-            .last()
-            .and_then(|e| self.arena.get(e.start..e.start + e.key as usize))
-            .map(<[u8]>::to_vec);
+        self.cuts += 1;
+        self.last = self.entries.last().map(|entry| {
+            let middle = entry.start + entry.key as usize;
+            let bytes = |range: std::ops::Range<usize>| {
+                let bytes = self.arena.get(range);
+                bytes.map(<[u8]>::to_vec).unwrap_or_default()
+            };
+            Record {
+                key: bytes(entry.start..middle),
+                payload: bytes(middle..middle + entry.payload as usize),
+            }
+        });
+    }
+
+    /// With a limit: how often records were cut off, and the payload of the last one kept
+    /// then; no record that is not before that one is of use.
+    pub fn last_kept(&self) -> Option<(u64, &[u8])> {
+        let last = self.last.as_ref()?;
+        Some((self.cuts, &last.payload))
     }
 
     fn write_run(&mut self) -> Result<()> {

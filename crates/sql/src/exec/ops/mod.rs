@@ -36,6 +36,7 @@ mod sort;
 mod table_function;
 mod values;
 mod window;
+mod top;
 
 pub use build::build;
 

@@ -2,10 +2,11 @@
 //! known.
 
 use super::limit::bounds;
+use super::top::Top;
 use super::{BoxOperator, Operator};
 use crate::bind::expr::SortKey;
 use crate::error::Result;
-use crate::exec::batch::Batch;
+use crate::exec::batch::{Batch, Selection};
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
 use crate::exec::rows::{encode_cell, sorted_rows};
@@ -57,10 +58,20 @@ impl Sort {
             return Ok(sorter);
         }
         let (mut batch, mut key, mut payload) = (Batch::default(), Vec::new(), Vec::new());
+        let mut top = limit.and_then(|_| Top::new(&self.keys));
+        let mut kept = Vec::new();
         self.input.open(cx)?;
         while self.input.next(cx, usize::MAX, &mut batch)? {
             cx.run.check_interrupt()?;
-            batch.selection().try_each(|row| {
+            let told = match &mut top {
+                Some(top) => top.keep(&sorter, &batch, &mut kept)?,
+                None => false,
+            };
+            let rows = match told {
+                true => Selection::Rows(&kept),
+                false => batch.selection(),
+            };
+            rows.try_each(|row| {
                 key.clear();
                 for term in &self.keys {
                     let value = eval(&term.expr, Row::Batch(&batch, row), cx)?;
