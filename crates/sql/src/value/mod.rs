@@ -16,6 +16,7 @@ mod compare;
 mod decimal;
 mod number;
 mod pattern;
+mod segments;
 mod text;
 pub mod utf8;
 
@@ -35,6 +36,7 @@ pub use number::{
     real_to_integer,
 };
 pub use pattern::{PATTERN_LENGTH_MAX, glob, like, like_exact};
+pub use segments::Segments;
 pub(crate) use text::append_hex;
 pub use text::{quote, render_integer, render_real, render_real_digits};
 

@@ -369,7 +369,7 @@ fn like<'a, 'p: 'a>(
 }
 
 /// The character of an ESCAPE clause; None for NULL.
-fn escape_character(value: ValueRef<'_>) -> Result<Option<u32>> {
+pub fn escape_character(value: ValueRef<'_>) -> Result<Option<u32>> {
     let Some(text) = value.to_text() else {
         return Ok(None);
     };

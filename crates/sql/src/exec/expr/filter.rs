@@ -11,6 +11,7 @@ use crate::exec::batch::{Batch, Selection};
 use crate::exec::context::Context;
 use crate::exec::expr::batch::{Operand, operand};
 use crate::exec::expr::eval::condition;
+use crate::exec::expr::like::{self, Like};
 use crate::exec::expr::{compare, in_list, kernel, row::Row};
 use crate::exec::subquery;
 use crate::value::Affinity;
@@ -85,6 +86,25 @@ pub fn filter(
         } if !list.is_empty() && in_list::is_constant(list, *comparison) => {
             let how = (*comparison, *negated);
             in_list::select(expr, list, how, input, selection, cx, out)
+        }
+        ExprKind::Like {
+            kind,
+            expr,
+            pattern,
+            escape,
+            negated,
+        } => {
+            let it = Like {
+                kind: *kind,
+                expr,
+                pattern,
+                escape: escape.as_deref(),
+                negated: *negated,
+            };
+            match like::select(it, input, selection, cx, out)? {
+                true => Ok(()),
+                false => by_row(predicate, input, selection, cx, out),
+            }
         }
         ExprKind::InSubquery {
             exprs,

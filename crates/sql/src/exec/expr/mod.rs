@@ -10,6 +10,7 @@ pub mod filter;
 mod in_list;
 pub(super) mod json;
 mod kernel;
+mod like;
 pub mod row;
 mod user;
 
