@@ -45,7 +45,10 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
         gives_json: GivesJson::Passes,
         ..plain("likelihood", 2, 2, first)
     },
-    chooses("nullif", 2, nullif),
+    ScalarFunction {
+        form: Form::NullIf,
+        ..chooses("nullif", 2, nullif)
+    },
     chooses("min", usize::MAX, |c, a| Ok(extreme(c, a, false))),
     chooses("max", usize::MAX, |c, a| Ok(extreme(c, a, true))),
     plain("typeof", 1, 1, |_, a| {

@@ -78,6 +78,8 @@ pub enum Definition {
 pub enum Form {
     /// All of them.
     Eager,
+    /// Both; the first is the result where it differs from the second.
+    NullIf,
     /// Left to right up to the first that is not NULL, which is the result.
     Coalesce,
     /// Pairs of condition and result up to the first true condition; an odd

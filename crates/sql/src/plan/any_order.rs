@@ -2,9 +2,11 @@
 //! read in that of an index which has all that is wanted and is narrower.
 //!
 //! Rows of an aggregate hide it where each call counts or keeps an extreme, and where equal
-//! values are one and the same: 1 and 1.0 are not, nor are `a` and `A` under NOCASE. What
-//! may fail or is not deterministic is evaluated in the order of the table, and so is what
-//! looks up other rows for each: in that order they mostly lie together.
+//! values are one and the same: 1 and 1.0 are not, nor are `a` and `A` under NOCASE. The last
+//! digit of a sum of reals may tell, too; but where all of a table is added up, SQLite reads
+//! such an index as well, and adds in its order. What may fail or is not deterministic is
+//! evaluated in the order of the table, and so is what looks up other rows for each: in that
+//! order they mostly lie together.
 
 use std::collections::BTreeSet;
 
@@ -40,8 +42,10 @@ impl Planner<'_, '_> {
             return any && plain && order_by.is_empty() && block.outputs.iter().all(is_quiet);
         };
         let mut keys = aggregation.keys.iter();
+        let is_whole = matches!(source.kind, SourceKind::Table(_)) && block.filter.is_empty();
+        let may_add = is_whole && aggregation.keys.is_empty();
         let hides = |call: &AggregateCall| {
-            hides(call) && call.args.iter().chain(&call.filter).all(is_quiet)
+            hides(call, may_add) && call.args.iter().chain(&call.filter).all(is_quiet)
         };
         if !aggregation.calls.iter().all(hides) || !keys.all(|(key, it)| is_one(key, *it)) {
             return false;
@@ -69,11 +73,12 @@ fn is_quiet(expr: &Expr) -> bool {
     expr.props.deterministic && !expr.props.fallible
 }
 
-/// Whether a call's value is the same for any order of the rows.
-fn hides(call: &AggregateCall) -> bool {
+/// Whether a call's value is the same for any order of the rows, which `may_add` lets sums be.
+fn hides(call: &AggregateCall, may_add: bool) -> bool {
     let mut args = call.args.iter();
     match call.function.kind {
         AggregateKind::Count => !call.collation.is_of_program(),
+        AggregateKind::Sum | AggregateKind::Total | AggregateKind::Avg => may_add && !call.distinct,
         AggregateKind::Min | AggregateKind::Max => args.all(|arg| is_one(arg, call.collation)),
         _ => false,
     }

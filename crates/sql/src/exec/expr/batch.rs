@@ -15,8 +15,11 @@ use crate::exec::batch::{Batch, Selection, Vector};
 use crate::exec::context::Context;
 use crate::exec::expr::call::{Call, eval_call};
 use crate::exec::expr::case::{Case, eval_case};
-use crate::exec::expr::eval::{self, Datum, binary};
+use crate::exec::expr::coalesce::eval_coalesce;
+use crate::exec::expr::eval::{self, Datum, binary, may_be_json};
+use crate::exec::expr::nullif::eval_nullif;
 use crate::exec::expr::{compare, kernel, row::Row};
+use crate::func::Form;
 use crate::value::{self, ValueRef};
 
 /// Where an operand's values are.
@@ -166,9 +169,13 @@ pub fn eval_batch<'p>(
                 args,
                 collation,
             };
-            match call.takes_values() {
-                true => eval_call(call, input, selection, cx, out),
-                false => eval_rows(expr, input, selection, cx, out),
+            match (function.form, args.as_slice()) {
+                (Form::NullIf, [a, b]) if !may_be_json(args) => {
+                    eval_nullif((a, b), collation, input, selection, cx, out)
+                }
+                (Form::Coalesce, _) => eval_coalesce(args, input, selection, cx, out),
+                _ if call.takes_values() => eval_call(call, input, selection, cx, out),
+                _ => eval_rows(expr, input, selection, cx, out),
             }
         }
         _ => eval_rows(expr, input, selection, cx, out),

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::exec::batch::{Batch, Selection, Vector};
 use crate::exec::context::Context;
 use crate::exec::expr::batch::{map_batch, operand};
+use crate::exec::expr::eval::{may_be_json, without_json};
 use crate::func::{Form, ScalarFunction};
 use crate::value::{Collation, ValueRef};
 
@@ -23,7 +24,8 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// Whether all its arguments are computed before it is called, and as values alone.
     pub fn takes_values(&self) -> bool {
-        matches!(self.function.form, Form::Eager) && !self.function.takes_json
+        let as_json = self.function.takes_json && may_be_json(self.args);
+        matches!(self.function.form, Form::Eager) && !as_json
     }
 }
 
@@ -39,6 +41,7 @@ pub fn eval_call(
     for arg in call.args {
         operands.push(operand(arg, input, selection, cx)?);
     }
+    without_json(call.function, cx);
     cx.run.functions.collation = call.collation;
     out.clear();
     let mut args: Vec<ValueRef<'_>> = Vec::with_capacity(operands.len());

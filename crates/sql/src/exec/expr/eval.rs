@@ -396,10 +396,10 @@ fn function<'a, 'p: 'a>(
         return Ok(Datum::Same(ValueRef::Null));
     };
     match function.form {
-        Form::Eager if function.takes_json && may_be_json(args) => {
+        Form::Eager | Form::NullIf if function.takes_json && may_be_json(args) => {
             return super::json::call(function, args, *collation, row, cx);
         }
-        Form::Eager => {}
+        Form::Eager | Form::NullIf => {}
         Form::Coalesce => return coalesce(args, row, cx),
         Form::If => return choose(args, row, cx),
         Form::First => {
@@ -433,13 +433,13 @@ fn function<'a, 'p: 'a>(
 
 /// Whether one of a call's arguments may be a text of JSON.
 #[inline]
-fn may_be_json(args: &[Expr]) -> bool {
+pub fn may_be_json(args: &[Expr]) -> bool {
     args.iter().any(|arg| arg.props.json != JsonText::Never)
 }
 
 /// None of the arguments is a text of JSON to a function that asks.
 #[inline]
-fn without_json(function: &ScalarFunction, cx: &mut Context<'_, '_>) {
+pub fn without_json(function: &ScalarFunction, cx: &mut Context<'_, '_>) {
     if function.takes_json {
         cx.run.functions.json_arguments.clear();
     }

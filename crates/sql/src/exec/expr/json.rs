@@ -42,7 +42,7 @@ pub fn tagged<'a, 'p: 'a>(
     match &expr.kind {
         _ if expr.props.json == JsonText::Never => Ok((eval::eval(expr, row, cx)?, false)),
         ExprKind::Function { function, args, .. } => match function.form {
-            Form::Eager => {
+            Form::Eager | Form::NullIf => {
                 cx.run.functions.gave_json = false;
                 let value = eval::eval(expr, row, cx)?;
                 Ok((value, cx.run.functions.gave_json))

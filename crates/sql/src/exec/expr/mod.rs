@@ -4,6 +4,7 @@
 pub mod batch;
 mod call;
 mod case;
+mod coalesce;
 pub mod compare;
 pub mod eval;
 pub mod filter;
@@ -11,6 +12,7 @@ mod in_list;
 pub(super) mod json;
 mod kernel;
 mod like;
+mod nullif;
 pub mod row;
 mod user;
 
