@@ -209,6 +209,11 @@ fn rows_whose_order_does_not_show_are_read_from_an_index() {
             true,
         ),
         ("count(*) FROM v WHERE x + 0 IN (SELECT k FROM t)", true),
+        ("DISTINCT s FROM t", true),
+        (
+            "sum(k), avg(k), total(k + 1), sum(coalesce(k, 5)) FROM t",
+            true,
+        ),
         ("count(*) FROM (SELECT s FROM t WHERE k < 40)", true),
         (
             "count(*), max(k) FROM (SELECT k, id FROM t WHERE s > 's3' UNION ALL SELECT x, 1 FROM v)",
@@ -216,10 +221,12 @@ fn rows_whose_order_does_not_show_are_read_from_an_index() {
         ),
         // The order shows, or what is kept of equal values does.
         ("k FROM t WHERE k % 7 > 3", false),
-        ("DISTINCT s FROM t", false),
+        ("DISTINCT k % 3 FROM t", false),
         ("group_concat(k), count(*) FROM t", false),
         ("s, k, count(*) FROM t GROUP BY s", false),
         ("s, sum(k) FROM t GROUP BY s", false),
+        ("sum(k) FROM t WHERE k % 7 > 3", false),
+        ("sum(DISTINCT k % 7) FROM t", false),
         ("min(n), max(n || '') FROM t", false),
         ("n, count(*) FROM t GROUP BY n", false),
         ("min(r), max(r) FROM t", false),

@@ -132,6 +132,8 @@ pub struct Cte {
     pub name: Name,
     /// Columns, if given.
     pub columns: Vec<Name>,
+    /// NOT MATERIALIZED: it is computed wherever it is named.
+    pub repeated: bool,
     /// The query.
     pub select: Box<Select>,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::expr::{Expr, SortKey};
+use super::expr::Expr;
 use super::logical::{Block, Body, IndexHint, Query, Source, SourceKind};
 use super::names::{Naming, name_columns};
 use super::recursion::recursive_members;
@@ -214,6 +214,7 @@ impl<'a> Binder<'a> {
         let ctes = std::mem::take(&mut self.ctes);
         let frames = std::mem::take(&mut self.frames);
         let reaches = std::mem::take(&mut self.reaches);
+        let reached = self.reached;
         let uses = self.uses.take();
         let trigger = self.trigger.take();
         self.views.push((view.name.clone(), store));
@@ -224,6 +225,7 @@ impl<'a> Binder<'a> {
         self.views.pop();
         self.trigger = trigger;
         self.uses = uses;
+        self.reached = reached;
         self.reaches = reaches;
         self.frames = frames;
         self.ctes = ctes;
@@ -232,23 +234,6 @@ impl<'a> Binder<'a> {
             rename(&mut query, &view.definition.columns);
         }
         Ok(query)
-    }
-
-    /// A common table expression is bound anew wherever it is named; it sees those of
-    /// its own WITH clause and of the ones around that, but itself only where it is
-    /// recursive.
-    fn cte_source(
-        &mut self,
-        at: usize,
-        shown: String,
-        plain: bool,
-        block: &mut Block,
-    ) -> Result<()> {
-        let Some(cte) = self.ctes.get(at).map(|scoped| scoped.cte.clone()) else {
-            return Ok(());
-        };
-        let query = self.cte_query(at, &cte)?;
-        self.query_source(query, shown, plain, block)
     }
 
     /// The query of the common table expression at this place.
@@ -279,32 +264,41 @@ impl<'a> Binder<'a> {
         query
     }
 
-    fn query_source(
+    pub(super) fn query_source(
         &mut self,
         query: Query,
         name: String,
         plain: bool,
         block: &mut Block,
     ) -> Result<()> {
-        let query = match (plain, query.body) {
-            (true, Body::Block(inner))
-                if mergeable(&inner, &query.order_by, query.limit.is_some()) =>
-            {
-                let inner = *inner;
-                block.sources.extend(inner.sources);
-                block.filter.extend(inner.filter);
-                let columns = query.columns.into_iter().zip(inner.outputs).collect();
-                self.frame().tables.push(ScopeTable {
-                    name,
-                    source: usize::MAX,
-                    columns: ScopeColumns::Exprs(columns),
-                    merged: Vec::new(),
-                    database: None,
-                });
-                return Ok(());
-            }
-            (_, body) => Query { body, ..query },
+        if !plain || !is_mergeable(&query) {
+            return self.query_of(Arc::new(query), name, None, block);
+        }
+        let Body::Block(inner) = query.body else {
+            return Ok(());
         };
+        block.sources.extend(inner.sources);
+        block.filter.extend(inner.filter);
+        let columns = query.columns.into_iter().zip(inner.outputs).collect();
+        self.frame().tables.push(ScopeTable {
+            name,
+            source: usize::MAX,
+            columns: ScopeColumns::Exprs(columns),
+            merged: Vec::new(),
+            database: None,
+        });
+        Ok(())
+    }
+
+    /// A query as a source of its own, `common` where it is a common table expression whose
+    /// rows may be those of others.
+    pub(super) fn query_of(
+        &mut self,
+        query: Arc<Query>,
+        name: String,
+        common: Option<usize>,
+        block: &mut Block,
+    ) -> Result<()> {
         let id = self.new_source()?;
         self.frame().tables.push(ScopeTable {
             name: name.clone(),
@@ -318,8 +312,10 @@ impl<'a> Binder<'a> {
         } else {
             name
         };
-        let kind = SourceKind::Query(Box::new(query));
-        block.sources.push(Source::new(id, alias, kind));
+        block.sources.push(Source {
+            common,
+            ..Source::new(id, alias, SourceKind::Query(query))
+        });
         Ok(())
     }
 
@@ -434,10 +430,13 @@ pub(super) fn index_hint(indexed: &ast::Indexed, table: &Table) -> Result<IndexH
 
 /// A subquery in FROM that only selects and joins: its sources can join those
 /// around it.
-fn mergeable(block: &Block, order_by: &[SortKey], limited: bool) -> bool {
+pub(super) fn is_mergeable(query: &Query) -> bool {
+    let Body::Block(block) = &query.body else {
+        return false;
+    };
     let simple = |e: &Expr| e.props.deterministic && !e.props.fallible;
-    !limited
-        && order_by.is_empty()
+    query.limit.is_none()
+        && query.order_by.is_empty()
         && block.aggregation.is_none()
         && block.distinct.is_none()
         && block.windows.is_empty()

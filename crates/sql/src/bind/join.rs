@@ -5,6 +5,7 @@
 //! the right one, and a FULL JOIN the one that is not NULL ([`SharedColumn`]).
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::expr::{CompareOp, Expr, ExprKind};
 use super::logical::{Block, Body, OuterJoin, OuterKind, Query, QueryColumn, Source, SourceKind};
@@ -377,7 +378,7 @@ impl Binder<'_> {
             limit: None,
         };
         let alias = alias.map_or_else(|| format!("join {id}"), |a| a.text.clone());
-        let kind = SourceKind::Query(Box::new(query));
+        let kind = SourceKind::Query(Arc::new(query));
         block.sources.push(Source::new(id, alias, kind));
         Ok(())
     }

@@ -132,6 +132,9 @@ pub struct Source {
     pub computed: Vec<KeyExpr>,
     /// Its generated columns.
     pub generated: Vec<Generated>,
+    /// The common table expression that it is, by number, where its rows may be those of
+    /// other sources.
+    pub common: Option<usize>,
 }
 
 impl Source {
@@ -147,6 +150,7 @@ impl Source {
             partial: Vec::new(),
             computed: Vec::new(),
             generated: Vec::new(),
+            common: None,
         }
     }
 
@@ -263,7 +267,7 @@ pub enum SourceKind {
     /// A table.
     Table(Arc<Table>),
     /// A subquery; column i of the source is its result column i.
-    Query(Box<Query>),
+    Query(Arc<Query>),
     /// A recursive common table expression within itself, with so many columns.
     Recursive(usize),
     /// A table-valued function.

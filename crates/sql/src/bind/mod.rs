@@ -10,6 +10,7 @@ mod alter;
 mod alter_constraint;
 mod call;
 mod collate;
+pub mod common;
 mod create_index;
 mod databases;
 mod ddl;
@@ -52,6 +53,7 @@ use crate::plan::Settings;
 use crate::plan::physical::{Action, SchemaPlace};
 use crate::schema::{Catalog, ConflictAction, Schema, Table};
 use crate::value::collate::CollationName;
+use common::Common;
 use logical::{Bound, BoundProgram, LogicalSubquery};
 use scope::{Frame, Level, Reach, ScopedCte};
 use trigger::{Registered, TriggerRows};
@@ -70,6 +72,8 @@ pub struct BoundStatement {
     pub registers: usize,
     /// Sources numbered so far.
     pub sources: usize,
+    /// Common table expressions whose rows may be those of several sources.
+    pub commons: Vec<Common>,
     /// The database whose schema it changes.
     pub place: Option<Box<SchemaPlace>>,
     /// It calls code of the program.
@@ -85,6 +89,7 @@ impl BoundStatement {
             subqueries: binder.subqueries,
             registers: binder.registers,
             sources: binder.sources,
+            commons: binder.commons,
             place: binder.place,
             calls_user: binder.calls_user,
             lacks: binder.lacks,
@@ -121,6 +126,11 @@ struct Binder<'a> {
     sources: usize,
     /// Common table expressions in scope, outermost WITH first.
     ctes: Vec<ScopedCte>,
+    /// Those that have been named and may be shared.
+    commons: Vec<Common>,
+    /// The outermost frame that a name was found in, since a common table expression began
+    /// to be bound; 0 where it may be further out.
+    reached: usize,
     /// Views that are being unfolded, outermost first, with the stores that they are in.
     views: Vec<(String, u64)>,
     /// Aggregates whose arguments are being bound, outermost first.
@@ -161,6 +171,8 @@ impl<'a> Binder<'a> {
             registers: 0,
             sources: 0,
             ctes: Vec::new(),
+            commons: Vec::new(),
+            reached: usize::MAX,
             views: Vec::new(),
             reaches: Vec::new(),
             asks_json: 0,

@@ -110,6 +110,8 @@ pub struct ScopedCte {
     pub refused: Option<&'static str>,
     /// The affinities of its columns, where it is recursive and has been bound before.
     pub affinities: Option<Vec<Option<Affinity>>>,
+    /// Its number among those that may be shared, once it has been named.
+    pub common: Option<usize>,
 }
 
 /// What the caller of a subquery hands in.
@@ -137,6 +139,7 @@ impl Binder<'_> {
             sees,
             refused: None,
             affinities: None,
+            common: None,
         }));
         let result = f(self);
         if self.uses.is_some() {

@@ -2,6 +2,7 @@
 //! their sake. A view of all columns costs what is asked of it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Binder;
 use super::expr::{ColumnRef, Expr, ExprKind, SortKey, Windowing};
@@ -20,7 +21,10 @@ impl Binder<'_> {
         let mut read = BTreeSet::new();
         self.columns_of_block(block, order_by, &mut read);
         for source in &mut block.sources {
-            if let SourceKind::Query(query) = &mut source.kind {
+            // Those of a query that others read, too, stay.
+            if let SourceKind::Query(query) = &mut source.kind
+                && let Some(query) = Arc::get_mut(query)
+            {
                 let id = source.id;
                 let is_read = |column| read.contains(&ColumnRef { source: id, column });
                 self.drop_columns(query, &is_read);

@@ -11,6 +11,7 @@ use crate::exec::context::Context;
 use crate::exec::expr::{Datum, Operand, Row, eval};
 use crate::exec::members::Members;
 use crate::exec::ops::{BoxOperator, build};
+use crate::exec::rows::RowStore;
 use crate::exec::txns::Txns;
 use crate::plan::physical::Subquery;
 use crate::value::{Value, ValueRef};
@@ -20,11 +21,13 @@ enum Answer {
     Row,
     Exists(bool),
     Members(Box<Members>),
+    Rows(RowStore),
 }
 
 /// A subquery of a running statement.
 pub struct SubqueryRun {
     operator: BoxOperator,
+    width: usize,
     bindings: Vec<(Register, Expr)>,
     cacheable: bool,
     pass: usize,
@@ -40,6 +43,7 @@ impl SubqueryRun {
     pub fn new(subquery: &Subquery) -> Self {
         Self {
             operator: build(&subquery.root),
+            width: subquery.root.width,
             bindings: subquery.bindings.clone(),
             cacheable: subquery.cacheable,
             pass: subquery.pass,
@@ -117,7 +121,25 @@ impl SubqueryRun {
         Ok(())
     }
 
-    /// Has all rows in `answer`.
+    /// Has all rows in `answer`, in their order.
+    fn keep_rows(&mut self, kept: bool, cx: &mut Context<'_, '_>) -> Result<()> {
+        if kept && matches!(self.answer, Some(Answer::Rows(_))) {
+            return Ok(());
+        }
+        let mut rows = RowStore::new(self.width, &cx.run.memory);
+        let mut batch = Batch::default();
+        cx.run.begin_pass(self.pass);
+        self.operator.open(cx)?;
+        while self.operator.next(cx, usize::MAX, &mut batch)? {
+            cx.run.check_interrupt()?;
+            rows.append(&batch)?;
+        }
+        self.answer = Some(Answer::Rows(rows));
+        self.operator.detach();
+        Ok(())
+    }
+
+    /// Has all values in `answer`.
     fn gather(
         &mut self,
         kept: bool,
@@ -137,6 +159,24 @@ impl SubqueryRun {
         self.answer = Some(Answer::Members(Box::new(members)));
         Ok(())
     }
+}
+
+/// The next rows of a subquery that nothing is handed in to, from `position` on; false at the
+/// end. They are kept from the first call on.
+pub fn read(
+    id: SubqueryId,
+    position: &mut u64,
+    want: usize,
+    out: &mut Batch,
+    cx: &mut Context<'_, '_>,
+) -> Result<bool> {
+    with(id, Row::Empty, cx, |subquery, kept, cx| {
+        subquery.keep_rows(kept, cx)?;
+        match &mut subquery.answer {
+            Some(Answer::Rows(rows)) => rows.read(position, want, out),
+            _ => Ok(false),
+        }
+    })
 }
 
 /// Equal in type and bits: what a subquery cannot tell apart.

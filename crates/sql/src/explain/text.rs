@@ -58,17 +58,19 @@ pub fn operator(op: &Op) -> String {
             prefixes,
             range,
             reverse,
+            firsts,
             ..
         } => {
             let how = if *covering { "COVERING INDEX" } else { "INDEX" };
             let key = index_key_text(table, index, prefixes, range);
             let verb = if key.is_empty() { "SCAN" } else { "SEARCH" };
             format!(
-                "{verb} {} USING {how} {}{}{}{}",
+                "{verb} {} USING {how} {}{}{}{}{}",
                 table.name,
                 index.name,
                 key_text(&key),
                 reverse_text(*reverse),
+                firsts_text(table, index, *firsts),
                 columns_text(table, columns)
             )
         }
@@ -119,7 +121,10 @@ pub fn operator(op: &Op) -> String {
         }
         Op::Limit { clause, .. } => format!("LIMIT {}", limit_text(clause)),
         Op::Window { window, .. } => super::window::window_text(window),
-        Op::Distinct { .. } => "DISTINCT".to_owned(),
+        Op::Distinct { neighbours, .. } => match neighbours {
+            true => "DISTINCT IN ORDER".to_owned(),
+            false => "DISTINCT".to_owned(),
+        },
         Op::Compound { op, .. } => compound(*op).to_owned(),
         Op::Materialize { .. } => "MATERIALIZE".to_owned(),
         Op::Recursion {
@@ -132,6 +137,7 @@ pub fn operator(op: &Op) -> String {
             let args: Vec<String> = args.iter().flatten().map(expr_text).collect();
             format!("CALL {}({})", function.name(), args.join(", "))
         }
+        Op::CommonRows { name, subquery } => format!("ROWS OF {name} FROM SUBQUERY {subquery}"),
         Op::RecursiveRows { name, .. } => format!("ROWS OF {name}"),
     }
 }
@@ -195,6 +201,27 @@ fn reverse_text(reverse: bool) -> &'static str {
     if reverse { " BACKWARDS" } else { "" }
 }
 
+fn firsts_text(table: &Table, index: &Index, firsts: usize) -> String {
+    let names = (0..firsts).map(|part| part_name(table, index, part));
+    let names: Vec<String> = names.collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(" FIRST OF EACH {}", names.join(", ")),
+    }
+}
+
+/// What a part of an index's key is called.
+fn part_name(table: &Table, index: &Index, part: usize) -> String {
+    match index.columns.get(part).map(|c| &c.target) {
+        Some(IndexTarget::Column(at)) => table
+            .columns
+            .get(*at)
+            .map_or(String::new(), |c| c.name.clone()),
+        Some(IndexTarget::Rowid) => "rowid".to_owned(),
+        Some(IndexTarget::Expr(_)) | None => "expr".to_owned(),
+    }
+}
+
 fn columns_text(table: &Table, columns: &[ScanColumn]) -> String {
     let name = |c: &ScanColumn| match c {
         ScanColumn::Rowid => "rowid".to_owned(),
@@ -226,14 +253,7 @@ fn range_text(name: &str, range: &Range) -> String {
 }
 
 fn index_key_text(table: &Table, index: &Index, prefixes: &[Vec<Expr>], range: &Range) -> String {
-    let name = |part: usize| match index.columns.get(part).map(|c| &c.target) {
-        Some(IndexTarget::Column(at)) => table
-            .columns
-            .get(*at)
-            .map_or(String::new(), |c| c.name.clone()),
-        Some(IndexTarget::Rowid) => "rowid".to_owned(),
-        Some(IndexTarget::Expr(_)) | None => "expr".to_owned(),
-    };
+    let name = |part: usize| part_name(table, index, part);
     let length = prefixes.first().map_or(0, Vec::len);
     let mut parts: Vec<String> = match prefixes {
         [one] => one
@@ -256,8 +276,12 @@ fn index_key_text(table: &Table, index: &Index, prefixes: &[Vec<Expr>], range: &
 
 fn grouping_text(grouping: &Grouping) -> String {
     let keys: Vec<String> = grouping.keys.iter().map(|(e, _)| expr_text(e)).collect();
-    let call = |call: &AggregateCall| {
-        let distinct = if call.distinct { "DISTINCT " } else { "" };
+    let call = |(at, call): (usize, &AggregateCall)| {
+        let distinct = match call.distinct {
+            true if grouping.in_order.contains(&at) => "DISTINCT IN ORDER ",
+            true => "DISTINCT ",
+            false => "",
+        };
         let args = if call.args.is_empty() {
             "*".to_owned()
         } else {
@@ -269,7 +293,7 @@ fn grouping_text(grouping: &Grouping) -> String {
             .map_or(String::new(), |f| format!(" FILTER {}", expr_text(f)));
         format!("{}({distinct}{args}){filter}", call.function.name)
     };
-    let calls: Vec<String> = grouping.aggregates.iter().map(call).collect();
+    let calls: Vec<String> = grouping.aggregates.iter().enumerate().map(call).collect();
     let mut parts = vec![calls.join(", ")];
     if !keys.is_empty() {
         parts.push(format!("BY {}", keys.join(", ")));

@@ -140,6 +140,7 @@ impl Lowering<'_> {
             ctes.push(Arc::new(Cte {
                 name,
                 columns,
+                repeated: matches!(cte.materialized, raw::Materialized::No),
                 select: Box::new(self.select(cte.select)?),
             }));
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Planner;
 use super::block::ascending;
+use super::grouped::distinct_argument;
 use super::layout::Layout;
 use super::physical::{Grouping, LimitClause, Node, Op};
 use super::rules;
@@ -20,6 +21,8 @@ pub(super) struct AggregateInput<'l> {
     pub grouped: bool,
     /// The aggregates, with columns in place of subqueries that are joins.
     pub calls: Vec<AggregateCall>,
+    /// Within a group rows come in this order.
+    pub within: Option<&'l SortKey>,
 }
 
 impl Planner<'_, '_> {
@@ -35,6 +38,7 @@ impl Planner<'_, '_> {
             layout,
             grouped,
             calls,
+            within,
         } = input;
         let mut output = Layout::default();
         let mut keys = Vec::with_capacity(aggregation.keys.len());
@@ -69,14 +73,6 @@ impl Planner<'_, '_> {
             bare.push(Expr::input(at, Props::column(None, None)));
             output.push_computed(ExprKind::Column(column));
         }
-        let mut extrema =
-            aggregation.calls.iter().enumerate().filter(|(_, c)| {
-                matches!(c.function.kind, AggregateKind::Min | AggregateKind::Max)
-            });
-        let extremum = match (extrema.next(), extrema.next()) {
-            (Some((at, _)), None) => Some(at),
-            _ => None,
-        };
         let (width, groups) = (
             output.width(),
             if keys.is_empty() {
@@ -86,11 +82,12 @@ impl Planner<'_, '_> {
             },
         );
         let grouping = Grouping {
+            in_order: in_order(aggregation, within),
             keys,
             telling: rules::telling_keys(&aggregation.keys),
             aggregates,
             bare,
-            extremum,
+            extremum: only_extremum(aggregation),
         };
         let op = aggregate_op(input, grouping, grouped);
         Ok((
@@ -178,6 +175,29 @@ impl Planner<'_, '_> {
             }
             _ => Vec::new(),
         }
+    }
+}
+
+/// The calls, by position, whose DISTINCT argument the rows of a group are in order of.
+fn in_order(aggregation: &Aggregation, within: Option<&SortKey>) -> Vec<usize> {
+    let calls = aggregation.calls.iter().enumerate();
+    let in_order = calls.filter(|(_, call)| {
+        let argument = distinct_argument(call);
+        argument.is_some() && argument.as_ref() == within
+    });
+    in_order.map(|(at, _)| at).collect()
+}
+
+/// The only min() or max(), by position.
+fn only_extremum(aggregation: &Aggregation) -> Option<usize> {
+    let is_extremum = |call: &AggregateCall| {
+        matches!(call.function.kind, AggregateKind::Min | AggregateKind::Max)
+    };
+    let calls = aggregation.calls.iter().enumerate();
+    let mut extrema = calls.filter(|(_, call)| is_extremum(call));
+    match (extrema.next(), extrema.next()) {
+        (Some((at, _)), None) => Some(at),
+        _ => None,
     }
 }
 

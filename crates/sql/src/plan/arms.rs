@@ -47,7 +47,7 @@ impl Planner<'_, '_> {
     }
 
     /// Whether a condition may be asked wherever its columns are computed.
-    fn may_be_asked_within(&self, condition: &Expr) -> bool {
+    pub(super) fn may_be_asked_within(&self, condition: &Expr) -> bool {
         // What is handed in to a subquery has no meaning within the query.
         let is_quiet = condition.props.deterministic && !condition.props.fallible;
         is_quiet && !self.hands_in(condition)

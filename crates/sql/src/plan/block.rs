@@ -88,14 +88,19 @@ impl Planner<'_, '_> {
         if wanted.is_empty() {
             wanted = grouped::wanted_order(block, order_by, limit.is_some());
         }
+        let of_distinct = grouped::order_of_distinct(block, order_by);
         let goal = Goal {
             order: &wanted,
+            within: &of_distinct,
             limited: limit.is_some() && window::streams(block),
             any_order,
         };
-        let (mut node, mut layout, ordered) =
-            self.sources(block, &filter, order_by, singles, &goal)?;
-        let mut ordered = ordered && !wanted.is_empty();
+        let sourced = self.sources(block, &filter, order_by, singles, &goal)?;
+        let (mut node, mut layout) = (sourced.node, sourced.layout);
+        if sourced.within {
+            self.read_firsts(block, &mut node, wanted.len() + of_distinct.len());
+        }
+        let mut ordered = sourced.within || sourced.ordered && !wanted.is_empty();
         let mut groups = Vec::new();
         if let Some(aggregation) = &block.aggregation {
             ordered &= !aggregation.keys.is_empty();
@@ -104,6 +109,7 @@ impl Planner<'_, '_> {
                 layout: &layout,
                 grouped: ordered,
                 calls,
+                within: of_distinct.first().filter(|_| sourced.within),
             };
             (node, layout) = self.aggregate(block, aggregation, order_by, input)?;
             node = self.filtered(node, block.having.clone(), &layout)?;
@@ -124,7 +130,11 @@ impl Planner<'_, '_> {
         let visible = exprs.len();
         let (node, keys) = self.project(block, node, &layout, exprs, keys)?;
         let node = match &block.distinct {
-            Some(collations) => distinct(node, collations),
+            Some(collations) => distinct(
+                node,
+                collations,
+                sourced.within && block.aggregation.is_none(),
+            ),
             None => node,
         };
         let node = self.sorted(node, keys, limit)?;
@@ -250,12 +260,13 @@ pub(super) fn simplified(block: &Block, pushed: Vec<Expr>) -> Vec<Expr> {
     conditions.into_iter().map(rules::or_to_in).collect()
 }
 
-fn distinct(node: Node, collations: &[Collation]) -> Node {
+fn distinct(node: Node, collations: &[Collation], neighbours: bool) -> Node {
     let (width, rows) = (node.width, node.rows);
     Node {
         op: Op::Distinct {
             input: Box::new(node),
             collations: collations.to_vec(),
+            neighbours,
         },
         width,
         rows,

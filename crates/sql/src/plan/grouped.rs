@@ -3,13 +3,16 @@
 //!
 //! That is worth it where a LIMIT lets the first groups do, and where rows would have to be
 //! sorted. Elsewhere groups are hashed, whatever the order of the rows.
+//!
+//! In the same way such an index spares the set of what was there already: where equal values
+//! come one after the other, DISTINCT compares each with the one before it.
 
 use std::collections::BTreeSet;
 
 use super::aggregate::grows;
 use super::block::ascending;
 use super::join::Needed;
-use crate::bind::expr::{ColumnRef, ExprKind, ROWID, SortKey};
+use crate::bind::expr::{AggregateCall, ColumnRef, ExprKind, ROWID, SortKey};
 use crate::bind::logical::{Aggregation, Block, SourceKind};
 use crate::schema::{Index, IndexTarget};
 
@@ -29,6 +32,33 @@ pub(super) fn wanted_order(block: &Block, order_by: &[SortKey], limited: bool) -
         }
         false => Vec::new(),
     }
+}
+
+/// The order, behind that of the groups, in which equal values of a DISTINCT are neighbours:
+/// of a call's argument, or of the rows of a SELECT; empty where nothing asks for it, or
+/// ORDER BY for another one.
+pub(super) fn order_of_distinct(block: &Block, order_by: &[SortKey]) -> Vec<SortKey> {
+    if let Some(aggregation) = &block.aggregation {
+        let keys = aggregation.calls.iter().find_map(distinct_argument);
+        return keys.into_iter().collect();
+    }
+    let Some(collations) = block.distinct.as_ref().filter(|_| block.windows.is_empty()) else {
+        return Vec::new();
+    };
+    let outputs = block.outputs.iter().zip(collations);
+    let keys: Vec<SortKey> = outputs
+        .map(|(expr, collation)| ascending(expr.clone(), *collation))
+        .collect();
+    match order_by.len() <= keys.len() && order_by.iter().zip(&keys).all(|(a, b)| a == b) {
+        true => keys,
+        false => Vec::new(),
+    }
+}
+
+/// The order of a DISTINCT call's argument, where that is a column.
+pub(super) fn distinct_argument(call: &AggregateCall) -> Option<SortKey> {
+    let arg = call.args.first().filter(|_| call.distinct)?;
+    matches!(arg.kind, ExprKind::Column(_)).then(|| ascending(arg.clone(), call.collation))
 }
 
 /// Whether ORDER BY wants groups in the order of their keys: all columns.

@@ -279,14 +279,19 @@ impl Planner<'_, '_> {
         let id = item.source.id;
         let table = match &item.source.kind {
             SourceKind::Query(query) => {
-                self.any_order = item.any_order;
-                let node = crate::stack::grow(|| match is_union_all(query) {
-                    true => self.union_all(query, id, conditions),
-                    false => {
-                        let pushed = self.pushed(query, id, conditions);
-                        self.query_where(query, pushed)
+                let node = match self.common_rows(item.source, query, conditions)? {
+                    Some(node) => node,
+                    None => {
+                        self.any_order = item.any_order;
+                        crate::stack::grow(|| match is_union_all(query) {
+                            true => self.union_all(query, id, conditions),
+                            false => {
+                                let pushed = self.pushed(query, id, conditions);
+                                self.query_where(query, pushed)
+                            }
+                        })?
                     }
-                })?;
+                };
                 let columns = (0..node.width).map(|column| ColumnRef { source: id, column });
                 let layout = Layout::of_columns(columns);
                 return Ok((node, layout));
@@ -389,6 +394,7 @@ impl Planner<'_, '_> {
                     null_matches,
                     range,
                     reverse,
+                    firsts: 0,
                     gathered: false,
                 }
             }

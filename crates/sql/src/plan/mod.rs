@@ -16,9 +16,11 @@ mod any_order;
 pub mod any_value;
 mod arms;
 mod block;
+mod common;
 mod either;
 mod equal_columns;
 mod facts;
+mod firsts;
 pub mod foreign;
 mod generated;
 mod grouped;
@@ -57,6 +59,7 @@ use std::sync::Arc;
 use fulgurite_store::Tree;
 
 use crate::bind::BoundStatement;
+use crate::bind::common::Common;
 use crate::bind::expr::SubqueryId;
 use crate::bind::logical::{Bound, LogicalSubquery};
 use crate::error::Result;
@@ -163,6 +166,7 @@ fn plan_one(
         bound,
         subqueries,
         registers,
+        commons,
         place,
         calls_user,
         lacks,
@@ -174,6 +178,8 @@ fn plan_one(
         logical: &subqueries,
         subqueries: Vec::new(),
         shared: Vec::new(),
+        commons: &commons,
+        common: Vec::new(),
         registers,
         recursions: Vec::new(),
         pass: 0,
@@ -230,6 +236,9 @@ struct Planner<'a, 'r> {
     subqueries: Vec<Subquery>,
     /// Those without bindings: their logical numbers and those in `subqueries`.
     shared: Vec<(SubqueryId, SubqueryId)>,
+    commons: &'a [Common],
+    /// Those of them whose rows are kept: their numbers and those in `subqueries`.
+    common: Vec<(usize, SubqueryId)>,
     registers: usize,
     /// Recursions whose members are being planned, outermost first: the source and the
     /// number of each.

@@ -43,6 +43,8 @@ pub(super) struct Reads<'b> {
 pub struct Goal<'a> {
     /// The order that would spare a sort.
     pub order: &'a [SortKey],
+    /// What is wanted behind it, where an index has that too and all that is read.
+    pub within: &'a [SortKey],
     /// Only the first few may be wanted.
     pub limited: bool,
     /// They may come in any order.

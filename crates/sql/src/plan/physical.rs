@@ -37,7 +37,9 @@ pub use self::writes::{
 
 use super::Settings;
 use super::trigger::TriggerProgram;
-use crate::bind::expr::{AggregateCall, Comparison, Expr, Register, SortKey, Windowing};
+use crate::bind::expr::{
+    AggregateCall, Comparison, Expr, Register, SortKey, SubqueryId, Windowing,
+};
 use crate::func::table::TableFunction;
 use crate::schema::{Index, Table};
 use crate::value::collate::CollationName;
@@ -320,6 +322,9 @@ pub enum Op {
         range: Range,
         /// Backwards.
         reverse: bool,
+        /// Of entries with the same values in so many leading parts only the first one is
+        /// read; 0: all are. Where `covering`, not `reverse`, and there is no prefix.
+        firsts: usize,
         /// Nobody sees in which order the rows come: those that lie together are
         /// fetched together. Not where `covering`.
         gathered: bool,
@@ -429,6 +434,8 @@ pub enum Op {
         input: Box<Node>,
         /// How texts compare, for each leading column.
         collations: Vec<Collation>,
+        /// Equal rows are neighbours.
+        neighbours: bool,
     },
     /// UNION and the like. UnionAll: left, then right. The others in order of
     /// first appearance (the planner adds a Sort).
@@ -478,6 +485,13 @@ pub enum Op {
         /// What a row holds; `ROWID` is its number.
         columns: Vec<usize>,
     },
+    /// The rows of a common table expression, which are kept for all that read them.
+    CommonRows {
+        /// What it is called there.
+        name: String,
+        /// The subquery that makes them; nothing is handed in to it.
+        subquery: SubqueryId,
+    },
     /// The row, or rows, of a recursion's queue at hand.
     RecursiveRows {
         /// The recursion's name.
@@ -498,6 +512,7 @@ impl Op {
             | Op::IndexScan { .. }
             | Op::CountRows(_)
             | Op::TableFunction { .. }
+            | Op::CommonRows { .. }
             | Op::RecursiveRows { .. } => Vec::new(),
             Op::Filter { input, .. }
             | Op::Generate { input, .. }
@@ -538,6 +553,9 @@ pub struct Grouping {
     pub telling: Vec<usize>,
     /// The aggregates.
     pub aggregates: Vec<AggregateCall>,
+    /// Those with DISTINCT, by position, of which equal arguments are neighbours within
+    /// their group.
+    pub in_order: Vec<usize>,
     /// Expressions outside aggregates that are no keys: taken from the row that
     /// gave the `extremum`, else from the group's first row; NULL for an empty
     /// group.

@@ -85,6 +85,7 @@ pub(super) fn for_each_expr(op: &Op, f: &mut dyn FnMut(&Expr)) {
         | Op::Compound { .. }
         | Op::Materialize { .. }
         | Op::RowidUnion { .. }
+        | Op::CommonRows { .. }
         | Op::RecursiveRows { .. } => {}
     }
 }

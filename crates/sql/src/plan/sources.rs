@@ -25,6 +25,16 @@ use crate::bind::logical::{Block, Source, SourceKind};
 use crate::error::Result;
 use crate::schema::Index;
 
+/// The joined and filtered sources of a block.
+pub(super) struct Sourced {
+    pub node: Node,
+    pub layout: Layout,
+    /// They come in the order that was wanted.
+    pub ordered: bool,
+    /// And within that in the order that was wanted there.
+    pub within: bool,
+}
+
 impl<'a> Planner<'a, '_> {
     /// The joined and filtered sources.
     pub(super) fn sources(
@@ -34,7 +44,7 @@ impl<'a> Planner<'a, '_> {
         order_by: &[SortKey],
         singles: Vec<SemiJoin<'a>>,
         goal: &Goal<'_>,
-    ) -> Result<(Node, Layout, bool)> {
+    ) -> Result<Sourced> {
         let wanted = goal.order;
         let conditions = filter.iter().map(|e| self.condition(e.clone()));
         let mut conditions = conditions.collect::<Result<Vec<Condition>>>()?;
@@ -53,7 +63,12 @@ impl<'a> Planner<'a, '_> {
             };
             let layout = Layout::default();
             let node = self.filtered(one, filter.to_vec(), &layout)?;
-            return Ok((node, layout, wanted.is_empty()));
+            return Ok(Sourced {
+                node,
+                layout,
+                ordered: wanted.is_empty(),
+                within: false,
+            });
         }
         let mut needed = self.needed(block, Some(filter), order_by);
         for condition in singles.iter().flat_map(|join| &join.on) {
@@ -72,7 +87,12 @@ impl<'a> Planner<'a, '_> {
             .aggregation
             .as_ref()
             .is_some_and(|it| !it.keys.is_empty());
+        let longer = [wanted, goal.within].concat();
+        let within = !goal.within.is_empty()
+            && has_groups != wanted.is_empty()
+            && grouped::is_covered(block, &needed, &longer);
         let order = match has_groups && !grouped::is_covered(block, &needed, wanted) {
+            _ if within => longer.as_slice(),
             true => &[],
             false => wanted,
         };
@@ -92,8 +112,12 @@ impl<'a> Planner<'a, '_> {
         if extremum && joined.ordered {
             node = self.first_row(node, wanted, &joined.layout)?;
         }
-        let ordered = joined.ordered && !(has_groups && order.is_empty());
-        Ok((node, joined.layout, ordered))
+        Ok(Sourced {
+            node,
+            layout: joined.layout,
+            ordered: joined.ordered && !(has_groups && order.is_empty()),
+            within: joined.ordered && within,
+        })
     }
 
     /// Joins these sources, those with ON conditions by LEFT JOIN, behind what is joined

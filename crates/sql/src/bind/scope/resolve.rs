@@ -176,12 +176,15 @@ impl Binder<'_> {
             }
             // What the innermost SELECT does not know may be OLD's or NEW's.
             if let Some(found) = self.trigger_column(column) {
+                self.reached = 0;
                 return Ok(Some(found));
             }
         }
         let Some((at, mut found)) = hit else {
+            self.reached = 0;
             return Ok(self.trigger_column(column));
         };
+        self.reached = self.reached.min(at);
         self.reach(at, &found.expr);
         if let (Some(uses), Some(frame)) = (&mut self.uses, self.frames.get(at)) {
             uses.name(frame, column.table, name);

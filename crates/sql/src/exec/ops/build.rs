@@ -2,10 +2,12 @@
 
 use super::BoxOperator;
 use super::aggregate::{HashAggregate, SortedAggregate};
+use super::common_rows::CommonRows;
 use super::compound::Compound;
 use super::count::CountRows;
 use super::deep::Deep;
 use super::distinct::Distinct;
+use super::distinct_neighbours::DistinctNeighbours;
 use super::filter::Filter;
 use super::generate::Generate;
 use super::hash_join::{self, HashJoin};
@@ -76,6 +78,7 @@ fn operator(node: &Node, above: usize) -> BoxOperator {
             null_matches,
             range,
             reverse,
+            firsts,
             gathered,
         } => Box::new(IndexScan::new(&index_scan::Spec {
             table,
@@ -86,6 +89,7 @@ fn operator(node: &Node, above: usize) -> BoxOperator {
             null_matches,
             range,
             reverse: *reverse,
+            firsts: *firsts,
             gathered: *gathered,
         })),
         Op::CountRows(table) => Box::new(CountRows::new(table.clone())),
@@ -111,9 +115,14 @@ fn operator(node: &Node, above: usize) -> BoxOperator {
         )),
         Op::Limit { input, clause } => Box::new(Limit::new(build(input), clause.clone())),
         Op::Window { input, window } => Box::new(Window::new(build(input), input.width, window)),
-        Op::Distinct { input, collations } => {
-            Box::new(Distinct::new(build(input), collations.clone()))
-        }
+        Op::Distinct {
+            input,
+            collations,
+            neighbours,
+        } => match neighbours {
+            true => Box::new(DistinctNeighbours::new(build(input), collations.clone())),
+            false => Box::new(Distinct::new(build(input), collations.clone())),
+        },
         Op::Compound {
             op,
             left,
@@ -156,6 +165,7 @@ fn operator(node: &Node, above: usize) -> BoxOperator {
             args.clone(),
             columns.clone(),
         )),
+        Op::CommonRows { subquery, .. } => Box::new(CommonRows::new(*subquery)),
         Op::RecursiveRows { table, .. } => Box::new(RecursiveRows::new(*table, node.width)),
     }
 }

@@ -28,7 +28,7 @@ use crate::exec::memory::Held;
 use crate::exec::range::{KeyRange, blob_range, key_column, key_range};
 use crate::exec::subquery::each_member;
 use crate::exec::txns::Txns;
-use crate::key;
+use crate::key::{self, AFTER};
 use crate::plan::physical::{Range, ScanColumn};
 use crate::schema::{Index, Table};
 use crate::value::Affinity;
@@ -49,6 +49,7 @@ pub struct IndexScan {
     null_matches: Vec<bool>,
     range: Range,
     reverse: bool,
+    firsts: usize,
     entries: Option<Cursor>,
     rows: Option<Cursor>,
     ranges: Vec<KeyRange>,
@@ -87,6 +88,8 @@ pub struct Spec<'a> {
     pub range: &'a Range,
     /// Backwards.
     pub reverse: bool,
+    /// Of entries with the same values in so many leading parts only the first one; 0: all.
+    pub firsts: usize,
     /// Rows may come in any order. Not where `covering`.
     pub gathered: bool,
 }
@@ -108,6 +111,7 @@ impl IndexScan {
             null_matches: spec.null_matches.to_vec(),
             range: spec.range.clone(),
             reverse: spec.reverse,
+            firsts: spec.firsts,
             entries: None,
             rows: None,
             ranges: Vec::new(),
@@ -181,6 +185,7 @@ impl IndexScan {
         while let Some(range) = self.ranges.get(self.position) {
             let there = if self.placed {
                 match self.reverse {
+                    false if self.firsts > 0 => pass_same(cursor, self.firsts, &mut self.key)?,
                     false => cursor.next()?,
                     true => cursor.prev()?,
                 }
@@ -212,7 +217,7 @@ impl IndexScan {
             return (Entries::EMPTY, false);
         };
         // One alone is the one at hand.
-        if self.reverse || most == 1 {
+        if self.reverse || self.firsts > 0 || most == 1 {
             return (Entries::EMPTY, false);
         }
         let run = cursor.entries().first(most);
@@ -356,6 +361,25 @@ impl IndexScan {
         self.fetched += usize::from(next.is_some());
         Ok(next)
     }
+}
+
+/// Moves behind all entries that have the same values in so many leading parts as the one at
+/// hand. `end` is memory for a key.
+fn pass_same(cursor: &mut Cursor, parts: usize, end: &mut Vec<u8>) -> Result<bool> {
+    let key = cursor.key_bytes()?;
+    let mut rest = key;
+    for _ in 0..parts {
+        key::skip(&mut rest)?;
+    }
+    end.clear();
+    end.extend_from_slice(key.get(..key.len() - rest.len()).unwrap_or(key));
+    end.push(AFTER);
+    let run = cursor.entries();
+    let same = run.before(end).len();
+    Ok(match same > 0 && same < run.len() {
+        true => cursor.skip(same)?,
+        false => cursor.seek(Seek::AtLeast(Key::Bytes(end)))?,
+    })
 }
 
 /// Puts the cursor on the range's first entry or, backwards, on its last one, or near it

@@ -11,10 +11,12 @@
 
 mod aggregate;
 mod build;
+mod common_rows;
 mod compound;
 mod count;
 mod deep;
 mod distinct;
+mod distinct_neighbours;
 mod entry_run;
 mod filter;
 mod generate;
@@ -34,9 +36,9 @@ mod repeated_row;
 mod scan;
 mod sort;
 mod table_function;
+mod top;
 mod values;
 mod window;
-mod top;
 
 pub use build::build;
 

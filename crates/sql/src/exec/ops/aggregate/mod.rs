@@ -3,7 +3,9 @@
 //! Both yield the keys, then the aggregates, then the bare expressions, and
 //! share the state of the groups ([`states`]).
 
+mod distinct;
 mod hashed;
+mod neighbours;
 mod ordered;
 mod seen;
 mod sorted;

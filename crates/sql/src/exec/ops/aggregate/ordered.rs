@@ -1,7 +1,7 @@
 //! Aggregates with ORDER BY among their arguments: the rows of a group are kept
 //! with their sort keys and stepped in order when the group is finished.
 
-use super::seen::Seen;
+use super::distinct::Distinct;
 use crate::bind::expr::AggregateCall;
 use crate::error::Result;
 use crate::exec::batch::{Batch, Selection};
@@ -50,15 +50,15 @@ impl OrderedCalls {
         rows: &Batch,
         selection: Selection<'_>,
         groups: &[u32],
-        seen: &mut Option<Seen>,
+        distinct: &mut Option<Distinct>,
         cx: &mut Context<'p, 'r>,
     ) -> Result<()> {
-        let taken: Vec<(u32, u32)> = match seen {
-            Some(seen) => {
+        let taken: Vec<(u32, u32)> = match distinct {
+            Some(distinct) => {
                 let mut place = |row: usize, key: &mut Vec<u8>, cx: &mut Context<'p, 'r>| {
                     encode_place(call, rows, row, key, cx)
                 };
-                seen.fresh(args, selection, groups, &mut place, cx)?
+                distinct.fresh(args, selection, groups, &mut place, cx)?
             }
             None => groups
                 .iter()

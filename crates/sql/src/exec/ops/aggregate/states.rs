@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use super::distinct::Distinct;
 use super::ordered::OrderedCalls;
-use super::seen::Seen;
 use crate::bind::expr::{AggregateCall, Expr};
 use crate::error::Result;
 use crate::exec::batch::{Batch, Selection, Vector};
@@ -22,8 +22,7 @@ const ARGUMENTS_MAX: usize = 2;
 struct Call {
     call: Arc<AggregateCall>,
     groups: Vec<Accumulator>,
-    /// DISTINCT: pairs of group and value that were there.
-    seen: Option<Seen>,
+    distinct: Option<Distinct>,
     /// ORDER BY within the call.
     ordered: Option<OrderedCalls>,
     /// Bytes that the accumulators hold beyond themselves.
@@ -47,8 +46,11 @@ pub struct States {
 impl States {
     /// Of no groups.
     pub fn new(grouping: &Grouping) -> Self {
-        let calls = grouping.aggregates.iter().map(|call| Call {
-            seen: call.distinct.then(|| Seen::new(call.collation)),
+        let calls = grouping.aggregates.iter().enumerate();
+        let calls = calls.map(|(at, call)| Call {
+            distinct: call
+                .distinct
+                .then(|| Distinct::new(call.collation, grouping.in_order.contains(&at))),
             ordered: (!call.order_by.is_empty()).then(|| OrderedCalls::new(call)),
             call: Arc::new(call.clone()),
             groups: Vec::new(),
@@ -82,7 +84,7 @@ impl States {
         for call in &mut self.calls {
             call.groups.clear();
             call.ordered.iter_mut().for_each(OrderedCalls::clear);
-            call.seen.iter_mut().for_each(Seen::clear);
+            call.distinct.iter_mut().for_each(Distinct::clear);
             call.heap_bytes = 0;
         }
         self.bare_values.clear();
@@ -107,7 +109,7 @@ impl States {
         for call in &mut self.calls {
             call.groups.drain(..first.min(call.groups.len()));
             call.ordered.iter_mut().for_each(|o| o.keep_from(first));
-            call.seen.iter_mut().for_each(|s| s.keep_from(first));
+            call.distinct.iter_mut().for_each(|d| d.keep_from(first));
             if call.heap_bytes > 0 {
                 call.heap_bytes = call.groups.iter().map(Accumulator::heap_bytes).sum();
             }
@@ -278,10 +280,18 @@ impl Call {
             }
         }
         let moved = if let Some(ordered) = &mut self.ordered {
-            ordered.collect(&spec, &args, rows, selection, groups, &mut self.seen, cx)?;
+            ordered.collect(
+                &spec,
+                &args,
+                rows,
+                selection,
+                groups,
+                &mut self.distinct,
+                cx,
+            )?;
             Vec::new()
-        } else if self.seen.is_some() {
-            self.step_distinct(&args, selection, groups, cx)?
+        } else if self.distinct.is_some() {
+            self.step_distinct(&args, selection, groups, tracked, scratch, cx)?
         } else if !tracked && self.step_vector(&args, selection, groups, scratch)? {
             Vec::new()
         } else {
@@ -385,22 +395,28 @@ impl Call {
         args: &[Operand<'_>],
         selection: Selection<'_>,
         groups: &[u32],
+        tracked: bool,
+        scratch: &mut Vec<i64>,
         cx: &mut Context<'_, '_>,
     ) -> Result<Vec<(usize, usize)>> {
-        let Some(seen) = &mut self.seen else {
+        let Some(distinct) = &mut self.distinct else {
             return Ok(Vec::new());
         };
-        let fresh = seen.fresh(args, selection, groups, &mut |_, _, _| Ok(()), cx)?;
+        let fresh = distinct.fresh(args, selection, groups, &mut |_, _, _| Ok(()), cx)?;
         let (rows, kept): (Vec<u32>, Vec<u32>) = fresh.into_iter().unzip();
-        self.step_rows(args, Selection::Rows(&rows), &kept, true)
+        let fresh = Selection::Rows(&rows);
+        if !tracked && self.step_vector(args, fresh, &kept, scratch)? {
+            return Ok(Vec::new());
+        }
+        self.step_rows(args, fresh, &kept, tracked)
     }
 
     /// Takes the rows of a group that waited to be told apart.
     fn finish_waiting(&mut self, group: usize, cx: &mut Context<'_, '_>) -> Result<()> {
-        let Some(seen) = &mut self.seen else {
+        let Some(distinct) = &mut self.distinct else {
             return Ok(());
         };
-        let Some(mut rows) = seen.finish(group, cx)? else {
+        let Some(mut rows) = distinct.finish(group, cx)? else {
             return Ok(());
         };
         while let Some((_, mut cells)) = rows.next_record()? {

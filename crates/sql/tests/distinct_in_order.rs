@@ -1,0 +1,138 @@
+//! DISTINCT over an index that begins with what is told apart, beside SQLite: values are
+//! compared with the one before, or all but the first of each are passed over.
+
+mod support;
+
+use fulgurite_sql::session::Session;
+use support::{must, run, same};
+
+/// Values of every type, equal ones of different types and cases among them, in columns with
+/// and without indexes; so many rows of each value of `k`.
+fn tables(each: usize) -> String {
+    let rows = 40 * each;
+    format!(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, k INT, n, s TEXT COLLATE NOCASE, r REAL, g INT, w TEXT);
+        WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < {rows} - 1)
+            INSERT INTO t SELECT i, i * 7919 % 40,
+                CASE i % 7 WHEN 0 THEN i % 5 WHEN 1 THEN i % 5 * 1.0 WHEN 2 THEN NULL
+                    WHEN 3 THEN 'x' || (i % 3) WHEN 4 THEN x'00ff' WHEN 5 THEN '' ELSE -(i % 4) END,
+                substr('aAbBcC', 1 + i % 6, 1), i % 9 - 4.0, i % 3, 'wide ' || (i % 11) FROM c;
+        CREATE INDEX tk ON t(k, g); CREATE INDEX tn ON t(n); CREATE INDEX ts ON t(s);
+        CREATE INDEX tb ON t(s COLLATE BINARY, k); CREATE INDEX tr ON t(r); CREATE INDEX tg ON t(g, n);
+        CREATE INDEX td ON t(w DESC, k);"
+    )
+}
+
+const QUERIES: [&str; 32] = [
+    "count(DISTINCT k) FROM t",
+    "count(DISTINCT n) FROM t",
+    "count(DISTINCT s) FROM t",
+    "count(DISTINCT s COLLATE BINARY) FROM t",
+    "count(DISTINCT r), sum(DISTINCT r), avg(DISTINCT r) FROM t",
+    "count(DISTINCT w) FROM t",
+    "count(DISTINCT k), count(DISTINCT g) FROM t",
+    "count(DISTINCT k), count(*), sum(g) FROM t",
+    "count(DISTINCT k) FILTER (WHERE g > 1), sum(DISTINCT k) FROM t",
+    "sum(DISTINCT k), total(DISTINCT k), avg(DISTINCT k) FROM t",
+    "group_concat(DISTINCT k) FROM t",
+    "group_concat(DISTINCT n) FROM t",
+    "group_concat(DISTINCT s) FROM t",
+    "min(DISTINCT n), max(DISTINCT k) FROM t",
+    "count(DISTINCT k) FROM t WHERE k > 5 AND k < 20",
+    "count(DISTINCT k) FROM t WHERE k IS NULL",
+    "count(DISTINCT n) FROM t WHERE n > 1",
+    "count(DISTINCT k) FROM t WHERE g = 2",
+    "g, count(DISTINCT n) FROM t GROUP BY g",
+    "g, count(DISTINCT n), group_concat(DISTINCT n) FROM t GROUP BY g ORDER BY g",
+    "k, count(DISTINCT g), count(*) FROM t GROUP BY k",
+    "k, sum(DISTINCT g) FROM t GROUP BY k HAVING count(DISTINCT g) > 1 LIMIT 7",
+    "count(DISTINCT k) FROM t HAVING count(DISTINCT k) > 1000",
+    "DISTINCT k FROM t",
+    "DISTINCT k, g FROM t",
+    "DISTINCT n FROM t",
+    "DISTINCT s FROM t",
+    "DISTINCT k FROM t ORDER BY k LIMIT 3 OFFSET 2",
+    "DISTINCT k, g FROM t ORDER BY k",
+    "DISTINCT k FROM t ORDER BY k DESC",
+    "DISTINCT k, g FROM t WHERE k BETWEEN 3 AND 9 ORDER BY k, g",
+    "count(*) FROM (SELECT DISTINCT k, g FROM t)",
+];
+
+#[test]
+fn equal_values_count_once() {
+    for each in [1, 3, 60] {
+        let queries: String = QUERIES.iter().map(|it| format!("SELECT {it};")).collect();
+        same(&format!("{}{queries}", tables(each)));
+        same(&format!("{}ANALYZE;{queries}", tables(each)));
+        same(&format!("{}DELETE FROM t;{queries}", tables(each)));
+    }
+}
+
+fn plan(session: &Session, query: &str) -> String {
+    must(session, &format!("EXPLAIN QUERY PLAN SELECT {query}")).join("\n")
+}
+
+#[test]
+fn plans_say_what_is_compared_and_passed_over() {
+    let session = support::session();
+    must(&session, &tables(60));
+    must(&session, "ANALYZE");
+    for query in [
+        "count(DISTINCT k) FROM t",
+        "DISTINCT k FROM t",
+        "sum(DISTINCT k), count(DISTINCT k) FROM t WHERE k > 4",
+        "g, count(DISTINCT n) FROM t GROUP BY g",
+    ] {
+        let shown = plan(&session, query);
+        assert!(shown.contains("DISTINCT IN ORDER"), "{shown}");
+        assert!(shown.contains(" FIRST OF EACH "), "{shown}");
+    }
+    for query in [
+        "count(DISTINCT k), count(*) FROM t",
+        "count(DISTINCT k) FILTER (WHERE g > 1) FROM t",
+        "count(DISTINCT k), max(g) FROM t",
+        "k, count(DISTINCT g), g FROM t GROUP BY k",
+    ] {
+        let shown = plan(&session, query);
+        assert!(shown.contains("DISTINCT IN ORDER"), "{shown}");
+    }
+    for query in [
+        "count(DISTINCT w) FROM t",
+        "count(DISTINCT k + 1) FROM t",
+        "count(DISTINCT k), sum(r) FROM t",
+        "DISTINCT k FROM t ORDER BY k DESC",
+        "DISTINCT g, k FROM t",
+    ] {
+        let shown = plan(&session, query);
+        assert!(!shown.contains("IN ORDER"), "{shown}");
+    }
+    // Not where it would have to be counted how often a value comes.
+    let shown = plan(&session, "count(DISTINCT k), count(*) FROM t");
+    assert!(!shown.contains("FIRST OF EACH"), "{shown}");
+}
+
+/// What is passed over is not read; what stands between is.
+#[test]
+fn entries_between_the_first_ones_conflict_where_they_would_count() {
+    let begin = |changed: &str| {
+        let engine = support::engine();
+        let (one, other) = (engine.session(), engine.session());
+        must(&one, &tables(60));
+        must(&one, "ANALYZE; CREATE TABLE seen(x);");
+        must(&one, "BEGIN");
+        assert!(plan(&one, "count(DISTINCT k) FROM t").contains("FIRST OF EACH"));
+        let counted = must(&one, "SELECT count(DISTINCT k) FROM t");
+        assert_eq!(counted, ["40"]);
+        must(&one, "INSERT INTO seen VALUES (40)");
+        must(&other, changed);
+        run(&one, "COMMIT")
+    };
+    let lost = ["error 517: database is locked"];
+    // A new value, behind all and between two, and the first one of a value.
+    assert_eq!(begin("INSERT INTO t(k, g) VALUES (77, 1)"), lost);
+    assert_eq!(begin("INSERT INTO t(k, g) VALUES (11.5, 1)"), lost);
+    assert_eq!(begin("DELETE FROM t WHERE k = 11"), lost);
+    assert_eq!(begin("INSERT INTO t(k, g) VALUES (11, -5)"), lost);
+    // What is in no entry of the index.
+    assert!(begin("UPDATE t SET w = 'other' WHERE id = 3").is_empty());
+}
