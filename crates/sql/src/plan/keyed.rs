@@ -8,8 +8,9 @@ use super::Planner;
 use super::access::{COST_SEEK, Path};
 use super::join::Joined;
 use super::layout::Layout;
-use super::order::{COST_BUILD, COST_PROBE, hashed_sides};
+use super::order::hashed_sides;
 use super::physical::{JoinKind, Node, Op};
+use super::weigh::{COST_BUILD, COST_PROBE};
 use crate::bind::expr::{Comparison, Expr, ExprKind};
 use crate::error::Result;
 

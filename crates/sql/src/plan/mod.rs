@@ -49,6 +49,7 @@ mod statement;
 mod terms;
 pub mod trigger;
 mod victim_order;
+mod weigh;
 mod window;
 
 #[cfg(test)]

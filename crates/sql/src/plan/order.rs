@@ -1,5 +1,5 @@
-//! What a join's order is sought by: which source may follow, by which method, and what that
-//! is estimated to cost. The search itself is in `search.rs`.
+//! What a join's order is sought in: the sources, the conditions, and which source may follow
+//! which. What a source costs is weighed in `weigh.rs`, the search is in `search.rs`.
 //!
 //! A source on the right of a LEFT JOIN or behind CROSS JOIN stays where the text has it, and
 //! so do those behind it.
@@ -15,14 +15,6 @@ use super::members::Members;
 use super::physical::JoinKind;
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, SortKey};
 use crate::bind::logical::{KeyExpr, Source, SourceKind};
-
-/// Cost of putting a row into a hash table, and of probing it.
-pub(super) const COST_BUILD: f64 = 2.0;
-pub(super) const COST_PROBE: f64 = 1.5;
-/// Cost of opening the lookup for one row, beside that of finding the first key of a scan.
-const COST_OPEN: f64 = 12.0;
-/// The share of rows that are guessed to have a partner.
-const SHARE_WITH_PARTNER: f64 = 0.5;
 
 /// A condition and the sources it reads.
 #[derive(Debug, Clone)]
@@ -74,7 +66,7 @@ pub struct Item<'b> {
 
 impl Item<'_> {
     /// Whether the first row of a key that a path finds is the first one of any other.
-    fn first_of_any(&self, path: &Path) -> bool {
+    pub(super) fn first_of_any(&self, path: &Path) -> bool {
         match path {
             Path::Index { index, equal, .. } if self.kind == JoinKind::Single => {
                 index.unique || equal.len() == index.columns.len()
@@ -102,14 +94,6 @@ pub struct Step {
     pub item: usize,
     /// How.
     pub method: Method,
-}
-
-/// A method with its estimates.
-pub(super) struct Weighed {
-    pub method: Method,
-    /// Of the whole join so far.
-    pub rows: f64,
-    pub cost: f64,
 }
 
 /// An order of all sources.
@@ -223,106 +207,9 @@ pub fn split_equality<'e>(
 }
 
 impl Planner<'_, '_> {
-    /// The cheapest method to add `item` to `rows` rows.
-    pub(super) fn weighed(
-        &self,
-        problem: &Problem<'_, '_>,
-        item: usize,
-        placed: &BTreeSet<usize>,
-        rows: f64,
-    ) -> Weighed {
-        let lookup = self.path(problem, item, placed, placed.is_empty());
-        let id = problem.id(item);
-        let facts = problem.items.get(item).map(|it| &it.facts);
-        let known = |at: usize| facts.and_then(|facts| facts.share_of(at));
-        let share = |at: usize, c: &Condition| {
-            let whole =
-                c.sources.contains(&id) && c.sources.iter().all(|s| *s == id || placed.contains(s));
-            match whole {
-                true => known(at).unwrap_or_else(|| selectivity(&c.expr)),
-                false => 1.0,
-            }
-        };
-        let list = problem.applicable(item);
-        let class = |at: &usize| list.get(*at).and_then(|c| c.class);
-        let mut classes: BTreeSet<usize> = lookup.used.iter().filter_map(class).collect();
-        let residual: f64 = list
-            .iter()
-            .enumerate()
-            .filter(|(at, c)| !lookup.used.contains(at) && !c.implied)
-            .map(|(at, c)| match share(at, c) {
-                share if share < 1.0 && c.class.is_some_and(|class| !classes.insert(class)) => 1.0,
-                share => share,
-            })
-            .product();
-        let left_join = problem.items.get(item).is_some_and(|i| i.on.is_some());
-        let at_least = if left_join { rows } else { 0.0 };
-        let after = (rows * lookup.access.rows * residual)
-            .max(at_least)
-            .max(0.1);
-        // It is opened for each row; where a few will do, this is not done for all.
-        let open = match placed.is_empty() || problem.limited {
-            true => 0.0,
-            false => COST_OPEN,
-        };
-        let by_lookup = |times: f64| Weighed {
-            cost: times * (lookup.access.cost + open),
-            rows: after,
-            method: Method::Lookup(Rc::clone(&lookup)),
-        };
-        if placed.is_empty() {
-            return by_lookup(1.0);
-        }
-        let chosen = self.path(problem, item, &BTreeSet::new(), false);
-        let own = &chosen.access;
-        if let Some(this) = problem.items.get(item) {
-            if this.kind.takes_one() {
-                return weighed_one(problem, this, placed, rows, (&lookup, residual), &chosen);
-            }
-            if !this.requires.is_empty() {
-                return by_lookup(rows);
-            }
-        }
-        let by_replay = own.cost + rows * own.rows;
-        let mut best = match lookup.uses_placed {
-            true if rows * (lookup.access.cost + open) <= by_replay => by_lookup(rows),
-            _ => Weighed {
-                cost: by_replay,
-                rows: after,
-                method: Method::Replay(Rc::clone(&chosen)),
-            },
-        };
-        let this = problem.items.get(item);
-        let keys = this.map_or_else(Vec::new, |this| this.facts.hash_keys(id, placed));
-        if !keys.is_empty() {
-            let list = problem.applicable(item);
-            let all = this.map_or(own.rows, |i| i.rows);
-            let pairs = problem.pairs_per_match(list, &one_of_class(list, &keys), rows.max(all));
-            let pairs = pairs.unwrap_or(own.rows.max(10.0));
-            let alone = |c: &Condition| c.sources.iter().all(|s| *s == id);
-            let left = list.iter().enumerate();
-            let left = left.filter(|(at, _)| !chosen.used.contains(at));
-            let kept: f64 = left
-                .map(|(at, c)| if alone(c) { share(at, c) } else { 1.0 })
-                .product();
-            let matches = (rows * own.rows * kept / pairs).max(at_least).max(0.1);
-            let after = match lookup.uses_placed {
-                true => after.min(matches),
-                false => matches,
-            };
-            let cost = own.cost + own.rows * COST_BUILD + rows * COST_PROBE + COST_SEEK;
-            best.rows = after;
-            if cost < best.cost {
-                best.cost = cost;
-                best.method = Method::Hash(Rc::clone(&chosen), keys);
-            }
-        }
-        best
-    }
-
     /// The path to the rows of an item behind what is placed; `first`: in the wanted order,
     /// if it can be.
-    fn path(
+    pub(super) fn path(
         &self,
         problem: &Problem<'_, '_>,
         item: usize,
@@ -382,66 +269,5 @@ impl Planner<'_, '_> {
                 alone: problem.is_alone(),
             }),
         }
-    }
-}
-
-/// The share of the left rows that are guessed to be left by a join that yields each of them
-/// once at most.
-pub(super) fn share_kept(kind: JoinKind) -> f64 {
-    match kind {
-        JoinKind::Semi | JoinKind::Anti => SHARE_WITH_PARTNER,
-        _ => 1.0,
-    }
-}
-
-/// The cheapest way to find the first partner of each of so many rows in `item`, of whose rows
-/// a lookup finds some, and `residual` of these fulfil what is left.
-fn weighed_one(
-    problem: &Problem<'_, '_>,
-    item: &Item<'_>,
-    placed: &BTreeSet<usize>,
-    rows: f64,
-    (lookup, residual): (&Rc<Chosen>, f64),
-    chosen: &Rc<Chosen>,
-) -> Weighed {
-    let (access, own) = (&lookup.access, &chosen.access);
-    // The first partner will do.
-    let looked_at = (1.0 / residual.max(0.01)).min(access.rows.max(1.0));
-    let each = (access.cost - COST_SEEK).max(0.0) / access.rows.max(1.0);
-    let by_lookup = rows * (COST_SEEK + COST_OPEN + looked_at * each);
-    let by_hash = own.cost + own.rows * COST_BUILD + rows * COST_PROBE + COST_SEEK;
-    let is_cheaper = problem.limited || by_lookup <= by_hash || !item.first_of_any(&access.path);
-    let is_looked_up = lookup.uses_placed && is_cheaper;
-    let (cost, method) = match is_looked_up {
-        true => (by_lookup, Method::Lookup(Rc::clone(lookup))),
-        false => {
-            let keys = item.facts.hash_keys(item.source.id, placed);
-            (by_hash, Method::Hash(Rc::clone(chosen), keys))
-        }
-    };
-    let rows = (rows * share_kept(item.kind)).max(0.1);
-    Weighed { method, rows, cost }
-}
-
-/// These conditions but for those of a class that another one of them belongs to.
-fn one_of_class(conditions: &[Condition], numbers: &[usize]) -> Vec<usize> {
-    let mut classes = BTreeSet::new();
-    let class = |at: &usize| conditions.get(*at).and_then(|c| c.class);
-    let is_first = |at: &&usize| class(at).is_none_or(|class| classes.insert(class));
-    numbers.iter().filter(is_first).copied().collect()
-}
-
-/// The share of rows for which a condition is guessed to hold.
-pub fn selectivity(condition: &Expr) -> f64 {
-    match &condition.kind {
-        ExprKind::Compare(CompareOp::Equal | CompareOp::Is, ..)
-        | ExprKind::IsNull { negated: false, .. } => 0.1,
-        ExprKind::Compare(CompareOp::NotEqual | CompareOp::IsNot, ..) | ExprKind::IsNull { .. } => {
-            0.9
-        }
-        ExprKind::Compare(..) => 0.33,
-        ExprKind::Between { .. } => 0.15,
-        ExprKind::InList { list, .. } => (list.len() as f64 * 0.1).min(0.8),
-        _ => 0.5,
     }
 }

@@ -10,7 +10,8 @@
 use std::collections::BTreeSet;
 
 use super::Planner;
-use super::order::{Method, Order, Problem, Step, Weighed, is_recursive};
+use super::order::{Method, Order, Problem, Step, is_recursive};
+use super::weigh::Weighed;
 use crate::error::{Error, Result};
 
 /// Up to so many sources, every one is tried as the first.
@@ -98,8 +99,9 @@ impl Planner<'_, '_> {
             firsts
         } else {
             let smallest = firsts.iter().copied().min_by(|a, b| {
-                let rows = |i| self.weighed(problem, i, &problem.placed, problem.rows).rows;
-                rows(*a).total_cmp(&rows(*b))
+                let weighed = |i: &usize| self.weighed(problem, *i, &problem.placed, problem.rows);
+                let rows = |i| weighed(i).map_or(f64::INFINITY, |weighed| weighed.rows);
+                rows(a).total_cmp(&rows(b))
             });
             smallest.into_iter().collect()
         };
@@ -116,10 +118,8 @@ impl Planner<'_, '_> {
     /// The order that begins with a source, where it costs less than this.
     fn order_from(&self, problem: &Problem<'_, '_>, first: usize, cost_max: f64) -> Option<Order> {
         let mut begun = Begun::new(problem);
-        let mut next = Some((
-            first,
-            self.weighed(problem, first, &begun.ids, problem.rows),
-        ));
+        let weighed = self.weighed(problem, first, &begun.ids, problem.rows)?;
+        let mut next = Some((first, weighed));
         while let Some((item, weighed)) = next {
             begun.place(problem, item, weighed);
             if begun.order.cost >= cost_max {
@@ -127,7 +127,7 @@ impl Planner<'_, '_> {
             }
             let candidates = begun.candidates(problem).into_iter();
             next = candidates
-                .map(|i| (i, self.weighed(problem, i, &begun.ids, begun.rows)))
+                .filter_map(|i| Some((i, self.weighed(problem, i, &begun.ids, begun.rows)?)))
                 .min_by(|(_, a), (_, b)| (a.cost + a.rows).total_cmp(&(b.cost + b.rows)));
         }
         // Otherwise there are functions whose arguments come from what must stand behind
@@ -159,7 +159,9 @@ impl Planner<'_, '_> {
                 continue;
             };
             for item in begun.candidates(problem) {
-                let weighed = self.weighed(problem, item, &begun.ids, begun.rows);
+                let Some(weighed) = self.weighed(problem, item, &begun.ids, begun.rows) else {
+                    continue;
+                };
                 let cost = begun.cost_with(problem, &weighed);
                 let Some(known) = cheapest.get_mut(set | 1 << item) else {
                     continue;

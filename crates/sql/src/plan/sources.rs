@@ -46,15 +46,7 @@ impl<'a> Planner<'a, '_> {
         goal: &Goal<'_>,
     ) -> Result<Sourced> {
         let wanted = goal.order;
-        let conditions = filter.iter().map(|e| self.condition(e.clone()));
-        let mut conditions = conditions.collect::<Result<Vec<Condition>>>()?;
-        let arms = conditions.iter().filter(|c| c.movable).flat_map(|c| {
-            rules::arms_of_sources(&c.expr, &c.sources, &|expr| self.sources_of(expr))
-        });
-        for arms in arms.collect::<Vec<Expr>>() {
-            conditions.push(self.condition(rules::or_to_in(arms))?);
-        }
-        equal_columns::add_implied(&mut conditions);
+        let conditions = self.with_implied(filter)?;
         if block.sources.is_empty() {
             let one = Node {
                 op: Op::Values(vec![Vec::new()]),
@@ -118,6 +110,20 @@ impl<'a> Planner<'a, '_> {
             ordered: joined.ordered && !(has_groups && order.is_empty()),
             within: joined.ordered && within,
         })
+    }
+
+    /// The conditions of a block, and what follows from them.
+    fn with_implied(&mut self, filter: &[Expr]) -> Result<Vec<Condition>> {
+        let conditions = filter.iter().map(|e| self.condition(e.clone()));
+        let mut conditions = conditions.collect::<Result<Vec<Condition>>>()?;
+        let arms = conditions.iter().filter(|c| c.movable).flat_map(|c| {
+            rules::arms_of_sources(&c.expr, &c.sources, &|expr| self.sources_of(expr))
+        });
+        for arms in arms.collect::<Vec<Expr>>() {
+            conditions.push(self.condition(rules::or_to_in(arms))?);
+        }
+        equal_columns::add_implied(&mut conditions);
+        Ok(conditions)
     }
 
     /// Joins these sources, those with ON conditions by LEFT JOIN, behind what is joined
