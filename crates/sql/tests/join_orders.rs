@@ -5,14 +5,9 @@
 mod common;
 mod support;
 
-use std::path::Path;
-use std::sync::Arc;
-
 use common::Random;
-use fulgurite_disk::MemoryDisk;
-use fulgurite_sql::session::{Engine, Session};
-use fulgurite_store::{Options, Store};
-use support::{must, run, same};
+use fulgurite_sql::session::Session;
+use support::{must, run, same, session};
 
 /// 4,000 parts and ten lines of each, in whose index they may be looked up.
 const FILL: &str = "
@@ -33,9 +28,7 @@ const FILL: &str = "
         INSERT INTO nation SELECT i, 'nation ' || i FROM n;";
 
 fn filled() -> Session {
-    let disk = Arc::new(MemoryDisk::new());
-    let store = Store::open_on(disk, Path::new("/test.db"), Options::default());
-    let session = Engine::open(store.unwrap()).unwrap().session();
+    let session = session();
     must(&session, FILL);
     session
 }
