@@ -89,6 +89,11 @@ impl Planner<'_, '_> {
         if problem.items.is_empty() {
             return Ok(Order::default());
         }
+        if problem.items.len() == 1 && problem.may_follow(0, &[false]) {
+            return self
+                .order_from(problem, 0, f64::INFINITY)
+                .ok_or_else(|| Error::sql("no query solution"));
+        }
         let firsts = Begun::new(problem).candidates(problem);
         // The rows of a recursion come first where they may: what is joined to them is
         // the same for all.

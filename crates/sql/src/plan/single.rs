@@ -37,6 +37,9 @@ impl<'a> Planner<'a, '_> {
         keys: &mut [SortKey],
         calls: &mut [AggregateCall],
     ) -> Result<Vec<SemiJoin<'a>>> {
+        if self.logical.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut singles = Singles {
             joins: Vec::new(),
             known: Vec::new(),

@@ -136,9 +136,12 @@ impl<'a> Planner<'a, '_> {
         reads: &mut Reads<'a>,
         goal: &Goal<'_>,
     ) -> Result<Joined> {
-        let mut known: BTreeSet<usize> = sources.iter().map(|(source, _)| source.id).collect();
-        known.extend(base.iter().flat_map(Joined::sources));
-        let mut semi_joins = self.semi_joins(&mut conditions, &known)?;
+        let mut semi_joins = Vec::new();
+        if !self.logical.is_empty() {
+            let mut known: BTreeSet<usize> = sources.iter().map(|(source, _)| source.id).collect();
+            known.extend(base.iter().flat_map(Joined::sources));
+            semi_joins = self.semi_joins(&mut conditions, &known)?;
+        }
         semi_joins.append(&mut reads.singles);
         let mut items = Vec::with_capacity(sources.len() + semi_joins.len());
         let mut inner = Vec::new();
