@@ -55,6 +55,8 @@ pub enum Mutation {
     /// A page that was just written is found a moment before it enters the queue
     /// of pages to evict.
     SeatLate,
+    /// A transaction that is ahead of what is acknowledged tells of it unconfirmed.
+    TellUnconfirmed,
     /// A transaction over several files is decided before the others are prepared.
     DecideFirst,
     /// The outcome of one is believed as it is read, durable or not.

@@ -3,6 +3,7 @@
 //! run hangs (no wait times out here; the scheduler reports who waits for ever),
 //! and what the comment of the scenario says.
 
+mod ahead;
 mod common;
 mod contexts;
 mod grafts;
@@ -336,6 +337,11 @@ fn three_kinds() {
 #[test]
 fn immediate_meets_optimistic_committers() {
     explore(200, All, three_kinds);
+}
+
+#[test]
+fn who_is_ahead_tells_of_what_is_there() {
+    explore(100, All, ahead::told_of_what_is_there);
 }
 
 /// Statements of three contexts wait for one tree's writer lock, in its seat, behind

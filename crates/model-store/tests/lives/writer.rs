@@ -142,15 +142,37 @@ impl Writer {
     }
 
     fn begin_explicit(&mut self) -> Result<()> {
-        match self.rng.below(4) {
+        match self.rng.below(5) {
             0 => self.txn.begin_immediate()?,
-            1 => self.txn.begin(Isolation::Snapshot)?,
+            1 => {
+                self.txn.begin_immediate_ahead()?;
+                return self.ask();
+            }
+            2 => self.txn.begin(Isolation::Snapshot)?,
             _ => return self.txn.begin(Isolation::Serializable),
         }
         if self.rng.one_in(2) {
             let front = self.world.look(&mut self.txn)?;
             self.world.shown(&front);
         }
+        Ok(())
+    }
+
+    /// How far some of the others had come, and is told of it once that is confirmed.
+    fn ask(&mut self) -> Result<()> {
+        let mut front = Front::default();
+        for (other, seen) in front.iter_mut().enumerate() {
+            if self.rng.one_in(2) {
+                continue;
+            }
+            let mut value = Vec::new();
+            let key = Key::Int(number(other, 0));
+            if self.txn.get_into(&self.world.trees[0], key, &mut value)? {
+                *seen = stamped(&value).0;
+            }
+        }
+        self.txn.confirm()?;
+        self.world.shown(&front);
         Ok(())
     }
 

@@ -172,9 +172,13 @@ impl<'w> Writer<'w> {
     }
 
     fn explicit(&mut self) -> Result<()> {
-        match self.rng.below(8) {
+        match self.rng.below(9) {
             0 => self.txn.begin_immediate()?,
-            1..=3 => self.txn.begin(Isolation::Snapshot)?,
+            1 => {
+                self.txn.begin_immediate_ahead()?;
+                self.ask()?;
+            }
+            2..=4 => self.txn.begin(Isolation::Snapshot)?,
             _ => self.txn.begin(Isolation::Serializable)?,
         }
         self.changes()?;
@@ -185,6 +189,18 @@ impl<'w> Writer<'w> {
         }
         let shared = self.rng.index(OWN);
         self.stamp_and_commit(shared)
+    }
+
+    /// How far another one had come, and is told of it once that is confirmed.
+    fn ask(&mut self) -> Result<()> {
+        let (other, shared) = (self.rng.index(WRITERS), self.rng.index(OWN));
+        let found = view::stamp(&mut self.txn, &self.world.trees, other, shared)?;
+        self.txn.confirm()?;
+        if let Some((commit, _)) = found {
+            let call = self.world.disk.calls();
+            self.world.history(other).known_from(call, commit);
+        }
+        Ok(())
     }
 
     /// Few changes or many, side by side or all over the trees, some undone again.

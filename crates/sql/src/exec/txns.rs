@@ -170,6 +170,17 @@ impl Txns {
             .inspect_err(|_| self.rollback())
     }
 
+    /// As [`begin_immediate`](Self::begin_immediate); where there is only the main database,
+    /// ahead of what is acknowledged but for this tree.
+    pub fn begin_immediate_ahead(&mut self, acknowledged: &Tree) -> Result<()> {
+        if !self.others.is_empty() {
+            return self.begin_immediate();
+        }
+        self.main.begin_immediate_ahead()?;
+        self.main.depend_on(acknowledged);
+        self.main.confirm().inspect_err(|_| self.main.rollback())
+    }
+
     /// Begins one that nobody can make fail: it keeps the other writers out of all of them.
     pub fn begin_immediate(&mut self) -> Result<()> {
         if self.others.is_empty() {

@@ -10,7 +10,7 @@ use fulgurite_store::{Durability, ErrorKind, Options, Store};
 use super::Engine;
 use super::body::Body;
 use super::databases::Database;
-use super::state::State;
+use super::state::{Base, State};
 use crate::bind::expr::Expr;
 use crate::error::{Error, Result, code};
 use crate::exec::context::Context;
@@ -159,7 +159,7 @@ impl Body {
 
     /// What the expressions say, as texts.
     fn texts(&mut self, texts: &[Expr], state: &mut State) -> Result<Vec<String>> {
-        let ends = state.start_reading(&self.program.others)?;
+        let ends = state.start_reading(&self.program.others, Base::Acknowledged)?;
         let mut subqueries = self.run.subqueries.iter_mut().flatten();
         let attached = subqueries.try_for_each(|subquery| subquery.attach(&mut state.txn));
         if ends {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fulgurite_store::{Key, Store, Tree};
 
 use super::databases::Database;
-use super::state::State;
+use super::state::{Base, State};
 use super::{Engine, Session};
 use crate::error::{Error, Result, code};
 use crate::row::{RowReader, RowWriter};
@@ -83,7 +83,7 @@ impl Session {
         let mark = self.mark(at);
         let mut state = self.0.state()?;
         let state = &mut *state;
-        let ends = state.start_reading(&at.others(state))?;
+        let ends = state.start_reading(&at.others(state), Base::Acknowledged)?;
         let found = self.find_blob(at, rowid, state);
         if ends {
             state.txn.rollback();
@@ -140,7 +140,7 @@ impl Session {
         change: (&[u8], &[u8]),
         state: &mut State,
     ) -> Result<()> {
-        let ends = state.start_reading(&at.others(state))?;
+        let ends = state.start_reading(&at.others(state), Base::Acknowledged)?;
         let located = locate(at, &self.0.engine, state);
         if ends {
             state.txn.rollback();

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::prepared::Step;
 use super::program::Program;
-use super::state::State;
+use super::state::{Base, State};
 use super::{Engine, Shared, pragma, transaction};
 use crate::error::{Error, Result};
 use crate::exec::batch::Batch;
@@ -42,6 +42,9 @@ pub(super) struct Body {
     pub(super) parameters: Vec<Value>,
     pub(super) run: Run,
     pub(super) phase: Phase,
+    /// The commit whose acknowledgement may have to be waited for before anybody is told of
+    /// what it came to.
+    pub(super) ahead_of: Option<u64>,
     pub(super) out: Batch,
     /// The row at hand, by position among those of `out` that count.
     pub(super) position: usize,
@@ -56,7 +59,7 @@ pub(super) struct Body {
 impl Body {
     #[inline]
     pub(super) fn step(&mut self, shared: &Shared) -> Result<Step> {
-        match &mut self.phase {
+        let outcome = match &mut self.phase {
             Phase::Ready => self.start(shared),
             Phase::Point => {
                 self.phase = Phase::Ready;
@@ -64,7 +67,26 @@ impl Body {
             }
             Phase::Rows => self.next_row(shared),
             Phase::Kept(..) => self.next_kept(),
+        };
+        match self.ahead_of.take() {
+            None => outcome,
+            Some(commit) => self.confirm(commit, shared).and(outcome),
         }
+    }
+
+    /// Returns once the outcome of a step may be told, an error too.
+    #[cold]
+    fn confirm(&mut self, commit: u64, shared: &Shared) -> Result<()> {
+        let txn = &mut shared.state()?.txn.main;
+        if txn.ahead_of() != Some(commit) {
+            // The transaction is over, and knows no more what it read.
+            return Ok(txn.wait_acknowledged(commit)?);
+        }
+        txn.confirm()?;
+        if matches!(self.phase, Phase::Rows) {
+            self.ahead_of = txn.ahead_of();
+        }
+        Ok(())
     }
 
     fn start(&mut self, shared: &Shared) -> Result<Step> {
@@ -173,7 +195,7 @@ impl Body {
         let _calling = shared.calls();
         let (engine, state) = (&shared.engine, &mut *state);
         // Which ones it asks may depend on the tables that there are.
-        let ends = state.start_reading(&self.program.others)?;
+        let ends = state.start_reading(&self.program.others, Base::Acknowledged)?;
         let known = self.revalidate(engine, state);
         if ends {
             state.txn.rollback();
@@ -200,6 +222,7 @@ impl Body {
         // The session's random numbers move on, the statement's go on from there.
         state.functions.random();
         self.run.functions.begin_in(&state.functions);
+        self.ahead_of = state.txn.main.ahead_of();
         if self.run.registers.len() != self.program.plan.registers {
             self.run
                 .registers
@@ -216,6 +239,9 @@ impl Body {
         self.begin_run(state);
         state.changed += 1;
         let plan = Arc::clone(&self.program.plan);
+        if !matches!(plan.action, Action::Transaction(_)) {
+            state.wait_for_base()?;
+        }
         let outer = collate::exchange(state.settings.user.collations());
         let mut outcome = match &plan.action {
             Action::Transaction(action) => transaction::run(action, state, &shared.engine),
@@ -246,7 +272,7 @@ impl Body {
     /// By the schema that it was compiled with there was nothing to do: that one still
     /// stands, or there may be something now.
     fn look_again(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
-        let ends = state.start_reading(&[])?;
+        let ends = state.start_reading(&[], Base::Acknowledged)?;
         let looked = self.revalidate(engine, state);
         if ends {
             state.txn.rollback();

@@ -79,6 +79,7 @@ impl Body {
             parameters,
             run,
             phase: Phase::Ready,
+            ahead_of: None,
             out: Batch::default(),
             position: 0,
             row: 0,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fulgurite_store::{Isolation, Options, Store, Tree, Txn, TxnState};
 
 use super::program::Program;
-use super::state::State;
+use super::state::{Base, State};
 use super::{Engine, Session};
 use crate::error::{Error, Result};
 use crate::exec::txns::begin_unless_read_only;
@@ -266,7 +266,7 @@ impl State {
         let (store, main) = (tree.store_number(), self.main_store());
         if let Some(explicit) = &mut self.explicit {
             explicit.writes = true;
-            self.start_explicit()?;
+            self.start_explicit(Base::Acknowledged)?;
             self.join(&[store])?;
             return Ok(false);
         }
@@ -359,7 +359,7 @@ impl State {
             match of_main {
                 true => self.start_explicit_change()?,
                 false => {
-                    self.start_explicit()?;
+                    self.start_explicit(Base::Acknowledged)?;
                     self.make_deferred()?;
                 }
             }

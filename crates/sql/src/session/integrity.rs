@@ -15,7 +15,7 @@ use std::sync::Arc;
 use fulgurite_store::{Cursor, Seek, Tree};
 
 use super::Engine;
-use super::state::State;
+use super::state::{Base, State};
 use crate::error::{Error, Result, code};
 use crate::exec::context::{Context, Run};
 use crate::exec::dml::{Entry, KeyMaker, read_row};
@@ -98,7 +98,7 @@ pub fn check(
     }
     findings.lines.truncate(asked.limit);
     let stores: Vec<u64> = engines.iter().map(|it| it.store().number()).collect();
-    let ends = state.start_reading(&stores)?;
+    let ends = state.start_reading(&stores, Base::Acknowledged)?;
     let checked = state.make_deferred().and_then(|()| {
         let mut all = engines.iter();
         let (txn, user) = (&mut state.txn, &state.settings.user);

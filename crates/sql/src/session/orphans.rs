@@ -7,7 +7,7 @@ use fulgurite_store::Seek;
 
 use super::Engine;
 use super::integrity::writer;
-use super::state::State;
+use super::state::{Base, State};
 use crate::bind::foreign::child_key;
 use crate::error::{Error, Result};
 use crate::exec::context::{Context, Run};
@@ -28,7 +28,7 @@ pub fn find(
     run: &mut Run,
 ) -> Result<Vec<Vec<Value>>> {
     let stores: Vec<u64> = engines.iter().map(|it| it.store().number()).collect();
-    let ends = state.start_reading(&stores)?;
+    let ends = state.start_reading(&stores, Base::Acknowledged)?;
     let found = match state.make_deferred() {
         Ok(()) => find_in(table, engines, (&mut state.txn, &state.settings.user), run),
         Err(error) => Err(error),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fulgurite_store::{Isolation, Key};
 
 use super::integrity::Asked;
-use super::state::State;
+use super::state::{Base, State};
 use super::{Engine, integrity, orphans, status, synchronous};
 use crate::error::{Error, Result, code};
 use crate::exec::batch::Batch;
@@ -169,7 +169,7 @@ fn isolation_level(value: Option<&Value>, state: &mut State) -> Result<Answer> {
 
 /// The schema's stamp: it is another one after each change.
 fn schema_version(engine: &Engine, state: &mut State) -> Result<i64> {
-    let ends = state.start_reading(&[engine.store().number()])?;
+    let ends = state.start_reading(&[engine.store().number()], Base::Acknowledged)?;
     let stamp = state.txn.stamp(engine.schema_tree());
     if ends {
         state.txn.rollback();
@@ -258,7 +258,7 @@ fn read_number(key: i64, engine: &Engine, state: &mut State) -> Result<i64> {
     let Some(tree) = engine.numbers() else {
         return Ok(0);
     };
-    let ends = state.start_reading(&[tree.store_number()])?;
+    let ends = state.start_reading(&[tree.store_number()], Base::Acknowledged)?;
     let mut bytes = Vec::new();
     let found = state.txn.get_into(tree, Key::Int(key), &mut bytes);
     if ends {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fulgurite_store::Tree;
 
+use super::state::Base;
 use crate::bind::expr::Expr;
 use crate::exec::dml::Deferred;
 use crate::exec::kind::Kind;
@@ -90,6 +91,15 @@ impl Program {
         !deferred.is_being_made()
             && foreign.is_none_or(|keys| !deferred.any_kept(|index| keys.concerns(&index.tree)))
             && (!deferred.has_unique() || self.only_inserts())
+    }
+
+    /// How much of what an IMMEDIATE transaction builds on has to be acknowledged before it
+    /// runs. Code of the program is told of rows meanwhile.
+    pub fn base(&self) -> Base {
+        match self.plan.calls_user || !self.plan.pragmas.is_empty() {
+            true => Base::Acknowledged,
+            false => Base::Published,
+        }
     }
 
     /// What foreign keys ask of it.

@@ -3,7 +3,7 @@
 use super::Shared;
 use super::body::{Body, Phase};
 use super::prepared::Step;
-use super::state::State;
+use super::state::{Base, State};
 use crate::error::Result;
 use crate::exec::batch::{ROWS_FIRST, ROWS_MAX};
 use crate::exec::context::Context;
@@ -16,7 +16,7 @@ impl Body {
         let found = {
             let mut state = shared.state()?;
             let state = &mut *state;
-            let ends = state.start_reading(&self.program.others)?;
+            let ends = state.start_reading(&self.program.others, self.base())?;
             self.begin_run(state);
             let mut ready = self.revalidate(&shared.engine, state);
             if ready.is_ok() && !self.program.leaves(&state.deferred) {
@@ -50,6 +50,15 @@ impl Body {
         Ok(Step::Row)
     }
 
+    /// How much has to be acknowledged before it runs; the plan that EXPLAIN shows tells of
+    /// what it rests on.
+    fn base(&self) -> Base {
+        match self.explain {
+            true => Base::Acknowledged,
+            false => self.program.base(),
+        }
+    }
+
     #[inline]
     fn find_point(&mut self, txn: &mut Txns) -> Result<Option<i64>> {
         let Kind::PointRead(point) = &mut self.program.kind else {
@@ -68,7 +77,7 @@ impl Body {
         {
             let mut state = shared.state()?;
             let state = &mut *state;
-            let ends = state.start_reading(&self.program.others)?;
+            let ends = state.start_reading(&self.program.others, self.base())?;
             state.make_deferred()?;
             self.begin_run(state);
             let outcome = self.attach(shared, state);

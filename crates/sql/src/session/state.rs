@@ -29,6 +29,18 @@ const SETTINGS: Settings = Settings {
     user: UserCode::NONE,
 };
 
+/// How much of what an IMMEDIATE transaction builds on has to be acknowledged before a
+/// statement runs: see [`TxnContext::begin_immediate_ahead`].
+///
+/// [`TxnContext::begin_immediate_ahead`]: fulgurite_store::TxnContext::begin_immediate_ahead
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Base {
+    /// Nothing: it tells of nothing before that is confirmed.
+    Published,
+    /// All: it tells somebody of what it reads as it runs.
+    Acknowledged,
+}
+
 /// An explicit transaction, from BEGIN or SAVEPOINT to its end.
 pub struct Explicit {
     /// The store's transaction has begun: it does with the first statement.
@@ -181,13 +193,13 @@ impl State {
     /// Makes reading possible, of the main database and of those in `others`; true: the
     /// caller ends the transaction.
     #[inline(always)]
-    pub fn start_reading(&mut self, others: &[u64]) -> Result<bool> {
+    pub fn start_reading(&mut self, others: &[u64], base: Base) -> Result<bool> {
         let ends = self.explicit.is_none();
         if ends {
             self.counters.postpones = false;
             self.txn.main.begin_read()?;
         } else {
-            self.start_explicit()?;
+            self.start_explicit(base)?;
         }
         if !others.is_empty()
             && let Err(error) = self.join(others)
@@ -205,7 +217,12 @@ impl State {
     pub fn start_writing(&mut self, program: &Program) -> Result<bool> {
         if let Some(explicit) = &mut self.explicit {
             explicit.writes = true;
-            self.start_explicit()?;
+            // Hooks are told of each change.
+            let base = match &self.functions.hooks {
+                None => program.base(),
+                Some(_) => Base::Acknowledged,
+            };
+            self.start_explicit(base)?;
             if !self.databases.is_empty() {
                 self.join(&program.others)?;
             }
@@ -243,11 +260,23 @@ impl State {
 
     /// Begins the store's transaction of an explicit one, if it has not.
     #[inline]
-    pub fn start_explicit(&mut self) -> Result<()> {
+    pub fn start_explicit(&mut self, base: Base) -> Result<()> {
         match &self.explicit {
             Some(explicit) if !explicit.begun => self.begin_explicit(false),
+            Some(_) if base == Base::Acknowledged => self.wait_for_base(),
             _ => Ok(()),
         }
+    }
+
+    /// Waits until all that an IMMEDIATE transaction builds on is acknowledged.
+    #[inline]
+    pub fn wait_for_base(&mut self) -> Result<()> {
+        Ok(self.txn.main.wait_for_base()?)
+    }
+
+    /// Begins the store's transaction of one that is IMMEDIATE.
+    pub fn begin_immediate(&mut self) -> Result<()> {
+        Ok(self.txn.begin_immediate_ahead(&self.schema_tree)?)
     }
 
     /// As [`State::start_explicit`], for a change of the schema: other writers,
@@ -256,6 +285,7 @@ impl State {
         match &self.explicit {
             Some(explicit) if !explicit.begun => self.begin_explicit(true),
             Some(_) => {
+                self.wait_for_base()?;
                 self.make_deferred()?;
                 Ok(self.txn.exclude_writers()?)
             }

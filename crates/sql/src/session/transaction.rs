@@ -33,7 +33,7 @@ fn begin(mode: BeginMode, state: &mut State) -> Result<()> {
     let begun = mode == BeginMode::Immediate;
     if begun {
         state.check_writes()?;
-        state.txn.begin_immediate()?;
+        state.begin_immediate()?;
     }
     state.explicit = Some(Explicit {
         begun,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::backup::copy_to_file;
 use super::body::Body;
-use super::state::State;
+use super::state::{Base, State};
 use crate::error::{Error, Result, code};
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
@@ -31,7 +31,7 @@ impl Body {
             return Ok(());
         };
         let other = store.and_then(|store| state.engine_in(store)).cloned();
-        state.start_reading(&self.program.others)?;
+        state.start_reading(&self.program.others, Base::Acknowledged)?;
         let name = self.file_name(engine, state);
         state.txn.rollback();
         let Value::Text(name) = name? else {

@@ -9,7 +9,7 @@
 //! statement that writes is interrupted.
 
 use super::body::Body;
-use super::state::State;
+use super::state::{Base, State};
 use super::{Engine, Shared, conflict};
 use crate::error::{Error, Result, code};
 use crate::exec::context::Context;
@@ -285,7 +285,7 @@ impl Body {
         for _ in 0..COMPILES_MAX {
             let Some(place) = &self.program.plan.place else {
                 // There is nothing to change any more.
-                return state.start_reading(&[]);
+                return state.start_reading(&[], Base::Acknowledged);
             };
             let commits = state.start_change(place, &self.program)?;
             match self.revalidate(engine, state) {

@@ -23,6 +23,8 @@
 mod tests;
 mod validate;
 
+pub(super) use validate::Between;
+
 use super::critical::{Held, SAMPLE};
 use super::lease::Leased;
 use super::locks::unlock_writers;

@@ -361,7 +361,7 @@ impl TxnContext {
     }
 
     /// Takes the writers' lock alone.
-    fn lock_exclusive(&mut self) -> Result<()> {
+    pub(super) fn lock_exclusive(&mut self) -> Result<()> {
         let lock = &self.core.writers;
         let recall = || self.core.recall(None);
         let now = || lock.try_lock_exclusive_for(Duration::ZERO, recall);

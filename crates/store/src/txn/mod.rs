@@ -10,7 +10,8 @@
 //!   head and replayed onto it, or the transaction loses ([`ErrorKind::Conflict`]).
 //!   One of many that touch few trees has no snapshot until it needs one, and keeps
 //!   its trees from others only until they ask for them (`holds.rs`).
-//! * **immediate**: holds the writers' lock alone and cannot lose.
+//! * **immediate**: holds the writers' lock alone and cannot lose. It may begin ahead of
+//!   what is acknowledged (`ahead.rs`).
 //! * **statement**: an autocommitted statement. Holds the writer locks of its
 //!   trees from the start, in the order of their numbers, works on the head and
 //!   cannot lose. What it says counts when its base is visible: commit waits. It
@@ -28,6 +29,7 @@
 //!
 //! [`ErrorKind::Conflict`]: crate::ErrorKind::Conflict
 
+mod ahead;
 mod bulk;
 mod clear;
 mod commit;
@@ -144,6 +146,8 @@ pub struct TxnContext {
     reads: Option<Arc<Mutex<Reads>>>,
     /// An empty set for the next one that needs it.
     no_reads: Option<Arc<Mutex<Reads>>>,
+    /// While what it builds on is not known to be acknowledged.
+    ahead: Option<ahead::Ahead>,
     /// Every answer counts (serializable), not only what decides about
     /// uniqueness and the schema.
     observes: bool,
@@ -197,6 +201,7 @@ impl TxnContext {
             claims: Vec::new(),
             reads: None,
             no_reads: None,
+            ahead: None,
             observes: false,
             stored: Vec::new(),
             bulk: false,
@@ -376,6 +381,7 @@ impl TxnContext {
         for claim in self.claims.drain(..) {
             claim.tree.0.rowids.release();
         }
+        self.leave_ahead();
         self.forget_reads();
         self.observes = false;
         self.bulk = false;

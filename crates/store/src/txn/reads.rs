@@ -182,6 +182,11 @@ impl Reads {
         }
     }
 
+    /// Bytes of all that it holds.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes
+    }
+
     /// A lookup, whether it found something or not.
     pub(crate) fn point(&mut self, tree: &Tree, key: Key<'_>, aspect: Aspect) {
         let at = self.of(tree);
@@ -197,6 +202,15 @@ impl Reads {
         let at = self.of(tree);
         self.trees[at].take_whole();
         self.weigh(at);
+    }
+
+    /// What was read is known to be the same, but for what open cursors are about to read
+    /// more of.
+    pub(crate) fn forget_closed(&mut self) {
+        for at in 0..self.trees.len() {
+            self.trees[at].closed.clear();
+            self.weigh(at);
+        }
     }
 
     /// Empties the set, and lets go of what a large one took. Nobody observes for it.

@@ -235,6 +235,7 @@ impl TxnContext {
             debug_assert!(redo <= self.redo.len());
             self.observe_undone(redo);
             self.redo.truncate(redo);
+            self.forget_compared(redo);
         }
         // Whoever has undone all it wrote has only read, which cannot lose.
         self.wrote = self.bulk || !self.redo.is_empty();

@@ -4,31 +4,61 @@
 //! The trees that were changed are locked meanwhile. Those that were only read are not:
 //! their heads are handed back, to be looked at again under the commit lock.
 //! What a graft has found to be the same already is not compared once more.
+//!
+//! The same comparison says whether a transaction that is ahead of what is acknowledged
+//! may tell what it read (`txn/ahead.rs`).
 
-use super::super::reads::{Range, Reads};
+use super::super::reads::{Range, Reads, TreeReads};
+use super::super::redo::Ops;
 use super::super::{TxnContext, no_slot};
 use super::ReadHead;
-use crate::error::{Conflict, Error, Result};
+use crate::error::{Conflict, Error, ErrorKind, Result};
 use crate::node::{Key, OwnedKey};
 use crate::tree::compare::Aspect;
 use crate::tree::cursor::{Cursor, Seek};
 use crate::tree::fork::Fork;
 use crate::tree::transplant::Moving;
 use crate::tree::versions::Root;
-use crate::tree::{EMPTY, Tree, compare};
+use crate::tree::{EMPTY, Tree, TreeId, compare};
 use std::ops::Bound;
 use std::sync::atomic::Ordering::*;
+
+/// Two states of the store, both pinned, of which the newer may be the head.
+#[derive(Clone, Copy)]
+pub(in crate::txn) struct Between {
+    pub(in crate::txn) older: u64,
+    pub(in crate::txn) newer: u64,
+}
+
+impl Between {
+    /// A tree in both.
+    fn versions(self, tree: &Tree) -> [Root; 2] {
+        [self.older, self.newer].map(|seq| tree.0.versions.at(seq).unwrap_or(EMPTY))
+    }
+}
+
+fn differs(tree: &Tree, key: Option<Key<'_>>) -> Error {
+    Error::conflicting(Conflict::over(tree, key))
+}
 
 impl TxnContext {
     pub(in crate::txn) fn conflict(&self, tree: &Tree, key: Option<Key<'_>>) -> Error {
         self.core.conflicts.fetch_add(1, Relaxed);
-        Error::conflicting(Conflict::over(tree, key))
+        differs(tree, key)
     }
 
     /// Whether what was written and read is the same in base and head. Returns
     /// the heads of the trees that were only read. `moving`, if it is not empty, tells of
     /// each fork what is known to be the same.
     pub(in crate::txn) fn validate(&self, moving: &[Option<Moving>]) -> Result<Vec<ReadHead>> {
+        self.find_difference(moving).inspect_err(|error| {
+            if error.kind() == ErrorKind::Conflict {
+                self.core.conflicts.fetch_add(1, Relaxed);
+            }
+        })
+    }
+
+    fn find_difference(&self, moving: &[Option<Moving>]) -> Result<Vec<ReadHead>> {
         for (at, fork) in self.forks.iter().enumerate() {
             if !fork.changed || fork.created {
                 continue;
@@ -38,10 +68,10 @@ impl TxnContext {
                 continue;
             }
             if head.dropped || fork.dropped {
-                return Err(self.conflict(&fork.tree, None));
+                return Err(differs(&fork.tree, None));
             }
             let moving = moving.get(at).and_then(Option::as_ref);
-            self.validate_writes(&fork.tree, [fork.base, head], moving)?;
+            self.validate_writes(&self.redo, &fork.tree, [fork.base, head], moving)?;
         }
         let Some(reads) = &self.reads else {
             return Ok(Vec::new());
@@ -52,17 +82,18 @@ impl TxnContext {
 
     fn validate_writes(
         &self,
+        redo: &[u8],
         tree: &Tree,
         versions: [Root; 2],
         moving: Option<&Moving>,
     ) -> Result<()> {
-        let ops = Self::ops_of(&self.redo, tree.id()).enumerate();
+        let ops = Self::ops_of(redo, tree.id()).enumerate();
         let replayed = ops.filter(|(at, _)| !moving.is_some_and(|moving| moving.covers(*at)));
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
         let roots = versions.map(|version| version.node);
         let keys = replayed.map(|(_, op)| op.map(|(key, _)| key));
         match compare::first_difference(&self.core.pool, slot, tree.id().0, roots, keys)? {
-            Some(key) => Err(self.conflict(tree, Some(key))),
+            Some(key) => Err(differs(tree, Some(key))),
             None => Ok(()),
         }
     }
@@ -78,7 +109,7 @@ impl TxnContext {
         let (pool, under) = (&self.core.pool, (key, aspect));
         match compare::same_under_key(pool, slot, tree.id().0, roots, under)? {
             true => Ok(()),
-            false => Err(self.conflict(tree, Some(key))),
+            false => Err(differs(tree, Some(key))),
         }
     }
 
@@ -87,30 +118,69 @@ impl TxnContext {
         // The heads compared with are pinned while they are compared.
         let core = &*self.core;
         let (slot, seq) = core.pool.readers.pin(|| core.head_to_pin())?;
+        let between = Between {
+            older: self.seq,
+            newer: seq,
+        };
         let validated = reads.trees.iter().try_for_each(|read| {
-            let base = read.tree.0.versions.at(self.seq).unwrap_or(EMPTY);
-            let head = read.tree.0.versions.at(seq).unwrap_or(EMPTY);
             if !self.locked.holds(read.tree.id()) {
                 heads.push(ReadHead {
                     tree: read.tree.clone(),
-                    seq: head.seq,
+                    seq: between.versions(&read.tree)[1].seq,
                 });
             }
-            if base.seq == head.seq {
-                return Ok(());
-            }
-            if read.whole || head.dropped {
-                return Err(self.conflict(&read.tree, None));
-            }
-            let unchanged = self.keys_found_unchanged(&read.tree);
-            read.try_for_each(|range| match range.as_point() {
-                Some(key) if unchanged.binary_search(&key).is_ok() => Ok(()),
-                Some(key) => self.validate_key(&read.tree, [base, head], (key, range.aspect)),
-                None => self.validate_range(&read.tree, [base, head], range),
-            })
+            self.compare_read(read, between)
         });
         core.pool.readers.release(&slot);
         validated.map(|()| heads)
+    }
+
+    /// Whether all that was read of a tree is the same in both states.
+    ///
+    /// # Errors
+    /// `Conflict` where it is not; what reading fails with.
+    pub(in crate::txn) fn compare_read(&self, read: &TreeReads, between: Between) -> Result<()> {
+        let [older, newer] = between.versions(&read.tree);
+        if older.seq == newer.seq {
+            return Ok(());
+        }
+        if read.whole || newer.dropped {
+            return Err(differs(&read.tree, None));
+        }
+        let unchanged = self.keys_found_unchanged(&read.tree);
+        read.try_for_each(|range| match range.as_point() {
+            Some(key) if unchanged.binary_search(&key).is_ok() => Ok(()),
+            Some(key) => self.validate_key(&read.tree, [older, newer], (key, range.aspect)),
+            None => self.validate_range(&read.tree, [older, newer], range),
+        })
+    }
+
+    /// Whether all entries under the keys that these operations write are the same in both
+    /// states.
+    ///
+    /// # Errors
+    /// As [`compare_read`](Self::compare_read).
+    pub(in crate::txn) fn compare_written(&self, redo: &[u8], between: Between) -> Result<()> {
+        let mut compared: Vec<TreeId> = Vec::new();
+        for op in Ops::new(redo).flatten() {
+            let id = TreeId(op.tree());
+            if compared.contains(&id) {
+                continue;
+            }
+            compared.push(id);
+            let Some(tree) = self.core.tree(id) else {
+                continue;
+            };
+            let [older, newer] = between.versions(&tree);
+            if older.seq == newer.seq {
+                continue;
+            }
+            if newer.dropped {
+                return Err(differs(&tree, None));
+            }
+            self.validate_writes(redo, &tree, [older, newer], None)?;
+        }
+        Ok(())
     }
 
     /// The keys, in order, under which a graft has found base and head to hold the same:
@@ -152,7 +222,7 @@ impl TxnContext {
             if left != right || (compares && !base.same_value(&head)) {
                 // The lower of two is not in the other version.
                 let keys = [&left, &right].into_iter().flatten().map(OwnedKey::as_key);
-                return Err(self.conflict(tree, keys.min()));
+                return Err(differs(tree, keys.min()));
             }
             if left.is_none() {
                 return Ok(());

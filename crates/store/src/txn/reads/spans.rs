@@ -121,6 +121,13 @@ impl Spans {
         }
     }
 
+    /// Forgets all, and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+        self.run = None;
+    }
+
     /// Bytes that they take.
     pub(super) fn size(&self) -> usize {
         self.bytes.len() + self.spans.len() * SPAN
