@@ -239,6 +239,8 @@ impl Body {
         self.begin_run(state);
         state.changed += 1;
         let plan = Arc::clone(&self.program.plan);
+        // How transactions begin and end tells of no data.
+        self.ahead_of = None;
         if !matches!(plan.action, Action::Transaction(_)) {
             state.wait_for_base()?;
         }

@@ -1,0 +1,407 @@
+//! IMMEDIATE transactions that begin while the commit before them is being synced.
+//!
+//! They go on with what that commit has not touched, and say nothing of what it has before
+//! it is durable. The disk here holds the syncs of the one thread that commits first, until
+//! it is told to let them go, or to fail.
+
+mod support;
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+
+use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, MemoryDisk, OpenOptions, forward};
+use fulgurite_sql::func::hooks::UpdateHook;
+use fulgurite_sql::session::{Engine, Session, Step};
+use fulgurite_store::{Options, Store};
+use support::{drain, must, prepare, row, run};
+
+/// The thread whose syncs are held.
+const FIRST: &str = "first";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stand {
+    Shut,
+    Open,
+    Fails,
+}
+
+#[derive(Debug)]
+struct Gate {
+    /// How it stands, and whether a sync is held.
+    state: Mutex<(Stand, bool)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn set(&self, stand: Stand) {
+        self.state.lock().unwrap().0 = stand;
+        self.changed.notify_all();
+    }
+
+    fn wait_until_it_holds(&self) {
+        let mut state = self.state.lock().unwrap();
+        while !state.1 {
+            state = self.changed.wait(state).unwrap();
+        }
+    }
+
+    fn pass(&self) -> Result<(), DiskError> {
+        if thread::current().name() != Some(FIRST) {
+            return Ok(());
+        }
+        let mut state = self.state.lock().unwrap();
+        state.1 = true;
+        self.changed.notify_all();
+        while state.0 == Stand::Shut {
+            state = self.changed.wait(state).unwrap();
+        }
+        match state.0 {
+            Stand::Fails => Err(DiskError {
+                op: "sync",
+                path: "the log".into(),
+                kind: DiskErrorKind::Other,
+                source: Arc::new(std::io::Error::other("the disk is gone")),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Gated {
+    inner: MemoryDisk,
+    gate: Arc<Gate>,
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    inner: Arc<dyn DiskFile>,
+    gate: Arc<Gate>,
+}
+
+impl Disk for Gated {
+    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+
+    fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>, DiskError> {
+        Ok(Arc::new(GatedFile {
+            inner: self.inner.open(path, options)?,
+            gate: Arc::clone(&self.gate),
+        }))
+    }
+}
+
+impl DiskFile for GatedFile {
+    forward!(inner: len, read_at, write_at, write_vectored_at, sync_all, allocate, truncate);
+    forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
+
+    fn sync_data(&self) -> Result<(), DiskError> {
+        self.gate.pass()?;
+        self.inner.sync_data()
+    }
+}
+
+/// Lets the syncs go, also where an assertion fails.
+struct OpensAtTheEnd<'g>(&'g Gate);
+
+impl Drop for OpensAtTheEnd<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.0 == Stand::Shut {
+            state.0 = Stand::Open;
+        }
+        self.0.changed.notify_all();
+    }
+}
+
+struct World {
+    engine: Engine,
+    gate: Arc<Gate>,
+}
+
+impl World {
+    fn new() -> Self {
+        let gate = Arc::new(Gate {
+            state: Mutex::new((Stand::Shut, false)),
+            changed: Condvar::new(),
+        });
+        let disk = Gated {
+            inner: MemoryDisk::new(),
+            gate: Arc::clone(&gate),
+        };
+        let options = Options::default();
+        let store = Store::open_on(Arc::new(disk), Path::new("/test.db"), options).unwrap();
+        let engine = Engine::open(store).unwrap();
+        must(
+            &engine.session(),
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, n INT, u TEXT UNIQUE);
+             CREATE INDEX t_n ON t(n);
+             CREATE TABLE s(id INTEGER PRIMARY KEY, n INT);
+             WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 9)
+             INSERT INTO t SELECT i, i * 10, 'u' || i FROM c;
+             INSERT INTO s SELECT id, n FROM t",
+        );
+        Self { engine, gate }
+    }
+
+    /// While the sync of what `first` commits is held, `then` uses a connection that was
+    /// there before.
+    fn meanwhile<R>(&self, first: &str, then: impl FnOnce(&Session) -> R) -> R {
+        let second = self.engine.session();
+        thread::scope(|scope| {
+            let commits = || run(&self.engine.session(), first);
+            let first = thread::Builder::new().name(FIRST.into());
+            let first = first.spawn_scoped(scope, commits).unwrap();
+            self.gate.wait_until_it_holds();
+            let outcome = {
+                let _opens = OpensAtTheEnd(&self.gate);
+                then(&second)
+            };
+            first.join().unwrap();
+            outcome
+        })
+    }
+
+    /// What `second` comes to in an IMMEDIATE transaction, which is told while the sync is
+    /// held.
+    fn at_once(first: &str, second: &str) -> Vec<String> {
+        let world = Self::new();
+        world.meanwhile(first, |session| {
+            must(session, "BEGIN IMMEDIATE");
+            let told = run(session, second);
+            assert_eq!(*world.gate.state.lock().unwrap(), (Stand::Shut, true));
+            // A commit shares the sync, and so waits for it.
+            world.gate.set(Stand::Open);
+            must(session, "COMMIT");
+            told
+        })
+    }
+
+    /// The same, where nobody is told before readers see the first commit.
+    fn late(first: &str, (begin, second): (&str, &str)) -> Vec<String> {
+        let world = Self::new();
+        world.meanwhile(first, |session| {
+            let reader = world.engine.session();
+            let before = run(&reader, EVERYTHING);
+            let told = thread::scope(|scope| {
+                must(session, begin);
+                scope.spawn(|| world.gate.set(Stand::Open));
+                run(session, second)
+            });
+            assert_ne!(
+                before,
+                run(&reader, EVERYTHING),
+                "{second} was told too early"
+            );
+            must(session, "ROLLBACK");
+            told
+        })
+    }
+}
+
+const BEGIN: &str = "BEGIN IMMEDIATE";
+const EVERYTHING: &str = "SELECT * FROM t; SELECT * FROM s; SELECT sql FROM sqlite_schema";
+const CHANGES_1: &str = "UPDATE t SET n = 100 WHERE id = 1";
+const ADDS_77: &str = "INSERT INTO t VALUES (77, 770, 'new')";
+
+#[test]
+fn what_the_commit_did_not_touch_is_told_at_once() {
+    let cases = [
+        ("SELECT n FROM t WHERE id = 2", "20"),
+        ("SELECT count(*) FROM s", "9"),
+        ("SELECT sum(n) FROM t WHERE id BETWEEN 5 AND 9", "350"),
+        ("SELECT id FROM t WHERE u = 'u4'", "4"),
+        ("SELECT id FROM t WHERE n > 80 AND n < 100", "9"),
+        ("UPDATE t SET n = n + 1 WHERE id = 3 RETURNING n", "31"),
+        ("INSERT INTO t(id, u) VALUES (50, 'x') RETURNING id", "50"),
+        ("DELETE FROM s WHERE id < 4 RETURNING id", "1 2 3"),
+        (
+            "INSERT INTO t(id, u) VALUES (60, 'u5')",
+            "error 2067: UNIQUE constraint failed: t.u",
+        ),
+        (
+            "SAVEPOINT a; UPDATE t SET n = 0 WHERE id = 4; ROLLBACK TO a; SELECT n FROM t WHERE id = 4",
+            "40",
+        ),
+    ];
+    for (second, told) in cases {
+        for first in [CHANGES_1, ADDS_77] {
+            assert_eq!(World::at_once(first, second).join(" "), told, "{second}");
+        }
+    }
+}
+
+#[test]
+fn what_it_changed_is_not_told_before_it_is_durable() {
+    let cases = [
+        (CHANGES_1, "SELECT n FROM t WHERE id = 1", "100"),
+        (CHANGES_1, "SELECT id FROM t WHERE n = 10", ""),
+        (CHANGES_1, "SELECT sum(n) FROM t", "540"),
+        (
+            CHANGES_1,
+            "UPDATE t SET n = n + 1 WHERE id = 1 RETURNING n",
+            "101",
+        ),
+        (CHANGES_1, "UPDATE t SET n = 7 WHERE n = 100", ""),
+        (CHANGES_1, "DELETE FROM t WHERE id = 1 RETURNING n", "100"),
+        (
+            CHANGES_1,
+            "SAVEPOINT a; DELETE FROM t WHERE id = 1; ROLLBACK TO a",
+            "",
+        ),
+        (ADDS_77, "SELECT count(*) FROM t", "10"),
+        (ADDS_77, "SELECT u FROM t WHERE id = 77", "'new'"),
+        (
+            ADDS_77,
+            "INSERT INTO t(id, u) VALUES (78, 'new')",
+            "error 2067: UNIQUE constraint failed: t.u",
+        ),
+        (
+            ADDS_77,
+            "INSERT OR IGNORE INTO t(id, u) VALUES (78, 'new'); SELECT changes()",
+            "0",
+        ),
+        (
+            ADDS_77,
+            "INSERT OR FAIL INTO t VALUES (77, 0, 'other')",
+            "error 1555: UNIQUE constraint failed: t.id",
+        ),
+        (
+            "DELETE FROM t WHERE id = 5",
+            "SELECT 1 FROM t WHERE id = 5",
+            "",
+        ),
+        ("DELETE FROM s", "SELECT EXISTS (SELECT 1 FROM s)", "0"),
+    ];
+    for (first, second, told) in cases {
+        let outcome = World::late(first, (BEGIN, second));
+        assert_eq!(outcome.join(" "), told, "{second}");
+    }
+}
+
+/// A statement that undoes its transaction leaves nothing to compare.
+#[test]
+fn a_failure_that_undoes_the_transaction_is_told_when_the_commit_is_durable() {
+    let world = World::new();
+    world.meanwhile(ADDS_77, |session| {
+        must(session, BEGIN);
+        let told = thread::scope(|scope| {
+            scope.spawn(|| world.gate.set(Stand::Open));
+            run(session, "INSERT OR ROLLBACK INTO t VALUES (77, 0, 'other')")
+        });
+        assert_eq!(told, ["error 1555: UNIQUE constraint failed: t.id"]);
+        let there = must(&world.engine.session(), "SELECT n FROM t WHERE id = 77");
+        assert_eq!(there, ["770"], "told too early");
+    });
+}
+
+/// What may tell others of rows while it runs, or shows what it rests on, waits first.
+#[test]
+fn what_cannot_be_confirmed_afterwards_waits_before() {
+    let untouched = "SELECT n FROM t WHERE id = 2";
+    let plan = format!("EXPLAIN QUERY PLAN {untouched}");
+    for (first, second) in [
+        (CHANGES_1, plan.as_str()),
+        (CHANGES_1, "PRAGMA foreign_key_check"),
+        (CHANGES_1, "CREATE TABLE other(x)"),
+    ] {
+        World::late(first, (BEGIN, second));
+    }
+    // A schema that is not durable is not even compiled for.
+    for change in [
+        "CREATE TABLE new(x)",
+        "DROP INDEX t_n",
+        "ALTER TABLE s ADD x",
+    ] {
+        World::late(change, ("SELECT 1", &format!("{BEGIN}; {untouched}")));
+    }
+}
+
+#[test]
+fn an_update_hook_is_told_nothing_early() {
+    let world = World::new();
+    world.meanwhile(CHANGES_1, |session| {
+        let engine = world.engine.clone();
+        let hook: UpdateHook = Arc::new(move |_, _, _, _| {
+            let there = must(&engine.session(), "SELECT n FROM t WHERE id = 1");
+            assert_eq!(there, ["100"], "told too early");
+        });
+        session
+            .set_hooks(|hooks| hooks.update = Some(hook))
+            .unwrap();
+        must(session, BEGIN);
+        thread::scope(|scope| {
+            scope.spawn(|| world.gate.set(Stand::Open));
+            must(session, "UPDATE t SET n = 0 WHERE id = 2; COMMIT");
+        });
+    });
+}
+
+/// The rows of a query that is still open when its transaction is rolled back.
+#[test]
+fn rows_that_come_after_the_rollback_wait_too() {
+    let world = World::new();
+    let rows = "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 9000)
+                INSERT INTO s SELECT i + 9, i FROM c";
+    must(&world.engine.session(), rows);
+    world.meanwhile("UPDATE s SET n = 1 WHERE id = 9009", |session| {
+        must(session, BEGIN);
+        let mut rows = prepare(session, "SELECT n FROM s");
+        assert_eq!(rows.step().unwrap(), Step::Row);
+        assert_eq!(row(&rows), "10");
+        must(session, "ROLLBACK");
+        let rest = thread::scope(|scope| {
+            scope.spawn(|| world.gate.set(Stand::Open));
+            drain(&mut rows)
+        });
+        assert_eq!(rest.last().map(String::as_str), Some("1"));
+        let there = must(&world.engine.session(), "SELECT n FROM s WHERE id = 9009");
+        assert_eq!(there, ["1"], "told too early");
+    });
+}
+
+/// Many follow each other during one sync: each sees what the ones before wrote, none
+/// loses, and what they added up to is there.
+#[test]
+fn many_share_the_sync() {
+    let world = World::new();
+    let adds = |own: i64| {
+        let session = world.engine.session();
+        for _ in 0..20 {
+            let own = format!("UPDATE s SET n = n + 1 WHERE id = {own}");
+            must(
+                &session,
+                &format!("{BEGIN}; {own}; UPDATE t SET n = n + 1 WHERE id = 1; COMMIT"),
+            );
+        }
+    };
+    world.gate.set(Stand::Open);
+    thread::scope(|scope| {
+        for own in 1..=4 {
+            scope.spawn(move || adds(own));
+        }
+    });
+    let session = world.engine.session();
+    assert_eq!(must(&session, "SELECT n FROM t WHERE id = 1"), ["90"]);
+    assert_eq!(
+        must(&session, "SELECT n FROM s WHERE id < 5"),
+        ["30", "40", "50", "60"]
+    );
+}
+
+/// What it built on is lost: it was told nothing of that, and cannot commit.
+#[test]
+fn a_failed_sync_ends_who_is_ahead_of_it() {
+    let world = World::new();
+    world.meanwhile(CHANGES_1, |session| {
+        must(session, BEGIN);
+        assert_eq!(must(session, "SELECT n FROM t WHERE id = 2"), ["20"]);
+        must(session, "UPDATE t SET n = 21 WHERE id = 2");
+        world.gate.set(Stand::Fails);
+        let failed = |told: Vec<String>| told.len() == 1 && told[0].starts_with("error 1034");
+        assert!(failed(run(session, "SELECT n FROM t WHERE id = 1")));
+        assert!(failed(run(session, "COMMIT")));
+        let reader = world.engine.session();
+        assert_eq!(must(&reader, "SELECT n FROM t WHERE id < 3"), ["10", "20"]);
+    });
+}
