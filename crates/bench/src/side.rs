@@ -45,6 +45,8 @@ impl Settings {
 pub enum Transactions {
     /// Update random rows, out of so many, of `accounts`.
     Updates { each: usize, rows: u64 },
+    /// The same, begun IMMEDIATE on either side.
+    Immediate { each: usize, rows: u64 },
     /// Insert rows without keys into one table.
     Inserts { each: usize },
 }

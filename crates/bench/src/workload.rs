@@ -329,10 +329,14 @@ impl Side for Session {
     ) -> Result<u64> {
         const SNAPSHOT_LOST: i32 = 517;
         let mut rng = fastrand::Rng::with_seed(seed);
-        let mut begin = self.connection.prepare_cached(super::BEGIN)?;
+        let begin = match kind {
+            Transactions::Immediate { .. } => "BEGIN IMMEDIATE",
+            Transactions::Updates { .. } | Transactions::Inserts { .. } => super::BEGIN,
+        };
+        let mut begin = self.connection.prepare_cached(begin)?;
         let mut commit = self.connection.prepare_cached("COMMIT")?;
         let (sql, each, rows) = match kind {
-            Transactions::Updates { each, rows } => {
+            Transactions::Updates { each, rows } | Transactions::Immediate { each, rows } => {
                 let sql = "UPDATE accounts SET balance = balance + ?1 WHERE id = ?2";
                 (sql, each, rows)
             }

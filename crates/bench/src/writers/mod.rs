@@ -1,9 +1,10 @@
 //! `writers`: many threads that write, each on a connection of its own, beside
 //! SQLite in WAL mode with a busy timeout of 10 s: autocommitted inserts into one
-//! table and into one each, transactions of five updates on random rows, larger ones of
-//! a hundred updates or inserts, one hot row, inserts now and then beside a thread that
-//! inserts without end; and key-value puts on one family each, beside redb, and beside what
-//! the machine gives. All but these take turns round by round. At the end it says which of the project's bars are met.
+//! table and into one each, transactions of five updates on random rows, optimistic here
+//! and IMMEDIATE, larger ones of a hundred updates or inserts, one hot row, inserts now and
+//! then beside a thread that inserts without end; and key-value puts on one family each,
+//! beside redb, and beside what the machine gives. All but these take turns round by round.
+//! At the end it says which of the project's bars are met.
 
 mod crew;
 mod families;
@@ -44,6 +45,8 @@ pub enum Case {
     OneEach,
     /// Transactions of five updates of random rows
     Explicit,
+    /// The same, begun IMMEDIATE
+    Immediate,
     /// Transactions of a hundred updates of random rows, and of a hundred inserts
     Large,
     /// Updates of one row
@@ -90,6 +93,10 @@ fn subjects(plan: &Plan) -> Vec<Subject> {
             Case::OneTable => each("one_table", Job::OneTable),
             Case::OneEach => each("one_each", Job::OneTableEach),
             Case::Explicit => vec![("explicit", updates(5), EXPLICIT_THREADS)],
+            Case::Immediate => {
+                let job = Job::Explicit(Transactions::Immediate { each: 5, rows });
+                vec![("immediate", job, EXPLICIT_THREADS)]
+            }
             Case::Large => [1, EXPLICIT_THREADS]
                 .into_iter()
                 .flat_map(|n| [("updates", updates(LARGE), n), ("inserts", inserts, n)])
@@ -125,7 +132,8 @@ pub fn run(
     );
     let settings = Settings::new(options.cache_bytes, Durability::Full);
     let rounds = ((ROUNDS as f64 * options.effort) as usize).max(1);
-    let explicit = plan.cases.contains(&Case::Explicit) || plan.cases.contains(&Case::Large);
+    let of_rows = [Case::Explicit, Case::Immediate, Case::Large];
+    let explicit = of_rows.iter().any(|case| plan.cases.contains(case));
     let mut crews = Vec::new();
     for engine in &ENGINES {
         let rows = if explicit { plan.rows } else { 0 };
@@ -343,6 +351,9 @@ fn describe(job: Job) -> String {
         Job::OneTableEach => "autocommitted inserts into one table each",
         Job::Explicit(Transactions::Updates { each, .. }) => {
             return format!("transactions of {each} updates of random rows");
+        }
+        Job::Explicit(Transactions::Immediate { each, .. }) => {
+            return format!("IMMEDIATE transactions of {each} updates of random rows");
         }
         Job::Explicit(Transactions::Inserts { each }) => {
             return format!("transactions of {each} inserts into one table");
