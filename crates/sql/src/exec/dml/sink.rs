@@ -435,8 +435,31 @@ impl<'a> Sink<'a> {
             let other = self.index_conflict(before, true, false)?;
             return Ok(other.or(Some(Conflict::Rowid)));
         }
+        // Those that may be refused come first: no other has to be taken back then.
+        for exclusive in [true, false] {
+            if let Some(taken) = self.insert_entries(exclusive, overwrites)? {
+                let was_made = |i, entry: &Entry| entry.exclusive && i < taken;
+                self.take_back_entries(was_made, overwrites)?;
+                if !comes_last {
+                    self.txn.delete(tree, Key::Int(rowid))?;
+                }
+                self.torn = false;
+                return Ok(Some(Conflict::Index(taken)));
+            }
+        }
+        if comes_last {
+            self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
+        }
+        self.torn = false;
+        Ok(None)
+    }
+
+    /// Makes those entries of the row being written that no other row may have, or the
+    /// others, up to one that another row has: that index.
+    fn insert_entries(&mut self, exclusive: bool, overwrites: bool) -> Result<Option<usize>> {
         for (i, writer) in self.target.indexes.iter().enumerate() {
-            let Some(entry) = self.buffers.entries.get(i).filter(|e| e.present) else {
+            let is_among = |entry: &&Entry| entry.present && entry.exclusive == exclusive;
+            let Some(entry) = self.buffers.entries.get(i).filter(is_among) else {
                 continue;
             };
             if overwrites && self.buffers.has_again(i) {
@@ -444,29 +467,20 @@ impl<'a> Sink<'a> {
             }
             let (index, key) = (&writer.index, entry.key.as_slice());
             let defers = self.deferred.defers(index);
-            let is_taken = match (entry.exclusive, defers) {
+            let is_taken = match (exclusive, defers) {
                 (true, false) => !self
                     .txn
                     .insert(&index.tree, Key::Bytes(key), &entry.value)?,
                 (true, true) => self.deferred.is_taken(self.txn, index, key)?,
                 (false, _) => false,
             };
-            if !is_taken && (defers || !entry.exclusive) {
-                self.deferred.put(self.txn, index, entry, entry.exclusive)?;
-            }
             if is_taken {
-                self.take_back_entries(i, overwrites)?;
-                if !comes_last {
-                    self.txn.delete(tree, Key::Int(rowid))?;
-                }
-                self.torn = false;
-                return Ok(Some(Conflict::Index(i)));
+                return Ok(Some(i));
+            }
+            if defers || !exclusive {
+                self.deferred.put(self.txn, index, entry, exclusive)?;
             }
         }
-        if comes_last {
-            self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
-        }
-        self.torn = false;
         Ok(None)
     }
 
@@ -489,19 +503,25 @@ impl<'a> Sink<'a> {
         key::decode_rowid(&mut value.as_slice())
     }
 
-    /// Removes the new row and its first `indexes` entries, and those that it has from the
-    /// old one.
-    pub(super) fn take_back(&mut self, rowid: i64, indexes: usize, overwrites: bool) -> Result<()> {
-        self.take_back_entries(indexes, overwrites)?;
+    /// Removes the new row and its entries.
+    pub(super) fn take_back(&mut self, rowid: i64) -> Result<()> {
+        self.take_back_entries(|_, _| true, false)?;
         self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
         Ok(())
     }
 
-    fn take_back_entries(&mut self, indexes: usize, overwrites: bool) -> Result<()> {
+    /// Removes those of the new row's entries that were made, by their index, and those that
+    /// it has from the old one.
+    fn take_back_entries(
+        &mut self,
+        was_made: impl Fn(usize, &Entry) -> bool,
+        overwrites: bool,
+    ) -> Result<()> {
         for (i, writer) in self.target.indexes.iter().enumerate() {
-            let is_there = i < indexes || overwrites && self.buffers.has_again(i);
-            let entry = self.buffers.entries.get(i);
-            if let Some(entry) = entry.filter(|entry| is_there && entry.present) {
+            let is_there = |entry: &&Entry| {
+                entry.present && (was_made(i, entry) || overwrites && self.buffers.has_again(i))
+            };
+            if let Some(entry) = self.buffers.entries.get(i).filter(is_there) {
                 self.deferred.delete(self.txn, &writer.index, entry)?;
             }
         }

@@ -274,7 +274,7 @@ impl Sink<'_> {
         let checked = self.after_change(None, cx);
         match &checked {
             Err(error) if error.extended_code() == code::CONSTRAINT_FOREIGNKEY => {
-                self.take_back(rowid, self.target.indexes.len(), false)?;
+                self.take_back(rowid)?;
             }
             Err(_) => return checked,
             Ok(()) => {}
