@@ -1,12 +1,12 @@
 //! Access paths: how the rows of one table are found.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::any_order::cost_of_entries;
 use super::either::{self, Either};
 use super::facts::Facts;
+use super::few::Few;
 use super::physical::ScanColumn;
 use super::terms::{Operand, Term, TermOp};
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, ROWID, SortKey};
@@ -80,7 +80,7 @@ pub struct Request<'a> {
     /// Rows of the table.
     pub rows: f64,
     /// Columns that are read.
-    pub needed: &'a BTreeSet<usize>,
+    pub needed: &'a Few<usize>,
     /// Usable terms: their values are known before the table is read.
     pub terms: &'a [Rc<Term>],
     /// What conditions with alternatives say, where each alternative says something.
@@ -498,7 +498,7 @@ pub fn prefixes(equal: &[(TermOp, Vec<Expr>)]) -> (Vec<Vec<Expr>>, Vec<bool>) {
 }
 
 /// The columns of a scan in a fixed order.
-pub fn scan_columns(needed: &BTreeSet<usize>) -> Vec<ScanColumn> {
+pub fn scan_columns(needed: &Few<usize>) -> Vec<ScanColumn> {
     // ROWID is the largest number; the row begins with it.
     let rowid = needed.contains(&ROWID).then_some(ScanColumn::Rowid);
     let stored = needed

@@ -1,9 +1,8 @@
 //! Aggregation: groups and their keys, and what is answered without reading all rows.
 
-use std::collections::BTreeSet;
-
 use super::Planner;
 use super::block::ascending;
+use super::few::Few;
 use super::grouped::distinct_argument;
 use super::layout::Layout;
 use super::physical::{Grouping, LimitClause, Node, Op};
@@ -54,7 +53,7 @@ impl Planner<'_, '_> {
             aggregates.push(self.resolve_call(call, layout)?);
         }
         // Those outside aggregates and group keys.
-        let mut bare_columns = BTreeSet::new();
+        let mut bare_columns = Vec::new();
         for expr in block
             .outputs
             .iter()
@@ -63,8 +62,9 @@ impl Planner<'_, '_> {
             .chain(block.windows.iter().flat_map(Windowing::exprs))
         {
             let is_known = |expr: &Expr| output.computed(expr).is_some();
-            self.collect_columns_outside(expr, &is_known, &mut bare_columns);
+            self.for_each_column_outside(expr, &is_known, &mut |c| bare_columns.push(c));
         }
+        let bare_columns: Few<_> = bare_columns.into_iter().collect();
         let mut bare = Vec::with_capacity(bare_columns.len());
         for column in bare_columns {
             let at = layout
@@ -123,12 +123,11 @@ impl Planner<'_, '_> {
             && block.windows.is_empty()
             && block.distinct.is_none()
             && order_by.is_empty();
-        let mut columns = BTreeSet::new();
-        block
-            .outputs
-            .iter()
-            .for_each(|e| self.collect_columns(e, &mut columns));
-        if !simple || !columns.is_empty() {
+        let mut reads_row = false;
+        for output in &block.outputs {
+            self.for_each_column(output, &mut |_| reads_row = true);
+        }
+        if !simple || reads_row {
             return Ok(None);
         }
         self.reads(&table.tree);

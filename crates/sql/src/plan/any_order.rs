@@ -8,8 +8,6 @@
 //! evaluated in the order of the table, and so is what looks up other rows for each: in that
 //! order they mostly lie together.
 
-use std::collections::BTreeSet;
-
 use super::Planner;
 use crate::bind::expr::{AggregateCall, Expr, ExprKind, SortKey};
 use crate::bind::logical::{Block, SourceKind};
@@ -62,9 +60,9 @@ impl Planner<'_, '_> {
         let ordered = order_by.iter().map(|key| &key.expr);
         let mut above = block.outputs.iter().chain(&block.having).chain(ordered);
         above.all(|expr| {
-            let mut bare = BTreeSet::new();
-            self.collect_columns_outside(expr, &is_known, &mut bare);
-            bare.is_empty()
+            let mut has_bare = false;
+            self.for_each_column_outside(expr, &is_known, &mut |_| has_bare = true);
+            !has_bare
         })
     }
 }

@@ -1,10 +1,10 @@
 //! `a = 1 OR b = 2`: where each alternative can be looked up, the rows are those that any
 //! of the lookups finds.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::access::{self, Access, COST_FETCH, Path, Request};
+use super::few::Few;
 use super::terms::{Term, terms};
 use crate::bind::expr::{Expr, ExprKind, ROWID, SortKey};
 use crate::bind::logical::{IndexHint, KeyExpr};
@@ -58,7 +58,7 @@ pub fn through(request: &Request<'_>, either: &Either) -> Option<Access> {
     if *request.hint != IndexHint::Any {
         return None;
     }
-    let needed = BTreeSet::from([ROWID]);
+    let needed = Few::from([ROWID]);
     let mut arms = Vec::with_capacity(either.arms.len());
     let (mut cost, mut rows) = (0.0, 0.0);
     for terms in &either.arms {

@@ -10,6 +10,7 @@
 //! Equality goes on from column to column where all are compared in the same way, without
 //! being changed first: they have one affinity, and the comparisons one collation.
 
+use super::few::Few;
 use super::order::Condition;
 use crate::bind::expr::{ColumnRef, CompareOp, Comparison, Expr, ExprKind};
 use crate::value::Affinity;
@@ -53,7 +54,7 @@ pub fn add_implied(conditions: &mut Vec<Condition>) {
                 condition.is_some_and(|condition| compares(condition, left, right))
             };
             let sources = [left, right].into_iter().filter_map(source);
-            let sources: std::collections::BTreeSet<usize> = sources.collect();
+            let sources: Few<usize> = sources.collect();
             let is_full = conditions.len() - said >= IMPLIED_MAX;
             if is_full || sources.len() < 2 || class.conditions.iter().any(is_said) {
                 continue;

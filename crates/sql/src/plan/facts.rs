@@ -5,11 +5,11 @@
 //! was chosen once is kept for whoever knows as much again.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::access::{self, Access};
 use super::either::{self, Either};
+use super::few::Few;
 use super::order::{Condition, hashed_sides};
 use super::terms::{Term, terms};
 use crate::bind::expr::Expr;
@@ -19,7 +19,7 @@ use crate::bind::logical::KeyExpr;
 #[derive(Debug)]
 struct Fact {
     term: Rc<Term>,
-    reads: BTreeSet<usize>,
+    reads: Few<usize>,
     /// Other conditions say as much, once their sources are placed.
     implied: bool,
 }
@@ -29,8 +29,8 @@ struct Fact {
 struct Equality {
     condition: usize,
     implied: bool,
-    left: BTreeSet<usize>,
-    right: BTreeSet<usize>,
+    left: Few<usize>,
+    right: Few<usize>,
 }
 
 /// What is known of a source before it is read.
@@ -64,7 +64,7 @@ pub struct Facts {
     either: Vec<Vec<Vec<Fact>>>,
     equalities: Vec<Equality>,
     /// The sources that any of the terms' values read.
-    reads: BTreeSet<usize>,
+    reads: Few<usize>,
     /// Shares of the rows that were seen to fulfil conditions, by their numbers.
     sampled: RefCell<Vec<(usize, f64)>>,
     chosen: RefCell<Vec<Rc<Chosen>>>,
@@ -76,7 +76,7 @@ impl Facts {
         conditions: &[Condition],
         source: usize,
         computed: &[KeyExpr],
-        columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
+        columns: &dyn Fn(&Expr) -> Few<usize>,
     ) -> Facts {
         let mut facts = Facts::default();
         let mut found = Vec::new();
@@ -140,7 +140,7 @@ impl Facts {
     }
 
     /// What is known once these sources are placed.
-    fn known(&self, placed: &BTreeSet<usize>) -> Known {
+    fn known(&self, placed: &Few<usize>) -> Known {
         let known = |facts: &[Fact]| -> Vec<Rc<Term>> {
             let known = facts.iter().filter(|fact| fact.reads.is_subset(placed));
             let is_said = |implied: &Fact| {
@@ -164,7 +164,7 @@ impl Facts {
     /// the wanted order if it is to be `ordered`.
     pub fn path(
         &self,
-        placed: &BTreeSet<usize>,
+        placed: &Few<usize>,
         ordered: bool,
         choose: impl FnOnce(&Known) -> Access,
     ) -> Rc<Chosen> {
@@ -196,9 +196,9 @@ impl Facts {
     }
 
     /// Equalities between the source and what is placed, by the numbers of their conditions.
-    pub fn hash_keys(&self, source: usize, placed: &BTreeSet<usize>) -> Vec<usize> {
-        let is_own = |side: &BTreeSet<usize>| side.len() == 1 && side.contains(&source);
-        let is_placed = |side: &BTreeSet<usize>| !side.is_empty() && side.is_subset(placed);
+    pub fn hash_keys(&self, source: usize, placed: &Few<usize>) -> Vec<usize> {
+        let is_own = |side: &Few<usize>| side.len() == 1 && side.contains(&source);
+        let is_placed = |side: &Few<usize>| !side.is_empty() && side.is_subset(placed);
         let splits = |it: &&Equality| {
             is_own(&it.left) && is_placed(&it.right) || is_own(&it.right) && is_placed(&it.left)
         };
@@ -212,7 +212,7 @@ impl Facts {
 /// Those of some terms whose values may be known before the source is read.
 fn facts_of(
     terms: Vec<Term>,
-    columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
+    columns: &dyn Fn(&Expr) -> Few<usize>,
     is_implied: &dyn Fn(usize) -> bool,
 ) -> Vec<Fact> {
     let may_be_known = |term: &Term| {
@@ -232,7 +232,7 @@ fn facts_of(
 fn equality(
     condition: &Condition,
     at: usize,
-    columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
+    columns: &dyn Fn(&Expr) -> Few<usize>,
 ) -> Option<Equality> {
     let (left, right, _) = hashed_sides(&condition.expr)?;
     (condition.sources.len() > 1).then(|| Equality {

@@ -5,10 +5,9 @@
 //! operator right above puts it behind them. Conditions on other columns come in between,
 //! so that it is not computed for rows that do not count.
 
-use std::collections::BTreeSet;
-
 use super::Planner;
 use super::access::Path;
+use super::few::Few;
 use super::layout::Layout;
 use super::physical::{GeneratedColumn, Node, Op};
 use crate::bind::expr::{ColumnRef, Expr, ExprKind};
@@ -20,14 +19,14 @@ use crate::error::Result;
 pub(super) fn split<'s>(
     source: &'s Source,
     path: &Path,
-    mut columns: BTreeSet<usize>,
-) -> (BTreeSet<usize>, Vec<&'s Generated>) {
+    mut columns: Few<usize>,
+) -> (Few<usize>, Vec<&'s Generated>) {
     let mut computed = Vec::new();
     let is_covering = matches!(path, Path::Index { covering: true, .. });
     if !is_covering {
         for it in source.generated.iter().rev().filter(|it| !it.stored) {
             if columns.remove(&it.column) {
-                columns.extend(&it.reads);
+                columns.extend(it.reads.iter().copied());
                 computed.push(it);
             }
         }
@@ -51,10 +50,12 @@ impl Planner<'_, '_> {
             return Ok((node, layout));
         }
         let reads_computed = |this: &Self, condition: &Expr| {
-            let mut columns = BTreeSet::new();
-            this.collect_columns(condition, &mut columns);
-            let mut own = columns.iter().filter(|c| c.source == source);
-            own.any(|c| computed.iter().any(|it| it.column == c.column))
+            let mut reads = false;
+            this.for_each_column(condition, &mut |read| {
+                let is_read = |it: &&Generated| it.column == read.column;
+                reads |= read.source == source && computed.iter().any(is_read);
+            });
+            reads
         };
         let (later, first): (Vec<Expr>, Vec<Expr>) = std::mem::take(conditions)
             .into_iter()

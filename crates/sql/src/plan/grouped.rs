@@ -7,8 +7,6 @@
 //! In the same way such an index spares the set of what was there already: where equal values
 //! come one after the other, DISTINCT compares each with the one before it.
 
-use std::collections::BTreeSet;
-
 use super::aggregate::grows;
 use super::block::ascending;
 use super::join::Needed;
@@ -83,8 +81,7 @@ pub(super) fn is_covered(block: &Block, needed: &Needed, order: &[SortKey]) -> b
     let SourceKind::Table(table) = &source.kind else {
         return false;
     };
-    let none = BTreeSet::new();
-    let needed = needed.get(&source.id).unwrap_or(&none);
+    let needed = needed.of(source.id);
     let holds = |index: &Index, column: usize| {
         let mut parts = index.columns.iter();
         column == ROWID || parts.any(|part| is_of(&part.target, column))

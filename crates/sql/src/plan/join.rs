@@ -6,12 +6,12 @@
 //! replaying it. What stands before a RIGHT or FULL JOIN is a join of its own
 //! ([`outer`](super::outer)).
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Planner;
 use super::access::{self, Access, Path};
 use super::arms::is_union_all;
+use super::few::Few;
 use super::generated;
 use super::layout::Layout;
 use super::order::{Item, Method, Order, Problem, Step, split_equality};
@@ -39,7 +39,7 @@ pub struct Joined {
 
 impl Joined {
     /// The sources whose columns it has.
-    pub fn sources(&self) -> BTreeSet<usize> {
+    pub fn sources(&self) -> Few<usize> {
         self.layout.sources()
     }
 }
@@ -54,10 +54,12 @@ pub(super) struct HashKeys {
 
 impl Planner<'_, '_> {
     /// Sources that an expression reads.
-    pub fn sources_of(&self, expr: &Expr) -> BTreeSet<usize> {
-        let mut columns = BTreeSet::new();
-        self.collect_columns(expr, &mut columns);
-        columns.into_iter().map(|c: ColumnRef| c.source).collect()
+    pub fn sources_of(&self, expr: &Expr) -> Few<usize> {
+        let mut sources = Few::new();
+        self.for_each_column(expr, &mut |column| {
+            sources.insert(column.source);
+        });
+        sources
     }
 
     /// Joins the sources of a block, behind `joined`, and applies its movable conditions.
@@ -100,7 +102,7 @@ impl Planner<'_, '_> {
         problem: &Problem<'_, '_>,
         before: Option<Joined>,
         step: &Step,
-        placed: &mut BTreeSet<usize>,
+        placed: &mut Few<usize>,
         applied: &mut [bool],
     ) -> Result<Joined> {
         let item = problem
@@ -117,7 +119,7 @@ impl Planner<'_, '_> {
         let mut bindings = Vec::new();
         let columns = self.columns_left(problem, step.item, &done);
         let (columns, computed) = generated::split(item.source, &access.path, columns);
-        done.extend(keys);
+        done.extend(keys.iter().copied());
         let mut left = conditions_left(problem, step.item, placed, applied, done)?;
         let (behind, own) = (before.as_ref(), &mut left.own);
         let (right, of_right) =
@@ -185,7 +187,7 @@ impl Planner<'_, '_> {
         &mut self,
         problem: &Problem<'_, '_>,
         step: &Step,
-        placed: &BTreeSet<usize>,
+        placed: &Few<usize>,
         left: &Layout,
         right: &Layout,
     ) -> Result<HashKeys> {
@@ -193,7 +195,7 @@ impl Planner<'_, '_> {
             return Err(Error::misuse("not a hash join"));
         };
         let (own, list) = (
-            BTreeSet::from([problem.id(step.item)]),
+            Few::from([problem.id(step.item)]),
             problem.applicable(step.item),
         );
         let mut keys = HashKeys::default();
@@ -217,9 +219,10 @@ impl Planner<'_, '_> {
         &self,
         problem: &Problem<'_, '_>,
         item: usize,
-        done: &BTreeSet<usize>,
-    ) -> BTreeSet<usize> {
-        let mut columns = BTreeSet::new();
+        done: &Few<usize>,
+    ) -> Few<usize> {
+        let id = problem.id(item);
+        let mut columns = Vec::new();
         let own = problem.items.get(item).and_then(|i| i.on.as_deref());
         let lists = std::iter::once((problem.conditions, own.is_none())).chain(
             problem
@@ -231,20 +234,17 @@ impl Planner<'_, '_> {
         for (list, answered) in lists {
             for (at, condition) in list.iter().enumerate() {
                 if !(answered && done.contains(&at)) {
-                    self.collect_columns(&condition.expr, &mut columns);
+                    self.for_each_column(&condition.expr, &mut |read| {
+                        if read.source == id {
+                            columns.push(read.column);
+                        }
+                    });
                 }
             }
         }
-        let id = problem.id(item);
-        let mut left: BTreeSet<usize> = columns
-            .into_iter()
-            .filter(|c| c.source == id)
-            .map(|c| c.column)
-            .collect();
-        if let Some(item) = problem.items.get(item) {
-            left.extend(&item.shown);
-        }
-        left
+        let shown = problem.items.get(item).map(|item| &item.shown);
+        columns.extend(shown.into_iter().flatten());
+        columns.into_iter().collect()
     }
 
     /// WHERE conditions above what is placed, where no more sources are needed for them.
@@ -253,7 +253,7 @@ impl Planner<'_, '_> {
         problem: &Problem<'_, '_>,
         node: Node,
         layout: &Layout,
-        placed: &BTreeSet<usize>,
+        placed: &Few<usize>,
         applied: &mut [bool],
     ) -> Result<Node> {
         let mut late = Vec::new();
@@ -272,7 +272,7 @@ impl Planner<'_, '_> {
         &mut self,
         item: &Item<'_>,
         access: &Access,
-        columns: &BTreeSet<usize>,
+        columns: &Few<usize>,
         before: Option<&Joined>,
         bindings: &mut Vec<(usize, Expr)>,
         conditions: &mut Vec<Expr>,
@@ -407,7 +407,7 @@ impl Planner<'_, '_> {
         &mut self,
         id: usize,
         call: &TableCall,
-        columns: &BTreeSet<usize>,
+        columns: &Few<usize>,
         before: Option<&Joined>,
         bindings: &mut Vec<(usize, Expr)>,
     ) -> Result<(Node, Layout)> {
@@ -532,7 +532,7 @@ impl Planner<'_, '_> {
 }
 
 /// The conditions that a path answers wholly, by their places in their list.
-fn answered_by(path: &Path) -> BTreeSet<usize> {
+fn answered_by(path: &Path) -> Few<usize> {
     let whole = path.terms().into_iter().filter(|term| term.whole);
     whole.map(|term| term.condition).collect()
 }
@@ -551,9 +551,9 @@ struct ConditionsLeft {
 fn conditions_left(
     problem: &Problem<'_, '_>,
     item: usize,
-    placed: &BTreeSet<usize>,
+    placed: &Few<usize>,
     applied: &mut [bool],
-    mut done: BTreeSet<usize>,
+    mut done: Few<usize>,
 ) -> Result<ConditionsLeft> {
     let id = problem.id(item);
     let outer = problem.items.get(item).is_some_and(|i| i.on.is_some());
@@ -593,5 +593,23 @@ fn column_number(column: ScanColumn) -> usize {
     }
 }
 
-/// Needed columns by source.
-pub type Needed = BTreeMap<usize, BTreeSet<usize>>;
+/// Columns that are needed, of all sources.
+#[derive(Clone, Default)]
+pub struct Needed(Vec<ColumnRef>);
+
+impl Needed {
+    /// Those among these.
+    pub fn new(mut columns: Vec<ColumnRef>) -> Needed {
+        columns.sort_unstable();
+        columns.dedup();
+        Needed(columns)
+    }
+
+    /// Those of a source.
+    pub fn of(&self, source: usize) -> Few<usize> {
+        let first = self.0.partition_point(|column| column.source < source);
+        let from = self.0.get(first..).unwrap_or(&[]).iter();
+        let own = from.take_while(|column| column.source == source);
+        own.map(|column| column.column).collect()
+    }
+}

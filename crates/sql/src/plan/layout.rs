@@ -1,7 +1,6 @@
 //! What an operator's row holds, in terms of the logical plan.
 
-use std::collections::BTreeSet;
-
+use super::few::Few;
 use crate::bind::expr::{ColumnRef, Expr, ExprKind};
 
 /// Where columns and computed expressions are in a row.
@@ -60,7 +59,7 @@ impl Layout {
     }
 
     /// The sources whose columns it has.
-    pub fn sources(&self) -> BTreeSet<usize> {
+    pub fn sources(&self) -> Few<usize> {
         self.columns.iter().flatten().map(|c| c.source).collect()
     }
 

@@ -20,6 +20,7 @@ mod common;
 mod either;
 mod equal_columns;
 mod facts;
+mod few;
 mod firsts;
 pub mod foreign;
 mod generated;

@@ -4,13 +4,13 @@
 //! A source on the right of a LEFT JOIN or behind CROSS JOIN stays where the text has it, and
 //! so do those behind it.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Planner;
 use super::access::{self, Access, COST_SEEK, Path, Request};
 use super::facts::{Chosen, Facts, Known};
+use super::few::Few;
 use super::members::Members;
 use super::physical::JoinKind;
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, SortKey};
@@ -22,7 +22,7 @@ pub struct Condition {
     /// The condition.
     pub expr: Expr,
     /// Sources of this block that it reads.
-    pub sources: BTreeSet<usize>,
+    pub sources: Few<usize>,
     /// May be evaluated wherever its columns are known.
     pub movable: bool,
     /// Where it is an IN whose subquery can be asked before any row is read, what that
@@ -39,9 +39,9 @@ pub struct Item<'b> {
     /// The source.
     pub source: &'b Source,
     /// Columns that are read.
-    pub needed: BTreeSet<usize>,
+    pub needed: Few<usize>,
     /// Those of them that are read above the joins.
-    pub shown: BTreeSet<usize>,
+    pub shown: Few<usize>,
     /// How it is joined to those before it.
     pub kind: JoinKind,
     /// ON conditions, unless it is joined by an inner join.
@@ -59,7 +59,7 @@ pub struct Item<'b> {
     pub computed: Vec<KeyExpr>,
     /// The sources that must be placed before it: those that the arguments of a function read,
     /// or the conditions of a semi-join.
-    pub requires: BTreeSet<usize>,
+    pub requires: Few<usize>,
     /// What the conditions that apply to it say about it.
     pub facts: Facts,
 }
@@ -116,7 +116,7 @@ pub struct Problem<'p, 'b> {
     /// Only the first few rows may be wanted.
     pub limited: bool,
     /// Sources that are joined already.
-    pub placed: BTreeSet<usize>,
+    pub placed: Few<usize>,
     /// The rows of those.
     pub rows: f64,
 }
@@ -131,7 +131,7 @@ impl Problem<'_, '_> {
     }
 
     /// Whether a condition says anything about `item` together with what is placed.
-    pub fn is_connected(&self, item: usize, placed: &BTreeSet<usize>) -> bool {
+    pub fn is_connected(&self, item: usize, placed: &Few<usize>) -> bool {
         let id = self.id(item);
         self.applicable(item).iter().any(|condition| {
             let mut others = condition.sources.iter().filter(|source| **source != id);
@@ -193,9 +193,9 @@ pub fn hashed_sides(expr: &Expr) -> Option<(&Expr, &Expr, Comparison)> {
 /// `left = right` with the placed side first, the other one over `own`.
 pub fn split_equality<'e>(
     expr: &'e Expr,
-    own: &BTreeSet<usize>,
-    placed: &BTreeSet<usize>,
-    columns: &dyn Fn(&Expr) -> BTreeSet<usize>,
+    own: &Few<usize>,
+    placed: &Few<usize>,
+    columns: &dyn Fn(&Expr) -> Few<usize>,
 ) -> Option<(&'e Expr, &'e Expr, Comparison)> {
     let (left, right, comparison) = hashed_sides(expr)?;
     let sides = |a: &'e Expr, b: &'e Expr| {
@@ -213,7 +213,7 @@ impl Planner<'_, '_> {
         &self,
         problem: &Problem<'_, '_>,
         item: usize,
-        placed: &BTreeSet<usize>,
+        placed: &Few<usize>,
         first: bool,
     ) -> Rc<Chosen> {
         let order = if first { problem.order } else { &[] };

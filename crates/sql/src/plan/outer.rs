@@ -11,9 +11,8 @@
 //! * Nothing else: what FULL gives has NULLs on either side, and a condition on a side
 //!   that becomes NULL says another thing before it does.
 
-use std::collections::BTreeSet;
-
 use super::Planner;
+use super::few::Few;
 use super::join::{HashKeys, Joined, Needed, ROWS_UNKNOWN};
 use super::order::{Condition, split_equality};
 use super::physical::{JoinKind, Node, Op};
@@ -146,7 +145,7 @@ impl<'a> Planner<'a, '_> {
         let mut before = self.conditions(&split.outer.before)?;
         let mut own = Vec::new();
         if split.kind == OuterKind::Right {
-            own = taken(conditions, &BTreeSet::from([split.right.id]));
+            own = taken(conditions, &Few::from([split.right.id]));
             let of_left = split.left.iter().map(|source| source.id).collect();
             before.extend(taken(&mut on, &of_left));
         }
@@ -228,7 +227,7 @@ struct Split<'s> {
 }
 
 /// Takes the conditions that can be applied to these sources alone.
-fn taken(conditions: &mut Vec<Condition>, sources: &BTreeSet<usize>) -> Vec<Condition> {
+fn taken(conditions: &mut Vec<Condition>, sources: &Few<usize>) -> Vec<Condition> {
     let is_theirs =
         |c: &Condition| c.movable && !c.sources.is_empty() && c.sources.is_subset(sources);
     let (theirs, others) = std::mem::take(conditions).into_iter().partition(is_theirs);

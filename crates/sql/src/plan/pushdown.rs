@@ -5,8 +5,6 @@
 //! compare differently: by the key's own collation, or any where that is BINARY, and without
 //! turning numbers into texts, which tells 1 from 1.0.
 
-use std::collections::BTreeSet;
-
 use super::Planner;
 use crate::bind::expr::{ColumnRef, Comparison, Expr, ExprKind};
 use crate::bind::logical::{Block, Body, Query};
@@ -46,9 +44,9 @@ impl Planner<'_, '_> {
             _ => false,
         };
         let reads_none = |expr: &Expr| {
-            let mut columns = BTreeSet::new();
-            self.collect_columns(expr, &mut columns);
-            columns.iter().all(|c| c.source != source)
+            let mut reads_none = true;
+            self.for_each_column(expr, &mut |column| reads_none &= column.source != source);
+            reads_none
         };
         match &condition.kind {
             ExprKind::Compare(_, how, left, right) => {

@@ -4,8 +4,6 @@
 //! bindings it takes depend on the row it is called with. One that takes none is
 //! planned once, so that it runs once wherever its columns are asked for.
 
-use std::collections::BTreeSet;
-
 use super::Planner;
 use super::keyed;
 use super::layout::Layout;
@@ -213,31 +211,30 @@ impl Planner<'_, '_> {
         })
     }
 
-    /// Adds the columns that an expression reads, its subqueries' bindings
-    /// included.
-    pub fn collect_columns(&self, expr: &Expr, out: &mut BTreeSet<ColumnRef>) {
-        self.collect_columns_outside(expr, &|_| false, out);
+    /// Visits the columns that an expression reads, its subqueries' bindings included.
+    pub fn for_each_column(&self, expr: &Expr, visit: &mut dyn FnMut(ColumnRef)) {
+        self.for_each_column_outside(expr, &|_| false, visit);
     }
 
     /// The same, but for those that are read only within expressions `is_known`.
-    pub fn collect_columns_outside(
+    pub fn for_each_column_outside(
         &self,
         expr: &Expr,
         is_known: &dyn Fn(&Expr) -> bool,
-        out: &mut BTreeSet<ColumnRef>,
+        visit: &mut dyn FnMut(ColumnRef),
     ) {
         if is_known(expr) {
             return;
         }
         if let ExprKind::Column(column) = expr.kind {
-            out.insert(column);
+            return visit(column);
         }
         let subquery = expr.kind.subquery().and_then(|id| self.logical.get(id));
         for (_, binding) in subquery.map_or(&[][..], |s| &s.bindings) {
-            self.collect_columns_outside(binding, is_known, out);
+            self.for_each_column_outside(binding, is_known, visit);
         }
         expr.kind.for_each_child(&mut |child| {
-            crate::stack::grow(|| self.collect_columns_outside(child, is_known, out));
+            crate::stack::grow(|| self.for_each_column_outside(child, is_known, visit));
         });
     }
 }

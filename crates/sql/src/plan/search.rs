@@ -7,9 +7,8 @@
 //! all rows with the few of a small one is cheap, and what is joined behind it is found once
 //! for each pair.
 
-use std::collections::BTreeSet;
-
 use super::Planner;
+use super::few::Few;
 use super::order::{Method, Order, Problem, Step, is_recursive};
 use super::weigh::Weighed;
 use crate::error::{Error, Result};
@@ -28,7 +27,7 @@ const SHARE_OF_SEARCH: f64 = 0.05;
 struct Begun {
     order: Order,
     placed: Vec<bool>,
-    ids: BTreeSet<usize>,
+    ids: Few<usize>,
     rows: f64,
 }
 

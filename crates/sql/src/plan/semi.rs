@@ -10,10 +10,9 @@
 //! Only what compares columns for equality is taken: for anything else a subquery looks at
 //! a batch of rows at once, where a join would look at pairs.
 
-use std::collections::BTreeSet;
-
 use super::Planner;
 use super::block::simplified;
+use super::few::Few;
 use super::order::{Condition, split_equality};
 use super::physical::JoinKind;
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, Register, SubqueryId, UnaryOp};
@@ -46,7 +45,7 @@ impl<'a> Planner<'a, '_> {
     pub(super) fn semi_joins(
         &mut self,
         conditions: &mut Vec<Condition>,
-        sources: &BTreeSet<usize>,
+        sources: &Few<usize>,
     ) -> Result<Vec<SemiJoin<'a>>> {
         let mut joins: Vec<SemiJoin<'a>> = Vec::new();
         let mut at = 0;
@@ -73,7 +72,7 @@ impl<'a> Planner<'a, '_> {
     pub(super) fn semi_join(
         &mut self,
         asked: &Wanted<'_>,
-        sources: &BTreeSet<usize>,
+        sources: &Few<usize>,
     ) -> Result<Option<SemiJoin<'a>>> {
         let logical = self.logical;
         // What is the same for all rows is asked once, and may tell which of them to read.
@@ -96,7 +95,7 @@ impl<'a> Planner<'a, '_> {
             let negated = asked.kind == JoinKind::Anti;
             exprs.extend(compared(block, operands, comparisons, negated));
         }
-        let registers: BTreeSet<Register> = subquery.bindings.iter().map(|b| b.0).collect();
+        let registers: Few<Register> = subquery.bindings.iter().map(|b| b.0).collect();
         let hands_on = |this: &Self, expr: &Expr| this.hands_on(expr, &registers);
         if exprs.iter().any(|expr| hands_on(self, expr)) {
             return Ok(None);
@@ -104,7 +103,7 @@ impl<'a> Planner<'a, '_> {
         for expr in &mut exprs {
             handed_in(expr, &subquery.bindings);
         }
-        let own = BTreeSet::from([source.id]);
+        let own = Few::from([source.id]);
         let columns = |expr: &Expr| self.sources_of(expr);
         let is_key = |expr: &Expr| split_equality(expr, &own, sources, &columns).is_some();
         let is_own = |expr: &Expr| columns(expr).is_subset(&own);
@@ -126,7 +125,7 @@ impl<'a> Planner<'a, '_> {
     }
 
     /// Whether an expression hands one of these registers in to a subquery of its own.
-    fn hands_on(&self, expr: &Expr, registers: &BTreeSet<Register>) -> bool {
+    fn hands_on(&self, expr: &Expr, registers: &Few<Register>) -> bool {
         let subquery = expr.kind.subquery().and_then(|id| self.logical.get(id));
         let bindings = subquery.map_or(&[][..], |it| &it.bindings);
         let mut found = bindings.iter().any(|(_, e)| reads(e, registers));
@@ -251,7 +250,7 @@ fn handed_in(expr: &mut Expr, bindings: &[(Register, Expr)]) {
     });
 }
 
-fn reads(expr: &Expr, registers: &BTreeSet<Register>) -> bool {
+fn reads(expr: &Expr, registers: &Few<Register>) -> bool {
     let mut found = matches!(&expr.kind, ExprKind::Register(it) if registers.contains(it));
     expr.kind.for_each_child(&mut |child| {
         found = found || crate::stack::grow(|| reads(child, registers));

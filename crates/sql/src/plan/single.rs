@@ -7,9 +7,8 @@
 //! Only what is computed for every row is taken: where a CASE or AND may leave a subquery
 //! out, it is called where it is needed.
 
-use std::collections::BTreeSet;
-
 use super::Planner;
+use super::few::Few;
 use super::physical::JoinKind;
 use super::semi::{SemiJoin, Wanted};
 use crate::bind::expr::{AggregateCall, ColumnRef, Expr, ExprKind, SortKey, SubqueryId};
@@ -23,7 +22,7 @@ struct Singles<'b> {
     /// Which subquery is which column; None: it is none.
     known: Vec<(SubqueryId, Option<ColumnRef>)>,
     /// The sources of the block.
-    sources: BTreeSet<usize>,
+    sources: Few<usize>,
 }
 
 impl<'a> Planner<'a, '_> {

@@ -5,13 +5,13 @@
 //! equality finds in them: from these the order is chosen in `order.rs`, and the operators
 //! are made in `join.rs`.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Planner;
 use super::access;
 use super::equal_columns;
 use super::facts::Facts;
+use super::few::Few;
 use super::grouped;
 use super::join::{Joined, Needed};
 use super::layout::Layout;
@@ -62,19 +62,16 @@ impl<'a> Planner<'a, '_> {
                 within: false,
             });
         }
-        let mut needed = self.needed(block, Some(filter), order_by);
-        for condition in singles.iter().flat_map(|join| &join.on) {
-            let mut columns = BTreeSet::new();
-            self.collect_columns(&condition.expr, &mut columns);
-            for column in columns {
-                let of_source = needed.entry(column.source).or_default();
-                of_source.insert(column.column);
-            }
+        let of_singles = singles.iter().flat_map(|join| &join.on);
+        let conditions_read = filter
+            .iter()
+            .chain(of_singles.map(|condition| &condition.expr));
+        let shown = self.columns_shown(block, order_by);
+        let needed = self.columns_needed(block, conditions_read, &shown);
+        let (needed, mut shown) = (Needed::new(needed), Needed::new(shown));
+        if block.sources.iter().any(Source::keeps_right) {
+            shown.clone_from(&needed);
         }
-        let shown = match block.sources.iter().any(Source::keeps_right) {
-            true => needed.clone(),
-            false => self.needed(block, None, order_by),
-        };
         let has_groups = block
             .aggregation
             .as_ref()
@@ -138,7 +135,7 @@ impl<'a> Planner<'a, '_> {
     ) -> Result<Joined> {
         let mut semi_joins = Vec::new();
         if !self.logical.is_empty() {
-            let mut known: BTreeSet<usize> = sources.iter().map(|(source, _)| source.id).collect();
+            let mut known: Few<usize> = sources.iter().map(|(source, _)| source.id).collect();
             known.extend(base.iter().flat_map(Joined::sources));
             semi_joins = self.semi_joins(&mut conditions, &known)?;
         }
@@ -152,8 +149,8 @@ impl<'a> Planner<'a, '_> {
                 inner.extend(on.take().into_iter().flatten());
             }
             let mut item = self.item(source, on, goal);
-            item.needed = reads.needed.remove(&source.id).unwrap_or_default();
-            item.shown = reads.shown.remove(&source.id).unwrap_or_default();
+            item.needed = reads.needed.of(source.id);
+            item.shown = reads.shown.of(source.id);
             items.push(item);
         }
         let alone = items.len() == 1 && base.is_none() && goal.order.is_empty();
@@ -181,7 +178,7 @@ impl<'a> Planner<'a, '_> {
             order: goal.order,
             limited: goal.limited,
             rows: base.as_ref().map_or(1.0, |b| b.node.rows),
-            placed: base.as_ref().map_or_else(BTreeSet::new, Joined::sources),
+            placed: base.as_ref().map(Joined::sources).unwrap_or_default(),
         };
         let mut order = self.best_order(&problem)?;
         if self.sample(&problem, &order) {
@@ -206,8 +203,8 @@ impl<'a> Planner<'a, '_> {
         }
         Item {
             source,
-            needed: BTreeSet::new(),
-            shown: BTreeSet::new(),
+            needed: Few::new(),
+            shown: Few::new(),
             kind: match on {
                 Some(_) => JoinKind::Left,
                 None => JoinKind::Inner,
@@ -225,28 +222,30 @@ impl<'a> Planner<'a, '_> {
 
     /// The source of a semi-join or of a single join.
     fn semi_item<'b>(&mut self, join: SemiJoin<'b>) -> Item<'b> {
-        let mut columns = BTreeSet::new();
-        let on = join.on.iter();
-        on.for_each(|condition| self.collect_columns(&condition.expr, &mut columns));
-        let (own, others): (Vec<ColumnRef>, Vec<ColumnRef>) =
-            columns.iter().partition(|c| c.source == join.source.id);
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for condition in &join.on {
+            self.for_each_column(&condition.expr, &mut |c| match c.source == join.source.id {
+                true => own.push(c.column),
+                false => others.push(c.source),
+            });
+        }
         let goal = Goal {
             any_order: join.kind != JoinKind::Single,
             ..Goal::default()
         };
-        let own = own.iter().map(|c| c.column).chain(join.shown);
+        own.extend(join.shown);
         let item = self.item(join.source, Some(join.on), &goal);
         Item {
             kind: join.kind,
-            needed: own.collect(),
+            needed: own.into_iter().collect(),
             shown: join.shown.into_iter().collect(),
-            requires: others.iter().map(|c| c.source).collect(),
+            requires: others.into_iter().collect(),
             ..item
         }
     }
 
     /// The sources that the arguments of a function read.
-    fn required(&self, source: &Source) -> BTreeSet<usize> {
+    fn required(&self, source: &Source) -> Few<usize> {
         source.args().flat_map(|arg| self.sources_of(arg)).collect()
     }
 
@@ -322,12 +321,10 @@ impl<'a> Planner<'a, '_> {
         })
     }
 
-    /// The columns of each source that anything in the block reads.
-    /// With `filter` None: of each source's columns those that are read above the
-    /// joins.
-    fn needed(&self, block: &Block, filter: Option<&[Expr]>, order_by: &[SortKey]) -> Needed {
-        let mut columns: BTreeSet<ColumnRef> = BTreeSet::new();
-        let mut add = |expr: &Expr| self.collect_columns(expr, &mut columns);
+    /// The columns that are read above the joins.
+    fn columns_shown(&self, block: &Block, order_by: &[SortKey]) -> Vec<ColumnRef> {
+        let mut columns = Vec::with_capacity(block.outputs.len());
+        let mut add = |expr: &Expr| self.for_each_column(expr, &mut |c| columns.push(c));
         block.having.iter().chain(&block.outputs).for_each(&mut add);
         order_by.iter().for_each(|k| add(&k.expr));
         block
@@ -337,12 +334,6 @@ impl<'a> Planner<'a, '_> {
             .for_each(&mut add);
         let windows = block.windows.iter();
         windows.flat_map(Windowing::exprs).for_each(&mut add);
-        if let Some(filter) = filter {
-            filter.iter().for_each(&mut add);
-            for outer in block.sources.iter().filter_map(|s| s.outer.as_ref()) {
-                outer.on.iter().chain(&outer.before).for_each(&mut add);
-            }
-        }
         if let Some(aggregation) = &block.aggregation {
             aggregation.keys.iter().for_each(|(e, _)| add(e));
             for call in &aggregation.calls {
@@ -350,14 +341,24 @@ impl<'a> Planner<'a, '_> {
                 call.order_by.iter().for_each(|k| add(&k.expr));
             }
         }
-        let mut needed = Needed::new();
-        for column in columns {
-            needed
-                .entry(column.source)
-                .or_default()
-                .insert(column.column);
+        columns
+    }
+
+    /// The columns that anything in the block reads: those above the joins, and those of
+    /// conditions.
+    fn columns_needed<'e>(
+        &self,
+        block: &'e Block,
+        filter: impl Iterator<Item = &'e Expr>,
+        shown: &[ColumnRef],
+    ) -> Vec<ColumnRef> {
+        let mut columns = shown.to_vec();
+        let outer = block.sources.iter().filter_map(|s| s.outer.as_ref());
+        let outer = outer.flat_map(|outer| outer.on.iter().chain(&outer.before));
+        for condition in filter.chain(outer) {
+            self.for_each_column(condition, &mut |c| columns.push(c));
         }
-        needed
+        columns
     }
 }
 

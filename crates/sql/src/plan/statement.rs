@@ -70,8 +70,9 @@ impl Planner<'_, '_> {
     pub fn statement(&mut self, bound: Bound) -> Result<(Action, Vec<OutputColumn>)> {
         Ok(match bound {
             Bound::Query(query) => {
-                let columns = query.columns.iter().map(|c| c.output.clone()).collect();
-                (Action::Query(self.query(&query)?), columns)
+                let node = self.query(&query)?;
+                let columns = query.columns.into_iter().map(|c| c.output).collect();
+                (Action::Query(node), columns)
             }
             Bound::Insert(insert) => self.insert(*insert)?,
             Bound::Update(update) => self.update(*update)?,

@@ -1,11 +1,11 @@
 //! What one more source costs: the cheapest method to add it to the rows before.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::Planner;
 use super::access::COST_SEEK;
 use super::facts::Chosen;
+use super::few::Few;
 use super::order::{Condition, Item, Method, Problem};
 use super::physical::JoinKind;
 use crate::bind::expr::{CompareOp, Expr, ExprKind};
@@ -32,7 +32,7 @@ struct Next<'a, 'p, 'b> {
     item: &'a Item<'b>,
     /// The conditions that apply to it.
     conditions: &'a [Condition],
-    placed: &'a BTreeSet<usize>,
+    placed: &'a Few<usize>,
     /// The rows before.
     rows: f64,
     /// How it is read by what is placed, and by itself.
@@ -46,7 +46,7 @@ impl Planner<'_, '_> {
         &self,
         problem: &Problem<'_, '_>,
         item: usize,
-        placed: &BTreeSet<usize>,
+        placed: &Few<usize>,
         rows: f64,
     ) -> Option<Weighed> {
         let lookup = self.path(problem, item, placed, placed.is_empty());
@@ -58,7 +58,7 @@ impl Planner<'_, '_> {
             rows,
             alone: match placed.is_empty() {
                 true => Rc::clone(&lookup),
-                false => self.path(problem, item, &BTreeSet::new(), false),
+                false => self.path(problem, item, &Few::new(), false),
             },
             lookup,
         };
@@ -104,7 +104,7 @@ impl Next<'_, '_, '_> {
     fn residual(&self) -> f64 {
         let class = |at: &usize| self.conditions.get(*at).and_then(|c| c.class);
         let used = &self.lookup.used;
-        let mut classes: BTreeSet<usize> = used.iter().filter_map(class).collect();
+        let mut classes: Few<usize> = used.iter().filter_map(class).collect();
         let left = self.conditions.iter().enumerate();
         let left = left.filter(|(at, c)| !used.contains(at) && !c.implied);
         left.map(|(at, c)| match self.share(at, c) {
@@ -218,7 +218,7 @@ pub(super) fn share_kept(kind: JoinKind) -> f64 {
 
 /// These conditions but for those of a class that another one of them belongs to.
 fn one_of_class(conditions: &[Condition], numbers: &[usize]) -> Vec<usize> {
-    let mut classes = BTreeSet::new();
+    let mut classes = Few::new();
     let class = |at: &usize| conditions.get(*at).and_then(|c| c.class);
     let is_first = |at: &&usize| class(at).is_none_or(|class| classes.insert(class));
     numbers.iter().filter(is_first).copied().collect()

@@ -4,16 +4,15 @@
 //! So fewer rows are joined, and there may be an index to look them up in. The condition
 //! itself stays.
 
-use std::collections::BTreeSet;
-
 use crate::bind::expr::{Expr, ExprKind};
+use crate::plan::few::Few;
 
 /// What a disjunction of two sources or more says of each of them alone, for as many of them
 /// as it says anything of in each disjunct. Nothing of it may raise.
 pub fn arms_of_sources(
     condition: &Expr,
-    sources: &BTreeSet<usize>,
-    sources_of: &dyn Fn(&Expr) -> BTreeSet<usize>,
+    sources: &Few<usize>,
+    sources_of: &dyn Fn(&Expr) -> Few<usize>,
 ) -> Vec<Expr> {
     let may_move = condition.props.deterministic && !condition.props.fallible;
     let ExprKind::Or(disjuncts) = &condition.kind else {
@@ -23,7 +22,7 @@ pub fn arms_of_sources(
         return Vec::new();
     }
     let of_source = |source: &usize| {
-        let own = BTreeSet::from([*source]);
+        let own = Few::from([*source]);
         let part = |disjunct: &Expr| part_of(disjunct, &own, sources_of);
         let parts: Option<Vec<Expr>> = disjuncts.iter().map(part).collect();
         parts.map(|parts| Expr::operator(ExprKind::Or(parts)))
@@ -34,8 +33,8 @@ pub fn arms_of_sources(
 /// The conjuncts that read these sources and no others.
 fn part_of(
     disjunct: &Expr,
-    own: &BTreeSet<usize>,
-    sources_of: &dyn Fn(&Expr) -> BTreeSet<usize>,
+    own: &Few<usize>,
+    sources_of: &dyn Fn(&Expr) -> Few<usize>,
 ) -> Option<Expr> {
     let conjuncts = match &disjunct.kind {
         ExprKind::And(parts) => parts.as_slice(),
