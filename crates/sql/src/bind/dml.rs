@@ -180,14 +180,9 @@ impl Binder<'_> {
                     ResultColumn::Star => {
                         for scope in &this.frame().tables {
                             for i in 0..scope.width() {
-                                let found = scope.column(i);
-                                let (decl_type, origin) = (found.decl_type, found.origin);
-                                outputs.push(OutputColumn {
-                                    name: found.name,
-                                    decl_type,
-                                    origin,
-                                });
-                                exprs.push(found.expr);
+                                let (expr, output) = scope.column(i).into_result();
+                                outputs.push(output);
+                                exprs.push(expr);
                             }
                         }
                     }

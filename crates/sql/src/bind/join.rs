@@ -14,7 +14,6 @@ use super::scope::{ColumnName, Found, ScopeColumns, ScopeTable};
 use super::{Binder, Frame};
 use crate::ast::{self, FromItem, JoinConstraint, Name};
 use crate::error::{Error, Result};
-use crate::plan::physical::OutputColumn;
 
 /// An ON condition still to be bound.
 #[derive(Debug)]
@@ -100,12 +99,8 @@ impl Frame {
         let mut expr = super::call::coalesce(args)?;
         expr.props.affinity = first.expr.props.affinity;
         expr.props.collation = first.expr.props.collation;
-        Ok(Found {
-            expr,
-            name: first.name,
-            decl_type: None,
-            origin: None,
-        })
+        let (_, output) = first.into_result();
+        Ok(Found::named(expr, &output.name))
     }
 }
 
@@ -337,16 +332,12 @@ impl Binder<'_> {
                     None => None,
                 };
                 let found = plain.unwrap_or_else(|| table.column(i));
-                let output = OutputColumn {
-                    name: found.name,
-                    decl_type: found.decl_type,
-                    origin: found.origin,
-                };
+                let (expr, output) = found.into_result();
                 columns.push(QueryColumn {
                     output,
-                    props: found.expr.props,
+                    props: expr.props,
                 });
-                inner.outputs.push(found.expr);
+                inner.outputs.push(expr);
             }
             if alias.is_none() {
                 let own = columns.get(base..).unwrap_or(&[]).to_vec();

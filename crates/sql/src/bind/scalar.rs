@@ -17,11 +17,16 @@ use crate::value::{Affinity, Value};
 impl Binder<'_> {
     pub(super) fn expr(&mut self, e: &ast::Expr) -> Result<Expr> {
         let bound = crate::stack::grow(|| self.expr_inner(e))?;
+        Ok(self.noted(bound))
+    }
+
+    /// Tells the subquery that is being bound what an expression of it may do.
+    pub(super) fn noted(&mut self, bound: Expr) -> Expr {
         if let Some(level) = self.levels.last_mut() {
             level.fallible |= bound.props.fallible;
             level.volatile |= !bound.props.deterministic;
         }
-        Ok(bound)
+        bound
     }
 
     fn boxed(&mut self, e: &ast::Expr) -> Result<Box<Expr>> {

@@ -370,26 +370,27 @@ impl Binder<'_> {
             Some(name) => self.resolve(*name)?,
             None => None,
         };
-        let bound = self.expr(expr)?;
         let written = named.filter(|_| naming == Naming::Written);
-        let name = match (alias, written, &found) {
-            (Some(alias), ..) => alias.text.clone(),
-            (None, Some(written), _) => written.name.text.clone(),
-            (None, None, Some(found)) => found.name.clone(),
-            (None, None, None) => text.to_owned(),
+        let name = alias.or(written.map(|written| written.name));
+        if ColumnName::of(expr).is_some()
+            && let Some(found) = found
+        {
+            let (column, mut output) = found.into_result();
+            if let Some(name) = name {
+                output.name.clone_from(&name.text);
+            }
+            return Ok((self.noted(column), output));
+        }
+        let bound = self.expr(expr)?;
+        let name = match (name, found) {
+            (Some(name), _) => name.text.clone(),
+            (None, Some(found)) => found.into_result().1.name,
+            (None, None) => text.to_owned(),
         };
-        let is_column = ColumnName::of(expr).is_some();
-        let output = match found {
-            Some(found) if is_column => OutputColumn {
-                name,
-                decl_type: found.decl_type,
-                origin: found.origin,
-            },
-            _ => OutputColumn {
-                name,
-                decl_type: self.subquery_type(&bound),
-                origin: None,
-            },
+        let output = OutputColumn {
+            name,
+            decl_type: self.subquery_type(&bound),
+            origin: None,
         };
         Ok((bound, output))
     }
@@ -426,16 +427,12 @@ impl Binder<'_> {
                     Some(_) => None,
                 };
                 let found = plain.unwrap_or_else(|| table.column(i));
-                let output = OutputColumn {
-                    name: found.name,
-                    decl_type: found.decl_type,
-                    origin: found.origin,
-                };
+                let (expr, output) = found.into_result();
                 out.push(QueryColumn {
                     output,
-                    props: found.expr.props,
+                    props: expr.props,
                 });
-                block.outputs.push(found.expr);
+                block.outputs.push(expr);
             }
         }
         Ok(())

@@ -203,12 +203,7 @@ pub(super) fn column(function: &dyn TableFunction, source: usize, column: usize)
         ..Props::column(Some(Affinity::Blob), Some(Collation::Binary))
     };
     let kind = ExprKind::Column(ColumnRef { source, column });
-    Found {
-        expr: Expr { kind, props },
-        name: column_name(function, column).to_owned(),
-        decl_type: None,
-        origin: None,
-    }
+    Found::named(Expr { kind, props }, column_name(function, column))
 }
 
 /// The name of a column, hidden ones included.

@@ -11,7 +11,7 @@ use super::call::raise;
 use super::ddl::{change, check_name, nothing, readable, sqlites_name};
 use super::expr::{Expr, ExprKind, Props};
 use super::logical::{Body, Bound, BoundProgram, Query, QueryColumn};
-use super::scope::{ColumnName, Found, is_rowid_name};
+use super::scope::{ColumnName, Found, ROWID_NAMES, is_rowid_name};
 use super::{Binder, BoundStatement};
 use crate::ast::{self, ForeignAction, Statement, TriggerEvent, TriggerTime};
 use crate::error::{Error, Result};
@@ -319,16 +319,9 @@ impl<'a> Binder<'a> {
             collation: stored.map(|c| c.collation).filter(|_| !is_rowid),
             ..Props::CONSTANT
         };
-        let found = Found {
-            expr: Expr {
-                kind: ExprKind::Parameter(first + at.map_or(0, |at| at + 1)),
-                props,
-            },
-            name: stored.map_or("rowid", |c| &c.name).to_owned(),
-            decl_type: None,
-            origin: None,
-        };
-        Some(found)
+        let kind = ExprKind::Parameter(first + at.map_or(0, |at| at + 1));
+        let name = stored.map_or(ROWID_NAMES[0], |c| &c.name);
+        Some(Found::named(Expr { kind, props }, name))
     }
 
     /// RAISE(), which ends what it stands in.

@@ -12,6 +12,10 @@ use sqlite3_parser::lexer::sql::Tokenizer;
 /// How far [`Tokens::locate`] looks for a text before it gives up.
 const LOOK_AHEAD: usize = 256;
 
+/// A token is rarely shorter, with the blank behind it; and for how many there is place at once.
+const BYTES_A_TOKEN: usize = 3;
+const TOKENS_MAX: usize = 42;
+
 /// One token.
 #[derive(Debug, Clone, Copy)]
 pub struct Token {
@@ -46,7 +50,7 @@ impl<'a> Tokens<'a> {
     pub fn scan(sql: &'a str) -> (Tokens<'a>, Extent) {
         let bytes = sql.as_bytes();
         let mut scanner = Scanner::new(Tokenizer::new());
-        let mut list = Vec::new();
+        let mut list = Vec::with_capacity(TOKENS_MAX.min(bytes.len() / BYTES_A_TOKEN + 1));
         let mut trigger = false;
         let mut end = sql.len();
         while let Ok((_, Some((text, kind)), to)) = scanner.scan(bytes) {

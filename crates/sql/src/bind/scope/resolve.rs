@@ -135,12 +135,7 @@ impl Frame {
             .aliases
             .iter()
             .find(|(alias, _)| alias.eq_ignore_ascii_case(name))?;
-        Some(Found {
-            expr: expr.clone(),
-            name: alias.clone(),
-            decl_type: None,
-            origin: None,
-        })
+        Some(Found::named(expr.clone(), alias))
     }
 }
 

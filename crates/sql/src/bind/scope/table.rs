@@ -7,7 +7,7 @@ use crate::bind::expr::{ColumnRef, Expr, ExprKind, Props, ROWID};
 use crate::bind::logical::QueryColumn;
 use crate::bind::table_function;
 use crate::func::table::TableFunction;
-use crate::plan::physical::Origin;
+use crate::plan::physical::{Origin, OutputColumn};
 use crate::schema::Table;
 use crate::value::Affinity;
 
@@ -45,16 +45,66 @@ pub enum ScopeColumns {
 }
 
 /// A column that a name stands for.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Found {
     /// The expression.
     pub expr: Expr,
-    /// The column's own name.
-    pub name: String,
-    /// Declared type.
-    pub decl_type: Option<String>,
-    /// Table and column.
-    pub origin: Option<Origin>,
+    /// What it is called as a result, which most that are found never are.
+    called: Called,
+}
+
+/// The name, type and origin of a column.
+#[derive(Debug)]
+enum Called {
+    /// Those of a table's column, or of its rowid.
+    Stored(Arc<Table>, usize),
+    /// Others.
+    As(Box<OutputColumn>),
+}
+
+impl Found {
+    /// An expression that is called so.
+    pub fn named(expr: Expr, name: &str) -> Found {
+        let output = OutputColumn {
+            name: name.to_owned(),
+            decl_type: None,
+            origin: None,
+        };
+        Found::output(expr, output)
+    }
+
+    fn output(expr: Expr, output: OutputColumn) -> Found {
+        Found {
+            expr,
+            called: Called::As(Box::new(output)),
+        }
+    }
+
+    /// The expression, and what it is called as a result.
+    pub fn into_result(self) -> (Expr, OutputColumn) {
+        let output = match self.called {
+            Called::Stored(table, at) => stored(&table, at),
+            Called::As(output) => *output,
+        };
+        (self.expr, output)
+    }
+}
+
+fn stored(table: &Table, at: usize) -> OutputColumn {
+    let column = table.columns.get(at);
+    let (name, decl_type) = match column {
+        Some(column) => (column.name.as_str(), column.decl_type.as_str()),
+        None => (ROWID_NAMES[0], "INTEGER"),
+    };
+    OutputColumn {
+        name: name.to_owned(),
+        decl_type: Some(decl_type.to_owned()).filter(|t| !t.is_empty()),
+        origin: Some(Origin {
+            store: table.tree.store_number(),
+            table: table.name.clone(),
+            column: name.to_owned(),
+        }),
+    }
 }
 
 impl ScopeTable {
@@ -113,36 +163,26 @@ impl ScopeTable {
         }
     }
 
-    #[inline]
-    fn table_column(&self, table: &Table, at: usize, is_new: bool) -> Found {
+    fn table_column(&self, table: &Arc<Table>, at: usize, is_new: bool) -> Found {
         let is_alias = table.rowid_alias == Some(at);
         let column = ColumnRef {
             source: self.source,
             column: if is_alias { ROWID } else { at },
         };
-        let (name, decl_type, props) = match table.columns.get(at) {
-            Some(c) => (
-                c.name.clone(),
-                c.decl_type.clone(),
-                match is_new {
-                    true => Props::column(None, None),
-                    // The rowid brings no collation along.
-                    false => {
-                        let collation = Some(c.collation).filter(|_| !is_alias);
-                        Props::column(Some(c.affinity), collation)
-                    }
-                },
-            ),
-            None => (String::new(), String::new(), Props::column(None, None)),
+        let props = match table.columns.get(at) {
+            Some(c) if !is_new => {
+                // The rowid brings no collation along.
+                let collation = Some(c.collation).filter(|_| !is_alias);
+                Props::column(Some(c.affinity), collation)
+            }
+            _ => Props::column(None, None),
         };
         Found {
             expr: Expr {
                 kind: ExprKind::Column(column),
                 props,
             },
-            origin: Some(origin(table, &name)),
-            decl_type: Some(decl_type).filter(|t| !t.is_empty()),
-            name,
+            called: Called::Stored(Arc::clone(table), at),
         }
     }
 
@@ -155,8 +195,7 @@ impl ScopeTable {
     pub fn rowid(&self) -> Option<Found> {
         if let ScopeColumns::Function(function) = &self.columns {
             let found = table_function::column(&**function, self.source, ROWID);
-            let name = "rowid".to_owned();
-            return Some(Found { name, ..found });
+            return Some(Found::named(found.expr, ROWID_NAMES[0]));
         }
         let (ScopeColumns::Table(table) | ScopeColumns::NewRow(table)) = &self.columns else {
             return None;
@@ -177,9 +216,7 @@ impl ScopeTable {
                 kind: ExprKind::Column(column),
                 props,
             },
-            name: "rowid".to_owned(),
-            decl_type: Some("INTEGER".to_owned()),
-            origin: Some(origin(table, "rowid")),
+            called: Called::Stored(Arc::clone(table), ROWID),
         })
     }
 }
@@ -187,26 +224,17 @@ impl ScopeTable {
 /// A column of a subquery that has been merged: what it computes.
 fn merged_column(column: Option<&(QueryColumn, Expr)>) -> Found {
     let Some((column, expr)) = column else {
-        return Found {
-            expr: Expr::null(),
-            name: String::new(),
-            decl_type: None,
-            origin: None,
-        };
+        return Found::named(Expr::null(), "");
     };
     let mut props = expr.props.as_column();
     if matches!(expr.kind, ExprKind::Column(_)) {
         props.json = expr.props.json;
     }
-    Found {
-        expr: Expr {
-            kind: expr.kind.clone(),
-            props,
-        },
-        name: column.output.name.clone(),
-        decl_type: column.output.decl_type.clone(),
-        origin: column.output.origin.clone(),
-    }
+    let expr = Expr {
+        kind: expr.kind.clone(),
+        props,
+    };
+    Found::output(expr, column.output.clone())
 }
 
 /// A column of a subquery that yields rows of its own.
@@ -215,28 +243,18 @@ fn query_column(column: Option<&QueryColumn>, read: ColumnRef) -> Found {
         Some(column) => column.props.as_column(),
         None => Props::column(None, None),
     };
-    let output = column.map(|column| column.output.clone());
-    Found {
-        expr: Expr {
-            kind: ExprKind::Column(read),
-            props: Props {
-                constant: false,
-                deterministic: true,
-                fallible: false,
-                ..props
-            },
+    let expr = Expr {
+        kind: ExprKind::Column(read),
+        props: Props {
+            constant: false,
+            deterministic: true,
+            fallible: false,
+            ..props
         },
-        name: output.as_ref().map_or(String::new(), |o| o.name.clone()),
-        decl_type: output.as_ref().and_then(|o| o.decl_type.clone()),
-        origin: output.and_then(|o| o.origin),
-    }
-}
-
-fn origin(table: &Table, column: &str) -> Origin {
-    Origin {
-        store: table.tree.store_number(),
-        table: table.name.clone(),
-        column: column.to_owned(),
+    };
+    match column {
+        Some(column) => Found::output(expr, column.output.clone()),
+        None => Found::named(expr, ""),
     }
 }
 
