@@ -197,7 +197,7 @@ fn from(items: &mut [FromItem], f: Visit<'_>) {
         source(&mut item.table, f);
         match &mut item.constraint {
             None => {}
-            Some(JoinConstraint::On(e)) => expr(e, f),
+            Some(JoinConstraint::On(e)) => expr(Arc::make_mut(e), f),
             Some(JoinConstraint::Using(names)) => names.iter_mut().for_each(|n| name(n, f)),
         }
     }

@@ -111,9 +111,9 @@ pub struct Select {
     /// ORDER BY
     pub order_by: Vec<SortTerm>,
     /// LIMIT
-    pub limit: Option<Expr>,
+    pub limit: Option<Box<Expr>>,
     /// OFFSET
-    pub offset: Option<Expr>,
+    pub offset: Option<Box<Expr>>,
 }
 
 /// `UNION …`
@@ -155,7 +155,7 @@ pub enum SelectCore {
         /// GROUP BY
         group_by: Vec<Expr>,
         /// HAVING
-        having: Option<Expr>,
+        having: Option<Box<Expr>>,
         /// WINDOW
         windows: Option<Windows>,
     },
@@ -172,7 +172,7 @@ pub enum ResultColumn {
         expr: Expr,
         /// AS
         alias: Option<Name>,
-        /// Its text.
+        /// Its text, where it has no alias.
         text: String,
     },
     /// `*`
@@ -209,7 +209,7 @@ pub struct JoinSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub enum JoinConstraint {
     /// ON
-    On(Expr),
+    On(Arc<Expr>),
     /// USING
     Using(Vec<Name>),
 }

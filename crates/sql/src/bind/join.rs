@@ -21,7 +21,7 @@ pub struct PendingOn {
     /// Where the sources of what it joins begin in the block, and where they end.
     first: usize,
     end: usize,
-    condition: ast::Expr,
+    condition: Arc<ast::Expr>,
 }
 
 /// A column by its table's place in the frame, and its place in that.
@@ -134,7 +134,7 @@ impl Binder<'_> {
             }
         }
         if let Some(JoinConstraint::On(condition)) = &item.constraint {
-            let condition = condition.clone();
+            let condition = Arc::clone(condition);
             self.frame().pending.push(PendingOn {
                 first,
                 end,

@@ -15,7 +15,7 @@ impl Lowering<'_> {
         list.iter().map(|e| self.expr(e)).collect()
     }
 
-    fn boxed(&mut self, e: &raw::Expr<'_>) -> Result<Box<Expr>> {
+    pub(super) fn boxed(&mut self, e: &raw::Expr<'_>) -> Result<Box<Expr>> {
         Ok(Box::new(self.expr(e)?))
     }
 

@@ -50,9 +50,7 @@ pub struct Parsed {
 
 /// Whether a name is a word of the grammar, which many places take for that.
 pub fn is_keyword(name: &str) -> bool {
-    // The table of words takes no others.
-    let may_be = (2..="CURRENT_TIMESTAMP".len()).contains(&name.len());
-    may_be && sqlite3_parser::dialect::keyword_token(name.as_bytes()).is_some()
+    tokens::keyword(name.as_bytes()).is_some()
 }
 
 /// Parses the first statement of `sql`.

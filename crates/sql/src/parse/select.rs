@@ -63,6 +63,9 @@ pub(super) fn whole(table: SelectTable) -> Select {
     }
 }
 
+/// A LIMIT or an OFFSET, which most queries have not.
+type Bounding = Option<Box<Expr>>;
+
 impl Lowering<'_> {
     pub(super) fn select(&mut self, select: &raw::Select<'_>) -> Result<Select> {
         if self.queries >= MAX_QUERY_DEPTH {
@@ -148,7 +151,7 @@ impl Lowering<'_> {
     }
 
     /// `LIMIT a OFFSET b` or `LIMIT b, a`; the tree doesn't tell which.
-    fn limit(&mut self, limit: Option<&raw::Limit<'_>>) -> Result<(Option<Expr>, Option<Expr>)> {
+    fn limit(&mut self, limit: Option<&raw::Limit<'_>>) -> Result<(Bounding, Bounding)> {
         let Some(limit) = limit else {
             return Ok((None, None));
         };
@@ -157,7 +160,7 @@ impl Lowering<'_> {
             .find(&[T::TK_LIMIT])
             .map_or(self.tokens.position(), |i| i + 1);
         self.tokens.move_to(start);
-        let first = self.expr(&limit.expr)?;
+        let first = self.boxed(&limit.expr)?;
         let Some(second) = limit.offset.as_ref() else {
             return Ok((Some(first), None));
         };
@@ -165,7 +168,7 @@ impl Lowering<'_> {
             .tokens
             .find_outside(start, |k| matches!(k, T::TK_OFFSET | T::TK_COMMA));
         let comma = self.tokens.kind(between) == Some(T::TK_COMMA);
-        let second = self.expr(second)?;
+        let second = self.boxed(second)?;
         Ok(if comma {
             (Some(second), Some(first))
         } else {
@@ -199,7 +202,7 @@ impl Lowering<'_> {
                 let from = from.as_ref().map_or(Ok(Vec::new()), |f| self.from(f))?;
                 let filter = where_clause.map(|e| self.expr(e)).transpose()?;
                 let group_by = self.exprs(group_by.unwrap_or(&[]))?;
-                let having = having.map(|e| self.expr(e)).transpose()?;
+                let having = having.map(|e| self.boxed(e)).transpose()?;
                 let windows = window_clause.map(|w| self.windows(w)).transpose()?;
                 let distinct = *distinctness == Some(raw::Distinctness::Distinct);
                 Ok(SelectCore::Select {
@@ -248,16 +251,15 @@ impl Lowering<'_> {
                 raw::ResultColumn::TableStar(name) => ResultColumn::TableStar(self.name(name.0)),
                 raw::ResultColumn::Expr(expr, alias) => {
                     let expr = self.expr(expr)?;
-                    let (alias, words) = match alias {
-                        None => (None, 0),
-                        Some(raw::As::As(name)) => (Some(self.name(name.0)), 2),
-                        Some(raw::As::Elided(name)) => (Some(self.name(name.0)), 1),
+                    let alias = self.alias(alias.as_ref());
+                    let text = match &alias {
+                        None => self.tokens.span(start, end.saturating_sub(1).max(start)),
+                        Some(_) => "",
                     };
-                    let last = end.saturating_sub(1 + words).max(start);
                     ResultColumn::Expr {
                         expr,
                         alias,
-                        text: self.tokens.span(start, last).to_owned(),
+                        text: text.to_owned(),
                     }
                 }
             });
@@ -291,7 +293,9 @@ impl Lowering<'_> {
             let table = self.table(&joined.table)?;
             let constraint = match &joined.constraint {
                 None => None,
-                Some(raw::JoinConstraint::On(expr)) => Some(JoinConstraint::On(self.expr(expr)?)),
+                Some(raw::JoinConstraint::On(expr)) => {
+                    Some(JoinConstraint::On(Arc::new(self.expr(expr)?)))
+                }
                 Some(raw::JoinConstraint::Using(names)) => {
                     Some(JoinConstraint::Using(self.names(names)))
                 }

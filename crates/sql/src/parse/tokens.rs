@@ -5,8 +5,8 @@
 //! visits the tree in text order and advances a position in this list as it
 //! meets names and literals.
 
-use sqlite3_parser::dialect::TokenType;
-use sqlite3_parser::lexer::Scanner;
+use sqlite3_parser::dialect::{TokenType, keyword_token};
+use sqlite3_parser::lexer::Splitter;
 use sqlite3_parser::lexer::sql::Tokenizer;
 
 /// How far [`Tokens::locate`] looks for a text before it gives up.
@@ -15,6 +15,9 @@ const LOOK_AHEAD: usize = 256;
 /// A token is rarely shorter, with the blank behind it; and for how many there is place at once.
 const BYTES_A_TOKEN: usize = 3;
 const TOKENS_MAX: usize = 42;
+
+/// No keyword is longer.
+const KEYWORD_MAX: usize = "CURRENT_TIMESTAMP".len();
 
 /// One token.
 #[derive(Debug, Clone, Copy)]
@@ -49,17 +52,15 @@ impl<'a> Tokens<'a> {
     /// text that doesn't scan ends the list early: the parser reports it.
     pub fn scan(sql: &'a str) -> (Tokens<'a>, Extent) {
         let bytes = sql.as_bytes();
-        let mut scanner = Scanner::new(Tokenizer::new());
+        let mut tokenizer = Tokenizer::new();
         let mut list = Vec::with_capacity(TOKENS_MAX.min(bytes.len() / BYTES_A_TOKEN + 1));
         let mut trigger = false;
         let mut end = sql.len();
-        while let Ok((_, Some((text, kind)), to)) = scanner.scan(bytes) {
-            let start = start_of(bytes, text, to);
-            list.push(Token {
-                start,
-                end: to,
-                kind,
-            });
+        let mut at = 0;
+        while let Some(token) = next(&mut tokenizer, bytes, at) {
+            let Token { kind, end: to, .. } = token;
+            at = to;
+            list.push(token);
             if kind == TokenType::TK_TRIGGER {
                 trigger |= begins_trigger(&list);
             }
@@ -236,6 +237,61 @@ impl<'a> Tokens<'a> {
     }
 }
 
+/// The first token at or behind `at`, if there is one and it scans. Blanks and words, most of
+/// a text, are told here as the tokenizer tells them, which takes a step for each byte.
+fn next(tokenizer: &mut Tokenizer, bytes: &[u8], mut at: usize) -> Option<Token> {
+    loop {
+        let rest = bytes.get(at..)?;
+        let first = *rest.first()?;
+        if first.is_ascii_whitespace() {
+            at += 1;
+            continue;
+        }
+        let may_be_blob = matches!(first, b'x' | b'X') && rest.get(1) == Some(&b'\'');
+        if is_word_start(first) && !may_be_blob {
+            let length = word_length(rest);
+            let kind = rest.get(..length).and_then(keyword);
+            return Some(Token {
+                start: at,
+                end: at + length,
+                kind: kind.unwrap_or(TokenType::TK_ID),
+            });
+        }
+        match tokenizer.split(rest) {
+            Ok((Some((text, kind)), length)) => {
+                let end = at + length;
+                return Some(Token {
+                    start: start_of(bytes, text, end),
+                    end,
+                    kind,
+                });
+            }
+            // A comment.
+            Ok((None, length)) if length > 0 => at += length,
+            Ok((None, _)) | Err(_) => return None,
+        }
+    }
+}
+
+/// Whether a name or a keyword may begin with this byte.
+fn is_word_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || !byte.is_ascii()
+}
+
+/// How many bytes the word has that a text begins with.
+fn word_length(text: &[u8]) -> usize {
+    let goes_on = |byte: &u8| is_word_start(*byte) || byte.is_ascii_digit() || *byte == b'$';
+    let end = text.iter().position(|byte| !goes_on(byte));
+    end.unwrap_or(text.len())
+}
+
+/// The keyword that a word is.
+pub(super) fn keyword(word: &[u8]) -> Option<TokenType> {
+    // The table of words takes no others.
+    let may_be = (2..=KEYWORD_MAX).contains(&word.len()) && word.is_ascii();
+    may_be.then(|| keyword_token(word)).flatten()
+}
+
 /// Whether these tokens begin a CREATE TRIGGER.
 fn begins_trigger(tokens: &[Token]) -> bool {
     use TokenType::*;
@@ -263,5 +319,83 @@ fn value_of(text: &str) -> &str {
         [b'?', ..] => text.get(1..).unwrap_or(""),
         [b'x' | b'X', b'\'', .., b'\''] => text.get(2..text.len() - 1).unwrap_or(""),
         _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlite3_parser::lexer::Scanner;
+
+    use super::*;
+
+    /// What texts are put together from.
+    const PARTS: [&str; 36] = [
+        " ",
+        "\n",
+        "\t",
+        "\x0b",
+        "select",
+        "SELECT",
+        "x",
+        "X",
+        "x'0a'",
+        "x'0",
+        "'it''s'",
+        "'",
+        "\"a b\"",
+        "[a]",
+        "`b`",
+        "a$1",
+        "$a",
+        "?",
+        "?12",
+        ":name",
+        "@v",
+        "1.5e3",
+        "0x1F",
+        "12a",
+        "é",
+        "_ü9",
+        "-- c\n",
+        "/* c */",
+        "/*",
+        "->>",
+        "||",
+        "(",
+        ";",
+        "a.b",
+        "current_timestamp",
+        "\0",
+    ];
+
+    #[test]
+    fn tokens_are_those_of_the_grammar() {
+        let mut state = 11_usize;
+        let mut next_below = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        for _ in 0..20_000 {
+            let count = next_below(8);
+            let text: String = (0..count).map(|_| PARTS[next_below(PARTS.len())]).collect();
+            let bytes = text.as_bytes();
+            let mut scanner = Scanner::new(Tokenizer::new());
+            let mut at = 0;
+            loop {
+                let expected = match scanner.scan(bytes) {
+                    Ok((_, Some((token, kind)), end)) => {
+                        Some((start_of(bytes, token, end), end, kind))
+                    }
+                    _ => None,
+                };
+                let token = next(&mut Tokenizer::new(), bytes, at);
+                let found = token.map(|token| (token.start, token.end, token.kind));
+                assert_eq!(found, expected, "{text:?} behind {at}");
+                let Some(token) = token else { break };
+                at = token.end;
+            }
+        }
     }
 }

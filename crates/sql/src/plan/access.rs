@@ -3,6 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::any_order::cost_of_entries;
 use super::either::{self, Either};
 use super::facts::Facts;
@@ -134,11 +136,11 @@ pub fn answers(
 
 impl Path {
     /// The terms it answers.
-    pub fn terms(&self) -> Vec<&Rc<Term>> {
+    pub fn terms(&self) -> SmallVec<[&Rc<Term>; 4]> {
         match self {
             Path::Scan { low, high } => low.iter().chain(high).collect(),
-            Path::Rowid(term) => vec![term],
-            Path::Call => Vec::new(),
+            Path::Rowid(term) => std::iter::once(term).collect(),
+            Path::Call => SmallVec::new(),
             Path::Either(arms) => arms.iter().flat_map(|arm| arm.path.terms()).collect(),
             Path::Index {
                 equal, low, high, ..
@@ -477,24 +479,21 @@ fn part_column(target: &IndexTarget) -> Option<usize> {
 }
 
 /// All combinations of the terms' values, and which parts match NULL.
-pub fn prefixes(equal: &[(TermOp, Vec<Expr>)]) -> (Vec<Vec<Expr>>, Vec<bool>) {
-    let mut prefixes: Vec<Vec<Expr>> = vec![Vec::new()];
-    for (_, values) in equal {
-        prefixes = prefixes
-            .iter()
-            .flat_map(|prefix| {
-                values.iter().map(|value| {
-                    let mut longer = prefix.clone();
-                    longer.push(value.clone());
-                    longer
-                })
-            })
-            .collect();
+pub fn prefixes(equal: Vec<(TermOp, Vec<Expr>)>) -> (Vec<Vec<Expr>>, Vec<bool>) {
+    let null_matches = equal.iter().map(|(op, _)| *op == TermOp::Is).collect();
+    let mut prefixes = vec![Vec::with_capacity(equal.len())];
+    for (_, mut values) in equal {
+        if let ([prefix], [_]) = (prefixes.as_mut_slice(), values.as_slice()) {
+            prefix.append(&mut values);
+            continue;
+        }
+        let longer = |prefix: &Vec<Expr>| {
+            let with = |value: &Expr| [prefix.as_slice(), std::slice::from_ref(value)].concat();
+            values.iter().map(with).collect::<Vec<_>>()
+        };
+        prefixes = prefixes.iter().flat_map(longer).collect();
     }
-    (
-        prefixes,
-        equal.iter().map(|(op, _)| *op == TermOp::Is).collect(),
-    )
+    (prefixes, null_matches)
 }
 
 /// The columns of a scan in a fixed order.

@@ -95,7 +95,7 @@ impl Planner<'_, '_> {
             limited: limit.is_some() && window::streams(block),
             any_order,
         };
-        let sourced = self.sources(block, &filter, order_by, singles, &goal)?;
+        let sourced = self.sources(block, filter, order_by, singles, &goal)?;
         let (mut node, mut layout) = (sourced.node, sourced.layout);
         if sourced.within {
             self.read_firsts(block, &mut node, wanted.len() + of_distinct.len());
@@ -168,7 +168,7 @@ impl Planner<'_, '_> {
             });
         }
         // Folded only now: what the layout has computed is known by its shape.
-        let mut exprs = self.called_for(node.rows, |this| this.resolve_all(&exprs, layout))?;
+        self.called_for(node.rows, |this| this.resolve_each(&mut exprs, layout))?;
         exprs.iter_mut().for_each(rules::fold);
         let identity = exprs.len() == node.width
             && exprs
@@ -248,13 +248,9 @@ impl Planner<'_, '_> {
 
 /// The conditions of a block, with those that are pushed into it.
 pub(super) fn simplified(block: &Block, pushed: Vec<Expr>) -> Vec<Expr> {
-    let mut filter: Vec<Expr> = block.filter.clone();
-    filter.extend(pushed);
-    for condition in &mut filter {
-        rules::fold(condition);
-    }
-    let mut conditions = Vec::with_capacity(filter.len());
-    for condition in filter {
+    let mut conditions = Vec::with_capacity(block.filter.len() + pushed.len());
+    for mut condition in block.filter.iter().cloned().chain(pushed) {
+        rules::fold(&mut condition);
         rules::common_conjuncts(condition, &mut conditions);
     }
     conditions.into_iter().map(rules::or_to_in).collect()

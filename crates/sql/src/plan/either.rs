@@ -1,9 +1,8 @@
 //! `a = 1 OR b = 2`: where each alternative can be looked up, the rows are those that any
 //! of the lookups finds.
 
-use std::rc::Rc;
-
 use super::access::{self, Access, COST_FETCH, Path, Request};
+use super::facts::KnownTerms;
 use super::few::Few;
 use super::terms::{Term, terms};
 use crate::bind::expr::{Expr, ExprKind, ROWID, SortKey};
@@ -16,7 +15,7 @@ const ALTERNATIVES_MAX: usize = 16;
 #[derive(Debug, Clone)]
 pub struct Either {
     /// Those of each alternative.
-    pub arms: Vec<Vec<Rc<Term>>>,
+    pub arms: Vec<KnownTerms>,
 }
 
 /// The alternatives of a condition about `source`, where each says something that keys can

@@ -29,6 +29,11 @@ struct Class {
 
 /// Notes the classes of conditions, and adds those that they imply.
 pub fn add_implied(conditions: &mut Vec<Condition>) {
+    // One of them says nothing that follows for a third column.
+    let mut equalities = conditions.iter().filter(|it| equal_columns(it).is_some());
+    if equalities.nth(1).is_none() {
+        return;
+    }
     let mut classes: Vec<Class> = Vec::new();
     for (at, condition) in conditions.iter().enumerate() {
         if let Some(class) = class_of(condition, at) {
@@ -73,21 +78,26 @@ pub fn add_implied(conditions: &mut Vec<Condition>) {
     }
 }
 
-/// The class of an equality of two columns.
-fn class_of(condition: &Condition, at: usize) -> Option<Class> {
+/// The columns that a condition says are equal, and how they are compared.
+fn equal_columns(condition: &Condition) -> Option<(&Expr, &Expr, Comparison)> {
     let ExprKind::Compare(CompareOp::Equal, comparison, left, right) = &condition.expr.kind else {
         return None;
     };
-    let affinity = left.props.affinity;
     let fits = condition.movable
         && source(left).is_some()
         && source(right).is_some()
-        && affinity == right.props.affinity
+        && left.props.affinity == right.props.affinity
         && !comparison.collation.is_of_program();
-    fits.then(|| Class {
-        comparison: *comparison,
-        affinity,
-        columns: vec![(**left).clone(), (**right).clone()],
+    fits.then_some((left, right, *comparison))
+}
+
+/// The class of an equality of two columns.
+fn class_of(condition: &Condition, at: usize) -> Option<Class> {
+    let (left, right, comparison) = equal_columns(condition)?;
+    Some(Class {
+        comparison,
+        affinity: left.props.affinity,
+        columns: vec![left.clone(), right.clone()],
         conditions: vec![at],
     })
 }

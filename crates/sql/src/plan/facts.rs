@@ -7,6 +7,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::access::{self, Access};
 use super::either::{self, Either};
 use super::few::Few;
@@ -33,11 +35,14 @@ struct Equality {
     right: Few<usize>,
 }
 
+/// Terms whose values are known.
+pub type KnownTerms = SmallVec<[Rc<Term>; 4]>;
+
 /// What is known of a source before it is read.
 #[derive(Debug, Default)]
 pub struct Known {
     /// Terms about it.
-    pub terms: Vec<Rc<Term>>,
+    pub terms: KnownTerms,
     /// Conditions with alternatives that all say something.
     pub either: Vec<Either>,
 }
@@ -48,11 +53,11 @@ pub struct Chosen {
     /// The path.
     pub access: Access,
     /// The conditions that its terms stem from.
-    pub used: Vec<usize>,
+    pub used: Few<usize>,
     /// Its terms read what is placed before.
     pub uses_placed: bool,
     /// The sources it was chosen behind, of those that matter.
-    placed: Vec<usize>,
+    placed: Few<usize>,
     /// It was chosen for the order wanted of the first source.
     ordered: bool,
 }
@@ -141,7 +146,7 @@ impl Facts {
 
     /// What is known once these sources are placed.
     fn known(&self, placed: &Few<usize>) -> Known {
-        let known = |facts: &[Fact]| -> Vec<Rc<Term>> {
+        let known = |facts: &[Fact]| -> KnownTerms {
             let known = facts.iter().filter(|fact| fact.reads.is_subset(placed));
             let is_said = |implied: &Fact| {
                 let mut said = known.clone().filter(|fact| !fact.implied);
@@ -152,7 +157,7 @@ impl Facts {
         };
         let alternatives = |arms: &Vec<Vec<Fact>>| {
             let arms: Vec<_> = arms.iter().map(|arm| known(arm)).collect();
-            (!arms.iter().any(Vec::is_empty)).then_some(Either { arms })
+            (!arms.iter().any(|arm| arm.is_empty())).then_some(Either { arms })
         };
         Known {
             terms: known(&self.terms),
@@ -175,12 +180,12 @@ impl Facts {
         }
         let access = choose(&self.known(placed));
         let terms = access.path.terms();
-        let mut used: Vec<usize> = terms.iter().map(|term| term.condition).collect();
-        used.sort_unstable();
-        used.dedup();
+        let used = terms.iter().map(|term| term.condition).collect();
+        let uses_placed = terms.iter().any(|term| self.reads_sources(term));
+        drop(terms);
         let chosen = Rc::new(Chosen {
             used,
-            uses_placed: terms.iter().any(|term| self.reads_sources(term)),
+            uses_placed,
             placed: of_use().copied().collect(),
             ordered,
             access,

@@ -380,7 +380,7 @@ impl Planner<'_, '_> {
                 for term in equal {
                     parts.push((term.op, self.values(term, rows)?));
                 }
-                let (prefixes, null_matches) = access::prefixes(&parts);
+                let (prefixes, null_matches) = access::prefixes(parts);
                 let range = self.range(low.as_deref(), high.as_deref(), rows)?;
                 // What only conditions read that the path answers is not read any more.
                 let left = columns.iter().map(|column| column_number(*column));
@@ -522,12 +522,11 @@ impl Planner<'_, '_> {
         mut conditions: Vec<Expr>,
         layout: &Layout,
     ) -> Result<Option<Expr>> {
-        let all = match conditions.len() {
-            0 => return Ok(None),
-            1 => conditions.pop(),
+        self.resolve_each(&mut conditions, layout)?;
+        Ok(match conditions.len() {
+            0 | 1 => conditions.pop(),
             _ => Some(Expr::operator(ExprKind::And(conditions))),
-        };
-        all.map(|e| self.resolve(&e, layout)).transpose()
+        })
     }
 }
 

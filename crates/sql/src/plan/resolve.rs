@@ -59,6 +59,13 @@ impl Planner<'_, '_> {
         }))
     }
 
+    /// The same of expressions that nothing else needs.
+    pub fn resolve_each(&mut self, exprs: &mut [Expr], layout: &Layout) -> Result<()> {
+        let mut rows = Rows::Input(layout);
+        let mut exprs = exprs.iter_mut();
+        exprs.try_for_each(|expr| self.resolve_in_place(expr, &mut rows))
+    }
+
     pub fn resolve_rows(&mut self, expr: &Expr, rows: &mut Rows<'_>) -> Result<Expr> {
         let mut resolved = expr.clone();
         self.resolve_in_place(&mut resolved, rows)?;

@@ -42,30 +42,12 @@ impl Begun {
     }
 
     fn place(&mut self, problem: &Problem<'_, '_>, item: usize, weighed: Weighed) {
-        self.order.cost = self.cost_with(problem, &weighed);
         self.rows = weighed.rows;
-        let method = weighed.method;
-        self.order.steps.push(Step { item, method });
+        self.order.place(problem, item, weighed);
         if let Some(done) = self.placed.get_mut(item) {
             *done = true;
         }
         self.ids.insert(problem.id(item));
-    }
-
-    /// What it costs with one more source, and with the sort that the first one spares or
-    /// does not.
-    fn cost_with(&self, problem: &Problem<'_, '_>, weighed: &Weighed) -> f64 {
-        let sort = match &weighed.method {
-            Method::Lookup(chosen)
-                if self.order.steps.is_empty()
-                    && !problem.order.is_empty()
-                    && !chosen.access.ordered =>
-            {
-                weighed.rows * (weighed.rows + 2.0).log2() * 0.5
-            }
-            _ => 0.0,
-        };
-        self.order.cost + weighed.cost + sort
     }
 
     /// What may come next.
@@ -82,6 +64,29 @@ impl Begun {
     }
 }
 
+impl Order {
+    /// What it costs with one more source, and with the sort that the first one spares or
+    /// does not.
+    fn cost_with(&self, problem: &Problem<'_, '_>, weighed: &Weighed) -> f64 {
+        let sort = match &weighed.method {
+            Method::Lookup(chosen)
+                if self.steps.is_empty() && !problem.order.is_empty() && !chosen.access.ordered =>
+            {
+                weighed.rows * (weighed.rows + 2.0).log2() * 0.5
+            }
+            _ => 0.0,
+        };
+        self.cost + weighed.cost + sort
+    }
+
+    /// With one more source.
+    fn place(&mut self, problem: &Problem<'_, '_>, item: usize, weighed: Weighed) {
+        self.cost = self.cost_with(problem, &weighed);
+        let method = weighed.method;
+        self.steps.push(Step { item, method });
+    }
+}
+
 impl Planner<'_, '_> {
     /// The cheapest order that was found greedily.
     pub fn best_order(&self, problem: &Problem<'_, '_>) -> Result<Order> {
@@ -89,9 +94,14 @@ impl Planner<'_, '_> {
             return Ok(Order::default());
         }
         if problem.items.len() == 1 && problem.may_follow(0, &[false]) {
-            return self
-                .order_from(problem, 0, f64::INFINITY)
-                .ok_or_else(|| Error::sql("no query solution"));
+            let mut order = Order::default();
+            if let Some(weighed) = self.weighed(problem, 0, &problem.placed, problem.rows) {
+                order.place(problem, 0, weighed);
+            }
+            return match order.steps.is_empty() || order.cost == f64::INFINITY {
+                true => Err(Error::sql("no query solution")),
+                false => Ok(order),
+            };
         }
         let firsts = Begun::new(problem).candidates(problem);
         // The rows of a recursion come first where they may: what is joined to them is
@@ -166,7 +176,7 @@ impl Planner<'_, '_> {
                 let Some(weighed) = self.weighed(problem, item, &begun.ids, begun.rows) else {
                     continue;
                 };
-                let cost = begun.cost_with(problem, &weighed);
+                let cost = begun.order.cost_with(problem, &weighed);
                 let Some(known) = cheapest.get_mut(set | 1 << item) else {
                     continue;
                 };

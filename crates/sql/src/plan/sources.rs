@@ -40,13 +40,12 @@ impl<'a> Planner<'a, '_> {
     pub(super) fn sources(
         &mut self,
         block: &Block,
-        filter: &[Expr],
+        filter: Vec<Expr>,
         order_by: &[SortKey],
         singles: Vec<SemiJoin<'a>>,
         goal: &Goal<'_>,
     ) -> Result<Sourced> {
         let wanted = goal.order;
-        let conditions = self.with_implied(filter)?;
         if block.sources.is_empty() {
             let one = Node {
                 op: Op::Values(vec![Vec::new()]),
@@ -54,7 +53,7 @@ impl<'a> Planner<'a, '_> {
                 rows: 1.0,
             };
             let layout = Layout::default();
-            let node = self.filtered(one, filter.to_vec(), &layout)?;
+            let node = self.filtered(one, filter, &layout)?;
             return Ok(Sourced {
                 node,
                 layout,
@@ -62,12 +61,11 @@ impl<'a> Planner<'a, '_> {
                 within: false,
             });
         }
+        let conditions = self.with_implied(filter)?;
         let of_singles = singles.iter().flat_map(|join| &join.on);
-        let conditions_read = filter
-            .iter()
-            .chain(of_singles.map(|condition| &condition.expr));
+        let read = conditions.iter().chain(of_singles);
         let shown = self.columns_shown(block, order_by);
-        let needed = self.columns_needed(block, conditions_read, &shown);
+        let needed = self.columns_needed(block, read.map(|it| &it.expr), &shown);
         let (needed, mut shown) = (Needed::new(needed), Needed::new(shown));
         if block.sources.iter().any(Source::keeps_right) {
             shown.clone_from(&needed);
@@ -110,9 +108,11 @@ impl<'a> Planner<'a, '_> {
     }
 
     /// The conditions of a block, and what follows from them.
-    fn with_implied(&mut self, filter: &[Expr]) -> Result<Vec<Condition>> {
-        let conditions = filter.iter().map(|e| self.condition(e.clone()));
-        let mut conditions = conditions.collect::<Result<Vec<Condition>>>()?;
+    fn with_implied(&mut self, filter: Vec<Expr>) -> Result<Vec<Condition>> {
+        let mut conditions = Vec::with_capacity(filter.len());
+        for condition in filter {
+            conditions.push(self.condition(condition)?);
+        }
         let arms = conditions.iter().filter(|c| c.movable).flat_map(|c| {
             rules::arms_of_sources(&c.expr, &c.sources, &|expr| self.sources_of(expr))
         });

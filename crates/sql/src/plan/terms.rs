@@ -161,9 +161,10 @@ pub fn terms(
         }
         _ => None,
     };
-    let mut push = |operand: &Expr, op, values: Vec<Expr>, comparison, whole| {
+    let mut push = |operand: &Expr, op, values: &[&Expr], comparison, whole| {
         if let Some(about) = operand_of(operand) {
             let keys = members.map_or(values.len() as f64, |m| m.keys);
+            let values = values.iter().map(|value| Expr::clone(value)).collect();
             out.push(Term {
                 operand: about,
                 affinity: operand.props.affinity,
@@ -180,8 +181,8 @@ pub fn terms(
     match &condition.kind {
         ExprKind::Compare(op, comparison, left, right) => {
             let Some(ops) = term_ops(*op) else { return };
-            push(left, ops.0, vec![(**right).clone()], *comparison, true);
-            push(right, ops.1, vec![(**left).clone()], *comparison, true);
+            push(left, ops.0, &[right], *comparison, true);
+            push(right, ops.1, &[left], *comparison, true);
         }
         ExprKind::Between {
             expr,
@@ -195,14 +196,14 @@ pub fn terms(
             push(
                 expr,
                 TermOp::Lower { inclusive },
-                vec![(**low).clone()],
+                &[low],
                 *low_comparison,
                 false,
             );
             push(
                 expr,
                 TermOp::Upper { inclusive },
-                vec![(**high).clone()],
+                &[high],
                 *high_comparison,
                 false,
             );
@@ -213,17 +214,18 @@ pub fn terms(
             comparison,
             negated: false,
         } => {
-            push(expr, TermOp::In, list.clone(), *comparison, true);
+            let values: Vec<&Expr> = list.iter().collect();
+            push(expr, TermOp::In, &values, *comparison, true);
         }
         ExprKind::Like { .. } => {
             if let Some(it) = prefix(condition) {
-                let bounds = it.bounds.into();
-                push(it.operand, TermOp::Prefix, bounds, it.comparison, false);
+                let bounds = it.bounds.each_ref();
+                push(it.operand, TermOp::Prefix, &bounds, it.comparison, false);
             }
         }
         ExprKind::Or(disjuncts) => {
             for (operand, op, value, comparison) in common_bounds(disjuncts) {
-                push(operand, op, vec![value.clone()], comparison, false);
+                push(operand, op, &[value], comparison, false);
             }
         }
         ExprKind::InSubquery {
@@ -231,8 +233,7 @@ pub fn terms(
         } => {
             let members = members.into_iter();
             for ((expr, comparison), members) in exprs.iter().zip(comparisons).zip(members) {
-                let values = vec![members.values.clone()];
-                push(expr, TermOp::In, values, *comparison, true);
+                push(expr, TermOp::In, &[&members.values], *comparison, true);
             }
         }
         ExprKind::IsNull {
@@ -240,13 +241,8 @@ pub fn terms(
             negated: false,
         } => {
             let comparison = Comparison::of(&expr.props, &crate::bind::expr::Props::CONSTANT);
-            push(
-                expr,
-                TermOp::Is,
-                vec![Expr::literal(Value::Null)],
-                comparison,
-                true,
-            );
+            let null = Expr::literal(Value::Null);
+            push(expr, TermOp::Is, &[&null], comparison, true);
         }
         _ => {}
     }
