@@ -144,13 +144,13 @@ impl ColumnMetadata<'_> {
     /// The table that it comes from; None for an expression.
     #[must_use]
     pub fn table_name(&self) -> Option<&str> {
-        self.origin.as_ref().map(|(_, origin)| &*origin.table)
+        self.origin.as_ref().map(|(_, origin)| origin.table())
     }
 
     /// The table's column that it is; None for an expression.
     #[must_use]
     pub fn origin_name(&self) -> Option<&str> {
-        self.origin.as_ref().map(|(_, origin)| &*origin.column)
+        self.origin.as_ref().map(|(_, origin)| origin.column())
     }
 }
 
@@ -163,7 +163,7 @@ impl Statement<'_> {
             name: self.name_or_empty(i),
             origin: self.handle.as_ref().and_then(|it| {
                 let origin = it.column_origin(i)?;
-                Some((self.conn.session().database_in(origin.store), origin))
+                Some((self.conn.session().database_in(origin.store()), origin))
             }),
         })
     }

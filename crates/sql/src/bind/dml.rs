@@ -12,7 +12,7 @@ use super::logical::{
     Source, SourceKind,
 };
 use super::rows::{Rows, fetch_rows};
-use super::scalar::conjuncts;
+use super::scalar::push_conjuncts;
 use super::scope::{ScopeColumns, ScopeTable, is_rowid_name};
 use super::trigger::{Fired, late_values};
 use crate::ast;
@@ -261,7 +261,7 @@ impl Binder<'_> {
                 database: Some(table.tree.store_number()),
             });
             let mut block = Block::default();
-            let source = this.indexed_source(table, name, id, indexed)?;
+            let source = this.indexed_source(table, name.to_owned(), id, indexed)?;
             block.sources.push(source);
             this.more_from(from, &mut block)?;
             block.outputs = whole_row(table, id);
@@ -272,7 +272,7 @@ impl Binder<'_> {
                 block.outputs.push(expr);
             }
             if let Some(filter) = filter {
-                block.filter.extend(conjuncts(this.expr(filter)?));
+                push_conjuncts(this.expr(filter)?, &mut block.filter);
             }
             this.join_conditions(&mut block)?;
             Ok((block, assigned))
@@ -422,9 +422,9 @@ impl Binder<'_> {
 }
 
 /// A table as a block's source.
-pub(super) fn table_source(table: &Arc<Table>, name: &str, id: usize) -> Source {
+pub(super) fn table_source(table: &Arc<Table>, name: String, id: usize) -> Source {
     let kind = SourceKind::Table(table.clone());
-    Source::new(id, name.to_owned(), kind)
+    Source::new(id, name, kind)
 }
 
 /// Rowid and all columns of a source.
@@ -438,11 +438,7 @@ pub(super) fn whole_row(table: &Table, id: usize) -> Vec<Expr> {
 /// A block without order or names.
 pub(super) fn plain_query(block: Block) -> Query {
     let column = |e: &Expr| QueryColumn {
-        output: OutputColumn {
-            name: String::new(),
-            decl_type: None,
-            origin: None,
-        },
+        output: OutputColumn::named(""),
         props: e.props,
     };
     let columns = block.outputs.iter().map(column).collect();

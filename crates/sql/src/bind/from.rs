@@ -169,7 +169,7 @@ impl<'a> Binder<'a> {
             merged: Vec::new(),
             database: Some(table.tree.store_number()),
         });
-        let source = self.indexed_source(&table, &shown, id, indexed)?;
+        let source = self.indexed_source(&table, shown, id, indexed)?;
         block.sources.push(source);
         Ok(())
     }

@@ -16,7 +16,7 @@ impl Binder<'_> {
     pub(super) fn indexed_source(
         &mut self,
         table: &Arc<Table>,
-        name: &str,
+        name: String,
         id: usize,
         indexed: &Indexed,
     ) -> Result<Source> {
@@ -39,7 +39,7 @@ impl Binder<'_> {
     pub(super) fn whole_source(&mut self, table: &Arc<Table>, id: usize) -> Result<Source> {
         Ok(Source {
             generated: self.computed_columns(table, id)?,
-            ..table_source(table, &table.name, id)
+            ..table_source(table, table.name.clone(), id)
         })
     }
 

@@ -134,11 +134,7 @@ impl<'a> Binder<'a> {
             Literal::Text(t) => Value::Text(t.clone().into_bytes()),
             Literal::Blob(b) => Value::Blob(b.clone()),
         });
-        let column = |name: &str| OutputColumn {
-            name: name.to_owned(),
-            decl_type: None,
-            origin: None,
-        };
+        let column = |name: &str| OutputColumn::named(name);
         let checked = match (takes_table(&name), argument, &value) {
             (true, Some(table), Some(Value::Text(_))) => Some(self.checked_table(table, named)?),
             (true, _, None) if name == "foreign_key_check" => {
@@ -531,11 +527,7 @@ impl Rows {
     /// As a query.
     fn query(self) -> Bound {
         let column = |name: &&'static str| QueryColumn {
-            output: OutputColumn {
-                name: (*name).to_owned(),
-                decl_type: None,
-                origin: None,
-            },
+            output: OutputColumn::named(*name),
             props: Props {
                 constant: false,
                 ..Props::CONSTANT

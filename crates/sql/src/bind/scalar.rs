@@ -476,11 +476,15 @@ fn truth_word(e: &ast::Expr) -> Option<bool> {
 
 /// AND's operands, or the expression itself.
 pub fn conjuncts(expr: Expr) -> Vec<Expr> {
+    let mut conjuncts = Vec::new();
+    push_conjuncts(expr, &mut conjuncts);
+    conjuncts
+}
+
+/// The same, behind others.
+pub fn push_conjuncts(expr: Expr, out: &mut Vec<Expr>) {
     match expr.kind {
-        ExprKind::And(list) => list.into_iter().flat_map(conjuncts).collect(),
-        kind => vec![Expr {
-            kind,
-            props: expr.props,
-        }],
+        ExprKind::And(list) => list.into_iter().for_each(|part| push_conjuncts(part, out)),
+        _ => out.push(expr),
     }
 }

@@ -6,12 +6,12 @@ use super::logical::{Aggregation, Block, Body, Query, QueryColumn};
 use super::names::{Naming, name_columns, naming_expr};
 use super::order::{ResultName, result_names};
 use super::recursion::RecursiveTable;
-use super::scalar::conjuncts;
+use super::scalar::{conjuncts, push_conjuncts};
 use super::scope::{Clause, ColumnName};
 use crate::ast;
 use crate::ast::{ResultColumn, SelectCore, SortTerm};
 use crate::error::{Error, Result};
-use crate::plan::physical::{CompoundOp, LimitClause, OutputColumn};
+use crate::plan::physical::{CompoundOp, LimitClause, Origin, OutputColumn};
 use crate::value::Collation;
 
 /// Result columns, SQLite's limit.
@@ -188,7 +188,7 @@ impl Binder<'_> {
                     return Err(Error::sql("HAVING clause on a non-aggregate query"));
                 }
                 if let Some(filter) = filter {
-                    block.filter.extend(conjuncts(self.expr(filter)?));
+                    push_conjuncts(self.expr(filter)?, &mut block.filter);
                 }
                 self.join_conditions(&mut block)?;
                 self.frame().clause = Clause::Grouping;
@@ -275,11 +275,7 @@ impl Binder<'_> {
         let width = rows.first().map_or(0, Vec::len);
         let columns: Vec<QueryColumn> = (0..width)
             .map(|i| {
-                let output = OutputColumn {
-                    name: format!("column{}", i + 1),
-                    decl_type: None,
-                    origin: None,
-                };
+                let output = OutputColumn::named(format!("column{}", i + 1));
                 let props = Props {
                     constant: false,
                     ..Props::CONSTANT
@@ -389,19 +385,19 @@ impl Binder<'_> {
         };
         let output = OutputColumn {
             name,
-            decl_type: self.subquery_type(&bound),
-            origin: None,
+            typed_by: self.subquery_type(&bound),
+            is_stored: false,
         };
         Ok((bound, output))
     }
 
     /// The declared type of what a subquery of an expression gives.
-    fn subquery_type(&self, expr: &Expr) -> Option<String> {
+    fn subquery_type(&self, expr: &Expr) -> Option<Origin> {
         let ExprKind::ScalarSubquery { subquery, column } = &expr.kind else {
             return None;
         };
         let columns = &self.subqueries.get(*subquery)?.query.columns;
-        columns.get(*column)?.output.decl_type.clone()
+        columns.get(*column)?.output.typed_by.clone()
     }
 
     fn star(

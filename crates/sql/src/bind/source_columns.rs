@@ -28,8 +28,8 @@ impl Query {
         let outer = first.columns.iter().zip(&last.columns);
         for (column, (first, last)) in columns.iter_mut().zip(outer) {
             column.props.collation = first.props.collation;
-            column.output.decl_type.clone_from(&last.output.decl_type);
-            column.output.origin.clone_from(&last.output.origin);
+            column.output.typed_by.clone_from(&last.output.typed_by);
+            column.output.is_stored = last.output.is_stored;
         }
         columns
     }

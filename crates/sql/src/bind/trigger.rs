@@ -352,7 +352,7 @@ impl<'a> Binder<'a> {
         }
         let column = |(at, column): (usize, &QueryColumn)| Column {
             name: column.output.name.clone(),
-            decl_type: column.output.decl_type.clone().unwrap_or_default(),
+            decl_type: column.output.decl_type().unwrap_or_default().to_owned(),
             affinity: query.affinity(at).unwrap_or(Affinity::Blob),
             collation: column.props.collation.unwrap_or_default(),
             not_null: None,
@@ -477,11 +477,7 @@ impl Binder<'_> {
     pub(super) fn when(&mut self, when: &ast::Expr) -> Result<Bound> {
         let value = self.expr(when)?;
         let column = QueryColumn {
-            output: OutputColumn {
-                name: String::new(),
-                decl_type: None,
-                origin: None,
-            },
+            output: OutputColumn::named(""),
             props: value.props,
         };
         Ok(Bound::Query(Query {

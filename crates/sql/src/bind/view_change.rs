@@ -9,7 +9,7 @@ use super::Binder;
 use super::dml::plain_query;
 use super::expr::{Expr, Props};
 use super::logical::{Block, Bound, BoundViewChange};
-use super::scalar::conjuncts;
+use super::scalar::push_conjuncts;
 use crate::ast;
 use crate::error::Result;
 use crate::schema::Table;
@@ -45,7 +45,7 @@ impl Binder<'_> {
             }
             let filter = update.filter.iter();
             for filter in filter {
-                block.filter.extend(conjuncts(this.expr(filter)?));
+                push_conjuncts(this.expr(filter)?, &mut block.filter);
             }
             this.join_conditions(block)?;
             Ok(assigned)
@@ -70,7 +70,7 @@ impl Binder<'_> {
         let alias = delete.alias.as_ref();
         let (block, ()) = self.view_rows(&delete.table, alias, |this, block| {
             if let Some(filter) = &delete.filter {
-                block.filter.extend(conjuncts(this.expr(filter)?));
+                push_conjuncts(this.expr(filter)?, &mut block.filter);
             }
             this.join_conditions(block)
         })?;

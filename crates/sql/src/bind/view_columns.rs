@@ -40,9 +40,9 @@ impl<'a> Binder<'a> {
 /// The type of a column: the declared one, if it gives the affinity that the column has,
 /// else a standard one that does.
 fn column_type(column: &QueryColumn, affinity: Option<Affinity>) -> String {
-    match &column.output.decl_type {
+    match column.output.decl_type() {
         Some(declared) if Some(Affinity::of_declared_type(declared)) == affinity => {
-            return declared.clone();
+            return declared.to_owned();
         }
         _ => {}
     }

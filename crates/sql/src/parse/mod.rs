@@ -37,6 +37,9 @@ const MAX_QUERY_DEPTH: usize = 500;
 /// The largest parameter number, SQLite's limit.
 pub const MAX_PARAMETERS: usize = 32_766;
 
+/// Bytes for the grammar's tree, as many as that of a short statement takes.
+const ARENA: usize = 960;
+
 /// What parsing a text gave.
 #[derive(Debug)]
 pub struct Parsed {
@@ -71,7 +74,7 @@ pub fn parse(sql: &str) -> Result<Parsed> {
         copy
     });
     let text = blanked.as_deref().unwrap_or(text);
-    let bump = Bump::new();
+    let bump = Bump::with_capacity(ARENA);
     let mut repeats = Vec::new();
     let (without_repeats, without_options);
     let mut parsed = Parser::new(&bump, text.as_bytes()).next();

@@ -25,6 +25,7 @@ mod rows;
 
 use self::rows::Rows;
 use super::expr;
+use super::tokens::{is_in_word, word_length};
 use super::unquote;
 use crate::ast::Literal;
 use crate::value::Value;
@@ -336,16 +337,16 @@ fn negated(value: &Value) -> Option<Value> {
     }
 }
 
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
-}
-
 /// The token at or after a place; `None` for a parameter, a comment, and what does not
 /// scan.
 fn next(bytes: &[u8], from: usize) -> Option<Token> {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c);
     let rest = bytes.get(from..)?;
-    let start = from + rest.iter().take_while(|byte| blank(byte)).count();
+    let start = from
+        + rest
+            .iter()
+            .position(|byte| !blank(byte))
+            .unwrap_or(rest.len());
     let rest = bytes.get(start..)?;
     let Some(&byte) = rest.first() else {
         return Some(Token {
@@ -376,7 +377,7 @@ fn next(bytes: &[u8], from: usize) -> Option<Token> {
             (Kind::Operator, length)
         }
         b'?' | b':' | b'@' | b'$' | b'#' | 0 => return None,
-        byte if is_word(byte) => (Kind::Word, rest.iter().take_while(|b| is_word(**b)).count()),
+        byte if is_in_word(byte) => (Kind::Word, word_length(rest)),
         _ => return None,
     };
     let end = start + length;
@@ -414,7 +415,7 @@ fn number(rest: &[u8]) -> Option<usize> {
         }
     }
     let follows = rest.get(end).copied().unwrap_or(b' ');
-    (!is_word(follows) && follows != b'.').then_some(end)
+    (!is_in_word(follows) && follows != b'.').then_some(end)
 }
 
 #[cfg(test)]

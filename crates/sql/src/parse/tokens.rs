@@ -273,15 +273,31 @@ fn next(tokenizer: &mut Tokenizer, bytes: &[u8], mut at: usize) -> Option<Token>
     }
 }
 
-/// Whether a name or a keyword may begin with this byte.
-fn is_word_start(byte: u8) -> bool {
-    byte.is_ascii_alphabetic() || byte == b'_' || !byte.is_ascii()
+/// What words consist of, by byte.
+static IN_WORDS: [bool; 256] = {
+    let mut bytes = [false; 256];
+    let mut byte = 0;
+    while byte < bytes.len() {
+        let it = byte as u8;
+        bytes[byte] = it.is_ascii_alphanumeric() || matches!(it, b'_' | b'$' | 0x80..);
+        byte += 1;
+    }
+    bytes
+};
+
+/// Whether a name or a keyword may have this byte.
+pub(super) fn is_in_word(byte: u8) -> bool {
+    IN_WORDS[usize::from(byte)]
 }
 
-/// How many bytes the word has that a text begins with.
-fn word_length(text: &[u8]) -> usize {
-    let goes_on = |byte: &u8| is_word_start(*byte) || byte.is_ascii_digit() || *byte == b'$';
-    let end = text.iter().position(|byte| !goes_on(byte));
+/// Whether one may begin with it.
+fn is_word_start(byte: u8) -> bool {
+    is_in_word(byte) && !matches!(byte, b'0'..=b'9' | b'$')
+}
+
+/// How many bytes of a text are of its first word.
+pub(super) fn word_length(text: &[u8]) -> usize {
+    let end = text.iter().position(|byte| !is_in_word(*byte));
     end.unwrap_or(text.len())
 }
 

@@ -133,7 +133,8 @@ pub struct Settings {
     pub user: UserCode,
 }
 
-/// Binds and plans a parsed statement; None for an empty one.
+/// Binds and plans a parsed statement; None for an empty one. The names of its parameters
+/// are left to the caller.
 pub fn prepare(
     catalog: &Catalog,
     statistics: &mut dyn Statistics,
@@ -150,7 +151,6 @@ pub fn prepare(
     plan.beside = beside
         .map(|schema| (schema.tree().store_number(), schema.version()))
         .collect();
-    plan.parameters.clone_from(&parsed.parameters);
     if !explains && !programs.is_empty() {
         trigger::plan_programs(&mut plan, programs, statistics)?;
     }

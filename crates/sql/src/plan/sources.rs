@@ -74,7 +74,10 @@ impl<'a> Planner<'a, '_> {
             .aggregation
             .as_ref()
             .is_some_and(|it| !it.keys.is_empty());
-        let longer = [wanted, goal.within].concat();
+        let longer = match goal.within {
+            [] => Vec::new(),
+            within => [wanted, within].concat(),
+        };
         let within = !goal.within.is_empty()
             && has_groups != wanted.is_empty()
             && grouped::is_covered(block, &needed, &longer);

@@ -132,11 +132,7 @@ impl Planner<'_, '_> {
                 let node = crate::explain::rows(&action, &self.subqueries);
                 let columns = crate::explain::COLUMNS
                     .iter()
-                    .map(|name| OutputColumn {
-                        name: (*name).to_owned(),
-                        decl_type: None,
-                        origin: None,
-                    })
+                    .map(|name| OutputColumn::named(*name))
                     .collect();
                 (Action::Query(node), columns)
             }

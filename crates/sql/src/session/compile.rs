@@ -23,7 +23,7 @@ use crate::value::{Value, collate};
 
 /// The plan of a parsed statement in the transaction's state; in the newest, if there is none
 /// under way.
-fn plan(parsed: &Parsed, engine: &Engine, state: &mut State) -> Result<Option<Plan>> {
+fn plan(parsed: &mut Parsed, engine: &Engine, state: &mut State) -> Result<Option<Plan>> {
     loop {
         let catalog = state.catalog(engine)?;
         let mut estimates = Estimates {
@@ -34,6 +34,10 @@ fn plan(parsed: &Parsed, engine: &Engine, state: &mut State) -> Result<Option<Pl
         match crate::plan::prepare(&catalog, &mut estimates, parsed, &state.settings) {
             Err(_) if catalog.wants_temp() && catalog.temp().is_none() => {
                 state.open_temp(engine)?;
+            }
+            Ok(Some(mut plan)) => {
+                plan.parameters = std::mem::take(&mut parsed.parameters);
+                return Ok(Some(plan));
             }
             plan => return plan,
         }
@@ -55,13 +59,13 @@ impl Body {
         sql: &str,
         suits: impl FnOnce(&mut Plan) -> bool,
     ) -> Result<(Option<Box<Body>>, usize)> {
-        let parsed = crate::parse::parse(sql)?;
+        let mut parsed = crate::parse::parse(sql)?;
         let consumed = parsed.consumed;
         let mut state = session.0.state()?;
         let state = &mut *state;
         let engine = session.engine();
         // A transaction that has not begun keeps its snapshot for later.
-        let mut plan = plan(&parsed, engine, state)?;
+        let mut plan = plan(&mut parsed, engine, state)?;
         let Some(plan) = plan.take_if(suits) else {
             return Ok((None, consumed));
         };
@@ -122,8 +126,8 @@ impl Body {
 
     /// Compiles the text again, and begins to read the other databases that it uses then.
     fn recompile(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
-        let parsed = crate::parse::parse(&self.sql)?;
-        let plan = plan(&parsed, engine, state)?;
+        let mut parsed = crate::parse::parse(&self.sql)?;
+        let plan = plan(&mut parsed, engine, state)?;
         let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
         self.run.subqueries = subqueries(&plan);
         self.shape = None;

@@ -192,12 +192,12 @@ impl Prepared {
 
     /// A column's declared type, where it comes from a table.
     pub fn column_decltype(&self, i: usize) -> Option<&str> {
-        self.columns().get(i).and_then(|c| c.decl_type.as_deref())
+        self.columns().get(i)?.decl_type()
     }
 
     /// Where a column comes from, where it is a table's.
     pub fn column_origin(&self, i: usize) -> Option<&Origin> {
-        self.columns().get(i)?.origin.as_ref()
+        self.columns().get(i)?.origin()
     }
 
     /// It writes nothing to the database.

@@ -65,12 +65,7 @@ enum Called {
 impl Found {
     /// An expression that is called so.
     pub fn named(expr: Expr, name: &str) -> Found {
-        let output = OutputColumn {
-            name: name.to_owned(),
-            decl_type: None,
-            origin: None,
-        };
-        Found::output(expr, output)
+        Found::output(expr, OutputColumn::named(name))
     }
 
     fn output(expr: Expr, output: OutputColumn) -> Found {
@@ -83,27 +78,17 @@ impl Found {
     /// The expression, and what it is called as a result.
     pub fn into_result(self) -> (Expr, OutputColumn) {
         let output = match self.called {
-            Called::Stored(table, at) => stored(&table, at),
+            Called::Stored(table, at) => {
+                let origin = Origin { table, at };
+                OutputColumn {
+                    name: origin.column().to_owned(),
+                    typed_by: Some(origin),
+                    is_stored: true,
+                }
+            }
             Called::As(output) => *output,
         };
         (self.expr, output)
-    }
-}
-
-fn stored(table: &Table, at: usize) -> OutputColumn {
-    let column = table.columns.get(at);
-    let (name, decl_type) = match column {
-        Some(column) => (column.name.as_str(), column.decl_type.as_str()),
-        None => (ROWID_NAMES[0], "INTEGER"),
-    };
-    OutputColumn {
-        name: name.to_owned(),
-        decl_type: Some(decl_type.to_owned()).filter(|t| !t.is_empty()),
-        origin: Some(Origin {
-            store: table.tree.store_number(),
-            table: table.name.clone(),
-            column: name.to_owned(),
-        }),
     }
 }
 
