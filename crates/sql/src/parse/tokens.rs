@@ -261,7 +261,7 @@ fn next(tokenizer: &mut Tokenizer, bytes: &[u8], mut at: usize) -> Option<Token>
             Ok((Some((text, kind)), length)) => {
                 let end = at + length;
                 return Some(Token {
-                    start: start_of(bytes, text, end),
+                    start: start_of(bytes, text, kind, end),
                     end,
                     kind,
                 });
@@ -317,16 +317,17 @@ fn begins_trigger(tokens: &[Token]) -> bool {
     kinds.eq([TK_CREATE, TK_TRIGGER])
 }
 
-/// The scanner hands out the value of variables and blobs without their marks.
-fn start_of(bytes: &[u8], text: &[u8], end: usize) -> usize {
+/// Where a token begins whose text the scanner hands out: of numbered variables and of blobs
+/// without their marks.
+fn start_of(bytes: &[u8], text: &[u8], kind: TokenType, end: usize) -> usize {
     let offset = (text.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize);
     let start = if offset <= end { offset } else { end };
-    let before = |n: usize| start.checked_sub(n).and_then(|i| bytes.get(i)).copied();
-    match (before(1), before(2)) {
-        (Some(b'\''), Some(b'x' | b'X')) if start + text.len() + 1 == end => start - 2,
-        (Some(b'?'), _) if start + text.len() == end => start - 1,
-        _ => start,
-    }
+    let marks = match kind {
+        TokenType::TK_BLOB => 2,
+        TokenType::TK_VARIABLE if text.first().is_none_or(u8::is_ascii_digit) => 1,
+        _ => 0,
+    };
+    start.saturating_sub(marks)
 }
 
 /// A variable's or blob's text without its marks.
@@ -402,7 +403,7 @@ mod tests {
             loop {
                 let expected = match scanner.scan(bytes) {
                     Ok((_, Some((token, kind)), end)) => {
-                        Some((start_of(bytes, token, end), end, kind))
+                        Some((start_of(bytes, token, kind, end), end, kind))
                     }
                     _ => None,
                 };
