@@ -108,6 +108,7 @@ fn fill(run: Run, pieces: &[u32], places: &mut Vec<Run>) -> u64 {
 #[derive(Debug, Clone)]
 pub struct FreeMap {
     runs: BTreeMap<u64, u64>,
+    /// Up to the longest run that there has been: of a small file they are few.
     classes: Vec<BTreeSet<u64>>,
     end: u64,
     free: u64,
@@ -118,7 +119,7 @@ impl FreeMap {
     pub fn new(end: u64) -> FreeMap {
         FreeMap {
             runs: BTreeMap::new(),
-            classes: vec![BTreeSet::new(); CLASSES],
+            classes: Vec::new(),
             end,
             free: 0,
         }
@@ -126,7 +127,8 @@ impl FreeMap {
 
     /// A map with these runs, ascending and apart, built in one go.
     fn from_sorted(end: u64, runs: &[Run]) -> FreeMap {
-        let mut classes = vec![Vec::new(); CLASSES];
+        let longest = runs.iter().map(|run| class_of(run.len)).max();
+        let mut classes = vec![Vec::new(); longest.map_or(0, |class| class + 1)];
         for run in runs {
             classes[class_of(run.len)].push(run.start);
         }
@@ -161,7 +163,11 @@ impl FreeMap {
     fn add(&mut self, run: Run) {
         if run.len > 0 {
             self.runs.insert(run.start, run.len);
-            self.classes[class_of(run.len)].insert(run.start);
+            let class = class_of(run.len);
+            if class >= self.classes.len() {
+                self.classes.resize(class + 1, BTreeSet::new());
+            }
+            self.classes[class].insert(run.start);
             self.free += run.len;
         }
     }
@@ -215,7 +221,8 @@ impl FreeMap {
     /// Runs of the class of `units` that are long enough, among the lowest [`LOOK`].
     fn fitting(&self, units: u64) -> impl Iterator<Item = Run> + '_ {
         let look = if all_fit(units) { 1 } else { LOOK };
-        let class = self.classes[class_of(units)].iter().take(look);
+        let class = self.classes.get(class_of(units));
+        let class = class.into_iter().flatten().take(look);
         class
             .map(|&start| self.run_at(start))
             .filter(move |run| run.len >= units)
@@ -223,7 +230,10 @@ impl FreeMap {
 
     /// The lowest run that holds `units`.
     fn lowest(&self, units: u64) -> Option<Run> {
-        let longer = self.classes[class_of(units) + 1..]
+        let longer = self
+            .classes
+            .get(class_of(units) + 1..)
+            .unwrap_or_default()
             .iter()
             .filter_map(|class| class.first().copied());
         let fitting = self.fitting(units).next().map(|run| run.start);

@@ -216,6 +216,8 @@ impl Planner<'_, '_> {
         placed: &Few<usize>,
         first: bool,
     ) -> Rc<Chosen> {
+        // Where none is wanted, any path is in order.
+        let first = first && !problem.order.is_empty();
         let order = if first { problem.order } else { &[] };
         let facts = problem.items.get(item).map(|it| &it.facts);
         let choose = |known: &Known| self.access(problem, item, known, order);
