@@ -139,7 +139,6 @@ pub struct Cte {
 }
 
 /// SELECT … or VALUES …
-#[expect(clippy::large_enum_variant, reason = "one a SELECT, never in numbers")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum SelectCore {
     /// SELECT

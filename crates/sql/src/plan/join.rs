@@ -522,11 +522,13 @@ impl Planner<'_, '_> {
         mut conditions: Vec<Expr>,
         layout: &Layout,
     ) -> Result<Option<Expr>> {
-        self.resolve_each(&mut conditions, layout)?;
-        Ok(match conditions.len() {
-            0 | 1 => conditions.pop(),
+        let mut all = match conditions.len() {
+            0 => return Ok(None),
+            1 => conditions.pop(),
             _ => Some(Expr::operator(ExprKind::And(conditions))),
-        })
+        };
+        self.resolve_each(all.as_mut_slice(), layout)?;
+        Ok(all)
     }
 }
 

@@ -164,7 +164,7 @@ pub fn terms(
     let mut push = |operand: &Expr, op, values: &[&Expr], comparison, whole| {
         if let Some(about) = operand_of(operand) {
             let keys = members.map_or(values.len() as f64, |m| m.keys);
-            let values = values.iter().map(|value| Expr::clone(value)).collect();
+            let values = values.iter().copied().cloned().collect();
             out.push(Term {
                 operand: about,
                 affinity: operand.props.affinity,
