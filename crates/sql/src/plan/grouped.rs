@@ -9,7 +9,7 @@
 
 use super::aggregate::grows;
 use super::block::ascending;
-use super::join::Needed;
+use super::needed::Needed;
 use crate::bind::expr::{AggregateCall, ColumnRef, ExprKind, ROWID, SortKey};
 use crate::bind::logical::{Aggregation, Block, SourceKind};
 use crate::schema::{Index, IndexTarget};

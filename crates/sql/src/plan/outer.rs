@@ -13,7 +13,8 @@
 
 use super::Planner;
 use super::few::Few;
-use super::join::{HashKeys, Joined, Needed, ROWS_UNKNOWN};
+use super::join::{HashKeys, Joined, ROWS_UNKNOWN};
+use super::needed::Needed;
 use super::order::{Condition, split_equality};
 use super::physical::{JoinKind, Node, Op};
 use super::rules;
