@@ -41,8 +41,7 @@ impl TxnContext {
     /// # Errors
     /// As `begin_immediate`.
     pub fn begin_immediate_ahead(&mut self) -> Result<()> {
-        self.writable()?;
-        self.lock_exclusive()?;
+        self.come_alone()?;
         let begun = self.pin_ahead();
         if let Err(error) = begun {
             self.end();

@@ -118,8 +118,7 @@ impl TxnContext {
     /// Begins an explicit transaction that no other can make fail: waits for
     /// the writers to finish and keeps others out until it ends.
     pub fn begin_immediate(&mut self) -> Result<()> {
-        self.writable()?;
-        self.lock_exclusive()?;
+        self.come_alone()?;
         let begun = self
             .core
             .wait_visible(self.core.head())
@@ -360,8 +359,17 @@ impl TxnContext {
         }
     }
 
+    /// Before an immediate transaction begins.
+    pub(super) fn come_alone(&mut self) -> Result<()> {
+        self.writable()?;
+        if self.wrote_before {
+            self.enter();
+        }
+        self.lock_exclusive()
+    }
+
     /// Takes the writers' lock alone.
-    pub(super) fn lock_exclusive(&mut self) -> Result<()> {
+    fn lock_exclusive(&mut self) -> Result<()> {
         let lock = &self.core.writers;
         let recall = || self.core.recall(None);
         let now = || lock.try_lock_exclusive_for(Duration::ZERO, recall);

@@ -334,7 +334,7 @@ impl TxnContext {
 
     /// Before this context begins to write.
     #[inline]
-    fn enter(&mut self) {
+    pub(super) fn enter(&mut self) {
         let core = &*self.core;
         core.admission
             .enter(&mut self.visitor, self.busy_timeout, &core.pool.waits);
