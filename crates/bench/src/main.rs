@@ -19,6 +19,7 @@ mod measure;
 mod memory;
 mod opening;
 mod ours;
+mod queries;
 mod recovery;
 mod report;
 mod side;
@@ -63,6 +64,17 @@ enum Command {
         /// Rows of the table, at most a million
         #[arg(long, default_value_t = 100_000)]
         rows: usize,
+    },
+    /// Joins, subqueries, groups, windows, sorts, functions over a shop's data
+    Queries {
+        #[command(flatten)]
+        common: Common,
+        /// Lines of orders; the other tables are in proportion
+        #[arg(long, default_value_t = 120_000)]
+        rows: usize,
+        /// Which queries, by their names [default: all]
+        #[arg(long, value_delimiter = ',')]
+        cases: Vec<String>,
     },
     /// The key-value interface: puts, gets, ranges, a mix
     Store {
@@ -184,6 +196,16 @@ fn main() -> Result<()> {
             let options = common.options(rows)?;
             let (workspace, mut report) = common.start()?;
             statements::run(options, &workspace, &mut report)?;
+            report.finish(common.json.as_deref())
+        }
+        Command::Queries {
+            common,
+            rows,
+            cases,
+        } => {
+            let options = common.options(rows)?;
+            let (workspace, mut report) = common.start()?;
+            queries::run(options, &cases, &workspace, &mut report)?;
             report.finish(common.json.as_deref())
         }
         Command::Store { common, rows } => {

@@ -85,6 +85,13 @@ pub trait Side: Send {
     fn statements(&mut self, sql: &str, keys: &[i64], end: End, laps: &mut Laps) -> Result<Sum>;
     /// Compiles texts.
     fn compile(&mut self, texts: &[String], laps: &mut Laps) -> Result<Sum>;
+    /// Unmeasured: all rows of a query, as texts.
+    fn rows(&mut self, sql: &str) -> Result<Vec<String>>;
+    /// A query whose rows are read to the last value; one lap. The sum tells in which order
+    /// they came where it is asked to.
+    fn query(&mut self, sql: &str, ordered: bool, laps: &mut Laps) -> Result<Sum>;
+    /// A query for each key, read as the one above.
+    fn lookups(&mut self, sql: &str, keys: &[i64], laps: &mut Laps) -> Result<Sum>;
     /// Point reads of three columns by a unique text, which is materialized, too.
     fn read_unique(&mut self, handles: &[String], laps: &mut Laps) -> Result<Sum>;
     /// Scans of the hundred keys from each start.

@@ -1,7 +1,8 @@
 //! Every workload, written once against `rusqlite`'s interface and compiled a
 //! second time against ours: the module above says which library `db` is.
 
-use super::db::{Connection, params};
+use super::db::types::{Value, ValueRef};
+use super::db::{Connection, Row, Rows, params};
 use crate::data::Person;
 use crate::measure::Laps;
 use crate::side::{CommitLock, End, Side, Sum, Transactions};
@@ -164,6 +165,40 @@ impl Side for Session {
             laps.lap();
         }
         Ok(Some(columns as u64))
+    }
+
+    fn rows(&mut self, sql: &str) -> Result<Vec<String>> {
+        let mut select = self.connection.prepare(sql)?;
+        let columns = select.column_count();
+        let mut rows = select.query([])?;
+        let mut texts = Vec::new();
+        while let Some(row) = rows.next()? {
+            let values: Result<Vec<Value>> = (0..columns).map(|i| Ok(row.get(i)?)).collect();
+            texts.push(format!("{:?}", values?));
+        }
+        Ok(texts)
+    }
+
+    fn query(&mut self, sql: &str, ordered: bool, laps: &mut Laps) -> Result<Sum> {
+        let mut select = self.connection.prepare_cached(sql)?;
+        let columns = select.column_count();
+        laps.start();
+        let sum = read_all(select.query([])?, columns, ordered)?;
+        laps.lap();
+        Ok(Some(sum))
+    }
+
+    fn lookups(&mut self, sql: &str, keys: &[i64], laps: &mut Laps) -> Result<Sum> {
+        let mut select = self.connection.prepare_cached(sql)?;
+        let columns = select.column_count();
+        let mut sum = 0u64;
+        laps.start();
+        for key in keys {
+            let of_key = read_all(select.query([key])?, columns, false)?;
+            sum = sum.wrapping_mul(31).wrapping_add(of_key);
+            laps.lap();
+        }
+        Ok(Some(sum))
     }
 
     fn read_unique(&mut self, handles: &[String], laps: &mut Laps) -> Result<Sum> {
@@ -397,4 +432,38 @@ impl Side for Session {
         }
         Ok(sum)
     }
+}
+
+/// A sum over all values of all rows.
+fn read_all(mut rows: Rows<'_>, columns: usize, ordered: bool) -> Result<u64> {
+    let mut sum = 0u64;
+    while let Some(row) = rows.next()? {
+        let of_row = sum_of(row, columns)?;
+        if ordered {
+            sum = sum.wrapping_mul(31);
+        }
+        sum = sum.wrapping_add(of_row);
+    }
+    Ok(sum)
+}
+
+/// Texts and blobs count by their first bytes and their length: what is measured is not the
+/// sum.
+fn sum_of(row: &Row<'_>, columns: usize) -> Result<u64> {
+    let mut sum = 0u64;
+    for column in 0..columns {
+        let value = match row.get_ref(column)? {
+            ValueRef::Null => 1,
+            ValueRef::Integer(n) => n as u64,
+            ValueRef::Real(x) => x.to_bits(),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                let head = bytes
+                    .first_chunk()
+                    .map_or(0, |head| u64::from_le_bytes(*head));
+                head.wrapping_add(bytes.len() as u64)
+            }
+        };
+        sum = sum.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(value);
+    }
+    Ok(sum)
 }
