@@ -99,7 +99,7 @@ pub struct KeyRange {
 }
 
 /// Narrows the keys that begin as `keys.start` does to those whose next part, encoded as
-/// `column` says, lies in `range`. False: nothing can.
+/// `column` says, lies in `range`; behind all columns that is the rowid. False: nothing can.
 pub fn key_range(
     keys: &mut KeyRange,
     column: Option<&IndexColumn>,
@@ -107,11 +107,20 @@ pub fn key_range(
     cx: &mut Context<'_, '_>,
 ) -> Result<bool> {
     keys.end.clone_from(&keys.start);
-    let Some(column) = column.filter(|_| range.low.is_some() || range.high.is_some()) else {
+    if range.low.is_none() && range.high.is_none() {
         if !keys.end.is_empty() {
             keys.end.push(AFTER);
         }
         return Ok(true);
+    }
+    let Some(column) = column else {
+        let rowids = rowid_range(range, cx)?;
+        if let Some((low, high)) = rowids {
+            key::encode_rowid(&mut keys.start, low);
+            key::encode_rowid(&mut keys.end, high);
+            keys.end.push(AFTER);
+        }
+        return Ok(rowids.is_some());
     };
     let how = key_column(column);
     // Ascending, the low bound starts the range; descending, it ends it.

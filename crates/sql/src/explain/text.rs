@@ -217,8 +217,8 @@ fn part_name(table: &Table, index: &Index, part: usize) -> String {
             .columns
             .get(*at)
             .map_or(String::new(), |c| c.name.clone()),
-        Some(IndexTarget::Rowid) => "rowid".to_owned(),
-        Some(IndexTarget::Expr(_)) | None => "expr".to_owned(),
+        Some(IndexTarget::Rowid) | None => "rowid".to_owned(),
+        Some(IndexTarget::Expr(_)) => "expr".to_owned(),
     }
 }
 

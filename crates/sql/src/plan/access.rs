@@ -389,13 +389,21 @@ pub fn may_answer(table: &Table, number: usize, computed: &[KeyExpr], facts: &Fa
     facts.all().any(answers)
 }
 
-/// The bounds on the part behind a prefix of the index's key; a [`TermOp::Prefix`] stands
-/// for both.
+/// The bounds on the part behind a prefix of the index's key, which is the rowid behind all of
+/// its columns; a [`TermOp::Prefix`] stands for both.
 fn range_terms(
     request: &Request<'_>,
     number: usize,
     prefix: usize,
 ) -> (Option<Rc<Term>>, Option<Rc<Term>>) {
+    let index = request.table.indexes.get(number);
+    // Entries of a UNIQUE index have the rowid elsewhere.
+    let ends_in_rowid = |index: &Arc<Index>| !index.unique && index.columns.len() == prefix;
+    let is_of_rowid = index.is_some_and(ends_in_rowid);
+    let answers = |t: &Term| match is_of_rowid {
+        true => t.is_about(ROWID) && t.fits(Some(Affinity::Integer), None),
+        false => request.answers(number, prefix, t),
+    };
     let find = |lower: bool| {
         let bounds = |t: &&Rc<Term>| match t.op {
             TermOp::Lower { .. } => lower,
@@ -403,14 +411,14 @@ fn range_terms(
             _ => false,
         };
         let mut terms = request.terms.iter().filter(bounds);
-        terms.find(|t| request.answers(number, prefix, t)).cloned()
+        terms.find(|t| answers(t)).cloned()
     };
     let (low, high) = (find(true), find(false));
     if low.is_some() || high.is_some() {
         return (low, high);
     }
     let mut terms = request.terms.iter();
-    let is_prefix = |t: &&Rc<Term>| t.op == TermOp::Prefix && request.answers(number, prefix, t);
+    let is_prefix = |t: &&Rc<Term>| t.op == TermOp::Prefix && answers(t);
     (terms.find(is_prefix).cloned(), None)
 }
 

@@ -161,7 +161,7 @@ fn a_partial_index_is_used_where_it_holds_all_rows_asked_for() {
         ),
         (
             "WHERE queue = 'q' AND done IS NULL AND id > 3",
-            "open_jobs (queue='q')",
+            "open_jobs (queue='q' AND rowid>3)",
         ),
         (
             "WHERE done > 3 AND done < 9",
