@@ -135,10 +135,9 @@ impl Planner<'_, '_> {
             });
         };
         let right = self.filtered(right, left.own, &of_right)?;
-        let joined = before.layout.join(&of_right);
-        let condition = self.all_of(left.cross, &joined)?;
+        let cross = left.cross;
         let layout = match kind.yields_right() {
-            true => joined,
+            true => before.layout.join(&of_right),
             false => before.layout.clone(),
         };
         let rows = match kind.takes_one() {
@@ -150,6 +149,10 @@ impl Planner<'_, '_> {
             Method::Hash(..) => {
                 let keys = self.hash_keys(problem, step, placed, &before.layout, &of_right)?;
                 let kept = self.kept_hashed(&right);
+                let condition = match cross.is_empty() {
+                    true => None,
+                    false => self.all_of(cross, &before.layout.join(&of_right))?,
+                };
                 Op::HashJoin {
                     left: Box::new(before.node),
                     right: Box::new(right),
@@ -161,13 +164,14 @@ impl Planner<'_, '_> {
                     kept,
                 }
             }
-            Method::Lookup(_) | Method::Replay(_) => Op::NestedLoopJoin {
-                left: Box::new(before.node),
-                right: Box::new(self.replayed(right, &bindings)),
+            Method::Lookup(_) | Method::Replay(_) => self.nested_loop(
+                before.node,
+                right,
                 kind,
+                (&before.layout, &of_right),
+                cross,
                 bindings,
-                condition,
-            },
+            )?,
         };
         placed.insert(id);
         let mut node = Node { op, width, rows };
@@ -501,34 +505,22 @@ impl Planner<'_, '_> {
         })
     }
 
-    /// What a nested loop's right side is for each row of its left: the same every time
-    /// where it takes nothing from there.
-    pub(super) fn replayed(&self, right: Node, bindings: &[(usize, Expr)]) -> Node {
-        if !bindings.is_empty() || self.reads_recursion(&right) {
-            return right;
-        }
-        let (width, rows) = (right.width, right.rows);
-        let pass = self.pass_of(&right);
-        let input = Box::new(right);
-        Node {
-            op: Op::Materialize { input, pass },
-            width,
-            rows,
-        }
-    }
-
     pub(super) fn all_of(
         &mut self,
-        mut conditions: Vec<Expr>,
+        conditions: Vec<Expr>,
         layout: &Layout,
     ) -> Result<Option<Expr>> {
-        let mut all = match conditions.len() {
-            0 => return Ok(None),
-            1 => conditions.pop(),
-            _ => Some(Expr::operator(ExprKind::And(conditions))),
-        };
+        let mut all = conjunction(conditions);
         self.resolve_each(all.as_mut_slice(), layout)?;
         Ok(all)
+    }
+}
+
+/// All of them, if there are any.
+pub(super) fn conjunction(mut conditions: Vec<Expr>) -> Option<Expr> {
+    match conditions.len() {
+        0 | 1 => conditions.pop(),
+        _ => Some(Expr::operator(ExprKind::And(conditions))),
     }
 }
 

@@ -31,6 +31,7 @@ mod layout;
 mod matches;
 mod members;
 mod needed;
+mod nested;
 mod order;
 mod outer;
 mod output;

@@ -18,6 +18,9 @@ pub enum Rows<'l> {
     /// Registers, which are allotted on demand: those a join stores from its
     /// left row.
     Registers(&'l Layout, &'l mut Vec<(Register, Expr)>),
+    /// The operator's input row, which is a join's right row, and registers that the join
+    /// stores from its left row.
+    Pair(&'l Layout, &'l Layout, &'l mut Vec<(Register, Expr)>),
     /// Nowhere: constants only.
     None,
 }
@@ -102,42 +105,39 @@ impl Planner<'_, '_> {
     }
 
     fn find(&mut self, expr: &Expr, rows: &mut Rows<'_>) -> Result<Option<Expr>> {
-        let layout = match rows {
-            Rows::Input(layout) | Rows::Registers(layout, _) => Some(*layout),
-            Rows::None => None,
+        let place = |layout: &Layout| match (&expr.kind, layout.computed(expr)) {
+            (_, Some(at)) => Some(at),
+            (ExprKind::Column(column), None) => layout.column(*column),
+            _ => None,
         };
-        let at = match layout {
-            None => None,
-            Some(layout) => match (&expr.kind, layout.computed(expr)) {
-                (_, Some(at)) => Some(at),
-                (ExprKind::Column(column), None) => layout.column(*column),
-                _ => None,
-            },
+        let (of_input, of_left, bindings) = match rows {
+            Rows::Input(layout) => (place(layout), None, None),
+            Rows::Registers(left, bindings) => (None, place(left), Some(bindings)),
+            Rows::Pair(right, left, bindings) => (place(right), place(left), Some(bindings)),
+            Rows::None => (None, None, None),
         };
-        match (at, rows) {
-            (Some(at), Rows::Input(_)) => Ok(Some(Expr::input(at, expr.props))),
-            (Some(at), Rows::Registers(_, bindings)) => {
-                let value = Expr::input(at, expr.props);
-                let known = bindings
-                    .iter()
-                    .find(|(_, e)| e.kind == value.kind)
-                    .map(|(r, _)| *r);
-                let register = known.unwrap_or_else(|| {
-                    let register = self.registers;
-                    self.registers += 1;
-                    bindings.push((register, value));
-                    register
-                });
-                Ok(Some(Expr {
-                    kind: ExprKind::Register(register),
-                    props: expr.props,
-                }))
-            }
-            _ if matches!(
-                expr.kind,
-                ExprKind::Column(_) | ExprKind::Aggregate(_) | ExprKind::Window(..)
-            ) =>
-            {
+        if let Some(at) = of_input {
+            return Ok(Some(Expr::input(at, expr.props)));
+        }
+        if let (Some(at), Some(bindings)) = (of_left, bindings) {
+            let value = Expr::input(at, expr.props);
+            let known = bindings
+                .iter()
+                .find(|(_, e)| e.kind == value.kind)
+                .map(|(r, _)| *r);
+            let register = known.unwrap_or_else(|| {
+                let register = self.registers;
+                self.registers += 1;
+                bindings.push((register, value));
+                register
+            });
+            return Ok(Some(Expr {
+                kind: ExprKind::Register(register),
+                props: expr.props,
+            }));
+        }
+        match expr.kind {
+            ExprKind::Column(_) | ExprKind::Aggregate(_) | ExprKind::Window(..) => {
                 Err(Error::misuse("a column is not where the plan expects it"))
             }
             _ => Ok(None),
