@@ -1,7 +1,7 @@
 //! The rows that a join puts together: row numbers first, values in one go.
 
 use crate::error::Result;
-use crate::exec::batch::Batch;
+use crate::exec::batch::{Batch, Selection};
 use crate::exec::hash::NONE;
 
 /// Pairs of row numbers of a left and a right batch.
@@ -60,6 +60,43 @@ impl Pairs {
         self.left.clear();
         self.right.clear();
         Ok(())
+    }
+
+    /// Has these columns of all pairs in `out`, left columns first; the others stay empty.
+    pub fn put_together(
+        &self,
+        columns: &[usize],
+        left: &Batch,
+        right: &Batch,
+        out: &mut Batch,
+    ) -> Result<()> {
+        for at in columns {
+            let (source, rows) = match left.columns.get(*at) {
+                Some(source) => (Some(source), &self.left),
+                None => (right.columns.get(*at - left.columns.len()), &self.right),
+            };
+            if let (Some(source), Some(column)) = (source, out.columns.get_mut(*at)) {
+                column.gather(source, rows)?;
+            }
+        }
+        out.set_rows(self.len());
+        Ok(())
+    }
+
+    /// Keeps the pairs of these numbers.
+    pub fn keep(&mut self, numbers: Selection<'_>) {
+        for rows in [&mut self.left, &mut self.right] {
+            let mut kept = 0;
+            numbers.each(|number| {
+                if let Some(row) = rows.get(number).copied()
+                    && let Some(slot) = rows.get_mut(kept)
+                {
+                    *slot = row;
+                    kept += 1;
+                }
+            });
+            rows.truncate(kept);
+        }
     }
 
     /// Forgets the pairs.

@@ -9,13 +9,16 @@
 //! others, in no chain; each that finds a partner is marked, and in the end those without
 //! a mark are yielded.
 //!
-//! Where left rows alone are wanted, those are left over that count ([`semi`]).
+//! Where left rows alone are wanted, those are left over that count ([`semi`]). What else an
+//! inner join asks of a pair is asked of many at once ([`tested`]).
 
 mod semi;
 mod spilled;
+mod tested;
 
 use self::semi::keep_first;
 use self::spilled::{Spilled, chain};
+use self::tested::Tested;
 use super::marks::Marks;
 use super::pairs::{Pairs, push_right};
 use super::{BoxOperator, Delayed, Operator};
@@ -70,6 +73,8 @@ pub struct HashJoin {
     candidate: Option<u32>,
     matched: bool,
     pairs: Pairs,
+    /// The condition, where many pairs are tested at once.
+    tested: Option<Tested>,
     delayed: Delayed,
     held: Held,
     /// How often the pass had begun for which the table was built and is kept.
@@ -141,6 +146,7 @@ impl HashJoin {
         Self {
             left,
             right,
+            tested: Tested::of(&spec),
             spec,
             table: GroupTable::new(collations),
             built: Batch::default(),
@@ -303,6 +309,7 @@ impl HashJoin {
             let right = candidate as usize;
             candidate = self.chain.get(right).copied().unwrap_or(NONE);
             if let Some(test) = &self.spec.condition
+                && self.tested.is_none()
                 && condition(
                     test,
                     Row::Pair(&self.left_rows, row, &self.built, right),
@@ -332,7 +339,23 @@ impl HashJoin {
         Ok(true)
     }
 
-    fn fill(&mut self, cx: &mut Context<'_, '_>, want: usize) -> Result<bool> {
+    /// Finds the next pairs; false at the end.
+    fn fill(&mut self, cx: &mut Context<'_, '_>, mut want: usize) -> Result<bool> {
+        loop {
+            let more = self.fill_untested(cx, want)?;
+            if !more || self.tested.is_none() {
+                return Ok(more);
+            }
+            self.test_pairs(cx)?;
+            if !self.pairs.is_empty() {
+                return Ok(true);
+            }
+            // Whoever finds nothing looks at more at once.
+            want = want.saturating_mul(4);
+        }
+    }
+
+    fn fill_untested(&mut self, cx: &mut Context<'_, '_>, want: usize) -> Result<bool> {
         let most = want.clamp(1, ROWS_MAX);
         loop {
             if self.position >= self.left_rows.len() {
