@@ -332,3 +332,49 @@ fn each_run_reads_anew() {
         assert_eq!(before, support::drain(&mut prepared), "{sql}");
     }
 }
+
+/// An aggregate of a key's rows, asked for so often that the table is hashed once, gives what
+/// it gives by the index: in the order of the table, for sums of reals and texts put together.
+#[test]
+fn aggregates_of_keys_with_an_index_are_hashed() {
+    let tables = "
+        CREATE TABLE o(id INTEGER PRIMARY KEY, k INT, s TEXT, x REAL, n INT);
+        CREATE INDEX ok ON o(k);
+        CREATE INDEX osk ON o(s, k);
+        WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i LIMIT 2000)
+            INSERT INTO o SELECT i, i * 31 % 170, 's' || i % 5, i / 7.0, i * 37 % 1000 FROM i;
+        INSERT INTO o VALUES (5000, NULL, NULL, 1, 1), (5001, NULL, 's1', 2, 2), (5002, 3, NULL, NULL, NULL);";
+    let queries = [
+        "SELECT id FROM o WHERE n = (SELECT max(n) FROM o i WHERE i.k = o.k) ORDER BY id",
+        "SELECT sum(id) FROM o WHERE x > (SELECT avg(x) FROM o i WHERE i.k = o.k)",
+        "SELECT id, (SELECT sum(x) FROM o i WHERE i.k = o.k AND i.n < 500) FROM o ORDER BY id",
+        "SELECT id, (SELECT group_concat(i.id) FROM o i WHERE i.k = o.k AND i.n < o.n) FROM o ORDER BY id",
+        "SELECT id, (SELECT count(n) + o.n FROM o i WHERE i.s = o.s AND i.k = o.k) FROM o ORDER BY id",
+        "SELECT id, (SELECT total(n) FROM o i WHERE i.k = o.n % 200) FROM o ORDER BY id",
+        "SELECT id, (SELECT count(*) FROM o i WHERE i.k = o.k GROUP BY s ORDER BY s LIMIT 1) FROM o ORDER BY id",
+        "SELECT id, (SELECT max(n) FROM o i WHERE i.k = CAST(o.k AS TEXT)) FROM o ORDER BY id",
+        "SELECT id, (SELECT max(x) FROM o i WHERE i.k = o.k AND i.k = o.n) FROM o ORDER BY id",
+        "SELECT id, (SELECT min(i.id) FROM o i WHERE i.k IS o.k) FROM o ORDER BY id",
+        "SELECT id, (SELECT i.n FROM o i WHERE i.k = o.k AND i.n > o.n) FROM o ORDER BY id",
+    ];
+    same(&format!("{tables}{}", queries.join(";")));
+    let session = session();
+    must(&session, tables);
+    let plan = |sql: &str| run(&session, &format!("EXPLAIN QUERY PLAN {sql}")).join("\n");
+    assert!(
+        plan(queries[0]).contains("HASH JOIN"),
+        "{}",
+        plan(queries[0])
+    );
+    let once = "SELECT id FROM o WHERE id = 7 AND n = (SELECT max(n) FROM o i WHERE i.k = o.k)";
+    assert!(
+        plan(once).contains("SEARCH o USING INDEX ok"),
+        "{}",
+        plan(once)
+    );
+    // A row of it that is not asked for may fail.
+    same(&format!(
+        "{tables} INSERT INTO o VALUES (9000, 9999, 's', 1, 9223372036854775807), (9001, 9999, 's', 1, 9223372036854775807);
+         SELECT id, (SELECT sum(n) FROM o i WHERE i.k = o.k) FROM o WHERE id < 3000"
+    ));
+}

@@ -18,14 +18,27 @@ use crate::value::Affinity;
 
 /// Cost of one row of a scan is 1; these are relative to it.
 pub const COST_SEEK: f64 = 4.0;
-/// Fetching a row for an index entry.
-pub const COST_FETCH: f64 = 5.0;
+/// Fetching a row for an index entry, where rows near it are fetched, too, or the table is
+/// small.
+const COST_FETCH: f64 = 5.0;
+/// What is added where the row's leaf was not looked at for long (measured: 280 ns in all in a
+/// table of 120,000 rows, of which one is scanned in 17).
+const COST_FAR: f64 = 10.0;
+/// Rows that stay in the processor's caches, and rows of a leaf.
+const ROWS_CACHED: f64 = 10_000.0;
+const ROWS_OF_LEAF: f64 = 64.0;
 /// Rows found by a key that is not unique, for want of statistics.
 const ROWS_PER_KEY: f64 = 10.0;
 /// The share of rows that a bound is guessed to let through.
 const SHARE_OF_BOUND: f64 = 0.25;
 /// Most alternatives that IN lists may unfold to.
 const PREFIXES_MAX: usize = 1000;
+
+/// Fetching one of so many rows of a table that are fetched one behind the other.
+pub fn cost_of_fetch(table_rows: f64, fetched: f64) -> f64 {
+    let near = ROWS_CACHED + ROWS_OF_LEAF * fetched;
+    COST_FETCH + COST_FAR * (1.0 - near / table_rows.max(1.0)).max(0.0)
+}
 
 /// A way to the rows.
 #[derive(Debug, Clone)]
@@ -356,7 +369,7 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
     }
     let each = match covering {
         true => narrow.unwrap_or(1.0),
-        false => 1.0 + COST_FETCH,
+        false => 1.0 + cost_of_fetch(request.rows, fetched),
     };
     let mut cost = COST_SEEK * keys + fetched * each;
     if !equal.is_empty() && !of_subquery {

@@ -94,6 +94,7 @@ impl Planner<'_, '_> {
             within: &of_distinct,
             limited: limit.is_some() && window::streams(block),
             any_order,
+            all: block.aggregation.is_some(),
         };
         let sourced = self.sources(block, filter, order_by, singles, &goal)?;
         let (mut node, mut layout) = (sourced.node, sourced.layout);

@@ -1,7 +1,7 @@
 //! `a = 1 OR b = 2`: where each alternative can be looked up, the rows are those that any
 //! of the lookups finds.
 
-use super::access::{self, Access, COST_FETCH, Path, Request};
+use super::access::{self, Access, Path, Request, cost_of_fetch};
 use super::facts::KnownTerms;
 use super::few::Few;
 use super::terms::{Term, terms};
@@ -76,10 +76,11 @@ pub fn through(request: &Request<'_>, either: &Either) -> Option<Access> {
         ) {
             return None;
         }
-        cost += arm.cost + arm.rows * (1.0 + COST_FETCH);
+        cost += arm.cost;
         rows += arm.rows;
         arms.push(arm);
     }
+    cost += rows * (1.0 + cost_of_fetch(request.rows, rows));
     Some(Access {
         path: Path::Either(arms),
         cost,

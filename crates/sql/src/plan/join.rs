@@ -114,7 +114,11 @@ impl Planner<'_, '_> {
             Method::Lookup(chosen) | Method::Replay(chosen) => (chosen, &[]),
             Method::Hash(chosen, keys) => (chosen, keys),
         };
-        let access = &chosen.access;
+        let whole = match before {
+            None => self.whole_to_hash(problem, item, &chosen.access),
+            Some(_) => None,
+        };
+        let access = whole.as_ref().unwrap_or(&chosen.access);
         let mut done = answered_by(&access.path);
         let mut bindings = Vec::new();
         let columns = self.columns_left(problem, step.item, &done);

@@ -1,16 +1,21 @@
-//! A table that a correlated subquery searches by equality and that has no index for it.
+//! A table that a correlated subquery searches by equality, hashed for it.
 //!
-//! Read anew for each row of the caller it costs the product of both. Where the caller has
-//! some rows, the table is hashed by what is compared with values that are handed in, once
-//! for all of the caller's rows, and one row of these values is joined with it.
+//! Without an index the table would be read anew for each row of the caller, which costs the
+//! product of both. Where the caller has some rows, the table is hashed by what is compared
+//! with values that are handed in, once for all of the caller's rows, and one row of these
+//! values is joined with it. So it is where an aggregate wants all rows of a key and the caller
+//! has so many keys that their rows are fetched through the index more than once each.
+
+use std::rc::Rc;
 
 use super::Planner;
-use super::access::{COST_SEEK, Path};
+use super::access::{Access, COST_SEEK, Path};
 use super::join::Joined;
 use super::layout::Layout;
-use super::order::hashed_sides;
+use super::order::{Item, Problem, hashed_sides};
 use super::physical::{JoinKind, Node, Op};
-use super::weigh::{COST_BUILD, COST_PROBE};
+use super::terms::Term;
+use super::weigh::{COST_BUILD, COST_OPEN, COST_PROBE};
 use crate::bind::expr::{Comparison, Expr, ExprKind};
 use crate::error::Result;
 
@@ -32,6 +37,48 @@ impl Planner<'_, '_> {
         result
     }
 
+    /// The whole table in place of its rows through an index, where [`keyed`](Self::keyed) is
+    /// to hash it: of a key the rows come in the order of the table either way.
+    pub(super) fn whole_to_hash(
+        &self,
+        problem: &Problem<'_, '_>,
+        item: &Item<'_>,
+        access: &Access,
+    ) -> Option<Access> {
+        let Path::Index {
+            index,
+            equal,
+            low: None,
+            high: None,
+            ..
+        } = &access.path
+        else {
+            return None;
+        };
+        let is_first = problem.is_alone() && problem.all && self.pass != 0;
+        let is_unordered = problem.order.is_empty() || !access.ordered;
+        let is_whole_key = !index.unique && equal.len() == index.columns.len();
+        if !is_first || !is_unordered || !is_whole_key || item.rows > ROWS_MAX {
+            return None;
+        }
+        let by_index = self.calls * (COST_OPEN + access.cost);
+        let by_hash = cost_of_hash(item.rows, self.calls) + self.calls * (COST_OPEN + access.rows);
+        let is_key = |term: &Rc<Term>| {
+            let condition = problem.conditions.get(term.condition);
+            condition.is_some_and(|c| c.movable && self.handed_key(&c.expr).is_some())
+        };
+        (by_hash < by_index && equal.iter().all(is_key)).then(|| Access {
+            path: Path::Scan {
+                low: None,
+                high: None,
+            },
+            cost: item.rows,
+            rows: item.rows,
+            reverse: false,
+            ordered: problem.order.is_empty(),
+        })
+    }
+
     /// The rows of a table that these conditions let through, hashed where that is worth
     /// it. `path` is how they are read.
     pub(super) fn keyed(
@@ -41,7 +88,7 @@ impl Planner<'_, '_> {
         layout: Layout,
         conditions: Vec<Expr>,
     ) -> Result<Joined> {
-        let by_hash = node.rows * (1.0 + COST_BUILD) + self.calls * (COST_PROBE + COST_SEEK);
+        let by_hash = cost_of_hash(node.rows, self.calls);
         // Other passes see the same rows of it.
         let kept = self.kept_hashed(&node).filter(|pass| *pass != self.pass);
         let is_worth = kept.is_some()
@@ -111,6 +158,11 @@ impl Planner<'_, '_> {
         };
         sides(left, right).or_else(|| sides(right, left))
     }
+}
+
+/// What it costs to read and hash so many rows and to ask for a key so often.
+fn cost_of_hash(rows: f64, calls: f64) -> f64 {
+    rows * (1.0 + COST_BUILD) + calls * (COST_PROBE + COST_SEEK)
 }
 
 /// Whether a path reads all rows.

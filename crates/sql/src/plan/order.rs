@@ -115,6 +115,8 @@ pub struct Problem<'p, 'b> {
     pub order: &'p [SortKey],
     /// Only the first few rows may be wanted.
     pub limited: bool,
+    /// All rows are read, whatever is asked of the query.
+    pub all: bool,
     /// Sources that are joined already.
     pub placed: Few<usize>,
     /// The rows of those.
@@ -142,7 +144,7 @@ impl Problem<'_, '_> {
     }
 
     /// Whether there is nothing to join.
-    fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         let mut joined = self.items.iter().filter(|item| !item.kind.takes_one());
         joined.next().is_some() && joined.next().is_none() && self.placed.is_empty()
     }

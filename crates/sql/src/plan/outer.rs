@@ -49,6 +49,8 @@ pub struct Goal<'a> {
     pub limited: bool,
     /// They may come in any order.
     pub any_order: bool,
+    /// All of them are read, whatever is asked of the query.
+    pub all: bool,
 }
 
 impl<'a> Planner<'a, '_> {

@@ -181,6 +181,7 @@ impl<'a> Planner<'a, '_> {
             conditions: &conditions,
             order: goal.order,
             limited: goal.limited,
+            all: goal.all,
             rows: base.as_ref().map_or(1.0, |b| b.node.rows),
             placed: base.as_ref().map(Joined::sources).unwrap_or_default(),
         };

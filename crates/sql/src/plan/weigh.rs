@@ -14,7 +14,7 @@ use crate::bind::expr::{CompareOp, Expr, ExprKind};
 pub(super) const COST_BUILD: f64 = 2.0;
 pub(super) const COST_PROBE: f64 = 1.5;
 /// Cost of opening the lookup for one row, beside that of finding the first key of a scan.
-const COST_OPEN: f64 = 12.0;
+pub(super) const COST_OPEN: f64 = 12.0;
 /// The share of rows that are guessed to have a partner.
 const SHARE_WITH_PARTNER: f64 = 0.5;
 
@@ -147,7 +147,15 @@ impl Next<'_, '_, '_> {
 
     fn cost_of_hash(&self) -> f64 {
         let own = &self.alone.access;
-        own.cost + own.rows * COST_BUILD + self.rows * COST_PROBE + COST_SEEK
+        own.cost + own.rows * self.kept() * COST_BUILD + self.rows * COST_PROBE + COST_SEEK
+    }
+
+    /// What the conditions on it alone let through of the rows that it is read by.
+    fn kept(&self) -> f64 {
+        let is_alone = |c: &Condition| c.sources.iter().all(|source| *source == self.id());
+        let left = self.conditions.iter().enumerate();
+        let left = left.filter(|(at, c)| !self.alone.used.contains(at) && is_alone(c));
+        left.map(|(at, c)| self.share(at, c)).product()
     }
 
     /// A hash join where that costs less than `best`. What it would tell of the rows counts
@@ -164,11 +172,7 @@ impl Next<'_, '_, '_> {
             .problem
             .pairs_per_match(self.conditions, &counted, all)
             .unwrap_or(own.rows.max(10.0));
-        let is_alone = |c: &Condition| c.sources.iter().all(|source| *source == self.id());
-        let left = self.conditions.iter().enumerate();
-        let left = left.filter(|(at, c)| !self.alone.used.contains(at) && is_alone(c));
-        let kept: f64 = left.map(|(at, c)| self.share(at, c)).product();
-        let matches = (self.rows * own.rows * kept / pairs).max(self.at_least());
+        let matches = (self.rows * own.rows * self.kept() / pairs).max(self.at_least());
         let rows = match self.lookup.uses_placed {
             true => best.rows.min(matches),
             false => matches,
