@@ -677,3 +677,60 @@ fn generated_joins() {
     compare(seed, worlds, 40, 9);
     compare(seed + 1, worlds / 10, 20, 1600);
 }
+
+/// LEFT JOINs of which the rows without a partner are wanted, and those that look alike.
+#[test]
+fn rows_without_a_partner() {
+    let tables = "
+        CREATE TABLE l(id INTEGER PRIMARY KEY, a INT, b TEXT);
+        CREATE TABLE r(id INTEGER PRIMARY KEY, a INT, b TEXT, c INT);
+        CREATE TABLE w(k INT, a INT, PRIMARY KEY (k)) WITHOUT ROWID;
+        CREATE INDEX ra ON r(a);
+        WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i LIMIT 150)
+            INSERT INTO l SELECT i, i % 90, i % 7 || '' FROM i;
+        INSERT INTO l VALUES (1000, NULL, NULL), (1001, NULL, '3');
+        INSERT INTO r SELECT id * 2, a * 2, b, iif(id % 3, id, NULL) FROM l WHERE id < 100;
+        INSERT INTO r VALUES (5000, NULL, NULL, NULL);
+        INSERT INTO w SELECT id * 3, a FROM l WHERE id < 50;";
+    let mut all = tables.to_owned();
+    for on in [
+        "r.a = l.a",
+        "r.a = l.a AND r.b = l.b",
+        "r.a = l.a AND r.c > 20",
+        "r.id = l.id AND l.b = '3'",
+        "r.b = l.b AND r.c < l.a",
+        "r.a IS l.a",
+        "r.a = l.a AND abs(r.c) > 9",
+        "r.c > l.a",
+    ] {
+        for none in ["r.id IS NULL", "r.a IS NULL", "r.c IS NULL", "r.b ISNULL"] {
+            all += &format!(
+                "SELECT l.id FROM l LEFT JOIN r ON {on} WHERE {none} ORDER BY 1;
+                 SELECT count(*) FROM l LEFT JOIN r ON {on} WHERE {none} AND l.id > 50;
+                 SELECT l.id, r.b FROM l LEFT JOIN r ON {on} WHERE {none} ORDER BY 1, 2;
+                 SELECT l.id FROM l LEFT JOIN r ON {on} WHERE {none} AND r.b IS NULL ORDER BY 1;
+                 SELECT l.id, x.id FROM l LEFT JOIN r ON {on} LEFT JOIN l x ON x.id = l.id + 1 WHERE {none} ORDER BY 1, 2;
+                 SELECT l.id, x.id FROM l LEFT JOIN r ON {on} LEFT JOIN l x ON x.id = r.id WHERE {none} ORDER BY 1, 2;
+                 SELECT l.id, x.id FROM l JOIN l x ON x.id = l.id + 1 LEFT JOIN r ON {on} WHERE {none} AND x.a > 3 ORDER BY 1, 2;
+                 SELECT l.id FROM r RIGHT JOIN l ON {on} WHERE {none} ORDER BY 1;
+                 SELECT l.id FROM l LEFT JOIN r ON {on} WHERE {none} AND EXISTS (SELECT 1 FROM w WHERE w.k = l.id) ORDER BY 1;
+                 SELECT l.id FROM l LEFT JOIN r ON {on} WHERE {none} AND EXISTS (SELECT 1 FROM w WHERE w.a = r.c) ORDER BY 1;
+                 SELECT l.id FROM l LEFT JOIN r ON {on} WHERE {none} ORDER BY l.a, 1 LIMIT 5;"
+            );
+        }
+    }
+    all += "SELECT l.id FROM l LEFT JOIN w ON w.k = l.id WHERE w.k IS NULL ORDER BY 1;
+        SELECT l.id FROM l LEFT JOIN w ON w.a = l.a WHERE w.k IS NULL ORDER BY 1;
+        SELECT l.id FROM l LEFT JOIN r ON r.a = l.a LEFT JOIN w ON w.k = l.id WHERE r.id IS NULL AND w.a IS NULL ORDER BY 1;
+        SELECT l.id FROM l LEFT JOIN r ON r.a = l.a WHERE r.id IS NULL OR l.id = 4 ORDER BY 1;
+        SELECT l.id FROM l LEFT JOIN r ON r.a = l.a GROUP BY l.id HAVING max(r.id) IS NULL ORDER BY 1;
+        DELETE FROM l WHERE id IN (SELECT l.id FROM l LEFT JOIN r ON r.a = l.a WHERE r.id IS NULL);
+        SELECT count(*), sum(id) FROM l";
+    support::same(&all);
+    let session = support::session();
+    support::must(&session, tables);
+    let explain =
+        "EXPLAIN QUERY PLAN SELECT l.id FROM l LEFT JOIN r ON r.a = l.a WHERE r.id IS NULL";
+    let plan = support::run(&session, explain).join("\n");
+    assert!(plan.contains("ANTI JOIN"), "{plan}");
+}

@@ -375,6 +375,37 @@ fn aggregates_of_keys_with_an_index_are_hashed() {
     // A row of it that is not asked for may fail.
     same(&format!(
         "{tables} INSERT INTO o VALUES (9000, 9999, 's', 1, 9223372036854775807), (9001, 9999, 's', 1, 9223372036854775807);
-         SELECT id, (SELECT sum(n) FROM o i WHERE i.k = o.k) FROM o WHERE id < 3000"
+         SELECT id, (SELECT sum(n) FROM o i WHERE i.k = o.k) FROM o WHERE id < 3000 ORDER BY id"
     ));
+}
+
+/// EXISTS as a value, under OR and AND, in sort keys and in what aggregates add up.
+#[test]
+fn whether_there_is_a_row_as_a_value() {
+    for on in [
+        "v.i = t.a",
+        "v.s = t.b AND v.i > 4",
+        "v.n = t.d AND v.i < t.a",
+        "v.x IS t.c AND v.i = t.a",
+        "t.r > 10 AND v.y = t.c",
+    ] {
+        let it = format!("EXISTS (SELECT 1 FROM v WHERE {on})");
+        let turned = format!("EXISTS (SELECT * FROM t WHERE {on} LIMIT 1)");
+        with(&format!(
+            "SELECT id, {it}, NOT {it}, typeof({it}), {it} + 1 FROM t ORDER BY id;
+             SELECT rowid, {turned} FROM v ORDER BY rowid;
+             SELECT id FROM t WHERE a = 3 OR {it} ORDER BY id;
+             SELECT id FROM t WHERE (b = '7' AND NOT {it}) OR (c IS NULL AND {it}) OR NOT (a < 30 OR {it}) ORDER BY id;
+             SELECT id FROM t WHERE {it} = 0 AND id < 100 ORDER BY id;
+             SELECT rowid FROM v WHERE i IS NULL OR {turned} ORDER BY rowid;
+             SELECT id FROM t ORDER BY {it} DESC, id LIMIT 20;
+             SELECT sum({it}), count(*) FROM t;
+             SELECT {it} AS e, count(*) FROM t GROUP BY e ORDER BY e;
+             SELECT id, CASE WHEN a > 20 THEN {it} ELSE 'none' END FROM t ORDER BY id;
+             SELECT t.id, w.i FROM t LEFT JOIN v w ON w.i = t.a AND (w.x = 5 OR {it}) ORDER BY 1, 2;
+             UPDATE t SET a = a + 1 WHERE id < 9 OR {it}; SELECT sum(a) FROM t"
+        ));
+    }
+    let plan = plan("SELECT id FROM t WHERE a = 3 OR EXISTS (SELECT 1 FROM v WHERE v.i = t.a)");
+    assert!(plan.contains("HASH SINGLE JOIN"), "{plan}");
 }

@@ -12,6 +12,7 @@
 
 mod access;
 mod aggregate;
+mod anti;
 mod any_order;
 pub mod any_value;
 mod arms;

@@ -15,7 +15,9 @@ use super::block::simplified;
 use super::few::Few;
 use super::order::{Condition, split_equality};
 use super::physical::JoinKind;
-use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, Register, SubqueryId, UnaryOp};
+use crate::bind::expr::{
+    CompareOp, Comparison, Expr, ExprKind, ROWID, Register, SubqueryId, UnaryOp,
+};
 use crate::bind::logical::{Block, Body, LogicalSubquery, Query, Source, SourceKind};
 use crate::error::Result;
 use crate::value::Value;
@@ -36,6 +38,8 @@ pub(super) struct SemiJoin<'b> {
 pub(super) struct Wanted<'e> {
     pub subquery: SubqueryId,
     pub kind: JoinKind,
+    /// Of a single join: whether there is a row, which is where it has a rowid.
+    pub any: bool,
     /// The operands of IN, and how they compare.
     pub members: Option<(&'e [Expr], &'e [Comparison])>,
 }
@@ -84,6 +88,7 @@ impl<'a> Planner<'a, '_> {
             return Ok(None);
         };
         let shown = match asked.kind {
+            JoinKind::Single if asked.any => rowid_of(source),
             JoinKind::Single => first_value(subquery, block, source),
             _ => None,
         };
@@ -109,7 +114,8 @@ impl<'a> Planner<'a, '_> {
         let is_own = |expr: &Expr| columns(expr).is_subset(&own);
         // The first row of a key is then the first that counts.
         let is_told = |expr: &Expr| is_key(expr) || is_own(expr);
-        let is_first = asked.kind != JoinKind::Single || exprs.iter().all(is_told);
+        let takes_any = asked.kind != JoinKind::Single || asked.any;
+        let is_first = takes_any || exprs.iter().all(is_told);
         if !is_first || !exprs.iter().any(is_key) {
             return Ok(None);
         }
@@ -136,11 +142,13 @@ impl<'a> Planner<'a, '_> {
     }
 }
 
-fn asked(condition: &Expr) -> Option<Wanted<'_>> {
+/// What a condition asks of a subquery.
+pub(super) fn asked(condition: &Expr) -> Option<Wanted<'_>> {
     match &condition.kind {
         ExprKind::Exists(subquery) => Some(Wanted {
             subquery: *subquery,
             kind: JoinKind::Semi,
+            any: false,
             members: None,
         }),
         ExprKind::InSubquery {
@@ -154,6 +162,7 @@ fn asked(condition: &Expr) -> Option<Wanted<'_>> {
                 false => JoinKind::Semi,
                 true => JoinKind::Anti,
             },
+            any: false,
             members: Some((exprs, comparisons)),
         }),
         ExprKind::Unary(UnaryOp::Not, operand) => {
@@ -201,6 +210,14 @@ fn first_value(subquery: &LogicalSubquery, block: &Block, source: &Source) -> Op
             ExprKind::Column(column) if column.source == source.id => Some(column.column),
             _ => None,
         },
+        _ => None,
+    }
+}
+
+/// The column that no row of a source lacks.
+fn rowid_of(source: &Source) -> Option<usize> {
+    match &source.kind {
+        SourceKind::Table(table) if !table.without_rowid => Some(ROWID),
         _ => None,
     }
 }

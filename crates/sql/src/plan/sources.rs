@@ -132,7 +132,7 @@ impl<'a> Planner<'a, '_> {
     pub(super) fn join_behind(
         &mut self,
         base: Option<Joined>,
-        sources: Vec<(&Source, Option<Vec<Condition>>)>,
+        mut sources: Vec<(&Source, Option<Vec<Condition>>)>,
         mut conditions: Vec<Condition>,
         reads: &mut Reads<'a>,
         goal: &Goal<'_>,
@@ -144,6 +144,10 @@ impl<'a> Planner<'a, '_> {
             semi_joins = self.semi_joins(&mut conditions, &known)?;
         }
         semi_joins.append(&mut reads.singles);
+        let anti_joins = match sources.iter().any(|(_, on)| on.is_some()) {
+            true => self.anti_joins(&mut sources, &mut conditions, &reads.shown, &semi_joins),
+            false => Vec::new(),
+        };
         let mut items = Vec::with_capacity(sources.len() + semi_joins.len());
         let mut inner = Vec::new();
         for (source, mut on) in sources {
@@ -159,6 +163,9 @@ impl<'a> Planner<'a, '_> {
         }
         let alone = items.len() == 1 && base.is_none() && goal.order.is_empty();
         for join in semi_joins {
+            items.push(self.semi_item(join));
+        }
+        for join in anti_joins {
             items.push(self.semi_item(join));
         }
         conditions.extend(inner);

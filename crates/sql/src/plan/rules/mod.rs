@@ -14,5 +14,5 @@ pub use common_conjuncts::common_conjuncts;
 pub use fold::fold;
 pub use implied::implied;
 pub use or_to_in::or_to_in;
-pub use outer_to_inner::rejects_null;
+pub use outer_to_inner::{needs, rejects_null};
 pub use telling_keys::telling_keys;
