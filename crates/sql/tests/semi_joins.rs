@@ -409,3 +409,40 @@ fn whether_there_is_a_row_as_a_value() {
     let plan = plan("SELECT id FROM t WHERE a = 3 OR EXISTS (SELECT 1 FROM v WHERE v.i = t.a)");
     assert!(plan.contains("HASH SINGLE JOIN"), "{plan}");
 }
+
+/// IN of a subquery of several tables that looks at the row around it, as a condition, under
+/// OR and where NULL counts.
+#[test]
+fn members_that_an_index_finds() {
+    for members in [
+        "SELECT t.a FROM t JOIN v w ON w.i = t.a WHERE t.id < v.i * 20",
+        "SELECT t.id FROM t JOIN v w ON w.s = t.b WHERE w.i <> v.i",
+        "SELECT DISTINCT t.a FROM t, v w WHERE t.d = v.n AND w.i = t.a",
+        "SELECT t.a FROM t WHERE t.d = v.n OR t.c = v.x",
+        "SELECT t.a FROM t JOIN v w ON w.i = t.a WHERE t.id < v.i * 20 ORDER BY t.a, t.id LIMIT 3",
+        "SELECT max(t.a) FROM t JOIN v w ON w.i = t.a WHERE t.d = v.n",
+        "SELECT abs(t.a) FROM t JOIN v w ON w.i = t.a WHERE t.d = v.n",
+        "SELECT t.a FROM t JOIN v w ON w.i = t.a WHERE t.d = v.n UNION ALL SELECT 7",
+    ] {
+        with(&format!(
+            "SELECT rowid FROM v WHERE i IN ({members}) ORDER BY 1;
+             SELECT rowid FROM v WHERE x IN ({members}) AND i > 3 ORDER BY 1;
+             SELECT rowid FROM v WHERE s IN ({members}) OR i = 7 ORDER BY 1;
+             SELECT rowid FROM v WHERE y NOT IN ({members}) ORDER BY 1;
+             SELECT rowid FROM v WHERE NOT (i IN ({members})) ORDER BY 1;
+             SELECT rowid FROM v WHERE (i IN ({members})) IS NULL ORDER BY 1;
+             SELECT rowid, x IN ({members}) FROM v ORDER BY 1;
+             SELECT v.rowid, u.rowid FROM v LEFT JOIN v u ON u.i IN ({members}) AND u.rowid > 2 ORDER BY 1, 2;
+             SELECT i IN ({members}) AS m, count(*) FROM v GROUP BY m HAVING i IN ({members}) ORDER BY 1;"
+        ));
+    }
+    with(
+        "SELECT rowid FROM v WHERE (i, s) IN (SELECT t.a, t.b FROM t JOIN v w ON w.i = t.a WHERE t.d = v.n) ORDER BY 1;
+         SELECT rowid FROM v WHERE (i, n) IN (SELECT t.a, t.d FROM t JOIN v w ON w.i = t.a WHERE t.id > v.i) ORDER BY 1;
+         UPDATE v SET y = 0 WHERE i IN (SELECT t.a FROM t JOIN v w ON w.i = t.a WHERE t.d = v.n); SELECT y FROM v ORDER BY rowid",
+    );
+    let plan = plan(
+        "SELECT 1 FROM v WHERE i IN (SELECT t.a FROM t JOIN v w ON w.s = t.b WHERE w.x = v.x)",
+    );
+    assert!(plan.contains("FILTER EXISTS subquery"), "{plan}");
+}

@@ -4,10 +4,9 @@
 //! EXISTS says: an anti-join, which hashes `b` or looks for one partner, and may stand
 //! anywhere behind what its condition reads.
 
-use std::collections::BTreeSet;
-
 use super::Planner;
-use super::join::Needed;
+use super::few::Few;
+use super::needed::Needed;
 use super::order::{Condition, split_equality};
 use super::physical::JoinKind;
 use super::rules;
@@ -36,7 +35,7 @@ impl Planner<'_, '_> {
                 conditions.iter().position(asks)
             });
             let is_taken = |asking: &usize| {
-                let is_shown = shown.get(&source.id).is_some_and(|it| !it.is_empty());
+                let is_shown = !shown.of(source.id).is_empty();
                 let others = conditions.iter().enumerate();
                 let others = others.filter(|(at, _)| at != asking).map(|(_, c)| c);
                 let of_sources = sources.iter().enumerate().filter(|(other, _)| *other != at);
@@ -71,10 +70,11 @@ impl Planner<'_, '_> {
     /// Whether a table has an equality among these conditions, all of which may be asked
     /// anywhere.
     fn is_joinable(&self, source: &Source, on: &[Condition]) -> bool {
-        let own = BTreeSet::from([source.id]);
+        let own = Few::from([source.id]);
         let columns = |expr: &Expr| self.sources_of(expr);
         let is_key = |c: &Condition| {
-            let others = &c.sources - &own;
+            let mut others = c.sources.clone();
+            others.remove(&source.id);
             split_equality(&c.expr, &own, &others, &columns).is_some()
         };
         let is_table = matches!(source.kind, SourceKind::Table(_)) && !source.fixed;

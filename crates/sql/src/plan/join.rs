@@ -515,7 +515,9 @@ impl Planner<'_, '_> {
         layout: &Layout,
     ) -> Result<Option<Expr>> {
         let mut all = conjunction(conditions);
-        self.resolve_each(all.as_mut_slice(), layout)?;
+        if let Some(all) = &mut all {
+            self.resolve_condition(all, &mut Rows::Input(layout))?;
+        }
         Ok(all)
     }
 }

@@ -35,12 +35,15 @@ impl Planner<'_, '_> {
         let mut condition = None;
         if !is_filter {
             condition = self.all_of(conditions, &of_left.join(of_right))?;
-        } else if let Some(all) = conjunction(conditions) {
+        } else if let Some(mut all) = conjunction(conditions) {
             let (width, rows) = (right.width, right.rows);
             let mut pair = Rows::Pair(of_right, of_left, &mut bindings);
-            let predicate = self.called_for(rows, |this| this.resolve_rows(&all, &mut pair))?;
+            self.called_for(rows, |this| this.resolve_condition(&mut all, &mut pair))?;
             let input = Box::new(right);
-            let op = Op::Filter { input, predicate };
+            let op = Op::Filter {
+                input,
+                predicate: all,
+            };
             right = Node { op, width, rows };
         }
         Ok(Op::NestedLoopJoin {

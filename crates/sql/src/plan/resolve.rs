@@ -9,6 +9,7 @@ use super::keyed;
 use super::layout::Layout;
 use super::physical::{LimitClause, Node, Op, Subquery};
 use crate::bind::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Register, SortKey, SubqueryId};
+use crate::bind::logical::LogicalSubquery;
 use crate::error::{Error, Result};
 
 /// Where a column's value comes from.
@@ -75,7 +76,7 @@ impl Planner<'_, '_> {
         Ok(resolved)
     }
 
-    fn resolve_in_place(&mut self, expr: &mut Expr, rows: &mut Rows<'_>) -> Result<()> {
+    pub(super) fn resolve_in_place(&mut self, expr: &mut Expr, rows: &mut Rows<'_>) -> Result<()> {
         if let Some(found) = self.find(expr, rows)? {
             *expr = found;
             return Ok(());
@@ -104,7 +105,8 @@ impl Planner<'_, '_> {
         Ok(())
     }
 
-    fn find(&mut self, expr: &Expr, rows: &mut Rows<'_>) -> Result<Option<Expr>> {
+    /// Where the row has the expression as a whole.
+    pub(super) fn find(&mut self, expr: &Expr, rows: &mut Rows<'_>) -> Result<Option<Expr>> {
         let place = |layout: &Layout| match (&expr.kind, layout.computed(expr)) {
             (_, Some(at)) => Some(at),
             (ExprKind::Column(column), None) => layout.column(*column),
@@ -158,16 +160,38 @@ impl Planner<'_, '_> {
         if shared && let Some((_, planned)) = self.shared.iter().find(|(known, _)| *known == id) {
             return Ok(*planned);
         }
+        let planned = self.subquery_where(subquery, Vec::new(), &[], rows, asked)?;
+        if shared {
+            self.shared.push((id, planned));
+        }
+        Ok(planned)
+    }
+
+    /// The plan of a subquery with these conditions besides its own, and with what is handed
+    /// in for them.
+    pub(super) fn subquery_where(
+        &mut self,
+        subquery: &LogicalSubquery,
+        conditions: Vec<Expr>,
+        handed_in: &[(Register, Expr)],
+        rows: &mut Rows<'_>,
+        asked: Asked,
+    ) -> Result<SubqueryId> {
         let recursions = std::mem::take(&mut self.recursions);
         let (outer, pass) = self.begin_pass();
-        let calls = match shared {
+        let calls = match subquery.bindings.is_empty() {
             true => 1.0,
             false => self.calls * self.callers,
         };
         let outer_calls = std::mem::replace(&mut self.calls, calls);
         // Members are looked up, in whichever order they came.
         self.any_order = asked == Asked::Members;
-        let query = |this: &mut Self| crate::stack::grow(|| this.query(&subquery.query));
+        let query = |this: &mut Self| {
+            crate::stack::grow(|| match conditions.is_empty() {
+                true => this.query(&subquery.query),
+                false => this.query_where(&subquery.query, conditions),
+            })
+        };
         let mut root = self.called_for(keyed::CALLS_UNKNOWN, query)?;
         self.calls = outer_calls;
         if asked == Asked::Exists {
@@ -176,7 +200,7 @@ impl Planner<'_, '_> {
         self.pass = outer;
         self.recursions = recursions;
         let mut bindings = Vec::with_capacity(subquery.bindings.len());
-        for (register, expr) in &subquery.bindings {
+        for (register, expr) in subquery.bindings.iter().chain(handed_in) {
             bindings.push((*register, self.resolve_rows(expr, rows)?));
         }
         self.subqueries.push(Subquery {
@@ -185,11 +209,7 @@ impl Planner<'_, '_> {
             cacheable: subquery.cacheable,
             pass,
         });
-        let planned = self.subqueries.len() - 1;
-        if shared {
-            self.shared.push((id, planned));
-        }
-        Ok(planned)
+        Ok(self.subqueries.len() - 1)
     }
 
     pub fn resolve_sort(&mut self, keys: &[SortKey], layout: &Layout) -> Result<Vec<SortKey>> {

@@ -224,7 +224,7 @@ fn rowid_of(source: &Source) -> Option<usize> {
 
 /// What IN says of a row of the subquery: that it is the operands, or, `negated`, that it may
 /// be.
-fn compared(
+pub(super) fn compared(
     block: &Block,
     operands: &[Expr],
     comparisons: &[Comparison],
