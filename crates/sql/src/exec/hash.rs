@@ -174,7 +174,7 @@ impl GroupTable {
     ) -> crate::error::Result<()> {
         groups.clear();
         self.reserve(selection.len());
-        if let Some(words) = self.plain(keys) {
+        if let Some(words) = self.plain(keys, selection) {
             return selection.try_each(|row| {
                 let word = words.get(row).copied().unwrap_or(0);
                 let hash = mix(0, word as u64);
@@ -209,7 +209,7 @@ impl GroupTable {
             groups.resize(selection.len(), NONE);
             return;
         }
-        if let Some(words) = self.plain(keys) {
+        if let Some(words) = self.plain(keys, selection) {
             return selection.each(|row| {
                 let word = words.get(row).copied().unwrap_or(0);
                 groups.push(
@@ -241,12 +241,12 @@ impl GroupTable {
 
     /// The rows' keys, where keys and groups are one column of plain integers:
     /// nothing but the numbers needs comparing then.
-    fn plain<'a>(&self, keys: &'a [Operand<'_>]) -> Option<&'a [i64]> {
+    fn plain<'a>(&self, keys: &'a [Operand<'_>], selection: Selection<'_>) -> Option<&'a [i64]> {
         let [only] = *self.telling.as_slice() else {
             return None;
         };
         let (key, mine) = (keys.get(only)?, self.keys.get(only)?);
-        let words = key.vector()?.integers()?;
+        let words = key.vector()?.integers_of(selection)?;
         (mine.is_empty() || mine.integers().is_some()).then_some(words)
     }
 
@@ -403,6 +403,24 @@ mod tests {
             .insert(&[Operand::Column(&keys)], Selection::All(3), &mut groups)
             .unwrap();
         assert_eq!(groups, [0, 0, 1]);
+    }
+
+    #[test]
+    fn keys_that_are_null_elsewhere_are_plain_integers() {
+        use ValueRef::{Integer, Null};
+        let keys = column(&[Integer(7), Null, Integer(8), Integer(7), Null]);
+        let keys = [Operand::Column(&keys)];
+        let mut table = GroupTable::new(vec![Collation::Binary]);
+        let mut groups = Vec::new();
+        let integers = Selection::Rows(&[0, 2, 3]);
+        assert!(table.plain(&keys, integers).is_some());
+        assert!(table.plain(&keys, Selection::All(5)).is_none());
+        table.insert(&keys, integers, &mut groups).unwrap();
+        assert_eq!(groups, [0, 1, 0]);
+        table.find(&keys, Selection::All(5), &mut groups);
+        assert_eq!(groups, [0, NONE, 1, 0, NONE]);
+        table.insert(&keys, Selection::All(5), &mut groups).unwrap();
+        assert_eq!(groups, [0, 2, 1, 0, 2]);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //!
 //! Reading past the end gives NULL and never panics.
 
+use super::Selection;
 use crate::error::{Error, Result};
 use crate::value::ValueRef;
 
@@ -76,6 +77,19 @@ impl Vector {
     #[inline]
     pub fn integers(&self) -> Option<&[i64]> {
         (self.kinds == tag::INTEGER).then_some(&self.words)
+    }
+
+    /// All values, if those of these rows are integers; others may be NULL.
+    pub fn integers_of(&self, rows: Selection<'_>) -> Option<&[i64]> {
+        if self.kinds & !tag::NULL != tag::INTEGER {
+            return None;
+        }
+        let mut all = self.kinds;
+        if !self.tags.is_empty() {
+            all = 0;
+            rows.each(|row| all |= self.tag(row));
+        }
+        (all == tag::INTEGER).then_some(&self.words)
     }
 
     /// All values, if every one is a real; the words are `f64` bits.
