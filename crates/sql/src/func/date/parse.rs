@@ -11,6 +11,9 @@ const JULIAN_DAY_END: f64 = 5_373_484.5;
 /// must be a number.
 const MS_FAR: u64 = 4_000_000_000_000_000_000;
 
+/// Bytes of modifiers that are looked at without allocating.
+const SHORT: usize = 32;
+
 /// A walk over ASCII text.
 struct Scan<'a>(&'a [u8]);
 
@@ -184,7 +187,20 @@ impl Instant {
 
     /// Applies one modifier; false where it is none.
     pub fn modify(&mut self, context: &mut Context, text: &[u8], first: bool) -> Result<bool> {
-        let lower = text.to_ascii_lowercase();
+        let (mut short, long);
+        let lower: &[u8] = match text.len() <= SHORT {
+            true => {
+                short = [0; SHORT];
+                let slot = short.get_mut(..text.len()).unwrap_or_default();
+                slot.copy_from_slice(text);
+                slot.make_ascii_lowercase();
+                slot
+            }
+            false => {
+                long = text.to_ascii_lowercase();
+                &long
+            }
+        };
         let lower = lower.split(|b| *b == 0).next().unwrap_or(&[]);
         let raw = self.raw.filter(|_| first);
         match lower {
@@ -201,9 +217,6 @@ impl Instant {
             return Ok(false);
         }
         self.raw = None;
-        // A day beyond its month's end counts from the month it was written in.
-        let written = self.written();
-        let (year, month, _) = written.date();
         match lower {
             b"start of day" | b"start of month" | b"start of year" if !self.is_valid() => {
                 return Ok(false);
@@ -217,8 +230,15 @@ impl Instant {
                 self.floor_days = 0;
             }
             b"start of day" => self.ms -= self.ms_of_day(),
-            b"start of month" => *self = self.moved(Self::from_date(year, month, 1)),
-            b"start of year" => *self = self.moved(Self::from_date(year, 1, 1)),
+            // A day beyond its month's end counts from the month it was written in.
+            b"start of month" => {
+                let (year, month, _) = self.written().date();
+                *self = self.moved(Self::from_date(year, month, 1));
+            }
+            b"start of year" => {
+                let (year, ..) = self.written().date();
+                *self = self.moved(Self::from_date(year, 1, 1));
+            }
             _ => match lower.strip_prefix(b"weekday ") {
                 Some(day) => return Ok(self.is_valid() && self.weekday(day)),
                 None => return Ok(self.shift(lower).is_some()),
@@ -292,9 +312,13 @@ impl Instant {
             return Some(());
         }
         let end = text.iter().position(|b| b.is_ascii_whitespace())?;
-        let amount = match numeric_whole(text.get(..end)?)? {
-            Numeric::Integer(i) => i as f64,
-            Numeric::Real(r) => r,
+        let number = text.get(..end)?;
+        let amount = match small(number) {
+            Some(amount) => amount,
+            None => match numeric_whole(number)? {
+                Numeric::Integer(i) => i as f64,
+                Numeric::Real(r) => r,
+            },
         };
         self.shift_units(amount, text.get(end..)?.trim_ascii_start())
     }
@@ -362,6 +386,18 @@ impl Instant {
         let total = year * 12 + (month - 1) + months;
         self.set_date(total.div_euclid(12), total.rem_euclid(12) + 1, day);
     }
+}
+
+/// A number of a few digits, with or without a sign: what modifiers mostly say.
+fn small(text: &[u8]) -> Option<f64> {
+    let (sign, digits) = match text {
+        [b'-', digits @ ..] => (-1.0, digits),
+        [b'+', digits @ ..] => (1.0, digits),
+        digits => (1.0, digits),
+    };
+    let is_small = (1..=9).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    let value = |number: u32, digit: &u8| number * 10 + u32::from(digit - b'0');
+    is_small.then(|| sign * f64::from(digits.iter().fold(0, value)))
 }
 
 fn is_subsecond(text: &[u8]) -> bool {

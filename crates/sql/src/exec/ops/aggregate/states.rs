@@ -7,7 +7,7 @@ use super::distinct::Distinct;
 use super::ordered::OrderedCalls;
 use crate::bind::expr::{AggregateCall, Expr};
 use crate::error::Result;
-use crate::exec::batch::{Batch, Selection, Vector};
+use crate::exec::batch::{Batch, Selection, Vector, tag};
 use crate::exec::context::Context;
 use crate::exec::expr::batch::eval_rows;
 use crate::exec::expr::{Operand, Row, eval, filter, operand};
@@ -316,7 +316,50 @@ impl Call {
         }
     }
 
-    /// One group and a vector of integers: no dispatch a row. False: not done.
+    /// `count(x)`.
+    fn count_values(&mut self, values: &Vector, selection: Selection<'_>, groups: &[u32]) {
+        if values.kinds() & tag::NULL == 0 {
+            return self.count(groups);
+        }
+        let is_value = |row: usize| values.tag(row) != tag::NULL;
+        if let [only] = self.groups.as_mut_slice() {
+            let mut count = 0;
+            selection.each(|row| count += u64::from(is_value(row)));
+            return only.step_count(count);
+        }
+        let mut next = groups.iter();
+        selection.each(|row| {
+            let group = next.next().map_or(usize::MAX, |g| *g as usize);
+            if let Some(accumulator) = self.groups.get_mut(group).filter(|_| is_value(row)) {
+                accumulator.step_count(1);
+            }
+        });
+    }
+
+    /// One group and a vector of integers and NULLs, which do not count. False: not done.
+    fn step_but_nulls(
+        &mut self,
+        values: &Vector,
+        selection: Selection<'_>,
+        scratch: &mut Vec<i64>,
+    ) -> Result<bool> {
+        use AggregateKind::{Avg, Max, Min, Sum, Total};
+        let passes_nulls = matches!(self.call.function.kind, Sum | Total | Avg | Min | Max);
+        let is_mixed = values.kinds() == tag::INTEGER | tag::NULL;
+        let ([only], true) = (self.groups.as_mut_slice(), passes_nulls && is_mixed) else {
+            return Ok(false);
+        };
+        scratch.clear();
+        selection.each(|row| {
+            if let ValueRef::Integer(word) = values.value(row) {
+                scratch.push(word);
+            }
+        });
+        only.step_integers(scratch)?;
+        Ok(true)
+    }
+
+    /// A vector of integers, or what is counted: no dispatch a row. False: not done.
     fn step_vector(
         &mut self,
         args: &[Operand<'_>],
@@ -325,8 +368,15 @@ impl Call {
         scratch: &mut Vec<i64>,
     ) -> Result<bool> {
         let [arg] = args else { return Ok(false) };
-        let Some(words) = arg.vector().and_then(Vector::integers) else {
+        let Some(values) = arg.vector() else {
             return Ok(false);
+        };
+        if self.call.function.kind == AggregateKind::Count {
+            self.count_values(values, selection, groups);
+            return Ok(true);
+        }
+        let Some(words) = values.integers() else {
+            return self.step_but_nulls(values, selection, scratch);
         };
         if let [only] = self.groups.as_mut_slice() {
             match selection {
