@@ -41,7 +41,11 @@ impl TxnContext {
     /// # Errors
     /// As `begin_immediate`.
     pub fn begin_immediate_ahead(&mut self) -> Result<()> {
-        self.come_alone()?;
+        self.writable()?;
+        if self.wrote_before {
+            self.enter();
+        }
+        self.lock_exclusive()?;
         let begun = self.pin_ahead();
         if let Err(error) = begun {
             self.end();

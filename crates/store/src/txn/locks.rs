@@ -118,7 +118,8 @@ impl TxnContext {
     /// Begins an explicit transaction that no other can make fail: waits for
     /// the writers to finish and keeps others out until it ends.
     pub fn begin_immediate(&mut self) -> Result<()> {
-        self.come_alone()?;
+        self.writable()?;
+        self.lock_exclusive()?;
         let begun = self
             .core
             .wait_visible(self.core.head())
@@ -359,17 +360,8 @@ impl TxnContext {
         }
     }
 
-    /// Before an immediate transaction begins.
-    pub(super) fn come_alone(&mut self) -> Result<()> {
-        self.writable()?;
-        if self.wrote_before {
-            self.enter();
-        }
-        self.lock_exclusive()
-    }
-
     /// Takes the writers' lock alone.
-    fn lock_exclusive(&mut self) -> Result<()> {
+    pub(super) fn lock_exclusive(&mut self) -> Result<()> {
         let lock = &self.core.writers;
         let recall = || self.core.recall(None);
         let now = || lock.try_lock_exclusive_for(Duration::ZERO, recall);
