@@ -7,8 +7,8 @@
 //! a retry and never an anomaly.)
 
 use super::overflow::Reference;
-use super::walk::{self, Ahead, Halt, Learnt, Target};
-use crate::cache::{ChildRef, Frame, Pool, SlotId};
+use super::walk::{Halt, Learnt};
+use crate::cache::{ChildRef, Frame, Pool, SlotId, Walk};
 use crate::error::Result;
 use crate::node::{self, Key, Rests};
 
@@ -24,68 +24,66 @@ pub(crate) enum Aspect {
     Entry,
 }
 
-/// The first of the keys under which the entry, or its absence, is not the same in both.
-/// Keys that come one after the other are mostly in the same leaves, which are looked at
-/// first.
-pub(crate) fn first_difference<'k>(
-    pool: &Pool,
-    slot: &SlotId,
-    tree: u32,
-    mut roots: [ChildRef; 2],
-    keys: impl Iterator<Item = Result<Key<'k>>>,
-) -> Result<Option<Key<'k>>> {
-    let mut left = KEYS_A_WALK;
-    let mut walk = pool.readers.walk(slot);
-    let mut leaves = [None; 2];
-    for key in keys {
-        let key = key?;
-        if left == 0 {
-            drop(walk);
-            walk = pool.readers.walk(slot);
-            (leaves, left) = ([None; 2], KEYS_A_WALK);
-        }
-        left -= 1;
-        let same = match try_same(
-            pool,
-            &mut roots,
-            &mut leaves,
-            (key, Aspect::Entry),
-            Rests::NONE,
-        ) {
-            Ok(same) => same,
-            Err(_) => {
-                drop(walk);
-                let same = same_under_key(pool, slot, tree, roots, (key, Aspect::Entry))?;
-                walk = pool.readers.walk(slot);
-                leaves = [None; 2];
-                same
-            }
-        };
-        if !same {
-            return Ok(Some(key));
-        }
-    }
-    Ok(None)
-}
-
-/// Whether this aspect of the entry under a key is the same in both.
-pub(crate) fn same_under_key(
-    pool: &Pool,
-    slot: &SlotId,
+/// Compares two versions of a tree key by key. Keys that come one after the other are
+/// mostly in the same leaves, which are looked at first. It may be inside of a walk from one
+/// key to the next: see [`Comparer::pause`].
+pub(crate) struct Comparer<'p> {
+    pool: &'p Pool,
+    slot: &'p SlotId,
     tree: u32,
     roots: [ChildRef; 2],
-    (key, aspect): (Key<'_>, Aspect),
-) -> Result<bool> {
-    let mut roots = roots;
-    let mut learnt = Learnt::default();
-    loop {
-        let walk = pool.readers.walk(slot);
-        let leaves = &mut [None; 2];
-        match try_same(pool, &mut roots, leaves, (key, aspect), &learnt.rests) {
-            Ok(same) => return Ok(same),
-            Err(halt) => {
-                drop(walk);
-                learnt.get(pool, slot, tree, Some(key), halt)?;
+    /// With the number of keys that it is still for.
+    walk: Option<(Walk<'p>, usize)>,
+    /// Those that an earlier key of the walk was in.
+    leaves: [Option<Frame>; 2],
+}
+
+impl<'p> Comparer<'p> {
+    pub(crate) fn new(pool: &'p Pool, slot: &'p SlotId, tree: u32, roots: [ChildRef; 2]) -> Self {
+        Self {
+            pool,
+            slot,
+            tree,
+            roots,
+            walk: None,
+            leaves: [None; 2],
+        }
+    }
+
+    /// Ends the walk, before anything that may wait.
+    pub(crate) fn pause(&mut self) {
+        self.walk = None;
+        self.leaves = [None; 2];
+    }
+
+    /// Whether this aspect of the entry under a key is the same in both.
+    pub(crate) fn is_same(&mut self, key: Key<'_>, aspect: Aspect) -> Result<bool> {
+        if self.walk.as_ref().is_some_and(|(_, left)| *left == 0) {
+            self.pause();
+        }
+        let begin = || (self.pool.readers.walk(self.slot), KEYS_A_WALK);
+        self.walk.get_or_insert_with(begin).1 -= 1;
+        let (roots, leaves) = (&mut self.roots, &mut self.leaves);
+        let Ok(same) = try_same(self.pool, roots, leaves, (key, aspect), Rests::NONE) else {
+            self.pause();
+            return self.is_same_fetched(key, aspect);
+        };
+        Ok(same)
+    }
+
+    /// The same where nodes are not in memory, or the rest of a long key decides.
+    #[cold]
+    fn is_same_fetched(&mut self, key: Key<'_>, aspect: Aspect) -> Result<bool> {
+        let mut learnt = Learnt::default();
+        loop {
+            let walk = self.pool.readers.walk(self.slot);
+            let (roots, leaves) = (&mut self.roots, &mut [None; 2]);
+            match try_same(self.pool, roots, leaves, (key, aspect), &learnt.rests) {
+                Ok(same) => return Ok(same),
+                Err(halt) => {
+                    drop(walk);
+                    learnt.get(self.pool, self.slot, self.tree, Some(key), halt)?;
+                }
             }
         }
     }
@@ -102,30 +100,63 @@ fn try_same(
     if roots[0].reference == roots[1].reference {
         return Ok(true);
     }
-    let mut entries = [None; 2];
-    for ((root, leaf), entry) in roots.iter_mut().zip(leaves).zip(&mut entries) {
-        if root.is_none() {
-            continue;
+    // SAFETY: leaves, inside the caller's walk.
+    let page = |frame| unsafe { pool.frames.page(frame) };
+    let covers = |leaf: &Option<Frame>| leaf.is_some_and(|leaf| node::covers(page(leaf), key));
+    if !leaves.iter().all(covers) {
+        *leaves = leaves_of(pool, roots, key, rests)?;
+    }
+    if leaves[0] == leaves[1] {
+        // SAFETY: as above.
+        let is_leaf = |node| node::is_leaf(unsafe { pool.frames.keys(node) });
+        if !leaves[0].is_some_and(is_leaf) {
+            *leaves = [None; 2];
         }
-        // SAFETY: leaves, inside the caller's walk.
-        let page = |frame| unsafe { pool.frames.page(frame) };
-        let frame = match leaf.filter(|leaf| node::covers(page(*leaf), key)) {
-            Some(leaf) => leaf,
-            None => walk::descend(pool, root, Target::Key(key), Ahead::Slot, rests)?,
-        };
-        *leaf = Some(frame);
+        return Ok(true);
+    }
+    let mut entries = [None; 2];
+    for (leaf, entry) in leaves.iter().zip(&mut entries) {
+        let Some(frame) = *leaf else { continue };
         let page = page(frame);
         let found = node::find(page, key, rests)?.ok();
-        *entry = found.map(|index| (frame, node::value_at(page, index)));
+        *entry = found.map(|index| node::value_at(page, index));
     }
     Ok(match entries {
         [None, None] => true,
         [Some(_), Some(_)] if aspect == Aspect::Presence => true,
-        [Some((left_leaf, left)), Some((right_leaf, right))] => {
-            left_leaf == right_leaf || same_value(pool, left, right)
-        }
+        [Some(left), Some(right)] => same_value(pool, left, right),
         _ => false,
     })
+}
+
+/// The leaves that a key belongs to, where there are trees; or one and the same node above
+/// them.
+fn leaves_of(
+    pool: &Pool,
+    roots: &mut [ChildRef; 2],
+    key: Key<'_>,
+    rests: &Rests,
+) -> std::result::Result<[Option<Frame>; 2], Halt> {
+    let mut nodes = [None; 2];
+    for (root, node) in roots.iter_mut().zip(&mut nodes) {
+        if !root.is_none() {
+            *node = Some(pool.enter(root)?);
+        }
+    }
+    let mut goes_on = true;
+    while goes_on && nodes[0] != nodes[1] {
+        goes_on = false;
+        for node in nodes.iter_mut().flatten() {
+            // SAFETY: inside the caller's walk, and the node is shared.
+            let keys = unsafe { pool.frames.keys(*node) };
+            if !node::is_leaf(keys) {
+                let index = node::child_index(keys, key, rests)?;
+                *node = pool.follow(*node, index)?;
+                goes_on = true;
+            }
+        }
+    }
+    Ok(nodes)
 }
 
 /// Whether two stored values are the same; both may be overflow references.

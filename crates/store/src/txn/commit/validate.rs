@@ -14,12 +14,12 @@ use super::super::{TxnContext, no_slot};
 use super::ReadHead;
 use crate::error::{Conflict, Error, ErrorKind, Result};
 use crate::node::{Key, OwnedKey};
-use crate::tree::compare::Aspect;
+use crate::tree::compare::{Aspect, Comparer};
 use crate::tree::cursor::{Cursor, Seek};
 use crate::tree::fork::Fork;
 use crate::tree::transplant::Moving;
 use crate::tree::versions::Root;
-use crate::tree::{EMPTY, Tree, TreeId, compare};
+use crate::tree::{EMPTY, Tree, TreeId};
 use std::ops::Bound;
 use std::sync::atomic::Ordering::*;
 
@@ -88,29 +88,17 @@ impl TxnContext {
         moving: Option<&Moving>,
     ) -> Result<()> {
         let ops = Self::ops_of(redo, tree.id()).enumerate();
-        let replayed = ops.filter(|(at, _)| !moving.is_some_and(|moving| moving.covers(*at)));
+        let mut replayed = ops.filter(|(at, _)| !moving.is_some_and(|moving| moving.covers(*at)));
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
         let roots = versions.map(|version| version.node);
-        let keys = replayed.map(|(_, op)| op.map(|(key, _)| key));
-        match compare::first_difference(&self.core.pool, slot, tree.id().0, roots, keys)? {
-            Some(key) => Err(differs(tree, Some(key))),
-            None => Ok(()),
-        }
-    }
-
-    fn validate_key(
-        &self,
-        tree: &Tree,
-        versions: [Root; 2],
-        (key, aspect): (Key<'_>, Aspect),
-    ) -> Result<()> {
-        let slot = self.slot.as_ref().ok_or_else(no_slot)?;
-        let roots = versions.map(|version| version.node);
-        let (pool, under) = (&self.core.pool, (key, aspect));
-        match compare::same_under_key(pool, slot, tree.id().0, roots, under)? {
-            true => Ok(()),
-            false => Err(differs(tree, Some(key))),
-        }
+        let mut comparer = Comparer::new(&self.core.pool, slot, tree.id().0, roots);
+        replayed.try_for_each(|(_, op)| {
+            let (key, _) = op?;
+            match comparer.is_same(key, Aspect::Entry)? {
+                true => Ok(()),
+                false => Err(differs(tree, Some(key))),
+            }
+        })
     }
 
     fn validate_reads(&self, reads: &Reads) -> Result<Vec<ReadHead>> {
@@ -148,10 +136,19 @@ impl TxnContext {
             return Err(differs(&read.tree, None));
         }
         let unchanged = self.keys_found_unchanged(&read.tree);
+        let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+        let (tree, roots) = (&read.tree, [older.node, newer.node]);
+        let mut comparer = Comparer::new(&self.core.pool, slot, tree.id().0, roots);
         read.try_for_each(|range| match range.as_point() {
             Some(key) if unchanged.binary_search(&key).is_ok() => Ok(()),
-            Some(key) => self.validate_key(&read.tree, [older, newer], (key, range.aspect)),
-            None => self.validate_range(&read.tree, [older, newer], range),
+            Some(key) => match comparer.is_same(key, range.aspect)? {
+                true => Ok(()),
+                false => Err(differs(tree, Some(key))),
+            },
+            None => {
+                comparer.pause();
+                self.validate_range(tree, [older, newer], range)
+            }
         })
     }
 
