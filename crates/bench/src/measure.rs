@@ -1,6 +1,7 @@
 //! Interleaved measuring: in each round every contestant runs the same inputs,
 //! in an order drawn for the round, so that no drift of the machine favours one.
 
+use crate::side::{Side, Sum};
 use crate::stats::Samples;
 use anyhow::{Result, ensure};
 use std::time::Instant;
@@ -90,6 +91,22 @@ pub fn interleave<I, const N: usize>(
         );
     }
     Ok(samples)
+}
+
+/// The same of two sides that do the same work.
+pub fn interleave_sides<I>(
+    plan: Plan,
+    rng: &mut fastrand::Rng,
+    inputs: impl FnMut(&mut fastrand::Rng) -> I,
+    sides: &mut [Box<dyn Side>; 2],
+    run: impl Fn(&mut dyn Side, &I, &mut Laps) -> Result<Sum> + Copy,
+) -> Result<[Samples; 2]> {
+    let contestants = sides.each_mut().map(|side| {
+        let contestant: Contestant<'_, I> =
+            Box::new(move |input, laps| run(side.as_mut(), input, laps));
+        contestant
+    });
+    interleave(plan, rng, inputs, contestants)
 }
 
 /// An order of the two sides, drawn anew each time.

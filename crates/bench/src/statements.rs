@@ -7,7 +7,7 @@
 
 use crate::compare::Options;
 use crate::data;
-use crate::measure::{Contestant, Laps, Plan, interleave};
+use crate::measure::{Laps, Plan, interleave_sides};
 use crate::report::{Metric, Report};
 use crate::side::{Durability, End, Settings, Side, Sum, Workspace};
 use anyhow::Result;
@@ -169,12 +169,7 @@ impl Bench<'_> {
         inputs: impl FnMut(&mut fastrand::Rng) -> I,
         run: impl Fn(&mut dyn Side, &I, &mut Laps) -> Result<Sum> + Copy,
     ) -> Result<()> {
-        let contestants = self.sides.each_mut().map(|side| {
-            let contestant: Contestant<'_, I> =
-                Box::new(move |input, laps| run(side.as_mut(), input, laps));
-            contestant
-        });
-        let [ours, sqlite] = interleave(plan, self.rng, inputs, contestants)?;
+        let [ours, sqlite] = interleave_sides(plan, self.rng, inputs, &mut self.sides, run)?;
         self.report
             .push(Metric::latency(name, what, &ours, &sqlite));
         Ok(())

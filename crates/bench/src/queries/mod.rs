@@ -8,7 +8,7 @@ mod cases;
 mod data;
 
 use crate::compare::Options;
-use crate::measure::{Contestant, Laps, Plan, interleave};
+use crate::measure::{Laps, Plan, interleave_sides};
 use crate::report::{Metric, Report};
 use crate::side::{Durability, Settings, Side, Sum, Workspace};
 use anyhow::{Context, Result, ensure};
@@ -164,12 +164,7 @@ impl Bench<'_> {
         inputs: impl FnMut(&mut fastrand::Rng) -> I,
         run: impl Fn(&mut dyn Side, &I, &mut Laps) -> Result<Sum> + Copy,
     ) -> Result<()> {
-        let contestants = self.sides.each_mut().map(|side| {
-            let contestant: Contestant<'_, I> =
-                Box::new(move |input, laps| run(side.as_mut(), input, laps));
-            contestant
-        });
-        let [ours, sqlite] = interleave(plan, &mut self.rng, inputs, contestants)?;
+        let [ours, sqlite] = interleave_sides(plan, &mut self.rng, inputs, &mut self.sides, run)?;
         self.report
             .push(Metric::latency(name, what, &ours, &sqlite));
         Ok(())

@@ -9,6 +9,7 @@
 mod batch;
 mod deferred;
 mod delete;
+mod entries;
 mod entry;
 mod foreign;
 mod generated;

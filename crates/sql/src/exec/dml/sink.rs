@@ -12,7 +12,6 @@ use super::sequence;
 use super::triggers::Triggers;
 use crate::error::{Error, Result};
 use crate::exec::context::{Context, Run};
-use crate::exec::expr::Row;
 use crate::exec::memory::{Memory, let_go, let_go_of_large};
 use crate::exec::txns::Txns;
 use crate::func::hooks::Change;
@@ -37,9 +36,9 @@ pub struct Buffers {
     pub records: Records,
     /// The old row as triggers before it saw it, where there are such.
     pub(super) seen: Vec<Value>,
-    entries: Vec<Entry>,
+    pub(super) entries: Vec<Entry>,
     pub(super) old_entries: Vec<Entry>,
-    makers: Vec<KeyMaker>,
+    pub(super) makers: Vec<KeyMaker>,
 }
 
 impl Buffers {
@@ -345,42 +344,6 @@ impl<'a> Sink<'a> {
         RowWriter::encode(&mut self.buffers.record, values)
     }
 
-    /// Makes the index entries of the row being written.
-    pub fn make_entries(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
-        let rowid = self.rowid();
-        let Buffers {
-            row,
-            entries,
-            makers,
-            ..
-        } = &mut *self.buffers;
-        for ((writer, maker), entry) in self.target.indexes.iter().zip(makers).zip(entries) {
-            maker.make(writer, Row::Values(row), rowid, cx, entry)?;
-        }
-        Ok(())
-    }
-
-    /// Makes the index entries of the row in `buffers.old`.
-    pub fn make_old_entries(
-        &mut self,
-        rowid: i64,
-        all: bool,
-        cx: &mut Context<'_, '_>,
-    ) -> Result<()> {
-        let Buffers {
-            old,
-            old_entries,
-            makers,
-            ..
-        } = &mut *self.buffers;
-        for ((writer, maker), entry) in self.target.indexes.iter().zip(makers).zip(old_entries) {
-            if all || writer.affected {
-                maker.make(writer, Row::Values(old), rowid, cx, entry)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Takes what locks a row needs that the transaction has not, before any of it is
     /// written: where that fails, nothing is torn. `all`: also those of what an UPDATE of
     /// other columns leaves as it is.
@@ -454,36 +417,6 @@ impl<'a> Sink<'a> {
         Ok(None)
     }
 
-    /// Makes those entries of the row being written that no other row may have, or the
-    /// others, up to one that another row has: that index.
-    fn insert_entries(&mut self, exclusive: bool, overwrites: bool) -> Result<Option<usize>> {
-        for (i, writer) in self.target.indexes.iter().enumerate() {
-            let is_among = |entry: &&Entry| entry.present && entry.exclusive == exclusive;
-            let Some(entry) = self.buffers.entries.get(i).filter(is_among) else {
-                continue;
-            };
-            if overwrites && self.buffers.has_again(i) {
-                continue;
-            }
-            let (index, key) = (&writer.index, entry.key.as_slice());
-            let defers = self.deferred.defers(index);
-            let is_taken = match (exclusive, defers) {
-                (true, false) => !self
-                    .txn
-                    .insert(&index.tree, Key::Bytes(key), &entry.value)?,
-                (true, true) => self.deferred.is_taken(self.txn, index, key)?,
-                (false, _) => false,
-            };
-            if is_taken {
-                return Ok(Some(i));
-            }
-            if defers || !exclusive {
-                self.deferred.put(self.txn, index, entry, exclusive)?;
-            }
-        }
-        Ok(None)
-    }
-
     /// The rowid that holds the new entry's key in a unique index. Who leaves its own row out
     /// for that does not ask.
     pub(super) fn holder(&mut self, index: usize) -> Result<i64> {
@@ -501,31 +434,6 @@ impl<'a> Sink<'a> {
             return Err(Error::corrupt("an index entry vanished"));
         }
         key::decode_rowid(&mut value.as_slice())
-    }
-
-    /// Removes the new row and its entries.
-    pub(super) fn take_back(&mut self, rowid: i64) -> Result<()> {
-        self.take_back_entries(|_, _| true, false)?;
-        self.txn.delete(&self.target.table.tree, Key::Int(rowid))?;
-        Ok(())
-    }
-
-    /// Removes those of the new row's entries that were made, by their index, and those that
-    /// it has from the old one.
-    fn take_back_entries(
-        &mut self,
-        was_made: impl Fn(usize, &Entry) -> bool,
-        overwrites: bool,
-    ) -> Result<()> {
-        for (i, writer) in self.target.indexes.iter().enumerate() {
-            let is_there = |entry: &&Entry| {
-                entry.present && (was_made(i, entry) || overwrites && self.buffers.has_again(i))
-            };
-            if let Some(entry) = self.buffers.entries.get(i).filter(is_there) {
-                self.deferred.delete(self.txn, &writer.index, entry)?;
-            }
-        }
-        Ok(())
     }
 
     /// Deletes the row in `buffers.old` with its entries.
@@ -635,23 +543,6 @@ impl<'a> Sink<'a> {
             &self.buffers.record,
         )?;
         self.torn = false;
-        Ok(())
-    }
-
-    /// Makes new entries where an UPDATE may change them.
-    pub fn make_changed_entries(&mut self, all: bool, cx: &mut Context<'_, '_>) -> Result<()> {
-        let rowid = self.rowid();
-        let Buffers {
-            row,
-            entries,
-            makers,
-            ..
-        } = &mut *self.buffers;
-        for ((writer, maker), entry) in self.target.indexes.iter().zip(makers).zip(entries) {
-            if all || writer.affected {
-                maker.make(writer, Row::Values(row), rowid, cx, entry)?;
-            }
-        }
         Ok(())
     }
 }
