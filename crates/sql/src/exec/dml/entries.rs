@@ -11,17 +11,7 @@ use crate::exec::expr::Row;
 impl Sink<'_> {
     /// Makes the index entries of the row being written.
     pub fn make_entries(&mut self, cx: &mut Context<'_, '_>) -> Result<()> {
-        let rowid = self.rowid();
-        let Buffers {
-            row,
-            entries,
-            makers,
-            ..
-        } = &mut *self.buffers;
-        for ((writer, maker), entry) in self.target.indexes.iter().zip(makers).zip(entries) {
-            maker.make(writer, Row::Values(row), rowid, cx, entry)?;
-        }
-        Ok(())
+        self.make_changed_entries(true, cx)
     }
 
     /// Makes the index entries of the row in `buffers.old`.
