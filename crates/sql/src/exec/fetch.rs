@@ -2,14 +2,30 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::Run;
+use fulgurite_store::{Cursor, Key, Run};
 
 use crate::error::{Error, Result};
 use crate::exec::batch::Vector;
+use crate::exec::memory::let_go;
+use crate::exec::txns::Txns;
 use crate::plan::physical::ScanColumn;
-use crate::row::{RowBlock, RowReader};
+use crate::row::{Large, RowBlock, RowReader};
 use crate::schema::Table;
 use crate::value::{Value, ValueRef};
+
+/// Memory for rows of which not all is read.
+#[derive(Default)]
+pub struct Narrow {
+    row: Vec<u8>,
+    spare: Vec<u8>,
+}
+
+impl Narrow {
+    /// Between two runs: gives back what a large row took.
+    pub fn let_go(&mut self) {
+        let_go(&mut self.row);
+    }
+}
 
 /// Which columns of a table's rows are wanted and where they go.
 pub struct Fetch {
@@ -54,6 +70,70 @@ impl Fetch {
     /// How many columns are wanted.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// The row that the cursor is on, or, where it is large, one that has the wanted
+    /// columns of it.
+    #[inline]
+    pub fn row<'c>(&self, cursor: &'c Cursor, narrow: &'c mut Narrow) -> Result<&'c [u8]> {
+        let (start, length) = cursor.value_start()?;
+        if start.len() == length || self.stored.is_empty() {
+            return Ok(start);
+        }
+        self.narrow(cursor, (start, length), narrow)?;
+        Ok(&narrow.row)
+    }
+
+    #[cold]
+    fn narrow(
+        &self,
+        cursor: &Cursor,
+        (start, length): (&[u8], usize),
+        narrow: &mut Narrow,
+    ) -> Result<()> {
+        let mut large = Large {
+            start,
+            length,
+            load: |part, out: &mut Vec<u8>| Ok(cursor.value_part(part, out)?),
+        };
+        large.narrow(&self.stored, &mut narrow.row, &mut narrow.spare)
+    }
+
+    /// As [`Fetch::row`] for the row under a key, whose start is in `row` and which has so
+    /// many bytes.
+    #[inline]
+    pub fn complete(
+        &self,
+        txn: &mut Txns,
+        rowid: i64,
+        length: usize,
+        row: &mut Vec<u8>,
+    ) -> Result<()> {
+        match row.len() == length || self.stored.is_empty() {
+            true => Ok(()),
+            false => self.narrow_by_key(txn, rowid, length, row),
+        }
+    }
+
+    #[cold]
+    fn narrow_by_key(
+        &self,
+        txn: &mut Txns,
+        rowid: i64,
+        length: usize,
+        row: &mut Vec<u8>,
+    ) -> Result<()> {
+        let start = row.clone();
+        let tree = &self.table.tree;
+        let mut large = Large {
+            start: &start,
+            length,
+            load: |part, out: &mut Vec<u8>| {
+                txn.get_part(tree, Key::Int(rowid), part, out)?;
+                Ok(())
+            },
+        };
+        large.narrow(&self.stored, row, &mut Vec::new())
     }
 
     /// Calls `f` with place and value of each wanted column.

@@ -177,7 +177,7 @@ impl PointRead {
     /// if it is there.
     #[inline]
     pub fn find(&mut self, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Result<Option<i64>> {
-        self.find_by(Txns::get_into, txn, cx)
+        self.find_by(Txns::get_start_into, txn, cx)
     }
 
     /// As [`find`](Self::find), for a row that is about to be changed or deleted.
@@ -187,13 +187,13 @@ impl PointRead {
         txn: &mut Txns,
         cx: &mut Context<'_, '_>,
     ) -> Result<Option<i64>> {
-        self.find_by(Txns::get_to_change, txn, cx)
+        self.find_by(Txns::get_start_to_change, txn, cx)
     }
 
     #[inline(always)]
     fn find_by(
         &mut self,
-        get: impl Fn(&mut Txns, &Tree, Key<'_>, &mut Vec<u8>) -> StoreResult<bool>,
+        get: impl Fn(&mut Txns, &Tree, Key<'_>, &mut Vec<u8>) -> StoreResult<Option<usize>>,
         txn: &mut Txns,
         cx: &mut Context<'_, '_>,
     ) -> Result<Option<i64>> {
@@ -219,7 +219,9 @@ impl PointRead {
             return Ok(Some(rowid));
         }
         let tree = &self.fetch.table().tree;
-        if get(txn, tree, Key::Int(rowid), &mut self.row.bytes)? {
+        if let Some(length) = get(txn, tree, Key::Int(rowid), &mut self.row.bytes)? {
+            let row = &mut self.row.bytes;
+            self.fetch.complete(txn, rowid, length, row)?;
             return Ok(Some(rowid));
         }
         match &self.finder {

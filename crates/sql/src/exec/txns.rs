@@ -13,7 +13,7 @@ use fulgurite_store::{
     Cursor, ErrorKind, Isolation, Key, KeyKind, Result, Savepoint, Store, Tree, Txn, TxnContext,
     TxnState, commit_together, read_together,
 };
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 /// A transaction in a database that is not the main one.
@@ -375,6 +375,9 @@ macro_rules! in_its_store {
 in_its_store! {
     #[inline] get_into(key: Key<'_>, out: &mut Vec<u8>) -> Result<bool>;
     #[inline] get_to_change(key: Key<'_>, out: &mut Vec<u8>) -> Result<bool>;
+    #[inline] get_start_into(key: Key<'_>, out: &mut Vec<u8>) -> Result<Option<usize>>;
+    #[inline] get_start_to_change(key: Key<'_>, out: &mut Vec<u8>) -> Result<Option<usize>>;
+    get_part(key: Key<'_>, part: Range<usize>, out: &mut Vec<u8>) -> Result<bool>;
     #[inline] get_lasting(key: Key<'_>, out: &mut Vec<u8>) -> Result<bool>;
     #[inline] is_taken(key: Key<'_>) -> Result<bool>;
     #[inline] put(key: Key<'_>, value: &[u8]) -> Result<bool>;

@@ -11,10 +11,12 @@
 //! give `SQLITE_CORRUPT`, never a panic and never a read beyond the row.
 
 mod columns;
+mod narrow;
 mod read;
 mod tag;
 mod write;
 
 pub use columns::RowBlock;
+pub use narrow::Large;
 pub use read::RowReader;
 pub use write::{COLUMNS_MAX, FEW, RowWriter};

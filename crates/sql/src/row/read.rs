@@ -304,6 +304,6 @@ fn short_word(bytes: &[u8]) -> u64 {
 }
 
 #[cold]
-fn malformed(what: &'static str) -> Error {
+pub(super) fn malformed(what: &'static str) -> Error {
     Error::corrupt(what)
 }

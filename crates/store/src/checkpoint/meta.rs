@@ -24,8 +24,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::node;
 
 /// The format version this code writes. Version 1 had units of 512 bytes, version 2 no
-/// dictionaries, version 3 no long keys.
-pub(crate) const VERSION: u32 = 4;
+/// dictionaries, version 3 no long keys, version 4 no starts of
+/// large values.
+pub(crate) const VERSION: u32 = 5;
 /// The oldest version it reads. The next checkpoint makes it the newest.
 const OLDEST: u32 = 3;
 /// Bytes of a slot.
@@ -221,16 +222,18 @@ mod tests {
         slot
     }
 
-    /// Whatever version 3 has, version 4 has as well.
+    /// Whatever versions 3 and 4 have, version 5 has as well.
     #[test]
-    fn version_3_is_read_too() {
-        let slot = of_version(3);
-        assert_eq!(Meta::choose(&[slot, slot], "x").expect("valid"), meta(1));
+    fn older_versions_are_read_too() {
+        for version in OLDEST..VERSION {
+            let slot = of_version(version as u8);
+            assert_eq!(Meta::choose(&[slot, slot], "x").expect("valid"), meta(1));
+        }
     }
 
     #[test]
     fn other_formats_are_named() {
-        for version in [1, 2, 5, 9] {
+        for version in [1, 2, 6, 9] {
             let slot = of_version(version);
             let error = Meta::choose(&[slot, slot], "x").expect_err("another version");
             assert_eq!(error.kind(), ErrorKind::NewerFormat);

@@ -313,14 +313,13 @@ fn check_written(child: ChildRef) -> Result<()> {
 /// Replaces the handles in the references to large values by extents.
 fn resolve_values(pool: &Pool, page: &mut [u8]) -> Result<()> {
     for index in 0..node::count(page) {
-        let (value, overflow) = node::value_at(page, index);
+        let (value, overflow) = node::value_range(page, index);
         if !overflow {
             continue;
         }
-        if let Some(reference) = Reference::decode(value) {
-            let stored = resolve(pool, reference)?;
-            let replaced = node::replace_value_at(page, index, &stored, true);
-            debug_assert!(replaced, "a reference is as long as a reference");
+        if let Some(reference) = Reference::decode(&page[value.clone()]) {
+            let resolved = resolve(pool, reference)?;
+            page[value][..node::OVERFLOW_REF].copy_from_slice(&resolved);
         }
     }
     Ok(())

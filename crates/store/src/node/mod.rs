@@ -75,10 +75,11 @@ pub use split::{SplitPoint, merge_inner, merge_leaves, split_inner, split_leaf, 
 pub const PAGE_SIZE_MIN: usize = 4096;
 /// Largest page size.
 pub const PAGE_SIZE_MAX: usize = 65536;
-/// Bytes of an overflow reference stored in a value's place.
+/// Bytes of an overflow reference, with which a large value's place in a leaf begins. What
+/// follows them there is the value's start.
 pub const OVERFLOW_REF: usize = 32;
 
-/// The top bit of a value's length: the value is an overflow reference.
+/// The top bit of a value's length: an overflow reference and the start of a large value.
 const OVERFLOW_BIT: u16 = 1 << 15;
 /// The top bit of a remainder's or a fence's length: the key is long. Of the prefix's
 /// length: such keys or fences may be in the page.
@@ -118,6 +119,25 @@ pub fn split_key(page_size: usize, key: Key<'_>) -> (Key<'_>, Option<&[u8]>) {
         }
         key => (key, None),
     }
+}
+
+/// How much of a large value, `value_len` bytes long, its leaf holds beside a key of which
+/// `key_len` bytes are stored: at least a 32nd of a page, where the head of a record lies
+/// and what is short in it; up to an eighth where the rest then fills its chunks.
+pub fn start_len(page_size: usize, key_len: usize, value_len: usize) -> usize {
+    let room = max_start(page_size, key_len);
+    let least = (page_size / 32).min(room);
+    let most = (page_size / 8).min(room);
+    let over = value_len.saturating_sub(least) % max_chunk(page_size);
+    match least + over <= most {
+        true => least + over,
+        false => least,
+    }
+}
+
+/// The longest start that a leaf can hold of a large value.
+pub const fn max_start(page_size: usize, key_len: usize) -> usize {
+    max_inline_value(page_size, key_len).saturating_sub(OVERFLOW_REF)
 }
 
 /// The longest value stored inline beside a key of which `key_len` bytes are stored.
@@ -313,7 +333,7 @@ pub fn join_fences(left: &mut [u8], right: &mut [u8], rest: &RestRef) {
     long::set_lower_rest(right, rest);
 }
 
-/// The value at `i` of a leaf, and whether it is an overflow reference.
+/// The value at `i` of a leaf, and whether it is an overflow reference and a start.
 #[inline]
 pub fn value_at(page: &[u8], i: usize) -> (&[u8], bool) {
     if is_int(page) {

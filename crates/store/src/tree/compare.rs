@@ -6,7 +6,7 @@
 //! a value that was rewritten with the same bytes counts as changed, which costs
 //! a retry and never an anomaly.)
 
-use super::overflow::Reference;
+use super::overflow::{self, Reference};
 use super::walk::{Halt, Learnt};
 use crate::cache::{ChildRef, Frame, Pool, SlotId, Walk};
 use crate::error::Result;
@@ -159,13 +159,16 @@ fn leaves_of(
     Ok(nodes)
 }
 
-/// Whether two stored values are the same; both may be overflow references.
+/// Whether two stored values are the same; both may be large.
 pub(crate) fn same_value(pool: &Pool, left: (&[u8], bool), right: (&[u8], bool)) -> bool {
     if left.1 != right.1 {
         return false;
     }
     if !left.1 {
         return left.0 == right.0;
+    }
+    if overflow::start(left.0) != overflow::start(right.0) {
+        return false;
     }
     match (Reference::decode(left.0), Reference::decode(right.0)) {
         (Some(left), Some(right)) => {

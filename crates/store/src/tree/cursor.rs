@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::node::{self, Entries, Key, OwnedKey, Rests, Run, Stored, Unknown};
 use crate::store::Handle;
 use crate::txn::reads::Observer;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// Where [`Cursor::seek`] goes. The answer is whether there is an entry there.
@@ -320,6 +320,45 @@ impl Cursor {
         Ok(node::value_at(self.page(), self.index).0)
     }
 
+    /// As much of the value of the entry as lies in its leaf, and how long the value is:
+    /// all of it, but of a large one; empty if the cursor is nowhere.
+    ///
+    /// # Errors
+    /// `Corrupt` where a large value has no length.
+    #[inline]
+    pub fn value_start(&self) -> Result<(&[u8], usize)> {
+        if self.leaf == NOWHERE {
+            return Ok((&[], 0));
+        }
+        let (value, overflows) = node::value_at(self.page(), self.index);
+        if overflows {
+            let length = overflow::length(self.pool(), self.tree, value)?;
+            return Ok((overflow::start(value), length));
+        }
+        Ok((value, value.len()))
+    }
+
+    /// Appends bytes of the entry's value to `out`: those that it has of the range. Of a
+    /// large value no more is read than that takes.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn value_part(&self, part: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+        if self.leaf == NOWHERE {
+            return Ok(());
+        }
+        let (value, overflows) = node::value_at(self.page(), self.index);
+        if overflows {
+            return overflow::read_part(self.pool(), &self.slot, self.tree, value, part, out);
+        }
+        out.extend_from_slice(
+            value
+                .get(part.start..part.end.min(value.len()))
+                .unwrap_or(&[]),
+        );
+        Ok(())
+    }
+
     /// The value of the entry, where it lies in its leaf.
     pub fn value_in_leaf(&self) -> Option<&[u8]> {
         if self.leaf == NOWHERE {
@@ -334,7 +373,7 @@ impl Cursor {
         let mut value = std::mem::take(&mut self.value);
         value.clear();
         let stored = node::value_at(self.page(), self.index).0;
-        let read = overflow::read(
+        let read = overflow::read_value(
             &self.handle.core.pool,
             &self.slot,
             self.tree,

@@ -56,21 +56,23 @@ impl Fork {
         if cx.undo.is_some() {
             return Ok(Wrote::Unnoted);
         }
-        let reference = overflow::write(self, cx, value)?;
-        self.put_counted(cx, key, &reference, true, if_exists)
+        let (start, rest) = overflow::split(page_size, key, value)?;
+        let reference = overflow::write(self, cx, rest)?;
+        let stored = overflow::stored(&reference, start);
+        self.put_counted(cx, key, &stored, true, if_exists)
     }
 
-    /// Writes an entry whose value this fork has written already, under a key that
-    /// it may write under.
+    /// Writes an entry with a large value, as the leaf is to hold it: this fork has written
+    /// the rest already, under a key that it may write under.
     pub(crate) fn put_written(
         &mut self,
         cx: &mut Context<'_>,
         key: Key<'_>,
-        reference: &[u8; node::OVERFLOW_REF],
+        stored: &[u8],
     ) -> Result<Wrote> {
         check_key(key)?;
         self.settle(cx.pool);
-        self.put_counted(cx, key, reference, true, IfExists::Replace)
+        self.put_counted(cx, key, stored, true, IfExists::Replace)
     }
 
     #[inline]

@@ -2,13 +2,18 @@
 //!
 //! Such a value is a small tree of its own: chunks of bytes at level 0, and above
 //! them index nodes that hold nothing but children. It is written once and never
-//! changed. The leaf keeps a reference in the value's place:
+//! changed. The leaf keeps, in the value's place, a reference and the value's *start*
+//! ([`node::start_len`] bytes); the tree has the *rest*, which is not empty:
 //!
 //! ```text
-//! 0   reference u64 | checksum u32 | hint u32     the value's root node
-//! 16  length u64                                  of the value, in bytes
+//! 0   reference u64 | checksum u32 | hint u32     the root node of the rest
+//! 16  length u64                                  of the rest, in bytes
 //! 24  birth u64                                   a lower bound, as in nodes
+//! 32  the value's start
 //! ```
+//!
+//! So what stands first in a value is read without its rest, and can be written anew
+//! without it.
 //!
 //! A leaf's bytes do not change while it is shared, so a handle stays in the
 //! reference as long as the leaf is in memory, and is looked up when followed;
@@ -25,9 +30,10 @@ use super::fork::{Context, Fork};
 use crate::cache::{Absent, ChildRef, Frame, Pool, SlotId};
 use crate::checkpoint::writer::{self, After};
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::{self, OwnedKey, RestRef, Stored};
+use crate::node::{self, Key, OwnedKey, RestRef, Stored};
 use crate::reclaim::Dead;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -47,13 +53,12 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    /// Reads the bytes that stand in a leaf; `None` if they are not that many.
+    /// Reads the bytes that stand in a leaf; `None` if they are too few.
     pub(crate) fn decode(stored: &[u8]) -> Option<Self> {
         let word = |at: usize| {
             let bytes = stored.get(at..at + 8)?;
             Some(u64::from_le_bytes(bytes.try_into().ok()?))
         };
-        (stored.len() == node::OVERFLOW_REF).then_some(())?;
         Some(Self {
             node: ChildRef::from_words([word(0)?, word(8)?]),
             length: word(16)?,
@@ -85,15 +90,46 @@ pub(crate) fn dead(stored: &[u8], page_size: usize) -> Option<Dead> {
     })
 }
 
-/// Writes a value as nodes of the fork, in the middle of an edit; returns the bytes
-/// for the leaf. No transaction makes room meanwhile, so the nodes of what is large
+/// The start and the rest of a value that is too large for a leaf, under this key.
+///
+/// # Errors
+/// [`ErrorKind::TooBig`] if the value is longer than [`MAX_VALUE`].
+pub(crate) fn split<'v>(
+    page_size: usize,
+    key: Key<'_>,
+    value: &'v [u8],
+) -> Result<(&'v [u8], &'v [u8])> {
+    if value.len() > MAX_VALUE {
+        return Err(Error::new(
+            ErrorKind::TooBig,
+            format!(
+                "a value of {} bytes is over the limit of {MAX_VALUE}",
+                value.len()
+            ),
+        ));
+    }
+    let key_len = node::stored_len(page_size, key);
+    Ok(value.split_at(node::start_len(page_size, key_len, value.len())))
+}
+
+/// A large value as its leaf holds it.
+pub(crate) fn stored(reference: &[u8; node::OVERFLOW_REF], start: &[u8]) -> Vec<u8> {
+    [reference, start].concat()
+}
+
+/// The start of a large value, of what its leaf holds.
+pub(crate) fn start(stored: &[u8]) -> &[u8] {
+    stored.get(node::OVERFLOW_REF..).unwrap_or(&[])
+}
+
+/// Writes a rest as nodes of the fork, in the middle of an edit; returns the reference. No transaction makes room meanwhile, so the nodes of what is large
 /// are written out as they are made.
 pub(crate) fn write(
     fork: &mut Fork,
     cx: &mut Context<'_>,
     value: &[u8],
 ) -> Result<[u8; node::OVERFLOW_REF]> {
-    let mut value = Writer::new(value)?;
+    let mut value = Writer::new(value);
     let mut written_to = fork.own.len();
     while value.step(fork, cx)? {
         if fork.own.len() >= written_to + KEPT_WITHIN_EDIT {
@@ -123,7 +159,7 @@ fn write_out(fork: &mut Fork, cx: &Context<'_>, from: usize) -> Result<()> {
     writer::write_nodes(cx.core, &ready, Some(unpublished), After::Release).map(drop)
 }
 
-/// A value that is written node by node, so that a transaction can make room in
+/// A rest that is written node by node, so that a transaction can make room in
 /// between and a value may be larger than the cache.
 pub(crate) struct Writer<'v> {
     length: u64,
@@ -138,26 +174,15 @@ pub(crate) struct Writer<'v> {
 }
 
 impl<'v> Writer<'v> {
-    /// # Errors
-    /// [`ErrorKind::TooBig`] if the value is longer than [`MAX_VALUE`].
-    pub(crate) fn new(value: &'v [u8]) -> Result<Self> {
-        if value.len() > MAX_VALUE {
-            return Err(Error::new(
-                ErrorKind::TooBig,
-                format!(
-                    "a value of {} bytes is over the limit of {MAX_VALUE}",
-                    value.len()
-                ),
-            ));
-        }
-        Ok(Self {
-            length: value.len() as u64,
-            rest: value,
+    pub(crate) fn new(rest: &'v [u8]) -> Self {
+        Self {
+            length: rest.len() as u64,
+            rest,
             level: 0,
             nodes: Vec::new(),
             below: Vec::new(),
             placed: 0,
-        })
+        }
     }
 
     /// Makes one node; false if there is nothing left to do.
@@ -197,13 +222,13 @@ impl<'v> Writer<'v> {
         Ok(true)
     }
 
-    /// The bytes for the leaf, once there is nothing left to do.
+    /// The reference, once there is nothing left to do.
     pub(crate) fn reference(&self, fork: &Fork) -> Result<[u8; node::OVERFLOW_REF]> {
         let node = self
             .nodes
             .first()
             .copied()
-            .ok_or_else(|| Error::misuse("an empty value needs no overflow"))?;
+            .ok_or_else(|| Error::misuse("an empty rest needs no overflow"))?;
         Ok(Reference {
             node,
             length: self.length,
@@ -213,7 +238,56 @@ impl<'v> Writer<'v> {
     }
 }
 
-/// Appends the value with this reference to `out`.
+/// How long a large value is, of what its leaf holds.
+///
+/// # Errors
+/// `Corrupt` where it says more than a value can have.
+pub(crate) fn length(pool: &Pool, tree: u32, stored: &[u8]) -> Result<usize> {
+    let reference = Reference::decode(stored);
+    let rest = reference.map_or(u64::MAX, |reference| reference.length);
+    let start = start(stored).len();
+    match rest <= (MAX_VALUE - start) as u64 {
+        true => Ok(start + rest as usize),
+        false => Err(wrong_length(pool, tree, "an overflow value")),
+    }
+}
+
+/// Appends bytes of a large value to `out`, of what its leaf holds; those that it has of
+/// the range.
+pub(crate) fn read_part(
+    pool: &Pool,
+    slot: &SlotId,
+    tree: u32,
+    stored: &[u8],
+    part: Range<usize>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let end = part.end.min(length(pool, tree, stored)?);
+    let start = start(stored);
+    if let Some(here) = start.get(part.start..end.min(start.len())) {
+        out.extend_from_slice(here);
+    }
+    let rest = part.start.max(start.len())..end;
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let rest = rest.start - start.len()..rest.end - start.len();
+    read_range(pool, slot, tree, stored, rest, out)
+}
+
+/// Appends a large value to `out`, of what its leaf holds.
+pub(crate) fn read_value(
+    pool: &Pool,
+    slot: &SlotId,
+    tree: u32,
+    stored: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    out.extend_from_slice(start(stored));
+    read(pool, slot, tree, stored, out)
+}
+
+/// Appends the rest with this reference to `out`.
 pub(crate) fn read(
     pool: &Pool,
     slot: &SlotId,
@@ -238,6 +312,30 @@ pub(crate) fn read(
     } else {
         Err(wrong())
     }
+}
+
+/// Appends bytes of the rest with this reference to `out`, all of which it has.
+pub(crate) fn read_range(
+    pool: &Pool,
+    slot: &SlotId,
+    tree: u32,
+    stored: &[u8],
+    range: Range<usize>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let wrong = || wrong_length(pool, tree, "an overflow value");
+    let reference = Reference::decode(stored).ok_or_else(wrong)?;
+    let chunk_bytes = node::max_chunk(pool.page_size());
+    let mut root = reference.node;
+    let mut buffer = Vec::new();
+    for chunk in range.start / chunk_bytes..range.end.div_ceil(chunk_bytes) {
+        buffer.clear();
+        read_chunk(pool, slot, tree, &mut root, chunk, &mut buffer)?;
+        let at = chunk * chunk_bytes;
+        let part = range.start.max(at) - at..range.end.min(at + chunk_bytes) - at;
+        out.extend_from_slice(buffer.get(part).ok_or_else(wrong)?);
+    }
+    Ok(())
 }
 
 /// Compares the rest of a long key with that of a key sought. Reads no further than

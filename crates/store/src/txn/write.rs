@@ -180,14 +180,15 @@ impl TxnContext {
             return Ok(Wrote::Exists);
         }
         self.keep_nodes()?;
-        let mut writer = overflow::Writer::new(value)?;
+        let (start, rest) = overflow::split(self.core.pool.page_size(), key, value)?;
+        let mut writer = overflow::Writer::new(rest);
         while self.edit(at, |fork, cx| {
             let mut steps = 0..NODES_AT_ONCE;
             steps.try_fold(true, |_, _| writer.step(fork, cx))
         })? {}
         self.edit(at, |fork, cx| {
             let reference = writer.reference(fork)?;
-            fork.put_written(cx, key, &reference)
+            fork.put_written(cx, key, &overflow::stored(&reference, start))
         })
     }
 

@@ -23,7 +23,7 @@ use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX, Vector};
 use crate::exec::context::Context;
 use crate::exec::covering::Covering;
 use crate::exec::expr::{Row, eval};
-use crate::exec::fetch::Fetch;
+use crate::exec::fetch::{Fetch, Narrow};
 use crate::exec::memory::Held;
 use crate::exec::range::{KeyRange, blob_range, key_column, key_range};
 use crate::exec::subquery::each_member;
@@ -64,6 +64,7 @@ pub struct IndexScan {
     placed: bool,
     /// Rows to come where they are neither gathered nor covered.
     named: NamedRows,
+    narrow: Narrow,
     /// Rowids gathered, where they are, and how many of them were fetched.
     gathers: bool,
     rowids: Vec<i64>,
@@ -121,6 +122,7 @@ impl IndexScan {
             position: 0,
             placed: false,
             named: NamedRows::default(),
+            narrow: Narrow::default(),
             gathers: spec.gathered,
             rowids: Vec::new(),
             fetched: 0,
@@ -339,7 +341,14 @@ impl IndexScan {
                 break;
             };
             let rows = self.rows.as_mut().ok_or_else(detached)?;
-            bytes += push_row(&self.fetch, &self.index.name, rows, rowid, out)?;
+            bytes += push_row(
+                &self.fetch,
+                &self.index.name,
+                rows,
+                rowid,
+                &mut self.narrow,
+                out,
+            )?;
             count += 1;
         }
         Ok(count)
@@ -501,6 +510,7 @@ impl Operator for IndexScan {
     }
 
     fn detach(&mut self) {
+        self.narrow.let_go();
         self.entries = None;
         self.rows = None;
         self.held.release();

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX};
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, eval};
-use crate::exec::fetch::Fetch;
+use crate::exec::fetch::{Fetch, Narrow};
 use crate::exec::memory::{Held, KEPT_BYTES};
 use crate::exec::range::rowid_of;
 use crate::exec::subquery::each_member;
@@ -24,6 +24,7 @@ use crate::value::ValueRef;
 /// See the module.
 pub struct RowidLookup {
     fetch: Fetch,
+    narrow: Narrow,
     keys: Vec<Expr>,
     inputs: Vec<BoxOperator>,
     reverse: bool,
@@ -67,6 +68,7 @@ impl RowidLookup {
     pub fn new(table: &Arc<Table>, columns: &[ScanColumn], keys: Vec<Expr>, reverse: bool) -> Self {
         Self {
             fetch: Fetch::new(table, columns),
+            narrow: Narrow::default(),
             keys,
             inputs: Vec::new(),
             reverse,
@@ -129,7 +131,7 @@ impl Operator for RowidLookup {
             let alone = Bound::Included(Key::Int(rowid));
             cursor.narrow(alone, alone);
             if cursor.seek(Seek::AtLeast(Key::Int(rowid)))? && cursor.key_int() == rowid {
-                let value = cursor.value()?;
+                let value = self.fetch.row(cursor, &mut self.narrow)?;
                 bytes += value.len();
                 self.fetch.push(rowid, value, &mut out.columns)?;
                 rows += 1;
@@ -140,6 +142,7 @@ impl Operator for RowidLookup {
     }
 
     fn detach(&mut self) {
+        self.narrow.let_go();
         self.cursor = None;
         self.inputs.iter_mut().for_each(|input| input.detach());
         if self.rowids.capacity() * size_of::<i64>() > KEPT_BYTES {

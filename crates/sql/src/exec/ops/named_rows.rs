@@ -9,7 +9,7 @@ use fulgurite_store::{Cursor, Key, Seek};
 
 use crate::error::Result;
 use crate::exec::batch::{BYTES_MAX, Batch};
-use crate::exec::fetch::{Fetch, dangling};
+use crate::exec::fetch::{Fetch, Narrow, dangling};
 use crate::exec::memory::KEPT_BYTES;
 
 /// With fewer rows than that their order saves nothing.
@@ -27,6 +27,7 @@ pub struct NamedRows {
     sorted: Vec<(i64, u32)>,
     /// Where each of the entries' rows is in the order of the table.
     places: Vec<u32>,
+    narrow: Narrow,
 }
 
 impl NamedRows {
@@ -77,7 +78,7 @@ impl NamedRows {
             self.places.resize(named.len(), 0);
             let mut bytes = 0;
             for ((rowid, entry), place) in self.sorted.iter().zip(0..) {
-                bytes += push_row(fetch, index, rows, *rowid, out)?;
+                bytes += push_row(fetch, index, rows, *rowid, &mut self.narrow, out)?;
                 if bytes >= BYTES_MAX {
                     self.large = true;
                     break;
@@ -97,7 +98,7 @@ impl NamedRows {
         }
         let (mut count, mut bytes) = (0, 0);
         while let Some(rowid) = named.get(count).filter(|_| bytes < BYTES_MAX) {
-            bytes += push_row(fetch, index, rows, *rowid, out)?;
+            bytes += push_row(fetch, index, rows, *rowid, &mut self.narrow, out)?;
             count += 1;
         }
         self.done += count;
@@ -107,6 +108,7 @@ impl NamedRows {
     /// Gives back what many of them took.
     pub fn let_go(&mut self) {
         self.clear();
+        self.narrow.let_go();
         if self.rowids.capacity() * size_of::<i64>() > KEPT_BYTES {
             *self = Self::default();
         }
@@ -119,12 +121,13 @@ pub fn push_row(
     index: &str,
     rows: &mut Cursor,
     rowid: i64,
+    narrow: &mut Narrow,
     out: &mut Batch,
 ) -> Result<usize> {
     if !rows.seek(Seek::AtLeast(Key::Int(rowid)))? || rows.key_int() != rowid {
         return Err(dangling(index, rowid));
     }
-    let value = rows.value()?;
+    let value = fetch.row(rows, narrow)?;
     fetch.push(rowid, value, &mut out.columns)?;
     Ok(value.len())
 }

@@ -9,7 +9,7 @@ use super::Operator;
 use crate::error::{Error, Result};
 use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX};
 use crate::exec::context::Context;
-use crate::exec::fetch::Fetch;
+use crate::exec::fetch::{Fetch, Narrow};
 use crate::exec::range::rowid_range;
 use crate::exec::txns::Txns;
 use crate::plan::physical::{Range, ScanColumn};
@@ -18,6 +18,7 @@ use crate::schema::Table;
 /// See the module.
 pub struct TableScan {
     fetch: Fetch,
+    narrow: Narrow,
     range: Range,
     reverse: bool,
     cursor: Option<Cursor>,
@@ -30,6 +31,7 @@ impl TableScan {
     pub fn new(table: &Arc<Table>, columns: &[ScanColumn], range: Range, reverse: bool) -> Self {
         Self {
             fetch: Fetch::new(table, columns),
+            narrow: Narrow::default(),
             range,
             reverse,
             cursor: None,
@@ -106,7 +108,7 @@ impl Operator for TableScan {
                 self.last = None;
                 break;
             }
-            let value = cursor.value()?;
+            let value = self.fetch.row(cursor, &mut self.narrow)?;
             bytes += value.len();
             self.fetch.push(rowid, value, &mut out.columns)?;
             rows += 1;
@@ -127,6 +129,7 @@ impl Operator for TableScan {
     }
 
     fn detach(&mut self) {
+        self.narrow.let_go();
         self.cursor = None;
         self.last = None;
     }

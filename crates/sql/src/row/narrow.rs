@@ -1,0 +1,223 @@
+//! Rows of which only the start is at hand.
+//!
+//! The store keeps the start of a large row beside its key and the rest apart. A narrow
+//! row has what the wanted columns take, and NULL for all others: a row like any other,
+//! put together from as few bytes of the rest as that needs. Columns that are passed over
+//! cost what says how long they are.
+
+use std::ops::Range;
+
+use super::read::malformed;
+use super::tag;
+use crate::error::Result;
+
+/// A row of so many bytes, of which the first ones are `start`, and what reads others:
+/// it appends those of a range to a buffer.
+pub struct Large<'a, L> {
+    /// What is at hand.
+    pub start: &'a [u8],
+    /// The length of the whole row.
+    pub length: usize,
+    /// Reads.
+    pub load: L,
+}
+
+impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
+    /// Appends bytes of the row to `out`.
+    fn append(&mut self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+        if range.end > self.length || range.start > range.end {
+            return Err(malformed("row shorter than its columns"));
+        }
+        let end = out.len() + range.len();
+        match self.start.get(range.clone()) {
+            Some(here) => out.extend_from_slice(here),
+            None => (self.load)(range, out)?,
+        }
+        match out.len() == end {
+            true => Ok(()),
+            false => Err(malformed("row shorter than its columns")),
+        }
+    }
+
+    /// Bytes of the row, at most eight.
+    fn few<const N: usize>(&mut self, at: usize, spare: &mut Vec<u8>) -> Result<[u8; N]> {
+        let range = at..at.saturating_add(N);
+        spare.clear();
+        self.append(range, spare)?;
+        let bytes = spare.first_chunk().copied();
+        bytes.ok_or_else(|| malformed("row shorter than its columns"))
+    }
+
+    /// The bytes that a column at `at` takes.
+    fn column_bytes(&mut self, tag: u8, at: usize, spare: &mut Vec<u8>) -> Result<usize> {
+        let len = tag::LENGTHS[usize::from(tag)];
+        if len < tag::NO_LENGTH {
+            return Ok(usize::from(len));
+        }
+        Ok(match tag {
+            tag::TEXT_1 | tag::BLOB_1 => 1 + usize::from(self.few::<1>(at, spare)?[0]),
+            tag::TEXT_2 | tag::BLOB_2 => 2 + usize::from(u16::from_le_bytes(self.few(at, spare)?)),
+            tag::TEXT_4 | tag::BLOB_4 => 4 + u32::from_le_bytes(self.few(at, spare)?) as usize,
+            _ => return Err(malformed("row with an unknown column type")),
+        })
+    }
+
+    /// Makes `out` a row that has these columns, which ascend, and NULL for all others.
+    /// `spare` is memory.
+    ///
+    /// # Errors
+    /// `SQLITE_CORRUPT`, or what reading fails with.
+    pub fn narrow(
+        &mut self,
+        columns: &[usize],
+        out: &mut Vec<u8>,
+        spare: &mut Vec<u8>,
+    ) -> Result<()> {
+        out.clear();
+        let [first] = self.few(0, spare)?;
+        let (count, before) = match first < 0x80 {
+            true => (usize::from(first), 1),
+            false => {
+                let [high, low] = self.few(0, spare)?;
+                ((usize::from(high & 0x7f) << 8) | usize::from(low), 2)
+            }
+        };
+        let tags = before + tag::offsets(count) * tag::OFFSET_BYTES;
+        let body = tags + count;
+        self.append(0..body, out)?;
+        let mut wanted = columns.iter().copied().peekable();
+        let mut at = body;
+        for i in 0..count {
+            if i >= tag::GROUP && i.is_multiple_of(tag::GROUP) {
+                at = body
+                    + self.regroup(before + (i / tag::GROUP - 1) * tag::OFFSET_BYTES, body, out)?;
+            }
+            while wanted.next_if(|column| *column < i).is_some() {}
+            let group_end = (i / tag::GROUP + 1) * tag::GROUP;
+            let tag = out.get(tags + i).copied().unwrap_or(tag::NULL);
+            let is_wanted = wanted.peek() == Some(&i);
+            if !is_wanted && let Some(slot) = out.get_mut(tags + i) {
+                *slot = tag::NULL;
+            }
+            // Behind the last wanted column of a group nobody needs to know where one is.
+            if wanted.peek().is_some_and(|column| *column < group_end) {
+                let bytes = self.column_bytes(tag, at, spare)?;
+                if is_wanted {
+                    self.append(at..at.saturating_add(bytes), out)?;
+                }
+                at = at.saturating_add(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a group of columns starts in the body: what the offset here says, which from
+    /// now on says where it starts in `out`.
+    fn regroup(&mut self, offset: usize, body: usize, out: &mut [u8]) -> Result<usize> {
+        let now = (out.len() - body) as u32;
+        let slot = out
+            .get_mut(offset..)
+            .and_then(|rest| rest.first_chunk_mut::<4>());
+        let slot = slot.ok_or_else(|| malformed("row without its column offsets"))?;
+        let was = u32::from_le_bytes(*slot);
+        *slot = now.to_le_bytes();
+        Ok(was as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::{RowReader, RowWriter};
+    use crate::value::{Value, ValueRef};
+
+    fn row(values: &[Value]) -> Vec<u8> {
+        let mut row = Vec::new();
+        RowWriter::encode(&mut row, values.iter().map(Value::as_ref)).expect("encodes");
+        row
+    }
+
+    /// The narrow row, and how many bytes of the rest were read for it.
+    fn narrow(row: &[u8], start: usize, columns: &[usize]) -> Result<(Vec<u8>, usize)> {
+        let (mut out, mut read) = (Vec::new(), 0);
+        let mut large = Large {
+            start: &row[..start],
+            length: row.len(),
+            load: |range: Range<usize>, out: &mut Vec<u8>| {
+                read += range.len();
+                out.extend_from_slice(row.get(range).unwrap_or(&[]));
+                Ok(())
+            },
+        };
+        large.narrow(columns, &mut out, &mut Vec::new())?;
+        Ok((out, read))
+    }
+
+    fn values(count: usize) -> Vec<Value> {
+        let value = |i: usize| match i % 5 {
+            0 => Value::Integer(i as i64 * 1_000_003),
+            1 => Value::Text(vec![b'a' + (i % 26) as u8; 70 * i]),
+            2 => Value::Blob(vec![i as u8; 300 * i]),
+            3 => Value::Real(i as f64 / 7.0),
+            _ => Value::Null,
+        };
+        (0..count).map(value).collect()
+    }
+
+    #[test]
+    fn wanted_columns_come_and_the_others_are_null() {
+        for count in [1, 3, 16, 17, 40, 130] {
+            let values = values(count);
+            let row = row(&values);
+            for step in [1, 2, 3, 7, 16, 33] {
+                for start in [0, 1, 2, 7, count, 128.min(row.len()), row.len()] {
+                    let columns: Vec<_> = (0..count + 3).skip(step / 2).step_by(step).collect();
+                    let (narrow, _) = narrow(&row, start.min(row.len()), &columns).expect("narrow");
+                    let reader = RowReader::new(&narrow).expect("a row");
+                    reader.validate().expect("whole");
+                    assert_eq!(reader.len(), count);
+                    for (i, value) in values.iter().enumerate() {
+                        let expected = match columns.contains(&i) {
+                            true => value.as_ref(),
+                            false => ValueRef::Null,
+                        };
+                        assert_eq!(reader.column(i).expect("a column"), expected, "column {i}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_is_read_than_the_columns_take() {
+        let values = [
+            Value::Integer(7),
+            Value::Blob(vec![1; 100_000]),
+            Value::Integer(1 << 40),
+            Value::Text(vec![b't'; 50_000]),
+        ];
+        let row = row(&values);
+        let read = |columns: &[usize]| narrow(&row, 128, columns).expect("narrow").1;
+        assert_eq!(read(&[0]), 0);
+        assert_eq!(read(&[2]), 6);
+        assert_eq!(read(&[3]), 50_002 + 2);
+        assert_eq!(read(&[0, 2]), 6);
+        assert_eq!(read(&[1]), 100_004);
+    }
+
+    #[test]
+    fn damaged_rows_are_refused_or_give_a_row() {
+        let whole = row(&values(40));
+        for at in 0..whole.len().min(400) {
+            for byte in [0, 1, 0x22, 0x26, 0x7f, 0x80, 0xff] {
+                let mut row = whole.clone();
+                row[at] = byte;
+                for cut in [row.len(), row.len() / 2, at] {
+                    if let Ok((narrow, _)) = narrow(&row[..cut], 64.min(cut), &[1, 2, 17, 39]) {
+                        RowReader::new(&narrow).expect("a header");
+                    }
+                }
+            }
+        }
+    }
+}
