@@ -10,7 +10,7 @@ mod common;
 use common::{Rng, env};
 use fulgurite_disk::{Disk, MemoryDisk};
 use fulgurite_store::{
-    Cursor, Isolation, Key, KeyKind, Options, Savepoint, Seek, Store, Tree, Txn,
+    Cursor, ErrorKind, Isolation, Key, KeyKind, Options, Savepoint, Seek, Store, Tree, Txn,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -139,6 +139,49 @@ fn random_key(rng: &mut Rng, kind: KeyKind, page_size: u32, buffer: &mut Vec<u8>
     number
 }
 
+/// Writes a value anew up to some byte, mostly where what lies beside its key ends; what it
+/// is then, if it is there.
+fn put_start(
+    rng: &mut Rng,
+    txn: &mut Txn,
+    tree: &Tree,
+    key: Key<'_>,
+    value: Option<&Vec<u8>>,
+) -> Option<Vec<u8>> {
+    let mut beside = Vec::new();
+    let length = txn.get_start_into(tree, key, &mut beside).expect("gets");
+    assert_eq!(length, value.map(Vec::len));
+    let Some(value) = value else {
+        assert!(!txn.put_start(tree, key, 0, b"start").expect("none"));
+        return None;
+    };
+    assert!(value.starts_with(&beside));
+    let until = match rng.chance(3, 4) {
+        true => beside.len(),
+        false => rng.below(value.len() as u64 + 1) as usize,
+    };
+    let mut start = beside;
+    start.resize(rng.below(600) as usize, b's');
+    let beyond = txn.put_start(tree, key, value.len() + 1, &start);
+    assert_eq!(beyond.expect_err("too far").kind(), ErrorKind::Misuse);
+    assert!(txn.put_start(tree, key, until, &start).expect("puts"));
+    start.extend_from_slice(&value[until..]);
+    Some(start)
+}
+
+fn read_part(rng: &mut Rng, txn: &mut Txn, tree: &Tree, key: Key<'_>, value: Option<&Vec<u8>>) {
+    let length = value.map_or(9, Vec::len) as u64;
+    let from = rng.below(length + 2) as usize;
+    let to = from + rng.below(length + 2) as usize;
+    let mut part = b"before".to_vec();
+    let found = txn.get_part(tree, key, from..to, &mut part).expect("gets");
+    assert_eq!(found, value.is_some());
+    let expected = value.map_or(&[][..], |value| {
+        value.get(from..to.min(value.len())).unwrap_or(&[])
+    });
+    assert_eq!(part.strip_prefix(b"before"), Some(expected));
+}
+
 fn random_value(rng: &mut Rng) -> Vec<u8> {
     let length = match rng.below(40) {
         0 => rng.below(20_000),
@@ -251,7 +294,18 @@ impl World {
                 let deleted = open.txn.delete(&tree, key).expect("deletes");
                 assert_eq!(deleted, map.remove(&mapped).is_some());
             }
-            72..88 => {
+            72..80 => {
+                let replaced =
+                    put_start(&mut self.rng, &mut open.txn, &tree, key, map.get(&mapped));
+                if let Some(value) = replaced {
+                    map.insert(mapped, value);
+                }
+            }
+            80..84 => {
+                let value = map.get(&mapped);
+                read_part(&mut self.rng, &mut open.txn, &tree, key, value);
+            }
+            84..88 => {
                 let mut value = Vec::new();
                 let found = open.txn.get_into(&tree, key, &mut value).expect("gets");
                 assert_eq!(found.then_some(&value), map.get(&mapped));

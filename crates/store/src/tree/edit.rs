@@ -26,6 +26,18 @@ pub(crate) enum Wrote {
     Unnoted,
 }
 
+/// What became of the start of a large value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NewStart {
+    Put,
+    /// There is no such entry.
+    Absent,
+    /// The value is not one whose rest begins there, or its leaf cannot hold the new start.
+    Elsewhere,
+    /// Nothing was written, since it cannot be noted.
+    Unnoted,
+}
+
 /// Whether an existing entry may be overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfExists {
@@ -60,6 +72,35 @@ impl Fork {
         let reference = overflow::write(self, cx, rest)?;
         let stored = overflow::stored(&reference, start);
         self.put_counted(cx, key, &stored, true, if_exists)
+    }
+
+    /// Writes the start of a large value anew, which is `until` bytes long.
+    pub(crate) fn put_start(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: Key<'_>,
+        until: usize,
+        start: &[u8],
+    ) -> Result<NewStart> {
+        self.settle(cx.pool);
+        let page_size = cx.pool.page_size();
+        let room = node::max_start(page_size, node::stored_len(page_size, key));
+        let stored = self.get(cx.pool, cx.slot, (key, Ahead::Page), |entry| {
+            entry.map(|(value, is_large)| {
+                let fits = is_large && overflow::start(value).len() == until && start.len() <= room;
+                fits.then(|| overflow::with_start(value, start))
+            })
+        })?;
+        Ok(match stored {
+            None => NewStart::Absent,
+            Some(None) => NewStart::Elsewhere,
+            Some(Some(stored)) => {
+                match self.put_counted(cx, key, &stored, true, IfExists::Replace)? {
+                    Wrote::Unnoted => NewStart::Unnoted,
+                    _ => NewStart::Put,
+                }
+            }
+        })
     }
 
     /// Writes an entry with a large value, as the leaf is to hold it: this fork has written
@@ -203,7 +244,7 @@ impl Fork {
                     Some(undo) => undo.note(self.tree.id(), key, Some(old)),
                     None => {}
                 }
-                if was_overflow {
+                if was_overflow && !(overflow && overflow::share_rest(old, value)) {
                     self.replaced
                         .extend(overflow::dead(old, cx.pool.page_size()));
                 }

@@ -272,6 +272,9 @@ impl TxnContext {
                 Op::Delete { .. } => {
                     self.delete_in(at, key)?;
                 }
+                Op::PutStart { until, start, .. } => {
+                    self.put_start_in(at, key, until as usize, start)?;
+                }
                 Op::Create { .. } | Op::Drop { .. } => {}
             }
         }

@@ -198,7 +198,9 @@ impl TxnContext {
                 .put_in(off.fork, key, value, IfExists::Replace)
                 .map(|_| ()),
             Op::Delete { key, .. } => self.delete_in(off.fork, key).map(|_| ()),
-            Op::Create { .. } | Op::Drop { .. } => Err(Error::misuse("a tree was put off")),
+            Op::Create { .. } | Op::Drop { .. } | Op::PutStart { .. } => {
+                Err(Error::misuse("what is never put off was"))
+            }
         });
         self.redo = redo;
         if written.is_err() {
@@ -335,7 +337,7 @@ unsafe fn write_all(forks: &mut [Fork], redo: &[u8], put_off: &mut Vec<PutOff>, 
         let (key, value) = match op {
             Op::Put { key, value, .. } => (key, value),
             Op::Delete { key, .. } => (key, &[][..]),
-            Op::Create { .. } | Op::Drop { .. } => continue,
+            Op::Create { .. } | Op::Drop { .. } | Op::PutStart { .. } => continue,
         };
         // SAFETY: as promised by the caller.
         let fits = unsafe { off.place.write(&core.pool, key, value) };

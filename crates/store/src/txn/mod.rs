@@ -50,6 +50,7 @@ mod retry;
 pub(crate) mod rowid;
 mod savepoint;
 mod spill;
+mod start;
 pub(crate) mod together;
 mod write;
 

@@ -8,12 +8,11 @@ use super::hold::Hold;
 use super::reads::Reads;
 use super::{TxnContext, TxnState, dropped, no_slot, redo};
 use crate::error::Result;
-use crate::node::{self, Key};
+use crate::node::Key;
 use crate::tree::compare::Aspect;
 use crate::tree::cursor::Cursor;
 use crate::tree::walk::Ahead;
 use crate::tree::{Tree, TreeId, fork, overflow};
-use std::ops::Range;
 
 impl TxnContext {
     pub(super) fn observe(&self, tree: &Tree, key: Key<'_>, aspect: Aspect) {
@@ -99,88 +98,6 @@ impl TxnContext {
         Ok(found.is_some())
     }
 
-    /// As [`get_into`](Self::get_into), but of a large value only what lies beside its key
-    /// is copied, which is its start. How long the value is; `None` if there is none.
-    #[inline]
-    pub fn get_start_into(
-        &mut self,
-        tree: &Tree,
-        key: Key<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<usize>> {
-        self.copy_start(tree, (key, Ahead::Slot), out)
-    }
-
-    /// As [`get_start_into`](Self::get_start_into), for an entry that is about to be changed.
-    #[inline]
-    pub fn get_start_to_change(
-        &mut self,
-        tree: &Tree,
-        key: Key<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<usize>> {
-        self.copy_start(tree, (key, Ahead::Page), out)
-    }
-
-    #[inline]
-    fn copy_start(
-        &mut self,
-        tree: &Tree,
-        (key, ahead): (Key<'_>, Ahead),
-        out: &mut Vec<u8>,
-    ) -> Result<Option<usize>> {
-        out.clear();
-        self.check(tree, key)?;
-        self.observe(tree, key, Aspect::Entry);
-        let found = self.look_up(tree, (key, ahead), |entry| {
-            entry.map(|(value, is_overflow)| {
-                out.extend_from_slice(value);
-                is_overflow
-            })
-        })?;
-        if found == Some(true) {
-            let length = overflow::length(&self.core.pool, tree.id().0, out)?;
-            out.drain(..node::OVERFLOW_REF);
-            return Ok(Some(length));
-        }
-        Ok(found.map(|_| out.len()))
-    }
-
-    /// Appends bytes of the value under `key` to `out`: those that it has of the range. Of
-    /// a large value no more is read than that takes. False if there is none.
-    pub fn get_part(
-        &mut self,
-        tree: &Tree,
-        key: Key<'_>,
-        part: Range<usize>,
-        out: &mut Vec<u8>,
-    ) -> Result<bool> {
-        self.check(tree, key)?;
-        self.observe(tree, key, Aspect::Entry);
-        let mut stored = std::mem::take(&mut self.stored);
-        stored.clear();
-        let found = self.look_up(tree, (key, Ahead::Slot), |entry| {
-            entry.map(|(value, is_overflow)| {
-                match is_overflow {
-                    true => stored.extend_from_slice(value),
-                    false => {
-                        let end = part.end.min(value.len());
-                        out.extend_from_slice(value.get(part.start..end).unwrap_or(&[]));
-                    }
-                }
-                is_overflow
-            })
-        });
-        self.stored = stored;
-        let found = found?;
-        if found == Some(true) {
-            let slot = self.slot.as_ref().ok_or_else(no_slot)?;
-            let pool = &self.core.pool;
-            overflow::read_part(pool, slot, tree.id().0, &self.stored, part, out)?;
-        }
-        Ok(found.is_some())
-    }
-
     #[cold]
     fn load_overflow(&mut self, tree: &Tree, out: &mut Vec<u8>) -> Result<()> {
         self.stored.clear();
@@ -190,7 +107,7 @@ impl TxnContext {
     }
 
     #[inline]
-    fn look_up<R>(
+    pub(super) fn look_up<R>(
         &mut self,
         tree: &Tree,
         key: (Key<'_>, Ahead),

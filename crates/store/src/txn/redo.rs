@@ -6,6 +6,7 @@
 //! delete   2 | tree | key
 //! create   3 | tree | kind u8
 //! drop     4 | tree
+//! start    5 | tree | key | bytes replaced | length of start | start
 //! ```
 //! Tree numbers and lengths are LEB128. A key is 8 little-endian bytes in trees
 //! of integers (op codes as above), or a length and bytes in trees of byte
@@ -19,9 +20,11 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const CREATE: u8 = 3;
 const DROP: u8 = 4;
+const PUT_START: u8 = 5;
 const BYTES: u8 = 16;
 const PUT_BYTES: u8 = PUT + BYTES;
 const DELETE_BYTES: u8 = DELETE + BYTES;
+const PUT_START_BYTES: u8 = PUT_START + BYTES;
 
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +45,13 @@ pub(crate) enum Op<'a> {
     Drop {
         tree: u32,
     },
+    /// The first bytes of a value, up to `until`, become `start`.
+    PutStart {
+        tree: u32,
+        key: Key<'a>,
+        until: u64,
+        start: &'a [u8],
+    },
 }
 
 impl<'a> Op<'a> {
@@ -50,14 +60,15 @@ impl<'a> Op<'a> {
             Op::Put { tree, .. }
             | Op::Delete { tree, .. }
             | Op::Create { tree, .. }
-            | Op::Drop { tree } => tree,
+            | Op::Drop { tree }
+            | Op::PutStart { tree, .. } => tree,
         }
     }
 
     /// The key of the entry that it changes.
     pub(crate) fn key(&self) -> Option<Key<'a>> {
         match *self {
-            Op::Put { key, .. } | Op::Delete { key, .. } => Some(key),
+            Op::Put { key, .. } | Op::Delete { key, .. } | Op::PutStart { key, .. } => Some(key),
             Op::Create { .. } | Op::Drop { .. } => None,
         }
     }
@@ -105,6 +116,17 @@ pub(crate) fn encode(out: &mut Vec<u8>, op: Op<'_>) {
         Op::Drop { tree } => {
             out.push(DROP);
             varint(out, u64::from(tree));
+        }
+        Op::PutStart {
+            tree,
+            key,
+            until,
+            start,
+        } => {
+            head(out, PUT_START, tree, key);
+            varint(out, until);
+            varint(out, start.len() as u64);
+            out.extend_from_slice(start);
         }
     }
 }
@@ -175,6 +197,18 @@ impl<'a> Ops<'a> {
                 kind: KeyKind::from_byte(self.byte()?)?,
             }),
             DROP => Some(Op::Drop { tree }),
+            PUT_START | PUT_START_BYTES => {
+                let key = key(self)?;
+                let until = self.varint()?;
+                let length = usize::try_from(self.varint()?).ok()?;
+                let start = self.take(length)?;
+                Some(Op::PutStart {
+                    tree,
+                    key,
+                    until,
+                    start,
+                })
+            }
             _ => None,
         }
     }
@@ -226,6 +260,18 @@ mod tests {
                 kind: KeyKind::Int,
             },
             Op::Drop { tree: 17 },
+            Op::PutStart {
+                tree: 4,
+                key: Key::Int(8),
+                until: 1 << 40,
+                start: b"start",
+            },
+            Op::PutStart {
+                tree: 4,
+                key: Key::Bytes(b"key"),
+                until: 0,
+                start: b"",
+            },
         ];
         let mut bytes = Vec::new();
         for op in ops {

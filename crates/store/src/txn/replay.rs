@@ -6,8 +6,8 @@
 use super::redo::{Op, Ops};
 use super::{TxnContext, TxnState, bulk};
 use crate::error::{Error, ErrorKind, Result};
-use crate::tree::EMPTY;
-use crate::tree::TreeId;
+use crate::node::Key;
+use crate::tree::{EMPTY, Tree, TreeId};
 use fulgurite_wal::{Kind, Record};
 
 impl TxnContext {
@@ -73,6 +73,9 @@ impl TxnContext {
         let applied = match op {
             Op::Put { key, value, .. } => self.put(&tree, key, value).map(drop),
             Op::Delete { key, .. } => self.delete(&tree, key).map(drop),
+            Op::PutStart {
+                key, until, start, ..
+            } => self.replay_start(&tree, key, until, start),
             Op::Drop { .. } => self.drop_tree(&tree),
             Op::Create { .. } => Ok(()),
         };
@@ -83,6 +86,14 @@ impl TxnContext {
             )),
             _ => error,
         })
+    }
+
+    fn replay_start(&mut self, tree: &Tree, key: Key<'_>, until: u64, start: &[u8]) -> Result<()> {
+        let until = usize::try_from(until).unwrap_or(usize::MAX);
+        match self.put_start(tree, key, until, start)? {
+            true => Ok(()),
+            false => Err(Error::misuse("the start of a value that is not there")),
+        }
     }
 
     /// Publishes what was replayed as the state of commit `last`.
