@@ -9,7 +9,7 @@ use crate::exec::batch::Vector;
 use crate::exec::memory::let_go;
 use crate::exec::txns::Txns;
 use crate::plan::physical::ScanColumn;
-use crate::row::{Large, RowBlock, RowReader};
+use crate::row::{Columns, Large, RowBlock, RowReader};
 use crate::schema::Table;
 use crate::value::{Value, ValueRef};
 
@@ -27,6 +27,15 @@ impl Narrow {
     }
 }
 
+/// A row, with the wanted columns at least.
+#[derive(Debug, Clone, Copy)]
+pub struct Fetched<'a> {
+    /// Its bytes.
+    pub row: &'a [u8],
+    /// It is not all that is stored.
+    pub is_large: bool,
+}
+
 /// Which columns of a table's rows are wanted and where they go.
 pub struct Fetch {
     table: Arc<Table>,
@@ -36,6 +45,10 @@ pub struct Fetch {
     places: Vec<usize>,
     /// Where the rowid goes.
     rowids: Vec<usize>,
+    /// Those of the stored that may stay where they are.
+    kept: Vec<usize>,
+    /// Where it goes whether some did.
+    is_large: Option<usize>,
     width: usize,
 }
 
@@ -44,11 +57,17 @@ impl Fetch {
     pub fn new(table: &Arc<Table>, columns: &[ScanColumn]) -> Self {
         let mut wanted: Vec<(usize, usize)> = Vec::new();
         let mut rowids = Vec::new();
+        let (mut kept, mut is_large) = (Vec::new(), None);
         for (place, column) in columns.iter().enumerate() {
             match column {
                 ScanColumn::Rowid => rowids.push(place),
                 ScanColumn::Column(c) if table.rowid_alias == Some(*c) => rowids.push(place),
                 ScanColumn::Column(c) => wanted.push((*c, place)),
+                ScanColumn::Kept(c) => {
+                    wanted.push((*c, place));
+                    kept.push(*c);
+                }
+                ScanColumn::IsLarge => is_large = Some(place),
             }
         }
         wanted.sort_unstable();
@@ -58,6 +77,8 @@ impl Fetch {
             stored,
             places,
             rowids,
+            kept,
+            is_large,
             width: columns.len(),
         }
     }
@@ -75,13 +96,19 @@ impl Fetch {
     /// The row that the cursor is on, or, where it is large, one that has the wanted
     /// columns of it.
     #[inline]
-    pub fn row<'c>(&self, cursor: &'c Cursor, narrow: &'c mut Narrow) -> Result<&'c [u8]> {
+    pub fn row<'c>(&self, cursor: &'c Cursor, narrow: &'c mut Narrow) -> Result<Fetched<'c>> {
         let (start, length) = cursor.value_start()?;
         if start.len() == length || self.stored.is_empty() {
-            return Ok(start);
+            return Ok(Fetched {
+                row: start,
+                is_large: false,
+            });
         }
         self.narrow(cursor, (start, length), narrow)?;
-        Ok(&narrow.row)
+        Ok(Fetched {
+            row: &narrow.row,
+            is_large: true,
+        })
     }
 
     #[cold]
@@ -96,11 +123,11 @@ impl Fetch {
             length,
             load: |part, out: &mut Vec<u8>| Ok(cursor.value_part(part, out)?),
         };
-        large.narrow(&self.stored, &mut narrow.row, &mut narrow.spare)
+        large.narrow(self.columns(), &mut narrow.row, &mut narrow.spare)
     }
 
     /// As [`Fetch::row`] for the row under a key, whose start is in `row` and which has so
-    /// many bytes.
+    /// many bytes; whether it is large.
     #[inline]
     pub fn complete(
         &self,
@@ -108,11 +135,12 @@ impl Fetch {
         rowid: i64,
         length: usize,
         row: &mut Vec<u8>,
-    ) -> Result<()> {
-        match row.len() == length || self.stored.is_empty() {
-            true => Ok(()),
-            false => self.narrow_by_key(txn, rowid, length, row),
+    ) -> Result<bool> {
+        if row.len() == length || self.stored.is_empty() {
+            return Ok(false);
         }
+        self.narrow_by_key(txn, rowid, length, row)?;
+        Ok(true)
     }
 
     #[cold]
@@ -133,7 +161,14 @@ impl Fetch {
                 Ok(())
             },
         };
-        large.narrow(&self.stored, row, &mut Vec::new())
+        large.narrow(self.columns(), row, &mut Vec::new())
+    }
+
+    fn columns(&self) -> Columns<'_> {
+        Columns {
+            wanted: &self.stored,
+            kept: &self.kept,
+        }
     }
 
     /// Calls `f` with place and value of each wanted column.
@@ -141,11 +176,15 @@ impl Fetch {
     pub fn each<'a>(
         &'a self,
         rowid: i64,
-        row: &'a [u8],
+        fetched: Fetched<'a>,
         mut f: impl FnMut(usize, ValueRef<'a>) -> Result<()>,
     ) -> Result<()> {
+        let Fetched { row, is_large } = fetched;
         for place in &self.rowids {
             f(*place, ValueRef::Integer(rowid))?;
+        }
+        if let Some(place) = self.is_large {
+            f(place, ValueRef::Integer(i64::from(is_large)))?;
         }
         if self.stored.is_empty() {
             return Ok(());
@@ -180,7 +219,7 @@ impl Fetch {
 
     /// Appends the row to the columns.
     #[inline(always)]
-    pub fn push(&self, rowid: i64, row: &[u8], out: &mut [Vector]) -> Result<()> {
+    pub fn push(&self, rowid: i64, row: Fetched<'_>, out: &mut [Vector]) -> Result<()> {
         self.each(rowid, row, |place, value| match out.get_mut(place) {
             Some(column) => column.push(value),
             None => Ok(()),
@@ -211,6 +250,10 @@ impl Fetch {
                 (block.rows(), block.bytes())
             }
         };
+        if let Some(place) = self.is_large {
+            let slots = out.get_mut(place).and_then(|v| v.extend_integers(count));
+            slots.into_iter().flatten().for_each(|slot| *slot = 0);
+        }
         for place in &self.rowids {
             let slots = out.get_mut(*place).and_then(|v| v.extend_integers(count));
             for (slot, rowid) in slots.into_iter().flatten().zip(run.keys()) {
@@ -223,6 +266,10 @@ impl Fetch {
     /// Overwrites `out` with the row.
     pub fn assign(&self, rowid: i64, row: &[u8], out: &mut Vec<Value>) -> Result<()> {
         out.resize(self.width, Value::Null);
+        let row = Fetched {
+            row,
+            is_large: false,
+        };
         self.each(rowid, row, |place, value| {
             if let Some(slot) = out.get_mut(place) {
                 slot.assign(value);

@@ -3,7 +3,7 @@
 //! memory.
 
 use crate::error::Result;
-use crate::exec::fetch::Fetch;
+use crate::exec::fetch::{Fetch, Fetched};
 use crate::exec::memory::KEPT_BYTES;
 use crate::value::{Value, ValueRef};
 
@@ -29,6 +29,8 @@ enum Cell {
 pub struct PointRow {
     /// The row as stored; filled by the caller before [`PointRow::decode`].
     pub bytes: Vec<u8>,
+    /// It is not all that is stored.
+    pub is_large: bool,
     cells: Vec<Cell>,
 }
 
@@ -54,7 +56,11 @@ impl PointRow {
             (start <= bytes.len() && slice.len() <= bytes.len() - start)
                 .then_some((start, start + slice.len()))
         };
-        fetch.each(rowid, bytes, |place, value| {
+        let row = Fetched {
+            row: bytes,
+            is_large: self.is_large,
+        };
+        fetch.each(rowid, row, |place, value| {
             let cell = match value {
                 ValueRef::Null => Cell::Null,
                 ValueRef::Integer(i) => Cell::Integer(i),

@@ -221,7 +221,7 @@ impl PointRead {
         let tree = &self.fetch.table().tree;
         if let Some(length) = get(txn, tree, Key::Int(rowid), &mut self.row.bytes)? {
             let row = &mut self.row.bytes;
-            self.fetch.complete(txn, rowid, length, row)?;
+            self.row.is_large = self.fetch.complete(txn, rowid, length, row)?;
             return Ok(Some(rowid));
         }
         match &self.finder {

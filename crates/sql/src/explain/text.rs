@@ -224,13 +224,13 @@ fn part_name(table: &Table, index: &Index, part: usize) -> String {
 
 fn columns_text(table: &Table, columns: &[ScanColumn]) -> String {
     let name = |c: &ScanColumn| match c {
-        ScanColumn::Rowid => "rowid".to_owned(),
-        ScanColumn::Column(at) => table
-            .columns
-            .get(*at)
-            .map_or(String::new(), |c| c.name.clone()),
+        ScanColumn::Rowid => Some("rowid".to_owned()),
+        ScanColumn::Column(at) | ScanColumn::Kept(at) => {
+            table.columns.get(*at).map(|c| c.name.clone())
+        }
+        ScanColumn::IsLarge => None,
     };
-    let names: Vec<String> = columns.iter().map(name).collect();
+    let names: Vec<String> = columns.iter().filter_map(name).collect();
     format!(" [{}]", names.join(", "))
 }
 

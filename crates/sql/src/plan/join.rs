@@ -587,7 +587,8 @@ fn conditions_left(
 
 fn column_number(column: ScanColumn) -> usize {
     match column {
-        ScanColumn::Rowid => crate::bind::expr::ROWID,
-        ScanColumn::Column(at) => at,
+        ScanColumn::Column(at) | ScanColumn::Kept(at) => at,
+        // (What is about to be changed is marked when all else is planned.)
+        ScanColumn::Rowid | ScanColumn::IsLarge => crate::bind::expr::ROWID,
     }
 }

@@ -28,6 +28,7 @@ mod generated;
 mod grouped;
 mod in_exists;
 mod join;
+mod kept;
 mod keyed;
 mod layout;
 mod matches;

@@ -154,6 +154,11 @@ pub enum ScanColumn {
     Rowid,
     /// A stored column; decode nothing that no one asks for.
     Column(usize),
+    /// A stored column of a row that is about to be changed; an empty text or blob in its
+    /// place where it is a large one, which stays where it is.
+    Kept(usize),
+    /// 1 where the row's [kept](Self::Kept) columns may be empty, 0 where they are not.
+    IsLarge,
 }
 
 /// One end of a range.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Planner;
 use super::foreign::{ForeignKeys, ForeignTable};
+use super::kept::keep_large;
 use super::layout::Layout;
 use super::physical::{
     Action, Delete, IndexWriter, Insert, OutputColumn, Rebuild, SchemaChange, TableWriter, Update,
@@ -395,7 +396,7 @@ impl Planner<'_, '_> {
             node = changes.gathered(node);
         }
         let returning = self.returning(&target, returning.as_deref())?;
-        let action = Update {
+        let mut action = Update {
             target: writer,
             source: node,
             touched: match target.foreign {
@@ -408,7 +409,9 @@ impl Planner<'_, '_> {
             returning,
             joins,
             by_batch,
+            is_large: None,
         };
+        action.is_large = keep_large(&mut action);
         Ok((Action::Update(Box::new(action)), columns))
     }
 

@@ -12,11 +12,13 @@
 
 mod columns;
 mod narrow;
+mod patch;
 mod read;
 mod tag;
 mod write;
 
 pub use columns::RowBlock;
-pub use narrow::Large;
+pub use narrow::{Columns, Large};
+pub use patch::patch;
 pub use read::RowReader;
 pub use write::{COLUMNS_MAX, FEW, RowWriter};

@@ -22,6 +22,25 @@ pub struct Large<'a, L> {
     pub load: L,
 }
 
+/// What is wanted of a row.
+#[derive(Debug, Clone, Copy)]
+pub struct Columns<'a> {
+    /// These columns, which ascend.
+    pub wanted: &'a [usize],
+    /// Those of them in whose place an empty text or blob may stand, where theirs does not
+    /// lie in the start.
+    pub kept: &'a [usize],
+}
+
+/// The tag of an empty text or blob in the place of one of any length.
+fn emptied(tag: u8) -> Option<u8> {
+    match tag {
+        tag::TEXT_1..=tag::TEXT_4 => Some(tag::TEXT),
+        tag::BLOB_1..=tag::BLOB_4 => Some(tag::BLOB),
+        _ => None,
+    }
+}
+
 impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
     /// Appends bytes of the row to `out`.
     fn append(&mut self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
@@ -62,14 +81,14 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
         })
     }
 
-    /// Makes `out` a row that has these columns, which ascend, and NULL for all others.
-    /// `spare` is memory.
+    /// Makes `out` a row that has the wanted columns and NULL for all others. `spare` is
+    /// memory.
     ///
     /// # Errors
     /// `SQLITE_CORRUPT`, or what reading fails with.
     pub fn narrow(
         &mut self,
-        columns: &[usize],
+        columns: Columns<'_>,
         out: &mut Vec<u8>,
         spare: &mut Vec<u8>,
     ) -> Result<()> {
@@ -85,7 +104,7 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
         let tags = before + tag::offsets(count) * tag::OFFSET_BYTES;
         let body = tags + count;
         self.append(0..body, out)?;
-        let mut wanted = columns.iter().copied().peekable();
+        let mut wanted = columns.wanted.iter().copied().peekable();
         let mut at = body;
         for i in 0..count {
             if i >= tag::GROUP && i.is_multiple_of(tag::GROUP) {
@@ -102,10 +121,18 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
             // Behind the last wanted column of a group nobody needs to know where one is.
             if wanted.peek().is_some_and(|column| *column < group_end) {
                 let bytes = self.column_bytes(tag, at, spare)?;
-                if is_wanted {
-                    self.append(at..at.saturating_add(bytes), out)?;
+                let end = at.saturating_add(bytes);
+                let stays = end > self.start.len() && columns.kept.contains(&i);
+                match emptied(tag).filter(|_| is_wanted && stays) {
+                    Some(empty) => {
+                        if let Some(slot) = out.get_mut(tags + i) {
+                            *slot = empty;
+                        }
+                    }
+                    None if is_wanted => self.append(at..end, out)?,
+                    None => {}
                 }
-                at = at.saturating_add(bytes);
+                at = end;
             }
         }
         Ok(())
@@ -148,6 +175,10 @@ mod tests {
                 out.extend_from_slice(row.get(range).unwrap_or(&[]));
                 Ok(())
             },
+        };
+        let columns = Columns {
+            wanted: columns,
+            kept: &[],
         };
         large.narrow(columns, &mut out, &mut Vec::new())?;
         Ok((out, read))

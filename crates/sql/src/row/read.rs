@@ -8,9 +8,9 @@ use crate::value::ValueRef;
 /// decoded when asked for and borrow from the row.
 #[derive(Debug, Clone, Copy)]
 pub struct RowReader<'a> {
-    offsets: &'a [u8],
-    tags: &'a [u8],
-    body: &'a [u8],
+    pub(super) offsets: &'a [u8],
+    pub(super) tags: &'a [u8],
+    pub(super) body: &'a [u8],
 }
 
 impl<'a> RowReader<'a> {

@@ -90,7 +90,7 @@ impl RowWriter {
 /// Appends the bytes of one column and answers with its tag. What rows are mostly
 /// made of is in line.
 #[inline]
-fn append(out: &mut Vec<u8>, value: ValueRef<'_>) -> Result<u8> {
+pub(super) fn append(out: &mut Vec<u8>, value: ValueRef<'_>) -> Result<u8> {
     match value {
         ValueRef::Null => Ok(tag::NULL),
         ValueRef::Text(text) if text.len() <= tag::TEXT_MAX => {

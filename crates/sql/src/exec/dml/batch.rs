@@ -193,6 +193,13 @@ pub fn update(
     if !plan.by_batch || selection.len() < ROWS_MIN || is_told(cx) {
         return Ok(false);
     }
+    if let Some(at) = plan.is_large {
+        let mut any = false;
+        selection.each(|row| any |= batch.get(at, row) != ValueRef::Integer(0));
+        if any {
+            return Ok(false);
+        }
+    }
     let table = &sink.target.table;
     let old = batch.columns.iter().skip(1);
     let mut columns: Vec<_> = old.take(table.columns.len()).map(Operand::Column).collect();

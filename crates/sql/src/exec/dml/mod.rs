@@ -18,6 +18,7 @@ mod replace;
 mod row_checks;
 pub mod sequence;
 mod sink;
+mod start;
 mod statement;
 mod taken;
 mod triggers;

@@ -9,6 +9,7 @@ use super::deferred::Deferred;
 use super::entry::{Entry, KeyMaker};
 use super::foreign::Foreign;
 use super::sequence;
+use super::start::Encoded;
 use super::triggers::Triggers;
 use crate::error::{Error, Result};
 use crate::exec::context::{Context, Run};
@@ -32,6 +33,8 @@ pub struct Buffers {
     pub(super) excluded: Vec<Value>,
     /// An encoded row.
     pub record: Vec<u8>,
+    /// The columns that an UPDATE assigns, where the row has large ones that were not read.
+    pub(super) assigned: Vec<usize>,
     /// A batch of them.
     pub records: Records,
     /// The old row as triggers before it saw it, where there are such.
@@ -97,6 +100,9 @@ pub struct Sink<'a> {
     pub torn: bool,
     /// So must one while a row is under way that has taken others' places.
     pub replaced: bool,
+    /// Large columns of the row being written were not read: they are empty in
+    /// `buffers.row`, but for those that the statement assigns.
+    pub is_large: bool,
     /// Entries of unique indexes, too, may be kept back for the transaction.
     pub defers_unique: bool,
     /// The row being written takes the place of the old one, which is there still, with the
@@ -143,6 +149,7 @@ impl<'a> Sink<'a> {
             buffers,
             torn: false,
             replaced: false,
+            is_large: false,
             defers_unique: false,
             overwrites: false,
             deferred,
@@ -293,6 +300,7 @@ impl<'a> Sink<'a> {
     /// Makes room for a row.
     pub fn start_row(&mut self) {
         self.replaced = false;
+        self.is_large = false;
         self.given_way = None;
         self.buffers
             .row
@@ -507,10 +515,17 @@ impl<'a> Sink<'a> {
         Ok(None)
     }
 
-    /// Puts the row being written in the place of the row in `buffers.old`.
+    /// Encodes the row being written and puts it in the place of the row in `buffers.old`.
     pub fn replace_old(&mut self, old: i64, all: bool) -> Result<()> {
         let rowid = self.rowid();
         self.claim(all)?;
+        let encoded = match self.is_large {
+            true => self.encode_large()?,
+            false => {
+                self.encode()?;
+                Encoded::Whole
+            }
+        };
         self.torn = true;
         for (i, writer) in self.target.indexes.iter().enumerate() {
             if !(all || writer.affected) {
@@ -537,11 +552,15 @@ impl<'a> Sink<'a> {
             self.txn.delete(&self.target.table.tree, Key::Int(old))?;
             self.note_deleted(old);
         }
-        self.txn.put(
+        let (tree, key, record) = (
             &self.target.table.tree,
             Key::Int(rowid),
             &self.buffers.record,
-        )?;
+        );
+        match encoded {
+            Encoded::Whole => self.txn.put(tree, key, record)?,
+            Encoded::Start(until) => self.txn.put_start(tree, key, until, record)?,
+        };
         self.torn = false;
         Ok(())
     }

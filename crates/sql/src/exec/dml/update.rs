@@ -172,6 +172,11 @@ pub fn update_source_row(
         }
     }
     assign(&plan.assignments, source, sink, cx)?;
+    if let Some(at) = plan.is_large
+        && source.get(at) == ValueRef::Integer(1)
+    {
+        note_large(plan, sink);
+    }
     sink.set_rowid(rowid);
     sink.generate(cx)?;
     if let Some(fires) = fires {
@@ -200,6 +205,17 @@ pub fn update_source_row(
         sink.fire(&fires.after, Event::Update, cx)?;
     }
     Ok(())
+}
+
+/// The row being written has large columns that were not read.
+#[cold]
+fn note_large(plan: &Update, sink: &mut Sink<'_>) {
+    sink.is_large = true;
+    let assigned = &mut sink.buffers.assigned;
+    assigned.clear();
+    assigned.extend(plan.assignments.iter().map(|(column, _)| *column));
+    assigned.sort_unstable();
+    assigned.dedup();
 }
 
 fn source_width(source: Row<'_>) -> usize {
@@ -266,7 +282,6 @@ pub fn write(
         }
     }
     sink.before_change(Some(touched), cx)?;
-    sink.encode()?;
     sink.replace_old(old, moved && indexed)?;
     if sink.foreign.is_some() {
         sink.torn = true;

@@ -132,7 +132,7 @@ impl Operator for RowidLookup {
             cursor.narrow(alone, alone);
             if cursor.seek(Seek::AtLeast(Key::Int(rowid)))? && cursor.key_int() == rowid {
                 let value = self.fetch.row(cursor, &mut self.narrow)?;
-                bytes += value.len();
+                bytes += value.row.len();
                 self.fetch.push(rowid, value, &mut out.columns)?;
                 rows += 1;
             }

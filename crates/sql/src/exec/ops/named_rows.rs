@@ -129,5 +129,5 @@ pub fn push_row(
     }
     let value = fetch.row(rows, narrow)?;
     fetch.push(rowid, value, &mut out.columns)?;
-    Ok(value.len())
+    Ok(value.row.len())
 }

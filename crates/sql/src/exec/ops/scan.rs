@@ -109,7 +109,7 @@ impl Operator for TableScan {
                 break;
             }
             let value = self.fetch.row(cursor, &mut self.narrow)?;
-            bytes += value.len();
+            bytes += value.row.len();
             self.fetch.push(rowid, value, &mut out.columns)?;
             rows += 1;
             // At its last rowid a scan is done without looking further.

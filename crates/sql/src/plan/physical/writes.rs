@@ -169,6 +169,8 @@ pub struct Update {
     pub joins: bool,
     /// Nothing wants to see a row by itself; see `exec/dml/batch.rs`.
     pub by_batch: bool,
+    /// Where the source's row says that large columns were left out; see `plan/kept.rs`.
+    pub is_large: Option<usize>,
 }
 
 /// DELETE.
