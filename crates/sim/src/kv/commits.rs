@@ -295,6 +295,21 @@ impl Life<'_> {
                 table.rows.insert(key.clone(), value.clone());
                 Ok(Some((id, key, Some(value))))
             }
+            4 => {
+                // Mostly what lies beside the key, so that the rest of a large one stays.
+                let mut beside = Vec::new();
+                let length = txn.get_start_into(&tree, key.borrow(), &mut beside)?;
+                assert_eq!(length, known.as_ref().map(|value| value.len()), "{key:?}");
+                let start = self.filled(beside.len());
+                let put = txn.put_start(&tree, key.borrow(), beside.len(), &start)?;
+                assert_eq!(put, known.is_some(), "put start {key:?}");
+                let Some(before) = known else {
+                    return Ok(None);
+                };
+                let value: Arc<[u8]> = [&start, &before[beside.len()..]].concat().into();
+                table.rows.insert(key.clone(), value.clone());
+                Ok(Some((id, key, Some(value))))
+            }
             _ => {
                 let value = self.value();
                 let replaced = txn.put(&tree, key.borrow(), &value)?;
