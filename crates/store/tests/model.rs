@@ -169,6 +169,31 @@ fn put_start(
     Some(start)
 }
 
+/// Writes over a part of a value, if it is there.
+fn put_part(
+    rng: &mut Rng,
+    txn: &mut Txn,
+    tree: &Tree,
+    key: Key<'_>,
+    value: Option<&mut Vec<u8>>,
+) -> bool {
+    let Some(value) = value else {
+        return false;
+    };
+    let length = value.len() as u64 + 1;
+    let from = rng.below(length) as usize;
+    let to = match rng.chance(1, 2) {
+        true => value.len().min(from + rng.below(300) as usize),
+        false => from + rng.below(length - from as u64) as usize,
+    };
+    let part = vec![rng.next() as u8; to - from];
+    let beyond = txn.put_part(tree, key, value.len() - part.len() + 1, &part);
+    assert_eq!(beyond.expect_err("too far").kind(), ErrorKind::Misuse);
+    assert!(txn.put_part(tree, key, from, &part).expect("puts"));
+    value[from..to].copy_from_slice(&part);
+    true
+}
+
 fn read_part(rng: &mut Rng, txn: &mut Txn, tree: &Tree, key: Key<'_>, value: Option<&Vec<u8>>) {
     let length = value.map_or(9, Vec::len) as u64;
     let from = rng.below(length + 2) as usize;
@@ -294,7 +319,19 @@ impl World {
                 let deleted = open.txn.delete(&tree, key).expect("deletes");
                 assert_eq!(deleted, map.remove(&mapped).is_some());
             }
-            72..80 => {
+            72..76 => {
+                if put_part(
+                    &mut self.rng,
+                    &mut open.txn,
+                    &tree,
+                    key,
+                    map.get_mut(&mapped),
+                ) {
+                    return;
+                }
+                assert!(!open.txn.put_part(&tree, key, 0, b"part").expect("none"));
+            }
+            76..80 => {
                 let replaced =
                     put_start(&mut self.rng, &mut open.txn, &tree, key, map.get(&mapped));
                 if let Some(value) = replaced {

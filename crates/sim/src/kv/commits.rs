@@ -295,6 +295,19 @@ impl Life<'_> {
                 table.rows.insert(key.clone(), value.clone());
                 Ok(Some((id, key, Some(value))))
             }
+            5 => {
+                let Some(mut value) = known.map(|value| value.to_vec()) else {
+                    return Ok(None);
+                };
+                let from = self.rng.index(value.len() + 1);
+                let len = self.rng.index(value.len() - from + 1);
+                let part = self.filled(len);
+                assert!(txn.put_part(&tree, key.borrow(), from, &part)?);
+                value[from..from + part.len()].copy_from_slice(&part);
+                let value: Arc<[u8]> = value.into();
+                table.rows.insert(key.clone(), value.clone());
+                Ok(Some((id, key, Some(value))))
+            }
             4 => {
                 // Mostly what lies beside the key, so that the rest of a large one stays.
                 let mut beside = Vec::new();

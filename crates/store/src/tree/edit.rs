@@ -5,8 +5,9 @@
 //! the fork remembers the private leaf it edited last.
 
 use super::fork::{Context, Fork};
-use super::overflow;
+use super::overflow::{self, Reference};
 use super::path::Path;
+use super::rewrite::rewrite;
 use super::walk::{Ahead, Target};
 use crate::cache::{ChildRef, Frame, Pool};
 use crate::error::{Error, ErrorKind, Result};
@@ -26,13 +27,22 @@ pub(crate) enum Wrote {
     Unnoted,
 }
 
-/// What became of the start of a large value.
+/// What an entry is to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NewStart {
+enum Holds {
+    Value,
+    Large,
+    /// A large value with the rest of the one that it has, or what was made of that.
+    SameRest,
+}
+
+/// What became of a part of a large value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NewPart {
     Put,
     /// There is no such entry.
     Absent,
-    /// The value is not one whose rest begins there, or its leaf cannot hold the new start.
+    /// The value is not large, or has not such a part.
     Elsewhere,
     /// Nothing was written, since it cannot be noted.
     Unnoted,
@@ -60,7 +70,7 @@ impl Fork {
         self.settle(cx.pool);
         let key_len = node::stored_len(page_size, key);
         if value.len() <= node::max_inline_value(page_size, key_len) {
-            return self.put_counted(cx, key, value, false, if_exists);
+            return self.put_counted(cx, key, value, Holds::Value, if_exists);
         }
         if if_exists == IfExists::Leave && self.holds(cx, key)? {
             return Ok(Wrote::Exists);
@@ -71,7 +81,7 @@ impl Fork {
         let (start, rest) = overflow::split(page_size, key, value)?;
         let reference = overflow::write(self, cx, rest)?;
         let stored = overflow::stored(&reference, start);
-        self.put_counted(cx, key, &stored, true, if_exists)
+        self.put_counted(cx, key, &stored, Holds::Large, if_exists)
     }
 
     /// Writes the start of a large value anew, which is `until` bytes long.
@@ -81,7 +91,7 @@ impl Fork {
         key: Key<'_>,
         until: usize,
         start: &[u8],
-    ) -> Result<NewStart> {
+    ) -> Result<NewPart> {
         self.settle(cx.pool);
         let page_size = cx.pool.page_size();
         let room = node::max_start(page_size, node::stored_len(page_size, key));
@@ -92,15 +102,56 @@ impl Fork {
             })
         })?;
         Ok(match stored {
-            None => NewStart::Absent,
-            Some(None) => NewStart::Elsewhere,
+            None => NewPart::Absent,
+            Some(None) => NewPart::Elsewhere,
             Some(Some(stored)) => {
-                match self.put_counted(cx, key, &stored, true, IfExists::Replace)? {
-                    Wrote::Unnoted => NewStart::Unnoted,
-                    _ => NewStart::Put,
+                let wrote =
+                    self.put_counted(cx, key, &stored, Holds::SameRest, IfExists::Replace)?;
+                match wrote {
+                    Wrote::Unnoted => NewPart::Unnoted,
+                    _ => NewPart::Put,
                 }
             }
         })
+    }
+
+    /// Writes bytes of a large value anew, from `from` on; a few chunks at most, since no
+    /// room is made meanwhile.
+    pub(crate) fn put_part(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: Key<'_>,
+        from: usize,
+        bytes: &[u8],
+    ) -> Result<NewPart> {
+        self.settle(cx.pool);
+        let stored = self.get(cx.pool, cx.slot, (key, Ahead::Page), |entry| {
+            entry.map(|(value, is_large)| is_large.then(|| value.to_vec()))
+        })?;
+        let mut stored = match stored {
+            None => return Ok(NewPart::Absent),
+            Some(None) => return Ok(NewPart::Elsewhere),
+            Some(Some(stored)) => stored,
+        };
+        let tree = self.tree.id().0;
+        let length = overflow::length(cx.pool, tree, &stored)?;
+        if from.saturating_add(bytes.len()) > length {
+            return Ok(NewPart::Elsewhere);
+        }
+        if cx.undo.is_some() {
+            return Ok(NewPart::Unnoted);
+        }
+        let start = stored.len() - node::OVERFLOW_REF;
+        let (in_start, in_rest) = bytes.split_at(start.saturating_sub(from).min(bytes.len()));
+        let at = node::OVERFLOW_REF + from.min(start);
+        stored[at..at + in_start.len()].copy_from_slice(in_start);
+        if let (false, Some(reference)) = (in_rest.is_empty(), Reference::decode(&stored)) {
+            let from = (from + in_start.len()) - start;
+            let rewritten = rewrite(self, cx, reference, from, in_rest)?;
+            stored[..node::OVERFLOW_REF].copy_from_slice(&rewritten);
+        }
+        self.put_counted(cx, key, &stored, Holds::SameRest, IfExists::Replace)?;
+        Ok(NewPart::Put)
     }
 
     /// Writes an entry with a large value, as the leaf is to hold it: this fork has written
@@ -113,7 +164,7 @@ impl Fork {
     ) -> Result<Wrote> {
         check_key(key)?;
         self.settle(cx.pool);
-        self.put_counted(cx, key, stored, true, IfExists::Replace)
+        self.put_counted(cx, key, stored, Holds::Large, IfExists::Replace)
     }
 
     #[inline]
@@ -122,10 +173,10 @@ impl Fork {
         cx: &mut Context<'_>,
         key: Key<'_>,
         value: &[u8],
-        overflow: bool,
+        holds: Holds,
         if_exists: IfExists,
     ) -> Result<Wrote> {
-        let wrote = self.put_stored(cx, key, value, overflow, if_exists)?;
+        let wrote = self.put_stored(cx, key, value, holds, if_exists)?;
         if wrote == Wrote::Inserted {
             self.count += 1;
         }
@@ -207,9 +258,10 @@ impl Fork {
         cx: &mut Context<'_>,
         key: Key<'_>,
         value: &[u8],
-        overflow: bool,
+        holds: Holds,
         if_exists: IfExists,
     ) -> Result<Wrote> {
+        let overflow = holds != Holds::Value;
         let mut path = None;
         let leaf = match self.remembered(cx, key) {
             Some(leaf) => leaf,
@@ -244,7 +296,7 @@ impl Fork {
                     Some(undo) => undo.note(self.tree.id(), key, Some(old)),
                     None => {}
                 }
-                if was_overflow && !(overflow && overflow::share_rest(old, value)) {
+                if was_overflow && holds != Holds::SameRest {
                     self.replaced
                         .extend(overflow::dead(old, cx.pool.page_size()));
                 }

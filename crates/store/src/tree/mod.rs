@@ -26,6 +26,7 @@ pub(crate) mod overflow;
 mod path;
 pub(crate) mod place;
 mod rank;
+mod rewrite;
 pub(crate) mod transplant;
 pub(crate) mod undo;
 pub(crate) mod versions;

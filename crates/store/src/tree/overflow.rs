@@ -123,12 +123,6 @@ pub(crate) fn with_start(stored: &[u8], start: &[u8]) -> Vec<u8> {
     [reference, start].concat()
 }
 
-/// Whether two large values have the same rest, which is no copy.
-pub(crate) fn share_rest(left: &[u8], right: &[u8]) -> bool {
-    let reference = |stored: &[u8]| Some(Reference::decode(stored)?.node.reference);
-    reference(left) == reference(right)
-}
-
 /// The start of a large value, of what its leaf holds.
 pub(crate) fn start(stored: &[u8]) -> &[u8] {
     stored.get(node::OVERFLOW_REF..).unwrap_or(&[])

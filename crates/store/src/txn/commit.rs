@@ -272,6 +272,9 @@ impl TxnContext {
                 Op::Delete { .. } => {
                     self.delete_in(at, key)?;
                 }
+                Op::PutPart { from, bytes, .. } => {
+                    self.put_part_in(at, key, from as usize, bytes)?;
+                }
                 Op::PutStart { until, start, .. } => {
                     self.put_start_in(at, key, until as usize, start)?;
                 }

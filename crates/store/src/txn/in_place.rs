@@ -198,7 +198,7 @@ impl TxnContext {
                 .put_in(off.fork, key, value, IfExists::Replace)
                 .map(|_| ()),
             Op::Delete { key, .. } => self.delete_in(off.fork, key).map(|_| ()),
-            Op::Create { .. } | Op::Drop { .. } | Op::PutStart { .. } => {
+            Op::Create { .. } | Op::Drop { .. } | Op::PutStart { .. } | Op::PutPart { .. } => {
                 Err(Error::misuse("what is never put off was"))
             }
         });
@@ -337,7 +337,9 @@ unsafe fn write_all(forks: &mut [Fork], redo: &[u8], put_off: &mut Vec<PutOff>, 
         let (key, value) = match op {
             Op::Put { key, value, .. } => (key, value),
             Op::Delete { key, .. } => (key, &[][..]),
-            Op::Create { .. } | Op::Drop { .. } | Op::PutStart { .. } => continue,
+            Op::Create { .. } | Op::Drop { .. } | Op::PutStart { .. } | Op::PutPart { .. } => {
+                continue;
+            }
         };
         // SAFETY: as promised by the caller.
         let fits = unsafe { off.place.write(&core.pool, key, value) };

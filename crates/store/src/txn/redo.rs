@@ -7,6 +7,7 @@
 //! create   3 | tree | kind u8
 //! drop     4 | tree
 //! start    5 | tree | key | bytes replaced | length of start | start
+//! part     6 | tree | key | from | length of part | part
 //! ```
 //! Tree numbers and lengths are LEB128. A key is 8 little-endian bytes in trees
 //! of integers (op codes as above), or a length and bytes in trees of byte
@@ -21,10 +22,12 @@ const DELETE: u8 = 2;
 const CREATE: u8 = 3;
 const DROP: u8 = 4;
 const PUT_START: u8 = 5;
+const PUT_PART: u8 = 6;
 const BYTES: u8 = 16;
 const PUT_BYTES: u8 = PUT + BYTES;
 const DELETE_BYTES: u8 = DELETE + BYTES;
 const PUT_START_BYTES: u8 = PUT_START + BYTES;
+const PUT_PART_BYTES: u8 = PUT_PART + BYTES;
 
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,13 @@ pub(crate) enum Op<'a> {
         until: u64,
         start: &'a [u8],
     },
+    /// The bytes of a value from `from` on become these.
+    PutPart {
+        tree: u32,
+        key: Key<'a>,
+        from: u64,
+        bytes: &'a [u8],
+    },
 }
 
 impl<'a> Op<'a> {
@@ -61,14 +71,18 @@ impl<'a> Op<'a> {
             | Op::Delete { tree, .. }
             | Op::Create { tree, .. }
             | Op::Drop { tree }
-            | Op::PutStart { tree, .. } => tree,
+            | Op::PutStart { tree, .. }
+            | Op::PutPart { tree, .. } => tree,
         }
     }
 
     /// The key of the entry that it changes.
     pub(crate) fn key(&self) -> Option<Key<'a>> {
         match *self {
-            Op::Put { key, .. } | Op::Delete { key, .. } | Op::PutStart { key, .. } => Some(key),
+            Op::Put { key, .. }
+            | Op::Delete { key, .. }
+            | Op::PutStart { key, .. }
+            | Op::PutPart { key, .. } => Some(key),
             Op::Create { .. } | Op::Drop { .. } => None,
         }
     }
@@ -127,6 +141,18 @@ pub(crate) fn encode(out: &mut Vec<u8>, op: Op<'_>) {
             varint(out, until);
             varint(out, start.len() as u64);
             out.extend_from_slice(start);
+        }
+        Op::PutPart {
+            tree,
+            key,
+            from,
+            bytes,
+        } => {
+            out.reserve(bytes.len() + 40);
+            head(out, PUT_PART, tree, key);
+            varint(out, from);
+            varint(out, bytes.len() as u64);
+            out.extend_from_slice(bytes);
         }
     }
 }
@@ -197,6 +223,18 @@ impl<'a> Ops<'a> {
                 kind: KeyKind::from_byte(self.byte()?)?,
             }),
             DROP => Some(Op::Drop { tree }),
+            PUT_PART | PUT_PART_BYTES => {
+                let key = key(self)?;
+                let from = self.varint()?;
+                let length = usize::try_from(self.varint()?).ok()?;
+                let bytes = self.take(length)?;
+                Some(Op::PutPart {
+                    tree,
+                    key,
+                    from,
+                    bytes,
+                })
+            }
             PUT_START | PUT_START_BYTES => {
                 let key = key(self)?;
                 let until = self.varint()?;
@@ -271,6 +309,12 @@ mod tests {
                 key: Key::Bytes(b"key"),
                 until: 0,
                 start: b"",
+            },
+            Op::PutPart {
+                tree: 5,
+                key: Key::Bytes(b"key"),
+                from: 300,
+                bytes: b"part",
             },
         ];
         let mut bytes = Vec::new();

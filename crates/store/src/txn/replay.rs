@@ -6,8 +6,7 @@
 use super::redo::{Op, Ops};
 use super::{TxnContext, TxnState, bulk};
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::Key;
-use crate::tree::{EMPTY, Tree, TreeId};
+use crate::tree::{EMPTY, TreeId};
 use fulgurite_wal::{Kind, Record};
 
 impl TxnContext {
@@ -70,12 +69,24 @@ impl TxnContext {
                 op.tree()
             ))
         })?;
+        let there = |is_there| match is_there {
+            true => Ok(()),
+            false => Err(Error::misuse("a part of a value that is not there")),
+        };
+        let place = |at| usize::try_from(at).unwrap_or(usize::MAX);
         let applied = match op {
             Op::Put { key, value, .. } => self.put(&tree, key, value).map(drop),
             Op::Delete { key, .. } => self.delete(&tree, key).map(drop),
             Op::PutStart {
                 key, until, start, ..
-            } => self.replay_start(&tree, key, until, start),
+            } => self
+                .put_start(&tree, key, place(until), start)
+                .and_then(there),
+            Op::PutPart {
+                key, from, bytes, ..
+            } => self
+                .put_part(&tree, key, place(from), bytes)
+                .and_then(there),
             Op::Drop { .. } => self.drop_tree(&tree),
             Op::Create { .. } => Ok(()),
         };
@@ -86,14 +97,6 @@ impl TxnContext {
             )),
             _ => error,
         })
-    }
-
-    fn replay_start(&mut self, tree: &Tree, key: Key<'_>, until: u64, start: &[u8]) -> Result<()> {
-        let until = usize::try_from(until).unwrap_or(usize::MAX);
-        match self.put_start(tree, key, until, start)? {
-            true => Ok(()),
-            false => Err(Error::misuse("the start of a value that is not there")),
-        }
     }
 
     /// Publishes what was replayed as the state of commit `last`.

@@ -1,6 +1,6 @@
 //! Large values in part: the start that lies beside the key, and ranges of the rest.
 //!
-//! To write a start anew leaves the rest where it is, in the file and in the log. The
+//! To write a start or a range anew leaves all else where it is, and out of the log. The
 //! commit depends on the value that was there, as it does on any that it writes over.
 
 use super::redo::Op;
@@ -8,10 +8,13 @@ use super::{TxnContext, no_slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{self, Key};
 use crate::tree::compare::Aspect;
-use crate::tree::edit::{IfExists, NewStart};
+use crate::tree::edit::{IfExists, NewPart};
 use crate::tree::walk::Ahead;
 use crate::tree::{Tree, overflow};
 use std::ops::Range;
+
+/// Bytes of a large value that are written in one go.
+const PART_AT_ONCE: usize = 32 << 10;
 
 impl TxnContext {
     /// As [`get_into`](Self::get_into), but of a large value only what lies beside its key
@@ -139,6 +142,77 @@ impl TxnContext {
         Ok(true)
     }
 
+    /// Writes bytes of the value under `key` anew, from byte `from` on; false, and nothing
+    /// is written, if there is none. Of a large value that takes time and room for the bytes
+    /// written, and the pages they lie in.
+    ///
+    /// # Errors
+    /// `Misuse` where the value ends before; what writing may fail with.
+    pub fn put_part(
+        &mut self,
+        tree: &Tree,
+        key: Key<'_>,
+        from: usize,
+        bytes: &[u8],
+    ) -> Result<bool> {
+        self.check(tree, key)?;
+        let at = self.fork(tree)?;
+        self.write_put_off()?;
+        if !self.put_part_in(at, key, from, bytes)? {
+            self.observe(tree, key, Aspect::Presence);
+            return Ok(false);
+        }
+        let tree = tree.id().0;
+        let from = from as u64;
+        self.log(Op::PutPart {
+            tree,
+            key,
+            from,
+            bytes,
+        })?;
+        Ok(true)
+    }
+
+    /// Writes bytes of a value to a fork, with room made every few chunks.
+    pub(super) fn put_part_in(
+        &mut self,
+        at: usize,
+        key: Key<'_>,
+        from: usize,
+        bytes: &[u8],
+    ) -> Result<bool> {
+        let tree = self.forks[at].tree.clone();
+        let length = self.append_part(&tree, key, 0..0, &mut Vec::new())?;
+        let Some(length) = length else {
+            return Ok(false);
+        };
+        if from.saturating_add(bytes.len()) > length {
+            return Err(Error::new(
+                ErrorKind::Misuse,
+                format!(
+                    "a value of {length} bytes has none at {from} and behind that could be replaced by {}",
+                    bytes.len()
+                ),
+            ));
+        }
+        let mut from = from;
+        for part in bytes.chunks(PART_AT_ONCE) {
+            let mut put = self.edit(at, |fork, cx| fork.put_part(cx, key, from, part))?;
+            if put == NewPart::Unnoted {
+                self.keep_nodes()?;
+                put = self.edit(at, |fork, cx| fork.put_part(cx, key, from, part))?;
+            }
+            if put != NewPart::Put {
+                let mut whole = Vec::new();
+                self.append_part(&tree, key, 0..usize::MAX, &mut whole)?;
+                whole[from..from + part.len()].copy_from_slice(part);
+                self.put_in(at, key, &whole, IfExists::Replace)?;
+            }
+            from += part.len();
+        }
+        Ok(true)
+    }
+
     /// Writes the start of a value to a fork.
     pub(super) fn put_start_in(
         &mut self,
@@ -148,14 +222,14 @@ impl TxnContext {
         start: &[u8],
     ) -> Result<bool> {
         let mut put = self.edit(at, |fork, cx| fork.put_start(cx, key, until, start))?;
-        if put == NewStart::Unnoted {
+        if put == NewPart::Unnoted {
             self.keep_nodes()?;
             put = self.edit(at, |fork, cx| fork.put_start(cx, key, until, start))?;
         }
         match put {
-            NewStart::Put => return Ok(true),
-            NewStart::Absent => return Ok(false),
-            NewStart::Elsewhere | NewStart::Unnoted => {}
+            NewPart::Put => return Ok(true),
+            NewPart::Absent => return Ok(false),
+            NewPart::Elsewhere | NewPart::Unnoted => {}
         }
         let tree = self.forks[at].tree.clone();
         let mut whole = start.to_vec();
