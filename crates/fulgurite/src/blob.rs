@@ -17,34 +17,39 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A handle holds the whole value: it is read when the handle is opened, and again where
-//! the connection may see another state since, because it wrote or somebody committed.
-//! Each write writes the whole value anew, as an UPDATE does; so large values are best
-//! written in few parts, and in a transaction. No trigger fires, and no constraint is looked
-//! at. A handle whose value changed by other means has expired, and fails with `SQLITE_ABORT`.
+//! A part takes time and room for its own bytes, however long the value is. Each write is a
+//! transaction of its own unless one is open. No trigger fires, and no constraint is looked
+//! at. A handle whose value was written by other means has expired, and fails with
+//! `SQLITE_ABORT`. An open handle keeps a state of the database, as a query does that is
+//! being stepped.
 
-use std::cell::{Cell, RefCell};
-use std::io;
+use std::cell::RefCell;
+use std::{fmt, io};
 
-use fulgurite_sql::session::blob::{BlobColumn, Mark, expired};
+use fulgurite_sql::session::blob::{BlobColumn, BlobHandle, expired};
 use fulgurite_sql::value::LENGTH_MAX;
 
 use crate::types::{ToSql, ToSqlOutput};
 use crate::{Connection, Error, Name, Result, ffi};
 
 /// A handle of a blob or a text; see the module.
-#[derive(Debug)]
 pub struct Blob<'conn> {
     conn: &'conn Connection,
     column: BlobColumn,
     read_only: bool,
-    rowid: i64,
-    mark: Cell<Option<Mark>>,
     /// None once it has expired.
-    bytes: RefCell<Option<Vec<u8>>>,
-    /// 0 once it has expired.
-    len: Cell<usize>,
+    handle: RefCell<Option<BlobHandle>>,
     position: usize,
+}
+
+impl fmt::Debug for Blob<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blob")
+            .field("column", &self.column)
+            .field("len", &self.len())
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Connection {
@@ -68,10 +73,7 @@ impl Connection {
             conn: self,
             column,
             read_only,
-            rowid: row_id,
-            mark: Cell::new(None),
-            bytes: RefCell::new(None),
-            len: Cell::new(0),
+            handle: RefCell::new(None),
             position: 0,
         };
         blob.load(row_id)?;
@@ -85,62 +87,54 @@ impl Blob<'_> {
     /// # Errors
     /// As [`Connection::blob_open`]; the handle has expired then.
     pub fn reopen(&mut self, row: i64) -> Result<()> {
-        let was_open = self.bytes.borrow().is_some();
-        self.expire(&mut self.bytes.borrow_mut());
-        match was_open {
-            true => self.load(row),
-            false => Err(Error::from_engine(expired())),
+        match self.handle.take() {
+            Some(_) => self.load(row),
+            None => Err(Error::from_engine(expired())),
         }
     }
 
     fn load(&mut self, row: i64) -> Result<()> {
-        let found = self.conn.session().read_blob(&self.column, row);
-        let (bytes, mark) = found.map_err(Error::from_engine)?;
-        self.rowid = row;
-        self.len.set(bytes.len());
+        let found = self.conn.session().open_blob(&self.column, row);
+        self.handle
+            .replace(Some(found.map_err(Error::from_engine)?));
         self.position = 0;
-        self.mark.set(Some(mark));
-        self.bytes.replace(Some(bytes));
         Ok(())
     }
 
-    fn expire(&self, bytes: &mut Option<Vec<u8>>) {
-        *bytes = None;
-        self.len.set(0);
-    }
-
-    /// Fails, for good, if the value is not what the handle knows.
-    fn check(&self) -> Result<()> {
-        let session = self.conn.session();
-        let mut bytes = self.bytes.borrow_mut();
-        if bytes.is_some() && self.mark.get() != Some(session.mark(&self.column)) {
-            match session.read_blob(&self.column, self.rowid) {
-                Ok((found, mark)) if bytes.as_ref() == Some(&found) => self.mark.set(Some(mark)),
-                _ => self.expire(&mut bytes),
+    /// Does something with the handle, which expires where its value changed.
+    fn with_handle<T>(
+        &self,
+        act: impl FnOnce(&mut BlobHandle) -> fulgurite_sql::error::Result<T>,
+    ) -> Result<T> {
+        let mut handle = self.handle.borrow_mut();
+        let done = match handle.as_mut() {
+            Some(open) => act(open),
+            None => Err(expired()),
+        };
+        done.map_err(|error| {
+            if error.code() == ffi::SQLITE_ABORT {
+                *handle = None;
             }
-        }
-        match *bytes {
-            Some(_) => Ok(()),
-            None => Err(Error::from_engine(expired())),
-        }
+            Error::from_engine(error)
+        })
     }
 
     /// Its length in bytes, which stays; 0 once it has expired.
     #[must_use]
     pub fn size(&self) -> i32 {
-        i32::try_from(self.len.get()).unwrap_or(i32::MAX)
+        i32::try_from(self.len()).unwrap_or(i32::MAX)
     }
 
     /// Its length in bytes, which stays; 0 once it has expired.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len.get()
+        self.handle.borrow().as_ref().map_or(0, BlobHandle::len)
     }
 
     /// Whether it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len.get() == 0
+        self.len() == 0
     }
 
     /// Closes it; dropping it does the same.
@@ -159,36 +153,15 @@ impl Blob<'_> {
     /// expired; what a statement may fail with.
     pub fn write_at(&mut self, buf: &[u8], write_start: usize) -> Result<()> {
         let end = write_start.saturating_add(buf.len());
-        if end > self.len.get() {
+        if end > self.len() {
             return Err(Error::BlobSizeError);
         }
         if self.read_only {
             let message = ffi::code_to_str(ffi::SQLITE_READONLY);
             return Err(Error::failure(ffi::SQLITE_READONLY, message));
         }
-        self.check()?;
-        let mut bytes = self.bytes.borrow_mut();
-        let Some(before) = bytes.as_mut() else {
-            return Err(Error::from_engine(expired()));
-        };
-        let mut after = before.clone();
-        if let Some(place) = after.get_mut(write_start..end) {
-            place.copy_from_slice(buf);
-        }
         let session = self.conn.session();
-        match session.write_blob(&self.column, self.rowid, before, &after) {
-            Ok(mark) => {
-                self.mark.set(Some(mark));
-                *before = after;
-                Ok(())
-            }
-            Err(error) => {
-                if error.code() == ffi::SQLITE_ABORT {
-                    self.expire(&mut bytes);
-                }
-                Err(Error::from_engine(error))
-            }
-        }
+        self.with_handle(|handle| session.write_blob(handle, write_start, buf))
     }
 
     /// The same as [`Blob::write_at`].
@@ -204,17 +177,17 @@ impl Blob<'_> {
     /// # Errors
     /// A handle that has expired.
     pub fn read_at(&self, buf: &mut [u8], read_start: usize) -> Result<usize> {
-        let count = buf.len().min(self.len.get().saturating_sub(read_start));
+        let count = buf.len().min(self.len().saturating_sub(read_start));
         if count == 0 {
             return Ok(0);
         }
-        self.check()?;
-        let bytes = self.bytes.borrow();
-        let found = bytes
-            .as_ref()
-            .and_then(|it| it.get(read_start..read_start + count));
-        if let (Some(found), Some(place)) = (found, buf.get_mut(..count)) {
-            place.copy_from_slice(found);
+        let session = self.conn.session();
+        let mut found = Vec::with_capacity(count);
+        let part = read_start..read_start + count;
+        self.with_handle(|handle| session.read_blob(handle, part, &mut found))?;
+        match (buf.get_mut(..count), found.len() == count) {
+            (Some(place), true) => place.copy_from_slice(&found),
+            _ => return Err(Error::BlobSizeError),
         }
         Ok(count)
     }
@@ -243,7 +216,7 @@ impl io::Read for Blob<'_> {
 impl io::Write for Blob<'_> {
     /// Writes what fits before the end.
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let count = buf.len().min(self.len.get().saturating_sub(self.position));
+        let count = buf.len().min(self.len().saturating_sub(self.position));
         if count == 0 {
             return Ok(0);
         }
@@ -265,14 +238,14 @@ impl io::Seek for Blob<'_> {
         let (from, offset) = match pos {
             io::SeekFrom::Start(offset) => (0, i128::from(offset)),
             io::SeekFrom::Current(offset) => (self.position, i128::from(offset)),
-            io::SeekFrom::End(offset) => (self.len.get(), i128::from(offset)),
+            io::SeekFrom::End(offset) => (self.len(), i128::from(offset)),
         };
         let place = from as i128 + offset;
         if place < 0 {
             return refused("invalid seek to negative position");
         }
         match usize::try_from(place) {
-            Ok(place) if place <= self.len.get() => {
+            Ok(place) if place <= self.len() => {
                 self.position = place;
                 Ok(place as u64)
             }

@@ -381,6 +381,7 @@ in_its_store! {
     #[inline] get_lasting(key: Key<'_>, out: &mut Vec<u8>) -> Result<bool>;
     #[inline] is_taken(key: Key<'_>) -> Result<bool>;
     #[inline] put(key: Key<'_>, value: &[u8]) -> Result<bool>;
+    put_part(key: Key<'_>, from: usize, bytes: &[u8]) -> Result<bool>;
     put_start(key: Key<'_>, until: usize, start: &[u8]) -> Result<bool>;
     #[inline] insert(key: Key<'_>, value: &[u8]) -> Result<bool>;
     #[inline] delete(key: Key<'_>) -> Result<bool>;

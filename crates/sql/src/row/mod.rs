@@ -18,7 +18,7 @@ mod tag;
 mod write;
 
 pub use columns::RowBlock;
-pub use narrow::{Columns, Large};
+pub use narrow::{Columns, Kind, Large};
 pub use patch::patch;
 pub use read::RowReader;
 pub use write::{COLUMNS_MAX, FEW, RowWriter};

@@ -32,6 +32,34 @@ pub struct Columns<'a> {
     pub kept: &'a [usize],
 }
 
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// NULL, or an INTEGER PRIMARY KEY, whose value is the row's key.
+    Null,
+    /// An integer.
+    Integer,
+    /// A real.
+    Real,
+    /// A text.
+    Text,
+    /// A blob.
+    Blob,
+}
+
+impl Kind {
+    fn of(tag: u8) -> Self {
+        match tag {
+            tag::NULL => Kind::Null,
+            1..=8 => Kind::Integer,
+            tag::REAL_64..=tag::REAL_HUNDREDTHS_4 => Kind::Real,
+            tag::INLINE..tag::TEXT => Kind::Integer,
+            tag::TEXT_1..=tag::TEXT_4 | tag::TEXT..tag::BLOB => Kind::Text,
+            _ => Kind::Blob,
+        }
+    }
+}
+
 /// The tag of an empty text or blob in the place of one of any length.
 fn emptied(tag: u8) -> Option<u8> {
     match tag {
@@ -81,6 +109,62 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
         })
     }
 
+    /// What a column holds, and which bytes of the row that is, without its length in front;
+    /// none where the row does not store it.
+    ///
+    /// # Errors
+    /// `SQLITE_CORRUPT`, or what reading fails with.
+    pub fn place(&mut self, column: usize) -> Result<Option<(Kind, Range<usize>)>> {
+        let (mut header, mut spare) = (Vec::new(), Vec::new());
+        let (count, before) = self.count(&mut spare)?;
+        let tags = before + tag::offsets(count) * tag::OFFSET_BYTES;
+        let body = tags + count;
+        self.append(0..body, &mut header)?;
+        let (mut i, mut at) = (0, body);
+        if let Some(group) = (column / tag::GROUP).checked_sub(1)
+            && column < count
+        {
+            let offset = header.get(before + group * tag::OFFSET_BYTES..);
+            let offset = offset.and_then(|rest| rest.first_chunk::<4>());
+            let offset = offset.ok_or_else(|| malformed("row without its column offsets"))?;
+            (i, at) = (
+                (group + 1) * tag::GROUP,
+                body + u32::from_le_bytes(*offset) as usize,
+            );
+        }
+        let Some(passed) = header
+            .get(tags + i..=tags + column)
+            .filter(|_| column < count)
+        else {
+            return Ok(None);
+        };
+        let (tag, passed) = passed.split_last().unwrap_or((&tag::NULL, &[]));
+        for tag in passed {
+            at = at.saturating_add(self.column_bytes(*tag, at, &mut spare)?);
+        }
+        let end = at.saturating_add(self.column_bytes(*tag, at, &mut spare)?);
+        if end > self.length {
+            return Err(malformed("row shorter than its columns"));
+        }
+        let prefix = match *tag {
+            tag::TEXT_1 | tag::BLOB_1 => 1,
+            tag::TEXT_2 | tag::BLOB_2 => 2,
+            tag::TEXT_4 | tag::BLOB_4 => 4,
+            _ => 0,
+        };
+        Ok(Some((Kind::of(*tag), at + prefix..end)))
+    }
+
+    /// How many columns the row stores, and how many bytes say so.
+    fn count(&mut self, spare: &mut Vec<u8>) -> Result<(usize, usize)> {
+        let [first] = self.few(0, spare)?;
+        if first < 0x80 {
+            return Ok((usize::from(first), 1));
+        }
+        let [high, low] = self.few(0, spare)?;
+        Ok(((usize::from(high & 0x7f) << 8) | usize::from(low), 2))
+    }
+
     /// Makes `out` a row that has the wanted columns and NULL for all others. `spare` is
     /// memory.
     ///
@@ -93,14 +177,7 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
         spare: &mut Vec<u8>,
     ) -> Result<()> {
         out.clear();
-        let [first] = self.few(0, spare)?;
-        let (count, before) = match first < 0x80 {
-            true => (usize::from(first), 1),
-            false => {
-                let [high, low] = self.few(0, spare)?;
-                ((usize::from(high & 0x7f) << 8) | usize::from(low), 2)
-            }
-        };
+        let (count, before) = self.count(spare)?;
         let tags = before + tag::offsets(count) * tag::OFFSET_BYTES;
         let body = tags + count;
         self.append(0..body, out)?;
@@ -215,6 +292,39 @@ mod tests {
                         assert_eq!(reader.column(i).expect("a column"), expected, "column {i}");
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn columns_are_where_the_row_has_them() {
+        for count in [1, 3, 16, 17, 40, 130] {
+            let values = values(count);
+            let row = row(&values);
+            for start in [1, 60, row.len()] {
+                let mut large = Large {
+                    start: &row[..start.min(row.len())],
+                    length: row.len(),
+                    load: |range: Range<usize>, out: &mut Vec<u8>| {
+                        out.extend_from_slice(row.get(range).unwrap_or(&[]));
+                        Ok(())
+                    },
+                };
+                for (i, value) in values.iter().enumerate() {
+                    let (kind, range) = large.place(i).expect("a place").expect("stored");
+                    match value {
+                        Value::Text(bytes) => {
+                            assert_eq!((kind, &row[range]), (Kind::Text, &**bytes))
+                        }
+                        Value::Blob(bytes) => {
+                            assert_eq!((kind, &row[range]), (Kind::Blob, &**bytes))
+                        }
+                        Value::Integer(_) => assert_eq!(kind, Kind::Integer),
+                        Value::Real(_) => assert_eq!(kind, Kind::Real),
+                        Value::Null => assert_eq!(kind, Kind::Null),
+                    }
+                }
+                assert_eq!(large.place(count).expect("a place"), None);
             }
         }
     }

@@ -2,15 +2,16 @@
 //! a blob does. No trigger fires and no constraint is looked at, as in SQLite; so columns
 //! of indexes and foreign keys are not written.
 
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use fulgurite_store::{Key, Store, Tree};
+use fulgurite_store::{Cursor, Key, Seek, Store, Tree};
 
 use super::databases::Database;
 use super::state::{Base, State};
 use super::{Engine, Session};
 use crate::error::{Error, Result, code};
-use crate::row::{RowReader, RowWriter};
+use crate::row::{Kind, Large, RowReader, RowWriter};
 use crate::schema::{IndexTarget, MAIN, Table};
 use crate::value::ValueRef;
 
@@ -53,163 +54,286 @@ impl BlobColumn {
 
 /// What tells whether a connection may see another state than before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+struct Mark {
     own: u64,
     store: u64,
     newest: u64,
 }
 
-impl Session {
-    /// As long as this is the same, the connection sees the same state of the column.
-    pub fn mark(&self, at: &BlobColumn) -> Mark {
-        let main = &self.0.engine;
-        let of = |own, store: &Store| Mark {
-            own,
-            store: store.number(),
-            newest: store.newest(),
-        };
-        let mark = self.read(None, |state| {
-            let engine = at.engine(main, state).unwrap_or(main);
-            Some(of(state.changed, engine.store()))
-        });
-        mark.unwrap_or_else(|| of(0, main.store()))
+/// A text or blob of a row, as it is in one state of the database.
+pub struct BlobHandle {
+    column: BlobColumn,
+    rowid: i64,
+    tree: Tree,
+    /// On the row, in that state.
+    row: Cursor,
+    /// What of the row is the value.
+    place: Place,
+    mark: Mark,
+}
+
+/// Where a value is.
+enum Place {
+    /// These bytes of the row.
+    Stored(Range<usize>),
+    /// The row is older than the column, of which this is the default.
+    Missing(Vec<u8>),
+}
+
+impl BlobHandle {
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        match &self.place {
+            Place::Stored(range) => range.len(),
+            Place::Missing(bytes) => bytes.len(),
+        }
     }
 
-    /// The bytes of a row's text or blob, and the mark of the state that they are of.
+    /// Whether the value was not written between the states of both.
+    fn has_value_of(&self, other: &Self) -> bool {
+        match (&self.place, &other.place) {
+            (Place::Stored(part), Place::Stored(others)) => {
+                let (part, others) = (part.clone(), others.clone());
+                self.row.is_same_part(part, &other.row, others)
+            }
+            (Place::Missing(bytes), Place::Missing(others)) => {
+                self.tree == other.tree && bytes == others
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Session {
+    /// As long as this is the same, the connection sees the same state of the column.
+    fn mark(&self, at: &BlobColumn, state: &State) -> Mark {
+        let engine = at.engine(&self.0.engine, state).unwrap_or(&self.0.engine);
+        let store: &Store = engine.store();
+        Mark {
+            own: state.changed,
+            store: store.number(),
+            newest: store.newest(),
+        }
+    }
+
+    /// Opens a row's text or blob.
     ///
     /// # Errors
     /// A table, column or row that is not there or of another kind.
-    pub fn read_blob(&self, at: &BlobColumn, rowid: i64) -> Result<(Vec<u8>, Mark)> {
-        let mark = self.mark(at);
+    pub fn open_blob(&self, at: &BlobColumn, rowid: i64) -> Result<BlobHandle> {
         let mut state = self.0.state()?;
-        let state = &mut *state;
+        self.find_blob(at, rowid, &mut state)
+    }
+
+    fn find_blob(&self, at: &BlobColumn, rowid: i64, state: &mut State) -> Result<BlobHandle> {
+        // What is committed from here on is looked at again.
+        let mark = self.mark(at, state);
         let ends = state.start_reading(&at.others(state), Base::Acknowledged)?;
-        let found = self.find_blob(at, rowid, state);
+        let found = self.look_for_blob(at, rowid, mark, state);
         if ends {
             state.txn.rollback();
         }
-        Ok((found?, mark))
+        found
     }
 
-    fn find_blob(&self, at: &BlobColumn, rowid: i64, state: &mut State) -> Result<Vec<u8>> {
+    fn look_for_blob(
+        &self,
+        at: &BlobColumn,
+        rowid: i64,
+        mark: Mark,
+        state: &mut State,
+    ) -> Result<BlobHandle> {
         let (table, column) = locate(at, &self.0.engine, state)?;
-        let mut record = Vec::new();
-        if !state
-            .txn
-            .get_into(&table.tree, Key::Int(rowid), &mut record)?
-        {
+        let mut row = state.txn.cursor(&table.tree)?;
+        let alone = Bound::Included(Key::Int(rowid));
+        row.narrow(alone, alone);
+        if !row.seek(Seek::AtLeast(Key::Int(rowid)))? || row.key_int() != rowid {
             return Err(Error::sql(format!("no such rowid: {rowid}")));
         }
-        match value_of(&table, column, &record)? {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(bytes.to_vec()),
-            other => Err(Error::sql(format!(
-                "cannot open value of type {}",
-                match other {
-                    ValueRef::Integer(_) => "integer",
-                    ValueRef::Real(_) => "real",
-                    _ => "null",
-                }
-            ))),
-        }
+        let place = place_of(&row, &table, column)?;
+        Ok(BlobHandle {
+            column: at.clone(),
+            rowid,
+            tree: table.tree.clone(),
+            row,
+            place,
+            mark,
+        })
     }
 
-    /// Writes bytes in place of a row's text or blob, which is `before`. The mark of the
-    /// state that is seen then.
+    /// Makes sure that the connection sees the value that the handle has.
     ///
     /// # Errors
-    /// `SQLITE_ABORT` where the row has another value by now, or is gone; `SQLITE_READONLY`;
-    /// what writing may fail with.
-    pub fn write_blob(
-        &self,
-        at: &BlobColumn,
-        rowid: i64,
-        before: &[u8],
-        bytes: &[u8],
-    ) -> Result<Mark> {
-        let mut state = self.0.state()?;
-        let _calling = self.0.calls();
-        self.replace_blob(at, rowid, (before, bytes), &mut state)?;
-        drop(state);
-        Ok(self.mark(at))
+    /// `SQLITE_ABORT` where the value was written since, or is gone.
+    fn check_blob(&self, handle: &mut BlobHandle, state: &mut State) -> Result<()> {
+        if handle.mark == self.mark(&handle.column, state) {
+            return Ok(());
+        }
+        let found = self.find_blob(&handle.column, handle.rowid, state);
+        let found = found.map_err(|_| expired())?;
+        match found.has_value_of(handle) {
+            true => {
+                *handle = found;
+                Ok(())
+            }
+            false => Err(expired()),
+        }
     }
 
-    fn replace_blob(
+    /// Appends bytes of the value to `out`, all of which it has.
+    ///
+    /// # Errors
+    /// `SQLITE_ABORT` where the value was written since, or is gone; what reading fails with.
+    pub fn read_blob(
         &self,
-        at: &BlobColumn,
-        rowid: i64,
-        change: (&[u8], &[u8]),
-        state: &mut State,
+        handle: &mut BlobHandle,
+        part: Range<usize>,
+        out: &mut Vec<u8>,
     ) -> Result<()> {
-        let ends = state.start_reading(&at.others(state), Base::Acknowledged)?;
-        let located = locate(at, &self.0.engine, state);
-        if ends {
-            state.txn.rollback();
+        self.check_blob(handle, &mut *self.0.state()?)?;
+        match &handle.place {
+            Place::Stored(range) => {
+                let part = range.start + part.start..range.start + part.end;
+                Ok(handle.row.value_part(part, out)?)
+            }
+            Place::Missing(bytes) => {
+                out.extend_from_slice(bytes.get(part).unwrap_or(&[]));
+                Ok(())
+            }
         }
-        let tree = located?.0.tree.clone();
-        let commits = state.start_writing_to(&tree)?;
+    }
+
+    /// Writes bytes over those of the value from `from` on, all of which it has.
+    ///
+    /// # Errors
+    /// `SQLITE_ABORT` where the value was written since, or is gone; `SQLITE_READONLY`; what
+    /// writing may fail with.
+    pub fn write_blob(&self, handle: &mut BlobHandle, from: usize, bytes: &[u8]) -> Result<()> {
+        let mut state = self.0.state()?;
+        let _calling = self.0.calls();
+        let state = &mut *state;
+        self.check_blob(handle, state)?;
+        let commits = state.start_writing_to(&handle.tree)?;
+        let written = self.put_blob(handle, from, bytes, state);
         state.changed += 1;
-        let written = self.put_blob(at, rowid, change, &tree, state);
-        match (&written, commits) {
-            (Ok(()), true) => state.commit_statement(),
-            (Err(_), true) => {
+        match (written, commits) {
+            (Ok(()), true) => state.commit_statement()?,
+            (Ok(()), false) => {}
+            (Err(error), true) => {
                 state.txn.rollback();
-                written
+                return Err(error);
             }
             // One that only was not there any more has written nothing.
-            (Err(error), false) if error.code() != code::ABORT => {
-                state.abandon();
-                written
+            (Err(error), false) => {
+                if error.code() != code::ABORT {
+                    state.abandon();
+                }
+                return Err(error);
             }
-            (_, false) => written,
         }
+        *handle = self.find_blob(&handle.column, handle.rowid, state)?;
+        Ok(())
     }
 
     fn put_blob(
         &self,
-        at: &BlobColumn,
-        rowid: i64,
-        (before, bytes): (&[u8], &[u8]),
-        tree: &Tree,
+        handle: &BlobHandle,
+        from: usize,
+        bytes: &[u8],
         state: &mut State,
     ) -> Result<()> {
-        let located = locate(at, &self.0.engine, state).map_err(|_| expired())?;
-        let (table, column) = located;
-        let mut record = Vec::new();
-        let is_there = table.tree.id() == tree.id()
-            && state
-                .txn
-                .get_to_change(tree, Key::Int(rowid), &mut record)?;
-        if !is_there {
-            return Err(expired());
+        if handle.mark != self.mark(&handle.column, state) {
+            // Somebody committed before the tree was locked.
+            let found = self.look_for_blob(&handle.column, handle.rowid, handle.mark, state);
+            match found {
+                Ok(found) if found.has_value_of(handle) => {}
+                _ => return Err(expired()),
+            }
         }
-        let value = match value_of(&table, column, &record)? {
-            ValueRef::Text(found) if found == before => ValueRef::Text(bytes),
-            ValueRef::Blob(found) if found == before => ValueRef::Blob(bytes),
-            _ => return Err(expired()),
+        let key = Key::Int(handle.rowid);
+        let written = match &handle.place {
+            Place::Stored(range) => {
+                let from = range.start + from;
+                state.txn.put_part(&handle.tree, key, from, bytes)?
+            }
+            Place::Missing(default) => self.store_default(handle, default, (from, bytes), state)?,
         };
+        match written {
+            true => Ok(()),
+            false => Err(expired()),
+        }
+    }
+
+    /// Stores a value that is the default of a column that the row has not.
+    fn store_default(
+        &self,
+        handle: &BlobHandle,
+        default: &[u8],
+        (from, bytes): (usize, &[u8]),
+        state: &mut State,
+    ) -> Result<bool> {
+        let (table, column) = locate(&handle.column, &self.0.engine, state)?;
+        let key = Key::Int(handle.rowid);
+        let mut record = Vec::new();
+        if !state.txn.get_to_change(&table.tree, key, &mut record)? {
+            return Ok(false);
+        }
+        let mut value = default.to_vec();
+        if let Some(place) = value.get_mut(from..from + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
         let reader = RowReader::new(&record)?;
-        let values = (0..reader.len().max(column + 1)).map(|i| match i == column {
-            true => Ok(value),
-            false => value_of(&table, i, &record),
+        let missing = |i: usize| table.columns.get(i).map(|it| it.missing.as_ref());
+        let values = (0..=column).map(|i| match missing(i).unwrap_or(ValueRef::Null) {
+            ValueRef::Text(_) if i == column => Ok(ValueRef::Text(&value)),
+            _ if i == column => Ok(ValueRef::Blob(&value)),
+            missing => reader.column_or(i, missing),
         });
         let values = values.collect::<Result<Vec<_>>>()?;
         let mut changed = Vec::new();
         RowWriter::encode(&mut changed, values)?;
-        state.txn.put(tree, Key::Int(rowid), &changed)?;
-        Ok(())
+        Ok(state.txn.put(&table.tree, key, &changed)?)
     }
+}
+
+/// Where a row has the column's value.
+fn place_of(row: &Cursor, table: &Table, column: usize) -> Result<Place> {
+    let (start, length) = row.value_start()?;
+    let mut large = Large {
+        start,
+        length,
+        load: |part, out: &mut Vec<u8>| Ok(row.value_part(part, out)?),
+    };
+    let missing = table.columns.get(column).map(|it| it.missing.as_ref());
+    let kind = match (large.place(column)?, missing) {
+        (Some((Kind::Text | Kind::Blob, range)), _) => return Ok(Place::Stored(range)),
+        (Some((kind, _)), _) => kind,
+        (None, Some(ValueRef::Text(bytes) | ValueRef::Blob(bytes))) => {
+            return Ok(Place::Missing(bytes.to_vec()));
+        }
+        (None, Some(ValueRef::Integer(_))) => Kind::Integer,
+        (None, Some(ValueRef::Real(_))) => Kind::Real,
+        (None, _) => Kind::Null,
+    };
+    Err(Error::sql(format!(
+        "cannot open value of type {}",
+        match kind {
+            Kind::Integer => "integer",
+            Kind::Real => "real",
+            _ => "null",
+        }
+    )))
 }
 
 /// What a handle answers whose row has changed by other means.
 #[cold]
 pub fn expired() -> Error {
     Error::new(code::ABORT, "query aborted")
-}
-
-/// The value of a stored column.
-fn value_of<'r>(table: &'r Table, column: usize, record: &'r [u8]) -> Result<ValueRef<'r>> {
-    let missing = table.columns.get(column).map(|it| it.missing.as_ref());
-    RowReader::new(record)?.column_or(column, missing.unwrap_or(ValueRef::Null))
 }
 
 /// The table and the number of the column, if handles can be opened for it.

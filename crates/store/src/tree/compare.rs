@@ -11,6 +11,7 @@ use super::walk::{Halt, Learnt};
 use crate::cache::{ChildRef, Frame, Pool, SlotId, Walk};
 use crate::error::Result;
 use crate::node::{self, Key, Rests};
+use std::ops::Range;
 
 /// Keys that are compared in one walk.
 const KEYS_A_WALK: usize = 64;
@@ -159,6 +160,43 @@ fn leaves_of(
     Ok(nodes)
 }
 
+/// Whether these bytes of two stored values, as many, are the same; both may be large. What
+/// lies apart is where it is shared.
+pub(crate) fn same_part(
+    pool: &Pool,
+    (left, part): ((&[u8], bool), Range<usize>),
+    (right, other): ((&[u8], bool), Range<usize>),
+) -> bool {
+    let (left_here, right_here) = (here(left, part.clone()), here(right, other));
+    if left_here != right_here {
+        return false;
+    }
+    if left_here.len() == part.len() {
+        return true;
+    }
+    // The rest of both goes on at the same byte, if it is one.
+    left.1 && right.1 && share_rest(pool, left.0, right.0)
+}
+
+/// What lies in the leaf of these bytes of a value.
+fn here((value, is_large): (&[u8], bool), part: Range<usize>) -> &[u8] {
+    let start = match is_large {
+        true => overflow::start(value),
+        false => value,
+    };
+    let within = part.start.min(start.len())..part.end.min(start.len());
+    start.get(within).unwrap_or(&[])
+}
+
+fn share_rest(pool: &Pool, left: &[u8], right: &[u8]) -> bool {
+    match (Reference::decode(left), Reference::decode(right)) {
+        (Some(left), Some(right)) => {
+            pool.resolved(left.node).reference == pool.resolved(right.node).reference
+        }
+        _ => false,
+    }
+}
+
 /// Whether two stored values are the same; both may be large.
 pub(crate) fn same_value(pool: &Pool, left: (&[u8], bool), right: (&[u8], bool)) -> bool {
     if left.1 != right.1 {
@@ -170,10 +208,5 @@ pub(crate) fn same_value(pool: &Pool, left: (&[u8], bool), right: (&[u8], bool))
     if overflow::start(left.0) != overflow::start(right.0) {
         return false;
     }
-    match (Reference::decode(left.0), Reference::decode(right.0)) {
-        (Some(left), Some(right)) => {
-            pool.resolved(left.node).reference == pool.resolved(right.node).reference
-        }
-        _ => false,
-    }
+    share_rest(pool, left.0, right.0)
 }

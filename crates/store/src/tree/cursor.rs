@@ -514,6 +514,23 @@ impl Cursor {
         }))
     }
 
+    /// Whether both cursors are on entries of one tree with the same key, and these bytes of
+    /// their values are the same: as far as that shows without reading what lies apart, which
+    /// is the same where it was not written between the states that they look at.
+    pub fn is_same_part(&self, part: Range<usize>, other: &Self, other_part: Range<usize>) -> bool {
+        let of_one_tree = self.tree == other.tree && Arc::ptr_eq(&self.handle, &other.handle);
+        if !of_one_tree || !self.valid() || !other.valid() || part.len() != other_part.len() {
+            return false;
+        }
+        let is_same_key = match (self.current_key(), other.current_key()) {
+            (Ok(key), Ok(other)) => key == other,
+            _ => false,
+        };
+        let value = node::value_at(self.page(), self.index);
+        let others = node::value_at(other.page(), other.index);
+        is_same_key && compare::same_part(self.pool(), (value, part), (others, other_part))
+    }
+
     /// Whether both cursors are on the same value, or both nowhere.
     pub(crate) fn same_value(&self, other: &Self) -> bool {
         match (self.valid(), other.valid()) {
