@@ -54,17 +54,25 @@ impl Kind {
             1..=8 => Kind::Integer,
             tag::REAL_64..=tag::REAL_HUNDREDTHS_4 => Kind::Real,
             tag::INLINE..tag::TEXT => Kind::Integer,
-            tag::TEXT_1..=tag::TEXT_4 | tag::TEXT..tag::BLOB => Kind::Text,
+            tag::TEXT_1..=tag::TEXT_4
+            | tag::FAR_TEXT_2..=tag::FAR_TEXT_4
+            | tag::TEXT..tag::BLOB => Kind::Text,
             _ => Kind::Blob,
         }
+    }
+}
+
+fn set(out: &mut [u8], at: usize, tag: u8) {
+    if let Some(slot) = out.get_mut(at) {
+        *slot = tag;
     }
 }
 
 /// The tag of an empty text or blob in the place of one of any length.
 fn emptied(tag: u8) -> Option<u8> {
     match tag {
-        tag::TEXT_1..=tag::TEXT_4 => Some(tag::TEXT),
-        tag::BLOB_1..=tag::BLOB_4 => Some(tag::BLOB),
+        tag::TEXT_1..=tag::TEXT_4 | tag::FAR_TEXT_2..=tag::FAR_TEXT_4 => Some(tag::TEXT),
+        tag::BLOB_1..=tag::BLOB_4 | tag::FAR_BLOB_2..=tag::FAR_BLOB_4 => Some(tag::BLOB),
         _ => None,
     }
 }
@@ -109,6 +117,41 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
         })
     }
 
+    /// Where the bytes of far column `i` lie, whose length is at `at`. `tags` are those of it
+    /// and all behind it.
+    fn far_place(
+        &mut self,
+        tags: &[u8],
+        mut at: usize,
+        spare: &mut Vec<u8>,
+    ) -> Result<Range<usize>> {
+        let (mut own, mut all) = (0, 0usize);
+        for (i, tag) in tags.iter().enumerate() {
+            // Where no other far one follows, nobody needs to know where columns are.
+            let rest = tags.get(i..).unwrap_or(&[]);
+            if !rest.iter().any(|tag| tag::is_far(*tag)) {
+                break;
+            }
+            if tag::is_far(*tag) {
+                let length = match *tag {
+                    tag::FAR_TEXT_2 | tag::FAR_BLOB_2 => {
+                        usize::from(u16::from_le_bytes(self.few(at, spare)?))
+                    }
+                    _ => u32::from_le_bytes(self.few(at, spare)?) as usize,
+                };
+                if i == 0 {
+                    own = length;
+                }
+                all = all.saturating_add(length);
+            }
+            at = at.saturating_add(self.column_bytes(*tag, at, spare)?);
+        }
+        match self.length.checked_sub(all) {
+            Some(start) => Ok(start..start + own),
+            None => Err(malformed("row shorter than its columns")),
+        }
+    }
+
     /// What a column holds, and which bytes of the row that is, without its length in front;
     /// none where the row does not store it.
     ///
@@ -141,6 +184,11 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
         let (tag, passed) = passed.split_last().unwrap_or((&tag::NULL, &[]));
         for tag in passed {
             at = at.saturating_add(self.column_bytes(*tag, at, &mut spare)?);
+        }
+        if tag::is_far(*tag) {
+            let behind = header.get(tags + column..).unwrap_or(&[]);
+            let place = self.far_place(behind, at, &mut spare)?;
+            return Ok(Some((Kind::of(*tag), place)));
         }
         let end = at.saturating_add(self.column_bytes(*tag, at, &mut spare)?);
         if end > self.length {
@@ -182,7 +230,7 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
         let body = tags + count;
         self.append(0..body, out)?;
         let mut wanted = columns.wanted.iter().copied().peekable();
-        let mut at = body;
+        let (mut at, mut far) = (body, Vec::new());
         for i in 0..count {
             if i >= tag::GROUP && i.is_multiple_of(tag::GROUP) {
                 at = body
@@ -190,29 +238,34 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
             }
             while wanted.next_if(|column| *column < i).is_some() {}
             let group_end = (i / tag::GROUP + 1) * tag::GROUP;
-            let tag = out.get(tags + i).copied().unwrap_or(tag::NULL);
-            let is_wanted = wanted.peek() == Some(&i);
-            if !is_wanted && let Some(slot) = out.get_mut(tags + i) {
-                *slot = tag::NULL;
-            }
             // Behind the last wanted column of a group nobody needs to know where one is.
-            if wanted.peek().is_some_and(|column| *column < group_end) {
-                let bytes = self.column_bytes(tag, at, spare)?;
-                let end = at.saturating_add(bytes);
-                let stays = end > self.start.len() && columns.kept.contains(&i);
-                match emptied(tag).filter(|_| is_wanted && stays) {
-                    Some(empty) => {
-                        if let Some(slot) = out.get_mut(tags + i) {
-                            *slot = empty;
-                        }
-                    }
-                    None if is_wanted => self.append(at..end, out)?,
-                    None => {}
-                }
-                at = end;
+            let is_passed = wanted.peek().is_none_or(|column| *column >= group_end);
+            let behind = out.get(tags + i..body).unwrap_or(&[]);
+            let tag = behind.first().copied().unwrap_or(tag::NULL);
+            let is_wanted = wanted.peek() == Some(&i);
+            if is_passed {
+                set(out, tags + i, tag::NULL);
+                continue;
             }
+            let end = at.saturating_add(self.column_bytes(tag, at, spare)?);
+            let place = match is_wanted && tag::is_far(tag) {
+                true => Some(self.far_place(behind, at, spare)?),
+                false => None,
+            };
+            let upto = place.as_ref().map_or(end, |place| place.end);
+            let stays = upto > self.start.len() && columns.kept.contains(&i);
+            match emptied(tag).filter(|_| stays) {
+                _ if !is_wanted => set(out, tags + i, tag::NULL),
+                Some(empty) => set(out, tags + i, empty),
+                None => {
+                    self.append(at..end, out)?;
+                    far.extend(place);
+                }
+            }
+            at = end;
         }
-        Ok(())
+        far.into_iter()
+            .try_for_each(|place| self.append(place, out))
     }
 
     /// Where a group of columns starts in the body: what the offset here says, which from
@@ -340,10 +393,36 @@ mod tests {
         let row = row(&values);
         let read = |columns: &[usize]| narrow(&row, 128, columns).expect("narrow").1;
         assert_eq!(read(&[0]), 0);
-        assert_eq!(read(&[2]), 6);
-        assert_eq!(read(&[3]), 50_002 + 2);
-        assert_eq!(read(&[0, 2]), 6);
-        assert_eq!(read(&[1]), 100_004);
+        assert_eq!(read(&[2]), 0);
+        assert_eq!(read(&[3]), 50_000);
+        assert_eq!(read(&[0, 2]), 0);
+        assert_eq!(read(&[1]), 100_000);
+    }
+
+    /// As version 4 of the format has them: large columns lie where the others do.
+    #[test]
+    fn rows_of_an_older_format() {
+        let (text, blob) = ([b't'; 300], [9; 70_000]);
+        let mut row = vec![4, 0x21, 0x41, 0x26, 0x02, 44, 1];
+        row.extend_from_slice(&text);
+        row.extend_from_slice(&70_000_u32.to_le_bytes());
+        row.extend_from_slice(&blob);
+        row.extend_from_slice(&[0x39, 0x30]);
+        let expected = [
+            ValueRef::Text(&text),
+            ValueRef::Integer(1),
+            ValueRef::Blob(&blob),
+            ValueRef::Integer(12_345),
+        ];
+        let reader = RowReader::new(&row).expect("a row");
+        reader.validate().expect("whole");
+        for (i, value) in expected.into_iter().enumerate() {
+            assert_eq!(reader.column(i).expect("a column"), value);
+            let (narrow, _) = narrow(&row, 128, &[i]).expect("narrow");
+            let reader = RowReader::new(&narrow).expect("a row");
+            assert_eq!(reader.column(i).expect("a column"), value);
+        }
+        assert_eq!(narrow(&row, 128, &[3]).expect("narrow").1, 4 + 2);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl<'a> RowReader<'a> {
         let Some(&tag) = self.tags.get(to) else {
             return Ok((ValueRef::Null, at));
         };
-        let (value, len) = self.decode(tag, at)?;
+        let (value, len) = self.decode(to, tag, at)?;
         Ok((value, at + len))
     }
 
@@ -102,7 +102,7 @@ impl<'a> RowReader<'a> {
             self.group(i)?
         };
         let at = self.advance(from, i, at)?;
-        Ok(self.decode(tag, at)?.0)
+        Ok(self.decode(i, tag, at)?.0)
     }
 
     /// Calls `f` with the place and the value of each of `columns`: one walk
@@ -128,7 +128,7 @@ impl<'a> RowReader<'a> {
                 (done, at) = self.group(i)?;
             }
             at = self.advance(done, i, at)?;
-            let (value, len) = self.decode(tag, at)?;
+            let (value, len) = self.decode(i, tag, at)?;
             f(place, value)?;
             at += len;
             done = i + 1;
@@ -141,11 +141,11 @@ impl<'a> RowReader<'a> {
         let row = *self;
         let mut at = 0;
         let mut failed = false;
-        row.tags.iter().map_while(move |&tag| {
+        row.tags.iter().enumerate().map_while(move |(i, &tag)| {
             if failed {
                 return None;
             }
-            Some(match row.decode(tag, at) {
+            Some(match row.decode(i, tag, at) {
                 Ok((value, len)) => {
                     at += len;
                     Ok(value)
@@ -164,14 +164,19 @@ impl<'a> RowReader<'a> {
     /// # Errors
     /// `SQLITE_CORRUPT`.
     pub fn validate(&self) -> Result<()> {
-        let mut at = 0;
+        let (mut at, mut far) = (0, 0);
         for (i, &tag) in self.tags.iter().enumerate() {
             if i >= tag::GROUP && i % tag::GROUP == 0 && self.group(i)? != (i, at) {
                 return Err(malformed("row with a wrong column offset"));
             }
-            at += self.decode(tag, at)?.1;
+            let (value, len) = self.decode(i, tag, at)?;
+            if let (true, ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = (tag::is_far(tag), value)
+            {
+                far += bytes.len();
+            }
+            at += len;
         }
-        if at == self.body.len() {
+        if at + far == self.body.len() {
             Ok(())
         } else {
             Err(malformed("row longer than its columns"))
@@ -194,7 +199,7 @@ impl<'a> RowReader<'a> {
 
     /// The place of column `to`, that of `from` being `at`.
     #[inline(always)]
-    fn advance(&self, from: usize, to: usize, mut at: usize) -> Result<usize> {
+    pub(super) fn advance(&self, from: usize, to: usize, mut at: usize) -> Result<usize> {
         for &tag in self.tags.get(from..to).unwrap_or(&[]) {
             let len = tag::LENGTHS[usize::from(tag)];
             at += if len < tag::NO_LENGTH {
@@ -206,10 +211,10 @@ impl<'a> RowReader<'a> {
         Ok(at)
     }
 
-    /// The value of a column at `at`, and the bytes it takes. Scans spend their
+    /// The value of column `i` at `at`, and the bytes it takes there. Scans spend their
     /// time here: inlined, the value goes to its place without being built first.
     #[inline(always)]
-    fn decode(&self, tag: u8, at: usize) -> Result<(ValueRef<'a>, usize)> {
+    fn decode(&self, i: usize, tag: u8, at: usize) -> Result<(ValueRef<'a>, usize)> {
         let len = tag::LENGTHS[usize::from(tag)];
         if len >= tag::NO_LENGTH {
             return self.prefixed(tag, at);
@@ -228,6 +233,8 @@ impl<'a> RowReader<'a> {
             ValueRef::Null
         } else if tag <= tag::INTEGER + 8 {
             ValueRef::Integer(self.integer(at, len))
+        } else if tag::is_far(tag) {
+            self.far(i, tag, at)?
         } else {
             self.real(tag, at, len)
         };
@@ -260,6 +267,47 @@ impl<'a> RowReader<'a> {
             }
             _ => ValueRef::Real(number as f64),
         }
+    }
+
+    /// The value of far column `i`, whose length is at `at`: behind it are only the bytes of
+    /// far columns that follow it.
+    #[cold]
+    fn far(&self, i: usize, tag: u8, at: usize) -> Result<ValueRef<'a>> {
+        let length = self.far_length(tag, at)?;
+        let mut end = self.body.len();
+        let behind = self.tags.get(i + 1..).unwrap_or(&[]);
+        if behind.iter().any(|tag| tag::is_far(*tag)) {
+            let mut at = at + usize::from(tag::LENGTHS[usize::from(tag)]);
+            let mut all = 0usize;
+            for (j, tag) in (i + 1..).zip(behind) {
+                if tag::is_far(*tag) {
+                    all = all.saturating_add(self.far_length(*tag, at)?);
+                }
+                at = self.advance(j, j + 1, at)?;
+            }
+            end = end.saturating_sub(all);
+        }
+        let bytes = end
+            .checked_sub(length)
+            .and_then(|start| self.body.get(start..end));
+        match bytes {
+            Some(bytes) if tag >= tag::FAR_BLOB_2 => Ok(ValueRef::Blob(bytes)),
+            Some(bytes) => Ok(ValueRef::Text(bytes)),
+            None => Err(malformed("row shorter than its columns")),
+        }
+    }
+
+    fn far_length(&self, tag: u8, at: usize) -> Result<usize> {
+        let rest = self.body.get(at..).unwrap_or(&[]);
+        let length = match tag {
+            tag::FAR_TEXT_2 | tag::FAR_BLOB_2 => rest
+                .first_chunk::<2>()
+                .map(|bytes| usize::from(u16::from_le_bytes(*bytes))),
+            _ => rest
+                .first_chunk::<4>()
+                .map(|bytes| u32::from_le_bytes(*bytes) as usize),
+        };
+        length.ok_or_else(|| malformed("row shorter than its columns"))
     }
 
     /// A column whose length stands in front of its bytes, or a tag that does

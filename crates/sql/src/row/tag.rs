@@ -24,7 +24,8 @@ pub(super) const REAL_HUNDREDTHS_2: u8 = 0x10;
 pub(super) const REAL_HUNDREDTHS_3: u8 = 0x11;
 /// See [`REAL_HUNDREDTHS_2`].
 pub(super) const REAL_HUNDREDTHS_4: u8 = 0x12;
-/// Text behind a length of 1, 2 or 4 bytes.
+/// Text behind a length of 1, 2 or 4 bytes. Rows of format version 4 have the longer two,
+/// in place of far ones.
 pub(super) const TEXT_1: u8 = 0x20;
 /// See [`TEXT_1`].
 pub(super) const TEXT_2: u8 = 0x21;
@@ -36,6 +37,15 @@ pub(super) const BLOB_1: u8 = 0x24;
 pub(super) const BLOB_2: u8 = 0x25;
 /// See [`BLOB_1`].
 pub(super) const BLOB_4: u8 = 0x26;
+/// A text whose bytes lie behind those of all columns that are not far; in its place is its
+/// length, of 2 or 4 bytes. So what is short in a row lies in the row's first bytes.
+pub(super) const FAR_TEXT_2: u8 = 0x28;
+/// See [`FAR_TEXT_2`].
+pub(super) const FAR_TEXT_4: u8 = 0x29;
+/// A blob of this kind.
+pub(super) const FAR_BLOB_2: u8 = 0x2c;
+/// See [`FAR_BLOB_2`].
+pub(super) const FAR_BLOB_4: u8 = 0x2d;
 /// `INLINE + n`: the integer n, 0 to 63, without bytes of its own.
 pub(super) const INLINE: u8 = 0x40;
 /// The largest inline integer.
@@ -77,6 +87,10 @@ const fn lengths() -> [u8; 256] {
     out[REAL_HUNDREDTHS_2 as usize] = 2;
     out[REAL_HUNDREDTHS_3 as usize] = 3;
     out[REAL_HUNDREDTHS_4 as usize] = 4;
+    out[FAR_TEXT_2 as usize] = 2;
+    out[FAR_TEXT_4 as usize] = 4;
+    out[FAR_BLOB_2 as usize] = 2;
+    out[FAR_BLOB_4 as usize] = 4;
     let mut n = 0;
     while n < 3 {
         out[TEXT_1 as usize + n] = PREFIXED;
@@ -99,6 +113,12 @@ const fn lengths() -> [u8; 256] {
         n += 1;
     }
     out
+}
+
+/// Whether the bytes of a column lie behind those of all that are not far.
+#[inline(always)]
+pub(super) const fn is_far(tag: u8) -> bool {
+    tag & 0xf8 == FAR_TEXT_2
 }
 
 /// Columns from one stored offset to the next.

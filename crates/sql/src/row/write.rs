@@ -35,6 +35,7 @@ impl RowWriter {
         let tags_start = offsets_start + tag::offsets(count) * tag::OFFSET_BYTES;
         let body_start = tags_start + count;
         out.extend(std::iter::repeat_n(tag::NULL, body_start - offsets_start));
+        let mut far = Vec::new();
         for (i, value) in values.take(count).enumerate() {
             if i > 0 && i % tag::GROUP == 0 {
                 let offset = u32::try_from(out.len() - body_start).map_err(|_| Error::too_big())?;
@@ -44,10 +45,15 @@ impl RowWriter {
                 }
             }
             let tag = append(out, value)?;
+            if tag::is_far(tag) {
+                far.extend(bytes_of(value));
+            }
             if let Some(slot) = out.get_mut(tags_start + i) {
                 *slot = tag;
             }
         }
+        far.into_iter()
+            .for_each(|bytes| out.extend_from_slice(bytes));
         Ok(())
     }
 }
@@ -87,8 +93,16 @@ impl RowWriter {
     }
 }
 
-/// Appends the bytes of one column and answers with its tag. What rows are mostly
-/// made of is in line.
+/// A text or blob.
+fn bytes_of(value: ValueRef<'_>) -> Option<&[u8]> {
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// Appends the bytes of one column, of a far one its length, and answers with its tag. What
+/// rows are mostly made of is in line.
 #[inline]
 pub(super) fn append(out: &mut Vec<u8>, value: ValueRef<'_>) -> Result<u8> {
     match value {
@@ -97,14 +111,14 @@ pub(super) fn append(out: &mut Vec<u8>, value: ValueRef<'_>) -> Result<u8> {
             out.extend_from_slice(text);
             Ok(tag::TEXT + text.len() as u8)
         }
-        ValueRef::Text(text) => append_prefixed(out, text, tag::TEXT_1),
+        ValueRef::Text(text) => append_prefixed(out, text, [tag::TEXT_1, tag::FAR_TEXT_2]),
         ValueRef::Integer(i) => Ok(append_smallest(out, i)),
         ValueRef::Real(r) => Ok(append_real(out, r)),
         ValueRef::Blob(blob) if blob.len() <= tag::BLOB_MAX => {
             out.extend_from_slice(blob);
             Ok(tag::BLOB + blob.len() as u8)
         }
-        ValueRef::Blob(blob) => append_prefixed(out, blob, tag::BLOB_1),
+        ValueRef::Blob(blob) => append_prefixed(out, blob, [tag::BLOB_1, tag::FAR_BLOB_2]),
     }
 }
 
@@ -131,20 +145,20 @@ fn append_integer(out: &mut Vec<u8>, i: i64, len: usize) {
     out.truncate(out.len() - 8 + len);
 }
 
-fn append_prefixed(out: &mut Vec<u8>, bytes: &[u8], first: u8) -> Result<u8> {
-    let tag = if let Ok(len) = u8::try_from(bytes.len()) {
+/// `near`: the tag where the length is one byte; `far`: where it is two.
+fn append_prefixed(out: &mut Vec<u8>, bytes: &[u8], [near, far]: [u8; 2]) -> Result<u8> {
+    if let Ok(len) = u8::try_from(bytes.len()) {
         out.push(len);
-        first
+        out.extend_from_slice(bytes);
+        Ok(near)
     } else if let Ok(len) = u16::try_from(bytes.len()) {
         out.extend_from_slice(&len.to_le_bytes());
-        first + 1
+        Ok(far)
     } else {
         let len = u32::try_from(bytes.len()).map_err(|_| Error::too_big())?;
         out.extend_from_slice(&len.to_le_bytes());
-        first + 2
-    };
-    out.extend_from_slice(bytes);
-    Ok(tag)
+        Ok(far + 1)
+    }
 }
 
 /// The shortest of the real's forms that gives back the same bits.
