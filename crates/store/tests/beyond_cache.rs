@@ -313,3 +313,33 @@ fn a_transaction_may_write_to_more_trees_than_the_cache_has_pages() {
         }
     }
 }
+
+/// One of sixteen nodes and more, up to 64 KiB, was written out within its edit, and again
+/// to the log, so that the file grew by each that was replaced until the next checkpoint.
+#[test]
+fn a_value_that_the_cache_holds_is_written_by_the_checkpoint() {
+    for options in kinds() {
+        let options = Options {
+            cache_bytes: 8 * CACHE,
+            ..options
+        };
+        let disk = Arc::new(MemoryDisk::new());
+        let store = open(&disk, &options);
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        store.checkpoint().expect("a checkpoint");
+        let pages = || store.stats().writes.pages;
+        let before = pages();
+        for length in [8 * 4064, 8 * 4064 + 1, 60_000, 64 << 10, 100_000] {
+            let value = noise(length as u64, length);
+            let mut txn = store.txn();
+            txn.begin_statement(&[&tree]).expect("begins");
+            txn.put(&tree, Key::Int(1), &value).expect("a put");
+            txn.commit().expect("commits");
+            assert_eq!(pages(), before, "{length} bytes");
+            assert_eq!(read(&store, &tree, 1), value);
+        }
+        store.checkpoint().expect("a checkpoint");
+        assert!(pages() >= before + 100_000 / 4064);
+        check(&store);
+    }
+}

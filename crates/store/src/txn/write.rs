@@ -9,7 +9,7 @@ use super::{TxnContext, TxnState, no_slot};
 use crate::cache::ChildRef;
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::NAMES;
-use crate::node::Key;
+use crate::node::{self, Key};
 use crate::primitives::REDO_STEP;
 use crate::reclaim::Dead;
 use crate::tree::compare::Aspect;
@@ -19,9 +19,9 @@ use crate::tree::merge::Removed;
 use crate::tree::place::{Change, Step};
 use crate::tree::{EMPTY, KeyKind, Tree, overflow};
 
-/// Longest value that is written in one go, in bytes.
-const LARGE_VALUE: usize = 64 << 10;
-/// Nodes of a longer one that are written in one go.
+/// Nodes of a value that are made in one go. One of more goes by steps of as many, with
+/// room made in between: in the middle of an edit it could only be written out at once,
+/// needed or not.
 const NODES_AT_ONCE: usize = 8;
 
 impl TxnContext {
@@ -155,7 +155,7 @@ impl TxnContext {
         value: &[u8],
         if_exists: IfExists,
     ) -> Result<Wrote> {
-        if value.len() > LARGE_VALUE {
+        if value.len() > NODES_AT_ONCE * node::max_chunk(self.core.pool.page_size()) {
             return self.put_large(at, key, value, if_exists);
         }
         match self.edit(at, |fork, cx| fork.put(cx, key, value, if_exists))? {
@@ -180,6 +180,11 @@ impl TxnContext {
             return Ok(Wrote::Exists);
         }
         self.keep_nodes()?;
+        if self.bulk {
+            // It writes out what it makes in any case: best as long as the processor's
+            // caches hold it.
+            return self.edit(at, |fork, cx| fork.put(cx, key, value, if_exists));
+        }
         let (start, rest) = overflow::split(self.core.pool.page_size(), key, value)?;
         let mut writer = overflow::Writer::new(rest);
         while self.edit(at, |fork, cx| {
