@@ -18,6 +18,7 @@
 //!    unwritten nodes, whoever needs one waits for the checkpoint, holding
 //!    nothing that it needs.
 
+mod adjacent;
 mod ballast;
 mod crowding;
 mod loading;
@@ -35,6 +36,7 @@ use crate::primitives::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use crate::primitives::{Condvar, FRAMES_MIN, Mutex, spin_loop};
 use crate::space::extent_of;
 use crate::waits::Waits;
+pub(crate) use adjacent::Adjacent;
 use ballast::Ballast;
 pub(crate) use ballast::Charge;
 pub use ballast::{MemoryCharge, MemoryCounter};

@@ -4,8 +4,10 @@ use super::{Absent, Frame, MAX_LEVEL, Pinned, Pool, shard};
 use crate::codec::{self, ExtentRef};
 use crate::error::{Error, Result};
 use crate::node;
+use crate::policy::Policy;
 use crate::primitives::atomic::Ordering::*;
 use fulgurite_disk::mutation::{Mutation, planted};
+use std::cell::RefCell;
 
 impl Pool {
     /// Loads an absent node and returns its frame pinned, so that the walk that
@@ -27,25 +29,28 @@ impl Pool {
                 return Err(error);
             }
             let bits = absent.extent.word();
-            let mut policy = self.policy.lock();
-            let mut table = self.table[shard(bits)].lock();
-            if table.contains_key(&bits) {
-                drop(table);
-                drop(policy);
-                self.give_frame(frame);
-                continue;
+            if self.seat(&mut self.policy.lock(), bits, frame) {
+                return Ok(Pinned { pool: self, frame });
             }
-            let meta = self.frames.meta(frame);
-            meta.generation.store(0, Relaxed);
-            meta.heat.store(0, Relaxed);
-            meta.pins.store(1, Relaxed);
-            meta.identity.store(bits, Release);
-            table.insert(bits, frame);
-            policy.insert(frame, bits);
-            drop(table);
-            drop(policy);
-            return Ok(Pinned { pool: self, frame });
+            self.give_frame(frame);
         }
+    }
+
+    /// Lets everybody find the node of this extent in the frame that it was loaded into,
+    /// which is pinned. False where somebody else has loaded it meanwhile.
+    pub(super) fn seat(&self, policy: &mut Policy, bits: u64, frame: Frame) -> bool {
+        let mut table = self.table[shard(bits)].lock();
+        if table.contains_key(&bits) {
+            return false;
+        }
+        let meta = self.frames.meta(frame);
+        meta.generation.store(0, Relaxed);
+        meta.heat.store(0, Relaxed);
+        meta.pins.store(1, Relaxed);
+        meta.identity.store(bits, Release);
+        table.insert(bits, frame);
+        policy.insert(frame, bits);
+        true
     }
 
     /// Loads an absent node into a frame that the caller took from the free list. Call
@@ -61,49 +66,61 @@ impl Pool {
 
     /// Reads, verifies and unpacks a node into `page`.
     pub(crate) fn read_page(&self, absent: Absent, tree: u32, page: &mut [u8]) -> Result<()> {
-        thread_local! {
-            static IMAGE: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
-        }
-        let mut read = |image: &mut Vec<u8>| {
-            self.read_image(absent, image)?;
-            let rotten = |what: &str| self.rot(absent.extent, what);
-            let dictionary = match codec::dictionary_of(image) {
-                0 => None,
-                number => self.dictionary(tree, number)?,
-            };
-            codec::decode(image, page, dictionary.as_deref())
-                .map_err(|error| rotten(&error.to_string()))?;
-            node::check(page).map_err(rotten)?;
-            if node::tree(page) != tree {
-                return Err(rotten("the page belongs to another tree"));
-            }
-            let level = node::level(page);
-            if level > MAX_LEVEL || absent.level.is_some_and(|promised| promised != level) {
-                return Err(rotten("the page is not of the level its parent says"));
-            }
-            Ok(())
+        let length = absent.extent.byte_len();
+        with_buffer(length, |image| {
+            self.read_extent(absent.extent, image)?;
+            self.unpack(absent, tree, image, page)
+        })
+    }
+
+    /// Verifies the image of a node and unpacks it into `page`.
+    pub(super) fn unpack(
+        &self,
+        absent: Absent,
+        tree: u32,
+        image: &[u8],
+        page: &mut [u8],
+    ) -> Result<()> {
+        self.verify(absent, image)?;
+        let rotten = |what: &str| self.rot(absent.extent, what);
+        let dictionary = match codec::dictionary_of(image) {
+            0 => None,
+            number => self.dictionary(tree, number)?,
         };
-        // A thread that has ended may still let go of handles, and read for that.
-        IMAGE
-            .try_with(|image| read(&mut image.borrow_mut()))
-            .unwrap_or_else(|_| read(&mut Vec::new()))
+        codec::decode(image, page, dictionary.as_deref())
+            .map_err(|error| rotten(&error.to_string()))?;
+        node::check(page).map_err(rotten)?;
+        if node::tree(page) != tree {
+            return Err(rotten("the page belongs to another tree"));
+        }
+        let level = node::level(page);
+        if level > MAX_LEVEL || absent.level.is_some_and(|promised| promised != level) {
+            return Err(rotten("the page is not of the level its parent says"));
+        }
+        Ok(())
     }
 
     /// Reads the stored bytes of an extent and verifies their checksum.
     pub(crate) fn read_image(&self, absent: Absent, image: &mut Vec<u8>) -> Result<()> {
-        let extent = absent.extent;
-        image.resize(extent.byte_len(), 0);
-        self.file
-            .read_at(image, extent.byte_offset())
-            .map_err(|error| {
-                if error.kind == fulgurite_disk::DiskErrorKind::UnexpectedEof {
-                    self.rot(extent, "the file ends before the page")
-                } else {
-                    error.into()
-                }
-            })?;
+        image.resize(absent.extent.byte_len(), 0);
+        self.read_extent(absent.extent, image)?;
+        self.verify(absent, image)
+    }
+
+    fn read_extent(&self, extent: ExtentRef, image: &mut [u8]) -> Result<()> {
+        let read = self.file.read_at(image, extent.byte_offset());
+        read.map_err(|error| {
+            if error.kind == fulgurite_disk::DiskErrorKind::UnexpectedEof {
+                self.rot(extent, "the file ends before the page")
+            } else {
+                error.into()
+            }
+        })
+    }
+
+    fn verify(&self, absent: Absent, image: &[u8]) -> Result<()> {
         if codec::checksum(image) != absent.checksum && !planted(Mutation::TrustPage) {
-            return Err(self.rot(extent, "checksum mismatch"));
+            return Err(self.rot(absent.extent, "checksum mismatch"));
         }
         Ok(())
     }
@@ -117,4 +134,19 @@ impl Pool {
             extent.byte_len(),
         ))
     }
+}
+
+/// Runs `read` with a buffer of the thread's, of so many bytes.
+pub(super) fn with_buffer<R>(length: usize, read: impl FnOnce(&mut [u8]) -> R) -> R {
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    // A thread that has ended may still let go of handles, and read for that.
+    let mut buffer = BUFFER.try_with(RefCell::take).unwrap_or_default();
+    if buffer.len() < length {
+        buffer.resize(length, 0);
+    }
+    let done = read(&mut buffer[..length]);
+    let _ = BUFFER.try_with(|kept| kept.replace(buffer));
+    done
 }
