@@ -233,10 +233,8 @@ impl<'a> RowReader<'a> {
             ValueRef::Null
         } else if tag <= tag::INTEGER + 8 {
             ValueRef::Integer(self.integer(at, len))
-        } else if tag::is_far(tag) {
-            self.far(i, tag, at)?
         } else {
-            self.real(tag, at, len)
+            self.real_or_far(i, tag, (at, len))?
         };
         Ok((value, len))
     }
@@ -257,16 +255,19 @@ impl<'a> RowReader<'a> {
         ((word << unused) as i64) >> unused
     }
 
-    fn real(&self, tag: u8, at: usize, len: usize) -> ValueRef<'a> {
+    fn real_or_far(&self, i: usize, tag: u8, (at, len): (usize, usize)) -> Result<ValueRef<'a>> {
+        if tag::is_far(tag) {
+            return self.far(i, tag, at);
+        }
         let number = self.integer(at, len);
-        match tag {
+        Ok(match tag {
             tag::REAL_64 => ValueRef::real(f64::from_bits(number as u64)),
             tag::REAL_32 => ValueRef::real(f64::from(f32::from_bits(number as u32))),
             tag::REAL_HUNDREDTHS_2..=tag::REAL_HUNDREDTHS_4 => {
                 ValueRef::Real(number as f64 / 100.0)
             }
             _ => ValueRef::Real(number as f64),
-        }
+        })
     }
 
     /// The value of far column `i`, whose length is at `at`: behind it are only the bytes of
