@@ -26,6 +26,7 @@ mod side;
 mod sqlite;
 mod statements;
 mod stats;
+mod values;
 mod writers;
 
 use anyhow::{Context, Result};
@@ -75,6 +76,14 @@ enum Command {
         /// Which queries, by their names [default: all]
         #[arg(long, value_delimiter = ',')]
         cases: Vec<String>,
+    },
+    /// Rows with large texts and blobs: changes, reads, scans, handles, file sizes
+    #[command(mut_arg("cache_mib", |cache| cache.default_value("64")))]
+    Values {
+        #[command(flatten)]
+        common: Common,
+        #[command(flatten)]
+        values: values::Args,
     },
     /// The key-value interface: puts, gets, ranges, a mix
     Store {
@@ -206,6 +215,12 @@ fn main() -> Result<()> {
             let options = common.options(rows)?;
             let (workspace, mut report) = common.start()?;
             queries::run(options, &cases, &workspace, &mut report)?;
+            report.finish(common.json.as_deref())
+        }
+        Command::Values { common, values } => {
+            let options = common.options(1_000)?;
+            let (workspace, mut report) = common.start()?;
+            values::run(options, &values, &workspace, &mut report)?;
             report.finish(common.json.as_deref())
         }
         Command::Store { common, rows } => {

@@ -1,6 +1,7 @@
 //! Interleaved measuring: in each round every contestant runs the same inputs,
 //! in an order drawn for the round, so that no drift of the machine favours one.
 
+use crate::report::{Metric, Report};
 use crate::side::{Side, Sum};
 use crate::stats::Samples;
 use anyhow::{Result, ensure};
@@ -93,20 +94,32 @@ pub fn interleave<I, const N: usize>(
     Ok(samples)
 }
 
-/// The same of two sides that do the same work.
-pub fn interleave_sides<I>(
-    plan: Plan,
-    rng: &mut fastrand::Rng,
-    inputs: impl FnMut(&mut fastrand::Rng) -> I,
-    sides: &mut [Box<dyn Side>; 2],
-    run: impl Fn(&mut dyn Side, &I, &mut Laps) -> Result<Sum> + Copy,
-) -> Result<[Samples; 2]> {
-    let contestants = sides.each_mut().map(|side| {
-        let contestant: Contestant<'_, I> =
-            Box::new(move |input, laps| run(side.as_mut(), input, laps));
-        contestant
-    });
-    interleave(plan, rng, inputs, contestants)
+/// Both sides, and where it is told what they took.
+pub struct Pair<'a> {
+    pub sides: [Box<dyn Side>; 2],
+    pub rng: fastrand::Rng,
+    pub report: &'a mut Report,
+}
+
+impl Pair<'_> {
+    /// Has both sides do the same work and adds their latencies to the report.
+    pub fn measure<I>(
+        &mut self,
+        (name, what): (&str, &str),
+        plan: Plan,
+        inputs: impl FnMut(&mut fastrand::Rng) -> I,
+        run: impl Fn(&mut dyn Side, &I, &mut Laps) -> Result<Sum> + Copy,
+    ) -> Result<()> {
+        let contestants = self.sides.each_mut().map(|side| {
+            let contestant: Contestant<'_, I> =
+                Box::new(move |input, laps| run(side.as_mut(), input, laps));
+            contestant
+        });
+        let [ours, sqlite] = interleave(plan, &mut self.rng, inputs, contestants)?;
+        self.report
+            .push(Metric::latency(name, what, &ours, &sqlite));
+        Ok(())
+    }
 }
 
 /// An order of the two sides, drawn anew each time.

@@ -59,6 +59,31 @@ pub enum End {
     Rollback,
 }
 
+/// Where the commits of several statements are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commits {
+    /// One behind them all.
+    One,
+    /// One behind each.
+    Each,
+}
+
+/// A large value.
+#[derive(Debug, Clone)]
+pub enum Body {
+    Blob(Vec<u8>),
+    Text(String),
+}
+
+/// What is read of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// So many bytes from the middle on.
+    Middle(usize),
+    /// All, so many bytes at a time.
+    All(usize),
+}
+
 /// One warm connection. Every measured method laps once an operation.
 pub trait Side: Send {
     fn batch(&mut self, sql: &str) -> Result<()>;
@@ -92,6 +117,28 @@ pub trait Side: Send {
     fn query(&mut self, sql: &str, ordered: bool, laps: &mut Laps) -> Result<Sum>;
     /// A query for each key, read as the one above.
     fn lookups(&mut self, sql: &str, keys: &[i64], laps: &mut Laps) -> Result<Sum>;
+    /// A statement for each row, of its key `?1` and, where it has one, its body `?2`. A lap
+    /// a commit.
+    fn changes(
+        &mut self,
+        sql: &str,
+        rows: &[(i64, Option<Body>)],
+        commits: Commits,
+        laps: &mut Laps,
+    ) -> Result<Sum>;
+    /// Reads bodies of `documents` through a handle each: so many bytes of the middle, or all
+    /// in parts of that length.
+    fn read_parts(&mut self, keys: &[i64], part: Part, laps: &mut Laps) -> Result<Sum>;
+    /// Writes into the middle of bodies of `documents` through a handle each.
+    fn write_parts(
+        &mut self,
+        keys: &[i64],
+        bytes: &[u8],
+        commits: Commits,
+        laps: &mut Laps,
+    ) -> Result<Sum>;
+    /// Unmeasured: a digest of all bytes of all rows of a query.
+    fn digest(&mut self, sql: &str) -> Result<u64>;
     /// Point reads of three columns by a unique text, which is materialized, too.
     fn read_unique(&mut self, handles: &[String], laps: &mut Laps) -> Result<Sum>;
     /// Scans of the hundred keys from each start.

@@ -7,9 +7,9 @@
 
 use crate::compare::Options;
 use crate::data;
-use crate::measure::{Laps, Plan, interleave_sides};
-use crate::report::{Metric, Report};
-use crate::side::{Durability, End, Settings, Side, Sum, Workspace};
+use crate::measure::{Pair, Plan};
+use crate::report::Report;
+use crate::side::{Durability, End, Settings, Workspace};
 use anyhow::Result;
 
 /// Statements of a transaction.
@@ -78,7 +78,6 @@ const CASES: [(&str, &str, &str, End); 7] = [
 
 /// Runs all metrics and adds them to the report.
 pub fn run(options: Options, workspace: &Workspace, report: &mut Report) -> Result<()> {
-    let mut rng = fastrand::Rng::with_seed(options.seed);
     let settings = Settings::new(options.cache_bytes, Durability::Normal);
     let mut sides = workspace.open("statements.db", &settings)?;
     let rows = options.rows.min(ROWS_MAX);
@@ -91,9 +90,9 @@ pub fn run(options: Options, workspace: &Workspace, report: &mut Report) -> Resu
         ))?;
         side.checkpoint()?;
     }
-    let mut bench = Bench {
+    let mut bench = Pair {
         sides,
-        rng: &mut rng,
+        rng: fastrand::Rng::with_seed(options.seed),
         report,
     };
     let plan = Plan::new(options.effort, 60, 1);
@@ -153,25 +152,4 @@ fn new_values(rng: &mut fastrand::Rng) -> String {
         ));
     }
     text
-}
-
-struct Bench<'a> {
-    sides: [Box<dyn Side>; 2],
-    rng: &'a mut fastrand::Rng,
-    report: &'a mut Report,
-}
-
-impl Bench<'_> {
-    fn measure<I>(
-        &mut self,
-        (name, what): (&str, &str),
-        plan: Plan,
-        inputs: impl FnMut(&mut fastrand::Rng) -> I,
-        run: impl Fn(&mut dyn Side, &I, &mut Laps) -> Result<Sum> + Copy,
-    ) -> Result<()> {
-        let [ours, sqlite] = interleave_sides(plan, self.rng, inputs, &mut self.sides, run)?;
-        self.report
-            .push(Metric::latency(name, what, &ours, &sqlite));
-        Ok(())
-    }
 }

@@ -2,10 +2,10 @@
 //! second time against ours: the module above says which library `db` is.
 
 use super::db::types::{Value, ValueRef};
-use super::db::{Connection, Row, Rows, params};
+use super::db::{Connection, MAIN_DB, Row, Rows, params};
 use crate::data::Person;
 use crate::measure::Laps;
-use crate::side::{CommitLock, End, Side, Sum, Transactions};
+use crate::side::{Body, CommitLock, Commits, End, Part, Side, Sum, Transactions};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,33 @@ pub struct Session {
 impl Session {
     pub fn over(connection: Connection) -> Self {
         Self { connection }
+    }
+}
+
+impl Session {
+    /// Does something with each, and laps at each commit.
+    fn committing<T>(
+        &self,
+        commits: Commits,
+        items: &[T],
+        laps: &mut Laps,
+        mut run: impl FnMut(&Connection, &T) -> Result<()>,
+    ) -> Result<()> {
+        laps.start();
+        if commits == Commits::One {
+            self.connection.execute_batch("BEGIN")?;
+        }
+        for item in items {
+            run(&self.connection, item)?;
+            if commits == Commits::Each {
+                laps.lap();
+            }
+        }
+        if commits == Commits::One {
+            self.connection.execute_batch("COMMIT")?;
+            laps.lap();
+        }
+        Ok(())
     }
 }
 
@@ -199,6 +226,97 @@ impl Side for Session {
             laps.lap();
         }
         Ok(Some(sum))
+    }
+
+    fn changes(
+        &mut self,
+        sql: &str,
+        rows: &[(i64, Option<Body>)],
+        commits: Commits,
+        laps: &mut Laps,
+    ) -> Result<Sum> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut changed = 0;
+        self.committing(commits, rows, laps, |_, (key, body)| {
+            changed += match body {
+                Some(Body::Blob(bytes)) => statement.execute(params![key, bytes])?,
+                Some(Body::Text(text)) => statement.execute(params![key, text])?,
+                None => statement.execute([key])?,
+            };
+            Ok(())
+        })?;
+        Ok(Some(changed as u64))
+    }
+
+    fn read_parts(&mut self, keys: &[i64], part: Part, laps: &mut Laps) -> Result<Sum> {
+        let (Part::Middle(length) | Part::All(length)) = part;
+        let mut buffer = vec![0; length];
+        let mut sum = 0u64;
+        laps.start();
+        for key in keys {
+            let blob = self
+                .connection
+                .blob_open(MAIN_DB, "documents", "body", *key, true)?;
+            let mut at = match part {
+                Part::Middle(_) => blob.len() / 2,
+                Part::All(_) => 0,
+            };
+            loop {
+                let read = blob.read_at(&mut buffer, at)?;
+                at += read;
+                let ends = [buffer.first(), buffer[..read].last()];
+                for byte in ends.into_iter().flatten() {
+                    sum = sum.wrapping_mul(31).wrapping_add(u64::from(*byte));
+                }
+                if read == 0 || matches!(part, Part::Middle(_)) {
+                    break;
+                }
+            }
+            sum = sum.wrapping_mul(31).wrapping_add(at as u64);
+            blob.close()?;
+            laps.lap();
+        }
+        Ok(Some(sum))
+    }
+
+    fn write_parts(
+        &mut self,
+        keys: &[i64],
+        bytes: &[u8],
+        commits: Commits,
+        laps: &mut Laps,
+    ) -> Result<Sum> {
+        let mut sum = 0;
+        self.committing(commits, keys, laps, |connection, key| {
+            let mut blob = connection.blob_open(MAIN_DB, "documents", "body", *key, false)?;
+            sum += blob.len() as u64;
+            blob.write_at(bytes, blob.len() / 2)?;
+            Ok(blob.close()?)
+        })?;
+        Ok(Some(sum))
+    }
+
+    fn digest(&mut self, sql: &str) -> Result<u64> {
+        let mut select = self.connection.prepare(sql)?;
+        let columns = select.column_count();
+        let mut rows = select.query([])?;
+        let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc64Nvme);
+        while let Some(row) = rows.next()? {
+            for column in 0..columns {
+                let value = row.get_ref(column)?;
+                let (kind, fixed, bytes): (u8, u64, &[u8]) = match value {
+                    ValueRef::Null => (0, 0, &[]),
+                    ValueRef::Integer(n) => (1, n as u64, &[]),
+                    ValueRef::Real(x) => (2, x.to_bits(), &[]),
+                    ValueRef::Text(bytes) => (3, bytes.len() as u64, bytes),
+                    ValueRef::Blob(bytes) => (4, bytes.len() as u64, bytes),
+                };
+                digest.update(&[kind]);
+                digest.update(&fixed.to_le_bytes());
+                digest.update(bytes);
+            }
+        }
+        Ok(digest.finalize())
     }
 
     fn read_unique(&mut self, handles: &[String], laps: &mut Laps) -> Result<Sum> {

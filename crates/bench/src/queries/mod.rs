@@ -8,9 +8,9 @@ mod cases;
 mod data;
 
 use crate::compare::Options;
-use crate::measure::{Laps, Plan, interleave_sides};
-use crate::report::{Metric, Report};
-use crate::side::{Durability, Settings, Side, Sum, Workspace};
+use crate::measure::{Pair, Plan};
+use crate::report::Report;
+use crate::side::{Durability, Settings, Side, Workspace};
 use anyhow::{Context, Result, ensure};
 use cases::{CASES, Case, Key, LOOKUPS};
 use data::Sizes;
@@ -46,10 +46,9 @@ pub fn run(
     let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
     let mut rng = fastrand::Rng::with_seed(options.seed);
     let sizes = Sizes::of(options.rows);
+    let sides = load(options, sizes, workspace, &mut rng)?;
     let mut bench = Bench {
-        sides: load(options, sizes, workspace, &mut rng)?,
-        rng,
-        report,
+        pair: Pair { sides, rng, report },
         sizes,
         effort: options.effort,
     };
@@ -92,9 +91,7 @@ fn load(
 }
 
 struct Bench<'a> {
-    sides: [Box<dyn Side>; 2],
-    rng: fastrand::Rng,
-    report: &'a mut Report,
+    pair: Pair<'a>,
     sizes: Sizes,
     effort: f64,
 }
@@ -110,7 +107,7 @@ impl Bench<'_> {
         let orders = self.sizes.orders;
         let changes =
             |rng: &mut fastrand::Rng| CHANGES.replace('@', &(1 + rng.usize(..orders)).to_string());
-        self.measure(
+        self.pair.measure(
             (case.name, case.what),
             plan,
             changes,
@@ -123,7 +120,7 @@ impl Bench<'_> {
 
     /// Both sides' rows, all of them.
     fn compare(&mut self, case: &Case) -> Result<()> {
-        let [ours, sqlite] = self.sides.each_mut().map(|side| {
+        let [ours, sqlite] = self.pair.sides.each_mut().map(|side| {
             let mut rows = side.rows(case.sql)?;
             if !case.ordered {
                 rows.sort_unstable();
@@ -152,22 +149,9 @@ impl Bench<'_> {
         };
         let plan = Plan::new(self.effort, *ROUNDS.end(), KEYS);
         let draw = |rng: &mut fastrand::Rng| crate::data::keys(rng, keys, KEYS);
-        self.measure(name, plan, draw, |side, keys, laps| {
+        self.pair.measure(name, plan, draw, |side, keys, laps| {
             side.lookups(sql, keys, laps)
         })
-    }
-
-    fn measure<I>(
-        &mut self,
-        (name, what): (&str, &str),
-        plan: Plan,
-        inputs: impl FnMut(&mut fastrand::Rng) -> I,
-        run: impl Fn(&mut dyn Side, &I, &mut Laps) -> Result<Sum> + Copy,
-    ) -> Result<()> {
-        let [ours, sqlite] = interleave_sides(plan, &mut self.rng, inputs, &mut self.sides, run)?;
-        self.report
-            .push(Metric::latency(name, what, &ours, &sqlite));
-        Ok(())
     }
 }
 
