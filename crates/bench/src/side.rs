@@ -5,6 +5,7 @@ use crate::data::Person;
 use crate::measure::Laps;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a commit lock was held.
@@ -214,9 +215,12 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Makes a fresh folder under `parent`.
+    /// Makes a fresh folder under `parent`, one of its own for each call: tests share a
+    /// process.
     pub fn create(parent: &Path) -> Result<Self> {
-        let root = parent.join(format!("fulgurite-bench-{}", std::process::id()));
+        static CREATED: AtomicU32 = AtomicU32::new(0);
+        let (process, number) = (std::process::id(), CREATED.fetch_add(1, Ordering::Relaxed));
+        let root = parent.join(format!("fulgurite-bench-{process}-{number}"));
         for engine in ENGINES {
             std::fs::create_dir_all(root.join(engine.name))?;
         }

@@ -23,7 +23,7 @@ const SCANS: usize = 7;
 /// Bytes of bodies that are changed or read in a round, about, and how many rows at least and
 /// at most.
 const TRANSACTION: (usize, RangeInclusive<usize>) = (2 << 20, 3..=400);
-const EACH: (usize, RangeInclusive<usize>) = (1 << 20, 3..=40);
+const EACH: (usize, RangeInclusive<usize>) = (1 << 20, 3..=20);
 const READ: (usize, RangeInclusive<usize>) = (4 << 20, 6..=400);
 /// Bytes that a handle reads at a time, and that it reads or writes in the middle.
 const PARTS: usize = 16 << 10;
@@ -364,7 +364,7 @@ impl Bench<'_> {
                 laps.start();
                 side.batch(&sql)?;
                 laps.lap();
-                workspace.remove(&copy)?;
+                workspace.remove(copy)?;
                 Ok(None)
             });
             contestant
