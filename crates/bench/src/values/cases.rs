@@ -5,7 +5,7 @@ use crate::side::Commits;
 
 pub const TABLES: &str = "
     CREATE TABLE documents (id INTEGER PRIMARY KEY, n INTEGER, title TEXT, body);
-    CREATE TABLE records (id INTEGER PRIMARY KEY, body, n INTEGER, title TEXT);
+    CREATE TABLE records (id INTEGER PRIMARY KEY, body, title TEXT, n INTEGER);
     CREATE TABLE copies (id INTEGER PRIMARY KEY, n INTEGER, title TEXT, body)";
 
 pub const INSERT: &str = "INSERT INTO documents (id, n, title, body) \
@@ -61,7 +61,7 @@ pub const CASES: [(&str, &str, Work); 27] = {
         Vacuum, WritePart,
     };
     const NUMBER: &str = "UPDATE documents SET n = n + 1 WHERE id = ?1";
-    const BEHIND: &str = "UPDATE records SET title = 'title of ' || n WHERE id = ?1";
+    const BEHIND: &str = "UPDATE records SET n = n + 1 WHERE id = ?1";
     const BODY: &str = "UPDATE documents SET body = ?2 WHERE id = ?1";
     [
         ("size_loaded", "the file after loading", Size),
