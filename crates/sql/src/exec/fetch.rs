@@ -104,9 +104,15 @@ impl Fetch {
                 is_large: false,
             });
         }
-        self.narrow(cursor, (start, length), narrow)?;
+        if !self.lies_in(start) {
+            self.narrow(cursor, (start, length), narrow)?;
+            return Ok(Fetched {
+                row: &narrow.row,
+                is_large: true,
+            });
+        }
         Ok(Fetched {
-            row: &narrow.row,
+            row: start,
             is_large: true,
         })
     }
@@ -124,6 +130,12 @@ impl Fetch {
             load: |part, out: &mut Vec<u8>| Ok(cursor.value_part(part, out)?),
         };
         large.narrow(self.columns(), &mut narrow.row, &mut narrow.spare)
+    }
+
+    /// Whether the start of a row has the bytes of all wanted columns.
+    fn lies_in(&self, start: &[u8]) -> bool {
+        let row = RowReader::new(start);
+        row.is_ok_and(|row| row.holds(&self.stored))
     }
 
     /// As [`Fetch::row`] for the row under a key, whose start is in `row` and which has so

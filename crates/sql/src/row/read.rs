@@ -67,6 +67,25 @@ impl<'a> RowReader<'a> {
         Ok((value, at + len))
     }
 
+    /// Whether these columns, which ascend, lie in the bytes at hand, which may be but the
+    /// start of the row.
+    pub fn holds(&self, columns: &[usize]) -> bool {
+        let tag_of = |column: &usize| self.tags.get(*column).copied().unwrap_or(tag::NULL);
+        if columns.iter().any(|column| tag::is_far(tag_of(column))) {
+            return false;
+        }
+        let last = columns.last().map_or(0, |last| last + 1).min(self.len());
+        let (from, at) = match last.checked_sub(1).filter(|last| *last >= tag::GROUP) {
+            None => (0, 0),
+            Some(last) => match self.group(last) {
+                Ok(place) => place,
+                Err(_) => return false,
+            },
+        };
+        let end = self.advance(from, last, at);
+        end.is_ok_and(|end| end <= self.body.len())
+    }
+
     /// Columns stored; a table may have more by now.
     #[inline]
     pub fn len(&self) -> usize {
