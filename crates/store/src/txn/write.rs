@@ -180,11 +180,6 @@ impl TxnContext {
             return Ok(Wrote::Exists);
         }
         self.keep_nodes()?;
-        if self.bulk {
-            // It writes out what it makes in any case: best as long as the processor's
-            // caches hold it.
-            return self.edit(at, |fork, cx| fork.put(cx, key, value, if_exists));
-        }
         let (start, rest) = overflow::split(self.core.pool.page_size(), key, value)?;
         let mut writer = overflow::Writer::new(rest);
         while self.edit(at, |fork, cx| {
