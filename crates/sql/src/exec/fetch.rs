@@ -151,7 +151,9 @@ impl Fetch {
         if row.len() == length || self.stored.is_empty() {
             return Ok(false);
         }
-        self.narrow_by_key(txn, rowid, length, row)?;
+        if !self.lies_in(row) {
+            self.narrow_by_key(txn, rowid, length, row)?;
+        }
         Ok(true)
     }
 

@@ -1,9 +1,10 @@
 //! Large values that an UPDATE does not look at.
 //!
-//! Unless it assigns them they stay where they are, and what it assigns is not read before. The source yields, of a row whose rest lies apart, an empty
-//! text or blob in their place and says behind the row that it did. The executor then
-//! writes the row's start anew (`exec/dml/start.rs`). Which rows are such shows only when
-//! they are read; all others come as they are.
+//! Unless it assigns them they stay where they are, and what it assigns is not read before.
+//! The source yields, of a row whose rest lies apart, an empty text or blob in their place and
+//! says behind the row that it did. The executor then writes the row's start anew
+//! (`exec/dml/start.rs`). Which rows are such shows only when they are read; all others come
+//! as they are.
 
 use super::physical::{Node, Op, ScanColumn, Update};
 use crate::bind::expr::{Expr, ExprKind};

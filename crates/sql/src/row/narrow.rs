@@ -117,21 +117,20 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
         })
     }
 
-    /// Where the bytes of far column `i` lie, whose length is at `at`. `tags` are those of it
-    /// and all behind it.
-    fn far_place(
+    /// Where the bytes of the far columns lie from column `first` on, which is at `at`. `tags`
+    /// are those of it and all behind it.
+    fn far_places(
         &mut self,
         tags: &[u8],
+        first: usize,
         mut at: usize,
         spare: &mut Vec<u8>,
-    ) -> Result<Range<usize>> {
-        let (mut own, mut all) = (0, 0usize);
-        for (i, tag) in tags.iter().enumerate() {
-            // Where no other far one follows, nobody needs to know where columns are.
-            let rest = tags.get(i..).unwrap_or(&[]);
-            if !rest.iter().any(|tag| tag::is_far(*tag)) {
-                break;
-            }
+    ) -> Result<Vec<(usize, Range<usize>)>> {
+        // Behind the last of them nobody needs to know where columns are.
+        let last = tags.iter().rposition(|tag| tag::is_far(*tag));
+        let tags = last.and_then(|last| tags.get(..=last)).unwrap_or(&[]);
+        let (mut lengths, mut all) = (Vec::new(), 0usize);
+        for (i, tag) in (first..).zip(tags) {
             if tag::is_far(*tag) {
                 let length = match *tag {
                     tag::FAR_TEXT_2 | tag::FAR_BLOB_2 => {
@@ -139,17 +138,19 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
                     }
                     _ => u32::from_le_bytes(self.few(at, spare)?) as usize,
                 };
-                if i == 0 {
-                    own = length;
-                }
+                lengths.push((i, length));
                 all = all.saturating_add(length);
             }
             at = at.saturating_add(self.column_bytes(*tag, at, spare)?);
         }
-        match self.length.checked_sub(all) {
-            Some(start) => Ok(start..start + own),
-            None => Err(malformed("row shorter than its columns")),
-        }
+        let start = self.length.checked_sub(all);
+        let mut end = start.ok_or_else(|| malformed("row shorter than its columns"))?;
+        let place = |(i, length)| {
+            let start = end;
+            end += length;
+            (i, start..end)
+        };
+        Ok(lengths.into_iter().map(place).collect())
     }
 
     /// What a column holds, and which bytes of the row that is, without its length in front;
@@ -187,8 +188,9 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
         }
         if tag::is_far(*tag) {
             let behind = header.get(tags + column..).unwrap_or(&[]);
-            let place = self.far_place(behind, at, &mut spare)?;
-            return Ok(Some((Kind::of(*tag), place)));
+            let places = self.far_places(behind, column, at, &mut spare)?;
+            let own = places.into_iter().next().map(|(_, place)| place);
+            return Ok(own.map(|place| (Kind::of(*tag), place)));
         }
         let end = at.saturating_add(self.column_bytes(*tag, at, &mut spare)?);
         if end > self.length {
@@ -231,6 +233,7 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
         self.append(0..body, out)?;
         let mut wanted = columns.wanted.iter().copied().peekable();
         let (mut at, mut far) = (body, Vec::new());
+        let mut places: Option<std::vec::IntoIter<_>> = None;
         for i in 0..count {
             if i >= tag::GROUP && i.is_multiple_of(tag::GROUP) {
                 at = body
@@ -248,10 +251,15 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
                 continue;
             }
             let end = at.saturating_add(self.column_bytes(tag, at, spare)?);
-            let place = match is_wanted && tag::is_far(tag) {
-                true => Some(self.far_place(behind, at, spare)?),
-                false => None,
+            let place = match (is_wanted && tag::is_far(tag), &mut places) {
+                (false, _) => None,
+                (true, Some(places)) => places.find(|(column, _)| *column == i),
+                (true, None) => {
+                    let all = self.far_places(behind, i, at, spare)?;
+                    places.insert(all.into_iter()).next()
+                }
             };
+            let place = place.map(|(_, place)| place);
             let upto = place.as_ref().map_or(end, |place| place.end);
             let stays = upto > self.start.len() && columns.kept.contains(&i);
             match emptied(tag).filter(|_| stays) {
@@ -378,6 +386,28 @@ mod tests {
                     }
                 }
                 assert_eq!(large.place(count).expect("a place"), None);
+            }
+        }
+    }
+
+    #[test]
+    fn selected_columns_are_those_asked_for_one_by_one() {
+        for count in [1, 16, 40, 130] {
+            let row = row(&values(count));
+            let reader = RowReader::new(&row).expect("a row");
+            for (from, step) in [(0, 1), (1, 1), (2, 5), (1, 3), (7, 16), (0, 20)] {
+                let columns: Vec<_> = (from..count).step_by(step).chain([1, 2, 0]).collect();
+                let mut selected = Vec::new();
+                let select = reader.select(columns.iter().copied(), |place, value| {
+                    selected.push((place, value));
+                    Ok(())
+                });
+                select.expect("whole");
+                let alone = columns.iter().enumerate().filter(|(_, i)| **i < count);
+                let alone: Vec<_> = alone
+                    .map(|(place, i)| (place, reader.column(*i).expect("a column")))
+                    .collect();
+                assert_eq!(selected, alone, "{count} columns from {from} by {step}");
             }
         }
     }

@@ -136,6 +136,7 @@ impl<'a> RowReader<'a> {
         mut f: impl FnMut(usize, ValueRef<'a>) -> Result<()>,
     ) -> Result<()> {
         let (mut done, mut at) = (0, 0);
+        let mut last_far = None;
         for (place, i) in columns.into_iter().enumerate() {
             let Some(&tag) = self.tags.get(i) else {
                 continue;
@@ -147,7 +148,10 @@ impl<'a> RowReader<'a> {
                 (done, at) = self.group(i)?;
             }
             at = self.advance(done, i, at)?;
-            let (value, len) = self.decode(i, tag, at)?;
+            let (value, len) = match tag::is_far(tag) {
+                true => self.far_behind(&mut last_far, i, tag, at)?,
+                false => self.decode(i, tag, at)?,
+            };
             f(place, value)?;
             at += len;
             done = i + 1;
@@ -289,6 +293,50 @@ impl<'a> RowReader<'a> {
         })
     }
 
+    /// As [`decode`](Self::decode) for far column `i`. Of the last one that was decoded `last`
+    /// has the column, where it stands and where its bytes end: where that is not far ahead
+    /// of this one, the columns behind this one need not be looked at.
+    #[cold]
+    fn far_behind(
+        &self,
+        last: &mut Option<(usize, usize, usize)>,
+        i: usize,
+        tag: u8,
+        at: usize,
+    ) -> Result<(ValueRef<'a>, usize)> {
+        let length = self.far_length(tag, at)?;
+        let start = match last.filter(|(column, ..)| *column < i) {
+            None => None,
+            Some((column, mut at, mut end)) => {
+                for (j, passed) in (column..i).zip(self.tags.get(column..i).unwrap_or(&[])) {
+                    if tag::is_far(*passed) && j > column {
+                        end = end.saturating_add(self.far_length(*passed, at)?);
+                    }
+                    at = self.advance(j, j + 1, at)?;
+                }
+                Some(end)
+            }
+        };
+        let value = match start {
+            None => self.far(i, tag, at)?,
+            Some(start) => {
+                let bytes = self.body.get(start..start.saturating_add(length));
+                far_value(tag, bytes)?
+            }
+        };
+        let end = start.map_or_else(|| self.end_of(value), |start| start + length);
+        *last = Some((i, at, end));
+        Ok((value, usize::from(tag::LENGTHS[usize::from(tag)])))
+    }
+
+    /// Where the bytes of a text or blob end in the body.
+    fn end_of(&self, value: ValueRef<'_>) -> usize {
+        let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = value else {
+            return 0;
+        };
+        (bytes.as_ptr().addr() + bytes.len()).saturating_sub(self.body.as_ptr().addr())
+    }
+
     /// The value of far column `i`, whose length is at `at`: behind it are only the bytes of
     /// far columns that follow it.
     #[cold]
@@ -310,11 +358,7 @@ impl<'a> RowReader<'a> {
         let bytes = end
             .checked_sub(length)
             .and_then(|start| self.body.get(start..end));
-        match bytes {
-            Some(bytes) if tag >= tag::FAR_BLOB_2 => Ok(ValueRef::Blob(bytes)),
-            Some(bytes) => Ok(ValueRef::Text(bytes)),
-            None => Err(malformed("row shorter than its columns")),
-        }
+        far_value(tag, bytes)
     }
 
     fn far_length(&self, tag: u8, at: usize) -> Result<usize> {
@@ -355,6 +399,14 @@ impl<'a> RowReader<'a> {
             ValueRef::Text(bytes)
         };
         Ok((value, skip + bytes.len()))
+    }
+}
+
+fn far_value(tag: u8, bytes: Option<&[u8]>) -> Result<ValueRef<'_>> {
+    match bytes {
+        Some(bytes) if tag >= tag::FAR_BLOB_2 => Ok(ValueRef::Blob(bytes)),
+        Some(bytes) => Ok(ValueRef::Text(bytes)),
+        None => Err(malformed("row shorter than its columns")),
     }
 }
 
