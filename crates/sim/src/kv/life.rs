@@ -249,6 +249,12 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
+    /// Whether commits are synced before they are acknowledged.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.frame.is_synced()
+    }
+
     /// Makes a checkpoint.
     ///
     /// # Errors
