@@ -6,8 +6,12 @@
 //! (`exec/dml/start.rs`). Which rows are such shows only when they are read; all others come
 //! as they are.
 
+use smallvec::SmallVec;
+
+use super::few::Few;
 use super::physical::{Node, Op, ScanColumn, Update};
 use crate::bind::expr::{Expr, ExprKind};
+use crate::value::Affinity;
 
 /// Lets the source of an update keep large values where it can; where the source's rows
 /// say so.
@@ -37,19 +41,26 @@ pub fn keep_large(update: &mut Update) -> Option<usize> {
             .for_each(|expr| read.note(expr));
     }
     let table = &target.table;
-    let candidates = (0..table.columns.len())
-        .filter(|column| table.rowid_alias != Some(*column) && !read.has(column + 1));
-    let candidates: Vec<usize> = candidates.collect();
-    match read.unknown {
+    // What is no text or blob is hardly ever large, and may be read.
+    let may_be_large = |affinity| matches!(affinity, Affinity::Text | Affinity::Blob);
+    let columns = table.columns.iter().enumerate();
+    let candidates = columns.filter(|(column, spec)| {
+        may_be_large(spec.affinity)
+            && table.rowid_alias != Some(*column)
+            && !read.columns.contains(&(column + 1))
+    });
+    let mut few = Few::new();
+    few.extend(candidates.map(|(column, _)| column));
+    match read.unknown || few.is_empty() {
         true => None,
-        false => keep(&mut update.source, &candidates),
+        false => keep(&mut update.source, &few),
     }
 }
 
 /// The columns of a row that expressions read.
 #[derive(Default)]
 struct Read {
-    columns: Vec<usize>,
+    columns: Few<usize>,
     /// One has a subquery, which may read any.
     unknown: bool,
 }
@@ -57,30 +68,26 @@ struct Read {
 impl Read {
     fn note(&mut self, expr: &Expr) {
         if let ExprKind::Input(column) = expr.kind {
-            self.columns.push(column);
+            self.columns.insert(column);
         }
         self.unknown |= expr.kind.subquery().is_some();
         expr.kind.for_each_child(&mut |child| {
             crate::stack::grow(|| self.note(child));
         });
     }
-
-    fn has(&self, column: usize) -> bool {
-        self.columns.contains(&column)
-    }
 }
 
 /// Has the scan below keep these of the table's columns, as far as nothing on the way
 /// reads them; where its rows say so.
-fn keep(source: &mut Node, candidates: &[usize]) -> Option<usize> {
+fn keep(source: &mut Node, candidates: &Few<usize>) -> Option<usize> {
     let mut read = Read::default();
     let (outputs, mut node) = match &mut source.op {
         Op::Project { input, exprs } => (Some(exprs), &mut **input),
         _ => (None, &mut *source),
     };
     // Where the scan has each candidate.
-    let mut places = Vec::new();
-    for column in candidates {
+    let mut places = SmallVec::<[usize; 8]>::new();
+    for column in candidates.iter() {
         match outputs
             .as_deref()
             .map(|exprs| exprs.get(column + 1).map(|expr| &expr.kind))
@@ -96,7 +103,7 @@ fn keep(source: &mut Node, candidates: &[usize]) -> Option<usize> {
             read.note(expr);
         }
     }
-    let mut widened = Vec::new();
+    let mut widened = SmallVec::<[&mut usize; 2]>::new();
     loop {
         let Node { op, width, .. } = node;
         widened.push(width);
@@ -113,7 +120,7 @@ fn keep(source: &mut Node, candidates: &[usize]) -> Option<usize> {
                 covering: false,
                 ..
             } => {
-                places.retain(|at| !read.has(*at));
+                places.retain(|at| !read.columns.contains(at));
                 let large = columns.len();
                 if read.unknown || !mark(columns, &places) {
                     return None;
