@@ -77,25 +77,32 @@ impl TxnContext {
     }
 
     #[inline]
-    fn copy_out(
-        &mut self,
-        tree: &Tree,
-        (key, ahead): (Key<'_>, Ahead),
-        out: &mut Vec<u8>,
-    ) -> Result<bool> {
-        out.clear();
-        self.check(tree, key)?;
-        self.observe(tree, key, Aspect::Entry);
-        let found = self.look_up(tree, (key, ahead), |entry| {
-            entry.map(|(value, is_overflow)| {
-                out.extend_from_slice(value);
-                is_overflow
-            })
-        })?;
+    fn copy_out(&mut self, tree: &Tree, key: (Key<'_>, Ahead), out: &mut Vec<u8>) -> Result<bool> {
+        let found = self.copy_stored(tree, key, out)?;
         if found == Some(true) {
             self.load_overflow(tree, out)?;
         }
         Ok(found.is_some())
+    }
+
+    /// Copies what a leaf has in the place of the value under `key` into `out`, which is
+    /// cleared first; whether that is a large value, or `None` if there is none.
+    #[inline]
+    pub(super) fn copy_stored(
+        &mut self,
+        tree: &Tree,
+        (key, ahead): (Key<'_>, Ahead),
+        out: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        out.clear();
+        self.check(tree, key)?;
+        self.observe(tree, key, Aspect::Entry);
+        self.look_up(tree, (key, ahead), |entry| {
+            entry.map(|(value, is_overflow)| {
+                out.extend_from_slice(value);
+                is_overflow
+            })
+        })
     }
 
     #[cold]

@@ -44,18 +44,10 @@ impl TxnContext {
     fn copy_start(
         &mut self,
         tree: &Tree,
-        (key, ahead): (Key<'_>, Ahead),
+        key: (Key<'_>, Ahead),
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>> {
-        out.clear();
-        self.check(tree, key)?;
-        self.observe(tree, key, Aspect::Entry);
-        let found = self.look_up(tree, (key, ahead), |entry| {
-            entry.map(|(value, is_overflow)| {
-                out.extend_from_slice(value);
-                is_overflow
-            })
-        })?;
+        let found = self.copy_stored(tree, key, out)?;
         if found == Some(true) {
             let length = overflow::length(&self.core.pool, tree.id().0, out)?;
             out.drain(..node::OVERFLOW_REF);
