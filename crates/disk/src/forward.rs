@@ -152,6 +152,11 @@ macro_rules! forward {
             self.$to.start_writeback(offset, len);
         }
     };
+    (@ $to:tt finish_writeback) => {
+        fn finish_writeback(&self, offset: u64, len: u64) -> $crate::Result<()> {
+            self.$to.finish_writeback(offset, len)
+        }
+    };
     (@ $to:tt allocate) => {
         fn allocate(&self, offset: u64, len: u64) -> $crate::Result<()> {
             self.$to.allocate(offset, len)

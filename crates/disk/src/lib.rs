@@ -30,6 +30,7 @@ mod forward;
 mod lines;
 mod memory;
 pub mod mutation;
+mod pace;
 mod real;
 mod region;
 pub mod transfer;
@@ -45,6 +46,7 @@ pub use driver::{Driver, Machine};
 pub use error::{DiskError, DiskErrorKind};
 pub use lines::LineStart;
 pub use memory::MemoryDisk;
+pub use pace::{Due, Pace};
 pub use real::RealDisk;
 pub use region::Region;
 
@@ -215,6 +217,17 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Asks for these bytes to be written back soon, without waiting and
     /// without a promise. May do nothing.
     fn start_writeback(&self, offset: u64, len: u64);
+
+    /// Waits until what was asked for of these bytes has arrived in the device, so that
+    /// no more than a caller wants is on its way there. Nothing is durable by that. May
+    /// do nothing.
+    ///
+    /// # Errors
+    /// Those of writing the bytes back. They may be lost then, and a sync that follows
+    /// need not say so again: it is to be taken as a failed sync.
+    fn finish_writeback(&self, _offset: u64, _len: u64) -> Result<()> {
+        Ok(())
+    }
 
     /// Says that these bytes will be written soon, where there is something to make
     /// ready for it. A hint without a promise, which returns at once where there is not.

@@ -306,6 +306,10 @@ impl DiskFile for RealFile {
         writeback::start(&self.file, offset, len);
     }
 
+    fn finish_writeback(&self, offset: u64, len: u64) -> Result<()> {
+        writeback::finish(&self.file, offset, len).map_err(|e| self.error("write back", e))
+    }
+
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
         self.check_writable()?;
         if len == 0 {

@@ -13,12 +13,12 @@
 
 use std::sync::Arc;
 
-use fulgurite_disk::{DiskFile, OpenOptions};
+use fulgurite_disk::{DiskErrorKind, DiskFile, OpenOptions};
 
 use super::buffer::Buffer;
 use super::error::{Error, Result};
 use super::flush::begin_record;
-use super::generation::{self, FIRST_CAPACITY_BYTES, extended_capacity};
+use super::generation::{self, FIRST_CAPACITY_BYTES, extended_capacity, fill_at_pace};
 use super::header::{self, Header, RECORDS_START};
 use super::locks::lock;
 use super::record::EMPTY_RECORD_BYTES;
@@ -97,13 +97,36 @@ impl TwinLog {
             ..=FIRST_CAPACITY_BYTES => FIRST_CAPACITY_BYTES,
             _ => extended_capacity(FIRST_CAPACITY_BYTES, needed),
         };
-        let disk = &*self.disk;
-        let sync = |file: &dyn DiskFile| self.sync_file(file);
-        generation::create_file(disk, &self.base, &header, &begin, capacity, &sync)?;
-        let file = generation::publish_file(disk, &self.base, slot, self.durability())?;
-        self.sync_names()?;
+        let file = self.make_named_file(&header, slot, &begin, capacity)?;
         self.tell_of_first_file();
         self.begin_in(file, capacity)
+    }
+
+    /// Makes a file and gives it the name of `slot`: head, `first` (the bytes of its first
+    /// record, may be empty), zeros to `capacity`, all synced under a passing name before.
+    pub(super) fn make_named_file(
+        &self,
+        header: &Header,
+        slot: usize,
+        first: &[u8],
+        capacity: u64,
+    ) -> Result<Arc<dyn DiskFile>> {
+        let path = header::new_path(&self.base);
+        // What an earlier making left, or a link to something else, is not written to.
+        match self.disk.remove(&path) {
+            Err(error) if error.kind == DiskErrorKind::NotFound => {}
+            removed => removed?,
+        }
+        let file = self.disk.open(&path, OpenOptions::CREATE_NEW)?;
+        fill_at_pace(&*file, 0, capacity, &|file, due| self.keep_pace(file, due))?;
+        if !first.is_empty() {
+            file.write_at(first, RECORDS_START)?;
+        }
+        header.write(&*file, &|_| Ok(()))?;
+        self.sync_file(&*file)?;
+        let file = generation::publish_file(&*self.disk, &self.base, slot, self.durability())?;
+        self.sync_names()?;
+        Ok(file)
     }
 
     /// Fails where another database's log has the names of this one, or may have them.

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Access, Disk, DiskErrorKind, DiskFile, OpenOptions, parent_dir};
+use fulgurite_disk::{Access, Disk, DiskErrorKind, DiskFile, Due, OpenOptions, Pace, parent_dir};
 
 use super::error::Result;
-use super::header::{self, Header, RECORDS_START};
+use super::header::{self, RECORDS_START};
 use super::twin::Durability;
 
 /// The smallest room for records in a file but the first, together with its head
@@ -19,7 +19,7 @@ pub(super) const CAPACITY_BYTES_MIN: u64 = (256 << 10) - RECORDS_START;
 pub(super) const FIRST_CAPACITY_BYTES: u64 = (64 << 10) - RECORDS_START;
 /// An overrun is extended by at most this much (or by what one record needs).
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROS: [u8; Pace::CALL_BYTES] = [0; Pace::CALL_BYTES];
 
 /// Which of the two files a generation uses, and where its records lie in the log.
 #[derive(Clone, Copy)]
@@ -53,6 +53,32 @@ pub(super) fn extended_capacity(capacity: u64, needed: u64) -> u64 {
         .next_multiple_of(4096)
 }
 
+/// What to do with a piece that was written: [`TwinLog::keep_pace`].
+///
+/// [`TwinLog::keep_pace`]: super::twin::TwinLog::keep_pace
+pub(super) type KeepPace<'a> = &'a dyn Fn(&dyn DiskFile, &Due) -> Result<()>;
+
+/// Writes zeros over a part of the room for records of a file that no record is placed in
+/// yet, no faster than the device takes them: commits go on meanwhile (ADR 93).
+pub(super) fn fill_at_pace(
+    file: &dyn DiskFile,
+    from: u64,
+    to: u64,
+    keep_pace: KeepPace<'_>,
+) -> Result<()> {
+    let mut pace = Pace::default();
+    let mut at = from;
+    while at < to {
+        let count = (to - at).min(ZEROS.len() as u64);
+        file.write_at(&ZEROS[..count as usize], RECORDS_START + at)?;
+        if let Some(due) = pace.wrote(RECORDS_START + at, count) {
+            keep_pace(file, &due)?;
+        }
+        at += count;
+    }
+    Ok(())
+}
+
 /// Writes zeros over a part of the room for records. The system is asked to begin writing
 /// them back, unless they are so few that the sync that follows costs less than the call.
 pub(super) fn fill_with_zeros(file: &dyn DiskFile, from: u64, to: u64) -> Result<()> {
@@ -72,35 +98,6 @@ pub(super) fn fill_with_zeros(file: &dyn DiskFile, from: u64, to: u64) -> Result
         at = end;
     }
     Ok(())
-}
-
-/// What to do after each step that must be durable.
-pub(super) type Sync<'a> = &'a dyn Fn(&dyn DiskFile) -> Result<()>;
-
-/// Makes a new file under a passing name: head, `first` (the bytes of its first
-/// record, may be empty), zeros to `capacity`, all synced. [`publish_file`] then
-/// gives it its name.
-pub(super) fn create_file(
-    disk: &dyn Disk,
-    base: &Path,
-    header: &Header,
-    first: &[u8],
-    capacity: u64,
-    sync: Sync<'_>,
-) -> Result<()> {
-    let path = header::new_path(base);
-    // What an earlier making left, or a link to something else, is not written to.
-    match disk.remove(&path) {
-        Err(error) if error.kind == DiskErrorKind::NotFound => {}
-        removed => removed?,
-    }
-    let file = disk.open(&path, OpenOptions::CREATE_NEW)?;
-    fill_with_zeros(&*file, 0, capacity)?;
-    if !first.is_empty() {
-        file.write_at(first, RECORDS_START)?;
-    }
-    header.write(&*file, &|_| Ok(()))?;
-    sync(&*file)
 }
 
 /// Gives the file made last the name of `slot`, replacing what had it. Returns

@@ -23,10 +23,10 @@
 
 use std::sync::Arc;
 
-use fulgurite_disk::{DiskErrorKind, DiskFile};
+use fulgurite_disk::{DiskErrorKind, DiskFile, Due};
 
 use super::error::{Error, Result};
-use super::generation::{self, CAPACITY_BYTES_MIN, Generation, extended_capacity, fill_with_zeros};
+use super::generation::{self, CAPACITY_BYTES_MIN, Generation, extended_capacity, fill_at_pace};
 use super::header::{Header, RECORDS_START};
 use super::in_place::AHEAD_BYTES;
 use super::leading::Leads;
@@ -77,7 +77,8 @@ impl TwinLog {
             }
             drop(placement);
             let extended = extended_capacity(next.capacity, needed);
-            let filled = fill_with_zeros(&**file, next.capacity, extended)
+            let keep_pace = |file: &dyn DiskFile, due: &Due| self.keep_pace(file, due);
+            let filled = fill_at_pace(&**file, next.capacity, extended, &keep_pace)
                 .and_then(|()| self.sync_file(&**file));
             if let Err(error) = filled {
                 // The file has its name and is no other's: the next try goes on with it.
@@ -114,19 +115,17 @@ impl TwinLog {
     }
 
     fn make_file(&self, plan: Plan) -> Result<(&Arc<dyn DiskFile>, u64)> {
-        let sync = |file: &dyn DiskFile| self.sync_file(file);
         let Some(idle) = plan.idle else {
             self.check_names()?;
-            let disk = &*self.disk;
-            generation::create_file(disk, &self.base, &plan.header, &[], plan.capacity, &sync)?;
-            let file = generation::publish_file(disk, &self.base, plan.slot, self.durability())?;
-            self.sync_names()?;
+            let file = self.make_named_file(&plan.header, plan.slot, &[], plan.capacity)?;
             // From now on the file is reused, also if a later step fails.
             return Ok((self.keep_file(plan.slot, file)?, plan.capacity));
         };
         let file = self.file(idle.slot)?;
         let capacity = plan.capacity.max(idle.capacity);
-        fill_with_zeros(&**file, idle.capacity, capacity)?;
+        let keep_pace = |file: &dyn DiskFile, due: &Due| self.keep_pace(file, due);
+        fill_at_pace(&**file, idle.capacity, capacity, &keep_pace)?;
+        let sync = |file: &dyn DiskFile| self.sync_file(file);
         plan.header.write(&**file, &sync)?;
         lock(&self.placement).idle = None;
         Ok((file, capacity))

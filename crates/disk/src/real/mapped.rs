@@ -251,8 +251,8 @@ impl MappedFile {
 }
 
 impl DiskFile for MappedFile {
-    forward!(inner: len, identity, read_at, hint_lifetime, start_writeback);
-    forward!(inner: lock_exclusive, lock_shared, unlock);
+    forward!(inner: len, identity, read_at, hint_lifetime);
+    forward!(inner: start_writeback, finish_writeback, lock_exclusive, lock_shared, unlock);
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         let end = offset.saturating_add(buf.len() as u64);

@@ -217,7 +217,8 @@ impl RingFile {
 
 impl DiskFile for RingFile {
     forward!(inner: len, identity, read_at, sync_data, sync_all, hint_lifetime);
-    forward!(inner: start_writeback, allocate, truncate, lock_exclusive, lock_shared, unlock);
+    forward!(inner: start_writeback, finish_writeback, allocate, truncate);
+    forward!(inner: lock_exclusive, lock_shared, unlock);
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         self.transfer(&[IoSlice::new(buf)], offset, false)

@@ -2,8 +2,12 @@
 //!
 //! Nodes are encoded one after the other into a buffer, extents are allocated
 //! for the whole batch, and what lies in one piece on disk is written with one
-//! call straight from the buffer. Children must have been written before their
+//! call straight from the buffer, or a few. Children must have been written before their
 //! parents: an image carries their extents and checksums.
+//!
+//! Commits go on meanwhile, and are not to wait for any of it: neither for the device,
+//! which is never given much at once ([`Pace`]), nor for a processor, which is offered to
+//! whoever else wants it after some nodes and after each call (ADR 93).
 
 use super::collect;
 use crate::cache::{ChildRef, Frame, Pool, Written};
@@ -11,51 +15,29 @@ use crate::codec::{self, Codec, Dictionary, ExtentRef};
 use crate::error::{Error, Result};
 use crate::node;
 use crate::options::Compression;
-use crate::primitives::Mutex;
+use crate::primitives::{Mutex, yield_now};
 use crate::reclaim::owned::each_value;
 use crate::store::Core;
 use crate::tree::overflow::Reference;
+use fulgurite_disk::Pace;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
-/// Bytes gathered before they are written: one burst of much more than this
-/// would hold up the log's syncs.
+/// Bytes gathered before they are written.
 const BATCH_BYTES: usize = 1 << 20;
-/// Bytes written before the system is asked to begin writing them back. For fewer, the
-/// sync that follows costs less than the call: it begins that itself.
-const WRITEBACK_BYTES: u64 = 64 << 10;
+/// Nodes that are encoded before others may have the processor: a twentieth of a
+/// millisecond.
+const NODES_AT_A_TIME: usize = 8;
 
 /// Counters of the page writes since the store was opened.
 #[derive(Debug, Default)]
 pub(crate) struct WriteCounters {
-    unasked: Mutex<Unasked>,
+    pace: Mutex<Pace>,
     pub(crate) pages: AtomicU64,
     pub(crate) runs: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) calls: AtomicU64,
     pub(crate) helped: AtomicU64,
-}
-
-/// What was written since the system was last asked to begin writing back: how much, and
-/// the stretch of the file that it lies in.
-#[derive(Debug, Default)]
-struct Unasked {
-    bytes: u64,
-    stretch: Option<(u64, u64)>,
-}
-
-impl Unasked {
-    /// Adds so many bytes somewhere in a stretch. Where they have become enough, returns
-    /// the whole stretch to ask for.
-    fn add(&mut self, bytes: u64, low: u64, high: u64) -> Option<(u64, u64)> {
-        let (from, to) = self.stretch.unwrap_or((low, high));
-        self.bytes += bytes;
-        self.stretch = Some((from.min(low), to.max(high)));
-        if self.bytes < WRITEBACK_BYTES {
-            return None;
-        }
-        std::mem::take(self).stretch
-    }
 }
 
 /// Page writes since the store was opened.
@@ -103,6 +85,33 @@ pub(crate) enum After {
     Keep,
     /// They are free: only for nodes of one transaction that nobody else reaches.
     Release,
+}
+
+/// Whether somebody waits for all of it.
+#[derive(Debug, Clone, Copy)]
+enum Haste {
+    /// Others commit meanwhile, for the most part, and wait for none of it.
+    None,
+    /// The pages are the writer's own.
+    Own,
+}
+
+impl Haste {
+    /// The most bytes to write with one call.
+    fn call_bytes(self) -> usize {
+        match self {
+            Self::None => Pace::CALL_BYTES,
+            Self::Own => usize::MAX,
+        }
+    }
+
+    /// Lets others have the processor.
+    fn give_way(self) {
+        match self {
+            Self::None => yield_now(),
+            Self::Own => {}
+        }
+    }
 }
 
 /// One node of a batch: where its image lies in the buffer.
@@ -169,6 +178,7 @@ pub(super) struct Batch<'c> {
     core: &'c Core,
     unpublished: Option<&'c Arc<AtomicU64>>,
     after: After,
+    haste: Haste,
     buffer: Vec<u8>,
     pieces: Vec<Piece>,
     scratch: Scratch,
@@ -184,6 +194,10 @@ impl<'c> Batch<'c> {
             core,
             unpublished,
             after,
+            haste: match unpublished {
+                Some(_) => Haste::Own,
+                None => Haste::None,
+            },
             buffer: Vec::new(),
             pieces: Vec::new(),
             scratch: Scratch::default(),
@@ -205,6 +219,9 @@ impl<'c> Batch<'c> {
                 self.write()?;
             }
             self.push(*node)?;
+            if at % NODES_AT_A_TIME == NODES_AT_A_TIME - 1 {
+                self.haste.give_way();
+            }
         }
         self.write()
     }
@@ -224,7 +241,14 @@ impl<'c> Batch<'c> {
 
     fn write(&mut self) -> Result<()> {
         let (core, pieces) = (self.core, &self.pieces);
-        write_batch(core, &self.buffer, pieces, self.unpublished, self.after)?;
+        write_batch(
+            core,
+            &self.buffer,
+            pieces,
+            self.unpublished,
+            self.after,
+            self.haste,
+        )?;
         self.buffer.clear();
         self.pieces.clear();
         Ok(())
@@ -354,6 +378,7 @@ fn write_batch(
     pieces: &[Piece],
     unpublished: Option<&Arc<AtomicU64>>,
     after: After,
+    haste: Haste,
 ) -> Result<()> {
     if pieces.is_empty() {
         return Ok(());
@@ -363,7 +388,7 @@ fn write_batch(
         .map(|piece| (piece.length / codec::UNIT) as u32)
         .collect();
     let extents = core.space.allocate_many(&lengths, unpublished)?;
-    if let Err(error) = write_runs(core, buffer, pieces, &extents) {
+    if let Err(error) = write_runs(core, buffer, pieces, &extents, haste) {
         core.space.free(extents);
         return Err(error);
     }
@@ -392,8 +417,13 @@ fn write_batch(
 }
 
 /// Writes each stretch that is contiguous both in the buffer and on disk.
-fn write_runs(core: &Core, buffer: &[u8], pieces: &[Piece], extents: &[ExtentRef]) -> Result<()> {
-    let (mut low, mut high) = (u64::MAX, 0);
+fn write_runs(
+    core: &Core,
+    buffer: &[u8],
+    pieces: &[Piece],
+    extents: &[ExtentRef],
+    haste: Haste,
+) -> Result<()> {
     let mut at = 0;
     while at < pieces.len() {
         let first = at;
@@ -403,39 +433,30 @@ fn write_runs(core: &Core, buffer: &[u8], pieces: &[Piece], extents: &[ExtentRef
         }
         let start = pieces[first].start;
         let end = pieces[at - 1].start + pieces[at - 1].length;
-        let offset = extents[first].byte_offset();
-        core.pool.file.write_at(&buffer[start..end], offset)?;
-        low = low.min(offset);
-        high = high.max(offset + (end - start) as u64);
-        core.writes.runs.fetch_add(1, Relaxed);
-        core.writes.calls.fetch_add(1, Relaxed);
-        core.writes.bytes.fetch_add((end - start) as u64, Relaxed);
-    }
-    let unasked = core
-        .writes
-        .unasked
-        .lock()
-        .add(buffer.len() as u64, low, high);
-    if let Some((low, high)) = unasked {
-        // One call however scattered: only what is dirty in between is started.
-        core.pool.file.start_writeback(low, high - low);
+        write_run(
+            core,
+            &buffer[start..end],
+            extents[first].byte_offset(),
+            haste,
+        )?;
     }
     core.writes.pages.fetch_add(pieces.len() as u64, Relaxed);
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn writing_back_is_asked_for_once_enough_was_written() {
-        let mut unasked = Unasked::default();
-        let half = WRITEBACK_BYTES / 2;
-        assert_eq!(unasked.add(half, 500, 700), None);
-        assert_eq!(unasked.add(half - 1, 100, 200), None);
-        assert_eq!(unasked.add(1, 300, 301), Some((100, 700)));
-        assert_eq!(unasked.add(half, 40, 50), None);
-        assert_eq!(unasked.add(half, 10, 20), Some((10, 50)));
+/// Writes one stretch, no faster than the device takes it (ADR 93).
+fn write_run(core: &Core, run: &[u8], mut offset: u64, haste: Haste) -> Result<()> {
+    for bytes in run.chunks(haste.call_bytes()) {
+        core.pool.file.write_at(bytes, offset)?;
+        let due = core.writes.pace.lock().wrote(offset, bytes.len() as u64);
+        if let Some(due) = due {
+            core.keep_pace(&due)?;
+        }
+        offset += bytes.len() as u64;
+        core.writes.calls.fetch_add(1, Relaxed);
+        haste.give_way();
     }
+    core.writes.runs.fetch_add(1, Relaxed);
+    core.writes.bytes.fetch_add(run.len() as u64, Relaxed);
+    Ok(())
 }

@@ -8,7 +8,7 @@ use super::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Durability;
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{DiskError, DiskErrorKind};
+use fulgurite_disk::{DiskError, DiskErrorKind, Due};
 use fulgurite_wal::TwinLog;
 use std::error::Error as _;
 
@@ -56,6 +56,20 @@ impl Core {
         };
         let synced = file.sync_data().or_else(again).map_err(Error::from);
         synced.inspect_err(|error| self.fail(error))
+    }
+
+    /// Lets pages go to the device, and waits for some of those before. What fails may have
+    /// been lost, as in a sync, and poisons as that does.
+    pub(crate) fn keep_pace(&self, due: &Due) -> Result<()> {
+        let file = &*self.pool.file;
+        due.ask(file);
+        if self.options.durability == Durability::Off {
+            return Ok(());
+        }
+        // A sync beside it would not be told what this is told.
+        let _one_at_a_time = self.syncing.lock();
+        let waited = due.wait(file).map_err(Error::from);
+        waited.inspect_err(|error| self.fail(error))
     }
 
     /// Whether the file was moved or removed, and its name is another one's. Where nobody

@@ -562,6 +562,10 @@ impl DiskFile for MirrorFile {
         }
     }
 
+    fn finish_writeback(&self, offset: u64, len: u64) -> DiskResult<()> {
+        self.each(|file| file.finish_writeback(offset, len))
+    }
+
     fn allocate(&self, offset: u64, len: u64) -> DiskResult<()> {
         self.each(|file| file.allocate(offset, len))
     }
