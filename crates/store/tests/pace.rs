@@ -147,15 +147,17 @@ fn a_checkpoint_never_has_much_on_its_way() {
     check(&store, &tree);
 }
 
-/// Where nothing is synced, nobody waits for the device.
+/// Where no commit waits for a sync, no page waits for the device.
 #[test]
-fn without_syncs_nothing_is_waited_for() {
-    let disk = Losing::default();
-    let store = open(&disk, Durability::Off);
-    let tree = fill(&store);
-    disk.calls.is_failing.store(true, SeqCst);
-    store.checkpoint().expect("a checkpoint");
-    assert!(disk.calls.asked.load(SeqCst) > 0);
-    assert!(disk.calls.is_failing.load(SeqCst), "somebody waited");
-    check(&store, &tree);
+fn without_syncs_of_commits_nothing_is_waited_for() {
+    for durability in [Durability::Normal, Durability::Off] {
+        let disk = Losing::default();
+        let store = open(&disk, durability);
+        let tree = fill(&store);
+        disk.calls.is_failing.store(true, SeqCst);
+        store.checkpoint().expect("a checkpoint");
+        assert!(disk.calls.asked.load(SeqCst) > 0);
+        assert!(disk.calls.is_failing.load(SeqCst), "somebody waited");
+        check(&store, &tree);
+    }
 }

@@ -478,7 +478,7 @@ impl TwinLog {
     /// the sync that has to know.
     pub(super) fn keep_pace(&self, file: &dyn DiskFile, due: &Due) -> Result<()> {
         due.ask(file);
-        if self.options.durability == Durability::Off {
+        if self.options.durability != Durability::Full {
             return Ok(());
         }
         due.wait(file).map_err(|error| self.sync_failed(error))

@@ -14,7 +14,7 @@ use crate::cache::{ChildRef, Frame, Pool, Written};
 use crate::codec::{self, Codec, Dictionary, ExtentRef};
 use crate::error::{Error, Result};
 use crate::node;
-use crate::options::Compression;
+use crate::options::{Compression, Durability};
 use crate::primitives::{Mutex, yield_now};
 use crate::reclaim::owned::each_value;
 use crate::store::Core;
@@ -22,12 +22,17 @@ use crate::tree::overflow::Reference;
 use fulgurite_disk::Pace;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::time::Duration;
 
 /// Bytes gathered before they are written.
 const BATCH_BYTES: usize = 1 << 20;
 /// Nodes that are encoded before others may have the processor: a twentieth of a
 /// millisecond.
 const NODES_AT_A_TIME: usize = 8;
+/// A processor that comes back later than this is somebody else's, ...
+const HOGGED: Duration = Duration::from_micros(600);
+/// ... and not offered again for so many times, a twentieth of a second.
+const HOGGED_TURNS: u32 = 1_024;
 
 /// Counters of the page writes since the store was opened.
 #[derive(Debug, Default)]
@@ -87,29 +92,40 @@ pub(crate) enum After {
     Release,
 }
 
-/// Whether somebody waits for all of it.
-#[derive(Debug, Clone, Copy)]
-enum Haste {
-    /// Others commit meanwhile, for the most part, and wait for none of it.
-    None,
-    /// The pages are the writer's own.
-    Own,
+/// How pages are written beside others at work.
+struct Manners {
+    /// Others commit meanwhile, who wait for syncs and for none of this. (Where nothing is
+    /// synced for a commit, processors are all that anybody waits for; and a transaction's
+    /// own pages are what it waits for itself.)
+    is_polite: bool,
+    /// How often not to offer the processor: the last time it was long in coming back.
+    hogged: u32,
 }
 
-impl Haste {
+impl Manners {
     /// The most bytes to write with one call.
-    fn call_bytes(self) -> usize {
-        match self {
-            Self::None => Pace::CALL_BYTES,
-            Self::Own => usize::MAX,
+    fn call_bytes(&self) -> usize {
+        match self.is_polite {
+            true => Pace::CALL_BYTES,
+            false => usize::MAX,
         }
     }
 
-    /// Lets others have the processor.
-    fn give_way(self) {
-        match self {
-            Self::None => yield_now(),
-            Self::Own => {}
+    /// Lets others have the processor, unless they keep it: who computes all the time would
+    /// have it for a time slice each time.
+    fn give_way(&mut self, core: &Core) {
+        if !self.is_polite {
+            return;
+        }
+        if self.hogged > 0 {
+            self.hogged -= 1;
+            return;
+        }
+        let now = || core.pool.waits.now();
+        let began = now();
+        yield_now();
+        if now().saturating_sub(began) > HOGGED {
+            self.hogged = HOGGED_TURNS;
         }
     }
 }
@@ -178,7 +194,7 @@ pub(super) struct Batch<'c> {
     core: &'c Core,
     unpublished: Option<&'c Arc<AtomicU64>>,
     after: After,
-    haste: Haste,
+    manners: Manners,
     buffer: Vec<u8>,
     pieces: Vec<Piece>,
     scratch: Scratch,
@@ -194,9 +210,9 @@ impl<'c> Batch<'c> {
             core,
             unpublished,
             after,
-            haste: match unpublished {
-                Some(_) => Haste::Own,
-                None => Haste::None,
+            manners: Manners {
+                is_polite: unpublished.is_none() && core.options.durability == Durability::Full,
+                hogged: 0,
             },
             buffer: Vec::new(),
             pieces: Vec::new(),
@@ -220,7 +236,7 @@ impl<'c> Batch<'c> {
             }
             self.push(*node)?;
             if at % NODES_AT_A_TIME == NODES_AT_A_TIME - 1 {
-                self.haste.give_way();
+                self.manners.give_way(self.core);
             }
         }
         self.write()
@@ -247,7 +263,7 @@ impl<'c> Batch<'c> {
             pieces,
             self.unpublished,
             self.after,
-            self.haste,
+            &mut self.manners,
         )?;
         self.buffer.clear();
         self.pieces.clear();
@@ -378,7 +394,7 @@ fn write_batch(
     pieces: &[Piece],
     unpublished: Option<&Arc<AtomicU64>>,
     after: After,
-    haste: Haste,
+    manners: &mut Manners,
 ) -> Result<()> {
     if pieces.is_empty() {
         return Ok(());
@@ -388,7 +404,7 @@ fn write_batch(
         .map(|piece| (piece.length / codec::UNIT) as u32)
         .collect();
     let extents = core.space.allocate_many(&lengths, unpublished)?;
-    if let Err(error) = write_runs(core, buffer, pieces, &extents, haste) {
+    if let Err(error) = write_runs(core, buffer, pieces, &extents, manners) {
         core.space.free(extents);
         return Err(error);
     }
@@ -422,7 +438,7 @@ fn write_runs(
     buffer: &[u8],
     pieces: &[Piece],
     extents: &[ExtentRef],
-    haste: Haste,
+    manners: &mut Manners,
 ) -> Result<()> {
     let mut at = 0;
     while at < pieces.len() {
@@ -437,7 +453,7 @@ fn write_runs(
             core,
             &buffer[start..end],
             extents[first].byte_offset(),
-            haste,
+            manners,
         )?;
     }
     core.writes.pages.fetch_add(pieces.len() as u64, Relaxed);
@@ -445,8 +461,8 @@ fn write_runs(
 }
 
 /// Writes one stretch, no faster than the device takes it (ADR 93).
-fn write_run(core: &Core, run: &[u8], mut offset: u64, haste: Haste) -> Result<()> {
-    for bytes in run.chunks(haste.call_bytes()) {
+fn write_run(core: &Core, run: &[u8], mut offset: u64, manners: &mut Manners) -> Result<()> {
+    for bytes in run.chunks(manners.call_bytes()) {
         core.pool.file.write_at(bytes, offset)?;
         let due = core.writes.pace.lock().wrote(offset, bytes.len() as u64);
         if let Some(due) = due {
@@ -454,7 +470,7 @@ fn write_run(core: &Core, run: &[u8], mut offset: u64, haste: Haste) -> Result<(
         }
         offset += bytes.len() as u64;
         core.writes.calls.fetch_add(1, Relaxed);
-        haste.give_way();
+        manners.give_way(core);
     }
     core.writes.runs.fetch_add(1, Relaxed);
     core.writes.bytes.fetch_add(run.len() as u64, Relaxed);

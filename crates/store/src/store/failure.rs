@@ -63,7 +63,8 @@ impl Core {
     pub(crate) fn keep_pace(&self, due: &Due) -> Result<()> {
         let file = &*self.pool.file;
         due.ask(file);
-        if self.options.durability == Durability::Off {
+        // Where no commit waits for a sync there is nobody to make room for.
+        if self.options.durability != Durability::Full {
             return Ok(());
         }
         // A sync beside it would not be told what this is told.
