@@ -13,12 +13,12 @@
 
 use std::sync::Arc;
 
-use fulgurite_disk::{DiskErrorKind, DiskFile, OpenOptions};
+use fulgurite_disk::{DiskErrorKind, DiskFile, Due, OpenOptions, Pace};
 
 use super::buffer::Buffer;
 use super::error::{Error, Result};
 use super::flush::begin_record;
-use super::generation::{self, FIRST_CAPACITY_BYTES, extended_capacity, fill_at_pace};
+use super::generation::{self, FIRST_CAPACITY_BYTES, ZEROS, extended_capacity};
 use super::header::{self, Header, RECORDS_START};
 use super::locks::lock;
 use super::record::EMPTY_RECORD_BYTES;
@@ -118,7 +118,7 @@ impl TwinLog {
             removed => removed?,
         }
         let file = self.disk.open(&path, OpenOptions::CREATE_NEW)?;
-        fill_at_pace(&*file, 0, capacity, &|file, due| self.keep_pace(file, due))?;
+        self.fill_at_pace(&*file, 0, capacity)?;
         if !first.is_empty() {
             file.write_at(first, RECORDS_START)?;
         }
@@ -127,6 +127,33 @@ impl TwinLog {
         let file = generation::publish_file(&*self.disk, &self.base, slot, self.durability())?;
         self.sync_names()?;
         Ok(file)
+    }
+
+    /// Writes zeros over a part of the room for records of a file that no record is placed
+    /// in yet, no faster than the device takes them: commits go on meanwhile (ADR 93).
+    pub(super) fn fill_at_pace(&self, file: &dyn DiskFile, from: u64, to: u64) -> Result<()> {
+        let mut pace = Pace::default();
+        let mut at = from;
+        while at < to {
+            let count = (to - at).min(ZEROS.len() as u64);
+            file.write_at(&ZEROS[..count as usize], RECORDS_START + at)?;
+            if let Some(due) = pace.wrote(RECORDS_START + at, count) {
+                self.keep_pace(file, &due)?;
+            }
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// Lets a piece of such a file go to the device, and waits for some of those before.
+    /// Not for other files: of what is lost this would be told, and not the sync that has
+    /// to know.
+    fn keep_pace(&self, file: &dyn DiskFile, due: &Due) -> Result<()> {
+        due.ask(file);
+        if self.options.durability != Durability::Full {
+            return Ok(());
+        }
+        due.wait(file).map_err(|error| self.sync_failed(error))
     }
 
     /// Fails where another database's log has the names of this one, or may have them.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Access, Disk, DiskErrorKind, DiskFile, Due, OpenOptions, Pace, parent_dir};
+use fulgurite_disk::{Access, Disk, DiskErrorKind, DiskFile, OpenOptions, Pace, parent_dir};
 
 use super::error::Result;
 use super::header::{self, RECORDS_START};
@@ -19,7 +19,7 @@ pub(super) const CAPACITY_BYTES_MIN: u64 = (256 << 10) - RECORDS_START;
 pub(super) const FIRST_CAPACITY_BYTES: u64 = (64 << 10) - RECORDS_START;
 /// An overrun is extended by at most this much (or by what one record needs).
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;
-static ZEROS: [u8; Pace::CALL_BYTES] = [0; Pace::CALL_BYTES];
+pub(super) static ZEROS: [u8; Pace::CALL_BYTES] = [0; Pace::CALL_BYTES];
 
 /// Which of the two files a generation uses, and where its records lie in the log.
 #[derive(Clone, Copy)]
@@ -51,32 +51,6 @@ pub(super) fn extended_capacity(capacity: u64, needed: u64) -> u64 {
     needed
         .max(capacity + capacity.min(EXTENSION_BYTES_MAX))
         .next_multiple_of(4096)
-}
-
-/// What to do with a piece that was written: [`TwinLog::keep_pace`].
-///
-/// [`TwinLog::keep_pace`]: super::twin::TwinLog::keep_pace
-pub(super) type KeepPace<'a> = &'a dyn Fn(&dyn DiskFile, &Due) -> Result<()>;
-
-/// Writes zeros over a part of the room for records of a file that no record is placed in
-/// yet, no faster than the device takes them: commits go on meanwhile (ADR 93).
-pub(super) fn fill_at_pace(
-    file: &dyn DiskFile,
-    from: u64,
-    to: u64,
-    keep_pace: KeepPace<'_>,
-) -> Result<()> {
-    let mut pace = Pace::default();
-    let mut at = from;
-    while at < to {
-        let count = (to - at).min(ZEROS.len() as u64);
-        file.write_at(&ZEROS[..count as usize], RECORDS_START + at)?;
-        if let Some(due) = pace.wrote(RECORDS_START + at, count) {
-            keep_pace(file, &due)?;
-        }
-        at += count;
-    }
-    Ok(())
 }
 
 /// Writes zeros over a part of the room for records. The system is asked to begin writing

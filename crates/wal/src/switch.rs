@@ -23,10 +23,10 @@
 
 use std::sync::Arc;
 
-use fulgurite_disk::{DiskErrorKind, DiskFile, Due};
+use fulgurite_disk::{DiskErrorKind, DiskFile};
 
 use super::error::{Error, Result};
-use super::generation::{self, CAPACITY_BYTES_MIN, Generation, extended_capacity, fill_at_pace};
+use super::generation::{self, CAPACITY_BYTES_MIN, Generation, extended_capacity};
 use super::header::{Header, RECORDS_START};
 use super::in_place::AHEAD_BYTES;
 use super::leading::Leads;
@@ -77,8 +77,8 @@ impl TwinLog {
             }
             drop(placement);
             let extended = extended_capacity(next.capacity, needed);
-            let keep_pace = |file: &dyn DiskFile, due: &Due| self.keep_pace(file, due);
-            let filled = fill_at_pace(&**file, next.capacity, extended, &keep_pace)
+            let filled = self
+                .fill_at_pace(&**file, next.capacity, extended)
                 .and_then(|()| self.sync_file(&**file));
             if let Err(error) = filled {
                 // The file has its name and is no other's: the next try goes on with it.
@@ -123,8 +123,7 @@ impl TwinLog {
         };
         let file = self.file(idle.slot)?;
         let capacity = plan.capacity.max(idle.capacity);
-        let keep_pace = |file: &dyn DiskFile, due: &Due| self.keep_pace(file, due);
-        fill_at_pace(&**file, idle.capacity, capacity, &keep_pace)?;
+        self.fill_at_pace(&**file, idle.capacity, capacity)?;
         let sync = |file: &dyn DiskFile| self.sync_file(file);
         plan.header.write(&**file, &sync)?;
         lock(&self.placement).idle = None;

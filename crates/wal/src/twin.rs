@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_disk::{Disk, DiskError, DiskFile, Driver, Due, LineStart, Machine};
+use fulgurite_disk::{Disk, DiskError, DiskFile, Driver, LineStart, Machine};
 
 use super::buffer::Buffer;
 use super::continuation::BegunHook;
@@ -473,18 +473,7 @@ impl TwinLog {
         synced.map_err(|error| self.sync_failed(error))
     }
 
-    /// Lets a piece of a file that no record is placed in go to the device, and waits for
-    /// some of those before. Not for others: of what is lost this would be told, and not
-    /// the sync that has to know.
-    pub(super) fn keep_pace(&self, file: &dyn DiskFile, due: &Due) -> Result<()> {
-        due.ask(file);
-        if self.options.durability != Durability::Full {
-            return Ok(());
-        }
-        due.wait(file).map_err(|error| self.sync_failed(error))
-    }
-
-    fn sync_failed(&self, error: DiskError) -> Error {
+    pub(super) fn sync_failed(&self, error: DiskError) -> Error {
         self.poison(Error::Disk(error));
         self.turns.failure()
     }
