@@ -23,9 +23,13 @@ const LOOK_AGAIN: Duration = Duration::from_micros(50);
 /// Shut while the store takes part in a commit that another one shows already, or not yet.
 #[derive(Default)]
 pub(crate) struct Gate {
-    /// How often it was shut and opened: odd while it is shut.
+    /// How many have shut it, and in the upper half how often it was opened. There may be
+    /// more than one: a commit gives its locks back before it is acknowledged, and opens
+    /// the gate after that, so the next one may shut it first.
     turns: AtomicU64,
 }
+
+const OPENED: u64 = 1 << 32;
 
 /// Opens the gate when it is dropped.
 pub(crate) struct Shut<'g>(&'g Gate);
@@ -40,13 +44,13 @@ impl Gate {
     /// A number that stays until it is shut again; `None` while it is shut.
     fn opened(&self) -> Option<u64> {
         let turns = self.turns.load(SeqCst);
-        turns.is_multiple_of(2).then_some(turns)
+        turns.is_multiple_of(OPENED).then_some(turns)
     }
 }
 
 impl Drop for Shut<'_> {
     fn drop(&mut self) {
-        self.0.turns.fetch_add(1, SeqCst);
+        self.0.turns.fetch_add(OPENED - 1, SeqCst);
     }
 }
 
@@ -136,5 +140,28 @@ impl TxnContext {
         }
         (self.seq, self.pinned) = (seq, true);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Gate;
+
+    /// A second commit to the same stores shut the gates while the first one had not opened
+    /// them yet. Two shuttings counted as open: who read both stores then saw half of the
+    /// second one, where the first thread was long in coming to its end.
+    #[test]
+    fn a_gate_is_open_when_all_who_shut_it_have_opened_it() {
+        let gate = Gate::default();
+        let before = gate.opened();
+        assert!(before.is_some());
+        let first = gate.shut();
+        let second = gate.shut();
+        assert_eq!(gate.opened(), None);
+        drop(first);
+        assert_eq!(gate.opened(), None);
+        drop(second);
+        assert!(gate.opened().is_some());
+        assert_ne!(gate.opened(), before);
     }
 }
