@@ -3,8 +3,8 @@
 //! A device takes what it is asked for more or less in order: behind megabytes that were
 //! handed to it at once, a log's sync of some hundred bytes takes as long as all of them.
 //! So who writes pages, or fills a file with zeros, asks for pieces to be written back as
-//! it goes, and waits for a piece before it asks for the one after the next: the device
-//! always has one to work on, and never much more.
+//! it goes, and after each waits for the one two before it: the device always has some to
+//! work on, and never more than three.
 //!
 //! Measured beside syncs of 300 bytes (an ext4 file system, a sync alone 0.1 ms): pieces
 //! of 64 KiB asked for as fast as memory takes them raise the p99 of a sync to 76 ms;
@@ -31,7 +31,7 @@ pub struct Pace {
 /// From an offset to another one.
 type Stretch = (u64, u64);
 
-/// What is to be asked for now, and what to be waited for.
+/// A piece to ask for, and an earlier one to wait for.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a piece that nobody asks for waits for a sync"]
 pub struct Due {
