@@ -1,4 +1,5 @@
-//! What a store does in the background: checkpoints, reclaim, syncs in `normal`.
+//! What a store does in the background: checkpoints, reclaim, syncs in `normal`, and
+//! growth of the log's file ahead of its records.
 //!
 //! Its thread begins when somebody asks for the first time (the log is long, many
 //! pages are unwritten, somebody waits for frames or log space), in `normal` with the
@@ -24,6 +25,7 @@ use crate::primitives::{Condvar, JoinHandle, Mutex, spawn};
 use crate::reclaim;
 use crate::store::{Core, log_error};
 use fulgurite_disk::mutation::{Mutation, planted};
+use std::mem;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -45,6 +47,8 @@ enum Request {
 #[derive(Default)]
 struct Inbox {
     requested: Option<Request>,
+    /// The log's file is to grow ahead of its records.
+    log_grows: bool,
     stop: bool,
 }
 
@@ -78,12 +82,24 @@ impl Background {
         }
     }
 
+    /// Asks to let the log's file grow ahead of its records.
+    pub(crate) fn ask_to_grow_log(&self) {
+        self.inbox.lock().log_grows = true;
+        // Without a thread whoever needs the room makes it.
+        let _ = self.call();
+    }
+
     /// Fails where there is no thread to see it.
     fn put(&self, request: Request) -> Result<()> {
         let mut inbox = self.inbox.lock();
         inbox.requested = inbox.requested.max(Some(request));
-        self.wake.notify_one();
         drop(inbox);
+        self.call()
+    }
+
+    /// Has the thread look into the inbox.
+    fn call(&self) -> Result<()> {
+        self.wake.notify_one();
         match self.begins.load(Relaxed) {
             BY_NOTHING => Ok(()),
             _ => self.begin_thread(),
@@ -135,13 +151,18 @@ impl Background {
     /// Waits for a request, no longer than `patience`; `None` when it is to stop.
     fn next(&self, patience: Duration) -> Option<Option<Request>> {
         let mut inbox = self.inbox.lock();
-        if inbox.requested.is_none() && !inbox.stop {
+        if inbox.requested.is_none() && !inbox.log_grows && !inbox.stop {
             self.wake.wait_for(&mut inbox, patience);
         }
         if inbox.stop {
             return None;
         }
         Some(self.take_request(&mut inbox))
+    }
+
+    /// Whether the log's file was to grow.
+    fn take_growth(&self) -> bool {
+        mem::take(&mut self.inbox.lock().log_grows)
     }
 
     fn take_request(&self, inbox: &mut Inbox) -> Option<Request> {
@@ -185,6 +206,7 @@ fn run(core: &Core) {
         let Some(request) = background.next(until.saturating_sub(now())) else {
             return;
         };
+        grow_log(core);
         // Those who wait are told the outcome; a failure that ends writing is
         // kept by the store itself.
         if is_due(core, request) {
@@ -197,6 +219,16 @@ fn run(core: &Core) {
             let _ = tidy(core);
             tidied = now();
         }
+    }
+}
+
+/// Lets the log's file grow ahead of its records where somebody asked for that.
+fn grow_log(core: &Core) {
+    if core.background.take_growth()
+        && let Some(wal) = core.wal()
+    {
+        // What comes in the way is met, and reported, by who needs the room.
+        let _ = wal.grow_ahead();
     }
 }
 
@@ -248,6 +280,7 @@ pub(crate) fn tick(core: &Core) -> Result<()> {
         return Ok(());
     }
     core.check_writable()?;
+    grow_log(core);
     // While another thread makes a checkpoint, a request stays one: that may not
     // cover what was asked for.
     let Some(mut state) = core.checkpoint.try_lock() else {

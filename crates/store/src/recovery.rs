@@ -75,6 +75,7 @@ fn start_log(core: &Arc<Core>, recovery: Recovery) -> Result<()> {
     let weak = Arc::downgrade(core);
     let named = weak.clone();
     let marked = weak.clone();
+    let grown = weak.clone();
     let is_moved = move || named.upgrade().map_or(Ok(false), |core| core.was_moved());
     let options = WalOptions {
         durability: match core.options.durability {
@@ -87,6 +88,11 @@ fn start_log(core: &Arc<Core>, recovery: Recovery) -> Result<()> {
         pressure: Some(Arc::new(move |patience| {
             if let Some(core) = weak.upgrade() {
                 background::press_for_room(&core, patience);
+            }
+        })),
+        growth: Some(Arc::new(move || {
+            if let Some(core) = grown.upgrade() {
+                core.background.ask_to_grow_log();
             }
         })),
         begun: Some(Arc::new(move |log| {

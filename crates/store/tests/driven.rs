@@ -75,6 +75,34 @@ fn who_needs_a_checkpoint_makes_it() {
     );
 }
 
+/// A reservation that the log's file has no room for extends it, and its commit takes
+/// longer. From half a megabyte on that is done between commits.
+#[test]
+fn a_tick_lets_the_log_grow_ahead_of_commits() {
+    let driver = Arc::new(Counted::default());
+    let store = open(Options {
+        cache_bytes: 64 << 20,
+        checkpoint_bytes: 8 << 20,
+        log_limit_bytes: None,
+        ..options(&driver)
+    });
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let extensions = || store.stats().log.expect("there is a log").extensions;
+    let (mut by_commits, mut by_ticks) = (0, 0);
+    let mut txn = store.txn();
+    for key in 0..500 {
+        let before = extensions();
+        txn.begin_statement(&[&tree]).expect("begins");
+        txn.put(&tree, Key::Int(key), &[1; 10_000]).expect("a put");
+        txn.commit().expect("commits");
+        let committed = extensions();
+        by_commits += committed - before;
+        store.tick().expect("a tick");
+        by_ticks += extensions() - committed;
+    }
+    assert_eq!((by_commits, by_ticks), (4, 5));
+}
+
 #[test]
 fn a_tick_makes_the_checkpoint_that_was_asked_for() {
     let driver = Arc::new(Counted::default());

@@ -1,6 +1,5 @@
 //! The files of the generations: making one, filling it with zeros, heading it.
 
-use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,23 +52,19 @@ pub(super) fn extended_capacity(capacity: u64, needed: u64) -> u64 {
         .next_multiple_of(4096)
 }
 
-/// Writes zeros over a part of the room for records. The system is asked to begin writing
-/// them back, unless they are so few that the sync that follows costs less than the call.
+/// Writes zeros over a part of the room for records, in calls so short that who writes a
+/// record meanwhile hardly waits for one. The system is asked to begin writing them back,
+/// unless they are so few that the sync that follows costs less than the call.
 pub(super) fn fill_with_zeros(file: &dyn DiskFile, from: u64, to: u64) -> Result<()> {
+    let call = ZEROS.len() as u64;
     let mut at = from;
     while at < to {
-        let mut slices = [IoSlice::new(&[]); 16];
-        let mut end = at;
-        for slice in &mut slices {
-            let count = (to - end).min(ZEROS.len() as u64);
-            *slice = IoSlice::new(&ZEROS[..count as usize]);
-            end += count;
+        let count = (to - at).min(call);
+        file.write_at(&ZEROS[..count as usize], RECORDS_START + at)?;
+        if to - from > call {
+            file.start_writeback(RECORDS_START + at, count);
         }
-        file.write_vectored_at(&slices, RECORDS_START + at)?;
-        if end - at > ZEROS.len() as u64 {
-            file.start_writeback(RECORDS_START + at, end - at);
-        }
-        at = end;
+        at += count;
     }
     Ok(())
 }

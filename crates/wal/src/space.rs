@@ -7,8 +7,8 @@
 //! which any prepared generation has room for, so that a switch between permit
 //! and placement breaks no promise. Everything else is decided under the
 //! placement lock, against the prepared generation too; that never does I/O, so
-//! files are extended in between, and the decision is made anew. So is the first file
-//! made: a log that nobody writes to has none.
+//! files are extended in between (`growth.rs`), and the decision is made anew. So is the
+//! first file made: a log that nobody writes to has none.
 //!
 //! Where the limit stands in the way, a checkpoint is asked for and waited for.
 //! Who makes one says so before ([`TwinLog::begin_making_room`]) and, if it comes
@@ -29,11 +29,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::{Error, Result};
-use super::generation::{CAPACITY_BYTES_MIN, extended_capacity, fill_with_zeros};
-use super::locks::{lock, try_lock, wait_at_most};
+use super::generation::{CAPACITY_BYTES_MIN, Generation};
+use super::locks::{lock, wait_at_most};
 use super::record::{EMPTY_RECORD_BYTES, record_bytes};
 use super::twin::{Placement, TwinLog};
-use crate::primitives::{MutexGuard, Ordering, now};
+use crate::primitives::{Ordering, now};
 
 const QUICK_OUTSTANDING_BYTES_MAX: u64 = 128 << 10;
 /// How long a reservation waits without looking.
@@ -93,7 +93,10 @@ impl TwinLog {
             let epoch = lock(&self.room).epoch;
             self.check()?;
             match self.decide(bytes) {
-                Decision::Granted => return Ok(()),
+                Decision::Granted => {
+                    self.ask_to_grow();
+                    return Ok(());
+                }
                 Decision::Extend { number, capacity } => self.extend(number, capacity)?,
                 Decision::Wait => {
                     let asked = *asked.get_or_insert_with(|| {
@@ -140,53 +143,12 @@ impl TwinLog {
         decision
     }
 
-    /// The right to make the first file or to extend one. Where somebody drives, whoever
-    /// has it may stand at a call until others had their turn.
-    pub(super) fn lock_extending(&self) -> MutexGuard<'_, ()> {
-        let Some(driver) = &self.options.driver else {
-            return lock(&self.extending);
-        };
-        loop {
-            match try_lock(&self.extending) {
-                Some(extending) => return extending,
-                None => driver.pass(PASS),
-            }
-        }
-    }
-
-    /// Extends the file of a generation that is still in use.
-    fn extend(&self, number: u64, needed: u64) -> Result<()> {
-        let _extending = self.lock_extending();
-        let (slot, from) = {
-            let mut placement = lock(&self.placement);
-            match placement.generation(number) {
-                Some(generation) if generation.capacity < needed => {
-                    (generation.slot, generation.capacity)
-                }
-                // Done by another one, or switched away from.
-                _ => return Ok(()),
-            }
-        };
-        if from == 0 {
-            return self.make_first_file(needed);
-        }
-        let to = extended_capacity(from, needed);
-        fill_with_zeros(&**self.file(slot)?, from, to)?;
-        self.turns.counters.extensions.add(1);
-        let mut placement = lock(&self.placement);
-        if let Some(generation) = placement.generation(number) {
-            generation.capacity = to;
-        }
-        self.update_room(&placement);
-        Ok(())
-    }
-
     /// Recomputes `room_until`; called with every change of what it depends on.
     pub(super) fn update_room(&self, placement: &Placement) {
         let by_limit = placement.floor().saturating_add(self.options.limit_bytes);
         self.limit_until.store(by_limit, Ordering::Relaxed);
         self.room_until
-            .store(by_limit.min(placement.current.room_end()), Ordering::SeqCst);
+            .store(by_limit.min(self.quick_end(placement)), Ordering::SeqCst);
     }
 
     /// Whether one more record would have to wait for a checkpoint, as far as can be
@@ -270,7 +232,7 @@ impl TwinLog {
 
 impl Placement {
     /// The generation with this number, if records may still be placed in it.
-    fn generation(&mut self, number: u64) -> Option<&mut super::generation::Generation> {
+    pub(super) fn generation(&mut self, number: u64) -> Option<&mut Generation> {
         if self.current.number == number {
             return Some(&mut self.current);
         }

@@ -54,6 +54,7 @@ impl TwinLog {
     pub fn prepare_switch(&self) -> Result<()> {
         let _background = lock(&self.background);
         self.check()?;
+        // With that it waits for who still extends the file of a generation that is gone.
         self.make_sure_of_first_file()?;
         let Some(plan) = self.plan_next()? else {
             return Ok(());

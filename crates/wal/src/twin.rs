@@ -12,6 +12,7 @@ use super::continuation::BegunHook;
 use super::error::{Error, Result};
 use super::flush::Flush;
 use super::generation::Generation;
+use super::growth::{Asked, GrowthHook};
 use super::leading::Turns;
 use super::lease::Leases;
 use super::locks::lock;
@@ -55,6 +56,9 @@ pub struct WalOptions {
     pub reserve_timeout: Duration,
     /// Should make a checkpoint start: a reservation waits for one.
     pub pressure: Option<PressureHook>,
+    /// Should make [`TwinLog::grow_ahead`] be called soon: the current file is nearly
+    /// full. Without it whoever needs more room makes it.
+    pub growth: Option<GrowthHook>,
     /// Told of the first generation.
     pub begun: Option<BegunHook>,
     /// Asked before a file is given one of the log's names, or one is taken away.
@@ -70,6 +74,7 @@ impl Default for WalOptions {
             limit_bytes: 32 << 20,
             reserve_timeout: Duration::from_secs(5),
             pressure: None,
+            growth: None,
             begun: None,
             moved: None,
             driver: None,
@@ -170,6 +175,8 @@ pub(super) struct Placement {
     pub(super) prepared: Option<Generation>,
     /// Its file can be headed anew.
     pub(super) idle: Option<Generation>,
+    /// The last growth ahead that was asked for.
+    pub(super) growth_asked: Option<Asked>,
 }
 
 impl Placement {
@@ -308,6 +315,7 @@ impl TwinLog {
                 previous: None,
                 prepared: None,
                 idle: None,
+                growth_asked: None,
             }),
             committing: LineStart,
             leases: Mutex::default(),

@@ -323,6 +323,46 @@ fn a_commit_in_place_outlives_the_process() {
     explore(500, All, committers_in_place);
 }
 
+/// Somebody lets the first generation's file grow, asked to or by need, and takes so long
+/// that others go on to the second one, give the first up and head its file for the third,
+/// whose records reach as far: no zeros come over them.
+fn an_extension_that_comes_late() {
+    const LARGE: usize = 70_000;
+    let disk = new_disk();
+    let wal = Arc::new(open_with_file(&disk, Durability::Full));
+    let next = Mutex::new(1);
+    let switch = || {
+        wal.prepare_switch().unwrap();
+        let next = next.lock().unwrap();
+        wal.switch(*next).unwrap()
+    };
+    wal.prepare_switch().unwrap();
+    let late = {
+        let wal = Arc::clone(&wal);
+        thread::spawn(move || drop(wal.reserve(LARGE).unwrap()))
+    };
+    // It takes its time over the zeros, if it has come that far, and nobody else does.
+    let turns = &disk.state.turns_before_zeros;
+    turns.store(200, Ordering::SeqCst);
+    (0..20).for_each(|_| thread::yield_now());
+    turns.store(0, Ordering::SeqCst);
+    let first = switch();
+    wal.recycle(first).unwrap();
+    commit(&wal, &next, 10, true).unwrap();
+    let second = switch();
+    for _ in 0..2 {
+        commit(&wal, &next, LARGE, true).unwrap();
+    }
+    late.join().unwrap();
+    assert_eq!(replayed(&disk, 1), 3);
+    wal.recycle(second).unwrap();
+}
+
+#[test]
+fn late_zeros_never_come_upon_a_record() {
+    explore(1000, All, an_extension_that_comes_late);
+}
+
 impl TestDisk {
     /// The log as a power cut leaves it that takes all that was not synced.
     fn after_a_power_cut(&self) -> Self {

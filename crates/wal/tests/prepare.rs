@@ -1,4 +1,5 @@
-//! A disk that fills up while the next generation is being prepared.
+//! A disk that fills up while the next generation is being prepared, or while the file
+//! that records go to grows ahead of them.
 
 use std::io::{ErrorKind, IoSlice};
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use fulgurite_disk::{Disk, DiskError, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
-use fulgurite_wal::{Durability, Kind, Recovery, TwinLog, WalOptions};
+use fulgurite_wal::{Durability, Error, Kind, Recovery, TwinLog, WalOptions};
 
 const PATH: &str = "p.db";
 const DATABASE: [u8; 16] = [5; 16];
@@ -123,4 +124,57 @@ fn a_generation_that_could_not_be_extended_keeps_its_file() {
     for durability in [Durability::Full, Durability::Normal] {
         goes_on_with_its_file(durability);
     }
+}
+
+/// It is nobody's failure yet: commits go on in the room that there is, the one that
+/// needs more is told, and they go on where the disk has some again.
+#[test]
+fn who_needs_room_is_told_that_the_disk_is_full() {
+    let disk = Watched {
+        inner: MemoryDisk::new(),
+        state: Arc::new(State {
+            file_bytes_max: AtomicU64::new(1 << 20),
+            is_armed: AtomicBool::new(false),
+            log: OnceLock::new(),
+        }),
+    };
+    let asked = Arc::new(AtomicBool::new(false));
+    let asks = Arc::clone(&asked);
+    let options = WalOptions {
+        growth: Some(Arc::new(move || asks.store(true, Ordering::SeqCst))),
+        ..WalOptions::default()
+    };
+    let log = recover(&disk).start(options, 1).expect("starts");
+    let payload = [7; 10_000];
+    let commit = |seq: u64| {
+        let permit = log.reserve(payload.len())?;
+        let ticket = log.fill(log.place(permit, seq), Kind::Commit, &[&payload])?;
+        log.wait(ticket)
+    };
+    let mut next = 1;
+    while !asked.load(Ordering::SeqCst) {
+        commit(next).expect("there is room");
+        next += 1;
+    }
+    assert!(matches!(log.grow_ahead(), Err(Error::Disk(_))));
+    assert!(log.poisoned().is_none());
+    let failed = loop {
+        match commit(next) {
+            Ok(()) => next += 1,
+            Err(error) => break error,
+        }
+        assert!(next < 200, "the disk never was full");
+    };
+    assert!(matches!(failed, Error::Disk(_)), "{failed}");
+    assert!(log.poisoned().is_none());
+    disk.state.file_bytes_max.store(u64::MAX, Ordering::SeqCst);
+    commit(next).expect("there is room again");
+    let mut seen = 0;
+    recover(&disk)
+        .replay(&mut |_| {
+            seen += 1;
+            Ok(())
+        })
+        .expect("replays");
+    assert_eq!(seen, next);
 }
