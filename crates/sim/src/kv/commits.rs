@@ -306,7 +306,8 @@ impl Life<'_> {
                 value[from..from + part.len()].copy_from_slice(&part);
                 let value: Arc<[u8]> = value.into();
                 table.rows.insert(key.clone(), value.clone());
-                Ok(Some((id, key, Some(value))))
+                // No bytes change nothing, whatever another one makes of the value.
+                Ok((!part.is_empty()).then_some((id, key, Some(value))))
             }
             4 => {
                 // Mostly what lies beside the key, so that the rest of a large one stays.
