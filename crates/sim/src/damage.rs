@@ -349,10 +349,14 @@ fn seen(index: usize, checked: &Option<String>) -> Seen {
     }
 }
 
+/// A missing log is reported where the write was lost that took its mark away.
 fn is_report(kind: ErrorKind) -> bool {
     matches!(
         kind,
-        ErrorKind::Corrupt | ErrorKind::NotADatabase | ErrorKind::NewerFormat
+        ErrorKind::Corrupt
+            | ErrorKind::NotADatabase
+            | ErrorKind::NewerFormat
+            | ErrorKind::MissingLog
     )
 }
 
