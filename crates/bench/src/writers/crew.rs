@@ -22,6 +22,9 @@ pub enum Job {
     /// Autocommitted inserts into one table, by the first thread without end, which is
     /// not measured, and by the others now and then.
     NowAndThen,
+    /// Transactions of one update of a random row of so many, beside the first thread,
+    /// which makes checkpoints without end and is not measured.
+    BesideCheckpoints { rows: u64 },
 }
 
 /// What one thread saw.
@@ -149,7 +152,9 @@ fn write(
 ) -> Result<Outcome> {
     let table = match job {
         Job::OneTable | Job::NowAndThen => 0,
-        Job::OneTableEach | Job::Explicit(_) | Job::HotRow => actor + 1,
+        Job::OneTableEach | Job::Explicit(_) | Job::HotRow | Job::BesideCheckpoints { .. } => {
+            actor + 1
+        }
     };
     let insert = format!("INSERT INTO w{table} (actor, note) VALUES (?1, ?2)");
     let mut laps = Laps::with_capacity(1 << 16);
@@ -170,6 +175,15 @@ fn write(
         }
         Job::NowAndThen => {
             connection.insert_now_and_then(&insert, actor as i64, seed, end, &mut laps)?;
+        }
+        Job::BesideCheckpoints { .. } if actor == 0 => {
+            while Instant::now() < end {
+                connection.rows("PRAGMA wal_checkpoint(PASSIVE)")?;
+            }
+        }
+        Job::BesideCheckpoints { rows } => {
+            let kind = Transactions::Updates { each: 1, rows };
+            aborts = connection.transactions_until(kind, seed, end, &mut laps)?;
         }
         Job::Explicit(kind) => {
             aborts = connection

@@ -2,9 +2,10 @@
 //! SQLite in WAL mode with a busy timeout of 10 s: autocommitted inserts into one
 //! table and into one each, transactions of five updates on random rows, optimistic here
 //! and IMMEDIATE, larger ones of a hundred updates or inserts, one hot row, inserts now and
-//! then beside a thread that inserts without end; and key-value puts on one family each,
-//! beside redb, and beside what the machine gives. All but these take turns round by round.
-//! At the end it says which of the project's bars are met.
+//! then beside a thread that inserts without end, updates of random rows beside one that
+//! makes checkpoints without end; and key-value puts on one family each, beside redb, and
+//! beside what the machine gives. All but these take turns round by round. At the end it
+//! says which of the project's bars are met.
 
 mod crew;
 mod families;
@@ -31,6 +32,8 @@ const CONTROL: usize = 200;
 const HOT_THREADS: usize = 16;
 /// Threads that insert into one table, of which one does without end.
 const NOW_AND_THEN_THREADS: usize = 8;
+/// Threads that update beside one that makes checkpoints, that one too.
+const BESIDE_CHECKPOINTS_THREADS: usize = 9;
 /// Threads of the explicit transactions.
 const EXPLICIT_THREADS: usize = 8;
 /// Changes of a large one.
@@ -53,6 +56,9 @@ pub enum Case {
     Hot,
     /// Inserts now and then beside a thread that inserts without end
     NowAndThen,
+    /// Transactions of one update of a random row beside a thread that makes checkpoints
+    /// without end
+    BesideCheckpoints,
     /// Key-value puts on one family a thread, beside redb
     Families,
     /// The same with one to sixteen threads, beside databases each and plain writes
@@ -105,6 +111,10 @@ fn subjects(plan: &Plan) -> Vec<Subject> {
             Case::NowAndThen => {
                 vec![("now_and_then", Job::NowAndThen, NOW_AND_THEN_THREADS)]
             }
+            Case::BesideCheckpoints => {
+                let job = Job::BesideCheckpoints { rows };
+                vec![("beside_checkpoints", job, BESIDE_CHECKPOINTS_THREADS)]
+            }
             Case::Families | Case::Scaling => Vec::new(),
         }
     };
@@ -132,11 +142,16 @@ pub fn run(
     );
     let settings = Settings::new(options.cache_bytes, Durability::Full);
     let rounds = ((ROUNDS as f64 * options.effort) as usize).max(1);
-    let of_rows = [Case::Explicit, Case::Immediate, Case::Large];
-    let explicit = of_rows.iter().any(|case| plan.cases.contains(case));
+    let of_rows = [
+        Case::Explicit,
+        Case::Immediate,
+        Case::Large,
+        Case::BesideCheckpoints,
+    ];
+    let has_rows = of_rows.iter().any(|case| plan.cases.contains(case));
     let mut crews = Vec::new();
     for engine in &ENGINES {
-        let rows = if explicit { plan.rows } else { 0 };
+        let rows = if has_rows { plan.rows } else { 0 };
         crews.push(Crew::assemble(
             engine,
             workspace,
@@ -361,6 +376,9 @@ fn describe(job: Job) -> String {
         Job::HotRow => "autocommitted updates of one row",
         Job::NowAndThen => {
             "autocommitted inserts every 50 to 250 µs beside a thread that inserts without end"
+        }
+        Job::BesideCheckpoints { .. } => {
+            "updates of random rows, one a transaction, beside one that makes checkpoints"
         }
     };
     what.to_owned()
