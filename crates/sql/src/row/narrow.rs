@@ -79,7 +79,7 @@ fn emptied(tag: u8) -> Option<u8> {
 
 impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
     /// Appends bytes of the row to `out`.
-    fn append(&mut self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn append(&mut self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
         if range.end > self.length || range.start > range.end {
             return Err(malformed("row shorter than its columns"));
         }
