@@ -5,6 +5,8 @@
 //! what reads its table yields the answers in place of the value, so that of a large value
 //! only the row's start is read. What is stored decides in each row.
 
+use smallvec::SmallVec;
+
 use super::Planner;
 use super::few::Few;
 use super::layout::Layout;
@@ -39,9 +41,9 @@ impl Properties {
 #[derive(Default)]
 struct Uses {
     /// Columns whose values they need.
-    values: Vec<ColumnRef>,
+    values: SmallVec<[ColumnRef; 16]>,
     /// What else they ask.
-    asked: Vec<Asked>,
+    asked: SmallVec<[Asked; 4]>,
 }
 
 /// What an expression asks of a column, where it is that and nothing else.

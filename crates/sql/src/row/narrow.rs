@@ -48,7 +48,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn of(tag: u8) -> Self {
+    pub(super) fn of(tag: u8) -> Self {
         match tag {
             tag::NULL => Kind::Null,
             1..=8 => Kind::Integer,

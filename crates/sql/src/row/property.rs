@@ -72,6 +72,22 @@ fn integer(n: usize) -> ValueRef<'static> {
     ValueRef::Integer(n as i64)
 }
 
+/// The property of a value of this kind and so many bytes, where that tells it.
+fn told(property: Property, kind: Kind, length: usize) -> Option<ValueRef<'static>> {
+    let empty = match kind {
+        Kind::Null => ValueRef::Null,
+        Kind::Integer => ValueRef::Integer(0),
+        Kind::Real => ValueRef::Real(0.0),
+        Kind::Text => ValueRef::Text(&[]),
+        Kind::Blob => ValueRef::Blob(&[]),
+    };
+    match (property, kind) {
+        (Property::Type, _) | (_, Kind::Null) => Some(empty),
+        (_, Kind::Blob) | (Property::Octets, Kind::Text) => Some(integer(length)),
+        _ => None,
+    }
+}
+
 impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
     /// A property of a column; None where the row does not store it.
     ///
@@ -82,21 +98,22 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
         column: usize,
         property: Property,
     ) -> Result<Option<ValueRef<'static>>> {
+        // As a rule the start tells, and nothing needs to be put together.
+        let row = RowReader::new(self.start);
+        if let Ok(Some((kind, length))) = row.map(|row| row.extent(column))
+            && length <= self.length
+            && let Some(told) = told(property, kind, length)
+        {
+            return Ok(Some(told));
+        }
         let Some((kind, place)) = self.place(column)? else {
             return Ok(None);
         };
-        let is_number = matches!(kind, Kind::Integer | Kind::Real);
-        Ok(Some(match (property, kind) {
-            (_, Kind::Null) => ValueRef::Null,
-            (Property::Length, Kind::Text) => integer(self.characters(place)?),
-            (Property::Length | Property::Octets, _) if is_number => {
-                property.of(self.number(column)?)
-            }
-            (Property::Length | Property::Octets, _) => integer(place.len()),
-            (Property::Type, Kind::Integer) => ValueRef::Integer(0),
-            (Property::Type, Kind::Real) => ValueRef::Real(0.0),
-            (Property::Type, Kind::Text) => ValueRef::Text(&[]),
-            (Property::Type, Kind::Blob) => ValueRef::Blob(&[]),
+        let told = told(property, kind, place.len());
+        Ok(Some(match (told, kind) {
+            (Some(told), _) => told,
+            (None, Kind::Text) => integer(self.characters(place)?),
+            (None, _) => property.of(self.number(column)?),
         }))
     }
 
