@@ -1,5 +1,6 @@
 //! From a stored row to the columns someone asked for.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use fulgurite_store::{Cursor, Key, Run};
@@ -9,7 +10,7 @@ use crate::exec::batch::Vector;
 use crate::exec::memory::let_go;
 use crate::exec::txns::Txns;
 use crate::plan::physical::ScanColumn;
-use crate::row::{Columns, Large, RowBlock, RowReader};
+use crate::row::{Columns, Large, Property, RowBlock, RowReader};
 use crate::schema::Table;
 use crate::value::{Value, ValueRef};
 
@@ -18,6 +19,7 @@ use crate::value::{Value, ValueRef};
 pub struct Narrow {
     row: Vec<u8>,
     spare: Vec<u8>,
+    properties: Vec<ValueRef<'static>>,
 }
 
 impl Narrow {
@@ -34,6 +36,28 @@ pub struct Fetched<'a> {
     pub row: &'a [u8],
     /// It is not all that is stored.
     pub is_large: bool,
+    /// The wanted properties of a large one.
+    pub properties: &'a [ValueRef<'static>],
+}
+
+impl<'a> Fetched<'a> {
+    /// A row of which all is at hand.
+    fn whole(row: &'a [u8]) -> Self {
+        Self {
+            row,
+            is_large: false,
+            properties: &[],
+        }
+    }
+}
+
+/// A property of a column that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Asked {
+    column: usize,
+    property: Property,
+    /// Where it goes.
+    place: usize,
 }
 
 /// Which columns of a table's rows are wanted and where they go.
@@ -49,6 +73,10 @@ pub struct Fetch {
     kept: Vec<usize>,
     /// Where it goes whether some did.
     is_large: Option<usize>,
+    /// Properties of stored columns, ascending.
+    asked: Vec<Asked>,
+    /// The last column that is read, if any is.
+    last: Option<usize>,
     width: usize,
 }
 
@@ -58,6 +86,7 @@ impl Fetch {
         let mut wanted: Vec<(usize, usize)> = Vec::new();
         let mut rowids = Vec::new();
         let (mut kept, mut is_large) = (Vec::new(), None);
+        let mut asked = Vec::new();
         for (place, column) in columns.iter().enumerate() {
             match column {
                 ScanColumn::Rowid => rowids.push(place),
@@ -68,10 +97,18 @@ impl Fetch {
                     kept.push(*c);
                 }
                 ScanColumn::IsLarge => is_large = Some(place),
+                ScanColumn::Property(column, property) => asked.push(Asked {
+                    column: *column,
+                    property: *property,
+                    place,
+                }),
             }
         }
         wanted.sort_unstable();
-        let (stored, places) = wanted.into_iter().unzip();
+        asked.sort_unstable();
+        let last_asked = asked.last().map(|it| it.column);
+        let (stored, places): (Vec<usize>, Vec<usize>) = wanted.into_iter().unzip();
+        let last = stored.last().copied().max(last_asked);
         Self {
             table: Arc::clone(table),
             stored,
@@ -79,6 +116,8 @@ impl Fetch {
             rowids,
             kept,
             is_large,
+            asked,
+            last,
             width: columns.len(),
         }
     }
@@ -98,38 +137,45 @@ impl Fetch {
     #[inline]
     pub fn row<'c>(&self, cursor: &'c Cursor, narrow: &'c mut Narrow) -> Result<Fetched<'c>> {
         let (start, length) = cursor.value_start()?;
-        if start.len() == length || self.stored.is_empty() {
-            return Ok(Fetched {
-                row: start,
-                is_large: false,
-            });
+        if start.len() == length || self.last.is_none() {
+            return Ok(Fetched::whole(start));
         }
-        if !self.lies_in(start) {
-            self.narrow(cursor, (start, length), narrow)?;
-            return Ok(Fetched {
-                row: &narrow.row,
-                is_large: true,
-            });
-        }
-        Ok(Fetched {
-            row: start,
-            is_large: true,
-        })
-    }
-
-    #[cold]
-    fn narrow(
-        &self,
-        cursor: &Cursor,
-        (start, length): (&[u8], usize),
-        narrow: &mut Narrow,
-    ) -> Result<()> {
-        let mut large = Large {
+        let large = Large {
             start,
             length,
             load: |part, out: &mut Vec<u8>| Ok(cursor.value_part(part, out)?),
         };
-        large.narrow(self.columns(), &mut narrow.row, &mut narrow.spare)
+        let is_narrow = self.large(large, narrow)?;
+        Ok(Fetched {
+            row: if is_narrow { &narrow.row } else { start },
+            is_large: true,
+            properties: &narrow.properties,
+        })
+    }
+
+    /// Of a large row finds the properties that are wanted, and makes a narrow one where its
+    /// start has not all columns that are; whether it did.
+    fn large<L>(&self, mut large: Large<'_, L>, narrow: &mut Narrow) -> Result<bool>
+    where
+        L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>,
+    {
+        narrow.properties.clear();
+        for it in &self.asked {
+            let found = large.property(it.column, it.property)?;
+            let found = found.unwrap_or_else(|| it.property.of(self.missing(it.column)));
+            narrow.properties.push(found);
+        }
+        let is_narrow = !self.lies_in(large.start);
+        if is_narrow {
+            large.narrow(self.columns(), &mut narrow.row, &mut narrow.spare)?;
+        }
+        Ok(is_narrow)
+    }
+
+    /// What a column is in rows that are older than it.
+    fn missing(&self, column: usize) -> ValueRef<'_> {
+        let column = self.table.columns.get(column);
+        column.map_or(ValueRef::Null, |column| column.missing.as_ref())
     }
 
     /// Whether the start of a row has the bytes of all wanted columns.
@@ -139,35 +185,35 @@ impl Fetch {
     }
 
     /// As [`Fetch::row`] for the row under a key, whose start is in `row` and which has so
-    /// many bytes; whether it is large.
+    /// many bytes; whether it is large. The properties of a large one go to `properties`.
     #[inline]
     pub fn complete(
         &self,
         txn: &mut Txns,
-        rowid: i64,
-        length: usize,
+        (rowid, length): (i64, usize),
         row: &mut Vec<u8>,
+        properties: &mut Vec<ValueRef<'static>>,
     ) -> Result<bool> {
-        if row.len() == length || self.stored.is_empty() {
+        if row.len() == length || self.last.is_none() {
             return Ok(false);
         }
-        if !self.lies_in(row) {
-            self.narrow_by_key(txn, rowid, length, row)?;
+        if !self.asked.is_empty() || !self.lies_in(row) {
+            self.complete_large(txn, (rowid, length), row, properties)?;
         }
         Ok(true)
     }
 
     #[cold]
-    fn narrow_by_key(
+    fn complete_large(
         &self,
         txn: &mut Txns,
-        rowid: i64,
-        length: usize,
+        (rowid, length): (i64, usize),
         row: &mut Vec<u8>,
+        properties: &mut Vec<ValueRef<'static>>,
     ) -> Result<()> {
         let start = row.clone();
         let tree = &self.table.tree;
-        let mut large = Large {
+        let large = Large {
             start: &start,
             length,
             load: |part, out: &mut Vec<u8>| {
@@ -175,7 +221,15 @@ impl Fetch {
                 Ok(())
             },
         };
-        large.narrow(self.columns(), row, &mut Vec::new())
+        let mut narrow = Narrow {
+            row: std::mem::take(row),
+            spare: Vec::new(),
+            properties: std::mem::take(properties),
+        };
+        let is_narrow = self.large(large, &mut narrow)?;
+        *row = if is_narrow { narrow.row } else { start };
+        *properties = narrow.properties;
+        Ok(())
     }
 
     fn columns(&self) -> Columns<'_> {
@@ -193,17 +247,20 @@ impl Fetch {
         fetched: Fetched<'a>,
         mut f: impl FnMut(usize, ValueRef<'a>) -> Result<()>,
     ) -> Result<()> {
-        let Fetched { row, is_large } = fetched;
+        let Fetched { row, is_large, .. } = fetched;
         for place in &self.rowids {
             f(*place, ValueRef::Integer(rowid))?;
         }
         if let Some(place) = self.is_large {
             f(place, ValueRef::Integer(i64::from(is_large)))?;
         }
-        if self.stored.is_empty() {
+        if self.last.is_none() {
             return Ok(());
         }
         let reader = RowReader::new(row)?;
+        if !self.asked.is_empty() {
+            self.each_property(&reader, fetched, &mut f)?;
+        }
         if self.stored.last().is_some_and(|last| *last >= reader.len()) {
             return self.each_with_missing(&reader, f);
         }
@@ -211,6 +268,24 @@ impl Fetch {
         reader.select(self.stored.iter().copied(), |i, value| {
             f(places.get(i).copied().unwrap_or(usize::MAX), value)
         })
+    }
+
+    /// The same of each wanted property.
+    fn each_property<'a>(
+        &'a self,
+        reader: &RowReader<'a>,
+        fetched: Fetched<'a>,
+        f: &mut impl FnMut(usize, ValueRef<'a>) -> Result<()>,
+    ) -> Result<()> {
+        if fetched.is_large {
+            let mut found = self.asked.iter().zip(fetched.properties);
+            return found.try_for_each(|(it, property)| f(it.place, *property));
+        }
+        for it in &self.asked {
+            let value = reader.column_or(it.column, self.missing(it.column))?;
+            f(it.place, it.property.of(value))?;
+        }
+        Ok(())
     }
 
     /// For rows older than a column.
@@ -221,12 +296,7 @@ impl Fetch {
         mut f: impl FnMut(usize, ValueRef<'a>) -> Result<()>,
     ) -> Result<()> {
         for (column, place) in self.stored.iter().zip(&self.places) {
-            let missing = self
-                .table
-                .columns
-                .get(*column)
-                .map_or(ValueRef::Null, |c| c.missing.as_ref());
-            f(*place, reader.column_or(*column, missing)?)?;
+            f(*place, reader.column_or(*column, self.missing(*column))?)?;
         }
         Ok(())
     }
@@ -244,7 +314,7 @@ impl Fetch {
     /// decoded together. How many they were, and their bytes; none: the first
     /// row needs [`Fetch::push`].
     pub fn push_run(&self, run: Run<'_>, out: &mut [Vector]) -> Result<(usize, usize)> {
-        let (count, bytes) = match self.stored.last() {
+        let (count, bytes) = match self.last {
             None => (run.len(), 0),
             Some(last) => {
                 let Some(mut block) = RowBlock::of(run, last + 1) else {
@@ -260,6 +330,9 @@ impl Fetch {
                         block.column(*column, out)?;
                     }
                     previous = Some(column);
+                }
+                if !self.asked.is_empty() {
+                    self.push_properties(&mut block, out)?;
                 }
                 (block.rows(), block.bytes())
             }
@@ -277,14 +350,20 @@ impl Fetch {
         Ok((count, bytes))
     }
 
+    fn push_properties(&self, block: &mut RowBlock<'_>, out: &mut [Vector]) -> Result<()> {
+        for it in &self.asked {
+            if let Some(out) = out.get_mut(it.place) {
+                block.rewind();
+                block.property(it.column, it.property, out)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Overwrites `out` with the row.
     pub fn assign(&self, rowid: i64, row: &[u8], out: &mut Vec<Value>) -> Result<()> {
         out.resize(self.width, Value::Null);
-        let row = Fetched {
-            row,
-            is_large: false,
-        };
-        self.each(rowid, row, |place, value| {
+        self.each(rowid, Fetched::whole(row), |place, value| {
             if let Some(slot) = out.get_mut(place) {
                 slot.assign(value);
             }

@@ -31,6 +31,8 @@ pub struct PointRow {
     pub bytes: Vec<u8>,
     /// It is not all that is stored.
     pub is_large: bool,
+    /// What is asked of a large one's columns without their bytes.
+    pub properties: Vec<ValueRef<'static>>,
     cells: Vec<Cell>,
 }
 
@@ -59,6 +61,7 @@ impl PointRow {
         let row = Fetched {
             row: bytes,
             is_large: self.is_large,
+            properties: &self.properties,
         };
         fetch.each(rowid, row, |place, value| {
             let cell = match value {

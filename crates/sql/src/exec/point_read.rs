@@ -220,8 +220,10 @@ impl PointRead {
         }
         let tree = &self.fetch.table().tree;
         if let Some(length) = get(txn, tree, Key::Int(rowid), &mut self.row.bytes)? {
-            let row = &mut self.row.bytes;
-            self.row.is_large = self.fetch.complete(txn, rowid, length, row)?;
+            let PointRow {
+                bytes, properties, ..
+            } = &mut self.row;
+            self.row.is_large = (self.fetch).complete(txn, (rowid, length), bytes, properties)?;
             return Ok(Some(rowid));
         }
         match &self.finder {

@@ -228,6 +228,10 @@ fn columns_text(table: &Table, columns: &[ScanColumn]) -> String {
         ScanColumn::Column(at) | ScanColumn::Kept(at) => {
             table.columns.get(*at).map(|c| c.name.clone())
         }
+        ScanColumn::Property(at, property) => {
+            let name = table.columns.get(*at).map(|c| c.name.as_str());
+            name.map(|name| format!("{}({name})", property.name()))
+        }
         ScanColumn::IsLarge => None,
     };
     let names: Vec<String> = columns.iter().filter_map(name).collect();

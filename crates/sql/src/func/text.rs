@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use super::registry::{fallible, plain};
 use super::{Context, ScalarFunction, argument};
 use crate::error::{Error, Result};
+use crate::row;
 use crate::value::{LENGTH_MAX, PATTERN_LENGTH_MAX, Value, ValueRef, glob, like, utf8};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
@@ -101,8 +102,8 @@ pub fn like_value(
     let escape = match escape.map(ValueRef::to_text) {
         None => None,
         Some(None) => return Ok(Value::Null),
-        Some(Some(e)) => match utf8::next(until_nul(&e)) {
-            Some((c, len)) if len == until_nul(&e).len() => Some(c),
+        Some(Some(e)) => match utf8::next(utf8::until_nul(&e)) {
+            Some((c, len)) if len == utf8::until_nul(&e).len() => Some(c),
             _ => return Err(Error::sql("ESCAPE expression must be a single character")),
         },
     };
@@ -157,25 +158,12 @@ fn instr(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(Value::Integer(place as i64))
 }
 
-/// Up to the first NUL.
-fn until_nul(text: &[u8]) -> &[u8] {
-    text.split(|b| *b == 0).next().unwrap_or(&[])
-}
-
 fn length(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
-    Ok(match argument(arguments, 0) {
-        ValueRef::Null => Value::Null,
-        ValueRef::Text(text) => Value::Integer(utf8::count(until_nul(text)) as i64),
-        other => other
-            .to_text()
-            .map_or(Value::Null, |t| Value::Integer(t.len() as i64)),
-    })
+    Ok(row::length(argument(arguments, 0)).to_value())
 }
 
 fn octet_length(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
-    Ok(argument(arguments, 0)
-        .to_text()
-        .map_or(Value::Null, |t| Value::Integer(t.len() as i64)))
+    Ok(row::octets(argument(arguments, 0)).to_value())
 }
 
 fn mapped(arguments: &[ValueRef<'_>], map: fn(&mut [u8])) -> Value {
@@ -201,7 +189,7 @@ fn trim(arguments: &[ValueRef<'_>], left: bool, right: bool) -> Value {
         },
     };
     let mut members = Vec::new();
-    let mut rest = until_nul(&set);
+    let mut rest = utf8::until_nul(&set);
     while !rest.is_empty() {
         let (member, tail) = rest
             .split_at_checked(utf8::width(rest))
@@ -298,7 +286,7 @@ fn substr(_: &mut Context, arguments: &[ValueRef<'_>]) -> Result<Value> {
     let Some(text) = argument(arguments, 0).to_text() else {
         return Ok(Value::Null);
     };
-    let text = until_nul(&text);
+    let text = utf8::until_nul(&text);
     let (at, n) = window(start, count, || utf8::count(text) as i64);
     let rest = text.get(utf8::offset(text, at)..).unwrap_or(&[]);
     Ok(Value::Text(

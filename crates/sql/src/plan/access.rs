@@ -9,7 +9,6 @@ use super::any_order::cost_of_entries;
 use super::either::{self, Either};
 use super::facts::Facts;
 use super::few::Few;
-use super::physical::ScanColumn;
 use super::terms::{Operand, Term, TermOp};
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, ROWID, SortKey};
 use crate::bind::logical::{IndexHint, KeyExpr};
@@ -515,15 +514,4 @@ pub fn prefixes(equal: Vec<(TermOp, Vec<Expr>)>) -> (Vec<Vec<Expr>>, Vec<bool>) 
         prefixes = prefixes.iter().flat_map(longer).collect();
     }
     (prefixes, null_matches)
-}
-
-/// The columns of a scan in a fixed order.
-pub fn scan_columns(needed: &Few<usize>) -> Vec<ScanColumn> {
-    // ROWID is the largest number; the row begins with it.
-    let rowid = needed.contains(&ROWID).then_some(ScanColumn::Rowid);
-    let stored = needed
-        .iter()
-        .filter(|c| **c != ROWID)
-        .map(|c| ScanColumn::Column(*c));
-    rowid.into_iter().chain(stored).collect()
 }

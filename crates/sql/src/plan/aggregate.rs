@@ -2,7 +2,6 @@
 
 use super::Planner;
 use super::block::ascending;
-use super::few::Few;
 use super::grouped::distinct_argument;
 use super::layout::Layout;
 use super::physical::{Grouping, LimitClause, Node, Op};
@@ -53,25 +52,24 @@ impl Planner<'_, '_> {
             aggregates.push(self.resolve_call(call, layout)?);
         }
         // Those outside aggregates and group keys.
-        let mut bare_columns = Vec::new();
-        for expr in block
-            .outputs
-            .iter()
+        let above = (block.outputs.iter())
             .chain(&block.having)
             .chain(order_by.iter().map(|k| &k.expr))
-            .chain(block.windows.iter().flat_map(Windowing::exprs))
-        {
-            let is_known = |expr: &Expr| output.computed(expr).is_some();
-            self.for_each_column_outside(expr, &is_known, &mut |c| bare_columns.push(c));
-        }
-        let bare_columns: Few<_> = bare_columns.into_iter().collect();
-        let mut bare = Vec::with_capacity(bare_columns.len());
-        for column in bare_columns {
-            let at = layout
-                .column(column)
-                .ok_or_else(|| Error::misuse("a column is not in its source"))?;
+            .chain(block.windows.iter().flat_map(Windowing::exprs));
+        let is_known = |expr: &Expr| output.computed(expr).is_some();
+        let held = self.bare(above, &is_known, layout);
+        let mut bare = Vec::with_capacity(held.len());
+        for (column, property) in held {
+            let at = match property {
+                None => layout.column(column),
+                Some(property) => layout.property(column, property),
+            };
+            let at = at.ok_or_else(|| Error::misuse("a column is not in its source"))?;
             bare.push(Expr::input(at, Props::column(None, None)));
-            output.push_computed(ExprKind::Column(column));
+            match property {
+                None => output.push_computed(ExprKind::Column(column)),
+                Some(property) => output.push_property(column, property),
+            }
         }
         let (width, groups) = (
             output.width(),

@@ -16,6 +16,7 @@ use super::generated;
 use super::layout::Layout;
 use super::order::{Item, Method, Order, Problem, Step, split_equality};
 use super::physical::{Bound, JoinKind, Node, Op, Range, ScanColumn};
+use super::properties::scan_columns;
 use super::resolve::Rows;
 use super::terms::{Term, TermOp};
 use super::weigh::{selectivity, share_kept};
@@ -312,11 +313,17 @@ impl Planner<'_, '_> {
             SourceKind::Table(table) => table.clone(),
         };
         self.reads(&table.tree);
-        let columns = access::scan_columns(columns);
-        let layout = Layout::of_columns(columns.iter().map(|c| ColumnRef {
-            source: id,
-            column: column_number(*c),
-        }));
+        let covered = match &access.path {
+            Path::Index {
+                index, covering, ..
+            } => *covering || access::covers(index, columns.iter().copied()),
+            _ => false,
+        };
+        let columns = match covered {
+            true => scan_columns(columns, &Few::new()),
+            false => scan_columns(columns, &item.properties),
+        };
+        let layout = Layout::of_table(id, &columns);
         let empty = Layout::default();
         let left = before.map_or(&empty, |b| &b.layout);
         let mut rows = Rows::Registers(left, bindings);
@@ -391,7 +398,7 @@ impl Planner<'_, '_> {
                 let (prefixes, null_matches) = access::prefixes(parts);
                 let range = self.range(low.as_deref(), high.as_deref(), rows)?;
                 // What only conditions read that the path answers is not read any more.
-                let left = columns.iter().map(|column| column_number(*column));
+                let left = columns.iter().map(|column| column.number());
                 let covering = *covering || access::covers(index, left);
                 let index = index.clone();
                 Op::IndexScan {
@@ -583,12 +590,4 @@ fn conditions_left(
         }
     }
     Ok(ConditionsLeft { own, cross })
-}
-
-fn column_number(column: ScanColumn) -> usize {
-    match column {
-        ScanColumn::Column(at) | ScanColumn::Kept(at) => at,
-        // (What is about to be changed is marked when all else is planned.)
-        ScanColumn::Rowid | ScanColumn::IsLarge => crate::bind::expr::ROWID,
-    }
 }

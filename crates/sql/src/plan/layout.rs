@@ -1,13 +1,16 @@
 //! What an operator's row holds, in terms of the logical plan.
 
 use super::few::Few;
+use super::physical::ScanColumn;
+use super::properties::Held;
 use crate::bind::expr::{ColumnRef, Expr, ExprKind};
+use crate::row::Property;
 
 /// Where columns and computed expressions are in a row.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
-    /// The column at each position, where it is one.
-    columns: Vec<Option<ColumnRef>>,
+    /// The column at each position, where it is one, or the property of it that is there.
+    columns: Vec<Option<Held>>,
     /// Expressions that are there already computed.
     computed: Vec<(ExprKind, usize)>,
 }
@@ -16,7 +19,23 @@ impl Layout {
     /// A row of columns.
     pub fn of_columns(columns: impl IntoIterator<Item = ColumnRef>) -> Layout {
         Layout {
-            columns: columns.into_iter().map(Some).collect(),
+            columns: columns.into_iter().map(|c| Some((c, None))).collect(),
+            computed: Vec::new(),
+        }
+    }
+
+    /// What a path to a table's rows yields.
+    pub fn of_table(source: usize, columns: &[ScanColumn]) -> Layout {
+        let held = columns.iter().map(|scanned| {
+            let column = scanned.number();
+            let property = match scanned {
+                ScanColumn::Property(_, property) => Some(*property),
+                _ => None,
+            };
+            Some((ColumnRef { source, column }, property))
+        });
+        Layout {
+            columns: held.collect(),
             computed: Vec::new(),
         }
     }
@@ -51,21 +70,34 @@ impl Layout {
     /// Adds a computed value at the end.
     pub fn push_computed(&mut self, kind: ExprKind) {
         let column = match kind {
-            ExprKind::Column(column) => Some(column),
+            ExprKind::Column(column) => Some((column, None)),
             _ => None,
         };
         self.computed.push((kind, self.columns.len()));
         self.columns.push(column);
     }
 
+    /// Adds a property of a column at the end.
+    pub fn push_property(&mut self, column: ColumnRef, property: Property) {
+        self.columns.push(Some((column, Some(property))));
+    }
+
     /// The sources whose columns it has.
     pub fn sources(&self) -> Few<usize> {
-        self.columns.iter().flatten().map(|c| c.source).collect()
+        let columns = self.columns.iter().flatten();
+        columns.map(|(column, _)| column.source).collect()
     }
 
     /// Position of a column.
     pub fn column(&self, column: ColumnRef) -> Option<usize> {
-        self.columns.iter().position(|c| *c == Some(column))
+        let wanted = Some((column, None));
+        self.columns.iter().position(|held| *held == wanted)
+    }
+
+    /// Position of a property of a column.
+    pub fn property(&self, column: ColumnRef, property: Property) -> Option<usize> {
+        let wanted = Some((column, Some(property)));
+        self.columns.iter().position(|held| *held == wanted)
     }
 
     /// Position of an expression that is there as a whole. A constant is what it is

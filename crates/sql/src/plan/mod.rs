@@ -40,6 +40,7 @@ mod outer;
 mod output;
 pub mod physical;
 mod prefix;
+mod properties;
 mod pushdown;
 mod recursion;
 mod registers;

@@ -15,6 +15,7 @@ use super::members::Members;
 use super::physical::JoinKind;
 use crate::bind::expr::{CompareOp, Comparison, Expr, ExprKind, SortKey};
 use crate::bind::logical::{KeyExpr, Source, SourceKind};
+use crate::row::Property;
 
 /// A condition and the sources it reads.
 #[derive(Debug, Clone)]
@@ -42,6 +43,8 @@ pub struct Item<'b> {
     pub needed: Few<usize>,
     /// Those of them that are read above the joins.
     pub shown: Few<usize>,
+    /// What is asked of those of them whose values are not.
+    pub properties: Few<(usize, Property)>,
     /// How it is joined to those before it.
     pub kind: JoinKind,
     /// ON conditions, unless it is joined by an inner join.

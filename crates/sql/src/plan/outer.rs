@@ -17,6 +17,7 @@ use super::join::{HashKeys, Joined, ROWS_UNKNOWN};
 use super::needed::Needed;
 use super::order::{Condition, split_equality};
 use super::physical::{JoinKind, Node, Op};
+use super::properties::Properties;
 use super::rules;
 use super::semi::SemiJoin;
 use crate::bind::expr::{Expr, SortKey};
@@ -34,6 +35,8 @@ pub(super) struct Reads<'b> {
     pub needed: Needed,
     /// Above the joins. Where there is a RIGHT or FULL JOIN, those that are read anywhere.
     pub shown: Needed,
+    /// What is asked of columns whose values are not.
+    pub properties: Properties,
     /// Scalar subqueries that are joins.
     pub singles: Vec<SemiJoin<'b>>,
 }

@@ -39,9 +39,10 @@ use super::Settings;
 pub use super::output::{Origin, OutputColumn};
 use super::trigger::TriggerProgram;
 use crate::bind::expr::{
-    AggregateCall, Comparison, Expr, Register, SortKey, SubqueryId, Windowing,
+    AggregateCall, Comparison, Expr, ROWID, Register, SortKey, SubqueryId, Windowing,
 };
 use crate::func::table::TableFunction;
+use crate::row::Property;
 use crate::schema::{Index, Table};
 use crate::value::collate::CollationName;
 use crate::value::{Affinity, Collation, Value};
@@ -157,8 +158,21 @@ pub enum ScanColumn {
     /// A stored column of a row that is about to be changed; an empty text or blob in its
     /// place where it is a large one, which stays where it is.
     Kept(usize),
+    /// What is asked of a stored column without its bytes.
+    Property(usize, Property),
     /// 1 where the row's [kept](Self::Kept) columns may be empty, 0 where they are not.
     IsLarge,
+}
+
+impl ScanColumn {
+    /// The column of the table that it is, or is told of.
+    pub fn number(self) -> usize {
+        match self {
+            ScanColumn::Column(at) | ScanColumn::Kept(at) | ScanColumn::Property(at, _) => at,
+            // (What is about to be changed is marked when all else is planned.)
+            ScanColumn::Rowid | ScanColumn::IsLarge => ROWID,
+        }
+    }
 }
 
 /// One end of a range.

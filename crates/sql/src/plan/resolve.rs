@@ -8,9 +8,13 @@ use super::Planner;
 use super::keyed;
 use super::layout::Layout;
 use super::physical::{LimitClause, Node, Op, Subquery};
-use crate::bind::expr::{AggregateCall, ColumnRef, Expr, ExprKind, Register, SortKey, SubqueryId};
+use super::properties;
+use crate::bind::expr::{
+    AggregateCall, ColumnRef, Expr, ExprKind, Props, Register, SortKey, SubqueryId,
+};
 use crate::bind::logical::LogicalSubquery;
 use crate::error::{Error, Result};
+use crate::row::Property;
 
 /// Where a column's value comes from.
 pub enum Rows<'l> {
@@ -81,6 +85,9 @@ impl Planner<'_, '_> {
             *expr = found;
             return Ok(());
         }
+        if self.ask_type(expr, rows) {
+            return Ok(());
+        }
         if let ExprKind::Function { function, .. } = &expr.kind {
             self.deterministic &= function.is_deterministic();
         }
@@ -110,33 +117,10 @@ impl Planner<'_, '_> {
         let place = |layout: &Layout| match (&expr.kind, layout.computed(expr)) {
             (_, Some(at)) => Some(at),
             (ExprKind::Column(column), None) => layout.column(*column),
-            _ => None,
+            _ => properties::place(expr, layout),
         };
-        let (of_input, of_left, bindings) = match rows {
-            Rows::Input(layout) => (place(layout), None, None),
-            Rows::Registers(left, bindings) => (None, place(left), Some(bindings)),
-            Rows::Pair(right, left, bindings) => (place(right), place(left), Some(bindings)),
-            Rows::None => (None, None, None),
-        };
-        if let Some(at) = of_input {
-            return Ok(Some(Expr::input(at, expr.props)));
-        }
-        if let (Some(at), Some(bindings)) = (of_left, bindings) {
-            let value = Expr::input(at, expr.props);
-            let known = bindings
-                .iter()
-                .find(|(_, e)| e.kind == value.kind)
-                .map(|(r, _)| *r);
-            let register = known.unwrap_or_else(|| {
-                let register = self.registers;
-                self.registers += 1;
-                bindings.push((register, value));
-                register
-            });
-            return Ok(Some(Expr {
-                kind: ExprKind::Register(register),
-                props: expr.props,
-            }));
+        if let Some(found) = self.located(&place, expr.props, rows) {
+            return Ok(Some(found));
         }
         match expr.kind {
             ExprKind::Column(_) | ExprKind::Aggregate(_) | ExprKind::Window(..) => {
@@ -144,6 +128,55 @@ impl Planner<'_, '_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// What reads the value at a place of the row, if that has one for it.
+    fn located(
+        &mut self,
+        place: &dyn Fn(&Layout) -> Option<usize>,
+        props: Props,
+        rows: &mut Rows<'_>,
+    ) -> Option<Expr> {
+        let (of_input, of_left, bindings) = match rows {
+            Rows::Input(layout) => (place(layout), None, None),
+            Rows::Registers(left, bindings) => (None, place(left), Some(bindings)),
+            Rows::Pair(right, left, bindings) => (place(right), place(left), Some(bindings)),
+            Rows::None => (None, None, None),
+        };
+        if let Some(at) = of_input {
+            return Some(Expr::input(at, props));
+        }
+        let (value, bindings) = (Expr::input(of_left?, props), bindings?);
+        let known = bindings
+            .iter()
+            .find(|(_, e)| e.kind == value.kind)
+            .map(|(r, _)| *r);
+        let register = known.unwrap_or_else(|| {
+            let register = self.registers;
+            self.registers += 1;
+            bindings.push((register, value));
+            register
+        });
+        Some(Expr {
+            kind: ExprKind::Register(register),
+            props,
+        })
+    }
+
+    /// Has an expression ask the value that the row has for a column's type, if there is one.
+    fn ask_type(&mut self, expr: &mut Expr, rows: &mut Rows<'_>) -> bool {
+        let Some((column, Property::Type)) = properties::asked(expr) else {
+            return false;
+        };
+        let place = |layout: &Layout| layout.property(column, Property::Type);
+        let mut is_there = false;
+        expr.kind.for_each_child_mut(&mut |operand| {
+            if let Some(found) = self.located(&place, operand.props, rows) {
+                *operand = found;
+                is_there = true;
+            }
+        });
+        is_there
     }
 
     pub(super) fn plan_subquery(
@@ -224,9 +257,15 @@ impl Planner<'_, '_> {
     }
 
     pub fn resolve_call(&mut self, call: &AggregateCall, layout: &Layout) -> Result<AggregateCall> {
+        let asked = properties::asked_by(call);
+        let asked = asked.and_then(|(column, property)| layout.property(column, property));
+        let args = match (asked, call.args.as_slice()) {
+            (Some(at), [arg]) => vec![Expr::input(at, arg.props)],
+            (_, args) => self.resolve_all(args, layout)?,
+        };
         Ok(AggregateCall {
             function: call.function.clone(),
-            args: self.resolve_all(&call.args, layout)?,
+            args,
             distinct: call.distinct,
             collation: call.collation,
             filter: call

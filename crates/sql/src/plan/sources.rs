@@ -65,6 +65,7 @@ impl<'a> Planner<'a, '_> {
         let conditions = self.with_implied(filter)?;
         let of_singles = singles.iter().flat_map(|join| &join.on);
         let read = conditions.iter().chain(of_singles);
+        let properties = self.properties(block, read.clone().map(|it| &it.expr), order_by);
         let shown = self.columns_shown(block, order_by);
         let needed = self.columns_needed(block, read.map(|it| &it.expr), &shown);
         let (needed, mut shown) = (Needed::new(needed), Needed::new(shown));
@@ -96,6 +97,7 @@ impl<'a> Planner<'a, '_> {
         let mut reads = Reads {
             needed,
             shown,
+            properties,
             singles,
         };
         let joined = self.joined(&block.sources, conditions, &mut reads, &goal)?;
@@ -159,6 +161,7 @@ impl<'a> Planner<'a, '_> {
             let mut item = self.item(source, on, goal);
             item.needed = reads.needed.of(source.id);
             item.shown = reads.shown.of(source.id);
+            item.properties = reads.properties.of(source.id);
             items.push(item);
         }
         let alone = items.len() == 1 && base.is_none() && goal.order.is_empty();
@@ -217,6 +220,7 @@ impl<'a> Planner<'a, '_> {
             source,
             needed: Few::new(),
             shown: Few::new(),
+            properties: Few::new(),
             kind: match on {
                 Some(_) => JoinKind::Left,
                 None => JoinKind::Inner,
@@ -246,11 +250,14 @@ impl<'a> Planner<'a, '_> {
             ..Goal::default()
         };
         own.extend(join.shown);
+        let on = join.on.iter().map(|condition| &condition.expr);
+        let properties = self.properties_of_one(join.source, on, join.shown);
         let item = self.item(join.source, Some(join.on), &goal);
         Item {
             kind: join.kind,
             needed: own.into_iter().collect(),
             shown: join.shown.into_iter().collect(),
+            properties,
             requires: others.into_iter().collect(),
             ..item
         }

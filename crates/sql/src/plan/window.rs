@@ -8,6 +8,7 @@
 use super::Planner;
 use super::layout::Layout;
 use super::physical::{Node, Op};
+use super::properties;
 use super::rules;
 use crate::bind::expr::{
     Expr, ExprKind, FrameBound, FrameMode, OverWindow, SortKey, WindowCall, Windowing,
@@ -198,7 +199,7 @@ pub(super) fn begins_with(order: &[SortKey], wanted: &[SortKey], layout: &Layout
     let is_same = |(known, key): (&SortKey, &SortKey)| {
         let at = match key.expr.kind {
             ExprKind::Column(column) => layout.column(column),
-            _ => layout.computed(&key.expr),
+            _ => (layout.computed(&key.expr)).or_else(|| properties::place(&key.expr, layout)),
         };
         at.is_some_and(|at| are_same(known, key, &ExprKind::Input(at)))
     };

@@ -7,10 +7,12 @@
 
 use fulgurite_store::Run;
 
+use super::property::Property;
 use super::read::RowReader;
 use super::tag;
 use crate::error::Result;
 use crate::exec::batch::Vector;
+use crate::value::ValueRef;
 
 /// Most rows of a block.
 const ROWS_AT_ONCE: usize = 64;
@@ -114,13 +116,32 @@ impl<'a> RowBlock<'a> {
             Some(tag) if is_text(*tag) => self.texts(column, out, first, *tag),
             _ => 0,
         };
+        self.each(column, done, |value| out.push(value))
+    }
+
+    /// As [`column`](Self::column), for a property of the column.
+    ///
+    /// # Errors
+    /// `SQLITE_CORRUPT`.
+    pub fn property(&mut self, column: usize, property: Property, out: &mut Vector) -> Result<()> {
+        self.each(column, 0, |value| out.push(property.of(value)))
+    }
+
+    /// Calls `f` with a column of each row but those that are `done`.
+    #[inline(always)]
+    fn each(
+        &mut self,
+        column: usize,
+        done: usize,
+        mut f: impl FnMut(ValueRef<'a>) -> Result<()>,
+    ) -> Result<()> {
         let next = self.next;
         for row in self.rows.iter_mut().take(self.len).skip(done) {
             let reader = RowReader::narrow(self.page, row.tags as usize, row.end as usize)?;
             let body = row.tags as usize + reader.len();
             let (value, end) = reader.go_on(next, column, row.at as usize - body)?;
             row.at = (body + end) as u32;
-            out.push(value)?;
+            f(value)?;
         }
         self.next = column + 1;
         Ok(())

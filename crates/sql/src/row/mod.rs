@@ -13,6 +13,7 @@
 mod columns;
 mod narrow;
 mod patch;
+mod property;
 mod read;
 mod tag;
 mod write;
@@ -20,5 +21,6 @@ mod write;
 pub use columns::RowBlock;
 pub use narrow::{Columns, Kind, Large};
 pub use patch::patch;
+pub use property::{Property, length, octets};
 pub use read::RowReader;
 pub use write::{COLUMNS_MAX, FEW, RowWriter};

@@ -48,7 +48,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn of(tag: u8) -> Self {
+    pub(super) fn of(tag: u8) -> Self {
         match tag {
             tag::NULL => Kind::Null,
             1..=8 => Kind::Integer,
@@ -79,7 +79,7 @@ fn emptied(tag: u8) -> Option<u8> {
 
 impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
     /// Appends bytes of the row to `out`.
-    fn append(&mut self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn append(&mut self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
         if range.end > self.length || range.start > range.end {
             return Err(malformed("row shorter than its columns"));
         }

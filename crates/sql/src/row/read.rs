@@ -1,5 +1,6 @@
 //! Decoding rows.
 
+use super::narrow::Kind;
 use super::tag;
 use crate::error::{Error, Result};
 use crate::value::ValueRef;
@@ -84,6 +85,23 @@ impl<'a> RowReader<'a> {
         };
         let end = self.advance(from, last, at);
         end.is_ok_and(|end| end <= self.body.len())
+    }
+
+    /// What a column holds and how many bytes that is, as far as the bytes at hand tell, which
+    /// may be but the start of the row.
+    pub(super) fn extent(&self, column: usize) -> Option<(Kind, usize)> {
+        let tag = *self.tags.get(column)?;
+        let (from, at) = match column < tag::GROUP {
+            true => (0, 0),
+            false => self.group(column).ok()?,
+        };
+        let at = self.advance(from, column, at).ok()?;
+        let length = match usize::from(tag::LENGTHS[usize::from(tag)]) {
+            _ if tag::is_far(tag) => self.far_length(tag, at).ok()?,
+            length if length < usize::from(tag::NO_LENGTH) => length,
+            _ => self.prefixed(tag, at).ok()?.0.bytes()?.len(),
+        };
+        Some((Kind::of(tag), length))
     }
 
     /// Columns stored; a table may have more by now.

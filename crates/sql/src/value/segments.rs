@@ -5,7 +5,9 @@
 //! No character but itself holds a byte of ASCII, so that bytes can be compared, whatever
 //! else is in the text. Other patterns are walked through ([`super::pattern`]).
 
-use memchr::{memchr, memchr_iter, memchr2_iter, memmem};
+use memchr::{memchr_iter, memchr2_iter, memmem};
+
+use super::utf8::until_nul;
 
 /// Bytes of a text up to which a single byte is searched for.
 const SHORT: usize = 256;
@@ -118,13 +120,6 @@ impl Segments {
 fn add(parts: &mut [Vec<u8>], byte: u8) -> Option<()> {
     parts.last_mut().filter(|_| byte.is_ascii())?.push(byte);
     Some(())
-}
-
-/// Patterns and texts end at a NUL.
-#[inline]
-fn until_nul(text: &[u8]) -> &[u8] {
-    let end = memchr(0, text).unwrap_or(text.len());
-    text.get(..end).unwrap_or(text)
 }
 
 /// A part that is searched for: by its rarest byte, in a long text as a whole where case

@@ -1,6 +1,8 @@
 //! UTF-8 read the lenient way of SQLite: any bytes are text, and what is not
 //! well-formed reads as U+FFFD.
 
+use memchr::memchr;
+
 /// What an ill-formed sequence reads as.
 pub const REPLACEMENT: u32 = 0xfffd;
 
@@ -47,6 +49,13 @@ pub fn width(text: &[u8]) -> usize {
     len
 }
 
+/// What a text has before its first NUL, where some functions take it to end.
+#[inline]
+pub fn until_nul(text: &[u8]) -> &[u8] {
+    let end = memchr(0, text).unwrap_or(text.len());
+    text.get(..end).unwrap_or(text)
+}
+
 /// The number of characters in `text`.
 pub fn count(text: &[u8]) -> usize {
     if text.is_ascii() {
@@ -59,6 +68,36 @@ pub fn count(text: &[u8]) -> usize {
         n += 1;
     }
     n
+}
+
+/// Counts the characters of a text that comes in pieces, which may end within one.
+#[derive(Debug, Default)]
+pub struct Counter {
+    count: usize,
+    /// The last character may go on.
+    open: bool,
+}
+
+impl Counter {
+    /// Adds the next piece.
+    pub fn add(&mut self, piece: &[u8]) {
+        let goes_on = |b: &&u8| **b & 0xc0 == 0x80;
+        let rest = match self.open {
+            true => piece.iter().take_while(goes_on).count(),
+            false => 0,
+        };
+        let rest = piece.get(rest..).unwrap_or(&[]);
+        if !rest.is_empty() {
+            self.count += count(rest);
+            let first = rest.iter().rev().find(|b| !goes_on(b));
+            self.open = first.is_some_and(|b| *b >= 0xc0);
+        }
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> usize {
+        self.count
+    }
 }
 
 /// The byte at which character `n` (from 0) starts; the length where there are
