@@ -124,7 +124,8 @@ impl Body {
         Ok(true)
     }
 
-    /// Compiles the text again, and begins to read the other databases that it uses then.
+    /// Compiles the text again. An explicit transaction takes in the other databases that it
+    /// uses then; whose statement is alone begins again with all that it uses.
     fn recompile(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         let mut parsed = crate::parse::parse(&self.sql)?;
         let plan = plan(&mut parsed, engine, state)?;
@@ -133,7 +134,9 @@ impl Body {
         self.shape = None;
         self.parameters.resize(plan.parameters.len(), Value::Null);
         self.program = Program::new(plan);
-        state.join(&self.program.others)?;
+        if !state.is_autocommit() {
+            state.join(&self.program.others)?;
+        }
         if self.program.plan.calls_user {
             collate::exchange(state.settings.user.collations());
         }

@@ -27,7 +27,7 @@ use crate::schema::ConflictAction;
 use crate::value::collate;
 
 /// How often a statement is compiled again because the schema keeps changing.
-const COMPILES_MAX: usize = 50;
+pub(super) const COMPILES_MAX: usize = 50;
 
 impl Body {
     /// Runs an INSERT, UPDATE or DELETE wholly.
