@@ -157,6 +157,7 @@ pub fn prepare(
     plan.beside = beside
         .map(|schema| (schema.tree().store_number(), schema.version()))
         .collect();
+    plan.searched = catalog.searched();
     if !explains && !programs.is_empty() {
         trigger::plan_programs(&mut plan, programs, statistics)?;
     }
@@ -229,6 +230,7 @@ fn plan_one(
         place,
         schema_version,
         beside: Vec::new(),
+        searched: Vec::new(),
         settings: settings.clone(),
         deterministic,
         guesses,

@@ -39,7 +39,14 @@ fn plan(parsed: &mut Parsed, engine: &Engine, state: &mut State) -> Result<Optio
                 plan.parameters = std::mem::take(&mut parsed.parameters);
                 return Ok(Some(plan));
             }
-            plan => return plan,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                // What a transaction under way was told depends on what is not there.
+                if state.explicit.as_ref().is_some_and(|it| it.begun) {
+                    state.join(&catalog.searched())?;
+                }
+                return Err(error);
+            }
         }
     }
 }
