@@ -11,7 +11,7 @@
 
 use crate::cache::{Absent, ChildRef, SlotId};
 use crate::codec::ExtentRef;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::extents::Run;
 use crate::node::{self, Kind, OwnedKey, OwnedStored, Stored};
 use crate::reclaim::owned::child_in;
@@ -38,6 +38,7 @@ pub(crate) fn run(core: &Core) -> Result<Vec<String>> {
         slot: &slot,
         problems: Vec::new(),
         extents: Vec::new(),
+        hindered: None,
     };
     for tree in core.all_trees() {
         if let Some(root) = tree.0.versions.at(seq).filter(|root| !root.dropped) {
@@ -58,9 +59,11 @@ pub(crate) fn run(core: &Core) -> Result<Vec<String>> {
         }
     }
     check.space();
-    let problems = check.problems;
+    let Check {
+        problems, hindered, ..
+    } = check;
     core.pool.readers.release(&slot);
-    Ok(problems)
+    hindered.map_or(Ok(problems), Err)
 }
 
 struct Check<'c> {
@@ -68,6 +71,8 @@ struct Check<'c> {
     slot: &'c SlotId,
     problems: Vec<String>,
     extents: Vec<ExtentRef>,
+    /// What kept it from reading something, and says nothing about that.
+    hindered: Option<Error>,
 }
 
 /// What a parent promises of a child.
@@ -100,6 +105,14 @@ impl Check<'_> {
         }
     }
 
+    /// Something of a tree cannot be read.
+    fn unreadable(&mut self, tree: u32, error: Error) {
+        match error.kind() {
+            ErrorKind::NoMemory => self.hindered = Some(error),
+            _ => self.report(format!("tree {tree}: {error}")),
+        }
+    }
+
     fn tree(&mut self, tree: &Tree, root: Root) {
         let id = tree.id().0;
         let mut entries = 0;
@@ -115,14 +128,14 @@ impl Check<'_> {
         }
         let mut page = vec![0; self.core.pool.page_size()];
         while let Some(promise) = open.pop() {
-            if self.problems.len() >= PROBLEMS_MAX {
+            if self.problems.len() >= PROBLEMS_MAX || self.hindered.is_some() {
                 return;
             }
             match self.load(&promise, id, &mut page) {
                 Ok(children) => {
                     entries += self.page(&promise, id, &page, &children, &mut open);
                 }
-                Err(error) => self.report(format!("tree {id}: {error}")),
+                Err(error) => self.unreadable(id, error),
             }
         }
         if entries != root.count && self.problems.is_empty() {
@@ -249,7 +262,7 @@ impl Check<'_> {
             let pool = &self.core.pool;
             let key = match overflow::whole_key(pool, self.slot, tree, key.as_stored()) {
                 Ok(key) => key,
-                Err(error) => return self.report(format!("tree {tree}: {error}")),
+                Err(error) => return self.unreadable(tree, error),
             };
             let may_equal = has_low && index == 1;
             if before.is_some_and(|before| before > key || (before == key && !may_equal)) {
@@ -282,7 +295,7 @@ impl Check<'_> {
         let ended = core.check_writable();
         let ended = ended.is_err_and(|error| error.kind() == ErrorKind::Poisoned);
         // What lies below a node that could not be read is used, too.
-        let is_whole = !ended && self.problems.is_empty();
+        let is_whole = !ended && self.problems.is_empty() && self.hindered.is_none();
         self.extents
             .sort_unstable_by_key(|extent| extent.position());
         for pair in self.extents.clone().windows(2) {

@@ -205,3 +205,38 @@ fn the_limit_is_a_typed_error() {
     assert_eq!(error.kind(), ErrorKind::TooBig);
     assert!(!txn.contains(&tree, Key::Bytes(&key)).expect("looks"));
 }
+
+/// The check needs frames to put keys together again. Where cursors are on all that there
+/// are, it says so: nothing is wrong with the keys.
+#[test]
+fn a_check_without_room_says_nothing_about_the_keys() {
+    let disk = Arc::new(MemoryDisk::new());
+    drop(fill(&open(&disk, false).expect("opens")));
+    let options = Options {
+        cache_bytes: 0,
+        busy_timeout: std::time::Duration::from_millis(1),
+        ..Options::default()
+    };
+    let store = Store::open_on(disk, NAME, options).expect("opens");
+    let rows = store.create_family("rows", KeyKind::Int).expect("a family");
+    store
+        .transact(Isolation::Serializable, |txn| {
+            (0..400).try_for_each(|key| txn.put(&rows, Key::Int(key), &[1; 900]).map(drop))
+        })
+        .expect("commits");
+    store.checkpoint().expect("a checkpoint");
+    let mut txn = store.txn();
+    txn.begin_read().expect("begins");
+    let mut cursors = Vec::new();
+    let full = (0..400).find_map(|key| {
+        let mut cursor = txn.cursor(&rows).ok()?;
+        let sought = cursor.seek(Seek::AtLeast(Key::Int(key)));
+        cursors.push(cursor);
+        sought.err()
+    });
+    assert_eq!(full.expect("fewer frames").kind(), ErrorKind::NoMemory);
+    let refused = store.integrity_check().expect_err("no room");
+    assert_eq!(refused.kind(), ErrorKind::NoMemory, "{refused}");
+    drop(cursors);
+    assert_eq!(store.integrity_check().expect("checks"), [""; 0]);
+}

@@ -40,7 +40,7 @@ impl<'a> Binder<'a> {
                 is_known.then_some(named)
             }
             (None, None) => {
-                let found = catalog.in_order().find(|schema| holds(schema));
+                let found = catalog.find(holds);
                 Some(found.unwrap_or(catalog.main()))
             }
         }

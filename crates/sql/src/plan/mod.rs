@@ -158,6 +158,7 @@ pub fn prepare(
     plan.beside = beside
         .map(|schema| (schema.tree().store_number(), schema.version()))
         .collect();
+    plan.searched = catalog.searched();
     if !explains && !programs.is_empty() {
         trigger::plan_programs(&mut plan, programs, statistics)?;
     }
@@ -230,6 +231,7 @@ fn plan_one(
         place,
         schema_version,
         beside: Vec::new(),
+        searched: Vec::new(),
         settings: settings.clone(),
         deterministic,
         guesses,

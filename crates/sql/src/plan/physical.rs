@@ -77,6 +77,9 @@ pub struct Plan {
     pub schema_version: u64,
     /// The same of each other database that was open then, with the number of its store.
     pub beside: Vec<(u64, u64)>,
+    /// The stores of the databases in which its names were looked for, found or not; none
+    /// where only the main one was open.
+    pub searched: Vec<u64>,
     /// The settings that it was made for.
     pub settings: Settings,
     /// It calls code of the program.

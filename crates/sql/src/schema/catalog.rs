@@ -4,7 +4,7 @@
 //! in the order in which they were attached. What the temporary database holds may name
 //! what is in any of them; what another one holds, only what is beside it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use fulgurite_store::Tree;
@@ -23,6 +23,8 @@ pub struct Catalog {
     main: Arc<Schema>,
     temp: Option<Arc<Schema>>,
     attached: Vec<(Arc<str>, Arc<Schema>)>,
+    /// The stores of the databases in which something was looked for, found or not.
+    searched: RefCell<Vec<u64>>,
     /// The temporary database was asked for, and is not there yet.
     wants_temp: Cell<bool>,
 }
@@ -34,6 +36,7 @@ impl Catalog {
             main,
             temp: None,
             attached: Vec::new(),
+            searched: RefCell::default(),
             wants_temp: Cell::new(false),
         }
     }
@@ -80,6 +83,32 @@ impl Catalog {
         self.temp().into_iter().chain([self.main()]).chain(attached)
     }
 
+    /// The first of them that has something, in the order in which bare names are looked
+    /// for. What it means depends on those before, too, which have it not.
+    pub fn find(&self, has: impl Fn(&Schema) -> bool) -> Option<&Schema> {
+        self.in_order()
+            .inspect(|it| self.note(it))
+            .find(|it| has(it))
+    }
+
+    /// Notes that something was looked for in a database.
+    fn note(&self, schema: &Schema) {
+        if self.is_alone() {
+            return;
+        }
+        let mut searched = self.searched.borrow_mut();
+        let store = schema.tree().store_number();
+        if !searched.contains(&store) {
+            searched.push(store);
+        }
+    }
+
+    /// The stores of the databases in which something was looked for, found or not; none
+    /// where there is only the main one.
+    pub fn searched(&self) -> Vec<u64> {
+        self.searched.borrow().clone()
+    }
+
     /// All of them with their numbers, of which that of the temporary one is 1.
     pub fn numbered(&self) -> impl Iterator<Item = (usize, &Schema)> {
         let temp = self.temp().map(|temp| (1, temp));
@@ -90,6 +119,10 @@ impl Catalog {
 
     /// The database of a name, in any case.
     pub fn named(&self, name: &str) -> Option<&Schema> {
+        self.with_name(name).inspect(|schema| self.note(schema))
+    }
+
+    fn with_name(&self, name: &str) -> Option<&Schema> {
         if name.eq_ignore_ascii_case(MAIN) {
             return Some(&self.main);
         }

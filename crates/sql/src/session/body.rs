@@ -274,7 +274,7 @@ impl Body {
     /// By the schema that it was compiled with there was nothing to do: that one still
     /// stands, or there may be something now.
     fn look_again(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
-        let ends = state.start_reading(&[], Base::Acknowledged)?;
+        let ends = state.start_reading(&self.program.others, Base::Acknowledged)?;
         let looked = self.revalidate(engine, state);
         if ends {
             state.txn.rollback();

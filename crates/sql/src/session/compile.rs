@@ -39,7 +39,14 @@ fn plan(parsed: &mut Parsed, engine: &Engine, state: &mut State) -> Result<Optio
                 plan.parameters = std::mem::take(&mut parsed.parameters);
                 return Ok(Some(plan));
             }
-            plan => return plan,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                // What a transaction under way was told depends on what is not there.
+                if state.explicit.as_ref().is_some_and(|it| it.begun) {
+                    state.join(&catalog.searched())?;
+                }
+                return Err(error);
+            }
         }
     }
 }
@@ -124,7 +131,8 @@ impl Body {
         Ok(true)
     }
 
-    /// Compiles the text again, and begins to read the other databases that it uses then.
+    /// Compiles the text again. An explicit transaction takes in the other databases that it
+    /// uses then; whose statement is alone begins again with all that it uses.
     fn recompile(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         let mut parsed = crate::parse::parse(&self.sql)?;
         let plan = plan(&mut parsed, engine, state)?;
@@ -133,7 +141,9 @@ impl Body {
         self.shape = None;
         self.parameters.resize(plan.parameters.len(), Value::Null);
         self.program = Program::new(plan);
-        state.join(&self.program.others)?;
+        if !state.is_autocommit() {
+            state.join(&self.program.others)?;
+        }
         if self.program.plan.calls_user {
             collate::exchange(state.settings.user.collations());
         }

@@ -329,6 +329,7 @@ impl State {
             .iter()
             .filter(|it| !it.is_private && is_written(it.store));
         let files = of_others.count();
+        let mut rest = Vec::new();
         for Used { store, is_private } in used {
             let is_in = |tree: &&Tree| tree.store_number() == store;
             let trees: Vec<&Tree> = program.trees.iter().filter(is_in).collect();
@@ -339,15 +340,29 @@ impl State {
                 false if files > 0 && !is_private && !trees.is_empty() => {
                     begin_unless_read_only(txn, |txn| txn.begin_statement(&trees))
                 }
-                false => txn.begin_read(),
+                false => {
+                    rest.push(store);
+                    Ok(())
+                }
             };
             self.or_end(begun)?;
         }
-        if files == 0 {
-            let together = self.txn.read_together();
-            self.or_end(together)?;
+        self.begin_rest(&rest)
+    }
+
+    /// Begins to read these databases, where others are locked by now: as they were at one
+    /// moment after that, so that of a commit that was waited for all is seen.
+    fn begin_rest(&mut self, rest: &[u64]) -> Result<()> {
+        let mut stores = rest.iter();
+        let begun = stores.try_for_each(|store| self.txn.in_store(*store).begin_read());
+        self.or_end(begun)?;
+        match rest.is_empty() {
+            true => Ok(()),
+            false => {
+                let together = self.txn.read_together();
+                self.or_end(together)
+            }
         }
-        Ok(())
     }
 
     /// Begins a change of the schema of a database by a program; true: the caller commits.
@@ -376,6 +391,7 @@ impl State {
         };
         let used = self.in_order(&program.others);
         let of_others = used.iter().any(|it| !it.is_private && is_changed(it.store));
+        let mut rest = Vec::new();
         for Used { store, is_private } in used {
             let reads = program
                 .trees
@@ -387,10 +403,14 @@ impl State {
                 false if of_others && reads && !is_private => {
                     begin_unless_read_only(txn, |txn| txn.begin_immediate())
                 }
-                false => txn.begin_read(),
+                false => {
+                    rest.push(store);
+                    Ok(())
+                }
             };
             self.or_end(begun)?;
         }
+        self.begin_rest(&rest)?;
         Ok(true)
     }
 

@@ -21,7 +21,8 @@ pub struct Program {
     pub kind: Kind,
     /// The trees it reads or writes, for the locks of an autocommitted write.
     pub trees: Vec<Tree>,
-    /// The stores of the databases that it uses beside the main one.
+    /// The stores of the databases that it uses beside the main one: what names mean in
+    /// them is enough.
     pub others: Vec<u64>,
     /// It may fail with some of its work done.
     pub may_tear: bool,
@@ -55,7 +56,7 @@ impl Program {
             let changed = place
                 .into_iter()
                 .flat_map(|it| it.temp.iter().chain([&it.tree]));
-            trees.iter().chain(changed).any(is_in)
+            plan.searched.contains(store) || trees.iter().chain(changed).any(is_in)
         });
         Self {
             others: others.collect(),

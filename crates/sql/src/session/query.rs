@@ -1,10 +1,11 @@
 //! Queries: the point read, and operators pulled batch by batch.
 
-use super::Shared;
 use super::body::{Body, Phase};
 use super::prepared::Step;
 use super::state::{Base, State};
-use crate::error::Result;
+use super::write::COMPILES_MAX;
+use super::{Engine, Shared};
+use crate::error::{Error, Result, code};
 use crate::exec::batch::{ROWS_FIRST, ROWS_MAX};
 use crate::exec::context::Context;
 use crate::exec::kind::Kind;
@@ -16,14 +17,14 @@ impl Body {
         let found = {
             let mut state = shared.state()?;
             let state = &mut *state;
-            let ends = state.start_reading(&self.program.others, self.base())?;
+            let ends = self.start_reading(&shared.engine, state)?;
             self.begin_run(state);
-            let mut ready = self.revalidate(&shared.engine, state);
-            if ready.is_ok() && !self.program.leaves(&state.deferred) {
-                ready = state.make_deferred().map(|()| true);
-            }
+            let ready = match self.program.leaves(&state.deferred) {
+                true => Ok(()),
+                false => state.make_deferred(),
+            };
             let found = match ready {
-                Ok(_) => self.find_point(&mut state.txn),
+                Ok(()) => self.find_point(&mut state.txn),
                 Err(error) => Err(error),
             };
             if ends {
@@ -48,6 +49,49 @@ impl Body {
         point.compute(&mut cx)?;
         self.phase = Phase::Point;
         Ok(Step::Row)
+    }
+
+    /// Makes reading possible, with a plan of the schemas that the transaction sees. True:
+    /// the caller ends the transaction.
+    #[inline(always)]
+    pub(super) fn start_reading(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
+        let ends = state.start_reading(&self.program.others, self.base())?;
+        match self.revalidate(engine, state) {
+            Ok(false) => Ok(ends),
+            again => self.start_reading_again(ends, again, engine, state),
+        }
+    }
+
+    /// The same where the plan was of other schemas. By the new one the statement may read
+    /// databases that were not begun with the main one: all are begun anew then, so that it
+    /// reads what they showed at one moment.
+    #[cold]
+    fn start_reading_again(
+        &mut self,
+        mut ends: bool,
+        mut compiled: Result<bool>,
+        engine: &Engine,
+        state: &mut State,
+    ) -> Result<bool> {
+        for _ in 0..COMPILES_MAX {
+            let begins_anew = ends && !self.program.others.is_empty();
+            match compiled {
+                Ok(true) if begins_anew => state.txn.rollback(),
+                Ok(_) => return Ok(ends),
+                Err(error) => {
+                    if ends {
+                        state.txn.rollback();
+                    }
+                    return Err(error);
+                }
+            }
+            ends = state.start_reading(&self.program.others, self.base())?;
+            compiled = self.revalidate(engine, state);
+        }
+        if ends {
+            state.txn.rollback();
+        }
+        Err(Error::new(code::SCHEMA, "database schema has changed"))
     }
 
     /// How much has to be acknowledged before it runs; the plan that EXPLAIN shows tells of
@@ -77,10 +121,10 @@ impl Body {
         {
             let mut state = shared.state()?;
             let state = &mut *state;
-            let ends = state.start_reading(&self.program.others, self.base())?;
+            let ends = self.start_reading(&shared.engine, state)?;
             state.make_deferred()?;
             self.begin_run(state);
-            let outcome = self.attach(shared, state);
+            let outcome = self.attach(&mut state.txn);
             if ends {
                 state.txn.rollback();
             }
@@ -105,9 +149,7 @@ impl Body {
         self.next_row(shared)
     }
 
-    fn attach(&mut self, shared: &Shared, state: &mut State) -> Result<()> {
-        self.revalidate(&shared.engine, state)?;
-        let txn = &mut state.txn;
+    fn attach(&mut self, txn: &mut Txns) -> Result<()> {
         for subquery in self.run.subqueries.iter_mut().flatten() {
             subquery.attach(txn)?;
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::backup::copy_to_file;
 use super::body::Body;
-use super::state::{Base, State};
+use super::state::State;
 use crate::error::{Error, Result, code};
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
@@ -31,8 +31,8 @@ impl Body {
             return Ok(());
         };
         let other = store.and_then(|store| state.engine_in(store)).cloned();
-        state.start_reading(&self.program.others, Base::Acknowledged)?;
-        let name = self.file_name(engine, state);
+        self.start_reading(engine, state)?;
+        let name = self.file_name(state);
         state.txn.rollback();
         let Value::Text(name) = name? else {
             return Err(Error::sql("non-text filename"));
@@ -42,8 +42,7 @@ impl Body {
     }
 
     /// What the file is to be called.
-    fn file_name(&mut self, engine: &Engine, state: &mut State) -> Result<Value> {
-        self.revalidate(engine, state)?;
+    fn file_name(&mut self, state: &mut State) -> Result<Value> {
         let plan = Arc::clone(&self.program.plan);
         let Action::Vacuum(_, Some(query)) = &plan.action else {
             return Ok(Value::Null);

@@ -27,7 +27,7 @@ use crate::schema::ConflictAction;
 use crate::value::collate;
 
 /// How often a statement is compiled again because the schema keeps changing.
-const COMPILES_MAX: usize = 50;
+pub(super) const COMPILES_MAX: usize = 50;
 
 impl Body {
     /// Runs an INSERT, UPDATE or DELETE wholly.
@@ -285,7 +285,7 @@ impl Body {
         for _ in 0..COMPILES_MAX {
             let Some(place) = &self.program.plan.place else {
                 // There is nothing to change any more.
-                return state.start_reading(&[], Base::Acknowledged);
+                return state.start_reading(&self.program.others, Base::Acknowledged);
             };
             let commits = state.start_change(place, &self.program)?;
             match self.revalidate(engine, state) {

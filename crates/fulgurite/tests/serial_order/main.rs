@@ -1,0 +1,159 @@
+//! Statements and transactions of several threads, over one and two files, with changes of
+//! the schema, cascades and triggers among them: there is an order in which SQLite, one
+//! after the other, gives the same answers to all of them and the same tables at the end.
+//!
+//! Who ended before another one began comes before it. Transactions that lost or were
+//! rolled back are in the order, too: what they saw was one state.
+//!
+//! A seed (printed on failure) fixes what each thread asks for, not how they overlap.
+//! `FULGURITE_ORDER_SEEDS` is the number of seeds.
+
+mod ask;
+mod search;
+mod session;
+
+use ask::{FILES, reset, schema, tables};
+use fastrand::Rng;
+use search::{Found, Search};
+use session::{Clock, Session, Step, Told, Transaction};
+use std::path::PathBuf;
+use std::sync::Barrier;
+
+/// Rounds with the same connections, each from the same tables.
+const ROUNDS: usize = 6;
+/// Transactions of all threads together, in a round.
+const TRANSACTIONS: usize = 24;
+
+/// A SQLite of the same files, with what they begin with.
+fn model(files: usize, seed: u64) -> rusqlite::Connection {
+    let model = rusqlite::Connection::open_in_memory().expect("a model");
+    let run = |sql: &str| model.execute_batch(sql).expect("the model takes it");
+    run("PRAGMA foreign_keys = ON");
+    for (at, name) in FILES.iter().enumerate().take(files) {
+        if at > 0 {
+            run(&format!("ATTACH ':memory:' AS {name}"));
+        }
+        run(&schema(name, seed));
+        run(&reset(name, seed));
+    }
+    model
+}
+
+fn round(sessions: &mut [Session], clock: &Clock, seed: u64) -> Vec<Vec<Transaction>> {
+    let barrier = Barrier::new(sessions.len());
+    let each = TRANSACTIONS / sessions.len();
+    std::thread::scope(|scope| {
+        let threads = sessions.iter_mut().enumerate().map(|(at, session)| {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                let mut rng = Rng::with_seed(seed.wrapping_mul(64) + at as u64);
+                barrier.wait();
+                let ran = (0..each).map(|_| session.transaction(&mut rng, clock));
+                ran.collect()
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        let ended = threads.into_iter().map(|it| it.join());
+        ended.map(|it| it.expect("no panic")).collect()
+    })
+}
+
+fn one_seed(seed: u64) -> usize {
+    let mut rng = Rng::with_seed(seed);
+    let files = 1 + (seed % 2) as usize;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let paths: Vec<PathBuf> = FILES[..files]
+        .iter()
+        .map(|name| folder.path().join(name))
+        .collect();
+    let setup = Session::new(&paths, true);
+    FILES[..files]
+        .iter()
+        .for_each(|name| setup.run(&schema(name, seed)));
+    let threads = [2, 3, 4, 8][rng.usize(..4)];
+    let mut sessions: Vec<_> = (0..threads)
+        .map(|_| Session::new(&paths, rng.bool()))
+        .collect();
+    let mut placed = 0;
+    for number in 0..ROUNDS {
+        let seed_of_round = seed * ROUNDS as u64 + number as u64;
+        FILES[..files]
+            .iter()
+            .for_each(|name| setup.run(&reset(name, seed_of_round)));
+        let clock = Clock::default();
+        let mut history = round(&mut sessions, &clock, seed_of_round);
+        history.push(vec![setup.look(&tables(files), &clock)]);
+        placed += history.iter().map(Vec::len).sum::<usize>();
+        let model = model(files, seed);
+        FILES[..files].iter().for_each(|name| {
+            model
+                .execute_batch(&reset(name, seed_of_round))
+                .expect("resets")
+        });
+        let mut search = Search::new(&model, &history, tables(files));
+        match search.run() {
+            Found::Order | Found::Undecided => {}
+            Found::None => panic!(
+                "seed {seed}, round {number}: no order; {}\n{history:#?}",
+                search.deepest()
+            ),
+        }
+    }
+    drop(sessions);
+    for check in ["integrity_check", "foreign_key_check"] {
+        let found = setup.rows(&format!("PRAGMA {check}"));
+        assert!(
+            found.is_empty() || found == ["ok"],
+            "seed {seed}: {found:?}"
+        );
+    }
+    placed
+}
+
+#[test]
+fn there_is_an_order_that_explains_everything() {
+    let seeds = std::env::var("FULGURITE_ORDER_SEEDS");
+    let seeds = seeds.ok().and_then(|text| text.parse().ok()).unwrap_or(30);
+    let placed: usize = (0..seeds).map(one_seed).sum();
+    println!("{seeds} seeds, {placed} transactions in order");
+}
+
+/// Two that both saw a row as it was at first and changed it, and one that saw a change that
+/// was rolled back.
+#[test]
+fn what_no_order_explains_is_found() {
+    let model = model(1, 0);
+    let reset = "DELETE FROM m3; DELETE FROM m1; INSERT INTO m1 VALUES (1, 0, 'i')";
+    model.execute_batch(reset).expect("resets");
+    let step = |sql: &str, told| Step {
+        sql: sql.to_owned(),
+        told: Some(told),
+    };
+    let saw = |v: &str| step("SELECT v FROM m1", Told::Rows(vec![v.to_owned()]));
+    let changed = |by: &str| {
+        let sql = format!("UPDATE m1 SET v = v || '{by}'");
+        step(&sql, Told::Changed(1))
+    };
+    let beside = |steps: Vec<Step>, committed| Transaction {
+        excludes: false,
+        alone: false,
+        steps,
+        committed,
+        began: 0,
+        ended: 9,
+    };
+    let found = |history: Vec<Transaction>| {
+        let history: Vec<_> = history.into_iter().map(|it| vec![it]).collect();
+        Search::new(&model, &history, tables(1)).run()
+    };
+    let first = beside(vec![saw("i"), changed("a")], true);
+    let lost = beside(vec![saw("i"), changed("b")], true);
+    let later = beside(vec![saw("ia"), changed("b")], true);
+    let undone = beside(vec![changed("c"), saw("ic")], false);
+    let of_undone = beside(vec![saw("ic")], true);
+    let skewed = vec![first.clone(), lost, undone.clone()];
+    assert!(matches!(found(skewed), Found::None));
+    let aborted = vec![first.clone(), undone.clone(), of_undone];
+    assert!(matches!(found(aborted), Found::None));
+    assert!(matches!(found(vec![later, undone, first]), Found::Order));
+}

@@ -1,0 +1,214 @@
+//! A connection, and what its transactions asked and were told.
+
+use crate::ask;
+use fastrand::Rng;
+use fulgurite::{Connection, Error, types::Value};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Counts what begins and ends.
+#[derive(Default)]
+pub struct Clock(AtomicU64);
+
+impl Clock {
+    fn tick(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::SeqCst)
+    }
+}
+
+/// What a statement was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// Rows, sorted.
+    Rows(Vec<String>),
+    /// How many rows it changed.
+    Changed(usize),
+    /// An error, by its primary code.
+    Failed(i32),
+}
+
+/// What was asked, and told. Of what only marks a place, or was busy, nothing was told.
+#[derive(Debug, Clone)]
+pub struct Step {
+    pub sql: String,
+    pub told: Option<Told>,
+}
+
+/// A transaction, or a statement alone.
+#[derive(Debug, Clone)]
+pub struct Transaction {
+    /// It has a snapshot of its own from the start on.
+    pub excludes: bool,
+    pub alone: bool,
+    pub steps: Vec<Step>,
+    pub committed: bool,
+    pub began: u64,
+    pub ended: u64,
+}
+
+pub struct Session {
+    connection: Connection,
+    files: usize,
+}
+
+const BUSY: i32 = 5;
+
+fn code(error: &Error) -> i32 {
+    error.sqlite_extended_error_code().unwrap_or(1) & 0xff
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Integer(number) => number.to_string(),
+        Value::Text(text) => text.clone(),
+        other => format!("{other:?}"),
+    }
+}
+
+impl Session {
+    /// Opens all files; `waits`: for locks, for as long as it takes.
+    pub fn new(paths: &[PathBuf], waits: bool) -> Self {
+        let connection = Connection::open(&paths[0]).expect("opens");
+        let session = Self {
+            connection,
+            files: paths.len(),
+        };
+        for (path, name) in paths.iter().zip(ask::FILES).skip(1) {
+            session.run(&format!("ATTACH '{}' AS {name}", path.display()));
+        }
+        session.run("PRAGMA foreign_keys = ON; PRAGMA synchronous = normal");
+        let timeout = Duration::from_secs(if waits { 60 } else { 0 });
+        session.connection.busy_timeout(timeout).expect("sets");
+        session
+    }
+
+    pub fn run(&self, sql: &str) {
+        let ran = self.connection.execute_batch(sql);
+        ran.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    pub fn rows(&self, sql: &str) -> Vec<String> {
+        self.query(sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    fn query(&self, sql: &str) -> Result<Vec<String>, Error> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let columns = statement.column_count();
+        let rows = statement.query_map([], |row| {
+            let values = (0..columns).map(|i| row.get(i).map(|it: Value| shown(&it)));
+            Ok(values.collect::<Result<Vec<_>, _>>()?.join("|"))
+        })?;
+        let mut rows = rows.collect::<Result<Vec<_>, _>>()?;
+        rows.sort();
+        Ok(rows)
+    }
+
+    /// Asks; false where it was busy.
+    fn ask(&self, sql: String, steps: &mut Vec<Step>) -> bool {
+        let told = match sql.starts_with("SELECT") {
+            true => self.query(&sql).map(Told::Rows),
+            false => self.connection.execute(&sql, []).map(|changed| {
+                let is_schema = sql.starts_with("CREATE") || sql.starts_with("DROP");
+                Told::Changed(if is_schema { 0 } else { changed })
+            }),
+        };
+        let told = match told {
+            Ok(told) => Some(told),
+            Err(error) => Some(code(&error))
+                .filter(|it| *it != BUSY)
+                .map(Told::Failed),
+        };
+        let answered = told.is_some();
+        steps.push(Step { sql, told });
+        answered
+    }
+
+    /// Marks a place, or goes back to it.
+    fn mark(&self, sql: &str, steps: &mut Vec<Step>) -> bool {
+        let done = self.connection.execute_batch(sql).is_ok();
+        let sql = sql.to_owned();
+        steps.extend(done.then_some(Step { sql, told: None }));
+        done
+    }
+
+    fn any(&self, rng: &mut Rng, by: &str) -> String {
+        match rng.u8(..20) {
+            0 | 1 => ask::reshape(rng, self.files),
+            2..=9 => ask::query(rng, self.files),
+            _ => ask::change(rng, self.files, by),
+        }
+    }
+
+    /// What is in these tables.
+    pub fn look(&self, tables: &[String], clock: &Clock) -> Transaction {
+        let began = clock.tick();
+        let mut steps = Vec::new();
+        for table in tables {
+            self.ask(format!("SELECT * FROM {table}"), &mut steps);
+        }
+        Transaction {
+            excludes: false,
+            alone: true,
+            steps,
+            committed: true,
+            began,
+            ended: clock.tick(),
+        }
+    }
+
+    /// Runs one of some kind.
+    pub fn transaction(&mut self, rng: &mut Rng, clock: &Clock) -> Transaction {
+        let began = clock.tick();
+        let by = format!("{began} ");
+        let mut steps = Vec::new();
+        let begin = [
+            "",
+            "",
+            "BEGIN",
+            "BEGIN",
+            "BEGIN CONCURRENT",
+            "BEGIN IMMEDIATE",
+            "SAVEPOINT z",
+        ][rng.usize(..7)];
+        let committed = match begin {
+            "" => self.ask(self.any(rng, &by), &mut steps),
+            begin => {
+                self.connection.execute_batch(begin).is_ok()
+                    && self.in_transaction(rng, &by, &mut steps)
+            }
+        };
+        if !self.connection.is_autocommit() {
+            self.run("ROLLBACK");
+        }
+        Transaction {
+            excludes: begin.ends_with("IMMEDIATE"),
+            alone: begin.is_empty(),
+            steps,
+            committed,
+            began,
+            ended: clock.tick(),
+        }
+    }
+
+    /// Statements up to COMMIT; whether that was reached.
+    fn in_transaction(&self, rng: &mut Rng, by: &str, steps: &mut Vec<Step>) -> bool {
+        for _ in 0..rng.usize(1..5) {
+            if rng.bool() {
+                std::thread::yield_now();
+            }
+            let marks = rng.u8(..6) == 0;
+            if marks && !self.mark("SAVEPOINT s", steps) || !self.ask(self.any(rng, by), steps) {
+                return false;
+            }
+            let undo = ["ROLLBACK TO s; RELEASE s", "RELEASE s"][rng.usize(..2)];
+            if marks && !self.mark(undo, steps) {
+                return false;
+            }
+        }
+        std::thread::yield_now();
+        rng.u8(..12) > 0 && self.connection.execute_batch("COMMIT").is_ok()
+    }
+}
