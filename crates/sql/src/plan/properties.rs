@@ -159,24 +159,21 @@ impl<'a> Planner<'a, '_> {
     }
 
     fn note_uses_outside(&self, expr: &Expr, is_known: &dyn Fn(&Expr) -> bool, uses: &mut Uses) {
-        if is_known(expr) {
-            return;
-        }
-        if let Some(asked) = asked(expr) {
-            let mut operand_is_known = false;
-            (expr.kind).for_each_child(&mut |operand| operand_is_known = is_known(operand));
-            uses.asked.extend((!operand_is_known).then_some(asked));
-            return;
-        }
-        if let ExprKind::Column(column) = expr.kind {
-            return uses.values.push(column);
-        }
-        let subquery = expr.kind.subquery().and_then(|id| self.logical.get(id));
-        for (_, binding) in subquery.map_or(&[][..], |it| &it.bindings) {
-            self.note_uses_outside(binding, is_known, uses);
-        }
-        expr.kind.for_each_child(&mut |child| {
-            crate::stack::grow(|| self.note_uses_outside(child, is_known, uses));
+        self.walk(expr, &mut |expr| {
+            if is_known(expr) {
+                return true;
+            }
+            if let Some(asked) = asked(expr) {
+                let mut operand_is_known = false;
+                (expr.kind).for_each_child(&mut |operand| operand_is_known = is_known(operand));
+                uses.asked.extend((!operand_is_known).then_some(asked));
+                return true;
+            }
+            if let ExprKind::Column(column) = expr.kind {
+                uses.values.push(column);
+                return true;
+            }
+            false
         });
     }
 

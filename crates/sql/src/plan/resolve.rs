@@ -289,18 +289,28 @@ impl Planner<'_, '_> {
         is_known: &dyn Fn(&Expr) -> bool,
         visit: &mut dyn FnMut(ColumnRef),
     ) {
-        if is_known(expr) {
+        self.walk(expr, &mut |expr| match expr.kind {
+            _ if is_known(expr) => true,
+            ExprKind::Column(column) => {
+                visit(column);
+                true
+            }
+            _ => false,
+        });
+    }
+
+    /// Walks over an expression, its subqueries' bindings included, and not into what `visit`
+    /// says that it is done with.
+    pub fn walk(&self, expr: &Expr, visit: &mut dyn FnMut(&Expr) -> bool) {
+        if visit(expr) {
             return;
-        }
-        if let ExprKind::Column(column) = expr.kind {
-            return visit(column);
         }
         let subquery = expr.kind.subquery().and_then(|id| self.logical.get(id));
         for (_, binding) in subquery.map_or(&[][..], |s| &s.bindings) {
-            self.for_each_column_outside(binding, is_known, visit);
+            self.walk(binding, visit);
         }
         expr.kind.for_each_child(&mut |child| {
-            crate::stack::grow(|| self.for_each_column_outside(child, is_known, visit));
+            crate::stack::grow(|| self.walk(child, visit));
         });
     }
 }
