@@ -349,14 +349,10 @@ fn seen(index: usize, checked: &Option<String>) -> Seen {
     }
 }
 
-/// A missing log is reported where the write was lost that took its mark away.
 fn is_report(kind: ErrorKind) -> bool {
     matches!(
         kind,
-        ErrorKind::Corrupt
-            | ErrorKind::NotADatabase
-            | ErrorKind::NewerFormat
-            | ErrorKind::MissingLog
+        ErrorKind::Corrupt | ErrorKind::NotADatabase | ErrorKind::NewerFormat
     )
 }
 
@@ -500,6 +496,12 @@ fn lie(seed: u64, after: u64, error: FaultError, counts: &mut Counts) -> u64 {
     for step in 0..14 {
         // Reading back what was lost reports it; that ends the life.
         if let Err(error) = life.step_or_start_at(step) {
+            // The write that took the log's mark away is the one that was lost, and so would
+            // whoever opens it next be told.
+            if error.kind() == ErrorKind::MissingLog {
+                counts.refused += 1;
+                return disk.calls();
+            }
             let known = is_report(error.kind()) || error.kind() == ErrorKind::Poisoned;
             assert!(known, "{error}");
             cut_short = true;
