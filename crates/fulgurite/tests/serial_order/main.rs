@@ -5,6 +5,10 @@
 //! Who ended before another one began comes before it. Transactions that lost or were
 //! rolled back are in the order, too: what they saw was one state.
 //!
+//! Tables are named without their file, so who reads the second file reads both at one
+//! moment (ADR 96). By their full names a commit to both files might be seen in one statement
+//! and not yet in the next (`docs/isolation.md`), which this order rules out.
+//!
 //! A seed (printed on failure) fixes what each thread asks for, not how they overlap.
 //! `FULGURITE_ORDER_SEEDS` is the number of seeds.
 
