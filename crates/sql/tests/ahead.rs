@@ -405,3 +405,47 @@ fn a_failed_sync_ends_who_is_ahead_of_it() {
         assert_eq!(must(&reader, "SELECT n FROM t WHERE id < 3"), ["10", "20"]);
     });
 }
+
+/// A temporary table is its connection's alone, and keeps nobody from going ahead; what is
+/// copied into it is told of when that is durable.
+#[test]
+fn who_has_a_temporary_table_goes_ahead_too() {
+    let temporary = "CREATE TEMP TABLE own(n INT); INSERT INTO own VALUES (1)";
+    for (second, told) in [
+        ("SELECT n FROM t WHERE id = 2", "20"),
+        (
+            "INSERT INTO own SELECT n FROM t WHERE id = 3 RETURNING n",
+            "30",
+        ),
+        ("UPDATE t SET n = (SELECT max(n) FROM own) WHERE id = 4", ""),
+    ] {
+        let world = World::new();
+        world.meanwhile(CHANGES_1, |session| {
+            must(session, temporary);
+            must(session, BEGIN);
+            assert_eq!(run(session, second).join(" "), told, "{second}");
+            assert_eq!(*world.gate.state.lock().unwrap(), (Stand::Shut, true));
+            world.gate.set(Stand::Open);
+            must(session, "COMMIT");
+        });
+    }
+    let copies = "INSERT INTO own SELECT n FROM t WHERE id = 1 RETURNING n";
+    let begin = format!("{temporary}; {BEGIN}");
+    assert_eq!(World::late(CHANGES_1, (&begin, copies)), ["100"]);
+}
+
+/// The copy of what was lost is lost with it.
+#[test]
+fn a_temporary_table_keeps_nothing_of_a_commit_that_failed() {
+    let world = World::new();
+    world.meanwhile(CHANGES_1, |session| {
+        must(session, "CREATE TEMP TABLE own(n INT)");
+        must(session, BEGIN);
+        world.gate.set(Stand::Fails);
+        let failed = |told: Vec<String>| told.len() == 1 && told[0].starts_with("error 1034");
+        let copies = "INSERT INTO own SELECT n FROM t WHERE id = 1";
+        assert!(failed(run(session, copies)));
+        assert!(failed(run(session, "COMMIT")));
+        assert_eq!(must(session, "SELECT count(*) FROM own"), ["0"]);
+    });
+}

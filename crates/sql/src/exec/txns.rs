@@ -170,10 +170,11 @@ impl Txns {
             .inspect_err(|_| self.rollback())
     }
 
-    /// As [`begin_immediate`](Self::begin_immediate); where there is only the main database,
-    /// ahead of what is acknowledged but for this tree.
+    /// As [`begin_immediate`](Self::begin_immediate); where others use the main database
+    /// alone, ahead of what is acknowledged but for this tree. What private ones hold then
+    /// comes from answers that were confirmed, and commits after the main one.
     pub fn begin_immediate_ahead(&mut self, acknowledged: &Tree) -> Result<()> {
-        if !self.others.is_empty() {
+        if self.others.iter().any(|other| !other.is_private) {
             return self.begin_immediate();
         }
         self.main.begin_immediate_ahead()?;
