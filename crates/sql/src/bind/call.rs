@@ -135,6 +135,7 @@ impl Binder<'_> {
             };
         };
         self.calls_user = true;
+        self.schema_calls_user |= self.store_of_text().is_some();
         match function.flags().is_some_and(|flags| self.distrusts(flags)) {
             true => Err(Error::sql(format!("unsafe use of {name}()")).with_hint(
                 "a text of the schema may not call it: it is for direct use only, or the schema is not trusted",
@@ -156,7 +157,7 @@ impl Binder<'_> {
 
     /// The store of the database whose text holds what is being bound; None: the statement's
     /// own does.
-    fn store_of_text(&self) -> Option<u64> {
+    pub(super) fn store_of_text(&self) -> Option<u64> {
         let definition = || {
             let frame = self.frames.last().filter(|f| f.definition.is_some())?;
             frame.tables.first()?.database

@@ -17,6 +17,7 @@ impl Binder<'_> {
             return Ok(known);
         }
         self.calls_user = true;
+        self.schema_calls_user |= self.store_of_text().is_some();
         match CollationName::known(&name.text) {
             Some(known) if self.settings.user.collations().has(known) => {
                 Ok(Collation::Program(known))
@@ -35,6 +36,7 @@ impl Binder<'_> {
             return;
         }
         self.calls_user = true;
+        self.schema_calls_user = true;
         for column in &table.columns {
             if let Collation::Program(name) = column.collation
                 && !self.settings.user.collations().has(name)

@@ -78,6 +78,8 @@ pub struct BoundStatement {
     pub place: Option<Box<SchemaPlace>>,
     /// It calls code of the program.
     pub calls_user: bool,
+    /// Texts and collations of the schema are among what calls it.
+    pub schema_calls_user: bool,
     /// Collations of its tables that the connection lacks.
     pub lacks: Vec<CollationName>,
 }
@@ -92,6 +94,7 @@ impl BoundStatement {
             commons: binder.commons,
             place: binder.place,
             calls_user: binder.calls_user,
+            schema_calls_user: binder.schema_calls_user,
             lacks: binder.lacks,
         }
     }
@@ -155,6 +158,8 @@ struct Binder<'a> {
     texts_of: Option<u64>,
     /// Code of the program is called.
     calls_user: bool,
+    /// By texts or collations of the schema.
+    schema_calls_user: bool,
     /// Collations of tables that the connection lacks.
     lacks: Vec<CollationName>,
 }
@@ -184,6 +189,7 @@ impl<'a> Binder<'a> {
             place: None,
             texts_of: None,
             calls_user: false,
+            schema_calls_user: false,
             lacks: Vec::new(),
         }
     }

@@ -88,6 +88,12 @@ impl Hooks {
             && self.progress.is_none()
     }
 
+    /// Whether one of them is told of rows that change.
+    #[inline]
+    pub fn tells_rows(&self) -> bool {
+        self.update.is_some()
+    }
+
     /// Before a commit.
     ///
     /// # Errors

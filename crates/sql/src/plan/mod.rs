@@ -179,6 +179,7 @@ fn plan_one(
         commons,
         place,
         calls_user,
+        schema_calls_user,
         lacks,
         ..
     } = bound;
@@ -236,6 +237,7 @@ fn plan_one(
         deterministic,
         guesses,
         calls_user,
+        schema_calls_user,
         lacks,
     })
 }

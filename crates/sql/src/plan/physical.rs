@@ -84,6 +84,8 @@ pub struct Plan {
     pub settings: Settings,
     /// It calls code of the program.
     pub calls_user: bool,
+    /// Texts and collations of the schema are among what calls it.
+    pub schema_calls_user: bool,
     /// Collations of its tables that the connection lacks.
     pub lacks: Vec<CollationName>,
     /// Calls nothing but deterministic functions.

@@ -95,12 +95,29 @@ impl Program {
     }
 
     /// How much of what an IMMEDIATE transaction builds on has to be acknowledged before it
-    /// runs. Code of the program is told of rows meanwhile.
+    /// runs. Functions and collations of the program are told of rows meanwhile.
     pub fn base(&self) -> Base {
-        match self.plan.calls_user || !self.plan.pragmas.is_empty() {
+        let tells = self.plan.calls_user && !self.confirms_calls();
+        match tells || !self.plan.pragmas.is_empty() {
             true => Base::Acknowledged,
             false => Base::Published,
         }
+    }
+
+    /// Whether functions are called for one row alone: for the values of a new one, before
+    /// anything is looked at, or for one that is found, once that is confirmed.
+    fn confirms_calls(&self) -> bool {
+        let returns = match &self.plan.action {
+            Action::Insert(insert) => insert.returning.is_some() || !insert.upserts.is_empty(),
+            Action::Update(update) => update.returning.is_some(),
+            Action::Delete(delete) => delete.returning.is_some(),
+            _ => true,
+        };
+        matches!(self.kind, Kind::PointInsert(_) | Kind::PointWrite(_))
+            && !returns
+            && !self.plan.schema_calls_user
+            && self.plan.subqueries.is_empty()
+            && self.plan.programs.is_empty()
     }
 
     /// What foreign keys ask of it.

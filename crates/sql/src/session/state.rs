@@ -217,10 +217,10 @@ impl State {
     pub fn start_writing(&mut self, program: &Program) -> Result<bool> {
         if let Some(explicit) = &mut self.explicit {
             explicit.writes = true;
-            // Hooks are told of each change.
+            // A failure that undoes the transaction is told of at once.
             let base = match &self.functions.hooks {
-                None => program.base(),
-                Some(_) => Base::Acknowledged,
+                Some(hooks) if hooks.rollback.is_some() => Base::Acknowledged,
+                _ => program.base(),
             };
             self.start_explicit(base)?;
             if !self.databases.is_empty() {

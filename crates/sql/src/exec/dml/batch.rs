@@ -111,7 +111,7 @@ pub fn in_batches<'p>(
 /// Whether a hook of the connection is told of each row.
 fn is_told(cx: &Context<'_, '_>) -> bool {
     let hooks = cx.run.functions.hooks.as_ref();
-    hooks.is_some_and(|hooks| hooks.update.is_some())
+    hooks.is_some_and(|hooks| hooks.tells_rows())
 }
 
 /// Inserts the first rows of a batch; how many.

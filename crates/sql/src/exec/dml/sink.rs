@@ -281,16 +281,18 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Tells the connection's hook of a row that changed, if it has a rowid.
+    /// Tells the connection's hook of a row that changed, if it has a rowid, once what came
+    /// to that may be told.
     #[inline]
     pub fn tell(&mut self, change: Change, rowid: i64, cx: &mut Context<'_, '_>) -> Result<()> {
-        let Some(hooks) = &cx.run.functions.hooks else {
+        let Some(hooks) = cx.run.functions.hooks.as_ref().filter(|it| it.tells_rows()) else {
             return Ok(());
         };
         if self.table().without_rowid {
             return Ok(());
         }
         let outer = std::mem::replace(&mut self.torn, true);
+        self.txn.main.confirm()?;
         let table = &self.target.table;
         hooks.changed(change, table.tree.store_number(), &table.name, rowid)?;
         self.torn = outer;

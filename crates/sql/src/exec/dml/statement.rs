@@ -75,7 +75,7 @@ impl Statement<'_> {
         if lasts && !matches!(self.kind, Kind::Write(_)) {
             sink.expect(1, false, &cx.run.memory)?;
         }
-        let mut outcome = run_rows(&self.plan.action, self.kind, &mut sink, cx, self.effects);
+        let mut outcome = run_rows(self.plan, self.kind, &mut sink, cx, self.effects);
         let stays = |failure: &Failure| failure.keeps() && !sink.torn;
         if !lasts
             && outcome.as_ref().err().is_none_or(stays)
@@ -122,18 +122,21 @@ pub(super) fn detach(kind: &mut Kind, cx: &mut Context<'_, '_>) {
 
 #[inline]
 fn run_rows(
-    action: &Action,
+    plan: &Plan,
     kind: &mut Kind,
     sink: &mut Sink<'_>,
     cx: &mut Context<'_, '_>,
     effects: &mut Effects,
 ) -> Written<()> {
-    match (action, kind) {
+    match (&plan.action, kind) {
         (Action::Insert(insert), Kind::PointInsert(point)) => point.run(insert, sink, cx, effects),
         (action, Kind::PointWrite(point)) => {
             let Some(rowid) = point.find_to_change(sink.txn, cx)? else {
                 return Ok(());
             };
+            if plan.calls_user {
+                sink.txn.main.confirm()?;
+            }
             if !point.accept(rowid, cx)? {
                 return Ok(());
             }
