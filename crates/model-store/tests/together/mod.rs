@@ -98,3 +98,86 @@ fn movers() {
 fn transactions_over_two_stores_wait_in_one_order_and_are_seen_whole() {
     explore(60, All, movers);
 }
+
+/// Keeps the writers of both stores out, begins in the first ahead of what is acknowledged
+/// there, and commits what `acts` does.
+fn exclude<R>(both: &Both, acts: impl FnOnce(&mut [Txn; 2]) -> R) -> R {
+    let mut txns = [0, 1].map(|at: usize| both[at].0.txn());
+    txns[0].begin_immediate_ahead_of_turns().expect("begins");
+    txns[1].begin_immediate().expect("begins");
+    let told = acts(&mut txns);
+    txns[0].confirm().expect("what it builds on is there");
+    commit(&mut txns).expect("cannot lose");
+    told
+}
+
+fn add_to_first(both: &Both, key: i64) {
+    exclude(both, |txns| {
+        let found = get(&mut txns[0], &both[0].1, key).unwrap_or(0);
+        put(&mut txns[0], &both[0].1, key, found + 1);
+    });
+}
+
+/// One that reads the second store and writes to the first, others that use the first
+/// alone, one that then writes to the second, and one that reads both: it does not see what
+/// was written to the second store after that was read, and the first without what the one
+/// that read it had written by then.
+fn excluders() {
+    let disk = SimDisk::new(1);
+    let both = open_both(&disk);
+    let spawn = |does: fn(&Both) -> i64| {
+        let both = both.clone();
+        thread::spawn(move || does(&both))
+    };
+    let reads = spawn(|both| {
+        exclude(both, |txns| {
+            let found = get(&mut txns[1], &both[1].1, 1).unwrap_or(0);
+            put(&mut txns[0], &both[0].1, 1, 1);
+            found
+        })
+    });
+    let mut others = Vec::from([0, 1].map(|_| {
+        spawn(|both| {
+            add_to_first(both, 2);
+            0
+        })
+    }));
+    others.push(spawn(|both| {
+        let (store, tree) = &both[1];
+        let mut txn = store.txn();
+        txn.begin_statement(&[tree]).expect("begins");
+        put(&mut txn, tree, 1, 1);
+        txn.commit().expect("commits");
+        0
+    }));
+    let sees = spawn(|both| {
+        let mut txns = [0, 1].map(|at: usize| both[at].0.txn());
+        for txn in &mut txns {
+            txn.begin_read().expect("begins");
+        }
+        let [first, second] = &mut txns;
+        read_together(&mut [first, second]).expect("reads");
+        let found = [0, 1].map(|at| get(&mut txns[at], &both[at].1, 1).unwrap_or(0));
+        found[0] * 2 + found[1]
+    });
+    let found = reads.join().expect("no panic");
+    let seen = sees.join().expect("no panic");
+    assert!(
+        found == 1 || seen != 1,
+        "what was written after it was read is seen, and what the one that read it wrote is not"
+    );
+    for other in others {
+        other.join().expect("no panic");
+    }
+    drop(both);
+    let both = open_both(&disk.crash_image(3));
+    let (store, tree) = &both[0];
+    let mut txn = store.txn();
+    txn.begin_read().expect("begins");
+    assert_eq!([1, 2].map(|key| get(&mut txn, tree, key)), [Some(1), Some(2)]);
+}
+
+#[test]
+fn who_keeps_writers_out_of_two_stores_has_an_order_with_who_reads_both() {
+    explore(60, All, excluders);
+}

@@ -170,28 +170,36 @@ impl Txns {
             .inspect_err(|_| self.rollback())
     }
 
-    /// As [`begin_immediate`](Self::begin_immediate); where others use the main database
-    /// alone, ahead of what is acknowledged but for this tree. What private ones hold then
-    /// comes from answers that were confirmed, and commits after the main one.
+    /// As [`begin_immediate`](Self::begin_immediate), in the main database ahead of what is
+    /// acknowledged but for this tree. What private ones hold then comes from answers that
+    /// were confirmed, and commits after the main one; whatever is done in other ones makes
+    /// the commit wait for what the main one builds on.
     pub fn begin_immediate_ahead(&mut self, acknowledged: &Tree) -> Result<()> {
         if self.others.iter().any(|other| !other.is_private) {
-            return self.begin_immediate();
+            self.exclude_all(|main| main.begin_immediate_ahead_of_turns())?;
+        } else {
+            self.main.begin_immediate_ahead()?;
         }
-        self.main.begin_immediate_ahead()?;
-        self.main.depend_on(acknowledged);
-        self.main.confirm().inspect_err(|_| self.main.rollback())
+        let relied = self.main.rely_on(acknowledged);
+        let confirmed = relied.and_then(|()| self.main.confirm());
+        confirmed.inspect_err(|_| self.rollback())
     }
 
     /// Begins one that nobody can make fail: it keeps the other writers out of all of them.
     pub fn begin_immediate(&mut self) -> Result<()> {
-        if self.others.is_empty() {
-            return self.main.begin_immediate();
+        match self.others.is_empty() {
+            true => self.main.begin_immediate(),
+            false => self.exclude_all(|main| main.begin_immediate()),
         }
+    }
+
+    /// Begins in all databases that others use, in the main one so.
+    fn exclude_all(&mut self, begin_main: impl Fn(&mut Txn) -> Result<()>) -> Result<()> {
         let main = self.store;
         let begun = self.shared().into_iter().try_for_each(|store| {
             let txn = self.in_store(store);
             match store == main {
-                true => txn.begin_immediate(),
+                true => begin_main(txn),
                 false => begin_unless_read_only(txn, |txn| txn.begin_immediate()),
             }
         });

@@ -335,7 +335,7 @@ impl State {
             let trees: Vec<&Tree> = program.trees.iter().filter(is_in).collect();
             let txn = self.txn.in_store(store);
             let begun = match is_written(store) {
-                true if files > 1 && !is_private => txn.begin_immediate(),
+                true if files > 1 && !is_private => self.begin_to_rely_on(store, |txn| txn.begin_immediate()),
                 true => txn.begin_statement(&trees),
                 false if files > 0 && !is_private && !trees.is_empty() => {
                     begin_unless_read_only(txn, |txn| txn.begin_statement(&trees))
@@ -397,11 +397,12 @@ impl State {
                 .trees
                 .iter()
                 .any(|tree| tree.store_number() == store);
-            let txn = self.txn.in_store(store);
             let begun = match is_changed(store) {
-                true => txn.begin_immediate(),
+                true => self.begin_to_rely_on(store, |txn| txn.begin_immediate()),
                 false if of_others && reads && !is_private => {
-                    begin_unless_read_only(txn, |txn| txn.begin_immediate())
+                    self.begin_to_rely_on(store, |txn| {
+                        begin_unless_read_only(txn, |txn| txn.begin_immediate())
+                    })
                 }
                 false => {
                     rest.push(store);
@@ -426,6 +427,22 @@ impl State {
             .collect();
         all.sort_unstable_by_key(|it| it.store);
         all
+    }
+
+    /// Begins what depends on the schema of the database in this store, whatever else of
+    /// it is read.
+    fn begin_to_rely_on(
+        &mut self,
+        store: u64,
+        begin: impl FnOnce(&mut Txn) -> fulgurite_store::Result<()>,
+    ) -> fulgurite_store::Result<()> {
+        let schema = match self.beside(store) {
+            Some(database) => database.engine.schema_tree().clone(),
+            None => self.schema_tree.clone(),
+        };
+        let txn = self.txn.in_store(store);
+        begin(txn)?;
+        txn.rely_on(&schema)
     }
 
     /// The database in this store, if others may use it and it is not the main one.

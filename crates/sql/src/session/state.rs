@@ -90,7 +90,7 @@ pub struct State {
     /// Rows without the parent that a foreign key names, in the transaction under way.
     pub counters: Counters,
     /// That of the main database's sqlite_schema.
-    schema_tree: Tree,
+    pub schema_tree: Tree,
     /// How long waits for locks may last.
     busy_timeout: Duration,
     /// What PRAGMA synchronous shows.
@@ -300,11 +300,11 @@ impl State {
             self.txn.begin_immediate()?;
         } else {
             self.txn.begin(isolation)?;
-            // Whoever uses the schema conflicts with whoever changes it: the
-            // transaction depends on all rows of sqlite_schema.
-            if self.txn.state() != TxnState::Read {
-                self.txn.main.rely_on(&self.schema_tree)?;
-            }
+        }
+        // Whoever uses the schema conflicts with whoever changes it: the
+        // transaction depends on all rows of sqlite_schema.
+        if self.txn.state() != TxnState::Read {
+            self.txn.main.rely_on(&self.schema_tree)?;
         }
         if let Some(explicit) = &mut self.explicit {
             explicit.begun = true;

@@ -61,6 +61,12 @@ impl TxnContext {
     /// not idle then, the transaction is as it was and can be committed later.
     /// Whatever reading and writing fail with.
     pub fn commit(&mut self) -> Result<()> {
+        self.commit_and(|| ())
+    }
+
+    /// As [`commit`](Self::commit); where it wrote, `published` is called as soon as the
+    /// next writers may build on that, before it is acknowledged.
+    pub(super) fn commit_and(&mut self, published: impl FnOnce()) -> Result<()> {
         match self.state {
             TxnState::Idle => Err(Error::misuse("no transaction is under way")),
             TxnState::Read => {
@@ -87,7 +93,7 @@ impl TxnContext {
                     Err(error) => return self.lose_unless_busy(error),
                 };
                 let prepared = self.prepare();
-                match prepared.and_then(|reads| self.publish_and_wait(reads, permit)) {
+                match prepared.and_then(|reads| self.publish_and_wait(reads, permit, published)) {
                     Ok(()) => Ok(()),
                     Err(error) => Err(self.lose(error)),
                 }
@@ -289,6 +295,7 @@ impl TxnContext {
         &mut self,
         mut reads: Vec<ReadHead>,
         permit: Option<Permit<'_>>,
+        published: impl FnOnce(),
     ) -> Result<()> {
         debug_assert!(!self.spilling.is_under_way(), "its nodes are being written");
         self.core.background.attend_commit()?;
@@ -375,6 +382,7 @@ impl TxnContext {
         if let Some(slot) = self.slot.take() {
             core.pool.readers.release(&slot);
         }
+        published();
         let logged = match (wal, placed) {
             (Some(wal), Some(placed)) => wal
                 .fill(placed, kind, &[&self.redo])

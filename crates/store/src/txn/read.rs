@@ -188,9 +188,10 @@ impl TxnContext {
     }
 
     /// Identifies what this transaction sees in a tree: equal stamps mean equal
-    /// contents. Never reused. To ask is not to read: a statement is told of the head,
-    /// pins no snapshot for it, and comes to depend on nothing; what it asks about must
-    /// be kept from changing, as the writers' lock keeps the schema.
+    /// contents. Never reused. To ask is not to read: a statement, and who keeps the
+    /// other writers out, is told of the head, pins no snapshot for it, and comes to
+    /// depend on nothing; what a statement asks about must be kept from changing, as the
+    /// writers' lock keeps the schema.
     #[inline]
     pub fn stamp(&mut self, tree: &Tree) -> Result<u64> {
         if self.fork_of(tree.id()).is_some() {
@@ -206,7 +207,11 @@ impl TxnContext {
             }
             return Ok(1 << 63 | fork.stamp.1);
         }
-        if self.state == TxnState::Statement && !self.pinned {
+        let is_at_head = match self.state {
+            TxnState::Statement => !self.pinned,
+            state => state == TxnState::Immediate,
+        };
+        if is_at_head {
             let head = tree.0.head();
             return match head.dropped {
                 true => Err(dropped(tree)),

@@ -89,15 +89,20 @@ pub fn commit_together(txns: &mut [&mut TxnContext]) -> Result<()> {
 }
 
 /// Only one of them is written to or depends on what it has read: that one commits as it
-/// would without the others, and excludes nobody.
+/// would without the others, and excludes nobody. Those end with its locks: what none of
+/// them is about need not wait for its sync.
 fn commit_alone(txns: &mut [&mut TxnContext]) -> Result<()> {
-    if let Some(txn) = txns.iter_mut().find(|txn| txn.counts()) {
-        let committed = txn.commit();
-        if txn.state != TxnState::Idle {
-            return committed;
-        }
-        if let Err(error) = committed {
-            return Err(lose_all(txns, error));
+    if let Some(at) = txns.iter().position(|txn| txn.counts()) {
+        let (before, rest) = txns.split_at_mut(at);
+        if let [txn, after @ ..] = rest {
+            let others = before.iter_mut().chain(after);
+            let committed = txn.commit_and(|| others.for_each(|txn| txn.undo()));
+            if txn.state != TxnState::Idle {
+                return committed;
+            }
+            if let Err(error) = committed {
+                return Err(lose_all(txns, error));
+            }
         }
     }
     txns.iter_mut().for_each(|txn| txn.undo());
@@ -157,6 +162,7 @@ struct Part<'c> {
 fn commit_excluded(txns: &mut [&mut TxnContext]) -> Result<()> {
     for txn in txns.iter_mut().filter(|txn| txn.counts()) {
         txn.core.check_writable()?;
+        txn.wait_for_base()?;
         txn.core.wait_visible(txn.core.head())?;
     }
     let lasting: Vec<usize> = {
@@ -168,7 +174,7 @@ fn commit_excluded(txns: &mut [&mut TxnContext]) -> Result<()> {
     } else {
         let mut parts = validate_all(txns, &lasting)?;
         if let Some(part) = parts.pop() {
-            txns[part.at].publish_and_wait(part.reads, None)?;
+            txns[part.at].publish_and_wait(part.reads, None, || ())?;
         }
     }
     // What ends with the process has nobody to lose against.
@@ -323,12 +329,14 @@ fn complete(txns: &mut [&mut TxnContext], parts: Vec<Part<'_>>, cores: &[Arc<Cor
 
 impl TxnContext {
     /// Whether others may have to wait for it to be committed with those of other stores:
-    /// where nobody can write, nothing that it has read changes.
+    /// where nobody can write, nothing that it has read changes; and who has done no more
+    /// than to keep writers out has no place in their order.
     fn counts(&self) -> bool {
         match self.state {
             TxnState::Idle | TxnState::Read => false,
             TxnState::Optimistic => self.wrote || self.depends(),
-            TxnState::Immediate | TxnState::Statement => true,
+            TxnState::Immediate => !self.is_unused() || self.depends(),
+            TxnState::Statement => true,
         }
     }
 
@@ -385,7 +393,7 @@ impl TxnContext {
     fn publish_synced(&mut self, part: Part<'_>) -> Result<()> {
         let synced = self.synced();
         let kept = std::mem::replace(&mut self.durability, synced);
-        let published = self.publish_and_wait(part.reads, part.permit);
+        let published = self.publish_and_wait(part.reads, part.permit, || ());
         self.durability = kept;
         published
     }
