@@ -335,7 +335,9 @@ impl State {
             let trees: Vec<&Tree> = program.trees.iter().filter(is_in).collect();
             let txn = self.txn.in_store(store);
             let begun = match is_written(store) {
-                true if files > 1 && !is_private => self.begin_to_rely_on(store, |txn| txn.begin_immediate()),
+                true if files > 1 && !is_private => {
+                    self.begin_to_rely_on(store, |txn| txn.begin_immediate())
+                }
                 true => txn.begin_statement(&trees),
                 false if files > 0 && !is_private && !trees.is_empty() => {
                     begin_unless_read_only(txn, |txn| txn.begin_statement(&trees))
@@ -399,11 +401,9 @@ impl State {
                 .any(|tree| tree.store_number() == store);
             let begun = match is_changed(store) {
                 true => self.begin_to_rely_on(store, |txn| txn.begin_immediate()),
-                false if of_others && reads && !is_private => {
-                    self.begin_to_rely_on(store, |txn| {
-                        begin_unless_read_only(txn, |txn| txn.begin_immediate())
-                    })
-                }
+                false if of_others && reads && !is_private => self.begin_to_rely_on(store, |txn| {
+                    begin_unless_read_only(txn, |txn| txn.begin_immediate())
+                }),
                 false => {
                     rest.push(store);
                     Ok(())
