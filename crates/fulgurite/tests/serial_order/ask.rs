@@ -60,7 +60,7 @@ pub fn reset(file: &str, seed: u64) -> String {
     );
     let keys: Vec<i64> = (0..KEYS).filter(|_| rng.bool()).collect();
     for k in keys {
-        sql += &format!("INSERT INTO {t}1 VALUES ({k}, {}, 'i');", rng.i64(..4));
+        sql += &format!("INSERT INTO {t}1 VALUES ({k}, {}, 'i');", rng.i64(0..4));
         sql += &format!("INSERT INTO {t}2 VALUES ('{k}', {k}, 'i');");
         sql += &format!("INSERT INTO {t}3 VALUES ({k}, {k}, 'i');");
     }
@@ -75,7 +75,7 @@ fn table(rng: &mut Rng, files: usize) -> String {
 /// A query, whose rows may come in any order.
 pub fn query(rng: &mut Rng, files: usize) -> String {
     let (t, u) = (table(rng, files), table(rng, files));
-    let (k, g) = (rng.i64(..KEYS), rng.i64(..4));
+    let (k, g) = (rng.i64(0..KEYS), rng.i64(0..4));
     match rng.u8(..10) {
         0 => format!("SELECT k, g, v FROM {t} WHERE k = {k}"),
         1 => format!("SELECT count(*) FROM {t}"),
@@ -93,7 +93,7 @@ pub fn query(rng: &mut Rng, files: usize) -> String {
 /// A change of rows, each of which says by whom it was.
 pub fn change(rng: &mut Rng, files: usize, by: &str) -> String {
     let (t, u) = (table(rng, files), table(rng, files));
-    let (k, l, g) = (rng.i64(..KEYS), rng.i64(..KEYS), rng.i64(..4));
+    let (k, l, g) = (rng.i64(0..KEYS), rng.i64(0..KEYS), rng.i64(0..4));
     match rng.u8(..13) {
         0 | 1 => format!("UPDATE {t} SET v = v || '{by}' WHERE k = {k}"),
         2 => format!("UPDATE {t} SET v = v || '{by}' WHERE g = {g}"),
