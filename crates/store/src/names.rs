@@ -17,6 +17,9 @@ use crate::txn::together::decisions::is_own;
 /// The tree of names.
 pub(crate) const NAMES: TreeId = TreeId(0);
 
+/// No name of the store's own begins so, or comes after it.
+const AFTER_OWN: &[u8] = &[1];
+
 /// Fails for a name that only the store gives.
 pub(crate) fn check(name: &str) -> Result<()> {
     match is_own(name) {
@@ -130,14 +133,17 @@ impl Txn {
     /// What reading may fail with.
     pub fn families(&mut self) -> Result<Vec<(String, Tree)>> {
         let names = names(self.store())?;
-        let mut cursor = self.cursor(&names)?;
         let mut found = Vec::new();
-        let mut more = cursor.seek(Seek::First)?;
+        // The one name before the store's own, which are not looked at: a commit over
+        // several stores may make them.
+        if let Some(tree) = find_in(self, "")? {
+            found.push((String::new(), tree));
+        }
+        let mut cursor = self.cursor(&names)?;
+        let mut more = cursor.seek(Seek::AtLeast(Key::Bytes(AFTER_OWN)))?;
         while more {
             let name = String::from_utf8_lossy(cursor.key_bytes()?).into_owned();
-            if !is_own(&name)
-                && let Some(tree) = named(self, &name, cursor.value()?)?
-            {
+            if let Some(tree) = named(self, &name, cursor.value()?)? {
                 found.push((name, tree));
             }
             more = cursor.next()?;

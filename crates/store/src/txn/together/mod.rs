@@ -214,10 +214,14 @@ fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<
     let others = lasting.iter().filter(|at| **at != coordinator);
     let others: Vec<[u8; 16]> = others.map(|at| cores[*at].database).collect();
     txns[coordinator].note_decision(&decisions, &number, &others)?;
-    let mut parts = validate_all(txns, lasting)?;
-    let mut to_prepare = Vec::with_capacity(lasting.len() - 1);
+    // Before anything is validated: nobody loses to a name once it is decided.
+    let mut prepared = Vec::with_capacity(lasting.len() - 1);
     for at in lasting.iter().copied().filter(|at| *at != coordinator) {
-        let tree = family(&txns[at].store, PREPARED)?;
+        prepared.push((at, family(&txns[at].store, PREPARED)?));
+    }
+    let mut parts = validate_all(txns, lasting)?;
+    let mut to_prepare = Vec::with_capacity(prepared.len());
+    for (at, tree) in prepared {
         let entry = txns[at].redo_to_prepare(&cores[coordinator], &tree, &number);
         to_prepare.push(ToPrepare { at, tree, entry });
     }

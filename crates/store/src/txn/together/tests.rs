@@ -97,6 +97,60 @@ fn all_stores_have_it_or_none() {
     assert_eq!(txn.count(&decided).expect("counts"), 1);
 }
 
+/// What the first commit over several stores makes for itself is nothing that a transaction
+/// has read, neither of who coordinates nor of the others.
+#[test]
+fn who_listed_the_families_commits() {
+    let stores = stores(3);
+    for value in 1..3 {
+        let mut txns = begin(&stores, Isolation::Serializable);
+        for (txn, (_, tree)) in txns.iter_mut().zip(&stores) {
+            let families = txn.families().expect("the names");
+            assert_eq!(families.len(), 1);
+            put(txn, tree, 1, value);
+        }
+        commit(&mut txns).expect("commits");
+        assert_eq!(read_all(&stores, 1), [value; 3]);
+    }
+    // A family that somebody else made meanwhile is.
+    let mut txns = begin(&stores, Isolation::Serializable);
+    for (txn, (_, tree)) in txns.iter_mut().zip(&stores) {
+        txn.families().expect("the names");
+        put(txn, tree, 1, 9);
+    }
+    let (last, _) = &stores[2];
+    last.create_family("", KeyKind::Int).expect("a family");
+    assert_eq!(last.families().expect("the names"), ["", "t"]);
+    let lost = commit(&mut txns).expect_err("it lost");
+    assert_eq!(lost.kind(), ErrorKind::Conflict);
+    assert_eq!(read_all(&stores, 1), [2; 3]);
+}
+
+/// Who read all names there are, the store's own too, loses to the first commit over
+/// several stores before that is decided.
+#[test]
+fn who_read_the_tree_of_names_loses_and_can_go_on() {
+    for at in 0..2 {
+        let stores = stores(2);
+        for read in [true, false] {
+            let mut txns = begin(&stores, Isolation::Serializable);
+            for (txn, (_, tree)) in txns.iter_mut().zip(&stores) {
+                put(txn, tree, 1, 1);
+            }
+            if read {
+                let names = stores[at].0.tree(crate::TreeId(0)).expect("the names");
+                txns[at].depend_on(&names);
+                let lost = commit(&mut txns).expect_err("it lost");
+                assert_eq!(lost.kind(), ErrorKind::Conflict);
+                assert_eq!(read_all(&stores, 1), [0; 2]);
+            } else {
+                commit(&mut txns).expect("commits");
+                assert_eq!(read_all(&stores, 1), [1; 2]);
+            }
+        }
+    }
+}
+
 /// Each reads in one store what the other writes there: write skew, over two files.
 #[test]
 fn what_was_read_in_one_store_counts_where_another_is_written() {
