@@ -221,7 +221,7 @@ impl TxnContext {
     /// Starts a fork over from the head of its tree, whose writer lock is held and keeps
     /// that head where it is: moves the leaves that can be moved, and replays the other
     /// operations.
-    fn rebase(&mut self, at: usize, moving: Option<Moving>) -> Result<()> {
+    pub(super) fn rebase(&mut self, at: usize, moving: Option<Moving>) -> Result<()> {
         let core = self.core.clone();
         let (slot, seq) = core.pool.readers.pin(|| core.head_to_pin())?;
         let tree = self.forks[at].tree.clone();

@@ -352,7 +352,7 @@ impl TxnContext {
     }
 
     /// Fails if a bulk transaction has lost.
-    fn check_bulk_base(&self) -> Result<()> {
+    pub(super) fn check_bulk_base(&self) -> Result<()> {
         let lost = |fork: &&Fork| self.bulk && fork.changed && fork.has_moved_on();
         match self.forks.iter().find(lost) {
             Some(fork) => Err(self.conflict(&fork.tree, None)),

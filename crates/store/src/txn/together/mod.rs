@@ -34,6 +34,7 @@ use super::commit::ReadHead;
 use super::redo::{self, Op};
 use super::{Txn, TxnContext, TxnState, WritersLock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::names::NAMES;
 use crate::options::Durability;
 use crate::store::{Core, Store, log_error};
 use crate::tree::Tree;
@@ -219,6 +220,9 @@ fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<
     for at in lasting.iter().copied().filter(|at| *at != coordinator) {
         prepared.push((at, family(&txns[at].store, PREPARED)?));
     }
+    for at in lasting {
+        txns[*at].follow_names()?;
+    }
     let mut parts = validate_all(txns, lasting)?;
     let mut to_prepare = Vec::with_capacity(prepared.len());
     for (at, tree) in prepared {
@@ -400,6 +404,27 @@ impl TxnContext {
         let published = self.publish_and_wait(part.reads, part.permit, || ());
         self.durability = kept;
         published
+    }
+
+    /// Takes up the names that were given beside this transaction by its own commit, where
+    /// it has named or dropped families itself. Nobody else was let in, so a transaction
+    /// that has nobody to lose against does not look whether its trees have moved on.
+    fn follow_names(&mut self) -> Result<()> {
+        if self.bulk {
+            // It keeps nothing that it could do again; the next time the names are there.
+            return self.check_bulk_base();
+        }
+        let moved_on = |at: &usize| self.forks[*at].changed && self.forks[*at].has_moved_on();
+        match self.fork_of(NAMES).filter(moved_on) {
+            Some(at) if self.state != TxnState::Optimistic => {
+                self.write_put_off()?;
+                self.settle_spills()?;
+                // Nobody goes back to a place any more.
+                self.savepoints.undo.clear();
+                self.rebase(at, None)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Forks a family at its head, which stays where it is as long as writers are excluded.

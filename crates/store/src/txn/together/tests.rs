@@ -151,6 +151,73 @@ fn who_read_the_tree_of_names_loses_and_can_go_on() {
     }
 }
 
+/// Who made and dropped families keeps those that the first commit over several stores made
+/// beside it: what is decided must be found by whoever asks after a crash.
+#[test]
+fn who_made_families_keeps_those_of_the_commit() {
+    for immediate in [false, true] {
+        let stores = stores(3);
+        for value in 1..4 {
+            let mut txns = begin(&stores, Isolation::Serializable);
+            for (txn, (store, tree)) in txns.iter_mut().zip(&stores) {
+                if immediate {
+                    txn.rollback();
+                    txn.begin_immediate().expect("begins");
+                }
+                let own = txn.create_family(&format!("f{value}"), KeyKind::Int);
+                put(txn, &own.expect("a family"), 1, value);
+                let place = txn.savepoint().expect("a place");
+                txn.create_family("undone", KeyKind::Int).expect("a family");
+                txn.rollback_to(&place).expect("goes back");
+                if value == 3 {
+                    assert_eq!(txn.drop_family("f1").expect("drops"), Some(true));
+                }
+                put(txn, tree, 1, value);
+                assert_eq!(store.families().expect("the names").len(), value as usize);
+            }
+            commit(&mut txns).expect("commits");
+            assert_eq!(read_all(&stores, 1), [value; 3]);
+        }
+        for (at, (store, _)) in stores.iter().enumerate() {
+            let names = store.families().expect("the names");
+            assert_eq!(names, ["f2", "f3", "t"]);
+            let own = [super::DECIDED, super::PREPARED][at.min(1)];
+            let found = super::decisions::find(store, own).expect("reads");
+            assert!(found.is_some(), "{own:?} of {at} is gone");
+            assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
+        }
+    }
+}
+
+/// One that is too large for the log keeps nothing that it could do again. It loses once.
+#[test]
+fn who_made_families_and_is_too_large_loses_once() {
+    let stores = stores(2);
+    let value = vec![7; 64 << 10];
+    for again in [false, true] {
+        let mut txns = begin(&stores, Isolation::Serializable);
+        txns[0].create_family("f", KeyKind::Int).expect("a family");
+        for key in 0..128 {
+            let (_, tree) = &stores[0];
+            let put = txns[0].put(tree, Key::Int(key), &value);
+            put.expect("puts");
+        }
+        put(&mut txns[1], &stores[1].1, 1, 1);
+        let committed = commit(&mut txns);
+        assert_eq!(
+            committed.err().map(|it| it.kind()),
+            match again {
+                false => Some(ErrorKind::Conflict),
+                true => None,
+            }
+        );
+    }
+    assert_eq!(stores[0].0.families().expect("the names"), ["f", "t"]);
+    for (store, _) in &stores {
+        assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
+    }
+}
+
 /// Each reads in one store what the other writes there: write skew, over two files.
 #[test]
 fn what_was_read_in_one_store_counts_where_another_is_written() {
