@@ -51,8 +51,8 @@ use std::time::Duration;
 /// the log. Such a commit is synced, whatever the durability of its contexts, but where a
 /// store was opened with [`Durability::Off`].
 ///
-/// Those that are idle or only read a snapshot are just ended. A statement may be among
-/// them where one store at most is written to.
+/// Those that are idle, only read a snapshot or have only kept writers out are just ended.
+/// A statement may be among them where one store at most is written to.
 ///
 /// # Errors
 /// As [`TxnContext::commit`]; `Busy`, if the contexts are not idle then, has left all of
