@@ -156,6 +156,27 @@ fn volatile_subqueries_run_as_often_as_in_sqlite() {
     ));
 }
 
+/// Each statement came to the numbers of the one before it, but for the first of them, so
+/// that keys made of them came again.
+#[test]
+fn no_statement_comes_to_the_random_numbers_of_another() {
+    let numbers = "INSERT INTO r SELECT random() FROM c; INSERT INTO r VALUES (random());";
+    let keys = "INSERT INTO u VALUES (randomblob(16)); INSERT INTO u SELECT randomblob(16) FROM c;";
+    same(&format!(
+        "CREATE TABLE c(i); INSERT INTO c VALUES (1), (2), (3), (4), (5), (6), (7);
+         CREATE TABLE r(x); CREATE TABLE u(id PRIMARY KEY);
+         CREATE TRIGGER g AFTER INSERT ON c BEGIN
+             INSERT INTO r VALUES (random()); INSERT INTO r VALUES (random());
+         END;
+         {} INSERT INTO c VALUES (8), (9), (10);
+         SELECT count(*), count(DISTINCT x) FROM r;
+         {} SELECT count(*), count(DISTINCT half) FROM
+             (SELECT substr(id, 1, 8) AS half FROM u UNION ALL SELECT substr(id, 9) FROM u)",
+        numbers.repeat(10),
+        keys.repeat(10),
+    ));
+}
+
 /// A minus made a real of the smallest integer unless it stood right before the digits,
 /// and an integer that there is none of from the same number in hexadecimal.
 #[test]

@@ -1,6 +1,6 @@
 //! What functions know beyond their arguments.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -39,7 +39,7 @@ pub struct Context {
     /// A function has asked for the time or its zone.
     pub(super) clock_asked: bool,
     now_ms: Option<i64>,
-    random: u64,
+    random: Random,
 }
 
 impl Default for Context {
@@ -58,7 +58,7 @@ impl Default for Context {
             answers: Vec::new(),
             clock_asked: false,
             now_ms: None,
-            random: RandomState::new().build_hasher().finish(),
+            random: Random::default(),
         }
     }
 }
@@ -74,13 +74,14 @@ impl Context {
         self.json_arguments.get(argument).copied().unwrap_or(false)
     }
 
-    /// Begins a statement of a session, within which 'now' stands still.
+    /// Begins a statement of a session, within which 'now' stands still. It has random
+    /// numbers of its own.
     #[inline(always)]
-    pub fn begin_in(&mut self, session: &Context) {
+    pub fn begin_in(&mut self, session: &mut Context) {
         self.changes = session.changes;
         self.total_changes = session.total_changes;
         self.last_insert_rowid = session.last_insert_rowid;
-        self.random = session.random;
+        self.random = session.random.split();
         self.clock_asked = false;
         if self.documents.as_ref().is_some_and(|it| it.is_large()) {
             self.documents = None;
@@ -128,11 +129,50 @@ impl Context {
         })
     }
 
-    /// The next random number (SplitMix64 from a random seed).
+    /// The next random number.
     pub fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.random.next()
+    }
+}
+
+/// Random numbers: SplitMix64. A session has others split off from its own for each
+/// statement: these go on by steps of another length, so that no statement comes to the
+/// numbers of another one.
+#[derive(Debug, Clone, Copy)]
+struct Random {
+    at: u64,
+    /// Odd.
+    step: u64,
+}
+
+impl Default for Random {
+    fn default() -> Self {
+        let seeds = RandomState::new();
+        Self::from_seeds(seeds.hash_one(0), seeds.hash_one(1))
+    }
+}
+
+impl Random {
+    #[inline]
+    fn from_seeds(at: u64, step: u64) -> Self {
+        let mut step = step | 1;
+        // Steps whose bits hardly change make numbers that hang on each other.
+        if (step ^ (step >> 1)).count_ones() < 24 {
+            step ^= 0xaaaa_aaaa_aaaa_aaaa;
+        }
+        Self { at, step }
+    }
+
+    #[inline]
+    fn next(&mut self) -> u64 {
+        self.at = self.at.wrapping_add(self.step);
+        let z = (self.at ^ (self.at >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    #[inline]
+    fn split(&mut self) -> Self {
+        Self::from_seeds(self.next(), self.next())
     }
 }

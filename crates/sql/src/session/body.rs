@@ -219,9 +219,7 @@ impl Body {
     /// What every statement does first under the session's lock.
     #[inline(always)]
     pub(super) fn begin_run(&mut self, state: &mut State) {
-        // The session's random numbers move on, the statement's go on from there.
-        state.functions.random();
-        self.run.functions.begin_in(&state.functions);
+        self.run.functions.begin_in(&mut state.functions);
         self.ahead_of = state.txn.main.ahead_of();
         if self.run.registers.len() != self.program.plan.registers {
             self.run
