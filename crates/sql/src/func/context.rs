@@ -81,7 +81,7 @@ impl Context {
         self.changes = session.changes;
         self.total_changes = session.total_changes;
         self.last_insert_rowid = session.last_insert_rowid;
-        self.random = session.random.split();
+        self.random = session.random.next_statement();
         self.clock_asked = false;
         if self.documents.as_ref().is_some_and(|it| it.is_large()) {
             self.documents = None;
@@ -135,44 +135,29 @@ impl Context {
     }
 }
 
-/// Random numbers: SplitMix64. A session has others split off from its own for each
-/// statement: these go on by steps of another length, so that no statement comes to the
-/// numbers of another one.
-#[derive(Debug, Clone, Copy)]
+/// Random numbers: what SipHash, with a random key that a session has for itself, makes of
+/// the number of the statement and how many it has asked for. So none comes again, and
+/// nothing follows from one about the others.
+#[derive(Debug, Clone, Default)]
 struct Random {
-    at: u64,
-    /// Odd.
-    step: u64,
-}
-
-impl Default for Random {
-    fn default() -> Self {
-        let seeds = RandomState::new();
-        Self::from_seeds(seeds.hash_one(0), seeds.hash_one(1))
-    }
+    key: RandomState,
+    statement: u64,
+    asked: u64,
 }
 
 impl Random {
-    #[inline]
-    fn from_seeds(at: u64, step: u64) -> Self {
-        let mut step = step | 1;
-        // Steps whose bits hardly change make numbers that hang on each other.
-        if (step ^ (step >> 1)).count_ones() < 24 {
-            step ^= 0xaaaa_aaaa_aaaa_aaaa;
+    /// Those of the next statement of a session.
+    #[inline(always)]
+    fn next_statement(&mut self) -> Self {
+        self.statement += 1;
+        Self {
+            asked: 0,
+            ..self.clone()
         }
-        Self { at, step }
     }
 
-    #[inline]
     fn next(&mut self) -> u64 {
-        self.at = self.at.wrapping_add(self.step);
-        let z = (self.at ^ (self.at >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    #[inline]
-    fn split(&mut self) -> Self {
-        Self::from_seeds(self.next(), self.next())
+        self.asked += 1;
+        self.key.hash_one((self.statement, self.asked))
     }
 }
