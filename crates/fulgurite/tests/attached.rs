@@ -2,7 +2,9 @@
 
 use fulgurite::{Connection, Database, ErrorCode, TransactionBehavior};
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 /// Two files, `a.db` with a table `t` and `b.db` with a table `u`, of one row each.
@@ -227,6 +229,56 @@ fn write_skew_over_two_files_fails() {
 
 /// It loses against who changed what it has read or written, as in the main database, and
 /// then nothing of it stays anywhere.
+/// A statement alone that fails tells of what another one committed, be it a row that has
+/// its key or a table that is gone. In an attached file it did not wait until that was
+/// durable, in none where it did not compile any more: who asked then was shown what had
+/// been there before.
+#[test]
+fn who_is_refused_can_see_why() {
+    const ROUNDS: usize = 50;
+    let (_folder, a, b) = files();
+    for file in [&a, &b] {
+        let setup = open(file);
+        run(&setup, "CREATE TABLE k(k INTEGER PRIMARY KEY)");
+        (0..ROUNDS).for_each(|round| run(&setup, &format!("CREATE TABLE d{round}(x)")));
+    }
+    let meet = Barrier::new(2);
+    let beside = |drops: bool| {
+        let one = open(&a);
+        attach(&one, &b, "b");
+        let mut unseen = Vec::new();
+        let mut runs = |sql: &str, there: &str, why: i64| {
+            let mut statement = one.prepare(sql).expect("prepares");
+            meet.wait();
+            let Err(error) = statement.execute([]) else {
+                return;
+            };
+            if number(&one, there) != why {
+                unseen.push(format!("{sql}: {error}"));
+            }
+        };
+        for (round, name) in (0..ROUNDS).flat_map(|round| [(round, "main"), (round, "b")]) {
+            let inserts = format!("INSERT INTO {name}.k VALUES ({round})");
+            let is_there = format!("SELECT count(*) FROM {name}.k WHERE k = {round}");
+            runs(&inserts, &is_there, 1);
+            let (table, schema) = (format!("d{round}"), format!("{name}.sqlite_schema"));
+            let uses = match drops {
+                true => format!("DROP TABLE {name}.{table}"),
+                false => format!("INSERT INTO {name}.{table} VALUES (1)"),
+            };
+            let is_there = format!("SELECT count(*) FROM {schema} WHERE name = '{table}'");
+            runs(&uses, &is_there, 0);
+        }
+        unseen
+    };
+    thread::scope(|scope| {
+        let beside = &beside;
+        let both = [true, false].map(|drops| scope.spawn(move || beside(drops)));
+        let unseen = both.map(|it| it.join().expect("no panic"));
+        assert_eq!(unseen.concat(), [""; 0]);
+    });
+}
+
 #[test]
 fn a_commit_to_an_attached_file_may_lose() {
     let (_folder, a, b) = files();

@@ -257,6 +257,16 @@ impl Txns {
         }
     }
 
+    /// Undoes everything of a statement alone that has failed. That tells about data that
+    /// others published: nobody may hear of it before it is durable.
+    #[cold]
+    pub fn rollback_to_tell(&mut self) -> Result<()> {
+        self.rollback();
+        self.main.wait_until_visible()?;
+        let mut others = self.others.iter();
+        others.try_for_each(|other| other.txn.wait_until_visible())
+    }
+
     /// Those in the other databases that are under way.
     fn begun_others(&mut self) -> impl Iterator<Item = &mut Txn> {
         let txns = self.others.iter_mut().map(|other| &mut other.txn);

@@ -172,7 +172,7 @@ impl Body {
                 Ok((true, Ok(true))) => state.txn.rollback(),
                 Ok((commits, Err(error))) => {
                     if commits {
-                        state.txn.rollback();
+                        state.txn.rollback_to_tell()?;
                     }
                     return Err(error);
                 }
@@ -252,11 +252,9 @@ impl Body {
         self.effects.changes = 0;
         state.counters.go_back(counters);
         if commits {
-            // The failure tells about data that others published: nobody may
-            // hear of it before it is durable.
-            state.txn.rollback();
+            let durable = state.txn.rollback_to_tell();
             state.rolled_back();
-            if let Err(error) = state.txn.main.wait_until_visible() {
+            if let Err(error) = durable {
                 return error.into();
             }
         } else if failure.action == ConflictAction::Rollback || is_interrupt(&failure.error) {
