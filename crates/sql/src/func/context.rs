@@ -136,8 +136,8 @@ impl Context {
 }
 
 /// Random numbers: what SipHash, with a random key that a session has for itself, makes of
-/// the number of the statement and how many it has asked for. So none comes again, and
-/// nothing follows from one about the others.
+/// the number of the statement and how many it has asked for. No statement has those of
+/// another one, and nothing follows from one about the next.
 #[derive(Debug, Clone, Default)]
 struct Random {
     key: RandomState,
