@@ -438,6 +438,51 @@ fn a_function_is_told_nothing_early() {
     }
 }
 
+/// Nor is either of them by a statement alone, which commits with the sync that is held.
+#[test]
+fn a_statement_alone_tells_nothing_early() {
+    for (second, there) in [
+        ("UPDATE t SET n = 0 WHERE id = 2", "10"),
+        ("UPDATE t SET n = 0 WHERE id = 1", "100"),
+        ("UPDATE s SET n = (SELECT n FROM t WHERE id = 1)", "100"),
+        ("INSERT INTO s SELECT id + 100, n FROM t", "100"),
+        ("INSERT INTO t(n) VALUES (f())", "10"),
+        ("UPDATE t SET n = f() WHERE id = 2", "10"),
+        ("UPDATE t SET n = f() WHERE id = 1", "100"),
+        ("UPDATE s SET n = f()", "100"),
+    ] {
+        let world = World::new();
+        let told = || {
+            let (told, gate) = (sees(&world.engine, there), Arc::clone(&world.gate));
+            move || {
+                told();
+                gate.set(Stand::Open);
+            }
+        };
+        world.meanwhile(CHANGES_1, |session| {
+            match second.contains("f()") {
+                true => {
+                    let function = UserKind::Scalar(Box::new(Calls(told())));
+                    let function = UserFunction::new("f", 0, UserFlags::default(), function);
+                    session.register_function(function.unwrap()).unwrap();
+                }
+                false => {
+                    let told = told();
+                    let hook: UpdateHook = Arc::new(move |_, _, _, _| told());
+                    let set = session.set_hooks(|hooks| hooks.update = Some(hook));
+                    set.unwrap();
+                }
+            }
+            thread::scope(|scope| {
+                if there == "100" {
+                    scope.spawn(|| world.gate.set(Stand::Open));
+                }
+                must(session, second);
+            });
+        });
+    }
+}
+
 /// The rows of a query that is still open when its transaction is rolled back.
 #[test]
 fn rows_that_come_after_the_rollback_wait_too() {

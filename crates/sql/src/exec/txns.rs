@@ -262,6 +262,11 @@ impl Txns {
     #[cold]
     pub fn rollback_to_tell(&mut self) -> Result<()> {
         self.rollback();
+        self.wait_until_visible()
+    }
+
+    /// Waits until all that was seen, in any of them, is acknowledged.
+    pub fn wait_until_visible(&self) -> Result<()> {
         self.main.wait_until_visible()?;
         let mut others = self.others.iter();
         others.try_for_each(|other| other.txn.wait_until_visible())

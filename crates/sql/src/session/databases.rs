@@ -451,7 +451,7 @@ impl State {
     }
 
     /// Where a transaction could not begin, none has.
-    fn or_end(&mut self, begun: fulgurite_store::Result<()>) -> Result<()> {
+    pub(super) fn or_end(&mut self, begun: fulgurite_store::Result<()>) -> Result<()> {
         begun.map_err(|error| {
             self.txn.rollback();
             Error::from(error)

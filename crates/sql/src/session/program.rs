@@ -104,6 +104,12 @@ impl Program {
         }
     }
 
+    /// Whether functions or collations of the program may be told what is in the database.
+    pub fn tells_functions(&self) -> bool {
+        let is_new = matches!(self.kind, Kind::PointInsert(_));
+        self.plan.calls_user && !(is_new && self.confirms_calls())
+    }
+
     /// Whether functions are called for one row alone: for the values of a new one, before
     /// anything is looked at, or for one that is found, once that is confirmed.
     fn confirms_calls(&self) -> bool {

@@ -229,10 +229,42 @@ impl State {
             return Ok(false);
         }
         match program.others.is_empty() {
+            _ if self.tells(program) => self.start_telling(program)?,
             true => self.start_alone(&program.trees)?,
             false => self.start_several(program)?,
         }
         Ok(true)
+    }
+
+    /// Whether the program is told of rows while a statement runs alone.
+    #[inline]
+    fn tells(&self, program: &Program) -> bool {
+        let hooks = self.functions.hooks.as_ref();
+        program.tells_functions() || hooks.is_some_and(|hooks| hooks.tells_rows())
+    }
+
+    /// Begins an autocommitted statement that does: where others' commits are on their way
+    /// to the disk, as an IMMEDIATE transaction, which confirms what it tells before it does.
+    #[cold]
+    fn start_telling(&mut self, program: &Program) -> Result<()> {
+        if !program.others.is_empty() {
+            self.start_several(program)?;
+            let visible = self.txn.wait_until_visible();
+            return self.or_end(visible);
+        }
+        self.start_alone(&program.trees)?;
+        if self.txn.main.is_acknowledged() {
+            return Ok(());
+        }
+        self.txn.rollback();
+        self.txn.main.begin_immediate_ahead()?;
+        match program.base() {
+            Base::Published => Ok(()),
+            Base::Acknowledged => {
+                let acknowledged = self.txn.main.wait_for_base();
+                self.or_end(acknowledged)
+            }
+        }
     }
 
     /// Begins an autocommitted statement that writes to the main database.

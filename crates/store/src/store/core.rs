@@ -209,11 +209,15 @@ impl Core {
     pub(crate) fn wait_visible(&self, seq: u64) -> Result<()> {
         crate::txn::not_within_commit_lock();
         match self.wal.get() {
-            Some(wal) if wal.acked() < seq && seq <= self.head() => {
-                wal.wait_seq(seq).map_err(log_error)
-            }
+            Some(wal) if !self.is_acknowledged(seq) => wal.wait_seq(seq).map_err(log_error),
             _ => Ok(()),
         }
+    }
+
+    /// Whether nobody has to wait for that.
+    pub(crate) fn is_acknowledged(&self, seq: u64) -> bool {
+        let wal = self.wal.get();
+        wal.is_none_or(|wal| wal.acked() >= seq || seq > self.head())
     }
 
     /// Notes the lowest of the snapshots that are read, by readers and the

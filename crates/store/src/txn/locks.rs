@@ -398,6 +398,11 @@ impl TxnContext {
     pub fn wait_until_visible(&self) -> Result<()> {
         self.core.wait_visible(self.seq)
     }
+
+    /// Whether it would not wait.
+    pub fn is_acknowledged(&self) -> bool {
+        self.core.is_acknowledged(self.seq)
+    }
 }
 
 #[cfg(test)]
