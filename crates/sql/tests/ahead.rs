@@ -12,9 +12,11 @@ use std::thread;
 
 use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, MemoryDisk, OpenOptions, forward};
 use fulgurite_sql::error::Error;
+use fulgurite_sql::error::code::ABORT;
 use fulgurite_sql::func::UserFunction;
 use fulgurite_sql::func::hooks::{RollbackHook, UpdateHook};
 use fulgurite_sql::func::user::{UserCall, UserFlags, UserKind, UserScalar};
+use fulgurite_sql::session::blob::BlobColumn;
 use fulgurite_sql::session::{Engine, Session, Step};
 use fulgurite_sql::value::Value;
 use fulgurite_store::{Options, Store};
@@ -479,6 +481,53 @@ fn a_statement_alone_tells_nothing_early() {
                 }
                 must(session, second);
             });
+        });
+    }
+}
+
+/// Who writes to a value alone does that where it lies in what was committed last, or hears
+/// that it was written since once a reader can see that.
+#[test]
+fn a_handle_of_a_value_knows_of_a_commit_that_is_not_durable_yet() {
+    let written = "SELECT u FROM b WHERE id = 1";
+    for (first, outcome, there) in [
+        (
+            "UPDATE b SET n = 'a longer one' WHERE id = 1",
+            Ok(()),
+            &["'Other'"][..],
+        ),
+        (
+            "UPDATE b SET u = 'theirs' WHERE id = 1",
+            Err(ABORT),
+            &["'theirs'"],
+        ),
+        ("UPDATE b SET u = '' WHERE id = 1", Err(ABORT), &["''"]),
+        ("DELETE FROM b WHERE id = 1", Err(ABORT), &[]),
+        ("DELETE FROM b", Err(ABORT), &[]),
+        (
+            "DROP TABLE b; CREATE TABLE b(id INTEGER PRIMARY KEY, u TEXT)",
+            Err(ABORT),
+            &[],
+        ),
+    ] {
+        let world = World::new();
+        must(
+            &world.engine.session(),
+            "CREATE TABLE b(id INTEGER PRIMARY KEY, n TEXT, u TEXT);
+             INSERT INTO b VALUES (1, 'n', 'other'), (2, 'n', 'more')",
+        );
+        let [main, table, column] = ["main", "b", "u"].map(str::to_owned);
+        let column = BlobColumn::new(main, table, column, true);
+        world.meanwhile(first, |session| {
+            let mut handle = session.open_blob(&column, 1).unwrap();
+            let written_to = thread::scope(|scope| {
+                scope.spawn(|| world.gate.set(Stand::Open));
+                session.write_blob(&mut handle, 0, b"O")
+            });
+            assert_eq!(written_to.map_err(|error| error.code()), outcome, "{first}");
+            assert_eq!(run(&world.engine.session(), written), there, "{first}");
+            let checked = run(session, "PRAGMA integrity_check");
+            assert_eq!(checked, ["'ok'"], "{first}");
         });
     }
 }

@@ -219,13 +219,18 @@ impl Session {
         let state = &mut *state;
         self.check_blob(handle, state)?;
         let commits = state.start_writing_to(&handle.tree)?;
-        let written = self.put_blob(handle, from, bytes, state);
+        // What is written alone goes over what was committed last, acknowledged or not.
+        let is_same = !commits && handle.mark == self.mark(&handle.column, state);
+        let written = match is_same {
+            true => self.put_blob(handle, from, bytes, state),
+            false => self.look_and_put(handle, from, bytes, state),
+        };
         state.changed += 1;
         match (written, commits) {
             (Ok(()), true) => state.commit_statement()?,
             (Ok(()), false) => {}
             (Err(error), true) => {
-                state.txn.rollback();
+                state.txn.rollback_to_tell()?;
                 return Err(error);
             }
             // One that only was not there any more has written nothing.
@@ -240,6 +245,25 @@ impl Session {
         Ok(())
     }
 
+    /// Writes to the value unless somebody else did, before the tree was locked. Where it
+    /// lies in the row may be another place by now.
+    fn look_and_put(
+        &self,
+        handle: &mut BlobHandle,
+        from: usize,
+        bytes: &[u8],
+        state: &mut State,
+    ) -> Result<()> {
+        let found = self.look_for_blob(&handle.column, handle.rowid, handle.mark, state);
+        match found {
+            Ok(found) if found.has_value_of(handle) => {
+                *handle = found;
+                self.put_blob(handle, from, bytes, state)
+            }
+            _ => Err(expired()),
+        }
+    }
+
     fn put_blob(
         &self,
         handle: &BlobHandle,
@@ -247,14 +271,6 @@ impl Session {
         bytes: &[u8],
         state: &mut State,
     ) -> Result<()> {
-        if handle.mark != self.mark(&handle.column, state) {
-            // Somebody committed before the tree was locked.
-            let found = self.look_for_blob(&handle.column, handle.rowid, handle.mark, state);
-            match found {
-                Ok(found) if found.has_value_of(handle) => {}
-                _ => return Err(expired()),
-            }
-        }
         let key = Key::Int(handle.rowid);
         let written = match &handle.place {
             Place::Stored(range) => {
