@@ -1,0 +1,108 @@
+//! Other databases of the connection: temporary tables, and attached files.
+
+use crate::support::{must, run};
+use crate::world::{BEGIN, CHANGES_1, Stand, World};
+
+/// A temporary table is its connection's alone, and keeps nobody from going ahead; what is
+/// copied into it is told of when that is durable.
+#[test]
+fn who_has_a_temporary_table_goes_ahead_too() {
+    let temporary = "CREATE TEMP TABLE own(n INT); INSERT INTO own VALUES (1)";
+    for (second, told) in [
+        ("SELECT n FROM t WHERE id = 2", "20"),
+        (
+            "INSERT INTO own SELECT n FROM t WHERE id = 3 RETURNING n",
+            "30",
+        ),
+        ("UPDATE t SET n = (SELECT max(n) FROM own) WHERE id = 4", ""),
+    ] {
+        let world = World::new();
+        world.meanwhile(CHANGES_1, |session| {
+            must(session, temporary);
+            must(session, BEGIN);
+            assert_eq!(run(session, second).join(" "), told, "{second}");
+            assert_eq!(*world.gate.state.lock().unwrap(), (Stand::Shut, true));
+            world.gate.set(Stand::Open);
+            must(session, "COMMIT");
+        });
+    }
+    let copies = "INSERT INTO own SELECT n FROM t WHERE id = 1 RETURNING n";
+    let begin = format!("{temporary}; {BEGIN}");
+    assert_eq!(World::late(CHANGES_1, (&begin, copies)), ["100"]);
+}
+
+/// The copy of what was lost is lost with it.
+#[test]
+fn a_temporary_table_keeps_nothing_of_a_commit_that_failed() {
+    let world = World::new();
+    world.meanwhile(CHANGES_1, |session| {
+        must(session, "CREATE TEMP TABLE own(n INT)");
+        must(session, BEGIN);
+        world.gate.set(Stand::Fails);
+        let failed = |told: Vec<String>| told.len() == 1 && told[0].starts_with("error 1034");
+        let copies = "INSERT INTO own SELECT n FROM t WHERE id = 1";
+        assert!(failed(run(session, copies)));
+        assert!(failed(run(session, "COMMIT")));
+        assert_eq!(must(session, "SELECT count(*) FROM own"), ["0"]);
+    });
+}
+
+/// A file to attach, which is one of the file system on whatever disk the main database is:
+/// the directory that it is in, and the statement.
+fn attachable() -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let attach = format!("ATTACH '{}' AS o", dir.path().join("o.db").display());
+    (dir, attach)
+}
+
+/// What is attached keeps nobody from going ahead in the main database; who has used it
+/// commits when all is durable that the transaction builds on there.
+#[test]
+fn who_has_attached_a_file_goes_ahead_in_main() {
+    for (used, there) in [
+        ("SELECT n FROM s WHERE id = 2", "1"),
+        ("SELECT n FROM o.x", "1"),
+        ("UPDATE o.x SET n = 2", "2"),
+    ] {
+        let (_dir, attach) = attachable();
+        let world = World::new();
+        let makes = "CREATE TABLE o.x(n INT); INSERT INTO o.x VALUES (1)";
+        must(&world.engine.session(), &format!("{attach}; {makes}"));
+        world.meanwhile(CHANGES_1, |session| {
+            must(session, &format!("{attach}; {BEGIN}; {used}"));
+            let updates = "UPDATE t SET n = 21 WHERE id = 2 RETURNING n";
+            assert_eq!(must(session, updates), ["21"]);
+            assert_eq!(*world.gate.state.lock().unwrap(), (Stand::Shut, true));
+            world.gate.set(Stand::Open);
+            must(session, "COMMIT");
+            let rows = "SELECT n FROM t WHERE id < 3; SELECT n FROM o.x";
+            assert_eq!(must(session, rows), ["100", "21", there], "{used}");
+        });
+    }
+}
+
+/// An attached file that had no part in a transaction is free again when that is published,
+/// one that had at the end of its sync: who read what was written to it then, and main as it
+/// was before, would see what no order explains.
+#[test]
+fn an_attached_file_that_was_used_stays_locked_until_the_commit_is_durable() {
+    for (used, is_free) in [
+        ("SELECT n FROM t WHERE id = 2", true),
+        ("SELECT n FROM o.x", false),
+        // It was looked for there, too.
+        ("SELECT n FROM nowhere", false),
+        ("SAVEPOINT a; DELETE FROM o.x; ROLLBACK TO a", false),
+    ] {
+        let (_dir, attach) = attachable();
+        let world = World::new();
+        let beside = world.engine.session();
+        let makes = "PRAGMA busy_timeout = 0; CREATE TABLE o.x(n INT)";
+        must(&beside, &format!("{attach}; {makes}"));
+        let first = format!("{attach}; {BEGIN}; {used}; {CHANGES_1}; COMMIT");
+        world.meanwhile(&first, |_| {
+            let told = run(&beside, "INSERT INTO o.x VALUES (1)");
+            let refused = told.iter().any(|told| told.starts_with("error 5:"));
+            assert_eq!(refused, !is_free, "{used}: {told:?}");
+        });
+    }
+}
