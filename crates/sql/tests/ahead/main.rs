@@ -150,7 +150,7 @@ fn a_handle_of_a_value_knows_of_a_commit_that_is_not_durable_yet() {
         ("DELETE FROM b WHERE id = 1", Err(ABORT), &[]),
         ("DELETE FROM b", Err(ABORT), &[]),
         (
-            "DROP TABLE b; CREATE TABLE b(id INTEGER PRIMARY KEY, u TEXT)",
+            "BEGIN; DROP TABLE b; CREATE TABLE b(id INTEGER PRIMARY KEY, u TEXT); COMMIT",
             Err(ABORT),
             &[],
         ),
