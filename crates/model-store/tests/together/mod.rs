@@ -44,15 +44,19 @@ fn take_from(both: &Both, from: usize) {
     }
 }
 
-fn sum(both: &Both) -> i64 {
+/// What both hold at one moment.
+fn read_both(both: &Both) -> [i64; 2] {
     let mut txns = [0, 1].map(|at: usize| both[at].0.txn());
     for txn in &mut txns {
         txn.begin_read().expect("begins");
     }
     let [first, second] = &mut txns;
     read_together(&mut [first, second]).expect("reads");
-    let found = [0, 1].map(|at| get(&mut txns[at], &both[at].1, 1).unwrap_or(0));
-    found[0] + found[1]
+    [0, 1].map(|at| get(&mut txns[at], &both[at].1, 1).unwrap_or(0))
+}
+
+fn sum(both: &Both) -> i64 {
+    read_both(both).iter().sum()
 }
 
 /// Two that move in opposite directions, one that writes to one store alone, and one that
@@ -126,15 +130,9 @@ fn write_second_and_read(both: &Both) -> i64 {
     txn.begin_statement(&[tree]).expect("begins");
     put(&mut txn, tree, 1, 1);
     txn.commit().expect("commits");
-    let mut txns = [0, 1].map(|at: usize| both[at].0.txn());
-    for txn in &mut txns {
-        txn.begin_read().expect("begins");
-    }
-    let [first, second] = &mut txns;
-    read_together(&mut [first, second]).expect("reads");
-    let found = [0, 1].map(|at| get(&mut txns[at], &both[at].1, 1).unwrap_or(0));
-    assert_eq!(found[1], 1, "it was told that this is committed");
-    found[0]
+    let [first, second] = read_both(both);
+    assert_eq!(second, 1, "it was told that this is committed");
+    first
 }
 
 /// One that reads the second store and writes to the first, others that use the first
