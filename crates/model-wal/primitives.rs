@@ -9,6 +9,11 @@ pub(crate) use shuttle::sync::atomic::{
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use shuttle::thread::yield_now;
 
+/// One for each thread, so that some lead from where a sync took longer.
+pub(crate) fn processor() -> usize {
+    shuttle::current::me().into()
+}
+
 pub(crate) fn sleep(_: std::time::Duration) {
     yield_now();
 }

@@ -23,13 +23,15 @@
 //! wakes the sleepers; so they can rely on it as on a leader.
 //!
 //! The others of a crowd let others run for two syncs' time, where syncs are so short
-//! that sleeping would take a good part of one, and sleep after that (ADR 48).
+//! that sleeping would take a good part of one, and sleep after that (ADR 48). Which of
+//! them leads depends on the processors they are on, too (`processors.rs`).
 
 use std::time::Duration;
 
+use super::processors::Processors;
 use crate::primitives::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, QUICK_SYNC_NANOS, now, spin_loop,
-    yield_now,
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, QUICK_SYNC_NANOS, now, processor,
+    spin_loop, yield_now,
 };
 
 /// Up to this time of a sync a crowd stays awake through it: to sleep and be woken takes
@@ -90,6 +92,7 @@ pub(super) struct Gather {
     rest: AtomicU32,
     /// How many more times nobody lets others run.
     hogged: AtomicU32,
+    processors: Processors,
 }
 
 /// What is waited for, and how long at most.
@@ -173,6 +176,20 @@ impl Gather {
         now < limit
     }
 
+    /// Whether one who could lead leaves that to others of the crowd, who look again on a
+    /// processor from where syncs are quicker.
+    pub(super) fn leaves_lead(&self) -> bool {
+        is_crowd(self.committers.load(Ordering::Relaxed))
+            && self.stays_awake()
+            && self.processors.leaves_lead(processor(), now)
+    }
+
+    /// Whether a crowd looks again through a sync.
+    fn stays_awake(&self) -> bool {
+        let sync = self.sync_nanos.load(Ordering::Relaxed);
+        patience(sync, self.crowd.load(Ordering::Relaxed)) > Duration::ZERO
+    }
+
     /// Whether sleeping costs more than a sync.
     pub(super) fn sync_is_quick(&self) -> bool {
         self.sync_nanos.load(Ordering::Relaxed) < QUICK_SYNC_NANOS
@@ -241,7 +258,9 @@ impl Gather {
             if !self.is_open() {
                 return None;
             } else if is_here() {
-                return Some(Ending::Came);
+                if !self.leaves_lead() {
+                    return Some(Ending::Came);
+                }
             } else if is_overtaken() {
                 return Some(Ending::Overtaken);
             } else if hogged || now() >= until {
@@ -277,19 +296,21 @@ impl Gather {
         now: impl Fn() -> Duration,
         sync: impl FnOnce() -> T,
     ) -> T {
-        if !number.is_multiple_of(TIMED_EVERY) {
+        if !number.is_multiple_of(TIMED_EVERY) && self.sync_is_quick() {
             return sync();
         }
+        let from = processor();
         let start = now();
         let result = sync();
         let nanos = u32::try_from(nanos(now().saturating_sub(start))).unwrap_or(u32::MAX);
-        let before = self.sync_nanos.load(Ordering::Relaxed);
-        let smoothed = if number == 0 {
-            nanos
-        } else {
-            smooth(before, nanos)
-        };
-        self.sync_nanos.store(smoothed, Ordering::Relaxed);
+        if number.is_multiple_of(TIMED_EVERY) {
+            let smoothed = match number {
+                0 => nanos,
+                _ => smooth(self.sync_nanos.load(Ordering::Relaxed), nanos),
+            };
+            self.sync_nanos.store(smoothed, Ordering::Relaxed);
+        }
+        self.processors.led(from, nanos);
         result
     }
 
@@ -303,6 +324,7 @@ impl Gather {
         if resting > 0 {
             self.resting.store(resting - 1, Ordering::Relaxed);
         }
+        self.processors.ended();
     }
 }
 
@@ -322,17 +344,21 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Whether so many committers are a crowd.
+fn is_crowd(committers: usize) -> bool {
+    committers >= 2
+}
+
 /// How long a crowd is waited for where a sync takes `nanos`.
 fn crowd_wait(nanos: u32, crowd: usize) -> Option<Duration> {
-    let is_worth_it = crowd >= 2 && nanos >= QUICK_SYNC_NANOS;
+    let is_worth_it = is_crowd(crowd) && nanos >= QUICK_SYNC_NANOS;
     is_worth_it.then(|| Duration::from_nanos(nanos.into()))
 }
 
 /// For how long one of a crowd rather looks again than sleeps, where a sync takes
-/// `nanos`: for the one under way and its own. A committer and a leader alone gain
-/// nothing by that.
+/// `nanos`: for the one under way and its own.
 fn patience(nanos: u32, crowd: usize) -> Duration {
-    if crowd > 2 && nanos <= PATIENT_SYNC_NANOS {
+    if is_crowd(crowd) && nanos <= PATIENT_SYNC_NANOS {
         Duration::from_nanos(2 * u64::from(nanos))
     } else {
         Duration::ZERO
@@ -341,7 +367,7 @@ fn patience(nanos: u32, crowd: usize) -> Duration {
 
 /// For how many syncs no crowd is waited for after the next wait in vain, once a
 /// crowd came in time or not.
-fn rest_after(rest: u32, in_time: bool) -> u32 {
+pub(super) fn rest_after(rest: u32, in_time: bool) -> u32 {
     match in_time {
         true => rest / 2,
         false => (rest * 2).clamp(REST_MIN, REST_MAX),
@@ -368,10 +394,10 @@ mod tests {
 
     #[test]
     fn a_crowd_stays_awake_for_two_syncs_unless_they_are_long() {
-        assert_eq!(patience(100_000, 3), Duration::from_micros(200));
+        assert_eq!(patience(100_000, 2), Duration::from_micros(200));
         assert_eq!(patience(300_000, 64), Duration::from_micros(600));
         assert_eq!(patience(300_001, 64), Duration::ZERO);
-        assert_eq!(patience(100_000, 2), Duration::ZERO);
+        assert_eq!(patience(100_000, 1), Duration::ZERO);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! letting others run, for as long as that is cheaper than to sleep and be woken
 //! (`gather.rs`), and then sleeps until the leader is done; whoever wakes unserved
 //! leads next. Before a sync one committer may wait for a crowd on its way, without
-//! the lock.
+//! the lock, and one may leave the lead to those on quicker processors
+//! (`processors.rs`).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -153,15 +154,22 @@ pub(super) trait Leads {
     /// the caller is `done` meanwhile: the others wait for themselves.
     fn gathered(&self, done: impl Fn() -> bool) -> Option<MutexGuard<'_, Self::Flush>> {
         let gather = &self.turns().gather;
-        let Some(awaited) = gather.awaited(self.waiting()) else {
+        let awaited = gather.awaited(self.waiting());
+        let is_here = || {
+            let awaited = awaited.as_ref();
+            awaited.is_none_or(|awaited| awaited.is_here(self.pending()))
+        };
+        if self.waiting() != Waiting::Never && is_here() && gather.leaves_lead() {
+            return None;
+        }
+        let Some(awaited) = &awaited else {
             return try_lock(self.flush());
         };
-        let is_here = || awaited.is_here(self.pending());
         if gather.is_open() {
             if !is_here() {
                 return None;
             }
-            self.close(&awaited, Ending::Came);
+            self.close(awaited, Ending::Came);
             return try_lock(self.flush());
         }
         let flush = try_lock(self.flush())?;
@@ -174,8 +182,8 @@ pub(super) trait Leads {
         drop(flush);
         if opens {
             let overtaken = || self.is_led() || done() || self.turns().ended();
-            let ending = gather.wait(&awaited, is_here, overtaken)?;
-            self.close(&awaited, ending);
+            let ending = gather.wait(awaited, is_here, overtaken)?;
+            self.close(awaited, ending);
             if ending != Ending::Overtaken {
                 return try_lock(self.flush());
             }

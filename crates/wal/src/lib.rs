@@ -89,6 +89,7 @@ mod locks;
 mod parking;
 #[cfg_attr(fulgurite_model, path = "../../model-wal/primitives.rs")]
 mod primitives;
+mod processors;
 mod record;
 mod recovery;
 mod relaxing;

@@ -21,6 +21,17 @@ pub(crate) fn now() -> Duration {
     Machine.now()
 }
 
+/// The number of the processor that the caller runs on.
+#[cfg(target_os = "linux")]
+pub(crate) fn processor() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn processor() -> usize {
+    0
+}
+
 /// Bytes of the log buffer's ring.
 pub(crate) const RING_BYTES: u64 = 256 << 10;
 /// How many records the log buffer holds at most.

@@ -29,6 +29,11 @@ mod primitives {
         yield_now();
     }
 
+    /// One for each thread, so that some lead from where a sync took longer.
+    pub(crate) fn processor() -> usize {
+        shuttle::current::me().into()
+    }
+
     pub(crate) const RING_BYTES: u64 = 256;
     pub(crate) const SOLO_RING_BYTES: u64 = 2048;
     pub(crate) const SOLO_AHEAD_BYTES: u64 = 4096;
