@@ -91,6 +91,11 @@ impl SimDisk {
         self.world.lock().rng.bits()
     }
 
+    /// Other random numbers from now on.
+    pub(crate) fn reseed(&self, seed: u64) {
+        self.world.lock().rng = Rng::new(seed);
+    }
+
     /// Before a call of the gate's thread, outside the disk's own lock.
     pub(crate) fn pass_gate(world: &Mutex<World>) {
         let gate = world.lock().gate.clone();

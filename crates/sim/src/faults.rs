@@ -12,6 +12,7 @@ use fulgurite_store::{Durability, ErrorKind, Options};
 use crate::kv::{self, KeyValue, Life};
 use crate::proof::{Case, Failure, Kind, Lives, Tally, guarded, step_rng};
 use crate::sql::{self, Session, Sql};
+use crate::together::{self, Together};
 use crate::{Call, Fault, FaultError, Oracle, Rng, SimDisk};
 
 /// What one faulted life came to.
@@ -58,6 +59,7 @@ pub fn prove(case: &Case, fault: Fault, tally: &mut Tally) -> Result<Outcome, Fa
     let outcome = guarded(&at, || match case.kind {
         Kind::KeyValue => key_value(&disk, &options, case, fault),
         Kind::Sql => sql(&disk, &options, case, fault),
+        Kind::Together => together(&disk, &options, case, fault),
     })?;
     tally.faults += disk.faults_met();
     tally.faulted_steps += outcome.steps;
@@ -102,7 +104,7 @@ fn come_back<L: Lives>(
     assert!(done || cut, "a life ended early without a power cut");
     disk.power_off();
     disk = disk.crash_image(rng.bits());
-    oracle.candidates().power_cut();
+    oracle.power_cut();
     assert!(L::live(&disk, options, &mut oracle, None, seed, &[]));
 }
 
@@ -180,5 +182,38 @@ fn sql(disk: &SimDisk, options: &Options, case: &Case, fault: Fault) -> Outcome 
     let end = end_of(disk, &mut rng);
     drop(session);
     come_back::<Sql>(disk, end, options, oracle, &mut rng);
+    outcome
+}
+
+/// Over several stores the first failure ends the life: what failed is there in all of
+/// them or in none.
+fn together(disk: &SimDisk, options: &Options, case: &Case, fault: Fault) -> Outcome {
+    let mut oracle = together::Oracle::default();
+    let mut outcome = Outcome::default();
+    let mut life = together::Life::new(disk, options, &mut oracle, None, case.seed);
+    let mut steps = case.steps.iter();
+    let failed = life.start().and_then(|()| {
+        steps.try_for_each(|step| {
+            outcome.steps += 1;
+            life.step_at(*step)
+        })
+    });
+    if let Err(error) = failed {
+        assert!(disk.faults_met() > 0, "{error}");
+        outcome.errors += 1;
+        let known = [
+            ErrorKind::Io,
+            ErrorKind::Full,
+            ErrorKind::CantOpen,
+            ErrorKind::Poisoned,
+            ErrorKind::Busy,
+        ];
+        assert!(known.contains(&error.kind()), "{:?}: {error}", error.kind());
+        outcome.poisoned = error.kind() == ErrorKind::Poisoned;
+    }
+    let mut rng = Rng::new(case.seed ^ fault.after << 32);
+    let end = end_of(disk, &mut rng);
+    drop(life);
+    come_back::<Together>(disk, end, options, oracle, &mut rng);
     outcome
 }

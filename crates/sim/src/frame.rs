@@ -12,11 +12,30 @@ use crate::{Rng, SimDisk, busy};
 
 /// Knows what a power cut may leave.
 pub trait Oracle: Clone + Default {
+    /// The power went.
+    fn power_cut(&mut self);
+
+    /// The process ended, and all it wrote is with the operating system.
+    fn killed(&mut self);
+}
+
+/// An oracle of one database.
+pub trait OfOne: Clone + Default {
     /// A state of the database.
     type State: Clone + Default + PartialEq;
 
     /// The states it may be in.
     fn candidates(&mut self) -> &mut Candidates<Self::State>;
+}
+
+impl<O: OfOne> Oracle for O {
+    fn power_cut(&mut self) {
+        self.candidates().power_cut();
+    }
+
+    fn killed(&mut self) {
+        self.candidates().killed();
+    }
 }
 
 /// See the module's header.
@@ -34,7 +53,7 @@ pub(crate) struct Frame<'a, O> {
 /// acknowledged by then durable.
 pub(crate) struct Mark(usize);
 
-impl<'a, O: Oracle> Frame<'a, O> {
+impl<'a, O: OfOne> Frame<'a, O> {
     pub(crate) fn new(
         disk: &'a SimDisk,
         options: &Options,

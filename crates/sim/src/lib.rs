@@ -1,6 +1,6 @@
 //! The proof that nothing is lost: a disk that loses power, tears writes and
-//! fails on demand ([`SimDisk`]), workloads over key-value transactions ([`kv`])
-//! and SQL ([`sql`]), and the harness that cuts the power at every moment of
+//! fails on demand ([`SimDisk`]), workloads over key-value transactions ([`kv`]),
+//! also in several stores at once ([`together`]), and SQL ([`sql`]), and the harness that cuts the power at every moment of
 //! each of them ([`proof`]).
 //!
 //! One seed is one run: the workload, its time, the schedule of commits between
@@ -48,13 +48,14 @@ pub mod proof;
 mod rng;
 pub mod seed;
 pub mod sql;
+pub mod together;
 mod world;
 
 pub use candidates::Candidates;
 pub use disk::SimDisk;
 pub use driver::SimDriver;
 pub use fault::{Call, Fault, FaultError};
-pub use frame::Oracle;
+pub use frame::{OfOne, Oracle};
 pub use gate::Gate;
 pub use journal::{Journal, Moment, Replay};
 pub use log_cuts::{AnyAccess, LogCuts, LogSize, cut_log_everywhere, log_after_a_failing_call};

@@ -16,6 +16,7 @@ use fulgurite_store::{Compression, Durability, Options};
 use crate::journal::Journal;
 use crate::kv::{BULK, KeyValue, WORDS};
 use crate::sql::Sql;
+use crate::together::Together;
 use crate::{Oracle, Rng, SimDisk, panics};
 
 /// What may be found after a power cut, by the number of the call from which on
@@ -54,6 +55,8 @@ pub enum Kind {
     KeyValue,
     /// SQL.
     Sql,
+    /// Transactions over several stores, with their families.
+    Together,
 }
 
 /// Steps with bulk transactions among them, which attach what they wrote.
@@ -92,6 +95,21 @@ impl Case {
             steps = vec![0, WORDS, 1, 2, WORDS + 1, 3, 4, WORDS + 2, 5];
         }
         Self { seed, kind, steps }
+    }
+
+    /// The case over several stores that a seed stands for as well.
+    pub fn together(seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x2_5eed);
+        let count = 5 + rng.below(9);
+        let mut steps: Vec<u64> = (0..count).collect();
+        if rng.one_in(24) {
+            steps = bulk_steps();
+        }
+        Self {
+            seed,
+            kind: Kind::Together,
+            steps,
+        }
     }
 
     /// The settings it runs with.
@@ -191,6 +209,7 @@ pub fn prove(case: &Case, depth: Depth, tally: &mut Tally) -> Result<(), Failure
     match case.kind {
         Kind::KeyValue => Proof::<KeyValue>::new(case, depth).run(tally),
         Kind::Sql => Proof::<Sql>::new(case, depth).run(tally),
+        Kind::Together => Proof::<Together>::new(case, depth).run(tally),
     }
 }
 
@@ -199,6 +218,7 @@ pub fn journal(case: &Case) -> Result<Journal, Failure> {
     Ok(match case.kind {
         Kind::KeyValue => Proof::<KeyValue>::new(case, Depth::USUAL).first_life()?.0,
         Kind::Sql => Proof::<Sql>::new(case, Depth::USUAL).first_life()?.0,
+        Kind::Together => Proof::<Together>::new(case, Depth::USUAL).first_life()?.0,
     })
 }
 
@@ -314,7 +334,7 @@ impl<'a, L: Lives> Proof<'a, L> {
             let images = if level == 0 { self.depth.images } else { 1 };
             for image in 0..images {
                 let mut oracle = timeline[allowed].1.clone();
-                oracle.candidates().power_cut();
+                oracle.power_cut();
                 self.at = format!("{}, image {image}", happened("cut"));
                 tally.cuts += 1;
                 tally.again += u64::from(level > 0);
@@ -326,7 +346,7 @@ impl<'a, L: Lives> Proof<'a, L> {
                 self.at = happened("killed");
                 tally.kills += 1;
                 let mut oracle = timeline[allowed].1.clone();
-                oracle.candidates().killed();
+                oracle.killed();
                 let disk = moment.disk.kill_image();
                 self.live_and_cut(&disk, oracle, &mut rng, level, tally)?;
             }

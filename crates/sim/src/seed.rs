@@ -1,11 +1,22 @@
 //! All that one seed of the soak stands for, and the smallest part of it that
 //! still fails.
 
-use crate::proof::{self, Case, Depth, Failure, Tally};
+use crate::proof::{self, Case, Depth, Failure, Kind, Tally};
 use crate::{Rng, damage, faults};
 
 /// Faulted runs a seed.
 const FAULTED_RUNS: u64 = 3;
+
+/// Every how many seeds there is a case over several stores, too.
+const TOGETHER_EVERY: u64 = 4;
+
+/// All cases of a seed.
+pub fn cases(seed: u64) -> impl Iterator<Item = Case> {
+    let together = seed.is_multiple_of(TOGETHER_EVERY);
+    [Case::of(seed)]
+        .into_iter()
+        .chain(together.then(|| Case::together(seed)))
+}
 
 /// Proves a case: the power cut at every moment, then a few runs with calls that
 /// fail.
@@ -20,7 +31,7 @@ pub fn prove(case: &Case, tally: &mut Tally) -> Result<(), Failure> {
         let fault = faults::fault_of(&mut rng, calls);
         faults::prove(case, fault, tally)?;
     }
-    if case.seed.is_multiple_of(64) {
+    if case.kind != Kind::Together && case.seed.is_multiple_of(64) {
         rot(case.seed, tally)?;
     }
     Ok(())

@@ -55,7 +55,23 @@ fn every_planted_bug_is_seen_and_nothing_else() {
         let at = seen.unwrap_or_else(|| panic!("{mutation:?} was not seen"));
         println!("{mutation:?}: seed {}, call {}", at.0, at.1);
         cut_and_kill(at);
+        see_together(mutation);
     }
+}
+
+/// Seeds of workloads over several stores that are tried.
+const TOGETHER: u64 = 60;
+
+/// A workload over several stores sees it, and is sound without it.
+fn see_together(mutation: Mutation) {
+    plant(Some(mutation));
+    let sees = |case: &Case| seed::prove(case, &mut Tally::default()).is_err();
+    let seen = (0..TOGETHER).map(Case::together).find(sees);
+    plant(None);
+    let case = seen.unwrap_or_else(|| panic!("{mutation:?} was not seen over several stores"));
+    println!("{mutation:?}: seed {} over several stores", case.seed);
+    let sound = seed::prove(&case, &mut Tally::default());
+    assert!(sound.is_ok(), "without a bug: {sound:?}");
 }
 
 /// Calls of a life over several files, at most.

@@ -1,5 +1,5 @@
-//! The power cut at every moment of a few hundred workloads, key-value and SQL,
-//! and of the lives that come after: what the soak does, a slice of it.
+//! The power cut at every moment of a few hundred workloads, key-value, SQL and over
+//! several stores, and of the lives that come after: what the soak does, a slice of it.
 //!
 //! `FULGURITE_SIM_FACTOR=20` runs twenty times as many seeds. A failing one is
 //! run again by `cargo run --release -p fulgurite-sim -- replay SEED --shrink`.
@@ -27,10 +27,16 @@ fn factor() -> u64 {
 fn prove(kind: Kind, first: u64, count: u64) -> Tally {
     panics::watch();
     let mut tally = Tally::default();
-    let seeds = (first..).map(Case::of).filter(|case| case.kind == kind);
+    let seeds = (first..).flat_map(seed::cases);
+    let seeds = seeds.filter(|case| case.kind == kind);
     for case in seeds.take((count * factor()) as usize) {
         if let Err(failure) = seed::prove(&case, &mut tally) {
-            panic!("{failure}\nreplay {} --shrink", case.seed);
+            let together = if kind == Kind::Together {
+                "--together "
+            } else {
+                ""
+            };
+            panic!("{failure}\nreplay {} {together}--shrink", case.seed);
         }
     }
     println!("{tally:?}");
@@ -49,12 +55,21 @@ fn sql_workloads_lose_nothing() {
     assert!(tally.cuts >= 9_500 && tally.again >= 3_000, "{tally:?}");
 }
 
+/// Families come and go in transactions over several stores, of which each has all or
+/// nothing, in whatever order they are opened again.
+#[test]
+fn workloads_over_several_stores_lose_nothing() {
+    let tally = prove(Kind::Together, 0, 20);
+    assert!(tally.cuts >= 4_000 && tally.again >= 1_500, "{tally:?}");
+}
+
 /// Without this a seed would say nothing: to the last byte a seed does the same
 /// each time, whatever else the machine is busy with.
 #[test]
 fn a_seed_is_one_run() {
     panics::watch();
-    let quiet: Vec<Journal> = (0..SEEDS_TWICE * factor()).map(run).collect();
+    let cases: Vec<Case> = (0..SEEDS_TWICE * factor()).flat_map(seed::cases).collect();
+    let quiet: Vec<Journal> = cases.iter().map(run).collect();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -65,8 +80,8 @@ fn a_seed_is_one_run() {
             });
         }
         let _ended = Ended(&done);
-        for (seed, quiet) in (0..).zip(&quiet) {
-            assert_eq!(quiet.difference(&run(seed)), None, "seed {seed}");
+        for (case, quiet) in cases.iter().zip(&quiet) {
+            assert_eq!(quiet.difference(&run(case)), None, "{case:?}");
         }
     });
 }
@@ -80,8 +95,8 @@ impl Drop for Ended<'_> {
     }
 }
 
-fn run(seed: u64) -> Journal {
-    proof::journal(&Case::of(seed)).expect("nothing fails")
+fn run(case: &Case) -> Journal {
+    proof::journal(case).expect("nothing fails")
 }
 
 /// The newest flush of the log of this seed is written over the two before it. What is

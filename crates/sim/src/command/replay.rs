@@ -1,6 +1,6 @@
 //! `replay`: one seed again, shrunk where it fails.
 
-use fulgurite_sim::proof::{self, Case, Tally};
+use fulgurite_sim::proof::{self, Case, Kind, Tally};
 use fulgurite_sim::seed;
 
 /// Which seed, and which of its steps.
@@ -8,6 +8,9 @@ use fulgurite_sim::seed;
 pub struct Args {
     /// The seed
     seed: u64,
+    /// The seed's case over several stores
+    #[arg(long)]
+    together: bool,
     /// The steps to do, of a workload that was shrunk
     #[arg(long, value_delimiter = ',')]
     steps: Option<Vec<u64>>,
@@ -21,7 +24,10 @@ pub struct Args {
 /// # Errors
 /// None today.
 pub fn run(args: &Args) -> Result<bool, String> {
-    let mut case = Case::of(args.seed);
+    let mut case = match args.together {
+        true => Case::together(args.seed),
+        false => Case::of(args.seed),
+    };
     if let Some(steps) = &args.steps {
         case.steps.clone_from(steps);
     }
@@ -59,8 +65,12 @@ pub fn run(args: &Args) -> Result<bool, String> {
 /// The command that runs a case again.
 pub fn again(case: &Case) -> String {
     let steps: Vec<String> = case.steps.iter().map(u64::to_string).collect();
+    let together = match case.kind {
+        Kind::Together => " --together",
+        Kind::KeyValue | Kind::Sql => "",
+    };
     format!(
-        "again: cargo run --release -p fulgurite-sim -- replay {} --steps {}",
+        "again: cargo run --release -p fulgurite-sim -- replay {}{together} --steps {}",
         case.seed,
         steps.join(",")
     )

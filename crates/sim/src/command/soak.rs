@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fulgurite_sim::proof::{self, Case, Tally};
+use fulgurite_sim::proof::{self, Case, Kind, Tally};
 use fulgurite_sim::seed;
 
 use super::replay::again;
@@ -28,6 +28,9 @@ pub struct Args {
     /// Processes [default: one a core]
     #[arg(long)]
     jobs: Option<usize>,
+    /// Only the cases over several stores
+    #[arg(long)]
+    together: bool,
     /// Which of the processes this is
     #[arg(long, hide = true)]
     job: Option<usize>,
@@ -98,6 +101,7 @@ pub fn run(args: &Args) -> Result<bool, String> {
             .args(["--first", &args.first.to_string()])
             .args(["--seeds", &args.seeds.to_string()])
             .args(["--jobs", &jobs.to_string()])
+            .args(args.together.then_some("--together"))
             .args(["--job", &job.to_string()])
             .stdout(Stdio::piped())
             .spawn()
@@ -170,28 +174,31 @@ fn work(args: &Args, job: u64, jobs: u64) {
     let mut found = Found::default();
     let mut number = job;
     while number < args.seeds && Instant::now() < end {
-        one(args.first.wrapping_add(number), &mut found);
+        for case in seed::cases(args.first.wrapping_add(number)) {
+            if !args.together || case.kind == Kind::Together {
+                one(&case, &mut found);
+            }
+        }
         number += jobs;
     }
     println!("{}", found.line());
 }
 
-fn one(number: u64, found: &mut Found) {
-    let case = Case::of(number);
-    if let Err(failure) = seed::prove(&case, &mut found.tally) {
+fn one(case: &Case, found: &mut Found) {
+    if let Err(failure) = seed::prove(case, &mut found.tally) {
         found.failed += 1;
         println!("FAILED {failure}");
-        let (smaller, failure) = seed::shrink(&case, failure);
+        let (smaller, failure) = seed::shrink(case, failure);
         println!("shrunk: {failure}\n{}", again(&smaller));
         return;
     }
-    if number.is_multiple_of(REPEATED_EVERY)
-        && let (Ok(one), Ok(other)) = (proof::journal(&case), proof::journal(&case))
+    if case.seed.is_multiple_of(REPEATED_EVERY)
+        && let (Ok(one), Ok(other)) = (proof::journal(case), proof::journal(case))
     {
         found.repeated += 1;
         if let Some(difference) = one.difference(&other) {
             found.failed += 1;
-            println!("FAILED seed {number} is not one run: {difference}");
+            println!("FAILED seed {} is not one run: {difference}", case.seed);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fulgurite_store::{Key, KeyKind, Result, Seek, Store, TreeId, Txn};
+use fulgurite_store::{Key, KeyKind, Result, Seek, Store, Tree, TreeId, Txn};
 
 use crate::Candidates;
 
@@ -45,6 +45,35 @@ impl Table {
             kind,
             rows: BTreeMap::new(),
         })
+    }
+
+    /// The first difference between this and what a transaction sees of a tree.
+    pub(crate) fn difference(&self, txn: &mut Txn, tree: &Tree) -> Result<Option<String>> {
+        if tree.kind() != self.kind {
+            return Ok(Some("has other keys".to_owned()));
+        }
+        let count = txn.count(tree)?;
+        if count != self.rows.len() as u64 {
+            let known = self.rows.len();
+            return Ok(Some(format!("counts {count} entries, not {known}")));
+        }
+        let mut cursor = txn.cursor(tree)?;
+        let mut more = cursor.seek(Seek::First)?;
+        for (key, value) in &self.rows {
+            let found = match self.kind {
+                _ if !more => None,
+                KeyKind::Int => Some(RowKey::Int(cursor.key_int())),
+                KeyKind::Bytes => Some(RowKey::Bytes(cursor.key_bytes()?.to_vec())),
+            };
+            if found.as_ref() != Some(key) {
+                return Ok(Some(format!("has {found:?}, not {key:?}")));
+            }
+            if cursor.value()? != &**value {
+                return Ok(Some(format!("has another value under {key:?}")));
+            }
+            more = cursor.next()?;
+        }
+        Ok(more.then(|| "goes on after its end".to_owned()))
     }
 }
 
@@ -88,34 +117,8 @@ impl State {
             let Ok(tree) = store.tree(TreeId(*id)) else {
                 return Ok(Some(format!("tree {id} is missing")));
             };
-            if tree.kind() != table.kind {
-                return Ok(Some(format!("tree {id} has other keys")));
-            }
-            let count = txn.count(&tree)?;
-            if count != table.rows.len() as u64 {
-                return Ok(Some(format!(
-                    "tree {id} counts {count} entries, not {}",
-                    table.rows.len()
-                )));
-            }
-            let mut cursor = txn.cursor(&tree)?;
-            let mut more = cursor.seek(Seek::First)?;
-            for (key, value) in &table.rows {
-                let found = match table.kind {
-                    _ if !more => None,
-                    KeyKind::Int => Some(RowKey::Int(cursor.key_int())),
-                    KeyKind::Bytes => Some(RowKey::Bytes(cursor.key_bytes()?.to_vec())),
-                };
-                if found.as_ref() != Some(key) {
-                    return Ok(Some(format!("tree {id} has {found:?}, not {key:?}")));
-                }
-                if cursor.value()? != &**value {
-                    return Ok(Some(format!("tree {id} has another value under {key:?}")));
-                }
-                more = cursor.next()?;
-            }
-            if more {
-                return Ok(Some(format!("tree {id} goes on after its end")));
+            if let Some(difference) = table.difference(txn, &tree)? {
+                return Ok(Some(format!("tree {id} {difference}")));
             }
         }
         Ok(None)
@@ -131,7 +134,7 @@ pub struct Oracle {
     pub highest_tree: u32,
 }
 
-impl crate::Oracle for Oracle {
+impl crate::OfOne for Oracle {
     type State = State;
 
     fn candidates(&mut self) -> &mut Candidates<State> {

@@ -129,7 +129,7 @@ pub struct Oracle {
     pub candidates: Candidates<State>,
 }
 
-impl crate::Oracle for Oracle {
+impl crate::OfOne for Oracle {
     type State = State;
 
     fn candidates(&mut self) -> &mut Candidates<State> {
