@@ -1,7 +1,7 @@
 //! The proof that nothing is lost: a disk that loses power, tears writes and
-//! fails on demand ([`SimDisk`]), workloads over key-value transactions ([`kv`]),
-//! also in several stores at once ([`together`]), and SQL ([`sql`]), and the harness that cuts the power at every moment of
-//! each of them ([`proof`]).
+//! fails on demand ([`SimDisk`]), workloads over key-value transactions ([`kv`]), also
+//! in several stores at once ([`together`]), and SQL ([`sql`]), and the harness that
+//! cuts the power at every moment of each of them ([`proof`]).
 //!
 //! One seed is one run: the workload, its time, the schedule of commits between
 //! the calls of a checkpoint, what fails, and what a power cut leaves all follow
