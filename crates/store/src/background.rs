@@ -370,19 +370,20 @@ pub(crate) fn close(core: &Core) {
     if core.path.is_none() || core.options.read_only || core.check_writable().is_err() {
         return;
     }
+    // One that could not be recovered stays as it was found: a part of its space may have
+    // been set aside for records that were not replayed.
+    let Some(wal) = core.wal() else {
+        return;
+    };
     // Dead subtrees are freed, so that the file does not keep their space.
     let _ = reclaim::sweep(core);
-    if planted(Mutation::RemoveLogFirst)
-        && let Some(wal) = core.wal()
-    {
+    if planted(Mutation::RemoveLogFirst) {
         let _ = core.wait_visible(core.head()).map(|()| wal.close());
     }
     let has_let_go = checkpoint::run_last(core)
         .and_then(|()| checkpoint::mark::take_away(core, &mut core.checkpoint.lock()));
-    if let Some(wal) = core.wal() {
-        let _ = match has_let_go {
-            Ok(()) => wal.close(),
-            Err(_) => wal.sync(),
-        };
-    }
+    let _ = match has_let_go {
+        Ok(()) => wal.close(),
+        Err(_) => wal.sync(),
+    };
 }

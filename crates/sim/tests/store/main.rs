@@ -4,6 +4,7 @@
 
 mod closing;
 mod ended;
+mod failed_recovery;
 mod failed_slot;
 mod faults;
 mod full_log;
