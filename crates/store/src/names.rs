@@ -11,8 +11,8 @@ use crate::node::Key;
 use crate::store::Store;
 use crate::tree::cursor::Seek;
 use crate::tree::{KeyKind, Tree, TreeId};
-use crate::txn::Txn;
 use crate::txn::together::decisions::is_own;
+use crate::txn::{Txn, TxnContext};
 
 /// The tree of names.
 pub(crate) const NAMES: TreeId = TreeId(0);
@@ -42,7 +42,7 @@ fn number(stored: &[u8]) -> Result<TreeId> {
 }
 
 /// The tree that a name stands for, unless it is gone.
-fn named(txn: &mut Txn, name: &str, stored: &[u8]) -> Result<Option<Tree>> {
+fn named(txn: &mut TxnContext, name: &str, stored: &[u8]) -> Result<Option<Tree>> {
     let tree = txn.store().core().tree(number(stored)?);
     let tree = tree.filter(|tree| txn.estimate(tree).is_ok());
     Ok(tree.inspect(|tree| note_name(tree, name)))
@@ -60,7 +60,7 @@ pub(crate) fn find(store: &Store, name: &str) -> Result<Option<Tree>> {
 }
 
 /// The tree of that name, if this transaction sees one.
-pub(crate) fn find_in(txn: &mut Txn, name: &str) -> Result<Option<Tree>> {
+pub(crate) fn find_in(txn: &mut TxnContext, name: &str) -> Result<Option<Tree>> {
     let names = names(txn.store())?;
     let mut stored = Vec::new();
     if !txn.get_into(&names, Key::Bytes(name.as_bytes()), &mut stored)? {
@@ -99,7 +99,11 @@ fn check_kind(tree: Tree, name: &str, kind: KeyKind) -> Result<Tree> {
 }
 
 /// The tree of that name as the transaction sees it, and whether it was made just now.
-pub(crate) fn find_or_create(txn: &mut Txn, name: &str, kind: KeyKind) -> Result<(Tree, bool)> {
+pub(crate) fn find_or_create(
+    txn: &mut TxnContext,
+    name: &str,
+    kind: KeyKind,
+) -> Result<(Tree, bool)> {
     if let Some(tree) = find_in(txn, name)? {
         return Ok((tree, false));
     }

@@ -370,8 +370,7 @@ impl<'a> Life<'a> {
         if self.rng.one_in(8) {
             return Ok(());
         }
-        // A large one locks what it changes, and loses to the making of the store's own
-        // families where it has made or dropped some.
+        // A large one locks what it changes: a commit beside it would wait.
         let beside = !excludes && !is_large && self.rng.one_in(4);
         if beside {
             match self.rng.one_in(2) {
@@ -379,7 +378,7 @@ impl<'a> Life<'a> {
                 false => self.name_or_drop()?,
             }
         }
-        self.commit(&order, parts, beside || is_large)
+        self.commit(&order, parts, beside)
     }
 
     /// Begins in these stores, in this order.

@@ -15,7 +15,7 @@ use crate::node::Key;
 use crate::store::{Core, Store};
 use crate::tree::cursor::Seek;
 use crate::tree::{KeyKind, Tree};
-use crate::txn::Txn;
+use crate::txn::{Txn, TxnContext};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -135,7 +135,7 @@ pub(super) fn find(store: &Store, name: &str) -> Result<Option<Tree>> {
 }
 
 /// Makes it, within a transaction.
-pub(super) fn create(txn: &mut Txn, name: &str) -> Result<Tree> {
+pub(super) fn create(txn: &mut TxnContext, name: &str) -> Result<Tree> {
     names::find_or_create(txn, name, KeyKind::Bytes).map(|(tree, _)| tree)
 }
 

@@ -211,7 +211,7 @@ fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<
     let coordinator = coordinator_of(txns, lasting)?;
     let number = Number::random(&txns[coordinator].core);
     let cores: Vec<Arc<Core>> = txns.iter().map(|txn| txn.core.clone()).collect();
-    let decisions = family(&txns[coordinator].store, DECIDED)?;
+    let decisions = txns[coordinator].decisions()?;
     let others = lasting.iter().filter(|at| **at != coordinator);
     let others: Vec<[u8; 16]> = others.map(|at| cores[*at].database).collect();
     txns[coordinator].note_decision(&decisions, &number, &others)?;
@@ -406,14 +406,21 @@ impl TxnContext {
         published
     }
 
+    /// The family of its decisions. One that is too large for the log keeps nothing that it
+    /// could do again, so where it has named or dropped families it makes that, too.
+    fn decisions(&mut self) -> Result<Tree> {
+        let changed = |at: usize| self.forks[at].changed;
+        let makes = self.bulk && self.fork_of(NAMES).is_some_and(changed);
+        match decisions::find(&self.store, DECIDED)? {
+            None if makes => decisions::create(self, DECIDED),
+            _ => family(&self.store, DECIDED),
+        }
+    }
+
     /// Takes up the names that were given beside this transaction by its own commit, where
     /// it has named or dropped families itself. Nobody else was let in, so a transaction
     /// that has nobody to lose against does not look whether its trees have moved on.
     fn follow_names(&mut self) -> Result<()> {
-        if self.bulk {
-            // It keeps nothing that it could do again; the next time the names are there.
-            return self.check_bulk_base();
-        }
         let moved_on = |at: &usize| self.forks[*at].changed && self.forks[*at].has_moved_on();
         match self.fork_of(NAMES).filter(moved_on) {
             Some(at) if self.state != TxnState::Optimistic => {
@@ -438,8 +445,13 @@ impl TxnContext {
 
     /// Writes the coordinator's entry, and forgets those that nobody will ask for.
     fn note_decision(&mut self, tree: &Tree, number: &Number, others: &[[u8; 16]]) -> Result<()> {
-        let finished = decisions::finished(&mut beside(&self.store)?, tree, others)?;
-        let at = self.fork_at_head(tree);
+        let (at, finished) = match self.fork_of(tree.id()) {
+            Some(made) => (made, Vec::new()),
+            None => {
+                let finished = decisions::finished(&mut beside(&self.store)?, tree, others)?;
+                (self.fork_at_head(tree), finished)
+            }
+        };
         let tree = tree.id().0;
         for number in &finished {
             let key = number.key();
