@@ -2,7 +2,8 @@
 //! rusqlite can be asked too is in `usage/blobs.rs`.
 
 use fulgurite::blob::{Blob, ZeroBlob};
-use fulgurite::{Connection, Database, MAIN_DB, OpenFlags, ffi};
+use fulgurite::{Connection, Database, Durability, MAIN_DB, OpenFlags, Options, ffi};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn code<T>(outcome: fulgurite::Result<T>) -> Option<i32> {
     outcome.err().map(|e| e.result_code())
@@ -52,6 +53,80 @@ fn others_that_change_the_value_end_a_handle() {
         .query_row("SELECT body FROM t WHERE id = 1", [], |row| row.get(0))
         .expect("reads");
     assert_eq!(found, "theirs");
+}
+
+/// Says that it is over, also where its thread panics.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Commits of others that came right behind a handle's own were taken for it: the handle
+/// showed what they wrote, and what it wrote next went over it.
+#[test]
+fn writes_right_behind_those_of_a_handle_end_it() {
+    for durability in [Durability::Full, Durability::Normal, Durability::Off] {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let options = Options {
+            durability,
+            ..Options::default()
+        };
+        let database = Database::open_with_options(dir.path().join("a.db"), options);
+        let database = database.expect("opens");
+        let connect = || database.connect().expect("connects");
+        connect()
+            .execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, body); INSERT INTO t VALUES (1, zeroblob(8))")
+            .expect("a table");
+        let is_over = AtomicBool::new(false);
+        let disturb = || {
+            let connection = connect();
+            while !is_over.load(Ordering::Relaxed) {
+                connection
+                    .execute("UPDATE t SET body = x'0909090909090909'", [])
+                    .expect("changes");
+            }
+        };
+        std::thread::scope(|scope| {
+            let _over = Over(&is_over);
+            for _ in 0..3 {
+                scope.spawn(disturb);
+            }
+            let connection = connect();
+            for round in 0..500 {
+                let mut blob = body(&connection, false).expect("opens");
+                let wrote = blob.write_at(b"mine", 0);
+                let mut bytes = [0; 4];
+                let outcome = wrote.and_then(|()| blob.read_at_exact(&mut bytes, 0));
+                match outcome {
+                    Ok(()) if &bytes == b"mine" => {}
+                    Ok(()) => panic!("{durability:?}: reads {bytes:?} in round {round}"),
+                    expired => assert_eq!(code(expired), Some(ffi::SQLITE_ABORT)),
+                }
+            }
+        });
+    }
+}
+
+/// An interrupt ends the transaction of a statement that writes, and with it what a handle
+/// wrote there.
+#[test]
+fn what_an_interrupt_undid_is_not_read() {
+    let (a, _) = pair();
+    a.execute_batch("BEGIN").expect("begins");
+    let mut blob = body(&a, false).expect("opens");
+    blob.write_at(b"mine", 0).expect("writes");
+    let mut query = a.prepare("SELECT id FROM t").expect("compiles");
+    let mut rows = query.query([]).expect("starts");
+    assert!(rows.next().expect("reads").is_some());
+    a.get_interrupt_handle().interrupt();
+    let refused = a.execute("UPDATE t SET other = 1", []);
+    assert_eq!(code(refused), Some(ffi::SQLITE_INTERRUPT));
+    assert!(a.is_autocommit());
+    let read = blob.read_at_exact(&mut [0; 4], 0);
+    assert_eq!(code(read), Some(ffi::SQLITE_ABORT));
 }
 
 /// Within a transaction a handle sees what that sees, and loses with it.
@@ -111,5 +186,14 @@ fn a_database_for_reading_is_not_written() {
     drop(db);
     let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("opens");
     assert_eq!(code(body(&db, false)), Some(ffi::SQLITE_READONLY));
+    assert_eq!(body(&db, true).expect("opens").len(), 4);
+    // A connection that does not write opens none that would.
+    let db = Connection::open(dir.path().join("b.db")).expect("opens");
+    db.execute_batch("CREATE TABLE t (body); INSERT INTO t VALUES ('text')")
+        .expect("a table");
+    let mut open = body(&db, false).expect("opens");
+    db.execute_batch("PRAGMA query_only = ON").expect("is set");
+    assert_eq!(code(body(&db, false)), Some(ffi::SQLITE_READONLY));
+    assert_eq!(code(open.write_at(b"mine", 0)), Some(ffi::SQLITE_READONLY));
     assert_eq!(body(&db, true).expect("opens").len(), 4);
 }

@@ -127,6 +127,9 @@ impl Session {
     /// A table, column or row that is not there or of another kind.
     pub fn open_blob(&self, at: &BlobColumn, rowid: i64) -> Result<BlobHandle> {
         let mut state = self.0.state()?;
+        if at.writable {
+            state.check_writes()?;
+        }
         self.find_blob(at, rowid, &mut state)
     }
 
@@ -217,18 +220,31 @@ impl Session {
         let mut state = self.0.state()?;
         let _calling = self.0.calls();
         let state = &mut *state;
-        self.check_blob(handle, state)?;
+        // What is written alone is looked at under the tree's lock.
+        if !state.is_autocommit() {
+            self.check_blob(handle, state)?;
+        }
         let commits = state.start_writing_to(&handle.tree)?;
-        // What is written alone goes over what was committed last, acknowledged or not.
+        // It goes over what was committed last, acknowledged or not.
         let is_same = !commits && handle.mark == self.mark(&handle.column, state);
-        let written = match is_same {
+        let put = match is_same {
             true => self.put_blob(handle, from, bytes, state),
             false => self.look_and_put(handle, from, bytes, state),
         };
         state.changed += 1;
+        // As this transaction leaves it: what others write from its commit on ends the handle.
+        let mark = match commits {
+            true => handle.mark,
+            false => self.mark(&handle.column, state),
+        };
+        let look = |()| self.look_for_blob(&handle.column, handle.rowid, mark, state);
+        let written = put.and_then(look);
         match (written, commits) {
-            (Ok(()), true) => state.commit_statement()?,
-            (Ok(()), false) => {}
+            (Ok(written), true) => {
+                state.commit_statement()?;
+                *handle = written;
+            }
+            (Ok(written), false) => *handle = written,
             (Err(error), true) => {
                 state.txn.rollback_to_tell()?;
                 return Err(error);
@@ -241,7 +257,6 @@ impl Session {
                 return Err(error);
             }
         }
-        *handle = self.find_blob(&handle.column, handle.rowid, state)?;
         Ok(())
     }
 

@@ -387,6 +387,7 @@ impl State {
 
     /// Undoes the explicit transaction.
     pub fn abandon(&mut self) {
+        self.changed += 1;
         self.deferred.clear();
         self.counters = Counters::default();
         if let Some(explicit) = self.explicit.take() {
