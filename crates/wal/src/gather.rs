@@ -47,8 +47,9 @@ const SPINS_UNWANTED: u32 = 32;
 const HOGGED: Duration = Duration::from_micros(600);
 /// How many times nobody tries that again then.
 const HOGGED_TURNS: u32 = 256;
-/// Every how many syncs one is timed; reading the clock costs a tenth of a
-/// commit on a memory file system.
+/// Every how many syncs one is timed where they are quick, and changes what is known of
+/// their time in any case; reading the clock costs a tenth of a commit on a memory file
+/// system.
 const TIMED_EVERY: u32 = 16;
 /// How many syncs follow each other after a crowd was waited for in vain, at least
 /// and at most.
@@ -289,7 +290,7 @@ impl Gather {
         Some(spent)
     }
 
-    /// Runs a sync, the `number`-th, and times it now and then, by a clock.
+    /// Runs a sync, the `number`-th, and times it by a clock, now and then where it is quick.
     pub(super) fn timed<T>(
         &self,
         number: u32,
