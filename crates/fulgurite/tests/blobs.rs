@@ -55,6 +55,54 @@ fn others_that_change_the_value_end_a_handle() {
     assert_eq!(found, "theirs");
 }
 
+/// What a statement with RETURNING does is done when its first row is there, and what was
+/// written through a handle when that returns: neither keeps a COMMIT waiting.
+#[test]
+fn handles_and_rows_of_returning_do_not_hold_up_a_commit() {
+    let (a, b) = pair();
+    a.execute_batch("BEGIN").expect("begins");
+    let mut blob = body(&a, false).expect("opens");
+    blob.write_at(b"mine", 0).expect("writes");
+    let insert = "INSERT INTO t VALUES (3, 'x', 0), (4, 'x', 0), (5, 'x', 0) RETURNING id";
+    let mut insert = a.prepare(insert).expect("compiles");
+    let mut rows = insert.query([]).expect("starts");
+    let first = rows.next().expect("reads").expect("a row");
+    assert_eq!(first.get(0), Ok(3));
+    for sql in ["SAVEPOINT s", "RELEASE s", "COMMIT"] {
+        a.execute_batch(sql).expect(sql);
+    }
+    let found: (i64, Vec<u8>) = b
+        .query_row(
+            "SELECT count(*), (SELECT substr(body, 1, 4) FROM t WHERE id = 1) FROM t",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .expect("reads");
+    assert_eq!(found, (5, b"mine".to_vec()));
+    let left: fulgurite::Result<Vec<i64>> = rows.mapped(|row| row.get(0)).collect();
+    assert_eq!(left, Ok(vec![4, 5]));
+}
+
+/// Another name of its column, and an index on it, end a handle too.
+#[test]
+fn changes_to_the_schema_of_its_column_end_a_handle() {
+    for change in [
+        "ALTER TABLE t RENAME COLUMN body TO text",
+        "ALTER TABLE t RENAME TO u",
+        "CREATE INDEX t_body ON t (body)",
+    ] {
+        let (a, _) = pair();
+        let mut blob = body(&a, false).expect("opens");
+        blob.write_at(b"mine", 0).expect("writes");
+        a.execute_batch(change).expect(change);
+        assert_eq!(
+            code(blob.write_at(b"more", 0)),
+            Some(ffi::SQLITE_ABORT),
+            "{change}"
+        );
+    }
+}
+
 /// Says that it is over, also where its thread panics.
 struct Over<'o>(&'o AtomicBool);
 
