@@ -108,6 +108,12 @@ fn come_back<L: Lives>(
     assert!(L::live(&disk, options, &mut oracle, None, seed, &[]));
 }
 
+/// Whether a call that failed leads to such an error.
+fn is_known(kind: ErrorKind) -> bool {
+    use ErrorKind::{CantOpen, Full, Io, Poisoned};
+    matches!(kind, Io | Full | CantOpen | Poisoned)
+}
+
 fn key_value(disk: &SimDisk, options: &Options, case: &Case, fault: Fault) -> Outcome {
     let mut oracle = kv::Oracle::default();
     let mut outcome = Outcome::default();
@@ -124,13 +130,7 @@ fn key_value(disk: &SimDisk, options: &Options, case: &Case, fault: Fault) -> Ou
             continue;
         };
         outcome.errors += 1;
-        let known = [
-            ErrorKind::Io,
-            ErrorKind::Full,
-            ErrorKind::CantOpen,
-            ErrorKind::Poisoned,
-        ];
-        assert!(known.contains(&error.kind()), "{:?}: {error}", error.kind());
+        assert!(is_known(error.kind()), "{:?}: {error}", error.kind());
         match life.look_around(fault.call != Some(Call::Read)) {
             Ok(false) => {}
             Ok(true) => {
@@ -201,15 +201,12 @@ fn together(disk: &SimDisk, options: &Options, case: &Case, fault: Fault) -> Out
     if let Err(error) = failed {
         assert!(disk.faults_met() > 0, "{error}");
         outcome.errors += 1;
-        let known = [
-            ErrorKind::Io,
-            ErrorKind::Full,
-            ErrorKind::CantOpen,
-            ErrorKind::Poisoned,
-            ErrorKind::Busy,
-        ];
-        assert!(known.contains(&error.kind()), "{:?}: {error}", error.kind());
-        outcome.poisoned = error.kind() == ErrorKind::Poisoned;
+        let kind = error.kind();
+        assert!(
+            is_known(kind) || kind == ErrorKind::Busy,
+            "{kind:?}: {error}"
+        );
+        outcome.poisoned = kind == ErrorKind::Poisoned;
     }
     let mut rng = Rng::new(case.seed ^ fault.after << 32);
     let end = end_of(disk, &mut rng);
