@@ -79,13 +79,13 @@ fn one_seed(seed: u64, tally: &mut Tally) {
         .iter()
         .map(|name| folder.path().join(name))
         .collect();
-    let setup = Session::new(&paths, true);
+    let setup = Session::new(&paths, true, false);
     FILES[..files]
         .iter()
         .for_each(|name| setup.run(&schema(name, seed)));
     let threads = [2, 3, 4, 8][rng.usize(..4)];
     let mut sessions: Vec<_> = (0..threads)
-        .map(|_| Session::new(&paths, rng.bool()))
+        .map(|_| Session::new(&paths, rng.bool(), rng.bool()))
         .collect();
     for number in 0..ROUNDS {
         let seed_of_round = seed * ROUNDS as u64 + number as u64;

@@ -68,8 +68,8 @@ fn shown(value: &Value) -> String {
 }
 
 impl Session {
-    /// Opens all files; `waits`: for locks, for as long as it takes.
-    pub fn new(paths: &[PathBuf], waits: bool) -> Self {
+    /// Opens all files; `waits`: for locks, for as long as it takes; `synced`: its commits.
+    pub fn new(paths: &[PathBuf], waits: bool, synced: bool) -> Self {
         let connection = Connection::open(&paths[0]).expect("opens");
         let session = Self {
             connection,
@@ -78,7 +78,10 @@ impl Session {
         for (path, name) in paths.iter().zip(ask::FILES).skip(1) {
             session.run(&format!("ATTACH '{}' AS {name}", path.display()));
         }
-        session.run("PRAGMA foreign_keys = ON; PRAGMA synchronous = normal");
+        let synchronous = if synced { "full" } else { "normal" };
+        session.run(&format!(
+            "PRAGMA foreign_keys = ON; PRAGMA synchronous = {synchronous}"
+        ));
         let timeout = Duration::from_secs(if waits { 60 } else { 0 });
         session.connection.busy_timeout(timeout).expect("sets");
         session
