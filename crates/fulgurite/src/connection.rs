@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::fmt;
 use std::path::Path;
-use std::time::Duration;
 
 use fallible_iterator::FallibleIterator;
 use fulgurite_sql::plan::physical::TransactionAction;
@@ -286,16 +285,6 @@ impl Connection {
             let message = format!("{db_name:?} is not the name of a database");
             Error::failure(ffi::SQLITE_MISUSE, message)
         })
-    }
-
-    /// How long a call waits for another connection before it answers
-    /// `SQLITE_BUSY`; 5 s at first.
-    ///
-    /// # Errors
-    /// None today.
-    pub fn busy_timeout(&self, timeout: Duration) -> Result<()> {
-        self.session.set_busy_timeout(timeout);
-        Ok(())
     }
 
     /// A handle that stops this connection's running statement from another

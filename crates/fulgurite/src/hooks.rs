@@ -52,14 +52,14 @@ impl From<Change> for Action {
 
 /// A hook that may change what it holds. One that is called from within itself is not
 /// called again.
-struct Exclusive<F>(ReentrantMutex<RefCell<F>>);
+pub(crate) struct Exclusive<F>(ReentrantMutex<RefCell<F>>);
 
 impl<F> Exclusive<F> {
-    fn new(hook: F) -> Arc<Self> {
+    pub(crate) fn new(hook: F) -> Arc<Self> {
         Arc::new(Self(ReentrantMutex::new(RefCell::new(hook))))
     }
 
-    fn with<T>(&self, call: impl FnOnce(&mut F) -> T) -> Option<T> {
+    pub(crate) fn with<T>(&self, call: impl FnOnce(&mut F) -> T) -> Option<T> {
         let hook = self.0.lock();
         let mut hook = hook.try_borrow_mut().ok()?;
         Some(call(&mut hook))

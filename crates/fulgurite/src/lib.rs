@@ -34,6 +34,7 @@
 
 pub mod backup;
 pub mod blob;
+mod busy;
 mod cache;
 mod collation;
 mod column;

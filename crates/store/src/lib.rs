@@ -93,6 +93,6 @@ pub use store::Store;
 pub use tree::cursor::{Cursor, Seek};
 pub use tree::{KeyKind, Tree, TreeId};
 pub use txn::{
-    CommitLockStats, LOSSES_MAX, Savepoint, Txn, TxnContext, TxnState, commit_together,
-    pause_after, read_together,
+    BusyHandler, CommitLockStats, LOSSES_MAX, Savepoint, Txn, TxnContext, TxnState,
+    commit_together, pause_after, read_together,
 };

@@ -10,8 +10,8 @@
 //! whatever they say holds for all.
 
 use fulgurite_store::{
-    Cursor, ErrorKind, Isolation, Key, KeyKind, Result, Savepoint, Store, Tree, Txn, TxnContext,
-    TxnState, commit_together, read_together,
+    BusyHandler, Cursor, ErrorKind, Isolation, Key, KeyKind, Result, Savepoint, Store, Tree, Txn,
+    TxnContext, TxnState, commit_together, read_together,
 };
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -79,6 +79,14 @@ impl Txns {
         self.main.set_busy_timeout(timeout);
         for other in &mut self.others {
             other.txn.set_busy_timeout(timeout);
+        }
+    }
+
+    /// Has a handler be asked in place of that.
+    pub fn set_busy_handler(&mut self, handler: Option<&BusyHandler>) {
+        self.main.set_busy_handler(handler.cloned());
+        for other in &mut self.others {
+            other.txn.set_busy_handler(handler.cloned());
         }
     }
 

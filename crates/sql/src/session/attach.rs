@@ -77,7 +77,7 @@ fn attach(file: &str, name: &str, main: &Engine, state: &mut State) -> Result<()
     }
     let engine = Engine::open_with(store.clone(), main.locates())?;
     state.txn.open(state.databases.len(), &store, is_private);
-    state.txn.set_busy_timeout(state.busy_timeout());
+    state.tell_busy();
     state.databases.push(Database {
         name: Arc::from(name),
         engine,

@@ -30,9 +30,13 @@ pub fn explain(error: Error, main: &Engine, state: &mut State) -> Error {
     };
     let is_open = txn.state() != TxnState::Idle;
     let hint = match (error.extended_code(), is_open) {
-        (code::BUSY, _) => format!(
-            "{place} is being written, and whoever writes did not finish within the busy timeout"
-        ),
+        (code::BUSY, _) => {
+            let limit = match state.asks_when_busy() {
+                true => "before the busy handler gave up",
+                false => "within the busy timeout",
+            };
+            format!("{place} is being written, and whoever writes did not finish {limit}")
+        }
         (_, true) => format!(
             "another transaction changed {place} first; this one cannot write to it any more, \
              roll it back and run it again"

@@ -9,6 +9,7 @@ mod attach;
 pub mod backup;
 pub mod blob;
 mod body;
+mod busy;
 mod compile;
 mod conflict;
 mod databases;
@@ -37,7 +38,6 @@ pub use prepared::{Prepared, Step};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -178,16 +178,6 @@ impl Session {
     /// A handle that interrupts running statements from another thread.
     pub fn interrupt_handle(&self) -> InterruptHandle {
         InterruptHandle(Arc::clone(&self.0.interrupt))
-    }
-
-    /// Bounds waits for locks.
-    pub fn set_busy_timeout(&self, timeout: Duration) {
-        self.read((), |state| state.set_busy_timeout(timeout));
-    }
-
-    /// How long waits for locks may last.
-    pub fn busy_timeout(&self) -> Duration {
-        self.read(Duration::ZERO, |state| state.busy_timeout())
     }
 
     /// Bytes that statements of this connection may buffer before they spill.

@@ -4,10 +4,10 @@
 //! does that needs one. So a connection that has said BEGIN and waits pins no snapshot.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use fulgurite_store::{Isolation, Tree, TxnState};
 
+use super::busy::Busy;
 use super::databases::Database;
 use super::program::Program;
 use super::{Engine, conflict, synchronous};
@@ -92,7 +92,7 @@ pub struct State {
     /// That of the main database's sqlite_schema.
     pub schema_tree: Tree,
     /// How long waits for locks may last.
-    busy_timeout: Duration,
+    pub(super) busy: Busy,
     /// What PRAGMA synchronous shows.
     synchronous: u8,
     /// `PRAGMA query_only`: nothing is written.
@@ -115,7 +115,7 @@ impl State {
             settings: SETTINGS,
             counters: Counters::default(),
             schema_tree: engine.schema_tree().clone(),
-            busy_timeout: engine.store().options().busy_timeout,
+            busy: Busy::Within(engine.store().options().busy_timeout),
             synchronous: synchronous::level_of(engine.store().options().durability),
             query_only: false,
         }
@@ -145,17 +145,6 @@ impl State {
     /// No explicit transaction is open.
     pub fn is_autocommit(&self) -> bool {
         self.explicit.is_none()
-    }
-
-    /// How long waits for locks may last.
-    pub fn busy_timeout(&self) -> Duration {
-        self.busy_timeout
-    }
-
-    /// Bounds waits for locks.
-    pub fn set_busy_timeout(&mut self, timeout: Duration) {
-        self.txn.set_busy_timeout(timeout);
-        self.busy_timeout = timeout;
     }
 
     /// Fails where the connection is not to write.

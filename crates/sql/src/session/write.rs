@@ -34,7 +34,9 @@ impl Body {
     pub(super) fn write(&mut self, shared: &Shared) -> Result<()> {
         let mut guard = shared.state()?;
         let state = &mut *guard;
-        let calls = state.settings.user != UserCode::NONE || state.functions.hooks.is_some();
+        let calls = state.settings.user != UserCode::NONE
+            || state.functions.hooks.is_some()
+            || state.asks_when_busy();
         let _calling = calls.then(|| shared.calls());
         let engine = &shared.engine;
         self.write_in(engine, state)

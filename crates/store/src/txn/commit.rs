@@ -327,7 +327,7 @@ impl TxnContext {
         let mut permit = match wal {
             Some(_) if permit.is_some() => permit,
             Some(wal) => {
-                let permit = wal.reserve_within(self.redo.len(), self.busy_timeout);
+                let permit = wal.reserve_within(self.redo.len(), self.busy.timeout);
                 Some(permit.map_err(log_error)?)
             }
             None => None,

@@ -61,7 +61,7 @@ impl TxnContext {
         if self.state != TxnState::Idle {
             self.rollback();
         }
-        self.busy_timeout = self.store.options().busy_timeout;
+        self.set_busy_timeout(self.store.options().busy_timeout);
         self.set_durability(self.store.options().durability);
         for buffer in [&mut self.redo, &mut self.scratch, &mut self.stored] {
             buffer.clear();
@@ -117,7 +117,7 @@ mod tests {
         let mut txn = store.txn();
         assert_eq!(number(&txn), first);
         assert_eq!(txn.state(), TxnState::Idle);
-        assert_eq!(txn.busy_timeout, store.options().busy_timeout);
+        assert_eq!(txn.busy.timeout, store.options().busy_timeout);
         assert!(txn.redo.capacity() <= super::BUFFER_MAX);
         txn.begin_read().expect("reads");
         assert_eq!(txn.count(&tree).expect("counted"), 0);

@@ -37,7 +37,7 @@ impl TxnContext {
         self.relaxes =
             durability != Durability::Full && log == Some(fulgurite_wal::Durability::Full);
         if self.relaxes && self.idle().is_ok() {
-            self.relax_log(self.busy_timeout.min(PATIENCE_MAX));
+            self.relax_log(self.busy.timeout.min(PATIENCE_MAX));
         }
     }
 
@@ -45,9 +45,7 @@ impl TxnContext {
     /// an idle context.
     #[cold]
     pub(super) fn relax_log(&mut self, patience: Duration) {
-        let busy_timeout = std::mem::replace(&mut self.busy_timeout, patience);
-        let begun = self.begin_immediate();
-        self.busy_timeout = busy_timeout;
+        let begun = self.within(patience, Self::begin_immediate);
         // What fails here does so again where a commit reports it.
         if begun.is_err() {
             return;

@@ -243,7 +243,7 @@ impl TxnContext {
         }
         // Before any lock, since it may wait for a checkpoint.
         let permit = wal
-            .reserve_within(self.redo.len(), self.busy_timeout)
+            .reserve_within(self.redo.len(), self.busy.timeout)
             .map_err(log_error)?;
         let secluded = core.seclude();
         let births = self.put_off.iter().map(|off| off.place.birth);

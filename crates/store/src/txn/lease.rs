@@ -187,7 +187,7 @@ impl TxnContext {
             None => core.add_lane(),
         };
         let wanted = (self.leasing.commits, self.redo.len());
-        let committed = match core.open_lease(&lane, wanted, self.busy_timeout) {
+        let committed = match core.open_lease(&lane, wanted, self.busy.timeout) {
             Ok(Some(first)) => {
                 self.leasing.began(first);
                 self.publish_leased(&lane)

@@ -2,7 +2,7 @@
 //!
 //! In the only order they are taken: the writers' lock (shared, or exclusive),
 //! the writer locks of trees by ascending number, each perhaps after its seat, the
-//! commit lock. A wait for one of the first two is bounded by `busy_timeout` and
+//! commit lock. A wait for one of the first two is bounded (`busy.rs`) and
 //! fails with [`ErrorKind::Busy`]; whoever fails lets go of all it holds, or stays
 //! as it was where it says so. Nobody waits for a lock of an earlier kind while it
 //! holds one of a later kind, so no circle of waiting can form. (Explicit transactions
@@ -107,12 +107,7 @@ impl TxnContext {
     }
 
     fn locked_out(&self, why: &str) -> String {
-        match self.busy_timeout {
-            Duration::ZERO => format!("database is locked: {why}, and no busy timeout is set"),
-            time => format!(
-                "database is locked: {why}, and did not finish within the busy timeout of {time:?}"
-            ),
-        }
+        format!("database is locked: {why}, {}", self.busy.ended())
     }
 
     /// Begins an explicit transaction that no other can make fail: waits for
@@ -156,7 +151,6 @@ impl TxnContext {
     /// on failure it names those that were taken.
     fn enter_trees(&mut self) -> Result<()> {
         let (context, waits) = (self.visitor.context(), &self.core.pool.waits);
-        let busy_timeout = self.busy_timeout;
         let first_missed = self.locked.trees.iter().position(|tree| {
             let lock = &tree.0.writer;
             let within = |time| match self.core.waits_for_syncs() {
@@ -166,7 +160,7 @@ impl TxnContext {
             };
             !lock.try_enter(context) && {
                 let _waits = lock.announce(|| self.core.recall(Some(tree.id())));
-                !waits.lock(busy_timeout, || lock.try_enter(context), within)
+                !self.busy.take(waits, || lock.try_enter(context), within)
             }
         });
         first_missed.map_or(Ok(()), |at| Err(self.missed(at)))
@@ -174,7 +168,7 @@ impl TxnContext {
 
     /// The same for what does not come back for them soon.
     pub(super) fn lock_trees(&mut self) -> Result<()> {
-        let (waits, busy_timeout) = (&self.core.pool.waits, self.busy_timeout);
+        let waits = &self.core.pool.waits;
         let first_missed = self.locked.trees.iter().position(|tree| {
             let lock = &tree.0.writer;
             let within = |time| match self.core.waits_for_syncs() || lock.is_awaited_by_few() {
@@ -183,7 +177,7 @@ impl TxnContext {
             };
             !lock.try_lock() && {
                 let _waits = lock.announce(|| self.core.recall(Some(tree.id())));
-                !waits.lock(busy_timeout, || lock.try_lock(), within)
+                !self.busy.take(waits, || lock.try_lock(), within)
             }
         });
         first_missed.map_or(Ok(()), |at| Err(self.missed(at)))
@@ -290,10 +284,10 @@ impl TxnContext {
     #[cold]
     pub(super) fn lock_with_space<'w>(&mut self, wal: &'w TwinLog) -> Result<Permit<'w>> {
         let waits = &self.core.pool.waits;
-        let until = waits.now().saturating_add(self.busy_timeout);
+        let until = waits.now().saturating_add(self.busy.timeout);
         let bytes = self.redo.len();
         let reserve = |patience| wal.reserve_within(bytes, patience).map_err(log_error);
-        let permit = reserve(self.busy_timeout)?;
+        let permit = reserve(self.busy.timeout)?;
         self.get_ready()?;
         if self.state != TxnState::Optimistic {
             // It has its locks already.
@@ -367,7 +361,7 @@ impl TxnContext {
         let now = || lock.try_lock_exclusive_for(Duration::ZERO, recall);
         let within = |time| lock.try_lock_exclusive_for(time, recall);
         let waits = &self.core.pool.waits;
-        if !waits.lock(self.busy_timeout, now, within) {
+        if !self.busy.take(waits, now, within) {
             return Err(self.busy("another writer is at work"));
         }
         self.writers = WritersLock::Exclusive;
@@ -382,7 +376,9 @@ impl TxnContext {
         let within = |time| lock.try_lock_shared_for(context, time);
         let waits = &self.core.pool.waits;
         if !lock.try_lock_shared(context)
-            && !waits.lock(self.busy_timeout, || lock.try_lock_shared(context), within)
+            && !self
+                .busy
+                .take(waits, || lock.try_lock_shared(context), within)
         {
             return Err(self.busy(
                 "a transaction that was begun IMMEDIATE, or that changes the schema, is at work",

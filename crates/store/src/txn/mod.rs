@@ -21,7 +21,7 @@
 //! for immediate), trees' writer locks by number, commit lock, or a lane's where a
 //! statement commits under a lease of the log (`leases.rs`). A thread that
 //! waits for log space or for frames may hold the first two, and the checkpoint
-//! needs neither. Every wait is bounded by `busy_timeout`.
+//! needs neither. Every wait is bounded (`busy.rs`).
 //!
 //! A transaction that fails half-way through an operation (disk, memory) keeps
 //! its state from before the operation if it is rolled back to a savepoint taken
@@ -31,6 +31,7 @@
 
 mod ahead;
 mod bulk;
+mod busy;
 mod clear;
 mod commit;
 mod contexts;
@@ -54,6 +55,7 @@ mod start;
 pub(crate) mod together;
 mod write;
 
+pub use busy::BusyHandler;
 pub use contexts::Txn;
 pub use critical::CommitLockStats;
 pub(crate) use critical::{Critical, not_within_commit_lock};
@@ -74,7 +76,6 @@ use crate::tree::versions::Root;
 use crate::tree::{EMPTY, Tree, TreeId};
 use reads::Reads;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Where a transaction context stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,7 +166,7 @@ pub struct TxnContext {
     wrote_before: bool,
     spilling: spill::Spilling,
     savepoints: savepoint::Savepoints,
-    busy_timeout: Duration,
+    busy: busy::Busy,
     /// What its commits survive; and whether the log does more for them, and need not.
     durability: Durability,
     relaxes: bool,
@@ -212,7 +213,7 @@ impl TxnContext {
             wrote_before: false,
             spilling: spill::Spilling::default(),
             savepoints: savepoint::Savepoints::new(),
-            busy_timeout: store.options().busy_timeout,
+            busy: busy::Busy::within(store.options().busy_timeout),
             durability: store.options().durability,
             relaxes: false,
         }
@@ -221,12 +222,6 @@ impl TxnContext {
     /// The store it belongs to.
     pub fn store(&self) -> &Store {
         &self.store
-    }
-
-    /// Bounds every wait of this context for a lock or for space in the log. At first it
-    /// is the store's `busy_timeout`.
-    pub fn set_busy_timeout(&mut self, timeout: Duration) {
-        self.busy_timeout = timeout;
     }
 
     /// Where it stands.
@@ -338,7 +333,7 @@ impl TxnContext {
     pub(super) fn enter(&mut self) {
         let core = &*self.core;
         core.admission
-            .enter(&mut self.visitor, self.busy_timeout, &core.pool.waits);
+            .enter(&mut self.visitor, self.busy.timeout, &core.pool.waits);
     }
 
     // ---- ending ----------------------------------------------------------

@@ -73,7 +73,7 @@ pub fn read_together(txns: &mut [&mut TxnContext]) -> Result<()> {
     let Some(first) = readers.first() else {
         return Ok(());
     };
-    let (core, busy_timeout) = (first.core.clone(), first.busy_timeout);
+    let (core, busy_timeout) = (first.core.clone(), first.busy.timeout);
     let waits = &core.pool.waits;
     let until = waits.now().saturating_add(busy_timeout);
     let mut looks = 0;

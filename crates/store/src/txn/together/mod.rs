@@ -123,11 +123,11 @@ fn exclude_all(txns: &mut [&mut TxnContext]) -> Result<Vec<usize>> {
     let mut taken = Vec::new();
     for at in order {
         let txn = &mut *txns[at];
-        let patience = match held.is_some_and(|held| txn.core.number < held) {
-            true => Duration::ZERO,
-            false => txn.busy_timeout,
+        let excluded = match held.is_some_and(|held| txn.core.number < held) {
+            true => txn.within(Duration::ZERO, TxnContext::exclude_to_commit),
+            false => txn.exclude_to_commit(),
         };
-        match txn.exclude_to_commit(patience) {
+        match excluded {
             Ok(true) => taken.push(at),
             Ok(false) => {}
             Err(error) => {
@@ -232,7 +232,7 @@ fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<
     for part in &mut parts {
         let txn = &txns[part.at];
         if let Some(wal) = cores[part.at].wal() {
-            let permit = wal.reserve_within(txn.redo.len(), txn.busy_timeout);
+            let permit = wal.reserve_within(txn.redo.len(), txn.busy.timeout);
             part.permit = Some(permit.map_err(log_error)?);
         }
     }
@@ -356,16 +356,15 @@ impl TxnContext {
 
     /// Excludes the other writers, for the commit alone; whether that was to be done.
     /// Where it fails nothing has changed.
-    fn exclude_to_commit(&mut self, patience: Duration) -> Result<bool> {
+    fn exclude_to_commit(&mut self) -> Result<bool> {
         if self.state != TxnState::Optimistic {
             return Ok(false);
         }
         self.need_snapshot();
         self.write_put_off()?;
         let was = (self.observes, self.writers);
-        let busy_timeout = std::mem::replace(&mut self.busy_timeout, patience);
         let excluded = self.exclude_writers();
-        (self.observes, self.busy_timeout) = (was.0, busy_timeout);
+        self.observes = was.0;
         excluded.map(|()| was.1 != WritersLock::Exclusive)
     }
 
