@@ -246,6 +246,28 @@ fn tables_that_are_their_own_parents() {
         "CREATE TABLE t(id TEXT COLLATE NOCASE PRIMARY KEY, up TEXT REFERENCES t); INSERT INTO t VALUES ('a', 'A'); INSERT INTO t VALUES ('a', 'a'); INSERT INTO t VALUES ('b', 'A');
          UPDATE t SET up = 'A' WHERE id = 'a'; UPDATE t SET id = 'A'; SELECT * FROM t; DELETE FROM t WHERE id = 'a'; DELETE FROM t",
     );
+    // A row that is its own parent by a value of another type: where the key is the rowid, what
+    // names that will do. It was refused.
+    for key in [
+        "id INTEGER PRIMARY KEY",
+        "id INT PRIMARY KEY",
+        "id TEXT UNIQUE",
+    ] {
+        for kind in ["TEXT", "TEXT COLLATE NOCASE", "BLOB", "NUMERIC", "REAL"] {
+            for action in [
+                "",
+                "ON DELETE CASCADE ON UPDATE CASCADE",
+                "ON DELETE SET NULL ON UPDATE SET NULL",
+            ] {
+                same(&format!(
+                    "CREATE TABLE t({key}, up {kind} REFERENCES t(id) {action}); INSERT INTO t VALUES (5, 5); INSERT INTO t VALUES (6, '6'); INSERT INTO t VALUES (7, '007'), (8, '8.0');
+                     INSERT INTO t VALUES (9, '9a'); INSERT INTO t VALUES (10, x'3130'); INSERT INTO t VALUES (11, 11.5); SELECT * FROM t; INSERT INTO t VALUES (12, NULL); UPDATE t SET up = '12' WHERE id = 12;
+                     UPDATE t SET id = 13, up = ' 13 ' WHERE id = 12; UPDATE t SET id = 14 WHERE id = 6; SELECT * FROM t; DELETE FROM t WHERE id IN (5, 14); SELECT * FROM t; DELETE FROM t; SELECT * FROM t;
+                     PRAGMA foreign_key_check"
+                ));
+            }
+        }
+    }
     // Circles of two tables.
     for action in [
         "",

@@ -29,15 +29,21 @@ fn column(row: &[Value], at: usize) -> ValueRef<'_> {
     row.get(at + 1).map_or(ValueRef::Null, Value::as_ref)
 }
 
-/// Whether a row is its own parent, by values that are the same.
+/// Whether a row is its own parent: by the rowid that its value names, or by values that are
+/// the same.
 pub fn refers_to_itself(key: &ChildKey, row: &[Value]) -> bool {
     let Some(parent) = key.parent.as_ref().filter(|_| key.of_itself) else {
         return false;
     };
+    let is_rowid = parent.index.is_none();
     let mut pairs = key.columns.iter().zip(&parent.columns);
     pairs.all(|(child, parent)| {
-        let (child, parent) = (column(row, *child), column(row, *parent));
-        !child.is_null() && compare(child, parent, Collation::Binary).is_eq()
+        let (child, own) = (column(row, *child), column(row, *parent));
+        !child.is_null()
+            && match is_rowid {
+                true => rowid_of(child) == rowid_of(own),
+                false => compare(child, own, Collation::Binary).is_eq(),
+            }
     })
 }
 
