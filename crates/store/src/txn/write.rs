@@ -221,6 +221,7 @@ impl TxnContext {
     /// Makes a new, empty tree. Others see it when this transaction commits.
     pub fn create_tree(&mut self, kind: KeyKind) -> Result<Tree> {
         if matches!(self.state, TxnState::Idle | TxnState::Read) {
+            self.store.check_writable()?;
             return Err(Error::misuse("this transaction only reads"));
         }
         self.need_snapshot();

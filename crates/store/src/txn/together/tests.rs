@@ -250,6 +250,34 @@ fn what_was_read_in_one_store_counts_where_another_is_written() {
     }
 }
 
+/// A transaction over several stores only reads one that takes no commits any more; who
+/// wanted to make a family there heard of a misuse.
+#[test]
+fn who_reads_a_failed_store_hears_of_its_failure() {
+    let stores = stores(2);
+    let (failed, tree) = &stores[1];
+    let cause = crate::Error::misuse("what a sync failed with");
+    failed.core().fail(&cause);
+    let mut txn = failed.txn();
+    txn.begin_read().expect("reads");
+    assert_eq!(number(&mut txn, tree, 1), 0);
+    let value = &[1];
+    for refused in [
+        txn.put(tree, Key::Int(1), value).map(|_| ()),
+        txn.create_tree(KeyKind::Int).map(|_| ()),
+        txn.create_family("u", KeyKind::Int).map(|_| ()),
+    ] {
+        let error = refused.expect_err("nothing is written there");
+        assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
+        assert!(error.message().contains("what a sync failed with"));
+    }
+    // Of one that is as it was nothing else is said than before.
+    let mut reader = stores[0].0.txn();
+    reader.begin_read().expect("reads");
+    let misused = reader.create_tree(KeyKind::Int).expect_err("it reads");
+    assert_eq!(misused.kind(), ErrorKind::Misuse);
+}
+
 #[test]
 fn who_cannot_have_all_locks_in_time_is_as_it_was() {
     let stores = stores(2);
