@@ -138,6 +138,14 @@ impl Txns {
         isolation: Isolation,
         marks: impl Iterator<Item = &'m mut Mark>,
     ) -> Result<()> {
+        if self
+            .others
+            .iter()
+            .any(|it| it.store == store && !it.is_private)
+        {
+            self.main.check_whole()?;
+            self.in_store(store).check_whole()?;
+        }
         let txn = self.in_store(store);
         begin(txn, isolation)?;
         for mark in marks {
@@ -157,13 +165,19 @@ impl Txns {
     }
 
     /// Begins an explicit transaction, in all databases that others use: it reads what they
-    /// showed at one moment.
+    /// showed at one moment. One that cannot be read beside others is left out; who comes to
+    /// use it there hears of that ([`join`](Self::join)).
     pub fn begin(&mut self, isolation: Isolation) -> Result<()> {
         if self.others.is_empty() {
             return begin(&mut self.main, isolation);
         }
         let main = self.store;
-        let begun = self.shared().into_iter().try_for_each(|store| {
+        let mut stores = self.shared();
+        match self.main.check_whole() {
+            Ok(()) => stores.retain(|store| self.in_store(*store).check_whole().is_ok()),
+            Err(_) => stores.retain(|store| *store == main),
+        }
+        let begun = stores.into_iter().try_for_each(|store| {
             let txn = self.in_store(store);
             match begin(txn, isolation) {
                 // It may be of no use to the transaction at all.

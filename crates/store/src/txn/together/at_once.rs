@@ -7,10 +7,12 @@
 //!
 //! A commit to several stores is shown by one of them before it is by another. Between
 //! the two the gates of those stores are shut (`mod.rs`), and nobody takes what they show.
+//! One that cannot come to show it any more, since its log has failed, or alone does, keeps
+//! its gate shut: it may be read by itself, and not beside others, until it is opened again.
 
 use super::super::{TxnContext, TxnState};
-use crate::error::{Error, Result};
-use crate::primitives::atomic::{AtomicU64, Ordering::*};
+use crate::error::{Error, ErrorKind, Result};
+use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use crate::primitives::look_later;
 use std::time::Duration;
 
@@ -27,6 +29,8 @@ pub(crate) struct Gate {
     /// more than one: a commit gives its locks back before it is acknowledged, and opens
     /// the gate after that, so the next one may shut it first.
     turns: AtomicU64,
+    /// It stays shut: the store and another one differ over a commit to both.
+    torn: AtomicBool,
 }
 
 const OPENED: u64 = 1 << 32;
@@ -39,6 +43,12 @@ impl Gate {
     pub(crate) fn shut(&self) -> Shut<'_> {
         self.turns.fetch_add(1, SeqCst);
         Shut(self)
+    }
+
+    /// For who has shut it, and found that the store will not come to show what others do.
+    pub(super) fn tear(&self) {
+        self.torn.store(true, SeqCst);
+        self.turns.fetch_add(1, SeqCst);
     }
 
     /// A number that stays until it is shut again; `None` while it is shut.
@@ -60,7 +70,8 @@ impl Drop for Shut<'_> {
 ///
 /// # Errors
 /// `Busy` where their commits come too fast for that until the busy timeout is over;
-/// `Misuse` for a transaction that was used.
+/// `Misuse` for a transaction that was used; `Poisoned` for a store whose part of a commit
+/// to several could not be completed, until it is opened again.
 pub fn read_together(txns: &mut [&mut TxnContext]) -> Result<()> {
     let mut readers: Vec<&mut &mut TxnContext> = Vec::with_capacity(txns.len());
     for txn in txns.iter_mut() {
@@ -73,6 +84,7 @@ pub fn read_together(txns: &mut [&mut TxnContext]) -> Result<()> {
     let Some(first) = readers.first() else {
         return Ok(());
     };
+    readers.iter().try_for_each(|reader| reader.check_whole())?;
     let (core, busy_timeout) = (first.core.clone(), first.busy.timeout);
     let waits = &core.pool.waits;
     let until = waits.now().saturating_add(busy_timeout);
@@ -81,6 +93,7 @@ pub fn read_together(txns: &mut [&mut TxnContext]) -> Result<()> {
         if try_together(&mut readers) {
             return Ok(());
         }
+        readers.iter().try_for_each(|reader| reader.check_whole())?;
         if waits.now() >= until {
             return Err(first_busy(&readers));
         }
@@ -122,6 +135,29 @@ fn try_together(readers: &mut [&mut &mut TxnContext]) -> bool {
 }
 
 impl TxnContext {
+    /// Fails where the store must not be read beside another one.
+    ///
+    /// # Errors
+    /// `Poisoned`, which names the file and why.
+    pub fn check_whole(&self) -> Result<()> {
+        if !self.core.gate.torn.load(SeqCst) {
+            return Ok(());
+        }
+        let path = &self.core.pool.path;
+        let message = format!(
+            "a commit to several files is not the same in {path} as in another one until {path} \
+             is opened again; till then it can only be read by itself"
+        );
+        match self.core.check_writable() {
+            Err(cause) => Err(Error::caused(
+                ErrorKind::Poisoned,
+                format!("{message}: {cause}"),
+                cause,
+            )),
+            Ok(()) => Err(Error::new(ErrorKind::Poisoned, message)),
+        }
+    }
+
     /// Whether it has neither read nor written anything.
     pub fn is_unused(&self) -> bool {
         self.views.is_empty() && self.forks.is_empty() && !self.wrote

@@ -13,7 +13,8 @@
 //!    is committed durably. If that fails the others are undone as well; if its outcome is
 //!    unknown until the coordinator is opened again, they are poisoned, as it is.
 //! 5. *Complete*: the others are published, each with the end of its prepared entry in
-//!    the same commit. What fails here poisons that store; opening it completes it.
+//!    the same commit. What fails here poisons that store; opening it completes it, and
+//!    until then nobody reads it beside others.
 //! 6. The coordinator forgets its entry in the next such commit with the same others.
 //!
 //! A store that finds a prepared entry when it is opened asks the coordinator's file
@@ -309,10 +310,18 @@ fn decide(
     coordinator: usize,
     parts: &mut Vec<Part<'_>>,
 ) -> Result<()> {
-    match parts.iter().position(|part| part.at == coordinator) {
-        Some(at) => txns[coordinator].publish_synced(parts.remove(at)),
-        None => Ok(()),
+    let Some(at) = parts.iter().position(|part| part.at == coordinator) else {
+        return Ok(());
+    };
+    let core = txns[coordinator].core.clone();
+    let before = core.visible_to_pin();
+    let decided = txns[coordinator].publish_synced(parts.remove(at));
+    // Where commits are acknowledged once they are written it is shown, though its sync
+    // failed, and the others will not show it.
+    if decided.is_err() && core.visible_to_pin() > before {
+        core.gate.tear();
     }
+    decided
 }
 
 /// Step 5.
@@ -320,8 +329,12 @@ fn complete(txns: &mut [&mut TxnContext], parts: Vec<Part<'_>>, cores: &[Arc<Cor
     let mut all = Ok(());
     for part in parts {
         let core = &cores[part.at];
+        let before = core.visible_to_pin();
         if let Err(error) = txns[part.at].publish_synced(part) {
             core.fail(&error);
+            if core.visible_to_pin() == before {
+                core.gate.tear();
+            }
             all = all.and(Err(Error::caused(
                 ErrorKind::Poisoned,
                 format!(
