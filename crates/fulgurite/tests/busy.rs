@@ -121,6 +121,23 @@ fn code(error: &fulgurite::Error) -> Option<i32> {
     error.sqlite_extended_error_code()
 }
 
+/// A connection to a file with tables, and one that keeps it from writing.
+fn excluded() -> (tempfile::TempDir, Connection, Connection) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("t.db");
+    let (asker, excluding) = (open(&path), open(&path));
+    run(&asker, TABLES);
+    run(&excluding, "BEGIN IMMEDIATE");
+    (folder, asker, excluding)
+}
+
+/// What is refused while others are kept from writing.
+const WRITES: [&str; 3] = [
+    "INSERT INTO u VALUES (1)",
+    "BEGIN IMMEDIATE",
+    "CREATE TABLE v (a)",
+];
+
 /// What a handler was asked.
 type Log = Arc<Mutex<Vec<i32>>>;
 
@@ -185,8 +202,7 @@ fn transactions_and_attached_databases_ask_too() {
         assert_eq!(taken(&log), [0, 1]);
     }
 
-    let (mut asker, excluding) = (open(&main), open(&main));
-    run(&excluding, "BEGIN IMMEDIATE");
+    let (_folder, mut asker, excluding) = excluded();
     let (log, handler) = commits_at_second(excluding);
     asker.busy_handler(Some(handler)).expect("sets");
     let begun = asker.transaction_with_behavior(TransactionBehavior::Immediate);
@@ -198,11 +214,7 @@ fn transactions_and_attached_databases_ask_too() {
 /// set them take the handler's place.
 #[test]
 fn what_takes_the_place_of_a_handler() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("t.db");
-    let (mut asker, excluding) = (open(&path), open(&path));
-    run(&asker, TABLES);
-    run(&excluding, "BEGIN IMMEDIATE");
+    let (_folder, mut asker, _excluding) = excluded();
     let log = Log::default();
     let set = |asker: &mut Connection| {
         let tell = Arc::clone(&log);
@@ -237,18 +249,10 @@ fn what_takes_the_place_of_a_handler() {
 /// A handler that panics gives up, and the connection goes on.
 #[test]
 fn a_panic_of_a_handler_gives_up() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("t.db");
-    let (mut asker, excluding) = (open(&path), open(&path));
-    run(&asker, TABLES);
-    run(&excluding, "BEGIN IMMEDIATE");
+    let (_folder, mut asker, excluding) = excluded();
     let handler = |_| panic!("a panic of a test");
     asker.busy_handler(Some(handler)).expect("sets");
-    for sql in [
-        "INSERT INTO u VALUES (1)",
-        "BEGIN IMMEDIATE",
-        "CREATE TABLE v (a)",
-    ] {
+    for sql in WRITES {
         let error = asker.execute_batch(sql).expect_err("the other one writes");
         assert_eq!(code(&error), Some(ffi::SQLITE_BUSY));
     }
@@ -266,11 +270,7 @@ fn with_asker<T>(act: impl FnOnce(&Connection) -> T) -> T {
 
 #[test]
 fn a_handler_may_not_use_the_connection() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("t.db");
-    let (mut asker, excluding) = (open(&path), open(&path));
-    run(&asker, TABLES);
-    run(&excluding, "BEGIN IMMEDIATE");
+    let (_folder, mut asker, _excluding) = excluded();
     let log: Arc<Mutex<Vec<Option<i32>>>> = Arc::default();
     let tell = Arc::clone(&log);
     let handler = move |_| {
@@ -281,11 +281,7 @@ fn a_handler_may_not_use_the_connection() {
     };
     asker.busy_handler(Some(handler)).expect("sets");
     ASKER.set(Some(asker));
-    for sql in [
-        "INSERT INTO u VALUES (1)",
-        "BEGIN IMMEDIATE",
-        "CREATE TABLE v (a)",
-    ] {
+    for sql in WRITES {
         let error = with_asker(|asker| asker.execute_batch(sql));
         let error = error.expect_err("the other one writes");
         assert_eq!(code(&error), Some(ffi::SQLITE_BUSY));

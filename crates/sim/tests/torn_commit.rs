@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use fulgurite_sim::{Call, Fault, FaultError, SimDisk, SimDriver};
+use fulgurite_sql::exec::txns::Txns;
 use fulgurite_store::{
     Durability, ErrorKind, Isolation, Key, KeyKind, Options, Store, Tree, Txn, commit_together,
     read_together,
@@ -123,4 +124,36 @@ fn nobody_reads_half_of_a_commit_that_failed() {
         }
         assert_eq!((failed, torn), (3, tears), "{modes:?}");
     }
+}
+
+/// So it is for a connection that has the second file attached: its explicit transactions go
+/// on in the first one, and hear of the failure where they come to use the second.
+#[test]
+fn explicit_transactions_leave_out_what_differs() {
+    let disk = SimDisk::new(1);
+    let stores = open(&disk, [Durability::Full; 2]);
+    put(&stores, 1).expect("commits");
+    disk.fail(Fault {
+        call: Some(Call::Sync),
+        after: 2,
+        for_good: false,
+        error: FaultError::Io,
+    });
+    put(&stores, 2).expect_err("the second one is not synced");
+    disk.heal();
+    assert_eq!(each(&stores), [2, 1]);
+    let [(main, tree), (attached, _)] = &stores;
+    let mut txns = Txns::new(main);
+    txns.open(0, attached, false);
+    txns.begin(Isolation::Serializable).expect("begins");
+    assert_eq!(value(&mut txns.main, tree), 2);
+    assert!(!txns.is_begun(attached.number()));
+    let joined = txns.join(attached.number(), Isolation::Serializable, [].into_iter());
+    let error = joined.expect_err("it differs");
+    assert_eq!(error.kind(), ErrorKind::Poisoned);
+    assert!(error.to_string().contains("can only be read by itself"));
+    assert!(!txns.is_begun(attached.number()));
+    txns.put(tree, Key::Int(1), &[3]).expect("puts");
+    txns.commit().expect("commits");
+    assert_eq!(each(&stores), [3, 1]);
 }

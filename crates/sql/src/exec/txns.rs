@@ -76,18 +76,17 @@ impl Txns {
 
     /// Bounds waits for locks.
     pub fn set_busy_timeout(&mut self, timeout: Duration) {
-        self.main.set_busy_timeout(timeout);
-        for other in &mut self.others {
-            other.txn.set_busy_timeout(timeout);
-        }
+        self.each(|txn| txn.set_busy_timeout(timeout));
     }
 
     /// Has a handler be asked in place of that.
-    pub fn set_busy_handler(&mut self, handler: Option<&BusyHandler>) {
-        self.main.set_busy_handler(handler.cloned());
-        for other in &mut self.others {
-            other.txn.set_busy_handler(handler.cloned());
-        }
+    pub fn set_busy_handler(&mut self, handler: &BusyHandler) {
+        self.each(|txn| txn.set_busy_handler(Some(handler.clone())));
+    }
+
+    fn each(&mut self, act: impl Fn(&mut Txn)) {
+        act(&mut self.main);
+        self.others.iter_mut().for_each(|other| act(&mut other.txn));
     }
 
     /// The transaction in this store; in one that is not open, that of the main database,
@@ -138,15 +137,8 @@ impl Txns {
         isolation: Isolation,
         marks: impl Iterator<Item = &'m mut Mark>,
     ) -> Result<()> {
-        if self
-            .others
-            .iter()
-            .any(|it| it.store == store && !it.is_private)
-        {
-            self.main.check_whole()?;
-            self.in_store(store).check_whole()?;
-        }
         let txn = self.in_store(store);
+        txn.check_whole()?;
         begin(txn, isolation)?;
         for mark in marks {
             mark.others.push((store, txn.savepoint()?));
@@ -172,17 +164,15 @@ impl Txns {
             return begin(&mut self.main, isolation);
         }
         let main = self.store;
-        let mut stores = self.shared();
-        match self.main.check_whole() {
-            Ok(()) => stores.retain(|store| self.in_store(*store).check_whole().is_ok()),
-            Err(_) => stores.retain(|store| *store == main),
-        }
-        let begun = stores.into_iter().try_for_each(|store| {
+        let begun = self.shared().into_iter().try_for_each(|store| {
             let txn = self.in_store(store);
             match begin(txn, isolation) {
                 // It may be of no use to the transaction at all.
                 Err(error) if error.kind() == ErrorKind::Poisoned && store != main => {
-                    txn.begin_read()
+                    match txn.check_whole() {
+                        Ok(()) => txn.begin_read(),
+                        Err(_) => Ok(()),
+                    }
                 }
                 begun => begun,
             }

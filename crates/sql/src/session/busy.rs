@@ -47,7 +47,7 @@ impl State {
     pub fn tell_busy(&mut self) {
         match &self.busy {
             Busy::Within(timeout) => self.txn.set_busy_timeout(*timeout),
-            Busy::Ask(handler) => self.txn.set_busy_handler(Some(handler)),
+            Busy::Ask(handler) => self.txn.set_busy_handler(handler),
         }
     }
 }

@@ -99,3 +99,42 @@ impl TxnContext {
         outcome
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::Mutex;
+    use crate::{ErrorKind, Options, Store};
+
+    fn asks(txn: &mut TxnContext, gives_up: i32) -> Arc<Mutex<Vec<i32>>> {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let tell = Arc::clone(&log);
+        txn.set_busy_handler(Some(Arc::new(move |asked| {
+            tell.lock().push(asked);
+            asked < gives_up
+        })));
+        log
+    }
+
+    #[test]
+    fn a_handler_is_asked_for_locks_and_leaves_other_waits_their_time() {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let (mut holder, mut waiter) = (store.txn(), store.txn());
+        holder.begin_immediate().expect("begins");
+        let log = asks(&mut waiter, 2);
+        let busy = waiter.begin_immediate().expect_err("locked");
+        assert_eq!(busy.kind(), ErrorKind::Busy);
+        assert!(busy.message().ends_with("and the busy handler gave up"));
+        assert_eq!(std::mem::take(&mut *log.lock()), [0, 1, 2]);
+        assert_eq!(waiter.busy.timeout, store.options().busy_timeout);
+
+        let tried = waiter.within(Duration::ZERO, TxnContext::begin_immediate);
+        assert!(tried.is_err() && log.lock().is_empty());
+        holder.rollback();
+        waiter.begin_immediate().expect("free again");
+        // Whom the context is lent to next has not got the handler.
+        drop(waiter);
+        let next = store.txn();
+        assert!(next.busy.handler.is_none() && log.lock().is_empty());
+    }
+}

@@ -84,7 +84,6 @@ pub fn read_together(txns: &mut [&mut TxnContext]) -> Result<()> {
     let Some(first) = readers.first() else {
         return Ok(());
     };
-    readers.iter().try_for_each(|reader| reader.check_whole())?;
     let (core, busy_timeout) = (first.core.clone(), first.busy.timeout);
     let waits = &core.pool.waits;
     let until = waits.now().saturating_add(busy_timeout);
