@@ -88,6 +88,37 @@ fn a_file_is_made_where_there_is_none_and_uris_are_read() {
     assert!(refused(&one, &twice).contains("open under another name"));
 }
 
+/// A write to what can only be read is refused before anything is done. It ended the
+/// transaction, and what came behind it committed by itself.
+#[test]
+fn a_write_to_what_is_read_only_leaves_the_transaction_as_it_is() {
+    let (_folder, a, b) = files();
+    let one = open(&a);
+    run(&one, &format!("ATTACH 'file:{}?mode=ro' AS r", b.display()));
+    let only_read = || {
+        for sql in [
+            "INSERT INTO u VALUES (1)",
+            "INSERT INTO u SELECT x FROM t",
+            "UPDATE u SET y = y + 1",
+            "DELETE FROM u WHERE y < 0",
+            "CREATE TABLE r.v(x)",
+            "DROP TABLE u",
+            "PRAGMA r.user_version = 1",
+        ] {
+            let error = refused(&one, sql);
+            assert!(error.contains("readonly database"), "{sql}: {error}");
+            assert!(!one.is_autocommit(), "{sql}");
+        }
+    };
+    for begin in ["BEGIN", "BEGIN IMMEDIATE", "SAVEPOINT s"] {
+        run(&one, begin);
+        run(&one, "INSERT INTO t SELECT y FROM u");
+        only_read();
+        run(&one, "INSERT INTO t SELECT y FROM u; COMMIT");
+    }
+    assert_eq!(number(&one, "SELECT sum(x) FROM t"), 61);
+}
+
 /// All files, temporary tables and databases in memory have a transaction, or none of it.
 #[test]
 fn a_transaction_writes_to_all_files() {

@@ -38,20 +38,29 @@ pub struct Mark {
     others: Vec<(u64, Savepoint)>,
 }
 
-/// Begins what may be written to in this way; what nobody may, to be read.
-pub fn begin_unless_read_only(
-    txn: &mut Txn,
-    begin: impl FnOnce(&mut Txn) -> Result<()>,
-) -> Result<()> {
+/// Begins what may be written to in this way; what nobody may, or may any more, to be read
+/// beside others.
+///
+/// # Errors
+/// `Poisoned` where writing has ended with half of a commit to several databases.
+pub fn begin_or_read(txn: &mut Txn, begin: impl FnOnce(&mut Txn) -> Result<()>) -> Result<()> {
     match begin(txn) {
-        Err(error) if error.kind() == ErrorKind::ReadOnly => txn.begin_read(),
+        Err(error) if only_reads(&error) => {
+            txn.check_whole()?;
+            txn.begin_read()
+        }
         begun => begun,
     }
 }
 
+/// Whether what was to be written can only be read.
+fn only_reads(error: &fulgurite_store::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Poisoned)
+}
+
 /// Begins an explicit transaction; one that reads only, where nobody may write.
 fn begin(txn: &mut Txn, isolation: Isolation) -> Result<()> {
-    begin_unless_read_only(txn, |txn| txn.begin(isolation))
+    begin_or_read(txn, |txn| txn.begin(isolation))
 }
 
 impl Txns {
@@ -116,6 +125,17 @@ impl Txns {
         self.main.has_written() || others.any(|other| other.txn.has_written())
     }
 
+    /// Fails where one of these trees is in a database that the transaction can only read:
+    /// before anything is done, so that nothing is to be undone.
+    #[inline]
+    pub fn check_writes<'t>(&mut self, trees: impl IntoIterator<Item = &'t Tree>) -> Result<()> {
+        if self.others.is_empty() && self.main.state() != TxnState::Read {
+            return Ok(());
+        }
+        let mut trees = trees.into_iter();
+        trees.try_for_each(|tree| self.of(tree).check_writes())
+    }
+
     /// Whether a transaction is under way in this store.
     pub fn is_begun(&mut self, store: u64) -> bool {
         self.in_store(store).state() != TxnState::Idle
@@ -161,19 +181,16 @@ impl Txns {
     /// use it there hears of that ([`join`](Self::join)).
     pub fn begin(&mut self, isolation: Isolation) -> Result<()> {
         if self.others.is_empty() {
-            return begin(&mut self.main, isolation);
+            return match self.main.begin(isolation) {
+                Err(error) if only_reads(&error) => self.main.begin_read(),
+                begun => begun,
+            };
         }
         let main = self.store;
         let begun = self.shared().into_iter().try_for_each(|store| {
-            let txn = self.in_store(store);
-            match begin(txn, isolation) {
+            match begin(self.in_store(store), isolation) {
                 // It may be of no use to the transaction at all.
-                Err(error) if error.kind() == ErrorKind::Poisoned && store != main => {
-                    match txn.check_whole() {
-                        Ok(()) => txn.begin_read(),
-                        Err(_) => Ok(()),
-                    }
-                }
+                Err(error) if error.kind() == ErrorKind::Poisoned && store != main => Ok(()),
                 begun => begun,
             }
         });
@@ -212,7 +229,7 @@ impl Txns {
             let txn = self.in_store(store);
             match store == main {
                 true => begin_main(txn),
-                false => begin_unless_read_only(txn, |txn| txn.begin_immediate()),
+                false => begin_or_read(txn, |txn| txn.begin_immediate()),
             }
         });
         begun.inspect_err(|_| self.rollback())

@@ -10,7 +10,7 @@ use super::program::Program;
 use super::state::{Base, State};
 use super::{Engine, Session};
 use crate::error::{Error, Result};
-use crate::exec::txns::begin_unless_read_only;
+use crate::exec::txns::begin_or_read;
 use crate::plan::physical::SchemaPlace;
 use crate::schema::{Catalog, MAIN, Schema, TEMP};
 
@@ -268,6 +268,7 @@ impl State {
             explicit.writes = true;
             self.start_explicit(Base::Acknowledged)?;
             self.join(&[store])?;
+            self.txn.check_writes([tree])?;
             return Ok(false);
         }
         if store != main {
@@ -340,7 +341,7 @@ impl State {
                 }
                 true => txn.begin_statement(&trees),
                 false if files > 0 && !is_private && !trees.is_empty() => {
-                    begin_unless_read_only(txn, |txn| txn.begin_statement(&trees))
+                    begin_or_read(txn, |txn| txn.begin_statement(&trees))
                 }
                 false => {
                     rest.push(store);
@@ -381,14 +382,14 @@ impl State {
                 }
             }
             self.join(&program.others)?;
+            self.txn.check_writes(place.trees())?;
             if self.shared(place.tree.store_number()).is_some() {
                 self.txn.exclude_writers()?;
             }
             return Ok(false);
         }
         let is_changed = |store: u64| {
-            let temp = place.temp.as_ref();
-            let mut changed = [Some(&place.tree), temp].into_iter().flatten();
+            let mut changed = place.trees();
             changed.any(|tree| tree.store_number() == store)
         };
         let used = self.in_order(&program.others);
@@ -401,9 +402,8 @@ impl State {
                 .any(|tree| tree.store_number() == store);
             let begun = match is_changed(store) {
                 true => self.begin_to_rely_on(store, |txn| txn.begin_immediate()),
-                false if of_others && reads && !is_private => self.begin_to_rely_on(store, |txn| {
-                    begin_unless_read_only(txn, |txn| txn.begin_immediate())
-                }),
+                false if of_others && reads && !is_private => self
+                    .begin_to_rely_on(store, |txn| begin_or_read(txn, |txn| txn.begin_immediate())),
                 false => {
                     rest.push(store);
                     Ok(())

@@ -52,10 +52,7 @@ impl Program {
         let others = plan.beside.iter().map(|(store, _)| *store);
         let others = others.filter(|store| {
             let is_in = |tree: &Tree| tree.store_number() == *store;
-            let place = plan.place.as_ref();
-            let changed = place
-                .into_iter()
-                .flat_map(|it| it.temp.iter().chain([&it.tree]));
+            let changed = plan.place.iter().flat_map(|place| place.trees());
             plan.searched.contains(store) || trees.iter().chain(changed).any(is_in)
         });
         Self {

@@ -215,6 +215,7 @@ impl State {
             if !self.databases.is_empty() {
                 self.join(&program.others)?;
             }
+            self.txn.check_writes(&program.plan.writes)?;
             return Ok(false);
         }
         match program.others.is_empty() {
@@ -308,6 +309,7 @@ impl State {
             Some(_) => {
                 self.wait_for_base()?;
                 self.make_deferred()?;
+                self.txn.check_writes([&self.schema_tree])?;
                 Ok(self.txn.exclude_writers()?)
             }
             None => Ok(()),

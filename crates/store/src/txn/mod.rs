@@ -245,6 +245,25 @@ impl TxnContext {
         }
     }
 
+    /// Fails where what is under way only reads.
+    ///
+    /// # Errors
+    /// `ReadOnly` and `Poisoned` where nobody may write, or may any more; `Misuse` for a
+    /// transaction that was begun to read.
+    #[inline]
+    pub fn check_writes(&self) -> Result<()> {
+        match self.state {
+            TxnState::Statement | TxnState::Optimistic | TxnState::Immediate => Ok(()),
+            TxnState::Idle | TxnState::Read => self.refuse_writes(),
+        }
+    }
+
+    #[cold]
+    fn refuse_writes(&self) -> Result<()> {
+        self.store.check_writable()?;
+        Err(Error::misuse("this transaction only reads"))
+    }
+
     fn writable(&self) -> Result<()> {
         self.idle()?;
         self.store.check_writable()
@@ -517,20 +536,12 @@ impl TxnContext {
 
     fn make_fork(&mut self, tree: &Tree) -> Result<usize> {
         self.check_own(tree)?;
-        match self.state {
-            TxnState::Idle | TxnState::Read => {
-                self.store.check_writable()?;
-                return Err(Error::misuse("this transaction only reads"));
-            }
-            TxnState::Statement => {
-                if !self.locked.holds(tree.id()) {
-                    return Err(Error::misuse(format!(
-                        "tree {} was not named when the statement began",
-                        tree.id().0
-                    )));
-                }
-            }
-            TxnState::Optimistic | TxnState::Immediate => {}
+        self.check_writes()?;
+        if self.state == TxnState::Statement && !self.locked.holds(tree.id()) {
+            return Err(Error::misuse(format!(
+                "tree {} was not named when the statement began",
+                tree.id().0
+            )));
         }
         self.lock_for_bulk(tree)?;
         let view = self.view(tree)?;

@@ -5,7 +5,7 @@
 //! between two states: roll back to a savepoint taken before it, or all.
 
 use super::redo::{self, Op};
-use super::{TxnContext, TxnState, no_slot};
+use super::{TxnContext, no_slot};
 use crate::cache::ChildRef;
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::NAMES;
@@ -220,10 +220,7 @@ impl TxnContext {
 
     /// Makes a new, empty tree. Others see it when this transaction commits.
     pub fn create_tree(&mut self, kind: KeyKind) -> Result<Tree> {
-        if matches!(self.state, TxnState::Idle | TxnState::Read) {
-            self.store.check_writable()?;
-            return Err(Error::misuse("this transaction only reads"));
-        }
+        self.check_writes()?;
         self.need_snapshot();
         self.keep_nodes()?;
         let tree = self.core.new_tree(kind)?;

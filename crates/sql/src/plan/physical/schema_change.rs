@@ -122,6 +122,13 @@ pub struct SchemaPlace {
     pub temp: Option<Tree>,
 }
 
+impl SchemaPlace {
+    /// Of each sqlite_schema that changes.
+    pub fn trees(&self) -> impl Iterator<Item = &Tree> {
+        self.temp.iter().chain([&self.tree])
+    }
+}
+
 /// A row of sqlite_schema rewritten by ALTER TABLE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaRewrite {
