@@ -67,7 +67,7 @@ impl Fork {
     ) -> Result<Wrote> {
         let page_size = cx.pool.page_size();
         check_key(key)?;
-        self.settle(cx.pool);
+        self.settle_cursors(cx.pool);
         let key_len = node::stored_len(page_size, key);
         if value.len() <= node::max_inline_value(page_size, key_len) {
             return self.put_counted(cx, key, value, Holds::Value, if_exists);
@@ -270,7 +270,13 @@ impl Fork {
                     Some(leaf) => leaf,
                     None => {
                         self.plant(cx)?;
-                        let found = self.private_path(cx, Target::Key(key))?;
+                        let found = match if_exists {
+                            IfExists::Replace => Some(self.private_path(cx, Target::Key(key))?),
+                            IfExists::Leave => self.private_path_only(cx, key, false)?,
+                        };
+                        let Some(found) = found else {
+                            return Ok(Wrote::Exists);
+                        };
                         path.insert(found).leaf
                     }
                 };
@@ -280,6 +286,10 @@ impl Fork {
             }
         };
         let found = self.find(cx, leaf, key)?;
+        if found.is_ok() && if_exists == IfExists::Leave {
+            return Ok(Wrote::Exists);
+        }
+        self.note_edit();
         let (start, rest) = node::split_key(cx.pool.page_size(), key);
         let mut stored_rest = None;
         if let (Err(_), Some(rest)) = (found, rest) {
@@ -288,7 +298,6 @@ impl Fork {
         // SAFETY: private to this fork (rule 2), and nothing else borrows it.
         let page = unsafe { cx.pool.frames.page_mut(leaf) };
         let (index, wrote) = match found {
-            Ok(_) if if_exists == IfExists::Leave => return Ok(Wrote::Exists),
             Ok(index) => {
                 let (old, was_overflow) = node::value_at(page, index);
                 match &mut cx.undo {

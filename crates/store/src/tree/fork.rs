@@ -460,6 +460,8 @@ impl Fork {
         meta.generation.store(self.generation, Relaxed);
         meta.heat.store(0, Relaxed);
         meta.identity.store(reference, Release);
+        // Whoever publishes or abandons it sees to what it made.
+        self.changed = true;
         self.uncounted += 1;
         if self.uncounted >= pool.told_at_once() {
             self.count_made(pool);
@@ -525,8 +527,20 @@ impl Fork {
     /// Before any edit: what cursors look at is not edited in place.
     #[inline]
     pub(crate) fn settle(&mut self, pool: &Pool) {
+        self.note_edit();
+        self.settle_cursors(pool);
+    }
+
+    /// It is edited now.
+    #[inline]
+    pub(super) fn note_edit(&mut self) {
         self.changed = true;
         self.edits += 1;
+    }
+
+    /// Before a way is made private for what may turn out to be no edit.
+    #[inline]
+    pub(super) fn settle_cursors(&mut self, pool: &Pool) {
         if self.observed {
             self.observed = false;
             if self.is_watched() {

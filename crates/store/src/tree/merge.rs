@@ -8,7 +8,7 @@ use super::edit::remove_child;
 use super::fork::{Context, Fork};
 use super::overflow;
 use super::path::Path;
-use super::walk::{Ahead, Target};
+use super::walk::Target;
 use crate::cache::{ChildRef, Frame};
 use crate::error::Result;
 use crate::node::{self, Key};
@@ -33,7 +33,7 @@ impl Fork {
         let Ok(index) = self.find(cx, leaf, key)? else {
             return Ok(Removed::No);
         };
-        self.settle(cx.pool);
+        self.note_edit();
         // SAFETY: private to this fork (rule 2), and nothing else borrows it.
         let page = unsafe { cx.pool.frames.page_mut(leaf) };
         let (value, is_overflow) = node::value_at(page, index);
@@ -75,7 +75,7 @@ impl Fork {
         if self.find(cx, leaf, first)?.is_err() {
             return Ok(1);
         }
-        self.settle(cx.pool);
+        self.note_edit();
         // SAFETY: private to this fork (rule 2), and nothing else borrows it.
         let page = unsafe { cx.pool.frames.page_mut(leaf) };
         let before = removed.len();
@@ -91,22 +91,16 @@ impl Fork {
     /// A private leaf in whose range the key lies; None where there is no such entry and
     /// the leaf is not private yet.
     fn leaf_to_delete_from(&mut self, cx: &mut Context<'_>, key: Key<'_>) -> Result<Option<Frame>> {
-        if !self.observed
-            && let Some(leaf) = self.remembered(cx, key)
-        {
-            return Ok(Some(leaf));
-        }
-        let there = self.get(cx.pool, cx.slot, (key, Ahead::Page), |entry| {
-            entry.is_some()
-        })?;
-        if !there {
+        if self.root.is_none() {
             return Ok(None);
         }
-        self.settle(cx.pool);
-        if let Some(leaf) = self.looked_up(cx, key) {
-            return Ok(Some(leaf));
+        self.settle_cursors(cx.pool);
+        let at_hand = self.remembered(cx, key).or_else(|| self.looked_up(cx, key));
+        if at_hand.is_some() {
+            return Ok(at_hand);
         }
-        Ok(Some(self.private_path(cx, Target::Key(key))?.leaf))
+        let path = self.private_path_only(cx, key, true)?;
+        Ok(path.map(|path| path.leaf))
     }
 
     fn note_removed(&mut self, key: Key<'_>) {

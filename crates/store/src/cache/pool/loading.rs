@@ -36,6 +36,17 @@ impl Pool {
         }
     }
 
+    /// Lets everybody find the node of this extent in the frame that the caller loaded it
+    /// into. False where somebody else has loaded it meanwhile, and the frame stays the
+    /// caller's.
+    pub(crate) fn share(&self, extent: ExtentRef, frame: Frame) -> bool {
+        let is_seated = self.seat(&mut self.policy.lock(), extent.word(), frame);
+        if is_seated {
+            self.frames.unpin(frame);
+        }
+        is_seated
+    }
+
     /// Lets everybody find the node of this extent in the frame that it was loaded into,
     /// which is pinned. False where somebody else has loaded it meanwhile.
     pub(super) fn seat(&self, policy: &mut Policy, bits: u64, frame: Frame) -> bool {
