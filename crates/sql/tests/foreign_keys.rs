@@ -350,6 +350,36 @@ fn deferred_keys() {
     }
 }
 
+/// A parent that comes for children which had none before keys were enforced was taken to make
+/// good for a row with a deferred key, too, where all keys were deferred: that stayed without
+/// its parent.
+#[test]
+fn rows_of_deferred_keys_beside_those_that_are_deferred_for_once() {
+    for before in ["INSERT INTO d VALUES (7)", "UPDATE d SET p = 7"] {
+        for mends in [
+            "INSERT INTO p VALUES (2)",
+            "INSERT INTO p VALUES (2), (3)",
+            "DELETE FROM c",
+            "UPDATE c SET p = 1",
+            "UPDATE p SET x = 2",
+        ] {
+            for own in [
+                "SELECT 0",
+                "INSERT INTO c VALUES (4)",
+                "DELETE FROM c WHERE p = 4",
+            ] {
+                same(&format!(
+                    "PRAGMA foreign_keys = OFF; CREATE TABLE p(x INTEGER PRIMARY KEY); CREATE TABLE c(p REFERENCES p);
+                     CREATE TABLE d(p REFERENCES p DEFERRABLE INITIALLY DEFERRED);
+                     INSERT INTO p VALUES (1); INSERT INTO c VALUES (2); INSERT INTO d VALUES (1); PRAGMA foreign_keys = ON;
+                     BEGIN; PRAGMA defer_foreign_keys = ON; {own}; {before}; {mends}; COMMIT;
+                     INSERT OR IGNORE INTO p VALUES (7), (4); COMMIT; SELECT * FROM p; SELECT * FROM c; SELECT * FROM d; PRAGMA foreign_key_check"
+                ));
+            }
+        }
+    }
+}
+
 #[test]
 fn keys_that_make_no_sense() {
     same(

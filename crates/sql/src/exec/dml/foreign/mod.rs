@@ -26,15 +26,15 @@ use crate::exec::txns::Txns;
 use crate::plan::foreign::ForeignKeys;
 use crate::value::Value;
 
-/// How many rows are without their parent. What the transaction has is a sum: what was
-/// counted in one place may be taken back in the other.
+/// How many rows are without their parent. What was counted in one place is taken back there:
+/// rows that had no parent before, and get it, make good for others of such keys alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counters {
     /// Of keys that are checked at the statement's end, by the statement.
     immediate: i64,
     /// Of deferred keys, by the transaction.
     deferred: i64,
-    /// Of any, by the transaction, while it postpones their checks.
+    /// Of the others, by the transaction, while it postpones their checks.
     postponed: i64,
     /// `PRAGMA defer_foreign_keys`: all are checked at COMMIT.
     pub postpones: bool,
@@ -78,17 +78,18 @@ impl Counters {
 
     /// Whether no row is known that could get its parent back.
     fn is_zero(&self, deferred: bool) -> bool {
-        let own = match deferred {
-            true => self.deferred,
-            false => self.immediate,
+        let count = match (deferred, self.postpones) {
+            (true, _) => self.deferred,
+            (false, true) => self.postponed,
+            (false, false) => self.immediate,
         };
-        own == 0 && self.postponed == 0
+        count == 0
     }
 
     fn of(&mut self, deferred: bool) -> &mut i64 {
-        match (self.postpones, deferred) {
-            (true, _) => &mut self.postponed,
-            (false, true) => &mut self.deferred,
+        match (deferred, self.postpones) {
+            (true, _) => &mut self.deferred,
+            (false, true) => &mut self.postponed,
             (false, false) => &mut self.immediate,
         }
     }
@@ -99,12 +100,8 @@ impl Counters {
 
     /// Rows that had no parent before may be among these: there are never fewer than none.
     fn subtract(&mut self, deferred: bool, rows: i64) {
-        *self.of(deferred) -= rows;
-        self.immediate = self.immediate.max(0);
-        match self.postpones {
-            true => self.postponed = self.postponed.max(-self.deferred),
-            false => self.deferred = self.deferred.max(-self.postponed),
-        }
+        let count = self.of(deferred);
+        *count = (*count - rows).max(0);
     }
 }
 
