@@ -145,3 +145,48 @@ fn rows_without_a_place_leave_nothing() {
         }
     }
 }
+
+/// Where a trigger or an action puts a row in the place of one that gave way, the constraints
+/// behind that are looked at before it ends the statement: one of them may take it away
+/// again. Where only a child's trigger put it there, it was replaced again and again.
+#[test]
+fn rows_that_come_into_the_place_of_those_that_gave_way() {
+    let again = "CREATE TABLE t(id INTEGER PRIMARY KEY, a UNIQUE, b UNIQUE, c);
+        CREATE TRIGGER again AFTER DELETE ON t WHEN old.c < 4 BEGIN
+            REPLACE INTO t VALUES (2, 1, 6, 9);
+        END";
+    for statement in [
+        "REPLACE INTO t VALUES (2, 3, 8, 8)",
+        "REPLACE INTO t VALUES (2, 1, 8, 8)",
+        "REPLACE INTO t VALUES (2, 8, 6, 8), (5, 5, 5, 5)",
+        "REPLACE INTO t VALUES (7, 2, 6, 8)",
+        "REPLACE INTO t VALUES (7, 1, 6, 8)",
+        "DELETE FROM t WHERE id = 1",
+        "UPDATE OR REPLACE t SET id = 2 WHERE id = 3",
+        "UPDATE OR REPLACE t SET id = 2, a = 1 WHERE id = 3",
+    ] {
+        for recursive in ["ON", "OFF"] {
+            same(&format!(
+                "PRAGMA recursive_triggers = {recursive}; {again};
+                INSERT INTO t VALUES (1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3);
+                {statement}; {SEE}; BEGIN; {statement}; {SEE}; COMMIT; {SEE}"
+            ));
+        }
+    }
+    let family = "PRAGMA foreign_keys = ON; CREATE TABLE t(id INTEGER PRIMARY KEY, a UNIQUE, b, c);
+        CREATE TABLE child(id INTEGER PRIMARY KEY, t REFERENCES t ON DELETE CASCADE);
+        CREATE TRIGGER back AFTER DELETE ON child BEGIN
+            INSERT INTO t VALUES (old.t, old.t + 10, 0, 0); INSERT INTO child VALUES (old.id, old.t);
+        END; INSERT INTO t VALUES (1, 1, 1, 1), (2, 2, 2, 2); INSERT INTO child VALUES (1, 1)";
+    for statement in [
+        "REPLACE INTO t VALUES (1, 5, 5, 5)",
+        "REPLACE INTO t VALUES (5, 1, 5, 5)",
+        "REPLACE INTO t VALUES (1, 11, 5, 5)",
+        "UPDATE OR REPLACE t SET id = 1 WHERE id = 2",
+        "UPDATE OR REPLACE t SET a = 1 WHERE id = 2",
+    ] {
+        same(&format!(
+            "{family}; {statement}; {SEE}; SELECT * FROM child; BEGIN; {statement}; {SEE}; COMMIT"
+        ));
+    }
+}

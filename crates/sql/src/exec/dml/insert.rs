@@ -258,7 +258,7 @@ fn insert_row(
             return Ok(());
         }
     }
-    let mut rowid = match given {
+    let rowid = match given {
         Some(rowid) => rowid,
         None => sink.allocate_rowid()?,
     };
@@ -272,20 +272,10 @@ fn insert_row(
     if !sink.target.indexes.is_empty() {
         sink.make_entries(cx)?;
     }
-    // Each conflict either ends the row or removes what was in the way.
-    while let Some(conflict) = sink.insert_row(rowid, given.is_none())? {
-        sink.check_given_way(conflict)?;
-        if !plan.upserts.is_empty() {
-            match upsert::resolve(plan, conflict, sink, cx, effects)? {
-                Upserted::Done => return Ok(()),
-                Upserted::NotMine => {}
-            }
-        }
-        if !resolve(conflict, sink, cx)? {
-            return Ok(());
-        }
-        rowid = sink.rowid();
+    if put_row(plan, given, sink, cx, effects)? == Outcome::Skipped {
+        return Ok(());
     }
+    let rowid = sink.rowid();
     if sink.foreign.is_some() {
         sink.check_inserted(rowid, cx)?;
     }
@@ -308,6 +298,32 @@ fn insert_row(
         sink.fire(&fires.after, Event::Insert, cx)?;
     }
     Ok(())
+}
+
+/// Puts the row being written into its place, with what is in the way resolved. `given`: the
+/// rowid that the statement asks for.
+#[inline(always)]
+fn put_row(
+    plan: &Insert,
+    given: Option<i64>,
+    sink: &mut Sink<'_>,
+    cx: &mut Context<'_, '_>,
+    effects: &mut Effects,
+) -> Written<Outcome> {
+    // Each conflict either ends the row or removes what was in the way.
+    while let Some(conflict) = sink.insert_row(sink.rowid(), given.is_none())? {
+        let conflict = sink.next_to_resolve(conflict, None, true)?;
+        if !plan.upserts.is_empty() {
+            match upsert::resolve(plan, conflict, sink, cx, effects)? {
+                Upserted::Done => return Ok(Outcome::Skipped),
+                Upserted::NotMine => {}
+            }
+        }
+        if !resolve(conflict, sink, cx)? {
+            return Ok(Outcome::Skipped);
+        }
+    }
+    Ok(Outcome::Written)
 }
 
 /// False: the row is left out.

@@ -32,7 +32,7 @@ impl Sink<'_> {
         match self.action(own) {
             ConflictAction::Ignore => Ok(Outcome::Skipped),
             ConflictAction::Replace => {
-                if self.delete_fires().is_some() {
+                if self.delete_fires().is_some() || self.foreign.is_some() {
                     self.given_way = Some(self.place_of(conflict));
                 }
                 let victim = match conflict {
@@ -58,16 +58,55 @@ impl Sink<'_> {
         }
     }
 
-    /// Another row that a trigger has put in the way, while one was replaced, ends the
-    /// statement.
+    /// What to resolve of a row that breaks this constraint. One for which others have given
+    /// way already was broken again by what triggers or actions put there: those behind it
+    /// are resolved first, which may mend it, and what is left then ends the statement.
+    /// `old`: the rowid of the row that is changed; `all`: as for
+    /// [`find_conflict`](Self::find_conflict).
     #[inline]
-    pub(super) fn check_given_way(&self, conflict: Conflict) -> Written<()> {
+    pub(super) fn next_to_resolve(
+        &mut self,
+        conflict: Conflict,
+        old: Option<i64>,
+        all: bool,
+    ) -> Written<Conflict> {
         match self.given_way {
             Some(last) if self.place_of(conflict) <= last => {
-                Err(violated(self.violation(conflict), ConflictAction::Abort))
+                match self.conflict_behind(last, old, all)? {
+                    Some(later) => Ok(later),
+                    None => Err(violated(self.violation(conflict), ConflictAction::Abort)),
+                }
             }
-            _ => Ok(()),
+            _ => Ok(conflict),
         }
+    }
+
+    /// The first constraint behind a place, in the order of checks, that the row being written
+    /// breaks.
+    #[cold]
+    fn conflict_behind(
+        &mut self,
+        place: usize,
+        old: Option<i64>,
+        all: bool,
+    ) -> Result<Option<Conflict>> {
+        let indexes = (0..self.target.indexes.len()).map(Conflict::Index);
+        let mut later: Vec<Conflict> = indexes.chain([Conflict::Rowid]).collect();
+        later.retain(|conflict| self.place_of(*conflict) > place);
+        later.sort_unstable_by_key(|conflict| self.place_of(*conflict));
+        for conflict in later {
+            let is_broken = match conflict {
+                Conflict::Index(index) => self.has_taken_key(index, all, old.is_some())?,
+                Conflict::Rowid => {
+                    let (tree, rowid) = (&self.target.table.tree, self.rowid());
+                    old != Some(rowid) && self.txn.is_taken(tree, Key::Int(rowid))?
+                }
+            };
+            if is_broken {
+                return Ok(Some(conflict));
+            }
+        }
+        Ok(None)
     }
 
     /// The place of a constraint in the order of checks.

@@ -113,8 +113,8 @@ pub struct Sink<'a> {
     pub foreign: Option<Box<Foreign>>,
     /// Trigger programs, where the statement may run any.
     pub triggers: Option<Triggers<'a>>,
-    /// The last constraint, in the order of checks, for which triggers ran over the row that
-    /// was in the way of the one at hand.
+    /// The last constraint, in the order of checks, for which a row went that was in the way
+    /// of the one at hand, where triggers or actions may have put another one there.
     pub(super) given_way: Option<usize>,
     is_claimed: bool,
     /// AUTOINCREMENT: what sqlite_sequence says, once it was asked.
@@ -491,30 +491,34 @@ impl<'a> Sink<'a> {
         all: bool,
         changed: bool,
     ) -> Result<Option<Conflict>> {
-        for (i, writer) in self.target.indexes.iter().enumerate().take(among) {
-            if !writer.index.unique
-                || !(all || writer.affected)
-                || self.deferred.defers(&writer.index)
-            {
-                continue;
-            }
-            let (Some(new), Some(before)) =
-                (self.buffers.entries.get(i), self.buffers.old_entries.get(i))
-            else {
-                continue;
-            };
-            let own = changed && before.present && before.exclusive && before.key == new.key;
-            if new.present
-                && new.exclusive
-                && !own
-                && self
-                    .txn
-                    .is_taken(&writer.index.tree, Key::Bytes(&new.key))?
-            {
-                return Ok(Some(Conflict::Index(i)));
+        for index in 0..among.min(self.target.indexes.len()) {
+            if self.has_taken_key(index, all, changed)? {
+                return Ok(Some(Conflict::Index(index)));
             }
         }
         Ok(None)
+    }
+
+    /// Whether another row has the key of the row being written in this index, if that is a
+    /// unique one; the rest as in [`Self::index_conflict`].
+    pub(super) fn has_taken_key(&mut self, index: usize, all: bool, changed: bool) -> Result<bool> {
+        let (Some(writer), Some(new), Some(before)) = (
+            self.target.indexes.get(index),
+            self.buffers.entries.get(index),
+            self.buffers.old_entries.get(index),
+        ) else {
+            return Ok(false);
+        };
+        let is_asked =
+            writer.index.unique && (all || writer.affected) && !self.deferred.defers(&writer.index);
+        let own = changed && before.present && before.exclusive && before.key == new.key;
+        Ok(is_asked
+            && new.present
+            && new.exclusive
+            && !own
+            && self
+                .txn
+                .is_taken(&writer.index.tree, Key::Bytes(&new.key))?)
     }
 
     /// Encodes the row being written and puts it in the place of the row in `buffers.old`.

@@ -268,7 +268,7 @@ pub fn write(
     }
     if moved || indexed {
         while let Some(conflict) = sink.find_conflict(old, moved)? {
-            sink.check_given_way(conflict)?;
+            let conflict = sink.next_to_resolve(conflict, Some(old), moved)?;
             if sink.resolve(conflict, cx)? == Outcome::Skipped {
                 return Ok(Outcome::Skipped);
             }
