@@ -310,9 +310,13 @@ fn put_row(
     cx: &mut Context<'_, '_>,
     effects: &mut Effects,
 ) -> Written<Outcome> {
+    let mut fresh = given.is_none();
     // Each conflict either ends the row or removes what was in the way.
-    while let Some(conflict) = sink.insert_row(sink.rowid(), given.is_none())? {
+    while let Some(conflict) = sink.insert_row(sink.rowid(), fresh)? {
         let conflict = sink.next_to_resolve(conflict, None, true)?;
+        if conflict == Conflict::Rowid && given.is_none() {
+            return Err(sink.number_taken());
+        }
         if !plan.upserts.is_empty() {
             match upsert::resolve(plan, conflict, sink, cx, effects)? {
                 Upserted::Done => return Ok(Outcome::Skipped),
@@ -322,6 +326,7 @@ fn put_row(
         if !resolve(conflict, sink, cx)? {
             return Ok(Outcome::Skipped);
         }
+        fresh = fresh && sink.keeps_number(cx)?;
     }
     Ok(Outcome::Written)
 }

@@ -35,6 +35,10 @@ impl Sink<'_> {
                 if self.delete_fires().is_some() || self.foreign.is_some() {
                     self.given_way = Some(self.place_of(conflict));
                 }
+                if self.triggers.is_some() {
+                    // What they insert gets numbers behind that of the row under way.
+                    self.end()?;
+                }
                 let victim = match conflict {
                     Conflict::Index(i) => self.holder(i)?,
                     Conflict::Rowid => self.rowid(),
@@ -107,6 +111,31 @@ impl Sink<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether nobody has the number that was allocated for the row being written: a row that
+    /// triggers inserted, while another gave way, may have been given it as well. A row of a
+    /// WITHOUT ROWID table, whose number nobody sees, takes another one then.
+    #[inline]
+    pub(super) fn keeps_number(&mut self, cx: &mut Context<'_, '_>) -> Result<bool> {
+        let (tree, rowid) = (&self.target.table.tree, self.rowid());
+        if self.given_way.is_none() || !self.txn.is_taken(tree, Key::Int(rowid))? {
+            return Ok(true);
+        }
+        if !self.table().without_rowid {
+            return Ok(false);
+        }
+        let rowid = self.allocate_rowid()?;
+        self.set_rowid(rowid);
+        self.make_entries(cx)?;
+        Ok(true)
+    }
+
+    /// A row that triggers inserted has the number that was allocated for the one being
+    /// written.
+    #[cold]
+    pub(super) fn number_taken(&self) -> Failure {
+        violated(self.violation(Conflict::Rowid), ConflictAction::Abort)
     }
 
     /// The place of a constraint in the order of checks.
