@@ -416,6 +416,36 @@ fn a_refused_insert_takes_back_what_it_counted() {
 }
 
 #[test]
+fn a_row_keeps_the_key_by_which_it_is_its_own_parent() {
+    differ(
+        "PRAGMA foreign_keys = ON; CREATE TABLE t(id INTEGER PRIMARY KEY, k UNIQUE, up REFERENCES t(k));
+         INSERT INTO t VALUES (1, 1, 1), (3, 3, 1)",
+        "UPDATE t SET k = 1 WHERE id = 1 RETURNING id",
+        "error 787: FOREIGN KEY constraint failed",
+        "1",
+    );
+}
+
+#[test]
+fn a_row_that_is_half_replaced_is_undone_with_its_statement() {
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    let session = session();
+    let before = "PRAGMA recursive_triggers = ON; CREATE TABLE t(id INTEGER PRIMARY KEY, k UNIQUE);
+         CREATE TRIGGER keep BEFORE DELETE ON t WHEN old.k = 1 BEGIN SELECT RAISE(FAIL, 'kept'); END;
+         INSERT INTO t VALUES (1, 1), (4, 6)";
+    connection.execute_batch(before).unwrap();
+    must(&session, before);
+    let kept = "error 1811: kept";
+    for (sql, theirs, ours) in [
+        ("REPLACE INTO t VALUES (4, 1)", kept, kept),
+        ("SELECT * FROM t", "1,1", "1,1|4,6"),
+    ] {
+        assert_eq!(sqlite(&connection, sql).join("|"), theirs, "SQLite: {sql}");
+        assert_eq!(run(&session, sql).join("|"), ours, "Fulgurite: {sql}");
+    }
+}
+
+#[test]
 fn rows_are_not_handed_out_before_foreign_keys_are_checked() {
     differ(
         "PRAGMA foreign_keys = ON; CREATE TABLE p(id INTEGER PRIMARY KEY); CREATE TABLE c(x REFERENCES p DEFERRABLE INITIALLY DEFERRED); INSERT INTO p VALUES (1); INSERT INTO c VALUES (1)",
