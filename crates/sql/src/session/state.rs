@@ -389,16 +389,17 @@ impl State {
         }
     }
 
-    /// Commits the statement at hand, which is a transaction of its own.
+    /// Commits the statement at hand, which is a transaction of its own: it is over either
+    /// way, and undone if that fails.
     #[inline]
     pub fn commit_statement(&mut self) -> Result<()> {
         match &self.functions.hooks {
-            None => Ok(self.txn.commit()?),
+            None => self.commit_or_undo(),
             Some(hooks) => {
                 let hooks = Arc::clone(hooks);
                 let mut committed = hooks.commits();
                 match committed {
-                    Ok(()) => committed = self.txn.commit().map_err(Error::from),
+                    Ok(()) => committed = self.commit_or_undo(),
                     Err(_) => self.txn.rollback(),
                 }
                 if committed.is_err() {
@@ -407,6 +408,12 @@ impl State {
                 committed
             }
         }
+    }
+
+    /// Commits what nobody could commit later, where `SQLITE_BUSY` would leave it open.
+    #[inline]
+    fn commit_or_undo(&mut self) -> Result<()> {
+        Ok(self.txn.commit().inspect_err(|_| self.txn.rollback())?)
     }
 
     /// Tells the connection's hook of a rollback.

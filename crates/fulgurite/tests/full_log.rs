@@ -1,0 +1,146 @@
+//! A log at its limit while the checkpoint that would make room in it is held up by the disk.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use fulgurite::{Connection, Database, ErrorCode, Options};
+use fulgurite_disk::{Disk, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
+use fulgurite_store::Store;
+
+/// The checkpoint's thread waits while it is shut; who helps it to write pages does not.
+#[derive(Debug, Default)]
+struct Gate {
+    is_shut: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn set(&self, is_shut: bool) {
+        *self.is_shut.lock().expect("no panic") = is_shut;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        if std::thread::current().name() != Some("fulgurite-checkpoint") {
+            return;
+        }
+        let is_shut = self.is_shut.lock().expect("no panic");
+        let open = self.opened.wait_while(is_shut, |is_shut| *is_shut);
+        drop(open.expect("no panic"));
+    }
+}
+
+#[derive(Debug)]
+struct Gated {
+    inner: MemoryDisk,
+    gate: Arc<Gate>,
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    inner: Arc<dyn DiskFile>,
+    gate: Arc<Gate>,
+}
+
+impl Disk for Gated {
+    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+
+    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
+        let inner = self.inner.open(path, options)?;
+        Ok(match path.ends_with("full.db") {
+            false => inner,
+            true => Arc::new(GatedFile {
+                inner,
+                gate: Arc::clone(&self.gate),
+            }),
+        })
+    }
+}
+
+impl DiskFile for GatedFile {
+    forward!(inner: len, read_at, write_vectored_at, sync_data, sync_all, allocate, truncate);
+    forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Done<()> {
+        self.gate.pass();
+        self.inner.write_at(buf, offset)
+    }
+}
+
+fn is_busy(outcome: &fulgurite::Result<()>) -> bool {
+    let code = outcome.as_ref().err().and_then(|e| e.sqlite_error_code());
+    code == Some(ErrorCode::DatabaseBusy)
+}
+
+/// Opens it, so that whatever a test finds, its database can be closed.
+struct Shut<'g>(&'g Gate);
+
+impl Drop for Shut<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+/// Inserts rows until the log takes none, however short.
+fn fill(db: &Connection) {
+    for row in ["zeroblob(1500)", "1"] {
+        let insert = format!("INSERT INTO filling VALUES ({row})");
+        let is_full = (0..1000).any(|_| {
+            let outcome = db.execute_batch(&insert);
+            let is_full = is_busy(&outcome);
+            assert!(is_full || outcome.is_ok(), "{outcome:?}");
+            is_full
+        });
+        assert!(is_full, "the log has a limit");
+    }
+}
+
+/// A change of the schema that is a transaction of its own keeps the other writers out. Where
+/// it found no room in the log in time it was left open, though nobody could commit it any
+/// more or roll it back: they were kept out until the connection was closed, which answered
+/// every statement with SQLITE_MISUSE.
+#[test]
+fn a_change_of_the_schema_that_finds_no_room_in_the_log_is_over() {
+    let gate = Arc::<Gate>::default();
+    let disk = Arc::new(Gated {
+        inner: MemoryDisk::new(),
+        gate: Arc::clone(&gate),
+    });
+    let options = Options {
+        checkpoint_bytes: 1 << 30,
+        log_limit_bytes: Some(64 << 10),
+        ..Options::default()
+    };
+    let database = Database::on_store(Store::open_on(disk, "full.db", options)).expect("opens");
+    let [db, other] = [(); 2].map(|()| database.connect().expect("connects"));
+    let tables = "CREATE TABLE filling (a); CREATE TABLE t (a); CREATE INDEX i ON t (a)";
+    db.execute_batch(tables).expect("tables");
+    gate.set(true);
+    let shut = Shut(&gate);
+    db.busy_timeout(Duration::ZERO).expect("sets");
+    for change in [
+        "CREATE TABLE u (a)",
+        "CREATE INDEX j ON t (a)",
+        "ALTER TABLE t ADD COLUMN b",
+        "DROP INDEX i",
+        "CREATE TEMP TABLE k (a); DROP TABLE t",
+    ] {
+        fill(&db);
+        assert!(is_busy(&db.execute_batch(change)), "{change}");
+        assert!(db.is_autocommit());
+        let rows = |db: &Connection| {
+            let sql = "SELECT count(*) FROM t";
+            db.query_row(sql, [], |row| row.get::<_, i64>(0))
+        };
+        assert_eq!(rows(&db), Ok(0), "{change}");
+        other
+            .execute_batch("BEGIN IMMEDIATE; ROLLBACK")
+            .expect("nobody is in its way");
+    }
+    drop(shut);
+    db.busy_timeout(Duration::from_secs(60)).expect("sets");
+    db.execute_batch("CREATE TABLE u (a); INSERT INTO u VALUES (1)")
+        .expect("there is room again");
+    assert_eq!(database.integrity_check(), Ok(Vec::new()));
+}
