@@ -162,7 +162,7 @@ impl Database {
     /// Whether it was opened for reading only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.store().options().read_only
+        self.store().is_read_only()
     }
 
     /// The key-value store under the tables.

@@ -1,6 +1,6 @@
 //! Databases that a connection attaches, in files that others have open, too.
 
-use fulgurite::{Connection, Database, ErrorCode, TransactionBehavior};
+use fulgurite::{Connection, Database, ErrorCode, MAIN_DB, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -362,4 +362,39 @@ fn a_database_in_memory_reads_and_fills_files() {
     run(&one, "INSERT INTO a.t SELECT x FROM main.t");
     assert_eq!(number(&one, "SELECT sum(x) FROM a.t"), 3);
     assert_eq!(number(&open(&a), "SELECT count(*) FROM t"), 2);
+}
+
+/// One that had joined a file which others wrote to said that it could be written to, and
+/// attached files to write to them, or made them.
+#[test]
+fn a_connection_for_reading_only_attaches_for_reading_only() {
+    let (folder, a, b) = files();
+    let writing = open(&a);
+    let reading = Connection::open_with_flags(&a, OpenFlags::SQLITE_OPEN_READ_ONLY);
+    let reading = reading.expect("opens");
+    attach(&reading, &b, "b");
+    assert!(reading.database().is_read_only());
+    for name in [MAIN_DB, c"b"] {
+        assert_eq!(reading.is_readonly(name), Ok(true), "{name:?}");
+    }
+    for sql in [
+        "INSERT INTO main.t VALUES (2)",
+        "INSERT INTO b.u VALUES (2)",
+        "CREATE TABLE b.v (a)",
+    ] {
+        assert_eq!(
+            refused(&reading, sql),
+            "attempt to write a readonly database"
+        );
+    }
+    let absent = folder.path().join("absent.db");
+    let made = refused(&reading, &format!("ATTACH '{}' AS c", absent.display()));
+    assert!(made.starts_with("unable to open database"), "{made}");
+    assert!(!absent.exists());
+    assert_eq!(writing.is_readonly(MAIN_DB), Ok(false));
+    run(&writing, "INSERT INTO t VALUES (2)");
+    assert_eq!(number(&reading, "SELECT sum(x + y) FROM t, b.u"), 23);
+    let uri = format!("file:{}?mode=ro", b.display());
+    run(&writing, &format!("ATTACH '{uri}' AS b"));
+    assert_eq!(writing.is_readonly(c"b"), Ok(true));
 }

@@ -144,6 +144,12 @@ impl Store {
         &self.core().options
     }
 
+    /// Whether this handle refuses writes. One that was opened for reading only does, also
+    /// where it joined a store that others write to.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
     /// The disk it is on, for temporary files beside it.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.core().disk

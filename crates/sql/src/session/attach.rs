@@ -104,8 +104,8 @@ fn open(target: Target, main: &Store, name: &str) -> Result<Store> {
         } => Store::open(
             path,
             Options {
-                read_only: read_only || options.read_only,
-                create: create && !options.read_only,
+                read_only: read_only || main.is_read_only(),
+                create: create && !main.is_read_only(),
                 durability,
                 // Said of the main database, which says nothing of this one.
                 abandon_missing_log: false,

@@ -373,7 +373,7 @@ fn locate(at: &BlobColumn, engine: &Engine, state: &mut State) -> Result<(Arc<Ta
     let Some(engine) = at.engine(engine, state).cloned() else {
         return Err(no_such_table());
     };
-    if at.writable && engine.store().options().read_only {
+    if at.writable && engine.store().is_read_only() {
         let message = "attempt to write a readonly database";
         return Err(Error::new(code::READONLY, message));
     }

@@ -104,7 +104,7 @@ impl Session {
 
     /// Whether the database of a name may only be read; None where there is none.
     pub fn is_read_only(&self, name: &str) -> Option<bool> {
-        let is_read_only = |engine: &Engine| engine.store().options().read_only;
+        let is_read_only = |engine: &Engine| engine.store().is_read_only();
         if name.eq_ignore_ascii_case(MAIN) {
             return Some(is_read_only(&self.0.engine));
         }

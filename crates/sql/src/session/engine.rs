@@ -65,7 +65,7 @@ impl Engine {
             None => store.create_family(SCHEMA_FAMILY, KeyKind::Int)?,
         };
         let numbers = match store.family(NUMBERS_FAMILY)? {
-            None if !store.options().read_only => {
+            None if !store.is_read_only() => {
                 Some(store.create_family(NUMBERS_FAMILY, KeyKind::Int)?)
             }
             found => found,
