@@ -2,7 +2,7 @@
 //! told must be the same.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use fulgurite::functions::FunctionFlags;
 use fulgurite::{Connection, Database, Error, TransactionBehavior, ffi};
@@ -389,4 +389,41 @@ fn a_connection_is_not_used_from_within_its_own_write() {
     let misuse = "bad parameter or other API misuse";
     let answers = answers.lock().expect("no panic");
     assert_eq!(*answers, [misuse, misuse, "2", "2"]);
+}
+
+/// An interrupt that a statement finds as it begins, beside a query under way, undoes the
+/// transaction before the statement has done anything. The rollback hook waited for its own
+/// connection then.
+#[test]
+fn a_rollback_hook_that_hears_of_an_interrupt_cannot_have_its_connection() {
+    type Shared = parking_lot::ReentrantMutex<Connection>;
+    let answers: Arc<Mutex<Vec<String>>> = Arc::default();
+    let told = Arc::clone(&answers);
+    let db: Arc<Shared> = Arc::new_cyclic(|db: &Weak<Shared>| {
+        let db = db.clone();
+        let ask = move || {
+            let db = db.upgrade().expect("it is in use");
+            let error = db.lock().execute_batch("SELECT 1").expect_err("refused");
+            told.lock().expect("no panic").push(error.to_string());
+        };
+        let mut connection = Connection::open_in_memory().expect("opens");
+        connection.rollback_hook(Some(ask)).expect("a hook");
+        connection.into()
+    });
+    let db = db.lock();
+    db.execute_batch("CREATE TABLE t (a); INSERT INTO t VALUES (1), (2)")
+        .expect("a table");
+    db.execute_batch("BEGIN; INSERT INTO t VALUES (3)")
+        .expect("a row");
+    let mut select = db.prepare("SELECT a FROM t").expect("compiles");
+    let mut rows = select.query([]).expect("runs");
+    assert!(rows.next().expect("reads").is_some());
+    db.get_interrupt_handle().interrupt();
+    let error = db.execute_batch("INSERT INTO t VALUES (4)");
+    let error = error.expect_err("interrupted");
+    let code = error.sqlite_error_code();
+    assert_eq!(code, Some(ffi::ErrorCode::OperationInterrupted));
+    assert!(db.is_autocommit());
+    let misuse = "bad parameter or other API misuse";
+    assert_eq!(*answers.lock().expect("no panic"), [misuse]);
 }

@@ -91,7 +91,9 @@ impl Body {
 
     fn start(&mut self, shared: &Shared) -> Result<Step> {
         if self.run.interrupt.load(Ordering::Relaxed) {
-            self.heed_interrupt(&mut *shared.state()?)?;
+            let mut state = shared.state()?;
+            let _calling = shared.calls();
+            self.heed_interrupt(&mut state)?;
         }
         if !self.program.plan.pragmas.is_empty() {
             self.ask_pragmas(shared)?;

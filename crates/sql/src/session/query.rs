@@ -11,6 +11,14 @@ use crate::exec::context::Context;
 use crate::exec::kind::Kind;
 use crate::exec::txns::Txns;
 
+/// Makes the index entries that were kept back, for whoever reads: a busy handler may be asked
+/// meanwhile, and a rollback hook hears of a failure.
+#[inline]
+fn make_deferred(shared: &Shared, state: &mut State) -> Result<()> {
+    let _calling = (!state.deferred.is_empty()).then(|| shared.calls());
+    state.make_deferred()
+}
+
 impl Body {
     /// One row by key: begin, compare the schema's stamp, descend, end.
     pub(super) fn read_point(&mut self, shared: &Shared) -> Result<Step> {
@@ -21,7 +29,7 @@ impl Body {
             self.begin_run(state);
             let ready = match self.program.leaves(&state.deferred) {
                 true => Ok(()),
-                false => state.make_deferred(),
+                false => make_deferred(shared, state),
             };
             let found = match ready {
                 Ok(()) => self.find_point(&mut state.txn),
@@ -122,7 +130,7 @@ impl Body {
             let mut state = shared.state()?;
             let state = &mut *state;
             let ends = self.start_reading(&shared.engine, state)?;
-            state.make_deferred()?;
+            make_deferred(shared, state)?;
             self.begin_run(state);
             let outcome = self.attach(&mut state.txn);
             if ends {
