@@ -10,8 +10,8 @@ impl Connection {
     /// growing pause, and after a few losses as IMMEDIATE, which cannot lose. So
     /// `work` may run several times, and what it does beside the database should
     /// bear that. An error or a panic of `work` rolls back. Where a statement's
-    /// `ON CONFLICT ROLLBACK` has ended the transaction, `work` has to end with its error:
-    /// what it does after that stands by itself.
+    /// `ON CONFLICT ROLLBACK`, or an interrupt of one that writes, has ended the transaction,
+    /// `work` has to end with its error: what it does after that stands by itself.
     ///
     /// ```
     /// # fn main() -> fulgurite::Result<()> {
