@@ -1,6 +1,6 @@
 //! Databases that a connection attaches, in files that others have open, too.
 
-use fulgurite::{Connection, Database, ErrorCode, MAIN_DB, OpenFlags, TransactionBehavior};
+use fulgurite::{Connection, Database, ErrorCode, MAIN_DB, OpenFlags, TransactionBehavior, ffi};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -117,6 +117,41 @@ fn a_write_to_what_is_read_only_leaves_the_transaction_as_it_is() {
         run(&one, "INSERT INTO t SELECT y FROM u; COMMIT");
     }
     assert_eq!(number(&one, "SELECT sum(x) FROM t"), 61);
+}
+
+/// What is read of a file through a handle for reading only counts for the commit, where
+/// others of the process write to that file. It was a snapshot that no commit asked about,
+/// so that two transactions could each read what the other wrote over.
+#[test]
+fn what_is_read_of_a_file_that_others_write_to_counts() {
+    let (_folder, a, b) = files();
+    let (one, other) = (open(&a), open(&b));
+    attach(&other, &a, "a");
+    run(&one, &format!("ATTACH 'file:{}?mode=ro' AS r", b.display()));
+    for (begin, end) in [("BEGIN", "COMMIT"), ("SAVEPOINT s", "RELEASE s")] {
+        run(&one, begin);
+        run(&one, "INSERT INTO t SELECT count(*) FROM u");
+        run(
+            &other,
+            "BEGIN; INSERT INTO u SELECT count(*) FROM t; COMMIT",
+        );
+        let error = one.execute_batch(end).expect_err("u has changed");
+        let code = error.sqlite_error().map(|it| it.extended_code);
+        assert_eq!(code, Some(ffi::SQLITE_BUSY_SNAPSHOT), "{error}");
+    }
+    run(&one, "BEGIN; INSERT INTO t SELECT count(*) FROM u");
+    assert!(refused(&one, "INSERT INTO u VALUES (1)").contains("readonly database"));
+    run(&one, "COMMIT");
+    // It keeps them out as it does where it may write.
+    run(
+        &one,
+        "BEGIN IMMEDIATE; INSERT INTO t SELECT count(*) FROM u",
+    );
+    run(&other, "PRAGMA busy_timeout = 0");
+    let error = refused(&other, "INSERT INTO u VALUES (1)");
+    assert!(error.contains("locked"), "{error}");
+    run(&one, "COMMIT");
+    run(&other, "INSERT INTO u VALUES (1)");
 }
 
 /// All files, temporary tables and databases in memory have a transaction, or none of it.

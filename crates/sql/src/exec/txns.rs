@@ -38,13 +38,16 @@ pub struct Mark {
     others: Vec<(u64, Savepoint)>,
 }
 
-/// Begins what may be written to in this way; what nobody may, or may any more, to be read
-/// beside others.
+/// Begins what may be written to in this way, or by others than this connection; what nobody
+/// may write, or may any more, to be read beside others.
 ///
 /// # Errors
 /// `Poisoned` where writing has ended with half of a commit to several databases.
-pub fn begin_or_read(txn: &mut Txn, begin: impl FnOnce(&mut Txn) -> Result<()>) -> Result<()> {
-    match begin(txn) {
+pub fn begin_or_read(
+    txn: &mut Txn,
+    begin: impl FnOnce(&mut TxnContext) -> Result<()>,
+) -> Result<()> {
+    match txn.begin_only_to_read(begin) {
         Err(error) if only_reads(&error) => {
             txn.check_whole()?;
             txn.begin_read()

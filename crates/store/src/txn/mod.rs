@@ -170,6 +170,8 @@ pub struct TxnContext {
     /// What its commits survive; and whether the log does more for them, and need not.
     durability: Durability,
     relaxes: bool,
+    /// Begun through a handle for reading only: it is refused to write.
+    only_reads: bool,
 }
 
 impl TxnContext {
@@ -216,6 +218,7 @@ impl TxnContext {
             busy: busy::Busy::within(store.options().busy_timeout),
             durability: store.options().durability,
             relaxes: false,
+            only_reads: false,
         }
     }
 
@@ -253,8 +256,9 @@ impl TxnContext {
     #[inline]
     pub fn check_writes(&self) -> Result<()> {
         match self.state {
-            TxnState::Statement | TxnState::Optimistic | TxnState::Immediate => Ok(()),
             TxnState::Idle | TxnState::Read => self.refuse_writes(),
+            _ if self.only_reads => self.refuse_writes(),
+            TxnState::Statement | TxnState::Optimistic | TxnState::Immediate => Ok(()),
         }
     }
 
@@ -266,7 +270,27 @@ impl TxnContext {
 
     fn writable(&self) -> Result<()> {
         self.idle()?;
-        self.store.check_writable()
+        match self.only_reads {
+            true => self.core.check_writable(),
+            false => self.store.check_writable(),
+        }
+    }
+
+    /// Begins in this way through a handle for reading only, too, where others write to the
+    /// store: what it reads counts for the commit of a transaction over several stores that
+    /// it is a part of, and it is refused to write itself.
+    ///
+    /// # Errors
+    /// What beginning may fail with; `ReadOnly` where nobody writes.
+    pub fn begin_only_to_read(
+        &mut self,
+        begin: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.idle()?;
+        self.only_reads = self.store.is_read_only();
+        let begun = begin(self);
+        self.only_reads &= begun.is_ok();
+        begun
     }
 
     #[inline]
@@ -399,6 +423,7 @@ impl TxnContext {
         self.leave_ahead();
         self.forget_reads();
         self.observes = false;
+        self.only_reads = false;
         self.bulk = false;
         self.end_spilling();
         self.bulk_at = DENSE_LIMIT;
