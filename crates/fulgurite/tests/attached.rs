@@ -1,6 +1,7 @@
 //! Databases that a connection attaches, in files that others have open, too.
 
 use fulgurite::{Connection, Database, ErrorCode, MAIN_DB, OpenFlags, TransactionBehavior, ffi};
+use fulgurite_store::{Options, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,6 +87,34 @@ fn a_file_is_made_where_there_is_none_and_uris_are_read() {
     );
     let twice = format!("ATTACH '{}' AS again", a.display());
     assert!(refused(&one, &twice).contains("open under another name"));
+}
+
+/// Who opens a file for reading only, while another thread makes it, finds none or a whole
+/// one; it failed because it may not write, in a fifth of the tries.
+#[test]
+fn a_file_that_is_being_made_is_opened_for_reading_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for round in 0..40 {
+        let path = folder.path().join(format!("{round}.db"));
+        thread::scope(|scope| {
+            scope.spawn(|| drop(open(&path)));
+            let read = || Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY);
+            let reading = loop {
+                match read() {
+                    Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {}
+                    opened => break opened.expect("it is there"),
+                }
+            };
+            assert_eq!(number(&reading, "SELECT count(*) FROM sqlite_schema"), 0);
+            assert!(refused(&reading, "CREATE TABLE t(x)").contains("readonly database"));
+        });
+    }
+    let path = folder.path().join("keys.db");
+    drop(Store::open(&path, Options::default()).expect("opens"));
+    let reading = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY);
+    let error = reading.expect_err("nobody has made tables");
+    assert_eq!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen));
+    assert!(error.hint().is_some_and(|hint| hint.contains("no schema")));
 }
 
 /// A write to what can only be read is refused before anything is done. It ended the

@@ -216,6 +216,15 @@ impl Store {
         names::create(self, name, kind)
     }
 
+    /// The same through a handle for reading only, too, where others write to the store: for
+    /// what all who open it begin with.
+    ///
+    /// # Errors
+    /// As [`create_family`](Self::create_family); `ReadOnly` where nobody writes.
+    pub fn provide_family(&self, name: &str, kind: KeyKind) -> Result<Tree> {
+        Store::new(Arc::clone(&self.handle)).create_family(name, kind)
+    }
+
     /// Removes the tree with this name and everything in it; false if there is
     /// none.
     pub fn drop_family(&self, name: &str) -> Result<bool> {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{KeyKind, Store, Tree, Txn};
+use fulgurite_store::{ErrorKind, KeyKind, Store, Tree, Txn};
 use parking_lot::Mutex;
 
 use super::Session;
 use super::attach::{Locate, Target, locate};
 use super::estimates::Samples;
-use crate::error::Result;
+use crate::error::{Error, Result, code};
 use crate::exec::ddl::schema_rows;
 use crate::exec::memory::{MEMORY_DEFAULT, Memory};
 use crate::schema::{SCHEMA_FAMILY, Schema};
@@ -60,16 +60,21 @@ impl Engine {
     }
 
     fn new(store: Store, is_temp: bool, locate: Locate) -> Result<Engine> {
-        let schema_tree = match store.family(SCHEMA_FAMILY)? {
-            Some(tree) => tree,
-            None => store.create_family(SCHEMA_FAMILY, KeyKind::Int)?,
+        // Whoever comes first makes them, be it one who will only read: another one may be
+        // making the file.
+        let family = |name| match store.family(name)? {
+            None => match store.provide_family(name, KeyKind::Int) {
+                Err(error) if error.kind() == ErrorKind::ReadOnly => Ok(None),
+                made => made.map(Some),
+            },
+            found => Ok(found),
         };
-        let numbers = match store.family(NUMBERS_FAMILY)? {
-            None if !store.is_read_only() => {
-                Some(store.create_family(NUMBERS_FAMILY, KeyKind::Int)?)
-            }
-            found => found,
-        };
+        let schema_tree = family(SCHEMA_FAMILY)?.ok_or_else(|| {
+            Error::new(code::CANTOPEN, "unable to open database file").with_hint(
+                "the file has no schema yet, and is opened for reading only: open it once to write",
+            )
+        })?;
+        let numbers = family(NUMBERS_FAMILY)?;
         Ok(Engine(Arc::new(Inner {
             store,
             schema_tree,
