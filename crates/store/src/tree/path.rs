@@ -218,17 +218,18 @@ impl Fork {
                 return Err(Stop::Otherwise);
             }
         }
-        self.make_private(cx, &mut path, loaded.take_if(|_| is_loaded))?;
+        self.make_private(cx, &mut path, loaded)?;
         Ok(path)
     }
 
     /// Makes the nodes of a path private that are not, from the root down; its leaf may
-    /// have been loaded for that. Inside the walk that found it.
+    /// have been loaded for that, which stays where it is if frames are missing. Inside the
+    /// walk that found it.
     fn make_private(
         &mut self,
         cx: &mut Context<'_>,
         path: &mut Path,
-        mut loaded: Option<Loaded>,
+        loaded: &mut Option<Loaded>,
     ) -> std::result::Result<(), Stop> {
         let pool = cx.pool;
         for at in 0..=path.height {
