@@ -117,6 +117,37 @@ fn a_file_that_is_being_made_is_opened_for_reading_only() {
     assert!(error.hint().is_some_and(|hint| hint.contains("no schema")));
 }
 
+/// IMMEDIATE and EXCLUSIVE begin to read where a connection may only read, as in SQLite; they
+/// were refused.
+#[test]
+fn immediate_transactions_of_a_connection_for_reading_only_read() {
+    let (_folder, a, b) = files();
+    let writing = open(&a);
+    for beside in [false, true] {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let mut reading = Connection::open_with_flags(&a, flags).expect("opens");
+        if beside {
+            attach(&reading, &b, "b");
+            run(&reading, "CREATE TEMP TABLE k(z)");
+        }
+        for behavior in [
+            TransactionBehavior::Immediate,
+            TransactionBehavior::Exclusive,
+        ] {
+            let txn = reading.transaction_with_behavior(behavior).expect("begins");
+            let before = number(&txn, "SELECT sum(x) FROM t");
+            run(&writing, "INSERT INTO t VALUES (1)");
+            assert_eq!(number(&txn, "SELECT sum(x) FROM t"), before);
+            assert!(refused(&txn, "INSERT INTO t VALUES (1)").contains("readonly database"));
+            if beside {
+                run(&txn, "INSERT INTO k SELECT x FROM t");
+            }
+            txn.commit().expect("commits");
+        }
+    }
+    assert_eq!(number(&writing, "SELECT sum(x) FROM t"), 5);
+}
+
 /// A write to what can only be read is refused before anything is done. It ended the
 /// transaction, and what came behind it committed by itself.
 #[test]

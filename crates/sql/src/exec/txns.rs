@@ -205,12 +205,18 @@ impl Txns {
     /// As [`begin_immediate`](Self::begin_immediate), in the main database ahead of what is
     /// acknowledged but for this tree. What private ones hold then comes from answers that
     /// were confirmed, and commits after the main one; whatever is done in other ones makes
-    /// the commit wait for what the main one builds on.
+    /// the commit wait for what the main one builds on. Where this connection may only read
+    /// the main one it begins to read, as in SQLite.
     pub fn begin_immediate_ahead(&mut self, acknowledged: &Tree) -> Result<()> {
-        if self.others.iter().any(|other| !other.is_private) {
-            self.exclude_all(|main| main.begin_immediate_ahead_of_turns())?;
-        } else {
-            self.main.begin_immediate_ahead()?;
+        let begun = match self.others.iter().any(|other| !other.is_private) {
+            true => self.exclude_all(|main| main.begin_immediate_ahead_of_turns()),
+            false => self.main.begin_immediate_ahead(),
+        };
+        match begun {
+            Err(error) if error.kind() == ErrorKind::ReadOnly => {
+                return self.begin(Isolation::Serializable);
+            }
+            begun => begun?,
         }
         let relied = self.main.rely_on(acknowledged);
         let confirmed = relied.and_then(|()| self.main.confirm());

@@ -37,7 +37,7 @@ fn begin(mode: BeginMode, state: &mut State) -> Result<()> {
     }
     state.explicit = Some(Explicit {
         begun,
-        writes: begun,
+        writes: begun && state.txn.main.check_writes().is_ok(),
         by_savepoint: false,
         isolation: state.isolation,
         savepoints: Vec::new(),
