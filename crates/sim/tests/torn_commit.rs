@@ -126,8 +126,9 @@ fn nobody_reads_half_of_a_commit_that_failed() {
     }
 }
 
-/// So it is for a connection that has the second file attached: its explicit transactions go
-/// on in the first one, and hear of the failure where they come to use the second.
+/// So it is for a connection that has the second file attached: its explicit transactions,
+/// IMMEDIATE or not, go on in the first one, and hear of the failure where they come to use
+/// the second.
 #[test]
 fn explicit_transactions_leave_out_what_differs() {
     let disk = SimDisk::new(1);
@@ -145,15 +146,20 @@ fn explicit_transactions_leave_out_what_differs() {
     let [(main, tree), (attached, _)] = &stores;
     let mut txns = Txns::new(main);
     txns.open(0, attached, false);
-    txns.begin(Isolation::Serializable).expect("begins");
-    assert_eq!(value(&mut txns.main, tree), 2);
-    assert!(!txns.is_begun(attached.number()));
-    let joined = txns.join(attached.number(), Isolation::Serializable, [].into_iter());
-    let error = joined.expect_err("it differs");
-    assert_eq!(error.kind(), ErrorKind::Poisoned);
-    assert!(error.to_string().contains("can only be read by itself"));
-    assert!(!txns.is_begun(attached.number()));
-    txns.put(tree, Key::Int(1), &[3]).expect("puts");
-    txns.commit().expect("commits");
-    assert_eq!(each(&stores), [3, 1]);
+    for (was, immediate) in [(2, false), (3, true)] {
+        match immediate {
+            true => txns.begin_immediate().expect("begins"),
+            false => txns.begin(Isolation::Serializable).expect("begins"),
+        }
+        assert_eq!(value(&mut txns.main, tree), was);
+        assert!(!txns.is_begun(attached.number()));
+        let joined = txns.join(attached.number(), Isolation::Serializable, [].into_iter());
+        let error = joined.expect_err("it differs");
+        assert_eq!(error.kind(), ErrorKind::Poisoned);
+        assert!(error.to_string().contains("can only be read by itself"));
+        assert!(!txns.is_begun(attached.number()));
+        txns.put(tree, Key::Int(1), &[was + 1]).expect("puts");
+        txns.commit().expect("commits");
+        assert_eq!(each(&stores), [was + 1, 1]);
+    }
 }

@@ -66,6 +66,15 @@ fn begin(txn: &mut Txn, isolation: Isolation) -> Result<()> {
     begin_or_read(txn, |txn| txn.begin(isolation))
 }
 
+/// Begins without a database that cannot be read beside others: it may be of no use to the
+/// transaction at all.
+fn or_leave_out(begun: Result<()>) -> Result<()> {
+    match begun {
+        Err(error) if error.kind() == ErrorKind::Poisoned => Ok(()),
+        begun => begun,
+    }
+}
+
 impl Txns {
     /// Of a connection to a database in this store.
     pub fn new(store: &Store) -> Self {
@@ -191,10 +200,10 @@ impl Txns {
         }
         let main = self.store;
         let begun = self.shared().into_iter().try_for_each(|store| {
-            match begin(self.in_store(store), isolation) {
-                // It may be of no use to the transaction at all.
-                Err(error) if error.kind() == ErrorKind::Poisoned && store != main => Ok(()),
-                begun => begun,
+            let begun = begin(self.in_store(store), isolation);
+            match store == main {
+                true => begun,
+                false => or_leave_out(begun),
             }
         });
         begun
@@ -231,14 +240,15 @@ impl Txns {
         }
     }
 
-    /// Begins in all databases that others use, in the main one so.
+    /// Begins in all databases that others use, in the main one so; what cannot be read
+    /// beside others is left out as in [`begin`](Self::begin).
     fn exclude_all(&mut self, begin_main: impl Fn(&mut Txn) -> Result<()>) -> Result<()> {
         let main = self.store;
         let begun = self.shared().into_iter().try_for_each(|store| {
             let txn = self.in_store(store);
             match store == main {
                 true => begin_main(txn),
-                false => begin_or_read(txn, |txn| txn.begin_immediate()),
+                false => or_leave_out(begin_or_read(txn, |txn| txn.begin_immediate())),
             }
         });
         begun.inspect_err(|_| self.rollback())
