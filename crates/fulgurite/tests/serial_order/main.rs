@@ -15,11 +15,12 @@
 mod ask;
 mod search;
 mod session;
+mod shape;
 
-use ask::{FILES, reset, schema, tables};
 use fastrand::Rng;
 use search::{Found, Search};
 use session::{Clock, Session, Step, Told, Transaction};
+use shape::{FILES, reset, schema, tables};
 use std::path::PathBuf;
 use std::sync::Barrier;
 
@@ -153,7 +154,7 @@ fn there_is_an_order_that_explains_everything() {
 #[test]
 fn what_no_order_explains_is_found() {
     let model = model(1, 0);
-    let reset = "DELETE FROM m3; DELETE FROM m1; INSERT INTO m1 VALUES (1, 0, 'i')";
+    let reset = "DELETE FROM m3; DELETE FROM m1; INSERT INTO m1(k, g, v) VALUES (1, 0, 'i')";
     model.execute_batch(reset).expect("resets");
     let step = |sql: &str, told| Step {
         sql: sql.to_owned(),

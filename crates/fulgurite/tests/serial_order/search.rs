@@ -1,7 +1,9 @@
 //! The search for an order, by running transactions on the model and going back where one
 //! is told something else.
 
+use crate::ask;
 use crate::session::{Told, Transaction};
+use crate::shape::FILES;
 use rusqlite::Connection;
 use std::collections::HashSet;
 
@@ -128,7 +130,10 @@ impl<'h> Search<'h> {
                 Some(Told::Failed(1)) if !begun => {}
                 Some(told) => {
                     begun = true;
-                    let model = self.ask(&step.sql);
+                    let model = match transaction.alone {
+                        true => self.ask_alone(&step.sql),
+                        false => self.ask(&step.sql),
+                    };
                     if model != *told {
                         return Err(format!("{}: {told:?}, not {model:?}", step.sql));
                     }
@@ -143,18 +148,40 @@ impl<'h> Search<'h> {
         ran.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
+    /// Asks what is a transaction by itself. (To the model it is not, so that it accepts
+    /// rows without the parents that COMMIT would ask for.)
+    fn ask_alone(&self, sql: &str) -> Told {
+        self.run_on_model("SAVEPOINT alone");
+        let mut told = self.ask(sql);
+        if let failed @ Told::Failed(_) = self.ask("COMMIT") {
+            self.run_on_model("ROLLBACK TO alone");
+            told = failed;
+        }
+        self.run_on_model("RELEASE alone");
+        told
+    }
+
     fn ask(&self, sql: &str) -> Told {
-        let told = match sql.starts_with("SELECT") {
-            true => self.query(sql).map(Told::Rows),
-            false => self.model.execute(sql, []).map(|changed| {
-                let is_schema = sql.starts_with("CREATE") || sql.starts_with("DROP");
-                Told::Changed(if is_schema { 0 } else { changed })
-            }),
+        let told = match sql {
+            "COMMIT" if self.has_orphans() => Ok(Told::Failed(rusqlite::ffi::SQLITE_CONSTRAINT)),
+            "COMMIT" => Ok(Told::Changed(0)),
+            _ if ask::is_query(sql) => self.query(sql).map(Told::Rows),
+            _ => {
+                let changed = self.model.execute(sql, []);
+                changed.map(|rows| Told::Changed(if ask::counts_rows(sql) { rows } else { 0 }))
+            }
         };
         told.unwrap_or_else(|error| {
             let code = error.sqlite_error().map_or(1, |it| it.extended_code & 0xff);
             Told::Failed(code)
         })
+    }
+
+    /// Whether rows lack their parents. (The second file may be missing.)
+    fn has_orphans(&self) -> bool {
+        let checks = FILES.map(|file| format!("PRAGMA {file}.foreign_key_check"));
+        let mut orphans = checks.iter().filter_map(|sql| self.query(sql).ok());
+        orphans.any(|rows| !rows.is_empty())
     }
 
     fn query(&self, sql: &str) -> rusqlite::Result<Vec<String>> {
@@ -170,17 +197,13 @@ impl<'h> Search<'h> {
         Ok(rows)
     }
 
-    /// All that is in the tables, and which indexes there are.
+    /// All that is in the tables, and what the schema is.
     fn state(&self) -> String {
-        let tables = self
-            .tables
-            .iter()
-            .map(|table| format!("SELECT * FROM {table}"));
-        let schemas = [
-            "SELECT name FROM main.sqlite_schema",
-            "SELECT name FROM other.sqlite_schema",
-        ];
-        let asked = tables.chain(schemas.map(str::to_owned));
+        let tables = self.tables.iter().map(|table| ask::all(table));
+        let schemas = FILES.map(|file| {
+            format!("SELECT name, substr(sql, -120), length(sql) FROM {file}.sqlite_schema")
+        });
+        let asked = tables.chain(schemas);
         asked.map(|sql| format!("{:?}", self.ask(&sql))).collect()
     }
 }

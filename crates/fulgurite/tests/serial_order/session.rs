@@ -1,6 +1,6 @@
 //! A connection, and what its transactions asked and were told.
 
-use crate::ask;
+use crate::{ask, shape};
 use fastrand::Rng;
 use fulgurite::{Connection, Error, types::Value};
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ impl Session {
             connection,
             files: paths.len(),
         };
-        for (path, name) in paths.iter().zip(ask::FILES).skip(1) {
+        for (path, name) in paths.iter().zip(shape::FILES).skip(1) {
             session.run(&format!("ATTACH '{}' AS {name}", path.display()));
         }
         let synchronous = if synced { "full" } else { "normal" };
@@ -111,12 +111,12 @@ impl Session {
 
     /// Asks; false where it was busy.
     fn ask(&self, sql: String, steps: &mut Vec<Step>) -> bool {
-        let told = match sql.starts_with("SELECT") {
+        let told = match ask::is_query(&sql) {
             true => self.query(&sql).map(Told::Rows),
-            false => self.connection.execute(&sql, []).map(|changed| {
-                let is_schema = sql.starts_with("CREATE") || sql.starts_with("DROP");
-                Told::Changed(if is_schema { 0 } else { changed })
-            }),
+            false => {
+                let changed = self.connection.execute(&sql, []);
+                changed.map(|rows| Told::Changed(if ask::counts_rows(&sql) { rows } else { 0 }))
+            }
         };
         let told = match told {
             Ok(told) => Some(told),
@@ -139,7 +139,7 @@ impl Session {
 
     fn any(&self, rng: &mut Rng, by: &str) -> String {
         match rng.u8(..20) {
-            0 | 1 => ask::reshape(rng, self.files),
+            0 | 1 => shape::reshape(rng, self.files),
             2..=9 => ask::query(rng, self.files),
             _ => ask::change(rng, self.files, by),
         }
@@ -150,7 +150,7 @@ impl Session {
         let began = clock.tick();
         let mut steps = Vec::new();
         for table in tables {
-            self.ask(format!("SELECT * FROM {table}"), &mut steps);
+            self.ask(ask::all(table), &mut steps);
         }
         Transaction {
             excludes: false,
@@ -162,8 +162,11 @@ impl Session {
         }
     }
 
-    /// Runs one of some kind.
+    /// Runs one of some kind, now and then behind a checkpoint.
     pub fn transaction(&mut self, rng: &mut Rng, clock: &Clock) -> Transaction {
+        if rng.u8(..16) == 0 {
+            self.connection.database().checkpoint().expect("is made");
+        }
         let began = clock.tick();
         let by = format!("{began} ");
         let mut steps = Vec::new();
@@ -212,6 +215,9 @@ impl Session {
             }
         }
         std::thread::yield_now();
-        rng.u8(..12) > 0 && self.connection.execute_batch("COMMIT").is_ok()
+        if rng.u8(..12) == 0 {
+            return false;
+        }
+        self.ask("COMMIT".to_owned(), steps) && self.connection.is_autocommit()
     }
 }

@@ -1,0 +1,121 @@
+//! The tables that are asked about, of the same shape in each file, and changes of them.
+
+use fastrand::Rng;
+
+/// The files, as their databases are called; the first is the main one.
+pub const FILES: [&str; 2] = ["main", "other"];
+/// Keys are below this.
+pub const KEYS: i64 = 6;
+
+/// The letter with which the names of a file's tables begin.
+pub fn letter(file: &str) -> &str {
+    &file[..1]
+}
+
+/// The tables of the first so many files: of each one with rowids, one without, children
+/// of the first, and one that comes and goes.
+pub fn tables(files: usize) -> Vec<String> {
+    let of = |file: &&str| (1..=4).map(|n| format!("{}{n}", letter(file))).collect();
+    FILES[..files]
+        .iter()
+        .flat_map(|file| -> Vec<String> { of(file) })
+        .collect()
+}
+
+/// The columns of a table. What fills `p` makes a leaf hold many rows, four or one, or has
+/// extents of its own, and the column that each change says its name in lies before or
+/// behind that.
+fn columns(rng: &mut Rng, key: &str, group: &str) -> String {
+    let length = [0, 0, 300, 900, 5_000][rng.usize(..5)];
+    let filler: String = (0..length).map(|_| rng.alphanumeric()).collect();
+    let filler = format!("p TEXT DEFAULT '{filler}'");
+    match rng.bool() {
+        true => format!("k {key} PRIMARY KEY, g INT {group}, v TEXT, {filler}"),
+        false => format!("k {key} PRIMARY KEY, {filler}, g INT {group}, v TEXT"),
+    }
+}
+
+/// What makes the tables of a file.
+pub fn schema(file: &str, seed: u64) -> String {
+    let mut rng = Rng::with_seed(seed);
+    let t = letter(file);
+    let action = ["CASCADE ON UPDATE CASCADE", "SET NULL", "RESTRICT"][rng.usize(..3)];
+    let unique = ["", "UNIQUE"][rng.usize(..2)];
+    let deferred = ["", "DEFERRABLE INITIALLY DEFERRED"][rng.usize(..2)];
+    let parent = format!("REFERENCES {t}1(k) ON DELETE {action} {deferred}");
+    let mut sql = format!(
+        "CREATE TABLE {file}.{t}1({});
+         CREATE TABLE {file}.{t}2({}) WITHOUT ROWID;
+         CREATE TABLE {file}.{t}3({});",
+        columns(&mut rng, "INTEGER", ""),
+        columns(&mut rng, "TEXT", unique),
+        columns(&mut rng, "INTEGER", &parent),
+    );
+    let more = [
+        format!("CREATE INDEX {file}.{t}1g ON {t}1(g);"),
+        format!("CREATE INDEX {file}.{t}1p ON {t}1(v, g) WHERE g > 1;"),
+        format!("CREATE INDEX {file}.{t}1f ON {t}1(g DESC, p);"),
+        format!("CREATE INDEX {file}.{t}2v ON {t}2(length(v), k);"),
+        format!("CREATE INDEX {file}.{t}3g ON {t}3(g);"),
+        format!(
+            "CREATE TRIGGER {file}.{t}i AFTER INSERT ON {t}2
+             BEGIN UPDATE {t}3 SET v = v || 't' WHERE g = NEW.g; END;"
+        ),
+        format!(
+            "CREATE TRIGGER {file}.{t}d AFTER DELETE ON {t}3
+             BEGIN UPDATE {t}1 SET v = v || 'd' WHERE k = OLD.k; END;"
+        ),
+    ];
+    more.iter().filter(|_| rng.bool()).for_each(|it| sql += it);
+    sql
+}
+
+/// What makes its rows be as at first.
+pub fn reset(file: &str, seed: u64) -> String {
+    let mut rng = Rng::with_seed(seed);
+    let t = letter(file);
+    let mut sql = format!(
+        "DROP VIEW IF EXISTS {file}.{t}w; DROP TRIGGER IF EXISTS {file}.{t}z;
+         DROP TABLE IF EXISTS {file}.{t}4; DROP INDEX IF EXISTS {file}.{t}x;
+         DELETE FROM {t}3; DELETE FROM {t}2; DELETE FROM {t}1;"
+    );
+    let keys: Vec<i64> = (0..KEYS).filter(|_| rng.bool()).collect();
+    for k in keys {
+        let g = rng.i64(0..4);
+        sql += &format!("INSERT INTO {t}1(k, g, v) VALUES ({k}, {g}, 'i');");
+        sql += &format!("INSERT INTO {t}2(k, g, v) VALUES ('{k}', {k}, 'i');");
+        sql += &format!("INSERT INTO {t}3(k, g, v) VALUES ({k}, {k}, 'i');");
+    }
+    sql
+}
+
+/// A change of the schema.
+pub fn reshape(rng: &mut Rng, files: usize) -> String {
+    let file = FILES[rng.usize(..files)];
+    let t = letter(file);
+    let n = rng.u8(1..4);
+    match rng.u8(..12) {
+        0 | 1 => format!(
+            "CREATE TABLE IF NOT EXISTS {file}.{t}4(k INTEGER PRIMARY KEY, g INT, v TEXT, p TEXT)"
+        ),
+        2 => format!("DROP TABLE IF EXISTS {t}4"),
+        3 => format!("ALTER TABLE {t}4 ADD COLUMN w INT DEFAULT {n}"),
+        4 => {
+            let columns = ["g", "g DESC, v", "v COLLATE NOCASE", "length(v), g"][rng.usize(..4)];
+            format!("CREATE INDEX IF NOT EXISTS {file}.{t}x ON {t}{n}({columns})")
+        }
+        5 => format!("CREATE UNIQUE INDEX IF NOT EXISTS {file}.{t}x ON {t}{n}(g)"),
+        6 => format!("CREATE INDEX IF NOT EXISTS {file}.{t}x ON {t}{n}(g) WHERE g < {n}"),
+        7 => format!("DROP INDEX IF EXISTS {file}.{t}x"),
+        8 => format!(
+            "CREATE VIEW IF NOT EXISTS {file}.{t}w AS
+             SELECT k, g, v FROM {t}{n} UNION ALL SELECT g, count(*), max(v) FROM {t}1 GROUP BY g"
+        ),
+        9 => format!("DROP VIEW IF EXISTS {file}.{t}w"),
+        10 => format!(
+            "CREATE TRIGGER IF NOT EXISTS {file}.{t}z AFTER UPDATE OF g ON {t}{n}
+             BEGIN UPDATE {t}1 SET v = v || 'z' WHERE g = OLD.g; END"
+        ),
+        _ => format!("DROP TRIGGER IF EXISTS {file}.{t}z"),
+    }
+}
