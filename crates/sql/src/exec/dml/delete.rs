@@ -125,7 +125,12 @@ pub fn delete_source_row(
     effects.changed(1);
     if let Some(returning) = &plan.returning {
         sink.torn = true;
-        effects.returned(returning, source, cx)?;
+        // As the triggers saw it, where one of a row before may have changed it.
+        let row = match sink.may_meet_changes() {
+            true => Row::Values(sink.buffers.gone()),
+            false => source,
+        };
+        effects.returned(returning, row, cx)?;
         sink.torn = false;
     }
     if let Some(fires) = fires {

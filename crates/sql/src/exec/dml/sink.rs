@@ -45,6 +45,14 @@ pub struct Buffers {
 }
 
 impl Buffers {
+    /// The row that goes, as the triggers before saw it, if there were any.
+    pub(super) fn gone(&self) -> &[Value] {
+        match self.seen.is_empty() {
+            true => &self.old,
+            false => &self.seen,
+        }
+    }
+
     /// Whether the row being written has the same entry in an index as the old one.
     pub(super) fn has_again(&self, index: usize) -> bool {
         match (self.entries.get(index), self.old_entries.get(index)) {

@@ -60,13 +60,8 @@ impl<'a> Sink<'a> {
         if fires.is_empty() {
             return Ok(Outcome::Written);
         }
-        // The row that went as the programs before it saw it, if there were any.
-        let old = match self.buffers.seen.is_empty() {
-            true => &self.buffers.old,
-            false => &self.buffers.seen,
-        };
         let rows = Shown {
-            old: (event != Event::Insert).then_some(old.as_slice()),
+            old: (event != Event::Insert).then_some(self.buffers.gone()),
             new: (event != Event::Delete).then_some(self.buffers.row.as_slice()),
         };
         let Some(triggers) = &mut self.triggers else {
