@@ -1,8 +1,11 @@
 //! Calls that make no sense are refused, and what they were about stays as it was.
 
+use fulgurite_disk::MemoryDisk;
 use fulgurite_store::{
     ErrorKind, Isolation, Key, KeyKind, Options, Result, Savepoint, Seek, Store, Tree, TreeId, Txn,
+    TxnState,
 };
+use std::sync::Arc;
 
 fn store() -> (Store, Tree) {
     let store = Store::in_memory(Options::default()).expect("opens");
@@ -233,4 +236,63 @@ fn the_name_of_a_tree_that_was_dropped_can_be_given_anew() {
     assert_eq!(store.families().expect("a list"), ["f"]);
     let found = store.family("f").expect("a look").expect("a family");
     assert_eq!(found.id(), anew.id());
+}
+
+type Step = fn(&mut Txn, &Savepoint, &Tree);
+type Begin = fn(&mut Txn, &Tree) -> Result<()>;
+
+/// A handle of such a tree, which `step` leaves to another transaction.
+fn use_unborn(step: Step, begin: Begin) {
+    let disk = Arc::new(MemoryDisk::new());
+    let open = |disk| Store::open_on(disk, "m.db", Options::default()).expect("opens");
+    let store = open(disk.clone());
+    let mut maker = begun(&store);
+    let savepoint = maker.savepoint().expect("a savepoint");
+    let made = maker.create_family("made", KeyKind::Int);
+    let made = made.expect("a family");
+    maker.put(&made, Key::Int(1), b"own").expect("a put");
+    step(&mut maker, &savepoint, &made);
+    let commits = maker.state() != TxnState::Idle && maker.has_written();
+
+    let mut other = store.txn();
+    begin(&mut other, &made).expect("begins");
+    misused(other.contains(&made, Key::Int(1)));
+    misused(other.put(&made, Key::Int(2), b"another's"));
+    misused(other.clear(&made, || true));
+    misused(other.drop_tree(&made));
+    other.commit().expect("commits");
+    if maker.state() != TxnState::Idle {
+        maker.commit().expect("commits");
+    }
+    // As the end of the process would leave it.
+    let store = open(Arc::new(disk.copied()));
+    let families = store.families().expect("the names");
+    assert_eq!(families.is_empty(), !commits);
+    if let Some(made) = store.family("made").expect("a look") {
+        assert_eq!(made.estimate(), 1);
+    }
+}
+
+/// It was taken for an empty one and written to: the commit was acknowledged, and its record
+/// named a tree that the log had not made, so that the database could not be opened any more.
+#[test]
+fn a_tree_is_not_there_before_what_made_it_commits() {
+    let steps: [Step; 4] = [
+        |_, _, _| (),
+        |txn, _, _| txn.rollback(),
+        |txn, savepoint, _| txn.rollback_to(savepoint).expect("goes back"),
+        |txn, _, _| {
+            txn.drop_family("made").expect("drops");
+            txn.commit().expect("commits");
+        },
+    ];
+    let begins: [Begin; 4] = [
+        |txn, _| txn.begin(Isolation::Serializable),
+        |txn, _| txn.begin(Isolation::Snapshot),
+        |txn, _| txn.begin_immediate(),
+        |txn, made| txn.begin_statement(&[made]),
+    ];
+    for step in steps {
+        begins.iter().for_each(|begin| use_unborn(step, *begin));
+    }
 }

@@ -66,7 +66,7 @@ pub use together::{commit_together, read_together};
 
 use crate::admission::Visitor;
 use crate::cache::{Charge, Frame, SlotId};
-use crate::error::{Error, Result};
+use crate::error::{Conflict, Error, Result};
 use crate::node::Key;
 use crate::options::{Durability, Isolation};
 use crate::primitives::{DENSE_LIMIT, Mutex, REDO_STEP};
@@ -494,15 +494,32 @@ impl TxnContext {
         } else if !self.pinned && !self.locked.holds(tree.id()) {
             self.pin_late()?;
         }
-        let root = tree.0.versions.at(self.seq).unwrap_or(EMPTY);
-        if root.dropped {
-            return Err(dropped(tree));
-        }
+        let root = match tree.0.versions.at(self.seq) {
+            Some(root) if root.dropped => return Err(dropped(tree)),
+            Some(root) => root,
+            None => self.not_yet(tree)?,
+        };
         self.views.push(View {
             tree: tree.id(),
             root,
         });
         Ok(self.views.len() - 1)
+    }
+
+    /// A tree that this transaction does not see: empty, if it was made since its snapshot.
+    /// One whose making is not committed is nobody else's yet, and may never be there; and
+    /// who keeps writers from a tree, and is not validated, has to have it as it is.
+    #[cold]
+    fn not_yet(&self, tree: &Tree) -> Result<Root> {
+        let is_there = tree.0.versions.head().is_some();
+        let relies_on_head = self.locked.holds(tree.id()) || self.hold != hold::Hold::None;
+        match is_there && !relies_on_head {
+            true => Ok(EMPTY),
+            false => Err(Error::misuse(format!(
+                "{} is not there: what made it was not committed, or is not yet",
+                Conflict::over(tree, None)
+            ))),
+        }
     }
 
     /// The fork of a tree, made when it is first written to.
@@ -548,7 +565,7 @@ impl TxnContext {
 }
 
 fn dropped(tree: &Tree) -> Error {
-    Error::misuse(format!("tree {} was dropped", tree.id().0))
+    Error::misuse(format!("{} was dropped", Conflict::over(tree, None)))
 }
 
 fn no_slot() -> Error {
