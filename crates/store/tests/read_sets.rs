@@ -206,6 +206,30 @@ fn what_an_undone_write_said_was_read() {
     }
 }
 
+/// That a value is too short for what was to be replaced of it was told, and nothing stood
+/// for it; nor for that it is long enough, where that write was undone.
+#[test]
+fn what_a_write_to_a_part_said_of_the_length_was_read() {
+    type Put = fn(&mut Txn, &Tree, usize) -> fulgurite_store::Result<bool>;
+    let puts: [Put; 2] = [
+        |txn, tree, from| txn.put_part(tree, Key::Int(5), from, b"own"),
+        |txn, tree, until| txn.put_start(tree, Key::Int(5), until, b"own"),
+    ];
+    for put in puts {
+        write_skew(&[5], Write::Put(5), |txn, tree| {
+            let refused = put(txn, tree, 12).expect_err("it is too short");
+            assert_eq!(refused.kind(), ErrorKind::Misuse);
+            b"shorter than 12".to_vec()
+        });
+        write_skew(&[5], Write::Put(5), |txn, tree| {
+            let savepoint = txn.savepoint().expect("a savepoint");
+            assert!(put(txn, tree, 6).expect("it is long enough"));
+            txn.rollback_to(&savepoint).expect("goes back");
+            b"at least 6 long".to_vec()
+        });
+    }
+}
+
 /// Samples for planning are no reads, unless they are taken with a cursor that reads.
 #[test]
 fn samples_are_reads_where_they_are_said_to_be() {

@@ -29,13 +29,17 @@ impl TxnContext {
     }
 
     /// What the writes behind this place in the redo answered, whether their keys were
-    /// there, stays known when they are undone. As long as they are in the redo they are
-    /// validated there.
+    /// there, and for parts that the value was as long, stays known when they are undone. As
+    /// long as they are in the redo they are validated there.
     pub(super) fn observe_undone(&self, from: usize) {
         for op in redo::Ops::new(&self.redo[from..]).flatten() {
             let fork = self.fork_of(TreeId(op.tree())).map(|at| &self.forks[at]);
             if let (Some(fork), Some(key)) = (fork, op.key()) {
-                self.observe(&fork.tree, key, Aspect::Presence);
+                let aspect = match op {
+                    redo::Op::PutStart { .. } | redo::Op::PutPart { .. } => Aspect::Entry,
+                    _ => Aspect::Presence,
+                };
+                self.observe(&fork.tree, key, aspect);
             }
         }
     }

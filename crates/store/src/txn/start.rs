@@ -119,7 +119,8 @@ impl TxnContext {
         self.check(tree, key)?;
         let at = self.fork(tree)?;
         self.write_put_off()?;
-        if !self.put_start_in(at, key, until, start)? {
+        let put = self.put_start_in(at, key, until, start);
+        if !put.inspect_err(|error| self.observe_refused(tree, key, error))? {
             self.observe(tree, key, Aspect::Presence);
             return Ok(false);
         }
@@ -150,7 +151,8 @@ impl TxnContext {
         self.check(tree, key)?;
         let at = self.fork(tree)?;
         self.write_put_off()?;
-        if !self.put_part_in(at, key, from, bytes)? {
+        let put = self.put_part_in(at, key, from, bytes);
+        if !put.inspect_err(|error| self.observe_refused(tree, key, error))? {
             self.observe(tree, key, Aspect::Presence);
             return Ok(false);
         }
@@ -163,6 +165,14 @@ impl TxnContext {
             bytes,
         })?;
         Ok(true)
+    }
+
+    /// That a value is shorter than was asked for tells of it, and nothing is written that
+    /// would be validated in its place.
+    fn observe_refused(&self, tree: &Tree, key: Key<'_>, error: &Error) {
+        if error.kind() == ErrorKind::Misuse {
+            self.observe(tree, key, Aspect::Entry);
+        }
     }
 
     /// Writes bytes of a value to a fork, with room made every few chunks.
