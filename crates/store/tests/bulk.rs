@@ -5,8 +5,9 @@ mod common;
 
 use common::Rng;
 use fulgurite_disk::MemoryDisk;
-use fulgurite_store::{Isolation, Key, KeyKind, Options, Seek, Store, Tree, Txn};
+use fulgurite_store::{ErrorKind, Isolation, Key, KeyKind, Options, Seek, Store, Tree, Txn};
 use std::sync::Arc;
+use std::time::Duration;
 
 const ROWS: i64 = 150_000;
 
@@ -113,4 +114,54 @@ fn the_cache_limit_holds() {
         "far more than the cache"
     );
     verify(&store, &tree, 0..ROWS);
+}
+
+/// That a key is taken, or was there where the write was undone, was told by a transaction
+/// that relied on its lock of the tree. It has none of a tree to which it writes nothing, or
+/// lets go of it to wait for another one.
+#[test]
+fn what_it_was_told_of_trees_that_it_does_not_write_to_was_read() {
+    type Ask = fn(&mut Txn, &Tree) -> bool;
+    let asks: [Ask; 2] = [
+        |txn, tree| !txn.insert(tree, Key::Int(1), b"own").expect("is taken"),
+        |txn, tree| {
+            let savepoint = txn.savepoint().expect("a savepoint");
+            let replaced = txn.put(tree, Key::Int(1), b"own").expect("puts");
+            txn.rollback_to(&savepoint).expect("goes back");
+            replaced
+        },
+    ];
+    for (ask, looks_before) in [(asks[0], false), (asks[0], true), (asks[1], false)] {
+        let store = Store::in_memory(Options {
+            busy_timeout: Duration::ZERO,
+            ..options()
+        });
+        let store = store.expect("opens");
+        let family = |name| store.create_family(name, KeyKind::Int).expect("a family");
+        let [told, asked, filled] = ["told", "asked", "filled"].map(family);
+        let [mut bulk, mut beside, mut other] = [store.txn(), store.txn(), store.txn()];
+        beside.begin_statement(&[&asked]).expect("begins");
+        beside.put(&asked, Key::Int(1), b"there").expect("puts");
+        beside.commit().expect("commits");
+
+        bulk.begin(Isolation::Serializable).expect("begins");
+        assert!(!looks_before || ask(&mut bulk, &asked));
+        fill(&mut bulk, &filled, 0..50_000);
+        assert!(ask(&mut bulk, &asked));
+        beside.begin_statement(&[&told]).expect("begins");
+        let busy = bulk.put(&told, Key::Int(1), b"1 is there");
+        assert_eq!(busy.expect_err("it waits").kind(), ErrorKind::Busy);
+        beside.rollback();
+
+        other.begin(Isolation::Serializable).expect("begins");
+        let is_told = other.contains(&told, Key::Int(1));
+        assert!(!is_told.expect("reads"), "it was not committed");
+        assert!(other.delete(&asked, Key::Int(1)).expect("deletes"));
+        other.commit().expect("commits");
+
+        let put = bulk.put(&told, Key::Int(1), b"1 is there");
+        let lost = put.and_then(|_| bulk.commit());
+        let lost = lost.expect_err("they cannot be put in order");
+        assert_eq!(lost.kind(), ErrorKind::Conflict);
+    }
 }

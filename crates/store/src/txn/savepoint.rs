@@ -19,10 +19,10 @@
 
 use super::TxnContext;
 use crate::error::{Error, Result};
-use crate::tree::TreeId;
 use crate::tree::edit::IfExists;
 use crate::tree::fork::Mark;
 use crate::tree::undo::{Before, Undo};
+use crate::tree::{Tree, TreeId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A place to roll back to. Taking one costs the same whatever was written.
@@ -224,6 +224,10 @@ impl TxnContext {
         self.settle_spills()?;
         // What was put off before the savepoint was written then.
         self.put_off.clear();
+        let written = match self.bulk {
+            true => self.changed_trees(),
+            false => Vec::new(),
+        };
         if let Some(kept) = kept {
             self.take_up_kept(place, kept);
         }
@@ -237,9 +241,25 @@ impl TxnContext {
             self.redo.truncate(redo);
             self.forget_compared(redo);
         }
+        self.observe_unwritten(&written);
         // Whoever has undone all it wrote has only read, which cannot lose.
         self.wrote = self.bulk || !self.redo.is_empty();
         Ok(())
+    }
+
+    /// Without a redo nobody knows which writes to these trees are undone, and what they
+    /// answered. As long as one is left the tree is validated as a whole; otherwise it was
+    /// read as a whole.
+    fn observe_unwritten(&self, written: &[Tree]) {
+        let Some(reads) = self.reads.as_ref().filter(|_| self.observes) else {
+            return;
+        };
+        let is_changed = |tree: &Tree| {
+            let fork = self.fork_of(tree.id());
+            fork.is_some_and(|at| self.forks[at].changed)
+        };
+        let unwritten = written.iter().filter(|tree| !is_changed(tree));
+        unwritten.for_each(|tree| reads.lock().whole(tree));
     }
 
     /// Goes back to the nodes that the place `kept` has; the places from `place` on have

@@ -113,13 +113,18 @@ impl TxnContext {
     /// Writes an entry unless there is one under this key; false, and nothing
     /// is written, if there is.
     pub fn insert(&mut self, tree: &Tree, key: Key<'_>, value: &[u8]) -> Result<bool> {
-        // A bulk transaction holds the locks of the trees that it writes to, so
-        // that this answer stays.
-        if !self.bulk {
+        // The commit of a bulk transaction depends on all of each tree that it wrote to, so
+        // that this answer stays where it writes.
+        let is_bulk = self.bulk;
+        if !is_bulk {
             self.check(tree, key)?;
             self.observe_always(tree, key, Aspect::Presence);
         }
-        Ok(self.write(tree, key, value, IfExists::Leave)? == Wrote::Inserted)
+        let wrote = self.write(tree, key, value, IfExists::Leave)?;
+        if is_bulk && wrote == Wrote::Exists {
+            self.observe_always(tree, key, Aspect::Presence);
+        }
+        Ok(wrote == Wrote::Inserted)
     }
 
     #[inline]
