@@ -201,6 +201,10 @@ impl Session {
 
     /// Statements up to COMMIT; whether that was reached.
     fn in_transaction(&self, rng: &mut Rng, by: &str, steps: &mut Vec<Step>) -> bool {
+        let large = rng.u8(..40) == 0;
+        if large && !self.ask(shape::ballast(rng, self.files), steps) {
+            return false;
+        }
         for _ in 0..rng.usize(1..5) {
             if rng.bool() {
                 std::thread::yield_now();

@@ -46,7 +46,8 @@ pub fn schema(file: &str, seed: u64) -> String {
     let mut sql = format!(
         "CREATE TABLE {file}.{t}1({});
          CREATE TABLE {file}.{t}2({}) WITHOUT ROWID;
-         CREATE TABLE {file}.{t}3({});",
+         CREATE TABLE {file}.{t}3({});
+         CREATE TABLE {file}.{t}_ballast(b BLOB);",
         columns(&mut rng, "INTEGER", ""),
         columns(&mut rng, "TEXT", unique),
         columns(&mut rng, "INTEGER", &parent),
@@ -77,7 +78,7 @@ pub fn reset(file: &str, seed: u64) -> String {
     let mut sql = format!(
         "DROP VIEW IF EXISTS {file}.{t}w; DROP TRIGGER IF EXISTS {file}.{t}z;
          DROP TABLE IF EXISTS {file}.{t}4; DROP INDEX IF EXISTS {file}.{t}x;
-         DELETE FROM {t}3; DELETE FROM {t}2; DELETE FROM {t}1;"
+         DELETE FROM {t}3; DELETE FROM {t}2; DELETE FROM {t}1; DELETE FROM {t}_ballast;"
     );
     let keys: Vec<i64> = (0..KEYS).filter(|_| rng.bool()).collect();
     for k in keys {
@@ -87,6 +88,13 @@ pub fn reset(file: &str, seed: u64) -> String {
         sql += &format!("INSERT INTO {t}3(k, g, v) VALUES ({k}, {k}, 'i');");
     }
     sql
+}
+
+/// What makes a transaction too large for the log. (Nobody reads it: rows without keys are
+/// numbered as they come, in no order of transactions.)
+pub fn ballast(rng: &mut Rng, files: usize) -> String {
+    let t = letter(FILES[rng.usize(..files)]);
+    format!("INSERT INTO {t}_ballast VALUES (zeroblob(4300000))")
 }
 
 /// A change of the schema.
