@@ -18,6 +18,7 @@ mod session;
 mod shape;
 
 use fastrand::Rng;
+use fulgurite::{Database, Options};
 use search::{Found, Search};
 use session::{Clock, Session, Step, Told, Transaction};
 use shape::{FILES, reset, schema, tables};
@@ -80,6 +81,14 @@ fn one_seed(seed: u64, tally: &mut Tally) {
         .iter()
         .map(|name| folder.path().join(name))
         .collect();
+    let options = Options {
+        cache_bytes: [64 << 20, 1 << 20][rng.usize(..2)],
+        ..Options::default()
+    };
+    let opened = paths
+        .iter()
+        .map(|path| Database::open_with_options(path, options.clone()));
+    let databases: Vec<_> = opened.map(|it| it.expect("opens")).collect();
     let setup = Session::new(&paths, true, false);
     FILES[..files]
         .iter()
@@ -114,7 +123,7 @@ fn one_seed(seed: u64, tally: &mut Tally) {
             ),
         }
     }
-    drop(sessions);
+    drop((sessions, databases));
     for check in ["integrity_check", "foreign_key_check"] {
         let found = setup.rows(&format!("PRAGMA {check}"));
         assert!(
