@@ -21,6 +21,7 @@ pub(crate) mod cursor;
 pub(crate) mod edit;
 pub(crate) mod fork;
 mod graft;
+pub(crate) mod mark;
 pub(crate) mod merge;
 pub(crate) mod overflow;
 mod path;

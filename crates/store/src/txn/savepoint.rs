@@ -20,7 +20,7 @@
 use super::TxnContext;
 use crate::error::{Error, Result};
 use crate::tree::edit::IfExists;
-use crate::tree::fork::Mark;
+use crate::tree::mark::Mark;
 use crate::tree::undo::{Before, Undo};
 use crate::tree::{Tree, TreeId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
