@@ -15,7 +15,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{TryReserveError, VecDeque};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use rustc_hash::FxHashMap;
@@ -166,11 +166,16 @@ pub struct Policy {
 
 impl Policy {
     /// The policy for the frames `0..frames`, none of which is in the cache.
-    pub fn new(frames: u32) -> Policy {
+    ///
+    /// # Errors
+    /// Where the system has no memory to keep so many in.
+    pub fn new(frames: u32) -> Result<Policy, TryReserveError> {
         let count = frames as usize;
         let small_target = (count / 10).max(1);
-        Policy {
-            links: Vec::with_capacity(count),
+        let mut links = Vec::new();
+        links.try_reserve_exact(count)?;
+        Ok(Policy {
+            links,
             small: Queue::EMPTY,
             main: Queue::EMPTY,
             small_target,
@@ -180,7 +185,7 @@ impl Policy {
                 turn: 0,
                 capacity: count - small_target.min(count),
             },
-        }
+        })
     }
 
     /// Frames in the queues.

@@ -296,3 +296,19 @@ fn a_tree_is_not_there_before_what_made_it_commits() {
         begins.iter().for_each(|begin| use_unborn(step, *begin));
     }
 }
+
+/// The list of what is in the cache was to have room for all of it at once, and the process
+/// ended where there is no such memory.
+#[test]
+fn a_cache_larger_than_any_memory_is_refused_or_never_filled() {
+    for cache_bytes in [1 << 50, usize::MAX] {
+        let store = Store::in_memory(Options {
+            cache_bytes,
+            ..Options::default()
+        });
+        let made = store.and_then(|store| store.create_family("f", KeyKind::Int));
+        if let Err(error) = made {
+            assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+        }
+    }
+}

@@ -29,7 +29,7 @@ use super::frames::{ChildRef, EVICTING, Frame, Frames, HANDLE_BIT};
 use super::readers::Readers;
 use crate::codec::ExtentRef;
 use crate::dictionaries::Dictionaries;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::node;
 use crate::policy::{self, Heat, Policy};
 use crate::primitives::atomic::{AtomicU64, AtomicUsize, Ordering::*};
@@ -175,6 +175,10 @@ impl Pool {
     ) -> Result<Self> {
         let count =
             (cache_bytes / (page_size + FRAME_EXTRA)).clamp(FRAMES_MIN, u32::MAX as usize - 1);
+        let policy = Policy::new(count as u32).map_err(|_| {
+            let bytes = count.saturating_mul(page_size);
+            Error::no_memory(bytes, &std::io::ErrorKind::OutOfMemory.into())
+        })?;
         let shards = || (0..SHARDS).map(|_| Mutex::default()).collect();
         Ok(Self {
             frames: Frames::new(count, page_size)?,
@@ -200,7 +204,7 @@ impl Pool {
                 list: Vec::new(),
                 untouched: 0..count as Frame,
             }),
-            policy: Mutex::new(Policy::new(count as u32)),
+            policy: Mutex::new(policy),
             loads: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
         })

@@ -15,7 +15,7 @@ struct Cache {
 impl Cache {
     fn new(frames: u32) -> Cache {
         Cache {
-            policy: Policy::new(frames),
+            policy: Policy::new(frames).expect("memory"),
             heat: (0..frames).map(|_| AtomicU8::new(0)).collect(),
             frames: HashMap::new(),
             keys: vec![None; frames as usize],
@@ -113,7 +113,7 @@ fn pinned_frames_stay() {
 
 #[test]
 fn queues_hold_what_was_inserted() {
-    let mut policy = Policy::new(50);
+    let mut policy = Policy::new(50).expect("memory");
     let heat: Vec<AtomicU8> = (0..50).map(|_| AtomicU8::new(0)).collect();
     let mut inside = [false; 50];
     let mut state = 7_u64;
@@ -153,6 +153,7 @@ fn one_frame_is_enough() {
     let mut cache = Cache::new(1);
     (0..10).for_each(|key| assert!(!cache.access(key)));
     assert!(cache.access(9));
-    assert_eq!(Policy::new(0).len(), 0);
-    assert_eq!(Policy::new(0).evict(&[][..], |_| true), None);
+    let mut policy = Policy::new(0).expect("memory");
+    assert_eq!(policy.len(), 0);
+    assert_eq!(policy.evict(&[][..], |_| true), None);
 }
