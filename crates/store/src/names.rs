@@ -43,9 +43,14 @@ fn number(stored: &[u8]) -> Result<TreeId> {
 
 /// The tree that a name stands for, unless it is gone.
 fn named(txn: &mut TxnContext, name: &str, stored: &[u8]) -> Result<Option<Tree>> {
-    let tree = txn.store().core().tree(number(stored)?);
-    let tree = tree.filter(|tree| txn.estimate(tree).is_ok());
-    Ok(tree.inspect(|tree| note_name(tree, name)))
+    let Some(tree) = txn.store().core().tree(number(stored)?) else {
+        return Ok(None);
+    };
+    let is_there = txn.sees(&tree)?;
+    Ok(is_there.then(|| {
+        note_name(&tree, name);
+        tree
+    }))
 }
 
 /// So that conflicts can tell it. A name stands for one tree as long as that exists.

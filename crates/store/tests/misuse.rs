@@ -238,6 +238,23 @@ fn the_name_of_a_tree_that_was_dropped_can_be_given_anew() {
     assert_eq!(found.id(), anew.id());
 }
 
+/// It still stood for that tree in the transaction that had dropped it: the tree was listed,
+/// and given to who asked for the name anew, to be refused with every write.
+#[test]
+fn a_name_stands_for_nothing_at_once() {
+    let (store, tree) = store();
+    let mut txn = begun(&store);
+    txn.drop_tree(&tree).expect("drops");
+    assert_eq!(txn.families().expect("a list"), []);
+    let anew = txn.create_family("f", KeyKind::Int).expect("a family");
+    txn.put(&anew, Key::Int(1), b"anew").expect("a put");
+    txn.drop_tree(&anew).expect("drops");
+    assert_eq!(txn.drop_family("f").expect("drops"), Some(false));
+    assert_eq!(txn.drop_family("f").expect("drops"), None);
+    txn.commit().expect("commits");
+    assert!(store.family("f").expect("a look").is_none());
+}
+
 type Step = fn(&mut Txn, &Savepoint, &Tree);
 type Begin = fn(&mut Txn, &Tree) -> Result<()>;
 

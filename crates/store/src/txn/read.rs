@@ -7,7 +7,7 @@
 use super::hold::Hold;
 use super::reads::Reads;
 use super::{TxnContext, TxnState, dropped, no_slot, redo};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::node::Key;
 use crate::tree::compare::Aspect;
 use crate::tree::cursor::Cursor;
@@ -189,6 +189,17 @@ impl TxnContext {
         }
         let view = self.view(tree)?;
         Ok(self.views[view].root.count)
+    }
+
+    /// Whether there is this tree, as the transaction sees it.
+    pub(crate) fn sees(&mut self, tree: &Tree) -> Result<bool> {
+        if let Some(at) = self.fork_of(tree.id()) {
+            return Ok(!self.forks[at].dropped);
+        }
+        match self.view(tree) {
+            Err(error) if error.kind() == ErrorKind::Misuse => Ok(false),
+            view => view.map(|_| true),
+        }
     }
 
     /// Identifies what this transaction sees in a tree: equal stamps mean equal
