@@ -230,6 +230,35 @@ fn what_a_write_to_a_part_said_of_the_length_was_read() {
     }
 }
 
+/// A family counted as one as long as its name was there, also where another transaction
+/// had dropped the tree without it.
+#[test]
+fn that_a_name_stands_for_a_tree_was_read() {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let other = store.create_family("u", KeyKind::Int).expect("a family");
+    let [mut first, mut second] = [store.txn(), store.txn()];
+    first.begin(Isolation::Serializable).expect("begins");
+    assert_eq!(first.families().expect("a list").len(), 2);
+    let put = first.put(&other, Key::Int(0), b"2 families");
+    put.expect("puts");
+
+    second.begin(Isolation::Serializable).expect("begins");
+    let found = second.contains(&other, Key::Int(0));
+    assert!(!found.expect("reads"), "it was not committed");
+    second.drop_tree(&tree).expect("drops");
+    second.commit().expect("commits");
+    let lost = first.commit().expect_err("they cannot be put in order");
+    assert_eq!(lost.kind(), ErrorKind::Conflict);
+    // What the tree holds is another matter.
+    first.begin(Isolation::Serializable).expect("begins");
+    assert_eq!(first.families().expect("a list").len(), 1);
+    let put = first.put(&other, Key::Int(1), b"1 family");
+    put.expect("puts");
+    change(&store, &other, 2);
+    first.commit().expect("commits");
+}
+
 /// Samples for planning are no reads, unless they are taken with a cursor that reads.
 #[test]
 fn samples_are_reads_where_they_are_said_to_be() {

@@ -197,9 +197,14 @@ impl TxnContext {
             return Ok(!self.forks[at].dropped);
         }
         match self.view(tree) {
-            Err(error) if error.kind() == ErrorKind::Misuse => Ok(false),
-            view => view.map(|_| true),
+            // One that is gone stays so.
+            Err(error) if error.kind() == ErrorKind::Misuse => return Ok(false),
+            view => view?,
+        };
+        if let Some(reads) = self.reads.as_ref().filter(|_| self.observes) {
+            reads.lock().existence(tree);
         }
+        Ok(true)
     }
 
     /// Identifies what this transaction sees in a tree: equal stamps mean equal

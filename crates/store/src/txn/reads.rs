@@ -204,6 +204,11 @@ impl Reads {
         self.weigh(at);
     }
 
+    /// That there is this tree, whatever it holds.
+    pub(crate) fn existence(&mut self, tree: &Tree) {
+        self.of(tree);
+    }
+
     /// What was read is known to be the same, but for what open cursors are about to read
     /// more of.
     pub(crate) fn forget_closed(&mut self) {
