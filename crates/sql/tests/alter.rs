@@ -139,6 +139,12 @@ fn a_column_gets_another_name() {
     alters(
         "CREATE TABLE t(left, natural, \"left join\"); CREATE VIEW v AS SELECT left, t.natural FROM t NATURAL JOIN t AS x LEFT JOIN t AS y ON y.left = x.left; ALTER TABLE t RENAME left TO l; ALTER TABLE t RENAME natural TO n; ALTER TABLE t RENAME l TO cross; SELECT * FROM v",
     );
+    // The columns that NATURAL joins have no names in the text.
+    for columns in ["*", "a", "x.b", "t.b, x.a"] {
+        alters(&format!(
+            "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2); CREATE VIEW v AS SELECT {columns} FROM t NATURAL JOIN t AS x; ALTER TABLE t RENAME b TO c; ALTER TABLE t RENAME a TO b; SELECT * FROM v"
+        ));
+    }
     alters(
         "CREATE TABLE t(count, b); CREATE VIEW v AS SELECT count(count), max(count) FROM t GROUP BY count; ALTER TABLE t RENAME count TO max; ALTER TABLE t RENAME max TO c",
     );

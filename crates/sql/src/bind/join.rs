@@ -239,7 +239,10 @@ impl Binder<'_> {
                 return Err(Error::sql(message).with_offset(name.offset));
             }
         }
-        self.note_merged(before, name);
+        if !item.join.natural {
+            // NATURAL has no names in the text.
+            self.note_merged(before, name);
+        }
         let frame = self.frame();
         let compared = [&all, &right].map(|places| frame.first_of(places));
         let [one, other] = compared;
