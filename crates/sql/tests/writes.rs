@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::same;
+use support::{drain, must, prepare, same, session};
 
 const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, k TEXT UNIQUE, n INT DEFAULT 7); INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2);";
 
@@ -66,6 +66,35 @@ fn an_upsert_that_runs_again_keeps_nothing_of_the_row_before() {
 }
 
 /// SQLite takes a name more than once: the first counts, of the rowid and in SET the last.
+/// A kept statement whose table was gone set the count to 0, as one that ran and failed does.
+#[test]
+fn a_write_that_does_not_compile_any_more_has_not_run() {
+    let schema = "CREATE TABLE t(a UNIQUE); CREATE TABLE u(a); INSERT INTO t VALUES (1)";
+    let before = "INSERT INTO u VALUES (1), (2)";
+    let kept = "INSERT INTO t VALUES (1)";
+    for change in [
+        "",
+        "DROP TABLE t",
+        "ALTER TABLE t ADD b",
+        "BEGIN; DROP TABLE t",
+    ] {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let session = session();
+        connection.execute_batch(schema).unwrap();
+        must(&session, schema);
+        let mut theirs = connection.prepare(kept).unwrap();
+        let mut ours = prepare(&session, kept);
+        for sql in [change, before] {
+            connection.execute_batch(sql).unwrap();
+            must(&session, sql);
+        }
+        theirs.execute([]).unwrap_err();
+        let told = drain(&mut ours);
+        assert!(told[0].starts_with("error"), "{told:?}");
+        assert_eq!(session.changes(), connection.changes(), "{change}");
+    }
+}
+
 #[test]
 fn columns_named_more_than_once() {
     with(

@@ -45,17 +45,9 @@ impl Body {
 
     fn write_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         self.effects.clear();
-        let started = match state.check_writes() {
-            Ok(()) => self.start_write(engine, state),
-            refused => refused.map(|()| false),
-        };
-        let commits = match started {
-            Ok(commits) => commits,
-            Err(error) => {
-                state.functions.changes = 0;
-                return Err(error);
-            }
-        };
+        let allowed = state.check_writes();
+        allowed.map_err(|error| none_changed(error, state))?;
+        let commits = self.start_write(engine, state)?;
         let mut result = self.attempt(commits, true, state)?;
         if result.is_err() && state.deferred.is_unsure() {
             result = self.attempt_again(commits, state)?;
@@ -152,7 +144,8 @@ impl Body {
     }
 
     /// The same where it did not begin, or with a plan of another schema; `started` says
-    /// whether it would commit itself, and whether it was compiled again.
+    /// whether it would commit itself, and whether it was compiled again. One that does not
+    /// compile any more has not run: what the one before changed stays to be asked for.
     #[cold]
     fn start_write_again(
         &mut self,
@@ -163,14 +156,17 @@ impl Body {
         for _ in 1..COMPILES_MAX {
             match started {
                 // A tree may be gone because the schema changed.
-                Err(error) if !state.is_autocommit() => return Err(error),
+                Err(error) if !state.is_autocommit() => return Err(none_changed(error, state)),
                 Err(error) => {
                     if !self.refresh(engine, state)? {
-                        return Err(error);
+                        return Err(none_changed(error, state));
                     }
                 }
                 Ok((commits, Ok(false))) => return Ok(commits),
-                Ok((false, Ok(true))) => return state.start_writing(&self.program),
+                Ok((false, Ok(true))) => {
+                    let started = state.start_writing(&self.program);
+                    return started.map_err(|error| none_changed(error, state));
+                }
                 Ok((true, Ok(true))) => state.txn.rollback(),
                 Ok((commits, Err(error))) => {
                     if commits {
@@ -182,7 +178,8 @@ impl Body {
             let again = state.start_writing(&self.program);
             started = again.map(|commits| (commits, self.revalidate(engine, state)));
         }
-        Err(Error::new(code::SCHEMA, "database schema has changed"))
+        let error = Error::new(code::SCHEMA, "database schema has changed");
+        Err(none_changed(error, state))
     }
 
     /// Compiles again if the visible schema is not the plan's.
@@ -367,6 +364,13 @@ impl Body {
         }
         outcome
     }
+}
+
+/// A write that did not come to run changed nothing.
+#[cold]
+fn none_changed(error: Error, state: &mut State) -> Error {
+    state.functions.changes = 0;
+    error
 }
 
 fn is_interrupt(error: &Error) -> bool {
