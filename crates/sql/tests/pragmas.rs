@@ -73,6 +73,17 @@ fn lists_of_what_there_is() {
 }
 
 #[test]
+fn indexes_that_replace_are_listed_last() {
+    same(
+        "CREATE TABLE t(a UNIQUE, b UNIQUE ON CONFLICT REPLACE, c PRIMARY KEY ON CONFLICT REPLACE,
+            d UNIQUE ON CONFLICT IGNORE);
+         CREATE INDEX i ON t(d); PRAGMA index_list(t); DROP INDEX i; PRAGMA index_list(t);
+         CREATE TABLE u(a UNIQUE, b PRIMARY KEY ON CONFLICT REPLACE, c UNIQUE) WITHOUT ROWID;
+         CREATE UNIQUE INDEX j ON u(a, c); PRAGMA index_list(u)",
+    );
+}
+
+#[test]
 fn checks_name_the_table_that_there_is_not() {
     same(
         "PRAGMA integrity_check; PRAGMA integrity_check(5); PRAGMA integrity_check(t);

@@ -14,7 +14,7 @@ use crate::ast;
 use crate::ast::Literal;
 use crate::error::{Error, Result};
 use crate::plan::physical::{Action, OutputColumn, Pragma};
-use crate::schema::{Column, IndexOrigin, IndexTarget, Schema, TEMP, Table};
+use crate::schema::{Column, ConflictAction, Index, IndexOrigin, IndexTarget, Schema, TEMP, Table};
 use crate::session::fixed_pragma as fixed;
 use crate::value::Value;
 use crate::value::collate::CollationName;
@@ -277,10 +277,13 @@ impl<'a> Binder<'a> {
         let Some(table) = self.table_of(of)? else {
             return Ok(rows_of(&names, Vec::new()));
         };
-        let rows = table
-            .indexes
-            .iter()
-            .rev()
+        let is_replacing = |index: &&Arc<Index>| index.conflict == ConflictAction::Replace;
+        let newest_first = table.indexes.iter().rev();
+        // SQLite keeps those last whose conflicts take other rows away.
+        let (last, first): (Vec<_>, Vec<_>) = newest_first.partition(is_replacing);
+        let rows = first
+            .into_iter()
+            .chain(last)
             .enumerate()
             .map(|(i, index)| {
                 let origin = match index.origin {
