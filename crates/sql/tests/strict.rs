@@ -92,6 +92,42 @@ fn or_clauses_do_not_excuse_a_wrong_type() {
     }
 }
 
+/// NULLs of columns that are computed, and of others, hid that a value is of another type.
+#[test]
+fn generated_columns_are_computed_from_values_of_the_types() {
+    for columns in [
+        "a INT, b TEXT NOT NULL, c INT AS (NULL) NOT NULL",
+        "c INT AS (a + 1) STORED CHECK (c > 5), a INT CHECK (a > 5), b TEXT NOT NULL",
+        "a INT, c INT AS (a || 'x') STORED NOT NULL, b TEXT NOT NULL",
+        "a INT, b TEXT NOT NULL",
+    ] {
+        for rows in [
+            "('x', NULL)",
+            "('x', 'y')",
+            "(3, x'00')",
+            "(7, NULL)",
+            "(NULL, 'y')",
+        ] {
+            let insert = |or: &str| format!("INSERT {or} INTO t(a, b) VALUES {rows}");
+            let update =
+                |or: &str| format!("UPDATE {or} t SET (a, b) = (SELECT * FROM (VALUES {rows}))");
+            each(
+                columns,
+                &[
+                    &insert(""),
+                    &insert("OR IGNORE"),
+                    &insert("OR REPLACE"),
+                    &format!("INSERT INTO t(a, b) VALUES (9, 'z'); {}", update("")),
+                    &format!(
+                        "INSERT INTO t(a, b) VALUES (9, 'z'); {}",
+                        update("OR IGNORE")
+                    ),
+                ],
+            );
+        }
+    }
+}
+
 #[test]
 fn columns_are_added_with_a_type_and_a_default_of_it() {
     for sql in [

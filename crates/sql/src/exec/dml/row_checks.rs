@@ -5,7 +5,7 @@ use super::{Written, violated};
 use crate::error::{Error, Result};
 use crate::exec::context::Context;
 use crate::exec::expr::{Row, condition, eval};
-use crate::schema::ConflictAction;
+use crate::schema::{Column, ConflictAction};
 use crate::value::{Value, ValueRef};
 
 impl Sink<'_> {
@@ -19,10 +19,14 @@ impl Sink<'_> {
     }
 
     fn check_constraints(&mut self, cx: &mut Context<'_, '_>) -> Written<Outcome> {
+        let has_generated = self.target.table.has_generated;
+        if has_generated && self.target.table.strict {
+            // Columns are computed from values of the right types alone.
+            self.check_types_of(|column| column.generated.is_none())?;
+        }
         if self.check_nulls(false, cx)? == Outcome::Skipped {
             return Ok(Outcome::Skipped);
         }
-        let has_generated = self.target.table.has_generated;
         if has_generated && self.check_generated_nulls(cx)? == Outcome::Skipped {
             return Ok(Outcome::Skipped);
         }
@@ -47,10 +51,14 @@ impl Sink<'_> {
     /// Whether each value is of its column's type. What is not undoes the statement, whatever
     /// its OR clause says, as in SQLite.
     pub(super) fn check_types(&self) -> Result<()> {
+        self.check_types_of(|_| true)
+    }
+
+    fn check_types_of(&self, is_looked_at: impl Fn(&Column) -> bool) -> Result<()> {
         let table = &self.target.table;
         let values = self.buffers.row.iter().skip(1).map(Value::as_ref);
         for (column, value) in table.columns.iter().zip(values) {
-            if !column.takes(value) {
+            if is_looked_at(column) && !column.takes(value) {
                 let class = match value {
                     ValueRef::Null => "NULL",
                     ValueRef::Integer(_) => "INT",
