@@ -200,15 +200,14 @@ pub(super) fn judge(file: &Arc<dyn DiskFile>, path: &Path) -> Result<Found> {
     // A file that did not grow to its capacity ends the lap that `first` is in.
     // That need not be the file's own first one: what was given up before it was
     // written left no trace in it.
-    let to_end = room.min(header.capacity);
-    let end = if to_end == header.capacity {
-        header.first + header.capacity
-    } else {
-        header.first + to_end.saturating_sub(header.first % header.capacity)
-    };
     let volume = Volume {
         file: Arc::clone(file),
         capacity: header.capacity,
+    };
+    let end = if volume.is_lapped(room) {
+        header.first + header.capacity
+    } else {
+        header.first + room.saturating_sub(header.first % header.capacity)
     };
     let mut walk = Walk::over(volume.clone(), path, header, end)?;
     while walk.next()?.is_some() {}

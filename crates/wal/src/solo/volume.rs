@@ -76,11 +76,27 @@ impl Volume {
         }
     }
 
-    /// Fills `buf` from `lsn` on.
+    /// Whether a file with so much room for records may hold more than one lap. Where
+    /// its last block was left before its end, it may be shorter than a lap by that.
+    pub(super) fn is_lapped(&self, room: u64) -> bool {
+        room + BLOCK > self.capacity
+    }
+
+    /// Fills `buf` from `lsn` on. What a file of a whole lap lacks reads as zeros.
     pub(super) fn read(&self, buf: &mut [u8], lsn: u64) -> Result<()> {
         let piece = self.piece(lsn);
-        let (before, behind) = buf.split_at_mut(buf.len().min(piece as usize));
-        self.file.read_at(before, self.offset(lsn))?;
+        let (mut before, behind) = buf.split_at_mut(buf.len().min(piece as usize));
+        let offset = self.offset(lsn);
+        if self.is_lapped(lsn % self.capacity + before.len() as u64) {
+            let len = self.file.len()?;
+            if self.is_lapped(len.saturating_sub(START)) {
+                let there = len.saturating_sub(offset).min(before.len() as u64);
+                let (written, lacking) = before.split_at_mut(there as usize);
+                lacking.fill(0);
+                before = written;
+            }
+        }
+        self.file.read_at(before, offset)?;
         if behind.is_empty() {
             return Ok(());
         }

@@ -1,0 +1,53 @@
+//! The log on its own at its edges, through its public interface: the end of a lap, the
+//! largest records, positions and names that are none of its own, and its end.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fulgurite_disk::{Disk, MemoryDisk, OpenOptions};
+use fulgurite_wal::{Lsn, Options, Preallocation, Wal};
+
+const LAP: u64 = 64 << 10;
+
+fn in_memory(disk: &MemoryDisk) -> Options {
+    Options::memory()
+        .disk(Arc::new(disk.clone()))
+        .limit_bytes(LAP)
+}
+
+fn contents(log: &Wal) -> Vec<Vec<u8>> {
+    let records = log.replay(Lsn::FIRST).unwrap();
+    records.map(|record| record.unwrap().1).collect()
+}
+
+/// A commit that had no room in the last block of a lap went to the next one and left
+/// the rest of the file unwritten. So the file was a little shorter than a lap, and was
+/// taken for one that had not come to its end yet: replaying failed, and opening anew
+/// found nothing of what was committed since.
+#[test]
+fn a_lap_may_end_before_the_end_of_its_last_block() {
+    for size in [128, 200, 470] {
+        let disk = MemoryDisk::new();
+        let options = || in_memory(&disk).preallocation(Preallocation::None);
+        let log = Wal::open("a.log", options()).unwrap();
+        let mut kept = Vec::new();
+        for number in 0.. {
+            if log.end().to_u64() - log.first().to_u64() > LAP - 2048 {
+                let at: Lsn = log.replay(Lsn::FIRST).unwrap().nth(9).unwrap().unwrap().0;
+                log.truncate(at).unwrap();
+                kept.drain(..9);
+            }
+            kept.push(vec![number as u8; size]);
+            log.commit(&kept[kept.len() - 1]).unwrap();
+            if log.end().to_u64() > LAP + 1_000 {
+                break;
+            }
+        }
+        let file = disk.open(Path::new("a.log"), OpenOptions::READ).unwrap();
+        assert!(file.len().unwrap() < 8192 + LAP, "{size}");
+        assert_eq!(contents(&log), kept, "{size}");
+        drop(log);
+        let log = Wal::open("a.log", options()).unwrap();
+        assert_eq!(contents(&log), kept, "{size}");
+    }
+}
