@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fulgurite_disk::{Disk, MemoryDisk, OpenOptions};
-use fulgurite_wal::{Lsn, Options, Preallocation, Wal};
+use fulgurite_wal::{Error, Lsn, Options, Preallocation, Wal};
 
 const LAP: u64 = 64 << 10;
 
@@ -50,4 +50,22 @@ fn a_lap_may_end_before_the_end_of_its_last_block() {
         let log = Wal::open("a.log", options()).unwrap();
         assert_eq!(contents(&log), kept, "{size}");
     }
+}
+
+/// The next block of a position so large begins beyond what 64 bits hold. There was a
+/// panic or, without checks for that, a head that no opening took for one any more.
+#[test]
+fn no_position_behind_the_end_can_be_truncated_to() {
+    let disk = MemoryDisk::new();
+    let log = Wal::open("a.log", in_memory(&disk)).unwrap();
+    log.commit(b"kept").unwrap();
+    for position in [u64::MAX, u64::MAX - 7, u64::MAX - 4095, 1 << 62, LAP, 4096] {
+        let error = log.truncate(Lsn::from_u64(position)).unwrap_err();
+        assert!(matches!(error, Error::NoRecord { .. }), "{error}");
+        let error = log.replay(Lsn::from_u64(position)).unwrap_err();
+        assert!(matches!(error, Error::NoRecord { .. }), "{error}");
+    }
+    drop(log);
+    let log = Wal::open("a.log", in_memory(&disk)).unwrap();
+    assert_eq!(contents(&log), [b"kept".to_vec()]);
 }

@@ -313,7 +313,7 @@ impl Entries {
     }
 }
 
-fn no_record(position: u64, header: &Header, end: u64) -> Error {
+pub(super) fn no_record(position: u64, header: &Header, end: u64) -> Error {
     Error::NoRecord {
         position,
         first: header.first,

@@ -2,9 +2,9 @@
 
 use super::core::Core;
 use super::entry::Lsn;
-use super::error::{Error, Result};
+use super::error::Result;
 use super::locks::lock;
-use super::reader::Walk;
+use super::reader::{Walk, no_record};
 use crate::primitives::Ordering;
 
 impl Core {
@@ -20,6 +20,9 @@ impl Core {
             let tail = self.tail.lock();
             (tail.lsn, tail.seq)
         };
+        if before > end {
+            return Err(no_record(before, &header, end));
+        }
         if before == end {
             header.first_seq = next_seq;
             header.first_life = header.life;
@@ -27,11 +30,7 @@ impl Core {
             self.wait_written(end)?;
             let start = Walk::new(self, header, end)?.entry_from(before, &head.lives)?;
             let Some(start) = start else {
-                return Err(Error::NoRecord {
-                    position: before,
-                    first: header.first,
-                    end,
-                });
+                return Err(no_record(before, &header, end));
             };
             header.first_seq = start.seq;
             header.first_life = start.life;
