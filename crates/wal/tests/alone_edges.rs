@@ -69,3 +69,27 @@ fn no_position_behind_the_end_can_be_truncated_to() {
     let log = Wal::open("a.log", in_memory(&disk)).unwrap();
     assert_eq!(contents(&log), [b"kept".to_vec()]);
 }
+
+/// What a payload left in the file looked like the beginning of a life with the largest
+/// number there is; to look for the one behind it overflowed.
+#[test]
+fn the_largest_number_in_a_payload_is_no_overflow() {
+    let disk = MemoryDisk::new();
+    let log = Wal::open("a.log", in_memory(&disk)).unwrap();
+    let mut head = [0; 32];
+    head[4] = 8;
+    head[8..16].fill(0xFF);
+    head[24] = 64;
+    // A payload begins at the record's byte 25, a head at one divisible by 8.
+    let payload = [&[0; 7][..], &head.repeat(500)].concat();
+    while log.end().to_u64() < LAP {
+        log.commit(&payload).unwrap();
+        log.truncate(log.end()).unwrap();
+    }
+    for number in 1..9 {
+        log.commit(&vec![0; number * 8]).unwrap();
+        assert_eq!(contents(&log).len(), number);
+        let log = Wal::open("a.log", in_memory(&disk.copied())).unwrap();
+        assert_eq!(contents(&log).len(), number);
+    }
+}

@@ -178,7 +178,7 @@ impl Walk {
     }
 
     fn begin_record_at(&mut self, position: u64, head: Head) -> Result<Option<(u64, Head)>> {
-        if head.len != LIFE_BYTES || head.seq + 1 != self.next_seq {
+        if head.len != LIFE_BYTES || head.seq.checked_add(1) != Some(self.next_seq) {
             return Ok(None);
         }
         let number = match self.window.payload_at(position, LIFE_BYTES)? {
