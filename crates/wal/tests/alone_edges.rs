@@ -93,3 +93,20 @@ fn the_largest_number_in_a_payload_is_no_overflow() {
         assert_eq!(contents(&log).len(), number);
     }
 }
+
+/// It was appended where an earlier record had found room enough for it, and refused
+/// where not.
+#[test]
+fn a_record_of_more_than_half_of_the_limit_is_refused_every_time() {
+    let log = Wal::open("a.log", in_memory(&MemoryDisk::new())).unwrap();
+    let longest = LAP as usize / 2 - 25;
+    for _ in 0..3 {
+        for len in [longest + 1, 40_000, LAP as usize] {
+            let error = log.append(&vec![1; len]).unwrap_err();
+            assert!(matches!(error, Error::TooBig { .. }), "{error}");
+        }
+        log.append(&vec![1; longest]).unwrap();
+        log.truncate(log.end()).unwrap();
+        log.append(b"finds room for many").unwrap();
+    }
+}

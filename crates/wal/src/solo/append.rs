@@ -20,7 +20,7 @@ use super::volume::{BLOCK, UNCROSSED_BYTES_MAX};
 use crate::primitives::{Ordering, SOLO_RING_BYTES};
 
 /// Larger records never enter the ring.
-const RING_RECORD_BYTES_MAX: u64 = SOLO_RING_BYTES / 32;
+pub(super) const RING_RECORD_BYTES_MAX: u64 = SOLO_RING_BYTES / 32;
 /// How often appends look whether it has work.
 const ATTEND_EVERY_BYTES: u64 = SOLO_RING_BYTES / 16;
 /// A life's first record, which holds its number.
@@ -79,7 +79,7 @@ impl Core {
     #[inline]
     fn append_at_once(&self, payload: &[u8]) -> Option<NonZeroU64> {
         let bytes = record_bytes(payload.len());
-        if bytes > RING_RECORD_BYTES_MAX || self.turns.ended() {
+        if bytes > self.quick_bytes_max || self.turns.ended() {
             return None;
         }
         let mut tail = self.tail.lock();

@@ -96,6 +96,8 @@ pub(super) struct Core {
     pub(super) salt: u64,
     /// The longest payload that fits.
     pub(super) payload_bytes_max: u64,
+    /// Larger records go the long way, which knows what to do with them.
+    pub(super) quick_bytes_max: u64,
 
     pub(super) ring: Ring,
     pub(super) tail: SpinLock<Tail>,

@@ -21,6 +21,7 @@ use fulgurite_disk::{
     parent_dir,
 };
 
+use super::append::RING_RECORD_BYTES_MAX;
 use super::core::{Core, Flush, Head, Life, Tail};
 use super::device::Device;
 use super::error::{Error, Result};
@@ -30,7 +31,7 @@ use super::mirror::{self, MirrorFile};
 use super::options::{Options, Preallocation};
 use super::probe::{self, Measured};
 use super::reader::Walk;
-use super::record::{HEADER_BYTES, PAYLOAD_BYTES_MAX};
+use super::record::{HEADER_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
 use super::ring::Ring;
 use super::room::Room;
 use super::spin::SpinLock;
@@ -336,6 +337,7 @@ fn assemble(
 ) -> Result<Core> {
     let header = found.header;
     let (capacity, how) = (header.capacity, options.preallocation);
+    let payload_bytes_max = (capacity / 2 - HEADER_BYTES as u64).min(PAYLOAD_BYTES_MAX as u64);
     let mut lives = found.lives;
     lives.push(Life {
         start: found.end,
@@ -353,7 +355,8 @@ fn assemble(
         preallocation: how,
         append_timeout: options.append_timeout,
         salt: header.salt_of(header.life),
-        payload_bytes_max: (capacity / 2 - HEADER_BYTES as u64).min(PAYLOAD_BYTES_MAX as u64),
+        payload_bytes_max,
+        quick_bytes_max: record_bytes(payload_bytes_max as usize).min(RING_RECORD_BYTES_MAX),
         ring: Ring::new(SOLO_RING_BYTES as usize).map_err(|cause| Error::no_memory(path, cause))?,
         tail: SpinLock::new(Tail {
             lsn: found.end,
