@@ -3,9 +3,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fulgurite_disk::{Disk, MemoryDisk, OpenOptions};
-use fulgurite_wal::{Error, Lsn, Options, Preallocation, Wal};
+use fulgurite_wal::{Error, Lsn, Options, Preallocation, Waiting, Wal};
 
 const LAP: u64 = 64 << 10;
 
@@ -109,4 +110,26 @@ fn a_record_of_more_than_half_of_the_limit_is_refused_every_time() {
         log.truncate(log.end()).unwrap();
         log.append(b"finds room for many").unwrap();
     }
+}
+
+/// Closing waited for a batch, which nobody could complete any more, for as long as the
+/// batch was to be waited for.
+#[test]
+fn closing_waits_for_no_batch() {
+    let disk = MemoryDisk::new();
+    let options = || {
+        in_memory(&disk).waiting(Waiting::Batch {
+            records: 4,
+            bytes: u64::MAX,
+            at_most: Duration::MAX,
+        })
+    };
+    let log = Wal::open("a.log", options()).unwrap();
+    log.append(b"first").unwrap();
+    log.close().unwrap();
+    let log = Wal::open("a.log", options()).unwrap();
+    log.append(b"second").unwrap();
+    drop(log);
+    let log = Wal::open("a.log", options()).unwrap();
+    assert_eq!(contents(&log), [b"first".to_vec(), b"second".to_vec()]);
 }

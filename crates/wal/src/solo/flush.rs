@@ -8,6 +8,7 @@ use super::error::Result;
 use super::gather::Waiting;
 use super::header::Header;
 use super::leading::{Leads, Turns};
+use super::locks::lock;
 use super::parking::Wish;
 use crate::primitives::{Mutex, Ordering, SOLO_RING_BYTES, now};
 
@@ -23,6 +24,12 @@ impl Core {
         let _present = self.turns.gather.enter();
         let wish = Wish::Acknowledged(end);
         self.until(|| self.is_met(wish), wish)
+    }
+
+    /// Makes everything durable where nobody else can append any more: no batch is
+    /// waited for that nobody completes.
+    pub(super) fn flush_at_last(&self) -> Result<()> {
+        self.lead(&mut lock(&self.flush), true)
     }
 
     /// Waits until everything below `end` is written to the operating system.

@@ -265,7 +265,7 @@ impl Wal {
     /// As [`flush`](Self::flush).
     pub fn close(mut self) -> Result<()> {
         self.background.stop();
-        self.flush()
+        self.core.flush_at_last()
     }
 }
 
@@ -273,6 +273,6 @@ impl Drop for Wal {
     fn drop(&mut self) {
         self.background.stop();
         // Nobody can be told; what was committed is durable without this.
-        let _ = self.flush();
+        let _ = self.core.flush_at_last();
     }
 }
