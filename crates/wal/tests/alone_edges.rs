@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fulgurite_disk::{Disk, MemoryDisk, OpenOptions};
-use fulgurite_wal::{Error, Lsn, Options, Preallocation, Waiting, Wal};
+use fulgurite_wal::{Error, Lone, Lsn, Options, Preallocation, Waiting, Wal};
 
 const LAP: u64 = 64 << 10;
 
@@ -132,4 +132,71 @@ fn closing_waits_for_no_batch() {
     drop(log);
     let log = Wal::open("a.log", options()).unwrap();
     assert_eq!(contents(&log), [b"first".to_vec(), b"second".to_vec()]);
+}
+
+/// Making a log emptied, and then renamed, whatever had its name with `-new` behind it;
+/// rebuilding a mirror's side did so where that was the only side left.
+#[test]
+fn what_has_a_passing_name_is_left_alone() {
+    let disk = MemoryDisk::new();
+    let log = Wal::open("a-new", in_memory(&disk)).unwrap();
+    log.commit(b"another log").unwrap();
+    drop(log);
+    let error = Wal::open("a", in_memory(&disk)).unwrap_err();
+    assert!(
+        error.to_string().contains("a-new: it was not left by"),
+        "{error}"
+    );
+    let file = disk.open(Path::new("b-new"), OpenOptions::CREATE).unwrap();
+    file.write_at(b"no log at all", 0).unwrap();
+    let error = Wal::open("b", in_memory(&disk)).unwrap_err();
+    assert!(
+        error.to_string().contains("b-new: it was not left by"),
+        "{error}"
+    );
+    let mut found = [0; 13];
+    file.read_at(&mut found, 0).unwrap();
+    assert_eq!(&found, b"no log at all");
+    let log = Wal::open("a-new", in_memory(&disk)).unwrap();
+    assert_eq!(contents(&log), [b"another log".to_vec()]);
+    drop(log);
+
+    let mirrored = || Options {
+        mirror: Some("c-new".into()),
+        lone: Lone::Rebuild,
+        ..in_memory(&disk)
+    };
+    let log = Wal::open("c", mirrored()).unwrap();
+    log.commit(b"on both").unwrap();
+    drop(log);
+    disk.rename(Path::new("c"), Path::new("away")).unwrap();
+    let error = Wal::open("c", mirrored()).unwrap_err();
+    assert!(error.to_string().contains("c-new"), "{error}");
+    let alone = Options {
+        lone: Lone::Open,
+        ..mirrored()
+    };
+    let log = Wal::open("c", alone).unwrap();
+    assert_eq!(contents(&log), [b"on both".to_vec()]);
+}
+
+/// A side that was rebuilt bore no lock: with a third name for the missing one, another
+/// opening took it for its own.
+#[test]
+fn a_rebuilt_side_is_locked() {
+    let disk = MemoryDisk::new();
+    let options = |second: &str, lone| Options {
+        mirror: Some(second.into()),
+        lone,
+        ..in_memory(&disk)
+    };
+    for lost in ["a", "b"] {
+        drop(Wal::open("a", options("b", Lone::Refuse)).unwrap());
+        disk.remove(Path::new(lost)).unwrap();
+        let _log = Wal::open("a", options("b", Lone::Rebuild)).unwrap();
+        for side in ["a", "b"] {
+            let error = Wal::open("c", options(side, Lone::Open)).unwrap_err();
+            assert!(error.to_string().contains("by this process"), "{error}");
+        }
+    }
 }

@@ -44,6 +44,7 @@ use super::header::Header;
 use super::locks::lock;
 use super::open::judge;
 use super::options::Lone;
+use super::passing;
 use crate::primitives::{AtomicBool, Mutex, Ordering};
 
 const MAGIC: &[u8; 8] = b"FulgSIDE";
@@ -158,8 +159,13 @@ pub(super) fn refuse_side(file: &dyn DiskFile, path: &Path) -> Result<()> {
 }
 
 /// Decides which side is the truth, and makes the other one equal to it. The
-/// sides to go on with, the truth first.
-pub(super) fn settle(disk: &dyn Disk, paths: [&Path; 2], lone: Lone) -> Result<Vec<PathBuf>> {
+/// sides to go on with, the truth first. A side that is made here is locked.
+pub(super) fn settle(
+    disk: &dyn Disk,
+    paths: [&Path; 2],
+    lone: Lone,
+    locks: &mut Vec<Arc<dyn DiskFile>>,
+) -> Result<Vec<PathBuf>> {
     let there = [disk.exists(paths[0])?, disk.exists(paths[1])?];
     let (truth, whole) = match there {
         [true, true] => choose(disk, paths)?,
@@ -194,7 +200,7 @@ pub(super) fn settle(disk: &dyn Disk, paths: [&Path; 2], lone: Lone) -> Result<V
             // until both sides say that they are members.
             label.members = 1 << truth;
             label.write(&*file)?;
-            rebuild(disk, &*file, paths[other])?;
+            locks.push(rebuild(disk, &*file, label.salt, paths[other])?);
             label.epoch += 1;
             label.members = BOTH;
             label.write(&*file)?;
@@ -245,16 +251,15 @@ fn choose(disk: &dyn Disk, paths: [&Path; 2]) -> Result<(usize, bool)> {
     }
 }
 
-/// Copies a whole side to a new file that then takes the path `to`.
-fn rebuild(disk: &dyn Disk, from: &dyn DiskFile, to: &Path) -> Result<()> {
-    let mut name = to.as_os_str().to_owned();
-    name.push("-new");
-    let passing = PathBuf::from(name);
-    let options = OpenOptions {
-        truncate: true,
-        ..OpenOptions::CREATE
-    };
-    let file = disk.open(&passing, options)?;
+/// Copies a whole side to a new file, locked, that then takes the path `to`.
+fn rebuild(
+    disk: &dyn Disk,
+    from: &dyn DiskFile,
+    salt: u64,
+    to: &Path,
+) -> Result<Arc<dyn DiskFile>> {
+    let (passing, file) = passing::open(disk, to)?;
+    passing::empty(&*file, &passing, Some(salt))?;
     let len = from.len()?;
     let mut bytes = vec![0; CHUNK_BYTES as usize];
     for at in (0..len).step_by(CHUNK_BYTES as usize) {
@@ -265,7 +270,7 @@ fn rebuild(disk: &dyn Disk, from: &dyn DiskFile, to: &Path) -> Result<()> {
     file.sync_all()?;
     disk.rename(&passing, to)?;
     disk.sync_dir(parent_dir(to))?;
-    Ok(())
+    Ok(file)
 }
 
 /// Writes what differs, so that the side `to` is what the side `from` is. Both

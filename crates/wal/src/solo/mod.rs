@@ -62,6 +62,7 @@ mod header;
 mod mirror;
 mod open;
 mod options;
+mod passing;
 mod probe;
 mod reader;
 mod room;

@@ -29,6 +29,7 @@ use super::generation::fill_with_zeros;
 use super::header::Header;
 use super::mirror::{self, MirrorFile};
 use super::options::{Options, Preallocation};
+use super::passing;
 use super::probe::{self, Measured};
 use super::reader::Walk;
 use super::record::{HEADER_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
@@ -65,10 +66,10 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
     if !present {
         measured = create(&*disk, &paths, &options)?;
     }
-    let locks = lock_all(&*disk, &paths)?;
+    let mut locks = lock_all(&*disk, &paths)?;
     let sides = match &options.mirror {
         None => vec![path.to_owned()],
-        Some(second) => mirror::settle(&*disk, [path, second], options.lone)?,
+        Some(second) => mirror::settle(&*disk, [path, second], options.lone, &mut locks)?,
     };
     let truth = sides.first().map_or(path, PathBuf::as_path);
     let plain = disk.open(truth, OpenOptions::WRITE)?;
@@ -138,17 +139,15 @@ fn create(disk: &dyn Disk, paths: &[PathBuf], options: &Options) -> Result<Vec<M
         prepared,
     };
     for path in paths {
-        let mut name = path.as_os_str().to_owned();
-        name.push("-new");
-        let passing = PathBuf::from(name);
-        let file = disk.open(&passing, OpenOptions::CREATE)?;
-        file.lock_exclusive()?;
+        let (passing, file) = passing::open(disk, path)?;
         if disk.exists(path)? {
-            // Another process was faster; its log is opened.
-            disk.remove(&passing)?;
+            // Another process was faster, perhaps with this very file, which has no
+            // passing name any more then; its log is opened.
+            drop(file);
+            let _ = disk.remove(&passing);
             return Ok(measured);
         }
-        file.truncate(0)?;
+        passing::empty(&*file, &passing, None)?;
         file.truncate(START)?;
         prepare(&*file, 0, prepared, options.preallocation)?;
         header.write(&*file, || file.sync_data())?;
