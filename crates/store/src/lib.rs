@@ -94,5 +94,5 @@ pub use tree::cursor::{Cursor, Seek};
 pub use tree::{KeyKind, Tree, TreeId};
 pub use txn::{
     BusyHandler, CommitLockStats, LOSSES_MAX, Savepoint, Txn, TxnContext, TxnState,
-    commit_together, pause_after, read_together,
+    commit_together, exclude_together, pause_after, read_together,
 };

@@ -11,7 +11,7 @@
 
 use fulgurite_store::{
     BusyHandler, Cursor, ErrorKind, Isolation, Key, KeyKind, Result, Savepoint, Store, Tree, Txn,
-    TxnContext, TxnState, commit_together, read_together,
+    TxnContext, TxnState, commit_together, exclude_together, read_together,
 };
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -260,13 +260,9 @@ impl Txns {
         if self.others.is_empty() {
             return self.main.exclude_writers();
         }
-        for store in self.shared() {
-            let txn = self.in_store(store);
-            if !matches!(txn.state(), TxnState::Idle | TxnState::Read) {
-                txn.exclude_writers()?;
-            }
-        }
-        Ok(())
+        let mut all = self.begun_shared();
+        all.retain(|txn| txn.state() != TxnState::Read);
+        exclude_together(&mut all)
     }
 
     /// Has those that were begun and have read nothing read what their databases showed at

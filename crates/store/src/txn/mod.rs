@@ -62,7 +62,7 @@ pub use critical::CommitLockStats;
 pub(crate) use critical::{Critical, not_within_commit_lock};
 pub use retry::{LOSSES_MAX, pause_after};
 pub use savepoint::Savepoint;
-pub use together::{commit_together, read_together};
+pub use together::{commit_together, exclude_together, read_together};
 
 use crate::admission::Visitor;
 use crate::cache::{Charge, Frame, SlotId};

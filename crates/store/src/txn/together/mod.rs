@@ -111,24 +111,39 @@ fn commit_alone(txns: &mut [&mut TxnContext]) -> Result<()> {
     Ok(())
 }
 
+/// Keeps the other writers out of the stores of transactions that are under way, as
+/// [`TxnContext::exclude_writers`] does, in the order of the stores.
+///
+/// # Errors
+/// As there; `Busy` also where one of them keeps writers out of a store already, and others
+/// write to a store before that one. All are as they were then.
+pub fn exclude_together(txns: &mut [&mut TxnContext]) -> Result<()> {
+    let all = (0..txns.len()).collect();
+    let excluded = exclude_in_order(txns, all, |txn| {
+        let was = txn.writers;
+        txn.exclude_writers()?;
+        Ok(was != txn.writers)
+    });
+    excluded.map(drop)
+}
+
 /// Step 1, its locks: which of them took one. `Busy` leaves all as they were.
 fn exclude_all(txns: &mut [&mut TxnContext]) -> Result<Vec<usize>> {
-    let mut order: Vec<usize> = (0..txns.len()).collect();
-    order.retain(|at| txns[*at].counts());
+    let counting = (0..txns.len()).filter(|at| txns[*at].counts());
+    let counting = counting.collect();
+    exclude_in_order(txns, counting, TxnContext::exclude_to_commit)
+}
+
+/// Excludes the writers of the stores of some of them; of which that had to be done.
+fn exclude_in_order(
+    txns: &mut [&mut TxnContext],
+    mut order: Vec<usize>,
+    exclude: fn(&mut TxnContext) -> Result<bool>,
+) -> Result<Vec<usize>> {
     order.sort_unstable_by_key(|at| txns[*at].core.number);
-    // Who has a lock already waits for none of a store before that one.
-    let excluded = txns
-        .iter()
-        .filter(|it| it.writers == WritersLock::Exclusive);
-    let held = excluded.map(|txn| txn.core.number).max();
     let mut taken = Vec::new();
     for at in order {
-        let txn = &mut *txns[at];
-        let excluded = match held.is_some_and(|held| txn.core.number < held) {
-            true => txn.within(Duration::ZERO, TxnContext::exclude_to_commit),
-            false => txn.exclude_to_commit(),
-        };
-        match excluded {
+        match exclude_next(txns, at, exclude) {
             Ok(true) => taken.push(at),
             Ok(false) => {}
             Err(error) => {
@@ -140,6 +155,37 @@ fn exclude_all(txns: &mut [&mut TxnContext]) -> Result<Vec<usize>> {
         }
     }
     Ok(taken)
+}
+
+/// Nobody waits for a store and holds a lock of one behind it: who has excluded the writers
+/// of such a one gets `Busy`, and a large transaction gives back the locks of what it writes
+/// to, takes them anew when it comes to that store, and loses if it has moved on.
+fn exclude_next(
+    txns: &mut [&mut TxnContext],
+    at: usize,
+    exclude: fn(&mut TxnContext) -> Result<bool>,
+) -> Result<bool> {
+    let number = txns[at].core.number;
+    let behind = |txn: &TxnContext| txn.core.number > number;
+    let excludes = |txn: &TxnContext| txn.writers == WritersLock::Exclusive;
+    let writes_large = |txn: &TxnContext| txn.bulk && txn.writers == WritersLock::Shared;
+    let must_not_wait = txns.iter().any(|txn| behind(txn) && excludes(txn));
+    let has_to_let_go = txns.iter().any(|txn| behind(txn) && writes_large(txn));
+    if must_not_wait || has_to_let_go {
+        let tried = txns[at].within(Duration::ZERO, exclude);
+        let is_busy = tried
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::Busy);
+        if must_not_wait || !is_busy {
+            return tried;
+        }
+    }
+    for txn in txns.iter_mut() {
+        if behind(txn) && writes_large(txn) {
+            txn.readmit();
+        }
+    }
+    exclude(txns[at])
 }
 
 /// Rolls all back. Who lost hears of it when what it lost to is visible.
@@ -381,7 +427,7 @@ impl TxnContext {
         excluded.map(|()| was.1 != WritersLock::Exclusive)
     }
 
-    /// Lets them in again.
+    /// Lets them in again. (What a large transaction holds beside is taken anew with them.)
     fn readmit(&mut self) {
         self.locked.unlock();
         self.unlock_writers();

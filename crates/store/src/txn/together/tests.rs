@@ -1,4 +1,4 @@
-use super::{commit_together, read_together};
+use super::{commit_together, exclude_together, read_together};
 use crate::{ErrorKind, Isolation, Key, KeyKind, Options, Store, Tree, Txn, TxnState};
 use fulgurite_disk::MemoryDisk;
 use std::sync::Arc;
@@ -408,4 +408,41 @@ fn who_reads_several_stores_sees_one_state() {
         assert!(moved > 0);
     });
     assert_eq!(read_all(&stores, 1).iter().sum::<u64>(), SUM);
+}
+
+/// A transaction too large for the log holds what it writes to before it commits. It waited
+/// with that for a store before the large one's, where who has that one's writers excluded
+/// may come to exclude those of the large one's: both waited until a busy timeout was over.
+#[test]
+fn a_large_transaction_holds_nothing_while_it_waits_for_a_store_before() {
+    let wait: [fn(&mut [&mut crate::TxnContext]) -> crate::Result<()>; 2] =
+        [commit_together, |all| {
+            exclude_together(all)?;
+            commit_together(all)
+        }];
+    for wait in wait {
+        let stores = stores(2);
+        let mut large = begin(&stores, Isolation::Serializable);
+        for key in 0..5 {
+            large[1]
+                .put(&stores[1].1, Key::Int(key), &vec![7; 1 << 20])
+                .expect("puts");
+        }
+        put(&mut large[0], &stores[0].1, 1, 1);
+        let mut first = stores[0].0.txn();
+        first.begin_immediate().expect("nobody else is there");
+        std::thread::scope(|scope| {
+            let large = scope.spawn(move || {
+                let mut contexts: Vec<_> = large.iter_mut().map(|txn| &mut **txn).collect();
+                wait(&mut contexts)
+            });
+            let mut second = stores[1].0.txn();
+            let excluded = second.begin_immediate();
+            excluded.expect("the large transaction lets go of its tree");
+            second.rollback();
+            first.rollback();
+            large.join().expect("no panic").expect("commits");
+        });
+        assert_eq!(read_all(&stores[..1], 1), [1]);
+    }
 }
