@@ -200,3 +200,46 @@ fn a_rebuilt_side_is_locked() {
         }
     }
 }
+
+fn bytes_of(disk: &MemoryDisk, path: &str) -> Vec<u8> {
+    let file = disk.open(Path::new(path), OpenOptions::READ).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// Writes a number into both copies of a block, whose checksum is made to agree.
+fn forge(disk: &MemoryDisk, path: &str, copies: [usize; 2], field: usize, crc_at: usize) {
+    let mut bytes = bytes_of(disk, path);
+    for copy in copies {
+        bytes[copy + field..copy + field + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+        let crc = crc_fast::crc32_iscsi(&bytes[copy..copy + crc_at]);
+        bytes[copy + crc_at..copy + crc_at + 4].copy_from_slice(&crc.to_le_bytes());
+    }
+    let file = disk.open(Path::new(path), OpenOptions::WRITE).unwrap();
+    file.write_at(&bytes, 0).unwrap();
+}
+
+/// Opening adds one to the number of a head's update, and to the epoch of a side that
+/// stays alone, and overflowed.
+#[test]
+fn numbers_that_cannot_grow_are_refused() {
+    let disk = MemoryDisk::new();
+    drop(Wal::open("a", in_memory(&disk)).unwrap());
+    forge(&disk, "a", [0, 4096], 16, 124);
+    let before = bytes_of(&disk, "a");
+    let error = Wal::open("a", in_memory(&disk)).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+    assert!(bytes_of(&disk, "a") == before);
+
+    let options = || Options {
+        mirror: Some("c".into()),
+        lone: Lone::Open,
+        ..in_memory(&disk)
+    };
+    drop(Wal::open("b", options()).unwrap());
+    disk.remove(Path::new("c")).unwrap();
+    forge(&disk, "b", [2048, 6144], 8, 60);
+    let error = Wal::open("b", options()).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+}

@@ -116,10 +116,23 @@ impl Header {
                 .iter()
                 .all(|position| *position < 1 << 62 && position.is_multiple_of(8))
             && self.prepared <= self.capacity
+            && self.update < 1 << 62
             && self.first_life <= self.life
             && self.life < 1 << 62
             && (1..1 << 62).contains(&self.first_seq)
             && self.life_start <= self.first.saturating_add(self.capacity)
+    }
+
+    /// Whether its numbers may grow for as long as any log lives, and it stays sound.
+    pub(super) fn can_go_on(&self) -> bool {
+        let growing = [
+            self.update,
+            self.first,
+            self.first_seq,
+            self.life,
+            self.life_start,
+        ];
+        growing.iter().all(|number| *number < 1 << 61)
     }
 
     /// Writes and syncs both copies, one after the other.

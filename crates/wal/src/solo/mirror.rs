@@ -52,6 +52,8 @@ const BYTES: usize = 64;
 const COPIES: [u64; 2] = [2048, 6144];
 const BOTH: u8 = 3;
 const CHUNK_BYTES: u64 = 1 << 20;
+/// More than any log's sides come to.
+const EPOCHS: u64 = 1 << 62;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Label {
@@ -79,7 +81,7 @@ impl Label {
             u64::from_le_bytes(field)
         };
         let crc = crc_fast::crc32_iscsi(&bytes[..60]).to_le_bytes();
-        let sound = &bytes[..8] == MAGIC && bytes[60..] == crc;
+        let sound = &bytes[..8] == MAGIC && bytes[60..] == crc && u64_at(8) < EPOCHS;
         sound.then(|| Self {
             epoch: u64_at(8),
             salt: u64_at(16),

@@ -190,6 +190,10 @@ pub(super) fn judge(file: &Arc<dyn DiskFile>, path: &Path) -> Result<Found> {
         position,
         what,
     };
+    if !header.can_go_on() {
+        let what = "the numbers in the head are larger than those of any log".to_owned();
+        return Err(corrupt(0, what));
+    }
     if room < header.prepared {
         let what = format!(
             "the file is cut short; it had {} bytes",
