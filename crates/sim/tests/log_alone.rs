@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fulgurite_disk::{Disk, OpenOptions};
 use fulgurite_sim::{Call, Fault, FaultError, LogSize, SimDisk};
 use fulgurite_sim::{cut_log_everywhere, log_after_a_failing_call, lose_each_side_everywhere};
-use fulgurite_wal::{Device, Lone, Lsn, Options, Preallocation, Wal};
+use fulgurite_wal::{Device, Error, Lone, Lsn, Options, Preallocation, Wal};
 
 fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
     let factor = std::env::var("FULGURITE_SIM_FACTOR")
@@ -193,6 +193,45 @@ fn a_side_that_comes_back_after_a_rebuilding_cut_short_is_stale() {
                 }
             }
         }
+    }
+}
+
+/// A side that failed at its first write holds nothing. Where the other one was missing
+/// later, it passed for a log whose making had been cut short, and was opened, empty.
+#[test]
+fn a_side_that_was_never_written_to_is_no_log_in_the_making() {
+    for lost in [0, 1] {
+        let mut went_on = 0;
+        for after in 0.. {
+            let disk = SimDisk::new(after);
+            let fault = Fault {
+                call: None,
+                after,
+                for_good: true,
+                error: FaultError::Io,
+            };
+            disk.fail_under(Path::new(SIDES[lost]).parent().unwrap(), fault);
+            let open = || Wal::open(SIDES[0], alone_or_mirrored(&disk, true, Lone::Refuse));
+            // Before it is made on both sides, a failure is one of the opening.
+            let Ok(log) = open() else { continue };
+            let Ok(_) = log.commit(b"on the other side") else {
+                continue;
+            };
+            let alone = log.stats().sides == 1;
+            drop(log);
+            disk.heal();
+            if !alone {
+                break;
+            }
+            went_on += 1;
+            disk.remove(Path::new(SIDES[1 - lost])).unwrap();
+            let error = open().unwrap_err();
+            assert!(
+                matches!(error, Error::SideMissing { .. }),
+                "call {after}: {error}"
+            );
+        }
+        assert!(went_on > 2, "{went_on}");
     }
 }
 

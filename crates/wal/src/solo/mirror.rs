@@ -52,6 +52,8 @@ const BYTES: usize = 64;
 const COPIES: [u64; 2] = [2048, 6144];
 const BOTH: u8 = 3;
 const CHUNK_BYTES: u64 = 1 << 20;
+/// Of a log in the making.
+const FIRST_EPOCH: u64 = 1;
 /// More than any log's sides come to.
 const EPOCHS: u64 = 1 << 62;
 
@@ -142,7 +144,7 @@ impl MaxByEpoch for Option<Label> {
 /// The label of a side that is being made.
 pub(super) fn write_first_label(file: &dyn DiskFile, salt: u64) -> Result<()> {
     let label = Label {
-        epoch: 1,
+        epoch: FIRST_EPOCH,
         salt,
         members: BOTH,
     };
@@ -181,11 +183,16 @@ pub(super) fn settle(
         equalize(disk, paths[truth], paths[other])?;
         return Ok(vec![paths[truth].to_owned(), paths[other].to_owned()]);
     }
-    label.epoch += 1;
-    // A side that no opening ever wrote to holds nothing: making the log was
-    // cut short, and is completed.
+    // A side that no opening ever wrote to holds nothing. Making the log was cut short,
+    // and is completed, unless the other side was there to be written to alone.
     let is_unused = Header::read(&*file, paths[truth])?.life == 0;
-    let lone = if is_unused { Lone::Rebuild } else { lone };
+    let lone = if is_unused && (label.epoch == FIRST_EPOCH || label.members != BOTH) {
+        disk.sync_dir(parent_dir(paths[truth]))?;
+        Lone::Rebuild
+    } else {
+        lone
+    };
+    label.epoch += 1;
     match lone {
         Lone::Refuse if !there[other] => Err(Error::SideMissing {
             file: paths[other].to_owned(),
@@ -210,6 +217,20 @@ pub(super) fn settle(
             Ok(vec![paths[truth].to_owned(), paths[other].to_owned()])
         }
     }
+}
+
+/// Both sides of a log that was just made have their names for good, and say so: where
+/// one is missing from now on, it is not for the making's being cut short.
+pub(super) fn complete(disk: &dyn Disk, sides: &[PathBuf]) -> Result<()> {
+    for side in sides {
+        let file = disk.open(side, OpenOptions::WRITE)?;
+        let mut label = Label::read(&*file, side)?;
+        if label.epoch == FIRST_EPOCH {
+            label.epoch += 1;
+            label.write(&*file)?;
+        }
+    }
+    Ok(())
 }
 
 /// Of two sides that are there: which one is the truth, and whether the other

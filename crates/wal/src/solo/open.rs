@@ -87,6 +87,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
         }
         prepare_for(device, &*disk, side, &mut header, &found, &options)?;
     }
+    if header.life == 0 && options.mirror.is_some() {
+        mirror::complete(&*disk, &sides)?;
+    }
     let (file, mirror, device) = open_device(&*disk, &sides, device, path, &options)?;
     if options.lifetime != Lifetime::NotSet {
         file.hint_lifetime(options.lifetime);
