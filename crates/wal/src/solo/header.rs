@@ -1,5 +1,5 @@
 //! The head of a log's file: 8192 bytes, holding the same 128 bytes twice, at 0
-//! and at 4096. The labels of a mirror's sides lie in it too (`mirror.rs`).
+//! and at 4096. The labels of a mirror's sides lie in it too (`label.rs`).
 //!
 //! ```text
 //!   0  8 bytes   magic "FulgLOG\n"

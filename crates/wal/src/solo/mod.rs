@@ -59,6 +59,7 @@ mod device;
 mod entry;
 mod flush;
 mod header;
+mod label;
 mod mirror;
 mod open;
 mod options;

@@ -27,6 +27,7 @@ use super::device::Device;
 use super::error::{Error, Result};
 use super::generation::fill_with_zeros;
 use super::header::Header;
+use super::label;
 use super::mirror::{self, MirrorFile};
 use super::options::{Options, Preallocation};
 use super::passing;
@@ -75,7 +76,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
     let plain = disk.open(truth, OpenOptions::WRITE)?;
     let found = judge(&plain, truth)?;
     if options.mirror.is_none() {
-        mirror::refuse_side(&*plain, truth)?;
+        label::refuse_side(&*plain, truth)?;
     }
     let mut header = found.header;
     let device = options
@@ -155,7 +156,7 @@ fn create(disk: &dyn Disk, paths: &[PathBuf], options: &Options) -> Result<Vec<M
         prepare(&*file, 0, prepared, options.preallocation)?;
         header.write(&*file, || file.sync_data())?;
         if paths.len() > 1 {
-            mirror::write_first_label(&*file, header.salt)?;
+            label::write_first_label(&*file, header.salt)?;
         }
         file.sync_all()?;
         disk.rename(&passing, path)?;

@@ -415,12 +415,12 @@ fn who_reads_several_stores_sees_one_state() {
 /// may come to exclude those of the large one's: both waited until a busy timeout was over.
 #[test]
 fn a_large_transaction_holds_nothing_while_it_waits_for_a_store_before() {
-    let wait: [fn(&mut [&mut crate::TxnContext]) -> crate::Result<()>; 2] =
-        [commit_together, |all| {
-            exclude_together(all)?;
-            commit_together(all)
-        }];
-    for wait in wait {
+    type Wait = fn(&mut [&mut crate::TxnContext]) -> crate::Result<()>;
+    let exclude_first: Wait = |all| {
+        exclude_together(all)?;
+        commit_together(all)
+    };
+    for wait in [commit_together, exclude_first] {
         let stores = stores(2);
         let mut large = begin(&stores, Isolation::Serializable);
         for key in 0..5 {
