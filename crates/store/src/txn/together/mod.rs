@@ -116,7 +116,7 @@ fn commit_alone(txns: &mut [&mut TxnContext]) -> Result<()> {
 ///
 /// # Errors
 /// As there; `Busy` also where one of them keeps writers out of a store already, and others
-/// write to a store before that one. All are as they were then.
+/// write to a store before that one. None keeps writers out then that did not before.
 pub fn exclude_together(txns: &mut [&mut TxnContext]) -> Result<()> {
     let all = (0..txns.len()).collect();
     let excluded = exclude_in_order(txns, all, |txn| {

@@ -446,3 +446,25 @@ fn a_large_transaction_holds_nothing_while_it_waits_for_a_store_before() {
         assert_eq!(read_all(&stores[..1], 1), [1]);
     }
 }
+
+/// Who keeps writers out of a store does not wait for one before it: a handler would be asked.
+#[test]
+fn a_store_before_one_that_is_excluded_is_not_waited_for() {
+    let stores = stores(2);
+    let mut txns = begin(&stores, Isolation::Serializable);
+    txns[1].exclude_writers().expect("nobody else writes");
+    let asked = Arc::new(AtomicBool::new(false));
+    let tell = asked.clone();
+    txns[0].set_busy_handler(Some(Arc::new(move |_| {
+        tell.store(true, Relaxed);
+        false
+    })));
+    let mut other = stores[0].0.txn();
+    other.begin_immediate().expect("nobody else writes");
+    let mut contexts: Vec<_> = txns.iter_mut().map(|txn| &mut **txn).collect();
+    let refused = exclude_together(&mut contexts).expect_err("it is locked");
+    assert_eq!(refused.kind(), ErrorKind::Busy);
+    assert!(!asked.load(Relaxed));
+    other.rollback();
+    exclude_together(&mut contexts).expect("nobody else writes any more");
+}
