@@ -28,25 +28,17 @@
 
 use std::time::Duration;
 
+use super::giving_way::{GivingWay, nap};
 use super::processors::Processors;
 use crate::primitives::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, QUICK_SYNC_NANOS, now, processor,
-    spin_loop, yield_now,
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, QUICK_SYNC_NANOS, YIELDS_SLOW, now,
+    processor,
 };
 
 /// Up to this time of a sync a crowd stays awake through it: to sleep and be woken takes
 /// 5 µs, where the processor sleeps too 20 to 50, in a virtual machine whose host is
 /// busy more than 100.
 const PATIENT_SYNC_NANOS: u32 = 300_000;
-/// Letting others run is over in less where nobody else wanted to.
-const UNWANTED: Duration = Duration::from_micros(1);
-/// Spins then, for the sake of who shares the processor's core.
-const SPINS_UNWANTED: u32 = 32;
-/// Letting others run takes longer than this only where the processors are
-/// others', who keep them for milliseconds.
-const HOGGED: Duration = Duration::from_micros(600);
-/// How many times nobody tries that again then.
-const HOGGED_TURNS: u32 = 256;
 /// Every how many syncs one is timed where they are quick, and changes what is known of
 /// their time in any case; reading the clock costs a tenth of a commit on a memory file
 /// system.
@@ -91,8 +83,7 @@ pub(super) struct Gather {
     /// vain, less what crowds that came took off.
     resting: AtomicU32,
     rest: AtomicU32,
-    /// How many more times nobody lets others run.
-    hogged: AtomicU32,
+    giving_way: GivingWay,
     processors: Processors,
 }
 
@@ -142,29 +133,23 @@ impl Gather {
         Some(Present(self))
     }
 
-    /// Lets others run who may be on their way here. False, and nothing done,
-    /// where strangers lately took the processor instead.
-    pub(super) fn give_way(&self) -> bool {
-        let hogged = self.hogged.load(Ordering::Relaxed);
-        if hogged > 0 {
-            // A turn that two count as one does no harm.
-            self.hogged.store(hogged - 1, Ordering::Relaxed);
-            return false;
-        }
-        let start = now();
-        yield_now();
-        let took = now().saturating_sub(start);
-        if took > HOGGED {
-            self.hogged.store(HOGGED_TURNS, Ordering::Relaxed);
-        } else if took < UNWANTED {
-            (0..SPINS_UNWANTED).for_each(|_| spin_loop());
-        }
-        true
+    /// Lets others run who may be on their way here; false, and nothing done, where they
+    /// are strangers.
+    fn give_way(&self) -> bool {
+        let committers = self.committers.load(Ordering::Relaxed);
+        self.giving_way.give_way(committers)
+    }
+
+    /// The same for the one of a crowd that has looked so often, if it had better look again
+    /// than sleep; `until` when, once that is known.
+    pub(super) fn goes_on(&self, turns: u32, until: &mut Option<Duration>) -> bool {
+        let at_first = turns <= YIELDS_SLOW && !self.giving_way.rests();
+        (at_first || self.is_patient(until)) && self.give_way()
     }
 
     /// Whether one of a crowd had better look again than sleep; `until` when, once that
     /// is known.
-    pub(super) fn is_patient(&self, until: &mut Option<Duration>) -> bool {
+    fn is_patient(&self, until: &mut Option<Duration>) -> bool {
         let now = now();
         let limit = match *until {
             Some(limit) => limit,
@@ -182,6 +167,7 @@ impl Gather {
     pub(super) fn leaves_lead(&self) -> bool {
         is_crowd(self.committers.load(Ordering::Relaxed))
             && self.stays_awake()
+            && !self.giving_way.rests()
             && self.processors.leaves_lead(processor(), now)
     }
 
@@ -245,6 +231,17 @@ impl Gather {
         self.is_open.load(Ordering::SeqCst)
     }
 
+    /// Whether it has been waited for the crowd for as long as that is worth it.
+    pub(super) fn is_overdue(&self, awaited: &Awaited) -> bool {
+        self.open_for() > awaited.at_most
+    }
+
+    /// How long it is since the waiting began.
+    fn open_for(&self) -> Duration {
+        let opened = Duration::from_nanos(self.opened.load(Ordering::Relaxed));
+        now().saturating_sub(opened)
+    }
+
     /// Waits for the others, who find it open meanwhile: how that ended, unless
     /// somebody else ended it.
     pub(super) fn wait(
@@ -255,7 +252,11 @@ impl Gather {
     ) -> Option<Ending> {
         let until = now().saturating_add(awaited.at_most);
         loop {
-            let hogged = !self.give_way() && !awaited.anyway;
+            let mut hogged = !self.give_way();
+            if hogged && awaited.anyway {
+                nap();
+                hogged = false;
+            }
             if !self.is_open() {
                 return None;
             } else if is_here() {
@@ -275,8 +276,7 @@ impl Gather {
         if !self.is_open.swap(false, Ordering::SeqCst) {
             return None;
         }
-        let opened = Duration::from_nanos(self.opened.load(Ordering::Relaxed));
-        let spent = now().saturating_sub(opened);
+        let spent = self.open_for();
         let in_time = match ending {
             Ending::Came => spent <= awaited.at_most,
             Ending::InVain => false,
@@ -391,6 +391,27 @@ mod tests {
         assert_eq!(crowd_wait(10_000, 64), Some(Duration::from_micros(10)));
         assert_eq!(crowd_wait(9_999, 64), None);
         assert!(crowd_wait(u32::MAX, usize::MAX).is_some());
+    }
+
+    /// Who waited for a crowd, and lost its processor to strangers, kept all others from
+    /// leading until it had it back.
+    #[test]
+    fn a_crowd_that_is_overdue_need_not_be_waited_for_by_who_began_to() {
+        let gather = Gather::default();
+        let awaited = |at_most| Awaited {
+            records: 2,
+            bytes: u64::MAX,
+            at_most,
+            anyway: false,
+        };
+        assert!(gather.open());
+        while !gather.is_overdue(&awaited(Duration::ZERO)) {}
+        assert!(!gather.is_overdue(&awaited(Duration::MAX)));
+        let another = awaited(Duration::ZERO);
+        assert!(gather.close(&another, Ending::InVain).is_some());
+        assert!(gather.close(&another, Ending::InVain).is_none());
+        let waited = gather.wait(&another, || false, || false);
+        assert_eq!(waited, None, "it is told that somebody ended it");
     }
 
     #[test]

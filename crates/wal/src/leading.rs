@@ -19,7 +19,7 @@ use super::locks::try_lock;
 use super::parking::{Outlook, Parking, Wish};
 use super::stats::Counters;
 use crate::primitives::{
-    AtomicBool, Mutex, MutexGuard, Ordering, SPINS, YIELDS_QUICK, YIELDS_SLOW, spin_loop, yield_now,
+    AtomicBool, Mutex, MutexGuard, Ordering, SPINS, YIELDS_QUICK, spin_loop, yield_now,
 };
 
 /// How often a committer has looked again since it began or slept, and until when it
@@ -166,10 +166,13 @@ pub(super) trait Leads {
             return try_lock(self.flush());
         };
         if gather.is_open() {
-            if !is_here() {
-                return None;
-            }
-            self.close(awaited, Ending::Came);
+            // Who waits may have lost its processor.
+            let ending = match is_here() {
+                true => Ending::Came,
+                false if gather.is_overdue(awaited) => Ending::InVain,
+                false => return None,
+            };
+            self.close(awaited, ending);
             return try_lock(self.flush());
         }
         let flush = try_lock(self.flush())?;
@@ -237,11 +240,7 @@ pub(super) trait Leads {
         looks.turns += 1;
         let gather = &self.turns().gather;
         if self.is_synced() && !gather.sync_is_quick() {
-            let goes_on = match looks.turns {
-                ..=YIELDS_SLOW => true,
-                _ => gather.is_patient(&mut looks.until),
-            };
-            return goes_on && gather.give_way();
+            return gather.goes_on(looks.turns, &mut looks.until);
         }
         match looks.turns {
             ..=SPINS => spin_loop(),

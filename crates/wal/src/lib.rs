@@ -80,6 +80,7 @@ mod files;
 mod flush;
 mod gather;
 mod generation;
+mod giving_way;
 mod growth;
 mod header;
 mod in_place;
