@@ -13,7 +13,8 @@ use fulgurite_disk::mutation::{Mutation, planted};
 
 use super::crc::Crc32c;
 use super::error::Result;
-use super::record::{HEADER_BYTES, Head, PAYLOAD_BYTES_MAX, checksum_in_place, seed};
+use super::record::{EMPTY_RECORD_BYTES, HEADER_BYTES, Head, PAYLOAD_BYTES_MAX};
+use super::record::{checksum_in_place, record_bytes, seed};
 use super::stretches::Stretches;
 
 const READ_AHEAD_BYTES: u64 = 1 << 20;
@@ -157,6 +158,33 @@ impl Window {
         let valid =
             checksum == Some(stored) || (planted(Mutation::TrustTornRecord) && head.kind != 0);
         Ok(valid.then_some(head))
+    }
+
+    /// Whether a valid record that begins at or behind `from`, an aligned position before
+    /// `end`, ends at `end`. Records do not say where the one before them began, so this
+    /// looks at all positions where one as long as that could.
+    pub(super) fn ends_a_record(&mut self, from: u64, end: u64) -> Result<bool> {
+        let longest = record_bytes(PAYLOAD_BYTES_MAX);
+        let from = from.max(end.saturating_sub(longest));
+        let mut position = end.saturating_sub(EMPTY_RECORD_BYTES);
+        while position >= from {
+            let head_end = position + HEADER_BYTES as u64;
+            if position < self.start || head_end > self.start + self.bytes.len() as u64 {
+                // The way goes back, and so does what is read for it.
+                let start = head_end.saturating_sub(READ_AHEAD_BYTES).max(from);
+                self.get(start, (head_end - start) as usize)?;
+            }
+            let head = self.head_at(position)?.map(|(_, head)| head);
+            let fits = head.is_some_and(|head| position + head.total_bytes() == end);
+            if fits && self.valid_record_at(position)?.is_some() {
+                return Ok(true);
+            }
+            let Some(before) = position.checked_sub(8) else {
+                break;
+            };
+            position = before;
+        }
+        Ok(false)
     }
 
     /// Whether so many bytes may be read for a checksum.

@@ -71,6 +71,42 @@ fn no_position_behind_the_end_can_be_truncated_to() {
     assert_eq!(contents(&log), [b"kept".to_vec()]);
 }
 
+/// A position within the last record of a block, or in the rest that was left behind it,
+/// was taken for the next block's first record: a caller who was wrong by a few bytes was
+/// not told, and gave that record up or missed it.
+#[test]
+fn positions_within_records_at_the_end_of_a_block_are_refused() {
+    // They leave 56, 96 and 80 bytes of a block; what ends there begins in the same block
+    // or, in the last case, in the one before.
+    for sizes in [vec![128; 26], vec![232; 16], vec![9_000, 3_106, 128, 128]] {
+        let log = Wal::open("a", in_memory(&MemoryDisk::new())).unwrap();
+        let mut places: Vec<(u64, usize)> = Vec::new();
+        for (before, size) in sizes.iter().enumerate() {
+            let end = log.end().to_u64();
+            let begins = log.append(&vec![7; *size]).unwrap().to_u64();
+            places.extend([(end, before), (begins, before)]);
+        }
+        places.push((log.end().to_u64(), sizes.len()));
+        assert!(
+            places
+                .iter()
+                .any(|(place, _)| place % 4096 == 0 && *place > 0)
+        );
+        for position in (8..=log.end().to_u64()).step_by(8) {
+            let found = log.replay(Lsn::from_u64(position));
+            match places.iter().find(|(place, _)| *place == position) {
+                Some((_, before)) => assert_eq!(found.unwrap().count(), sizes.len() - before),
+                None => assert!(matches!(found, Err(Error::NoRecord { .. })), "{position}"),
+            }
+        }
+        for position in [4_064, 4_088, 12_216, 12_280] {
+            let truncated = log.truncate(Lsn::from_u64(position));
+            assert!(truncated.is_err(), "{position}");
+        }
+        assert_eq!(contents(&log).len(), sizes.len());
+    }
+}
+
 /// What a payload left in the file looked like the beginning of a life with the largest
 /// number there is; to look for the one behind it overflowed.
 #[test]

@@ -86,12 +86,16 @@ impl Walk {
         if block - position >= UNCROSSED_BYTES_MAX {
             return Ok(None);
         }
+        let is_beginning = |life: &Life| (position..=block).contains(&life.start);
+        if lives.iter().any(is_beginning) {
+            return Ok(None);
+        }
         let start = self.entry_at(block, life)?;
-        Ok(start.filter(|_| {
-            lives
-                .iter()
-                .all(|life| !(position..=block).contains(&life.start))
-        }))
+        // Within a record before that block, or between the two, the log never ended.
+        if start.is_some() && !self.window.ends_a_record(self.header.first, position)? {
+            return Ok(None);
+        }
+        Ok(start)
     }
 
     /// The entry at `position`, or the one behind the beginning of `life` there.
