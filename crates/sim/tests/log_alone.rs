@@ -277,3 +277,65 @@ fn a_file_may_be_shorter_than_a_lap_on_the_second() {
         assert_eq!(held(&open(&disk, Preallocation::None)).len(), 9);
     }
 }
+
+/// A trial whose file could not be made ended the making of the log, and left the files of
+/// those before it; a file that could not be removed left those behind it.
+#[test]
+fn a_failing_probe_leaves_no_files() {
+    let trials = |disk: &SimDisk| -> usize {
+        let files = disk.files();
+        let names = files.iter().filter_map(|path| path.to_str());
+        names.filter(|name| name.contains("-probe")).count()
+    };
+    for call in [Call::Open, Call::Write, Call::Sync, Call::Remove] {
+        for (after, for_good) in (0..4).flat_map(|after| [(after, false), (after, true)]) {
+            let disk = SimDisk::new(after);
+            let fault = Fault {
+                call: Some(call),
+                after,
+                for_good,
+                error: FaultError::Io,
+            };
+            disk.fail(fault);
+            let options = || Options {
+                device: None,
+                ..alone_or_mirrored(&disk, false, Lone::Refuse)
+            };
+            let opened = Wal::open(SIDES[0], options());
+            let what = format!("{call:?} {after}, for good: {for_good}");
+            if call == Call::Remove {
+                assert!(opened.is_err(), "{what}");
+                let kept = if for_good { 4 - after } else { 1 };
+                assert_eq!(trials(&disk) as u64, kept, "{what}");
+            } else {
+                // The fault is met in a trial or, where it stays, by the log.
+                assert_eq!(opened.is_err(), for_good, "{what}");
+                assert_eq!(disk.files().len(), usize::from(!for_good), "{what}");
+            }
+            drop(opened);
+            disk.heal();
+            drop(Wal::open(SIDES[0], options()).unwrap());
+            assert_eq!(trials(&disk), 0, "{what}");
+            assert_eq!(disk.files().len(), 1, "{what}");
+        }
+    }
+}
+
+/// Making a log emptied and removed whatever had the name for a device's trial.
+#[test]
+fn a_probe_leaves_alone_what_is_not_its_own() {
+    let disk = SimDisk::new(1);
+    let path = Path::new("d/a.log-probe0");
+    let file = disk.open(path, OpenOptions::CREATE).unwrap();
+    file.write_at(b"somebody else's", 0).unwrap();
+    let options = Options {
+        device: None,
+        ..alone_or_mirrored(&disk, false, Lone::Refuse)
+    };
+    let log = Wal::open(SIDES[0], options).unwrap();
+    let plain = &log.measured()[0];
+    assert_eq!(plain.device, Device::File);
+    let why = plain.commit.as_ref().unwrap_err();
+    assert!(why.contains("another file's"), "{why}");
+    assert_eq!(disk.contents(path).unwrap(), b"somebody else's");
+}

@@ -152,16 +152,25 @@ fn create(disk: &dyn Disk, paths: &[PathBuf], options: &Options) -> Result<Vec<M
             return Ok(measured);
         }
         passing::empty(&*file, &passing, None)?;
-        file.truncate(START)?;
-        prepare(&*file, 0, prepared, options.preallocation)?;
-        header.write(&*file, || file.sync_data())?;
-        if paths.len() > 1 {
-            label::write_first_label(&*file, header.salt)?;
+        let made = make(&*file, header, options).and_then(|()| Ok(disk.rename(&passing, path)?));
+        if let Err(error) = made {
+            // What is left of it is of no use to anybody, least of all on a full disk.
+            let _ = disk.remove(&passing);
+            return Err(error);
         }
-        file.sync_all()?;
-        disk.rename(&passing, path)?;
     }
     Ok(measured)
+}
+
+/// Makes a log in an empty file.
+fn make(file: &dyn DiskFile, header: Header, options: &Options) -> Result<()> {
+    file.truncate(START)?;
+    prepare(file, 0, header.prepared, options.preallocation)?;
+    header.write(file, || file.sync_data())?;
+    if options.mirror.is_some() {
+        label::write_first_label(file, header.salt)?;
+    }
+    Ok(file.sync_all()?)
 }
 
 fn prepare(file: &dyn DiskFile, from: u64, to: u64, how: Preallocation) -> Result<()> {
@@ -278,7 +287,11 @@ fn prepare_for(
             Preallocation::None => Preallocation::Allocate,
             how => how,
         };
-        prepare(&*file, from, header.capacity, how)?;
+        if let Err(error) = prepare(&*file, from, header.capacity, how) {
+            // A disk that is too small is not left full.
+            let _ = file.truncate(len);
+            return Err(error);
+        }
         file.sync_all()?;
     } else if how != Preallocation::None
         && found.end >= header.capacity

@@ -7,12 +7,16 @@
 //! twentieth faster, by the median of the rounds' quotients; where there were
 //! few rounds, since the disk is slow or others use it, nothing is concluded.
 //! All of it ends within 200 ms where no single call takes longer.
+//!
+//! A trial that fails says so and is none of the log's business: whether that can be made
+//! shows when it is. A file that somebody else has under a trial's name is left alone, and
+//! all others are removed, whatever failed before.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fulgurite_disk::{Disk, DiskFile, OpenOptions};
+use fulgurite_disk::{Disk, DiskErrorKind, DiskFile, OpenOptions, Result as DiskResult};
 
 use super::device::Device;
 use super::error::Result;
@@ -27,7 +31,9 @@ const ROUNDS_MAX: usize = 250;
 const SHARE_MAX: f64 = 0.95;
 const FILE_BYTES: u64 = 64 << 10;
 const NO_TIME: &str = "no time was left to try it";
-const RECORD: [u8; 160] = [0x5a; 160];
+const NOT_OURS: &str = "the name for its trial is another file's";
+const RECORD: [u8; 160] = [RECORD_BYTE; 160];
+const RECORD_BYTE: u8 = 0x5a;
 const CANDIDATES: [Device; 4] = [Device::File, Device::Direct, Device::Mmap, Device::Uring];
 
 /// What a trial found about a device.
@@ -42,7 +48,7 @@ pub struct Measured {
 struct Trial {
     device: Device,
     path: PathBuf,
-    /// Whether the file is there.
+    /// Whether there is a file to be removed.
     made: bool,
     file: std::result::Result<Arc<dyn DiskFile>, String>,
     /// A round each, as long as no commit failed.
@@ -61,7 +67,7 @@ pub(super) fn probe(disk: &dyn Disk, log: &Path, capacity: u64) -> Result<(Devic
         name.push(format!("-probe{}", device.code()));
         let name = PathBuf::from(name);
         trials.push(if Instant::now() < deadline {
-            Trial::start(disk, device, name)?
+            Trial::start(disk, device, name)
         } else {
             Trial::without_time(device, name)
         });
@@ -74,11 +80,25 @@ pub(super) fn probe(disk: &dyn Disk, log: &Path, capacity: u64) -> Result<(Devic
             trial.commit_once(round as u64);
         }
     }
-    for trial in trials.iter().filter(|trial| trial.made) {
-        disk.remove(&trial.path)?;
-    }
+    remove_all(disk, &trials)?;
     let winner = winner(&trials);
     Ok((winner, trials.into_iter().map(Trial::finish).collect()))
+}
+
+/// Removes every file, and then says which could not be: another opening finds it under
+/// the same name, as long as the log is not made.
+fn remove_all(disk: &dyn Disk, trials: &[Trial]) -> DiskResult<()> {
+    let mut result = Ok(());
+    for trial in trials.iter().filter(|trial| trial.made) {
+        match disk.remove(&trial.path) {
+            // Another process, which makes this log at the same time, was faster.
+            Err(error) if error.kind != DiskErrorKind::NotFound && result.is_ok() => {
+                result = Err(error);
+            }
+            _ => {}
+        }
+    }
+    result
 }
 
 fn winner(trials: &[Trial]) -> Device {
@@ -109,22 +129,37 @@ fn share(times: &[Duration], plain: &[Duration]) -> Option<f64> {
 }
 
 impl Trial {
-    fn start(disk: &dyn Disk, device: Device, path: PathBuf) -> Result<Self> {
-        let options = OpenOptions {
-            truncate: true,
-            ..OpenOptions::CREATE
-        };
-        let file = disk.open(&path, options)?;
-        file.write_at(&vec![0; FILE_BYTES as usize], 0)?;
-        file.sync_all()?;
-        let file = device.open(disk, &path).map_err(|error| error.to_string());
-        Ok(Self {
+    fn start(disk: &dyn Disk, device: Device, path: PathBuf) -> Self {
+        let mut trial = Self {
             device,
             path,
-            made: true,
-            file,
+            made: false,
+            file: Err(NO_TIME.to_owned()),
             times: Vec::with_capacity(ROUNDS_MAX),
-        })
+        };
+        let file = trial.make(disk).and_then(|()| {
+            let file = device.open(disk, &trial.path);
+            file.map_err(|error| error.to_string())
+        });
+        trial.file = file;
+        trial
+    }
+
+    /// Makes the file, or says why there is none to try the device on.
+    fn make(&mut self, disk: &dyn Disk) -> std::result::Result<(), String> {
+        let options = OpenOptions {
+            no_follow: true,
+            ..OpenOptions::CREATE
+        };
+        let file = disk.open(&self.path, options);
+        let file = file.map_err(|error| error.to_string())?;
+        self.made = is_a_trial(&*file).map_err(|error| error.to_string())?;
+        if !self.made {
+            return Err(NOT_OURS.to_owned());
+        }
+        file.write_at(&vec![0; FILE_BYTES as usize], 0)
+            .and_then(|()| file.sync_all())
+            .map_err(|error| error.to_string())
     }
 
     fn without_time(device: Device, path: PathBuf) -> Self {
@@ -161,6 +196,17 @@ impl Trial {
             commit,
         }
     }
+}
+
+/// Whether a file was just made, or may be one that a trial left.
+fn is_a_trial(file: &dyn DiskFile) -> DiskResult<bool> {
+    let len = file.len()?;
+    if len > FILE_BYTES {
+        return Ok(false);
+    }
+    let mut bytes = vec![0; len as usize];
+    file.read_at(&mut bytes, 0)?;
+    Ok(bytes.iter().all(|byte| matches!(*byte, 0 | RECORD_BYTE)))
 }
 
 #[cfg(test)]
