@@ -67,6 +67,7 @@ mod passing;
 mod probe;
 mod reader;
 mod room;
+mod settle;
 mod spin;
 mod truncate;
 mod volume;

@@ -28,7 +28,7 @@ use super::error::{Error, Result};
 use super::generation::fill_with_zeros;
 use super::header::Header;
 use super::label;
-use super::mirror::{self, MirrorFile};
+use super::mirror::MirrorFile;
 use super::options::{Options, Preallocation};
 use super::passing;
 use super::probe::{self, Measured};
@@ -36,6 +36,7 @@ use super::reader::Walk;
 use super::record::{HEADER_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
 use super::ring::Ring;
 use super::room::Room;
+use super::settle;
 use super::spin::SpinLock;
 use super::volume::{BLOCK, START, Volume};
 use crate::primitives::{AtomicU64, HAS_BACKGROUND, Mutex, SOLO_RING_BYTES, SOLO_STEP_BYTES_MIN};
@@ -70,7 +71,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
     let mut locks = lock_all(&*disk, &paths)?;
     let sides = match &options.mirror {
         None => vec![path.to_owned()],
-        Some(second) => mirror::settle(&*disk, [path, second], options.lone, &mut locks)?,
+        Some(second) => settle::settle(&*disk, [path, second], options.lone, &mut locks)?,
     };
     let truth = sides.first().map_or(path, PathBuf::as_path);
     let plain = disk.open(truth, OpenOptions::WRITE)?;
@@ -89,7 +90,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Core> {
         prepare_for(device, &*disk, side, &mut header, &found, &options)?;
     }
     if header.life == 0 && options.mirror.is_some() {
-        mirror::complete(&*disk, &sides)?;
+        settle::complete(&*disk, &sides)?;
     }
     let (file, mirror, device) = open_device(&*disk, &sides, device, path, &options)?;
     if options.lifetime != Lifetime::NotSet {
