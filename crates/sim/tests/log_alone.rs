@@ -196,6 +196,44 @@ fn a_side_that_comes_back_after_a_rebuilding_cut_short_is_stale() {
     }
 }
 
+/// A log of one file becomes a side of a mirror, and one that lost its head is replaced,
+/// whichever call that is cut short at.
+#[test]
+fn making_a_side_anew_may_be_cut_short() {
+    for was_mirrored in [false, true] {
+        for call in 0.. {
+            let disk = SimDisk::new(call);
+            let open = |disk: &SimDisk, mirrored, lone| {
+                Wal::open(SIDES[0], alone_or_mirrored(disk, mirrored, lone))
+            };
+            let log = open(&disk, was_mirrored, Lone::Refuse).unwrap();
+            log.commit(b"1").unwrap();
+            drop(log);
+            if was_mirrored {
+                let side = disk.open(Path::new(SIDES[1]), OpenOptions::WRITE).unwrap();
+                side.write_at(&[0xff; 8192], 0).unwrap();
+                side.sync_all().unwrap();
+            }
+            disk.stop_at(disk.calls() + call);
+            let done = open(&disk, true, Lone::Rebuild).is_ok();
+            for seed in 0..4 {
+                let disk = match seed {
+                    0 => disk.kill_image(),
+                    _ => disk.crash_image(seed),
+                };
+                let log = open(&disk, true, Lone::Rebuild).unwrap();
+                assert_eq!(log.stats().sides, 2, "call {call}");
+                let held = log.replay(Lsn::FIRST).unwrap().count();
+                assert_eq!(held, 1, "call {call}");
+            }
+            if done {
+                assert!(call > 10);
+                break;
+            }
+        }
+    }
+}
+
 /// A side that failed at its first write holds nothing. Where the other one was missing
 /// later, it passed for a log whose making had been cut short, and was opened, empty.
 #[test]

@@ -113,6 +113,33 @@ pub enum Error {
         file: PathBuf,
     },
 
+    /// A log of one file was to be opened as a mirrored one.
+    #[error("{} is a log of one file; open it without a mirror, or, to have it mirrored from now on, say in the options to rebuild the side that is missing, with no file in its place", file.display())]
+    NotMirrored {
+        /// The log.
+        file: PathBuf,
+    },
+
+    /// What a side of a mirrored log says of itself cannot be read, so that nobody can
+    /// tell whether it went on without the other side.
+    #[error("the side {} of the mirrored log cannot be read: {source}; put a whole one in its place, or say in the options to go on with the other side or to rebuild this one", file.display())]
+    SideUnreadable {
+        /// The side.
+        file: PathBuf,
+        /// Why it cannot be read.
+        source: Arc<Error>,
+    },
+
+    /// What is in the place of a mirrored log's side belongs to something else, as far as
+    /// can be told, and is not replaced.
+    #[error("{} is no side of the mirrored log {}; name another path, or move it away", file.display(), log.display())]
+    NotASide {
+        /// The file.
+        file: PathBuf,
+        /// The side that is one.
+        log: PathBuf,
+    },
+
     /// The sides of a mirrored log were each written to without the other.
     #[error("the sides {} and {} of the mirrored log went on without each other; move away the one that is to be given up, and have it rebuilt", first.display(), second.display())]
     SidesDiverged {

@@ -69,8 +69,10 @@ impl Label {
         Ok(())
     }
 
-    pub(super) fn find(file: &dyn DiskFile) -> Result<Option<Self>> {
+    /// The label in a file; `None` where there never was one.
+    pub(super) fn find(file: &dyn DiskFile, path: &Path) -> Result<Option<Self>> {
         let mut newest: Option<Self> = None;
+        let mut has_magic = false;
         let len = file.len()?;
         for position in COPIES {
             let mut bytes = [0; BYTES];
@@ -78,16 +80,22 @@ impl Label {
                 continue;
             }
             file.read_at(&mut bytes, position)?;
+            has_magic |= bytes.starts_with(MAGIC);
             newest = newest.max_by_epoch(Self::decode(&bytes));
+        }
+        if newest.is_none() && has_magic {
+            return Err(Error::Corrupt {
+                file: path.to_owned(),
+                position: COPIES[0],
+                what: "neither copy of the label of a mirror's side can be read".to_owned(),
+            });
         }
         Ok(newest)
     }
 
     pub(super) fn read(file: &dyn DiskFile, path: &Path) -> Result<Self> {
-        Self::find(file)?.ok_or_else(|| Error::Corrupt {
+        Self::find(file, path)?.ok_or_else(|| Error::NotMirrored {
             file: path.to_owned(),
-            position: COPIES[0],
-            what: "neither copy of the label of a mirror's side can be read".to_owned(),
         })
     }
 
@@ -111,19 +119,18 @@ impl MaxByEpoch for Option<Label> {
 }
 
 /// The label of a side that is being made.
-pub(super) fn write_first_label(file: &dyn DiskFile, salt: u64) -> Result<()> {
-    let label = Label {
+pub(super) fn first_label(salt: u64) -> Label {
+    Label {
         epoch: FIRST_EPOCH,
         salt,
         members: BOTH,
-    };
-    Ok(label.write(file)?)
+    }
 }
 
 /// Refuses a side as a log of one file: what was written to it alone, the other side
 /// would not know to be missing there.
 pub(super) fn refuse_side(file: &dyn DiskFile, path: &Path) -> Result<()> {
-    match Label::find(file)? {
+    match Label::find(file, path)? {
         None => Ok(()),
         Some(_) => Err(Error::Mirrored {
             file: path.to_owned(),

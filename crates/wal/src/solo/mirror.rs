@@ -15,8 +15,11 @@
 //! that label is a copy, to be made again.
 //!
 //! After a crash both sides are members and may differ in what was never
-//! acknowledged; the first one that can be read is taken, and the other one made
-//! equal to it before the log is opened.
+//! acknowledged, or one of them in what it lost since; the one that reaches further is
+//! taken, and the other one made equal to it before the log is opened.
+//!
+//! A side without a label, which is damaged then, is as a missing one, if there is proof
+//! that it is a side; what may be somebody else's is never replaced.
 
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};

@@ -104,8 +104,9 @@ impl Wal {
     /// `Disk` (`Busy` naming the holder where another process has the log,
     /// `Unsupported` where the device is not to be had here, `NoSpace`);
     /// `NotALog`, `NewerFormat`; `Corrupt` where a record that was durable once
-    /// cannot be read; `SideMissing` and `SidesDiverged` of a mirror, `Mirrored` where
-    /// the options name no other side.
+    /// cannot be read; `SideMissing`, `SideUnreadable`, `NotASide` and `SidesDiverged` of a
+    /// mirror, `Mirrored` where the options name no other side, and `NotMirrored` where they
+    /// name one and the log has none.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let core = Arc::new(open::open(path.as_ref(), options)?);
         Ok(Self {

@@ -48,7 +48,7 @@ const LIMIT_BYTES_MAX: u64 = 1 << 50;
 /// What a log was found to hold.
 pub(super) struct Found {
     pub(super) header: Header,
-    end: u64,
+    pub(super) end: u64,
     next_seq: u64,
     lives: Vec<Life>,
     /// From here to the end nothing says that the records were synced.
@@ -169,7 +169,7 @@ fn make(file: &dyn DiskFile, header: Header, options: &Options) -> Result<()> {
     prepare(file, 0, header.prepared, options.preallocation)?;
     header.write(file, || file.sync_data())?;
     if options.mirror.is_some() {
-        label::write_first_label(file, header.salt)?;
+        label::first_label(header.salt).write(file)?;
     }
     Ok(file.sync_all()?)
 }
@@ -215,18 +215,7 @@ pub(super) fn judge(file: &Arc<dyn DiskFile>, path: &Path) -> Result<Found> {
         );
         return Err(corrupt(START + room, what));
     }
-    // A file that did not grow to its capacity ends the lap that `first` is in.
-    // That need not be the file's own first one: what was given up before it was
-    // written left no trace in it.
-    let volume = Volume {
-        file: Arc::clone(file),
-        capacity: header.capacity,
-    };
-    let end = if volume.is_lapped(room) {
-        header.first + header.capacity
-    } else {
-        header.first + room.saturating_sub(header.first % header.capacity)
-    };
+    let (volume, end) = laps_of(file, &header)?;
     let mut walk = Walk::over(volume.clone(), path, header, end)?;
     while walk.next()?.is_some() {}
     if walk.position < header.life_start {
@@ -251,6 +240,24 @@ pub(super) fn judge(file: &Arc<dyn DiskFile>, path: &Path) -> Result<Found> {
         next_seq: walk.next_seq,
         lives: walk.lives,
     })
+}
+
+/// The laps of a log with that head in a file, and up to where records may lie in it.
+pub(super) fn laps_of(file: &Arc<dyn DiskFile>, header: &Header) -> Result<(Volume, u64)> {
+    let room = file.len()?.saturating_sub(START);
+    let volume = Volume {
+        file: Arc::clone(file),
+        capacity: header.capacity,
+    };
+    // A file that did not grow to its capacity ends the lap that `first` is in.
+    // That need not be the file's own first one: what was given up before it was
+    // written left no trace in it.
+    let end = if volume.is_lapped(room) {
+        header.first + header.capacity
+    } else {
+        header.first + room.saturating_sub(header.first % header.capacity)
+    };
+    Ok((volume, end))
 }
 
 /// Writes and syncs the records again that nothing says were synced.

@@ -23,16 +23,18 @@ pub enum Preallocation {
     ZeroFill,
 }
 
-/// What to do where one side of a mirrored log is missing.
+/// What to do where one side of a mirrored log is missing, or is damaged so that it does
+/// not say any more whether it went on without the other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Lone {
-    /// Refuse with `SideMissing`.
+    /// Refuse with `SideMissing` or `SideUnreadable`.
     #[default]
     Refuse,
     /// Open the side that is there; a new membership is recorded on it first,
     /// so that the other one counts as stale when it comes back.
     Open,
-    /// Rebuild the missing side from the one that is there.
+    /// Rebuild the missing side from the one that is there. A log of one file becomes the
+    /// side of a mirror by that.
     Rebuild,
 }
 
@@ -65,7 +67,7 @@ pub struct Options {
     /// Whether the mirror's sides are written at the same time, or, so that the
     /// order of all calls can be reproduced, one after the other.
     pub mirror_in_parallel: bool,
-    /// What to do where one side of the mirror is missing.
+    /// What to do where one side of the mirror is missing or damaged.
     pub lone: Lone,
     /// The file system.
     pub disk: Arc<dyn Disk>,
