@@ -377,3 +377,33 @@ fn a_probe_leaves_alone_what_is_not_its_own() {
     assert!(why.contains("another file's"), "{why}");
     assert_eq!(disk.contents(path).unwrap(), b"somebody else's");
 }
+
+/// Where a side failed as the file was to grow, and the other one as that was to be
+/// written down, the append failed and the log went on: with the next flush, which
+/// succeeded, it acknowledged what the failed sync had lost.
+#[test]
+fn nothing_is_acknowledged_after_both_sides_failed() {
+    for seed in 0..20 {
+        let disk = SimDisk::new(seed);
+        let options = Options {
+            limit_bytes: 8 << 20,
+            ..alone_or_mirrored(&disk, true, Lone::Refuse)
+        };
+        let options = options.preallocation(Preallocation::Allocate);
+        let log = Wal::open(SIDES[0], options).unwrap();
+        log.append(&[1; 2000]).unwrap();
+        log.flush_async().unwrap();
+        for (side, call, for_good) in [(1, Call::Allocate, true), (0, Call::Sync, false)] {
+            let fault = Fault {
+                call: Some(call),
+                after: 0,
+                for_good,
+                error: FaultError::Io,
+            };
+            disk.fail_under(Path::new(SIDES[side]).parent().unwrap(), fault);
+        }
+        assert!(log.append(&[2; 2 << 20]).is_err());
+        assert!(log.flush().is_err(), "seed {seed}");
+        assert_eq!(log.stats().sides, 0);
+    }
+}

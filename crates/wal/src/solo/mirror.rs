@@ -174,9 +174,12 @@ impl MirrorFile {
         };
         state.label.epoch += 1;
         state.label.members = survivor.bit;
-        state.label.write(&*survivor.file)?;
         lost.lost.store(true, Ordering::Release);
-        Ok(())
+        state.label.write(&*survivor.file).inspect_err(|_| {
+            // A sync that follows a failed one succeeds, whatever was lost with that. Not
+            // every caller ends the log with this error, so that nobody may get to one.
+            survivor.lost.store(true, Ordering::Release);
+        })
     }
 
     /// Does the same on both sides, one after the other.
