@@ -60,6 +60,7 @@ mod entry;
 mod flush;
 mod header;
 mod label;
+mod marks;
 mod mirror;
 mod open;
 mod options;
@@ -189,7 +190,8 @@ impl Wal {
 
     /// The records from `from` on that were appended before the call, in order.
     /// `from` is where a record begins, or was [`end`](Self::end) once;
-    /// [`Lsn::FIRST`] stands for the oldest record that is kept.
+    /// [`Lsn::FIRST`] stands for the oldest record that is kept. As long as the iterator
+    /// lives, the log's file stays locked, also when the log is closed.
     ///
     /// # Errors
     /// `NoRecord` where no record begins at `from`. The iterator ends with an

@@ -6,7 +6,6 @@
 //! the first of a later life, which carries that life's number. No life but the
 //! newest reaches behind the position where the newest began.
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use super::entry::Lsn;
 use super::error::{Error, Result};
 use super::header::Header;
 use super::locks::lock;
+use super::marks::Marks;
 use super::record::{Head, KIND_BEGIN, Kind};
 use super::volume::{BLOCK, Laps, UNCROSSED_BYTES_MAX, Volume};
 use super::window::Window;
@@ -39,11 +39,7 @@ pub(super) struct Walk {
     pub(super) life: u64,
     /// The lives whose beginnings were passed, and the one at the start.
     pub(super) lives: Vec<Life>,
-    /// The highest durable mark passed, and the records behind it that were
-    /// passed: their numbers and where they begin. The beginning of a life has
-    /// the number before it, and counts as written with the record after it.
-    mark: u64,
-    unmarked: VecDeque<(u64, u64)>,
+    marks: Marks,
 }
 
 impl Walk {
@@ -64,8 +60,7 @@ impl Walk {
                 start: header.first,
                 number: header.first_life,
             }],
-            mark: 0,
-            unmarked: VecDeque::new(),
+            marks: Marks::default(),
         })
     }
 
@@ -104,7 +99,11 @@ impl Walk {
             return Ok(None);
         };
         let (position, seq) = if head.kind == KIND_BEGIN {
-            (position + head.total_bytes(), head.seq + 1)
+            // Where a payload was made to look like a record, any number may stand.
+            let Some(seq) = head.seq.checked_add(1) else {
+                return Ok(None);
+            };
+            (position + head.total_bytes(), seq)
         } else if Kind::from_byte(head.kind).is_some() {
             (position, head.seq)
         } else {
@@ -138,7 +137,8 @@ impl Walk {
             };
             self.position = position + head.total_bytes();
             let begins = head.kind == KIND_BEGIN;
-            self.note_mark(head.durable, head.seq + u64::from(begins), position);
+            let seq = head.seq + u64::from(begins);
+            self.marks.note(head.durable, seq, position);
             if !begins {
                 self.next_seq += 1;
                 return Ok(Some((position, head.len)));
@@ -146,21 +146,9 @@ impl Walk {
         }
     }
 
-    fn note_mark(&mut self, mark: u64, seq: u64, position: u64) {
-        self.mark = self.mark.max(mark);
-        self.unmarked.push_back((seq, position));
-        while self
-            .unmarked
-            .front()
-            .is_some_and(|(seq, _)| *seq <= self.mark)
-        {
-            self.unmarked.pop_front();
-        }
-    }
-
     /// The position from which on nothing says that the records were synced.
     pub(super) fn known_durable(&self) -> u64 {
-        let unmarked = self.unmarked.front().map_or(self.position, |(_, at)| *at);
+        let unmarked = self.marks.unreached(self.position);
         unmarked.max(self.header.life_start).min(self.position)
     }
 
