@@ -153,10 +153,15 @@ impl Header {
         let len = file.len()?;
         let mut newest: Option<Self> = None;
         let mut has_magic = false;
+        let mut unread = None;
         for position in COPIES {
             let mut bytes = [0; BYTES];
             let there = len.saturating_sub(position).min(BYTES as u64) as usize;
-            file.read_at(&mut bytes[..there], position)?;
+            if let Err(error) = file.read_at(&mut bytes[..there], position) {
+                // There are two so that one may be lost, be it to a bad sector.
+                unread = Some(error);
+                continue;
+            }
             has_magic |= bytes.starts_with(MAGIC);
             match Self::decode(&bytes) {
                 Some(Ok(header)) if newest.is_none_or(|best| best.update < header.update) => {
@@ -173,7 +178,9 @@ impl Header {
         }
         newest.ok_or_else(|| {
             let file = path.to_owned();
-            if has_magic {
+            if let Some(error) = unread {
+                error.into()
+            } else if has_magic {
                 Error::Corrupt {
                     file,
                     position: 0,

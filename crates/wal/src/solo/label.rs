@@ -73,24 +73,34 @@ impl Label {
     pub(super) fn find(file: &dyn DiskFile, path: &Path) -> Result<Option<Self>> {
         let mut newest: Option<Self> = None;
         let mut has_magic = false;
+        let mut unread = None;
         let len = file.len()?;
         for position in COPIES {
             let mut bytes = [0; BYTES];
             if len < position + BYTES as u64 {
                 continue;
             }
-            file.read_at(&mut bytes, position)?;
+            if let Err(error) = file.read_at(&mut bytes, position) {
+                unread = Some(error);
+                continue;
+            }
             has_magic |= bytes.starts_with(MAGIC);
             newest = newest.max_by_epoch(Self::decode(&bytes));
         }
-        if newest.is_none() && has_magic {
+        if newest.is_some() {
+            return Ok(newest);
+        }
+        if let Some(error) = unread {
+            return Err(error.into());
+        }
+        if has_magic {
             return Err(Error::Corrupt {
                 file: path.to_owned(),
                 position: COPIES[0],
                 what: "neither copy of the label of a mirror's side can be read".to_owned(),
             });
         }
-        Ok(newest)
+        Ok(None)
     }
 
     pub(super) fn read(file: &dyn DiskFile, path: &Path) -> Result<Self> {

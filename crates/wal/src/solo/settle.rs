@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fulgurite_disk::{Disk, DiskFile, OpenOptions, parent_dir};
+use fulgurite_disk::{Disk, DiskErrorKind, DiskFile, OpenOptions, parent_dir};
 
 use super::error::{Error, Result};
 use super::header::Header;
@@ -12,8 +12,11 @@ use super::open::{judge, laps_of};
 use super::options::Lone;
 use super::passing;
 use super::reader::Walk;
+use super::volume::{BLOCK, START};
 
 const CHUNK_BYTES: u64 = 1 << 20;
+/// What a disk loses at least.
+const SECTOR_BYTES: usize = 512;
 
 /// What is found under a side's name.
 enum Side {
@@ -66,7 +69,13 @@ pub(super) fn settle(
         Side::Missing => lone == Lone::Open,
         Side::Unlabelled(cause) => {
             let header = Header::read(&*file, paths[truth]).map_err(damaged)?;
-            if matches!(cause, Error::NotMirrored { .. }) || !is_of_log(disk, other, header)? {
+            let is_side = match is_of_log(disk, other, header) {
+                Ok(is_of_log) => is_of_log && !matches!(cause, Error::NotMirrored { .. }),
+                // Without it nothing becomes of what nobody can read.
+                Err(error) if lone == Lone::Open && is_damage(&error) => true,
+                Err(error) => return Err(error),
+            };
+            if !is_side {
                 return Err(Error::NotASide {
                     file: other.to_owned(),
                     log: paths[truth].to_owned(),
@@ -107,7 +116,7 @@ fn look_at(disk: &dyn Disk, path: &Path) -> Result<Side> {
     let file = disk.open(path, OpenOptions::READ)?;
     let cause = match Label::read(&*file, path) {
         Ok(label) => return Ok(Side::Labelled(label)),
-        Err(error @ Error::Disk(_)) => return Err(error),
+        Err(error @ Error::Disk(_)) if !is_damage(&error) => return Err(error),
         Err(cause) => cause,
     };
     match (Header::read(&*file, path), cause) {
@@ -118,10 +127,14 @@ fn look_at(disk: &dyn Disk, path: &Path) -> Result<Side> {
     }
 }
 
-/// Whether an error says that there is nothing to be read, and not that it could not be
-/// or must not be by this program.
+/// Whether an error says that there is nothing to be read, be it that the disk has lost it,
+/// and not that it is denied to this program.
 fn is_damage(error: &Error) -> bool {
-    matches!(error, Error::Corrupt { .. } | Error::NotALog { .. })
+    match error {
+        Error::Corrupt { .. } | Error::NotALog { .. } => true,
+        Error::Disk(error) => error.kind == DiskErrorKind::Other,
+        _ => false,
+    }
 }
 
 /// What is wrong with a file that is a side of a mirror, whatever its head looks like.
@@ -303,28 +316,42 @@ fn rebuild(
 /// Writes what differs, so that the side `to` is what the side `from` is. Both
 /// hold everything acknowledged, so no durable byte changes.
 fn equalize(disk: &dyn Disk, from: &Path, to: &Path) -> Result<()> {
-    const BLOCK: usize = 4096;
     let source = disk.open(from, OpenOptions::READ)?;
     let target = disk.open(to, OpenOptions::WRITE)?;
     let len = source.len()?;
     if target.len()? != len {
         target.truncate(len)?;
     }
-    let (mut wanted, mut found) = (vec![0; CHUNK_BYTES as usize], vec![0; CHUNK_BYTES as usize]);
-    for at in (0..len).step_by(CHUNK_BYTES as usize) {
-        let count = (len - at).min(CHUNK_BYTES) as usize;
-        source.read_at(&mut wanted[..count], at)?;
-        target.read_at(&mut found[..count], at)?;
-        let blocks = wanted[..count]
-            .chunks(BLOCK)
-            .zip(found[..count].chunks(BLOCK));
-        for (number, (wanted, found)) in blocks.enumerate() {
-            if wanted != found {
-                target.write_at(wanted, at + (number * BLOCK) as u64)?;
-            }
+    let mut bytes = vec![0; CHUNK_BYTES as usize];
+    // The head is mostly spare room, and the rest of it is there twice: what the truth has
+    // lost of it is no reason to lose it on the other side.
+    for at in (0..START).step_by(SECTOR_BYTES) {
+        let sector = &mut bytes[..SECTOR_BYTES];
+        if source.read_at(sector, at).is_ok() {
+            write_where_different(&*target, sector, at)?;
         }
+    }
+    for at in (START..len).step_by(CHUNK_BYTES as usize) {
+        let chunk = &mut bytes[..(len - at).min(CHUNK_BYTES) as usize];
+        source.read_at(chunk, at)?;
+        write_where_different(&*target, chunk, at)?;
     }
     target.sync_all()?;
     Header::read(&*target, to)?;
+    Ok(())
+}
+
+/// Writes the blocks that a file does not hold. Of what cannot be read it writes all, which
+/// is what a bad sector wants.
+fn write_where_different(file: &dyn DiskFile, wanted: &[u8], at: u64) -> Result<()> {
+    let mut found = vec![0; wanted.len()];
+    let is_read = file.read_at(&mut found, at).is_ok();
+    let block = BLOCK as usize;
+    let blocks = wanted.chunks(block).zip(found.chunks(block));
+    for (number, (wanted, found)) in blocks.enumerate() {
+        if !is_read || wanted != found {
+            file.write_at(wanted, at + (number * block) as u64)?;
+        }
+    }
     Ok(())
 }
