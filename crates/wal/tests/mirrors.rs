@@ -139,6 +139,33 @@ fn a_side_that_went_on_alone_is_not_forgotten_with_its_label() {
     assert_whole(&disk, Lone::Refuse, &payloads);
 }
 
+/// Nor for a side that holds nothing, since the log was made alone on it once.
+#[test]
+fn an_empty_side_does_not_replace_one_that_lost_its_label() {
+    let disk = MemoryDisk::new();
+    let log = open(&disk, Lone::Refuse).unwrap();
+    let unused = bytes_of(&disk, "b");
+    log.commit(b"on both").unwrap();
+    drop(log);
+    let mut damaged = bytes_of(&disk, "a");
+    damaged[2060] ^= 1;
+    damaged[6144 + 12] ^= 1;
+    put(&disk, "a", &damaged);
+    // As it was before its first life, alone.
+    let mut unused = unused;
+    for (copy, field, value, crc_at) in [(0, 64, 0, 124), (2048, 24, 2, 60)] {
+        for copy in [copy, copy + 4096] {
+            unused[copy + field] = value;
+            let crc = crc_fast::crc32_iscsi(&unused[copy..copy + crc_at]);
+            unused[copy + crc_at..copy + crc_at + 4].copy_from_slice(&crc.to_le_bytes());
+        }
+    }
+    put(&disk, "b", &unused);
+    let error = open(&disk, Lone::Refuse).unwrap_err();
+    assert!(matches!(error, Error::SideUnreadable { .. }), "{error}");
+    assert!(bytes_of(&disk, "a") == damaged && bytes_of(&disk, "b") == unused);
+}
+
 /// What is no side of the log is not replaced, whatever the options say.
 #[test]
 fn what_is_no_side_is_left_alone() {

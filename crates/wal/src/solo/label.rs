@@ -73,25 +73,23 @@ impl Label {
     pub(super) fn find(file: &dyn DiskFile, path: &Path) -> Result<Option<Self>> {
         let mut newest: Option<Self> = None;
         let mut has_magic = false;
+        let mut was_read = false;
         let mut unread = None;
         let len = file.len()?;
         for position in COPIES {
             let mut bytes = [0; BYTES];
-            if len < position + BYTES as u64 {
-                continue;
-            }
-            if let Err(error) = file.read_at(&mut bytes, position) {
+            if len >= position + BYTES as u64
+                && let Err(error) = file.read_at(&mut bytes, position)
+            {
                 unread = Some(error);
                 continue;
             }
+            was_read = true;
             has_magic |= bytes.starts_with(MAGIC);
             newest = newest.max_by_epoch(Self::decode(&bytes));
         }
         if newest.is_some() {
             return Ok(newest);
-        }
-        if let Some(error) = unread {
-            return Err(error.into());
         }
         if has_magic {
             return Err(Error::Corrupt {
@@ -99,6 +97,10 @@ impl Label {
                 position: COPIES[0],
                 what: "neither copy of the label of a mirror's side can be read".to_owned(),
             });
+        }
+        // A side has both, so that one tells where there are none.
+        if let Some(error) = unread.filter(|_| !was_read) {
+            return Err(error.into());
         }
         Ok(None)
     }

@@ -53,14 +53,14 @@ pub(super) fn settle(
     };
     let other = paths[1 - truth];
     let file = disk.open(paths[truth], OpenOptions::WRITE)?;
-    let mut lone = lone;
-    if is_in_the_making(&*file, paths[truth], label) {
+    let is_in_the_making = is_in_the_making(&*file, paths[truth], label);
+    if is_in_the_making {
         disk.sync_dir(parent_dir(paths[truth]))?;
-        lone = Lone::Rebuild;
     }
     let goes_on_alone = match &sides[1 - truth] {
         // It is known to be stale, or a copy.
         Side::Labelled(_) => false,
+        Side::Missing if is_in_the_making => false,
         Side::Missing if lone == Lone::Refuse => {
             return Err(Error::SideMissing {
                 file: other.to_owned(),
@@ -69,24 +69,7 @@ pub(super) fn settle(
         Side::Missing => lone == Lone::Open,
         Side::Unlabelled(cause) => {
             let header = Header::read(&*file, paths[truth]).map_err(damaged)?;
-            let is_side = match is_of_log(disk, other, header) {
-                Ok(is_of_log) => is_of_log && !matches!(cause, Error::NotMirrored { .. }),
-                // Without it nothing becomes of what nobody can read.
-                Err(error) if lone == Lone::Open && is_damage(&error) => true,
-                Err(error) => return Err(error),
-            };
-            if !is_side {
-                return Err(Error::NotASide {
-                    file: other.to_owned(),
-                    log: paths[truth].to_owned(),
-                });
-            }
-            if lone == Lone::Refuse {
-                return Err(Error::SideUnreadable {
-                    file: other.to_owned(),
-                    source: Arc::new(damaged(cause.clone())),
-                });
-            }
+            refuse_stranger(disk, paths[truth], header, other, cause, lone)?;
             lone == Lone::Open
         }
     };
@@ -107,6 +90,37 @@ pub(super) fn settle(
     label.write(&*file)?;
     label.write(&*disk.open(other, OpenOptions::WRITE)?)?;
     Ok(vec![paths[truth].to_owned(), other.to_owned()])
+}
+
+/// Refuses what has the place of the other side of a log with this head and does not say
+/// that it is one: for good, if it is none, and where the options do not say otherwise.
+fn refuse_stranger(
+    disk: &dyn Disk,
+    truth: &Path,
+    header: Header,
+    other: &Path,
+    cause: &Error,
+    lone: Lone,
+) -> Result<()> {
+    let is_side = match is_of_log(disk, other, header) {
+        Ok(is_of_log) => is_of_log && !matches!(cause, Error::NotMirrored { .. }),
+        // Without it nothing becomes of what nobody can read.
+        Err(error) if lone == Lone::Open && is_damage(&error) => true,
+        Err(error) => return Err(error),
+    };
+    if !is_side {
+        return Err(Error::NotASide {
+            file: other.to_owned(),
+            log: truth.to_owned(),
+        });
+    }
+    if lone == Lone::Refuse {
+        return Err(Error::SideUnreadable {
+            file: other.to_owned(),
+            source: Arc::new(damaged(cause.clone())),
+        });
+    }
+    Ok(())
 }
 
 fn look_at(disk: &dyn Disk, path: &Path) -> Result<Side> {
