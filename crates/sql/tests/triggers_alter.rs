@@ -113,3 +113,24 @@ fn alter_texts_that_mean_nothing_forbid_changes() {
          SELECT sql FROM sqlite_schema;",
     );
 }
+
+#[test]
+fn alter_goes_on_where_a_trigger_updates_a_generated_column() {
+    let (tables, steps) = (
+        "CREATE TABLE t(a UNIQUE, b AS (a), c); CREATE TABLE u(x, y);
+         CREATE TRIGGER r AFTER INSERT ON u BEGIN",
+        "END;
+         ALTER TABLE u RENAME COLUMN y TO z;
+         ALTER TABLE t RENAME COLUMN b TO bb;
+         ALTER TABLE t RENAME COLUMN c TO cc;
+         ALTER TABLE t RENAME TO tt;
+         ALTER TABLE u DROP COLUMN z;
+         SELECT name, tbl_name, sql FROM sqlite_schema;
+         INSERT INTO u VALUES (1);",
+    );
+    same(&format!("{tables} UPDATE t SET b = 1 WHERE c = 1; {steps}"));
+    same(&format!("{tables} UPDATE t SET (c, b) = (1, 2); {steps}"));
+    same(&format!(
+        "{tables} INSERT INTO t(a) VALUES (1) ON CONFLICT (a) DO UPDATE SET b = c; {steps}"
+    ));
+}

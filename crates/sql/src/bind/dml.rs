@@ -220,11 +220,11 @@ impl Binder<'_> {
             };
             for (name, value) in names.iter().zip(values) {
                 if let Some(uses) = &mut self.uses {
-                    // One that is not there is of no importance to SQLite.
-                    match table.column_named(&name.text) {
-                        Some(at) => uses.key_column(table, at, name.offset),
-                        None => continue,
+                    // One that is not there, or not to be written, is of no importance to SQLite.
+                    if let Some(at) = table.column_named(&name.text) {
+                        uses.key_column(table, at, name.offset);
                     }
+                    continue;
                 }
                 let column = self.assigned_column(table, name, "UPDATE");
                 let column = column.map_err(|error| match table.column_named(&name.text) {
