@@ -84,6 +84,21 @@ fn indexes_that_replace_are_listed_last() {
 }
 
 #[test]
+fn indexes_show_the_collation_of_a_rowid() {
+    same(
+        "CREATE TABLE t(a INTEGER COLLATE NOCASE PRIMARY KEY, b COLLATE RTRIM);
+         CREATE INDEX i ON t(a, b COLLATE NOCASE);
+         CREATE INDEX j ON t(a COLLATE RTRIM, b);
+         PRAGMA index_xinfo(i);
+         PRAGMA index_xinfo(j);
+         INSERT INTO t VALUES (2, 'b'), (1, 'B ');
+         SELECT a FROM t INDEXED BY i ORDER BY a;
+         SELECT a FROM t WHERE a = '1';
+         PRAGMA integrity_check;",
+    );
+}
+
+#[test]
 fn checks_name_the_table_that_there_is_not() {
     same(
         "PRAGMA integrity_check; PRAGMA integrity_check(5); PRAGMA integrity_check(t);

@@ -340,7 +340,7 @@ impl<'a> Binder<'a> {
                     None => vec![int(i), Expr::literal(Value::Integer(-2)), Expr::null()],
                 };
                 if extended {
-                    let collation = text(column.collation.name());
+                    let collation = text(column.named.name());
                     row.extend([int(usize::from(column.descending)), collation, int(1)]);
                 }
                 row

@@ -179,12 +179,12 @@ fn key_column(
     descending: bool,
 ) -> Result<IndexColumn> {
     let column = columns.get(at);
-    let collation = collation
+    let named = collation
         .or(column.map(|c| c.collation))
         .unwrap_or_default();
     let collation = match rowid_alias == Some(at) {
         true => Collation::default(),
-        false => indexed_collation(collation)?,
+        false => indexed_collation(named)?,
     };
     Ok(IndexColumn {
         target: if rowid_alias == Some(at) {
@@ -194,6 +194,7 @@ fn key_column(
         },
         affinity: column.map(|c| c.affinity),
         collation,
+        named,
         descending,
     })
 }
@@ -225,10 +226,12 @@ pub fn index_columns(create: &ast::CreateIndex, table: &Table) -> Result<Vec<Ind
                 }
             }
             let (expr, collation) = strip_collate(&term.expr)?;
+            let collation = indexed_collation(collation.unwrap_or_default())?;
             Ok(IndexColumn {
                 target: IndexTarget::Expr(expr.clone()),
                 affinity: None,
-                collation: indexed_collation(collation.unwrap_or_default())?,
+                collation,
+                named: collation,
                 descending: term.descending,
             })
         })

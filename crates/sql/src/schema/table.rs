@@ -263,6 +263,9 @@ pub struct IndexColumn {
     pub affinity: Option<Affinity>,
     /// How texts are ordered.
     pub collation: Collation,
+    /// The collation that it was given or its column has: another one where that is the
+    /// rowid, which is no text.
+    pub named: Collation,
     /// DESC: the encoded part is complemented.
     pub descending: bool,
 }
