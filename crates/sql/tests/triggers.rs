@@ -278,6 +278,44 @@ fn names_are_looked_for_when_it_fires() {
 }
 
 #[test]
+fn a_row_that_takes_no_place_fires_no_trigger_of_a_delete() {
+    let broken = "CREATE TRIGGER r AFTER DELETE ON t BEGIN INSERT INTO nowhere VALUES (1); END;";
+    let recursive = "PRAGMA recursive_triggers = ON;";
+    same(&format!(
+        "{recursive} CREATE TABLE t(a, b); {broken}
+         REPLACE INTO t VALUES (1, 2);
+         REPLACE INTO t(rowid, a) VALUES (1, 2);
+         UPDATE OR REPLACE t SET a = 3;
+         UPDATE OR REPLACE t SET rowid = 3;
+         CREATE UNIQUE INDEX i ON t(b);
+         REPLACE INTO t(a) VALUES (1);
+         UPDATE OR REPLACE t SET a = 3;
+         UPDATE OR REPLACE t SET b = 3;"
+    ));
+    same(&format!(
+        "{recursive} CREATE TABLE t(a, b, PRIMARY KEY (a)) WITHOUT ROWID; {broken}
+         INSERT INTO t VALUES (1, 2);
+         REPLACE INTO t VALUES (1, 2);
+         UPDATE OR REPLACE t SET b = 3;
+         UPDATE OR REPLACE t SET a = 3;"
+    ));
+    same(&format!(
+        "{recursive} CREATE TABLE t(a INTEGER PRIMARY KEY ON CONFLICT REPLACE, \
+             b UNIQUE ON CONFLICT REPLACE, c, d AS (c) UNIQUE, e); {broken}
+         INSERT OR ABORT INTO t VALUES (1, 2, 3, 4);
+         INSERT INTO t VALUES (1, 2, 3, 4);
+         INSERT INTO t VALUES (1, 2, 3, 4) ON CONFLICT (a) DO UPDATE SET e = 5;
+         INSERT INTO t VALUES (1, 2, 3, 4) ON CONFLICT DO UPDATE SET e = 5;
+         INSERT INTO t VALUES (1, 2, 3, 4) \
+             ON CONFLICT (b) DO NOTHING ON CONFLICT (a) DO UPDATE SET e = 6;
+         UPDATE t SET e = 7;
+         UPDATE t SET b = 8;
+         UPDATE OR REPLACE t SET c = 9;
+         SELECT * FROM t;"
+    ));
+}
+
+#[test]
 fn before_may_change_and_delete_the_row() {
     same(
         "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b);

@@ -317,8 +317,8 @@ impl Binder<'_> {
         )?;
         self.check_apart(&table, update.alias.as_ref(), &update.from)?;
         let (returning, columns) = self.returning(&update.returning, &table, target.id)?;
-        let may_replace = table.may_replace(conflict);
-        target.triggers = self.firing(&table, event, conflict, may_replace)?;
+        let replaces = update_replaces(&target, &assigned, conflict);
+        target.triggers = self.firing(&table, event, conflict, replaces)?;
         // A trigger may change a row before its turn comes, and what is assigned with it.
         let late = match target.triggers.is_some() && update.from.is_empty() {
             true => late_values(&mut source, &assigned),
@@ -327,21 +327,7 @@ impl Binder<'_> {
         if self.settings.foreign_keys {
             let assigns = assigned.iter().copied();
             let mut events = vec![Event::update(&table, &target.generated, assigns)];
-            let moves = assigned.contains(&ROWID);
-            let mut changed = assigned.clone();
-            add_dependent(&target.table, &target.generated, &mut changed);
-            let replaces_rowid = moves && conflict.unwrap_or(table.rowid_conflict) == REPLACE;
-            let mut indexes = table.indexes.iter().filter(|index| {
-                let mut columns = index.columns.iter();
-                let is_plain = index.predicate.is_none();
-                let is_affected = |part: &IndexColumn| match part.target {
-                    IndexTarget::Column(at) => changed.contains(&at),
-                    IndexTarget::Rowid => moves,
-                    IndexTarget::Expr(_) => true,
-                };
-                index.unique && (moves || !is_plain || columns.any(is_affected))
-            });
-            if replaces_rowid || indexes.any(|i| conflict.unwrap_or(i.conflict) == REPLACE) {
+            if replaces {
                 events.push(Event::Delete);
             }
             target.foreign = self.foreign(&table, events)?;
@@ -419,6 +405,32 @@ impl Binder<'_> {
             columns: Vec::new(),
         })
     }
+}
+
+/// Whether rows that are given values for these columns may take the places of others.
+fn update_replaces(
+    target: &BoundTarget,
+    assigned: &[usize],
+    conflict: Option<ConflictAction>,
+) -> bool {
+    let table = &target.table;
+    if !table.may_replace(conflict) {
+        return false;
+    }
+    let replaces = |own: ConflictAction| conflict.unwrap_or(own) == REPLACE;
+    let moves = assigned.contains(&ROWID);
+    let mut changed = assigned.to_vec();
+    add_dependent(table, &target.generated, &mut changed);
+    let is_affected = |part: &IndexColumn| match part.target {
+        IndexTarget::Column(at) => changed.contains(&at),
+        IndexTarget::Rowid => moves,
+        IndexTarget::Expr(_) => true,
+    };
+    let mut indexes = table.indexes.iter().filter(|index| {
+        let mut columns = index.columns.iter();
+        index.unique && (moves || index.predicate.is_some() || columns.any(is_affected))
+    });
+    moves && replaces(table.rowid_conflict) || indexes.any(|index| replaces(index.conflict))
 }
 
 /// A table as a block's source.

@@ -11,6 +11,7 @@ use super::view_change::inserted_view_row;
 use crate::ast;
 use crate::ast::InsertSource;
 use crate::error::{Error, Result};
+use crate::plan::physical::UpsertTarget;
 use crate::schema::{ConflictAction, Table};
 
 const REPLACE: ConflictAction = ConflictAction::Replace;
@@ -41,8 +42,8 @@ impl Binder<'_> {
                 table,
             })));
         }
-        let may_replace = table.may_replace(conflict);
-        target.triggers = self.firing(&table, Fired::Insert, conflict, may_replace)?;
+        let replaces = insert_replaces(&table, rowid.is_some(), conflict, &upserts);
+        target.triggers = self.firing(&table, Fired::Insert, conflict, replaces)?;
         let mut bound = BoundInsert {
             target,
             source,
@@ -54,7 +55,7 @@ impl Binder<'_> {
             columns,
         };
         if self.settings.foreign_keys {
-            let events = self.events_of(&bound);
+            let events = self.events_of(&bound, replaces);
             bound.target.foreign = self.foreign(&table, events)?;
         }
         Ok(Bound::Insert(Box::new(bound)))
@@ -114,18 +115,14 @@ impl Binder<'_> {
     }
 
     /// What an INSERT does, to foreign keys.
-    fn events_of(&self, insert: &BoundInsert) -> Vec<Event> {
-        let (target, conflict) = (&insert.target, insert.conflict);
+    fn events_of(&self, insert: &BoundInsert, replaces: bool) -> Vec<Event> {
+        let target = &insert.target;
         let table: &Arc<Table> = &target.table;
         // A trigger may bring what another row lacks.
         let one = matches!(&insert.source.body, Body::Values(rows) if rows.len() == 1);
         let many = !one || self.trigger.is_some() || target.triggers.is_some();
         let mut events = vec![Event::Insert { many }];
-        let replaces = |own: ConflictAction| conflict.unwrap_or(own) == REPLACE;
-        let mut indexes = table.indexes.iter().filter(|index| index.unique);
-        if insert.rowid.is_some() && replaces(table.rowid_conflict)
-            || indexes.any(|index| replaces(index.conflict))
-        {
+        if replaces {
             events.push(Event::Delete);
         }
         let changes = |upsert: &BoundUpsert| {
@@ -136,6 +133,24 @@ impl Binder<'_> {
         events.extend(insert.upserts.iter().filter_map(changes));
         events
     }
+}
+
+/// Whether new rows, whose rowids are given or not, may take the places of others: where a
+/// uniqueness says so that no ON CONFLICT clause takes care of.
+fn insert_replaces(
+    table: &Table,
+    has_rowid: bool,
+    conflict: Option<ConflictAction>,
+    upserts: &[BoundUpsert],
+) -> bool {
+    let replaces = |own: ConflictAction, target: UpsertTarget| {
+        let mut clauses = upserts.iter().map(|clause| clause.target);
+        conflict.unwrap_or(own) == REPLACE && !clauses.any(|of| of.is_none_or(|of| of == target))
+    };
+    let mut indexes = table.indexes.iter().enumerate();
+    has_rowid && replaces(table.rowid_conflict, UpsertTarget::Rowid)
+        || indexes
+            .any(|(at, index)| index.unique && replaces(index.conflict, UpsertTarget::Index(at)))
 }
 
 /// The rowid and all columns of a new row, over the source's row; the rowid where it is
