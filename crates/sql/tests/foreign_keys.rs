@@ -461,6 +461,34 @@ fn the_schema_and_foreign_keys() {
 
 /// Children are looked up some at a time, and found again where that left off.
 #[test]
+fn rows_of_a_table_that_is_dropped_are_counted() {
+    let counts = "SELECT changes(), total_changes();";
+    let parent = "PRAGMA foreign_keys = ON; CREATE TABLE p(id INTEGER PRIMARY KEY, x);
+         INSERT INTO p VALUES (1, 1), (2, 2), (3, 3);";
+    same(&format!(
+        "{parent} CREATE TABLE c(a REFERENCES p); UPDATE p SET x = 5 WHERE id = 1;
+         DROP TABLE p; {counts}"
+    ));
+    same(&format!(
+        "{parent} CREATE TABLE c(a REFERENCES p ON DELETE CASCADE);
+         INSERT INTO c VALUES (1), (1), (3); DROP TABLE p; {counts} SELECT * FROM c;"
+    ));
+    same(&format!(
+        "{parent} CREATE TABLE c(a REFERENCES p); INSERT INTO c VALUES (2);
+         DROP TABLE p; {counts}"
+    ));
+    for key in ["REFERENCES p", "REFERENCES p DEFERRABLE INITIALLY DEFERRED"] {
+        for postpone in ["ON", "OFF"] {
+            same(&format!(
+                "{parent} CREATE TABLE c(a {key}); BEGIN;
+                 PRAGMA defer_foreign_keys = {postpone}; INSERT INTO c VALUES (1), (7);
+                 UPDATE p SET x = 5; DROP TABLE c; {counts} COMMIT; {counts}"
+            ));
+        }
+    }
+}
+
+#[test]
 fn parents_of_thousands() {
     let indexes = [
         "",

@@ -148,10 +148,12 @@ impl ChildSearch {
 }
 
 impl ForeignKeys {
-    /// Whether rows that go may be missed, or make good what was left for COMMIT.
-    pub fn may_mend(&self) -> bool {
+    /// Whether rows that go may be missed, or make good what was left for COMMIT, where all
+    /// that foreign keys ask may be.
+    pub fn may_mend(&self, postpones: bool) -> bool {
+        let is_left = |key: &ChildKey| key.deferred || postpones;
         let first = self.tables.first();
-        first.is_some_and(|t| !t.references.is_empty() || t.keys.iter().any(|key| key.deferred))
+        first.is_some_and(|t| !t.references.is_empty() || t.keys.iter().any(is_left))
     }
 
     /// The trees that an autocommitted statement looks into, beside those it writes.

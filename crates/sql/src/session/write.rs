@@ -21,6 +21,7 @@ use crate::exec::dml::{
 use crate::exec::effects::Effects;
 use crate::exec::ops::build;
 use crate::exec::txns::{Mark, Txns};
+use crate::func;
 use crate::func::user::UserCode;
 use crate::plan::physical::{Action, Delete, Plan, SchemaChange};
 use crate::schema::ConflictAction;
@@ -58,12 +59,7 @@ impl Body {
         if let Some(rowid) = self.effects.last_rowid {
             state.functions.last_insert_rowid = rowid;
         }
-        state.functions.changes = i64::try_from(self.effects.changes).unwrap_or(i64::MAX);
-        state.functions.total_changes = state
-            .functions
-            .total_changes
-            .saturating_add(state.functions.changes)
-            .saturating_add_unsigned(self.effects.by_actions);
+        count(&self.effects, &mut state.functions);
         result
     }
 
@@ -322,20 +318,18 @@ impl Body {
                     let (txn, counters) = (&mut state.txn, &mut state.counters);
                     let plan = &self.program.plan;
                     let triggers = triggers_of(plan, &mut self.triggers);
-                    let deleted = delete_dropped(delete, txn, counters, triggers, &mut cx);
-                    state.functions.total_changes = state
-                        .functions
-                        .total_changes
-                        .saturating_add_unsigned(self.triggers.changes());
-                    let counts = delete
-                        .target
-                        .foreign
-                        .as_ref()
-                        .is_some_and(|it| it.may_mend());
-                    if counts {
-                        state.functions.changes = *deleted.as_ref().unwrap_or(&0);
+                    let effects = &mut self.effects;
+                    let deleted = delete_dropped(delete, txn, counters, triggers, effects, &mut cx);
+                    if !plan.programs.is_empty() {
+                        effects.by_actions += self.triggers.changes();
                     }
-                    deleted.map(|_| ())
+                    let keys = delete.target.foreign.as_ref();
+                    let postpones = state.counters.postpones;
+                    if keys.is_some_and(|keys| keys.may_mend(postpones)) {
+                        effects.changes = deleted.as_ref().map_or(0, |()| effects.changes);
+                        count(effects, &mut state.functions);
+                    }
+                    deleted
                 });
             }
             outcome = outcome.and_then(|()| ddl::change(change, changed, &mut state.txn, &mut cx));
@@ -366,6 +360,16 @@ impl Body {
     }
 }
 
+/// Has the connection know how many rows a statement changed.
+#[inline]
+fn count(effects: &Effects, functions: &mut func::Context) {
+    functions.changes = i64::try_from(effects.changes).unwrap_or(i64::MAX);
+    functions.total_changes = functions
+        .total_changes
+        .saturating_add(functions.changes)
+        .saturating_add_unsigned(effects.by_actions);
+}
+
 /// A write that did not come to run changed nothing.
 #[cold]
 fn none_changed(error: Error, state: &mut State) -> Error {
@@ -392,18 +396,18 @@ fn go_back(txn: &mut Txns, place: &Mark) -> fulgurite_store::Result<()> {
     txn.release(place)
 }
 
-/// Deletes the rows of a table that is dropped, where foreign keys want to see them go; how
-/// many.
+/// Deletes the rows of a table that is dropped, where foreign keys want to see them go.
 fn delete_dropped(
     delete: &Delete,
     txn: &mut Txns,
     counters: &mut Counters,
     triggers: Option<Triggers<'_>>,
+    effects: &mut Effects,
     cx: &mut Context<'_, '_>,
-) -> Result<i64> {
+) -> Result<()> {
     let keys = delete.target.foreign.as_ref();
     let Some(foreign) = keys.and_then(|keys| Foreign::new(keys, counters)) else {
-        return Ok(0);
+        return Ok(());
     };
     let mut source = build(&delete.source);
     source.attach(txn)?;
@@ -412,14 +416,14 @@ fn delete_dropped(
     let mut sink = Sink::new(txn, &delete.target, None, &mut buffers, &mut deferred);
     sink.foreign = Some(foreign);
     sink.triggers = triggers;
-    let mut effects = Effects::default();
-    let deleted = dml::delete(delete, source.as_mut(), &mut sink, cx, &mut effects);
+    let deleted = dml::delete(delete, source.as_mut(), &mut sink, cx, effects);
     if let Some(foreign) = sink.foreign.take() {
+        effects.by_actions = foreign.changes;
         *counters = foreign.counters;
     }
     deleted.map_err(|failure| failure.error)?;
     match counters.allow_end() {
-        true => Ok(i64::try_from(effects.changes).unwrap_or(i64::MAX)),
+        true => Ok(()),
         false => Err(Error::foreign_key()),
     }
 }
