@@ -19,6 +19,11 @@ fn a_temporary_table_is_a_table() {
         "SELECT * FROM sqlite_temp_schema; SELECT * FROM sqlite_temp_master;
          SELECT * FROM temp.sqlite_schema; SELECT * FROM temp.t; PRAGMA database_list",
     );
+    same("ATTACH ':memory:' AS x; SELECT * FROM sqlite_temp_schema; PRAGMA database_list");
+    same(
+        "ATTACH ':memory:' AS x; SELECT name FROM sqlite_temp_master;
+         CREATE TEMP TABLE t(x); SELECT name FROM sqlite_temp_master",
+    );
     same(
         "CREATE TABLE m(a); INSERT INTO m VALUES (1),(2);
          CREATE TEMP TABLE t AS SELECT a, a * 2 AS b FROM m; SELECT * FROM t;

@@ -13,12 +13,14 @@ impl<'a> Binder<'a> {
     /// the one of what names it; None where the name says which, and there is no such.
     pub(super) fn schema_of(&self, name: &QualifiedName) -> Option<&'a Schema> {
         let text = &name.name.text;
-        if name.schema.is_none() && self.catalog.is_alone() {
+        if name.schema.is_none() && self.catalog.temp().is_none() {
             const OWN: &str = "sqlite_temp_";
             let start = text.get(..OWN.len());
             if start.is_some_and(|start| start.eq_ignore_ascii_case(OWN)) {
                 self.catalog.want_temp();
             }
+        }
+        if name.schema.is_none() && self.catalog.is_alone() {
             return Some(self.catalog.main());
         }
         let key = text.to_ascii_lowercase();
