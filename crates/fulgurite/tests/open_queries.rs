@@ -183,3 +183,37 @@ fn open_queries_keep_their_rows() {
         assert_eq!(problems.expect("a check"), Vec::<String>::new());
     }
 }
+
+/// CREATE TABLE AS, and VACUUM INTO, that were run and are kept held the states that their
+/// subqueries had read, as if these were still being stepped.
+#[test]
+fn statements_that_have_run_keep_no_state() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let database = Database::open(folder.path().join("a.db")).expect("opens");
+    let connect = || database.connect().expect("connects");
+    let (a, b) = (connect(), connect());
+    a.execute_batch(SCHEMA).expect("the tables");
+    a.execute_batch(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+         INSERT INTO u SELECT i, i, 'word' FROM n;
+         INSERT INTO t SELECT * FROM u WHERE id < 10",
+    )
+    .expect("rows");
+    let copy = folder.path().join("copy");
+    let copy = format!(
+        "VACUUM INTO '{}' || (SELECT number FROM u WHERE random() <> 1)",
+        copy.display()
+    );
+    for sql in [
+        "CREATE TABLE v AS
+         SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.number < t.number + random() % 2)",
+        &copy,
+    ] {
+        let mut kept = a.prepare(sql).expect(sql);
+        kept.execute([]).expect(sql);
+        b.execute_batch("UPDATE u SET number = number + 1")
+            .expect("changes");
+        database.checkpoint().expect("is made");
+        assert_eq!(database.stats().kept_nodes, 0, "{sql}");
+    }
+}

@@ -175,10 +175,6 @@ impl Body {
             let text = value.as_ref().to_text().unwrap_or_default();
             Ok(String::from_utf8_lossy(&text).into_owned())
         });
-        let said = said.collect();
-        for subquery in self.run.subqueries.iter_mut().flatten() {
-            subquery.detach();
-        }
-        said
+        said.collect()
     }
 }

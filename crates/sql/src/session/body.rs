@@ -264,6 +264,10 @@ impl Body {
             Action::Vacuum(..) => self.vacuum(&shared.engine, state),
             _ => self.look_again(&shared.engine, state),
         };
+        // Who keeps the statement keeps no state of the database with it.
+        for subquery in self.run.subqueries.iter_mut().flatten() {
+            subquery.detach();
+        }
         collate::exchange(outer);
         if let Some(failure) = collate::take_failure() {
             outcome = Err(failure);
