@@ -447,6 +447,24 @@ fn what_is_in_use_is_not_detached() {
     assert_eq!(y.expect("a row"), 10);
 }
 
+/// It was of the main database alone.
+#[test]
+fn a_checkpoint_without_a_name_is_of_all_files() {
+    let (_folder, a, b) = files();
+    let (connection, other) = (open(&a), open(&b));
+    attach(&connection, &b, "b");
+    run(&connection, "CREATE TEMP TABLE passing(x)");
+    for (pragma, all) in [
+        ("PRAGMA main.wal_checkpoint", false),
+        ("PRAGMA wal_checkpoint", true),
+    ] {
+        run(&connection, "INSERT INTO b.u VALUES (11)");
+        assert_eq!(number(&connection, pragma), 0);
+        let stats = other.database().stats();
+        assert_eq!(stats.checkpoint == stats.visible, all, "{pragma}");
+    }
+}
+
 #[test]
 fn a_database_in_memory_reads_and_fills_files() {
     let (_folder, a, _) = files();

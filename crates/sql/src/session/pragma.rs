@@ -124,6 +124,13 @@ pub fn answer(pragma: &Pragma, main: &Engine, state: &mut State, run: &mut Run) 
         }
         ("wal_checkpoint", _) => {
             engine.store().checkpoint()?;
+            if pragma.store.is_none() {
+                // All files, but those that are not the connection's to write.
+                let others = state.databases.iter().filter(|it| !it.is_private);
+                let stores = others.map(|it| it.engine.store());
+                let mut written = stores.filter(|it| !it.is_read_only());
+                written.try_for_each(|it| it.checkpoint())?;
+            }
             Some(vec![vec![Value::Integer(0); 3]])
         }
         (name, None) => fixed(name).map(|(_, value)| vec![vec![value]]),
