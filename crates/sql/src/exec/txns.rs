@@ -105,6 +105,12 @@ impl Txns {
         self.each(|txn| txn.set_busy_handler(Some(handler.clone())));
     }
 
+    /// Whether what is written from here on cannot be taken back in part; see
+    /// [`TxnContext::set_whole`].
+    pub fn set_whole(&mut self, is_whole: bool) {
+        self.each(|txn| txn.set_whole(is_whole));
+    }
+
     fn each(&mut self, act: impl Fn(&mut Txn)) {
         act(&mut self.main);
         self.others.iter_mut().for_each(|other| act(&mut other.txn));

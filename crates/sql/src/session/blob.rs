@@ -227,10 +227,12 @@ impl Session {
         let commits = state.start_writing_to(&handle.tree)?;
         // It goes over what was committed last, acknowledged or not.
         let is_same = !commits && handle.mark == self.mark(&handle.column, state);
+        state.txn.set_whole(!commits);
         let put = match is_same {
             true => self.put_blob(handle, from, bytes, state),
             false => self.look_and_put(handle, from, bytes, state),
         };
+        state.txn.set_whole(false);
         state.changed += 1;
         // As this transaction leaves it: what others write from its commit on ends the handle.
         let mark = match commits {

@@ -269,6 +269,8 @@ impl State {
             self.start_explicit(Base::Acknowledged)?;
             self.join(&[store])?;
             self.txn.check_writes([tree])?;
+            // What may be refused to a large transaction is refused before anything is written.
+            self.txn.claim(tree)?;
             return Ok(false);
         }
         if store != main {

@@ -284,16 +284,22 @@ fn write_number(key: i64, value: i64, engine: &Engine, state: &mut State) -> Res
         ));
     };
     let commits = state.start_writing_to(tree)?;
+    state.txn.set_whole(!commits);
     let written = state.txn.put(tree, Key::Int(key), &value.to_le_bytes());
-    if !commits {
-        written?;
-        return Ok(());
+    state.txn.set_whole(false);
+    match (written, commits) {
+        (Ok(_), true) => state.commit_statement(),
+        (Ok(_), false) => Ok(()),
+        (Err(error), true) => {
+            state.txn.rollback();
+            Err(error.into())
+        }
+        // It may be written nevertheless.
+        (Err(error), false) => {
+            state.abandon();
+            Err(error.into())
+        }
     }
-    if let Err(error) = written {
-        state.txn.rollback();
-        return Err(error.into());
-    }
-    state.commit_statement()
 }
 
 /// The level of that name, in any case.

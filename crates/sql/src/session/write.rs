@@ -112,8 +112,16 @@ impl Body {
             deferred,
             unique: defers_unique,
         };
+        // Triggers may write any number of rows.
+        let is_whole = !commits && place.is_none() && self.program.plan.programs.is_empty();
+        if is_whole {
+            state.txn.set_whole(true);
+        }
         let counters_now = &mut state.counters;
         let outcome = self.write_rows(&mut state.txn, kept_back, counters_now, &mut torn);
+        if is_whole {
+            state.txn.set_whole(false);
+        }
         let result = match outcome {
             Ok(()) if commits => state
                 .commit_statement()

@@ -61,6 +61,22 @@ impl TxnContext {
         is_due
     }
 
+    /// Becomes bulk if it has grown too large for the log.
+    pub(super) fn outgrow_log(&mut self) -> Result<()> {
+        match self.redo.len() >= self.bulk_at && self.is_bulk_due() {
+            true => self.become_bulk(),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether what is written from here on belongs together, and nobody could take back a
+    /// part of it: that the transaction grows too large for the log is looked at by the next
+    /// [`claim`](Self::claim) then, before anything is written that its locks may be refused
+    /// for. To be ended soon: until then it grows without bounds.
+    pub fn set_whole(&mut self, is_whole: bool) {
+        self.is_whole = is_whole;
+    }
+
     /// Makes the transaction bulk. If a tree it wrote to has moved on since its
     /// snapshot, it stays as it is, to be rebased at commit like any other.
     #[cold]
@@ -108,15 +124,16 @@ impl TxnContext {
     }
 
     /// Before the first write to several trees of which all or none shall be done: a
-    /// transaction that has grown too large for the log takes the locks of those that it
-    /// has not written to, which writing to one of them would do. Others need none.
+    /// transaction that has grown too large for the log takes the locks that it needs for
+    /// that, and of those trees that it has not written to, which writing to one of them
+    /// would do. Others need none.
     ///
     /// # Errors
     /// `Busy` or `Conflict`, as the write had failed, and nothing is changed.
     #[inline]
     pub fn claim(&mut self, tree: &Tree) -> Result<()> {
         if !self.bulk {
-            return Ok(());
+            self.outgrow_log()?;
         }
         self.lock_for_bulk(tree)
     }

@@ -159,6 +159,8 @@ pub struct TxnContext {
     bulk: bool,
     /// Bytes of redo at which to ask whether to become bulk.
     bulk_at: usize,
+    /// That is not asked now: see [`set_whole`](Self::set_whole).
+    is_whole: bool,
     /// Bytes of redo at which to count it again.
     redo_step: usize,
     /// Something was written, kept in the redo or not; and in the transaction before
@@ -211,6 +213,7 @@ impl TxnContext {
             stored: Vec::new(),
             bulk: false,
             bulk_at: DENSE_LIMIT,
+            is_whole: false,
             redo_step: REDO_STEP,
             wrote: false,
             wrote_before: false,
@@ -383,6 +386,7 @@ impl TxnContext {
         self.bulk = false;
         self.end_spilling();
         self.bulk_at = DENSE_LIMIT;
+        self.is_whole = false;
         self.redo_step = REDO_STEP;
         if self.state != TxnState::Read {
             self.wrote_before = self.wrote;

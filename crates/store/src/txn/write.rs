@@ -99,10 +99,10 @@ impl TxnContext {
     fn redo_has_grown(&mut self) -> Result<()> {
         self.redo_step = self.redo.len() + REDO_STEP;
         self.charge_lists();
-        if self.redo.len() >= self.bulk_at && self.is_bulk_due() {
-            self.become_bulk()?;
+        match self.is_whole {
+            true => Ok(()),
+            false => self.outgrow_log(),
         }
-        Ok(())
     }
 
     /// Writes an entry; true if there was one under this key.
