@@ -255,6 +255,37 @@ fn a_name_stands_for_nothing_at_once() {
     assert!(store.family("f").expect("a look").is_none());
 }
 
+/// Whoever read it in the transaction that had dropped it was told that it was empty.
+#[test]
+fn a_tree_is_not_read_once_it_was_dropped() {
+    let (store, tree) = store();
+    let key = Key::Bytes(b"key");
+    for begin in [begin_immediate, begin_snapshot] {
+        let mut txn = store.txn();
+        begin(&mut txn).expect("begins");
+        put(&mut txn, &tree, 0..10);
+        let savepoint = txn.savepoint().expect("a savepoint");
+        txn.drop_tree(&tree).expect("drops");
+        misused(txn.get_into(&tree, key, &mut Vec::new()));
+        misused(txn.get_part(&tree, key, 0..1, &mut Vec::new()));
+        misused(txn.contains(&tree, key));
+        misused(txn.count(&tree));
+        misused(txn.stamp(&tree));
+        misused(txn.cursor(&tree).map(|_| ()));
+        misused(txn.put(&tree, key, b"value"));
+        txn.rollback_to(&savepoint).expect("goes back");
+        assert_eq!(txn.count(&tree).expect("a count"), 10);
+    }
+}
+
+fn begin_immediate(txn: &mut Txn) -> Result<()> {
+    txn.begin_immediate()
+}
+
+fn begin_snapshot(txn: &mut Txn) -> Result<()> {
+    txn.begin(Isolation::Snapshot)
+}
+
 type Step = fn(&mut Txn, &Savepoint, &Tree);
 type Begin = fn(&mut Txn, &Tree) -> Result<()>;
 

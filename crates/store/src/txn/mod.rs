@@ -526,6 +526,15 @@ impl TxnContext {
         }
     }
 
+    /// The fork that a tree is read in, if this transaction wrote to it and has not dropped it.
+    #[inline]
+    fn fork_to_read(&self, tree: &Tree) -> Result<Option<usize>> {
+        match self.fork_of(tree.id()) {
+            Some(at) if self.forks[at].dropped => Err(dropped(tree)),
+            at => Ok(at),
+        }
+    }
+
     /// The fork of a tree, made when it is first written to.
     #[inline]
     fn fork(&mut self, tree: &Tree) -> Result<usize> {

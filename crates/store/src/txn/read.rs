@@ -125,7 +125,7 @@ impl TxnContext {
         found: impl FnOnce(Option<(&[u8], bool)>) -> R,
     ) -> Result<R> {
         if !self.forks.is_empty()
-            && let Some(at) = self.fork_of(tree.id())
+            && let Some(at) = self.fork_to_read(tree)?
         {
             self.write_put_off_under(tree.id(), key.0)?;
             let slot = self.slot.as_ref().ok_or_else(no_slot)?;
@@ -183,7 +183,7 @@ impl TxnContext {
     /// The number of entries for planning: as [`count`](Self::count), but the
     /// transaction does not depend on the answer.
     pub fn estimate(&mut self, tree: &Tree) -> Result<u64> {
-        if let Some(at) = self.fork_of(tree.id()) {
+        if let Some(at) = self.fork_to_read(tree)? {
             self.write_put_off()?;
             return Ok(self.forks[at].count);
         }
@@ -214,10 +214,11 @@ impl TxnContext {
     /// writers' lock keeps the schema.
     #[inline]
     pub fn stamp(&mut self, tree: &Tree) -> Result<u64> {
-        if self.fork_of(tree.id()).is_some() {
+        let fork = self.fork_to_read(tree)?;
+        if fork.is_some() {
             self.write_put_off()?;
         }
-        if let Some(at) = self.fork_of(tree.id())
+        if let Some(at) = fork
             && self.forks[at].changed
         {
             // Private states are numbered apart from commits.
@@ -276,7 +277,7 @@ impl TxnContext {
             .as_ref()
             .filter(|_| observes)
             .map(|reads| Reads::observer(reads, tree));
-        if let Some(at) = self.fork_of(tree.id()) {
+        if let Some(at) = self.fork_to_read(tree)? {
             self.write_put_off()?;
             let slot = self.core.pool.readers.pin_also(self.seq)?;
             let fork = &mut self.forks[at];
