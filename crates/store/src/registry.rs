@@ -15,7 +15,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::open::{self, Purpose};
 use crate::options::Options;
-use crate::store::{Handle, Store, real_disk};
+use crate::store::{Core, Handle, Store, real_disk};
 use fulgurite_disk::{Disk, FileId, OpenOptions};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet};
@@ -120,18 +120,27 @@ impl Opening {
 
 /// A further handle of an open store, for reading only if that is asked for.
 fn join(handle: Arc<Handle>, options: &Options) -> Result<Store> {
-    if handle.core.options.read_only && !options.read_only {
-        return Err(Error::new(
-            ErrorKind::ReadOnly,
-            format!(
-                "attempt to write a readonly database: {} is open for reading in this process; close it there first",
-                handle.core.pool.path
-            ),
-        ));
+    if !options.read_only {
+        check_not_only_read(&handle.core)?;
     }
     let mut store = Store::new(handle);
     store.read_only = options.read_only;
     Ok(store)
+}
+
+/// Fails where this process has a store open for reading only: it holds what its log says in
+/// memory alone.
+pub(crate) fn check_not_only_read(core: &Core) -> Result<()> {
+    match core.options.read_only {
+        true => Err(Error::new(
+            ErrorKind::ReadOnly,
+            format!(
+                "attempt to write a readonly database: {} is open for reading in this process; close it there first",
+                core.pool.path
+            ),
+        )),
+        false => Ok(()),
+    }
 }
 
 /// The store of the file at a resolved path, if this process has it open.

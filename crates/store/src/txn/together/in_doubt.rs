@@ -109,7 +109,7 @@ fn ask(core: &Core, path: &Path, number: &Number) -> Result<bool> {
     let until = waits.now().saturating_add(core.options.busy_timeout);
     loop {
         let opened = match registry::find_open(&core.disk, path)? {
-            Some(store) => Ok(store),
+            Some(store) => check_lasts(core, store.core()).map(|()| store),
             None => open::open_unsettled(core.disk.clone(), path, options_to_ask(&core.options)),
         };
         match opened {
@@ -126,6 +126,18 @@ fn ask(core: &Core, path: &Path, number: &Number) -> Result<bool> {
     }
 }
 
+/// Fails where what an open coordinator shows is not to be relied upon. After a failed write
+/// or sync its log may hold the decision, or not, which is only known when it is opened
+/// again. And one that is open for reading only has replayed a decision that a power cut may
+/// still take, which whoever does not write here may show as well.
+fn check_lasts(core: &Core, coordinator: &Core) -> Result<()> {
+    if coordinator.options.read_only && core.options.read_only {
+        return Ok(());
+    }
+    registry::check_not_only_read(coordinator)?;
+    coordinator.check_writable()
+}
+
 fn options_to_ask(options: &Options) -> Options {
     Options {
         create: false,
@@ -137,3 +149,6 @@ fn options_to_ask(options: &Options) -> Options {
         ..options.clone()
     }
 }
+
+#[cfg(test)]
+mod tests;
