@@ -7,7 +7,9 @@ use std::sync::Arc;
 use fulgurite::{Connection, Database, Error, ffi};
 use fulgurite_sim::{Call, Fault, FaultError, SimDisk, SimDriver};
 use fulgurite_sql::exec::txns::Txns;
-use fulgurite_store::{ErrorKind, Isolation, Key, KeyKind, Options, Store, Tree};
+use fulgurite_store::{
+    ErrorKind, Isolation, Key, KeyKind, Options, Store, Tree, commit_together, read_together,
+};
 
 fn store(disk: &SimDisk, path: &str) -> fulgurite_store::Result<Store> {
     let options = Options {
@@ -175,4 +177,89 @@ fn a_transaction_goes_on_where_writing_ends_meanwhile() {
     is_the_cause(&error, "COMMIT");
     assert!(other.is_autocommit());
     assert_eq!(sums(&other), [1, 1]);
+}
+
+/// Two files with a number in each, 1 in both.
+fn pair(disk: &SimDisk) -> [(Store, Tree); 2] {
+    ["d/a.db", "d/b.db"].map(|path| {
+        let store = store(disk, path).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        put(&store, &tree, 1).expect("puts");
+        (store, tree)
+    })
+}
+
+/// Writes it to both in one transaction.
+fn put_together(files: &[(Store, Tree); 2], byte: u8) -> fulgurite_store::Result<()> {
+    let mut txns = [files[0].0.txn(), files[1].0.txn()];
+    for (txn, (_, tree)) in txns.iter_mut().zip(files) {
+        txn.begin(Isolation::Serializable)?;
+        txn.put(tree, ONE, &[byte])?;
+    }
+    let [a, b] = &mut txns;
+    commit_together(&mut [a, b])
+}
+
+/// Reads both as they are at one moment.
+fn read_both(files: &[(Store, Tree); 2]) -> fulgurite_store::Result<[u8; 2]> {
+    let mut txns = [files[0].0.txn(), files[1].0.txn()];
+    let [a, b] = &mut txns;
+    a.begin_read()?;
+    b.begin_read()?;
+    read_together(&mut [a, b])?;
+    let mut found = [0; 2];
+    for (at, (txn, (_, tree))) in txns.iter_mut().zip(files).enumerate() {
+        let mut value = Vec::new();
+        txn.get_into(tree, ONE, &mut value)?;
+        found[at] = value[0];
+    }
+    Ok(found)
+}
+
+/// The sync of a commit to both failed in the file that decides, and the log of that one had
+/// it. When it was opened again, beside the other one, who read both saw half of the commit.
+#[test]
+fn nobody_reads_half_of_a_commit_whose_outcome_was_unknown() {
+    let mut was_committed = 0;
+    for (seed, after) in (0..8).flat_map(|seed| (0..8).map(move |after| (seed, after))) {
+        let disk = SimDisk::new(seed);
+        let [deciding, other] = pair(&disk);
+        let files = [deciding, other];
+        put_together(&files, 2).expect("commits");
+        disk.fail(Fault {
+            call: Some(Call::Sync),
+            after,
+            for_good: false,
+            error: FaultError::Io,
+        });
+        let outcome = put_together(&files, 3);
+        disk.heal();
+        let [deciding, other] = files;
+        let is_unknown = |(store, _): &(Store, Tree)| {
+            let error = store.checkpoint().err();
+            error.is_some_and(|error| error.kind() == ErrorKind::Poisoned)
+        };
+        if outcome.is_ok() || !is_unknown(&deciding) || !is_unknown(&other) {
+            continue;
+        }
+        let files = [deciding, other];
+        // Neither shows it, and readers go on.
+        assert_eq!(read_both(&files).expect("reads"), [2, 2]);
+        let [deciding, other] = files;
+        drop(deciding);
+        let again = |path| {
+            let store = store(&disk, path).expect("opens");
+            let tree = store.family("t").expect("a look").expect("a family");
+            (store, tree)
+        };
+        let files = [again("d/a.db"), other];
+        let error = read_both(&files).expect_err("the outcome is known there, and not here");
+        assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
+        drop(files);
+        let other = again("d/b.db");
+        let found = read_both(&[again("d/a.db"), other]).expect("reads");
+        assert!(found == [2, 2] || found == [3, 3], "{found:?}");
+        was_committed += u32::from(found == [3, 3]);
+    }
+    assert!(was_committed > 0, "its log never had it");
 }

@@ -9,11 +9,15 @@
 //! the two the gates of those stores are shut (`mod.rs`), and nobody takes what they show.
 //! One that cannot come to show it any more, since its log has failed, or alone does, keeps
 //! its gate shut: it may be read by itself, and not beside others, until it is opened again.
+//! So does one that does not know what became of a commit, once the store that decided is
+//! closed: whoever opens that or another one again is shown what became of it.
 
 use super::super::{TxnContext, TxnState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use crate::primitives::look_later;
+use crate::store::Handle;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// How often to look at a gate again, letting others run, before sleeping: a commit syncs
@@ -31,6 +35,9 @@ pub(crate) struct Gate {
     turns: AtomicU64,
     /// It stays shut: the store and another one differ over a commit to both.
     torn: AtomicBool,
+    /// The store that decides about a commit of unknown outcome, which this one does not
+    /// show, and no other one as long as that is open.
+    decides: OnceLock<Weak<Handle>>,
 }
 
 const OPENED: u64 = 1 << 32;
@@ -51,10 +58,23 @@ impl Gate {
         self.turns.fetch_add(1, SeqCst);
     }
 
+    /// For who has shut it, and does not know what will be found of a commit once the store
+    /// that decides is opened again.
+    pub(super) fn leave_to(&self, coordinator: &Arc<Handle>) {
+        // Nothing is committed here any more, so there is no other one.
+        let _ = self.decides.set(Arc::downgrade(coordinator));
+    }
+
+    /// Whether the store and another one may differ over a commit to both, for good.
+    fn is_torn(&self) -> bool {
+        let is_closed = |decides: &Weak<Handle>| decides.strong_count() == 0;
+        self.torn.load(SeqCst) || self.decides.get().is_some_and(is_closed)
+    }
+
     /// A number that stays until it is shut again; `None` while it is shut.
     fn opened(&self) -> Option<u64> {
         let turns = self.turns.load(SeqCst);
-        turns.is_multiple_of(OPENED).then_some(turns)
+        (turns.is_multiple_of(OPENED) && !self.is_torn()).then_some(turns)
     }
 }
 
@@ -139,7 +159,7 @@ impl TxnContext {
     /// # Errors
     /// `Poisoned`, which names the file and why.
     pub fn check_whole(&self) -> Result<()> {
-        if !self.core.gate.torn.load(SeqCst) {
+        if !self.core.gate.is_torn() {
             return Ok(());
         }
         let path = &self.core.pool.path;

@@ -297,7 +297,10 @@ fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<
         drop(parts);
         for it in to_prepare {
             match unknown {
-                true => cores[it.at].fail(&error),
+                true => {
+                    cores[it.at].fail(&error);
+                    cores[it.at].gate.leave_to(&txns[coordinator].store.handle);
+                }
                 false => txns[it.at].forget_prepared(&it.tree, &number),
             }
         }
