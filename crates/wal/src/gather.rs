@@ -143,7 +143,7 @@ impl Gather {
     /// The same for the one of a crowd that has looked so often, if it had better look again
     /// than sleep; `until` when, once that is known.
     pub(super) fn goes_on(&self, turns: u32, until: &mut Option<Duration>) -> bool {
-        let at_first = turns <= YIELDS_SLOW && !self.giving_way.rests();
+        let at_first = (..=YIELDS_SLOW).contains(&turns) && !self.giving_way.rests();
         (at_first || self.is_patient(until)) && self.give_way()
     }
 
