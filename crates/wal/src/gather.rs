@@ -22,9 +22,10 @@
 //! first. Whoever ends the waiting leads next, or finds that somebody does, or
 //! wakes the sleepers; so they can rely on it as on a leader.
 //!
-//! The others of a crowd let others run for two syncs' time, where syncs are so short
-//! that sleeping would take a good part of one, and sleep after that (ADR 48). Which of
-//! them leads depends on the processors they are on, too (`processors.rs`).
+//! The others of a crowd let others run (`giving_way.rs`) for two syncs' time, where
+//! syncs are so short that sleeping would take a good part of one, and sleep after that
+//! (ADR 48). Which of them leads depends on the processors they are on, too
+//! (`processors.rs`).
 
 use std::time::Duration;
 
