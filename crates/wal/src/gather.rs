@@ -378,6 +378,7 @@ pub(super) fn rest_after(rest: u32, in_time: bool) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scheduled::scheduled;
     use super::*;
 
     #[test]
@@ -398,21 +399,23 @@ mod tests {
     /// leading until it had it back.
     #[test]
     fn a_crowd_that_is_overdue_need_not_be_waited_for_by_who_began_to() {
-        let gather = Gather::default();
-        let awaited = |at_most| Awaited {
-            records: 2,
-            bytes: u64::MAX,
-            at_most,
-            anyway: false,
-        };
-        assert!(gather.open());
-        while !gather.is_overdue(&awaited(Duration::ZERO)) {}
-        assert!(!gather.is_overdue(&awaited(Duration::MAX)));
-        let another = awaited(Duration::ZERO);
-        assert!(gather.close(&another, Ending::InVain).is_some());
-        assert!(gather.close(&another, Ending::InVain).is_none());
-        let waited = gather.wait(&another, || false, || false);
-        assert_eq!(waited, None, "it is told that somebody ended it");
+        scheduled(|| {
+            let gather = Gather::default();
+            let awaited = |at_most| Awaited {
+                records: 2,
+                bytes: u64::MAX,
+                at_most,
+                anyway: false,
+            };
+            assert!(gather.open());
+            while !gather.is_overdue(&awaited(Duration::ZERO)) {}
+            assert!(!gather.is_overdue(&awaited(Duration::MAX)));
+            let another = awaited(Duration::ZERO);
+            assert!(gather.close(&another, Ending::InVain).is_some());
+            assert!(gather.close(&another, Ending::InVain).is_none());
+            let waited = gather.wait(&another, || false, || false);
+            assert_eq!(waited, None, "it is told that somebody ended it");
+        });
     }
 
     #[test]

@@ -105,6 +105,7 @@ pub(super) fn nap() {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scheduled::scheduled;
     use super::*;
 
     const LOST: Duration = Duration::from_millis(4);
@@ -119,57 +120,65 @@ mod tests {
 
     #[test]
     fn lost_slices_are_followed_by_ever_more_naps() {
-        let giving_way = GivingWay::default();
-        giving_way.took(SHORT, 8, false);
-        assert_eq!(rest(&giving_way), (0, 0));
-        giving_way.took(LOST, 8, false);
-        let mut naps = vec![rest(&giving_way)];
-        for took in [LOST, LOST, LATE, LOST, LOST, LOST, LOST, LOST] {
-            giving_way.took(took, 8, true);
-            naps.push(rest(&giving_way));
-        }
-        let doubled = [256, 512, 1024, 1024, 2048, 4096, 8192, 16_384, 16_384];
-        assert_eq!(naps, doubled.map(|naps| (naps, naps)));
-        naps.clear();
-        while giving_way.rests() {
-            giving_way.took(SHORT, 8, true);
-            naps.push(rest(&giving_way));
-        }
-        let halved = [8192, 4096, 2048, 1024, 512, 256, 0];
-        assert_eq!(naps, halved.map(|naps| (naps, naps)));
+        scheduled(|| {
+            let giving_way = GivingWay::default();
+            giving_way.took(SHORT, 8, false);
+            assert_eq!(rest(&giving_way), (0, 0));
+            giving_way.took(LOST, 8, false);
+            let mut naps = vec![rest(&giving_way)];
+            for took in [LOST, LOST, LATE, LOST, LOST, LOST, LOST, LOST] {
+                giving_way.took(took, 8, true);
+                naps.push(rest(&giving_way));
+            }
+            let doubled = [256, 512, 1024, 1024, 2048, 4096, 8192, 16_384, 16_384];
+            assert_eq!(naps, doubled.map(|naps| (naps, naps)));
+            naps.clear();
+            while giving_way.rests() {
+                giving_way.took(SHORT, 8, true);
+                naps.push(rest(&giving_way));
+            }
+            let halved = [8192, 4096, 2048, 1024, 512, 256, 0];
+            assert_eq!(naps, halved.map(|naps| (naps, naps)));
+        });
     }
 
     #[test]
     fn who_is_late_since_many_had_their_turns_does_not_make_the_others_nap() {
-        let giving_way = GivingWay::default();
-        giving_way.took(LATE, 2, false);
-        assert_eq!(rest(&giving_way), (REST_MIN, 0));
-        assert!(!giving_way.give_way(2));
-        giving_way.took(SHORT, 2, true);
-        assert_eq!(rest(&giving_way), (0, 0));
-        giving_way.took(LOST, 200, false);
-        assert_eq!(rest(&giving_way), (REST_MIN, 0));
+        scheduled(|| {
+            let giving_way = GivingWay::default();
+            giving_way.took(LATE, 2, false);
+            assert_eq!(rest(&giving_way), (REST_MIN, 0));
+            assert!(!giving_way.give_way(2));
+            giving_way.took(SHORT, 2, true);
+            assert_eq!(rest(&giving_way), (0, 0));
+            giving_way.took(LOST, 200, false);
+            assert_eq!(rest(&giving_way), (REST_MIN, 0));
+        });
     }
 
     #[test]
     fn many_who_lose_their_slices_together_count_once() {
-        let giving_way = GivingWay::default();
-        (0..8).for_each(|_| giving_way.took(LOST, 8, false));
-        assert_eq!(rest(&giving_way), (REST_MIN, REST_MIN));
+        scheduled(|| {
+            let giving_way = GivingWay::default();
+            (0..8).for_each(|_| giving_way.took(LOST, 8, false));
+            assert_eq!(rest(&giving_way), (REST_MIN, REST_MIN));
+        });
     }
 
     #[test]
     fn all_nap_until_one_tries_again() {
-        let giving_way = GivingWay::default();
-        giving_way.took(LOST, 8, false);
-        giving_way.resting.store(3, Ordering::Relaxed);
-        assert!(giving_way.give_way(8) && giving_way.give_way(8));
-        assert_eq!(rest(&giving_way), (1, REST_MIN));
-        assert!(giving_way.give_way(8));
-        assert_ne!(
-            rest(&giving_way),
-            (REST_MIN, REST_MIN),
-            "it is known how that ended"
-        );
+        scheduled(|| {
+            let giving_way = GivingWay::default();
+            giving_way.took(LOST, 8, false);
+            giving_way.resting.store(3, Ordering::Relaxed);
+            assert!(giving_way.give_way(8) && giving_way.give_way(8));
+            assert_eq!(rest(&giving_way), (1, REST_MIN));
+            assert!(giving_way.give_way(8));
+            assert_ne!(
+                rest(&giving_way),
+                (REST_MIN, REST_MIN),
+                "it is known how that ended"
+            );
+        });
     }
 }

@@ -95,6 +95,8 @@ mod record;
 mod recovery;
 mod relaxing;
 mod ring;
+#[cfg(test)]
+mod scheduled;
 mod solo;
 mod space;
 mod stats;

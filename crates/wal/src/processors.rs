@@ -131,16 +131,11 @@ impl Processors {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scheduled::scheduled;
     use super::*;
 
     const QUICK: usize = 1;
     const SLOW: usize = 0;
-
-    /// Runs a test where the atomics may also be those of the models, which want their
-    /// scheduler.
-    fn scheduled(test: impl Fn() + Send + Sync + 'static) {
-        shuttle::check_dfs(test, Some(1));
-    }
 
     /// Both processors known, the next sync led by whoever comes is far.
     fn known(slow: u32) -> Processors {
