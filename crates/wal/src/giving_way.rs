@@ -2,9 +2,9 @@
 //!
 //! Who lets others run hopes for those on their way to the same sync. Where threads
 //! that compute want the processors it loses its turn to them instead: a time slice
-//! of milliseconds, and Linux since 6.18 takes the rest of its own slice from who lets
-//! others run. So whose turn takes long says so, and for the next [`REST_MIN`] turns
-//! nobody tries; then one does, for all.
+//! of milliseconds, and Linux takes the rest of its own slice from who lets others run.
+//! So whose turn takes long says so, and for the next [`REST_MIN`] turns nobody tries;
+//! then one does, for all.
 //!
 //! Where a slice was lost, all take naps for as many turns: to be woken needs somebody
 //! else who has a processor, and who sleeps by the clock is owed one when it gets up. As
