@@ -109,8 +109,10 @@ impl Awaited {
 pub(super) enum Ending {
     /// The crowd is there.
     Came,
-    /// The time is over, or others have the processors.
+    /// The time is over.
     InVain,
+    /// Others have the processors, which says nothing about the crowd.
+    Hindered,
     /// Somebody leads, or led, who did not know of it; or the log ended.
     Overtaken,
 }
@@ -266,7 +268,9 @@ impl Gather {
                 }
             } else if is_overtaken() {
                 return Some(Ending::Overtaken);
-            } else if hogged || now() >= until {
+            } else if hogged {
+                return Some(Ending::Hindered);
+            } else if now() >= until {
                 return Some(Ending::InVain);
             }
         }
@@ -281,7 +285,7 @@ impl Gather {
         let in_time = match ending {
             Ending::Came => spent <= awaited.at_most,
             Ending::InVain => false,
-            Ending::Overtaken => return Some(spent),
+            Ending::Hindered | Ending::Overtaken => return Some(spent),
         };
         let rest = rest_after(self.rest.load(Ordering::Relaxed), in_time);
         self.rest.store(rest, Ordering::Relaxed);
@@ -342,7 +346,7 @@ fn smooth(before: u32, nanos: u32) -> u32 {
     before - before / 4 + believed / 4
 }
 
-fn nanos(time: Duration) -> u64 {
+pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -415,6 +419,28 @@ mod tests {
             assert!(gather.close(&another, Ending::InVain).is_none());
             let waited = gather.wait(&another, || false, || false);
             assert_eq!(waited, None, "it is told that somebody ended it");
+        });
+    }
+
+    /// Each wait that others cut short counted as one in vain, so that crowds were not waited
+    /// for long after the others had gone.
+    #[test]
+    fn what_others_cut_short_says_nothing_about_a_crowd() {
+        scheduled(|| {
+            let gather = Gather::default();
+            let awaited = Awaited {
+                records: 2,
+                bytes: u64::MAX,
+                at_most: Duration::MAX,
+                anyway: false,
+            };
+            let resting = || gather.resting.load(Ordering::Relaxed);
+            for ending in [Ending::Hindered, Ending::Overtaken] {
+                assert!(gather.open() && gather.close(&awaited, ending).is_some());
+                assert_eq!(resting(), 0, "{ending:?}");
+            }
+            assert!(gather.open() && gather.close(&awaited, Ending::InVain).is_some());
+            assert_eq!(resting(), REST_MIN);
         });
     }
 
