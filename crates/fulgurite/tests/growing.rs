@@ -99,6 +99,32 @@ fn a_row_with_which_it_grows_too_large_waits_for_the_next() {
     }
 }
 
+/// COMMIT answered that the value was too big, and had rolled back, where a statement of one
+/// row had written it last.
+#[test]
+fn a_row_larger_than_a_record_may_be_the_last_one() {
+    const LARGE: i64 = 65 << 20;
+    let (dir, a, b) = pair();
+    a.execute("ATTACH ?1 AS o", [dir.path().join("o.db").to_str()])
+        .expect("attaches");
+    run(&a, "CREATE TABLE o.u (id INTEGER PRIMARY KEY, body)");
+    for (id, also) in [(7, "SELECT 1"), (8, "INSERT INTO o.u VALUES (8, 'small')")] {
+        run(&a, "BEGIN");
+        run(&b, &format!("UPDATE t SET body = {id} WHERE id = 1"));
+        run(&a, also);
+        a.execute("INSERT INTO t VALUES (?1, zeroblob(?2))", [id, LARGE])
+            .expect("inserts");
+        run(&a, "COMMIT");
+        let length = format!("SELECT length(body) FROM t WHERE id = {id}");
+        assert_eq!(number(&b, &length), LARGE);
+    }
+    assert_eq!(number(&a, "SELECT count(*) FROM o.u"), 1);
+    let check: String = a
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .expect("checks");
+    assert_eq!(check, "ok");
+}
+
 /// What is written through a handle, and a number of the database, are rows like others: who
 /// comes too late to their tables is told so, and the transaction stays open. After the handle
 /// it was rolled back.

@@ -116,6 +116,100 @@ fn the_cache_limit_holds() {
     verify(&store, &tree, 0..ROWS);
 }
 
+/// How a transaction begins, and whether others commit to its tree meanwhile.
+type Begin = fn(&mut Txn, &Tree) -> fulgurite_store::Result<()>;
+
+/// A transaction looked whether it was too large for the log before each operation, so that a
+/// value which alone was too large for a record, written last, was refused by its commit. One
+/// whose tree had moved on was refused with its locks, too, however little the others did.
+#[test]
+fn what_is_written_last_may_be_larger_than_a_record() {
+    let begins: [(Begin, bool, i64); 5] = [
+        (|txn, _| txn.begin_immediate(), false, 0),
+        (|txn, tree| txn.begin_statement(&[tree]), false, 0),
+        (|txn, _| txn.begin(Isolation::Serializable), false, 0),
+        (|txn, _| txn.begin(Isolation::Serializable), true, 0),
+        (|txn, _| txn.begin(Isolation::Serializable), true, ROWS),
+    ];
+    let large: Vec<u8> = (0..65 << 20).map(|i: u32| (i / 1000) as u8).collect();
+    for (begin, overlaps, more) in begins {
+        let disk = Arc::new(MemoryDisk::new());
+        let store = Store::open_on(disk.clone(), "last.db", options()).expect("opens");
+        let tree = store.create_family("rows", KeyKind::Int).expect("a family");
+        let mut txn = store.txn();
+        begin(&mut txn, &tree).expect("begins");
+        txn.put(&tree, Key::Int(1), b"first").expect("puts");
+        if overlaps {
+            let mut other = store.txn();
+            other.begin_statement(&[&tree]).expect("begins");
+            other.put(&tree, Key::Int(3), b"theirs").expect("puts");
+            other.commit().expect("commits");
+        }
+        fill(&mut txn, &tree, 10..10 + more);
+        txn.put(&tree, Key::Int(2), &large).expect("puts");
+        txn.commit().expect("commits");
+        drop((txn, tree, store));
+
+        let store = Store::open_on(disk, "last.db", options()).expect("opens again");
+        let tree = store.family("rows").expect("reads").expect("is there");
+        let mut txn = store.txn();
+        txn.begin_read().expect("begins");
+        let mut found = Vec::new();
+        for (key, value) in [(1, &b"first"[..]), (2, &large[..])] {
+            assert!(
+                txn.get_into(&tree, Key::Int(key), &mut found)
+                    .expect("reads")
+            );
+            assert!(found == value, "{key}");
+        }
+        assert_eq!(txn.contains(&tree, Key::Int(3)).expect("reads"), overlaps);
+        let rows = 2 + u64::from(overlaps) + more as u64;
+        assert_eq!(txn.count(&tree).expect("counts"), rows);
+        assert_eq!(
+            store.integrity_check().expect("checks"),
+            Vec::<String>::new()
+        );
+    }
+}
+
+/// It was told `Busy` by the operation with which it came to be too large for the log, which
+/// was done all the same.
+#[test]
+fn who_is_refused_its_locks_has_written_nothing() {
+    let store = Store::in_memory(Options {
+        busy_timeout: Duration::ZERO,
+        ..options()
+    })
+    .expect("opens");
+    let tree = store.create_family("rows", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+    txn.begin(Isolation::Serializable).expect("begins");
+    let mut other = store.txn();
+    other.begin_immediate().expect("begins");
+    let value = [7; 50_000];
+    let refused = (0..1000)
+        .find(|key| match txn.put(&tree, Key::Int(*key), &value) {
+            Ok(_) => false,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Busy);
+                true
+            }
+        })
+        .expect("it is too large at some time");
+    for _ in 0..2 {
+        assert_eq!(txn.count(&tree).expect("counts"), refused as u64);
+        let deleted = txn.delete(&tree, Key::Int(0)).expect_err("still busy");
+        assert_eq!(deleted.kind(), ErrorKind::Busy);
+        let cleared = txn.clear(&tree, || true).expect_err("still busy");
+        assert_eq!(cleared.kind(), ErrorKind::Busy);
+    }
+    other.rollback();
+    assert!(!txn.put(&tree, Key::Int(refused), &value).expect("puts"));
+    txn.commit().expect("commits");
+    txn.begin_read().expect("begins");
+    assert_eq!(txn.count(&tree).expect("counts"), refused as u64 + 1);
+}
+
 /// That a key is taken, or was there where the write was undone, was told by a transaction
 /// that relied on its lock of the tree. It has none of a tree to which it writes nothing, or
 /// lets go of it to wait for another one.

@@ -6,7 +6,9 @@
 //! depends on moved on, and keeps no redo from there on. At commit it writes its
 //! pages to free extents, syncs the data file, and logs one attach record with
 //! the new roots. So its data is written once, and memory is bounded whatever
-//! its size.
+//! its size. That is asked before each operation; what the last one wrote, and a
+//! redo that was kept since a tree had moved on, are seen to by the commit, which
+//! writes pages once it has rebased.
 //!
 //! Why replaying an attach record is sound: the checkpoint that is durable when
 //! it is logged covers the base of each of its trees, and their writer locks
@@ -37,6 +39,7 @@ use crate::space::extent_of;
 use crate::store::Core;
 use crate::tree::{EMPTY, KeyKind, Tree, TreeId};
 use fulgurite_disk::mutation::{Mutation, planted};
+use fulgurite_wal::PAYLOAD_BYTES_MAX;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -62,11 +65,23 @@ impl TxnContext {
     }
 
     /// Becomes bulk if it has grown too large for the log.
+    #[cold]
     pub(super) fn outgrow_log(&mut self) -> Result<()> {
-        match self.redo.len() >= self.bulk_at && self.is_bulk_due() {
+        match self.is_outgrown() {
             true => self.become_bulk(),
             false => Ok(()),
         }
+    }
+
+    fn is_outgrown(&mut self) -> bool {
+        self.redo.len() >= self.bulk_at && self.is_bulk_due()
+    }
+
+    /// Before the locks of its commit: whether that logs where its pages are. One that is
+    /// not bulk may be too large for a record, too, by what it wrote last, or since its trees
+    /// have moved on; then it keeps its redo until it has been rebased.
+    pub(super) fn choose_record(&mut self) {
+        self.attaches = self.bulk || self.is_outgrown() || self.redo.len() > PAYLOAD_BYTES_MAX;
     }
 
     /// Whether what is written from here on belongs together, and nobody could take back a
@@ -132,7 +147,7 @@ impl TxnContext {
     /// `Busy` or `Conflict`, as the write had failed, and nothing is changed.
     #[inline]
     pub fn claim(&mut self, tree: &Tree) -> Result<()> {
-        if !self.bulk {
+        if self.redo.len() >= self.bulk_at {
             self.outgrow_log()?;
         }
         self.lock_for_bulk(tree)
@@ -143,7 +158,10 @@ impl TxnContext {
         self.settle_spills()?;
         let core = self.core.clone();
         let base = self.forks.iter().map(|fork| fork.base.seq).max();
-        if core.checkpoint_pins.durable() < base.unwrap_or(0) {
+        let base = base.unwrap_or(0);
+        if core.checkpoint_pins.durable() < base {
+            // One that was rebased stands on a commit that may still be on its way.
+            core.wait_visible(base)?;
             checkpoint::run(&core)?;
         }
         let mut trees = Vec::new();

@@ -57,13 +57,18 @@ impl TxnContext {
         let mut entries = self.cursor_to_estimate(tree)?;
         let mut more = entries.seek(Seek::First)?;
         let mut until_look = LOOK;
+        let before = self.redo.len();
         while more && !self.bulk {
             let key = match tree.kind() {
                 KeyKind::Int => Key::Int(entries.key_int()),
                 KeyKind::Bytes => Key::Bytes(entries.key_bytes()?),
             };
             let tree = tree.id().0;
-            self.log(Op::Delete { tree, key })?;
+            self.log(Op::Delete { tree, key });
+            if self.redo.len() >= self.bulk_at && !self.is_whole {
+                let outgrown = self.outgrow_log();
+                outgrown.inspect_err(|_| self.redo.truncate(before))?;
+            }
             until_look -= 1;
             if until_look == 0 {
                 if !goes_on() {

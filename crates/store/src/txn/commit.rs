@@ -79,6 +79,7 @@ impl TxnContext {
                 self.core.wait_visible(base)
             }
             _ => {
+                self.choose_record();
                 // Its counter is shared by all who commit, who have no time for it now.
                 let core = self.is_short_of_space().then(|| self.core.clone());
                 let permit = match core.as_ref().and_then(|core| core.wal()) {
@@ -124,20 +125,28 @@ impl TxnContext {
         }
     }
 
-    /// Step 2, and what a bulk transaction writes.
+    /// Step 2, and what a transaction writes that is too large for the log.
     pub(super) fn prepare(&mut self) -> Result<Vec<ReadHead>> {
         self.core.check_writable()?;
         self.settle_spills()?;
         // Nobody goes back to a place any more.
         self.savepoints.undo.clear();
         self.discard_unborn();
-        if self.bulk && self.core.wal().is_some() {
-            // The trees it wrote to are locked and have not moved on.
+        let reads = match self.state {
+            TxnState::Optimistic => self.move_to_heads()?,
+            _ => Vec::new(),
+        };
+        if self.attaches && self.core.wal().is_some() {
+            // The trees it wrote to are locked, and it stands on their heads.
+            self.write_put_off()?;
+            self.bulk = true;
             self.redo = self.write_bulk()?;
         }
-        if self.state != TxnState::Optimistic {
-            return Ok(Vec::new());
-        }
+        Ok(reads)
+    }
+
+    /// Validates all that it depends on, and rebases it onto the heads of its trees.
+    fn move_to_heads(&mut self) -> Result<Vec<ReadHead>> {
         if self.bulk {
             return self.validate(&[]);
         }

@@ -273,7 +273,7 @@ impl TxnContext {
         };
         let others = (self.core.options.log_limit() / SPACE_OF_OTHERS) as usize;
         self.state != TxnState::Statement
-            && !self.bulk
+            && !self.attaches
             && wal.is_at_limit(self.redo.len().saturating_add(others))
     }
 

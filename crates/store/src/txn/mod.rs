@@ -161,6 +161,8 @@ pub struct TxnContext {
     bulk_at: usize,
     /// That is not asked now: see [`set_whole`](Self::set_whole).
     is_whole: bool,
+    /// Its commit logs where its pages are in place of its redo.
+    attaches: bool,
     /// Bytes of redo at which to count it again.
     redo_step: usize,
     /// Something was written, kept in the redo or not; and in the transaction before
@@ -214,6 +216,7 @@ impl TxnContext {
             bulk: false,
             bulk_at: DENSE_LIMIT,
             is_whole: false,
+            attaches: false,
             redo_step: REDO_STEP,
             wrote: false,
             wrote_before: false,
@@ -387,6 +390,7 @@ impl TxnContext {
         self.end_spilling();
         self.bulk_at = DENSE_LIMIT;
         self.is_whole = false;
+        self.attaches = false;
         self.redo_step = REDO_STEP;
         if self.state != TxnState::Read {
             self.wrote_before = self.wrote;
@@ -535,9 +539,14 @@ impl TxnContext {
         }
     }
 
-    /// The fork of a tree, made when it is first written to.
+    /// The fork of a tree that is about to be written to, made when it first is. A
+    /// transaction that has grown too large for the log takes its locks here, so that
+    /// nothing is written where they are refused.
     #[inline]
     fn fork(&mut self, tree: &Tree) -> Result<usize> {
+        if self.redo.len() >= self.bulk_at && !self.is_whole {
+            self.outgrow_log()?;
+        }
         match self.fork_of(tree.id()) {
             Some(at) if !self.forks[at].dropped => Ok(at),
             Some(_) => Err(dropped(tree)),

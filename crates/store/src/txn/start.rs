@@ -131,7 +131,7 @@ impl TxnContext {
             key,
             until,
             start,
-        })?;
+        });
         Ok(true)
     }
 
@@ -163,7 +163,7 @@ impl TxnContext {
             key,
             from,
             bytes,
-        })?;
+        });
         Ok(true)
     }
 

@@ -77,32 +77,27 @@ impl TxnContext {
 
     /// Appends an operation to the redo, unless none is kept.
     #[inline]
-    pub(super) fn log(&mut self, op: Op<'_>) -> Result<()> {
+    pub(super) fn log(&mut self, op: Op<'_>) {
         self.wrote = true;
         if self.bulk {
-            return Ok(());
+            return;
         }
         redo::encode(&mut self.redo, op);
-        self.look_at_redo()
+        self.look_at_redo();
     }
 
     /// After something was appended to the redo.
     #[inline]
-    pub(super) fn look_at_redo(&mut self) -> Result<()> {
-        match self.redo.len() >= self.redo_step {
-            true => self.redo_has_grown(),
-            false => Ok(()),
+    pub(super) fn look_at_redo(&mut self) {
+        if self.redo.len() >= self.redo_step {
+            self.redo_has_grown();
         }
     }
 
     #[cold]
-    fn redo_has_grown(&mut self) -> Result<()> {
+    fn redo_has_grown(&mut self) {
         self.redo_step = self.redo.len() + REDO_STEP;
         self.charge_lists();
-        match self.is_whole {
-            true => Ok(()),
-            false => self.outgrow_log(),
-        }
     }
 
     /// Writes an entry; true if there was one under this key.
@@ -146,7 +141,7 @@ impl TxnContext {
         };
         if wrote != Wrote::Exists {
             let tree = tree.id().0;
-            self.log(Op::Put { tree, key, value })?;
+            self.log(Op::Put { tree, key, value });
         }
         Ok(wrote)
     }
@@ -208,7 +203,7 @@ impl TxnContext {
         };
         if deleted {
             let tree = tree.id().0;
-            self.log(Op::Delete { tree, key })?;
+            self.log(Op::Delete { tree, key });
         }
         Ok(deleted)
     }
@@ -237,7 +232,7 @@ impl TxnContext {
         self.log(Op::Create {
             tree: tree_number,
             kind,
-        })?;
+        });
         Ok(tree)
     }
 
@@ -268,6 +263,7 @@ impl TxnContext {
         fork.max_key = None;
         fork.dropped = true;
         let tree = tree.id().0;
-        self.log(Op::Drop { tree })
+        self.log(Op::Drop { tree });
+        Ok(())
     }
 }

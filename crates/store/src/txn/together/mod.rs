@@ -210,6 +210,7 @@ struct Part<'c> {
 fn commit_excluded(txns: &mut [&mut TxnContext]) -> Result<()> {
     for txn in txns.iter_mut().filter(|txn| txn.counts()) {
         txn.core.check_writable()?;
+        txn.choose_record();
         txn.wait_for_base()?;
         txn.core.wait_visible(txn.core.head())?;
     }
@@ -318,7 +319,7 @@ struct ToPrepare {
 
 /// The one that cannot be prepared, or the first.
 fn coordinator_of(txns: &[&mut TxnContext], lasting: &[usize]) -> Result<usize> {
-    let mut large = lasting.iter().copied().filter(|at| txns[*at].bulk);
+    let mut large = lasting.iter().copied().filter(|at| txns[*at].attaches);
     let first = large.next();
     if let (Some(first), Some(second)) = (first, large.next()) {
         let name = |at: usize| txns[at].core.pool.path.clone();
@@ -517,13 +518,14 @@ impl TxnContext {
         for number in &finished {
             let key = number.key();
             if self.delete_in(at, key)? {
-                self.log(Op::Delete { tree, key })?;
+                self.log(Op::Delete { tree, key });
             }
         }
         let key = number.key();
         let value = &decisions::decision(others.iter());
         self.put_in(at, key, value, IfExists::Replace)?;
-        self.log(Op::Put { tree, key, value })
+        self.log(Op::Put { tree, key, value });
+        Ok(())
     }
 
     /// What is prepared of this transaction, whose redo gets the end of that.
