@@ -25,12 +25,32 @@ pub enum Job {
     /// Transactions of one update of a random row of so many, beside the first thread,
     /// which makes checkpoints without end and is not measured.
     BesideCheckpoints { rows: u64 },
+    /// The same beside the first [`READERS`] threads, which read without end; their reads
+    /// are counted apart.
+    BesideReaders { rows: u64 },
+}
+
+/// Threads that read beside those that write.
+pub const READERS: usize = 4;
+/// What they read: milliseconds of computing.
+const READ: &str =
+    "SELECT owner, count(*), sum(balance) FROM accounts WHERE id <= 20000 GROUP BY owner";
+
+impl Job {
+    /// How many of its threads only read.
+    pub fn readers(self) -> usize {
+        match self {
+            Self::BesideReaders { .. } => READERS,
+            _ => 0,
+        }
+    }
 }
 
 /// What one thread saw.
 struct Outcome {
     nanos: Vec<u64>,
     aborts: u64,
+    reads: u64,
     elapsed: Duration,
 }
 
@@ -44,6 +64,8 @@ pub struct Record {
     pub samples: Samples,
     pub aborts: u64,
     pub commits: u64,
+    /// Reads a second of those that only read.
+    pub reads: Vec<f64>,
 }
 
 /// Warm connections to one database, one a thread.
@@ -123,6 +145,7 @@ impl Crew {
                 .collect()
         });
         let mut nanos = Vec::new();
+        let mut reads = 0;
         let mut longest = Duration::ZERO;
         let mut slowest = usize::MAX;
         for outcome in outcomes {
@@ -130,11 +153,13 @@ impl Crew {
             longest = longest.max(outcome.elapsed);
             slowest = slowest.min(outcome.nanos.len());
             record.aborts += outcome.aborts;
+            reads += outcome.reads;
             nanos.extend(outcome.nanos);
         }
         let commits = nanos.len();
         record.commits += commits as u64;
         record.rates.push(commits as f64 / longest.as_secs_f64());
+        record.reads.push(reads as f64 / longest.as_secs_f64());
         let mean = (commits as f64 / threads as f64).max(1.0);
         record.slowest.push(slowest as f64 / mean);
         record.samples.push_round(nanos);
@@ -152,16 +177,14 @@ fn write(
 ) -> Result<Outcome> {
     let table = match job {
         Job::OneTable | Job::NowAndThen => 0,
-        Job::OneTableEach | Job::Explicit(_) | Job::HotRow | Job::BesideCheckpoints { .. } => {
-            actor + 1
-        }
+        _ => actor + 1,
     };
     let insert = format!("INSERT INTO w{table} (actor, note) VALUES (?1, ?2)");
     let mut laps = Laps::with_capacity(1 << 16);
     barrier.wait();
     let started = Instant::now();
     let end = started + time;
-    let mut aborts = 0;
+    let (mut aborts, mut reads) = (0, 0);
     match job {
         Job::OneTable | Job::OneTableEach => {
             connection.insert_until(&insert, actor as i64, end, &mut laps)?;
@@ -181,7 +204,13 @@ fn write(
                 connection.rows("PRAGMA wal_checkpoint(PASSIVE)")?;
             }
         }
-        Job::BesideCheckpoints { rows } => {
+        Job::BesideReaders { .. } if actor < READERS => {
+            while Instant::now() < end {
+                connection.rows(READ)?;
+                reads += 1;
+            }
+        }
+        Job::BesideCheckpoints { rows } | Job::BesideReaders { rows } => {
             let kind = Transactions::Updates { each: 1, rows };
             aborts = connection.transactions_until(kind, seed, end, &mut laps)?;
         }
@@ -194,6 +223,7 @@ fn write(
     Ok(Outcome {
         nanos: laps.into_nanos(),
         aborts,
+        reads,
         elapsed: started.elapsed(),
     })
 }

@@ -3,7 +3,7 @@
 //! table and into one each, transactions of five updates on random rows, optimistic here
 //! and IMMEDIATE, larger ones of a hundred updates or inserts, one hot row, inserts now and
 //! then beside a thread that inserts without end, updates of random rows beside one that
-//! makes checkpoints without end; and key-value puts on one family each, beside redb, and
+//! makes checkpoints without end and beside four that read; and key-value puts on one family each, beside redb, and
 //! beside what the machine gives. All but these take turns round by round. At the end it
 //! says which of the project's bars are met.
 
@@ -34,6 +34,8 @@ const HOT_THREADS: usize = 16;
 const NOW_AND_THEN_THREADS: usize = 8;
 /// Threads that update beside one that makes checkpoints, that one too.
 const BESIDE_CHECKPOINTS_THREADS: usize = 9;
+/// Threads that update beside others that read, those too.
+const BESIDE_READERS_THREADS: usize = crew::READERS + 8;
 /// Threads of the explicit transactions.
 const EXPLICIT_THREADS: usize = 8;
 /// Changes of a large one.
@@ -59,6 +61,8 @@ pub enum Case {
     /// Transactions of one update of a random row beside a thread that makes checkpoints
     /// without end
     BesideCheckpoints,
+    /// The same beside four threads that read without end
+    BesideReaders,
     /// Key-value puts on one family a thread, beside redb
     Families,
     /// The same with one to sixteen threads, beside databases each and plain writes
@@ -115,6 +119,10 @@ fn subjects(plan: &Plan) -> Vec<Subject> {
                 let job = Job::BesideCheckpoints { rows };
                 vec![("beside_checkpoints", job, BESIDE_CHECKPOINTS_THREADS)]
             }
+            Case::BesideReaders => {
+                let job = Job::BesideReaders { rows };
+                vec![("beside_readers", job, BESIDE_READERS_THREADS)]
+            }
             Case::Families | Case::Scaling => Vec::new(),
         }
     };
@@ -147,6 +155,7 @@ pub fn run(
         Case::Immediate,
         Case::Large,
         Case::BesideCheckpoints,
+        Case::BesideReaders,
     ];
     let has_rows = of_rows.iter().any(|case| plan.cases.contains(case));
     let mut crews = Vec::new();
@@ -237,6 +246,15 @@ fn tell(subject: &Subject, report: &mut Report) {
         &sqlite.samples,
     );
     report.push(metric);
+    if subject.job.readers() > 0 {
+        report.push(Metric::rate(
+            &format!("{name}_reads"),
+            "reads beside them",
+            "reads/s",
+            &ours.reads,
+            &sqlite.reads,
+        ));
+    }
     let sync = subject.syncs.micros();
     report.note(format!(
         "{name}: longest wait {:.1} ms, SQLite's {:.1} ms; raw write and sync p50 {:.1} µs, \
@@ -379,6 +397,9 @@ fn describe(job: Job) -> String {
         }
         Job::BesideCheckpoints { .. } => {
             "updates of random rows, one a transaction, beside one that makes checkpoints"
+        }
+        Job::BesideReaders { .. } => {
+            "updates of random rows, one a transaction, beside four that read"
         }
     };
     what.to_owned()
