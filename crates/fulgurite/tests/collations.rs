@@ -310,3 +310,42 @@ fn panics_and_no_order() {
     }
     assert_eq!(rows("SELECT count(*) FROM s"), Ok(1000));
 }
+
+/// A function that a query calls may run statements of another connection, with collations
+/// of its own. These once took what had gone wrong in the query's, which then succeeded, and
+/// where they were compiled anew in their midst the query lost its collations.
+#[test]
+fn statements_that_a_query_calls_have_their_own() {
+    let (db, beside) = (Connection::open_in_memory(), Connection::open_in_memory());
+    let (db, beside) = (db.expect("opens"), beside.expect("opens"));
+    let table = "CREATE TABLE t (a); INSERT INTO t VALUES ('x'), ('y')";
+    db.execute_batch(table).expect("a table");
+    beside.execute_batch(table).expect("a table");
+    beside
+        .create_collation("own", |a, b| a.cmp(b))
+        .expect("a collation");
+    let flags = fulgurite::functions::FunctionFlags::SQLITE_UTF8;
+    let ask = move |_: &fulgurite::functions::Context<'_>| {
+        beside.execute_batch("DROP VIEW IF EXISTS v; CREATE VIEW v AS SELECT a FROM t")?;
+        let mut asks = beside.prepare("SELECT count(*) FROM v WHERE a < 'y'")?;
+        let own = "DROP VIEW v; CREATE VIEW v AS SELECT a COLLATE own AS a FROM t";
+        beside.execute_batch(own)?;
+        asks.query_row([], |row| row.get::<_, i64>(0))
+    };
+    db.create_scalar_function("ask", 0, flags, ask)
+        .expect("a function");
+
+    db.create_collation("mine", |a, b| a.cmp(b))
+        .expect("a collation");
+    let both = |sql: &str| db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
+    let counts = "SELECT sum(ask()), sum(a = 'x' COLLATE mine) FROM t WHERE a >= 'x' COLLATE mine";
+    assert_eq!(both(counts), Ok((2, 1)));
+    let after = "SELECT ask(), (SELECT max(a COLLATE mine) = 'y' FROM t)";
+    assert_eq!(both(after), Ok((1, 1)));
+
+    let panics = |_: &str, _: &str| -> Ordering { panic!("a fault of the program") };
+    db.create_collation("mine", panics).expect("a collation");
+    let failed = "SELECT a = 'x' COLLATE mine, ask() FROM t";
+    let error = both(failed).expect_err("the collation panicked");
+    assert_eq!(error.to_string(), "unwinding panic");
+}

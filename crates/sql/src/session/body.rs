@@ -54,6 +54,9 @@ pub(super) struct Body {
     pub(super) buffers: Buffers,
     pub(super) triggers: TriggerState,
     pub(super) explain: bool,
+    /// What comparisons on the thread asked before the step at hand, where they ask the
+    /// connection's collations now.
+    pub(super) outer: Option<collate::Current>,
 }
 
 impl Body {
@@ -204,18 +207,23 @@ impl Body {
         }
         known?;
         let plan = Arc::clone(&self.program.plan);
-        let outer = collate::exchange(state.settings.user.collations());
+        self.ask_collations(state);
         let answers = plan.pragmas.iter().map(|pragma| {
             let rows = pragma::answer(pragma, engine, state, &mut self.run)?;
             Ok((pragma.clone(), Arc::new(rows.unwrap_or_default())))
         });
         let answers: Result<Vec<_>> = answers.collect();
-        collate::exchange(outer);
         if let Some(failure) = collate::take_failure() {
             return Err(failure);
         }
         self.run.functions.answers = answers?;
         Ok(())
+    }
+
+    /// Has comparisons on the thread ask the connection's collations until the step ends.
+    pub(super) fn ask_collations(&mut self, state: &State) {
+        let outer = collate::enter(state.settings.user.collations());
+        self.outer.get_or_insert(outer);
     }
 
     /// What every statement does first under the session's lock.
@@ -244,8 +252,8 @@ impl Body {
         if !matches!(plan.action, Action::Transaction(_)) {
             state.wait_for_base()?;
         }
-        let outer = collate::exchange(state.settings.user.collations());
-        let mut outcome = match &plan.action {
+        self.ask_collations(state);
+        let outcome = match &plan.action {
             Action::Transaction(action) => transaction::run(action, state, &shared.engine),
             Action::Pragma(pragma) => {
                 let (run, effects) = (&mut self.run, &mut self.effects);
@@ -267,10 +275,6 @@ impl Body {
         // Who keeps the statement keeps no state of the database with it.
         for subquery in self.run.subqueries.iter_mut().flatten() {
             subquery.detach();
-        }
-        collate::exchange(outer);
-        if let Some(failure) = collate::take_failure() {
-            outcome = Err(failure);
         }
         outcome
     }

@@ -19,7 +19,7 @@ use crate::exec::effects::Effects;
 use crate::exec::subquery::SubqueryRun;
 use crate::parse::Parsed;
 use crate::plan::physical::Plan;
-use crate::value::{Value, collate};
+use crate::value::Value;
 
 /// The plan of a parsed statement in the transaction's state; in the newest, if there is none
 /// under way.
@@ -99,6 +99,7 @@ impl Body {
             buffers: Buffers::default(),
             triggers: TriggerState::default(),
             explain: matches!(parsed.statement, Some(Statement::Explain { .. })),
+            outer: None,
         };
         Ok((Some(Box::new(body)), consumed))
     }
@@ -145,7 +146,7 @@ impl Body {
             state.join(&self.program.others)?;
         }
         if self.program.plan.calls_user {
-            collate::exchange(state.settings.user.collations());
+            self.ask_collations(state);
         }
         self.buffers = Buffers::default();
         self.triggers = TriggerState::default();

@@ -249,14 +249,14 @@ impl Prepared {
 
     fn step_on(&mut self) -> Result<Step> {
         let plan = &self.body.program.plan;
-        let collations = || plan.settings.user.collations();
-        let outer = plan.calls_user.then(|| collate::exchange(collations()));
+        if plan.calls_user {
+            self.body.outer = Some(collate::enter(plan.settings.user.collations()));
+        }
         let mut outcome = self.body.step(&self.session.0);
-        if outer.is_some() || self.body.program.plan.calls_user {
-            collate::exchange(outer.unwrap_or_default());
-            if let Some(failure) = collate::take_failure() {
-                outcome = Err(failure);
-            }
+        if let Some(outer) = self.body.outer.take()
+            && let Some(failure) = collate::leave(outer)
+        {
+            outcome = Err(failure);
         }
         if outcome.is_err() {
             self.body.reset(&self.session.0);

@@ -2,9 +2,9 @@
 //!
 //! A comparison lies deep within operators and sorts and knows neither connection nor
 //! errors. So what a connection has registered is noted for the thread while one of its
-//! statements runs that may ask ([`exchange`]), and so is what went wrong
+//! statements runs that may ask ([`enter`]), and so is what went wrong
 //! ([`take_failure`]): the texts count as equal then, and the statement fails once it
-//! looks.
+//! looks. What such a statement calls may run others: each has its own.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -113,17 +113,28 @@ impl Collations {
     }
 }
 
+/// Whom comparisons on a thread ask, and what went wrong since.
 #[derive(Default)]
-struct Current {
+pub struct Current {
     collations: Collations,
     failure: Option<Error>,
 }
 
 thread_local!(static CURRENT: RefCell<Current> = RefCell::default());
 
-/// Has comparisons on this thread ask these; gives those back that were asked before.
-pub fn exchange(collations: Collations) -> Collations {
-    CURRENT.with_borrow_mut(|current| std::mem::replace(&mut current.collations, collations))
+/// Has comparisons on this thread ask these, until what it gives is what [`leave`] is
+/// given: that of the statement that called code of the program which runs this one.
+pub fn enter(collations: Collations) -> Current {
+    let failure = None;
+    CURRENT.replace(Current {
+        collations,
+        failure,
+    })
+}
+
+/// Goes back to what there was before; tells what went wrong meanwhile.
+pub fn leave(outer: Current) -> Option<Error> {
+    CURRENT.replace(outer).failure
 }
 
 /// What went wrong since it was last asked.
