@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fulgurite_sql::session::Prepared;
 use hashlink::LruCache;
 
-use crate::{Connection, Result, Statement};
+use crate::{Connection, Error, Result, Statement};
 
 /// Least recently used statements go first.
 pub(crate) struct StatementCache(RefCell<LruCache<Arc<str>, Box<Prepared>>>);
@@ -23,7 +23,12 @@ impl StatementCache {
     }
 
     pub(crate) fn clear(&self) {
-        self.0.borrow_mut().clear();
+        let mut cache = self.0.borrow_mut();
+        let empty = LruCache::new(cache.capacity());
+        let cleared = std::mem::replace(&mut *cache, empty);
+        // What they hold of the program is dropped after it is free again.
+        drop(cache);
+        drop(cleared);
     }
 }
 
@@ -70,6 +75,17 @@ impl Connection {
         self.cache.clear();
         self.recent.clear();
     }
+
+    /// Drops what was compiled with other functions and collations: it has to be compiled
+    /// anew, and would keep those that were replaced or removed.
+    pub(crate) fn user_code_changed(
+        &self,
+        changed: fulgurite_sql::error::Result<()>,
+    ) -> Result<()> {
+        changed.map_err(Error::from_engine)?;
+        self.flush_prepared_statement_cache();
+        Ok(())
+    }
 }
 
 /// A statement that goes back into the cache when it is dropped.
@@ -108,7 +124,9 @@ impl Drop for CachedStatement<'_> {
     #[inline]
     fn drop(&mut self) {
         if let (Some(key), Some(mut handle)) = (self.key.take(), self.stmt.handle.take()) {
-            handle.put_away();
+            if !handle.put_away() {
+                return;
+            }
             // What falls out of the cache is dropped after it is free again.
             let replaced = self.stmt.conn.cache.0.borrow_mut().insert(key, handle);
             drop(replaced);

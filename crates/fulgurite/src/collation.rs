@@ -12,7 +12,7 @@ use fulgurite_sql::value::collate::CompareTexts;
 use parking_lot::ReentrantMutex;
 
 use crate::functions::text;
-use crate::{Connection, Error, Name, Result};
+use crate::{Connection, Name, Result};
 
 /// What is asked for collations that are missing.
 pub(crate) type CollationNeeded = fn(&Connection, &str) -> Result<()>;
@@ -77,7 +77,7 @@ impl Connection {
 
     fn set_collation<N: Name>(&self, name: N, how: Option<CompareTexts>) -> Result<()> {
         let set = self.session().set_collation(&text(name)?, how);
-        set.map_err(Error::from_engine)
+        self.user_code_changed(set)
     }
 
     /// Asks the program for the collations that a statement lacks, each once; whether it is

@@ -56,6 +56,9 @@ impl Connection {
         self.transaction_behavior = TransactionBehavior::Deferred;
         self.collation_needed.set(None);
         self.set_prepared_statement_cache_capacity(StatementCache::CAPACITY_DEFAULT);
+        if self.session.has_user_code() {
+            self.flush_prepared_statement_cache();
+        }
         !self.interruptible.get() && self.session.renew()
     }
 

@@ -401,7 +401,7 @@ impl Connection {
     /// `SQLITE_BUSY` while rows are being read.
     pub fn remove_function<N: Name>(&self, fn_name: N, n_arg: c_int) -> Result<()> {
         let removed = self.session().remove_function(&text(fn_name)?, n_arg);
-        removed.map_err(Error::from_engine)
+        self.user_code_changed(removed)
     }
 
     fn register<N: Name>(
@@ -414,7 +414,7 @@ impl Connection {
         let name = text(name)?;
         let function = UserFunction::new(&name, arguments, flags.to_engine(), kind);
         let registered = function.and_then(|it| self.session().register_function(it));
-        registered.map_err(Error::from_engine)
+        self.user_code_changed(registered)
     }
 }
 

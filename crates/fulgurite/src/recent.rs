@@ -172,9 +172,8 @@ impl Recent {
 
     /// Keeps a statement whose text or shape came before.
     pub(crate) fn keep(&self, mut handle: Box<Prepared>) {
-        handle.put_away();
         // The program is asked again for what it lacks.
-        if handle.lacks().next().is_some() {
+        if !handle.put_away() || handle.lacks().next().is_some() {
             return;
         }
         let number = match handle.shape() {

@@ -427,3 +427,76 @@ fn a_rollback_hook_that_hears_of_an_interrupt_cannot_have_its_connection() {
     let misuse = "bad parameter or other API misuse";
     assert_eq!(*answers.lock().expect("no panic"), [misuse]);
 }
+
+/// What is removed is dropped with all that it holds, as in rusqlite: the other end of a
+/// channel hears of that. Statements that were compiled once kept it.
+#[test]
+fn what_is_removed_is_dropped() {
+    let marks: [Arc<()>; 6] = Default::default();
+    let [update, commit, rollback, progress, function, collation] = marks.clone();
+    let mut db = Connection::open_in_memory().expect("opens");
+    let table = "CREATE TABLE t (a); CREATE TABLE u (a);
+        CREATE TRIGGER i AFTER INSERT ON t BEGIN INSERT INTO u VALUES (new.a); END";
+    db.execute_batch(table).expect("a table");
+    let hooked = move |_: fulgurite::hooks::Action, _: &str, _: &str, _| drop(update.clone());
+    db.update_hook(Some(hooked)).expect("a hook");
+    let hooked = move || Arc::strong_count(&commit) == 0;
+    db.commit_hook(Some(hooked)).expect("a hook");
+    let hooked = move || drop(rollback.clone());
+    db.rollback_hook(Some(hooked)).expect("a hook");
+    let hooked = move || Arc::strong_count(&progress) == 0;
+    db.progress_handler(1, Some(hooked)).expect("a hook");
+    let called = move |_: &fulgurite::functions::Context<'_>| Ok(Arc::strong_count(&function) > 0);
+    db.create_scalar_function("f", 0, FunctionFlags::SQLITE_UTF8, called)
+        .expect("a function");
+    let compared = move |a: &str, b: &str| (a.cmp(b), drop(collation.clone())).0;
+    db.create_collation("c", compared).expect("a collation");
+
+    let texts = [
+        "INSERT INTO t VALUES (f())",
+        "SELECT max(a COLLATE c) FROM t WHERE f()",
+        "BEGIN IMMEDIATE",
+        "ROLLBACK",
+        "SELECT 1",
+    ];
+    for text in texts.iter().cycle().take(3 * texts.len()) {
+        db.execute_batch(text).expect("runs");
+        let mut cached = db.prepare_cached(text).expect("compiles");
+        let _ = cached.raw_query().next();
+    }
+    let held = marks.iter().map(Arc::strong_count).collect::<Vec<_>>();
+    assert!(held.iter().all(|held| *held > 1), "{held:?}");
+
+    db.update_hook(None::<fn(fulgurite::hooks::Action, &str, &str, i64)>)
+        .expect("removes");
+    db.commit_hook(None::<fn() -> bool>).expect("removes");
+    db.rollback_hook(None::<fn()>).expect("removes");
+    db.progress_handler(0, None::<fn() -> bool>)
+        .expect("removes");
+    let in_use = db.prepare_cached("SELECT f()").expect("compiles");
+    db.remove_function("f", 0).expect("removes");
+    db.remove_collation("c").expect("removes");
+    drop(in_use);
+    let held = marks.iter().map(Arc::strong_count).collect::<Vec<_>>();
+    assert_eq!(held, [1; 6]);
+}
+
+/// A connection of [`Database::transact`] waits for the next call without what a call
+/// registered.
+#[test]
+fn what_a_call_registers_is_dropped_with_it() {
+    let database = Database::in_memory().expect("opens");
+    let mark = Arc::new(());
+    for _ in 0..3 {
+        let mark = Arc::clone(&mark);
+        let called = database.transact(move |tx| {
+            let mark = Arc::clone(&mark);
+            let counts =
+                move |_: &fulgurite::functions::Context<'_>| Ok(Arc::strong_count(&mark) > 0);
+            tx.create_scalar_function("f", 0, FunctionFlags::SQLITE_UTF8, counts)?;
+            tx.query_row("SELECT f()", [], |row| row.get::<_, bool>(0))
+        });
+        assert_eq!(called, Ok(true));
+    }
+    assert_eq!(Arc::strong_count(&mark), 1);
+}

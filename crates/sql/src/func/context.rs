@@ -95,11 +95,24 @@ impl Context {
         self.now_ms = None;
     }
 
-    /// Forgets what functions of the program keep.
+    /// That of a statement which has not begun, and holds nothing of the program.
+    pub fn of_statement(&self) -> Self {
+        Self {
+            hooks: None,
+            kept: None,
+            ..self.clone()
+        }
+    }
+
+    /// Lets go of what is the program's: hooks that are removed, and what functions keep,
+    /// are to be dropped though the statement stays.
     #[inline]
-    pub fn forget_kept(&mut self) {
+    pub fn end(&mut self) {
         if self.kept.is_some() {
             self.kept = None;
+        }
+        if self.hooks.is_some() {
+            self.hooks = None;
         }
     }
 

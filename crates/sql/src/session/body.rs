@@ -151,7 +151,7 @@ impl Body {
             self.end_query(shared);
         }
         self.phase = Phase::Ready;
-        self.run.functions.forget_kept();
+        self.run.functions.end();
     }
 
     pub(super) fn let_go(&mut self) {

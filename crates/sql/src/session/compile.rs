@@ -77,7 +77,7 @@ impl Body {
             return Ok((None, consumed));
         };
         let mut run = Run::new(
-            state.functions.clone(),
+            state.functions.of_statement(),
             Arc::clone(&session.0.interrupt),
             state.memory.clone(),
         );

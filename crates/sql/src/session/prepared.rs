@@ -8,6 +8,7 @@ use super::body::{Body, Phase};
 use super::{Session, expand};
 use crate::error::{Error, Result, code};
 use crate::exec::kind::Kind;
+use crate::func::user::UserCode;
 use crate::parse::shape::Shape;
 use crate::plan::physical::{Action, BeginMode, Origin, OutputColumn, Plan, TransactionAction};
 use crate::plan::repeated::repeat_row;
@@ -296,11 +297,17 @@ impl Prepared {
     }
 
     /// As [`reset`](Self::reset), without bindings, and gives back what large rows took:
-    /// for who keeps it without knowing whether it is used again.
-    pub fn put_away(&mut self) {
+    /// for who keeps it without knowing whether it is used again. False: it holds code of
+    /// the program that the connection has no more, and is not to be kept.
+    pub fn put_away(&mut self) -> bool {
         self.reset();
         self.clear_bindings();
         self.body.let_go();
+        let user = &self.body.program.plan.settings.user;
+        *user == UserCode::NONE
+            || self
+                .session
+                .read(true, |state| state.settings.user == *user)
     }
 }
 

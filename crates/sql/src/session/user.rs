@@ -63,6 +63,11 @@ impl Shared {
 }
 
 impl Session {
+    /// Whether functions or collations are registered.
+    pub fn has_user_code(&self) -> bool {
+        self.read(true, |state| state.settings.user != UserCode::NONE)
+    }
+
     /// Registers a function, in place of one of that name and number of arguments.
     ///
     /// # Errors

@@ -37,7 +37,11 @@ struct Step {
 impl Step {
     fn new(plan: &Plan, outer: &Run) -> Self {
         let interrupt = Arc::clone(&outer.interrupt);
-        let mut run = Run::new(outer.functions.clone(), interrupt, outer.memory.clone());
+        let mut run = Run::new(
+            outer.functions.of_statement(),
+            interrupt,
+            outer.memory.clone(),
+        );
         let subqueries = plan.subqueries.iter();
         run.subqueries = subqueries
             .map(|subquery| Some(Box::new(SubqueryRun::new(subquery))))
