@@ -8,7 +8,8 @@ use fulgurite::{Connection, Database, Error, ffi};
 use fulgurite_sim::{Call, Fault, FaultError, SimDisk, SimDriver};
 use fulgurite_sql::exec::txns::Txns;
 use fulgurite_store::{
-    ErrorKind, Isolation, Key, KeyKind, Options, Store, Tree, commit_together, read_together,
+    Durability, ErrorKind, Isolation, Key, KeyKind, Options, Store, Tree, commit_together,
+    read_together,
 };
 
 fn store(disk: &SimDisk, path: &str) -> fulgurite_store::Result<Store> {
@@ -262,4 +263,83 @@ fn nobody_reads_half_of_a_commit_whose_outcome_was_unknown() {
         was_committed += u32::from(found == [3, 3]);
     }
     assert!(was_committed > 0, "its log never had it");
+}
+
+/// An attached file on the real disk, gone with this.
+struct Attached(std::path::PathBuf);
+
+impl Attached {
+    fn new(connection: &Connection, name: &str) -> Self {
+        let file = format!("fulgurite-{}-{name}.db", std::process::id());
+        let this = Self(std::env::temp_dir().join(file));
+        this.remove();
+        run(
+            connection,
+            &format!("ATTACH '{}' AS {name}", this.0.display()),
+        );
+        this
+    }
+
+    fn remove(&self) {
+        for behind in ["", "-wal0", "-wal1"] {
+            let mut file = self.0.clone().into_os_string();
+            file.push(behind);
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// A commit to two files was shown by the main one alone when its sync failed. Who had both
+/// was refused every query and change of any attached file alone, since the main one was
+/// read beside it, for nothing.
+#[test]
+fn what_is_in_attached_files_alone_goes_on_without_the_main_one() {
+    let disk = SimDisk::new(1);
+    let options = Options {
+        driver: Some(SimDriver::new(&disk)),
+        durability: Durability::Normal,
+        ..Options::default()
+    };
+    let main = Store::open_on(Arc::new(disk.clone()), Path::new("d/a.db"), options);
+    let database = Database::on_store(main).expect("opens");
+    let connection = database.connect().expect("connects");
+    let files = ["e", "f"].map(|name| Attached::new(&connection, name));
+    run(
+        &connection,
+        "CREATE TABLE t(x); INSERT INTO t VALUES (1);
+         CREATE TABLE e.u(x); INSERT INTO e.u VALUES (1);
+         CREATE TABLE f.v(x); INSERT INTO f.v VALUES (1);",
+    );
+    failing(&disk, || {
+        connection
+            .execute_batch("BEGIN; INSERT INTO t VALUES (2); INSERT INTO e.u VALUES (2); COMMIT")
+            .expect_err("the decision is not synced");
+    });
+    let sum = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    assert_eq!(sum("SELECT sum(x) FROM main.t").expect("reads"), 3);
+    assert_eq!(sum("SELECT sum(x) FROM e.u").expect("reads"), 1);
+    assert_eq!(sum("SELECT sum(x) FROM f.v").expect("reads"), 1);
+    run(&connection, "INSERT INTO f.v VALUES (2)");
+    run(&connection, "CREATE TABLE f.w(x)");
+    assert_eq!(sum("SELECT sum(x) FROM f.v").expect("reads"), 3);
+    // A bare name is looked for in the main one, too.
+    for both in [
+        "SELECT sum(x) FROM v",
+        "SELECT sum(v.x) FROM main.t, f.v",
+        "INSERT INTO f.v SELECT x FROM main.t",
+    ] {
+        let error = connection.execute_batch(both).expect_err(both);
+        let hint = error.hint().unwrap_or_default();
+        assert!(
+            hint.contains("can only be read by itself"),
+            "{both}: {hint}"
+        );
+    }
+    drop((connection, database, files));
 }

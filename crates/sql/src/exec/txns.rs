@@ -213,7 +213,7 @@ impl Txns {
             }
         });
         begun
-            .and_then(|()| self.read_together())
+            .and_then(|()| self.read_together(|_| true))
             .inspect_err(|_| self.rollback())
     }
 
@@ -266,15 +266,15 @@ impl Txns {
         if self.others.is_empty() {
             return self.main.exclude_writers();
         }
-        let mut all = self.begun_shared();
+        let mut all = self.begun_shared(|_| true);
         all.retain(|txn| txn.state() != TxnState::Read);
         exclude_together(&mut all)
     }
 
-    /// Has those that were begun and have read nothing read what their databases showed at
-    /// one moment.
-    pub fn read_together(&mut self) -> Result<()> {
-        let mut all = self.begun_shared();
+    /// Has those that were begun in these stores and have read nothing read what their
+    /// databases showed at one moment.
+    pub fn read_together(&mut self, is_used: impl Fn(u64) -> bool) -> Result<()> {
+        let mut all = self.begun_shared(is_used);
         all.retain(|txn| txn.is_unused());
         match all.len() {
             0 | 1 => Ok(()),
@@ -282,13 +282,13 @@ impl Txns {
         }
     }
 
-    /// Those under way in databases that others use, that in main first.
-    fn begun_shared(&mut self) -> Vec<&mut TxnContext> {
+    /// Those under way in such of these stores as others use, that in main first.
+    fn begun_shared(&mut self, is_used: impl Fn(u64) -> bool) -> Vec<&mut TxnContext> {
         let others = self.others.iter_mut().filter(|other| !other.is_private);
-        let others = others.map(|other| &mut other.txn);
-        let all = std::iter::once(&mut self.main).chain(others);
-        let begun = all.filter(|txn| txn.state() != TxnState::Idle);
-        begun.map(|txn| &mut **txn).collect()
+        let others = others.map(|other| (other.store, &mut other.txn));
+        let all = std::iter::once((self.store, &mut self.main)).chain(others);
+        let begun = all.filter(|(store, txn)| is_used(*store) && txn.state() != TxnState::Idle);
+        begun.map(|(_, txn)| &mut **txn).collect()
     }
 
     /// A database is closed; nothing is under way in it.
@@ -339,7 +339,7 @@ impl Txns {
 
     #[cold]
     fn commit_all(&mut self) -> Result<()> {
-        let mut shared = self.begun_shared();
+        let mut shared = self.begun_shared(|_| true);
         if let Err(error) = commit_together(&mut shared) {
             let is_open = shared.iter().any(|txn| txn.state() != TxnState::Idle);
             if !is_open {

@@ -159,7 +159,7 @@ impl Body {
 
     /// What the expressions say, as texts.
     fn texts(&mut self, texts: &[Expr], state: &mut State) -> Result<Vec<String>> {
-        let ends = state.start_reading(&self.program.others, Base::Acknowledged)?;
+        let ends = state.start_reading(&self.program.stores, Base::Acknowledged)?;
         let mut subqueries = self.run.subqueries.iter_mut().flatten();
         let attached = subqueries.try_for_each(|subquery| subquery.attach(&mut state.txn));
         if ends {

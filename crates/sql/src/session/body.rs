@@ -200,7 +200,7 @@ impl Body {
         let _calling = shared.calls();
         let (engine, state) = (&shared.engine, &mut *state);
         // Which ones it asks may depend on the tables that there are.
-        let ends = state.start_reading(&self.program.others, Base::Acknowledged)?;
+        let ends = state.start_reading(&self.program.stores, Base::Acknowledged)?;
         let known = self.revalidate(engine, state);
         if ends {
             state.txn.rollback();
@@ -282,7 +282,7 @@ impl Body {
     /// By the schema that it was compiled with there was nothing to do: that one still
     /// stands, or there may be something now.
     fn look_again(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
-        let ends = state.start_reading(&self.program.others, Base::Acknowledged)?;
+        let ends = state.start_reading(&self.program.stores, Base::Acknowledged)?;
         let looked = self.revalidate(engine, state);
         if ends {
             state.txn.rollback();

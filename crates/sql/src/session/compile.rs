@@ -143,7 +143,7 @@ impl Body {
         self.parameters.resize(plan.parameters.len(), Value::Null);
         self.program = Program::new(plan);
         if !state.is_autocommit() {
-            state.join(&self.program.others)?;
+            state.join(&self.program.stores)?;
         }
         if self.program.plan.calls_user {
             self.ask_collations(state);

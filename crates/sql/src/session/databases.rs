@@ -284,10 +284,10 @@ impl State {
     /// Makes these databases ready to be read, and in an explicit transaction to be written,
     /// unless they are.
     #[cold]
-    pub fn join(&mut self, others: &[u64]) -> Result<()> {
+    pub fn join(&mut self, stores: &[u64]) -> Result<()> {
         for database in &self.databases {
             let store = database.store_number();
-            if !others.contains(&store) {
+            if !stores.contains(&store) {
                 continue;
             }
             let is_begun = self.txn.is_begun(store);
@@ -314,7 +314,7 @@ impl State {
         }
         match self.explicit.is_some() {
             true => Ok(()),
-            false => Ok(self.txn.read_together()?),
+            false => Ok(self.txn.read_together(|store| stores.contains(&store))?),
         }
     }
 
@@ -327,7 +327,7 @@ impl State {
             let mut writes = program.plan.writes.iter();
             writes.any(|tree| tree.store_number() == store)
         };
-        let used = self.in_order(&program.others);
+        let used = self.in_order(&program.stores);
         let of_others = used
             .iter()
             .filter(|it| !it.is_private && is_written(it.store));
@@ -352,19 +352,20 @@ impl State {
             };
             self.or_end(begun)?;
         }
-        self.begin_rest(&rest)
+        self.begin_rest(&rest, &program.stores)
     }
 
-    /// Begins to read these databases, where others are locked by now: as they were at one
-    /// moment after that, so that of a commit that was waited for all is seen.
-    fn begin_rest(&mut self, rest: &[u64]) -> Result<()> {
+    /// Begins to read these databases, where others are locked by now: those that are used as
+    /// they were at one moment after that, so that of a commit that was waited for all is
+    /// seen.
+    fn begin_rest(&mut self, rest: &[u64], used: &[u64]) -> Result<()> {
         let mut stores = rest.iter();
         let begun = stores.try_for_each(|store| self.txn.in_store(*store).begin_read());
         self.or_end(begun)?;
         match rest.is_empty() {
             true => Ok(()),
             false => {
-                let together = self.txn.read_together();
+                let together = self.txn.read_together(|store| used.contains(&store));
                 self.or_end(together)
             }
         }
@@ -383,7 +384,7 @@ impl State {
                     self.make_deferred()?;
                 }
             }
-            self.join(&program.others)?;
+            self.join(&program.stores)?;
             self.txn.check_writes(place.trees())?;
             if self.shared(place.tree.store_number()).is_some() {
                 self.txn.exclude_writers()?;
@@ -394,7 +395,7 @@ impl State {
             let mut changed = place.trees();
             changed.any(|tree| tree.store_number() == store)
         };
-        let used = self.in_order(&program.others);
+        let used = self.in_order(&program.stores);
         let of_others = used.iter().any(|it| !it.is_private && is_changed(it.store));
         let mut rest = Vec::new();
         for Used { store, is_private } in used {
@@ -413,15 +414,16 @@ impl State {
             };
             self.or_end(begun)?;
         }
-        self.begin_rest(&rest)?;
+        self.begin_rest(&rest, &program.stores)?;
         Ok(true)
     }
 
     /// The main database and these, in the order in which locks are taken.
-    fn in_order(&self, others: &[u64]) -> Vec<Used> {
-        let mut all: Vec<Used> = [self.main_store()]
+    fn in_order(&self, stores: &[u64]) -> Vec<Used> {
+        let main = self.main_store();
+        let mut all: Vec<Used> = [main]
             .iter()
-            .chain(others)
+            .chain(stores.iter().filter(|store| **store != main))
             .map(|store| Used {
                 store: *store,
                 is_private: self.beside(*store).is_some_and(|it| it.is_private),

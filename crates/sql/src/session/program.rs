@@ -21,9 +21,9 @@ pub struct Program {
     pub kind: Kind,
     /// The trees it reads or writes, for the locks of an autocommitted write.
     pub trees: Vec<Tree>,
-    /// The stores of the databases that it uses beside the main one: what names mean in
-    /// them is enough.
-    pub others: Vec<u64>,
+    /// The stores of the databases that it uses, where there are others than the main one
+    /// among them: what names mean in them is enough.
+    pub stores: Vec<u64>,
     /// It may fail with some of its work done.
     pub may_tear: bool,
     /// Rows of the trees that the plan reads, when it was made.
@@ -39,6 +39,21 @@ pub(super) fn is_similar(rows: u64, other: u64) -> bool {
     rows / 2 <= other && other / 2 <= rows
 }
 
+/// The stores of the databases in which a plan has trees or looks for names; none if that is
+/// the main one alone.
+fn stores(plan: &Plan, trees: &[Tree]) -> Vec<u64> {
+    let changed = plan.place.iter().flat_map(|place| place.trees());
+    let of_trees = trees.iter().chain(changed).map(Tree::store_number);
+    let mut stores: Vec<u64> = of_trees.chain(plan.searched.iter().copied()).collect();
+    stores.sort_unstable();
+    stores.dedup();
+    let is_beside = |store: &u64| plan.beside.iter().any(|(beside, _)| beside == store);
+    match stores.iter().any(is_beside) {
+        true => stores,
+        false => Vec::new(),
+    }
+}
+
 impl Program {
     /// Makes a plan ready.
     pub fn new(plan: Plan) -> Self {
@@ -49,14 +64,8 @@ impl Program {
                 trees.push(tree.clone());
             }
         }
-        let others = plan.beside.iter().map(|(store, _)| *store);
-        let others = others.filter(|store| {
-            let is_in = |tree: &Tree| tree.store_number() == *store;
-            let changed = plan.place.iter().flat_map(|place| place.trees());
-            plan.searched.contains(store) || trees.iter().chain(changed).any(is_in)
-        });
         Self {
-            others: others.collect(),
+            stores: stores(&plan, &trees),
             sizes: plan.reads.iter().map(Tree::estimate).collect(),
             may_tear: matches!(kind, Kind::Write(_))
                 || plan.triggers_may_fail()
@@ -65,6 +74,12 @@ impl Program {
             kind,
             trees,
         }
+    }
+
+    /// Whether it uses databases beside the main one.
+    #[inline]
+    pub fn uses_others(&self) -> bool {
+        !self.stores.is_empty()
     }
 
     /// Whether the index entries that its transaction keeps back are nothing to it: it looks

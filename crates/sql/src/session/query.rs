@@ -63,7 +63,7 @@ impl Body {
     /// the caller ends the transaction.
     #[inline(always)]
     pub(super) fn start_reading(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
-        let ends = state.start_reading(&self.program.others, self.base())?;
+        let ends = state.start_reading(&self.program.stores, self.base())?;
         match self.revalidate(engine, state) {
             Ok(false) => Ok(ends),
             again => self.start_reading_again(ends, again, engine, state),
@@ -82,7 +82,7 @@ impl Body {
         state: &mut State,
     ) -> Result<bool> {
         for _ in 0..COMPILES_MAX {
-            let begins_anew = ends && !self.program.others.is_empty();
+            let begins_anew = ends && self.program.uses_others();
             match compiled {
                 Ok(true) if begins_anew => state.txn.rollback(),
                 Ok(_) => return Ok(ends),
@@ -93,7 +93,7 @@ impl Body {
                     return Err(error);
                 }
             }
-            ends = state.start_reading(&self.program.others, self.base())?;
+            ends = state.start_reading(&self.program.stores, self.base())?;
             compiled = self.revalidate(engine, state);
         }
         if ends {

@@ -182,7 +182,7 @@ impl State {
     /// Makes reading possible, of the main database and of those in `others`; true: the
     /// caller ends the transaction.
     #[inline(always)]
-    pub fn start_reading(&mut self, others: &[u64], base: Base) -> Result<bool> {
+    pub fn start_reading(&mut self, stores: &[u64], base: Base) -> Result<bool> {
         let ends = self.explicit.is_none();
         if ends {
             self.counters.postpones = false;
@@ -190,8 +190,8 @@ impl State {
         } else {
             self.start_explicit(base)?;
         }
-        if !others.is_empty()
-            && let Err(error) = self.join(others)
+        if !stores.is_empty()
+            && let Err(error) = self.join(stores)
         {
             if ends {
                 self.txn.rollback();
@@ -213,15 +213,15 @@ impl State {
             };
             self.start_explicit(base)?;
             if !self.databases.is_empty() {
-                self.join(&program.others)?;
+                self.join(&program.stores)?;
             }
             self.txn.check_writes(&program.plan.writes)?;
             return Ok(false);
         }
-        match program.others.is_empty() {
+        match program.uses_others() {
             _ if self.tells(program) => self.start_telling(program)?,
-            true => self.start_alone(&program.trees)?,
-            false => self.start_several(program)?,
+            false => self.start_alone(&program.trees)?,
+            true => self.start_several(program)?,
         }
         Ok(true)
     }
@@ -237,7 +237,7 @@ impl State {
     /// to the disk, as an IMMEDIATE transaction, which confirms what it tells before it does.
     #[cold]
     fn start_telling(&mut self, program: &Program) -> Result<()> {
-        if !program.others.is_empty() {
+        if program.uses_others() {
             self.start_several(program)?;
             let visible = self.txn.wait_until_visible();
             return self.or_end(visible);

@@ -286,7 +286,7 @@ impl Body {
         for _ in 0..COMPILES_MAX {
             let Some(place) = &self.program.plan.place else {
                 // There is nothing to change any more.
-                return state.start_reading(&self.program.others, Base::Acknowledged);
+                return state.start_reading(&self.program.stores, Base::Acknowledged);
             };
             let commits = state.start_change(place, &self.program)?;
             match self.revalidate(engine, state) {
