@@ -179,7 +179,7 @@ impl State {
         self.schema_tree.store_number()
     }
 
-    /// Makes reading possible, of the main database and of those in `others`; true: the
+    /// Makes reading possible, of the main database and of those in these `stores`; true: the
     /// caller ends the transaction.
     #[inline(always)]
     pub fn start_reading(&mut self, stores: &[u64], base: Base) -> Result<bool> {
