@@ -3,9 +3,9 @@
 //! table and into one each, transactions of five updates on random rows, optimistic here
 //! and IMMEDIATE, larger ones of a hundred updates or inserts, one hot row, inserts now and
 //! then beside a thread that inserts without end, updates of random rows beside one that
-//! makes checkpoints without end and beside four that read; and key-value puts on one family each, beside redb, and
-//! beside what the machine gives. All but these take turns round by round. At the end it
-//! says which of the project's bars are met.
+//! makes checkpoints without end and beside four that read; and key-value puts on one family
+//! each, beside redb, and beside what the machine gives. All but these take turns round by
+//! round. At the end it says which of the project's bars are met.
 
 mod crew;
 mod families;
