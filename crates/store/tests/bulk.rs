@@ -119,9 +119,9 @@ fn the_cache_limit_holds() {
 /// How a transaction begins, and whether others commit to its tree meanwhile.
 type Begin = fn(&mut Txn, &Tree) -> fulgurite_store::Result<()>;
 
-/// A transaction looked whether it was too large for the log before each operation, so that a
-/// value which alone was too large for a record, written last, was refused by its commit. One
-/// whose tree had moved on was refused with its locks, too, however little the others did.
+/// Whether a transaction is too large for the log is asked before each operation, so what is
+/// written last is seen to by the commit. That refused one of more than a record whose tree
+/// had moved on, however little the others had done.
 #[test]
 fn what_is_written_last_may_be_larger_than_a_record() {
     let begins: [(Begin, bool, i64); 5] = [
