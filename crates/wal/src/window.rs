@@ -73,6 +73,13 @@ impl Window {
         &self.path
     }
 
+    /// Reads from elsewhere from now on, from something as long.
+    pub(super) fn read_from(&mut self, source: impl Source + 'static) {
+        self.source = Box::new(source);
+        self.bytes.clear();
+        self.stretches = None;
+    }
+
     /// Judges by another salt from now on.
     pub(super) fn set_salt(&mut self, salt: u64) {
         self.salt = salt;

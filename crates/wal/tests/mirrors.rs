@@ -285,3 +285,42 @@ fn a_log_of_one_file_is_mirrored_when_asked_for() {
         assert_whole(&disk, Lone::Refuse, &[b"of one file".to_vec()]);
     }
 }
+
+/// A mirror's first side is the one that is read. Records that it lost while the log was
+/// open were damage that reading and truncation reported, though the other side had them.
+#[test]
+fn what_one_side_lost_is_read_from_the_other() {
+    let (disk, payloads) = mirror_of(60);
+    let log = open(&disk, Lone::Refuse).unwrap();
+    let places: Vec<Lsn> = log
+        .replay(Lsn::FIRST)
+        .unwrap()
+        .map(|r| r.unwrap().0)
+        .collect();
+    assert_eq!(log.stats().turns_to_other_side, 0);
+    let flip = |side: &str, record: usize| {
+        let mut bytes = bytes_of(&disk, side);
+        bytes[8192 + places[record].to_u64() as usize + 40] ^= 1;
+        put(&disk, side, &bytes);
+    };
+    for lost in [10, 30, 31, 59] {
+        flip("a", lost);
+    }
+    for lost in [0, 20, 58] {
+        flip("b", lost);
+    }
+    assert!(contents(&log) == payloads);
+    // From the first side to the second for 10, back for 20, and so on: 30, 58, 59.
+    assert_eq!(log.stats().turns_to_other_side, 5);
+    for (lost, payload) in payloads.iter().enumerate() {
+        let from = log.replay(places[lost]).unwrap().next();
+        assert!(from.unwrap().unwrap().1 == *payload, "record {lost}");
+    }
+    log.truncate(places[30]).unwrap();
+    assert!(contents(&log) == payloads[30..]);
+
+    flip("b", 31);
+    let read: Vec<_> = log.replay(places[30]).unwrap().collect();
+    assert!(read.len() == 2 && read[0].is_ok());
+    assert!(matches!(read[1], Err(Error::Corrupt { .. })), "{read:?}");
+}

@@ -86,6 +86,8 @@ pub(super) struct Core {
     pub(super) measured: Vec<Measured>,
     pub(super) volume: Volume,
     pub(super) mirror: Option<Arc<MirrorFile>>,
+    /// See [`Stats::turns_to_other_side`].
+    pub(super) turned: AtomicU64,
     /// Held for its locks, which exclude other processes.
     pub(super) _locks: Vec<Arc<dyn DiskFile>>,
     pub(super) waiting: Waiting,
@@ -162,6 +164,9 @@ pub struct Stats {
     pub limit_bytes: u64,
     /// The sides of a mirror that work; 1 without a mirror.
     pub sides: u32,
+    /// How often reading met a record that one side of a mirror has lost, and went on with
+    /// the other. Opening the log again mends that side.
+    pub turns_to_other_side: u64,
 }
 
 impl Core {
@@ -189,6 +194,7 @@ impl Core {
             kept_bytes: self.appended().saturating_sub(self.head()),
             limit_bytes: self.volume.capacity,
             sides: self.mirror.as_ref().map_or(1, |mirror| mirror.working()),
+            turns_to_other_side: self.turned.load(Ordering::Relaxed),
         }
     }
 

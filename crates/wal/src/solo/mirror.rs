@@ -134,6 +134,12 @@ impl MirrorFile {
             .filter(|side| !side.lost.load(Ordering::Acquire))
     }
 
+    /// Each of the sides that work by itself.
+    pub(super) fn each_alone(&self) -> Vec<Arc<dyn DiskFile>> {
+        let files = self.working_sides().map(|side| Arc::clone(&side.file));
+        files.collect()
+    }
+
     fn act(&self, act: Act, bufs: &[IoSlice<'_>], offset: u64) -> DiskResult<()> {
         let mut state = lock(&self.state);
         let mut working = self.working_sides();

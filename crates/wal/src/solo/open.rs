@@ -377,6 +377,7 @@ fn assemble(
         measured,
         volume: Volume { file, capacity },
         mirror,
+        turned: AtomicU64::new(0),
         _locks: locks,
         waiting: options.waiting,
         start_writeback: options.start_writeback,

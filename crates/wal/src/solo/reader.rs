@@ -18,6 +18,7 @@ use super::marks::Marks;
 use super::record::{Head, KIND_BEGIN, Kind};
 use super::volume::{BLOCK, Laps, UNCROSSED_BYTES_MAX, Volume};
 use super::window::Window;
+use crate::primitives::Ordering;
 
 /// The payload of a life's first record: its number.
 const LIFE_BYTES: u32 = 8;
@@ -62,6 +63,12 @@ impl Walk {
             }],
             marks: Marks::default(),
         })
+    }
+
+    /// Goes on with what this volume has at the same positions.
+    fn read_from(&mut self, volume: Volume, end: u64) {
+        self.window.read_from(Laps { volume, end });
+        self.window.set_salt(self.header.salt_of(self.life));
     }
 
     /// The first entry from `position` on, if an entry begins there or the log
@@ -220,6 +227,34 @@ impl Walk {
     }
 }
 
+impl Core {
+    /// What `find` finds on a walk that ends at `end`. Where there should be something and
+    /// is not, or cannot be read, each side of a mirror is asked by itself; the walk stays
+    /// with the one that has it.
+    pub(super) fn on_any_side<T>(
+        &self,
+        walk: &mut Walk,
+        end: u64,
+        find: impl Fn(&mut Walk) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let found = find(walk);
+        if matches!(found, Ok(Some(_))) {
+            return found;
+        }
+        let sides = self.mirror.as_ref().map(|mirror| mirror.each_alone());
+        // One that works alone was asked already.
+        for file in sides.filter(|sides| sides.len() > 1).unwrap_or_default() {
+            let capacity = self.volume.capacity;
+            walk.read_from(Volume { file, capacity }, end);
+            if let Ok(Some(elsewhere)) = find(walk) {
+                self.turned.fetch_add(1, Ordering::Relaxed);
+                return Ok(Some(elsewhere));
+            }
+        }
+        found
+    }
+}
+
 /// The records of a log from a position on, as they were when
 /// [`Wal::replay`](super::Wal::replay) was called.
 pub struct Entries {
@@ -252,7 +287,7 @@ impl Entries {
         let mut walk = Walk::new(core, header, end)?;
         let from = from.0;
         if from > header.first && from < end {
-            match walk.entry_from(from, &lives)? {
+            match core.on_any_side(&mut walk, end, |walk| walk.entry_from(from, &lives))? {
                 Some(start) => walk.begin_at(start),
                 None => return Err(no_record(from, &header, end)),
             }
@@ -269,12 +304,16 @@ impl Entries {
     }
 
     fn step(&mut self) -> Result<Option<(Lsn, Vec<u8>)>> {
-        let Some((position, len)) = self.walk.next()? else {
-            return if self.walk.position < self.end {
-                Err(self.broken(self.walk.position))
-            } else {
-                Ok(None)
-            };
+        let end = self.end;
+        let next = self.core.on_any_side(&mut self.walk, end, |walk| {
+            let entry = walk.next()?;
+            Ok((entry.is_some() || walk.position >= end).then_some(entry))
+        })?;
+        let Some(entry) = next else {
+            return Err(self.broken(self.walk.position));
+        };
+        let Some((position, len)) = entry else {
+            return Ok(None);
         };
         let payload = match self.walk.payload(position, len)? {
             Some(payload) => payload.to_vec(),

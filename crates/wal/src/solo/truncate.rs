@@ -28,7 +28,9 @@ impl Core {
             header.first_life = header.life;
         } else {
             self.wait_written(end)?;
-            let start = Walk::new(self, header, end)?.entry_from(before, &head.lives)?;
+            let mut walk = Walk::new(self, header, end)?;
+            let start =
+                self.on_any_side(&mut walk, end, |walk| walk.entry_from(before, &head.lives))?;
             let Some(start) = start else {
                 return Err(no_record(before, &header, end));
             };
