@@ -18,6 +18,8 @@ use super::record::{checksum_in_place, record_bytes, seed};
 use super::stretches::Stretches;
 
 const READ_AHEAD_BYTES: u64 = 1 << 20;
+/// So much at first, and after a read that failed: it grows from there.
+const READ_AHEAD_BYTES_MIN: u64 = 4 << 10;
 /// Beside the length of a log, which is judged once to its end, so many bytes are
 /// read for checksums before those of stretches are made.
 const SPARE_BYTES: u64 = 64 << 20;
@@ -49,6 +51,8 @@ pub(super) struct Window {
     len: u64,
     start: u64,
     bytes: Vec<u8>,
+    /// How much is read at least.
+    ahead: u64,
     /// Bytes still to be read for checksums before `stretches` are made.
     budget: u64,
     stretches: Option<Stretches>,
@@ -64,6 +68,7 @@ impl Window {
             len,
             start: 0,
             bytes: Vec::new(),
+            ahead: READ_AHEAD_BYTES,
             budget: len.saturating_add(SPARE_BYTES),
             stretches: None,
         })
@@ -73,11 +78,14 @@ impl Window {
         &self.path
     }
 
-    /// Reads from elsewhere from now on, from something as long.
-    pub(super) fn read_from(&mut self, source: impl Source + 'static) {
+    /// Reads from elsewhere from now on.
+    pub(super) fn read_from(&mut self, source: impl Source + 'static) -> Result<()> {
+        self.len = source.end()?;
         self.source = Box::new(source);
         self.bytes.clear();
         self.stretches = None;
+        self.ahead = READ_AHEAD_BYTES_MIN;
+        Ok(())
     }
 
     /// Judges by another salt from now on.
@@ -94,18 +102,27 @@ impl Window {
             return Ok(None);
         };
         if position < self.start || end > self.start + self.bytes.len() as u64 {
-            let ahead = (end - position)
-                .max(READ_AHEAD_BYTES)
-                .min(self.len - position);
-            self.bytes.resize(ahead as usize, 0);
-            self.start = position;
-            if let Err(error) = self.source.read(&mut self.bytes, position) {
-                self.bytes.clear();
-                return Err(error.into());
+            let needed = end - position;
+            let ahead = needed.max(self.ahead).min(self.len - position);
+            let mut read = self.read(position, ahead);
+            if read.is_ok() {
+                self.ahead = (2 * self.ahead).min(READ_AHEAD_BYTES);
+            } else if ahead > needed {
+                // A sector that cannot be read costs no record beside it.
+                self.ahead = READ_AHEAD_BYTES_MIN;
+                read = self.read(position, needed);
             }
+            read?;
         }
         let at = (position - self.start) as usize;
         Ok(self.bytes.get(at..at + count))
+    }
+
+    fn read(&mut self, position: u64, count: u64) -> Result<()> {
+        self.bytes.resize(count as usize, 0);
+        self.start = position;
+        let read = self.source.read(&mut self.bytes, position);
+        Ok(read.inspect_err(|_| self.bytes.clear())?)
     }
 
     /// The first aligned position from `position` on where a record's kind would

@@ -139,6 +139,45 @@ fn what_one_side_lost_comes_from_the_other() {
     }
 }
 
+/// Where each side had lost a sector, neither was whole, and the mirror was refused though
+/// there was another copy of all.
+#[test]
+fn each_side_has_the_sectors_that_the_other_lost() {
+    for on_first in 0..34 {
+        for on_second in 0..34 {
+            let (disk, payloads) = with_log(true);
+            lose(&disk, "a", &[on_first]);
+            lose(&disk, "b", &[on_second]);
+            let opened = Wal::open("a", options(&disk, true, Lone::Refuse));
+            if on_first == on_second && on_first >= 16 {
+                let error = opened.unwrap_err();
+                assert!(error.to_string().contains("a bad sector"), "{error}");
+                assert_eq!(disk.bad.lock().unwrap().len(), 2);
+                continue;
+            }
+            let log = opened.unwrap();
+            assert_eq!(log.stats().sides, 2);
+            assert!(contents(&log) == payloads, "{on_first}, {on_second}");
+            let bad = disk.bad.lock().unwrap();
+            assert!(bad.iter().all(|bad| bad.1 < 16), "{on_first}, {on_second}");
+        }
+    }
+}
+
+/// The same while the log is open.
+#[test]
+fn an_open_mirror_is_read_where_each_side_lost_sectors() {
+    let (disk, payloads) = with_log(true);
+    let log = Wal::open("a", options(&disk, true, Lone::Refuse)).unwrap();
+    lose(&disk, "a", &[17, 24]);
+    lose(&disk, "b", &[16, 20, 28]);
+    assert!(contents(&log) == payloads);
+    assert!(log.stats().turns_to_other_side > 0);
+    lose(&disk, "b", &[24]);
+    let error = log.replay(Lsn::FIRST).unwrap().find_map(|read| read.err());
+    assert!(error.unwrap().to_string().contains("a bad sector"));
+}
+
 /// With both copies of its label, a side has lost whether it went on alone.
 #[test]
 fn a_side_that_lost_its_label_is_as_a_missing_one() {

@@ -32,6 +32,7 @@ use fulgurite_disk::{DiskError, DiskErrorKind, DiskFile, FileId, Lifetime, Resul
 use super::error::{Error, Result};
 use super::label::{Label, MaxByEpoch};
 use super::locks::lock;
+use super::sectors::WithSectorsOf;
 use crate::primitives::{AtomicBool, Mutex, Ordering};
 
 /// What is to be done on a side.
@@ -134,10 +135,17 @@ impl MirrorFile {
             .filter(|side| !side.lost.load(Ordering::Acquire))
     }
 
-    /// Each of the sides that work by itself.
+    /// Where both sides work, each of them by itself, with those sectors of the other that
+    /// it lost.
     pub(super) fn each_alone(&self) -> Vec<Arc<dyn DiskFile>> {
-        let files = self.working_sides().map(|side| Arc::clone(&side.file));
-        files.collect()
+        let mut working = self.working_sides().map(|side| &side.file);
+        match (working.next(), working.next()) {
+            (Some(first), Some(second)) => vec![
+                WithSectorsOf::new(second, first),
+                WithSectorsOf::new(first, second),
+            ],
+            _ => Vec::new(),
+        }
     }
 
     fn act(&self, act: Act, bufs: &[IoSlice<'_>], offset: u64) -> DiskResult<()> {

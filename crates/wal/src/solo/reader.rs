@@ -66,9 +66,9 @@ impl Walk {
     }
 
     /// Goes on with what this volume has at the same positions.
-    fn read_from(&mut self, volume: Volume, end: u64) {
-        self.window.read_from(Laps { volume, end });
+    pub(super) fn read_from(&mut self, volume: Volume, end: u64) -> Result<()> {
         self.window.set_salt(self.header.salt_of(self.life));
+        self.window.read_from(Laps { volume, end })
     }
 
     /// The first entry from `position` on, if an entry begins there or the log
@@ -242,10 +242,9 @@ impl Core {
             return found;
         }
         let sides = self.mirror.as_ref().map(|mirror| mirror.each_alone());
-        // One that works alone was asked already.
-        for file in sides.filter(|sides| sides.len() > 1).unwrap_or_default() {
+        for file in sides.unwrap_or_default() {
             let capacity = self.volume.capacity;
-            walk.read_from(Volume { file, capacity }, end);
+            walk.read_from(Volume { file, capacity }, end)?;
             if let Ok(Some(elsewhere)) = find(walk) {
                 self.turned.fetch_add(1, Ordering::Relaxed);
                 return Ok(Some(elsewhere));

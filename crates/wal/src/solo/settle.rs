@@ -8,15 +8,15 @@ use fulgurite_disk::{Disk, DiskErrorKind, DiskFile, OpenOptions, parent_dir};
 use super::error::{Error, Result};
 use super::header::Header;
 use super::label::{BOTH, FIRST_EPOCH, Label, first_label};
+use super::mend::mend;
 use super::open::{judge, laps_of};
 use super::options::Lone;
 use super::passing;
 use super::reader::Walk;
+use super::sectors::SECTOR_BYTES;
 use super::volume::{BLOCK, START};
 
-const CHUNK_BYTES: u64 = 1 << 20;
-/// What a disk loses at least.
-const SECTOR_BYTES: usize = 512;
+pub(super) const CHUNK_BYTES: u64 = 1 << 20;
 
 /// What is found under a side's name.
 enum Side {
@@ -291,7 +291,8 @@ fn choose(disk: &dyn Disk, paths: [&Path; 2], labels: [Label; 2]) -> Result<Plan
 }
 
 /// Which of two members reaches further. Both hold all that was acknowledged; what one of
-/// them lacks of that was lost since, and need not have left a witness there.
+/// them lacks of that was lost since, and need not have left a witness there. A damaged one
+/// may have what the other lost.
 fn further(disk: &dyn Disk, paths: [&Path; 2]) -> Result<usize> {
     let reach = |path: &Path| {
         let found = judge(&disk.open(path, OpenOptions::READ)?, path).map_err(damaged)?;
@@ -299,9 +300,8 @@ fn further(disk: &dyn Disk, paths: [&Path; 2]) -> Result<usize> {
     };
     match (reach(paths[0]), reach(paths[1])) {
         (Ok(first), Ok(second)) => Ok(usize::from(second > first)),
-        (Ok(_), Err(error)) if is_damage(&error) => Ok(0),
-        (Err(error), Ok(_)) if is_damage(&error) => Ok(1),
-        (Err(error), _) | (_, Err(error)) => Err(error),
+        (Err(error), _) | (_, Err(error)) if !is_damage(&error) => Err(error),
+        (Err(error), _) | (_, Err(error)) => mend(disk, paths)?.ok_or(error),
     }
 }
 
