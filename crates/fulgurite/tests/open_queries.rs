@@ -217,3 +217,60 @@ fn statements_that_have_run_keep_no_state() {
         assert_eq!(database.stats().kept_nodes, 0, "{sql}");
     }
 }
+
+/// A statement whose cursors could not all be opened kept those that were, and the state that
+/// these pin, until it ran again or was dropped.
+#[test]
+fn statements_that_cannot_begin_hold_nothing() {
+    let database = Database::in_memory().expect("opens");
+    let connection = database.connect().expect("connects");
+    connection
+        .execute_batch(
+            "CREATE TABLE t (a); CREATE TABLE u (b); CREATE TABLE log (c);
+             INSERT INTO t VALUES (1), (2); INSERT INTO u VALUES (1);
+             CREATE TRIGGER tu AFTER INSERT ON t BEGIN
+                INSERT INTO log SELECT x.b FROM u x, u y WHERE x.b > y.b + random() % 1; END;
+             CREATE TRIGGER ts AFTER INSERT ON log
+                WHEN (SELECT count(*) FROM u x, u y WHERE x.b > y.b + random() % 1) BEGIN
+                SELECT 1; END;",
+        )
+        .expect("the tables");
+    let texts = [
+        "SELECT count(*) FROM t JOIN u ON u.b < t.a + random() % 1",
+        "SELECT (SELECT count(*) FROM u WHERE b < a + random() % 1), a FROM t UNION ALL SELECT b, b FROM u",
+        "UPDATE t SET a = (SELECT count(*) FROM u WHERE b < a + random() % 1) WHERE a > random() % 1",
+        "INSERT INTO t VALUES ((SELECT sum(a) FROM t, u WHERE b < a + random() % 1))",
+        "DELETE FROM log WHERE c IN (SELECT sum(a) FROM t, u WHERE b < a + random() % 1)",
+    ];
+    let statements = texts.map(|sql| connection.prepare(sql).expect(sql));
+    let family = database
+        .store()
+        .create_family("f", fulgurite_store::KeyKind::Int)
+        .expect("a tree");
+    let mut txn = database.store().txn();
+    txn.begin_read().expect("begins");
+    // All snapshots that a store keeps are taken, but for a few.
+    let mut cursors: Vec<_> = std::iter::from_fn(|| txn.cursor(&family).ok()).collect();
+    let mut refused = 0;
+    for (sql, mut statement) in texts.into_iter().zip(statements) {
+        for free in 1..8 {
+            cursors.truncate(cursors.len() - free);
+            let ran = statement.query([]).and_then(|mut rows| {
+                while rows.next()?.is_some() {}
+                Ok(())
+            });
+            if let Err(error) = ran {
+                assert_eq!(
+                    error.sqlite_error_code(),
+                    Some(ErrorCode::DatabaseBusy),
+                    "{sql}"
+                );
+                refused += 1;
+            }
+            let before = cursors.len();
+            cursors.extend(std::iter::from_fn(|| txn.cursor(&family).ok()));
+            assert_eq!(cursors.len() - before, free, "{sql}");
+        }
+    }
+    assert!(refused >= 10, "{refused} were refused");
+}

@@ -157,7 +157,12 @@ impl Body {
         self.next_row(shared)
     }
 
+    /// Takes all cursors, or none.
     fn attach(&mut self, txn: &mut Txns) -> Result<()> {
+        self.attach_all(txn).inspect_err(|_| self.detach())
+    }
+
+    fn attach_all(&mut self, txn: &mut Txns) -> Result<()> {
         for subquery in self.run.subqueries.iter_mut().flatten() {
             subquery.attach(txn)?;
         }
@@ -208,13 +213,18 @@ impl Body {
     }
 
     /// Lets go of cursors and buffers.
-    pub(super) fn end_query(&mut self, shared: &Shared) {
+    fn detach(&mut self) {
         if let Kind::Query(root) = &mut self.program.kind {
             root.detach();
         }
         for subquery in self.run.subqueries.iter_mut().flatten() {
             subquery.detach();
         }
+    }
+
+    /// Ends a query that has begun.
+    pub(super) fn end_query(&mut self, shared: &Shared) {
+        self.detach();
         if let Ok(mut state) = shared.state() {
             state.running = state.running.saturating_sub(1);
         }

@@ -72,10 +72,13 @@ impl Statement<'_> {
         if let Some(triggers) = &mut sink.triggers {
             triggers.set_counters(*counters);
         }
+        let mut outcome = Ok(());
         if lasts && !matches!(self.kind, Kind::Write(_)) {
-            sink.expect(1, false, &cx.run.memory)?;
+            outcome = sink.expect(1, false, &cx.run.memory).map_err(Failure::from);
         }
-        let mut outcome = run_rows(self.plan, self.kind, &mut sink, cx, self.effects);
+        if outcome.is_ok() {
+            outcome = run_rows(self.plan, self.kind, &mut sink, cx, self.effects);
+        }
         let stays = |failure: &Failure| failure.keeps() && !sink.torn;
         if !lasts
             && outcome.as_ref().err().is_none_or(stays)
@@ -99,8 +102,12 @@ impl Statement<'_> {
     }
 }
 
-/// Takes the cursors of a run.
+/// Takes the cursors of a run: all of them, or none.
 pub(super) fn attach(kind: &mut Kind, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Result<()> {
+    attach_all(kind, txn, cx).inspect_err(|_| detach(kind, cx))
+}
+
+fn attach_all(kind: &mut Kind, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Result<()> {
     for subquery in cx.run.subqueries.iter_mut().flatten() {
         subquery.attach(txn)?;
     }
