@@ -1,11 +1,16 @@
 //! Hooks, beside rusqlite: the same program is run with either crate, and what its hooks are
 //! told must be the same.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use fulgurite::functions::FunctionFlags;
-use fulgurite::{Connection, Database, Error, TransactionBehavior, ffi};
+use fulgurite::{
+    Connection, Database, Error, ErrorCode, MAIN_DB, Options, TransactionBehavior, ffi,
+};
+use fulgurite_disk::{Disk, DiskError, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
+use fulgurite_store::Store;
 
 /// The program, over the crate `$db`.
 macro_rules! program {
@@ -499,4 +504,99 @@ fn what_a_call_registers_is_dropped_with_it() {
         assert_eq!(called, Ok(true));
     }
     assert_eq!(Arc::strong_count(&mark), 1);
+}
+
+/// A disk whose files can become unreadable.
+#[derive(Debug, Default, Clone)]
+struct Failing {
+    inner: MemoryDisk,
+    fails: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct FailingFile {
+    inner: Arc<dyn DiskFile>,
+    fails: Arc<AtomicBool>,
+}
+
+impl Disk for Failing {
+    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+
+    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
+        Ok(Arc::new(FailingFile {
+            inner: self.inner.open(path, options)?,
+            fails: Arc::clone(&self.fails),
+        }))
+    }
+}
+
+impl DiskFile for FailingFile {
+    forward!(inner: len, write_at, write_vectored_at, sync_data, sync_all, allocate, truncate);
+    forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Done<()> {
+        match self.fails.load(Ordering::Relaxed) {
+            false => self.inner.read_at(buf, offset),
+            true => Err(DiskError::new(
+                "read",
+                Path::new("r.db"),
+                std::io::Error::other("the disk is gone"),
+            )),
+        }
+    }
+}
+
+/// What is written through a handle of a blob, and `PRAGMA user_version`, are transactions of
+/// their own outside of others. Where one failed in its midst no hook was told, as SQLite
+/// tells it; one that did not begin, or whose handle had expired, is told of there neither.
+#[test]
+fn writes_without_a_statement_that_fail() {
+    let disk = Failing::default();
+    let open = || {
+        let store = Store::open_on(Arc::new(disk.clone()), "r.db", Options::default());
+        Database::on_store(store).expect("opens")
+    };
+    let fails = |it| disk.fails.store(it, Ordering::Relaxed);
+    let database = open();
+    let db = database.connect().expect("connects");
+    db.execute_batch(
+        "CREATE TABLE t (a); INSERT INTO t VALUES (randomblob(200000));
+         PRAGMA user_version = 1; PRAGMA application_id = 1",
+    )
+    .expect("a row");
+    drop(db);
+    drop(database);
+    let database = open();
+    let mut db = database.connect().expect("connects");
+    let (rollbacks, hook) = counter();
+    db.rollback_hook(Some(hook)).expect("a hook");
+    let told = || rollbacks.load(Ordering::Relaxed);
+    let mut set = db.prepare("PRAGMA user_version = 3").expect("compiles");
+    let blob = || db.blob_open(MAIN_DB, c"t", c"a", 1, false);
+    let mut written = blob().expect("opens");
+    fails(true);
+    let error = set.execute([]).expect_err("cannot be read");
+    assert_eq!(error.sqlite_error_code(), Some(ErrorCode::SystemIoFailure));
+    assert_eq!(told(), 1);
+    let error = written.write_at(&[1; 50_000], 90_001);
+    let error = error.expect_err("cannot be read");
+    assert_eq!(error.sqlite_error_code(), Some(ErrorCode::SystemIoFailure));
+    assert_eq!(told(), 2);
+    fails(false);
+    written.write_at(&[1; 50_000], 90_001).expect("can be read");
+    set.execute([]).expect("can be read");
+    let mut expired = blob().expect("opens");
+    db.execute("UPDATE t SET a = zeroblob(9)", [])
+        .expect("a row");
+    let error = expired.write_at(&[1; 3], 1).expect_err("has expired");
+    assert_eq!(error.sqlite_error_code(), Some(ErrorCode::OperationAborted));
+    let mut late = blob().expect("opens");
+    let other = database.connect().expect("connects");
+    other.execute_batch("BEGIN IMMEDIATE").expect("begins");
+    db.busy_timeout(std::time::Duration::ZERO).expect("sets");
+    for refused in [set.execute([]).map(|_| ()), late.write_at(&[1; 3], 1)] {
+        let error = refused.expect_err("another one writes");
+        assert_eq!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
+    }
+    assert_eq!(told(), 2);
 }

@@ -248,7 +248,12 @@ impl Session {
             }
             (Ok(written), false) => *handle = written,
             (Err(error), true) => {
-                state.txn.rollback_to_tell()?;
+                let durable = state.txn.rollback_to_tell();
+                // One that only was not there any more was none.
+                if error.code() != code::ABORT {
+                    state.rolled_back();
+                }
+                durable?;
                 return Err(error);
             }
             // One that only was not there any more has written nothing.

@@ -292,6 +292,7 @@ fn write_number(key: i64, value: i64, engine: &Engine, state: &mut State) -> Res
         (Ok(_), false) => Ok(()),
         (Err(error), true) => {
             state.txn.rollback();
+            state.rolled_back();
             Err(error.into())
         }
         // It may be written nevertheless.
