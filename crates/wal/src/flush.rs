@@ -159,8 +159,7 @@ impl TwinLog {
         result: fulgurite_disk::Result<()>,
     ) -> Result<()> {
         if let Err(error) = result {
-            self.poison(error.into());
-            return Err(self.turns.failure());
+            return Err(self.ended_by(error.into()));
         }
         let records = next_seq - flush.next_seq;
         self.turns.counters.writes.add_alone(1);

@@ -65,8 +65,7 @@ impl TwinLog {
             self.until(has_slot, Wish::Progress)?;
         }
         if let Err(error) = self.write_record(placed, head, parts) {
-            self.poison(error);
-            return Err(self.turns.failure());
+            return Err(self.ended_by(error));
         }
         self.buffer()?.publish(placed.seq, placed.end);
         self.turns.parking.record_filled();

@@ -267,7 +267,7 @@ impl TwinLog {
         .encode();
         let head = self.leased_head(placed.seq, KIND_LEASE, BEGIN_BYTES);
         self.write_record(&placed, &head, &[&payload])
-            .inspect_err(|error| self.poison(error.clone()))?;
+            .map_err(|error| self.ended_by(error))?;
         let mut leases = lock(&self.leases);
         leases.phase = phase;
         leases.pending.push(Pending {
@@ -312,7 +312,7 @@ impl TwinLog {
         self.check()?;
         let head = self.leased_head(lease.next_seq, kind.byte(), payload.len());
         self.write_into(lease, &head, payload)
-            .inspect_err(|error| self.poison(error.clone()))?;
+            .map_err(|error| self.ended_by(error))?;
         lease.next_seq += 1;
         Ok(head.seq)
     }

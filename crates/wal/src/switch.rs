@@ -235,17 +235,15 @@ impl TwinLog {
         generation::remove_files(&*self.disk, &self.base)
     }
 
-    /// Makes the names of new files durable. A failure poisons, but where no file handle
-    /// was left to begin with: that is an error of who asks, and the names are made anew.
+    /// Makes the names of new files durable. A failure poisons, and says so to who asks,
+    /// but where no file handle was left to begin with: then the names are made anew.
     pub(super) fn sync_names(&self) -> Result<()> {
         if self.options.durability == Durability::Off {
             return Ok(());
         }
-        generation::sync_names(&*self.disk, &self.base).inspect_err(|error| {
-            let began = !matches!(error, Error::Disk(e) if e.kind == DiskErrorKind::NoHandles);
-            if began {
-                self.poison(error.clone());
-            }
+        generation::sync_names(&*self.disk, &self.base).map_err(|error| match error {
+            Error::Disk(e) if e.kind == DiskErrorKind::NoHandles => Error::Disk(e),
+            error => self.ended_by(error),
         })
     }
 }

@@ -482,7 +482,14 @@ impl TwinLog {
     }
 
     pub(super) fn sync_failed(&self, error: DiskError) -> Error {
-        self.poison(Error::Disk(error));
+        self.ended_by(Error::Disk(error))
+    }
+
+    /// Ends the log with a failure. What who met it is to be told is that as well: the
+    /// failure alone might say that it can be tried again.
+    #[cold]
+    pub(super) fn ended_by(&self, cause: Error) -> Error {
+        self.poison(cause);
         self.turns.failure()
     }
 }

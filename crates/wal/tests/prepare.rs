@@ -23,6 +23,8 @@ struct Watched {
 struct State {
     file_bytes_max: AtomicU64,
     is_armed: AtomicBool,
+    /// No folder can be synced any more, since the disk is full.
+    names_fail: AtomicBool,
     log: OnceLock<TwinLog>,
 }
 
@@ -33,7 +35,15 @@ struct WatchedFile {
 }
 
 impl Disk for Watched {
-    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+    forward!(inner: exists, rename, temp_file, remove, canonical);
+
+    fn sync_dir(&self, dir: &Path) -> Done<()> {
+        if self.state.names_fail.load(Ordering::SeqCst) {
+            let full = ErrorKind::StorageFull.into();
+            return Err(DiskError::new("sync", dir, full));
+        }
+        self.inner.sync_dir(dir)
+    }
 
     fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
         Ok(Arc::new(WatchedFile {
@@ -87,6 +97,7 @@ fn goes_on_with_its_file(durability: Durability) {
         state: Arc::new(State {
             file_bytes_max: AtomicU64::new(u64::MAX),
             is_armed: AtomicBool::new(false),
+            names_fail: AtomicBool::new(false),
             log: OnceLock::new(),
         }),
     };
@@ -135,6 +146,7 @@ fn who_needs_room_is_told_that_the_disk_is_full() {
         state: Arc::new(State {
             file_bytes_max: AtomicU64::new(1 << 20),
             is_armed: AtomicBool::new(false),
+            names_fail: AtomicBool::new(false),
             log: OnceLock::new(),
         }),
     };
@@ -177,4 +189,39 @@ fn who_needs_room_is_told_that_the_disk_is_full() {
         })
         .expect("replays");
     assert_eq!(seen, next);
+}
+
+/// A folder's sync that failed while a file was made for the log ended that, but whoever had
+/// asked for the file was told that the disk is full, as if it could be tried again. Only the
+/// next one heard that the log had ended.
+#[test]
+fn who_meets_a_failed_sync_of_the_folder_is_told_that_the_log_has_ended() {
+    for first in [true, false] {
+        let disk = Watched {
+            inner: MemoryDisk::new(),
+            state: Arc::new(State {
+                file_bytes_max: AtomicU64::new(u64::MAX),
+                is_armed: AtomicBool::new(false),
+                names_fail: AtomicBool::new(first),
+                log: OnceLock::new(),
+            }),
+        };
+        let log = recover(&disk).start(WalOptions::default(), 1);
+        let log = log.expect("starts");
+        let told = if first {
+            log.reserve(5).expect_err("the folder cannot be synced")
+        } else {
+            drop(log.reserve(5).expect("room"));
+            disk.state.names_fail.store(true, Ordering::SeqCst);
+            log.prepare_switch()
+                .expect_err("the folder cannot be synced")
+        };
+        let is_cause = |cause: &Error| matches!(cause, Error::Disk(_)) && cause.is_full();
+        let is_end = |told: &Error| matches!(told, Error::Poisoned(cause) if is_cause(cause));
+        assert!(is_end(&told), "{told}");
+        assert!(!told.is_full());
+        disk.state.names_fail.store(false, Ordering::SeqCst);
+        let again = log.reserve(5).expect_err("it has ended");
+        assert!(is_end(&again), "{again}");
+    }
 }

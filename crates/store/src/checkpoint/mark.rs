@@ -28,7 +28,7 @@
 use super::meta::Meta;
 use super::{State, meta};
 use crate::codec;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::store::Core;
 use fulgurite_wal::Continuation;
 
@@ -96,9 +96,7 @@ pub(crate) fn take_away(core: &Core, state: &mut State) -> Result<()> {
     }
     let sector = sector(None, state.counter);
     let written = core.pool.file.write_at(&sector, AT as u64);
-    written
-        .map_err(Error::from)
-        .inspect_err(|error| core.fail(error))?;
+    written.map_err(|error| core.ended_by(error.into()))?;
     core.sync_file()?;
     state.log = None;
     Ok(())

@@ -464,8 +464,8 @@ fn write_meta(
     log: Option<Continuation>,
 ) -> Result<()> {
     let write = |slot: &[u8], offset| {
-        let written = core.pool.file.write_at(slot, offset).map_err(Error::from);
-        written.inspect_err(|error| core.fail(error))
+        let written = core.pool.file.write_at(slot, offset);
+        written.map_err(|error| core.ended_by(error.into()))
     };
     if let Some(found) = state.distrusted.take() {
         write(&*found, meta::SLOT as u64)?;

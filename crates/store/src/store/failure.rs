@@ -54,8 +54,8 @@ impl Core {
             true => file.sync_data(),
             false => Err(error),
         };
-        let synced = file.sync_data().or_else(again).map_err(Error::from);
-        synced.inspect_err(|error| self.fail(error))
+        let synced = file.sync_data().or_else(again);
+        synced.map_err(|error| self.ended_by(error.into()))
     }
 
     /// Lets pages go to the device, and waits for some of those before. What fails may have
@@ -69,8 +69,7 @@ impl Core {
         }
         // A sync beside it would not be told what this is told.
         let _one_at_a_time = self.syncing.lock();
-        let waited = due.wait(file).map_err(Error::from);
-        waited.inspect_err(|error| self.fail(error))
+        due.wait(file).map_err(|error| self.ended_by(error.into()))
     }
 
     /// Whether the file was moved or removed, and its name is another one's. Where nobody
@@ -87,6 +86,14 @@ impl Core {
             Err(error) if error.kind == DiskErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// As [`fail`](Self::fail). What who met it is to be told is that writing has ended:
+    /// the failure alone might say that it can be tried again.
+    #[cold]
+    pub(crate) fn ended_by(&self, error: Error) -> Error {
+        self.fail(&error);
+        self.check_writable().err().unwrap_or(error)
     }
 
     /// A write or sync of the data file failed: ends all writing, for good.
@@ -156,9 +163,10 @@ mod tests {
     use super::*;
     use crate::options::Options;
     use crate::store::Store;
-    use fulgurite_disk::MemoryDisk;
+    use fulgurite_disk::{Disk, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
     use std::path::Path;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Who was committing while the database file failed heard of a misuse of the log.
     #[test]
@@ -172,5 +180,69 @@ mod tests {
         let told = log_error(log.poisoned().expect("it ended"));
         assert_eq!(told.kind(), ErrorKind::Poisoned);
         assert!(told.message().contains("the disk is gone"), "{told}");
+    }
+
+    /// A full disk, as far as the syncs of the database file can tell.
+    #[derive(Debug, Default)]
+    struct Filled {
+        inner: MemoryDisk,
+        is_full: Arc<AtomicBool>,
+    }
+
+    #[derive(Debug)]
+    struct FilledFile {
+        inner: Arc<dyn DiskFile>,
+        is_full: Arc<AtomicBool>,
+    }
+
+    impl Disk for Filled {
+        forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+
+        fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
+            let inner = self.inner.open(path, options)?;
+            Ok(match path.ends_with("filled.db") {
+                false => inner,
+                true => Arc::new(FilledFile {
+                    inner,
+                    is_full: self.is_full.clone(),
+                }),
+            })
+        }
+    }
+
+    impl DiskFile for FilledFile {
+        forward!(inner: len, read_at, write_at, write_vectored_at, allocate, truncate);
+        forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
+
+        fn sync_data(&self) -> Done<()> {
+            if self.is_full.load(Ordering::SeqCst) {
+                let full = std::io::ErrorKind::StorageFull.into();
+                return Err(DiskError::new("sync", Path::new("filled.db"), full));
+            }
+            self.inner.sync_data()
+        }
+
+        fn sync_all(&self) -> Done<()> {
+            self.sync_data()
+        }
+    }
+
+    /// Whose sync of the database file failed was told that the disk is full, as if it could
+    /// be tried again; only the next one heard that writing had ended.
+    #[test]
+    fn who_meets_a_failed_sync_hears_that_writing_has_ended() {
+        let disk = Filled::default();
+        let is_full = disk.is_full.clone();
+        let store = Store::open_on(Arc::new(disk), "filled.db", Options::default());
+        let store = store.expect("opens");
+        store
+            .create_family("f", crate::KeyKind::Int)
+            .expect("a tree");
+        is_full.store(true, Ordering::SeqCst);
+        for _ in 0..2 {
+            let told = store.checkpoint().expect_err("its sync fails");
+            assert_eq!(told.kind(), ErrorKind::Poisoned, "{told}");
+            assert!(told.message().contains("no storage space"), "{told}");
+        }
     }
 }
