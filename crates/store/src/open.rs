@@ -304,14 +304,19 @@ fn create(
         cannot_open(DiskError { path, ..error })
     })?;
     file.lock_exclusive()?;
-    if disk.exists(path)? && disk.open(path, OpenOptions::READ)?.len()? > 0 {
-        // Another process finished making it meanwhile, perhaps from this very file,
-        // which has no passing name any more then.
-        drop(file);
+    passing::check_named(&**disk, &*file, &temporary)?;
+    // From here on nobody else gives the file another name, or takes its own.
+    let is_there = is_made(&**disk, &*file, (&temporary, path)).inspect_err(|_| {
+        if file.is_empty().unwrap_or(false) {
+            let _ = disk.remove(&temporary);
+        }
+    })?;
+    if is_there {
+        // Another process finished making it meanwhile.
         let _ = disk.remove(&temporary);
+        drop(file);
         return find_or_create(disk, path, options, purpose);
     }
-    passing::check_unborn(&*file, &temporary)?;
     let made = fill_new(disk, &*file, (&temporary, path), options, purpose);
     if let Err(error) = made {
         // The name is of no use to anybody; failing to remove it changes nothing.
@@ -327,6 +332,19 @@ fn create(
         file: named,
         lock: file,
     })
+}
+
+/// Whether the database is there; if not, the file under the passing name may become it.
+fn is_made(
+    disk: &dyn Disk,
+    file: &dyn DiskFile,
+    (temporary, path): (&Path, &Path),
+) -> Result<bool> {
+    if disk.exists(path)? && !disk.open(path, OpenOptions::READ)?.is_empty()? {
+        return Ok(true);
+    }
+    passing::check_unborn(file, temporary)?;
+    Ok(false)
 }
 
 fn fill_new(

@@ -39,6 +39,27 @@ pub(crate) fn check_unborn(file: &dyn DiskFile, passing: &Path) -> Result<()> {
     }
 }
 
+/// Fails, so that it is looked for again, where a file that was just locked has its passing
+/// name no more: between its opening and its locking another process may have given it the
+/// database's name, or removed it, and what has the passing name now is that of a third one.
+pub(crate) fn check_named(disk: &dyn Disk, file: &dyn DiskFile, passing: &Path) -> Result<()> {
+    let named = match disk.identity_at(passing) {
+        Ok(named) => Some(named),
+        Err(error) if error.kind == DiskErrorKind::NotFound => None,
+        Err(error) => return Err(error.into()),
+    };
+    match named == Some(file.identity()?) {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Busy,
+            format!(
+                "database is locked: another process has just used {}",
+                passing.display()
+            ),
+        )),
+    }
+}
+
 /// Opens a copy in the making that somebody left, or that is ready for its name, and
 /// locks it.
 ///

@@ -3,11 +3,13 @@
 //! A link there was followed, and what it led to was written over; another file there was
 //! written over or removed.
 
+use fulgurite_disk::{Disk, DiskError, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
 use fulgurite_store::{ErrorKind, KeyKind, Making, Options, Store};
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A folder of its own, removed with it.
 struct Folder(PathBuf);
@@ -144,4 +146,95 @@ fn what_a_crash_left_is_taken() {
         fs::rename(folder.at("c.db"), folder.at("d.db-copy")).expect("has its name");
         is_refused(folder.copy("d.db"), "d.db-copy");
     }
+}
+
+/// A disk that something happens to while a database is made.
+#[derive(Debug, Default, Clone)]
+struct Uneasy {
+    inner: MemoryDisk,
+    /// No file can be read.
+    reads_fail: Arc<AtomicBool>,
+    /// Another process removes the file between its next opening and its locking.
+    is_taken: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct UneasyFile {
+    inner: Arc<dyn DiskFile>,
+    disk: Uneasy,
+    path: PathBuf,
+}
+
+impl Disk for Uneasy {
+    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
+
+    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
+        Ok(Arc::new(UneasyFile {
+            inner: self.inner.open(path, options)?,
+            disk: self.clone(),
+            path: path.to_path_buf(),
+        }))
+    }
+}
+
+impl DiskFile for UneasyFile {
+    forward!(inner: len, write_at, write_vectored_at, sync_data, sync_all, allocate, truncate);
+    forward!(inner: start_writeback, lock_shared, unlock, identity);
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Done<()> {
+        if self.disk.reads_fail.load(Ordering::SeqCst) {
+            let gone = std::io::Error::other("the disk is gone");
+            return Err(DiskError::new("read", &self.path, gone));
+        }
+        self.inner.read_at(buf, offset)
+    }
+
+    fn lock_exclusive(&self) -> Done<()> {
+        if self.disk.is_taken.swap(false, Ordering::SeqCst) {
+            self.disk.inner.remove(&self.path)?;
+        }
+        self.inner.lock_exclusive()
+    }
+}
+
+impl Uneasy {
+    fn make(&self) -> fulgurite_store::Result<Store> {
+        Store::open_on(Arc::new(self.clone()), "m.db", Options::default())
+    }
+}
+
+/// An empty file stayed under the passing name where the making of a database failed before
+/// anything was written to it.
+#[test]
+fn a_making_that_fails_before_it_writes_leaves_nothing() {
+    let disk = Uneasy::default();
+    let passing = Path::new("m.db-new");
+    disk.reads_fail.store(true, Ordering::SeqCst);
+    let error = disk.make().expect_err("nothing can be read");
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert!(!disk.exists(passing).expect("looks"), "{passing:?} is left");
+    // What holds anything is not removed before it is known what that is.
+    let file = disk.inner.open(passing, OpenOptions::CREATE_NEW);
+    let file = file.expect("a file");
+    file.write_at(b"somebody's", 0).expect("writes");
+    drop(file);
+    disk.make().expect_err("nothing can be read");
+    assert!(disk.exists(passing).expect("looks"));
+    disk.remove(passing).expect("is there");
+    disk.reads_fail.store(false, Ordering::SeqCst);
+    disk.make().expect("is made");
+}
+
+/// Who opened the passing file just before another process removed it, and then had its lock,
+/// made the database in a file without a name, and gave the database's name to nothing or to
+/// what a third one was making.
+#[test]
+fn a_passing_file_that_is_gone_once_it_is_locked_is_made_anew() {
+    let disk = Uneasy::default();
+    disk.is_taken.store(true, Ordering::SeqCst);
+    let store = disk.make().expect("is made");
+    store.create_family("f", KeyKind::Int).expect("a family");
+    drop(store);
+    let store = disk.make().expect("opens");
+    assert_eq!(store.families().expect("reads"), ["f"]);
 }
