@@ -4,11 +4,11 @@
 //! texts no order.
 
 use std::cmp::Ordering;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use fulgurite_sql::session::Prepared;
 use fulgurite_sql::value::collate::CompareTexts;
+use fulgurite_store::{Owned, caught};
 use parking_lot::ReentrantMutex;
 
 use crate::functions::text;
@@ -45,10 +45,11 @@ impl Connection {
     where
         C: Fn(&str, &str) -> Ordering + Send + 'static,
     {
-        let compare = ReentrantMutex::new(x_compare);
+        let compare = ReentrantMutex::new(Owned::new(x_compare));
         let compare = move |a: &[u8], b: &[u8]| {
             let (a, b) = (String::from_utf8_lossy(a), String::from_utf8_lossy(b));
-            compare.lock()(&a, &b)
+            let compare = compare.lock();
+            compare.get().map_or(Ordering::Equal, |it| it(&a, &b))
         };
         self.set_collation(collation_name, Some(Arc::new(compare)))
     }
@@ -102,7 +103,7 @@ impl Connection {
         for name in names {
             if !asked.contains(&name) {
                 // What it cannot register is missing still, and the statement says so.
-                let _ = catch_unwind(AssertUnwindSafe(|| needed(self, &name)));
+                let _ = caught(|| needed(self, &name));
                 asked.push(name);
             }
         }

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::str::Utf8Error;
 
 use fulgurite_sql::error as sql;
+use fulgurite_store::Owned;
 use parking_lot::Mutex;
 
 use crate::ffi;
@@ -107,7 +108,7 @@ struct Detail {
     message: String,
     hint: Option<String>,
     offset: Option<usize>,
-    cause: Option<sql::ProgramError>,
+    cause: Option<Owned<sql::ProgramError>>,
 }
 
 /// Entries kept; the oldest go first.
@@ -130,7 +131,7 @@ fn remember(
         message: message.to_owned(),
         hint: hint.map(str::to_owned),
         offset,
-        cause: cause.cloned(),
+        cause: cause.cloned().map(Owned::new),
     };
     let mut details = DETAILS.lock();
     let oldest = match details.len() {
@@ -194,7 +195,7 @@ impl Error {
     /// interface.
     #[must_use]
     pub fn function_error(&self) -> Option<sql::ProgramError> {
-        recall(self.engine_message()?, |d| d.cause.clone())
+        recall(self.engine_message()?, |d| d.cause.as_ref()?.get().cloned())
     }
 
     /// Byte of the statement that is to blame. Not part of rusqlite's interface.

@@ -8,6 +8,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use fulgurite_sql::func::hooks::{Change, Hooks, Progress};
+use fulgurite_store::Owned;
 use parking_lot::ReentrantMutex;
 
 use crate::{Connection, Error, Result};
@@ -52,17 +53,17 @@ impl From<Change> for Action {
 
 /// A hook that may change what it holds. One that is called from within itself is not
 /// called again.
-pub(crate) struct Exclusive<F>(ReentrantMutex<RefCell<F>>);
+pub(crate) struct Exclusive<F>(ReentrantMutex<RefCell<Owned<F>>>);
 
 impl<F> Exclusive<F> {
     pub(crate) fn new(hook: F) -> Arc<Self> {
-        Arc::new(Self(ReentrantMutex::new(RefCell::new(hook))))
+        Arc::new(Self(ReentrantMutex::new(RefCell::new(Owned::new(hook)))))
     }
 
     pub(crate) fn with<T>(&self, call: impl FnOnce(&mut F) -> T) -> Option<T> {
         let hook = self.0.lock();
         let mut hook = hook.try_borrow_mut().ok()?;
-        Some(call(&mut hook))
+        hook.get_mut().map(call)
     }
 }
 

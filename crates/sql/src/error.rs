@@ -11,7 +11,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use fulgurite_store::{Conflict, ErrorKind};
+use fulgurite_store::{Conflict, ErrorKind, Owned};
 
 use crate::schema::ConflictAction;
 
@@ -158,7 +158,7 @@ struct Inner {
 
 /// The program's own error, which says nothing of whether two errors are equal.
 #[derive(Clone)]
-struct Cause(ProgramError);
+struct Cause(Owned<ProgramError>);
 
 /// An error of a function of the program.
 pub type ProgramError = Arc<dyn std::error::Error + Send + Sync>;
@@ -317,13 +317,13 @@ impl Error {
     /// Adds the program's own error.
     #[must_use]
     pub fn with_cause(mut self, cause: ProgramError) -> Self {
-        self.0.cause = Some(Cause(cause));
+        self.0.cause = Some(Cause(Owned::new(cause)));
         self
     }
 
     /// The error of a function of the program, if it was one that failed.
     pub fn cause(&self) -> Option<&ProgramError> {
-        self.0.cause.as_ref().map(|cause| &cause.0)
+        self.0.cause.as_ref().and_then(|cause| cause.0.get())
     }
 
     /// Adds the byte of the statement's text that is to blame.

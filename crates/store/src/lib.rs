@@ -45,6 +45,7 @@
 mod admission;
 mod background;
 mod cache;
+mod caught;
 mod check;
 mod checkpoint;
 mod chunks;
@@ -82,6 +83,7 @@ mod txn;
 mod waits;
 
 pub use cache::{CacheStats, MemoryCharge, MemoryCounter};
+pub use caught::{Owned, caught};
 pub use checkpoint::WriteStats;
 pub use error::{Conflict, Error, ErrorKind, Result};
 pub use making::Making;

@@ -10,10 +10,10 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use fulgurite_store::{Owned, caught};
 use rustc_hash::FxHashMap;
 
 use super::{AggregateFunction, AggregateKind, Context, Function, registry};
@@ -113,7 +113,7 @@ pub struct UserFunction {
     arguments: Option<usize>,
     /// What it promises.
     pub flags: UserFlags,
-    kind: UserKind,
+    kind: Owned<UserKind>,
 }
 
 impl fmt::Debug for UserFunction {
@@ -139,7 +139,7 @@ impl UserFunction {
             name,
             arguments,
             flags,
-            kind,
+            kind: Owned::new(kind),
         })
     }
 
@@ -155,16 +155,16 @@ impl UserFunction {
 
     /// What PRAGMA function_list has for its kind.
     pub fn kind_letter(&self) -> &'static str {
-        match self.kind {
-            UserKind::Scalar(_) => "s",
-            UserKind::Aggregate(_) => "a",
-            UserKind::Window(_) => "w",
+        match self.kind.get() {
+            Some(UserKind::Aggregate(_)) => "a",
+            Some(UserKind::Window(_)) => "w",
+            Some(UserKind::Scalar(_)) | None => "s",
         }
     }
 
     /// It may be used over a window.
     pub fn is_window(&self) -> bool {
-        matches!(self.kind, UserKind::Window(_))
+        matches!(self.kind.get(), Some(UserKind::Window(_)))
     }
 
     /// A call of a scalar function at `site`.
@@ -178,7 +178,7 @@ impl UserFunction {
         subtypes: &[u32],
         context: &mut Context,
     ) -> Result<Value> {
-        let UserKind::Scalar(code) = &self.kind else {
+        let Some(UserKind::Scalar(code)) = self.kind.get() else {
             return Err(Error::misuse("an aggregate is no scalar function"));
         };
         let call = UserCall {
@@ -220,7 +220,7 @@ fn sized(value: Value) -> Result<Value> {
 /// # Errors
 /// Those of the code, and `unwinding panic`.
 pub fn guarded<T>(code: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(code)).unwrap_or_else(|_| {
+    caught(code).unwrap_or_else(|| {
         Err(Error::sql("unwinding panic")
             .with_hint("code of the program that the statement called panicked"))
     })
@@ -263,7 +263,7 @@ pub type Kept = Arc<dyn Any + Send + Sync>;
 
 /// What functions keep within a run of a statement, by place and argument.
 #[derive(Default, Clone)]
-pub struct KeptData(FxHashMap<(u64, usize), Kept>);
+pub struct KeptData(FxHashMap<(u64, usize), Owned<Kept>>);
 
 impl fmt::Debug for KeptData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -307,7 +307,7 @@ impl<'a> UserCall<'a> {
     pub fn kept(&self, argument: usize) -> Option<Kept> {
         let kept = self.kept.borrow();
         let data = kept.as_ref()?;
-        data.0.get(&(self.site.number, argument)).cloned()
+        data.0.get(&(self.site.number, argument))?.get().cloned()
     }
 
     /// Keeps something for an argument: until the statement ends if that is constant, else
@@ -315,7 +315,9 @@ impl<'a> UserCall<'a> {
     pub fn keep(&self, argument: usize, value: Kept) {
         let mut kept = self.kept.borrow_mut();
         let data = kept.get_or_insert_default();
-        let before = data.0.insert((self.site.number, argument), value);
+        let before = data
+            .0
+            .insert((self.site.number, argument), Owned::new(value));
         // It is the program's: it may do anything when it is dropped.
         drop(kept);
         drop(before);
@@ -334,7 +336,7 @@ impl<'a> UserCall<'a> {
 
 /// An aggregate's state in a group, or over a window.
 pub struct UserState {
-    group: Box<dyn UserGroup>,
+    group: Owned<Box<dyn UserGroup>>,
     is_window: bool,
 }
 
@@ -347,10 +349,10 @@ impl fmt::Debug for UserState {
 impl UserState {
     /// Of a function, for a group without rows.
     pub(super) fn new(function: &UserFunction) -> Option<Self> {
-        match &function.kind {
+        match function.kind.get()? {
             UserKind::Scalar(_) => None,
             UserKind::Aggregate(code) | UserKind::Window(code) => Some(Self {
-                group: code.group(),
+                group: Owned::new(code.group()),
                 is_window: function.is_window(),
             }),
         }
@@ -358,25 +360,32 @@ impl UserState {
 
     /// Takes a row.
     pub(super) fn step(&mut self, arguments: &[ValueRef<'_>]) -> Result<()> {
-        guarded(|| self.group.step(&UserCall::plain(arguments)))
+        self.ask(|group| group.step(&UserCall::plain(arguments)))
     }
 
     /// Takes a row back.
     pub(super) fn remove(&mut self, arguments: &[ValueRef<'_>]) -> Result<()> {
-        guarded(|| self.group.inverse(&UserCall::plain(arguments)))
+        self.ask(|group| group.inverse(&UserCall::plain(arguments)))
     }
 
     /// What the rows so far give; others may follow if it is a window function.
     pub(super) fn value(&mut self) -> Result<Value> {
         match self.is_window {
-            true => guarded(|| self.group.value()).and_then(sized),
+            true => self.ask(|group| group.value()).and_then(sized),
             false => self.finish(),
         }
     }
 
     /// What all rows gave.
     pub(super) fn finish(&mut self) -> Result<Value> {
-        guarded(|| self.group.finish()).and_then(sized)
+        self.ask(|group| group.finish()).and_then(sized)
+    }
+
+    fn ask<T>(&mut self, call: impl FnOnce(&mut dyn UserGroup) -> Result<T>) -> Result<T> {
+        match self.group.get_mut() {
+            Some(group) => guarded(|| call(&mut **group)),
+            None => Err(Error::misuse("a group was used after its end")),
+        }
     }
 }
 
@@ -422,7 +431,7 @@ impl UserCode {
         let named = registered.functions.get(&name.to_ascii_lowercase())?;
         let exact = named.iter().find(|f| f.arguments == Some(arguments));
         let function = exact.or_else(|| named.iter().find(|f| f.arguments.is_none()))?;
-        Some(match &function.kind {
+        Some(match function.kind.get()? {
             UserKind::Scalar(_) => Function::User(Arc::clone(function)),
             UserKind::Aggregate(_) | UserKind::Window(_) => {
                 Function::Aggregate(Arc::new(aggregate(function)))
@@ -447,7 +456,7 @@ impl UserCode {
     ///
     /// # Errors
     /// `SQLITE_BUSY` where one would be replaced that they may use.
-    pub fn register(&mut self, function: UserFunction, busy: bool) -> Result<()> {
+    pub fn register(&mut self, function: Arc<UserFunction>, busy: bool) -> Result<()> {
         let arguments = function.arguments;
         let replaces = self.position(&function.name, arguments);
         let hides = registry::has(&function.name, arguments);
@@ -460,8 +469,8 @@ impl UserCode {
             .entry(function.name.clone())
             .or_default();
         match replaces.and_then(|at| named.get_mut(at)) {
-            Some(slot) => *slot = Arc::new(function),
-            None => named.push(Arc::new(function)),
+            Some(slot) => *slot = function,
+            None => named.push(function),
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::compile::Replaced;
 use super::prepared::Step;
 use super::program::Program;
 use super::state::{Base, State};
@@ -57,6 +58,8 @@ pub(super) struct Body {
     /// What comparisons on the thread asked before the step at hand, where they ask the
     /// connection's collations now.
     pub(super) outer: Option<collate::Current>,
+    /// To be dropped once nothing is locked: it is the program's, and may use the connection.
+    pub(super) replaced: Vec<Replaced>,
 }
 
 impl Body {

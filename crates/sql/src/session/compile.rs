@@ -51,6 +51,10 @@ fn plan(parsed: &mut Parsed, engine: &Engine, state: &mut State) -> Result<Optio
     }
 }
 
+/// What a statement was before it was compiled again with other functions or collations: it
+/// may hold the last of those that the connection has no more.
+pub(super) type Replaced = (Program, Vec<Option<Box<SubqueryRun>>>, TriggerState);
+
 fn subqueries(plan: &Plan) -> Vec<Option<Box<SubqueryRun>>> {
     plan.subqueries
         .iter()
@@ -100,6 +104,7 @@ impl Body {
             triggers: TriggerState::default(),
             explain: matches!(parsed.statement, Some(Statement::Explain { .. })),
             outer: None,
+            replaced: Vec::new(),
         };
         Ok((Some(Box::new(body)), consumed))
     }
@@ -138,10 +143,17 @@ impl Body {
         let mut parsed = crate::parse::parse(&self.sql)?;
         let plan = plan(&mut parsed, engine, state)?;
         let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
-        self.run.subqueries = subqueries(&plan);
+        let subqueries = subqueries(&plan);
         self.shape = None;
         self.parameters.resize(plan.parameters.len(), Value::Null);
-        self.program = Program::new(plan);
+        let replaced = (
+            std::mem::replace(&mut self.program, Program::new(plan)),
+            std::mem::replace(&mut self.run.subqueries, subqueries),
+            std::mem::take(&mut self.triggers),
+        );
+        if replaced.0.plan.settings.user != self.program.plan.settings.user {
+            self.replaced.push(replaced);
+        }
         if !state.is_autocommit() {
             state.join(&self.program.stores)?;
         }
@@ -149,7 +161,6 @@ impl Body {
             self.ask_collations(state);
         }
         self.buffers = Buffers::default();
-        self.triggers = TriggerState::default();
         Ok(())
     }
 }

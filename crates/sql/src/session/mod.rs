@@ -172,7 +172,8 @@ impl Session {
     /// Makes the session as good as new, but for what was compiled; false where
     /// something is under way in it.
     pub fn renew(&self) -> bool {
-        self.read(false, |state| state.renew(&self.0.engine))
+        let before = self.read(None, |state| state.renew(&self.0.engine));
+        before.is_some()
     }
 
     /// A handle that interrupts running statements from another thread.

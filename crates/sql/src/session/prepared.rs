@@ -259,6 +259,9 @@ impl Prepared {
         {
             outcome = Err(failure);
         }
+        if !self.body.replaced.is_empty() {
+            self.body.replaced.clear();
+        }
         if outcome.is_err() {
             self.body.reset(&self.session.0);
         }

@@ -121,25 +121,26 @@ impl State {
         }
     }
 
-    /// Sets everything that a connection may have set to what it was at first; false
-    /// where something is under way.
-    pub fn renew(&mut self, engine: &Engine) -> bool {
-        let is_idle = self.explicit.is_none() && self.running == 0;
-        if is_idle {
-            self.functions = func::Context::new();
-            self.isolation = Isolation::default();
-            self.settings = SETTINGS;
-            self.query_only = false;
-            if !self.databases.is_empty() {
-                self.databases.clear();
-                self.txn = Txns::new(engine.store());
-            }
-            self.counters = Counters::default();
-            let options = engine.store().options();
-            self.set_busy_timeout(options.busy_timeout);
-            self.set_synchronous(synchronous::level_of(options.durability));
+    /// Sets everything that a connection may have set to what it was at first; None where
+    /// something is under way, else what there was of the program, to be dropped while
+    /// nothing is locked.
+    pub(super) fn renew(&mut self, engine: &Engine) -> Option<(func::Context, Settings, Busy)> {
+        if self.explicit.is_some() || self.running > 0 {
+            return None;
         }
-        is_idle
+        let functions = std::mem::replace(&mut self.functions, func::Context::new());
+        let settings = std::mem::replace(&mut self.settings, SETTINGS);
+        self.isolation = Isolation::default();
+        self.query_only = false;
+        if !self.databases.is_empty() {
+            self.databases.clear();
+            self.txn = Txns::new(engine.store());
+        }
+        self.counters = Counters::default();
+        let options = engine.store().options();
+        let busy = self.set_busy(Busy::Within(options.busy_timeout));
+        self.set_synchronous(synchronous::level_of(options.durability));
+        Some((functions, settings, busy))
     }
 
     /// No explicit transaction is open.

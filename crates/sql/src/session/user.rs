@@ -73,7 +73,9 @@ impl Session {
     /// # Errors
     /// `SQLITE_BUSY` where one would be replaced while statements are running.
     pub fn register_function(&self, function: UserFunction) -> Result<()> {
-        self.change_user_code(|user, is_busy| user.register(function, is_busy))
+        // Refused, it is dropped while nothing is locked.
+        let function = Arc::new(function);
+        self.change_user_code(|user, is_busy| user.register(Arc::clone(&function), is_busy))
     }
 
     /// Removes a registered function; one that is built in, and was hidden by it, is back.
@@ -89,7 +91,7 @@ impl Session {
     /// # Errors
     /// As [`UserCode::collate`](crate::func::user::UserCode::collate).
     pub fn set_collation(&self, name: &str, how: Option<CompareTexts>) -> Result<()> {
-        self.change_user_code(|user, is_busy| user.collate(name, how, is_busy))
+        self.change_user_code(|user, is_busy| user.collate(name, how.clone(), is_busy))
     }
 
     fn change_user_code(

@@ -9,9 +9,9 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use fulgurite_store::caught;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
@@ -161,7 +161,7 @@ pub(super) fn compare(name: CollationName, a: &[u8], b: &[u8]) -> Ordering {
         fail(missing(name.text()));
         return Ordering::Equal;
     };
-    catch_unwind(AssertUnwindSafe(|| known(a, b))).unwrap_or_else(|_| {
+    caught(|| known(a, b)).unwrap_or_else(|| {
         fail(Error::sql("unwinding panic").with_hint("a collation of the program panicked"));
         Ordering::Equal
     })

@@ -8,8 +8,8 @@
 //! time then.
 
 use super::TxnContext;
+use crate::caught::caught;
 use crate::waits::Waits;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl Busy {
 
 #[cold]
 fn ask(handler: &BusyHandler, attempt: impl Fn() -> bool) -> bool {
-    let goes_on = |asked| catch_unwind(AssertUnwindSafe(|| handler(asked))).unwrap_or(false);
+    let goes_on = |asked| caught(|| handler(asked)).unwrap_or(false);
     let mut asked = 0_i32;
     while goes_on(asked) {
         if attempt() {
