@@ -132,7 +132,9 @@ impl Transaction<'_> {
         self.conn.run_transaction(&TransactionAction::Rollback)
     }
 
-    /// Ends as dropping does, and answers what went wrong.
+    /// Ends as dropping does, and answers what went wrong. With [`DropBehavior::Commit`] that
+    /// is what kept it from committing, though it was rolled back then; rusqlite answers
+    /// `Ok` to that, as to what is committed.
     ///
     /// # Errors
     /// What the engine says.
@@ -269,7 +271,7 @@ impl Savepoint<'_> {
             .run_transaction(&TransactionAction::RollbackTo(self.name.clone()))
     }
 
-    /// Ends as dropping does, and answers what went wrong.
+    /// Ends as dropping does, and answers what went wrong; as [`Transaction::finish`].
     ///
     /// # Errors
     /// What the engine says.
