@@ -144,3 +144,65 @@ fn a_change_of_the_schema_that_finds_no_room_in_the_log_is_over() {
         .expect("there is room again");
     assert_eq!(database.integrity_check(), Ok(Vec::new()));
 }
+
+/// A clock on which time passes only where somebody waits; what a thread of the store would
+/// do is done by who needs it.
+#[derive(Debug, Default)]
+struct Alone(std::sync::atomic::AtomicU64);
+
+impl fulgurite_disk::Driver for Alone {
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.0.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    fn pass(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.0
+            .fetch_add(micros, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    fn random(&self) -> u64 {
+        fulgurite_disk::Machine.random()
+    }
+}
+
+/// A transaction over several files that nobody is beside of was told SQLITE_BUSY.
+#[test]
+fn a_transaction_alone_finds_room_in_all_logs() {
+    for (limit, rows) in [(512, 4), (512, 40), (512, 400), (256, 100), (2048, 4)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = Options {
+            checkpoint_bytes: 64 << 10,
+            log_limit_bytes: Some(limit << 10),
+            driver: Some(Arc::new(Alone::default())),
+            ..Options::default()
+        };
+        let file = folder.path().join("main.db");
+        let database = Database::open_with_options(&file, options).expect("opens");
+        let db = database.connect().expect("connects");
+        for name in ["a", "b", "c"] {
+            let file = folder.path().join(name);
+            db.execute("ATTACH ? AS ?", (file.to_str(), name))
+                .expect("attaches");
+            db.execute_batch(&format!("CREATE TABLE {name}.t (k INTEGER PRIMARY KEY, v)"))
+                .expect("a table");
+        }
+        for round in 0..4 {
+            db.execute_batch("BEGIN").expect("begins");
+            for name in ["a", "b", "c"] {
+                let insert = format!("INSERT INTO {name}.t (v) VALUES (randomblob(?))");
+                for _ in 0..rows {
+                    let done = db.execute(&insert, [400_000 / rows]);
+                    assert_eq!(done, Ok(1), "{limit} KiB, {rows} rows, {round}");
+                }
+            }
+            let done = db.execute_batch("COMMIT");
+            assert_eq!(done, Ok(()), "{limit} KiB, {rows} rows, {round}");
+        }
+        for name in ["a", "b", "c"] {
+            let sql = format!("SELECT count(*) FROM {name}.t");
+            let count = db.query_row(&sql, [], |row| row.get(0));
+            assert_eq!(count, Ok(4 * rows), "{limit} KiB, {rows} rows");
+        }
+    }
+}

@@ -106,6 +106,11 @@ pub struct Permit<'w> {
 }
 
 impl<'w> Permit<'w> {
+    /// How long the record's payload is.
+    pub fn payload_len(&self) -> usize {
+        self.payload_len
+    }
+
     /// For bytes that were added to those outstanding.
     pub(super) fn new(wal: &'w TwinLog, payload_len: usize) -> Self {
         Self {
@@ -342,18 +347,32 @@ impl TwinLog {
     /// # Errors
     /// As [`reserve`](Self::reserve).
     pub fn reserve_within(&self, payload_len: usize, patience: Duration) -> Result<Permit<'_>> {
-        if payload_len > PAYLOAD_BYTES_MAX {
+        let [permit] = self.reserve_all_within([payload_len], patience)?;
+        Ok(permit)
+    }
+
+    /// Room for several records at once: who asked for one after the other could wait for
+    /// room that it has itself.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
+    pub fn reserve_all_within<const N: usize>(
+        &self,
+        payload_lens: [usize; N],
+        patience: Duration,
+    ) -> Result<[Permit<'_>; N]> {
+        if let Some(too_big) = payload_lens.iter().find(|len| **len > PAYLOAD_BYTES_MAX) {
             return Err(Error::TooBig {
-                bytes: payload_len as u64,
+                bytes: *too_big as u64,
                 limit_bytes: PAYLOAD_BYTES_MAX as u64,
             });
         }
         self.check()?;
-        let bytes = record_bytes(payload_len);
+        let bytes = payload_lens.iter().map(|len| record_bytes(*len)).sum();
         if !self.reserve_quickly(bytes) {
             self.reserve_slowly(bytes, patience)?;
         }
-        Ok(Permit::new(self, payload_len))
+        Ok(payload_lens.map(|len| Permit::new(self, len)))
     }
 
     /// Gives a record its place, under the caller's commit lock: no I/O, no

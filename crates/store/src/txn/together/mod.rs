@@ -37,6 +37,7 @@ use super::{Txn, TxnContext, TxnState, WritersLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::NAMES;
 use crate::options::Durability;
+use crate::primitives::DENSE_LIMIT;
 use crate::store::{Core, Store, log_error};
 use crate::tree::Tree;
 use crate::tree::edit::IfExists;
@@ -275,14 +276,17 @@ fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<
     let mut to_prepare = Vec::with_capacity(prepared.len());
     for (at, tree) in prepared {
         let entry = txns[at].redo_to_prepare(&cores[coordinator], &tree, &number);
-        to_prepare.push(ToPrepare { at, tree, entry });
+        let permit = None;
+        to_prepare.push(ToPrepare {
+            at,
+            tree,
+            entry,
+            permit,
+        });
     }
     for part in &mut parts {
-        let txn = &txns[part.at];
-        if let Some(wal) = cores[part.at].wal() {
-            let permit = wal.reserve_within(txn.redo.len(), txn.busy.timeout);
-            part.permit = Some(permit.map_err(log_error)?);
-        }
+        let to_prepare = to_prepare.iter_mut().find(|it| it.at == part.at);
+        part.permit = reserve(txns[part.at], &cores[part.at], (to_prepare, &number))?;
     }
     let gates = lasting.iter().map(|at| cores[*at].gate.shut());
     let _gates: Vec<_> = gates.collect();
@@ -290,13 +294,14 @@ fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<
         decide(txns, coordinator, &mut parts)?;
     }
     let decided = to_prepare
-        .iter()
+        .iter_mut()
         .try_for_each(|it| txns[it.at].prepare_in(it, &number))
         .and_then(|()| decide(txns, coordinator, &mut parts));
     if let Err(error) = decided {
         let unknown = cores[coordinator].check_writable().is_err();
         drop(parts);
-        for it in to_prepare {
+        for mut it in to_prepare {
+            it.permit = None;
             match unknown {
                 true => {
                     cores[it.at].fail(&error);
@@ -311,10 +316,40 @@ fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize]) -> Result<
 }
 
 /// What a store that does not coordinate commits before the decision.
-struct ToPrepare {
+struct ToPrepare<'c> {
     at: usize,
     tree: Tree,
     entry: Vec<u8>,
+    permit: Option<Permit<'c>>,
+}
+
+/// Step 2, in one store: for its part, and at once for what it prepares, which has the same
+/// in it. Together they may be more than the limit of the log, which then waits until it
+/// holds nothing else: no checkpoint makes room that the first of them has.
+fn reserve<'c>(
+    txn: &TxnContext,
+    core: &'c Core,
+    (to_prepare, number): (Option<&mut ToPrepare<'c>>, &Number),
+) -> Result<Option<Permit<'c>>> {
+    let Some(wal) = core.wal() else {
+        return Ok(None);
+    };
+    let (bytes, patience) = (txn.redo.len(), txn.busy.timeout);
+    // A larger one is written where its pages are.
+    let logged = to_prepare.filter(|it| it.entry.len() < DENSE_LIMIT);
+    let permit = match logged {
+        None => wal.reserve_within(bytes, patience).map_err(log_error)?,
+        Some(it) => {
+            let mut record = Vec::with_capacity(it.entry.len());
+            let (tree, key, value) = (it.tree.id().0, number.key(), &*it.entry);
+            redo::encode(&mut record, Op::Put { tree, key, value });
+            let permits = wal.reserve_all_within([bytes, record.len()], patience);
+            let [permit, prepared] = permits.map_err(log_error)?;
+            it.permit = Some(prepared);
+            permit
+        }
+    };
+    Ok(Some(permit))
 }
 
 /// The one that cannot be prepared, or the first.
@@ -452,6 +487,17 @@ impl TxnContext {
         Ok(())
     }
 
+    /// Commits one that began beside another, into the room that is there for it.
+    fn commit_beside(&mut self, permit: Option<Permit<'_>>) -> Result<()> {
+        self.choose_record();
+        let readied = self.get_ready().and_then(|()| self.prepare());
+        let published = readied.and_then(|reads| {
+            let permit = permit.filter(|permit| permit.payload_len() == self.redo.len());
+            self.publish_and_wait(reads, permit, || ())
+        });
+        published.map_err(|error| self.lose(error))
+    }
+
     /// What makes its commits durable, where anything is.
     fn synced(&self) -> Durability {
         match self.store.options().durability {
@@ -537,11 +583,11 @@ impl TxnContext {
     }
 
     /// Step 3, in one store.
-    fn prepare_in(&mut self, it: &ToPrepare, number: &Number) -> Result<()> {
+    fn prepare_in(&mut self, it: &mut ToPrepare<'_>, number: &Number) -> Result<()> {
         let mut side = beside(&self.store)?;
         side.durability = self.synced();
         side.put(&it.tree, number.key(), &it.entry)?;
-        side.commit()?;
+        side.commit_beside(it.permit.take())?;
         drop(side);
         let at = self.fork_at_head(&it.tree);
         self.delete_in(at, number.key())?;
