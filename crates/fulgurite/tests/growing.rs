@@ -154,3 +154,160 @@ fn handles_that_come_too_late_leave_it_open() {
         .expect("reads");
     assert_eq!(found, b"theirs");
 }
+
+/// What makes a transaction larger by statements of one row that do more than write it: their
+/// name, what there is for them, and the n-th one.
+const MORE_THAN_A_ROW: [(&str, &str, &str); 10] = [
+    (
+        "a trigger",
+        "CREATE TRIGGER r AFTER INSERT ON t BEGIN INSERT INTO u(body) VALUES (NEW.id); END",
+        "INSERT INTO t VALUES (?1, zeroblob(50000))",
+    ),
+    (
+        "a trigger that writes most",
+        "CREATE TRIGGER r AFTER INSERT ON t BEGIN
+         INSERT INTO u(body) VALUES (zeroblob(50000)); INSERT INTO u(body) VALUES (1); END",
+        "INSERT INTO t VALUES (?1, 'small')",
+    ),
+    (
+        "a trigger that writes many rows",
+        "INSERT INTO u(body) VALUES (zeroblob(20000)), (zeroblob(20000)), (zeroblob(20000));
+         CREATE TRIGGER r AFTER INSERT ON t BEGIN UPDATE u SET id = id + 1000; END",
+        "INSERT INTO t VALUES (?1, 'small')",
+    ),
+    (
+        "triggers of triggers",
+        "CREATE TABLE v (id INTEGER PRIMARY KEY, body);
+         CREATE TRIGGER r AFTER INSERT ON t BEGIN INSERT INTO u(body) VALUES (NEW.id); END;
+         CREATE TRIGGER s AFTER INSERT ON u BEGIN
+         INSERT INTO v(body) VALUES (zeroblob(50000)); END",
+        "INSERT INTO t VALUES (?1, 'small')",
+    ),
+    (
+        "a trigger of UPDATE",
+        "CREATE TRIGGER r AFTER UPDATE ON t BEGIN INSERT INTO u(body) VALUES (NEW.id); END",
+        "UPDATE t SET body = zeroblob(50000 + ?1) WHERE id = 1",
+    ),
+    (
+        "a trigger of DELETE",
+        "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+         INSERT INTO t SELECT i, 'small' FROM n;
+         CREATE TRIGGER r AFTER DELETE ON t BEGIN
+         INSERT INTO u(body) VALUES (zeroblob(50000)); INSERT INTO u(body) VALUES (OLD.id); END",
+        "DELETE FROM t WHERE id = ?1",
+    ),
+    (
+        "a trigger of an upsert",
+        "CREATE TRIGGER r AFTER UPDATE ON t BEGIN INSERT INTO u(body) VALUES (NEW.id); END",
+        "INSERT INTO t VALUES (1, 'x') ON CONFLICT DO UPDATE SET body = zeroblob(50000 + ?1)",
+    ),
+    (
+        "a row that goes for another",
+        "CREATE UNIQUE INDEX t_body ON t (substr(body, 1, 1)); DELETE FROM t WHERE id = 0",
+        "INSERT OR REPLACE INTO t VALUES (?1, 'one' || hex(zeroblob(25000)))",
+    ),
+    (
+        "an action",
+        "PRAGMA foreign_keys = ON; CREATE UNIQUE INDEX t_body ON t (body);
+         CREATE TABLE c (id INTEGER PRIMARY KEY, a, b REFERENCES t (body) ON UPDATE CASCADE);
+         INSERT INTO c VALUES (1, zeroblob(50000), 'one'), (2, zeroblob(50000), 'one')",
+        "UPDATE t SET body = ?1 WHERE id = 1",
+    ),
+    (
+        "a number that is not given again",
+        "CREATE TABLE a (id INTEGER PRIMARY KEY AUTOINCREMENT, body, n); CREATE INDEX i ON a (n)",
+        "INSERT INTO a(body, n) VALUES (zeroblob(50000), ?1)",
+    ),
+];
+
+/// The same of statements with triggers and actions. One with triggers took no place to go
+/// back to where they could not fail by themselves, and lost all of the transaction.
+#[test]
+fn a_row_with_triggers_with_which_it_grows_too_large_waits_for_the_next() {
+    let mut lost = Vec::new();
+    for (what, there, sql) in MORE_THAN_A_ROW {
+        let (_dir, a, b) = pair();
+        run(&a, there);
+        run(&a, "BEGIN; INSERT INTO t VALUES (-1, 'first')");
+        run(&b, "BEGIN IMMEDIATE");
+        let mut grown = 2;
+        let refused = loop {
+            match a.execute(sql, [grown]) {
+                Ok(_) => grown += 1,
+                Err(error) => break error,
+            }
+            assert!(grown < 990, "{what}: it is never too large");
+        };
+        assert_eq!(code(&refused), Some(ffi::SQLITE_BUSY), "{what}");
+        if a.is_autocommit() {
+            lost.push(what);
+            continue;
+        }
+        let counts = |of: &Connection| {
+            let counts = "SELECT count(*) || ' ' || (SELECT count(*) FROM u) || ' ' || sum(id)
+                          || ' ' || (SELECT sum(id) FROM u) FROM t";
+            let counted: String = of.query_row(counts, [], |row| row.get(0)).expect(what);
+            counted
+        };
+        let before = counts(&a);
+        let refused = a.execute(sql, [grown]).expect_err("still busy");
+        assert_eq!(code(&refused), Some(ffi::SQLITE_BUSY), "{what}");
+        assert!(!a.is_autocommit(), "{what}");
+        assert_eq!(counts(&a), before, "{what}");
+        run(&b, "COMMIT");
+        for n in grown..grown + 3 {
+            a.execute(sql, [n]).expect("there is nobody in the way");
+        }
+        let before = counts(&a);
+        run(&a, "COMMIT");
+        assert_eq!(counts(&b), before, "{what}");
+        assert_eq!(number(&b, "SELECT count(*) FROM t WHERE id = -1"), 1);
+        let check: String = b
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .expect("checks");
+        assert_eq!(check, "ok", "{what}");
+    }
+    assert_eq!(lost, [""; 0]);
+}
+
+/// A large transaction takes the lock of each table that it comes to. A trigger that came too
+/// late to one, or found it locked, undid all of the transaction.
+#[test]
+fn triggers_that_come_too_late_leave_it_open() {
+    for (sql, end) in [
+        ("INSERT INTO t VALUES (1001, 'mine')", "COMMIT"),
+        ("UPDATE t SET body = 'mine' WHERE id = 1", "ROLLBACK"),
+    ] {
+        let (_dir, a, b) = pair();
+        run(
+            &a,
+            "CREATE TRIGGER r AFTER INSERT ON t WHEN NEW.id > 1000 BEGIN
+             INSERT INTO u(body) VALUES (NEW.id); END;
+             CREATE TABLE v (id INTEGER PRIMARY KEY, body);
+             CREATE TRIGGER s AFTER UPDATE ON t BEGIN DELETE FROM v WHERE id = NEW.id; END;
+             INSERT INTO v VALUES (1, 'one')",
+        );
+        run(
+            &a,
+            "BEGIN;
+             WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+             INSERT INTO t SELECT i, zeroblob(50000) FROM n",
+        );
+        run(
+            &b,
+            "INSERT INTO u(body) VALUES ('theirs'); UPDATE v SET body = 'two'",
+        );
+        for _ in 0..2 {
+            let lost = a.execute(sql, []).expect_err("it is too late");
+            assert_eq!(code(&lost), Some(ffi::SQLITE_BUSY_SNAPSHOT), "{sql}");
+            assert!(!a.is_autocommit(), "{sql}");
+        }
+        assert_eq!(number(&a, "SELECT count(*) FROM t"), 201);
+        assert_eq!(number(&a, "SELECT count(*) FROM t WHERE body = 'mine'"), 0);
+        run(&a, "INSERT INTO t VALUES (201, 'no trigger')");
+        run(&a, end);
+        let rows = if end == "COMMIT" { 202 } else { 2 };
+        assert_eq!(number(&b, "SELECT count(*) FROM t"), rows);
+        assert_eq!(number(&b, "SELECT count(*) FROM u"), 2);
+    }
+}

@@ -111,6 +111,18 @@ impl Txns {
         self.each(|txn| txn.set_whole(is_whole));
     }
 
+    /// Whether nothing is refused to what is written from here on; see
+    /// [`TxnContext::set_unasked`].
+    pub fn set_unasked(&mut self, is_unasked: bool) {
+        self.each(|txn| txn.set_unasked(is_unasked));
+    }
+
+    /// Whether writing to a tree may have to wait for others; see
+    /// [`TxnContext::may_be_refused`].
+    pub fn may_be_refused(&mut self, tree: &Tree, grows: bool) -> bool {
+        self.of(tree).may_be_refused(tree, grows)
+    }
+
     fn each(&mut self, act: impl Fn(&mut Txn)) {
         act(&mut self.main);
         self.others.iter_mut().for_each(|other| act(&mut other.txn));

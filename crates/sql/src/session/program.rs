@@ -26,8 +26,41 @@ pub struct Program {
     pub stores: Vec<u64>,
     /// It may fail with some of its work done.
     pub may_tear: bool,
+    /// What its triggers write.
+    pub fires: Fires,
     /// Rows of the trees that the plan reads, when it was made.
     sizes: Vec<u64>,
+}
+
+/// What the trigger programs of a statement write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fires {
+    /// It has none.
+    Nothing,
+    /// So few rows for one of its own that what they take need not be looked at meanwhile.
+    Few,
+    /// Any number.
+    Any,
+}
+
+/// So many statements of triggers are few. (Each may fire others, some of them more than once.)
+const STEPS_FEW: usize = 16;
+
+impl Fires {
+    fn of(plan: &Plan) -> Self {
+        if plan.programs.is_empty() {
+            return Self::Nothing;
+        }
+        let mut steps = plan.programs.iter().flat_map(|program| &program.steps);
+        let writes_one = |step: &Plan| match &step.action {
+            Action::Query(_) => true,
+            _ => matches!(Kind::of(step), Kind::PointInsert(_) | Kind::PointWrite(_)),
+        };
+        match steps.clone().count() <= STEPS_FEW && steps.all(writes_one) {
+            true => Self::Few,
+            false => Self::Any,
+        }
+    }
 }
 
 /// So few rows are as good as none.
@@ -70,6 +103,7 @@ impl Program {
             may_tear: matches!(kind, Kind::Write(_))
                 || plan.triggers_may_fail()
                 || may_tear(&plan.action),
+            fires: Fires::of(&plan),
             plan: Arc::new(plan),
             kind,
             trees,

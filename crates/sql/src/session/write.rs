@@ -9,6 +9,7 @@
 //! statement that writes is interrupted.
 
 use super::body::Body;
+use super::program::Fires;
 use super::state::{Base, State};
 use super::{Engine, Shared, conflict};
 use crate::error::{Error, Result, code};
@@ -86,7 +87,8 @@ impl Body {
             state.make_deferred()?;
         }
         let calls = self.program.plan.calls_user || state.functions.hooks.is_some();
-        let tears = !commits && (self.program.may_tear || calls);
+        let tears =
+            !commits && (self.program.may_tear || calls || self.may_be_refused(&mut state.txn));
         match defers && tears {
             true => state.begin_undoable(
                 self.program
@@ -112,15 +114,14 @@ impl Body {
             deferred,
             unique: defers_unique,
         };
-        // Triggers may write any number of rows.
-        let is_whole = !commits && place.is_none() && self.program.plan.programs.is_empty();
+        let is_whole = !commits && place.is_none();
         if is_whole {
-            state.txn.set_whole(true);
+            self.belongs_together(true, &mut state.txn);
         }
         let counters_now = &mut state.counters;
         let outcome = self.write_rows(&mut state.txn, kept_back, counters_now, &mut torn);
         if is_whole {
-            state.txn.set_whole(false);
+            self.belongs_together(false, &mut state.txn);
         }
         let result = match outcome {
             Ok(()) if commits => state
@@ -133,6 +134,27 @@ impl Body {
             state.counters = Counters::default();
         }
         Ok(result)
+    }
+
+    /// Whether one of several rows may be refused the lock of its table: a trigger's, where
+    /// the transaction has grown too large for the log, or may do so before the last one.
+    #[inline]
+    fn may_be_refused(&self, txn: &mut Txns) -> bool {
+        let grows = self.program.fires == Fires::Any;
+        let mut written = self.program.plan.writes.iter();
+        self.program.fires != Fires::Nothing && written.any(|tree| txn.may_be_refused(tree, grows))
+    }
+
+    /// A statement without a place to go back to begins to write, or ends: it takes its locks
+    /// ahead of its row, or needs none.
+    #[inline]
+    fn belongs_together(&self, begins: bool, txn: &mut Txns) {
+        match self.program.fires {
+            Fires::Nothing => txn.set_whole(begins),
+            Fires::Few => txn.set_unasked(begins),
+            // Nobody can refuse it anything.
+            Fires::Any => {}
+        }
     }
 
     /// Begins, with a plan of the schema that the transaction sees. True: the

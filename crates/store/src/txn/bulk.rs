@@ -92,6 +92,27 @@ impl TxnContext {
         self.is_whole = is_whole;
     }
 
+    /// The same of what writes one row after the other: nothing is looked at before what
+    /// follows it, so that none of it is refused for want of a lock. To be set where nothing
+    /// [`may_be_refused`](Self::may_be_refused), for so few rows as one statement names. Who
+    /// holds all locks is asked as ever: nothing follows that would look at what it has grown to.
+    pub fn set_unasked(&mut self, is_unasked: bool) {
+        let has_effect = is_unasked && self.state == TxnState::Optimistic;
+        self.is_whole = has_effect;
+        self.is_unasked = has_effect;
+    }
+
+    /// Whether writing to a tree may have to take a lock, which others may hold, or which
+    /// comes too late: a transaction that has grown too large for the log, or comes to be so
+    /// where `grows`, takes that of each tree before it first writes to it.
+    pub fn may_be_refused(&self, tree: &Tree, grows: bool) -> bool {
+        self.state == TxnState::Optimistic
+            && match self.bulk {
+                true => !self.locked.holds(tree.id()),
+                false => grows || self.redo.len() >= self.bulk_at,
+            }
+    }
+
     /// Makes the transaction bulk. If a tree it wrote to has moved on since its
     /// snapshot, it stays as it is, to be rebased at commit like any other.
     #[cold]
@@ -147,7 +168,7 @@ impl TxnContext {
     /// `Busy` or `Conflict`, as the write had failed, and nothing is changed.
     #[inline]
     pub fn claim(&mut self, tree: &Tree) -> Result<()> {
-        if self.redo.len() >= self.bulk_at {
+        if self.redo.len() >= self.bulk_at && !self.is_unasked {
             self.outgrow_log()?;
         }
         self.lock_for_bulk(tree)

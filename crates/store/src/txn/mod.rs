@@ -161,6 +161,8 @@ pub struct TxnContext {
     bulk_at: usize,
     /// That is not asked now: see [`set_whole`](Self::set_whole).
     is_whole: bool,
+    /// Nor before a row: see [`set_unasked`](Self::set_unasked).
+    is_unasked: bool,
     /// Its commit logs where its pages are in place of its redo.
     attaches: bool,
     /// Bytes of redo at which to count it again.
@@ -216,6 +218,7 @@ impl TxnContext {
             bulk: false,
             bulk_at: DENSE_LIMIT,
             is_whole: false,
+            is_unasked: false,
             attaches: false,
             redo_step: REDO_STEP,
             wrote: false,
@@ -389,7 +392,7 @@ impl TxnContext {
         self.bulk = false;
         self.end_spilling();
         self.bulk_at = DENSE_LIMIT;
-        self.is_whole = false;
+        self.set_unasked(false);
         self.attaches = false;
         self.redo_step = REDO_STEP;
         if self.state != TxnState::Read {
