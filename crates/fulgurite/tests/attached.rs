@@ -1,7 +1,7 @@
 //! Databases that a connection attaches, in files that others have open, too.
 
 use fulgurite::{Connection, Database, ErrorCode, MAIN_DB, OpenFlags, TransactionBehavior, ffi};
-use fulgurite_store::{Options, Store};
+use fulgurite_store::{Options, Store, TreeId};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -510,4 +510,124 @@ fn a_connection_for_reading_only_attaches_for_reading_only() {
     let uri = format!("file:{}?mode=ro", b.display());
     run(&writing, &format!("ATTACH '{uri}' AS b"));
     assert_eq!(writing.is_readonly(c"b"), Ok(true));
+}
+
+/// Takes all entries out of an index of a file that nobody else has open.
+fn empty_index(path: &Path, index: &str) {
+    let sql = format!("SELECT rootpage FROM sqlite_schema WHERE name = '{index}'");
+    let root = number(&open(path), &sql);
+    let store = Store::open(path, Options::default()).expect("opens");
+    let tree = TreeId(u32::try_from(root).expect("a tree's number"));
+    let tree = store.tree(tree).expect("a tree");
+    let mut txn = store.txn();
+    txn.begin_immediate().expect("begins");
+    txn.clear(&tree, || true).expect("clears");
+    txn.commit().expect("commits");
+}
+
+/// REINDEX without a name, or by what orders an index, left the files alone that were
+/// attached; in SQLite all are meant, and who may not write to one is told so.
+#[test]
+fn indexes_of_all_files_are_made_anew() {
+    let indexes = ["REINDEX", "REINDEX nocase", "REINDEX expressions"];
+    let around = [["", ""], ["BEGIN; ", "; COMMIT"]];
+    for (reindex, [begin, end]) in indexes.iter().flat_map(|it| around.map(|a| (it, a))) {
+        let (_folder, a, b) = files();
+        run(&open(&a), "CREATE INDEX ti ON t((x + 1) COLLATE nocase)");
+        run(&open(&b), "CREATE INDEX ui ON u((y + 1) COLLATE nocase)");
+        empty_index(&a, "ti");
+        empty_index(&b, "ui");
+        let c = open(&a);
+        attach(&c, &b, "o");
+        run(
+            &c,
+            "CREATE TEMP TABLE t(x); CREATE INDEX temp.i ON t(x + 1)",
+        );
+        let checked = |name: &str| {
+            let sql = format!("PRAGMA {name}.integrity_check");
+            c.query_row(&sql, [], |row| row.get::<_, String>(0))
+                .expect(&sql)
+        };
+        assert!(["main", "o"].iter().all(|name| checked(name) != "ok"));
+        run(&c, &format!("{begin}{reindex}{end}"));
+        let all = ["main", "o", "temp"].map(checked);
+        assert_eq!(all, ["ok"; 3], "{begin}{reindex}");
+        // An index that comes later is meant, too, by who prepared it before.
+        let mut prepared = c.prepare(reindex).expect(reindex);
+        run(&open(&b), "CREATE INDEX u2 ON u((y + 2) COLLATE nocase)");
+        let root = "SELECT rootpage FROM o.sqlite_schema WHERE name = 'u2'";
+        let before = number(&c, root);
+        prepared.execute([]).expect(reindex);
+        assert_ne!(number(&c, root), before, "{reindex}");
+    }
+}
+
+/// Who keeps a file's writers out, or opened it for reading only, is in the way where it has
+/// an index of those meant, as in SQLite.
+#[test]
+fn reindex_is_told_of_files_that_it_may_not_write_to() {
+    let (_folder, a, b) = files();
+    run(&open(&a), "CREATE INDEX ti ON t(x)");
+    let other = open(&b);
+    run(&other, "CREATE INDEX ui ON u(y COLLATE nocase)");
+    let c = open(&a);
+    c.busy_timeout(Duration::ZERO).expect("a timeout");
+    attach(&c, &b, "o");
+    run(&other, "BEGIN IMMEDIATE");
+    for sql in ["REINDEX", "REINDEX nocase"] {
+        assert_eq!(refused(&c, sql), "database is locked", "{sql}");
+        assert!(c.is_autocommit());
+    }
+    run(&c, "REINDEX binary; REINDEX main.t");
+    run(&other, "COMMIT");
+    run(&c, "REINDEX; DETACH o");
+    let only_reads = format!("ATTACH 'file:{}?mode=ro' AS o", b.display());
+    drop(other);
+    run(&c, &only_reads);
+    for sql in ["REINDEX", "REINDEX nocase", "REINDEX o.u"] {
+        assert!(refused(&c, sql).contains("readonly"), "{sql}");
+    }
+    run(&c, "REINDEX binary; REINDEX main.t");
+}
+
+/// One transaction writes no more than the log takes to all files but one. A statement alone
+/// that makes indexes anew does so in each file by itself.
+#[test]
+fn large_indexes_of_several_files_are_made_anew() {
+    let (_folder, a, b) = files();
+    for (path, table, column) in [(&a, "t", "x"), (&b, "u", "y")] {
+        let of_file = open(path);
+        run(
+            &of_file,
+            &format!(
+                "CREATE INDEX i ON {table}({column});
+                 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000)
+                 INSERT INTO {table} SELECT hex(randomblob(400)) FROM n"
+            ),
+        );
+    }
+    let c = open(&a);
+    attach(&c, &b, "o");
+    let roots = || {
+        let root = |name| format!("SELECT rootpage FROM {name}.sqlite_schema WHERE name = 'i'");
+        ["main", "o"].map(|name| number(&c, &root(name)))
+    };
+    let before = roots();
+    run(&c, "REINDEX");
+    let after = roots();
+    assert!(
+        before
+            .iter()
+            .zip(&after)
+            .all(|(before, after)| before != after)
+    );
+    let together = refused(&c, "BEGIN; REINDEX; COMMIT");
+    assert_eq!(together, "string or blob too big");
+    assert!(c.is_autocommit());
+    assert_eq!(roots(), after);
+    for name in ["main", "o"] {
+        let sql = format!("PRAGMA {name}.integrity_check");
+        let found: String = c.query_row(&sql, [], |row| row.get(0)).expect("checks");
+        assert_eq!(found, "ok", "{name}");
+    }
 }

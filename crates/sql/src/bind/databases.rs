@@ -108,7 +108,25 @@ impl<'a> Binder<'a> {
             name: self.catalog.name_of(schema).to_owned(),
             tree: schema.tree().clone(),
             temp: beside.map(|temp| temp.tree().clone()),
+            others: Vec::new(),
         }));
+    }
+
+    /// The statement changes the schemas of these databases, if of any.
+    pub(super) fn changes_all(&mut self, schemas: &[&Schema]) {
+        let main = self.catalog.main().tree();
+        let of_main = |schema: &&Schema| schema.tree() == main;
+        let at = schemas.iter().position(of_main).unwrap_or(0);
+        let Some(first) = schemas.get(at) else {
+            return;
+        };
+        self.changes(first, false);
+        if let Some(place) = &mut self.place {
+            let others = schemas
+                .iter()
+                .filter(|schema| schema.tree() != first.tree());
+            place.others = others.map(|schema| schema.tree().clone()).collect();
+        }
     }
 
     /// What a database keeps may name nothing of another one, unless it is temporary.

@@ -57,16 +57,17 @@ impl<'a> Binder<'a> {
         Ok(part.map_or_else(nothing, |part| Bound::Reindex(vec![part])))
     }
 
-    /// All indexes of the main database and the temporary one of which this is true.
+    /// All indexes of all databases of which this is true.
     fn reindexed(&mut self, is_meant: impl Fn(&Index) -> bool) -> Result<Bound> {
-        let main = self.catalog.main();
-        self.changes(main, true);
-        let mut parts = Vec::new();
-        for schema in self.catalog.temp().into_iter().chain([main]) {
+        let (mut parts, mut changed) = (Vec::new(), Vec::new());
+        for schema in self.catalog.search_all() {
+            let before = parts.len();
             for table in tables_of(schema)? {
                 parts.extend(self.reindexed_table(&table, &is_meant)?);
             }
+            changed.extend((parts.len() > before).then_some(schema));
         }
+        self.changes_all(&changed);
         match parts.is_empty() {
             true => Ok(nothing()),
             false => Ok(Bound::Reindex(parts)),

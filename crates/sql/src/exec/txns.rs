@@ -349,6 +349,14 @@ impl Txns {
         }
     }
 
+    /// Commits in each database by itself, up to the first that fails.
+    pub fn commit_apart(&mut self) -> Result<()> {
+        if self.main.state() != TxnState::Idle {
+            self.main.commit()?;
+        }
+        self.begun_others().try_for_each(|txn| txn.commit())
+    }
+
     #[cold]
     fn commit_all(&mut self) -> Result<()> {
         let mut shared = self.begun_shared(|_| true);

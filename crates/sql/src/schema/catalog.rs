@@ -91,6 +91,11 @@ impl Catalog {
             .find(|it| has(it))
     }
 
+    /// All of them, in each of which something is looked for.
+    pub fn search_all(&self) -> impl Iterator<Item = &Schema> {
+        self.in_order().inspect(|it| self.note(it))
+    }
+
     /// Notes that something was looked for in a database.
     fn note(&self, schema: &Schema) {
         if self.is_alone() {

@@ -386,7 +386,8 @@ impl State {
             }
             self.join(&program.stores)?;
             self.txn.check_writes(place.trees())?;
-            if self.shared(place.tree.store_number()).is_some() {
+            let mut changed = place.trees();
+            if changed.any(|tree| self.shared(tree.store_number()).is_some()) {
                 self.txn.exclude_writers()?;
             }
             return Ok(false);

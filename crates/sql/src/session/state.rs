@@ -394,13 +394,28 @@ impl State {
     /// way, and undone if that fails.
     #[inline]
     pub fn commit_statement(&mut self) -> Result<()> {
+        self.commit_by(Txns::commit)
+    }
+
+    /// The same of one that is as good where some databases have it and others do not: what
+    /// it wrote may be too large for a commit that is one over several files.
+    #[cold]
+    pub fn commit_statement_apart(&mut self) -> Result<()> {
+        self.commit_by(Txns::commit_apart)
+    }
+
+    #[inline]
+    fn commit_by(
+        &mut self,
+        commit: impl FnOnce(&mut Txns) -> fulgurite_store::Result<()>,
+    ) -> Result<()> {
         match &self.functions.hooks {
-            None => self.commit_or_undo(),
+            None => self.commit_or_undo(commit),
             Some(hooks) => {
                 let hooks = Arc::clone(hooks);
                 let mut committed = hooks.commits();
                 match committed {
-                    Ok(()) => committed = self.commit_or_undo(),
+                    Ok(()) => committed = self.commit_or_undo(commit),
                     Err(_) => self.txn.rollback(),
                 }
                 if committed.is_err() {
@@ -413,8 +428,11 @@ impl State {
 
     /// Commits what nobody could commit later, where `SQLITE_BUSY` would leave it open.
     #[inline]
-    fn commit_or_undo(&mut self) -> Result<()> {
-        Ok(self.txn.commit().inspect_err(|_| self.txn.rollback())?)
+    fn commit_or_undo(
+        &mut self,
+        commit: impl FnOnce(&mut Txns) -> fulgurite_store::Result<()>,
+    ) -> Result<()> {
+        Ok(commit(&mut self.txn).inspect_err(|_| self.txn.rollback())?)
     }
 
     /// Tells the connection's hook of a rollback.

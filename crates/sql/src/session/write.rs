@@ -369,7 +369,13 @@ impl Body {
         }
         if outcome.is_ok() {
             if commits {
-                outcome = state.commit_statement();
+                // An index that was made anew holds what it held.
+                outcome = match &self.program.plan.action {
+                    Action::Schema(change) if matches!(**change, SchemaChange::Reindex(_)) => {
+                        state.commit_statement_apart()
+                    }
+                    _ => state.commit_statement(),
+                };
             } else if let Some(place) = &place {
                 outcome = state.txn.release(place).map_err(Error::from);
             }

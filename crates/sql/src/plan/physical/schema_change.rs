@@ -120,12 +120,14 @@ pub struct SchemaPlace {
     pub tree: Tree,
     /// The same of the temporary database, where what that has changes with it.
     pub temp: Option<Tree>,
+    /// The same of others that change in the same way.
+    pub others: Vec<Tree>,
 }
 
 impl SchemaPlace {
     /// Of each sqlite_schema that changes.
     pub fn trees(&self) -> impl Iterator<Item = &Tree> {
-        self.temp.iter().chain([&self.tree])
+        self.temp.iter().chain([&self.tree]).chain(&self.others)
     }
 }
 
