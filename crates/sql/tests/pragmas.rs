@@ -229,3 +229,63 @@ fn query_only_keeps_a_connection_from_writing() {
          SELECT count(*) FROM t; COMMIT; SELECT count(*) FROM t"
     ));
 }
+
+/// A statement that was prepared before its table was there was refused by a connection that
+/// only reads, where SQLite, which compiles it again, finds nothing to do. What there is to do
+/// is refused as ever.
+#[test]
+fn who_only_reads_may_ask_again_for_what_is_done() {
+    const TABLE: &str = "CREATE TABLE t(a); CREATE INDEX i ON t(a); CREATE VIEW v AS SELECT 1;
+        CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT 1; END; CREATE TABLE gone(a)";
+    for (sql, undo) in [
+        ("CREATE TABLE IF NOT EXISTS u(b)", "DROP TABLE u"),
+        ("CREATE TABLE IF NOT EXISTS u AS SELECT 1 b", "DROP TABLE u"),
+        ("CREATE INDEX IF NOT EXISTS j ON t(a)", "DROP INDEX j"),
+        ("CREATE VIEW IF NOT EXISTS w AS SELECT 1", "DROP VIEW w"),
+        (
+            "CREATE TRIGGER IF NOT EXISTS s AFTER INSERT ON t BEGIN SELECT 1; END",
+            "DROP TRIGGER s",
+        ),
+        ("DROP TABLE IF EXISTS gone", "CREATE TABLE gone(a)"),
+        ("DROP INDEX IF EXISTS i", "CREATE INDEX i ON t(a)"),
+        ("DROP VIEW IF EXISTS v", "CREATE VIEW v AS SELECT 1"),
+        (
+            "DROP TRIGGER IF EXISTS r",
+            "CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT 1; END",
+        ),
+        ("CREATE TABLE u(b)", "DROP TABLE u"),
+        ("REINDEX t", "SELECT 1"),
+    ] {
+        let ours = session();
+        must(&ours, TABLE);
+        let theirs = rusqlite::Connection::open_in_memory().unwrap();
+        theirs.execute_batch(TABLE).unwrap();
+        let mut prepared = support::prepare(&ours, sql);
+        let mut statement = theirs.prepare(sql).unwrap();
+        let mut both = |around: &str| {
+            must(&ours, around);
+            theirs.execute_batch(around).unwrap();
+            let ran = support::drain(&mut prepared);
+            prepared.reset();
+            let expected = statement
+                .execute([])
+                .map_err(|e| e.sqlite_error().unwrap().extended_code);
+            let code = ran
+                .first()
+                .and_then(|line| line.split([' ', ':']).nth(1)?.parse().ok());
+            assert_eq!(
+                code.map_or(Ok(0), Err),
+                expected.map(|_| 0),
+                "{sql}: {around}: {ran:?}"
+            );
+        };
+        both("");
+        both("PRAGMA query_only = 1");
+        both("BEGIN; SELECT count(*) FROM t");
+        both("COMMIT");
+        both(&format!(
+            "PRAGMA query_only = 0; {undo}; PRAGMA query_only = 1"
+        ));
+        both("PRAGMA query_only = 0");
+    }
+}

@@ -285,15 +285,20 @@ impl Body {
     /// By the schema that it was compiled with there was nothing to do: that one still
     /// stands, or there may be something now.
     fn look_again(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
+        match self.has_change(engine, state)? {
+            true => self.change_schema(engine, state),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether there is something of the schema to change, by how that is now.
+    pub(super) fn has_change(&mut self, engine: &Engine, state: &mut State) -> Result<bool> {
         let ends = state.start_reading(&self.program.stores, Base::Acknowledged)?;
         let looked = self.revalidate(engine, state);
         if ends {
             state.txn.rollback();
         }
         looked?;
-        match &self.program.plan.action {
-            Action::Schema(_) => self.change_schema(engine, state),
-            _ => Ok(()),
-        }
+        Ok(matches!(self.program.plan.action, Action::Schema(_)))
     }
 }

@@ -327,7 +327,13 @@ impl Body {
     }
 
     fn change_schema_in(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
-        state.check_writes()?;
+        if let Err(refused) = state.check_writes() {
+            // As it compiles SQLite finds that IF NOT EXISTS has nothing to do any more.
+            return match self.has_change(engine, state)? {
+                true => Err(refused),
+                false => Ok(()),
+            };
+        }
         let commits = self.start_change(engine, state)?;
         let place = (!commits).then(|| state.txn.savepoint()).transpose()?;
         let counters = state.counters;
