@@ -105,6 +105,7 @@ pub fn delete_source_row(
         }
         sink.delete_old(rowid, cx)?;
     } else if sink.target.indexes.is_empty() && sink.foreign.is_none() {
+        sink.claim(true)?;
         if !sink.txn.delete(&sink.target.table.tree, Key::Int(rowid))? {
             return Ok(());
         }

@@ -118,15 +118,17 @@ fn rows(txn: &mut Txns, stored: &Tree) -> Result<Vec<Sequence>> {
     Ok(found)
 }
 
-/// Writes down that rows up to `deleted` were there, if none above is left.
-pub fn keep(txn: &mut Txns, stored: &Tree, table: &Table, deleted: i64) -> Result<()> {
+/// Whether nobody would know any more that rows up to `deleted` were there.
+pub fn is_lost(txn: &mut Txns, stored: &Tree, table: &Table, deleted: i64) -> Result<bool> {
     if deleted <= 0 || txn.largest_rowid(&table.tree)? >= Some(deleted) {
-        return Ok(());
+        return Ok(false);
     }
-    match floor(txn, stored, table)? {
-        Some(seq) if seq >= deleted => Ok(()),
-        _ => put(txn, stored, slot(&table.tree), &table.name, Some(deleted)),
-    }
+    Ok(floor(txn, stored, table)?.is_none_or(|seq| seq < deleted))
+}
+
+/// Writes down that they were.
+pub fn keep(txn: &mut Txns, stored: &Tree, table: &Table, deleted: i64) -> Result<()> {
+    put(txn, stored, slot(&table.tree), &table.name, Some(deleted))
 }
 
 /// Before a user changes sqlite_sequence: its rows become what a query shows.

@@ -251,8 +251,15 @@ impl<'a> Sink<'a> {
     pub fn end(&mut self) -> Result<()> {
         match &self.table().sequence {
             Some(stored) if self.deleted > 0 => {
-                self.torn = true;
-                sequence::keep(self.txn, stored, self.table(), self.deleted)?;
+                // Where rows were left out alone, nothing is written yet.
+                self.torn = self.is_claimed;
+                if sequence::is_lost(self.txn, stored, self.table(), self.deleted)? {
+                    if !self.is_claimed {
+                        self.txn.claim(stored)?;
+                    }
+                    self.torn = true;
+                    sequence::keep(self.txn, stored, self.table(), self.deleted)?;
+                }
                 self.torn = false;
                 Ok(())
             }
@@ -532,7 +539,7 @@ impl<'a> Sink<'a> {
     /// Encodes the row being written and puts it in the place of the row in `buffers.old`.
     pub fn replace_old(&mut self, old: i64, all: bool) -> Result<()> {
         let rowid = self.rowid();
-        self.claim(all)?;
+        self.claim(all || rowid != old)?;
         let encoded = match self.is_large {
             true => self.encode_large()?,
             false => {
