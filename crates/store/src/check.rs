@@ -13,13 +13,13 @@ use crate::cache::{Absent, ChildRef, SlotId};
 use crate::codec::ExtentRef;
 use crate::error::{Error, ErrorKind, Result};
 use crate::extents::Run;
-use crate::node::{self, Kind, OwnedKey, OwnedStored, Stored};
-use crate::reclaim::owned::child_in;
+use crate::node::{self, Kind, Mismatch, OwnedKey, OwnedStored, Stored};
+use crate::reclaim::owned::{self, child_in};
 use crate::space::extent_of;
 use crate::store::Core;
-use crate::tree::Tree;
 use crate::tree::overflow::{self, Reference};
 use crate::tree::versions::Root;
+use crate::tree::{KeyKind, Tree};
 
 /// Stop collecting beyond this many: they rarely say more.
 const PROBLEMS_MAX: usize = 100;
@@ -38,6 +38,8 @@ pub(crate) fn run(core: &Core) -> Result<Vec<String>> {
         slot: &slot,
         problems: Vec::new(),
         extents: Vec::new(),
+        units: 0,
+        end: 0,
         hindered: None,
     };
     for tree in core.all_trees() {
@@ -71,6 +73,9 @@ struct Check<'c> {
     slot: &'c SlotId,
     problems: Vec<String>,
     extents: Vec<ExtentRef>,
+    /// Units of those, and how many there are in the file.
+    units: u64,
+    end: u64,
     /// What kept it from reading something, and says nothing about that.
     hindered: Option<Error>,
 }
@@ -78,8 +83,9 @@ struct Check<'c> {
 /// What a parent promises of a child.
 struct Promise {
     node: ChildRef,
-    /// `None` for a root; `Some((level, is part of a large value))` otherwise.
+    /// `None` for a root.
     level: Option<u8>,
+    /// Whether it is part of a large value.
     value: bool,
     low: Option<OwnedStored>,
     high: Option<OwnedStored>,
@@ -133,7 +139,8 @@ impl Check<'_> {
             }
             match self.load(&promise, id, &mut page) {
                 Ok(children) => {
-                    entries += self.page(&promise, id, &page, &children, &mut open);
+                    let found = (&*page, children.as_slice());
+                    entries += self.page(&promise, (id, tree.kind()), found, &mut open);
                 }
                 Err(error) => self.unreadable(id, error),
             }
@@ -161,8 +168,9 @@ impl Check<'_> {
                 .collect());
         }
         let extent = extent_of(node.reference);
-        self.extents.push(extent);
+        self.note_extent(extent)?;
         let absent = Absent {
+            mismatch: None,
             extent,
             checksum: node.checksum(),
             level: promise.level,
@@ -172,13 +180,28 @@ impl Check<'_> {
         Ok(children.map(|index| child_in(page, index)).collect())
     }
 
+    /// An extent more than the file has room for is one that was met before. What lies below
+    /// such a node is not looked at again: a few of them could refer to each other so often
+    /// that there were no end.
+    fn note_extent(&mut self, extent: ExtentRef) -> Result<()> {
+        self.units += u64::from(extent.units());
+        if self.units > self.end {
+            // It may have grown meanwhile.
+            self.end = self.core.space.lock().map.end();
+        }
+        if self.units > self.end {
+            return Err(self.core.pool.rot(extent, owned::TOO_MANY));
+        }
+        self.extents.push(extent);
+        Ok(())
+    }
+
     /// Checks a page against its parent's promise; returns its entries.
     fn page(
         &mut self,
         promise: &Promise,
-        tree: u32,
-        page: &[u8],
-        children: &[ChildRef],
+        (tree, kind): (u32, KeyKind),
+        (page, children): (&[u8], &[ChildRef]),
         open: &mut Vec<Promise>,
     ) -> u64 {
         let keys = &page[..node::key_area(page.len(), children.len())];
@@ -188,6 +211,10 @@ impl Check<'_> {
             self.report(format!(
                 "tree {tree}: a large value and a node are mixed up"
             ));
+            return 0;
+        }
+        if !is_value && node::has_int_keys(keys) != (kind == KeyKind::Int) {
+            self.report(format!("tree {tree}: {}", Mismatch::Kind));
             return 0;
         }
         if is_value {

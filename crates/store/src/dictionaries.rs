@@ -157,6 +157,7 @@ impl Pool {
     pub(crate) fn read_dictionary(&self, entry: Entry) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let absent = Absent {
+            mismatch: None,
             extent: entry.blob.extent,
             checksum: entry.blob.checksum,
             level: None,

@@ -11,6 +11,6 @@ pub(crate) mod pool;
 pub(crate) mod readers;
 
 pub(crate) use frames::{ChildRef, Frame, NO_HINT};
-pub(crate) use pool::{Absent, Adjacent, Charge, Pinned, Pool, Written};
+pub(crate) use pool::{Absent, Adjacent, Charge, Pinned, Pool, Topmost, Written};
 pub use pool::{CacheStats, MemoryCharge, MemoryCounter};
 pub(crate) use readers::{SlotId, Walk};

@@ -13,7 +13,8 @@
 //!    at once, under the policy's lock: one that left the table alone would be
 //!    evicted under whatever node came to live in it next.
 //! 4. Loading verifies the checksum the parent holds, then the page's
-//!    structure, level and tree, before anybody can see the page.
+//!    structure, level and tree, before anybody can see the page. Following a reference
+//!    for the first time verifies what else its parent says of it.
 //! 5. No more frames than the limit allows ever exist. When all are taken by
 //!    unwritten nodes, whoever needs one waits for the checkpoint, holding
 //!    nothing that it needs.
@@ -21,6 +22,7 @@
 mod adjacent;
 mod ballast;
 mod crowding;
+mod following;
 mod loading;
 mod relief;
 mod written;
@@ -30,8 +32,7 @@ use super::readers::Readers;
 use crate::codec::ExtentRef;
 use crate::dictionaries::Dictionaries;
 use crate::error::{Error, Result};
-use crate::node;
-use crate::policy::{self, Heat, Policy};
+use crate::policy::{Heat, Policy};
 use crate::primitives::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use crate::primitives::{Condvar, FRAMES_MIN, Mutex, spin_loop};
 use crate::space::extent_of;
@@ -41,6 +42,7 @@ use ballast::Ballast;
 pub(crate) use ballast::Charge;
 pub use ballast::{MemoryCharge, MemoryCounter};
 use crowding::Crowding;
+pub(crate) use following::{Absent, Topmost};
 use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{DiskFile, LineStart};
 use relief::Relief;
@@ -71,15 +73,6 @@ const HANDLE_BLOCK: u64 = 1 << 10;
 pub(crate) struct Written {
     pub(crate) extent: ExtentRef,
     pub(crate) checksum: u32,
-}
-
-/// A reference whose node is not in memory: fetch it and start over.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Absent {
-    pub(crate) extent: ExtentRef,
-    pub(crate) checksum: u32,
-    /// The level the parent promises, if there is a parent.
-    pub(crate) level: Option<u8>,
 }
 
 struct FreeFrames {
@@ -234,94 +227,6 @@ impl Pool {
     pub(crate) fn handle_block(&self) -> (u64, u64) {
         let start = self.handles.fetch_add(HANDLE_BLOCK, Relaxed);
         (start | HANDLE_BIT, (start + HANDLE_BLOCK) | HANDLE_BIT)
-    }
-
-    // ---- following -------------------------------------------------------
-
-    /// The frame of child `index` of the inner node in `parent`. Call inside a
-    /// walk; the frame stays what it is until the walk ends.
-    #[inline]
-    pub(crate) fn follow(&self, parent: Frame, index: usize) -> std::result::Result<Frame, Absent> {
-        let child = self.frames.child(parent, index);
-        if let Some(frame) = self.frames.holding(child.hint(), child.reference) {
-            self.touch(frame);
-            return Ok(frame);
-        }
-        self.follow_slowly(parent, index, child)
-    }
-
-    #[cold]
-    fn follow_slowly(
-        &self,
-        parent: Frame,
-        index: usize,
-        child: ChildRef,
-    ) -> std::result::Result<Frame, Absent> {
-        let resolved = self.resolved(child);
-        if resolved.reference != child.reference {
-            self.frames.set_child(parent, index, resolved);
-        }
-        match self.lookup(resolved.reference) {
-            Some(frame) => {
-                self.frames.set_hint(parent, index, resolved, frame);
-                self.touch(frame);
-                Ok(frame)
-            }
-            None => Err(Absent {
-                extent: extent_of(resolved.reference),
-                checksum: resolved.checksum(),
-                // SAFETY: inside a walk the parent is shared or the caller's own.
-                level: Some(node::level(unsafe { self.frames.keys(parent) }).wrapping_sub(1)),
-            }),
-        }
-    }
-
-    /// The frame of a node referred to from outside any node (a root, an
-    /// overflow reference). `child` is brought up to date. Call inside a walk.
-    #[inline]
-    pub(crate) fn enter(&self, child: &mut ChildRef) -> std::result::Result<Frame, Absent> {
-        if let Some(frame) = self.frames.holding(child.hint(), child.reference) {
-            self.touch(frame);
-            return Ok(frame);
-        }
-        *child = self.resolved(*child);
-        match self.lookup(child.reference) {
-            Some(frame) => {
-                *child = child.with_hint(frame);
-                self.touch(frame);
-                Ok(frame)
-            }
-            None => Err(Absent {
-                extent: extent_of(child.reference),
-                checksum: child.checksum(),
-                level: None,
-            }),
-        }
-    }
-
-    #[inline]
-    fn touch(&self, frame: Frame) {
-        policy::touch(&self.frames.meta(frame).heat);
-    }
-
-    /// The reference with a written handle replaced by its extent.
-    pub(crate) fn resolved(&self, child: ChildRef) -> ChildRef {
-        if !child.is_handle() {
-            return child;
-        }
-        match self.written_as(child.reference) {
-            Some(written) => ChildRef::new(written.extent.word(), written.checksum, child.hint()),
-            None => child,
-        }
-    }
-
-    /// Where the node with this handle was written, if it was.
-    pub(crate) fn written_as(&self, handle: u64) -> Option<Written> {
-        self.written[shard(handle)].lock().get(&handle).copied()
-    }
-
-    fn lookup(&self, reference: u64) -> Option<Frame> {
-        self.table[shard(reference)].lock().get(&reference).copied()
     }
 
     // ---- frames ----------------------------------------------------------

@@ -526,6 +526,7 @@ fn cut_tail(core: &Core) -> Result<()> {
 pub(crate) fn read_blob(pool: &crate::cache::Pool, blob: Blob) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let absent = crate::cache::Absent {
+        mismatch: None,
         extent: blob.extent,
         checksum: blob.checksum,
         level: None,

@@ -6,8 +6,9 @@
 
 use super::bytes::{self, Slot, Tail};
 use super::{
-    AT_FLAGS, HEADER, Kind, OVERFLOW_REF, PAGE_SIZE_MAX, PAGE_SIZE_MIN, Regions, count, garbage,
-    get16, has_long, heap, int, kind, level, max_inline_value, max_key, overflow_payload, regions,
+    AT_FLAGS, HEADER, Kind, OVERFLOW_REF, PAGE_SIZE_MAX, PAGE_SIZE_MIN, Regions, Stored, count,
+    garbage, get16, has_long, heap, int, is_int, kind, level, lower_fence, max_inline_value,
+    max_key, overflow_payload, regions, stored_key_at, tree, upper_fence,
 };
 
 type Verdict = Result<(), &'static str>;
@@ -43,6 +44,7 @@ pub fn check(page: &[u8]) -> Verdict {
         Kind::BytesInner => byte_keys::<{ bytes::INNER }>(page, regions),
         Kind::Overflow => ensure(
             heap(page) == 0
+                && get16(page, AT_FLAGS) == 0
                 && (count(page) > 0) == (level(page) > 0)
                 && (level(page) == 0 || overflow_payload(page).is_empty()),
             "large value's node with the wrong contents",
@@ -272,6 +274,80 @@ fn ascending<const S: usize>(slots: &[[u8; S]], page: &[u8], heap_end: usize) ->
             | ((x == y) && tail(&a).less(&tail(&b)))
             | ((x == y) && b.long && !tail(&b).less(&tail(&a)))
     })
+}
+
+/// Why a page is not the node that what refers to it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// It has another tree's number.
+    #[error("the page belongs to another tree")]
+    Tree,
+    /// It is not one level below its parent.
+    #[error("the page is not of the level its parent says")]
+    Level,
+    /// It has keys of another kind, or none.
+    #[error("the page is of another kind than what refers to it")]
+    Kind,
+    /// Its fences are others than its parent has around it.
+    #[error("the page covers other keys than its parent says")]
+    Fences,
+}
+
+fn expect(holds: bool, otherwise: Mismatch) -> Result<(), Mismatch> {
+    if holds { Ok(()) } else { Err(otherwise) }
+}
+
+/// Whether two fences are the same, as far as the pages tell: the rests of long ones are
+/// not read.
+fn is_same(a: Option<Stored<'_>>, b: Option<Stored<'_>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a.key == b.key && a.rest.is_some() == b.rest.is_some(),
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
+/// Verifies what a walk relies on that goes from a node to its child `index`, of two pages
+/// that are sound by themselves.
+pub fn check_child(parent: &[u8], index: usize, child: &[u8]) -> Result<(), Mismatch> {
+    expect(tree(parent) == tree(child), Mismatch::Tree)?;
+    expect(
+        level(parent).checked_sub(1) == Some(level(child)),
+        Mismatch::Level,
+    )?;
+    let is_value = |page| kind(page) == Some(Kind::Overflow);
+    expect(
+        is_int(parent) == is_int(child) && is_value(parent) == is_value(child),
+        Mismatch::Kind,
+    )?;
+    if is_value(parent) {
+        return Ok(());
+    }
+    let separator = |at: usize| stored_key_at(parent, at);
+    let low = index.checked_sub(1).map(separator);
+    let high = (index < count(parent)).then(|| separator(index));
+    let low = low
+        .as_ref()
+        .map_or(lower_fence(parent), |it| Some(it.as_stored()));
+    let high = high
+        .as_ref()
+        .map_or(upper_fence(parent), |it| Some(it.as_stored()));
+    expect(
+        is_same(low, lower_fence(child)) && is_same(high, upper_fence(child)),
+        Mismatch::Fences,
+    )
+}
+
+/// Verifies the same of a tree's root: there is nothing that it does not cover.
+pub fn check_root(page: &[u8], has_int_keys: bool) -> Result<(), Mismatch> {
+    let is_node = kind(page) != Some(Kind::Overflow);
+    expect(is_node && is_int(page) == has_int_keys, Mismatch::Kind)?;
+    let is_unbounded = lower_fence(page).is_none() && upper_fence(page).is_none();
+    expect(is_unbounded, Mismatch::Fences)
+}
+
+/// Verifies the same of the topmost node of a large value, or of a long key's rest.
+pub fn check_value(page: &[u8]) -> Result<(), Mismatch> {
+    expect(kind(page) == Some(Kind::Overflow), Mismatch::Kind)
 }
 
 /// Whether the leaf or inner node has no garbage and its entries lie in slot order.

@@ -52,7 +52,7 @@ pub(crate) mod tests;
 
 use std::ops::Range;
 
-pub use check::{check, is_compact};
+pub use check::{Mismatch, check, check_child, check_root, check_value, is_compact};
 pub use entries::{Entries, Entry};
 use header::{
     AT_COUNT, AT_FLAGS, AT_GARBAGE, AT_HEAP, AT_HEAP_END, AT_KIND, AT_LOWER_LEN, AT_PAYLOAD,
@@ -291,6 +291,11 @@ pub fn stored_key_at(page: &[u8], i: usize) -> OwnedStored {
         key,
         rest: rest_at(page, i).copied(),
     }
+}
+
+/// Whether the keys of a leaf or inner node are integers.
+pub fn has_int_keys(page: &[u8]) -> bool {
+    is_int(page)
 }
 
 /// Whether a leaf refers to large values.

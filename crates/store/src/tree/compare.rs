@@ -8,7 +8,8 @@
 
 use super::overflow::{self, Reference};
 use super::walk::{Halt, Learnt};
-use crate::cache::{ChildRef, Frame, Pool, SlotId, Walk};
+use crate::Tree;
+use crate::cache::{ChildRef, Frame, Pool, SlotId, Topmost, Walk};
 use crate::error::Result;
 use crate::node::{self, Key, Rests};
 use std::ops::Range;
@@ -31,7 +32,7 @@ pub(crate) enum Aspect {
 pub(crate) struct Comparer<'p> {
     pool: &'p Pool,
     slot: &'p SlotId,
-    tree: u32,
+    topmost: Topmost,
     roots: [ChildRef; 2],
     /// With the number of keys that it is still for.
     walk: Option<(Walk<'p>, usize)>,
@@ -40,11 +41,11 @@ pub(crate) struct Comparer<'p> {
 }
 
 impl<'p> Comparer<'p> {
-    pub(crate) fn new(pool: &'p Pool, slot: &'p SlotId, tree: u32, roots: [ChildRef; 2]) -> Self {
+    pub(crate) fn new(pool: &'p Pool, slot: &'p SlotId, tree: &Tree, roots: [ChildRef; 2]) -> Self {
         Self {
             pool,
             slot,
-            tree,
+            topmost: tree.0.topmost(),
             roots,
             walk: None,
             leaves: [None; 2],
@@ -64,7 +65,7 @@ impl<'p> Comparer<'p> {
         }
         let begin = || (self.pool.readers.walk(self.slot), KEYS_A_WALK);
         self.walk.get_or_insert_with(begin).1 -= 1;
-        let (roots, leaves) = (&mut self.roots, &mut self.leaves);
+        let (roots, leaves) = ((&mut self.roots, self.topmost), &mut self.leaves);
         let Ok(same) = try_same(self.pool, roots, leaves, (key, aspect), Rests::NONE) else {
             self.pause();
             return self.is_same_fetched(key, aspect);
@@ -78,12 +79,12 @@ impl<'p> Comparer<'p> {
         let mut learnt = Learnt::default();
         loop {
             let walk = self.pool.readers.walk(self.slot);
-            let (roots, leaves) = (&mut self.roots, &mut [None; 2]);
+            let (roots, leaves) = ((&mut self.roots, self.topmost), &mut [None; 2]);
             match try_same(self.pool, roots, leaves, (key, aspect), &learnt.rests) {
                 Ok(same) => return Ok(same),
                 Err(halt) => {
                     drop(walk);
-                    learnt.get(self.pool, self.slot, self.tree, Some(key), halt)?;
+                    learnt.get(self.pool, self.slot, self.topmost.tree(), Some(key), halt)?;
                 }
             }
         }
@@ -93,7 +94,7 @@ impl<'p> Comparer<'p> {
 /// Inside a walk; `leaves` are those that an earlier key of the same walk was in.
 fn try_same(
     pool: &Pool,
-    roots: &mut [ChildRef; 2],
+    (roots, topmost): (&mut [ChildRef; 2], Topmost),
     leaves: &mut [Option<Frame>; 2],
     (key, aspect): (Key<'_>, Aspect),
     rests: &Rests,
@@ -105,7 +106,7 @@ fn try_same(
     let page = |frame| unsafe { pool.frames.page(frame) };
     let covers = |leaf: &Option<Frame>| leaf.is_some_and(|leaf| node::covers(page(leaf), key));
     if !leaves.iter().all(covers) {
-        *leaves = leaves_of(pool, roots, key, rests)?;
+        *leaves = leaves_of(pool, (roots, topmost), key, rests)?;
     }
     if leaves[0] == leaves[1] {
         // SAFETY: as above.
@@ -134,14 +135,14 @@ fn try_same(
 /// them.
 fn leaves_of(
     pool: &Pool,
-    roots: &mut [ChildRef; 2],
+    (roots, topmost): (&mut [ChildRef; 2], Topmost),
     key: Key<'_>,
     rests: &Rests,
 ) -> std::result::Result<[Option<Frame>; 2], Halt> {
     let mut nodes = [None; 2];
     for (root, node) in roots.iter_mut().zip(&mut nodes) {
         if !root.is_none() {
-            *node = Some(pool.enter(root)?);
+            *node = Some(pool.enter(root, topmost)?);
         }
     }
     let mut goes_on = true;

@@ -12,8 +12,8 @@ use super::overflow;
 use super::rank;
 use super::walk::{self, Ahead, Target};
 use super::{KeyKind, TreeId};
-use crate::cache::{ChildRef, Frame, Pool, SlotId};
-use crate::error::Result;
+use crate::cache::{ChildRef, Frame, Pool, SlotId, Topmost};
+use crate::error::{Error, Result};
 use crate::node::{self, Entries, Key, OwnedKey, Rests, Run, Stored, Unknown};
 use crate::store::Handle;
 use crate::txn::reads::Observer;
@@ -186,8 +186,8 @@ impl Cursor {
     /// `Misuse` for a key of the other kind; what reading may fail with.
     pub fn share_before(&mut self, key: Key<'_>) -> Result<f64> {
         self.kind.check(TreeId(self.tree), key)?;
-        let pool = &self.handle.core.pool;
-        let share = rank::share_before(pool, &self.slot, self.tree, &mut self.root, key)?;
+        let root = (&mut self.root, Topmost::Root(self.tree, self.kind));
+        let share = rank::share_before(&self.handle.core.pool, &self.slot, root, key)?;
         if let Some(observer) = &mut self.observer {
             observer.seek(Seek::First, None);
         }
@@ -430,13 +430,13 @@ impl Cursor {
         place: impl Fn(&[u8], &Rests) -> std::result::Result<usize, Unknown>,
     ) -> Result<bool> {
         self.leave();
+        let topmost = Topmost::Root(self.tree, self.kind);
         loop {
             let core = &*self.handle.core;
             let entered = walk::with_leaf(
                 &core.pool,
                 &self.slot,
-                self.tree,
-                &mut self.root,
+                (&mut self.root, topmost),
                 (target, Ahead::Slot),
                 |frame, page, rests| {
                     let index = place(page, rests)?;
@@ -472,6 +472,7 @@ impl Cursor {
                 return Ok(false);
             };
             self.enter(Target::Key(fence.as_key()), |_, _| Ok(0))?;
+            self.check_moved(node::upper_fence, |next| *next > fence)?;
         }
         Ok(true)
     }
@@ -486,9 +487,31 @@ impl Cursor {
             self.enter(Target::Below(fence.as_key()), |page, _| {
                 Ok(node::count(page))
             })?;
+            self.check_moved(node::lower_fence, |next| *next < fence)?;
         }
         self.index -= 1;
         Ok(true)
+    }
+
+    /// Fails where the leaf's next fence is not beyond the one that led to it. That of short
+    /// ones the pages themselves tell; the rests of long ones are compared by nobody else, and
+    /// a scan could go around for ever.
+    fn check_moved(
+        &self,
+        which: impl Fn(&[u8]) -> Option<Stored<'_>>,
+        is_beyond: impl Fn(&OwnedKey) -> bool,
+    ) -> Result<()> {
+        if self.leaf == NOWHERE || !node::has_long(self.page()) {
+            return Ok(());
+        }
+        match self.fence(which)? {
+            Some(next) if !is_beyond(&next) => Err(Error::corrupt(format!(
+                "database disk image is malformed: long keys of tree {} in {} are out of order",
+                self.tree,
+                self.pool().path
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Where both cursors are on the first entry of the same leaf, takes both to

@@ -16,7 +16,7 @@
 
 use super::versions::Root;
 use super::{Tree, walk};
-use crate::cache::{ChildRef, Frame, Pool, SlotId};
+use crate::cache::{ChildRef, Frame, Pool, SlotId, Topmost};
 use crate::chunks::Chunks;
 use crate::error::Result;
 use crate::node::{self, Key, Rests, Unknown};
@@ -463,7 +463,7 @@ impl Fork {
                 Err(_) => {}
             }
         }
-        let (tree, generation) = (self.tree.id().0, self.generation);
+        let generation = self.generation;
         let looked_up = &mut self.looked_up;
         let visit = |frame| {
             let meta = pool.frames.meta(frame);
@@ -472,7 +472,8 @@ impl Fork {
                 *looked_up = Some(ChildRef::new(reference, 0, frame));
             }
         };
-        get_visiting(pool, slot, tree, &mut self.root, key, found, visit)
+        let root = (&mut self.root, self.tree.0.topmost());
+        get_visiting(pool, slot, root, key, found, visit)
     }
 }
 
@@ -482,12 +483,11 @@ impl Fork {
 pub(crate) fn get<R>(
     pool: &Pool,
     slot: &SlotId,
-    tree: u32,
-    root: &mut ChildRef,
+    root: (&mut ChildRef, Topmost),
     key: (Key<'_>, Ahead),
     found: impl FnOnce(Option<(&[u8], bool)>) -> R,
 ) -> Result<R> {
-    get_visiting(pool, slot, tree, root, key, found, |_| {})
+    get_visiting(pool, slot, root, key, found, |_| {})
 }
 
 /// The same; `visit` is told of the leaf that it came to.
@@ -495,8 +495,7 @@ pub(crate) fn get<R>(
 fn get_visiting<R>(
     pool: &Pool,
     slot: &SlotId,
-    tree: u32,
-    root: &mut ChildRef,
+    root: (&mut ChildRef, Topmost),
     (key, ahead): (Key<'_>, Ahead),
     found: impl FnOnce(Option<(&[u8], bool)>) -> R,
     mut visit: impl FnMut(Frame),
@@ -506,7 +505,6 @@ fn get_visiting<R>(
     let answer = walk::with_leaf(
         pool,
         slot,
-        tree,
         root,
         (Target::Key(key), ahead),
         |frame, page, rests| {

@@ -91,7 +91,7 @@ impl Fork {
         let pool = cx.pool;
         let _walk = pool.readers.walk(cx.slot);
         let mut from = head.node;
-        let frame = pool.enter(&mut from).ok()?;
+        let frame = pool.enter(&mut from, self.tree.0.topmost()).ok()?;
         let own_root = self.place_of(self.root)?;
         let is_leaf = [frame, self.root.hint()].map(|root| {
             // SAFETY: inside the walk; the other one is private to the fork.

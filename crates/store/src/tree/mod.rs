@@ -34,7 +34,7 @@ pub(crate) mod versions;
 pub(crate) mod walk;
 mod writer;
 
-use crate::cache::ChildRef;
+use crate::cache::{ChildRef, Topmost};
 use crate::error::{Error, Result};
 use crate::node::{Key, Kind};
 use crate::primitives::Mutex;
@@ -132,6 +132,12 @@ impl TreeShared {
             rowids: Rowids::default(),
             family: OnceLock::new(),
         }
+    }
+
+    /// What references to roots of its versions are to.
+    #[inline]
+    pub(crate) fn topmost(&self) -> Topmost {
+        Topmost::Root(self.id.0, self.kind)
     }
 
     /// The newest published version; an empty one for a tree that is being

@@ -179,7 +179,7 @@ impl Fork {
         let mut path = Path {
             steps: [(0, 0); MAX_LEVEL as usize],
             height: 0,
-            leaf: pool.enter(&mut self.root)?,
+            leaf: pool.enter(&mut self.root, self.tree.0.topmost())?,
         };
         let mut is_loaded = false;
         while !is_loaded {
@@ -204,6 +204,9 @@ impl Fork {
                 Err(absent) => {
                     let is_it = |loaded: &&Loaded| loaded.extent == absent.extent;
                     let found = loaded.as_ref().filter(is_it).ok_or(absent)?;
+                    // SAFETY: read into a frame of ours, which nobody else has.
+                    let page = unsafe { pool.frames.page(found.frame) };
+                    node::check_child(keys, index, page).map_err(|it| absent.with(it))?;
                     is_loaded = true;
                     found.frame
                 }

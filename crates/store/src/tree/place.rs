@@ -67,7 +67,8 @@ impl Place {
         }
         let _walk = pool.readers.walk(slot);
         let target = Target::Key(key);
-        let frame = walk::descend(pool, &mut fork.root, target, Ahead::Slot, Rests::NONE).ok()?;
+        let root = (&mut fork.root, fork.tree.0.topmost());
+        let frame = walk::descend(pool, root, target, Ahead::Slot, Rests::NONE).ok()?;
         let reference = pool.frames.meta(frame).identity.load(Acquire);
         let leaf = ChildRef::new(reference, 0, frame);
         // SAFETY: a leaf, inside the walk.

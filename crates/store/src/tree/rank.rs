@@ -5,7 +5,7 @@
 //! children counts for as many as it has itself, where these are inner nodes.
 
 use super::walk::{self, Halt, Learnt, Target};
-use crate::cache::{ChildRef, Frame, Pool, SlotId};
+use crate::cache::{ChildRef, Frame, Pool, SlotId, Topmost};
 use crate::error::Result;
 use crate::node::{self, Key, Rests};
 
@@ -16,8 +16,7 @@ const WEIGHED_MAX: usize = 16;
 pub(super) fn share_before(
     pool: &Pool,
     slot: &SlotId,
-    tree: u32,
-    root: &mut ChildRef,
+    (root, topmost): (&mut ChildRef, Topmost),
     key: Key<'_>,
 ) -> Result<f64> {
     if root.is_none() {
@@ -26,23 +25,23 @@ pub(super) fn share_before(
     let mut learnt = Learnt::default();
     loop {
         let walk = pool.readers.walk(slot);
-        let halt = match descend(pool, root, key, &learnt.rests) {
+        let halt = match descend(pool, (root, topmost), key, &learnt.rests) {
             Ok(share) => return Ok(share),
             Err(halt) => halt,
         };
         drop(walk);
-        learnt.get(pool, slot, tree, Some(key), halt)?;
+        learnt.get(pool, slot, topmost.tree(), Some(key), halt)?;
     }
 }
 
 /// One descent, inside a walk.
 fn descend(
     pool: &Pool,
-    root: &mut ChildRef,
+    (root, topmost): (&mut ChildRef, Topmost),
     key: Key<'_>,
     rests: &Rests,
 ) -> std::result::Result<f64, Halt> {
-    let mut frame = pool.enter(root)?;
+    let mut frame = pool.enter(root, topmost)?;
     let (mut before, mut within) = (0.0, 1.0);
     let mut is_root = true;
     loop {

@@ -6,7 +6,7 @@
 
 use super::fork::{Context, Fork};
 use super::overflow::Reference;
-use crate::cache::{ChildRef, Frame};
+use crate::cache::{ChildRef, Frame, Topmost};
 use crate::error::{Error, Result};
 use crate::node;
 
@@ -156,7 +156,7 @@ impl Rest<'_> {
         let mut fetched = Vec::new();
         loop {
             let walk = pool.readers.walk(cx.slot);
-            match pool.enter(node) {
+            match pool.enter(node, Topmost::Value(tree)) {
                 Ok(frame) => {
                     // SAFETY: inside the walk.
                     let keys = unsafe { pool.frames.keys(frame) };

@@ -25,7 +25,7 @@ use super::fork::{Context, Fork};
 use super::graft::same;
 use super::versions::Root;
 use super::walk::{self, Target};
-use crate::cache::{ChildRef, Frame, Pool, SlotId};
+use crate::cache::{ChildRef, Frame, Pool, SlotId, Topmost};
 use crate::error::{Error, Result};
 use crate::node::{self, Key, Rests};
 use crate::reclaim::Dead;
@@ -88,14 +88,15 @@ impl Fork {
             ops: Vec::new(),
             leaves: Vec::new(),
         };
+        let topmost = self.tree.0.topmost();
         let mut keys = keys.enumerate().peekable();
         while keys.peek().is_some() {
             let _walk = pool.readers.walk(slot);
             for (op, key) in keys.by_ref().take(OPS_A_WALK) {
-                let leaf = leaf_under(pool, self.root, key)?;
+                let leaf = leaf_under(pool, (self.root, topmost), key)?;
                 let moves = fates.get_mut(&leaf.reference).is_some_and(|fate| {
                     if let Fate::Unmet(replaces) = *fate {
-                        let theirs = leaf_under(pool, head.node, key);
+                        let theirs = leaf_under(pool, (head.node, topmost), key);
                         let is_there = theirs.is_some_and(|node| same(pool, node, replaces.node));
                         *fate = if is_there { Fate::Moves } else { Fate::Stays };
                         let leaf = MovingLeaf { op, leaf, replaces };
@@ -171,8 +172,12 @@ impl Fork {
 /// The leaf that a key lies under, as its parent refers to it, with its frame if it is in
 /// one. `None` where a node above it is not in memory, there is none, or the rest of a
 /// long key decides. Inside a walk.
-fn leaf_under(pool: &Pool, mut root: ChildRef, key: Key<'_>) -> Option<ChildRef> {
-    let mut frame: Frame = pool.enter(&mut root).ok()?;
+fn leaf_under(
+    pool: &Pool,
+    (mut root, topmost): (ChildRef, Topmost),
+    key: Key<'_>,
+) -> Option<ChildRef> {
+    let mut frame: Frame = pool.enter(&mut root, topmost).ok()?;
     loop {
         // SAFETY: inside the caller's walk; shared, or private to its fork.
         let keys = unsafe { pool.frames.keys(frame) };

@@ -6,8 +6,9 @@
 //! was fetched stays pinned until it succeeds, so it does. In the same way it
 //! ends where the rest of a long key decides, which is compared outside of it.
 
+use super::KeyKind;
 use super::overflow;
-use crate::cache::{Absent, ChildRef, Frame, Pinned, Pool, SlotId};
+use crate::cache::{Absent, ChildRef, Frame, Pinned, Pool, SlotId, Topmost};
 use crate::error::Result;
 use crate::node::{self, Key, Rests, Unknown};
 
@@ -123,12 +124,12 @@ fn split_share(keys: &[u8], share: u32) -> (usize, u32) {
 #[inline]
 pub(crate) fn descend(
     pool: &Pool,
-    root: &mut ChildRef,
+    (root, topmost): (&mut ChildRef, Topmost),
     mut target: Target<'_>,
     ahead: Ahead,
     rests: &Rests,
 ) -> std::result::Result<Frame, Halt> {
-    let mut frame = pool.enter(root)?;
+    let mut frame = pool.enter(root, topmost)?;
     loop {
         // SAFETY: inside a walk, and the node is shared or the caller's own.
         let keys = unsafe { pool.frames.keys(frame) };
@@ -162,8 +163,7 @@ pub(crate) fn descend(
 pub(crate) fn with_leaf<R>(
     pool: &Pool,
     slot: &SlotId,
-    tree: u32,
-    root: &mut ChildRef,
+    (root, topmost): (&mut ChildRef, Topmost),
     (target, ahead): (Target<'_>, Ahead),
     mut found: impl FnMut(Frame, &[u8], &Rests) -> std::result::Result<R, Unknown>,
 ) -> Result<Option<R>> {
@@ -173,7 +173,7 @@ pub(crate) fn with_leaf<R>(
     let mut learnt = Learnt::default();
     loop {
         let walk = pool.readers.walk(slot);
-        let halt = match descend(pool, root, target, ahead, &learnt.rests) {
+        let halt = match descend(pool, (root, topmost), target, ahead, &learnt.rests) {
             Ok(frame) => {
                 // SAFETY: a leaf, inside the walk.
                 let page = unsafe { pool.frames.page(frame) };
@@ -185,7 +185,7 @@ pub(crate) fn with_leaf<R>(
             Err(halt) => halt,
         };
         drop(walk);
-        learnt.get(pool, slot, tree, target.key(), halt)?;
+        learnt.get(pool, slot, topmost.tree(), target.key(), halt)?;
     }
 }
 
@@ -197,12 +197,12 @@ pub(crate) fn last_int_key(
     root: &mut ChildRef,
 ) -> Result<Option<i64>> {
     let mut target = Target::Last;
+    let topmost = Topmost::Root(tree, KeyKind::Int);
     loop {
         let found = with_leaf(
             pool,
             slot,
-            tree,
-            root,
+            (root, topmost),
             (target, Ahead::Slot),
             |_, page, _| {
                 Ok(match node::count(page) {

@@ -135,14 +135,8 @@ impl TxnContext {
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
         let root = &mut self.views[view].root;
         let was = root.node;
-        let answer = fork::get(
-            &self.core.pool,
-            slot,
-            tree.id().0,
-            &mut root.node,
-            key,
-            found,
-        );
+        let topmost = (&mut root.node, tree.0.topmost());
+        let answer = fork::get(&self.core.pool, slot, topmost, key, found);
         if root.node != was {
             tree.0.versions.refine(was.reference, root.seq, root.node);
         }

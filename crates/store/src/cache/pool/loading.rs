@@ -3,9 +3,10 @@
 use super::{Absent, Frame, MAX_LEVEL, Pinned, Pool, shard};
 use crate::codec::{self, ExtentRef};
 use crate::error::{Error, Result};
-use crate::node;
+use crate::node::{self, Mismatch};
 use crate::policy::Policy;
 use crate::primitives::atomic::Ordering::*;
+use crate::reclaim::owned;
 use fulgurite_disk::mutation::{Mutation, planted};
 use std::cell::RefCell;
 
@@ -14,6 +15,7 @@ impl Pool {
     /// starts over will find it. Call outside walks: this does I/O and may wait.
     pub(crate) fn fetch(&self, absent: Absent, tree: u32) -> Result<Pinned<'_>> {
         crate::txn::not_within_commit_lock();
+        self.check_matches(absent)?;
         loop {
             if let Some(frame) = self.lookup(absent.extent.word())
                 && self.frames.pin(frame)
@@ -77,6 +79,7 @@ impl Pool {
 
     /// Reads, verifies and unpacks a node into `page`.
     pub(crate) fn read_page(&self, absent: Absent, tree: u32, page: &mut [u8]) -> Result<()> {
+        self.check_matches(absent)?;
         let length = absent.extent.byte_len();
         with_buffer(length, |image| {
             self.read_extent(absent.extent, image)?;
@@ -102,13 +105,22 @@ impl Pool {
             .map_err(|error| rotten(&error.to_string()))?;
         node::check(page).map_err(rotten)?;
         if node::tree(page) != tree {
-            return Err(rotten("the page belongs to another tree"));
+            return Err(rotten(&Mismatch::Tree.to_string()));
         }
         let level = node::level(page);
         if level > MAX_LEVEL || absent.level.is_some_and(|promised| promised != level) {
-            return Err(rotten("the page is not of the level its parent says"));
+            return Err(rotten(&Mismatch::Level.to_string()));
         }
-        Ok(())
+        match owned::refers_to_extents(page) {
+            true => Ok(()),
+            false => Err(rotten("a reference in the page is to no extent")),
+        }
+    }
+
+    /// Fails where a walk found the node not to be what was said of it.
+    fn check_matches(&self, absent: Absent) -> Result<()> {
+        let found = absent.mismatch.map_or(Ok(()), Err);
+        found.map_err(|mismatch| self.rot(absent.extent, &mismatch.to_string()))
     }
 
     /// Reads the stored bytes of an extent and verifies their checksum.

@@ -8,7 +8,7 @@
 //! them.
 
 use super::{MAX_KEY, MAX_VALUE, Reference, start};
-use crate::cache::{Absent, Adjacent, ChildRef, Frame, Pool, SlotId};
+use crate::cache::{Absent, Adjacent, ChildRef, Frame, Pool, SlotId, Topmost};
 use crate::error::{Error, Result};
 use crate::node::{self, OwnedKey, RestRef, Stored};
 use std::cmp::Ordering;
@@ -259,7 +259,7 @@ impl<'p> Reader<'p> {
     fn find(&mut self, chunk: usize) -> std::result::Result<(Frame, usize), Stop> {
         let pool = self.pool;
         let fan = node::max_overflow_children(pool.page_size());
-        let mut frame = pool.enter(&mut self.root)?;
+        let mut frame = pool.enter(&mut self.root, Topmost::Value(self.tree))?;
         let mut rest = chunk;
         loop {
             // SAFETY: inside the caller's walk.

@@ -91,7 +91,7 @@ impl TxnContext {
         let mut replayed = ops.filter(|(at, _)| !moving.is_some_and(|moving| moving.covers(*at)));
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
         let roots = versions.map(|version| version.node);
-        let mut comparer = Comparer::new(&self.core.pool, slot, tree.id().0, roots);
+        let mut comparer = Comparer::new(&self.core.pool, slot, tree, roots);
         replayed.try_for_each(|(_, op)| {
             let (key, _) = op?;
             match comparer.is_same(key, Aspect::Entry)? {
@@ -138,7 +138,7 @@ impl TxnContext {
         let unchanged = self.keys_found_unchanged(&read.tree);
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
         let (tree, roots) = (&read.tree, [older.node, newer.node]);
-        let mut comparer = Comparer::new(&self.core.pool, slot, tree.id().0, roots);
+        let mut comparer = Comparer::new(&self.core.pool, slot, tree, roots);
         read.try_for_each(|range| match range.as_point() {
             Some(key) if unchanged.binary_search(&key).is_ok() => Ok(()),
             Some(key) => match comparer.is_same(key, range.aspect)? {

@@ -63,7 +63,7 @@ fn leaf(core: &Core, slot: &SlotId, tree: &Tree) -> ChildRef {
     let mut pinned = Vec::new();
     loop {
         let walk = core.pool.readers.walk(slot);
-        match core.pool.enter(&mut root) {
+        match core.pool.enter(&mut root, tree.0.topmost()) {
             Ok(_) => return root,
             Err(absent) => {
                 drop(walk);
@@ -195,7 +195,10 @@ fn a_node_of_another_kind_in_a_value_is_corrupt() {
         all().expect("reads");
         let leaf = leaf(core, slot, tree);
         let mut root = Reference::decode(&stored).expect("a reference").node;
-        let index = core.pool.enter(&mut root).expect("in memory");
+        let index = core
+            .pool
+            .enter(&mut root, Topmost::Value(tree.id().0))
+            .expect("in memory");
         let chunk = core.pool.frames.child(index, 2);
         for wrong in [leaf, root] {
             core.pool.frames.set_child(index, 2, wrong);
