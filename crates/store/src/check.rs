@@ -60,6 +60,9 @@ pub(crate) fn run(core: &Core) -> Result<Vec<String>> {
             check.report(error.to_string());
         }
     }
+    if let Err(error) = core.space.check() {
+        check.report(error.to_string());
+    }
     check.space();
     let Check {
         problems, hindered, ..
@@ -85,8 +88,8 @@ struct Promise {
     node: ChildRef,
     /// `None` for a root.
     level: Option<u8>,
-    /// Whether it is part of a large value.
-    value: bool,
+    /// Of a part of a large value, how many bytes of it lie in and below the node.
+    value: Option<u64>,
     low: Option<OwnedStored>,
     high: Option<OwnedStored>,
 }
@@ -97,7 +100,7 @@ impl Promise {
         Promise {
             node: reference.node,
             level: None,
-            value: true,
+            value: Some(reference.length),
             low: None,
             high: None,
         }
@@ -127,7 +130,7 @@ impl Check<'_> {
             open.push(Promise {
                 node: root.node,
                 level: None,
-                value: false,
+                value: None,
                 low: None,
                 high: None,
             });
@@ -207,7 +210,7 @@ impl Check<'_> {
         let keys = &page[..node::key_area(page.len(), children.len())];
         let is_value = node::kind(keys) == Some(Kind::Overflow);
         let level = node::level(keys);
-        if is_value != promise.value {
+        if is_value != promise.value.is_some() {
             self.report(format!(
                 "tree {tree}: a large value and a node are mixed up"
             ));
@@ -217,16 +220,8 @@ impl Check<'_> {
             self.report(format!("tree {tree}: {}", Mismatch::Kind));
             return 0;
         }
-        if is_value {
-            for child in children {
-                open.push(Promise {
-                    node: *child,
-                    level: level.checked_sub(1),
-                    value: true,
-                    low: None,
-                    high: None,
-                });
-            }
+        if let Some(length) = promise.value {
+            self.value(tree, (keys, children), length, open);
             return 0;
         }
         let (low, high) = (node::lower_fence(keys), node::upper_fence(keys));
@@ -251,12 +246,49 @@ impl Check<'_> {
             open.push(Promise {
                 node: *child,
                 level: level.checked_sub(1),
-                value: false,
+                value: None,
                 low: below.or_else(|| low.clone()),
                 high: above.or_else(|| high.clone()),
             });
         }
         0
+    }
+
+    /// Checks a node of a large value, of which so many bytes are to lie in and below it.
+    fn value(
+        &mut self,
+        tree: u32,
+        (keys, children): (&[u8], &[ChildRef]),
+        length: u64,
+        open: &mut Vec<Promise>,
+    ) {
+        let page_size = self.core.pool.page_size();
+        let level = node::level(keys);
+        let fan = node::max_overflow_children(page_size) as u64;
+        let chunk = node::max_chunk(page_size) as u64;
+        let span = chunk.saturating_mul(fan.saturating_pow(u32::from(level).saturating_sub(1)));
+        let is_whole = match level {
+            0 => node::overflow_payload(keys).len() as u64 == length,
+            _ => length.div_ceil(span) == children.len() as u64,
+        };
+        if !is_whole {
+            self.report(format!(
+                "tree {tree}: a large value is not as long as its entry says"
+            ));
+        }
+        let lengths = (0..).map(|index: u64| {
+            let before = span.saturating_mul(index);
+            length.saturating_sub(before).min(span)
+        });
+        for (child, length) in children.iter().zip(lengths) {
+            open.push(Promise {
+                node: *child,
+                level: level.checked_sub(1),
+                value: Some(length),
+                low: None,
+                high: None,
+            });
+        }
     }
 
     /// The key with the reference to its rest as it would be written now, so that
@@ -351,8 +383,10 @@ impl Check<'_> {
         drop(space);
         drop(reclaim);
         let mut at = crate::checkpoint::meta::FIRST_UNIT;
+        // Whether what ends at `at` is used: all that is used twice was told above.
+        let mut until_used = true;
         for (run, is_used) in all {
-            if run.start < at && !is_used {
+            if run.start < at && !(is_used && until_used) {
                 self.report(format!("units from {} on are used and free", run.start));
             } else if run.start > at && is_whole {
                 self.report(format!(
@@ -360,7 +394,12 @@ impl Check<'_> {
                     run.start
                 ));
             }
-            at = at.max(run.end());
+            if run.end() > at {
+                (at, until_used) = (run.end(), is_used);
+            }
+        }
+        if at > end {
+            self.report(format!("units {end} to {at} lie beyond the end"));
         }
         if at < end && is_whole {
             self.report(format!("units {at} to {end} are neither used nor free"));

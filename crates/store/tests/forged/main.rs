@@ -263,3 +263,40 @@ fn use_whole_file(file: &mut File) {
     let length = bytes.len() as u32;
     file.put(slot + 92, &length.to_le_bytes());
 }
+
+/// A free-space map that has what is in use: the check was content, and the next pages were
+/// written over those of others.
+#[test]
+fn the_check_finds_what_is_in_use_and_free() {
+    let (mut file, ints, _) = sample();
+    use_whole_file(&mut file);
+    let leaf = file.pages(INT_LEAF, ints).next().expect("a leaf").clone();
+    let slot = file.slot();
+    let map = (file.u64_at(slot + 80) & ((1 << 44) - 1)) as usize * 64;
+    let length = file.u32_at(slot + 92) as usize;
+    // One run, which is all of the leaf's extent.
+    let mut runs = vec![1];
+    put_number(&mut runs, leaf.at as u64 / 64);
+    put_number(&mut runs, leaf.len as u64 / 64);
+    file.put(map + length - 1, &runs);
+    let length = (length - 1 + runs.len()) as u32;
+    file.put(slot + 92, &length.to_le_bytes());
+    let store = open(&file.sealed(NAME)).expect("opens");
+    let problems = store.integrity_check().expect("a check");
+    let found = problems.iter().any(|it| it.contains("are used and free"));
+    assert!(found, "{problems:?}");
+}
+
+/// A value that is longer than its nodes: reading it failed, and the check was content.
+#[test]
+fn the_check_finds_values_of_another_length() {
+    for length in [4_u64, 20_001, 1 << 22] {
+        let (mut file, ints, _) = sample();
+        let place = value_of(&file, ints);
+        file.put(place + 16, &length.to_le_bytes());
+        let store = open(&file.sealed(NAME)).expect("opens");
+        let problems = store.integrity_check().expect("a check");
+        let found = problems.iter().any(|it| it.contains("not as long as"));
+        assert!(found, "{length}: {problems:?}");
+    }
+}
