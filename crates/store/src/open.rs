@@ -481,9 +481,16 @@ fn assemble(
     load_free_map(&core, meta, length)?;
     core.next_tree
         .store(meta.next_tree, std::sync::atomic::Ordering::SeqCst);
+    // No more entries than bytes of pages: each unit of the file may be a page.
+    let most = meta.end * u64::from(meta.page_size);
     let (entries, dictionaries) = match meta.catalog {
         None => Default::default(),
         Some(blob) => catalog::decode(&checkpoint::read_blob(&core.pool, blob)?)
+            .filter(|(entries, _)| {
+                let names = entries.first().map(|first| (first.tree, first.kind));
+                let is_known = names == Some((NAMES.0, KeyKind::Bytes));
+                is_known && entries.iter().all(|entry| entry.count <= most)
+            })
             .ok_or_else(|| core.pool.rot(blob.extent, "the catalog makes no sense"))?,
     };
     if meta.catalog.is_none() {

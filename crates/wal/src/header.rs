@@ -25,6 +25,9 @@ use super::error::{Error, Result};
 
 /// The format this program writes, and the newest it reads.
 pub(super) const VERSION: u32 = 2;
+/// The highest number of a record or a generation that is believed: no log comes to it, and
+/// there is room to count on.
+pub(super) const NUMBER_MAX: u64 = i64::MAX as u64;
 /// Where the records begin.
 pub(super) const RECORDS_START: u64 = 8192;
 const COPIES: [u64; 2] = [0, 4096];
@@ -81,6 +84,9 @@ impl Header {
         }
         if !(1..=VERSION).contains(&u32_at(8)) {
             return Some(Err(u32_at(8)));
+        }
+        if u64_at(32) > NUMBER_MAX {
+            return None;
         }
         let mut database = [0; 16];
         database.copy_from_slice(&bytes[16..32]);

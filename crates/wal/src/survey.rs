@@ -34,7 +34,7 @@ use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskFile, OpenOptions};
 
 use super::error::{Error, Result};
-use super::header::{self, Header, RECORDS_START};
+use super::header::{self, Header, NUMBER_MAX, RECORDS_START};
 use super::lease::{Begin, End, KIND_LEASE, KIND_LEASE_END};
 use super::record::{Head, KIND_BEGIN, Kind};
 use super::window::Window;
@@ -265,6 +265,13 @@ impl Walk {
                 Step::Stop
             });
         }
+        if head.seq > NUMBER_MAX {
+            return Err(Error::Corrupt {
+                file: found.path.clone(),
+                position,
+                what: format!("a record of number {}, which no log comes to", head.seq),
+            });
+        }
         let is_lease = matches!(head.kind, KIND_LEASE | KIND_LEASE_END);
         if !is_lease && Kind::from_byte(head.kind).is_none() {
             return Err(Error::Corrupt {
@@ -312,7 +319,8 @@ impl Walk {
     ) -> Result<Begin> {
         let payload = window.payload_at(position, head.len)?;
         let begin = payload.and_then(Begin::decode).filter(|begin| {
-            (begin.phase..=begin.last).contains(&head.seq)
+            (begin.phase..=begin.last.min(NUMBER_MAX)).contains(&head.seq)
+                && begin.last <= NUMBER_MAX
                 && is_behind(begin.end, position + head.total_bytes())
         });
         let Some(begin) = begin else {
@@ -342,7 +350,7 @@ impl Walk {
     ) -> Result<u64> {
         let payload = window.payload_at(position, head.len)?;
         let end = payload.and_then(End::decode).filter(|end| {
-            (head.seq..u64::MAX).contains(&end.last)
+            (head.seq..=NUMBER_MAX).contains(&end.last)
                 && is_behind(end.end, position + head.total_bytes())
         });
         let Some(end) = end else {

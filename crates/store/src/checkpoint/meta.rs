@@ -29,6 +29,9 @@ use crate::node;
 pub(crate) const VERSION: u32 = 5;
 /// The oldest version it reads. The next checkpoint makes it the newest.
 const OLDEST: u32 = 3;
+/// The highest number of a commit or of a meta write that is believed: nobody counts so
+/// far, and there is room to count on.
+const NUMBER_MAX: u64 = i64::MAX as u64;
 /// Bytes of a slot.
 pub(crate) const SLOT: usize = 4096;
 /// The first unit of data.
@@ -122,12 +125,16 @@ impl Meta {
         if !page_size.is_power_of_two() || !sizes.contains(&page_size) {
             return Err(Fault::Rotten);
         }
+        let (counter, checkpoint, end) = (u64_at(32), u64_at(40), u64_at(48));
+        if counter.max(checkpoint) > NUMBER_MAX || end > ExtentRef::POSITION_END {
+            return Err(Fault::Rotten);
+        }
         Ok(Self {
             page_size,
             database: std::array::from_fn(|i| slot[16 + i]),
-            counter: u64_at(32),
-            checkpoint: u64_at(40),
-            end: u64_at(48),
+            counter,
+            checkpoint,
+            end,
             next_tree: u32_at(56),
             unsynced: u32_at(60) & UNSYNCED != 0,
             making: u32_at(60) & MAKING != 0,

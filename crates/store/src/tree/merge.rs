@@ -104,7 +104,8 @@ impl Fork {
     }
 
     fn note_removed(&mut self, key: Key<'_>) {
-        self.count -= 1;
+        // A file may say that there are fewer than there are.
+        self.count = self.count.saturating_sub(1);
         if let Key::Int(key) = key
             && self.max_key == Some(key)
         {

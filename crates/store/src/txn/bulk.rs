@@ -239,6 +239,10 @@ impl TxnContext {
         let record = decode(payload).ok_or_else(malformed)?;
         let mut freed = record.freed.iter();
         for entry in &record.trees {
+            // Nobody counts so far, and there is room to count on.
+            if entry.count > i64::MAX as u64 {
+                return Err(malformed());
+            }
             let at = if entry.created {
                 let tree = self.core.add_tree(entry.tree, entry.kind);
                 let mut fork = self.new_fork(&tree, EMPTY);

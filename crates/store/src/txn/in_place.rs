@@ -348,7 +348,7 @@ unsafe fn write_all(forks: &mut [Fork], redo: &[u8], put_off: &mut Vec<PutOff>, 
         fork.changed = true;
         match off.place.step {
             Step::Insert => fork.count += 1,
-            Step::Remove => fork.count -= 1,
+            Step::Remove => fork.count = fork.count.saturating_sub(1),
             Step::Replace | Step::Nothing => {}
         }
     }

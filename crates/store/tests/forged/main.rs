@@ -264,6 +264,50 @@ fn use_whole_file(file: &mut File) {
     file.put(slot + 92, &length.to_le_bytes());
 }
 
+/// Numbers at their very end: counting on went over it.
+#[test]
+fn numbers_that_nobody_counts_to_are_refused() {
+    // The meta write, the commit of the checkpoint, the end of the file.
+    for at in [32, 40, 48] {
+        let (mut file, ..) = sample();
+        let slot = file.slot();
+        file.put(slot + at, &u64::MAX.to_le_bytes());
+        let refused = open(&file.sealed(NAME)).expect_err("it makes no sense");
+        assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
+    }
+    // A tree's entries.
+    let (mut file, ints, _) = sample();
+    let entry = file.entry(ints);
+    file.put(entry + 24, &u64::MAX.to_le_bytes());
+    let refused = open(&file.sealed(NAME)).expect_err("it makes no sense");
+    assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
+    // Fewer than there are: the last ones that went were one too many.
+    let (mut file, ints, _) = sample();
+    let entry = file.entry(ints);
+    file.put(entry + 24, &1_u64.to_le_bytes());
+    let store = open(&file.sealed(NAME)).expect("opens");
+    let tree = family(&store, "ints");
+    let mut txn = store.txn();
+    txn.begin_immediate().expect("begins");
+    for row in 0..5 {
+        assert!(txn.delete(&tree, Key::Int(row)).expect("deletes"));
+    }
+    txn.commit().expect("commits");
+}
+
+/// A catalog that had no tree of names, or one of integers, opened to a misuse that named no
+/// file.
+#[test]
+fn a_catalog_without_names_is_refused() {
+    let (mut file, ..) = sample();
+    let entry = file.entry(0);
+    file.bytes[entry + 4] ^= 1;
+    let refused = open(&file.sealed(NAME)).and_then(|store| store.families());
+    let refused = refused.expect_err("there are no names");
+    assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
+    assert!(refused.message().contains(NAME), "{refused}");
+}
+
 /// A free-space map that has what is in use: the check was content, and the next pages were
 /// written over those of others.
 #[test]
