@@ -10,7 +10,7 @@ fn table(rng: &mut Rng, files: usize) -> String {
 
 /// Everything of a table.
 pub fn all(table: &str) -> String {
-    format!("SELECT k, g, v, length(p) FROM {table}")
+    format!("SELECT k, g, v, length(p), substr(p, 1, 8) FROM {table}")
 }
 
 /// A query, whose rows may come in any order.
@@ -60,7 +60,7 @@ pub fn change(rng: &mut Rng, files: usize, by: &str) -> String {
     let (k, l, g) = (rng.i64(0..KEYS), rng.i64(0..KEYS), rng.i64(0..4));
     let row = format!("INTO {t}(k, g, v) VALUES ({k}, {g}, '{by}')");
     let said = format!("UPDATE {t} SET v = v || '{by}'");
-    match rng.u8(..26) {
+    match rng.u8(..34) {
         0 | 1 => format!("{said} WHERE k = {k}"),
         2 => format!("{said} WHERE g = {g}"),
         3 => format!("UPDATE OR IGNORE {t} SET g = {g} WHERE k = {k}"),
@@ -88,6 +88,27 @@ pub fn change(rng: &mut Rng, files: usize, by: &str) -> String {
         22 => format!("UPDATE {t} SET p = substr(p, 1, length(p) / 2) WHERE k >= {k}"),
         23 => format!("UPDATE {t} SET p = p || '{by}' || p WHERE k = {k} AND length(p) < 2000"),
         24 => format!("{said} WHERE g = (SELECT min(g) FROM {u} WHERE g > {g})"),
+        25 => format!(
+            "INSERT INTO {t}(k, g, v) SELECT k + {g}, g, v || '{by}' FROM {u} WHERE k < {k}"
+        ),
+        // (From children SQLite would read what actions for earlier rows made of them.)
+        26 => format!(
+            "INSERT OR REPLACE INTO {t}(k, g, v)
+             SELECT k, g, v || '{by}' FROM {}2 WHERE k >= '{k}' ORDER BY k",
+            letter(FILES[rng.usize(..files)])
+        ),
+        27 => format!(
+            "INSERT INTO {t}(k, g, v) SELECT k, g, '{by}' FROM {u} WHERE g <> {g} ORDER BY k
+             ON CONFLICT(k) DO UPDATE SET v = v || excluded.v, g = excluded.g WHERE g < {l}"
+        ),
+        28 => format!(
+            "INSERT {row} ON CONFLICT(k) DO UPDATE SET g = g + 1, v = v || excluded.v
+             WHERE EXISTS (SELECT 1 FROM {u} WHERE g = {g}) RETURNING k, g, v"
+        ),
+        29 => format!("INSERT {row} ON CONFLICT DO UPDATE SET k = {l}, v = v || '{by}'"),
+        30 => format!("UPDATE {t} SET g = NULL, v = v || '{by}' WHERE k = {k} RETURNING v"),
+        31 => format!("UPDATE {t} SET g = {g} WHERE k = {k} AND g IN (SELECT k FROM {u})"),
+        32 => format!("REPLACE {row}"),
         _ => format!("INSERT OR FAIL {row}, ({l}, NULL, '{by}'), ({k}, {g}, 'never')"),
     }
 }
@@ -99,6 +120,6 @@ pub fn is_query(sql: &str) -> bool {
 
 /// Whether it tells how many rows it changed.
 pub fn counts_rows(sql: &str) -> bool {
-    let others = ["CREATE", "DROP", "ALTER", "COMMIT"];
+    let others = ["CREATE", "DROP", "ALTER", "COMMIT", "REINDEX"];
     !others.iter().any(|verb| sql.starts_with(verb))
 }

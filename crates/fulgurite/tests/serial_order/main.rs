@@ -13,6 +13,7 @@
 //! `FULGURITE_ORDER_SEEDS` is the number of seeds, `FULGURITE_ORDER_SEED` the first one.
 
 mod ask;
+mod blob;
 mod search;
 mod session;
 mod shape;

@@ -1,9 +1,10 @@
 //! The search for an order, by running transactions on the model and going back where one
 //! is told something else.
 
-use crate::ask;
+use crate::blob::through_handle;
 use crate::session::{Told, Transaction};
 use crate::shape::FILES;
+use crate::{ask, blob};
 use rusqlite::Connection;
 use std::collections::HashSet;
 
@@ -107,7 +108,9 @@ impl<'h> Search<'h> {
             }
             self.run_on_model(&format!("ROLLBACK TO at{depth}; RELEASE at{depth}"));
             match explained {
-                Err(why) if depth >= self.deepest.0 => self.deepest = (depth, why),
+                Err(why) if depth >= self.deepest.0 => {
+                    self.deepest = (depth, format!("behind {:?}, {why}", self.placed));
+                }
                 // Where one that leaves nothing has its place is the same to all others.
                 Ok(()) if !next.committed => break,
                 _ => {}
@@ -122,7 +125,7 @@ impl<'h> Search<'h> {
         let mut begun = transaction.alone || transaction.excludes;
         for step in &transaction.steps {
             match &step.told {
-                None if step.sql.contains("SAVEPOINT s") || step.sql.contains("RELEASE s") => {
+                None if step.sql.contains("SAVEPOINT s") || step.sql.ends_with(" s") => {
                     self.run_on_model(&step.sql);
                 }
                 None => {}
@@ -165,6 +168,7 @@ impl<'h> Search<'h> {
         let told = match sql {
             "COMMIT" if self.has_orphans() => Ok(Told::Failed(rusqlite::ffi::SQLITE_CONSTRAINT)),
             "COMMIT" => Ok(Told::Changed(0)),
+            _ if let Some(asked) = blob::parse(sql) => through_handle!(self.model, &asked),
             _ if ask::is_query(sql) => self.query(sql).map(Told::Rows),
             _ => {
                 let changed = self.model.execute(sql, []);

@@ -1,6 +1,7 @@
 //! A connection, and what its transactions asked and were told.
 
-use crate::{ask, shape};
+use crate::blob::through_handle;
+use crate::{ask, blob, shape};
 use fastrand::Rng;
 use fulgurite::{Connection, Error, types::Value};
 use std::path::PathBuf;
@@ -53,6 +54,8 @@ pub struct Session {
 }
 
 const BUSY: i32 = 5;
+/// A handle is told so whose row was changed since it was opened.
+const ABORT: i32 = 4;
 
 fn code(error: &Error) -> i32 {
     error.sqlite_extended_error_code().unwrap_or(1) & 0xff
@@ -111,17 +114,27 @@ impl Session {
 
     /// Asks; false where it was busy.
     fn ask(&self, sql: String, steps: &mut Vec<Step>) -> bool {
-        let told = match ask::is_query(&sql) {
-            true => self.query(&sql).map(Told::Rows),
-            false => {
+        if sql == "ANALYZE" {
+            // It has nothing to tell, and begins no transaction.
+            return self.mark(&sql, steps);
+        }
+        let told = match blob::parse(&sql) {
+            Some(asked) => through_handle!(self.connection, &asked),
+            None if ask::is_query(&sql) => self.query(&sql).map(Told::Rows),
+            None => {
                 let changed = self.connection.execute(&sql, []);
                 changed.map(|rows| Told::Changed(if ask::counts_rows(&sql) { rows } else { 0 }))
             }
         };
+        // A handle may be refused for an index that SQLite does not look at.
+        let is_written = blob::parse(&sql).is_some_and(|it| it.written.is_some());
+        if is_written && told.as_ref().is_err_and(|error| code(error) == 1) {
+            return true;
+        }
         let told = match told {
             Ok(told) => Some(told),
             Err(error) => Some(code(&error))
-                .filter(|it| *it != BUSY)
+                .filter(|it| ![BUSY, ABORT].contains(it))
                 .map(Told::Failed),
         };
         let answered = told.is_some();
@@ -138,9 +151,10 @@ impl Session {
     }
 
     fn any(&self, rng: &mut Rng, by: &str) -> String {
-        match rng.u8(..20) {
+        match rng.u8(..24) {
             0 | 1 => shape::reshape(rng, self.files),
-            2..=9 => ask::query(rng, self.files),
+            2 | 3 => blob::any(rng, self.files, by),
+            4..=11 => ask::query(rng, self.files),
             _ => ask::change(rng, self.files, by),
         }
     }
@@ -162,10 +176,38 @@ impl Session {
         }
     }
 
+    /// Has the file made anew, unless somebody is in the way.
+    fn vacuum(&self) {
+        let made = self.connection.execute_batch("VACUUM");
+        let refused = made.err().filter(|error| code(error) != BUSY);
+        assert!(refused.is_none(), "{refused:?}");
+    }
+
+    /// What is in a copy of the main file is what was there at one moment.
+    fn look_at_copy(&self, clock: &Clock) -> Transaction {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("copy");
+        let began = clock.tick();
+        self.run(&format!("VACUUM INTO '{}'", path.display()));
+        let ended = clock.tick();
+        let copy = Self::new(&[path], true, false);
+        let check = copy.rows("PRAGMA integrity_check");
+        assert_eq!(check, ["ok"]);
+        Transaction {
+            began,
+            ended,
+            alone: false,
+            ..copy.look(&shape::tables(1), &Clock::default())
+        }
+    }
+
     /// Runs one of some kind, now and then behind a checkpoint.
     pub fn transaction(&mut self, rng: &mut Rng, clock: &Clock) -> Transaction {
-        if rng.u8(..16) == 0 {
-            self.connection.database().checkpoint().expect("is made");
+        match rng.u8(..40) {
+            0..=2 => self.connection.database().checkpoint().expect("is made"),
+            3 => self.vacuum(),
+            4 => return self.look_at_copy(clock),
+            _ => {}
         }
         let began = clock.tick();
         let by = format!("{began} ");
@@ -201,21 +243,36 @@ impl Session {
 
     /// Statements up to COMMIT; whether that was reached.
     fn in_transaction(&self, rng: &mut Rng, by: &str, steps: &mut Vec<Step>) -> bool {
-        let large = rng.u8(..40) == 0;
+        let large = rng.u8(..24) == 0;
         if large && !self.ask(shape::ballast(rng, self.files), steps) {
             return false;
         }
+        // How many places there are to go back to.
+        let mut marks = 0;
         for _ in 0..rng.usize(1..5) {
             if rng.bool() {
                 std::thread::yield_now();
             }
-            let marks = rng.u8(..6) == 0;
-            if marks && !self.mark("SAVEPOINT s", steps) || !self.ask(self.any(rng, by), steps) {
-                return false;
+            while marks < 3 && rng.u8(..6) == 0 {
+                if !self.mark("SAVEPOINT s", steps) {
+                    return false;
+                }
+                marks += 1;
             }
-            let undo = ["ROLLBACK TO s; RELEASE s", "RELEASE s"][rng.usize(..2)];
-            if marks && !self.mark(undo, steps) {
-                return false;
+            if !self.ask(self.any(rng, by), steps) {
+                // Who is refused a lock may go on.
+                assert!(!self.connection.is_autocommit(), "lost: {steps:#?}");
+                if rng.bool() {
+                    return false;
+                }
+            }
+            while marks > 0 && rng.bool() {
+                let undo = ["ROLLBACK TO s; RELEASE s", "RELEASE s", "ROLLBACK TO s"];
+                let undo = undo[rng.usize(..3)];
+                if !self.mark(undo, steps) {
+                    return false;
+                }
+                marks -= usize::from(undo.contains("RELEASE"));
             }
         }
         std::thread::yield_now();
