@@ -43,6 +43,7 @@ fn replay(
     if !recovery.is_empty() {
         beside.set(RECOVERY_BYTES.min(pool.frames.count() * pool.page_size() / 4));
         pool.balance();
+        let replay_error = |error| replay_error(&pool.path, error);
         recovery
             .replay(&mut |record| Ok(txn.reserve(record)?))
             .map_err(replay_error)?;
@@ -127,11 +128,13 @@ fn void_mark(core: &Core, recovery: &Recovery) -> Result<()> {
 }
 
 /// A failure of replaying: the store's own error where it was one.
-fn replay_error(error: fulgurite_wal::Error) -> Error {
+fn replay_error(path: &str, error: fulgurite_wal::Error) -> Error {
     if let fulgurite_wal::Error::Replay { source, seq } = &error
         && let Some(own) = source.downcast_ref::<Error>()
     {
-        return own.clone().during(&format!("replaying log record {seq}"));
+        return own
+            .clone()
+            .during(&format!("replaying log record {seq} of {path}"));
     }
     log_error(error)
 }

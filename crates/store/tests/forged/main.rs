@@ -7,8 +7,9 @@
 mod file;
 
 use file::{File, word_of};
-use fulgurite_disk::MemoryDisk;
+use fulgurite_disk::{Disk, MemoryDisk, OpenOptions};
 use fulgurite_store::{Compression, ErrorKind, Key, KeyKind, Options, Result, Seek, Store, Tree};
+use std::path::Path;
 use std::sync::Arc;
 
 const NAME: &str = "forged.db";
@@ -343,4 +344,42 @@ fn the_check_finds_values_of_another_length() {
         let found = problems.iter().any(|it| it.contains("not as long as"));
         assert!(found, "{length}: {problems:?}");
     }
+}
+
+/// A whole record of the log that makes no sense was told of by its number alone: of which
+/// file, who has several attached was not told.
+#[test]
+fn a_record_that_makes_no_sense_is_told_with_its_file() {
+    let disk = MemoryDisk::new();
+    let store = open(&Arc::new(disk.clone())).expect("opens");
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    txn.put(&tree, Key::Int(1), b"value").expect("puts");
+    txn.commit().expect("commits");
+    drop(txn);
+    let left = disk.copied();
+    let log = left.open(Path::new("forged.db-wal0"), OpenOptions::WRITE);
+    let log = log.expect("a log");
+    let mut bytes = vec![0; 12_288];
+    log.read_at(&mut bytes, 0).expect("reads");
+    let word = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("a word"));
+    let (salt, mut at) = (word(40), 8192);
+    // The first commit, behind the begin record.
+    while bytes[at + 24] != 1 {
+        at += (25 + (word(at + 4) as u32) as usize).next_multiple_of(8);
+    }
+    let length = (word(at + 4) as u32) as usize;
+    bytes[at + 25] = 99;
+    let mut mixed = salt.wrapping_add(at as u64);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    let checksum = crc_fast::crc32_iscsi(&bytes[at + 4..at + 25 + length]) ^ mixed as u32;
+    bytes[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
+    log.write_at(&bytes[at..at + 32], at as u64)
+        .expect("writes");
+    let refused = open(&Arc::new(left)).expect_err("no operation is like that");
+    assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
+    assert!(refused.message().contains(NAME), "names no file: {refused}");
 }
