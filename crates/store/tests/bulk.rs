@@ -210,6 +210,47 @@ fn who_is_refused_its_locks_has_written_nothing() {
     assert_eq!(txn.count(&tree).expect("counts"), refused as u64 + 1);
 }
 
+/// It kept those of the locks that it had got. Its commit waited for one of them in vain and
+/// forgot that it had it, so that nobody ever wrote to that tree again.
+#[test]
+fn who_is_refused_a_lock_keeps_none() {
+    let store = Store::in_memory(Options {
+        busy_timeout: Duration::ZERO,
+        ..options()
+    })
+    .expect("opens");
+    let [first, second] = ["a", "b"].map(|name| {
+        let family = store.create_family(name, KeyKind::Int);
+        family.expect("a family")
+    });
+    let value = [7; 50_000];
+    let mut holder = store.txn();
+    holder.begin(Isolation::Serializable).expect("begins");
+    for key in 0..200 {
+        let put = holder.put(&second, Key::Int(key), &value);
+        put.expect("puts");
+    }
+    let mut txn = store.txn();
+    txn.begin(Isolation::Serializable).expect("begins");
+    txn.put(&first, Key::Int(0), b"v").expect("puts");
+    let refused = (1_000..2_000).find_map(|key| txn.put(&second, Key::Int(key), &value).err());
+    assert_eq!(refused.expect("too large").kind(), ErrorKind::Busy);
+
+    let mut alone = store.txn();
+    alone.begin_statement(&[&first]).expect("it is not held");
+    alone.put(&first, Key::Int(1), b"v").expect("puts");
+    alone.commit().expect("commits");
+
+    assert_eq!(txn.commit().expect_err("held").kind(), ErrorKind::Busy);
+    txn.rollback();
+    alone.begin_statement(&[&first]).expect("it is not held");
+    alone.rollback();
+    holder.commit().expect("commits");
+    alone
+        .begin_statement(&[&first, &second])
+        .expect("neither is held");
+}
+
 /// That a key is taken, or was there where the write was undone, was told by a transaction
 /// that relied on its lock of the tree. It has none of a tree to which it writes nothing, or
 /// lets go of it to wait for another one.

@@ -26,7 +26,7 @@
 //! dictionaries times: as in the catalog; all that these trees have
 //! ```
 
-use super::{TxnContext, TxnState, WritersLock};
+use super::{TxnContext, TxnState};
 use crate::cache::{ChildRef, NO_HINT};
 use crate::checkpoint::{self, catalog, collect, train, writer};
 use crate::codec::ExtentRef;
@@ -119,13 +119,12 @@ impl TxnContext {
     pub(super) fn become_bulk(&mut self) -> Result<()> {
         self.need_snapshot();
         if self.state == TxnState::Optimistic {
-            self.hold_bulk_locks(None)?;
+            // Until it is bulk it holds none: its commit would wait for its own.
+            let held = self.hold_bulk_locks(None);
+            held.inspect_err(|_| self.unlock_for_commit())?;
             let mut changed = self.forks.iter().filter(|fork| fork.changed);
             if changed.any(|fork| fork.has_moved_on()) {
-                self.locked.unlock();
-                if self.writers == WritersLock::Shared {
-                    self.unlock_writers();
-                }
+                self.unlock_for_commit();
                 // Look again when it has grown as much once more.
                 self.bulk_at += REDO_LIMIT;
                 return Ok(());

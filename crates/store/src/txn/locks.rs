@@ -45,6 +45,7 @@ impl Locked {
 
     /// Names the trees that are locked next; none may be locked.
     pub(super) fn name<'t>(&mut self, trees: impl Iterator<Item = &'t Tree> + Clone) {
+        debug_assert!(self.trees.is_empty(), "some are locked");
         let same = |(a, b): (&Tree, &Tree)| Arc::ptr_eq(&a.0, &b.0);
         if trees.clone().count() == self.last.len() && trees.clone().zip(&self.last).all(same) {
             std::mem::swap(&mut self.trees, &mut self.last);
