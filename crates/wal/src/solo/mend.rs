@@ -60,7 +60,7 @@ pub(super) fn mend(disk: &dyn Disk, paths: [&Path; 2]) -> Result<Option<usize>> 
         return Ok(None);
     }
     let [first, second] = [[0, 1], [1, 0]]
-        .map(|[own, other]| laps_of(&WithSectorsOf::new(&files[other], &files[own]), &header));
+        .map(|[own, other]| laps_of(&WithSectorsOf::file(&files[other], &files[own]), &header));
     let [(first, end), (second, other_end)] = [first?, second?];
     let sides = Sides {
         path: paths[mended],

@@ -141,8 +141,8 @@ impl MirrorFile {
         let mut working = self.working_sides().map(|side| &side.file);
         match (working.next(), working.next()) {
             (Some(first), Some(second)) => vec![
-                WithSectorsOf::new(second, first),
-                WithSectorsOf::new(first, second),
+                WithSectorsOf::file(second, first),
+                WithSectorsOf::file(first, second),
             ],
             _ => Vec::new(),
         }

@@ -35,7 +35,7 @@ pub(super) struct WithSectorsOf {
 
 impl WithSectorsOf {
     /// `own`, with the sectors of `other` that it lacks.
-    pub(super) fn new(other: &Arc<dyn DiskFile>, own: &Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+    pub(super) fn file(other: &Arc<dyn DiskFile>, own: &Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
         let [other, own] = [other, own].map(Arc::clone);
         Arc::new(Self { own, other })
     }
