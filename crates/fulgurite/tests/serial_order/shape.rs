@@ -126,8 +126,8 @@ pub fn reset(file: &str, seed: u64) -> String {
     sql
 }
 
-/// What makes a transaction too large for the log, or nearly so. (Nobody reads it: rows without keys are
-/// numbered as they come, in no order of transactions.)
+/// What makes a transaction too large for the log, or nearly so. (Nobody reads it: rows
+/// without keys are numbered as they come, in no order of transactions.)
 pub fn ballast(rng: &mut Rng, files: usize) -> String {
     let t = letter(FILES[rng.usize(..files)]);
     let bytes = [4_300_000, (4 << 20) - rng.i64(0..2_000)][rng.usize(..2)];
