@@ -178,6 +178,26 @@ fn an_open_mirror_is_read_where_each_side_lost_sectors() {
     assert!(error.unwrap().to_string().contains("a bad sector"));
 }
 
+/// A megabyte was read ahead or nothing: no record before a bad sector could be replayed.
+#[test]
+fn what_lies_before_a_bad_sector_is_replayed() {
+    let (disk, payloads) = with_log(false);
+    let log = Wal::open("a", options(&disk, false, Lone::Refuse)).unwrap();
+    lose(&disk, "a", &[24]);
+    let read: Vec<_> = log.replay(Lsn::FIRST).unwrap().collect();
+    let (last, before) = read.split_last().unwrap();
+    assert!(
+        last.as_ref()
+            .unwrap_err()
+            .to_string()
+            .contains("a bad sector")
+    );
+    // The sector begins 4,096 bytes behind the first record's place.
+    assert_eq!(before.len(), 5);
+    let replayed = before.iter().map(|read| &read.as_ref().unwrap().1);
+    assert!(replayed.eq(&payloads[..5]));
+}
+
 /// With both copies of its label, a side has lost whether it went on alone.
 #[test]
 fn a_side_that_lost_its_label_is_as_a_missing_one() {
