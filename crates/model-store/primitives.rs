@@ -45,6 +45,7 @@ pub(crate) const TICK_BYTES: usize = 256;
 pub(crate) const SLICE: Duration = Duration::from_micros(1000);
 pub(crate) const SLICE_MAX: Duration = SLICE;
 pub(crate) const SETTLING: Duration = Duration::from_micros(200);
+pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 pub(crate) const COMMITS_MIN: u64 = 1;
 pub(crate) const SOON: Duration = Duration::from_micros(1000);
 pub(crate) const TURN: Duration = Duration::from_micros(1000);

@@ -52,6 +52,8 @@ pub(crate) const TICK_BYTES: usize = 256;
 pub(crate) const SLICE: Duration = Duration::from_millis(6);
 pub(crate) const SLICE_MAX: Duration = Duration::from_millis(100);
 pub(crate) const SETTLING: Duration = Duration::from_millis(1);
+/// Where nobody tells of commits for so long, nobody commits.
+pub(crate) const PAUSE: Duration = Duration::from_millis(12);
 pub(crate) const COMMITS_MIN: u64 = 40;
 /// Who comes back later than this does not write without end.
 pub(crate) const SOON: Duration = Duration::from_micros(20);

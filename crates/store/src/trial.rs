@@ -10,10 +10,12 @@
 //! must be better by a tenth.
 //!
 //! With one writer, few commits or where commits wait for syncs, nothing is tried and
-//! nobody limited. This is a state machine without clock or threads, which are
-//! `admission.rs`'s.
+//! nobody limited. What trials found is remembered beside the rate without a limit: where
+//! several write again and that is as it was, the limit is what it was then, until the
+//! next trial. A slice in which nobody wrote for a while tells nothing and begins anew.
+//! This is a state machine without clock or threads, which are `admission.rs`'s.
 
-use crate::primitives::{COMMITS_MIN, SETTLING, SLICE, SLICE_MAX};
+use crate::primitives::{COMMITS_MIN, PAUSE, SETTLING, SLICE, SLICE_MAX};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -32,8 +34,11 @@ const KEPT_MAX: u32 = 1024;
 const QUIET_MAX: u32 = 4;
 /// Hundredths of a higher limit's rate that a lower one must exceed.
 const BETTER: u64 = 110;
-/// Hundredths of the rate for which a limit was chosen that do not call it in question.
+/// Hundredths of a rate that are not another one, and those that are not quite another one.
 const AS_BEFORE: Range<u64> = 75..133;
+const NEARLY: Range<u64> = 50..200;
+/// Kinds of work of which it is remembered what the last trial found.
+const KNOWN_MAX: usize = 4;
 
 /// See the module's header.
 pub(crate) struct Trial {
@@ -48,7 +53,21 @@ pub(crate) struct Trial {
     keep: u32,
     kept: u32,
     quiet: u32,
+    /// Whether work has just begun, without a limit: the rate lately is that of one slice.
+    begins: bool,
+    /// The latest last.
+    known: Vec<Known>,
     slice: Slice,
+}
+
+/// What a trial found.
+struct Known {
+    limit: u32,
+    /// For how many slices.
+    keep: u32,
+    rate: u64,
+    /// The rate without a limit, which tells one kind of work from another.
+    unlimited: u64,
 }
 
 /// A limit that is tried, and the commits a second of its slices.
@@ -69,6 +88,8 @@ struct Slice {
     number: u64,
     began: Duration,
     ends: Duration,
+    /// When somebody last told of commits, or it began.
+    heard: Duration,
     /// Commits there were when it began.
     commits: u64,
     /// Contexts that committed in it.
@@ -116,13 +137,9 @@ impl Trial {
             keep: KEPT_FIRST,
             kept: 0,
             quiet: QUIET_MAX,
-            slice: Slice {
-                number: 1,
-                began: Duration::ZERO,
-                ends: Duration::ZERO,
-                commits: 0,
-                writers: 0,
-            },
+            begins: true,
+            known: Vec::with_capacity(KNOWN_MAX + 1),
+            slice: Slice::new(1, Duration::ZERO, Duration::ZERO, 0),
         }
     }
 
@@ -136,8 +153,16 @@ impl Trial {
         self.slice.writers += 1;
     }
 
-    /// Whether the slice is over; `commits` is how many there ever were.
-    pub(crate) fn is_over(&self, now: Duration, commits: u64) -> bool {
+    /// Whether the slice is over, now that somebody tells of commits; `commits` is how many
+    /// there ever were.
+    pub(crate) fn is_over(&mut self, now: Duration, commits: u64) -> bool {
+        // Those who seldom tell, since they commit seldom, begin it anew once at most.
+        let is_new = self.slice.heard == self.slice.began;
+        if !is_new && now >= self.slice.heard.saturating_add(PAUSE) {
+            self.slice = Slice::new(self.slice.number + 1, now, self.slice.length(), commits);
+            return false;
+        }
+        self.slice.heard = now;
         let enough = matches!(self.phase, Phase::Settling(_))
             || commits.saturating_sub(self.slice.commits) >= COMMITS_MIN
             || now >= self.slice.began.saturating_add(SLICE_MAX);
@@ -169,34 +194,34 @@ impl Trial {
             Phase::Settling(_) => SETTLING,
             Phase::Keeping | Phase::Measuring(_) => SLICE,
         };
-        self.slice = Slice {
-            number: self.slice.number + 1,
-            began: now,
-            ends: now.saturating_add(length),
-            commits,
-            writers: 0,
-        };
+        self.slice = Slice::new(self.slice.number + 1, now, length, commits);
         self.limit
     }
 
-    /// Back to no limit and no knowledge.
+    /// Back to no limit.
     fn stop(&mut self) {
         self.phase = Phase::Keeping;
         self.limit = 0;
         self.chosen = 0;
         self.keep = KEPT_FIRST;
         self.kept = 0;
+        self.begins = true;
     }
 
     fn step(&mut self, rate: u64) {
         match self.phase {
             Phase::Keeping => {
                 self.kept += 1;
-                self.lately = (self.lately * 3 + rate) / 4;
-                if self.kept >= self.keep || (self.kept > self.keep / 4 && self.has_changed()) {
+                // Work may have begun in the middle of a slice, but not of the next one.
+                self.lately = match self.begins {
+                    true => rate,
+                    false => (self.lately * 3 + rate) / 4,
+                };
+                if self.is_due() && !self.recognizes() {
                     for candidate in &mut self.candidates {
                         candidate.rates.clear();
                     }
+                    self.begins = false;
                     self.set(0);
                 }
             }
@@ -212,9 +237,43 @@ impl Trial {
         }
     }
 
-    fn has_changed(&self) -> bool {
-        let hundredths = self.lately.saturating_mul(100) / self.chosen_for.max(1);
-        !AS_BEFORE.contains(&hundredths)
+    /// Whether the limit has been kept for long enough: for less where the rate is not what
+    /// it was chosen for.
+    fn is_due(&self) -> bool {
+        let hundredths = hundredths(self.lately, self.chosen_for);
+        let for_now = match hundredths {
+            _ if self.begins => self.keep,
+            h if AS_BEFORE.contains(&h) => self.keep,
+            h if NEARLY.contains(&h) => self.keep / 4 + 1,
+            _ => KEPT_MIN / 4 + 1,
+        };
+        self.kept >= for_now
+    }
+
+    /// Whether work that has just begun is of a kind that is known: then its limit is.
+    fn recognizes(&mut self) -> bool {
+        let (begins, lately) = (self.begins, self.lately);
+        let is_known =
+            |known: &&Known| begins && AS_BEFORE.contains(&hundredths(lately, known.unlimited));
+        let Some(known) = self.known.iter().rev().find(is_known) else {
+            return false;
+        };
+        let (limit, rate, keep) = (known.limit, known.rate, known.keep);
+        self.keep_from_now(limit, rate, keep);
+        true
+    }
+
+    /// From now on the limit is this one, for so many slices and as long as it has such a
+    /// rate.
+    fn keep_from_now(&mut self, limit: u32, rate: u64, keep: u32) {
+        self.phase = Phase::Keeping;
+        self.begins = false;
+        self.limit = limit;
+        self.keep = keep;
+        self.kept = 0;
+        self.chosen = limit;
+        self.chosen_for = rate;
+        self.lately = rate;
     }
 
     /// Which candidate has a trial's `at`-th slice: there and back.
@@ -265,17 +324,44 @@ impl Trial {
     /// Ends a trial.
     fn choose(&mut self) {
         let best = &self.candidates[self.best()];
-        self.keep = match best.limit == self.chosen && self.keep >= KEPT_MIN {
-            true => (self.keep * 2).min(KEPT_MAX),
-            false => KEPT_MIN,
+        let found = Known {
+            limit: best.limit,
+            rate: best.undisturbed(),
+            unlimited: self.candidates[0].undisturbed(),
+            keep: match best.limit == self.chosen && self.keep >= KEPT_MIN {
+                true => (self.keep * 2).min(KEPT_MAX),
+                false => KEPT_MIN,
+            },
         };
-        self.kept = 0;
-        self.chosen = best.limit;
-        self.chosen_for = best.undisturbed();
-        self.lately = self.chosen_for;
-        self.limit = self.chosen;
-        self.phase = Phase::Keeping;
+        self.keep_from_now(found.limit, found.rate, found.keep);
+        let is_other =
+            |known: &Known| !AS_BEFORE.contains(&hundredths(found.unlimited, known.unlimited));
+        self.known.retain(is_other);
+        self.known.push(found);
+        let forgotten = self.known.len().saturating_sub(KNOWN_MAX);
+        self.known.drain(..forgotten);
     }
+}
+
+impl Slice {
+    fn new(number: u64, now: Duration, length: Duration, commits: u64) -> Self {
+        Self {
+            number,
+            began: now,
+            ends: now.saturating_add(length),
+            heard: now,
+            commits,
+            writers: 0,
+        }
+    }
+
+    fn length(&self) -> Duration {
+        self.ends.saturating_sub(self.began)
+    }
+}
+
+fn hundredths(rate: u64, of: u64) -> u64 {
+    rate.saturating_mul(100) / of.max(1)
 }
 
 #[cfg(test)]
@@ -419,15 +505,85 @@ mod tests {
         let mut machine = Machine::new(2, |limit, _| if limit == 1 { 4_000 } else { 3_000 });
         machine.run(8, 500);
         assert!(machine.share(8, 20_000, 1) > 0.9);
+        let over = |commits: [(u64, u64); 2]| {
+            let mut trial = Trial::new(2);
+            trial.next(Duration::from_millis(100), 1_000, 8, true);
+            commits.map(|(millis, made)| trial.is_over(Duration::from_millis(millis), 1_000 + made))
+        };
+        assert_eq!(over([(105, 1_000), (106, COMMITS_MIN - 1)]), [false, false]);
+        assert_eq!(over([(105, 1_000), (106, COMMITS_MIN)]), [false, true]);
+        assert_eq!(over([(199, 1), (200, 1)]), [false, true]);
+    }
+
+    /// A pause of a fifth of a second made the rate look like another one, so that after
+    /// each there was a trial, with the worse limits in the next tenth of a second.
+    #[test]
+    fn a_pause_calls_nothing_in_question() {
+        let mut machine = Machine::new(2, |limit, _| if limit == 1 { 150_000 } else { 75_000 });
+        machine.run(8, 100);
+        assert_eq!(machine.limit, 1);
+        // Longer than it takes until the next trial is due, all in all.
+        for burst in 0..20 {
+            machine.now += Duration::from_millis(200);
+            let limits = machine.run(8, 6);
+            assert_eq!(limits, [(1, 6)], "burst {burst}");
+        }
+    }
+
+    #[test]
+    fn who_tells_seldom_is_heard() {
         let mut trial = Trial::new(2);
-        let over =
-            |trial: &Trial, millis, commits| trial.is_over(Duration::from_millis(millis), commits);
-        trial.next(Duration::from_millis(100), 1_000, 8, true);
-        assert!(!over(&trial, 105, 2_000));
-        assert!(!over(&trial, 106, 1_000 + COMMITS_MIN - 1));
-        assert!(over(&trial, 106, 1_000 + COMMITS_MIN));
-        assert!(!over(&trial, 199, 1_001));
-        assert!(over(&trial, 200, 1_001));
+        let mut over = 0;
+        for told in 1..=100 {
+            let now = Duration::from_millis(told * 2 * PAUSE.as_millis() as u64);
+            if trial.is_over(now, told * 64) {
+                trial.next(now, told * 64, 8, true);
+                over += 1;
+            }
+        }
+        assert!(over >= 49, "{over}");
+    }
+
+    #[test]
+    fn work_that_comes_back_has_its_limit_at_once() {
+        // Of the kinds of work that come in turn each has its rate and its best limit.
+        let kind = |now: u64| now / 250 % 3;
+        let rate = |limit, now| match (kind(now), limit) {
+            (0, 1) => 150_000,
+            (0, _) => 75_000,
+            (1, 0) => 900_000,
+            (1, _) => 500_000,
+            _ => 600_000,
+        };
+        let mut machine = Machine::new(2, rate);
+        machine.run(1, 500);
+        let mut best = [Vec::new(), Vec::new()];
+        for _ in 0..8 {
+            best[0].push(machine.share(8, 200, 1));
+            machine.run(1, 50);
+            best[1].push(machine.share(8, 200, 0));
+            machine.run(1, 300);
+        }
+        // The first time there is a trial.
+        for best in best {
+            let later: f64 = best[1..].iter().sum();
+            assert!(later / 7.0 > 0.9, "{best:?}");
+        }
+    }
+
+    #[test]
+    fn work_that_was_never_seen_is_tried() {
+        let rate = |limit, now| match (limit, now < 3_000) {
+            (1, true) | (2, false) => 800_000,
+            (0, false) => 200_000,
+            _ => 500_000,
+        };
+        let mut machine = Machine::new(2, rate);
+        machine.run(8, 1_000);
+        assert_eq!(machine.limit, 1);
+        machine.run(1, 1_100);
+        machine.run(8, 100);
+        assert_eq!(machine.limit, 2);
     }
 
     #[test]
