@@ -5,6 +5,7 @@ use fulgurite_disk::MemoryDisk;
 use fulgurite_store::{
     Durability, ErrorKind, Isolation, Key, KeyKind, Options, Seek, Store, Tree, Txn,
 };
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 const ROWS: i64 = 5_000;
@@ -114,6 +115,41 @@ fn it_stops_when_it_is_told_to() {
     assert_eq!(txn.clear(&tree, || false).expect("is told"), None);
     txn.rollback();
     assert_eq!(there(&store).len(), 20_000);
+}
+
+/// Who stopped it midway, and committed what had been written before, had the entries up to
+/// there deleted in the log and nowhere else: they were gone when the file was opened again.
+#[test]
+fn what_stops_it_midway_leaves_all_entries() {
+    let says_no = |txn: &mut Txn, tree: &Tree| {
+        let cleared = txn.clear(tree, || false).expect("is told");
+        assert_eq!(cleared, None);
+    };
+    let panics = |txn: &mut Txn, tree: &Tree| {
+        let clears = || txn.clear(tree, || resume_unwind(Box::new("on purpose")));
+        assert!(catch_unwind(AssertUnwindSafe(clears)).is_err());
+    };
+    for stop in [says_no, panics] {
+        for others in [0, 1] {
+            let disk = Arc::new(MemoryDisk::new());
+            let open = |disk| Store::open_on(disk, "c.db", Options::default()).expect("opens");
+            let store = open(disk.clone());
+            let tree = filled(&store, 20_000);
+            let mut txn = store.txn();
+            txn.begin_immediate().expect("begins");
+            for key in 0..others {
+                txn.put(&tree, Key::Int(-1 - key), b"own").expect("a put");
+            }
+            stop(&mut txn, &tree);
+            let wrote = txn.has_written();
+            txn.commit().expect("commits");
+            let left = there(&store);
+            assert_eq!(left.len() as i64, 20_000 + others);
+            let again = open(Arc::new(disk.copied()));
+            assert_eq!(there(&again), left);
+            assert_eq!(wrote, others > 0);
+        }
+    }
 }
 
 /// Few entries are in the log one by one; beyond its limit the transaction is bulk, and the

@@ -13,14 +13,14 @@ use crate::node::Key;
 use crate::reclaim::{Dead, owned};
 use crate::tree::cursor::Seek;
 use crate::tree::{KeyKind, Tree};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Entries between two questions whether to go on.
 const LOOK: usize = 4_096;
 
 impl TxnContext {
     /// Removes all entries; how many there were. `goes_on` is asked now and then: where it
-    /// says no, the answer is `None`, and the transaction, or what was done in it since a
-    /// savepoint, has to be rolled back.
+    /// says no, the answer is `None`, and none is removed.
     ///
     /// # Errors
     /// As those of a deletion.
@@ -31,7 +31,7 @@ impl TxnContext {
             self.depend_on(tree);
         }
         let at = self.fork(tree)?;
-        if !self.bulk && !self.log_deletions(tree, &mut goes_on)? {
+        if !self.bulk && !self.log_all_deletions(tree, &mut goes_on)? {
             return Ok(None);
         }
         self.wrote = true;
@@ -52,12 +52,28 @@ impl TxnContext {
     }
 
     /// Appends the deletions of all entries to the redo, unless it becomes too long for one.
-    /// False: it was told not to go on.
+    /// False: it was told not to go on. Where it comes to no end the redo is as it was: the
+    /// fork has all entries, and what the log says of it must be the same.
+    fn log_all_deletions(
+        &mut self,
+        tree: &Tree,
+        goes_on: &mut impl FnMut() -> bool,
+    ) -> Result<bool> {
+        let (redo, wrote) = (self.redo.len(), self.wrote);
+        // Whoever is asked may panic.
+        let logging = AssertUnwindSafe(|| self.log_deletions(tree, goes_on));
+        let logged = catch_unwind(logging);
+        if !matches!(logged, Ok(Ok(true))) {
+            self.redo.truncate(redo);
+            self.wrote = wrote;
+        }
+        logged.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
     fn log_deletions(&mut self, tree: &Tree, goes_on: &mut impl FnMut() -> bool) -> Result<bool> {
         let mut entries = self.cursor_to_estimate(tree)?;
         let mut more = entries.seek(Seek::First)?;
         let mut until_look = LOOK;
-        let before = self.redo.len();
         while more && !self.bulk {
             let key = match tree.kind() {
                 KeyKind::Int => Key::Int(entries.key_int()),
@@ -66,8 +82,7 @@ impl TxnContext {
             let tree = tree.id().0;
             self.log(Op::Delete { tree, key });
             if self.redo.len() >= self.bulk_at && !self.is_whole {
-                let outgrown = self.outgrow_log();
-                outgrown.inspect_err(|_| self.redo.truncate(before))?;
+                self.outgrow_log()?;
             }
             until_look -= 1;
             if until_look == 0 {
