@@ -114,6 +114,8 @@ pub(crate) fn find_or_create(
     }
     let names = names(txn.store())?;
     let key = Key::Bytes(name.as_bytes());
+    // Who may not write to them, or is refused their lock, makes no tree without a name.
+    txn.claim_to_write(&names)?;
     let tree = txn.create_tree(kind)?;
     txn.put(&names, key, &tree.id().0.to_le_bytes())?;
     Ok((tree, true))
@@ -185,6 +187,8 @@ impl Txn {
         }
         let tree = named(self, name, &stored)?;
         if let Some(tree) = &tree {
+            // Before it: or the name would stay where that may not be written to.
+            self.claim_to_write(&names)?;
             self.drop_tree(tree)?;
         }
         self.delete(&names, key)?;

@@ -238,6 +238,24 @@ fn the_name_of_a_tree_that_was_dropped_can_be_given_anew() {
     assert_eq!(found.id(), anew.id());
 }
 
+/// A statement that has not locked the names made the tree, or dropped it, before it was
+/// refused the name: it committed a tree without one, or a name without its tree.
+#[test]
+fn a_family_comes_and_goes_whole_or_not_at_all() {
+    let (store, tree) = store();
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    misused(txn.create_family("g", KeyKind::Int));
+    misused(txn.drop_family("f"));
+    put(&mut txn, &tree, 0..3);
+    txn.commit().expect("commits");
+    assert_eq!(store.families().expect("a list"), ["f"]);
+    let mut txn = begun(&store);
+    assert_eq!(txn.count(&tree).expect("it is there"), 3);
+    let next = txn.create_tree(KeyKind::Int).expect("makes one");
+    assert_eq!(next.id().0, tree.id().0 + 1);
+}
+
 /// It still stood for that tree in the transaction that had dropped it: the tree was listed,
 /// and given to who asked for the name anew, to be refused with every write.
 #[test]

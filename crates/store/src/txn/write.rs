@@ -218,6 +218,12 @@ impl TxnContext {
         Ok(removed == Removed::Yes)
     }
 
+    /// Before what writes to several trees, all or none: fails as a write to this one would
+    /// before it does anything.
+    pub(crate) fn claim_to_write(&mut self, tree: &Tree) -> Result<()> {
+        self.fork(tree).map(|_| ())
+    }
+
     /// Makes a new, empty tree. Others see it when this transaction commits.
     pub fn create_tree(&mut self, kind: KeyKind) -> Result<Tree> {
         self.check_writes()?;
