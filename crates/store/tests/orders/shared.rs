@@ -1,0 +1,164 @@
+//! What all threads share, and what is done while they are at rest.
+
+use crate::act::act;
+use crate::ask::{Ask, Counts, Digest, Told};
+use crate::history::{Ends, Record, Step, Transaction};
+use fulgurite_store::{ErrorKind, Isolation, KeyKind, Result, Seek, Store, Tree, Txn};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+const HANDLES_MAX: usize = 14;
+
+/// What all threads share.
+pub struct Shared {
+    pub store: Store,
+    pub clock: AtomicU64,
+    /// Handles, some of trees that are gone, or not there yet.
+    pub trees: Mutex<Vec<Tree>>,
+    /// What was in a tree that had a stamp.
+    stamps: Mutex<HashMap<(u32, u64), u64>>,
+}
+
+impl Shared {
+    pub fn new(store: Store) -> Self {
+        Self {
+            store,
+            clock: AtomicU64::new(0),
+            trees: Mutex::default(),
+            stamps: Mutex::default(),
+        }
+    }
+
+    pub fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, SeqCst)
+    }
+
+    pub fn meet(&self, tree: &Tree) {
+        let mut trees = self.trees.lock().expect("no panic");
+        if !trees.contains(tree) {
+            trees.push(tree.clone());
+        }
+        if trees.len() > HANDLES_MAX {
+            trees.remove(0);
+        }
+    }
+
+    pub fn known(&self) -> Vec<Tree> {
+        self.trees.lock().expect("no panic").clone()
+    }
+
+    /// Equal stamps say equal contents.
+    pub fn check_stamp(&self, txn: &mut Txn, tree: &Tree) -> Result<()> {
+        let Ok(stamp) = txn.stamp(tree) else {
+            return Ok(());
+        };
+        let mut cursor = match txn.cursor_to_estimate(tree) {
+            // Nobody has committed it so far.
+            Err(error) if error.kind() == ErrorKind::Misuse => return Ok(()),
+            cursor => cursor?,
+        };
+        let mut all = Vec::new();
+        let mut more = cursor.seek(Seek::First)?;
+        while more {
+            match tree.kind() {
+                KeyKind::Int => all.extend(cursor.key_int().to_le_bytes()),
+                KeyKind::Bytes => all.extend(cursor.key_bytes()?),
+            }
+            all.extend(Digest::new(cursor.value()?).hash.to_le_bytes());
+            more = cursor.next()?;
+        }
+        assert_eq!(txn.stamp(tree)?, stamp, "of {tree:?}");
+        let hash = Digest::new(&all).hash;
+        let mut stamps = self.stamps.lock().expect("no panic");
+        let known = *stamps.entry((tree.id().0, stamp)).or_insert(hash);
+        assert_eq!(known, hash, "{tree:?} had the stamp {stamp} before");
+        Ok(())
+    }
+}
+
+/// Everything that the trees hold that are known.
+pub fn look(shared: &Shared) -> Transaction {
+    let mut txn = shared.store.txn();
+    let began = shared.tick();
+    txn.begin_read().expect("reads");
+    Transaction {
+        began,
+        commits: began,
+        ..look_in(&mut txn, shared, shared.known())
+    }
+}
+
+/// Everything that a transaction sees in these trees.
+pub fn look_in(txn: &mut Txn, shared: &Shared, trees: Vec<Tree>) -> Transaction {
+    let began = shared.tick();
+    let mut record = Record {
+        began,
+        by: String::new(),
+        steps: Vec::new(),
+        scans: Vec::new(),
+    };
+    let mut asked = vec![Ask::Families];
+    for tree in trees {
+        asked.push(Ask::Count(tree.clone()));
+        asked.push(Ask::Scan(tree, Counts::Plain, None));
+    }
+    for ask in asked {
+        record.ask(txn, shared, ask).expect("reads");
+    }
+    for mut scan in record.scans.drain(..) {
+        let Told::Moves(moves) = &mut record.steps[scan.step].told else {
+            panic!("a scan");
+        };
+        scan.read_all(moves).expect("reads");
+    }
+    Transaction {
+        how: "look",
+        steps: record.steps,
+        ends: Ends::AtOnce,
+        began,
+        commits: began,
+        ended: shared.tick(),
+    }
+}
+
+/// A transaction of one step, with nothing beside it.
+fn alone(shared: &Shared, ask: Ask, act: impl FnOnce(&Ask) -> Told) -> Transaction {
+    let began = shared.tick();
+    let told = act(&ask);
+    Transaction {
+        how: "alone",
+        steps: vec![Step { ask, told }],
+        ends: Ends::AtOnce,
+        began,
+        commits: began,
+        ended: shared.tick(),
+    }
+}
+
+/// Makes a family unless it is there.
+pub fn provide(shared: &Shared, name: &str, kind: KeyKind) -> Transaction {
+    let ask = Ask::CreateFamily(name.to_owned(), kind);
+    alone(shared, ask, |_| {
+        match shared.store.create_family(name, kind) {
+            Ok(tree) => {
+                shared.meet(&tree);
+                Told::Tree(Some(tree.id().0))
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
+                Told::Refused
+            }
+        }
+    })
+}
+
+/// Empties a tree.
+pub fn empty(shared: &Shared, tree: &Tree) -> Transaction {
+    alone(shared, Ask::Clear(tree.clone()), |ask| {
+        let done = shared.store.transact(Isolation::Serializable, |txn| {
+            act(txn, ask, &mut |tree| shared.meet(tree))
+        });
+        done.expect("nobody is beside it")
+    })
+}
