@@ -85,7 +85,7 @@ pub struct Options {
     /// what the log holds is replayed in the cache.
     pub log_limit_bytes: Option<u64>,
     /// What becomes of a transaction over several files of which only another one knows
-    /// whether it was committed.
+    /// whether it was committed. That is said of this file alone: attached ones ask.
     pub in_doubt: InDoubt,
     /// Who drives the store. `None`: a thread of its own, and the machine's clock.
     /// Otherwise it has no thread: [`Store::tick`](crate::Store::tick) is to be

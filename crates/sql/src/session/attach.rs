@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fulgurite_store::{Durability, ErrorKind, Options, Store};
+use fulgurite_store::{Durability, ErrorKind, InDoubt, Options, Store};
 
 use super::Engine;
 use super::body::Body;
@@ -109,6 +109,7 @@ fn open(target: Target, main: &Store, name: &str) -> Result<Store> {
                 durability,
                 // Said of the main database, which says nothing of this one.
                 abandon_missing_log: false,
+                in_doubt: InDoubt::Ask,
                 ..options
             },
         ),
