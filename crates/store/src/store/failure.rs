@@ -12,6 +12,9 @@ use fulgurite_disk::{DiskError, DiskErrorKind, Due};
 use fulgurite_wal::TwinLog;
 use std::error::Error as _;
 
+/// The way out once all writing has ended.
+const OPEN_AGAIN: &str = "close all connections and open the database again";
+
 impl Core {
     pub(super) fn read_only(&self) -> Error {
         Error::new(
@@ -115,9 +118,7 @@ impl Core {
 fn poisoned(cause: &Error) -> Error {
     Error::new(
         ErrorKind::Poisoned,
-        format!(
-            "writing ended with an earlier failure ({cause}); close all connections and open the database again"
-        ),
+        format!("writing ended with an earlier failure ({cause}); {OPEN_AGAIN}"),
     )
 }
 
@@ -154,6 +155,7 @@ pub(crate) fn log_error(error: fulgurite_wal::Error) -> Error {
             kind,
             format!("attempt to write a readonly database: {message}"),
         ),
+        ErrorKind::Poisoned => Error::new(kind, format!("{message}; {OPEN_AGAIN}")),
         _ => Error::new(kind, message),
     }
 }
@@ -180,6 +182,7 @@ mod tests {
         let told = log_error(log.poisoned().expect("it ended"));
         assert_eq!(told.kind(), ErrorKind::Poisoned);
         assert!(told.message().contains("the disk is gone"), "{told}");
+        assert!(told.message().contains(OPEN_AGAIN), "{told}");
     }
 
     /// A full disk, as far as the syncs of the database file can tell.
