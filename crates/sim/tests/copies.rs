@@ -199,3 +199,37 @@ fn a_failing_disk_leaves_no_file() {
     }
     assert!(failed >= 10, "{failed} failures");
 }
+
+/// Closing the file in the making failed: its log went all the same, and the file that was
+/// then given its name said that it needs that log, if saying otherwise failed as well. The
+/// copy was answered with success, and could not be opened after a power cut.
+#[test]
+fn a_copy_that_was_answered_with_success_opens() {
+    let disk = prepared(3, 60, 500);
+    let mut answered = 0;
+    for call in [Call::Remove, Call::SyncDir, Call::Write, Call::Sync] {
+        for (after, for_good) in (0..).flat_map(|after| [(after, false), (after, true)]) {
+            let running = disk.fork();
+            let db = connect(&running, SOURCE).expect("opens");
+            running.fail(Fault {
+                call: Some(call),
+                after,
+                for_good,
+                error: FaultError::Io,
+            });
+            let outcome = db.execute(&format!("VACUUM INTO '{COPY}'"), []);
+            if running.faults_met() == 0 {
+                break;
+            }
+            if outcome.is_err() {
+                continue;
+            }
+            answered += 1;
+            for seed in 0..8 {
+                let left = running.crash_image(seed);
+                assert_eq!(rows(&left, COPY), 59, "{call:?} {after} {for_good} {seed}");
+            }
+        }
+    }
+    assert!(answered >= 4, "{answered} copies beside a failing call");
+}

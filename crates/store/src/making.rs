@@ -4,8 +4,8 @@
 //! ```text
 //! begin     take what an earlier one left; open a new store under the passing name
 //! fill      by whoever makes it, as any store
-//! publish   checkpoint; close; lock the file; rename it; sync the folder; say in it that
-//!           it is made
+//! publish   checkpoint; close; lock the file; take its log away if closing could not;
+//!           rename it; sync the folder; say in it that it is made
 //! ```
 //!
 //! So a crash at any moment leaves nothing under the file's name, or all of it. The
@@ -81,7 +81,14 @@ impl Making {
         self.store = None;
         // Held until it has its name: nobody takes it for what a crash left.
         let file = passing::lock_copy(&*self.disk, &self.passing)?;
-        // The checkpoint holds all that the log did, if closing left that behind.
+        // The checkpoint holds all that the log did, if closing left that behind. It may say
+        // that the log goes with it, and would not be opened without.
+        if Recovery::left_behind(&*self.disk, &self.passing)
+            .map_err(log_error)?
+            .is_some()
+        {
+            passing::renew_copy(&*file, &self.passing, true)?;
+        }
         Recovery::discard(&*self.disk, &self.passing).map_err(log_error)?;
         check_absent(&*self.disk, &self.path)?;
         // A log left by a database of the same name that is gone is not ours.
@@ -89,7 +96,7 @@ impl Making {
         self.disk.rename(&self.passing, &self.path)?;
         self.disk.sync_dir(parent_dir(&self.path))?;
         // It is whole and has its name: where this fails, whoever opens it says so.
-        let _ = passing::settle_copy(&*file, &self.path);
+        let _ = passing::renew_copy(&*file, &self.path, false);
         Ok(())
     }
 }

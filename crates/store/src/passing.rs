@@ -84,10 +84,11 @@ pub(crate) fn lock_copy(disk: &dyn Disk, passing: &Path) -> Result<Arc<dyn DiskF
     }
 }
 
-/// A copy has got its name: it is a database as any other.
-pub(crate) fn settle_copy(file: &dyn DiskFile, path: &Path) -> Result<()> {
+/// Has a copy say, durably, whether it is in the making, or has got its name and is a database
+/// as any other. No log goes with it from then on.
+pub(crate) fn renew_copy(file: &dyn DiskFile, path: &Path, making: bool) -> Result<()> {
     let mut meta = open::read_meta(file, path)?.meta;
-    meta.making = false;
+    meta.making = making;
     meta.counter += 1;
     for offset in [0, SLOT as u64] {
         file.write_at(&meta.encode(), offset)?;
