@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fulgurite::backup::Backup;
-use fulgurite::{Connection, Database, Options};
+use fulgurite::{Connection, Database, Options, ffi};
 use fulgurite_sim::{Call, Fault, FaultError, SimDisk};
 use fulgurite_store::Store;
 
@@ -232,4 +232,46 @@ fn a_copy_that_was_answered_with_success_opens() {
         }
     }
     assert!(answered >= 4, "{answered} copies beside a failing call");
+}
+
+/// Where a sync of the file in the making failed, the maker was told to close all connections
+/// and to open the database again, as if it were the source that had failed.
+#[test]
+fn who_makes_a_copy_is_told_of_the_copy() {
+    let disk = prepared(3, 60, 500);
+    let mut failed = 0;
+    for (call, error, code) in [
+        (Call::Sync, FaultError::Io, ffi::SQLITE_IOERR),
+        (Call::Sync, FaultError::NoSpace, ffi::SQLITE_FULL),
+        (Call::Write, FaultError::NoSpace, ffi::SQLITE_FULL),
+        (Call::SyncDir, FaultError::Io, ffi::SQLITE_IOERR),
+    ] {
+        for after in 0.. {
+            let running = disk.fork();
+            let db = connect(&running, SOURCE).expect("opens");
+            running.fail(Fault {
+                call: Some(call),
+                after,
+                for_good: false,
+                error,
+            });
+            let outcome = db.execute(&format!("VACUUM INTO '{COPY}'"), []);
+            if running.faults_met() == 0 {
+                break;
+            }
+            db.execute_batch("DELETE FROM t WHERE id = 1")
+                .expect("the source goes on");
+            let Err(told) = outcome else {
+                continue;
+            };
+            failed += 1;
+            let hint = told.hint().unwrap_or_default();
+            let story = format!("{call:?} {error:?} {after}: {told}: {hint}");
+            assert_eq!(told.sqlite_extended_error_code(), Some(code), "{story}");
+            assert!(!hint.contains("open the database again"), "{story}");
+            let is_named = hint.contains(COPY) || call == Call::SyncDir;
+            assert!(is_named, "{story}");
+        }
+    }
+    assert!(failed >= 20, "{failed} failures");
 }

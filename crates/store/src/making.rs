@@ -71,13 +71,21 @@ impl Making {
         self.store.as_ref().ok_or_else(gone)
     }
 
+    /// What ended all writing to the file in the making, if something did. Its maker is to be
+    /// told that, in place of what others hear: there is nothing to be closed and opened again.
+    pub fn failure(&self) -> Option<Error> {
+        let cause = self.store.as_ref()?.core().first_failure()?;
+        Some(cause.during(&format!("making {}", self.path.display())))
+    }
+
     /// Gives the file its name, durably.
     ///
     /// # Errors
     /// `Exists` where a file is there by now; what writing may fail with. Nothing is at
     /// the path then, unless it was the folder's sync that failed.
     pub fn publish(mut self) -> Result<()> {
-        self.store()?.checkpoint()?;
+        let written = self.store()?.checkpoint();
+        written.map_err(|error| self.failure().unwrap_or(error))?;
         self.store = None;
         // Held until it has its name: nobody takes it for what a crash left.
         let file = passing::lock_copy(&*self.disk, &self.passing)?;

@@ -289,13 +289,14 @@ pub fn copy_to_file(
     };
     let busy_timeout = options.busy_timeout;
     let making = Making::begin(disk, path, options)?;
-    let target = Engine::open(making.store()?.clone())?;
-    let mut backup = Backup::begin(source, &target, busy_timeout)?;
-    while !backup.step(bytes, &mut go_on)? {
-        each(&backup)?;
-    }
-    each(&backup)?;
-    drop(backup);
-    drop(target);
+    let mut fill = || {
+        let target = Engine::open(making.store()?.clone())?;
+        let mut backup = Backup::begin(source, &target, busy_timeout)?;
+        while !backup.step(bytes, &mut go_on)? {
+            each(&backup)?;
+        }
+        each(&backup)
+    };
+    fill().map_err(|error| making.failure().map_or(error, Error::from))?;
     Ok(making.publish()?)
 }

@@ -91,6 +91,15 @@ impl Core {
         }
     }
 
+    /// The first failure that ended all writing, as it was met.
+    pub(crate) fn first_failure(&self) -> Option<Error> {
+        let of_log = || match self.wal.get()?.poisoned()? {
+            fulgurite_wal::Error::Poisoned(cause) => Some(log_error(cause.as_ref().clone())),
+            other => Some(log_error(other)),
+        };
+        self.failure.get().cloned().or_else(of_log)
+    }
+
     /// As [`fail`](Self::fail). What who met it is to be told is that writing has ended:
     /// the failure alone might say that it can be tried again.
     #[cold]
