@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use fulgurite::backup::Backup;
 use fulgurite::{Connection, Database, Options, ffi};
+use fulgurite_disk::{Disk, OpenOptions};
 use fulgurite_sim::{Call, Fault, FaultError, SimDisk};
 use fulgurite_store::Store;
 
@@ -274,4 +275,37 @@ fn who_makes_a_copy_is_told_of_the_copy() {
         }
     }
     assert!(failed >= 20, "{failed} failures");
+}
+
+/// Where a database file was lost but for its name, opening refuses to make a new one over the
+/// log that it left. A copy took the place of the file, and threw the log away.
+#[test]
+fn a_copy_throws_no_log_away() {
+    let disk = prepared(3, 60, 500);
+    let other = connect(&disk, COPY).expect("opens");
+    other
+        .execute_batch("CREATE TABLE t (body); INSERT INTO t VALUES ('in the log alone')")
+        .expect("another database");
+    let left = disk.kill_image();
+    drop(other);
+    let emptied = OpenOptions {
+        truncate: true,
+        ..OpenOptions::WRITE
+    };
+    left.open(Path::new(COPY), emptied).expect("is emptied");
+    let log = Path::new("d/copy.db-wal0");
+    let before = left.contents(log).expect("a log");
+    let to_file = |disk: &SimDisk| {
+        let source = connect(disk, SOURCE)?;
+        source.backup("main", COPY, fulgurite::backup::NO_PROGRESS)
+    };
+    for copy in [vacuum_into, to_file] {
+        let error = copy(&left).expect_err("it has a log");
+        let hint = error.hint().unwrap_or_default();
+        assert!(hint.contains("d/copy.db-wal0 is not"), "{error}: {hint}");
+        assert_eq!(left.contents(log).as_ref(), Some(&before));
+    }
+    left.remove(log).expect("is removed");
+    vacuum_into(&left).expect("copies");
+    assert_eq!(rows(&left, COPY), 59);
 }

@@ -35,8 +35,9 @@ impl Making {
     /// Begins a file that will be at `path`, where no file is, or an empty one.
     ///
     /// # Errors
-    /// `CantOpen` where the path cannot be used; `Exists` where a file is there; `Busy`
-    /// where somebody else makes it; what writing may fail with.
+    /// `CantOpen` where the path cannot be used; `Exists` where a file is there; `Corrupt`
+    /// where it is empty and has a log; `Busy` where somebody else makes it; what writing
+    /// may fail with.
     pub fn begin(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result<Making> {
         let path = open::resolve(&*disk, path)?;
         check_absent(&*disk, &path)?;
@@ -117,14 +118,14 @@ impl Drop for Making {
     }
 }
 
-/// Fails if there is a file, but for an empty one.
+/// Fails if there is a file, but for an empty one that nobody has used.
 fn check_absent(disk: &dyn Disk, path: &Path) -> Result<()> {
     if !disk.exists(path).map_err(cannot_open)? {
         return Ok(());
     }
     let file = disk.open(path, OpenOptions::READ).map_err(cannot_open)?;
     match file.is_empty()? {
-        true => Ok(()),
+        true => open::check_unused(disk, path),
         false => Err(Error::new(
             ErrorKind::Exists,
             format!("{} exists", path.display()),

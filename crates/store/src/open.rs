@@ -268,18 +268,23 @@ fn find_or_create(
         file.lock_exclusive()?;
     }
     if file.len()? == 0 && !options.read_only {
-        // Nobody makes a log before the database: its data is lost, and what the
-        // log holds must not be thrown away unasked.
-        if let Some(log) = Recovery::left_behind(&**disk, path).map_err(log_error)? {
-            return Err(Error::corrupt(format!(
-                "database disk image is malformed: {} is empty, but its log {} is not; restore the database file, or remove the log to begin anew",
-                path.display(),
-                log.display()
-            )));
-        }
+        check_unused(&**disk, path)?;
         return create(disk, path, options, purpose);
     }
     Ok(file.into())
+}
+
+/// Fails where an empty file has a log. Nobody makes a log before the database: its data is
+/// lost, and what the log holds must not be thrown away unasked.
+pub(crate) fn check_unused(disk: &dyn Disk, path: &Path) -> Result<()> {
+    match Recovery::left_behind(disk, path).map_err(log_error)? {
+        None => Ok(()),
+        Some(log) => Err(Error::corrupt(format!(
+            "database disk image is malformed: {} is empty, but its log {} is not; restore the database file, or remove the log to begin anew",
+            path.display(),
+            log.display()
+        ))),
+    }
 }
 
 fn create(
