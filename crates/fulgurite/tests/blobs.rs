@@ -245,3 +245,35 @@ fn a_database_for_reading_is_not_written() {
     assert_eq!(code(open.write_at(b"mine", 0)), Some(ffi::SQLITE_READONLY));
     assert_eq!(body(&db, true).expect("opens").len(), 4);
 }
+
+/// A database could be detached beside a handle of one of its blobs: its file stayed open and
+/// locked as long as that, and who wrote was told of a misuse.
+#[test]
+fn a_handle_keeps_its_database_attached() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = dir.path().join("b.db");
+    let log = dir.path().join("b.db-wal0");
+    let db = Connection::open(dir.path().join("a.db")).expect("opens");
+    db.execute("ATTACH ? AS b", [file.to_str()])
+        .expect("attaches");
+    db.execute_batch(
+        "CREATE TABLE b.t (id INTEGER PRIMARY KEY, body); INSERT INTO t VALUES (1, 'body')",
+    )
+    .expect("a table");
+    let mut blob = db.blob_open("b", "t", "body", 1, false).expect("opens");
+    for _ in 0..2 {
+        let refused = db.execute_batch("DETACH b").expect_err("it is in use");
+        assert_eq!(refused.to_string(), "database b is locked");
+        blob.write_at(b"BO", 0).expect("goes on");
+    }
+    let second = db.blob_open("b", "t", "body", 1, true).expect("opens");
+    drop(blob);
+    db.execute_batch("DETACH b").expect_err("it is in use");
+    db.execute_batch("UPDATE t SET body = 'another'")
+        .expect("changes");
+    let expired = second.read_at(&mut [0; 2], 0);
+    assert_eq!(code(expired), Some(ffi::SQLITE_ABORT));
+    assert!(log.exists());
+    db.execute_batch("DETACH b").expect("nobody uses it");
+    assert!(!log.exists(), "it is closed");
+}

@@ -189,6 +189,14 @@ macro_rules! programs {
                 log.push(run(&db, "SELECT * FROM x.t"));
                 db.execute_batch("ROLLBACK TO s; COMMIT").unwrap();
                 log.extend(all(&db, &["SELECT a FROM main.t", "SELECT a FROM t", "SELECT a FROM x.t"]));
+                for read_only in [true, false] {
+                    db.execute_batch("ATTACH ':memory:' AS y; CREATE TABLE y.u (a); INSERT INTO u VALUES ('u')")
+                        .unwrap();
+                    let blob = db.blob_open("y", "u", "a", 1, read_only).unwrap();
+                    log.push(run(&db, "DETACH y"));
+                    drop(blob);
+                    log.push(run(&db, "DETACH y"));
+                }
                 log
             }
 

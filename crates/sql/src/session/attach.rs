@@ -82,6 +82,7 @@ fn attach(file: &str, name: &str, main: &Engine, state: &mut State) -> Result<()
         name: Arc::from(name),
         engine,
         is_private,
+        handles: Arc::default(),
     });
     state.tell_names();
     Ok(())
@@ -132,8 +133,11 @@ fn detach(name: &str, state: &mut State) -> Result<()> {
     let Some(at) = found else {
         return Err(Error::sql(format!("no such database: {name}")));
     };
-    let store = state.databases[at].store_number();
-    if state.running > 0 || state.txn.is_begun(store) {
+    let (store, is_held) = {
+        let database = &state.databases[at];
+        (database.store_number(), database.has_handles())
+    };
+    if state.running > 0 || is_held || state.txn.is_begun(store) {
         return Err(Error::sql(format!("database {name} is locked")));
     }
     state.txn.close(store);

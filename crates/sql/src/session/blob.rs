@@ -70,6 +70,8 @@ pub struct BlobHandle {
     /// What of the row is the value.
     place: Place,
     mark: Mark,
+    /// Keeps the database from being detached; the main one never is.
+    _held: Option<Arc<()>>,
 }
 
 /// Where a value is.
@@ -159,6 +161,7 @@ impl Session {
             return Err(Error::sql(format!("no such rowid: {rowid}")));
         }
         let place = place_of(&row, &table, column)?;
+        let held = state.named(&at.database).map(|it| Arc::clone(&it.handles));
         Ok(BlobHandle {
             column: at.clone(),
             rowid,
@@ -166,6 +169,7 @@ impl Session {
             row,
             place,
             mark,
+            _held: held,
         })
     }
 

@@ -24,9 +24,16 @@ pub struct Database {
     pub engine: Engine,
     /// No other connection can have it open.
     pub is_private: bool,
+    /// Held by each handle of a blob in it.
+    pub handles: Arc<()>,
 }
 
 impl Database {
+    /// Whether a handle of a blob in it is open.
+    pub fn has_handles(&self) -> bool {
+        Arc::strong_count(&self.handles) > 1
+    }
+
     pub fn store_number(&self) -> u64 {
         self.engine.store().number()
     }
@@ -220,6 +227,7 @@ impl State {
             name: TEMP.into(),
             engine: Engine::open_temporary(store)?,
             is_private: true,
+            handles: Arc::default(),
         };
         self.databases.insert(0, database);
         self.tell_names();
