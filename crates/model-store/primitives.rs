@@ -26,6 +26,7 @@ pub(crate) const LOOK_AT: usize = 2;
 pub(crate) const LEASE_AFTER: u32 = 1;
 pub(crate) const LEASE_AFTER_MAX: u32 = 2;
 pub(crate) const IN_COMPANY: u32 = 1;
+pub(crate) const IN_COMPANY_ALONE: u32 = 1;
 pub(crate) const YIELD_EVERY: u64 = 2;
 /// A page is a portion.
 pub(crate) const PORTION_BYTES: usize = 1;

@@ -68,8 +68,9 @@ pub(crate) const AT_WORK: Duration = TURN;
 pub(crate) const LEASE_AFTER: u32 = 32;
 pub(crate) const LEASE_AFTER_MAX: u32 = 4096;
 /// To read the others' pins takes cache lines from them that they write all the time:
-/// where there are any, so many commits do not.
+/// where there are any, so many commits do not, and so many where one writes at a time.
 pub(crate) const IN_COMPANY: u32 = 31;
+pub(crate) const IN_COMPANY_ALONE: u32 = 3;
 /// Of so many commits that waited for nothing, one lets a checkpoint go on.
 pub(crate) const YIELD_EVERY: u64 = 64;
 /// Pages, before they are compressed, that a thread writes at a time for a checkpoint.

@@ -154,7 +154,7 @@ impl TxnContext {
             && self.redo.is_empty() == self.put_off.is_empty()
             && self.put_off.len() < PUT_OFF_MAX
             && !self.bulk
-            && !self.recycling.is_in_company()
+            && !self.recycling.is_in_company(&self.core)
             && fork.edits == 0
             && !fork.created
             && !fork.observed

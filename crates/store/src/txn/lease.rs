@@ -226,7 +226,7 @@ impl TxnContext {
             .map_err(log_error)?;
         // No checkpoint begins while the lease is open.
         self.recycling.keep_apart(core, &mut self.forks);
-        let share = match self.recycling.is_in_company() {
+        let share = match self.recycling.is_in_company(core) {
             true => KEPT_SHARE,
             false => WRITTEN_SHARE,
         };

@@ -20,7 +20,7 @@
 
 use super::TxnContext;
 use crate::pins::read_snapshots;
-use crate::primitives::IN_COMPANY;
+use crate::primitives::{IN_COMPANY, IN_COMPANY_ALONE};
 use crate::reclaim::{Dead, MANY};
 use crate::store::Core;
 use crate::tree::fork::Fork;
@@ -46,9 +46,15 @@ pub(super) enum Seen {
 }
 
 impl Recycling {
-    /// Whether snapshots are open, as far as it knows.
-    pub(super) fn is_in_company(&self) -> bool {
-        self.skip > 0
+    /// Whether snapshots are open, as far as it knows. Where one context writes at a time
+    /// they are those of transactions that were in the midst when it came to be its turn,
+    /// and soon gone.
+    pub(super) fn is_in_company(&self, core: &Core) -> bool {
+        let enough = match core.admission.limit() {
+            Some(1) => IN_COMPANY - IN_COMPANY_ALONE,
+            _ => 0,
+        };
+        self.skip > enough
     }
 
     /// The commit failed: what it would have replaced lives on.
@@ -91,12 +97,12 @@ impl TxnContext {
         let newest = self.core.checkpoint_pins.newest();
         let frames = &self.core.pool.frames;
         self.recycling.newest = newest;
-        let nodes = &mut self.recycling.nodes;
-        debug_assert!(nodes.is_empty(), "of an earlier commit");
-        if self.recycling.skip > 0 {
+        debug_assert!(self.recycling.nodes.is_empty(), "of an earlier commit");
+        if self.recycling.is_in_company(&self.core) {
             self.recycling.skip -= 1;
             return;
         }
+        let nodes = &mut self.recycling.nodes;
         let small = |fork: &&mut Fork| fork.changed && fork.replaced.len() <= MANY;
         for fork in self.forks.iter_mut().filter(small) {
             let tree = fork.tree.id().0;
