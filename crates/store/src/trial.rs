@@ -5,9 +5,9 @@
 //! so that what changes slowly meanwhile counts for all alike, until one is better in
 //! every slice or there were [`ROUNDS_MAX`] of each; the better half of a candidate's
 //! slices counts, since what comes between only ever takes time. The best is kept, for
-//! longer and longer while trials confirm it, and tried again sooner where the rate is no
-//! longer what it was. Where fewer write at a time some wait for longer, so a lower limit
-//! must be better by a tenth.
+//! longer and longer while trials confirm it, for which one slice of each other candidate
+//! may do, and tried again sooner where the rate is no longer what it was. Where fewer
+//! write at a time some wait for longer, so a lower limit must be better by a tenth.
 //!
 //! With one writer, few commits or where commits wait for syncs, nothing is tried and
 //! nobody limited. What trials found is remembered beside the rate without a limit: where
@@ -53,6 +53,8 @@ pub(crate) struct Trial {
     keep: u32,
     kept: u32,
     quiet: u32,
+    /// Whether a trial may end after its first round.
+    may_confirm: bool,
     /// Whether work has just begun, without a limit: the rate lately is that of one slice.
     begins: bool,
     /// The latest last.
@@ -137,6 +139,7 @@ impl Trial {
             keep: KEPT_FIRST,
             kept: 0,
             quiet: QUIET_MAX,
+            may_confirm: false,
             begins: true,
             known: Vec::with_capacity(KNOWN_MAX + 1),
             slice: Slice::new(1, Duration::ZERO, Duration::ZERO, 0),
@@ -218,11 +221,7 @@ impl Trial {
                     false => (self.lately * 3 + rate) / 4,
                 };
                 if self.is_due() && !self.recognizes() {
-                    for candidate in &mut self.candidates {
-                        candidate.rates.clear();
-                    }
-                    self.begins = false;
-                    self.set(0);
+                    self.begin_trial();
                 }
             }
             Phase::Settling(at) => self.phase = Phase::Measuring(at),
@@ -276,6 +275,21 @@ impl Trial {
         self.lately = rate;
     }
 
+    /// Where the rate is what the limit was chosen for, that is the limit's first one in the
+    /// trial, and one slice of each other candidate may confirm it.
+    fn begin_trial(&mut self) {
+        let hundredths = hundredths(self.lately, self.chosen_for);
+        self.may_confirm = !self.begins && AS_BEFORE.contains(&hundredths);
+        self.begins = false;
+        for candidate in &mut self.candidates {
+            candidate.rates.clear();
+            if self.may_confirm && candidate.limit == self.chosen {
+                candidate.rates.push(self.lately);
+            }
+        }
+        self.set(0);
+    }
+
     /// Which candidate has a trial's `at`-th slice: there and back.
     fn candidate(&self, at: usize) -> usize {
         let count = self.candidates.len();
@@ -285,7 +299,13 @@ impl Trial {
         }
     }
 
-    fn set(&mut self, at: usize) {
+    /// Goes on with a trial's `at`-th slice, or, where that candidate has a rate for this
+    /// round, the next one.
+    fn set(&mut self, mut at: usize) {
+        let count = self.candidates.len();
+        while self.candidates[self.candidate(at)].rates.len() > at / count {
+            at += 1;
+        }
         let limit = self.candidates[self.candidate(at)].limit;
         self.phase = match limit == self.limit {
             true => Phase::Measuring(at),
@@ -310,7 +330,8 @@ impl Trial {
     fn is_decided(&self) -> bool {
         let rounds = self.candidates[0].rates.len();
         let is_round = self.candidates.iter().all(|c| c.rates.len() == rounds);
-        if !is_round || rounds < ROUNDS_MIN {
+        let confirmed = self.may_confirm && self.candidates[self.best()].limit == self.chosen;
+        if !is_round || (rounds < ROUNDS_MIN && !confirmed) {
             return false;
         }
         let (before, [best, after @ ..]) = self.candidates.split_at(self.best()) else {
