@@ -4,10 +4,14 @@
 mod common;
 
 use common::Rng;
-use fulgurite_disk::MemoryDisk;
-use fulgurite_store::{Key, KeyKind, Options, Savepoint, Store, Tree, Txn};
+use fulgurite_disk::{Driver, Machine, MemoryDisk};
+use fulgurite_store::{
+    ErrorKind, Isolation, Key, KeyKind, Options, Savepoint, Seek, Store, Tree, Txn,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 type Rows = BTreeMap<i64, Vec<u8>>;
 
@@ -244,4 +248,116 @@ fn some_hundred_entries_take_no_copies_of_their_pages() {
     let made = store.stats().cache.unwritten - before;
     assert!(made < 600, "{made}");
     txn.commit().expect("commits");
+}
+
+/// Whoever waits has waited for long enough.
+#[derive(Debug, Default)]
+struct Hasty(AtomicU64);
+
+impl Driver for Hasty {
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.0.load(Relaxed))
+    }
+
+    fn pass(&self, time: Duration) {
+        let millis = 1 + time.as_millis() as u64;
+        self.0.fetch_add(millis, Relaxed);
+    }
+
+    fn random(&self) -> u64 {
+        Machine.random()
+    }
+}
+
+/// What a transaction leaves where all frames but a few are pinned while it writes values of
+/// many pages; whether it was refused at its commit.
+fn written_beside(pins: i64, again: Again) -> bool {
+    let disk = Arc::new(MemoryDisk::new());
+    let options = || Options {
+        cache_bytes: 64 * 4096,
+        driver: Some(Arc::new(Hasty::default())),
+        ..Options::default()
+    };
+    let store = Store::open_on(disk.clone(), "t.db", options()).expect("opens");
+    let [read, written] =
+        ["r", "w"].map(|name| store.create_family(name, KeyKind::Int).expect("a family"));
+    let put = |tree: &Tree, key, len| {
+        let value = vec![key as u8; len];
+        let put = |txn: &mut Txn| txn.put(tree, Key::Int(key), &value);
+        store
+            .transact(Isolation::Serializable, put)
+            .expect("commits");
+    };
+    (0..400).for_each(|key| put(&read, key, 900));
+    put(&written, 1, 100_000);
+    store.checkpoint().expect("a checkpoint");
+    let mut reader = store.txn();
+    reader.begin_read().expect("begins");
+    let mut txn = store.txn();
+    txn.begin(Isolation::Serializable).expect("begins");
+    txn.put(&written, Key::Int(0), b"before").expect("a put");
+    let savepoint = txn.savepoint().expect("a savepoint");
+    if again == Again::LettingGo {
+        txn.release(&savepoint).expect("is released");
+    }
+    let mut cursors = Vec::new();
+    for at in 0..pins {
+        let mut cursor = reader.cursor(&read).expect("a cursor");
+        if cursor.seek(Seek::AtLeast(Key::Int(at * 6))).is_ok() {
+            cursors.push(cursor);
+        }
+    }
+    let values = [
+        txn.put(&written, Key::Int(1), &[9; 300_000]),
+        txn.put_part(&written, Key::Int(1), 100, &[5; 70_000]),
+    ];
+    let failed = values.iter().any(|value| value.is_err());
+    drop(cursors);
+    let is_back = again == Again::GoingBack && txn.rollback_to(&savepoint).is_ok();
+    let after = txn.put(&written, Key::Int(2), b"after").map(|_| ());
+    let committed = txn.commit();
+    let story = format!("{pins} {again:?} {values:?} {is_back} {after:?} {committed:?}");
+    assert!(failed || committed.is_ok(), "{story}");
+    assert!(!is_back || committed.is_ok(), "{story}");
+    let left = |store: &Store| -> Vec<_> {
+        assert_eq!(
+            store.integrity_check().expect("is checked"),
+            [""; 0],
+            "{story}"
+        );
+        let tree = store.family("w").expect("reads").expect("is there");
+        let mut txn = store.txn();
+        txn.begin_read().expect("begins");
+        let mut get = |key| {
+            let mut value = Vec::new();
+            let found = txn.get_into(&tree, Key::Int(key), &mut value);
+            found.expect("reads").then_some(value)
+        };
+        (0..3).map(&mut get).collect()
+    };
+    drop((reader, txn));
+    let now = left(&store);
+    let expected = committed.is_ok().then(|| b"before".to_vec());
+    assert!(now[0] == expected, "{story}");
+    let again = Store::open_on(Arc::new(disk.copied()), "t.db", options()).expect("opens");
+    assert!(left(&again) == now, "another value: {story}");
+    committed.is_err_and(|error| error.kind() == ErrorKind::Misuse)
+}
+
+/// What is done with the savepoint before what may fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    Nothing,
+    LettingGo,
+    GoingBack,
+}
+
+/// An operation that failed midway, for lack of memory, was committed all the same: pages of a
+/// value that nobody has, and another value in the file than in the log.
+#[test]
+fn what_failed_midway_is_not_committed() {
+    for again in [Again::Nothing, Again::LettingGo, Again::GoingBack] {
+        let refused = (30..60).filter(|pins| written_beside(*pins, again)).count();
+        assert!(again == Again::GoingBack || refused > 0, "{again:?}");
+    }
 }

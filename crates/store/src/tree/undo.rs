@@ -26,8 +26,6 @@ pub(crate) struct Undo {
     kept: usize,
     /// Whether what is written is noted.
     pub(crate) is_on: bool,
-    /// A write failed midway: what is noted cannot be put back any more.
-    pub(crate) is_torn: bool,
 }
 
 struct Note {
@@ -135,7 +133,6 @@ impl Undo {
         self.notes.clear();
         self.bytes.clear();
         self.is_on = false;
-        self.is_torn = false;
         self.kept = 0;
         if self.bytes.capacity() > KEPT {
             self.bytes = Vec::new();

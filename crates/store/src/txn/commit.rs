@@ -59,6 +59,7 @@ impl TxnContext {
     /// `Conflict`: it lost; run it again. `Busy`, where another writer was not
     /// done in time, or a checkpoint that makes space in the log: if the context is
     /// not idle then, the transaction is as it was and can be committed later.
+    /// `Misuse`, where one of its operations failed midway and was not rolled back.
     /// Whatever reading and writing fail with.
     pub fn commit(&mut self) -> Result<()> {
         self.commit_and(|| ())
@@ -128,6 +129,7 @@ impl TxnContext {
     /// Step 2, and what a transaction writes that is too large for the log.
     pub(super) fn prepare(&mut self) -> Result<Vec<ReadHead>> {
         self.core.check_writable()?;
+        self.savepoints.check_whole()?;
         self.settle_spills()?;
         // Nobody goes back to a place any more.
         self.savepoints.undo.clear();

@@ -18,7 +18,7 @@
 //! small the tree is.
 
 use super::TxnContext;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::tree::edit::IfExists;
 use crate::tree::mark::Mark;
 use crate::tree::undo::{Before, Undo};
@@ -46,6 +46,10 @@ pub(super) struct Savepoints {
     marks: Vec<(TreeId, Mark)>,
     /// What was written since the first of them.
     pub(super) undo: Undo,
+    /// A write failed midway, so that a fork and the redo may differ: what is noted cannot be
+    /// put back any more, and what there is not be committed. Only nodes that were kept
+    /// before are to be had again.
+    is_torn: bool,
 }
 
 /// Where a savepoint was taken.
@@ -70,6 +74,27 @@ impl Savepoints {
             places: Vec::new(),
             marks: Vec::new(),
             undo: Undo::default(),
+            is_torn: false,
+        }
+    }
+
+    /// Takes note of how a write ended that may have failed midway.
+    #[inline]
+    pub(super) fn note_written<R>(&mut self, written: &Result<R>) {
+        // What is too big is so before anything was done.
+        self.is_torn |= written
+            .as_ref()
+            .is_err_and(|error| error.kind() != ErrorKind::TooBig);
+    }
+
+    /// Before what is written is committed.
+    pub(super) fn check_whole(&self) -> Result<()> {
+        match self.is_torn {
+            false => Ok(()),
+            true => Err(Error::misuse(
+                "an operation of the transaction failed midway, and that was not rolled back: \
+                 nothing of it is committed",
+            )),
         }
     }
 
@@ -81,6 +106,7 @@ impl Savepoints {
         self.places.clear();
         self.marks.clear();
         self.undo.clear();
+        self.is_torn = false;
     }
 
     /// Which of the places a savepoint names.
@@ -155,8 +181,12 @@ impl TxnContext {
     ///
     /// # Errors
     /// Whatever writing fails with, and there is no savepoint: what was written before it
-    /// may have to be copied now.
+    /// may have to be copied now. `Misuse` where an operation failed midway before it: what
+    /// it left is no state to go back to.
     pub fn savepoint(&mut self) -> Result<Savepoint> {
+        if self.savepoints.is_torn {
+            return Err(torn());
+        }
         self.write_put_off()?;
         self.give_up_outdated()?;
         let savepoints = &mut self.savepoints;
@@ -191,7 +221,7 @@ impl TxnContext {
 
     #[cold]
     fn keep_nodes_noted(&mut self) -> Result<()> {
-        if self.savepoints.undo.is_torn {
+        if self.savepoints.is_torn {
             return Err(torn());
         }
         self.give_up_outdated()?;
@@ -218,7 +248,7 @@ impl TxnContext {
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         let place = self.savepoints.find(savepoint)?;
         let kept = self.savepoints.first_kept(place);
-        if self.savepoints.undo.is_torn && kept.is_none() {
+        if self.savepoints.is_torn && kept.is_none() {
             return Err(torn());
         }
         self.settle_spills()?;
@@ -289,7 +319,7 @@ impl TxnContext {
         if let Some(noted) = savepoints.places[kept].kept_at {
             savepoints.undo.truncate(noted);
         }
-        savepoints.undo.is_torn = false;
+        savepoints.is_torn = false;
         savepoints.places[place].kept_at = None;
     }
 
@@ -304,8 +334,8 @@ impl TxnContext {
             undo.truncate(undo.len() - 1);
             outcome = self.put_back_one(&before);
         }
-        undo.is_torn |= outcome.is_err();
         self.savepoints.undo = undo;
+        self.savepoints.is_torn |= outcome.is_err();
         outcome
     }
 
@@ -365,5 +395,5 @@ impl TxnContext {
 
 #[cold]
 fn torn() -> Error {
-    Error::misuse("an operation failed midway since the savepoint: roll back the transaction")
+    Error::misuse("an operation failed midway: roll back the transaction")
 }

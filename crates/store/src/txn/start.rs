@@ -197,7 +197,18 @@ impl TxnContext {
                 ),
             ));
         }
-        let mut from = from;
+        let put = self.put_parts_in(at, (&tree, key), from, bytes);
+        self.savepoints.note_written(&put);
+        put.map(|()| true)
+    }
+
+    fn put_parts_in(
+        &mut self,
+        at: usize,
+        (tree, key): (&Tree, Key<'_>),
+        mut from: usize,
+        bytes: &[u8],
+    ) -> Result<()> {
         for part in bytes.chunks(PART_AT_ONCE) {
             let mut put = self.edit(at, |fork, cx| fork.put_part(cx, key, from, part))?;
             if put == NewPart::Unnoted {
@@ -206,13 +217,13 @@ impl TxnContext {
             }
             if put != NewPart::Put {
                 let mut whole = Vec::new();
-                self.append_part(&tree, key, 0..usize::MAX, &mut whole)?;
+                self.append_part(tree, key, 0..usize::MAX, &mut whole)?;
                 whole[from..from + part.len()].copy_from_slice(part);
                 self.put_in(at, key, &whole, IfExists::Replace)?;
             }
             from += part.len();
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Writes the start of a value to a fork.

@@ -1,13 +1,14 @@
 //! Writing within a transaction: entries and whole trees.
 //!
 //! Each operation edits the tree's fork and is appended to the redo, which the log
-//! takes at commit and a rebase replays. An operation that fails leaves the fork
-//! between two states: roll back to a savepoint taken before it, or all.
+//! takes at commit and a rebase replays. An operation that fails midway leaves the fork
+//! between two states: roll back to a savepoint taken before it, or all. What is not
+//! rolled back so is not committed.
 
 use super::redo::{self, Op};
 use super::{TxnContext, no_slot};
 use crate::cache::ChildRef;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::names::NAMES;
 use crate::node::{self, Key};
 use crate::primitives::REDO_STEP;
@@ -37,13 +38,8 @@ impl TxnContext {
             self.keep_nodes()?;
         }
         self.make_room()?;
-        if !self.savepoints.undo.is_on {
-            return self.edit_in_place(at, edit);
-        }
-        let edited = self.edit_noting(at, true, edit);
-        self.savepoints.undo.is_torn |= edited
-            .as_ref()
-            .is_err_and(|error| error.kind() != ErrorKind::TooBig);
+        let edited = self.edit_noting(at, self.savepoints.undo.is_on, edit);
+        self.savepoints.note_written(&edited);
         edited
     }
 
@@ -181,6 +177,18 @@ impl TxnContext {
         }
         self.keep_nodes()?;
         let (start, rest) = overflow::split(self.core.pool.page_size(), key, value)?;
+        let written = self.put_chunks(at, key, (start, rest));
+        // Room for what is left may have been what there was not.
+        self.savepoints.note_written(&written);
+        written
+    }
+
+    fn put_chunks(
+        &mut self,
+        at: usize,
+        key: Key<'_>,
+        (start, rest): (&[u8], &[u8]),
+    ) -> Result<Wrote> {
         let mut writer = overflow::Writer::new(rest);
         while self.edit(at, |fork, cx| {
             let mut steps = 0..NODES_AT_ONCE;
