@@ -271,7 +271,7 @@ impl Driver for Hasty {
 
 /// What a transaction leaves where all frames but a few are pinned while it writes values of
 /// many pages; whether it was refused at its commit.
-fn written_beside(pins: i64, again: Again) -> bool {
+fn written_beside(pins: i64, fate: Fate) -> bool {
     let disk = Arc::new(MemoryDisk::new());
     let options = || Options {
         cache_bytes: 64 * 4096,
@@ -297,7 +297,7 @@ fn written_beside(pins: i64, again: Again) -> bool {
     txn.begin(Isolation::Serializable).expect("begins");
     txn.put(&written, Key::Int(0), b"before").expect("a put");
     let savepoint = txn.savepoint().expect("a savepoint");
-    if again == Again::LettingGo {
+    if fate == Fate::LettingGo {
         txn.release(&savepoint).expect("is released");
     }
     let mut cursors = Vec::new();
@@ -313,10 +313,10 @@ fn written_beside(pins: i64, again: Again) -> bool {
     ];
     let failed = values.iter().any(|value| value.is_err());
     drop(cursors);
-    let is_back = again == Again::GoingBack && txn.rollback_to(&savepoint).is_ok();
+    let is_back = fate == Fate::GoingBack && txn.rollback_to(&savepoint).is_ok();
     let after = txn.put(&written, Key::Int(2), b"after").map(|_| ());
     let committed = txn.commit();
-    let story = format!("{pins} {again:?} {values:?} {is_back} {after:?} {committed:?}");
+    let story = format!("{pins} {fate:?} {values:?} {is_back} {after:?} {committed:?}");
     assert!(failed || committed.is_ok(), "{story}");
     assert!(!is_back || committed.is_ok(), "{story}");
     let left = |store: &Store| -> Vec<_> {
@@ -346,7 +346,7 @@ fn written_beside(pins: i64, again: Again) -> bool {
 
 /// What is done with the savepoint before what may fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Again {
+enum Fate {
     Nothing,
     LettingGo,
     GoingBack,
@@ -356,8 +356,8 @@ enum Again {
 /// value that nobody has, and another value in the file than in the log.
 #[test]
 fn what_failed_midway_is_not_committed() {
-    for again in [Again::Nothing, Again::LettingGo, Again::GoingBack] {
-        let refused = (30..60).filter(|pins| written_beside(*pins, again)).count();
-        assert!(again == Again::GoingBack || refused > 0, "{again:?}");
+    for fate in [Fate::Nothing, Fate::LettingGo, Fate::GoingBack] {
+        let refused = (30..60).filter(|pins| written_beside(*pins, fate)).count();
+        assert!(fate == Fate::GoingBack || refused > 0, "{fate:?}");
     }
 }
