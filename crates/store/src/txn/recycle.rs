@@ -47,8 +47,8 @@ pub(super) enum Seen {
 
 impl Recycling {
     /// Whether snapshots are open, as far as it knows. Where one context writes at a time
-    /// they are those of transactions that were in the midst when it came to be its turn,
-    /// and soon gone.
+    /// they mostly are those of transactions that were in the midst when it came to be its
+    /// turn, and soon gone; to look for others costs little, since nobody else writes there.
     pub(super) fn is_in_company(&self, core: &Core) -> bool {
         let enough = match core.admission.limit() {
             Some(1) => IN_COMPANY - IN_COMPANY_ALONE,
