@@ -24,7 +24,7 @@ use std::ffi::c_int;
 use std::path::Path;
 use std::time::Duration;
 
-use fulgurite_sql::session::{Engine, backup as engine};
+use fulgurite_sql::session::{Engine, Held, backup as engine};
 
 use crate::open::Target;
 use crate::{Connection, Error, MAIN_DB, Name, OpenFlags, Result, ffi};
@@ -82,6 +82,8 @@ pub struct Backup<'a, 'b> {
     from_name: String,
     /// The databases.
     engines: (Engine, Engine),
+    /// Keeps the source from being detached.
+    _held: Option<Held>,
     /// None before the first step.
     copy: RefCell<Option<engine::Backup>>,
 }
@@ -106,7 +108,8 @@ impl Backup<'_, '_> {
         to: &'b mut Connection,
         to_name: T,
     ) -> Result<Backup<'a, 'b>> {
-        let engines = (named(from, &from_name)?, named(to, &to_name)?);
+        let (source, held) = named(from, &from_name)?;
+        let engines = (source, named(to, &to_name)?.0);
         if engines.0.store().ptr_eq(engines.1.store()) {
             let message = "source and destination must be distinct";
             return Err(Error::failure(ffi::SQLITE_ERROR, message));
@@ -120,6 +123,7 @@ impl Backup<'_, '_> {
             to,
             from_name: from_name.as_text()?,
             engines,
+            _held: held,
             copy: RefCell::new(None),
         })
     }
@@ -210,7 +214,7 @@ impl Connection {
         dst_path: P,
         progress: Option<F>,
     ) -> Result<()> {
-        let from = named(self, &name)?;
+        let (from, _held) = named(self, &name)?;
         let target = Target::new(dst_path.as_ref(), OpenFlags::default())?;
         if let Target::File { path, .. } = &target
             && path.metadata().map_or(true, |file| file.len() == 0)
@@ -294,8 +298,8 @@ fn has_written(db: &Connection, name: &str) -> bool {
         .is_none_or(|(written, _)| written)
 }
 
-/// The database of a connection's name.
-fn named<N: Name>(db: &Connection, name: &N) -> Result<Engine> {
+/// The database of a connection's name, and what keeps it from being detached.
+fn named<N: Name>(db: &Connection, name: &N) -> Result<(Engine, Option<Held>)> {
     let found = db.session().database(&name.as_text()?);
     found.map_err(Error::from_engine)
 }

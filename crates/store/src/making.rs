@@ -53,7 +53,11 @@ impl Making {
             ..options
         };
         let opened = open::open(disk.clone(), &passing, options, Purpose::Making);
-        let store = opened.map_err(|error| error.during(&format!("making {}", path.display())))?;
+        let store = opened.map_err(|error| {
+            // It may have been made and not be durable.
+            let _ = clear(&*disk, &passing);
+            error.during(&format!("making {}", path.display()))
+        })?;
         Ok(Making {
             disk,
             path,
@@ -83,7 +87,8 @@ impl Making {
     ///
     /// # Errors
     /// `Exists` where a file is there by now; what writing may fail with. Nothing is at
-    /// the path then, unless it was the folder's sync that failed.
+    /// the path then; where it was the folder's sync that failed, a power cut soon after may
+    /// leave the whole file.
     pub fn publish(mut self) -> Result<()> {
         let written = self.store()?.checkpoint();
         written.map_err(|error| self.failure().unwrap_or(error))?;
@@ -103,7 +108,11 @@ impl Making {
         // A log left by a database of the same name that is gone is not ours.
         Recovery::discard(&*self.disk, &self.path).map_err(log_error)?;
         self.disk.rename(&self.passing, &self.path)?;
-        self.disk.sync_dir(parent_dir(&self.path))?;
+        if let Err(error) = self.disk.sync_dir(parent_dir(&self.path)) {
+            // Nobody else has used it: its lock is ours. Who tries again finds no file there.
+            let _ = self.disk.remove(&self.path);
+            return Err(error.into());
+        }
         // It is whole and has its name: where this fails, whoever opens it says so.
         let _ = passing::renew_copy(&*file, &self.path, false);
         Ok(())

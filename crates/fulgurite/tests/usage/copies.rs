@@ -72,6 +72,7 @@ pub fn run(dir: &Path) -> String {
     for (name, chapter) in [
         ("between connections", between as fn(&Path, &mut String) -> Result<()>),
         ("what is in the way", refused),
+        ("of an attached one", of_an_attached_one),
         ("to files and back", files),
         ("vacuum into", vacuum_into),
     ] {
@@ -156,6 +157,24 @@ fn refused(_: &Path, out: &mut String) -> Result<()> {
     Backup::new(&source, &mut target)?.step(1)?;
     let kept: i64 = target.query_row("SELECT y FROM kept", [], |row| row.get(0))?;
     say!(out, "{kept}");
+    Ok(())
+}
+
+/// A database was detached from under a copy of it, which kept its file open.
+fn of_an_attached_one(dir: &Path, out: &mut String) -> Result<()> {
+    let db = Connection::open_in_memory()?;
+    db.execute("ATTACH ? AS shop", [dir.join("shop.db").to_str()])?;
+    db.execute_batch("CREATE TABLE shop.t (a); INSERT INTO t VALUES (1), (2)")?;
+    let mut copy = Connection::open_in_memory()?;
+    {
+        let backup = Backup::new_with_names(&db, "shop", &mut copy, MAIN_DB)?;
+        said(out, db.execute_batch("DETACH shop"));
+        say!(out, "{:?}", backup.step(-1)?);
+        said(out, db.execute_batch("DETACH shop"));
+    }
+    said(out, db.execute_batch("DETACH shop"));
+    let sum: i64 = copy.query_row("SELECT sum(a) FROM t", [], |row| row.get(0))?;
+    say!(out, "{sum}");
     Ok(())
 }
 

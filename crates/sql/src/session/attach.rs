@@ -82,7 +82,7 @@ fn attach(file: &str, name: &str, main: &Engine, state: &mut State) -> Result<()
         name: Arc::from(name),
         engine,
         is_private,
-        handles: Arc::default(),
+        holders: Arc::default(),
     });
     state.tell_names();
     Ok(())
@@ -135,7 +135,7 @@ fn detach(name: &str, state: &mut State) -> Result<()> {
     };
     let (store, is_held) = {
         let database = &state.databases[at];
-        (database.store_number(), database.has_handles())
+        (database.store_number(), database.is_held())
     };
     if state.running > 0 || is_held || state.txn.is_begun(store) {
         return Err(Error::sql(format!("database {name} is locked")));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fulgurite_store::{Cursor, Key, Seek, Store, Tree};
 
-use super::databases::Database;
+use super::databases::{Database, Held};
 use super::state::{Base, State};
 use super::{Engine, Session};
 use crate::error::{Error, Result, code};
@@ -71,7 +71,7 @@ pub struct BlobHandle {
     place: Place,
     mark: Mark,
     /// Keeps the database from being detached; the main one never is.
-    _held: Option<Arc<()>>,
+    _held: Option<Held>,
 }
 
 /// Where a value is.
@@ -161,7 +161,7 @@ impl Session {
             return Err(Error::sql(format!("no such rowid: {rowid}")));
         }
         let place = place_of(&row, &table, column)?;
-        let held = state.named(&at.database).map(|it| Arc::clone(&it.handles));
+        let held = state.named(&at.database).map(Database::hold);
         Ok(BlobHandle {
             column: at.clone(),
             rowid,

@@ -24,14 +24,27 @@ pub struct Database {
     pub engine: Engine,
     /// No other connection can have it open.
     pub is_private: bool,
-    /// Held by each handle of a blob in it.
-    pub handles: Arc<()>,
+    /// Shared by each [`Held`].
+    pub holders: Arc<()>,
+}
+
+/// Keeps a database from being detached for as long as it is there: a handle of a blob in it
+/// has one, and a copy of it.
+pub struct Held {
+    _of: Arc<()>,
 }
 
 impl Database {
-    /// Whether a handle of a blob in it is open.
-    pub fn has_handles(&self) -> bool {
-        Arc::strong_count(&self.handles) > 1
+    /// Keeps it from being detached.
+    pub fn hold(&self) -> Held {
+        Held {
+            _of: Arc::clone(&self.holders),
+        }
+    }
+
+    /// Whether anybody keeps it from being detached.
+    pub fn is_held(&self) -> bool {
+        Arc::strong_count(&self.holders) > 1
     }
 
     pub fn store_number(&self) -> u64 {
@@ -77,19 +90,21 @@ fn version_in(engine: &Engine, txn: &mut Txn) -> Result<u64> {
 }
 
 impl Session {
-    /// The database of a name, in any case; the temporary one is made if there is none yet.
+    /// The database of a name, in any case, and what keeps it from being detached: the main
+    /// one never is. The temporary one is made if there is none yet.
     ///
     /// # Errors
     /// `unknown database`; what making one may fail with.
-    pub fn database(&self, name: &str) -> Result<Engine> {
+    pub fn database(&self, name: &str) -> Result<(Engine, Option<Held>)> {
         if name.eq_ignore_ascii_case(MAIN) {
-            return Ok(self.0.engine.clone());
+            return Ok((self.0.engine.clone(), None));
         }
         let mut state = self.0.state()?;
         if name.eq_ignore_ascii_case(TEMP) && !state.has_temp() {
             state.open_temp(&self.0.engine)?;
         }
-        let found = state.named(name).map(|it| it.engine.clone());
+        let found = state.named(name);
+        let found = found.map(|it| (it.engine.clone(), Some(it.hold())));
         found.ok_or_else(|| Error::sql(format!("unknown database {name}")))
     }
 
@@ -227,7 +242,7 @@ impl State {
             name: TEMP.into(),
             engine: Engine::open_temporary(store)?,
             is_private: true,
-            handles: Arc::default(),
+            holders: Arc::default(),
         };
         self.databases.insert(0, database);
         self.tell_names();

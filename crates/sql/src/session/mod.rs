@@ -32,6 +32,7 @@ mod write;
 
 pub use crate::parse::shape::Shape;
 pub use attach::{Locate, Target};
+pub use databases::Held;
 pub use engine::Engine;
 pub(crate) use pragma::{fixed as fixed_pragma, fixed_names as fixed_pragma_names};
 pub use prepared::{Prepared, Step};
