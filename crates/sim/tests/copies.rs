@@ -5,7 +5,7 @@
 //! is all of it or none: no file, or the database that was there before. What was answered
 //! with success is there after a power cut.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite::backup::Backup;
@@ -149,52 +149,69 @@ fn a_power_cut_leaves_the_copy_or_the_database_before_it() {
     }
 }
 
+/// A copy with a call that failed.
+struct Failed {
+    disk: SimDisk,
+    source: Connection,
+    outcome: fulgurite::Result<usize>,
+    /// For messages: which call it was.
+    story: String,
+}
+
+/// Copies with the first call of a kind failing, with the second one, and so on, as long as
+/// there is such a call.
+fn failing(
+    disk: &SimDisk,
+    call: Call,
+    for_good: bool,
+    error: FaultError,
+) -> impl Iterator<Item = Failed> {
+    (0..).map_while(move |after| {
+        let disk = disk.fork();
+        let source = connect(&disk, SOURCE).expect("opens");
+        disk.fail(Fault {
+            call: Some(call),
+            after,
+            for_good,
+            error,
+        });
+        let outcome = source.execute(&format!("VACUUM INTO '{COPY}'"), []);
+        let story = format!("{call:?} {after} {error:?}, for good {for_good}: {outcome:?}");
+        (disk.faults_met() > 0).then_some(Failed {
+            disk,
+            source,
+            outcome,
+            story,
+        })
+    })
+}
+
 /// A call that fails ends the copy with its error, and the files go, so that it can be tried
 /// again: a copy that only its folder's sync failed stayed, and the next one was told that it
 /// exists.
 #[test]
 fn a_failing_disk_leaves_no_file() {
     let disk = prepared(3, 60, 500);
-    let calls = {
-        let whole = disk.fork();
-        vacuum_into(&whole).expect("copies");
-        whole.calls()
-    };
     let mut failed = 0;
-    for call in [
-        Call::Open,
-        Call::Write,
-        Call::Sync,
-        Call::Rename,
-        Call::SyncDir,
+    for (call, error) in [
+        (Call::Open, FaultError::Io),
+        (Call::Write, FaultError::Io),
+        (Call::Write, FaultError::NoSpace),
+        (Call::Sync, FaultError::Io),
+        (Call::Rename, FaultError::NoSpace),
+        (Call::SyncDir, FaultError::Io),
     ] {
-        for after in 0..calls {
-            let running = disk.fork();
-            let db = connect(&running, SOURCE).expect("opens");
-            running.fail(Fault {
-                call: Some(call),
-                after,
-                for_good: false,
-                error: [FaultError::Io, FaultError::NoSpace][after as usize % 2],
-            });
-            let outcome = db.execute(&format!("VACUUM INTO '{COPY}'"), []);
-            if running.faults_met() == 0 {
-                break;
-            }
-            running.heal();
-            drop(db);
-            let files = running.files();
-            let copies = files
-                .iter()
-                .any(|file| file.to_string_lossy().contains("copy"));
-            if outcome.is_err() {
+        for run in failing(&disk, call, false, error) {
+            run.disk.heal();
+            drop(run.source);
+            if run.outcome.is_err() {
                 failed += 1;
-                assert!(!copies, "{call:?} {after}: {files:?}");
-                vacuum_into(&running).expect("tried again");
+                let files = run.disk.files();
+                let is_copy = |file: &PathBuf| file.to_string_lossy().contains("copy");
+                assert!(!files.iter().any(is_copy), "{}: {files:?}", run.story);
+                vacuum_into(&run.disk).expect("tried again");
             }
-            if running.contents(Path::new(COPY)).is_some() {
-                assert_eq!(rows(&running, COPY), 59, "{call:?} {after}");
-            }
+            assert_eq!(rows(&run.disk, COPY), 59, "{}", run.story);
         }
     }
     assert!(failed >= 10, "{failed} failures");
@@ -208,26 +225,12 @@ fn a_copy_that_was_answered_with_success_opens() {
     let disk = prepared(3, 60, 500);
     let mut answered = 0;
     for call in [Call::Remove, Call::SyncDir, Call::Write, Call::Sync] {
-        for (after, for_good) in (0..).flat_map(|after| [(after, false), (after, true)]) {
-            let running = disk.fork();
-            let db = connect(&running, SOURCE).expect("opens");
-            running.fail(Fault {
-                call: Some(call),
-                after,
-                for_good,
-                error: FaultError::Io,
-            });
-            let outcome = db.execute(&format!("VACUUM INTO '{COPY}'"), []);
-            if running.faults_met() == 0 {
-                break;
-            }
-            if outcome.is_err() {
-                continue;
-            }
+        let runs = [false, true].map(|for_good| failing(&disk, call, for_good, FaultError::Io));
+        for run in runs.into_iter().flatten().filter(|run| run.outcome.is_ok()) {
             answered += 1;
             for seed in 0..8 {
-                let left = running.crash_image(seed);
-                assert_eq!(rows(&left, COPY), 59, "{call:?} {after} {for_good} {seed}");
+                let left = run.disk.crash_image(seed);
+                assert_eq!(rows(&left, COPY), 59, "{} {seed}", run.story);
             }
         }
     }
@@ -246,27 +249,15 @@ fn who_makes_a_copy_is_told_of_the_copy() {
         (Call::Write, FaultError::NoSpace, ffi::SQLITE_FULL),
         (Call::SyncDir, FaultError::Io, ffi::SQLITE_IOERR),
     ] {
-        for after in 0.. {
-            let running = disk.fork();
-            let db = connect(&running, SOURCE).expect("opens");
-            running.fail(Fault {
-                call: Some(call),
-                after,
-                for_good: false,
-                error,
-            });
-            let outcome = db.execute(&format!("VACUUM INTO '{COPY}'"), []);
-            if running.faults_met() == 0 {
-                break;
-            }
-            db.execute_batch("DELETE FROM t WHERE id = 1")
-                .expect("the source goes on");
-            let Err(told) = outcome else {
+        for run in failing(&disk, call, false, error) {
+            let goes_on = run.source.execute_batch("DELETE FROM t WHERE id = 1");
+            goes_on.expect("the source goes on");
+            let Err(told) = run.outcome else {
                 continue;
             };
             failed += 1;
             let hint = told.hint().unwrap_or_default();
-            let story = format!("{call:?} {error:?} {after}: {told}: {hint}");
+            let story = format!("{}: {hint}", run.story);
             assert_eq!(told.sqlite_extended_error_code(), Some(code), "{story}");
             assert!(!hint.contains("open the database again"), "{story}");
             let is_named = hint.contains(COPY) || call == Call::SyncDir;
