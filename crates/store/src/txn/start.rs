@@ -92,9 +92,10 @@ impl TxnContext {
             })
         });
         self.stored = stored;
-        let found = found?;
-        if found != Some(None) {
-            return Ok(found.flatten());
+        match found? {
+            None => return Ok(None),
+            Some(Some(length)) => return Ok(Some(length)),
+            Some(None) => {}
         }
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
         let (pool, tree) = (&self.core.pool, tree.id().0);
