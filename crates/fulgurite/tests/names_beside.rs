@@ -97,6 +97,8 @@ fn a_statement_compiled_again_reads_all_files_at_one_moment() {
 fn what_a_name_did_not_mean_is_read() {
     // What one statement of a transaction asks, and what makes the answer another one.
     let cases = [
+        ("SELECT * FROM u", "CREATE TABLE main.u(n)"),
+        ("DROP VIEW IF EXISTS u", "CREATE VIEW main.u AS SELECT 1"),
         ("SELECT * FROM u", "CREATE TABLE b.u(n)"),
         ("SELECT * FROM b.u", "CREATE TABLE b.u(n)"),
         ("DROP TABLE IF EXISTS b.u", "CREATE TABLE b.u(n)"),

@@ -169,8 +169,9 @@ impl TxnContext {
             return None;
         }
         let occupancy = self.leasing.lane.as_ref()?.occupancy.lock();
-        let head = occupancy.holding.is_held().then(|| tree.0.head());
-        head.filter(|head| !head.dropped && head.seq <= self.acknowledged(head.seq))
+        let head = occupancy.holding.is_held().then(|| tree.0.versions.head());
+        head.flatten()
+            .filter(|head| !head.dropped && head.seq <= self.acknowledged(head.seq))
     }
 
     /// The newest number that was acknowledged, as far as one who works on a tree with

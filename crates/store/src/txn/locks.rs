@@ -232,8 +232,9 @@ impl TxnContext {
         if self.writers == WritersLock::None {
             self.lock_shared()?;
         }
-        let mut needed = self.changed_trees();
-        needed.extend(also.cloned());
+        let changed = self.forks.iter().filter(|fork| fork.changed);
+        let changed = changed.map(|fork| fork.tree.clone());
+        let mut needed: Vec<Tree> = changed.chain(also.cloned()).collect();
         needed.retain(|tree| !self.locked.holds(tree.id()));
         if let [tree] = needed.as_slice()
             && tree.0.writer.try_lock()
@@ -340,10 +341,32 @@ impl TxnContext {
         if self.writers == WritersLock::None {
             self.lock_shared()?;
         }
-        let forks = self.forks.iter();
-        let changed = forks.filter(|fork| fork.changed && !fork.created);
+        // Those that it makes as well: a statement that has named one, and found it not to be
+        // there, comes before.
+        let changed = self.forks.iter().filter(|fork| fork.changed);
         self.locked.name(changed.map(|fork| &fork.tree));
         self.lock_trees()
+    }
+
+    /// Locks a tree that a statement has made, as those that it named. No other tree has a
+    /// higher number, so the order of locks stays.
+    ///
+    /// # Errors
+    /// `Busy`, where another one has found it by its number and locked it.
+    pub(super) fn lock_made(&mut self, tree: &Tree) -> Result<()> {
+        let waits = &self.core.pool.waits;
+        let lock = &tree.0.writer;
+        if !lock.try_lock() {
+            let _waits = lock.announce(|| self.core.recall(Some(tree.id())));
+            let within = |time| lock.try_lock_for(time);
+            if !self.busy.take(waits, || lock.try_lock(), within) {
+                let over = Conflict::over(tree, None);
+                let message = self.locked_out(&format!("{over} is being written"));
+                return Err(Error::busy_with(over, message));
+            }
+        }
+        self.locked.add(tree.clone());
+        Ok(())
     }
 
     /// Fails if a bulk transaction has lost.

@@ -122,6 +122,8 @@ pub struct TxnContext {
     pinned: bool,
     /// The snapshot it reads.
     seq: u64,
+    /// Trees that it was told are not there.
+    absent: Vec<TreeId>,
     forks: Vec<Fork>,
     /// Forks of past transactions, kept for their buffers.
     retired: Vec<Fork>,
@@ -192,6 +194,7 @@ impl TxnContext {
             slot: None,
             pinned: false,
             seq: 0,
+            absent: Vec::new(),
             forks: Vec::new(),
             retired: Vec::new(),
             views: Vec::new(),
@@ -378,6 +381,7 @@ impl TxnContext {
         self.retired.iter_mut().for_each(Fork::trim);
         self.charge.set(0);
         self.views.clear();
+        self.absent.clear();
         self.redo.clear();
         if self.redo.capacity() > REDO_STEP {
             self.redo = Vec::new();
@@ -505,7 +509,13 @@ impl TxnContext {
         } else if !self.pinned && !self.locked.holds(tree.id()) {
             self.pin_late()?;
         }
-        let root = match tree.0.versions.at(self.seq) {
+        let mut root = tree.0.versions.at(self.seq);
+        if root.is_none() && self.hold != hold::Hold::None {
+            // That a tree is not there is nothing to be held.
+            self.need_snapshot();
+            root = tree.0.versions.at(self.seq);
+        }
+        let root = match root {
             Some(root) if root.dropped => return Err(dropped(tree)),
             Some(root) => root,
             None => self.not_yet(tree)?,
@@ -519,18 +529,19 @@ impl TxnContext {
 
     /// A tree that this transaction does not see: empty, if it was made since its snapshot.
     /// One whose making is not committed is nobody else's yet, and may never be there; and
-    /// who keeps writers from a tree, and is not validated, has to have it as it is.
+    /// a statement that locked it has to have it as it is. Who is told that it is not there
+    /// finds it so to the end.
     #[cold]
-    fn not_yet(&self, tree: &Tree) -> Result<Root> {
+    fn not_yet(&mut self, tree: &Tree) -> Result<Root> {
         let is_there = tree.0.versions.head().is_some();
-        let relies_on_head = self.locked.holds(tree.id()) || self.hold != hold::Hold::None;
-        match is_there && !relies_on_head {
-            true => Ok(EMPTY),
-            false => Err(Error::misuse(format!(
-                "{} is not there: what made it was not committed, or is not yet",
-                Conflict::over(tree, None)
-            ))),
+        let was_absent = self.absent.contains(&tree.id());
+        if is_there && !was_absent && !self.locked.holds(tree.id()) {
+            return Ok(EMPTY);
         }
+        if !was_absent {
+            self.absent.push(tree.id());
+        }
+        Err(not_there(tree))
     }
 
     /// The fork that a tree is read in, if this transaction wrote to it and has not dropped it.
@@ -567,7 +578,8 @@ impl TxnContext {
             )));
         }
         self.lock_for_bulk(tree)?;
-        let view = self.view(tree)?;
+        let view = self.view(tree);
+        let view = view.inspect_err(|error| self.observe_absence(tree, error))?;
         let base = self.views[view].root;
         let fork = self.new_fork(tree, base);
         self.forks.push(fork);
@@ -591,6 +603,13 @@ impl TxnContext {
 
 fn dropped(tree: &Tree) -> Error {
     Error::misuse(format!("{} was dropped", Conflict::over(tree, None)))
+}
+
+fn not_there(tree: &Tree) -> Error {
+    Error::misuse(format!(
+        "{} is not there: what made it was not committed, or is not yet",
+        Conflict::over(tree, None)
+    ))
 }
 
 fn no_slot() -> Error {

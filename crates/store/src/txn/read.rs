@@ -6,8 +6,8 @@
 
 use super::hold::Hold;
 use super::reads::Reads;
-use super::{TxnContext, TxnState, dropped, no_slot, redo};
-use crate::error::{ErrorKind, Result};
+use super::{TxnContext, TxnState, dropped, no_slot, not_there, redo};
+use crate::error::{Error, ErrorKind, Result};
 use crate::node::Key;
 use crate::tree::compare::Aspect;
 use crate::tree::cursor::Cursor;
@@ -25,6 +25,19 @@ impl TxnContext {
     pub(super) fn observe_always(&self, tree: &Tree, key: Key<'_>, aspect: Aspect) {
         if let Some(reads) = &self.reads {
             reads.lock().point(tree, key, aspect);
+        }
+    }
+
+    /// That a tree is not there is an answer like any other.
+    pub(super) fn observe_absence(&self, tree: &Tree, error: &Error) {
+        if self.observes && error.kind() == ErrorKind::Misuse {
+            self.observe_existence(tree);
+        }
+    }
+
+    fn observe_existence(&self, tree: &Tree) {
+        if let Some(reads) = &self.reads {
+            reads.lock().existence(tree);
         }
     }
 
@@ -190,15 +203,14 @@ impl TxnContext {
         if let Some(at) = self.fork_of(tree.id()) {
             return Ok(!self.forks[at].dropped);
         }
-        match self.view(tree) {
-            // One that is gone stays so.
-            Err(error) if error.kind() == ErrorKind::Misuse => return Ok(false),
-            view => view?,
-        };
-        if let Some(reads) = self.reads.as_ref().filter(|_| self.observes) {
-            reads.lock().existence(tree);
+        let view = self.view(tree);
+        if self.observes {
+            self.observe_existence(tree);
         }
-        Ok(true)
+        match view {
+            Err(error) if error.kind() == ErrorKind::Misuse => Ok(false),
+            view => view.map(|_| true),
+        }
     }
 
     /// Identifies what this transaction sees in a tree: equal stamps mean equal
@@ -227,10 +239,10 @@ impl TxnContext {
             state => state == TxnState::Immediate,
         };
         if is_at_head {
-            let head = tree.0.head();
-            return match head.dropped {
-                true => Err(dropped(tree)),
-                false => Ok(head.seq),
+            return match tree.0.versions.head() {
+                None => Err(not_there(tree)),
+                Some(head) if head.dropped => Err(dropped(tree)),
+                Some(head) => Ok(head.seq),
             };
         }
         if let Some(head) = self.relied_on(tree) {
@@ -285,8 +297,11 @@ impl TxnContext {
                 observer,
             ));
         }
-        let view = self.view(tree)?;
-        let root = self.views[view].root.node;
+        let view = self.view(tree);
+        if observes && view.is_err() {
+            self.observe_existence(tree);
+        }
+        let root = self.views[view?].root.node;
         let slot = self.core.pool.readers.pin_also(self.seq)?;
         Ok(Cursor::new(
             self.store.handle.clone(),

@@ -204,7 +204,7 @@ impl Reads {
         self.weigh(at);
     }
 
-    /// That there is this tree, whatever it holds.
+    /// That there is this tree, whatever it holds, or that there is none.
     pub(crate) fn existence(&mut self, tree: &Tree) {
         self.of(tree);
     }

@@ -6,7 +6,7 @@
 //! rolled back so is not committed.
 
 use super::redo::{self, Op};
-use super::{TxnContext, no_slot};
+use super::{TxnContext, TxnState, no_slot};
 use crate::cache::ChildRef;
 use crate::error::{Error, Result};
 use crate::names::NAMES;
@@ -238,6 +238,10 @@ impl TxnContext {
         self.need_snapshot();
         self.keep_nodes()?;
         let tree = self.core.new_tree(kind)?;
+        if self.state == TxnState::Statement {
+            let locked = self.lock_made(&tree);
+            locked.inspect_err(|_| self.core.forget_tree(tree.id()))?;
+        }
         let mut fork = self.new_fork(&tree, EMPTY);
         fork.created = true;
         fork.changed = true;

@@ -128,6 +128,13 @@ impl TxnContext {
     /// # Errors
     /// `Conflict` where it is not; what reading fails with.
     pub(in crate::txn) fn compare_read(&self, read: &TreeReads, between: Between) -> Result<()> {
+        if self.absent.contains(&read.tree.id()) {
+            let now = read.tree.0.versions.at(between.newer);
+            return match now.is_some_and(|root| !root.dropped) {
+                true => Err(differs(&read.tree, None)),
+                false => Ok(()),
+            };
+        }
         let [older, newer] = between.versions(&read.tree);
         if older.seq == newer.seq {
             return Ok(());

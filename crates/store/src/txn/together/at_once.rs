@@ -179,7 +179,7 @@ impl TxnContext {
 
     /// Whether it has neither read nor written anything.
     pub fn is_unused(&self) -> bool {
-        self.views.is_empty() && self.forks.is_empty() && !self.wrote
+        self.views.is_empty() && self.absent.is_empty() && self.forks.is_empty() && !self.wrote
     }
 
     /// Pins what the store shows now in place of what it has pinned; false where there are
