@@ -342,7 +342,13 @@ impl Draw {
     pub fn read(&mut self, tree: &Tree) -> Ask {
         let (tree, name) = (tree.clone(), self.name(tree));
         let (from, to) = (self.rng.below(1_000), self.rng.below(6_000));
-        match self.rng.below(20) {
+        // Who opens no cursor may hold its trees.
+        let kinds = if self.small && self.rng.chance(7, 8) {
+            13
+        } else {
+            20
+        };
+        match self.rng.below(kinds) {
             0..6 => Ask::Get(tree, name, self.rng.chance(1, 4)),
             6 => Ask::GetLasting(tree, name),
             7 => Ask::GetStart(tree, name),

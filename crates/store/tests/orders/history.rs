@@ -26,11 +26,21 @@ pub enum Ends {
 pub struct Transaction {
     pub how: &'static str,
     pub steps: Vec<Step>,
+    /// Those in the second of two stores.
+    pub beside: Vec<Step>,
     pub ends: Ends,
     pub began: u64,
     /// Before its commit was asked for.
     pub commits: u64,
     pub ended: u64,
+}
+
+impl Transaction {
+    /// The same in the second store.
+    pub fn in_the_second(mut self) -> Self {
+        std::mem::swap(&mut self.steps, &mut self.beside);
+        self
+    }
 }
 
 /// A transaction under way.

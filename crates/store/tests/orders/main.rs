@@ -16,115 +16,30 @@ mod ask;
 mod common;
 mod history;
 mod model;
+mod place;
+mod power;
 mod search;
 mod session;
 mod shared;
+mod together;
 
 use ask::{Ask, Name, Told, Value};
 use common::{Rng, env};
-use fulgurite_disk::{Disk, MemoryDisk, OpenOptions};
-use fulgurite_store::{Compression, Durability, KeyKind, Options, Store, Tree, TreeId};
+use fulgurite_disk::Disk;
+use fulgurite_store::{KeyKind, Options, Store, Tree, TreeId};
 use history::{Ends, Step, Transaction};
-use model::State;
+use model::{State, World};
+use place::{NAMES, Place};
 use search::{Found, Search};
 use session::Session;
-use shared::{Shared, look, look_in};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use shared::{Cut, Shared, look, look_in};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Barrier};
-use std::time::Duration;
 
 /// Rounds with the same threads, each from what the one before left.
 const ROUNDS: usize = 6;
 /// Transactions of all threads together, in a round.
 const TRANSACTIONS: usize = 24;
-
-/// Where the stores of a seed are.
-struct Place {
-    files: Files,
-    page_size: u32,
-}
-
-enum Files {
-    Memory(Arc<MemoryDisk>),
-    Folder(PathBuf),
-}
-
-const NAMES: [&str; 3] = ["orders.db", "orders.db-wal0", "orders.db-wal1"];
-
-impl Place {
-    fn new(seed: u64, rng: &mut Rng) -> Self {
-        let files = match rng.chance(1, 5) {
-            false => Files::Memory(Arc::default()),
-            true => {
-                let name = format!("fulgurite-orders-{}-{seed}", std::process::id());
-                let folder = std::env::temp_dir().join(name);
-                std::fs::create_dir_all(&folder).expect("a folder");
-                Files::Folder(folder)
-            }
-        };
-        let page_size = if rng.chance(2, 3) { 4096 } else { 8192 };
-        Self { files, page_size }
-    }
-
-    fn options(&self, rng: &mut Rng) -> Options {
-        let mut one_of = |these: &[u64]| these[rng.below(these.len() as u64) as usize];
-        let cache_bytes = one_of(&[128, 300, 10_000]) as usize * self.page_size as usize;
-        let log = one_of(&[0, 64 << 10, 2 << 20]);
-        let durability = [Durability::Full, Durability::Normal, Durability::Off];
-        Options {
-            cache_bytes,
-            page_size: self.page_size,
-            durability: durability[one_of(&[0, 0, 1, 1, 2]) as usize],
-            compression: [Compression::None, Compression::Lz4][one_of(&[0, 1]) as usize],
-            busy_timeout: Duration::from_secs(60),
-            checkpoint_bytes: one_of(&[32 << 10, 1 << 20, 24 << 20]),
-            log_limit_bytes: Some(log).filter(|log| *log > 0),
-            ..Options::default()
-        }
-    }
-
-    fn open(&self, options: Options) -> Store {
-        match &self.files {
-            Files::Memory(disk) => Store::open_on(disk.clone(), NAMES[0], options),
-            Files::Folder(folder) => Store::open(folder.join(NAMES[0]), options),
-        }
-        .expect("opens")
-    }
-
-    /// What is in the files now, as if the process had ended.
-    fn copy(&self) -> Option<Arc<MemoryDisk>> {
-        let copy = Arc::new(MemoryDisk::new());
-        for name in NAMES {
-            let bytes = match &self.files {
-                Files::Memory(disk) => match disk.open(Path::new(name), OpenOptions::READ) {
-                    Ok(file) => {
-                        let mut bytes = vec![0; file.len().ok()? as usize];
-                        // One that becomes shorter meanwhile is looked at again.
-                        file.read_at(&mut bytes, 0).ok()?;
-                        Some(bytes)
-                    }
-                    Err(_) => None,
-                },
-                Files::Folder(folder) => std::fs::read(folder.join(name)).ok(),
-            };
-            if let Some(bytes) = bytes {
-                let file = copy.open(Path::new(name), OpenOptions::CREATE);
-                file.expect("makes").write_at(&bytes, 0).expect("writes");
-            }
-        }
-        Some(copy)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Files::Folder(folder) = &self.files {
-            // What is left is in the way of nobody.
-            let _ = std::fs::remove_dir_all(folder);
-        }
-    }
-}
 
 /// Makes families that are missing known, and small what has grown.
 fn set_up(shared: &Shared, model: &State) -> Vec<Transaction> {
@@ -174,12 +89,39 @@ struct Tally {
     counted: [u64; 3],
     /// In how many of them the search gave up.
     undecided: usize,
+    /// Power cuts that were looked at.
+    cuts: usize,
     transactions: usize,
     committed: usize,
 }
 
+impl Tally {
+    /// What a store counted.
+    fn count(&mut self, store: &Store) {
+        let stats = store.stats();
+        let leases = stats.log.map_or(0, |log| log.leases);
+        let counted = [stats.commits_in_place, leases, stats.conflicts];
+        let all = self.counted.iter_mut().zip(counted);
+        all.for_each(|(all, one)| *all += one);
+    }
+
+    /// A round that is over.
+    fn add(&mut self, history: &[Vec<Transaction>]) {
+        let all = || history.iter().flatten();
+        self.rounds += 1;
+        self.transactions += all().count();
+        self.committed += all().filter(|it| it.ends != Ends::Undone).count();
+    }
+}
+
 /// Finds what is there at the end of an order.
 fn explain(what: &str, history: &[Vec<Transaction>], first: &State) -> Option<State> {
+    let first = [first.clone(), State::default()];
+    explain_both(what, history, &first).map(|[end, _]| end)
+}
+
+/// The same of two stores.
+fn explain_both(what: &str, history: &[Vec<Transaction>], first: &World) -> Option<World> {
     let mut search = Search::new(history);
     match search.run(first) {
         Found::Order(end) => Some(end),
@@ -198,26 +140,86 @@ fn known(model: &State, shared: &Shared) -> Vec<Tree> {
         .collect()
 }
 
-/// Whoever opens the files after the end of this process finds the same.
-fn compare_copy(what: &str, place: &Place, model: &State, open: &Shared, options: Options) {
-    let copy = loop {
-        let checkpoint = || open.store.stats().checkpoint;
-        let before = checkpoint();
+/// Everything that the trees hold that are found in a store on this disk, and which of these
+/// are not found there.
+fn look_at(disk: Arc<dyn Disk>, at: usize, trees: &[Tree], options: Options) -> Vec<Step> {
+    let store = Store::open_on(disk, NAMES[at], options).expect("recovers");
+    let problems = store.integrity_check().expect("checks");
+    assert_eq!(problems, Vec::<String>::new(), "of {}", NAMES[at]);
+    let there = |tree: &&Tree| store.tree(tree.id()).is_ok();
+    let (found, gone): (Vec<&Tree>, Vec<&Tree>) = trees.iter().partition(there);
+    let missed = gone.into_iter().map(|tree| Step {
+        ask: Ask::Count(tree.clone()),
+        told: Told::Refused,
+    });
+    let mut steps: Vec<Step> = missed.collect();
+    let found = found.into_iter().map(|tree| store.tree(tree.id()));
+    let found = found.map(|tree| tree.expect("is there")).collect();
+    let shared = Shared::new(store.clone(), None);
+    let mut txn = store.txn();
+    txn.begin_read().expect("reads");
+    steps.extend(look_in(&mut txn, &shared, found).steps);
+    steps
+}
+
+/// One that saw this in two stores, between two moments.
+fn seen(
+    how: &'static str,
+    [steps, beside]: [Vec<Step>; 2],
+    [began, ended]: [u64; 2],
+) -> Transaction {
+    Transaction {
+        how,
+        steps,
+        beside,
+        ends: Ends::AtOnce,
+        began,
+        commits: began,
+        ended,
+    }
+}
+
+/// What is in the files when no checkpoint changes them.
+fn copy_of(place: &Place, stores: &[&Store]) -> Arc<dyn Disk> {
+    let checkpoints = || stores.iter().map(|store| store.stats().checkpoint);
+    loop {
+        let before: Vec<u64> = checkpoints().collect();
         let copy = place.copy();
         // One that ended meanwhile may have begun to write over what others need.
-        if let Some(copy) = copy.filter(|_| checkpoint() == before) {
-            break copy;
+        if checkpoints().eq(before) {
+            return copy;
         }
-    };
-    let store = Store::open_on(copy, NAMES[0], options).expect("recovers");
-    let shared = Shared::new(store);
-    known(model, &shared)
-        .iter()
-        .for_each(|tree| shared.meet(tree));
+    }
+}
+
+/// Whoever opens the files after the end of this process finds the same.
+fn compare_copy(what: &str, place: &Place, model: &State, open: &Shared, options: Options) {
+    let copy = copy_of(place, &[&open.store]);
+    let found = look_at(copy, 0, &known(model, open), options);
     let what = format!("{what}, copied");
-    explain(&what, &[vec![look(&shared)]], model).expect("one has one order");
-    let problems = shared.store.integrity_check().expect("checks");
-    assert_eq!(problems, Vec::<String>::new(), "{what}");
+    let found = seen("copied", [found, Vec::new()], [0, 0]);
+    explain(&what, &[vec![found]], model).expect("one has one order");
+}
+
+/// What is there after a power cut, of these trees, behind what was told before it.
+fn look_after(cut: Cut, trees: &[Tree], options: Options) -> Vec<Transaction> {
+    let found = look_at(Arc::new(cut.leaves), 0, trees, options);
+    let found = [found, Vec::new()];
+    vec![
+        cut.told,
+        seen("after a power cut", found, [cut.began, cut.ended]),
+    ]
+}
+
+/// The trees that were there, and those that were made since.
+fn met<'h>(model: &State, steps: impl Iterator<Item = &'h Step>, store: &Store) -> Vec<Tree> {
+    let made = steps.filter_map(|step| match (&step.ask, &step.told) {
+        (Ask::CreateTree(_) | Ask::CreateFamily(..), Told::Tree(made)) => *made,
+        _ => None,
+    });
+    let all: BTreeSet<u32> = model.trees.keys().copied().chain(made).collect();
+    let known = all.into_iter().map(|id| store.tree(TreeId(id)));
+    known.filter_map(|tree| tree.ok()).collect()
 }
 
 fn one_seed(seed: u64, tally: &mut Tally) {
@@ -225,8 +227,8 @@ fn one_seed(seed: u64, tally: &mut Tally) {
     let place = Place::new(seed, &mut rng);
     let mut model = State::default();
     for life in 0..2 {
-        let store = place.open(place.options(&mut rng));
-        let shared = Shared::new(store);
+        let store = place.open(0, place.options(&mut rng));
+        let shared = Shared::new(store, place.power().cloned());
         known(&model, &shared)
             .iter()
             .for_each(|tree| shared.meet(tree));
@@ -234,7 +236,8 @@ fn one_seed(seed: u64, tally: &mut Tally) {
         let (threads, hot) = (2 + rng.below(5), rng.chance(1, 2));
         let session = |at| {
             let rng = Rng::new(seed * 1_000 + life * 100 + at);
-            Session::new(at, rng, durability, hot)
+            let mixes = place.power().is_none();
+            Session::new(at, rng, (durability, mixes), hot)
         };
         let mut sessions: Vec<_> = (0..threads).map(session).collect();
         for number in 0..ROUNDS / 2 {
@@ -248,7 +251,17 @@ fn one_seed(seed: u64, tally: &mut Tally) {
             let there = known(&model, &shared);
             kept.iter_mut()
                 .for_each(|txn| txn.begin_read().expect("reads"));
+            let slow = |is_slow| place.power().iter().for_each(|it| it.set_slow(is_slow));
+            slow(true);
             history = round(&mut sessions, &shared);
+            slow(false);
+            let steps = history.iter().flatten().flat_map(|of| &of.steps);
+            let trees = met(&model, steps, &shared.store);
+            for cut in shared.cuts() {
+                tally.cuts += 1;
+                let options = place.options(&mut rng);
+                history.push(look_after(cut, &trees, options));
+            }
             if let Some(txn) = &mut kept {
                 let seen = look_in(txn, &shared, there);
                 let what = format!("{what}, kept");
@@ -256,10 +269,7 @@ fn one_seed(seed: u64, tally: &mut Tally) {
             }
             drop(kept);
             history.push(vec![look(&shared)]);
-            let all = || history.iter().flatten();
-            tally.rounds += 1;
-            tally.transactions += all().count();
-            tally.committed += all().filter(|it| it.ends != Ends::Undone).count();
+            tally.add(&history);
             let Some(end) = explain(&what, &history, &model) else {
                 tally.undecided += 1;
                 return;
@@ -271,41 +281,46 @@ fn one_seed(seed: u64, tally: &mut Tally) {
         }
         let problems = shared.store.integrity_check().expect("checks");
         assert_eq!(problems, Vec::<String>::new(), "seed {seed}");
-        let stats = shared.store.stats();
-        let leases = stats.log.map_or(0, |log| log.leases);
-        let counted = [stats.commits_in_place, leases, stats.conflicts];
-        tally
-            .counted
-            .iter_mut()
-            .zip(counted)
-            .for_each(|(all, one)| *all += one);
+        tally.count(&shared.store);
     }
 }
 
-#[test]
-fn there_is_an_order_that_explains_everything() {
+/// Runs seeds, of which a run without a wish has so many.
+fn run(what: &str, seeds: u64, one: fn(u64, &mut Tally)) {
     let first = env("FULGURITE_ORDER_SEED", 0);
-    let seeds = env("FULGURITE_ORDER_SEEDS", 24);
+    let seeds = env("FULGURITE_ORDER_SEEDS", seeds);
     let mut tally = Tally::default();
     for seed in first..first + seeds {
-        eprintln!("seed {seed}");
-        one_seed(seed, &mut tally);
+        eprintln!("seed {seed}, {what}");
+        one(seed, &mut tally);
     }
     let Tally {
         rounds,
         undecided,
+        cuts,
         transactions,
         committed,
         counted,
     } = tally;
     println!(
-        "{seeds} seeds, {transactions} transactions, {committed} committed, \
-         {undecided} of {rounds} rounds undecided; in place, leases, conflicts: {counted:?}"
+        "{seeds} seeds, {what}, {transactions} transactions, {committed} committed, \
+         {cuts} power cuts, {undecided} of {rounds} rounds undecided; \
+         in place, leases, conflicts: {counted:?}"
     );
     assert!(
         undecided * 10 <= rounds,
         "the search gave up in {undecided} of {rounds} rounds"
     );
+}
+
+#[test]
+fn there_is_an_order_that_explains_everything() {
+    run("one store", 24, one_seed);
+}
+
+#[test]
+fn there_is_an_order_over_two_stores() {
+    run("two stores", 8, together::one_seed);
 }
 
 /// Two that both saw a value as it was at first and wrote over it, or read what the other
@@ -330,6 +345,7 @@ fn what_no_order_explains_is_found() {
     let beside = |ends, steps| Transaction {
         how: "made up",
         steps,
+        beside: Vec::new(),
         ends,
         began: 0,
         commits: 0,
@@ -337,7 +353,7 @@ fn what_no_order_explains_is_found() {
     };
     let found = |history: Vec<Transaction>| {
         let history: Vec<_> = history.into_iter().map(|it| vec![it]).collect();
-        Search::new(&history).run(&first)
+        Search::new(&history).run(&[first.clone(), State::default()])
     };
     let is_none = |history| matches!(found(history), Found::None);
     let one = |ends| beside(ends, vec![saw(1, None), saw(2, None), put(1, "a", false)]);
@@ -350,7 +366,7 @@ fn what_no_order_explains_is_found() {
         assert_eq!(skewed, ends == Ends::AtOnce, "write skew");
         let undone = vec![one(Ends::Undone), later(ends)];
         assert!(is_none(undone), "what was rolled back");
-        let Found::Order(end) = found(vec![later(ends), one(ends)]) else {
+        let Found::Order([end, _]) = found(vec![later(ends), one(ends)]) else {
             panic!("there is one");
         };
         let rows = &end.trees[&tree.id().0];

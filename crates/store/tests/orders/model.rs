@@ -18,6 +18,9 @@ pub struct State {
     pub names: BTreeMap<String, u32>,
 }
 
+/// What two stores hold, of which mostly the first one is in use.
+pub type World = [State; 2];
+
 impl State {
     pub fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -69,9 +72,6 @@ pub struct Run {
     lasting: Vec<Lasting>,
     /// No other writer is at work, so all that is read counts.
     excludes: bool,
-    /// Trees that were made while it was under way: that they are not there yet is told
-    /// of how far they have come, and nothing that was read.
-    young: Arc<BTreeSet<u32>>,
 }
 
 type Explained = Result<(), String>;
@@ -84,7 +84,7 @@ fn same<T: PartialEq + std::fmt::Debug>(told: &T, model: &T) -> Explained {
 }
 
 impl Run {
-    pub fn new(base: &State, young: BTreeSet<u32>) -> Self {
+    pub fn new(base: &State) -> Self {
         Self {
             base: base.clone(),
             state: base.clone(),
@@ -95,7 +95,6 @@ impl Run {
             early: BTreeSet::new(),
             lasting: Vec::new(),
             excludes: false,
-            young: Arc::new(young),
         }
     }
 
@@ -245,7 +244,6 @@ impl Run {
                 _ if matches!(ask, Ask::PutAll(_, rows) | Ask::InsertAll(_, rows) if rows.is_empty()) =>
                     {}
                 Told::Refused if !is_there || is_gone => return Ok(()),
-                Told::Refused if self.young.contains(&id) => return Ok(()),
                 _ if is_gone => return Err(format!("told {told:?} of a tree that is gone")),
                 _ => {}
             }

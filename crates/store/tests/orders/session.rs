@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// So small a transaction, so often, makes a context begin without a snapshot.
 const USED_AFTER: usize = 33;
+/// Contexts of the past that a session keeps.
+const SPENT_MAX: usize = 6;
 
 /// How long a session waits.
 #[derive(Clone, Copy, PartialEq)]
@@ -25,8 +27,11 @@ enum Patience {
 
 pub struct Session {
     number: u64,
-    draw: Draw,
+    pub draw: Draw,
     txn: Option<Txn>,
+    /// Contexts that were mistaken, perhaps, and then begin with snapshots for long: nobody
+    /// is to get them again.
+    spent: Vec<Txn>,
     patience: Patience,
     durability: Durability,
     /// Its transactions are small, and begin without a snapshot.
@@ -34,22 +39,25 @@ pub struct Session {
 }
 
 /// What a transaction may touch.
-struct Scope {
-    read: Vec<Tree>,
-    write: Vec<Tree>,
-    may_reshape: bool,
-    large: bool,
-    is_statement: bool,
+pub struct Scope {
+    pub read: Vec<Tree>,
+    pub write: Vec<Tree>,
+    pub may_reshape: bool,
+    /// Whoever keeps the writers of several stores out does that in their order.
+    pub may_exclude: bool,
+    pub large: bool,
+    pub is_statement: bool,
 }
 
 impl Session {
-    pub fn new(number: u64, rng: Rng, durability: Durability, hot: bool) -> Self {
+    /// Where `mixes`, it may be one whose commits survive less than those of others.
+    pub fn new(number: u64, rng: Rng, (durability, mixes): (Durability, bool), hot: bool) -> Self {
         let mut draw = Draw {
             rng,
             small: false,
             hot,
         };
-        let used = draw.rng.chance(2, 5);
+        let used = draw.rng.chance(if mixes { 2 } else { 4 }, 5);
         draw.small = used;
         Self {
             number,
@@ -59,14 +67,18 @@ impl Session {
                 Patience::None,
                 Patience::Handler,
             ]),
-            durability: draw.of(&[durability, durability, Durability::Normal]),
+            durability: match mixes {
+                true => draw.of(&[durability, durability, Durability::Normal]),
+                false => durability,
+            },
             draw,
             txn: None,
+            spent: Vec::new(),
             used,
         }
     }
 
-    fn txn(&mut self, shared: &Shared) -> Txn {
+    pub fn txn(&mut self, shared: &Shared) -> Txn {
         let kept = self.txn.take();
         kept.unwrap_or_else(|| {
             let mut txn = shared.store.txn();
@@ -90,6 +102,8 @@ impl Session {
         let name = format!("own {}", self.number);
         let own = shared.store.create_family(&name, KeyKind::Int);
         let own = own.expect("a family");
+        self.spent.extend(self.txn.take());
+        self.spent.truncate(SPENT_MAX);
         let mut txn = self.txn(shared);
         for at in 0..USED_AFTER {
             txn.begin(Isolation::Serializable).expect("begins");
@@ -143,7 +157,7 @@ impl Session {
                 }
             }
             12 => self.txn = None,
-            13..20 => self.get_used(shared),
+            13..24 => self.get_used(shared),
             _ => {}
         }
     }
@@ -158,7 +172,7 @@ impl Session {
         }
     }
 
-    fn scope(&mut self, shared: &Shared) -> Scope {
+    pub fn scope(&mut self, shared: &Shared) -> Scope {
         let mut read = shared.known();
         if self.used || self.draw.rng.chance(1, 2) {
             read.truncate(if self.draw.hot { 2 } else { 3 });
@@ -167,12 +181,13 @@ impl Session {
             write: read.clone(),
             read,
             may_reshape: !self.used,
+            may_exclude: true,
             large: !self.used && self.draw.rng.chance(1, 24),
             is_statement: false,
         }
     }
 
-    fn record(&mut self, shared: &Shared) -> Record {
+    pub fn record(&mut self, shared: &Shared) -> Record {
         let began = shared.tick();
         Record {
             began,
@@ -227,6 +242,7 @@ impl Session {
         Transaction {
             how: "store",
             steps: vec![Step { ask, told }],
+            beside: Vec::new(),
             ends: Ends::AtOnce,
             began,
             commits: began,
@@ -282,6 +298,7 @@ impl Session {
             into.push(Transaction {
                 how,
                 steps: record.steps,
+                beside: Vec::new(),
                 ends,
                 began: record.began,
                 commits: record.began,
@@ -349,7 +366,7 @@ impl Session {
                 txn.wait_until_visible().expect("is made durable");
             }
             assert_eq!(txn.state(), TxnState::Idle);
-            self.txn = self.draw.rng.chance(7, 8).then_some(txn);
+            self.keep(txn);
         }
         let ended = shared.tick();
         let is_apart = |step: &Step| match step.ask.tree() {
@@ -367,6 +384,7 @@ impl Session {
         Some(Transaction {
             how,
             steps: record.steps,
+            beside: Vec::new(),
             ends,
             began: record.began,
             commits,
@@ -374,8 +392,13 @@ impl Session {
         })
     }
 
+    /// Goes on with it, mostly.
+    pub fn keep(&mut self, txn: Txn) {
+        self.txn = self.draw.rng.chance(7, 8).then_some(txn);
+    }
+
     /// Cursors outlive their transactions.
-    fn finish_scans(&mut self, record: &mut Record, tells: bool) {
+    pub fn finish_scans(&mut self, record: &mut Record, tells: bool) {
         let excludes = record.steps.iter().any(|it| matches!(it.ask, Ask::Exclude));
         for mut scan in std::mem::take(&mut record.scans) {
             // What is read now is of the state that was read, and nothing that lasted.
@@ -417,10 +440,11 @@ impl Session {
     fn any(&mut self, scope: &Scope, by: &str) -> Ask {
         let tree = self.draw.of(&scope.read);
         if scope.may_reshape && self.draw.rng.chance(1, 12) {
-            return match scope.is_statement {
-                false => self.draw.about_trees(&tree),
+            return match self.draw.about_trees(&tree) {
+                Ask::Exclude if !scope.may_exclude => Ask::Families,
                 // It has not locked the tree.
-                true => Ask::CreateFamily(self.draw.family(), self.draw.kind()),
+                _ if scope.is_statement => Ask::CreateFamily(self.draw.family(), self.draw.kind()),
+                ask => ask,
             };
         }
         match !scope.write.is_empty() && self.draw.rng.chance(1, 2) {
@@ -433,7 +457,7 @@ impl Session {
     }
 
     /// Whether to commit.
-    fn body(
+    pub fn body(
         &mut self,
         txn: &mut Txn,
         shared: &Shared,
@@ -476,6 +500,9 @@ impl Session {
                 }
             }
             self.go_on(record);
+            if txn.state() != TxnState::Statement && txn.ahead_of().is_none() {
+                shared.may_cut(record, &mut self.draw.rng);
+            }
             while !marks.is_empty() && self.draw.rng.chance(1, 3) {
                 let to = self.draw.rng.below(marks.len() as u64) as usize;
                 if self.draw.rng.chance(1, 2) {

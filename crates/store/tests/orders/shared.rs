@@ -2,32 +2,93 @@
 
 use crate::act::act;
 use crate::ask::{Ask, Counts, Digest, Told};
+use crate::common::Rng;
 use crate::history::{Ends, Record, Step, Transaction};
+use crate::power::Power;
 use fulgurite_store::{ErrorKind, Isolation, KeyKind, Result, Seek, Store, Tree, Txn};
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 const HANDLES_MAX: usize = 14;
+/// Power cuts that are kept of a round.
+const CUTS_MAX: usize = 6;
 
 /// What all threads share.
 pub struct Shared {
     pub store: Store,
-    pub clock: AtomicU64,
+    clock: Arc<AtomicU64>,
     /// Handles, some of trees that are gone, or not there yet.
     pub trees: Mutex<Vec<Tree>>,
     /// What was in a tree that had a stamp.
     stamps: Mutex<HashMap<(u32, u64), u64>>,
+    /// Where all that is told of outlasts a power cut.
+    power: Option<Power>,
+    cuts: Mutex<Vec<Cut>>,
+}
+
+/// A power cut at some moment.
+pub struct Cut {
+    /// What a transaction that was under way had been told.
+    pub told: Transaction,
+    pub leaves: Power,
+    pub began: u64,
+    pub ended: u64,
 }
 
 impl Shared {
-    pub fn new(store: Store) -> Self {
+    pub fn new(store: Store, power: Option<Power>) -> Self {
         Self {
             store,
-            clock: AtomicU64::new(0),
+            clock: Arc::default(),
             trees: Mutex::default(),
             stamps: Mutex::default(),
+            power,
+            cuts: Mutex::default(),
         }
+    }
+
+    /// One with the same clock.
+    pub fn beside(&self, store: Store) -> Self {
+        Self {
+            clock: self.clock.clone(),
+            ..Self::new(store, self.power.clone())
+        }
+    }
+
+    /// Keeps what a power cut would leave now, now and then, most where a sync is under way:
+    /// all that a transaction was told has to be in it.
+    pub fn may_cut(&self, record: &Record, rng: &mut Rng) {
+        let Some(power) = &self.power else {
+            return;
+        };
+        let chance = if power.is_syncing() { 2 } else { 60 };
+        if !rng.chance(1, chance) || self.cuts.lock().expect("no panic").len() >= CUTS_MAX {
+            return;
+        }
+        let told = Transaction {
+            how: "told",
+            steps: record.steps.clone(),
+            beside: Vec::new(),
+            ends: Ends::Undone,
+            began: record.began,
+            commits: record.began,
+            ended: self.tick(),
+        };
+        let began = self.tick();
+        let leaves = power.cut();
+        let cut = Cut {
+            told,
+            leaves,
+            began,
+            ended: self.tick(),
+        };
+        self.cuts.lock().expect("no panic").push(cut);
+    }
+
+    /// Those that were kept since this was asked for.
+    pub fn cuts(&self) -> Vec<Cut> {
+        std::mem::take(&mut self.cuts.lock().expect("no panic"))
     }
 
     pub fn tick(&self) -> u64 {
@@ -115,6 +176,7 @@ pub fn look_in(txn: &mut Txn, shared: &Shared, trees: Vec<Tree>) -> Transaction 
     Transaction {
         how: "look",
         steps: record.steps,
+        beside: Vec::new(),
         ends: Ends::AtOnce,
         began,
         commits: began,
@@ -129,6 +191,7 @@ fn alone(shared: &Shared, ask: Ask, act: impl FnOnce(&Ask) -> Told) -> Transacti
     Transaction {
         how: "alone",
         steps: vec![Step { ask, told }],
+        beside: Vec::new(),
         ends: Ends::AtOnce,
         began,
         commits: began,
