@@ -1,7 +1,7 @@
 //! Asking a transaction.
 
 use crate::ask::{Ask, Counts, Digest, Draw, Move, MoveTold, Moved, Name, To, Told};
-use fulgurite_store::{Cursor, ErrorKind, KeyKind, Result, Seek, Tree, Txn};
+use fulgurite_store::{Cursor, ErrorKind, Key, KeyKind, Result, Seek, Tree, TreeId, Txn};
 use std::ops::Bound;
 
 /// A cursor that is read on, now and then.
@@ -64,7 +64,12 @@ impl Scan {
         };
         let mut keys = Vec::new();
         let cursor = &mut self.cursor;
+        if self.bounds.is_none() && draw.rng.chance(1, 12) {
+            let share = cursor.share_before(draw.name(&self.tree).key())?;
+            assert!((0.0..=1.0).contains(&share), "{share} of {:?}", self.tree);
+        }
         let there = match &asked {
+            Move::Seek(To::Share(share)) => cursor.seek_share(*share),
             Move::Seek(to) => cursor.seek(match to {
                 To::First => Seek::First,
                 To::Last => Seek::Last,
@@ -72,6 +77,7 @@ impl Scan {
                 To::After(name) => Seek::After(name.key()),
                 To::AtMost(name) => Seek::AtMost(name.key()),
                 To::Before(name) => Seek::Before(name.key()),
+                To::Share(_) => unreachable!("no place"),
             }),
             Move::Next => cursor.next(),
             Move::Prev => cursor.prev(),
@@ -124,6 +130,7 @@ impl Scan {
 pub fn act(txn: &mut Txn, ask: &Ask, meet: &mut dyn FnMut(&Tree)) -> Result<Told> {
     let told = match ask {
         Ask::Family(_)
+        | Ask::Given(_)
         | Ask::Families
         | Ask::CreateFamily(..)
         | Ask::DropFamily(_)
@@ -135,7 +142,9 @@ pub fn act(txn: &mut Txn, ask: &Ask, meet: &mut dyn FnMut(&Tree)) -> Result<Told
         | Ask::GetPart(..)
         | Ask::Contains(..)
         | Ask::Count(_)
-        | Ask::DependOn(_) => read(txn, ask),
+        | Ask::DependOn(_)
+        | Ask::RelyOn(_)
+        | Ask::Estimate(_) => read(txn, ask),
         _ => write(txn, ask),
     };
     match told {
@@ -175,6 +184,11 @@ fn read(txn: &mut Txn, ask: &Ask) -> Result<Told> {
             txn.depend_on(tree);
             Told::Nothing
         }
+        Ask::RelyOn(tree) => {
+            txn.rely_on(tree)?;
+            Told::Nothing
+        }
+        Ask::Estimate(tree) => Told::Number(txn.estimate(tree)?),
         _ => panic!("{ask:?} does not read"),
     })
 }
@@ -209,7 +223,7 @@ fn write(txn: &mut Txn, ask: &Ask) -> Result<Told> {
             let given = txn.allocate_rowids(tree, *count)?;
             let mut keys = Vec::new();
             for key in given.take(*count) {
-                let was_there = txn.put(tree, fulgurite_store::Key::Int(key), value.bytes())?;
+                let was_there = txn.put(tree, Key::Int(key), value.bytes())?;
                 assert!(!was_there, "row {key} of {tree:?} was given and is there");
                 keys.push(key);
             }
@@ -238,6 +252,13 @@ fn about_trees(txn: &mut Txn, ask: &Ask, meet: &mut dyn FnMut(&Tree)) -> Result<
                 (name, tree.id().0)
             });
             Told::Families(told.collect())
+        }
+        Ask::Given(name) => {
+            let names = txn.store().tree(TreeId(0))?;
+            let mut number = Vec::new();
+            let is_given = txn.get_into(&names, Key::Bytes(name.as_bytes()), &mut number)?;
+            let number = is_given.then(|| number.try_into().expect("a number of a tree"));
+            Told::Tree(number.map(u32::from_le_bytes))
         }
         Ask::CreateFamily(name, kind) => {
             let tree = txn.create_family(name, *kind)?;

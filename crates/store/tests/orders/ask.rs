@@ -129,6 +129,8 @@ pub enum To {
     After(Name),
     AtMost(Name),
     Before(Name),
+    /// Behind about so much of all, in parts of 2^32.
+    Share(u32),
 }
 
 /// What a cursor is asked for.
@@ -151,6 +153,9 @@ pub enum Ask {
     Contains(Tree, Name, Counts),
     Count(Tree),
     DependOn(Tree),
+    /// On a tree that changes only where writers are kept out.
+    RelyOn(Tree),
+    Estimate(Tree),
     /// A cursor; its moves are told one by one, until the transaction is over, or later.
     Scan(Tree, Counts, Option<(Name, Name)>),
     Put(Tree, Name, Value),
@@ -165,6 +170,8 @@ pub enum Ask {
     /// Rows under keys that are not said.
     Append(Tree, usize, Value),
     Family(String),
+    /// Which tree a name is given to in the tree of names.
+    Given(String),
     Families,
     CreateFamily(String, KeyKind),
     DropFamily(String),
@@ -188,6 +195,8 @@ impl Ask {
             | Ask::Contains(tree, ..)
             | Ask::Count(tree)
             | Ask::DependOn(tree)
+            | Ask::RelyOn(tree)
+            | Ask::Estimate(tree)
             | Ask::Scan(tree, ..)
             | Ask::Put(tree, ..)
             | Ask::Insert(tree, ..)
@@ -329,6 +338,9 @@ impl Draw {
             Some((low, high)) => (name.clamp(low.clone(), high.clone()), 3),
             None => (name, 0),
         };
+        if bounds.is_none() && self.rng.chance(1, 12) {
+            return To::Share(self.of(&[0, 1 << 30, 1 << 31, u32::MAX]));
+        }
         match least + self.rng.below(8 - least) {
             0 | 1 => To::First,
             2 => To::Last,
@@ -357,7 +369,9 @@ impl Draw {
                 let counts = self.of(&[Counts::Plain, Counts::Lasting]);
                 Ask::Contains(tree, name, counts)
             }
-            11 | 12 => Ask::Count(tree),
+            11 => Ask::Count(tree),
+            12 if self.rng.chance(1, 2) => Ask::Estimate(tree),
+            12 => Ask::Given(self.family()),
             13 if self.rng.chance(1, 3) => Ask::DependOn(tree),
             _ => {
                 let other = self.name(&tree);

@@ -56,6 +56,11 @@ impl Record {
         self.steps.push(Step { ask, told });
     }
 
+    /// Whether it keeps the writers of its store out.
+    pub fn excludes(&self) -> bool {
+        self.steps.iter().any(|it| matches!(it.ask, Ask::Exclude))
+    }
+
     pub fn ask(&mut self, txn: &mut Txn, shared: &Shared, ask: Ask) -> Result<()> {
         if let Ask::Scan(..) = ask {
             let told = match Scan::open(txn, &ask, self.steps.len()) {

@@ -51,6 +51,7 @@ fn set_up(shared: &Shared, model: &State) -> Vec<Transaction> {
     ] {
         made.push(shared::provide(shared, name, kind));
     }
+    made.push(shared.provide_relied_on());
     let is_large = |id: &TreeId| model.trees.get(&id.0).is_some_and(|rows| rows.len() > 40);
     let trees = shared.trees.lock().expect("no panic").clone();
     for tree in trees.iter().filter(|tree| is_large(&tree.id())) {

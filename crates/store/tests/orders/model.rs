@@ -1,6 +1,6 @@
 //! What families and trees hold, and whether that explains what a transaction was told.
 
-use crate::ask::{Ask, Counts, Digest, Move, MoveTold, Name, To, Told, Value};
+use crate::ask::{Ask, Counts, Digest, Move, Moved, Name, To, Told, Value};
 use crate::history::Step;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -232,10 +232,16 @@ impl Run {
     }
 
     fn step(&mut self, ask: &Ask, told: &Told) -> Explained {
-        if matches!((ask, told), (Ask::Scan(..), Told::Nothing)) {
+        if matches!(
+            (ask, told),
+            (Ask::Scan(..) | Ask::Estimate(_), Told::Nothing)
+        ) {
             return Ok(());
         }
-        if let Some(tree) = ask.tree().filter(|_| !matches!(ask, Ask::DependOn(_))) {
+        if let Some(tree) = ask
+            .tree()
+            .filter(|_| !matches!(ask, Ask::DependOn(_) | Ask::RelyOn(_)))
+        {
             let id = tree.id().0;
             let is_there = self.state.trees.contains_key(&id);
             let is_gone = self.state.gone.contains(&id) || self.dropped.contains(&id);
@@ -256,8 +262,11 @@ impl Run {
             | Ask::Contains(..)
             | Ask::Count(_)
             | Ask::DependOn(_)
+            | Ask::RelyOn(_)
+            | Ask::Estimate(_)
             | Ask::Scan(..) => self.read(ask, told),
             Ask::Family(_)
+            | Ask::Given(_)
             | Ask::Families
             | Ask::CreateFamily(..)
             | Ask::DropFamily(_)
@@ -319,11 +328,15 @@ impl Run {
                 let count = self.rows_in(&self.state, id).len();
                 same(told, &Told::Number(count as u64))
             }
-            Ask::DependOn(tree) => {
+            Ask::DependOn(tree) | Ask::RelyOn(tree) => {
                 if !self.created.contains(&tree.id().0) {
                     self.lasting.push(Lasting::Whole(tree.id().0));
                 }
                 Ok(())
+            }
+            Ask::Estimate(tree) => {
+                let count = self.rows_in(&self.state, tree.id().0).len();
+                same(told, &Told::Number(count as u64))
             }
             Ask::Scan(tree, counts, bounds) => self.scan(tree.id().0, *counts, bounds, told),
             _ => unreachable!("no reading"),
@@ -334,11 +347,16 @@ impl Run {
     fn moved<'r>(
         rows: &'r Rows,
         at: Option<&Name>,
-        asked: &MoveTold,
+        (asked, found): &Moved,
     ) -> Result<Option<(&'r Name, &'r Value)>, String> {
         let from = |from: Bound<&Name>| rows.range::<Name, _>((from, Bound::Unbounded)).next();
         let to = |to: Bound<&Name>| rows.range::<Name, _>((Bound::Unbounded, to)).next_back();
         Ok(match &asked.0 {
+            // Somewhere, if there is anything.
+            Move::Seek(To::Share(share)) => {
+                let found = found.as_ref().filter(|_| *share > 0);
+                found.map_or_else(|| rows.first_key_value(), |it| rows.get_key_value(&it.0))
+            }
             Move::Seek(To::First) => rows.first_key_value(),
             Move::Seek(To::Last) => rows.last_key_value(),
             Move::Seek(To::AtLeast(name)) => from(Bound::Included(name)),
@@ -371,8 +389,9 @@ impl Run {
         let rows = self.rows_in(&self.state, id);
         let mut at: Option<Name> = None;
         let mut met = Vec::new();
-        for (number, (asked, found)) in moves.iter().enumerate() {
-            let there = Self::moved(&rows, at.as_ref(), asked)?;
+        for (number, moved) in moves.iter().enumerate() {
+            let (asked, found) = moved;
+            let there = Self::moved(&rows, at.as_ref(), moved)?;
             let within = |name: &Name| match bounds {
                 Some((low, high)) => low <= name && name <= high,
                 None => true,
@@ -517,6 +536,7 @@ impl Run {
 
     fn about_trees(&mut self, ask: &Ask, told: &Told) -> Explained {
         match ask {
+            Ask::Given(name) => same(told, &Told::Tree(self.state.names.get(name).copied())),
             Ask::Family(name) => same(told, &Told::Tree(self.state.named(name))),
             Ask::Families => same(told, &Told::Families(self.state.families())),
             Ask::CreateFamily(name, _) => {

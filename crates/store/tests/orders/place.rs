@@ -77,6 +77,18 @@ impl Place {
         .expect("opens")
     }
 
+    /// A handle of it for reading only.
+    pub fn join_to_read(&self, at: usize) -> Option<Store> {
+        let Files::Folder(folder) = &self.files else {
+            return None;
+        };
+        let options = Options {
+            read_only: true,
+            ..Options::default()
+        };
+        Some(Store::open(folder.join(NAMES[at]), options).expect("joins"))
+    }
+
     /// What is in the files now, as if the process had ended.
     pub fn copy(&self) -> Arc<dyn Disk> {
         let folder = match &self.files {

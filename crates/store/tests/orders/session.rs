@@ -399,7 +399,7 @@ impl Session {
 
     /// Cursors outlive their transactions.
     pub fn finish_scans(&mut self, record: &mut Record, tells: bool) {
-        let excludes = record.steps.iter().any(|it| matches!(it.ask, Ask::Exclude));
+        let excludes = record.excludes();
         for mut scan in std::mem::take(&mut record.scans) {
             // What is read now is of the state that was read, and nothing that lasted.
             let asked = &record.steps[scan.step].ask;
@@ -415,7 +415,7 @@ impl Session {
         let steps = record.steps.iter_mut();
         for step in steps.filter(|_| !tells) {
             // Nothing depends on what it passed.
-            if matches!(step.ask, Ask::Scan(_, Counts::Never, _)) {
+            if matches!(step.ask, Ask::Scan(_, Counts::Never, _) | Ask::Estimate(_)) {
                 step.told = Told::Nothing;
             }
         }
@@ -435,6 +435,17 @@ impl Session {
             std::thread::yield_now();
         }
         false
+    }
+
+    /// Something about the tree that only those write to who keep the others out.
+    fn about_relied_on(&mut self, shared: &Shared, writes: bool, by: &str) -> Option<Ask> {
+        let tree = shared.relied_on()?;
+        match self.draw.rng.below(24) {
+            0 | 1 => Some(Ask::RelyOn(tree.clone())),
+            2 | 3 if writes => Some(self.draw.write(tree, by)),
+            2 => Some(self.draw.read(tree)),
+            _ => None,
+        }
     }
 
     fn any(&mut self, scope: &Scope, by: &str) -> Ask {
@@ -484,7 +495,11 @@ impl Session {
                     let tree = self.draw.of(&scope.write);
                     self.draw.large(&tree, &record.by)
                 }
-                false => self.any(scope, &record.by),
+                false => {
+                    let excludes = txn.state() == TxnState::Immediate || record.excludes();
+                    self.about_relied_on(shared, excludes && !scope.write.is_empty(), &record.by)
+                        .unwrap_or_else(|| self.any(scope, &record.by))
+                }
             };
             if let Err(error) = record.ask(txn, shared, ask.clone()) {
                 self.may_hear(&error, may_lose);

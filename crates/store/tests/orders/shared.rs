@@ -8,7 +8,7 @@ use crate::power::Power;
 use fulgurite_store::{ErrorKind, Isolation, KeyKind, Result, Seek, Store, Tree, Txn};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 const HANDLES_MAX: usize = 14;
 /// Power cuts that are kept of a round.
@@ -24,6 +24,8 @@ pub struct Shared {
     stamps: Mutex<HashMap<(u32, u64), u64>>,
     /// Where all that is told of outlasts a power cut.
     power: Option<Power>,
+    /// A family that is written to only by who keeps other writers out.
+    relied_on: OnceLock<Tree>,
     cuts: Mutex<Vec<Cut>>,
 }
 
@@ -44,6 +46,7 @@ impl Shared {
             trees: Mutex::default(),
             stamps: Mutex::default(),
             power,
+            relied_on: OnceLock::new(),
             cuts: Mutex::default(),
         }
     }
@@ -96,6 +99,9 @@ impl Shared {
     }
 
     pub fn meet(&self, tree: &Tree) {
+        if self.relied_on.get() == Some(tree) {
+            return;
+        }
         let mut trees = self.trees.lock().expect("no panic");
         if !trees.contains(tree) {
             trees.push(tree.clone());
@@ -103,6 +109,23 @@ impl Shared {
         if trees.len() > HANDLES_MAX {
             trees.remove(0);
         }
+    }
+
+    /// The tree that may be relied on.
+    pub fn relied_on(&self) -> Option<&Tree> {
+        self.relied_on.get()
+    }
+
+    /// Finds it, or has it made.
+    pub fn provide_relied_on(&self) -> Transaction {
+        let made = provide(self, "relied on", KeyKind::Int);
+        let tree = self.store.family("relied on").expect("reads");
+        let tree = tree.expect("a family");
+        let mut trees = self.trees.lock().expect("no panic");
+        trees.retain(|known| *known != tree);
+        // There from the first time on.
+        let _ = self.relied_on.set(tree);
+        made
     }
 
     pub fn known(&self) -> Vec<Tree> {
@@ -140,13 +163,14 @@ impl Shared {
 
 /// Everything that the trees hold that are known.
 pub fn look(shared: &Shared) -> Transaction {
+    let relied_on = shared.relied_on().cloned().into_iter().collect();
     let mut txn = shared.store.txn();
     let began = shared.tick();
     txn.begin_read().expect("reads");
     Transaction {
         began,
         commits: began,
-        ..look_in(&mut txn, shared, shared.known())
+        ..look_in(&mut txn, shared, [shared.known(), relied_on].concat())
     }
 }
 

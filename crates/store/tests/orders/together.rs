@@ -11,7 +11,7 @@ use crate::{
     ROUNDS, TRANSACTIONS, Tally, copy_of, explain_both, known, look_at, met, seen, set_up,
 };
 use fulgurite_store::{
-    ErrorKind, Isolation, Result, Tree, Txn, TxnState, commit_together, exclude_together,
+    ErrorKind, Isolation, Result, Store, Tree, Txn, TxnState, commit_together, exclude_together,
     read_together,
 };
 use std::array;
@@ -52,11 +52,15 @@ struct Pair {
     txns: [Txn; 2],
     records: [Record; 2],
     scopes: [Scope; 2],
+    /// Which of them was begun only to read.
+    only_reads: Option<usize>,
 }
 
 /// A thread, with what it has for either store.
 struct Both {
     sessions: [Session; 2],
+    /// Handles for reading only.
+    readers: [Option<Store>; 2],
     rng: Rng,
 }
 
@@ -112,12 +116,23 @@ impl Both {
         })
     }
 
+    /// Has one of them begin through a handle for reading only, if there is one.
+    fn only_read(&mut self, pair: &mut Pair) {
+        let at = self.rng.below(2) as usize;
+        if let Some(reader) = &self.readers[at] {
+            pair.txns[at] = reader.txn();
+            pair.only_reads = Some(at);
+            pair.scopes[at].write.clear();
+            pair.scopes[at].may_reshape = false;
+        }
+    }
+
     fn begin(&mut self, pair: &mut Pair, how: How) -> Result<()> {
         let [first, second] = &mut pair.txns;
         match how {
             How::Optimistic(isolation) | How::Alone(isolation) => {
-                first.begin(isolation)?;
-                second.begin(isolation)?;
+                first.begin_only_to_read(|txn| txn.begin(isolation))?;
+                second.begin_only_to_read(|txn| txn.begin(isolation))?;
                 read_together(&mut [first, second])?;
                 if how == How::Alone(isolation) {
                     exclude_together(&mut [first, second])?;
@@ -155,7 +170,11 @@ impl Both {
             txns: array::from_fn(|at| sessions[at].txn(&shared[at])),
             records: array::from_fn(|at| sessions[at].record(&shared[at])),
             scopes: array::from_fn(|at| sessions[at].scope(&shared[at])),
+            only_reads: None,
         };
+        if matches!(how, How::Optimistic(_) | How::Alone(_)) && self.rng.chance(1, 2) {
+            self.only_read(&mut pair);
+        }
         pair.scopes.iter_mut().for_each(|it| it.may_exclude = false);
         // Of two that are too large for the log none commits.
         pair.scopes[self.rng.below(2) as usize].large = false;
@@ -166,6 +185,11 @@ impl Both {
             return None;
         }
         let first = self.rng.below(2) as usize;
+        for (at, txn) in pair.txns.iter().enumerate() {
+            assert!(
+                how == How::Read || txn.check_writes().is_err() == (pair.only_reads == Some(at))
+            );
+        }
         let commits = [first, 1 - first].into_iter().all(|at| {
             let (session, scope) = (&mut self.sessions[at], &pair.scopes[at]);
             let record = &mut pair.records[at];
@@ -189,7 +213,9 @@ impl Both {
         let began = pair.records[0].began;
         for (at, txn) in pair.txns.into_iter().enumerate() {
             self.sessions[at].finish_scans(&mut pair.records[at], tells);
-            self.sessions[at].keep(txn);
+            if pair.only_reads != Some(at) {
+                self.sessions[at].keep(txn);
+            }
         }
         let [steps, beside] = pair.records.map(|record| record.steps);
         Some(Transaction {
@@ -304,6 +330,7 @@ pub fn one_seed(seed: u64, tally: &mut Tally) {
             let session = |at| Session::new(number, rng(at as u64), (durability(at), mixes), hot);
             Both {
                 sessions: array::from_fn(session),
+                readers: array::from_fn(|at| place.join_to_read(at)),
                 rng: rng(2),
             }
         };
