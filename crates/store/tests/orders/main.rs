@@ -225,7 +225,7 @@ fn met<'h>(model: &State, steps: impl Iterator<Item = &'h Step>, store: &Store) 
 
 fn one_seed(seed: u64, tally: &mut Tally) {
     let mut rng = Rng::new(seed);
-    let place = Place::new(seed, &mut rng);
+    let place = Place::new("one", seed, &mut rng);
     let mut model = State::default();
     for life in 0..2 {
         let store = place.open(0, place.options(&mut rng));

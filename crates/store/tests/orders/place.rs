@@ -24,12 +24,13 @@ pub enum Files {
 pub const NAMES: [&str; 2] = ["orders.db", "others.db"];
 
 impl Place {
-    pub fn new(seed: u64, rng: &mut Rng) -> Self {
+    /// `what` and the seed tell it apart from others of this process.
+    pub fn new(what: &str, seed: u64, rng: &mut Rng) -> Self {
         let files = match rng.below(10) {
             0..5 => Files::Memory(Arc::default()),
             5..8 => Files::Power(Power::new(seed)),
             _ => {
-                let name = format!("fulgurite-orders-{}-{seed}", std::process::id());
+                let name = format!("fulgurite-orders-{what}-{}-{seed}", std::process::id());
                 let folder = std::env::temp_dir().join(name);
                 std::fs::create_dir_all(&folder).expect("a folder");
                 Files::Folder(folder)

@@ -177,6 +177,10 @@ impl Session {
         if self.used || self.draw.rng.chance(1, 2) {
             read.truncate(if self.draw.hot { 2 } else { 3 });
         }
+        if self.draw.rng.chance(1, 3) {
+            // It may be one that somebody is making.
+            read.extend(shared.newest());
+        }
         Scope {
             write: read.clone(),
             read,
@@ -448,8 +452,11 @@ impl Session {
         }
     }
 
-    fn any(&mut self, scope: &Scope, by: &str) -> Ask {
-        let tree = self.draw.of(&scope.read);
+    fn any(&mut self, shared: &Shared, scope: &Scope, by: &str) -> Ask {
+        let mut tree = self.draw.of(&scope.read);
+        if !scope.is_statement && self.draw.rng.chance(1, 16) {
+            tree = shared.newest().unwrap_or(tree);
+        }
         if scope.may_reshape && self.draw.rng.chance(1, 12) {
             return match self.draw.about_trees(&tree) {
                 Ask::Exclude if !scope.may_exclude => Ask::Families,
@@ -498,7 +505,7 @@ impl Session {
                 false => {
                     let excludes = txn.state() == TxnState::Immediate || record.excludes();
                     self.about_relied_on(shared, excludes && !scope.write.is_empty(), &record.by)
-                        .unwrap_or_else(|| self.any(scope, &record.by))
+                        .unwrap_or_else(|| self.any(shared, scope, &record.by))
                 }
             };
             if let Err(error) = record.ask(txn, shared, ask.clone()) {

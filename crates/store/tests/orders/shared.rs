@@ -111,6 +111,11 @@ impl Shared {
         }
     }
 
+    /// The one that was met last.
+    pub fn newest(&self) -> Option<Tree> {
+        self.trees.lock().expect("no panic").last().cloned()
+    }
+
     /// The tree that may be relied on.
     pub fn relied_on(&self) -> Option<&Tree> {
         self.relied_on.get()

@@ -308,7 +308,7 @@ fn look_after(
 
 pub fn one_seed(seed: u64, tally: &mut Tally) {
     let mut rng = Rng::new(seed ^ 0x2_0000_0000);
-    let place = Place::new(seed, &mut rng);
+    let place = Place::new("two", seed, &mut rng);
     let mut world = World::default();
     for life in 0..2 {
         let first = Shared::new(
