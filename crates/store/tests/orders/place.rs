@@ -12,11 +12,13 @@ use std::time::Duration;
 pub struct Place {
     files: Files,
     page_size: u32,
+    /// Where power may be cut, that may take the newest commits back.
+    loses: bool,
 }
 
 pub enum Files {
     Memory(Arc<MemoryDisk>),
-    /// All that is told is in what a power cut leaves.
+    /// It tells what a power cut leaves.
     Power(Power),
     Folder(PathBuf),
 }
@@ -37,7 +39,13 @@ impl Place {
             }
         };
         let page_size = if rng.chance(2, 3) { 4096 } else { 8192 };
-        Self { files, page_size }
+        // What two stores lose is not of one moment.
+        let loses = what == "one" && rng.chance(1, 3);
+        Self {
+            files,
+            page_size,
+            loses,
+        }
     }
 
     pub fn options(&self, rng: &mut Rng) -> Options {
@@ -50,7 +58,9 @@ impl Place {
             cache_bytes,
             page_size: self.page_size,
             durability: match self.power() {
-                Some(_) => Durability::Full,
+                // The others promise less of a power cut.
+                Some(_) if !self.loses => Durability::Full,
+                Some(_) => Durability::Normal,
                 None => durability,
             },
             compression: [Compression::None, Compression::Lz4][one_of(&[0, 1]) as usize],
@@ -76,6 +86,15 @@ impl Place {
             Files::Folder(folder) => Store::open(folder.join(NAMES[at]), options),
         }
         .expect("opens")
+    }
+
+    /// The next life begins with what a power cut leaves of this one, now and then.
+    pub fn may_lose_power(&mut self, rng: &mut Rng) {
+        if let Files::Power(power) = &mut self.files
+            && rng.chance(1, 2)
+        {
+            *power = power.cut();
+        }
     }
 
     /// A handle of it for reading only.

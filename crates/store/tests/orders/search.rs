@@ -122,7 +122,7 @@ impl<'h> Search<'h> {
     }
 
     /// Who may come next: who began before any that has no place ended. Who ended first is
-    /// tried first.
+    /// tried first, but what is behind a power cut before all: that leaves nothing.
     fn candidates(&self) -> Vec<usize> {
         let mut first_end = [u64::MAX; 2];
         let mut left = Vec::new();
@@ -142,7 +142,7 @@ impl<'h> Search<'h> {
                 && (0..2).all(|at| !concerns[at] || self.events[*event].began <= first_end[at])
         };
         let mut next: Vec<usize> = left.iter().copied().filter(is_next).collect();
-        next.sort_by_key(|event| (self.events[*event].ended, *event));
+        next.sort_by_key(|event| (self.events[*event].ended.wrapping_add(1), *event));
         next.dedup();
         next
     }

@@ -5,7 +5,7 @@ use crate::ask::{Ask, Counts, Digest, Told};
 use crate::common::Rng;
 use crate::history::{Ends, Record, Step, Transaction};
 use crate::power::Power;
-use fulgurite_store::{ErrorKind, Isolation, KeyKind, Result, Seek, Store, Tree, Txn};
+use fulgurite_store::{Durability, ErrorKind, Isolation, KeyKind, Result, Seek, Store, Tree, Txn};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -26,16 +26,17 @@ pub struct Shared {
     power: Option<Power>,
     /// A family that is written to only by who keeps other writers out.
     relied_on: OnceLock<Tree>,
+    /// When all that was there by then was durable.
+    lasting: AtomicU64,
     cuts: Mutex<Vec<Cut>>,
 }
 
 /// A power cut at some moment.
 pub struct Cut {
-    /// What a transaction that was under way had been told.
-    pub told: Transaction,
+    /// What a transaction that was under way had been told, where that is not to be lost.
+    pub told: Option<Transaction>,
     pub leaves: Power,
     pub began: u64,
-    pub ended: u64,
 }
 
 impl Shared {
@@ -47,6 +48,7 @@ impl Shared {
             stamps: Mutex::default(),
             power,
             relied_on: OnceLock::new(),
+            lasting: AtomicU64::new(0),
             cuts: Mutex::default(),
         }
     }
@@ -59,8 +61,21 @@ impl Shared {
         }
     }
 
+    /// Whether all that is told of outlasts a power cut.
+    fn lasts(&self) -> bool {
+        self.store.options().durability == Durability::Full
+    }
+
+    /// Makes durable what may be lost so far.
+    pub fn settle(&self) {
+        if self.power.is_some() && !self.lasts() {
+            self.store.checkpoint().expect("a checkpoint");
+            self.lasting.store(self.tick(), SeqCst);
+        }
+    }
+
     /// Keeps what a power cut would leave now, now and then, most where a sync is under way:
-    /// all that a transaction was told has to be in it.
+    /// all that a transaction was told has to be in it, in `full`.
     pub fn may_cut(&self, record: &Record, rng: &mut Rng) {
         let Some(power) = &self.power else {
             return;
@@ -69,7 +84,8 @@ impl Shared {
         if !rng.chance(1, chance) || self.cuts.lock().expect("no panic").len() >= CUTS_MAX {
             return;
         }
-        let told = Transaction {
+        let lasts = self.lasts();
+        let told = lasts.then(|| Transaction {
             how: "told",
             steps: record.steps.clone(),
             beside: Vec::new(),
@@ -77,14 +93,16 @@ impl Shared {
             began: record.began,
             commits: record.began,
             ended: self.tick(),
+        });
+        let began = match lasts {
+            true => self.tick(),
+            // All of this round may be lost.
+            false => self.lasting.load(SeqCst),
         };
-        let began = self.tick();
-        let leaves = power.cut();
         let cut = Cut {
             told,
-            leaves,
+            leaves: power.cut(),
             began,
-            ended: self.tick(),
         };
         self.cuts.lock().expect("no panic").push(cut);
     }

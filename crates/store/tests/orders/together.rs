@@ -8,7 +8,7 @@ use crate::place::Place;
 use crate::session::{Scope, Session};
 use crate::shared::{Cut, Shared, look};
 use crate::{
-    ROUNDS, TRANSACTIONS, Tally, copy_of, explain_both, known, look_at, met, seen, set_up,
+    NEVER, ROUNDS, TRANSACTIONS, Tally, copy_of, explain_both, known, look_at, met, seen, set_up,
 };
 use fulgurite_store::{
     ErrorKind, Isolation, Result, Store, Tree, Txn, TxnState, commit_together, exclude_together,
@@ -200,7 +200,11 @@ impl Both {
         let asked = shared[0].tick();
         let is_committed = commits && commit(&mut pair.txns, how);
         if !is_committed {
-            pair.txns.iter_mut().for_each(|txn| txn.rollback());
+            for txn in &mut pair.txns {
+                txn.rollback();
+                // It may have seen what was on its way.
+                txn.wait_until_visible().expect("is made durable");
+            }
         }
         assert!(pair.txns.iter().all(|txn| txn.state() == TxnState::Idle));
         let ends = match is_committed {
@@ -299,16 +303,14 @@ fn look_after(
     for at in [first, 1 - first] {
         found[at] = look_at(disk.clone(), at, &trees[at], place.options(rng));
     }
-    let told = in_its_store(cut.told, at);
-    vec![
-        told,
-        seen("after a power cut", found, [cut.began, cut.ended]),
-    ]
+    let told = cut.told.map(|told| in_its_store(told, at));
+    let found = seen("after a power cut", found, [cut.began, NEVER]);
+    told.into_iter().chain([found]).collect()
 }
 
 pub fn one_seed(seed: u64, tally: &mut Tally) {
     let mut rng = Rng::new(seed ^ 0x2_0000_0000);
-    let place = Place::new("two", seed, &mut rng);
+    let mut place = Place::new("two", seed, &mut rng);
     let mut world = World::default();
     for life in 0..2 {
         let first = Shared::new(
@@ -379,5 +381,6 @@ pub fn one_seed(seed: u64, tally: &mut Tally) {
             assert_eq!(problems, Vec::<String>::new(), "seed {seed}, two stores");
             tally.count(&shared.store);
         }
+        place.may_lose_power(&mut rng);
     }
 }
