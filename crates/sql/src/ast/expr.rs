@@ -28,12 +28,23 @@ impl Name {
 }
 
 /// An expression and where it starts.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Expr {
     /// What it is.
     pub kind: ExprKind,
     /// Byte offset in the statement.
     pub offset: usize,
+}
+
+/// As deep as the parser lets it be.
+impl Clone for Expr {
+    fn clone(&self) -> Self {
+        let Self { kind, offset } = self;
+        crate::stack::grow(|| Self {
+            kind: kind.clone(),
+            offset: *offset,
+        })
+    }
 }
 
 /// A literal.

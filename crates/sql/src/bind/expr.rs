@@ -73,12 +73,23 @@ pub struct Comparison {
 }
 
 /// A bound expression.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Expr {
     /// The operation.
     pub kind: ExprKind,
     /// Its properties.
     pub props: Props,
+}
+
+/// A level of it takes kilobytes of stack.
+impl Clone for Expr {
+    fn clone(&self) -> Self {
+        let Self { kind, props } = self;
+        crate::stack::grow(|| Self {
+            kind: kind.clone(),
+            props: *props,
+        })
+    }
 }
 
 /// Operators with one operand.

@@ -13,6 +13,13 @@ use crate::ast::{FromItem, Name, SelectTable};
 use crate::error::{Error, Result};
 use crate::schema::{Index, SEQUENCE, Schema, Table, View, nearest};
 
+/// Parts of an expression that stands in for the name of a column, wherever that is named.
+/// In views of views each level may name the one below several times, and puts its own
+/// around it.
+const MERGED_MAX: usize = 1_000;
+/// Views within each other.
+const VIEWS_MAX: usize = 4_096;
+
 /// Sources in one FROM, SQLite's limit.
 const MAX_JOIN: usize = 64;
 
@@ -210,6 +217,11 @@ impl<'a> Binder<'a> {
                 "view {} is circularly defined",
                 view.name
             )));
+        }
+        if self.views.len() >= VIEWS_MAX {
+            let message =
+                format!("views are within each other too deep (maximum depth {VIEWS_MAX})");
+            return Err(Error::sql(message));
         }
         let ctes = std::mem::take(&mut self.ctes);
         let frames = std::mem::take(&mut self.frames);
@@ -445,6 +457,22 @@ pub(super) fn is_mergeable(query: &Query) -> bool {
         && !block.sources.iter().any(Source::keeps_right)
         && block.outputs.iter().all(simple)
         && block.filter.iter().all(simple)
+        && block
+            .outputs
+            .iter()
+            .all(|output| is_small(output, &mut { MERGED_MAX }))
+}
+
+/// Whether an expression has at most so many parts.
+fn is_small(expr: &Expr, left: &mut usize) -> bool {
+    let Some(rest) = left.checked_sub(1) else {
+        return false;
+    };
+    *left = rest;
+    let mut fits = true;
+    expr.kind
+        .for_each_child(&mut |child| fits = fits && is_small(child, left));
+    fits
 }
 
 /// Gives a query's columns the names that a view or a common table expression lists.
