@@ -34,6 +34,8 @@ use tokens::Tokens;
 pub const MAX_EXPR_DEPTH: usize = 1000;
 /// How deep queries may be within each other.
 const MAX_QUERY_DEPTH: usize = 500;
+/// Columns in a table, SQLite's limit.
+pub const MAX_COLUMNS: usize = 2000;
 /// The largest parameter number, SQLite's limit.
 pub const MAX_PARAMETERS: usize = 32_766;
 
@@ -65,6 +67,9 @@ pub fn parse(sql: &str) -> Result<Parsed> {
             consumed: extent.end,
             parameters: Vec::new(),
         });
+    }
+    if let Some(name) = tokens.table_wider_than(MAX_COLUMNS) {
+        return Err(Error::sql(format!("too many columns on {}", unquote(name))));
     }
     let text = sql.get(..extent.end).unwrap_or(sql);
     // BEGIN CONCURRENT is BEGIN to the grammar: the word becomes blanks.

@@ -105,6 +105,27 @@ impl<'a> Tokens<'a> {
         }
     }
 
+    /// The name of a table that is to be made with more than so many columns. The grammar's
+    /// parser compares each with all before it.
+    pub fn table_wider_than(&self, columns: usize) -> Option<&str> {
+        use TokenType::*;
+        let temporary = usize::from(self.kind(1) == Some(TK_TEMP));
+        let is_create =
+            self.kind(0) == Some(TK_CREATE) && self.kind(1 + temporary) == Some(TK_TABLE);
+        if self.list.len() <= columns || !is_create {
+            return None;
+        }
+        let constraints = [TK_CONSTRAINT, TK_PRIMARY, TK_UNIQUE, TK_CHECK, TK_FOREIGN];
+        let is_column = |at: &&usize| self.kind(**at).is_some_and(|k| !constraints.contains(&k));
+        let definitions = self.definitions();
+        let (count, first) = (
+            definitions.iter().filter(is_column).count(),
+            definitions.first()?,
+        );
+        let name = first.checked_sub(2).filter(|_| count > columns)?;
+        Some(self.span(name, name))
+    }
+
     /// Where the definitions of a CREATE TABLE begin: of its columns, then its constraints.
     pub fn definitions(&self) -> Vec<usize> {
         use TokenType::*;

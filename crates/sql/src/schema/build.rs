@@ -14,10 +14,8 @@ use super::without_rowid::IntegerKey;
 use crate::ast;
 use crate::ast::{ColumnConstraint, TableConstraintKind};
 use crate::error::{Error, Result};
+use crate::parse::MAX_COLUMNS;
 use crate::value::{Affinity, Collation, Value};
-
-/// Columns in a table, SQLite's limit.
-const MAX_COLUMNS: usize = 2000;
 
 /// A table before its trees are known.
 #[derive(Debug)]
