@@ -203,6 +203,21 @@ impl Error {
         )
     }
 
+    /// Says of what was found damaged where it is.
+    #[cold]
+    #[must_use]
+    pub fn within(mut self, place: impl fmt::Display) -> Self {
+        if self.0.extended == code::CORRUPT
+            && let Some(what) = self
+                .0
+                .message
+                .strip_prefix("database disk image is malformed: ")
+        {
+            self.0.message = format!("database disk image is malformed: {place}: {what}");
+        }
+        self
+    }
+
     /// `SQLITE_MISUSE`.
     #[cold]
     pub fn misuse(message: impl Into<String>) -> Self {

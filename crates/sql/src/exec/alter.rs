@@ -5,6 +5,7 @@ use fulgurite_store::{Key, Seek, Tree};
 use super::ddl::{encode_row, schema_rows};
 use crate::error::Result;
 use crate::exec::context::Run;
+use crate::exec::fetch::in_row;
 use crate::exec::txns::Txns;
 use crate::plan::physical::{SchemaPlace, SchemaRewrite};
 use crate::row::{RowReader, RowWriter};
@@ -82,7 +83,8 @@ pub fn drop_column(table: &Table, column: usize, txn: &mut Txns, run: &Run) -> R
         let mut more = cursor.seek(last.map_or(Seek::First, |key| Seek::After(Key::Int(key))))?;
         while more && read < ROWS && records.len() < BYTES {
             let rowid = cursor.key_int();
-            if without_column(cursor.value()?, column, &mut records)? {
+            let narrowed = without_column(cursor.value()?, column, &mut records);
+            if narrowed.map_err(|error| in_row(error, table, rowid))? {
                 ends.push((rowid, records.len()));
             }
             last = Some(rowid);

@@ -1,20 +1,24 @@
 //! What an index entry has of its row: columns that are parts of the key, and the rowid.
 //! Whoever wants no more need not look into the table.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exec::range::key_column;
 use crate::key::{self, KeyColumn, Residues};
 use crate::plan::physical::ScanColumn;
 use crate::schema::{Index, IndexTarget};
-use crate::value::ValueRef;
+use crate::value::{Collation, ValueRef};
 
 /// Where the wanted columns are found.
 pub struct Covering {
+    name: String,
     unique: bool,
     parts: Vec<KeyColumn>,
     /// (key part, place), by part.
     columns: Vec<(usize, usize)>,
     rowids: Vec<usize>,
+    /// A column may have more bytes than its entry: spaces that RTRIM leaves out, as many as
+    /// the entry says.
+    grows: bool,
 }
 
 impl Covering {
@@ -36,17 +40,50 @@ impl Covering {
         }
         columns.sort_unstable();
         let last = columns.last().map_or(0, |c| c.0 + 1);
-        let parts = index.columns.iter().take(last).map(key_column).collect();
+        let parts: Vec<KeyColumn> = index.columns.iter().take(last).map(key_column).collect();
         Self {
+            name: index.name.clone(),
             unique: index.unique,
+            grows: parts.iter().any(|part| part.collation == Collation::RTrim),
             parts,
             columns,
             rowids,
         }
     }
 
+    /// As [`each`](Self::each); the bytes that the columns take.
+    pub fn each_counted(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        mut f: impl FnMut(usize, ValueRef<'_>) -> Result<()>,
+    ) -> Result<usize> {
+        let mut bytes = key.len();
+        match self.grows {
+            false => self.each(key, value, f)?,
+            true => self.each(key, value, |place, value| {
+                if let ValueRef::Text(text) = value {
+                    bytes += text.len();
+                }
+                f(place, value)
+            })?,
+        }
+        Ok(bytes)
+    }
+
     /// Calls `f` with place and value of each wanted column of an entry.
     pub fn each(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        f: impl FnMut(usize, ValueRef<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.each_of(key, value, f)
+            .map_err(|error| in_index(error, &self.name))
+    }
+
+    #[inline(always)]
+    fn each_of(
         &self,
         key: &[u8],
         value: &[u8],
@@ -76,4 +113,10 @@ impl Covering {
         }
         Ok(())
     }
+}
+
+/// Says of what was found damaged that it is an entry of this index.
+#[cold]
+pub fn in_index(error: Error, index: &str) -> Error {
+    error.within(format_args!("an entry of index {index}"))
 }

@@ -145,7 +145,8 @@ impl Fetch {
             length,
             load: |part, out: &mut Vec<u8>| Ok(cursor.value_part(part, out)?),
         };
-        let is_narrow = self.large(large, narrow)?;
+        let is_narrow = self.large(large, narrow);
+        let is_narrow = is_narrow.map_err(|error| in_row(error, &self.table, cursor.key_int()))?;
         Ok(Fetched {
             row: if is_narrow { &narrow.row } else { start },
             is_large: true,
@@ -226,7 +227,8 @@ impl Fetch {
             spare: Vec::new(),
             properties: std::mem::take(properties),
         };
-        let is_narrow = self.large(large, &mut narrow)?;
+        let is_narrow = self.large(large, &mut narrow);
+        let is_narrow = is_narrow.map_err(|error| in_row(error, &self.table, rowid))?;
         *row = if is_narrow { narrow.row } else { start };
         *properties = narrow.properties;
         Ok(())
@@ -242,6 +244,17 @@ impl Fetch {
     /// Calls `f` with place and value of each wanted column.
     #[inline(always)]
     pub fn each<'a>(
+        &'a self,
+        rowid: i64,
+        fetched: Fetched<'a>,
+        f: impl FnMut(usize, ValueRef<'a>) -> Result<()>,
+    ) -> Result<()> {
+        self.each_of(rowid, fetched, f)
+            .map_err(|error| in_row(error, &self.table, rowid))
+    }
+
+    #[inline(always)]
+    fn each_of<'a>(
         &'a self,
         rowid: i64,
         fetched: Fetched<'a>,
@@ -314,6 +327,11 @@ impl Fetch {
     /// decoded together. How many they were, and their bytes; none: the first
     /// row needs [`Fetch::push`].
     pub fn push_run(&self, run: Run<'_>, out: &mut [Vector]) -> Result<(usize, usize)> {
+        let place = |error: Error| error.within(format_args!("a row of {}", self.table.name));
+        self.push_rows(run, out).map_err(place)
+    }
+
+    fn push_rows(&self, run: Run<'_>, out: &mut [Vector]) -> Result<(usize, usize)> {
         let (count, bytes) = match self.last {
             None => (run.len(), 0),
             Some(last) => {
@@ -374,6 +392,11 @@ impl Fetch {
 
 /// Overwrites `out` with rowid and all columns: a table's row as sinks see it.
 pub fn read_whole_row(table: &Table, rowid: i64, row: &[u8], out: &mut Vec<Value>) -> Result<()> {
+    read_columns(table, rowid, row, out).map_err(|error| in_row(error, table, rowid))
+}
+
+#[inline]
+fn read_columns(table: &Table, rowid: i64, row: &[u8], out: &mut Vec<Value>) -> Result<()> {
     out.resize(table.columns.len() + 1, Value::Null);
     let mut set = |place: usize, value: ValueRef<'_>| {
         if let Some(slot) = out.get_mut(place) {
@@ -401,6 +424,12 @@ pub fn read_whole_row(table: &Table, rowid: i64, row: &[u8], out: &mut Vec<Value
         let missing = missing.map_or(ValueRef::Null, |column| column.missing.as_ref());
         set(column + 1, reader.column_or(column, missing)?)
     })
+}
+
+/// Says of what was found damaged that it is this row.
+#[cold]
+pub fn in_row(error: Error, table: &Table, rowid: i64) -> Error {
+    error.within(format_args!("row {rowid} of {}", table.name))
 }
 
 /// An index entry without a row.

@@ -11,7 +11,7 @@ use fulgurite_store::{Key, Result as StoreResult, Tree};
 use crate::bind::expr::{Expr, ExprKind};
 use crate::error::Result;
 use crate::exec::context::Context;
-use crate::exec::covering::Covering;
+use crate::exec::covering::{Covering, in_index};
 use crate::exec::expr::{Row, condition, eval};
 use crate::exec::fetch::{Fetch, dangling};
 use crate::exec::memory::{let_go, let_go_of_large};
@@ -330,7 +330,10 @@ fn look_up(
     if !txn.get_into(&index.tree, Key::Bytes(key), entry)? {
         return Ok(None);
     }
-    key::decode_rowid(&mut entry.as_slice()).map(Some)
+    let rowid = key::decode_rowid(&mut entry.as_slice());
+    rowid
+        .map(Some)
+        .map_err(|error| in_index(error, &index.name))
 }
 
 fn output(expr: &Expr) -> Output {

@@ -143,7 +143,8 @@ impl<L: FnMut(Range<usize>, &mut Vec<u8>) -> Result<()>> Large<'_, L> {
             }
             at = at.saturating_add(self.column_bytes(*tag, at, spare)?);
         }
-        let start = self.length.checked_sub(all);
+        // They lie behind all that is not far.
+        let start = self.length.checked_sub(all).filter(|start| *start >= at);
         let mut end = start.ok_or_else(|| malformed("row shorter than its columns"))?;
         let place = |(i, length)| {
             let start = end;

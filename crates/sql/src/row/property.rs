@@ -82,6 +82,8 @@ fn told(property: Property, kind: Kind, length: usize) -> Option<ValueRef<'stati
         Kind::Blob => ValueRef::Blob(&[]),
     };
     match (property, kind) {
+        // A real that is no number is NULL.
+        (Property::Type, Kind::Real) => None,
         (Property::Type, _) | (_, Kind::Null) => Some(empty),
         (_, Kind::Blob) | (Property::Octets, Kind::Text) => Some(integer(length)),
         _ => None,

@@ -37,8 +37,14 @@ fn put(txn: &mut Txns, stored: &Tree, at: i64, name: &str, seq: Option<i64>) -> 
 
 /// `seq` of a row; None where it is NULL.
 fn seq_of(record: &[u8]) -> Result<Option<i64>> {
-    let seq = RowReader::new(record)?.column_or(1, ValueRef::Null)?;
+    let row = RowReader::new(record).map_err(in_sequence)?;
+    let seq = row.column_or(1, ValueRef::Null).map_err(in_sequence)?;
     Ok((!seq.is_null()).then(|| seq.to_integer()))
+}
+
+#[cold]
+fn in_sequence(error: Error) -> Error {
+    error.within("a row of sqlite_sequence")
 }
 
 /// Makes a new table's row.
@@ -108,7 +114,8 @@ fn rows(txn: &mut Txns, stored: &Tree) -> Result<Vec<Sequence>> {
     while more {
         let rowid = cursor.key_int();
         let record = cursor.value()?;
-        let name = match RowReader::new(record)?.column_or(0, ValueRef::Null)? {
+        let row = RowReader::new(record).map_err(in_sequence)?;
+        let name = match row.column_or(0, ValueRef::Null).map_err(in_sequence)? {
             ValueRef::Text(name) => name.to_vec(),
             _ => Vec::new(),
         };

@@ -13,6 +13,7 @@ use super::start::Encoded;
 use super::triggers::Triggers;
 use crate::error::{Error, Result};
 use crate::exec::context::{Context, Run};
+use crate::exec::covering::in_index;
 use crate::exec::memory::{Memory, let_go, let_go_of_large};
 use crate::exec::txns::Txns;
 use crate::func::hooks::Change;
@@ -458,7 +459,8 @@ impl<'a> Sink<'a> {
         {
             return Err(Error::corrupt("an index entry vanished"));
         }
-        key::decode_rowid(&mut value.as_slice())
+        let holder = key::decode_rowid(&mut value.as_slice());
+        holder.map_err(|error| in_index(error, &writer.index.name))
     }
 
     /// Deletes the row in `buffers.old` with its entries.

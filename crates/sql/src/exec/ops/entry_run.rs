@@ -8,13 +8,13 @@ use crate::key;
 /// Most bytes of an encoded rowid.
 const ROWID_MAX: usize = 10;
 
-/// Calls `f` with key and value of each entry, up to one whose value lies outside its leaf;
-/// how many. `key` is memory for keys.
+/// Calls `f` with key and value of each entry, up to one whose value lies outside its leaf,
+/// or one at which it says that this is enough; how many. `key` is memory for keys.
 #[inline]
 pub fn each_entry(
     entries: Entries<'_>,
     key: &mut Vec<u8>,
-    mut f: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    mut f: impl FnMut(&[u8], &[u8]) -> Result<bool>,
 ) -> Result<usize> {
     let mut count = 0;
     let prefix = entries.prefix();
@@ -24,8 +24,10 @@ pub fn each_entry(
         let Some(value) = entry.value else { break };
         key.truncate(prefix.len());
         entry.append_to(key);
-        f(key, value)?;
         count += 1;
+        if !f(key, value)? {
+            break;
+        }
     }
     Ok(count)
 }
@@ -46,6 +48,6 @@ pub fn each_rowid(
     }
     each_entry(entries, key, |key, value| {
         f(key::entry_rowid(key, value, is_unique)?);
-        Ok(())
+        Ok(true)
     })
 }

@@ -18,10 +18,10 @@ use super::entry_run::{each_entry, each_rowid};
 use super::named_rows::{NamedRows, push_row};
 use super::scan::detached;
 use crate::bind::expr::{Expr, ExprKind};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exec::batch::{BYTES_MAX, Batch, ROWS_MAX, Vector};
 use crate::exec::context::Context;
-use crate::exec::covering::Covering;
+use crate::exec::covering::{Covering, in_index};
 use crate::exec::expr::{Row, eval};
 use crate::exec::fetch::{Fetch, Narrow};
 use crate::exec::memory::Held;
@@ -187,7 +187,8 @@ impl IndexScan {
         while let Some(range) = self.ranges.get(self.position) {
             let there = if self.placed {
                 match self.reverse {
-                    false if self.firsts > 0 => pass_same(cursor, self.firsts, &mut self.key)?,
+                    false if self.firsts > 0 => pass_same(cursor, self.firsts, &mut self.key)
+                        .map_err(|error| in_index(error, &self.index.name))?,
                     false => cursor.next()?,
                     true => cursor.prev()?,
                 }
@@ -254,10 +255,10 @@ impl IndexScan {
             // Where no column is wanted, the entries only count.
             Some(covering) if self.fetch.width() > 0 => {
                 each_entry(run, &mut memory, |key, value| {
-                    bytes += key.len();
-                    covering.each(key, value, |place, value| {
+                    bytes += covering.each_counted(key, value, |place, value| {
                         out.get_mut(place).map_or(Ok(()), |slot| slot.push(value))
-                    })
+                    })?;
+                    Ok(bytes < BYTES_MAX)
                 })?
             }
             _ => wanted,
@@ -274,16 +275,19 @@ impl IndexScan {
         let mut memory = std::mem::take(&mut self.key);
         let (run, ends) = self.run(most);
         let (wanted, is_unique) = (run.len(), self.index.unique);
-        let taken = each_rowid(run, is_unique, &mut memory, |rowid| rowids.push(rowid))?;
+        let place = |error| in_index(error, &self.index.name);
+        let taken = each_rowid(run, is_unique, &mut memory, |rowid| rowids.push(rowid));
+        let taken = taken.map_err(place)?;
         self.key = memory;
         if taken > 0 {
             return self.pass(taken, ends && taken == wanted);
         }
         let entry = self.entries.as_mut().ok_or_else(detached)?;
-        rowids.push(match is_unique {
-            true => key::decode_rowid(&mut entry.value()?)?,
-            false => key::rowid_suffix(entry.key_bytes()?)?,
-        });
+        let rowid = match is_unique {
+            true => key::decode_rowid(&mut entry.value()?),
+            false => key::rowid_suffix(entry.key_bytes()?),
+        };
+        rowids.push(rowid.map_err(|error| in_index(error, &self.index.name))?);
         Ok(())
     }
 
@@ -295,10 +299,9 @@ impl IndexScan {
         self.value.clear();
         self.value.extend_from_slice(value);
         let key = entry.key_bytes()?;
-        covering.each(key, &self.value, |place, value| {
+        covering.each_counted(key, &self.value, |place, value| {
             out.get_mut(place).map_or(Ok(()), |slot| slot.push(value))
-        })?;
-        Ok(key.len())
+        })
     }
 
     /// Appends rows that entries cover; how many.
@@ -385,10 +388,16 @@ fn pass_same(cursor: &mut Cursor, parts: usize, end: &mut Vec<u8>) -> Result<boo
     end.push(AFTER);
     let run = cursor.entries();
     let same = run.before(end).len();
-    Ok(match same > 0 && same < run.len() {
-        true => cursor.skip(same)?,
-        false => cursor.seek(Seek::AtLeast(Key::Bytes(end)))?,
-    })
+    if same > 0 && same < run.len() {
+        return Ok(cursor.skip(same)?);
+    }
+    let found = cursor.seek(Seek::AtLeast(Key::Bytes(end)))?;
+    end.pop();
+    // It would be found again and again.
+    match found && cursor.key_bytes()?.starts_with(end) {
+        true => Err(Error::corrupt("a key that no value has")),
+        false => Ok(found),
+    }
 }
 
 /// Puts the cursor on the range's first entry or, backwards, on its last one, or near it

@@ -10,7 +10,9 @@ use fulgurite_store::{Cursor, Key, Seek};
 
 use crate::error::Result;
 use crate::exec::context::{Context, Run};
+use crate::exec::covering::in_index;
 use crate::exec::dml::read_row;
+use crate::exec::fetch::in_row;
 use crate::exec::range::{key_column, rowid_of};
 use crate::exec::txns::Txns;
 use crate::key::{self, AFTER};
@@ -266,7 +268,8 @@ impl<'k> Children<'k> {
         let mut more = entries.seek(from)?;
         let mut looked = 0u64;
         while more && entries.key_bytes()? < end.as_slice() {
-            let rowid = rowid_at(&mut entries, index.unique)?;
+            let rowid = rowid_at(&mut entries, index.unique);
+            let rowid = rowid.map_err(|error| in_index(error, &index.name))?;
             let is_child = is_told
                 || txn.get_lasting(&table.tree, Key::Int(rowid), record)?
                     && self.is_child(table, rowid, record, cx)?;
@@ -287,7 +290,8 @@ impl<'k> Children<'k> {
         record: &[u8],
         cx: &mut Context<'_, '_>,
     ) -> Result<bool> {
-        let reader = RowReader::new(record)?;
+        let damaged = |error| in_row(error, table, rowid);
+        let reader = RowReader::new(record).map_err(damaged)?;
         let mut computed = Vec::new();
         if let Some(generated) = self.generated {
             read_row(table, generated, (rowid, record), &mut computed, cx)?;
@@ -297,7 +301,9 @@ impl<'k> Children<'k> {
             let value = match table.columns.get(part.child) {
                 _ if table.rowid_alias == Some(part.child) => ValueRef::Integer(rowid),
                 Some(it) if it.is_virtual() => column(&computed, part.child),
-                Some(column) => reader.column_or(part.child, column.missing.as_ref())?,
+                Some(column) => reader
+                    .column_or(part.child, column.missing.as_ref())
+                    .map_err(damaged)?,
                 None => ValueRef::Null,
             };
             let value = affinity.apply_comparison(value);
