@@ -50,7 +50,14 @@ fn schema(conn: &rusqlite::Connection) -> Catalog {
         .expect("query")
         .collect::<Result<_, _>>()
         .expect("rows");
-    Catalog::new(Arc::new(Schema::new(store.clone(), tree, 1, false, rows)))
+    Catalog::new(Arc::new(Schema::new(
+        store.clone(),
+        tree,
+        1,
+        false,
+        rows,
+        &Arc::default(),
+    )))
 }
 
 type Outcome = Result<Vec<String>, String>;

@@ -196,6 +196,20 @@ impl Txn {
     }
 }
 
+/// The trees that names stand for, the store's own among them, and that of the names.
+pub(crate) fn trees(store: &Store) -> Result<Vec<TreeId>> {
+    let mut txn = store.txn();
+    txn.begin_read()?;
+    let mut cursor = txn.cursor(&names(store)?)?;
+    let mut found = vec![NAMES];
+    let mut more = cursor.seek(Seek::First)?;
+    while more {
+        found.push(number(cursor.value()?)?);
+        more = cursor.next()?;
+    }
+    Ok(found)
+}
+
 pub(crate) fn list(store: &Store) -> Result<Vec<String>> {
     let mut txn = store.txn();
     txn.begin_read()?;

@@ -237,6 +237,12 @@ impl Store {
         names::list(self)
     }
 
+    /// The trees that have names, those of the store's own use among them: none that
+    /// [`TxnContext::create_tree`] made by itself.
+    pub fn named_trees(&self) -> Result<Vec<TreeId>> {
+        names::trees(self)
+    }
+
     /// Writes everything committed so far to the database file and shortens the
     /// log. Runs by itself in the background.
     pub fn checkpoint(&self) -> Result<()> {

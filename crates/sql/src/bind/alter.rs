@@ -105,6 +105,7 @@ impl Binder<'_> {
 
     fn rename_table(&self, table: &Arc<Table>, new: &Name) -> Result<Bound> {
         let schema = self.catalog.of(&table.tree);
+        schema.sequence_tree()?;
         let texts = TextChange {
             catalog: self.catalog,
             user: &self.settings.user,

@@ -108,6 +108,9 @@ impl<'a> Binder<'a> {
                 }
                 let shape = table_shape(create)?;
                 self.check_shape(&name.text, &shape, schema.tree())?;
+                if shape.autoincrement {
+                    schema.sequence_tree()?;
+                }
                 Ok(change(SchemaChange::CreateTable {
                     name: name.text.clone(),
                     sql: readable(&name.text, format!("CREATE TABLE {}", create.text))?,
@@ -190,7 +193,7 @@ impl<'a> Binder<'a> {
     ) -> Result<Bound> {
         let schema = self.schema_of(name);
         let view = schema.map(|schema| schema.view(&name.name.text));
-        if view.transpose()?.flatten().is_some() {
+        if let Some(Ok(Some(_))) = view {
             return Err(Error::sql(format!(
                 "use DROP VIEW to delete view {}",
                 name.name.text
@@ -217,8 +220,31 @@ impl<'a> Binder<'a> {
             Err(error) if if_exists && error.message().starts_with("no such table") => {
                 Ok(nothing())
             }
+            Err(error) if error.code() == code::CORRUPT => {
+                self.drop_malformed("table", schema, &name.name.text, error)
+            }
             Err(error) => Err(error),
         }
+    }
+
+    /// What cannot be used can be dropped: that is the way out.
+    fn drop_malformed(
+        &mut self,
+        kind: &'static str,
+        schema: Option<&'a Schema>,
+        name: &str,
+        error: Error,
+    ) -> Result<Bound> {
+        let stored = schema.and_then(|it| Some((it, it.stored_name(kind, name)?)));
+        let Some((schema, name)) = stored.filter(|_| !name.eq_ignore_ascii_case(SEQUENCE)) else {
+            return Err(error);
+        };
+        self.drops(schema, name);
+        Ok(change(SchemaChange::DropMalformed {
+            kind,
+            name: name.to_owned(),
+            trees: schema.trees_of_malformed(kind, name),
+        }))
     }
 
     /// A table or view is dropped, and with it the temporary triggers that it has.
@@ -257,9 +283,11 @@ impl<'a> Binder<'a> {
     ) -> Result<Bound> {
         let text = &name.name.text;
         if let Some(schema) = self.schema_of(name) {
-            if let Some(view) = schema.view(text)? {
-                self.drops(schema, &view.name);
-                return Ok(change(SchemaChange::DropView(view.name.clone())));
+            // What cannot be used can be dropped.
+            let mut known = schema.view_names();
+            if let Some(view) = known.find(|view| view.eq_ignore_ascii_case(text)) {
+                self.drops(schema, view);
+                return Ok(change(SchemaChange::DropView(view.to_owned())));
             }
             if schema.table(text)?.is_some() {
                 return Err(Error::sql(format!("use DROP TABLE to delete table {text}")));
@@ -281,7 +309,12 @@ impl<'a> Binder<'a> {
         let is_it = |index: &str| index.eq_ignore_ascii_case(text);
         let holds = |schema: &Schema| schema.index_names().any(is_it);
         let schema = self.schema_where(name.schema.as_ref(), holds);
-        let found = schema.map(|schema| schema.index(text)).transpose()?;
+        let found = match schema.map(|schema| schema.index(text)).transpose() {
+            Err(error) if error.code() == code::CORRUPT => {
+                return self.drop_malformed("index", schema, text, error);
+            }
+            found => found?,
+        };
         match found.flatten() {
             Some((table, index)) if index.origin == IndexOrigin::Create => {
                 self.changes(self.catalog.of(&table.tree), false);

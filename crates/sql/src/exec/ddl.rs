@@ -23,50 +23,55 @@ pub fn schema_rows(mut cursor: Cursor) -> Result<Vec<(i64, SchemaRow)>> {
     let mut more = cursor.seek(Seek::First)?;
     while more {
         let rowid = cursor.key_int();
-        let reader = RowReader::new(cursor.value()?)?;
-        let text = |i: usize| -> Result<String> {
-            match reader.column(i)? {
-                ValueRef::Text(b) => Ok(String::from_utf8_lossy(b).into_owned()),
-                _ => Err(Error::corrupt("a row of sqlite_schema without its texts")),
-            }
-        };
-        let ValueRef::Integer(root) = reader.column(3)? else {
-            return Err(Error::corrupt("a row of sqlite_schema without its root"));
-        };
-        let sql = if reader.column(4)?.is_null() {
-            None
-        } else {
-            Some(text(4)?)
-        };
-        let (database, key) = match reader.len() {
-            ..=5 => (None, None),
-            6 => (Some(text(5)?), None),
-            _ => (None, Some(key_place(&reader)?)),
-        };
-        rows.push((
-            rowid,
-            SchemaRow {
-                kind: text(0)?,
-                name: text(1)?,
-                table: text(2)?,
-                root,
-                sql,
-                database,
-                key,
-            },
-        ));
+        let row = schema_row(cursor.value()?);
+        let row =
+            row.map_err(|error| error.within(format_args!("row {rowid} of sqlite_schema")))?;
+        rows.push((rowid, row));
         more = cursor.next()?;
     }
     Ok(rows)
+}
+
+fn schema_row(stored: &[u8]) -> Result<SchemaRow> {
+    let reader = RowReader::new(stored)?;
+    let text = |i: usize| match reader.column(i)? {
+        ValueRef::Text(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+        _ => Err(Error::corrupt("one of its texts is none")),
+    };
+    let ValueRef::Integer(root) = reader.column(3)? else {
+        return Err(Error::corrupt("its root is no number"));
+    };
+    let sql = match reader.column(4)?.is_null() {
+        true => None,
+        false => Some(text(4)?),
+    };
+    let kind = text(0)?;
+    let is = |other: &str| kind.eq_ignore_ascii_case(other);
+    // What others have there means nothing.
+    let database = match reader.len() > 5 && is("trigger") {
+        true => Some(text(5)?),
+        false => None,
+    };
+    let key = match reader.len() > 6 && is("table") {
+        true => Some(key_place(&reader)?),
+        false => None,
+    };
+    Ok(SchemaRow {
+        kind,
+        name: text(1)?,
+        table: text(2)?,
+        root,
+        sql,
+        database,
+        key,
+    })
 }
 
 /// Where the primary key of a WITHOUT ROWID table is, from the table's row.
 fn key_place(row: &RowReader<'_>) -> Result<KeyPlace> {
     match (row.column(5)?, row.column(6)?) {
         (ValueRef::Integer(number), ValueRef::Integer(root)) => Ok(KeyPlace { number, root }),
-        _ => Err(Error::corrupt(
-            "a row of sqlite_schema without its primary key",
-        )),
+        _ => Err(Error::corrupt("the place of its primary key is none")),
     }
 }
 
@@ -118,6 +123,13 @@ pub fn change(
             .try_for_each(|rebuild| reindex(rebuild, txn, cx)),
         SchemaChange::DropTable(table, _) => drop_table(table, place, txn),
         SchemaChange::DropIndex(index) => drop_index(index, schema, txn),
+        SchemaChange::DropMalformed { kind, name, trees } => {
+            drop_rows(schema, txn, |row| row.goes_with(kind, name))?;
+            if *kind == "table" {
+                drop_temporary_triggers(name, place, txn)?;
+            }
+            Ok(trees.iter().try_for_each(|tree| txn.drop_tree(tree))?)
+        }
         SchemaChange::CreateView { name, sql } => {
             add_row(txn, schema, &text_row("view", name, name, sql))
         }
@@ -172,10 +184,10 @@ fn has_rows(node: &Node, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Result<boo
     source.next(cx, ROWS_FIRST, &mut Batch::default())
 }
 
-/// The tree of sqlite_sequence.
+/// The tree of sqlite_sequence, of which who bound the statement knows that it is one.
 fn sequence_if_any(schema: &Tree, txn: &mut Txns) -> Result<Option<Tree>> {
     for (_, row) in schema_rows(txn.cursor(schema)?)? {
-        if row.kind == "table" && row.name == SEQUENCE {
+        if row.kind.eq_ignore_ascii_case("table") && row.name.eq_ignore_ascii_case(SEQUENCE) {
             let id = u32::try_from(row.root).unwrap_or(u32::MAX);
             return Ok(Some(txn.store_of(schema).tree(TreeId(id))?));
         }
@@ -386,7 +398,9 @@ fn drop_temporary_triggers(name: &str, place: &SchemaPlace, txn: &mut Txns) -> R
 
 fn drop_table(table: &Table, place: &SchemaPlace, txn: &mut Txns) -> Result<()> {
     drop_rows(&place.tree, txn, |row| {
-        row.database.is_none() && row.table.eq_ignore_ascii_case(&table.name)
+        let is_other =
+            row.kind.eq_ignore_ascii_case("table") && !row.name.eq_ignore_ascii_case(&table.name);
+        row.database.is_none() && row.table.eq_ignore_ascii_case(&table.name) && !is_other
     })?;
     drop_temporary_triggers(&table.name, place, txn)?;
     for index in &table.indexes {

@@ -129,6 +129,9 @@ fn lines(action: &Action, subqueries: &[Subquery]) -> Vec<Line> {
             SchemaChange::Reindex(_) => printer.line("REINDEX".to_owned()),
             SchemaChange::DropTable(table, _) => printer.line(format!("DROP TABLE {}", table.name)),
             SchemaChange::DropIndex(index) => printer.line(format!("DROP INDEX {}", index.name)),
+            SchemaChange::DropMalformed { kind, name, .. } => {
+                printer.line(format!("DROP {} {name}", kind.to_ascii_uppercase()));
+            }
             SchemaChange::CreateView { name, .. } => printer.line(format!("CREATE VIEW {name}")),
             SchemaChange::DropView(name) => printer.line(format!("DROP VIEW {name}")),
             SchemaChange::CreateTrigger { name, .. } => {

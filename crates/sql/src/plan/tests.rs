@@ -59,7 +59,14 @@ pub(crate) fn schema_of(statements: &[&str]) -> Catalog {
             _ => panic!("not a CREATE: {sql}"),
         }
     }
-    Catalog::new(Arc::new(Schema::new(store, schema_tree, 1, false, rows)))
+    Catalog::new(Arc::new(Schema::new(
+        store,
+        schema_tree,
+        1,
+        false,
+        rows,
+        &Arc::default(),
+    )))
 }
 
 pub(crate) fn prepare(catalog: &Catalog, sql: &str) -> Result<Plan> {

@@ -8,6 +8,7 @@
 
 mod build;
 mod catalog;
+mod claims;
 mod collations;
 mod defaults;
 mod keys;
@@ -25,6 +26,8 @@ use rustc_hash::FxHashMap;
 
 pub use build::{IndexShape, TableShape, declared_shape, table_shape};
 pub use catalog::{Catalog, MAIN, TEMP};
+pub use claims::malformed;
+use claims::{Claims, of_text};
 pub use defaults::literal_value;
 pub use keys::index_columns;
 pub use names::nearest;
@@ -112,6 +115,7 @@ pub struct Schema {
     order: Vec<String>,
     /// What it was made from.
     rows: Vec<Arc<SchemaRow>>,
+    claims: Claims,
     references: OnceLock<Result<References>>,
 }
 
@@ -149,14 +153,17 @@ impl std::fmt::Debug for Schema {
 }
 
 impl Schema {
-    /// The schema that `rows`, in rowid order, describe.
+    /// The schema that `rows`, in rowid order, describe. `named`: the trees that have names,
+    /// and belong to none of what they describe.
     pub fn new(
         store: Store,
         schema_tree: Tree,
         version: u64,
         is_temp: bool,
         rows: impl IntoIterator<Item = SchemaRow>,
+        named: &Arc<[TreeId]>,
     ) -> Schema {
+        let rows: Vec<Arc<SchemaRow>> = rows.into_iter().map(Arc::new).collect();
         let mut schema = Schema {
             version,
             store,
@@ -167,7 +174,8 @@ impl Schema {
             views: FxHashMap::default(),
             triggers: FxHashMap::default(),
             order: Vec::new(),
-            rows: rows.into_iter().map(Arc::new).collect(),
+            claims: Claims::new(&rows, named),
+            rows,
             references: OnceLock::new(),
         };
         let mut later = Vec::new();
@@ -191,7 +199,7 @@ impl Schema {
             } else if row.kind.eq_ignore_ascii_case("trigger") {
                 let of_table = schema.triggers.entry(row.table.to_ascii_lowercase());
                 of_table.or_default().push(TriggerEntry::new(row));
-            } else {
+            } else if row.kind.eq_ignore_ascii_case("index") {
                 later.push(row);
             }
         }
@@ -220,7 +228,7 @@ impl Schema {
     /// The schema that these rows describe in place of its own, of no version.
     pub fn with_rows(&self, rows: impl IntoIterator<Item = SchemaRow>) -> Schema {
         let (store, tree) = (self.store.clone(), self.builtin.tree.clone());
-        Schema::new(store, tree, 0, self.is_temp, rows)
+        Schema::new(store, tree, 0, self.is_temp, rows, self.claims.named())
     }
 
     /// The store it belongs to.
@@ -329,20 +337,17 @@ impl Schema {
             return Ok(None);
         };
         let parse = || {
-            let sql = entry.row.sql.as_deref().unwrap_or_default();
-            match crate::parse::parse(sql)?.statement {
-                Some(Statement::CreateView(create)) => {
-                    let name = entry.row.name.clone();
-                    Ok(Arc::new(View {
-                        name,
-                        definition: *create,
-                    }))
-                }
-                _ => Err(Error::corrupt(format!(
-                    "malformed database schema ({}) - not a CREATE VIEW",
-                    entry.row.name
-                ))),
-            }
+            let row = &entry.row;
+            let sql = row.sql.as_deref().unwrap_or_default();
+            let parsed = crate::parse::parse(sql).map_err(|error| of_text(&row.name, error))?;
+            let Some(Statement::CreateView(create)) = parsed.statement else {
+                return Err(malformed(&row.name, "not a CREATE VIEW"));
+            };
+            self.check_text(row, &create.name.name.text, &row.name)?;
+            Ok(Arc::new(View {
+                name: row.name.clone(),
+                definition: *create,
+            }))
         };
         entry.parsed.get_or_init(parse).clone().map(Some)
     }
@@ -370,11 +375,10 @@ impl Schema {
         keyed.map(|t| t.row.name.as_str())
     }
 
-    fn sequence_of(&self, autoincrement: bool) -> Result<Option<Tree>> {
-        match self.tables.get(SEQUENCE) {
-            Some(entry) if autoincrement => self.tree_of(&entry.row, KeyKind::Int).map(Some),
-            _ => Ok(None),
-        }
+    /// The tree of sqlite_sequence, if there is that table.
+    pub fn sequence_tree(&self) -> Result<Option<Tree>> {
+        let stored = self.table(SEQUENCE)?;
+        Ok(stored.map(|stored| stored.tree.clone()))
     }
 
     /// The tables with AUTOINCREMENT, oldest first.
@@ -432,33 +436,30 @@ impl Schema {
         }
     }
 
-    fn tree_of(&self, row: &SchemaRow, kind: KeyKind) -> Result<Tree> {
-        let bad = || Error::corrupt(format!("malformed database schema ({})", row.name));
-        let id = u32::try_from(row.root).map_err(|_| bad())?;
-        let tree = self.store.tree(TreeId(id)).map_err(|_| bad())?;
-        if tree.kind() == kind {
-            Ok(tree)
-        } else {
-            Err(bad())
-        }
+    fn parse(&self, entry: &TableEntry) -> Result<Arc<Table>> {
+        self.parse_table(entry)
+            .map_err(|error| of_text(&entry.row.name, error))
     }
 
-    fn parse(&self, entry: &TableEntry) -> Result<Arc<Table>> {
+    fn parse_table(&self, entry: &TableEntry) -> Result<Arc<Table>> {
         let row = &entry.row;
-        let bad = |what: &str| {
-            Error::corrupt(format!("malformed database schema ({}) - {what}", row.name))
-        };
+        let bad = |what: &str| malformed(&row.name, what);
         let sql = row.sql.as_deref().unwrap_or_default();
         let Some(Statement::CreateTable(create)) = crate::parse::parse(sql)?.statement else {
             return Err(bad("not a CREATE TABLE"));
         };
+        self.check_text(row, &create.name.name.text, &row.name)?;
         let (mut table, automatic) = self.bare_table(row, &create)?;
+        if row.name.eq_ignore_ascii_case(SEQUENCE) && !is_sequence(&table) {
+            return Err(bad("not the table of sequences"));
+        }
         for automatic in automatic {
             let found = entry
                 .indexes
                 .iter()
                 .find(|r| r.name.eq_ignore_ascii_case(&automatic.name));
             let found = found.ok_or_else(|| bad("an automatic index is missing"))?;
+            self.check_name(found)?;
             let tree = self.tree_of(found, KeyKind::Bytes)?;
             table
                 .indexes
@@ -466,7 +467,8 @@ impl Schema {
         }
         for index in &entry.indexes {
             if let Some(sql) = &index.sql {
-                let parsed = self.parse_index(index, sql, &table)?;
+                let parsed = self.parse_index(index, sql, &table);
+                let parsed = parsed.map_err(|error| of_text(&index.name, error))?;
                 table.indexes.push(Arc::new(parsed));
             }
         }
@@ -489,7 +491,10 @@ impl Schema {
             columns: shape.columns,
             rowid_alias: shape.rowid_alias,
             autoincrement: shape.autoincrement,
-            sequence: self.sequence_of(shape.autoincrement)?,
+            sequence: match shape.autoincrement && !row.name.eq_ignore_ascii_case(SEQUENCE) {
+                true => self.sequence_tree()?,
+                false => None,
+            },
             rowid_conflict: shape.rowid_conflict,
             without_rowid: shape.without_rowid,
             indexes: Vec::new(),
@@ -505,11 +510,9 @@ impl Schema {
 
     fn parse_index(&self, row: &SchemaRow, sql: &str, table: &Table) -> Result<Index> {
         let Some(Statement::CreateIndex(create)) = crate::parse::parse(sql)?.statement else {
-            return Err(Error::corrupt(format!(
-                "malformed database schema ({}) - not a CREATE INDEX",
-                row.name
-            )));
+            return Err(malformed(&row.name, "not a CREATE INDEX"));
         };
+        self.check_text(row, &create.name.name.text, &create.table.text)?;
         Ok(Index {
             name: row.name.clone(),
             table: table.name.clone(),
@@ -522,6 +525,13 @@ impl Schema {
             sql: sql.to_owned(),
         })
     }
+}
+
+/// Whether a table is one that AUTOINCREMENT can write to.
+fn is_sequence(table: &Table) -> bool {
+    let names = table.columns.iter().map(|column| column.name.as_str());
+    let is_plain = table.indexes.is_empty() && table.rowid_alias.is_none();
+    is_plain && !table.autoincrement && names.eq(["name", "seq"])
 }
 
 /// sqlite_schema as a table like any other.

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::claims::{check_text, malformed, of_text};
 use super::{Schema, SchemaRow};
 use crate::ast::{CreateTrigger, Statement};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A trigger.
 #[derive(Debug)]
@@ -32,16 +33,17 @@ impl TriggerEntry {
     fn parse(&self) -> Result<Arc<Trigger>> {
         let (name, database) = (self.row.name.clone(), self.row.database.clone());
         let sql = self.row.sql.as_deref().unwrap_or_default();
-        match crate::parse::parse(sql)?.statement {
-            Some(Statement::CreateTrigger(create)) => Ok(Arc::new(Trigger {
-                name,
-                database,
-                definition: *create,
-            })),
-            _ => Err(Error::corrupt(format!(
-                "malformed database schema ({name}) - not a CREATE TRIGGER"
-            ))),
-        }
+        let parsed = crate::parse::parse(sql).map_err(|error| of_text(&name, error))?;
+        let Some(Statement::CreateTrigger(create)) = parsed.statement else {
+            return Err(malformed(&name, "not a CREATE TRIGGER"));
+        };
+        let (own, table) = (&create.name.name.text, &create.table.name.text);
+        check_text(&self.row, own, table)?;
+        Ok(Arc::new(Trigger {
+            name,
+            database,
+            definition: *create,
+        }))
     }
 }
 

@@ -22,7 +22,7 @@ use super::engine::NUMBERS_FAMILY;
 use crate::error::{Error, Result, code};
 use crate::exec::ddl::{encode_row, schema_rows};
 use crate::exec::dml::sequence;
-use crate::schema::{SCHEMA_FAMILY, SEQUENCE};
+use crate::schema::{SCHEMA_FAMILY, SEQUENCE, malformed};
 
 /// The most that a file in the making takes of memory for its pages.
 const CACHE_MAX: usize = 32 << 20;
@@ -166,14 +166,23 @@ impl Backup {
     }
 }
 
-/// Removes all that the database has.
+/// Removes all that the database has. It may be replaced since it is damaged: what its schema
+/// says wrong is passed over.
 fn clear(engine: &Engine, txn: &mut Txn) -> Result<()> {
     let schema = engine.schema_tree();
-    for (_, row) in schema_rows(txn.cursor(schema)?)? {
-        let roots = [row.root, row.key.map_or(0, |key| key.root)];
-        for root in roots.into_iter().filter(|root| *root != 0) {
-            let tree = tree_of(engine, root)?;
+    let rows = schema_rows(txn.cursor(schema)?).unwrap_or_default();
+    let own = rows
+        .iter()
+        .flat_map(|(_, row)| [Some(row.root), row.key.map(|key| key.root)]);
+    let mut dropped = engine.named().to_vec();
+    for id in own.flatten().filter_map(|root| u32::try_from(root).ok()) {
+        let id = TreeId(id);
+        if !dropped.contains(&id)
+            && let Ok(tree) = engine.store().tree(id)
+            && txn.count(&tree).is_ok()
+        {
             txn.drop_tree(&tree)?;
+            dropped.push(id);
         }
     }
     for (name, tree) in txn.families()? {
@@ -202,9 +211,11 @@ fn empty(txn: &mut Txn, tree: &Tree) -> Result<()> {
     Ok(txn.delete_all(tree, &keys, |_| ())?)
 }
 
-fn tree_of(engine: &Engine, root: i64) -> Result<Tree> {
-    let id = u32::try_from(root).unwrap_or(u32::MAX);
-    Ok(engine.store().tree(TreeId(id))?)
+fn tree_of(engine: &Engine, source: &mut Txn, (name, root): (&str, i64)) -> Result<Tree> {
+    let id = u32::try_from(root).ok();
+    let tree = id.and_then(|id| engine.store().tree(TreeId(id)).ok());
+    let tree = tree.filter(|tree| source.count(tree).is_ok());
+    tree.ok_or_else(|| malformed(name, format_args!("tree {root}, its own, is not there")))
 }
 
 /// Makes the trees of tables and indexes, and writes the rows that name them.
@@ -218,8 +229,11 @@ fn copy_schema(
     let mut numbers = FxHashMap::default();
     let mut stored = None;
     for (rowid, mut row) in schema_rows(source.cursor(from.schema_tree())?)? {
-        if row.root != 0 {
-            let tree = tree_of(from, row.root)?;
+        let has_tree = ["table", "index"]
+            .iter()
+            .any(|kind| row.kind.eq_ignore_ascii_case(kind));
+        if has_tree {
+            let tree = tree_of(from, source, (&row.name, row.root))?;
             let copy = target.create_tree(tree.kind())?;
             numbers.insert(tree.id().0, copy.clone());
             row.root = i64::from(copy.id().0);
@@ -227,13 +241,15 @@ fn copy_schema(
                 from: tree,
                 to: copy,
             };
-            match row.kind == "table" && row.name == SEQUENCE {
+            let is_table =
+                row.kind.eq_ignore_ascii_case("table") && pair.from.kind() == KeyKind::Int;
+            match is_table && row.name.eq_ignore_ascii_case(SEQUENCE) {
                 true => stored = Some(pair),
                 false => pairs.push(pair),
             }
         }
         if let Some(key) = &mut row.key {
-            let from = tree_of(from, key.root)?;
+            let from = tree_of(from, source, (&row.name, key.root))?;
             let to = target.create_tree(from.kind())?;
             key.root = i64::from(to.id().0);
             pairs.push(Pair { from, to });

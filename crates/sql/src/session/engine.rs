@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_store::{ErrorKind, KeyKind, Store, Tree, Txn};
+use fulgurite_store::{ErrorKind, KeyKind, Store, Tree, TreeId, Txn};
 use parking_lot::Mutex;
 
 use super::Session;
@@ -22,6 +22,8 @@ struct Inner {
     /// Numbers that belong to the database: `PRAGMA user_version` and the like.
     /// None where it was made without and is open for reading only.
     numbers: Option<Tree>,
+    /// Trees that had names when it was opened: none of a table or index.
+    named: Arc<[TreeId]>,
     /// The schema that was read last, mostly the newest: who sees another version reads
     /// that one, which is kept instead.
     newest: Mutex<Option<Arc<Schema>>>,
@@ -75,10 +77,21 @@ impl Engine {
             )
         })?;
         let numbers = family(NUMBERS_FAMILY)?;
+        let named = store.named_trees()?;
+        for tree in numbers.iter().chain([&schema_tree]) {
+            if tree.kind() != KeyKind::Int
+                || named.iter().filter(|it| **it == tree.id()).count() > 1
+            {
+                return Err(Error::corrupt(
+                    "a family's tree is of another kind, or another's, too",
+                ));
+            }
+        }
         Ok(Engine(Arc::new(Inner {
             store,
             schema_tree,
             numbers,
+            named: named.into(),
             newest: Mutex::new(None),
             is_temp,
             locate,
@@ -104,6 +117,11 @@ impl Engine {
     /// The tree of the numbers that belong to the database.
     pub(super) fn numbers(&self) -> Option<&Tree> {
         self.0.numbers.as_ref()
+    }
+
+    /// Trees that had names when it was opened.
+    pub(super) fn named(&self) -> &[TreeId] {
+        &self.0.named
     }
 
     /// What the name of a file in ATTACH means.
@@ -153,6 +171,7 @@ impl Engine {
             version,
             self.0.is_temp,
             rows,
+            &self.0.named,
         ));
         *self.0.newest.lock() = Some(Arc::clone(&schema));
         Ok(schema)

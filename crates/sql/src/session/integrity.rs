@@ -20,12 +20,14 @@ use crate::error::{Error, Result, code};
 use crate::exec::context::{Context, Run};
 use crate::exec::dml::{Entry, KeyMaker, read_row};
 use crate::exec::expr::{Row, condition};
+use crate::exec::fetch::in_row;
 use crate::exec::sorter::Sorter;
 use crate::exec::txns::Txns;
 use crate::func::user::UserCode;
 use crate::plan::Settings;
 use crate::plan::physical::{Action, TableWriter};
-use crate::schema::{Catalog, Index, SEQUENCE, Schema};
+use crate::row::RowReader;
+use crate::schema::{Catalog, Index, Schema, Table};
 use crate::value::{Value, ValueRef};
 
 /// Findings, unless the statement asks for another number.
@@ -118,10 +120,22 @@ fn check_tables(
     run: &mut Run,
     findings: &mut Findings,
 ) -> Result<()> {
-    let schema = engine.schema(txn.in_store(engine.store().number()))?;
+    let schema = match engine.schema(txn.in_store(engine.store().number())) {
+        Err(error) if error.code() == code::CORRUPT => {
+            findings.push(error.to_string());
+            return Ok(());
+        }
+        schema => schema?,
+    };
+    if asked.table.is_none() {
+        schema
+            .findings()
+            .into_iter()
+            .for_each(|line| findings.push(line));
+    }
     let is_asked_for = |name: &&String| match &asked.table {
         Some(table) => name.eq_ignore_ascii_case(table),
-        None => !name.eq_ignore_ascii_case(SEQUENCE),
+        None => true,
     };
     for name in schema.table_names().iter().filter(is_asked_for) {
         if findings.are_enough() {
@@ -130,7 +144,8 @@ fn check_tables(
         let table = writer(&schema, name, user)
             .and_then(|writer| TableCheck::new(&writer, asked, run).run(txn, run, findings));
         match table {
-            Err(error) if error.code() == code::CORRUPT => {
+            // What is asked of its rows makes no sense, or fails for one.
+            Err(error) if matches!(error.code(), code::CORRUPT | code::ERROR) => {
                 findings.push(format!("table {name}: {error}"));
             }
             checked => checked?,
@@ -219,17 +234,21 @@ impl<'a> TableCheck<'a> {
         let mut more = rows.seek(Seek::First)?;
         while more && !findings.are_enough() {
             let rowid = rows.key_int();
-            let stored = (rowid, rows.value()?);
-            read_row(table, &self.target.generated, stored, &mut row, cx)?;
-            self.check_constraints(&row, cx, findings)?;
-            let row = Row::Values(&row);
-            for ((maker, sorter), writer) in self.entries.iter_mut().zip(&self.target.indexes) {
-                maker.make(writer, row, rowid, cx, &mut entry)?;
-                if entry.present {
-                    payload.clear();
-                    payload.extend_from_slice(&rowid.to_le_bytes());
-                    payload.extend_from_slice(&entry.value);
-                    sorter.add(&entry.key, &payload)?;
+            let stored = rows.value()?;
+            if let Err(error) = check_stored(table, stored) {
+                findings.push(in_row(error, table, rowid).to_string());
+            } else {
+                read_row(table, &self.target.generated, (rowid, stored), &mut row, cx)?;
+                self.check_constraints(&row, cx, findings)?;
+                let row = Row::Values(&row);
+                for ((maker, sorter), writer) in self.entries.iter_mut().zip(&self.target.indexes) {
+                    maker.make(writer, row, rowid, cx, &mut entry)?;
+                    if entry.present {
+                        payload.clear();
+                        payload.extend_from_slice(&rowid.to_le_bytes());
+                        payload.extend_from_slice(&entry.value);
+                        sorter.add(&entry.key, &payload)?;
+                    }
                 }
             }
             self.looked = self.looked.wrapping_add(1);
@@ -249,6 +268,13 @@ impl<'a> TableCheck<'a> {
     ) -> Result<()> {
         let table = &self.target.table;
         for (column, value) in table.columns.iter().zip(row.iter().skip(1)) {
+            if column.affinity.changes(value.as_ref()) {
+                let kind = match value {
+                    Value::Text(_) => "TEXT",
+                    _ => "NUMERIC",
+                };
+                findings.push(format!("{kind} value in {}.{}", table.name, column.name));
+            }
             if !column.takes(value.as_ref()) {
                 let (declared, name) = (&column.decl_type, &column.name);
                 findings.push(format!("non-{declared} value in {}.{name}", table.name));
@@ -263,6 +289,15 @@ impl<'a> TableCheck<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// All of a stored row makes sense, and is the table's.
+fn check_stored(table: &Table, stored: &[u8]) -> Result<()> {
+    let row = RowReader::new(stored)?;
+    match row.len() > table.columns.len() {
+        true => Err(Error::corrupt("more columns than the table has")),
+        false => row.validate(),
     }
 }
 

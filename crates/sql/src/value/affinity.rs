@@ -70,6 +70,19 @@ impl Affinity {
         }
     }
 
+    /// Whether a column of this affinity does not store the value as it is.
+    pub fn changes(self, value: ValueRef<'_>) -> bool {
+        match (value, self.apply(value)) {
+            (_, Applied::Changed(_)) => true,
+            (ValueRef::Real(one), Applied::Same(ValueRef::Real(other))) => {
+                one.to_bits() != other.to_bits()
+            }
+            (before, Applied::Same(after)) => {
+                std::mem::discriminant(&before) != std::mem::discriminant(&after)
+            }
+        }
+    }
+
     /// As [`Affinity::apply`] for an owned value.
     pub fn apply_owned(self, value: Value) -> Value {
         if self.keeps(value.as_ref()) {

@@ -51,6 +51,15 @@ pub enum SchemaChange {
     DropTable(Arc<Table>, Option<Box<Delete>>),
     /// Drops an index and its row.
     DropIndex(Arc<Index>),
+    /// Drops a table or index whose rows in sqlite_schema cannot be used.
+    DropMalformed {
+        /// `table` or `index`.
+        kind: &'static str,
+        /// Name.
+        name: String,
+        /// Those that nothing else has.
+        trees: Vec<Tree>,
+    },
     /// Adds the row of a view, whose root is 0.
     CreateView {
         /// Name.
