@@ -6,11 +6,12 @@ use fulgurite_sim::panics;
 use fulgurite_sim::proof::Tally;
 
 /// How many inputs a target.
-const SLICE: [(Target, u64); 4] = [
+const SLICE: [(Target, u64); 5] = [
     (Target::Database, 120),
     (Target::Log, 30),
     (Target::Sql, 150),
     (Target::Codes, 5_000),
+    (Target::Forged, 60),
 ];
 
 /// A valid record that wrote a key of the wrong kind was called a misuse of the

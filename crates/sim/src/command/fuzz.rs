@@ -14,7 +14,7 @@ pub struct Args {
     /// The first number
     #[arg(long, default_value_t = 0)]
     first: u64,
-    /// Only this target: database, log, sql, codes
+    /// Only this target: database, log, sql, codes, forged
     #[arg(long)]
     target: Option<String>,
     /// Only the input of this number
@@ -34,7 +34,9 @@ pub fn run(args: &Args) -> Result<bool, String> {
     };
     let targets: Vec<Target> = Target::ALL.into_iter().filter(wanted).collect();
     if targets.is_empty() {
-        return Err("there is no such target; there are database, log, sql and codes".to_owned());
+        return Err(
+            "there is no such target; there are database, log, sql, codes and forged".to_owned(),
+        );
     }
     let bench = Bench::default();
     let mut well = true;

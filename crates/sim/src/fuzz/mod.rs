@@ -6,10 +6,12 @@
 //! | `database` | a database file with stretches changed, moved, repeated | the right answer, or an error that says so |
 //! | `log` | log files likewise, and records with valid checksums around nonsense | a typed error, or some state whose structure is sound |
 //! | `sql` | statements of the corpus, cut up and put together | a result or an error with a code; the schema stays sound |
+//! | `forged` | SQL databases with forged rows, index entries and schemas in sound trees | a typed error or an answer; what fails changes nothing; `integrity_check` tells of what makes wrong answers |
 //! | `codes` | keys and rows, valid and not | what is valid comes back; what is not is `SQLITE_CORRUPT` |
 
 mod codes;
 mod files;
+mod forged;
 mod text;
 
 use crate::Rng;
@@ -26,11 +28,19 @@ pub enum Target {
     Sql,
     /// Keys and rows.
     Codes,
+    /// What a database holds.
+    Forged,
 }
 
 impl Target {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Database, Self::Log, Self::Sql, Self::Codes];
+    pub const ALL: [Self; 5] = [
+        Self::Database,
+        Self::Log,
+        Self::Sql,
+        Self::Codes,
+        Self::Forged,
+    ];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -39,6 +49,7 @@ impl Target {
             Self::Log => "log",
             Self::Sql => "sql",
             Self::Codes => "codes",
+            Self::Forged => "forged",
         }
     }
 }
@@ -48,6 +59,7 @@ pub struct Bench {
     files: files::Samples,
     statements: Vec<&'static str>,
     watch: text::Watch,
+    forged: forged::Forged,
 }
 
 impl Default for Bench {
@@ -56,6 +68,7 @@ impl Default for Bench {
             files: files::Samples::new(),
             statements: text::statements(),
             watch: text::Watch::new(),
+            forged: forged::Forged::new(),
         }
     }
 }
@@ -74,6 +87,7 @@ impl Bench {
             Target::Log => self.files.log(&mut rng),
             Target::Sql => text::run(&self.statements, &self.watch, &mut rng),
             Target::Codes => codes::run(&mut rng),
+            Target::Forged => self.forged.run(&self.watch, &mut rng),
         })
     }
 }

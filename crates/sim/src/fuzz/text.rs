@@ -43,7 +43,7 @@ impl Watch {
         Self(watched)
     }
 
-    fn set(&self, watched: Option<(Instant, InterruptHandle)>) {
+    pub(super) fn set(&self, watched: Option<(Instant, InterruptHandle)>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = watched;
     }
 }
