@@ -274,3 +274,26 @@ fn statements_that_cannot_begin_hold_nothing() {
     }
     assert!(refused >= 10, "{refused} were refused");
 }
+
+/// A statement that is leaked keeps its session for good. With it a dropped connection kept
+/// its transaction, and with that everybody else from writing until the process ended.
+#[test]
+fn a_leaked_statement_keeps_no_transaction() {
+    let database = Database::in_memory().expect("a database");
+    let other = database.connect().expect("a connection");
+    other
+        .execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+        .expect("a table");
+    other.busy_timeout(Duration::ZERO).expect("sets");
+    for (at, begin) in ["BEGIN IMMEDIATE", "BEGIN"].into_iter().enumerate() {
+        let connection = database.connect().expect("a connection");
+        let insert = format!("{begin}; INSERT INTO t VALUES (-1)");
+        connection.execute_batch(&insert).expect("inserts");
+        std::mem::forget(connection.prepare("SELECT * FROM t").expect("compiles"));
+        drop(connection);
+        let inserted = other.execute("INSERT INTO t VALUES (?1)", [at]);
+        assert_eq!(inserted, Ok(1), "{begin}");
+    }
+    let least = other.query_row("SELECT min(id) FROM t", [], |row| row.get(0));
+    assert_eq!(least, Ok(0));
+}

@@ -170,6 +170,12 @@ impl Session {
         transaction::run(action, &mut state, &self.0.engine)
     }
 
+    /// Undoes an open transaction, whoever has handles of the session still; no hook hears
+    /// of it, as none does where the last handle is dropped.
+    pub fn close(&self) {
+        self.read(false, State::close);
+    }
+
     /// Makes the session as good as new, but for what was compiled; false where
     /// something is under way in it.
     pub fn renew(&self) -> bool {

@@ -379,15 +379,21 @@ impl State {
 
     /// Undoes the explicit transaction.
     pub fn abandon(&mut self) {
+        if self.close() {
+            self.rolled_back();
+        }
+    }
+
+    /// The same, and tells no hook; false where there was none.
+    pub fn close(&mut self) -> bool {
         self.changed += 1;
         self.deferred.clear();
         self.counters = Counters::default();
-        if let Some(explicit) = self.explicit.take() {
-            if explicit.begun {
-                self.txn.rollback();
-            }
-            self.rolled_back();
+        let explicit = self.explicit.take();
+        if explicit.as_ref().is_some_and(|it| it.begun) {
+            self.txn.rollback();
         }
+        explicit.is_some()
     }
 
     /// Commits the statement at hand, which is a transaction of its own: it is over either
