@@ -163,6 +163,43 @@ fn a_lost_row_is_named() {
     assert_eq!(number(&a, "SELECT n FROM account"), 3);
 }
 
+/// A hint repeated keys of megabytes, blobs as twice as many digits, and hints are kept for
+/// a while.
+#[test]
+fn of_long_keys_their_beginnings_are_named() {
+    let long = "é".repeat(500_000);
+    for (value, named) in [
+        (format!("'a{long}'"), format!("('a{}…', 7)", "é".repeat(31))),
+        (format!("'{long}'"), format!("('{}…', 7)", "é".repeat(32))),
+        (
+            "zeroblob(1000000)".to_owned(),
+            format!("(X'{}…', 7)", "0".repeat(128)),
+        ),
+        (
+            "zeroblob(64)".to_owned(),
+            format!("(X'{}', 7)", "0".repeat(128)),
+        ),
+    ] {
+        let setup = "CREATE TABLE t (a, b, UNIQUE (a, b));
+                     CREATE TABLE w (a, b, c, PRIMARY KEY (a, b)) WITHOUT ROWID";
+        let (a, b) = pair("serializable", setup);
+        let insert = format!("BEGIN; INSERT INTO t VALUES ({value}, 7)");
+        run(&a, &insert);
+        run(&b, &insert);
+        run(&b, "COMMIT");
+        let hint = lost(a.execute_batch("COMMIT"));
+        let entry = format!("the entry {named} of index sqlite_autoindex_t_1");
+        assert!(hint.contains(&entry), "{} bytes", hint.len());
+
+        run(&a, &format!("INSERT INTO w VALUES ({value}, 7, 0)"));
+        run(&a, "BEGIN; UPDATE w SET c = 1");
+        run(&b, "UPDATE w SET c = 2");
+        let hint = lost(a.execute_batch("COMMIT"));
+        let row = format!("the row {named} of table w");
+        assert!(hint.contains(&row), "{} bytes", hint.len());
+    }
+}
+
 /// They are in no table, and whoever lost over them was told that a table was dropped.
 /// Where a row came into a range that was read, the next one was named, which nobody
 /// had touched.

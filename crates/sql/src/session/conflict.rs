@@ -116,6 +116,25 @@ fn named(conflict: &Conflict, schema: &Schema, txn: &mut Txn) -> Option<String> 
     None
 }
 
+/// Bytes of a text or a blob that a hint shows: a key may take a gigabyte.
+const SHOWN: usize = 64;
+
+/// Appends the value as a literal, of a long one its beginning.
+fn show(value: ValueRef<'_>, out: &mut Vec<u8>) {
+    let start = match value {
+        ValueRef::Text(text) if text.len() > SHOWN => {
+            let is_within = |at: &usize| text[*at] & 0xC0 == 0x80;
+            let end = (SHOWN - 3..=SHOWN).rev().find(|at| !is_within(at));
+            ValueRef::Text(&text[..end.unwrap_or(SHOWN)])
+        }
+        ValueRef::Blob(bytes) if bytes.len() > SHOWN => ValueRef::Blob(&bytes[..SHOWN]),
+        whole => return quote(whole, out),
+    };
+    quote(start, out);
+    out.pop();
+    out.extend_from_slice("…'".as_bytes());
+}
+
 /// The primary key of a WITHOUT ROWID table's row, as literals, if it is still there.
 fn key_of_row(number: i64, table: &Table, txn: &mut Txn) -> Option<String> {
     let mut record = Vec::new();
@@ -127,7 +146,7 @@ fn key_of_row(number: i64, table: &Table, txn: &mut Txn) -> Option<String> {
             text.extend_from_slice(b", ");
         }
         if let IndexTarget::Column(at) = part.target {
-            quote(row.column_or(at, ValueRef::Null).ok()?, &mut text);
+            show(row.column_or(at, ValueRef::Null).ok()?, &mut text);
         }
     }
     Some(String::from_utf8_lossy(&text).into_owned())
@@ -141,7 +160,7 @@ fn values(mut entry: &[u8], index: &Index) -> Option<String> {
             text.extend_from_slice(b", ");
         }
         let value = decode(&mut entry, key_column(column), None).ok()?;
-        quote(value.as_ref(), &mut text);
+        show(value.as_ref(), &mut text);
     }
     Some(String::from_utf8_lossy(&text).into_owned())
 }
