@@ -308,22 +308,41 @@ fn look_after(
     told.into_iter().chain([found]).collect()
 }
 
+fn open(place: &Place, world: &World, rng: &mut Rng) -> [Shared; 2] {
+    let first = place.open(0, place.options(rng));
+    let first = Shared::new(first, place.power().cloned());
+    let second = first.beside(place.open(1, place.options(rng)));
+    let shared = [first, second];
+    for (shared, model) in shared.iter().zip(world) {
+        let known = known(model, shared);
+        known.iter().for_each(|tree| shared.meet(tree));
+    }
+    shared
+}
+
+/// Whoever opens the files after the end of this process finds the same.
+fn compare_copies(
+    what: &str,
+    (place, rng): (&Place, &mut Rng),
+    shared: &[Shared; 2],
+    world: &World,
+) {
+    let copy = copy_of(place, &shared.each_ref().map(|it| &it.store));
+    let found = array::from_fn(|at| {
+        let trees = known(&world[at], &shared[at]);
+        look_at(copy.clone(), at, &trees, place.options(rng))
+    });
+    let what = format!("{what}, copied");
+    let found = vec![vec![seen("copied", found, [0, 0])]];
+    explain_both(&what, &found, world).expect("one has one order");
+}
+
 pub fn one_seed(seed: u64, tally: &mut Tally) {
     let mut rng = Rng::new(seed ^ 0x2_0000_0000);
     let mut place = Place::new("two", seed, &mut rng);
     let mut world = World::default();
     for life in 0..2 {
-        let first = Shared::new(
-            place.open(0, place.options(&mut rng)),
-            place.power().cloned(),
-        );
-        let second = first.beside(place.open(1, place.options(&mut rng)));
-        let shared = [first, second];
-        for (shared, model) in shared.iter().zip(&world) {
-            known(model, shared)
-                .iter()
-                .for_each(|tree| shared.meet(tree));
-        }
+        let shared = open(&place, &world, &mut rng);
         let (count, hot) = (2 + rng.below(3), rng.chance(1, 2));
         let thread = |number| {
             let rng = |at| Rng::new(seed * 1_000 + life * 100 + number * 10 + at);
@@ -366,14 +385,7 @@ pub fn one_seed(seed: u64, tally: &mut Tally) {
             };
             world = end;
             if rng.chance(1, 2) {
-                let copy = copy_of(&place, &shared.each_ref().map(|it| &it.store));
-                let found = array::from_fn(|at| {
-                    let trees = known(&world[at], &shared[at]);
-                    look_at(copy.clone(), at, &trees, place.options(&mut rng))
-                });
-                let what = format!("{what}, copied");
-                let found = vec![vec![seen("copied", found, [0, 0])]];
-                explain_both(&what, &found, &world).expect("one has one order");
+                compare_copies(&what, (&place, &mut rng), &shared, &world);
             }
         }
         for shared in &shared {
