@@ -40,7 +40,7 @@ impl Place {
         };
         let page_size = if rng.chance(2, 3) { 4096 } else { 8192 };
         // What two stores lose is not of one moment.
-        let loses = what == "one" && rng.chance(1, 3);
+        let loses = what == "one" && rng.chance(1, 6);
         Self {
             files,
             page_size,

@@ -523,7 +523,7 @@ impl Session {
             }
             self.go_on(record);
             if txn.state() != TxnState::Statement && txn.ahead_of().is_none() {
-                shared.may_cut(record, &mut self.draw.rng);
+                shared.may_cut(record, self.used, &mut self.draw.rng);
             }
             while !marks.is_empty() && self.draw.rng.chance(1, 3) {
                 let to = self.draw.rng.below(marks.len() as u64) as usize;

@@ -76,11 +76,16 @@ impl Shared {
 
     /// Keeps what a power cut would leave now, now and then, most where a sync is under way:
     /// all that a transaction was told has to be in it, in `full`.
-    pub fn may_cut(&self, record: &Record, rng: &mut Rng) {
+    pub fn may_cut(&self, record: &Record, holds: bool, rng: &mut Rng) {
         let Some(power) = &self.power else {
             return;
         };
-        let chance = if power.is_syncing() { 2 } else { 60 };
+        let chance = match power.is_syncing() {
+            // Who holds its trees sees most of what is on its way, if anybody does.
+            true if holds => 2,
+            true => 16,
+            false => 60,
+        };
         if !rng.chance(1, chance) || self.cuts.lock().expect("no panic").len() >= CUTS_MAX {
             return;
         }
