@@ -347,6 +347,20 @@ fn columns_are_counted_before_they_are_compared() {
     must(&database.session, &most);
 }
 
+/// No statement that made a table would have taken it. One that wrote ran it; the integrity
+/// check, which looks at rows alone, ended with a misuse.
+#[test]
+fn a_definition_has_no_subquery() {
+    let database = Database::new("CREATE TABLE t(x); INSERT INTO t VALUES (1)");
+    database.forge("t", TEXT, "CREATE TABLE t(x CHECK (x IN (SELECT 1)))");
+    let why = "malformed database schema (t) - subqueries prohibited in its constraints, \
+               columns and indexes";
+    database.finds(why);
+    database.is_damaged("INSERT INTO t VALUES (2)", why);
+    assert_eq!(run(&database.session, "SELECT x FROM t"), ["1"]);
+    must(&database.session, "DROP TABLE t");
+}
+
 /// Each view put its own around what stood in for the name of the one below: a deep one took
 /// the stack of a thread, and of twice two columns memory without end. Texts alone do it, too.
 #[test]

@@ -20,7 +20,9 @@ use crate::ast::{Name, ResultColumn};
 use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::plan::physical::OutputColumn;
-use crate::schema::{Column, ConflictAction, IndexColumn, IndexTarget, SEQUENCE, Table, nearest};
+use crate::schema::{
+    Column, ConflictAction, IndexColumn, IndexTarget, SEQUENCE, Table, malformed, nearest,
+};
 use crate::value::{Affinity, Value};
 
 const REPLACE: ConflictAction = ConflictAction::Replace;
@@ -91,7 +93,16 @@ impl Binder<'_> {
 
     /// Binds the constraints and indexes of a table.
     pub(super) fn target(&mut self, table: &Arc<Table>) -> Result<BoundTarget> {
-        self.in_texts_of(table, |this| this.new_target(table))
+        let before = self.subqueries.len();
+        let target = self.in_texts_of(table, |this| this.new_target(table))?;
+        // None of these texts would have been taken. Who looks at rows alone cannot run one.
+        match self.subqueries.len() == before {
+            true => Ok(target),
+            false => Err(malformed(
+                &table.name,
+                "subqueries prohibited in its constraints, columns and indexes",
+            )),
+        }
     }
 
     /// The same of a table that is not in the schema yet: what its text calls must be there.
