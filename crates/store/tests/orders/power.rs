@@ -162,7 +162,7 @@ impl PowerFile {
         Ok(())
     }
 
-    fn has_new_length(&self) -> Result<Change> {
+    fn new_length(&self) -> Result<Change> {
         Ok(Change::SetLen(self.live.len()?))
     }
 
@@ -230,10 +230,10 @@ impl DiskFile for PowerFile {
 
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
         let allocate = || self.live.allocate(offset, len);
-        self.change(allocate, || self.has_new_length())
+        self.change(allocate, || self.new_length())
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
-        self.change(|| self.live.truncate(len), || self.has_new_length())
+        self.change(|| self.live.truncate(len), || self.new_length())
     }
 }
