@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fulgurite_disk::{Disk, RealDisk};
-use fulgurite_store::{Cursor, Key, KeyKind, Making, Options, Seek, Tree, TreeId, Txn};
+use fulgurite_store::{Cursor, ErrorKind, Key, KeyKind, Making, Options, Seek, Tree, TreeId, Txn};
 use rustc_hash::FxHashMap;
 
 use super::Engine;
@@ -170,19 +170,20 @@ impl Backup {
 /// says wrong is passed over.
 fn clear(engine: &Engine, txn: &mut Txn) -> Result<()> {
     let schema = engine.schema_tree();
-    let rows = schema_rows(txn.cursor(schema)?).unwrap_or_default();
+    let rows = match schema_rows(txn.cursor(schema)?) {
+        Err(error) if error.code() == code::CORRUPT => Vec::new(),
+        rows => rows?,
+    };
     let own = rows
         .iter()
         .flat_map(|(_, row)| [Some(row.root), row.key.map(|key| key.root)]);
     let mut dropped = engine.named().to_vec();
-    for id in own.flatten().filter_map(|root| u32::try_from(root).ok()) {
-        let id = TreeId(id);
-        if !dropped.contains(&id)
-            && let Ok(tree) = engine.store().tree(id)
-            && txn.count(&tree).is_ok()
+    for root in own.flatten() {
+        if let Some(tree) = tree_if_there(engine, txn, root)?
+            && !dropped.contains(&tree.id())
         {
             txn.drop_tree(&tree)?;
-            dropped.push(id);
+            dropped.push(tree.id());
         }
     }
     for (name, tree) in txn.families()? {
@@ -211,10 +212,20 @@ fn empty(txn: &mut Txn, tree: &Tree) -> Result<()> {
     Ok(txn.delete_all(tree, &keys, |_| ())?)
 }
 
-fn tree_of(engine: &Engine, source: &mut Txn, (name, root): (&str, i64)) -> Result<Tree> {
+/// The tree of a row's number, where the transaction sees one.
+fn tree_if_there(engine: &Engine, txn: &mut Txn, root: i64) -> Result<Option<Tree>> {
     let id = u32::try_from(root).ok();
-    let tree = id.and_then(|id| engine.store().tree(TreeId(id)).ok());
-    let tree = tree.filter(|tree| source.count(tree).is_ok());
+    let Some(tree) = id.and_then(|id| engine.store().tree(TreeId(id)).ok()) else {
+        return Ok(None);
+    };
+    match txn.count(&tree) {
+        Err(error) if error.kind() == ErrorKind::Misuse => Ok(None),
+        count => Ok(count.map(|_| Some(tree))?),
+    }
+}
+
+fn tree_of(engine: &Engine, source: &mut Txn, (name, root): (&str, i64)) -> Result<Tree> {
+    let tree = tree_if_there(engine, source, root)?;
     tree.ok_or_else(|| malformed(name, format_args!("tree {root}, its own, is not there")))
 }
 
