@@ -358,6 +358,56 @@ fn deep_statements_run_on_a_small_stack() {
     small.expect("thread").join().expect("no panic");
 }
 
+/// Evaluation took the stack of the thread that asked, and ended the process where that was
+/// a small one.
+#[test]
+fn deep_expressions_are_evaluated_on_a_small_stack() {
+    let check = || {
+        let session = support::session();
+        support::must(
+            &session,
+            "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 1)",
+        );
+        let fine = |sql: String| {
+            let rows = support::run(&session, &sql);
+            let is_wrong = rows.iter().any(|row| row.starts_with("error"));
+            assert!(!is_wrong, "{}: {rows:?}", &sql[..sql.len().min(200)]);
+        };
+        for (open, close, levels) in [
+            ("", " + a", 990),
+            ("", " || a", 990),
+            ("", " = a", 990),
+            ("NOT ", "", 990),
+            ("CAST(", " AS INT)", 990),
+            ("", " ISNULL", 990),
+            ("coalesce(", ", 2)", 700),
+            ("max(", ", 1)", 700),
+            ("iif(a, ", ", 2)", 700),
+            ("CASE WHEN ", " THEN 1 ELSE a END", 700),
+            ("json_array(", ")", 700),
+            ("", " IN (1, a)", 900),
+            ("", " BETWEEN a AND 2", 900),
+            ("", " LIKE 'a'", 900),
+            ("(a = 1 AND (a = 2 OR ", "))", 400),
+        ] {
+            let deep = format!("{}a{}", open.repeat(levels), close.repeat(levels));
+            fine(format!("SELECT {deep} FROM t"));
+            fine(format!("SELECT {deep} FROM t GROUP BY {deep}"));
+            fine(format!("SELECT a FROM t WHERE {deep} ORDER BY {deep}"));
+            fine(format!("UPDATE t SET b = {deep} WHERE a = 1"));
+            fine(format!(
+                "CREATE TABLE c(a, b AS ({deep}), CHECK (({deep}) IS NOT 7))"
+            ));
+            fine(format!("CREATE INDEX i ON c({deep}) WHERE {deep}"));
+            fine("INSERT INTO c VALUES (1), (NULL); SELECT * FROM c; DROP TABLE c".to_owned());
+        }
+    };
+    let small = std::thread::Builder::new()
+        .stack_size(256 << 10)
+        .spawn(check);
+    small.expect("thread").join().expect("no panic");
+}
+
 /// Behind a wildcard, bytes are looked for that the rest of the pattern begins with.
 #[test]
 fn patterns_go_on_where_their_next_character_stands() {

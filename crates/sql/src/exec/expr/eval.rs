@@ -6,8 +6,9 @@
 //!
 //! AND, OR, CASE and IN evaluate their parts left to right and stop as soon as
 //! the result is settled. Recursion follows the expression, whose depth the
-//! binder bounds; the rarer operations live in functions of their own so that
-//! the frame of [`eval`] stays small.
+//! binder bounds, and takes stack as it needs: a thread of the application may
+//! be a small one. The rarer operations live in functions of their own so that
+//! the frame of a level stays small.
 
 use crate::bind::expr::{
     BinaryOp, CaseArm, Comparison, Expr, ExprKind, LikeKind, RowSource, UnaryOp,
@@ -29,6 +30,7 @@ fn truth<'a>(value: Option<bool>) -> Datum<'a> {
 }
 
 /// The expression's value over `row`.
+#[inline]
 pub fn eval<'a, 'p: 'a>(
     expr: &'a Expr,
     row: Row<'a>,
@@ -41,6 +43,22 @@ pub fn eval<'a, 'p: 'a>(
             let params: &'p [Value] = cx.parameters;
             Datum::Same(params.get(*index).map_or(ValueRef::Null, Value::as_ref))
         }
+        _ => return level(expr, row, cx),
+    })
+}
+
+/// As [`eval`], one level further down.
+fn level<'a, 'p: 'a>(expr: &'a Expr, row: Row<'a>, cx: &mut Context<'p, '_>) -> Result<Datum<'a>> {
+    crate::stack::grow(|| operation(expr, row, cx))
+}
+
+/// The value of what has operands, or is neither of the row nor of the text.
+fn operation<'a, 'p: 'a>(
+    expr: &'a Expr,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Datum<'a>> {
+    Ok(match &expr.kind {
         ExprKind::Register(register) => register_value(*register, cx),
         ExprKind::Binary(op, left, right) => {
             let a = eval(left, row, cx)?;
@@ -93,7 +111,10 @@ pub fn eval<'a, 'p: 'a>(
             let found = subquery::contains(*subquery, exprs, comparisons, row, cx)?;
             truth(found.map(|f| f != *negated))
         }
-        ExprKind::Column(_)
+        ExprKind::Input(_)
+        | ExprKind::Literal(_)
+        | ExprKind::Parameter(_)
+        | ExprKind::Column(_)
         | ExprKind::Aggregate(_)
         | ExprKind::Window(..)
         | ExprKind::Members { .. } => {
@@ -148,28 +169,8 @@ pub fn condition<'a, 'p: 'a>(
     cx: &mut Context<'p, '_>,
 ) -> Result<Option<bool>> {
     match &expr.kind {
-        ExprKind::And(parts) => {
-            let mut result = Some(true);
-            for part in parts {
-                match condition(part, row, cx)? {
-                    Some(false) => return Ok(Some(false)),
-                    None => result = None,
-                    Some(true) => {}
-                }
-            }
-            Ok(result)
-        }
-        ExprKind::Or(parts) => {
-            let mut result = Some(false);
-            for part in parts {
-                match condition(part, row, cx)? {
-                    Some(true) => return Ok(Some(true)),
-                    None => result = None,
-                    Some(false) => {}
-                }
-            }
-            Ok(result)
-        }
+        ExprKind::And(parts) => crate::stack::grow(|| connected(parts, false, row, cx)),
+        ExprKind::Or(parts) => crate::stack::grow(|| connected(parts, true, row, cx)),
         ExprKind::Compare(op, how, left, right) => {
             let a = eval(left, row, cx)?;
             let b = eval(right, row, cx)?;
@@ -179,6 +180,24 @@ pub fn condition<'a, 'p: 'a>(
         ExprKind::InList { .. } => in_list(expr, row, cx),
         _ => Ok(eval(expr, row, cx)?.as_ref().truth()),
     }
+}
+
+/// AND and OR: one part that is `settled` settles the result.
+fn connected<'a, 'p: 'a>(
+    parts: &'a [Expr],
+    settled: bool,
+    row: Row<'a>,
+    cx: &mut Context<'p, '_>,
+) -> Result<Option<bool>> {
+    let mut result = Some(!settled);
+    for part in parts {
+        match condition(part, row, cx)? {
+            Some(is) if is == settled => return Ok(Some(settled)),
+            None => result = None,
+            Some(_) => {}
+        }
+    }
+    Ok(result)
 }
 
 fn between<'a, 'p: 'a>(
