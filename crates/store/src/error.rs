@@ -102,6 +102,8 @@ impl Conflict {
 
 /// Bytes of a key that a message shows.
 const KEY_SHOWN: usize = 32;
+/// Characters of a family's name that a message shows: it may be as long as any key.
+const NAME_SHOWN: usize = 64;
 
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,7 +123,10 @@ impl fmt::Display for Conflict {
             None => {}
         }
         match self.family() {
-            Some(name) => write!(f, "family {name:?}"),
+            Some(name) => match name.char_indices().nth(NAME_SHOWN) {
+                Some((end, _)) => write!(f, "family {:?}…", &name[..end]),
+                None => write!(f, "family {name:?}"),
+            },
             None => write!(f, "tree {}", self.tree.0),
         }
     }

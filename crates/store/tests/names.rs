@@ -75,3 +75,18 @@ fn a_family_has_its_name_again_where_it_is_asked_for() {
     assert_ne!(anew.id(), id);
     assert_eq!(anew.family(), Some("accounts"));
 }
+
+/// A name may be as long as any key, and went into each message whole.
+#[test]
+fn a_conflict_shows_the_beginning_of_a_long_name() {
+    let disk = Arc::new(MemoryDisk::new());
+    let store = open(&disk);
+    let name = "\u{e4}".repeat(100_000);
+    let tree = store.create_family(&name, KeyKind::Bytes);
+    let lost = lose(&store, &tree.expect("a family"));
+    let shown = format!("of family \"{}\"… first", "\u{e4}".repeat(64));
+    assert!(lost.message().contains(&shown), "{lost}");
+    assert!(lost.message().len() < 400, "{}", lost.message().len());
+    let conflict = lost.conflict().expect("what it lost against");
+    assert_eq!(conflict.family(), Some(name.as_str()));
+}

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use fulgurite_disk::{Disk, RealDisk};
 use fulgurite_store::{Cursor, ErrorKind, Key, KeyKind, Making, Options, Seek, Tree, TreeId, Txn};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Engine;
 use super::engine::NUMBERS_FAMILY;
@@ -177,13 +177,12 @@ fn clear(engine: &Engine, txn: &mut Txn) -> Result<()> {
     let own = rows
         .iter()
         .flat_map(|(_, row)| [Some(row.root), row.key.map(|key| key.root)]);
-    let mut dropped = engine.named().to_vec();
+    let mut dropped: FxHashSet<TreeId> = engine.named().iter().copied().collect();
     for root in own.flatten() {
         if let Some(tree) = tree_if_there(engine, txn, root)?
-            && !dropped.contains(&tree.id())
+            && dropped.insert(tree.id())
         {
             txn.drop_tree(&tree)?;
-            dropped.push(tree.id());
         }
     }
     for (name, tree) in txn.families()? {

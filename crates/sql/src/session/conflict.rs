@@ -62,8 +62,8 @@ fn place(conflict: &Conflict, engine: &Engine, txn: &mut Txn) -> Option<String> 
     if is_idle {
         txn.begin_read().ok()?;
     }
-    // Trees that only go when a change of the schema drops them.
-    let gone = || "the schema (it dropped a table or an index)".to_owned();
+    // Trees only go where a change of the schema drops them, or REINDEX makes them anew.
+    let gone = || "the schema (it dropped or rebuilt a table or an index)".to_owned();
     let schema = engine.schema(txn).ok();
     let place = schema.map(|schema| named(conflict, &schema, txn).unwrap_or_else(gone));
     if is_idle {
