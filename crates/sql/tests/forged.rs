@@ -334,11 +334,18 @@ fn a_damaged_database_can_be_replaced() {
 fn columns_are_counted_before_they_are_compared() {
     let database = Database::new("");
     let columns: Vec<String> = (0..200_000).map(|at| format!("c{at}")).collect();
-    let answer = run(
-        &database.session,
-        &format!("CREATE TABLE wide({})", columns.join(",")),
-    );
-    assert_eq!(answer, ["error 1: too many columns on wide"]);
+    for explain in ["", "EXPLAIN ", "EXPLAIN QUERY PLAN "] {
+        for temporary in ["", "TEMPORARY "] {
+            let answer = run(
+                &database.session,
+                &format!(
+                    "{explain}CREATE {temporary}TABLE wide({})",
+                    columns.join(",")
+                ),
+            );
+            assert_eq!(answer, ["error 1: too many columns on wide"]);
+        }
+    }
     let names: Vec<String> = (0..2_000).map(|at| format!("c{at}")).collect();
     let most = format!(
         "CREATE TABLE most({}, UNIQUE (c1), CHECK (c2 > 0))",

@@ -400,3 +400,46 @@ SELECT 1 FROM u GROUP BY x HAVING count(*) > 8; SELECT json_group_array(j) FROM 
     let shown = plan("SELECT z FROM f WHERE x = 5");
     assert!(shown.contains("SCAN a ["), "{shown}");
 }
+
+/// They were taken in any number, and planned for seconds.
+#[test]
+fn lists_are_as_long_as_in_sqlite() {
+    const TABLE: &str = "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2);";
+    for terms in [2000, 2001] {
+        let list = |term: &str| vec![term; terms].join(",");
+        let (a, one) = (list("a"), list("1"));
+        for sql in [
+            format!("SELECT a FROM t ORDER BY {a}"),
+            format!("SELECT a FROM t ORDER BY nosuch, {a}"),
+            format!("SELECT a FROM t GROUP BY {a}"),
+            format!("SELECT a FROM t UNION SELECT b FROM t ORDER BY {one}"),
+            format!("SELECT count(*) OVER (ORDER BY {a}) FROM t"),
+            format!("SELECT count(*) OVER (PARTITION BY {a}) FROM t"),
+            format!("UPDATE t SET {}", list("a = 1")),
+            format!("UPDATE t SET ({a}) = ({one})"),
+            format!("CREATE INDEX i ON t({a}); INSERT INTO t VALUES (3, 4)"),
+            format!("CREATE INDEX i ON nosuch({a})"),
+            format!("CREATE TABLE u(a, UNIQUE ({a}))"),
+            format!("CREATE TABLE u(a, PRIMARY KEY ({a}))"),
+        ] {
+            same(&format!("{TABLE} {sql}"));
+        }
+    }
+}
+
+/// An order was sought for as many joins as there are subqueries, in the cube of their number.
+#[test]
+fn many_scalar_subqueries_are_planned_in_time() {
+    let subqueries: Vec<String> = (0..1500)
+        .map(|at| format!("(SELECT y FROM p WHERE x = b + {at})"))
+        .collect();
+    let sql = format!("SELECT {} FROM t", subqueries.join(","));
+    let tables = "CREATE TABLE t(a, b); CREATE TABLE p(x UNIQUE, y);
+        INSERT INTO t VALUES (1, 2), (2, 900); INSERT INTO p VALUES (2, 20), (1000, 30)";
+    same(&format!("{tables}; {sql}"));
+    let session = support::session();
+    support::must(&session, tables);
+    let plan = support::run(&session, &format!("EXPLAIN QUERY PLAN {sql}"));
+    let joins = plan.iter().filter(|line| line.contains("SINGLE JOIN"));
+    assert_eq!(joins.count(), 64);
+}

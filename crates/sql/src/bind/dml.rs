@@ -19,6 +19,7 @@ use crate::ast;
 use crate::ast::{Name, ResultColumn};
 use crate::error::{Error, Result};
 use crate::func::Definition;
+use crate::parse::MAX_COLUMNS;
 use crate::plan::physical::OutputColumn;
 use crate::schema::{
     Column, ConflictAction, IndexColumn, IndexTarget, SEQUENCE, Table, malformed, nearest,
@@ -309,6 +310,9 @@ impl Binder<'_> {
         let conflict = self.policy.or(update.conflict);
         let names = update.sets.iter().flat_map(|(names, _)| names);
         let names: Vec<&str> = names.map(|name| name.text.as_str()).collect();
+        if names.len() > MAX_COLUMNS {
+            return Err(Error::sql("too many columns in set list"));
+        }
         let event = Fired::Update(&names);
         let (table, instead) = self.writable(&update.table, event, conflict)?;
         if let Some(fires) = instead {

@@ -9,6 +9,7 @@ use super::scope::Clause;
 use crate::ast;
 use crate::ast::{ExprKind as A, Literal, ResultColumn, SelectCore, SortTerm};
 use crate::error::{Error, Result};
+use crate::parse::MAX_COLUMNS;
 use crate::value::Collation;
 
 /// What names a result column of a compound's SELECT.
@@ -83,6 +84,7 @@ impl Binder<'_> {
             let collation = key.collation();
             keys.push((key, collation));
         }
+        check_terms(terms.len(), "GROUP")?;
         Ok(keys)
     }
 
@@ -112,6 +114,7 @@ impl Binder<'_> {
             }
             keys.push(sort_key(expr, term));
         }
+        check_terms(terms.len(), "ORDER")?;
         Ok(keys)
     }
 
@@ -139,6 +142,7 @@ impl Binder<'_> {
         columns: &[QueryColumn],
         names: &[Vec<ResultName>],
     ) -> Result<Vec<SortKey>> {
+        check_terms(terms.len(), "ORDER")?;
         let mut keys = Vec::with_capacity(terms.len());
         for (i, term) in terms.iter().enumerate() {
             let (inner, collation) = self.without_collate(&term.expr)?;
@@ -172,6 +176,14 @@ impl Binder<'_> {
             keys.push(sort_key(expr, term));
         }
         Ok(keys)
+    }
+}
+
+/// Of a clause that SQLite limits as it does the columns of a table.
+pub(super) fn check_terms(terms: usize, clause: &str) -> Result<()> {
+    match terms > MAX_COLUMNS {
+        true => Err(Error::sql(format!("too many terms in {clause} BY clause"))),
+        false => Ok(()),
     }
 }
 

@@ -11,11 +11,10 @@ use super::scope::{Clause, ColumnName};
 use crate::ast;
 use crate::ast::{ResultColumn, SelectCore, SortTerm};
 use crate::error::{Error, Result};
+use crate::parse::MAX_COLUMNS;
 use crate::plan::physical::{CompoundOp, LimitClause, Origin, OutputColumn};
 use crate::value::Collation;
 
-/// Result columns, SQLite's limit.
-pub(super) const MAX_COLUMNS: usize = 2000;
 /// Terms of a compound, SQLite's limit.
 pub(super) const MAX_COMPOUND: usize = 500;
 

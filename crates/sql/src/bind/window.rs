@@ -14,7 +14,7 @@ use super::expr::{
     Exclude, Expr, ExprKind, Frame, FrameBound, FrameMode, OverWindow, Props, SortKey, WindowCall,
     Windowing,
 };
-use super::order::sort_key;
+use super::order::{check_terms, sort_key};
 use super::scope::{self, Clause};
 use crate::ast;
 use crate::ast::{ExprKind as A, FunctionCall, Literal, Over, SortTerm};
@@ -270,6 +270,8 @@ impl Binder<'_> {
         }
         let partition = self.exprs(window.partition_by)?;
         let order = self.window_order(window.order_by)?;
+        // It sorts by the one as by the other.
+        check_terms(partition.len().max(order.len()), "ORDER")?;
         let filter = call.filter.as_deref().map(|f| self.expr(f)).transpose()?;
         let frame = match (&function, window.frame) {
             // Those that pay no heed to their frame have the one that asks for least.

@@ -34,7 +34,7 @@ use tokens::Tokens;
 pub const MAX_EXPR_DEPTH: usize = 1000;
 /// How deep queries may be within each other.
 const MAX_QUERY_DEPTH: usize = 500;
-/// Columns in a table, SQLite's limit.
+/// Columns in a table, a result or an index, terms of a sort and assignments: SQLite's limit.
 pub const MAX_COLUMNS: usize = 2000;
 /// The largest parameter number, SQLite's limit.
 pub const MAX_PARAMETERS: usize = 32_766;

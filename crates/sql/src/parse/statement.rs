@@ -3,7 +3,7 @@
 use sqlite3_parser::ast as raw;
 use sqlite3_parser::dialect::TokenType as T;
 
-use super::tokens::Token;
+use super::tokens::{Token, behind_explain};
 use super::{Lowering, unquote};
 use crate::ast::{ExprKind, Literal, Pragma, QualifiedName, Select, SelectCore, Statement};
 use crate::error::Result;
@@ -155,8 +155,7 @@ impl Lowering<'_> {
 /// `BEGIN CONCURRENT` is BEGIN to the grammar: the byte range of the word that
 /// is to be left out.
 pub(super) fn concurrent(tokens: &super::Tokens<'_>) -> Option<(usize, usize)> {
-    let explains = |token: &&Token| matches!(token.kind, T::TK_EXPLAIN | T::TK_QUERY | T::TK_PLAN);
-    let mut rest = tokens.list().iter().skip_while(explains);
+    let mut rest = behind_explain(tokens.list()).iter();
     let (begin, word) = (rest.next()?, rest.next()?);
     let is_another_way = |next: &Token| {
         let ways = [T::TK_DEFERRED, T::TK_IMMEDIATE, T::TK_EXCLUSIVE];

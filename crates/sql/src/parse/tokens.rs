@@ -109,9 +109,9 @@ impl<'a> Tokens<'a> {
     /// parser compares each with all before it.
     pub fn table_wider_than(&self, columns: usize) -> Option<&str> {
         use TokenType::*;
-        let temporary = usize::from(self.kind(1) == Some(TK_TEMP));
-        let is_create =
-            self.kind(0) == Some(TK_CREATE) && self.kind(1 + temporary) == Some(TK_TABLE);
+        let mut kinds = behind_explain(&self.list).iter().map(|token| token.kind);
+        let is_create = kinds.next() == Some(TK_CREATE)
+            && kinds.find(|kind| *kind != TK_TEMP) == Some(TK_TABLE);
         if self.list.len() <= columns || !is_create {
             return None;
         }
@@ -332,10 +332,17 @@ pub(super) fn keyword(word: &[u8]) -> Option<TokenType> {
 /// Whether these tokens begin a CREATE TRIGGER.
 fn begins_trigger(tokens: &[Token]) -> bool {
     use TokenType::*;
-    let explains = |token: &&Token| matches!(token.kind, TK_EXPLAIN | TK_QUERY | TK_PLAN);
-    let kinds = tokens.iter().skip_while(explains).map(|token| token.kind);
+    let kinds = behind_explain(tokens).iter().map(|token| token.kind);
     let kinds = kinds.filter(|kind| *kind != TK_TEMP);
     kinds.eq([TK_CREATE, TK_TRIGGER])
+}
+
+/// The statement that these tokens explain, or are.
+pub(super) fn behind_explain(tokens: &[Token]) -> &[Token] {
+    use TokenType::*;
+    let explains = |token: &&Token| matches!(token.kind, TK_EXPLAIN | TK_QUERY | TK_PLAN);
+    let count = tokens.iter().take_while(explains).count();
+    tokens.get(count..).unwrap_or(&[])
 }
 
 /// Where a token begins whose text the scanner hands out: of numbered variables and of blobs

@@ -19,6 +19,8 @@ use crate::bind::expr::{AggregateCall, ColumnRef, Expr, ExprKind, SortKey, Subqu
 use crate::bind::logical::{Block, Body, Source};
 use crate::error::Result;
 
+/// Joins for which an order is sought; whatever more there is, is called for each row.
+const JOINS_MAX: usize = 64;
 /// Under OR and AND, rows of the subquery's table for each row of the largest source.
 const ROWS_EACH: f64 = 16.0;
 
@@ -172,6 +174,9 @@ impl<'a> Planner<'a, '_> {
     ) -> Result<Option<ColumnRef>> {
         if let Some((_, known)) = singles.known.iter().find(|(id, _)| *id == subquery) {
             return Ok(*known);
+        }
+        if singles.joins.len() >= JOINS_MAX {
+            return Ok(None);
         }
         let asked = Wanted {
             subquery,

@@ -14,6 +14,7 @@ use super::table::{Column, ConflictAction, Index, IndexColumn, IndexOrigin, Inde
 use super::without_rowid::{IntegerKey, distinct_parts};
 use crate::ast::{self, ExprKind, Literal, SortTerm};
 use crate::error::{Error, Result};
+use crate::parse::MAX_COLUMNS;
 use crate::value::Collation;
 
 impl Builder<'_> {
@@ -150,6 +151,7 @@ impl Builder<'_> {
         &self,
         terms: &[SortTerm],
     ) -> Result<Vec<(usize, Option<Collation>, bool)>> {
+        check_parts(terms)?;
         terms
             .iter()
             .map(|term| {
@@ -199,8 +201,17 @@ fn key_column(
     })
 }
 
+/// A key has no more parts than SQLite allows.
+fn check_parts(terms: &[SortTerm]) -> Result<()> {
+    match terms.len() > MAX_COLUMNS {
+        true => Err(Error::sql("too many columns in index")),
+        false => Ok(()),
+    }
+}
+
 /// The key parts of a CREATE INDEX over a table.
 pub fn index_columns(create: &ast::CreateIndex, table: &Table) -> Result<Vec<IndexColumn>> {
+    check_parts(&create.columns)?;
     create
         .columns
         .iter()

@@ -39,7 +39,7 @@ fn compile_options() -> Vec<String> {
     vec![
         "ENABLE_COLUMN_METADATA".to_owned(),
         "ENABLE_MATH_FUNCTIONS".to_owned(),
-        format!("MAX_COLUMN={}", crate::bind::select::MAX_COLUMNS),
+        format!("MAX_COLUMN={}", crate::parse::MAX_COLUMNS),
         format!("MAX_COMPOUND_SELECT={}", crate::bind::select::MAX_COMPOUND),
         format!("MAX_EXPR_DEPTH={}", crate::parse::MAX_EXPR_DEPTH),
         format!("MAX_LENGTH={LENGTH_MAX}"),
