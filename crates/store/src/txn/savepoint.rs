@@ -42,7 +42,8 @@ pub(super) struct Savepoints {
     taken: u64,
     /// Those that are good, in order.
     places: Vec<Place>,
-    /// What trees were when each had their nodes kept, in the order of the places.
+    /// What trees were when each had their nodes kept, in the order of the places, and for
+    /// each place by their numbers.
     marks: Vec<(TreeId, Mark)>,
     /// What was written since the first of them.
     pub(super) undo: Undo,
@@ -171,8 +172,9 @@ impl Savepoints {
     fn mark(&self, place: Option<usize>, tree: TreeId) -> Option<&Mark> {
         let place = place?;
         let to = self.places.get(place + 1).map(|next| next.marks);
-        let mut marks = self.marks[self.places[place].marks..to.unwrap_or(self.marks.len())].iter();
-        marks.find(|(of, _)| *of == tree).map(|(_, mark)| mark)
+        let marks = &self.marks[self.places[place].marks..to.unwrap_or(self.marks.len())];
+        let at = marks.binary_search_by_key(&tree, |(of, _)| *of).ok()?;
+        Some(&marks[at].1)
     }
 }
 
@@ -232,7 +234,9 @@ impl TxnContext {
             let pool = &self.core.pool;
             let forks = self.forks.iter_mut();
             let marks = forks.map(|fork| (fork.tree.id(), fork.mark(pool)));
+            let first = savepoints.marks.len();
             savepoints.marks.extend(marks);
+            savepoints.marks[first..].sort_unstable_by_key(|(tree, _)| *tree);
         }
         savepoints.note_on();
         Ok(())
