@@ -76,7 +76,7 @@ use crate::func::user::UserCode;
 use crate::parse::Parsed;
 use crate::schema::{Catalog, Index, Table};
 use crate::value::{Value, ValueRef};
-use physical::{Plan, Pragma, ScanColumn, Subquery};
+use physical::{Action, Plan, Pragma, ScanColumn, Subquery};
 
 /// What the planner's costs need to know of trees.
 pub trait Statistics {
@@ -219,27 +219,50 @@ fn plan_one(
         ..
     } = planner;
     Ok(Plan {
-        action,
         columns,
         subqueries,
         registers,
-        parameters: Vec::new(),
         reads,
         writes,
         guards,
         pragmas,
-        programs: Vec::new(),
         place,
         schema_version,
-        beside: Vec::new(),
-        searched: Vec::new(),
-        settings: settings.clone(),
         deterministic,
         guesses,
         calls_user,
         schema_calls_user,
         lacks,
+        ..Plan::of_no_names(action, settings)
     })
+}
+
+impl Plan {
+    /// The plan of a statement that nothing in a database has a part in.
+    pub fn of_no_names(action: Action, settings: &Settings) -> Self {
+        Self {
+            action,
+            columns: Vec::new(),
+            subqueries: Vec::new(),
+            registers: 0,
+            parameters: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            guards: Vec::new(),
+            pragmas: Vec::new(),
+            programs: Vec::new(),
+            place: None,
+            schema_version: 0,
+            beside: Vec::new(),
+            searched: Vec::new(),
+            settings: settings.clone(),
+            deterministic: true,
+            guesses: false,
+            calls_user: false,
+            schema_calls_user: false,
+            lacks: Vec::new(),
+        }
+    }
 }
 
 /// State of planning one statement.

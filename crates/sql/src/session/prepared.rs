@@ -106,6 +106,9 @@ impl Prepared {
         let Ok(mut state) = self.session.0.state() else {
             return false;
         };
+        if matches!(self.body.program.plan.action, Action::Transaction(_)) {
+            return self.body.program.plan.settings == state.settings;
+        }
         let within = state.explicit.as_ref().is_some_and(|e| e.begun);
         let version = match within {
             true => state.txn.stamp(tree).ok(),
