@@ -101,3 +101,39 @@ fn a_transaction_ends_whose_schema_cannot_be_read() {
         assert_eq!(count(&connection), ROWS);
     }
 }
+
+/// A statement that violates a constraint is undone alone. Where that failed, and all of the
+/// transaction was undone, the constraint was told of alone: who went on with the next
+/// statement committed it by itself.
+#[test]
+fn who_loses_a_transaction_by_a_statement_hears_of_it() {
+    let disk = filled();
+    let mut ended = 0;
+    for call in [Call::Read, Call::Write] {
+        for after in (0..).step_by(4) {
+            let disk = disk.fork();
+            let connection = open(&disk).connect().expect("connects");
+            // The last of them is there already.
+            let sql = rows(1 - 250, 251);
+            run(&connection, "BEGIN; UPDATE t SET body = body WHERE id < 9");
+            fail(&disk, call, after);
+            let error = connection.execute_batch(&sql).expect_err("a constraint");
+            let is_constraint = code(&error) == ffi::SQLITE_CONSTRAINT_PRIMARYKEY;
+            let hint = error.hint().unwrap_or_default();
+            let what = format!("{call:?} {after}: {error}, {hint}");
+            assert!(!is_constraint || !connection.is_autocommit(), "{what}");
+            assert!(is_constraint || hint.contains("cannot "), "{what}");
+            ended += u32::from(hint.contains("its transaction was undone"));
+            let met = disk.faults_met() > 0;
+            disk.heal();
+            if !connection.is_autocommit() {
+                run(&connection, "COMMIT");
+            }
+            assert_eq!(count(&connection), ROWS, "{what}");
+            if !met {
+                break;
+            }
+        }
+    }
+    assert!(ended > 0, "no undoing failed");
+}

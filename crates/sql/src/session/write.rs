@@ -8,6 +8,8 @@
 //! SQLite does for a full disk or an I/O error; and as there also where a
 //! statement that writes is interrupted.
 
+use fulgurite_store::ErrorKind;
+
 use super::body::Body;
 use super::program::Fires;
 use super::state::{Base, State};
@@ -288,7 +290,10 @@ impl Body {
             match go_back(&mut state.txn, &place) {
                 Ok(()) if !state.deferred.is_empty() => state.deferred.undo_statement(),
                 Ok(()) => {}
-                Err(_) => state.abandon(),
+                Err(undoing) => {
+                    state.abandon();
+                    return ended_by(undoing, failure.error);
+                }
             }
         } else if torn {
             state.abandon();
@@ -388,10 +393,11 @@ impl Body {
         } else if commits {
             state.txn.rollback();
             state.rolled_back();
-        } else if outcome.as_ref().is_err_and(is_interrupt)
-            || place.is_some_and(|place| go_back(&mut state.txn, &place).is_err())
-        {
+        } else if outcome.as_ref().is_err_and(is_interrupt) {
             state.abandon();
+        } else if let Some(Err(undoing)) = place.map(|place| go_back(&mut state.txn, &place)) {
+            state.abandon();
+            outcome = outcome.map_err(|failure| ended_by(undoing, failure));
         } else {
             state.counters.go_back(&counters);
         }
@@ -436,6 +442,20 @@ fn triggers_of<'t>(plan: &'t Plan, state: &'t mut TriggerState) -> Option<Trigge
 fn go_back(txn: &mut Txns, place: &Mark) -> fulgurite_store::Result<()> {
     txn.rollback_to(place)?;
     txn.release(place)
+}
+
+/// What ended a transaction in which a statement that failed could not be undone alone. Who
+/// heard of a constraint would take the transaction to be open still.
+#[cold]
+fn ended_by(undoing: fulgurite_store::Error, failure: Error) -> Error {
+    if undoing.kind() == ErrorKind::Misuse {
+        // It was the failure that left nothing to go back to.
+        return failure;
+    }
+    let hint = format!(
+        "{undoing}; the statement failed ({failure}) and could not be undone alone, so its transaction was undone: run that again"
+    );
+    Error::from(undoing).with_hint(hint)
 }
 
 /// Deletes the rows of a table that is dropped, where foreign keys want to see them go.
