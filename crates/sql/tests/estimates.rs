@@ -243,3 +243,26 @@ fn what_is_newest_is_little() {
         assert!(!most.contains("by_at"), "{rows}: {most}");
     }
 }
+
+/// A LIMIT was left out of account: of the rows that a subquery could find, the next few of a
+/// queue, each was taken to be a key, so that the whole table was read in place of these.
+#[test]
+fn a_limit_tells_how_many_keys_a_subquery_brings() {
+    let engine = engine();
+    let session = engine.session();
+    fill(&session);
+    let next = "SELECT id FROM orders WHERE status = 1 ORDER BY id";
+    for limit in ["1", "10 OFFSET 5", "?", "2 * 5"] {
+        let found = format!("SELECT amount FROM orders WHERE id IN ({next} LIMIT {limit})");
+        let shown = plan(&session, &found);
+        assert!(shown.contains("each of subquery"), "{limit}: {shown}");
+        let taken = format!("UPDATE orders SET status = 2 WHERE id IN ({next} LIMIT {limit})");
+        let shown = plan(&session, &taken);
+        assert!(shown.contains("each of subquery"), "{limit}: {shown}");
+    }
+    for limit in ["-1", "15000"] {
+        let all = format!("SELECT amount FROM orders WHERE id IN ({next} LIMIT {limit})");
+        let shown = plan(&session, &all);
+        assert!(!shown.contains("each of subquery"), "{limit}: {shown}");
+    }
+}

@@ -12,7 +12,10 @@ use super::window;
 use crate::bind::expr::{Expr, ExprKind, SortKey};
 use crate::bind::logical::{Aggregation, Block, Body, Query};
 use crate::error::{Error, Result};
-use crate::value::Collation;
+use crate::value::{Collation, Value};
+
+/// The rows that a LIMIT lets through, where that is not known.
+const ROWS_OF_LIMIT: f64 = 100.0;
 
 impl Planner<'_, '_> {
     /// The plan of a query; its row is the result row.
@@ -219,7 +222,7 @@ impl Planner<'_, '_> {
         let Some(clause) = self.resolve_limit(limit)? else {
             return Ok(node);
         };
-        let (width, rows) = (node.width, node.rows);
+        let (width, rows) = (node.width, node.rows.min(rows_at_most(&clause)));
         Ok(Node {
             op: Op::Limit {
                 input: Box::new(node),
@@ -244,6 +247,17 @@ impl Planner<'_, '_> {
         } else {
             Vec::new()
         }
+    }
+}
+
+/// About how many rows a LIMIT lets through. What is not known before it runs is a page, as a
+/// rule, or the next few of a queue.
+pub(super) fn rows_at_most(clause: &LimitClause) -> f64 {
+    match clause.limit.as_ref().map(|limit| &limit.kind) {
+        None => f64::INFINITY,
+        Some(ExprKind::Literal(Value::Integer(limit))) if *limit < 0 => f64::INFINITY,
+        Some(ExprKind::Literal(Value::Integer(limit))) => *limit as f64,
+        Some(_) => ROWS_OF_LIMIT,
     }
 }
 

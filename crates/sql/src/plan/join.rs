@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::Planner;
 use super::access::{self, Access, Path};
 use super::arms::is_union_all;
+use super::block::rows_at_most;
 use super::few::Few;
 use super::generated;
 use super::layout::Layout;
@@ -91,7 +92,11 @@ impl Planner<'_, '_> {
         match &source.kind {
             SourceKind::Table(table) => self.statistics.rows(&table.tree).max(1) as f64,
             // All that come, one after the other.
-            SourceKind::Query(_) | SourceKind::Recursive(_) => ROWS_UNKNOWN,
+            SourceKind::Query(query) => {
+                let at_most = query.limit.as_ref().map_or(f64::INFINITY, rows_at_most);
+                ROWS_UNKNOWN.min(at_most.max(1.0))
+            }
+            SourceKind::Recursive(_) => ROWS_UNKNOWN,
             SourceKind::Function(call) => call.function.rows_estimate(),
         }
     }
