@@ -266,3 +266,28 @@ fn a_limit_tells_how_many_keys_a_subquery_brings() {
         assert!(!shown.contains("each of subquery"), "{limit}: {shown}");
     }
 }
+
+/// While most of a table's rows were in an index of some of them, the first ones were looked
+/// for in the table, where those that are in it no more pile up before them.
+#[test]
+fn the_first_rows_of_a_partial_index_are_found_in_it() {
+    let engine = engine();
+    let session = engine.session();
+    must(
+        &session,
+        "CREATE TABLE job(id INTEGER PRIMARY KEY, state TEXT, payload TEXT);
+         CREATE INDEX ready ON job(id) WHERE state = 'ready'",
+    );
+    let next = "SELECT id FROM job WHERE state = 'ready' ORDER BY id LIMIT 1";
+    for _ in 0..3 {
+        let shown = plan(&session, next);
+        assert!(shown.contains("USING INDEX ready"), "{shown}");
+        must(
+            &session,
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 150)
+                 INSERT INTO job(state, payload) SELECT 'ready', 'a job' FROM n",
+        );
+    }
+    let all = plan(&session, "SELECT payload FROM job WHERE state = 'ready'");
+    assert!(all.contains("SCAN job ["), "{all}");
+}

@@ -362,16 +362,17 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
         keys * per_key * if has_bound { SHARE_OF_BOUND } else { 1.0 }
     };
     let rows = rows.min(all);
-    let mut fetched = rows;
-    if request.limited && ordered && !request.order.is_empty() {
-        fetched = rows.min(100.0);
-    }
+    let is_first = request.limited && ordered && !request.order.is_empty();
+    let fetched = if is_first { rows.min(100.0) } else { rows };
     let each = match covering {
         true => narrow.unwrap_or(1.0),
         false => 1.0 + cost_of_fetch(request.rows, fetched),
     };
     let mut cost = COST_SEEK * keys + fetched * each;
-    if !equal.is_empty() && !of_subquery {
+    // The first of the rows that an index is made for are its first entries, while a scan
+    // passes over all others that lie before them, however few there are by now.
+    let finds_first = index.predicate.is_some() && is_first;
+    if !equal.is_empty() && !of_subquery || finds_first {
         // Keys that most rows share are rarely those that are asked for, so that an index
         // is never worse than to look at all rows.
         cost = cost.min(request.rows);
