@@ -1,6 +1,7 @@
 //! `Prepared::is_current`: whether compiling a text again would give the same.
 
 use fulgurite_sql::session::{Engine, Prepared, Session, Step};
+use fulgurite_sql::value::ValueRef;
 use fulgurite_store::{Options, Store};
 
 fn session() -> Session {
@@ -41,6 +42,68 @@ fn a_plan_is_made_for_about_so_many_rows() {
     assert!(!of_some.is_current());
     run(&session, "DELETE FROM t WHERE rowid > 100");
     assert!(of_none.is_current() && of_some.is_current());
+}
+
+/// A statement kept its plan as long as it was kept itself, and `prepare_cached` keeps it for as
+/// long as the connection.
+#[test]
+fn a_kept_statement_is_planned_for_the_rows_there_are_when_it_runs() {
+    let session = session();
+    run(&session, "CREATE TABLE t (n)");
+    run(&session, "CREATE TABLE log (n)");
+    run(
+        &session,
+        "CREATE TRIGGER after_log AFTER INSERT ON log BEGIN
+             DELETE FROM t WHERE n = new.n;
+         END",
+    );
+    let texts = [
+        "SELECT n FROM t WHERE n = ?",
+        "UPDATE t SET n = ? WHERE n = 7",
+        "DELETE FROM t WHERE rowid = (SELECT rowid FROM t WHERE n = ? LIMIT 1) RETURNING n",
+        "INSERT INTO log SELECT 8 FROM t WHERE n = ?",
+        "INSERT INTO log VALUES (?)",
+    ];
+    let mut kept = texts.map(|text| prepare(&session, text));
+    insert(&session, 130);
+    for (prepared, text) in kept.iter_mut().zip(texts) {
+        prepared.bind(1, ValueRef::Integer(9)).expect("bound");
+        assert!(!prepared.is_current(), "{text}");
+        assert_eq!(prepared.step(), Ok(Step::Done), "{text}");
+        assert!(prepared.is_current(), "{text}");
+    }
+    // What is bound stays bound.
+    insert(&session, 400);
+    run(&session, "INSERT INTO t (n) VALUES (9)");
+    assert_eq!(kept[0].step(), Ok(Step::Row));
+    assert_eq!(kept[2].step(), Ok(Step::Row));
+    kept.iter_mut().for_each(Prepared::reset);
+
+    run(&session, "BEGIN");
+    run(&session, "DELETE FROM t");
+    assert_eq!(kept[1].step(), Ok(Step::Done));
+    run(&session, "COMMIT");
+    assert_eq!(kept[1].step(), Ok(Step::Done));
+    assert!(kept[1].is_current());
+    run(&session, "DROP TABLE t");
+    let error = kept[0].step().expect_err("no table");
+    assert_eq!(error.to_string(), "no such table: t");
+}
+
+/// One row is found by its key in a table of any size.
+#[test]
+fn what_finds_one_row_by_its_key_is_not_planned_again() {
+    let session = session();
+    run(&session, "CREATE TABLE t (n, k PRIMARY KEY)");
+    let texts = [
+        "SELECT n FROM t WHERE rowid = ?",
+        "SELECT n FROM t WHERE k = ?",
+        "UPDATE t SET n = 1 WHERE k = ?",
+        "DELETE FROM t WHERE rowid = ?",
+    ];
+    let kept = texts.map(|text| prepare(&session, text));
+    insert(&session, 300);
+    assert!(kept.iter().all(Prepared::is_current));
 }
 
 #[test]

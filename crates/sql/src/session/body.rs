@@ -101,6 +101,9 @@ impl Body {
             let _calling = shared.calls();
             self.heed_interrupt(&mut state)?;
         }
+        if !self.program.fits_sizes() {
+            self.fit_sizes(shared)?;
+        }
         if !self.program.plan.pragmas.is_empty() {
             self.ask_pragmas(shared)?;
         }

@@ -1,7 +1,8 @@
 //! Texts to programs.
 //!
 //! A program is out of date where the schema or a setting is not as its plan has it; then
-//! the text is compiled again, in the transaction that it runs in.
+//! the text is compiled again, in the transaction that it runs in. Where the trees that it
+//! reads have grown or shrunk by far, it is compiled again before it begins.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::body::{Body, Phase};
 use super::estimates::Estimates;
 use super::program::Program;
 use super::state::State;
-use super::{Engine, Session};
+use super::{Engine, Session, Shared};
 use crate::ast::Statement;
 use crate::error::{Error, Result};
 use crate::exec::batch::Batch;
@@ -142,9 +143,28 @@ impl Body {
         Ok(true)
     }
 
+    /// Compiles the text again for as many rows as there are now: who keeps a statement that
+    /// was prepared when the tables were empty would read all of them by its plan for ever. A
+    /// text that does not compile any more keeps the plan: what is wrong is found, and told, in
+    /// the transaction that it runs in.
+    #[cold]
+    pub(super) fn fit_sizes(&mut self, shared: &Shared) -> Result<()> {
+        let mut state = shared.state()?;
+        let _ = self.compile_again(&shared.engine, &mut state);
+        Ok(())
+    }
+
     /// Compiles the text again. An explicit transaction takes in the other databases that it
     /// uses then; whose statement is alone begins again with all that it uses.
     fn recompile(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
+        self.compile_again(engine, state)?;
+        match state.is_autocommit() {
+            true => Ok(()),
+            false => state.join(&self.program.stores),
+        }
+    }
+
+    fn compile_again(&mut self, engine: &Engine, state: &mut State) -> Result<()> {
         let mut parsed = crate::parse::parse(&self.sql)?;
         let plan = plan(&mut parsed, engine, state)?;
         let plan = plan.ok_or_else(|| Error::misuse("a statement became empty"))?;
@@ -158,9 +178,6 @@ impl Body {
         );
         if replaced.0.plan.settings.user != self.program.plan.settings.user {
             self.replaced.push(replaced);
-        }
-        if !state.is_autocommit() {
-            state.join(&self.program.stores)?;
         }
         if self.program.plan.calls_user {
             self.ask_collations(state);

@@ -28,7 +28,8 @@ pub struct Program {
     pub may_tear: bool,
     /// What its triggers write.
     pub fires: Fires,
-    /// Rows of the trees that the plan reads, when it was made.
+    /// Rows of the trees that the plan reads, when it was made; empty where it would be the
+    /// same for any number of them.
     sizes: Vec<u64>,
 }
 
@@ -97,9 +98,18 @@ impl Program {
                 trees.push(tree.clone());
             }
         }
+        // One row is found by its key in a table of any size.
+        let is_point = matches!(
+            kind,
+            Kind::PointRead(_) | Kind::PointInsert(_) | Kind::PointWrite(_)
+        );
+        let sizes = match is_point && plan.subqueries.is_empty() && plan.programs.is_empty() {
+            true => Vec::new(),
+            false => plan.reads.iter().map(Tree::estimate).collect(),
+        };
         Self {
             stores: stores(&plan, &trees),
-            sizes: plan.reads.iter().map(Tree::estimate).collect(),
+            sizes,
             may_tear: matches!(kind, Kind::Write(_))
                 || plan.triggers_may_fail()
                 || may_tear(&plan.action),
