@@ -19,8 +19,14 @@ use super::locks::try_lock;
 use super::parking::{Outlook, Parking, Wish};
 use super::stats::Counters;
 use crate::primitives::{
-    AtomicBool, Mutex, MutexGuard, Ordering, SPINS, YIELDS_QUICK, spin_loop, yield_now,
+    AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering, SPINS, YIELDS_QUICK, now, spin_loop,
+    yield_now,
 };
+
+/// Letting others run takes longer than this only where the processors are others'.
+const HOGGED: Duration = Duration::from_micros(600);
+/// How many who wait for records to be written sleep at once after that.
+const HOGGED_WAITS: u32 = 256;
 
 /// How often a committer has looked again since it began or slept, and until when it
 /// goes on.
@@ -44,6 +50,8 @@ pub(super) struct Turns {
     pub(super) gather: Gather,
     counting: LineStart,
     pub(super) counters: Counters,
+    /// How many more who wait for records to be written sleep at once.
+    hogged: AtomicU32,
 }
 
 impl Turns {
@@ -60,6 +68,25 @@ impl Turns {
     #[inline]
     pub(super) fn ended(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
+    }
+
+    /// Lets others run, unless they are strangers: those keep the processor for a time slice,
+    /// which is many times as long as a large record takes to be written, and all who wait
+    /// lose one. To be woken takes less.
+    fn lets_others_run(&self) -> bool {
+        let hogged = self.hogged.load(Ordering::Relaxed);
+        if hogged > 0 {
+            // A turn that two count as one does no harm.
+            self.hogged.store(hogged - 1, Ordering::Relaxed);
+            return false;
+        }
+        let start = now();
+        yield_now();
+        let is_hogged = now().saturating_sub(start) > HOGGED;
+        if is_hogged {
+            self.hogged.store(HOGGED_WAITS, Ordering::Relaxed);
+        }
+        !is_hogged
     }
 
     /// Fails once the log is poisoned or closed.
@@ -225,7 +252,7 @@ pub(super) trait Leads {
                 result?;
                 continue;
             }
-            if !self.looks_again(&mut looks) {
+            if !self.looks_again(&mut looks, wish) {
                 self.turns().counters.parks.add(1);
                 self.sleep(&done, wish);
                 looks = Looks::default();
@@ -235,8 +262,9 @@ pub(super) trait Leads {
 
     /// Spins or lets others run; false where it is better to sleep. Where a sync is
     /// quick, whoever takes the processor for long mostly commits in that time, and to
-    /// sleep would cost more than it.
-    fn looks_again(&self, looks: &mut Looks) -> bool {
+    /// sleep would cost more than it; who waits until large records are written sees
+    /// whether that is so.
+    fn looks_again(&self, looks: &mut Looks, wish: Wish) -> bool {
         looks.turns += 1;
         let gather = &self.turns().gather;
         if self.is_synced() && !gather.sync_is_quick() {
@@ -244,8 +272,9 @@ pub(super) trait Leads {
         }
         match looks.turns {
             ..=SPINS => spin_loop(),
-            _ if looks.turns <= SPINS + YIELDS_QUICK => yield_now(),
-            _ => return false,
+            _ if looks.turns > SPINS + YIELDS_QUICK => return false,
+            _ if matches!(wish, Wish::Written(_)) => return self.turns().lets_others_run(),
+            _ => yield_now(),
         }
         true
     }
@@ -262,6 +291,28 @@ pub(super) trait Leads {
             } else {
                 Outlook::GoOn
             }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scheduled::scheduled;
+    use super::*;
+
+    /// All eight who wrote large records beside programs that compute lost a time slice each
+    /// time one of them waited for the one before.
+    #[test]
+    fn who_waits_for_records_to_be_written_sleeps_where_others_have_the_processors() {
+        scheduled(|| {
+            let turns = Turns::default();
+            turns.hogged.store(2, Ordering::Relaxed);
+            assert!(!turns.lets_others_run());
+            assert!(!turns.lets_others_run());
+            assert_eq!(turns.hogged.load(Ordering::Relaxed), 0);
+            let stays = turns.lets_others_run();
+            let hogged = turns.hogged.load(Ordering::Relaxed);
+            assert_eq!(stays, hogged == 0, "{hogged} more sleep");
         });
     }
 }
