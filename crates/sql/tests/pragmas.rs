@@ -53,7 +53,7 @@ fn an_answer_is_that_of_the_moment() {
 fn lists_of_what_there_is() {
     let session = session();
     let all = "SELECT name FROM pragma_pragma_list WHERE name NOT IN ('case_sensitive_like',
-            'mmap_size', 'wal_checkpoint')";
+            'mmap_size', 'wal_autocheckpoint', 'wal_checkpoint')";
     for name in must(&session, all) {
         must(
             &session,

@@ -137,6 +137,11 @@ impl Lease {
         self.first
     }
 
+    /// The lease's last number. Nobody else gets what is left of them.
+    pub fn last_seq(&self) -> u64 {
+        self.last
+    }
+
     /// The number of its next record.
     pub fn next_seq(&self) -> u64 {
         self.next_seq

@@ -25,7 +25,7 @@ mod join;
 pub mod logical;
 mod names;
 mod order;
-mod pragma;
+pub mod pragma;
 mod props;
 mod recursion;
 mod refused;

@@ -74,14 +74,29 @@ const SCHEMA_TABLES: [&str; 4] = [
 
 /// Those that answer when they are set, too, or whose value is no setting.
 const ANSWERS_WHEN_SET: &[&str] = &[
+    "analysis_limit",
     "busy_timeout",
     "foreign_key_check",
+    "hard_heap_limit",
     "integrity_check",
     "isolation_level",
     "journal_mode",
+    "journal_size_limit",
+    "locking_mode",
+    "max_page_count",
+    "mmap_size",
     "quick_check",
+    "secure_delete",
+    "soft_heap_limit",
+    "threads",
+    "wal_autocheckpoint",
     "wal_checkpoint",
 ];
+
+/// Whether one has a row when it is set.
+pub fn answers_when_set(name: &str) -> bool {
+    ANSWERS_WHEN_SET.contains(&name)
+}
 
 /// The columns of one that the session answers.
 pub(super) fn answered_columns(name: &str) -> Vec<&'static str> {
@@ -144,7 +159,7 @@ impl<'a> Binder<'a> {
         };
         let columns = match name.as_str() {
             // Those that are merely set have no columns, as in SQLite.
-            other if value.is_some() && !ANSWERS_WHEN_SET.contains(&other) => Vec::new(),
+            other if value.is_some() && !answers_when_set(other) => Vec::new(),
             "case_sensitive_like" => Vec::new(),
             other => answered_columns(other).into_iter().map(column).collect(),
         };

@@ -7,6 +7,7 @@ use fulgurite_store::{Isolation, Key};
 use super::integrity::Asked;
 use super::state::{Base, State};
 use super::{Engine, integrity, orphans, status, synchronous};
+use crate::bind::pragma::answers_when_set;
 use crate::error::{Error, Result, code};
 use crate::exec::batch::Batch;
 use crate::exec::context::Run;
@@ -56,7 +57,7 @@ pub fn answer(pragma: &Pragma, main: &Engine, state: &mut State, run: &mut Run) 
     let value = pragma.value.as_ref();
     Ok(match (pragma.name.as_str(), value) {
         ("busy_timeout", _) => busy_timeout(value, state),
-        ("encoding", _) => text("UTF-8"),
+        ("encoding", None) => text("UTF-8"),
         ("journal_mode", _) => text("wal"),
         ("synchronous", _) => {
             let beside = other.as_ref().map(|engine| engine.store().number());
@@ -78,7 +79,8 @@ pub fn answer(pragma: &Pragma, main: &Engine, state: &mut State, run: &mut Run) 
             let stats = engine.store().stats();
             integer(up_to_max(stats.free_bytes / u64::from(options.page_size)))
         }
-        ("schema_version" | "data_version", None) => integer(schema_version(engine, state)?),
+        ("schema_version", None) => integer(schema_version(engine, state)?),
+        ("data_version", None) => integer(data_version(engine, state)?),
         ("user_version", _) => number(USER_VERSION, value, engine, state)?,
         ("application_id", _) => number(APPLICATION_ID, value, engine, state)?,
         ("foreign_keys", None) => integer(state.settings.foreign_keys),
@@ -133,7 +135,10 @@ pub fn answer(pragma: &Pragma, main: &Engine, state: &mut State, run: &mut Run) 
             }
             Some(vec![vec![Value::Integer(0); 3]])
         }
-        (name, None) => fixed(name).map(|(_, value)| vec![vec![value]]),
+        // Told to be another one, it says that it is not.
+        (name, value) if value.is_none() || answers_when_set(name) => {
+            fixed(name).map(|(_, value)| vec![vec![value]])
+        }
         _ => None,
     })
 }
@@ -184,6 +189,18 @@ fn schema_version(engine: &Engine, state: &mut State) -> Result<i64> {
     Ok(up_to_max(stamp?))
 }
 
+/// Another number than before where another connection has committed since, by what the
+/// transaction reads.
+fn data_version(engine: &Engine, state: &mut State) -> Result<i64> {
+    let store = engine.store().number();
+    let ends = state.start_reading(&[store], Base::Acknowledged)?;
+    let count = state.txn.in_store(store).others_commits();
+    if ends {
+        state.txn.rollback();
+    }
+    Ok(up_to_max(count?))
+}
+
 /// A number that the database keeps for the program, shown or set.
 fn number(key: i64, value: Option<&Value>, engine: &Engine, state: &mut State) -> Result<Answer> {
     match value {
@@ -216,6 +233,7 @@ const FIXED: &[(&str, i64)] = &[
     ("ignore_check_constraints", 0),
     ("journal_size_limit", -1),
     ("legacy_alter_table", 0),
+    ("max_page_count", 4_294_967_294),
     ("mmap_size", 0),
     ("read_uncommitted", 0),
     ("reverse_unordered_selects", 0),
@@ -225,6 +243,7 @@ const FIXED: &[(&str, i64)] = &[
     ("temp_store", 0),
     ("threads", 0),
     ("trusted_schema", 1),
+    ("wal_autocheckpoint", 1000),
     ("writable_schema", 0),
 ];
 

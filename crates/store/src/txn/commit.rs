@@ -412,6 +412,7 @@ impl TxnContext {
     fn after_commit(&mut self, seq: u64, look: bool) {
         let bytes = self.redo.len();
         self.succession.note(seq);
+        self.others.note_own(seq, seq);
         self.after_publication(seq, look);
         self.core.check_pressure();
         self.core.pool.pace();

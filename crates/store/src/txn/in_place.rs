@@ -315,6 +315,7 @@ impl TxnContext {
             versions.publish_within(fork.version(seq), first, needed_from);
         }
         self.leasing.gave_one(seq);
+        self.others.note_own(first, lease.last_seq());
         self.patience.paid_off();
         *in_place += 1;
         Ok(Some(Leased { seq, look: false }))

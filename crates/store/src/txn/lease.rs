@@ -239,6 +239,7 @@ impl TxnContext {
             versions.publish_within(fork.version(seq), first, needed_from);
         }
         self.leasing.gave_one(seq);
+        self.others.note_own(first, lease.last_seq());
         self.recycle(seq, Seen::ByNobody);
         Ok(Some(Leased { seq, look }))
     }

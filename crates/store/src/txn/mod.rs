@@ -42,6 +42,7 @@ mod in_place;
 mod lease;
 mod locks;
 mod many;
+mod others;
 mod read;
 pub(crate) mod reads;
 mod recycle;
@@ -135,6 +136,7 @@ pub struct TxnContext {
     put_off: Vec<in_place::PutOff>,
     patience: in_place::Patience,
     succession: in_place::Succession,
+    others: others::Others,
     leasing: lease::Leasing,
     hold: hold::Hold,
     /// A tree that changes only where writers are excluded.
@@ -204,6 +206,7 @@ impl TxnContext {
             put_off: Vec::new(),
             patience: in_place::Patience::default(),
             succession: in_place::Succession::default(),
+            others: others::Others::default(),
             leasing: lease::Leasing::default(),
             hold: hold::Hold::None,
             relies_on: None,

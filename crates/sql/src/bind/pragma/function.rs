@@ -14,7 +14,12 @@ use crate::schema::{Schema, TEMP};
 use crate::value::Value;
 
 /// Those that change something, or have none for another reason.
-const NO_FUNCTION: &[&str] = &["case_sensitive_like", "mmap_size", "wal_checkpoint"];
+const NO_FUNCTION: &[&str] = &[
+    "case_sensitive_like",
+    "mmap_size",
+    "wal_autocheckpoint",
+    "wal_checkpoint",
+];
 /// Those that are of one database.
 const OF_DATABASE: &[&str] = &[
     "auto_vacuum",
@@ -22,6 +27,7 @@ const OF_DATABASE: &[&str] = &[
     "journal_mode",
     "journal_size_limit",
     "locking_mode",
+    "max_page_count",
     "page_count",
     "page_size",
     "synchronous",
