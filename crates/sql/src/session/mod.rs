@@ -199,7 +199,7 @@ impl Session {
 pub struct InterruptHandle(Arc<AtomicBool>);
 
 impl InterruptHandle {
-    /// Running statements fail with "interrupted" at their next batch.
+    /// Running statements fail with "interrupted" at their next batch, or at their next row.
     pub fn interrupt(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -1,5 +1,7 @@
 //! Queries: the point read, and operators pulled batch by batch.
 
+use std::sync::atomic::Ordering;
+
 use super::body::{Body, Phase};
 use super::prepared::Step;
 use super::state::{Base, State};
@@ -175,7 +177,7 @@ impl Body {
     /// Goes to the next row of the batch at hand; false where there is none.
     #[inline(always)]
     pub(super) fn next_of_batch(&mut self) -> bool {
-        if !matches!(self.phase, Phase::Rows) {
+        if !matches!(self.phase, Phase::Rows) || self.run.interrupt.load(Ordering::Relaxed) {
             return false;
         }
         match self.out.row_at(self.position) {
@@ -190,7 +192,12 @@ impl Body {
 
     /// Goes to the next row.
     pub(super) fn next_row(&mut self, shared: &Shared) -> Result<Step> {
-        if self.position >= self.out.len() {
+        if self.position < self.out.len() {
+            // Who asks for rows slowly is not to be given all that are there already.
+            if self.run.interrupt.load(Ordering::Relaxed) {
+                return Err(Error::interrupted());
+            }
+        } else {
             self.position = 0;
             self.run.check_interrupt()?;
             let Kind::Query(root) = &mut self.program.kind else {
