@@ -374,6 +374,12 @@ impl Lowering<'_> {
             self.parameters.push(None);
             return Ok(self.parameters.len() - 1);
         }
+        // The grammar's parser takes these for what SQLite has for itself alone.
+        let number_of_register = text.strip_prefix('#').and_then(|rest| rest.chars().next());
+        if number_of_register.is_some_and(|c| c.is_ascii_digit()) {
+            let message = format!("near \"{text}\": syntax error");
+            return Err(Error::sql(message).with_offset(offset));
+        }
         let digits = text.strip_prefix('?').unwrap_or(text);
         let (name, index) = if digits.starts_with(|c: char| c.is_ascii_digit()) {
             let number = digits

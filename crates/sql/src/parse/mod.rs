@@ -58,8 +58,19 @@ pub fn is_keyword(name: &str) -> bool {
     tokens::keyword(name.as_bytes()).is_some()
 }
 
+/// What programs write at the beginning of files.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Parses the first statement of `sql`.
 pub fn parse(sql: &str) -> Result<Parsed> {
+    match sql.trim_ascii_start().strip_prefix(BYTE_ORDER_MARK) {
+        None => parse_text(sql),
+        // A blank to SQLite, and to the grammar a letter.
+        Some(rest) => parse_text(&format!("{}{rest}", " ".repeat(sql.len() - rest.len()))),
+    }
+}
+
+fn parse_text(sql: &str) -> Result<Parsed> {
     let (tokens, extent) = Tokens::scan(sql);
     if extent.empty && tokens.list().last().map_or(0, |t| t.end) == extent.end {
         return Ok(Parsed {
@@ -71,7 +82,7 @@ pub fn parse(sql: &str) -> Result<Parsed> {
     if let Some(name) = tokens.table_wider_than(MAX_COLUMNS) {
         return Err(Error::sql(format!("too many columns on {}", unquote(name))));
     }
-    let text = sql.get(..extent.end).unwrap_or(sql);
+    let text = sql.get(..extent.text_end).unwrap_or(sql);
     // BEGIN CONCURRENT is BEGIN to the grammar: the word becomes blanks.
     let blanked = statement::concurrent(&tokens).map(|(from, to)| {
         let mut copy = text.to_owned();

@@ -43,6 +43,8 @@ pub struct Tokens<'a> {
 pub struct Extent {
     /// Byte after its semicolon, or the end of the text.
     pub end: usize,
+    /// The same, without a comment that nothing closes, which goes to the end of the text.
+    pub text_end: usize,
     /// Nothing but blanks, comments and the semicolon.
     pub empty: bool,
 }
@@ -55,7 +57,7 @@ impl<'a> Tokens<'a> {
         let mut tokenizer = Tokenizer::new();
         let mut list = Vec::with_capacity(TOKENS_MAX.min(bytes.len() / BYTES_A_TOKEN + 1));
         let mut trigger = false;
-        let mut end = sql.len();
+        let mut end = None;
         let mut at = 0;
         while let Some(token) = next(&mut tokenizer, bytes, at) {
             let Token { kind, end: to, .. } = token;
@@ -69,13 +71,17 @@ impl<'a> Tokens<'a> {
                 let ends = [TokenType::TK_SEMI, TokenType::TK_END, TokenType::TK_SEMI];
                 let last = list.iter().rev().map(|t| t.kind);
                 if !trigger || last.take(3).eq(ends) {
-                    end = to;
+                    end = Some(to);
                     break;
                 }
             }
         }
-        let empty = list.iter().all(|t| t.kind == TokenType::TK_SEMI);
-        (Tokens { sql, list, at: 0 }, Extent { end, empty })
+        let extent = Extent {
+            end: end.unwrap_or(sql.len()),
+            text_end: end.unwrap_or_else(|| before_open_comment(sql, at)),
+            empty: list.iter().all(|t| t.kind == TokenType::TK_SEMI),
+        };
+        (Tokens { sql, list, at: 0 }, extent)
     }
 
     /// Whether the scan reached the end of the statement.
@@ -172,7 +178,8 @@ impl<'a> Tokens<'a> {
     }
 
     /// Text from a token to the statement's end, without the semicolon: with comments at
-    /// its end, but for those that a line's end ends.
+    /// its end, but for those that a line's end ends or nothing, which would take in what is
+    /// written behind the text one day.
     pub fn text_to_end(&self, from: usize) -> String {
         let semicolon = self.list.last().filter(|t| t.kind == TokenType::TK_SEMI);
         let count = self.list.len() - usize::from(semicolon.is_some());
@@ -182,7 +189,10 @@ impl<'a> Tokens<'a> {
         loop {
             rest = rest.trim_ascii_start();
             if let Some(comment) = rest.strip_prefix("/*") {
-                rest = comment.split_once("*/").map_or("", |(_, rest)| rest);
+                let Some((_, behind_it)) = comment.split_once("*/") else {
+                    break;
+                };
+                rest = behind_it;
                 end = behind - rest.len();
             } else if let Some(comment) = rest.strip_prefix("--") {
                 rest = comment.split_once('\n').map_or("", |(_, rest)| rest);
@@ -290,6 +300,31 @@ fn next(tokenizer: &mut Tokenizer, bytes: &[u8], mut at: usize) -> Option<Token>
             // A comment.
             Ok((None, length)) if length > 0 => at += length,
             Ok((None, _)) | Err(_) => return None,
+        }
+    }
+}
+
+/// Where a comment begins, behind the last token and others, that nothing closes; the end of
+/// the text where there is none.
+fn before_open_comment(sql: &str, from: usize) -> usize {
+    let mut rest = sql.get(from..).unwrap_or("");
+    loop {
+        rest = rest.trim_ascii_start();
+        let behind = if let Some(comment) = rest.strip_prefix("--") {
+            comment.split_once('\n')
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            match comment.split_once("*/") {
+                // Two signs at the end are these signs.
+                None if comment.is_empty() => return sql.len(),
+                None => return sql.len() - rest.len(),
+                closed => closed,
+            }
+        } else {
+            None
+        };
+        match behind {
+            Some((_, behind)) => rest = behind,
+            None => return sql.len(),
         }
     }
 }
