@@ -94,7 +94,8 @@ impl Connection {
         found.map_err(Error::from_engine)
     }
 
-    /// Whether there is a table or view of this name that has this column.
+    /// Whether there is a table or view of this name that has this column. A rowid is one
+    /// by each of its names.
     ///
     /// # Errors
     /// What the engine says.
@@ -113,7 +114,11 @@ impl Connection {
             quoted(&table_name.as_text()?)
         );
         let stmt = self.prepare(&sql)?;
-        Ok(stmt.column_index(&column_name.as_text()?).is_ok())
+        let column = column_name.as_text()?;
+        let is_rowid = |name: &str| column.eq_ignore_ascii_case(name);
+        Ok(stmt.column_index(&column).is_ok()
+            || ["rowid", "oid", "_rowid_"].into_iter().any(is_rowid)
+                && self.prepare(&sql.replacen('*', &column, 1)).is_ok())
     }
 }
 

@@ -63,7 +63,7 @@ impl Connection {
     }
 
     /// Opens a file, creating it if it is absent. `:memory:` is a new database
-    /// in memory; a `file:` URI may say `?mode=ro`.
+    /// in memory; a `file:` URI may say `?mode=ro`. With `?immutable=1`, too, it is only read.
     ///
     /// # Errors
     /// A file that cannot be opened, is held by another process, is no database
@@ -87,7 +87,9 @@ impl Connection {
     /// # Errors
     /// As [`Connection::open`], or flags that make no sense together.
     pub fn open_with_flags<P: AsRef<Path>>(path: P, flags: OpenFlags) -> Result<Self> {
-        Database::open_target(path.as_ref(), flags)?.connect()
+        let path = path.as_ref();
+        let opened = Database::open_target(path, flags);
+        opened.map_err(|error| error.naming(path))?.connect()
     }
 
     /// As [`Connection::open_in_memory`], saying how.
@@ -139,8 +141,9 @@ impl Connection {
     /// statement.
     pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
         let (stmt, read) = self.prepare_first(sql)?;
-        let rest = sql.get(read..).unwrap_or_default().trim_ascii();
-        if !rest.is_empty() && stmt.handle.is_some() && self.compile(rest)?.0.is_some() {
+        let rest = sql.get(read..).unwrap_or_default();
+        if !rest.trim_ascii().is_empty() && stmt.handle.is_some() && self.compile(rest)?.0.is_some()
+        {
             return Err(Error::MultipleStatement);
         }
         Ok(stmt)

@@ -40,7 +40,7 @@ pub enum TransactionState {
     None,
     /// Something was read.
     Read,
-    /// Something was written.
+    /// Something was written, or others are kept from writing: by BEGIN IMMEDIATE.
     Write,
 }
 
@@ -103,17 +103,19 @@ impl Connection {
     /// An unknown name.
     pub fn transaction_state<N: Name>(&self, db_name: Option<N>) -> Result<TransactionState> {
         let session = self.session();
-        let (has_written, has_read) = match db_name {
+        let name = db_name.map(|name| name.as_text()).transpose()?;
+        let (has_written, has_read) = match &name {
             None => (
                 session.has_written(),
                 session.has_begun() || session.is_running(),
             ),
-            Some(name) => session.uses_of(&name.as_text()?).ok_or_else(|| {
+            Some(name) => session.uses_of(name).ok_or_else(|| {
                 let message = format!("{db_name:?} is not the name of a valid schema");
                 Error::failure(ffi::SQLITE_MISUSE, message)
             })?,
         };
-        Ok(match (has_written, has_read) {
+        let excludes = session.excludes_writers(name.as_deref());
+        Ok(match (has_written || excludes, has_read) {
             (true, _) => TransactionState::Write,
             (false, true) => TransactionState::Read,
             (false, false) => TransactionState::None,

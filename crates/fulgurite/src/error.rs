@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::ffi::{NulError, c_int};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::Utf8Error;
 
 use fulgurite_sql::error as sql;
@@ -259,6 +259,23 @@ impl Error {
         Self::SqliteFailure(ffi::Error::new(code), Some(message))
     }
 
+    /// As it is, but that the message of a database which cannot be opened names the path.
+    #[cold]
+    pub(crate) fn naming(self, path: &Path) -> Self {
+        match &self {
+            Self::SqliteFailure(error, Some(message))
+                if error.code == ffi::ErrorCode::CannotOpen =>
+            {
+                let named = format!("{message}: {}", path.display());
+                match self.hint() {
+                    Some(hint) => Self::failure_with_hint(error.extended_code, named, &hint),
+                    None => Self::failure(error.extended_code, named),
+                }
+            }
+            _ => self,
+        }
+    }
+
     /// What the engine said while opening, running or ending something.
     #[cold]
     pub(crate) fn from_engine(error: sql::Error) -> Self {
@@ -294,7 +311,7 @@ impl Error {
 /// more of them; those stay [`Error::SqliteFailure`], as programs expect, with
 /// the place in [`Error::offset`].
 fn names_a_place(message: &str) -> bool {
-    const PLACED: [&str; 8] = [
+    const BEGINNINGS: [&str; 12] = [
         "near \"",
         "unrecognized token: ",
         "no such column: ",
@@ -303,9 +320,17 @@ fn names_a_place(message: &str) -> bool {
         "wrong number of arguments to function ",
         "misuse of ",
         "unknown database ",
+        "variable number must be ",
+        "FILTER may not be used with non-aggregate ",
+        "ORDER BY may not be used with non-aggregate ",
+        "second argument to likelihood() must be ",
     ];
-    let taken = message.starts_with("table ") && message.ends_with(" already exists");
-    taken || PLACED.iter().any(|prefix| message.starts_with(prefix))
+    let kinds = ["table ", "view ", "trigger "];
+    let is_taken =
+        message.ends_with(" already exists") && kinds.iter().any(|kind| message.starts_with(kind));
+    is_taken
+        || message.ends_with(" may not be used as a window function")
+        || BEGINNINGS.iter().any(|text| message.starts_with(text))
 }
 
 impl PartialEq for Error {

@@ -65,18 +65,18 @@ impl Target {
         if path.as_os_str().as_encoded_bytes().contains(&0) {
             return Err(Error::InvalidPath(path.to_owned()));
         }
-        let read_only =
-            match flags & (OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_READ_WRITE) {
-                OpenFlags::SQLITE_OPEN_READ_ONLY => true,
-                OpenFlags::SQLITE_OPEN_READ_WRITE => false,
+        let creates = OpenFlags::SQLITE_OPEN_CREATE;
+        let writes = OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let (read_only, create) =
+            match flags & (OpenFlags::SQLITE_OPEN_READ_ONLY | writes | creates) {
+                OpenFlags::SQLITE_OPEN_READ_ONLY => (true, false),
+                asked if asked == writes => (false, false),
+                asked if asked == writes | creates => (false, true),
                 _ => {
-                    return Err(Error::failure(
-                        ffi::SQLITE_MISUSE,
-                        "bad parameter or other API misuse",
-                    ));
+                    let message = ffi::code_to_str(ffi::SQLITE_MISUSE);
+                    return Err(Error::failure(ffi::SQLITE_MISUSE, message));
                 }
             };
-        let create = !read_only && flags.contains(OpenFlags::SQLITE_OPEN_CREATE);
         if flags.contains(OpenFlags::SQLITE_OPEN_MEMORY)
             || path == Path::new(":memory:")
             || path.as_os_str().is_empty()
@@ -115,41 +115,51 @@ impl Target {
                 Some(at) if rest.get(..at) == Some("localhost") => {
                     rest.get(at..).unwrap_or_default()
                 }
-                _ => {
-                    return Err(bad_uri(
-                        "invalid uri authority: only an empty one or localhost",
-                    ));
+                at => {
+                    let host = rest.get(..at.unwrap_or(rest.len())).unwrap_or_default();
+                    let message = format!("invalid uri authority: {host}");
+                    return Err(Error::failure(ffi::SQLITE_ERROR, message));
                 }
             },
             None => path,
         };
         let path = percent_decoded(path)?;
         let (mut memory, mut shared) = (path == ":memory:" || path.is_empty(), false);
-        let (mut read_only, mut create) = (read_only, create);
+        let (mut read_only, mut create, mut immutable) = (read_only, create, false);
         for option in query.split('&').filter(|o| !o.is_empty()) {
             match option.split_once('=').unwrap_or((option, "")) {
                 ("mode", "memory") => memory = true,
                 ("mode", "ro") => (read_only, create) = (true, false),
                 ("mode", "rw") if !read_only => create = false,
                 ("mode", "rwc") if !read_only && create => {}
-                ("mode", "rw" | "rwc") => {
-                    return Err(Error::failure(ffi::SQLITE_PERM, "access mode not allowed"));
+                ("mode", mode @ ("rw" | "rwc")) => {
+                    let message = format!("access mode not allowed: {mode}");
+                    return Err(Error::failure(ffi::SQLITE_PERM, message));
                 }
                 ("mode", other) => {
-                    return Err(Error::failure(
-                        ffi::SQLITE_ERROR,
-                        format!("no such access mode: {other}"),
-                    ));
+                    let message = format!("no such access mode: {other}");
+                    return Err(Error::failure(ffi::SQLITE_ERROR, message));
                 }
-                ("cache", value) => shared = value == "shared",
+                ("cache", "shared") => shared = true,
+                ("cache", "private") => shared = false,
+                ("cache", other) => {
+                    let message = format!("no such cache mode: {other}");
+                    return Err(Error::failure(ffi::SQLITE_ERROR, message));
+                }
+                ("vfs", other) if other != "unix" => {
+                    let message = format!("no such vfs: {other}");
+                    return Err(Error::failure(ffi::SQLITE_ERROR, message));
+                }
+                ("immutable", value) => immutable = is_on(value),
                 _ => {}
             }
         }
         match (memory, shared) {
+            // What nobody changes is not changed here either.
             (false, _) => Ok(Target::File {
                 path: PathBuf::from(path),
-                read_only,
-                create,
+                read_only: read_only || immutable,
+                create: create && !immutable,
             }),
             (true, false) => Ok(Target::Memory),
             (true, true) => Err(Error::failure_with_hint(
@@ -203,6 +213,13 @@ fn percent_decoded(text: &str) -> Result<String> {
     String::from_utf8(out).map_err(|_| bad_uri("the uri's path is not UTF-8"))
 }
 
+/// What SQLite takes for yes.
+fn is_on(value: &str) -> bool {
+    let words = ["on", "yes", "true"];
+    words.iter().any(|word| value.eq_ignore_ascii_case(word))
+        || value.parse::<i64>().is_ok_and(|number| number != 0)
+}
+
 #[cold]
 fn bad_uri(hint: &str) -> Error {
     Error::failure_with_hint(ffi::SQLITE_CANTOPEN, "unable to open database file", hint)
@@ -235,6 +252,11 @@ mod tests {
             open("file://localhost/x?mode=rw"),
             Ok(file("/x", false, false))
         );
+        assert_eq!(
+            open("file:/x?immutable=1&mode=rw"),
+            Ok(file("/x", true, false))
+        );
+        assert_eq!(open("file:/x?immutable=no"), Ok(file("/x", false, true)));
         assert_eq!(open("file::memory:"), Ok(Target::Memory));
         assert_eq!(open("file:x?mode=memory&cache=private"), Ok(Target::Memory));
     }
@@ -243,7 +265,9 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         let open = |p: &str, flags| Target::new(Path::new(p), flags).expect_err(p).result_code();
         let all = OpenFlags::default();
-        assert_eq!(open("file://host/x", all), ffi::SQLITE_CANTOPEN);
+        assert_eq!(open("file://host/x", all), ffi::SQLITE_ERROR);
+        assert_eq!(open("file:a?cache=x", all), ffi::SQLITE_ERROR);
+        assert_eq!(open("file:a?vfs=x", all), ffi::SQLITE_ERROR);
         assert_eq!(open("file:a%zz", all), ffi::SQLITE_CANTOPEN);
         assert_eq!(open("file:a?mode=x", all), ffi::SQLITE_ERROR);
         assert_eq!(
@@ -253,6 +277,8 @@ mod tests {
         let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         assert_eq!(open("file:a?mode=rwc", read_only), ffi::SQLITE_PERM);
         assert_eq!(open("a", OpenFlags::empty()), ffi::SQLITE_MISUSE);
+        let both = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_CREATE;
+        assert_eq!(open("a", both), ffi::SQLITE_MISUSE);
         assert_eq!(open("a\0b", all), ffi::SQLITE_CANTOPEN);
     }
 

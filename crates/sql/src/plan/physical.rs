@@ -603,3 +603,13 @@ pub struct Pragma {
     /// The store of the database that is named.
     pub store: Option<u64>,
 }
+
+impl Pragma {
+    /// It changes what the file holds.
+    pub fn writes(&self) -> bool {
+        match self.name.as_str() {
+            "user_version" | "application_id" => self.value.is_some(),
+            name => name == "wal_checkpoint",
+        }
+    }
+}

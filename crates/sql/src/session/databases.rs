@@ -116,6 +116,15 @@ impl Session {
         let mut state = self.0.state()?;
         let catalog = state.catalog(&self.0.engine)?;
         let key = name.to_ascii_lowercase();
+        let in_temp = database.is_some_and(|asked| asked.eq_ignore_ascii_case(TEMP));
+        match key.as_str() {
+            // There is one of temporary tables before there are any.
+            "sqlite_schema" | "sqlite_master" if in_temp => return Ok(true),
+            "sqlite_temp_schema" | "sqlite_temp_master" if in_temp || database.is_none() => {
+                return Ok(true);
+            }
+            _ => {}
+        }
         let is_asked = |schema: &&Schema| {
             let of = catalog.name_of(schema);
             database.is_none_or(|asked| asked.eq_ignore_ascii_case(of))
@@ -154,6 +163,21 @@ impl Session {
                     Some((has_written, state.txn.is_begun(store)))
                 }
             }
+        })
+    }
+
+    /// Whether the transaction keeps the other writers of a database out, of the main one
+    /// where none is named: it may not have written yet.
+    pub fn excludes_writers(&self, name: Option<&str>) -> bool {
+        self.read(false, |state| {
+            let txn = match name.filter(|name| !name.eq_ignore_ascii_case(MAIN)) {
+                None => &state.txn.main,
+                Some(name) => match state.named(name).map(Database::store_number) {
+                    Some(store) => state.txn.in_store(store),
+                    None => return false,
+                },
+            };
+            state.explicit.is_some() && txn.state() == TxnState::Immediate
         })
     }
 

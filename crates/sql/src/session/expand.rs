@@ -20,14 +20,17 @@ pub fn expand(sql: &str, names: &[Option<String>], values: &[Value]) -> String {
                 .skip(2)
                 .position(|w| w == b"*/")
                 .map_or(rest.len(), |i| i + 4),
-            b'?' | b':' | b'@' | b'$' => {
+            b'?' | b':' | b'@' | b'$' | b'#' => {
                 let length = 1 + rest.iter().skip(1).take_while(|b| is_word(**b)).count();
                 let token = rest.get(..length).unwrap_or(rest);
                 match number(token, names, last) {
                     Some(i) => {
                         last = last.max(i);
                         let value = values.get(i - 1).map_or(ValueRef::Null, Value::as_ref);
-                        quote(value, &mut out);
+                        match value {
+                            ValueRef::Blob(bytes) => blob(bytes, &mut out),
+                            value => quote(value, &mut out),
+                        }
                         at += length;
                         continue;
                     }
@@ -41,6 +44,17 @@ pub fn expand(sql: &str, names: &[Option<String>], values: &[Value]) -> String {
         at += skip.max(1);
     }
     String::from_utf8_lossy(&out).into_owned()
+}
+
+/// In small letters, which `quote()` writes large.
+fn blob(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(b"x'");
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 15)]);
+    }
+    out.push(b'\'');
 }
 
 fn is_word(b: u8) -> bool {

@@ -207,11 +207,8 @@ impl Prepared {
     /// It writes nothing to the database.
     pub fn is_readonly(&self) -> bool {
         match &self.body.program.plan.action {
-            Action::Query(_)
-            | Action::Pragma(_)
-            | Action::Analyze(_)
-            | Action::Attachment(_)
-            | Action::Nothing => true,
+            Action::Pragma(pragma) => !pragma.writes(),
+            Action::Query(_) | Action::Analyze(_) | Action::Attachment(_) | Action::Nothing => true,
             Action::Transaction(action) => {
                 *action != TransactionAction::Begin(BeginMode::Immediate)
             }
