@@ -225,6 +225,16 @@ impl State {
         Ok(catalog)
     }
 
+    /// Reads the schemas beside the main one that are not known, before a transaction begins in
+    /// all databases: those in which it looks nothing up have no part in it.
+    pub fn know_schemas_beside(&mut self) -> Result<()> {
+        for database in &self.databases {
+            let txn = self.txn.in_store(database.store_number());
+            schema_in(&database.engine, txn)?;
+        }
+        Ok(())
+    }
+
     /// Whether there is no database beside the main one, as there was none when a plan was
     /// made.
     #[inline]

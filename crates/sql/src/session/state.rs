@@ -299,6 +299,7 @@ impl State {
 
     /// Begins the store's transaction of one that is IMMEDIATE.
     pub fn begin_immediate(&mut self) -> Result<()> {
+        self.know_schemas_beside()?;
         Ok(self.txn.begin_immediate_ahead(&self.schema_tree)?)
     }
 
