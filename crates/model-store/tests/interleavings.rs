@@ -649,3 +649,8 @@ fn trees_that_are_held_in_turn_are_seen_as_of_one_moment() {
 fn a_tree_that_was_held_is_seen_as_of_one_moment() {
     explore(400, All, holds::what_was_held_is_seen_as_of_one_moment);
 }
+
+#[test]
+fn what_is_relied_on_without_a_snapshot_does_not_change() {
+    explore(200, All, holds::what_is_relied_on_stays_as_it_was_told);
+}

@@ -20,11 +20,15 @@
 //!    a tree recalls only where it is held, since that ends all leases: it says that it
 //!    waits, then looks; who takes hold says so, then looks whether anybody waits, and
 //!    lets go where somebody does. One of the two sees the other.
-//! 4. Who holds only ever tries for a lock, and waits for nobody under the lane's. So it
+//! 4. That a lane holds is also said beside its lock (`Lane::held`), no longer than until
+//!    the first lock is given back: who read the newest version of a tree, and finds it
+//!    said after that, has read one that nobody can have changed.
+//! 5. Who holds only ever tries for a lock, and waits for nobody under the lane's. So it
 //!    takes trees in any order.
 
 use crate::cache::SlotId;
 use crate::leases::{Lane, Occupancy};
+use crate::primitives::atomic::{AtomicBool, Ordering::Release};
 use crate::store::Core;
 use crate::tree::{Tree, TreeId};
 
@@ -65,8 +69,9 @@ impl Holding {
     /// Leaves all locks to the transaction, which is to give them back, and which
     /// nobody can recall any more: those of these trees, by ascending number. `None`
     /// where somebody did before.
-    pub(crate) fn keep(&mut self) -> Option<&[Tree]> {
+    pub(crate) fn keep(&mut self, held: &AtomicBool) -> Option<&[Tree]> {
         self.holder.take()?;
+        held.store(false, Release);
         self.trees.sort_unstable_by_key(Tree::id);
         self.trees.iter().for_each(|tree| tree.0.writer.keep());
         self.hold_no_more();
@@ -91,12 +96,19 @@ impl Holding {
 impl Core {
     /// Begins to hold, for a context's transaction; false where somebody is alone or
     /// about to be.
-    pub(crate) fn begin_hold(&self, holding: &mut Holding, context: u64, slot: &SlotId) -> bool {
+    pub(crate) fn begin_hold(
+        &self,
+        holding: &mut Holding,
+        held: &AtomicBool,
+        context: u64,
+        slot: &SlotId,
+    ) -> bool {
         debug_assert!(holding.holder.is_none() && holding.pinned.is_none());
         let begins = self.writers.try_lock_shared(context);
         if begins {
             let slot = slot.same();
             holding.holder = Some(Holder { context, slot });
+            held.store(true, Release);
         }
         begins
     }
@@ -121,10 +133,11 @@ impl Core {
     }
 
     /// Gives back what is held, if anything is.
-    pub(crate) fn let_go(&self, holding: &mut Holding) {
+    pub(crate) fn let_go(&self, holding: &mut Holding, held: &AtomicBool) {
         let Some(Holder { context, .. }) = holding.holder.take() else {
             return;
         };
+        held.store(false, Release);
         for tree in &holding.trees {
             // SAFETY: taken when it was noted, and given back nowhere else.
             unsafe { tree.0.writer.unlock_held() };
@@ -136,18 +149,18 @@ impl Core {
 
     /// Lets go for a transaction that goes on, with a snapshot of this moment. For who
     /// has seen to it that no lease is open, and that none is opened meanwhile.
-    fn pin_and_let_go(&self, holding: &mut Holding) {
+    fn pin_and_let_go(&self, holding: &mut Holding, held: &AtomicBool) {
         if let Some(Holder { slot, .. }) = &holding.holder {
             let seq = self.pool.readers.pin_in(slot, || self.visible());
             holding.pinned = Some(seq);
-            self.let_go(holding);
+            self.let_go(holding, held);
         }
     }
 
     /// The same, for the transaction's own context.
     pub(crate) fn turn_to_snapshot(&self, lane: &Lane) {
         let _calm = self.calm();
-        self.pin_and_let_go(&mut lane.occupancy.lock().holding);
+        self.pin_and_let_go(&mut lane.occupancy.lock().holding, &lane.held);
     }
 
     /// Takes a tree away from the transaction that holds it, if one does; all that is
@@ -159,7 +172,7 @@ impl Core {
             let Occupancy { holding, .. } = &mut *lane.occupancy.lock();
             let is_among = |wanted: TreeId| holding.trees.iter().any(|tree| tree.id() == wanted);
             if tree.is_none_or(is_among) {
-                self.pin_and_let_go(holding);
+                self.pin_and_let_go(holding, &lane.held);
             }
         }
     }

@@ -30,7 +30,7 @@
 
 use crate::error::{Error, Result};
 use crate::holds::Holding;
-use crate::primitives::atomic::{AtomicU64, Ordering::*};
+use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use crate::primitives::{Mutex, MutexGuard};
 use crate::store::{Core, log_error};
 use fulgurite_disk::LineStart;
@@ -44,6 +44,8 @@ use std::time::Duration;
 pub(crate) struct Lane {
     start: LineStart,
     pub(crate) occupancy: Mutex<Occupancy>,
+    /// Whether its transaction holds anything. Written under the lock.
+    pub(crate) held: AtomicBool,
     end: LineStart,
 }
 

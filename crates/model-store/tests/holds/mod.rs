@@ -319,3 +319,39 @@ pub fn trees_are_taken_away_on_the_way_to_the_next() {
     txn.commit().expect("it only read");
     other.join().expect("no panic");
 }
+
+/// Transactions rely on a tree that changes only where writers are kept out, as the schema
+/// does, beside one that changes it, and a row of the other tree with it: what they are told
+/// of it without a snapshot is what they see to their end.
+pub fn what_is_relied_on_stays_as_it_was_told() {
+    let disk = SimDisk::new(draw());
+    let world = Arc::new(world(&disk, [0, 0]));
+    let changer = {
+        let world = Arc::clone(&world);
+        thread::spawn(move || {
+            let [table, schema] = &world.trees;
+            let mut txn = world.store.txn();
+            for _ in 0..3 {
+                txn.begin_immediate().expect("begins");
+                add(&mut txn, schema, 0, 1);
+                add(&mut txn, table, COMMON, 1);
+                txn.commit().expect("commits");
+            }
+        })
+    };
+    let [table, schema] = &world.trees;
+    let mut txn = world.store.txn();
+    for round in 0..6 {
+        txn.begin(Isolation::Snapshot).expect("begins");
+        txn.rely_on(schema).expect("relies");
+        let stamp = txn.stamp(schema).expect("a stamp");
+        add(&mut txn, table, round, 1);
+        let seen = get(&mut txn, table, COMMON);
+        assert_eq!(txn.stamp(schema).expect("a stamp"), stamp, "told otherwise");
+        let number = get(&mut txn, schema, 0);
+        assert_eq!(txn.stamp(schema).expect("a stamp"), stamp, "seen otherwise");
+        assert_eq!(number, seen, "two moments");
+        world.has_won(txn.commit());
+    }
+    changer.join().expect("no panic");
+}

@@ -116,8 +116,21 @@ impl Versions {
     }
 
     /// The newest version.
+    #[inline]
     pub(crate) fn head(&self) -> Option<Root> {
-        self.at(u64::MAX)
+        loop {
+            let before = self.lock.load(Acquire);
+            if before % 2 == 1 {
+                spin_loop();
+                continue;
+            }
+            let newest = self.published.load(Relaxed).checked_sub(1)?;
+            let head = self.read(newest);
+            fence(Acquire);
+            if self.lock.load(Relaxed) == before {
+                return Some(head);
+            }
+        }
     }
 
     /// Publishes a version, as rule 1 says. `needed_from` is a lower

@@ -10,6 +10,7 @@ use super::lease::REDO_MAX;
 use super::{TxnContext, TxnState, View, WritersLock, no_slot};
 use crate::error::Result;
 use crate::holds::TREES_MAX;
+use crate::primitives::atomic::Ordering::Acquire;
 use crate::primitives::{LEASE_AFTER, LEASE_AFTER_MAX};
 use crate::tree::Tree;
 use crate::tree::versions::Root;
@@ -124,7 +125,7 @@ impl TxnContext {
         let holding = &mut lane.occupancy.lock().holding;
         if self.hold != Hold::Held {
             let slot = self.slot.as_ref().ok_or_else(no_slot)?;
-            if !core.begin_hold(holding, self.visitor.context(), slot) {
+            if !core.begin_hold(holding, &lane.held, self.visitor.context(), slot) {
                 return Ok(false);
             }
             self.hold = Hold::Held;
@@ -168,10 +169,11 @@ impl TxnContext {
         if self.hold != Hold::Held || self.relies_on != Some(tree.id()) {
             return None;
         }
-        let occupancy = self.leasing.lane.as_ref()?.occupancy.lock();
-        let head = occupancy.holding.is_held().then(|| tree.0.versions.head());
-        head.flatten()
-            .filter(|head| !head.dropped && head.seq <= self.acknowledged(head.seq))
+        let lane = self.leasing.lane.as_ref()?;
+        let head = tree.0.versions.head()?;
+        // After the head (`holds.rs`, 4): it was the newest while all was held.
+        let is_held = lane.held.load(Acquire);
+        (is_held && !head.dropped && head.seq <= self.acknowledged(head.seq)).then_some(head)
     }
 
     /// The newest number that was acknowledged, as far as one who works on a tree with
@@ -232,7 +234,7 @@ impl TxnContext {
         let kept = match (self.hold, &self.leasing.lane) {
             (Hold::Held, Some(lane)) => {
                 let holding = &mut lane.occupancy.lock().holding;
-                let trees = holding.keep();
+                let trees = holding.keep(&lane.held);
                 trees.map(|trees| self.locked.name(trees.iter())).is_some()
             }
             _ => false,
@@ -253,7 +255,7 @@ impl TxnContext {
     pub(super) fn let_go(&mut self) {
         if let (Hold::Held, Some(lane)) = (self.hold, &self.leasing.lane) {
             let holding = &mut lane.occupancy.lock().holding;
-            self.core.let_go(holding);
+            self.core.let_go(holding, &lane.held);
             if holding.take_pinned().is_some() {
                 self.restraint.was_mistaken();
             }

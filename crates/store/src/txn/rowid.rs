@@ -11,6 +11,10 @@
 //! [`AT_ONCE_MAX`], and keeps what it does not use until it ends. So its rows lie
 //! together: one by one, those of several transactions would be in all the same leaves,
 //! and each would have to insert between the others' when it commits.
+//!
+//! Who is alone, and was given [`FEW`], is given as many again at once, so that it need
+//! not ask for each. It uses them only while each is its largest key plus one and nobody
+//! else has published in the tree: what it sees are the same numbers as one by one.
 
 use super::{TxnContext, TxnState, no_slot};
 use crate::error::{Error, ErrorKind, Result};
@@ -21,6 +25,8 @@ use std::ops::{Range, RangeInclusive};
 
 /// Numbers that are given at once, at most: rows of some leaves.
 const AT_ONCE_MAX: i64 = 256;
+/// So many are given one by one to who is alone: who begins meanwhile sees where they end.
+const FEW: i64 = 8;
 /// Of the numbers there are still, one in so many may be given beside those that are
 /// wanted: what is not used of the last ones would be missing to others.
 const SHARE_AT_ONCE: i64 = 4096;
@@ -38,6 +44,22 @@ pub(super) struct Claim {
     left: Range<i64>,
     /// How many it was given last.
     at_once: i64,
+    /// How many it was given while it was alone.
+    alone: i64,
+    /// The tree's newest version when it was given those left, alone.
+    seen: Option<u64>,
+}
+
+/// What is given of a tree's numbers: the first, how many more after it, and whether
+/// nobody else had a claim.
+type Given = (i64, i64, bool);
+
+/// How many are wanted, and how many more than one may be given beside others, or alone.
+#[derive(Clone, Copy)]
+struct Wish {
+    want: i64,
+    beside: i64,
+    alone: i64,
 }
 
 impl Claim {
@@ -46,27 +68,49 @@ impl Claim {
             tree: tree.clone(),
             left: 0..0,
             at_once: 1,
+            alone: 0,
+            seen: None,
         }
     }
 
-    /// How many beside the next number it is to be given next.
-    fn more_next(&self) -> i64 {
-        (2 * self.at_once).min(AT_ONCE_MAX) - 1
+    /// What it is to be given next.
+    fn wish(&self, want: i64) -> Wish {
+        let alone = match self.alone < FEW {
+            true => 0,
+            false => self.alone.min(AT_ONCE_MAX) - 1,
+        };
+        Wish {
+            want,
+            beside: (2 * self.at_once).min(AT_ONCE_MAX) - 1,
+            alone,
+        }
     }
 
-    /// It was given a number and so many more; those that it uses now, as many as it wants.
-    fn take(&mut self, (next, more): (i64, i64), want: i64) -> RangeInclusive<i64> {
+    /// It was given these, of a tree whose newest version was `seen`; those that it uses
+    /// now, as many as it wants.
+    fn take(&mut self, given: Given, want: i64, seen: u64) -> RangeInclusive<i64> {
+        let (next, more, is_alone) = given;
         let last = next + more.min(want - 1);
         // The last number of all is not worth an end behind it.
         self.left = last.saturating_add(1)..(next + more).saturating_add(1);
-        self.at_once = (more + 1).min(AT_ONCE_MAX);
+        self.seen = is_alone.then_some(seen);
+        match is_alone {
+            true => self.alone += more + 1,
+            false => self.at_once = (more + 1).min(AT_ONCE_MAX),
+        }
         next..=last
     }
 
     /// Of those left above `largest`, which it has, up to as many as it wants.
+    #[inline]
     fn use_left(&mut self, largest: Option<i64>, want: i64) -> Option<RangeInclusive<i64>> {
         let Range { start, end } = self.left;
         if start >= end || largest.is_some_and(|largest| largest >= start) {
+            return None;
+        }
+        if let Some(seen) = self.seen
+            && (largest != start.checked_sub(1) || self.tree.0.head().seq != seen)
+        {
             return None;
         }
         let last = start.saturating_add(want - 1).min(end - 1);
@@ -82,14 +126,9 @@ pub(crate) struct Rowids(Mutex<Claims>);
 impl Rowids {
     /// The next number above `largest` (the largest key the caller sees, if any)
     /// and above those given to others, and how many more after it: as many as are
-    /// wanted, where there are others `more` but near the end, and no more than there are;
+    /// wanted, or as the wish says but near the end, and no more than there are;
     /// `first_claim` if the caller holds no claim yet. `None` when there is none.
-    fn allocate(
-        &self,
-        largest: Option<i64>,
-        first_claim: bool,
-        (want, more): (i64, i64),
-    ) -> Option<(i64, i64)> {
+    fn allocate(&self, largest: Option<i64>, first_claim: bool, wish: Wish) -> Option<Given> {
         let mut claims = self.0.lock();
         let mut next = match largest {
             None => 1,
@@ -100,11 +139,11 @@ impl Rowids {
             next = next.max(claims.highest.checked_add(1)?);
         }
         let room = i64::MAX.saturating_sub(next);
-        let beside = if others > 0 { room / SHARE_AT_ONCE } else { 0 };
-        let more = more.min(beside).max(want - 1).min(room);
+        let more = if others > 0 { wish.beside } else { wish.alone };
+        let more = more.min(room / SHARE_AT_ONCE).max(wish.want - 1).min(room);
         claims.highest = next + more;
         claims.claims = others + 1;
-        Some((next, more))
+        Some((next, more, others == 0))
     }
 
     /// A transaction that was given numbers ended.
@@ -171,15 +210,20 @@ impl TxnContext {
                 }
                 seen = head;
             }
-            let more = claim.map_or(0, |at| self.claims[at].more_next());
+            let first = Wish {
+                want,
+                beside: 0,
+                alone: 0,
+            };
+            let wish = claim.map_or(first, |at| self.claims[at].wish(want));
             let rowids = &tree.0.rowids;
-            let allocated = rowids.allocate(largest, claim.is_none(), (want, more));
+            let allocated = rowids.allocate(largest, claim.is_none(), wish);
             let allocated = allocated.map(|given| {
                 let at = *claim.get_or_insert_with(|| {
                     self.claims.push(Claim::new(tree));
                     self.claims.len() - 1
                 });
-                self.claims[at].take(given, want)
+                self.claims[at].take(given, want, seen)
             });
             // One that published in between has let go of its claim, maybe
             // before ours was asked for: its rows decide then.
@@ -226,10 +270,27 @@ mod tests {
     use super::*;
     use crate::{Isolation, KeyKind, Options, Store};
 
+    /// The next number and how many more, of one that overlaps and wants so many, and may be
+    /// given so many more.
+    fn given(
+        rowids: &Rowids,
+        largest: Option<i64>,
+        first: bool,
+        (want, beside): (i64, i64),
+    ) -> Option<(i64, i64)> {
+        let wish = Wish {
+            want,
+            beside,
+            alone: 0,
+        };
+        let given = rowids.allocate(largest, first, wish);
+        given.map(|(next, more, _)| (next, more))
+    }
+
     #[test]
     fn a_lone_writer_sees_the_largest_plus_one() {
         let rowids = Rowids::default();
-        let lone = |largest, first| rowids.allocate(largest, first, (1, 7));
+        let lone = |largest, first| given(&rowids, largest, first, (1, 7));
         assert_eq!(lone(None, true), Some((1, 0)));
         assert_eq!(lone(Some(1), false), Some((2, 0)));
         assert_eq!(lone(Some(1), false), Some((2, 0)), "not inserted");
@@ -244,19 +305,81 @@ mod tests {
     #[test]
     fn overlapping_writers_get_different_numbers() {
         let rowids = Rowids::default();
-        assert_eq!(rowids.allocate(Some(10), true, (1, 0)), Some((11, 0)));
-        assert_eq!(rowids.allocate(Some(10), true, (1, 0)), Some((12, 0)));
+        let next = |largest, first, wish| given(&rowids, largest, first, wish);
+        assert_eq!(next(Some(10), true, (1, 0)), Some((11, 0)));
+        assert_eq!(next(Some(10), true, (1, 0)), Some((12, 0)));
         rowids.release();
-        let next = rowids.allocate(Some(12), false, (1, 0));
-        assert_eq!(next, Some((13, 0)), "12 was committed");
+        assert_eq!(next(Some(12), false, (1, 0)), Some((13, 0)), "12 is there");
         rowids.release();
-        assert_eq!(rowids.allocate(Some(13), true, (1, 0)), Some((14, 0)));
-        assert_eq!(rowids.allocate(Some(13), true, (1, 3)), Some((15, 3)));
-        assert_eq!(rowids.allocate(Some(14), false, (1, 1)), Some((19, 1)));
+        assert_eq!(next(Some(13), true, (1, 0)), Some((14, 0)));
+        assert_eq!(next(Some(13), true, (1, 3)), Some((15, 3)));
+        assert_eq!(next(Some(14), false, (1, 1)), Some((19, 1)));
         let highest = i64::MAX;
-        let next = rowids.allocate(Some(highest - 3), false, (9, 7));
-        assert_eq!(next, Some((highest - 2, 2)));
-        assert_eq!(rowids.allocate(Some(highest - 3), false, (1, 7)), None);
+        let last = next(Some(highest - 3), false, (9, 7));
+        assert_eq!(last, Some((highest - 2, 2)));
+        assert_eq!(next(Some(highest - 3), false, (1, 7)), None);
+    }
+
+    /// Who is alone asks seldom, and sees what SQLite gives all the same: after rows went
+    /// again, after a key that was chosen, and after others came and went.
+    #[test]
+    fn who_is_alone_is_given_many_and_sees_the_largest_plus_one() {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let [mut own, mut other] = [store.txn(), store.txn()];
+        own.begin(Isolation::Serializable).expect("begins");
+        let mut largest = 0;
+        for step in 0..2_000 {
+            let next = own.allocate_rowid(&tree).expect("a number");
+            assert_eq!(next, largest + 1, "step {step}");
+            own.put(&tree, Key::Int(next), b"").expect("a put");
+            largest = next;
+            if step % 97 == 96 {
+                own.delete(&tree, Key::Int(largest)).expect("a delete");
+                largest -= 1;
+            }
+            if step % 331 == 330 {
+                largest += 40;
+                own.put(&tree, Key::Int(largest), b"").expect("a put");
+            }
+        }
+        other.begin(Isolation::Serializable).expect("begins");
+        let beside = other.allocate_rowid(&tree).expect("a number");
+        assert!(beside > largest && beside <= largest + 1 + AT_ONCE_MAX);
+        other.put(&tree, Key::Int(beside), b"").expect("a put");
+        other.commit().expect("commits");
+        // The numbers that it was given end here: somebody has published in between.
+        let next = own.allocate_rowid(&tree).expect("a number");
+        assert!(next > beside);
+        own.put(&tree, Key::Int(next), b"").expect("a put");
+        own.commit().expect("commits");
+        own.begin(Isolation::Serializable).expect("begins");
+        assert_eq!(own.allocate_rowid(&tree).expect("a number"), next + 1);
+        own.rollback();
+        other.begin(Isolation::Serializable).expect("begins");
+        assert_eq!(other.allocate_rowid(&tree).expect("a number"), next + 1);
+    }
+
+    /// What was given in advance was no largest key plus one any more where another
+    /// transaction had put a row of its own choice there, and cost the commit.
+    #[test]
+    fn numbers_given_in_advance_are_dropped_for_a_row_that_another_put_there() {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let [mut own, mut other] = [store.txn(), store.txn()];
+        own.begin(Isolation::Serializable).expect("begins");
+        for at in 1..=20 {
+            assert_eq!(own.allocate_rowid(&tree).expect("a number"), at);
+            own.put(&tree, Key::Int(at), b"").expect("a put");
+        }
+        other.begin(Isolation::Serializable).expect("begins");
+        other.put(&tree, Key::Int(22), b"chosen").expect("a put");
+        other.commit().expect("commits");
+        for at in 23..40 {
+            assert_eq!(own.allocate_rowid(&tree).expect("a number"), at);
+            own.put(&tree, Key::Int(at), b"").expect("a put");
+        }
+        own.commit().expect("no key was chosen twice");
     }
 
     /// Of two that overlapped near the largest number, one kept what it did not use, and
@@ -289,12 +412,10 @@ mod tests {
     #[test]
     fn overlapping_writers_get_numbers_above_negative_ones_too() {
         let rowids = Rowids::default();
-        assert_eq!(
-            rowids.allocate(Some(i64::MIN), true, (1, 0)),
-            Some((i64::MIN + 1, 0))
-        );
-        assert_eq!(rowids.allocate(Some(-8), true, (1, 3)), Some((-7, 3)));
-        assert_eq!(rowids.allocate(Some(-8), true, (6, 3)), Some((-3, 5)));
+        let next = |largest, first, wish| given(&rowids, Some(largest), first, wish);
+        assert_eq!(next(i64::MIN, true, (1, 0)), Some((i64::MIN + 1, 0)));
+        assert_eq!(next(-8, true, (1, 3)), Some((-7, 3)));
+        assert_eq!(next(-8, true, (6, 3)), Some((-3, 5)));
     }
 
     /// Two that insert by turns were given numbers by turns, so that all the leaves of one
