@@ -26,6 +26,35 @@ macro_rules! programs {
                 log.push(outcome.map_or_else(|e| e.to_string(), |()| "done".to_owned()));
             }
 
+            /// Once a row, also where the row is refused.
+            pub fn calls_of_an_insert() -> Log {
+                use std::sync::Arc;
+                use std::sync::atomic::{AtomicUsize, Ordering};
+                let (db, mut log) = (Connection::open_in_memory().unwrap(), Log::new());
+                let log = &mut log;
+                let calls = Arc::new(AtomicUsize::new(0));
+                let counted = calls.clone();
+                db.create_scalar_function("counted", 1, PURE, move |ctx| {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    ctx.get::<Option<i64>>(0)
+                })
+                .unwrap();
+                run(log, &db, "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT NOT NULL)");
+                for sql in [
+                    "INSERT INTO t VALUES (1, counted(?1))",
+                    "INSERT INTO t VALUES (1, counted(?1) || '!')",
+                    "INSERT INTO t(a) VALUES (counted(?1))",
+                ] {
+                    for given in [Some(1), None] {
+                        let outcome = db.prepare(sql).unwrap().execute([given]);
+                        note(log, outcome.map(drop));
+                        log.push(format!("{} calls", calls.load(Ordering::Relaxed)));
+                    }
+                }
+                run(log, &db, "SELECT * FROM t");
+                std::mem::take(log)
+            }
+
             /// By name and number of arguments; built-in functions are hidden.
             pub fn overloads() -> Log {
                 let (db, mut log) = (Connection::open_in_memory().unwrap(), Log::new());
@@ -321,6 +350,11 @@ fn same(ours: &[String], theirs: &[String]) {
         assert_eq!(ours, theirs);
     }
     assert_eq!(ours.len(), theirs.len());
+}
+
+#[test]
+fn calls_of_an_insert() {
+    same(&ours::calls_of_an_insert(), &theirs::calls_of_an_insert());
 }
 
 #[test]

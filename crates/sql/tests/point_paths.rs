@@ -147,3 +147,56 @@ fn a_unique_key_that_has_all_columns_is_enough() {
         same(&sql.replacen(");", ") WITHOUT ROWID;", 1));
     }
 }
+
+/// A single row goes into its record as it is given; what a column stores otherwise, and what
+/// is computed, is made first.
+#[test]
+fn a_row_of_any_values_is_stored_as_sqlite_stores_it() {
+    let types = "typeof(a), typeof(b), typeof(c), typeof(d), typeof(e), typeof(f)";
+    for value in KEYS {
+        for computed in ["{}", "{} || ''", "-({})", "abs({}) + 1", "coalesce({}, 7)"] {
+            let value = computed.replace("{}", value);
+            same(&format!(
+                "CREATE TABLE t(a INT, b TEXT, c REAL, d NUMERIC, e, f TEXT NOT NULL);
+                 INSERT INTO t VALUES ({value}, {value}, {value}, {value}, {value}, {value});
+                 INSERT INTO t(f, e, d, c, b, a) VALUES (1, {value}, 2, 3, {value}, 4);
+                 INSERT OR IGNORE INTO t(a, f) VALUES (1, {value});
+                 SELECT *, {types} FROM t;
+                 CREATE TABLE k(id INTEGER PRIMARY KEY, a INT NOT NULL DEFAULT 5, b TEXT);
+                 INSERT INTO k(a, b) VALUES ({value}, 1); REPLACE INTO k(a, b) VALUES ({value}, 2);
+                 INSERT INTO k VALUES ({value}, 1, {value}); SELECT * FROM k"
+            ));
+            for kind in ["INT", "TEXT", "REAL", "BLOB", "ANY"] {
+                same(&format!(
+                    "CREATE TABLE s(a {kind}, b {kind} NOT NULL) STRICT;
+                     INSERT INTO s VALUES ({value}, {value}); INSERT INTO s VALUES (NULL, {value});
+                     SELECT *, typeof(a), typeof(b) FROM s"
+                ));
+            }
+        }
+    }
+}
+
+/// More columns than there are bits for those that are made.
+#[test]
+fn a_row_of_many_columns_is_stored_as_sqlite_stores_it() {
+    for (given, last) in [
+        ("5", "'6'"),
+        ("'5'", "6"),
+        ("1 + 1", "2 + 2"),
+        ("x'35'", "6.5"),
+    ] {
+        for columns in [63, 64, 65, 66, 130] {
+            let names: Vec<String> = (0..columns).map(|i| format!("c{i} REAL")).collect();
+            let values: Vec<&str> = (0..columns)
+                .map(|i| if i % 7 == 0 { given } else { "1.5" })
+                .chain([last])
+                .collect();
+            same(&format!(
+                "CREATE TABLE t({}, z INT NOT NULL); INSERT INTO t VALUES ({}); SELECT * FROM t",
+                names.join(", "),
+                values.join(", ")
+            ));
+        }
+    }
+}

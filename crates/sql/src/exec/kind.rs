@@ -30,7 +30,7 @@ impl Kind {
                 Some(point) if !plan.calls_user => Kind::PointRead(Box::new(point)),
                 _ => Kind::Query(build(root)),
             },
-            Action::Insert(insert) => match PointInsert::new(insert) {
+            Action::Insert(insert) => match PointInsert::new(insert, plan.calls_user) {
                 Some(point) if plan.subqueries.is_empty() => Kind::PointInsert(Box::new(point)),
                 _ => Kind::Write(build(&insert.source)),
             },

@@ -2,11 +2,11 @@
 
 use super::Written;
 use super::batch;
-use super::sink::{Conflict, Outcome, Sink};
+use super::sink::{Buffers, Conflict, Outcome, Sink};
 use super::triggers::Event;
 use super::upsert::{self, Upserted};
 use crate::bind::expr::{Expr, ExprKind};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::exec::batch::Batch;
 use crate::exec::context::Context;
 use crate::exec::effects::Effects;
@@ -28,8 +28,8 @@ pub struct PointInsert {
 }
 
 impl PointInsert {
-    /// If the plan is one.
-    pub fn new(plan: &Insert) -> Option<Self> {
+    /// If the plan is one. `calls_user`: it calls functions of the user's.
+    pub fn new(plan: &Insert, calls_user: bool) -> Option<Self> {
         let Op::Values(rows) = &plan.source.op else {
             return None;
         };
@@ -59,7 +59,7 @@ impl PointInsert {
             Some(e) => Some(inline(e)?),
             None => None,
         };
-        let as_given = AsGiven::new(plan, rowid.as_ref(), &values);
+        let as_given = AsGiven::new(plan, rowid.as_ref(), &values, calls_user);
         Some(Self {
             rowid,
             values,
@@ -79,7 +79,7 @@ impl PointInsert {
         if let Some(as_given) = &self.as_given
             && sink.foreign.is_none()
             && sink.target.triggers.is_none()
-            && let Some(rowid) = as_given.insert(sink, cx.parameters)?
+            && let Some(rowid) = as_given.insert(sink, cx)?
         {
             sink.tell(Change::Insert, rowid, cx)?;
             effects.inserted(1, rowid);
@@ -97,11 +97,14 @@ impl PointInsert {
     }
 }
 
-/// A row that goes straight from parameters and literals into the record, where
-/// the columns take every value as it is and nothing else wants to see the row.
+/// A row that goes straight into the record, where nothing else wants to see it: from
+/// parameters and literals, and by way of the row being written where a value is computed or
+/// its column does not take it as it is.
 struct AsGiven {
     rowid: Source,
     columns: Vec<Column>,
+    /// Whether a column is computed.
+    computes: bool,
 }
 
 /// A column of such a row, and what it takes.
@@ -115,12 +118,27 @@ struct Column {
 enum Source {
     Parameter(usize),
     Literal(Value),
+    /// What may be computed twice.
+    Computed(Expr),
     /// Nothing is stored, or asked for: the key stands for it.
     None,
 }
 
+/// The columns that are in the row being written: of the first ones, one a bit.
+#[derive(Clone, Copy)]
+struct Made(u64);
+
+impl Made {
+    const MOST: usize = u64::BITS as usize;
+
+    #[inline]
+    fn has(self, column: usize) -> bool {
+        column < Self::MOST && self.0 >> column & 1 == 1
+    }
+}
+
 impl AsGiven {
-    fn new(plan: &Insert, rowid: Option<&Expr>, values: &[Expr]) -> Option<Self> {
+    fn new(plan: &Insert, rowid: Option<&Expr>, values: &[Expr], calls_user: bool) -> Option<Self> {
         let target = &plan.target;
         if plan.returning.is_some()
             || !target.checks.is_empty()
@@ -133,42 +151,37 @@ impl AsGiven {
         let columns = target.table.columns.iter().zip(values).enumerate();
         let columns = columns.map(|(i, (column, value))| {
             let is_key = alias == Some(i);
-            Some(Column {
-                source: Source::of((!is_key).then_some(value))?,
+            let source = Source::of((!is_key).then_some(value))?;
+            // Those are called once, also where the row turns out to be in the way.
+            let fits = !source.is_computed() || i < Made::MOST && !calls_user;
+            fits.then_some(Column {
+                source,
                 affinity: column.affinity,
                 not_null: !is_key && column.not_null.is_some(),
                 strict: column.strict,
             })
         });
+        let columns = columns.collect::<Option<Vec<_>>>()?;
         Some(Self {
-            rowid: Source::of(rowid)?,
-            columns: columns.collect::<Option<_>>()?,
+            rowid: Source::of(rowid).filter(|source| !source.is_computed())?,
+            computes: columns.iter().any(|column| column.source.is_computed()),
+            columns,
         })
     }
 
     /// Inserts the row and answers with its rowid; None, with nothing written, if
-    /// a value is not for its column as it is, or something is in the way.
+    /// a value is not for its column, or something is in the way.
     #[inline]
-    fn insert(&self, sink: &mut Sink<'_>, parameters: &[Value]) -> Written<Option<i64>> {
-        sink.buffers.record.clear();
-        let mut fits = true;
-        let values = self.columns.iter().map(|column| {
-            let value = column.source.value(parameters);
-            fits &= column.affinity.keeps(value)
-                && !(column.not_null && value.is_null())
-                && column.strict.is_none_or(|strict| strict.takes(value));
-            value
-        });
-        let encoded = RowWriter::encode(&mut sink.buffers.record, values);
-        let given = match self.rowid.value(parameters) {
+    fn insert(&self, sink: &mut Sink<'_>, cx: &mut Context<'_, '_>) -> Written<Option<i64>> {
+        let given = match self.rowid.value(cx.parameters) {
             ValueRef::Integer(rowid) => Some(rowid),
             ValueRef::Null => None,
             _ => return Ok(None),
         };
-        if !fits {
+        let is_encoded = !self.computes && self.encode_as_given(sink.buffers, cx.parameters)?;
+        if !is_encoded && !self.encode_made(sink, cx)? {
             return Ok(None);
         }
-        encoded?;
         let rowid = match given {
             Some(rowid) => rowid,
             None => sink.allocate_rowid()?,
@@ -177,17 +190,101 @@ impl AsGiven {
         let in_the_way = sink.insert_row(rowid, given.is_none())?;
         Ok(in_the_way.is_none().then_some(rowid))
     }
+
+    /// Encodes the row into the record; false where a value is not stored as it is given.
+    #[inline]
+    fn encode_as_given(&self, buffers: &mut Buffers, parameters: &[Value]) -> Result<bool> {
+        buffers.record.clear();
+        let mut fits = true;
+        let values = self.columns.iter().map(|column| {
+            let value = column.source.value(parameters);
+            fits &= column.affinity.keeps(value) && column.takes(value);
+            value
+        });
+        let encoded = RowWriter::encode(&mut buffers.record, values);
+        match fits {
+            true => encoded.map(|()| true),
+            false => Ok(false),
+        }
+    }
+
+    /// The same by way of the row being written, for values that are not; false where one
+    /// is not for its column at all.
+    #[inline(never)]
+    fn encode_made(&self, sink: &mut Sink<'_>, cx: &mut Context<'_, '_>) -> Result<bool> {
+        sink.start_row();
+        let mut made = Made(0);
+        for (at, column) in self.columns.iter().enumerate() {
+            let is_made = match &column.source {
+                Source::Computed(expr) => {
+                    let value = eval(expr, Row::Empty, cx)?;
+                    column.make(at, value.as_ref(), &mut made, sink)
+                }
+                source => {
+                    let value = source.value(cx.parameters);
+                    column.affinity.keeps(value) && column.takes(value)
+                        || column.make(at, value, &mut made, sink)
+                }
+            };
+            if !is_made {
+                return Ok(false);
+            }
+        }
+        let Buffers { row, record, .. } = sink.buffers;
+        record.clear();
+        let columns = self.columns.iter().enumerate();
+        let values = columns.map(|(at, column)| match made.has(at) {
+            false => column.source.value(cx.parameters),
+            true => row.get(at + 1).map_or(ValueRef::Null, Value::as_ref),
+        });
+        RowWriter::encode(record, values)?;
+        Ok(true)
+    }
+}
+
+impl Column {
+    /// Whether it takes a value of its affinity.
+    #[inline]
+    fn takes(&self, value: ValueRef<'_>) -> bool {
+        !(self.not_null && value.is_null()) && self.strict.is_none_or(|strict| strict.takes(value))
+    }
+
+    /// Makes what is stored of a value, in the row being written; false where there is no
+    /// such thing.
+    fn make(&self, at: usize, value: ValueRef<'_>, made: &mut Made, sink: &mut Sink<'_>) -> bool {
+        let stored = self.affinity.apply(value);
+        let stored = stored.as_ref();
+        if at >= Made::MOST || !self.takes(stored) {
+            return false;
+        }
+        made.0 |= 1 << at;
+        if let Some(slot) = sink.buffers.row.get_mut(at + 1) {
+            slot.assign(stored);
+        }
+        true
+    }
 }
 
 impl Source {
-    /// What an expression is; None if it is more than a parameter or literal.
+    /// What an expression is; None if it is to be computed but once, or with more than
+    /// parameters.
     fn of(expr: Option<&Expr>) -> Option<Self> {
-        match expr.map(|e| &e.kind) {
-            None => Some(Source::None),
-            Some(ExprKind::Parameter(i)) => Some(Source::Parameter(*i)),
-            Some(ExprKind::Literal(value)) => Some(Source::Literal(value.clone())),
-            Some(_) => None,
+        let Some(expr) = expr else {
+            return Some(Source::None);
+        };
+        match &expr.kind {
+            ExprKind::Parameter(i) => Some(Source::Parameter(*i)),
+            ExprKind::Literal(value) => Some(Source::Literal(value.clone())),
+            _ if expr.props.constant && expr.props.deterministic => {
+                Some(Source::Computed(expr.clone()))
+            }
+            _ => None,
         }
+    }
+
+    #[inline]
+    fn is_computed(&self) -> bool {
+        matches!(self, Source::Computed(_))
     }
 
     #[inline]
@@ -195,7 +292,7 @@ impl Source {
         match self {
             Source::Parameter(i) => parameters.get(*i).map_or(ValueRef::Null, Value::as_ref),
             Source::Literal(value) => value.as_ref(),
-            Source::None => ValueRef::Null,
+            Source::Computed(_) | Source::None => ValueRef::Null,
         }
     }
 }
