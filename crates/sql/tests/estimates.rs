@@ -281,7 +281,7 @@ fn the_first_rows_of_a_partial_index_are_found_in_it() {
     let next = "SELECT id FROM job WHERE state = 'ready' ORDER BY id LIMIT 1";
     for _ in 0..3 {
         let shown = plan(&session, next);
-        assert!(shown.contains("USING INDEX ready"), "{shown}");
+        assert!(shown.contains("USING COVERING INDEX ready"), "{shown}");
         must(
             &session,
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 150)

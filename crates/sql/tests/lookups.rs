@@ -546,3 +546,76 @@ fn a_subquery_looks_up_each_row_anew() {
         }
     }
 }
+
+/// What the entries of a partial index fulfil was looked at again in each row, which was
+/// fetched for that alone. It is left out, and nothing else is.
+#[test]
+fn what_a_partial_index_says_is_not_looked_at_again() {
+    for (index, conditions) in [
+        (
+            "t(c, a) WHERE r > 20",
+            &[
+                "r > 20",
+                "r > 20 AND c = 5",
+                "c > 3 AND r > 20 AND a < 9",
+                "r > 20 AND d = 'a'",
+            ][..],
+        ),
+        (
+            "t(a) WHERE c IS NOT NULL",
+            &[
+                "c IS NOT NULL AND a = 5",
+                "c = 5 AND a = 5",
+                "c > 1 AND a IN (5, 7)",
+                "c IS NOT NULL OR a = 5",
+            ],
+        ),
+        (
+            "t(a, r) WHERE d = 'b' AND c = 5",
+            &[
+                "d = 'b' AND c = 5 AND a > 1",
+                "c = 5 AND d = 'b'",
+                "d = 'B' AND c = 5",
+                "d = 'b' COLLATE BINARY AND c = 5",
+            ],
+        ),
+        (
+            "t(b) WHERE a IN (1, 2, 3)",
+            &[
+                "a IN (1, 2, 3)",
+                "a IN (1, 2, 3) AND b > '3'",
+                "(a = 1 OR a = 2 OR a = 3) AND b = '3'",
+                "a = 1 AND b = '3'",
+            ],
+        ),
+        ("t(a) WHERE NULL", &["NULL", "a = 5 AND NULL"]),
+    ] {
+        for condition in conditions {
+            with(&format!(
+                "CREATE INDEX p ON {index};
+                 SELECT id FROM t WHERE {condition} ORDER BY id; SELECT count(*), sum(a) FROM t WHERE {condition};
+                 SELECT t.id, t.r, v.x FROM v LEFT JOIN t ON {condition} AND t.a = v.i ORDER BY 1, 2, 3;
+                 SELECT v.x, t.c FROM t JOIN v ON t.a = v.i WHERE {condition} ORDER BY 1, 2;
+                 SELECT i FROM v WHERE i IN (SELECT a FROM t WHERE {condition}) ORDER BY 1;
+                 SELECT (SELECT max(a) FROM t WHERE {condition} AND a < v.i) FROM v;
+                 UPDATE t SET a = a + 1, r = r / 2 WHERE {condition}; SELECT id, a, r FROM t ORDER BY id;
+                 DELETE FROM t WHERE {condition}; SELECT count(*), sum(id) FROM t; PRAGMA integrity_check"
+            ));
+        }
+    }
+    let session = session();
+    must(&session, TABLES);
+    must(
+        &session,
+        "CREATE INDEX p ON t(c, a) WHERE r > 20 AND d IS NOT NULL",
+    );
+    let shown = run(
+        &session,
+        "EXPLAIN QUERY PLAN SELECT id, c FROM t WHERE r > 20 AND d IS NOT NULL AND c = 5",
+    )
+    .join("\n");
+    assert!(
+        shown.contains("COVERING INDEX p") && !shown.contains("FILTER"),
+        "{shown}"
+    );
+}

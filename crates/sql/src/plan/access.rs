@@ -9,6 +9,7 @@ use super::any_order::cost_of_entries;
 use super::either::{self, Either};
 use super::facts::Facts;
 use super::few::Few;
+use super::order::Partial;
 use super::terms::{Operand, Term, TermOp};
 use crate::bind::expr::{ColumnRef, Expr, ExprKind, ROWID, SortKey};
 use crate::bind::logical::{IndexHint, KeyExpr};
@@ -63,6 +64,8 @@ pub enum Path {
         high: Option<Rc<Term>>,
         /// Needs no row.
         covering: bool,
+        /// The conditions that hold for all entries of a partial one, by their numbers.
+        said: Few<usize>,
     },
     /// By rowid, of the rows that any of these finds.
     Either(Vec<Access>),
@@ -103,8 +106,8 @@ pub struct Request<'a> {
     pub order: &'a [SortKey],
     /// INDEXED BY.
     pub hint: &'a IndexHint,
-    /// Partial indexes that may be used, by number, and the entries of each.
-    pub partial: &'a [(usize, f64)],
+    /// Partial indexes that may be used.
+    pub partial: &'a [Partial],
     /// Of each number of leading parts of an index, by its number, about how many entries
     /// have the same values in them; the indexes of which that is known.
     pub per_key: &'a [(usize, Arc<[f64]>)],
@@ -158,6 +161,15 @@ impl Path {
                 equal, low, high, ..
             } => equal.iter().chain(low).chain(high).collect(),
         }
+    }
+
+    /// The conditions that hold for all rows it may find, whatever the terms, by their numbers.
+    pub fn said(&self) -> impl Iterator<Item = usize> {
+        let said = match self {
+            Path::Index { said, .. } => Some(said),
+            _ => None,
+        };
+        said.into_iter().flatten().copied()
     }
 }
 
@@ -309,10 +321,11 @@ fn rowid_order(request: &Request<'_>) -> Option<bool> {
 /// or yields the wanted order.
 fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<Access> {
     let index = request.table.indexes.get(number)?;
-    let all = match index.predicate {
-        None => request.rows,
-        Some(_) => request.partial.iter().find(|(i, _)| *i == number)?.1,
+    let partial = match index.predicate {
+        None => None,
+        Some(_) => Some(request.partial.iter().find(|it| it.index == number)?),
     };
+    let all = partial.map_or(request.rows, |it| it.entries);
     let mut equal: Vec<Rc<Term>> = Vec::new();
     let (mut alternatives, mut keys, mut of_subquery) = (1usize, 1.0, false);
     for at in 0..index.columns.len() {
@@ -341,7 +354,8 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
     if !useful && !forced && !request.any_order {
         return None;
     }
-    let covering = covers(index, request.needed.iter().copied());
+    let needed = partial.map_or(request.needed, |it| &it.needed);
+    let covering = covers(index, needed.iter().copied());
     // Its entries are read in place of all rows where they are narrower.
     let narrow = match !useful && covering && request.any_order {
         true => cost_of_entries(request.table, index),
@@ -383,6 +397,7 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
         low,
         high,
         covering,
+        said: partial.map_or_else(Few::new, |it| it.said.clone()),
     };
     Some(Access {
         path,

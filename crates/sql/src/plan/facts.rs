@@ -52,7 +52,7 @@ pub struct Known {
 pub struct Chosen {
     /// The path.
     pub access: Access,
-    /// The conditions that its terms stem from.
+    /// The conditions that its terms stem from, and those that all its rows fulfil.
     pub used: Few<usize>,
     /// Its terms read what is placed before.
     pub uses_placed: bool,
@@ -180,7 +180,8 @@ impl Facts {
         }
         let access = choose(&self.known(placed));
         let terms = access.path.terms();
-        let used = terms.iter().map(|term| term.condition).collect();
+        let used = terms.iter().map(|term| term.condition);
+        let used = used.chain(access.path.said()).collect();
         let uses_placed = terms.iter().any(|term| self.reads_sources(term));
         drop(terms);
         let chosen = Rc::new(Chosen {

@@ -15,7 +15,7 @@ use super::block::rows_at_most;
 use super::few::Few;
 use super::generated;
 use super::layout::Layout;
-use super::order::{Item, Method, Order, Problem, Step, split_equality};
+use super::order::{Condition, Item, Method, Order, Problem, Step, split_equality};
 use super::physical::{Bound, JoinKind, Node, Op, Range, ScanColumn};
 use super::properties::scan_columns;
 use super::resolve::Rows;
@@ -127,7 +127,7 @@ impl Planner<'_, '_> {
         let access = whole.as_ref().unwrap_or(&chosen.access);
         let mut done = answered_by(&access.path);
         let mut bindings = Vec::new();
-        let columns = self.columns_left(problem, step.item, &done);
+        let columns = self.columns_left(problem.items, problem.conditions, step.item, &done);
         let (columns, computed) = generated::split(item.source, &access.path, columns);
         done.extend(keys.iter().copied());
         let mut left = conditions_left(problem, step.item, placed, applied, done)?;
@@ -229,22 +229,21 @@ impl Planner<'_, '_> {
 
     /// The columns of an item that are read once its path has answered the
     /// conditions in `done`.
-    fn columns_left(
+    pub(super) fn columns_left(
         &self,
-        problem: &Problem<'_, '_>,
+        items: &[Item<'_>],
+        conditions: &[Condition],
         item: usize,
         done: &Few<usize>,
     ) -> Few<usize> {
-        let id = problem.id(item);
+        let Some(this) = items.get(item) else {
+            return Few::new();
+        };
+        let id = this.source.id;
         let mut columns = Vec::new();
-        let own = problem.items.get(item).and_then(|i| i.on.as_deref());
-        let lists = std::iter::once((problem.conditions, own.is_none())).chain(
-            problem
-                .items
-                .iter()
-                .enumerate()
-                .filter_map(|(i, other)| other.on.as_deref().map(|on| (on, i == item))),
-        );
+        let others = items.iter().enumerate();
+        let lists = std::iter::once((conditions, this.on.is_none()))
+            .chain(others.filter_map(|(i, other)| other.on.as_deref().map(|on| (on, i == item))));
         for (list, answered) in lists {
             for (at, condition) in list.iter().enumerate() {
                 if !(answered && done.contains(&at)) {
@@ -256,8 +255,7 @@ impl Planner<'_, '_> {
                 }
             }
         }
-        let shown = problem.items.get(item).map(|item| &item.shown);
-        columns.extend(shown.into_iter().flatten());
+        columns.extend(&this.shown);
         columns.into_iter().collect()
     }
 
@@ -394,6 +392,7 @@ impl Planner<'_, '_> {
                 low,
                 high,
                 covering,
+                ..
             } => {
                 self.reads(&index.tree);
                 let mut parts: Vec<(TermOp, Vec<Expr>)> = Vec::with_capacity(equal.len());
@@ -545,7 +544,8 @@ pub(super) fn conjunction(mut conditions: Vec<Expr>) -> Option<Expr> {
 /// The conditions that a path answers wholly, by their places in their list.
 fn answered_by(path: &Path) -> Few<usize> {
     let whole = path.terms().into_iter().filter(|term| term.whole);
-    whole.map(|term| term.condition).collect()
+    let answered = whole.map(|term| term.condition);
+    answered.chain(path.said()).collect()
 }
 
 /// Conditions that a source's path and method leave to be looked at.

@@ -35,6 +35,18 @@ pub struct Condition {
     pub implied: bool,
 }
 
+/// A partial index that holds all rows wanted of a source.
+pub struct Partial {
+    /// Its number.
+    pub index: usize,
+    /// How many entries it has.
+    pub entries: f64,
+    /// The conditions that hold for each of them, by their numbers.
+    pub said: Few<usize>,
+    /// The columns that are read, but for those that only these conditions read.
+    pub needed: Few<usize>,
+}
+
 /// A source with what is known of it.
 pub struct Item<'b> {
     /// The source.
@@ -53,9 +65,8 @@ pub struct Item<'b> {
     pub rows: f64,
     /// They may come in any order.
     pub any_order: bool,
-    /// Its partial indexes that hold all rows wanted of it, by number, and the entries
-    /// of each.
-    pub partial: Vec<(usize, f64)>,
+    /// Its partial indexes that hold all rows wanted of it.
+    pub partial: Vec<Partial>,
     /// What is known of the entries that share a key, by index.
     pub per_key: Vec<(usize, Arc<[f64]>)>,
     /// The parts of its indexes' keys that are no columns.

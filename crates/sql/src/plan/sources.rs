@@ -16,7 +16,7 @@ use super::grouped;
 use super::join::Joined;
 use super::layout::Layout;
 use super::needed::Needed;
-use super::order::{Condition, Item, Problem};
+use super::order::{Condition, Item, Partial, Problem};
 use super::outer::{Goal, Reads};
 use super::physical::{JoinKind, LimitClause, Node, Op};
 use super::rules;
@@ -181,6 +181,7 @@ impl<'a> Planner<'a, '_> {
             item.per_key = self.rows_per_key(item);
             self.place_bounds(item, alone);
         }
+        self.columns_of_partial(&mut items, &conditions);
         let last: Vec<Expr> = conditions
             .iter()
             .filter(|c| !c.movable)
@@ -269,27 +270,49 @@ impl<'a> Planner<'a, '_> {
     }
 
     /// The partial indexes of a source that hold every row of it that these conditions
-    /// let through, and how many entries each has.
-    fn usable_partial(&mut self, source: &Source, conditions: &[Condition]) -> Vec<(usize, f64)> {
+    /// let through.
+    fn usable_partial(&mut self, source: &Source, conditions: &[Condition]) -> Vec<Partial> {
         let SourceKind::Table(table) = &source.kind else {
             return Vec::new();
         };
         let mut usable = Vec::new();
         for partial in &source.partial {
-            let holds = |wanted: &Expr| {
-                let mut wanted = wanted.clone();
+            let of_index = partial.conditions.iter().cloned().map(|mut wanted| {
                 rules::fold(&mut wanted);
-                let wanted = rules::or_to_in(wanted);
-                rules::implied(conditions.iter().map(|c| &c.expr), &wanted)
-            };
+                rules::or_to_in(wanted)
+            });
+            let of_index: Vec<Expr> = of_index.collect();
+            let wanted = || conditions.iter().map(|c| &c.expr);
+            let holds = |said: &Expr| rules::implied(wanted(), said);
             if let Some(index) = table.indexes.get(partial.index)
-                && partial.conditions.iter().all(holds)
+                && of_index.iter().all(holds)
             {
-                let entries = self.statistics.rows(&index.tree).max(1) as f64;
-                usable.push((partial.index, entries));
+                let is_said = |c: &Condition| c.movable && rules::implied(of_index.iter(), &c.expr);
+                let said = conditions.iter().enumerate();
+                usable.push(Partial {
+                    index: partial.index,
+                    entries: self.statistics.rows(&index.tree).max(1) as f64,
+                    said: said.filter(|(_, c)| is_said(c)).map(|(at, _)| at).collect(),
+                    needed: Few::new(),
+                });
             }
         }
         usable
+    }
+
+    /// Notes which columns are read where a partial index finds the rows: what its entries
+    /// fulfil need not be looked at.
+    fn columns_of_partial(&self, items: &mut [Item<'_>], conditions: &[Condition]) {
+        for at in 0..items.len() {
+            let own = items.get_mut(at).map(|item| &mut item.partial);
+            let mut partial = own.map(std::mem::take).unwrap_or_default();
+            for it in &mut partial {
+                it.needed = self.columns_left(items, conditions, at, &it.said);
+            }
+            if let Some(item) = items.get_mut(at) {
+                item.partial = partial;
+            }
+        }
     }
 
     /// What is known of the indexes that an equality among the conditions on an item may be

@@ -197,6 +197,25 @@ fn a_partial_index_is_used_where_it_holds_all_rows_asked_for() {
         let found = plan(&format!("SELECT id FROM jobs WHERE {sql}"));
         assert!(!found.contains("open_jobs"), "{found}");
     }
+    // What all its entries fulfil is not looked at again, and no row is fetched for it.
+    for (sql, expected) in [
+        (
+            "SELECT id FROM jobs WHERE queue = 'q' AND done IS NULL",
+            "SEARCH jobs USING COVERING INDEX open_jobs (queue='q') [rowid]\n",
+        ),
+        (
+            "SELECT id FROM jobs WHERE done IS NULL AND queue > 'q' ORDER BY queue",
+            "PROJECT $0\n  SEARCH jobs USING COVERING INDEX open_jobs (queue>'q') [rowid, queue]\n",
+        ),
+        (
+            "SELECT id FROM jobs WHERE done > 3 AND done IS NOT NULL",
+            "SEARCH jobs USING COVERING INDEX done_jobs (done>3) [rowid]\n",
+        ),
+    ] {
+        assert_eq!(plan(sql), expected, "{sql}");
+    }
+    let shown = plan("SELECT done FROM jobs WHERE queue = 'q' AND done IS NULL");
+    assert!(shown.contains("USING INDEX open_jobs"), "{shown}");
     // The right side of a LEFT JOIN has only its own condition to go by.
     let joined = "SELECT * FROM users u LEFT JOIN jobs j ON j.queue = u.name";
     let by_on = plan(&format!("{joined} AND j.done IS NULL WHERE u.id = 1"));
