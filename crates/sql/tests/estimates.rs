@@ -291,3 +291,65 @@ fn the_first_rows_of_a_partial_index_are_found_in_it() {
     let all = plan(&session, "SELECT payload FROM job WHERE state = 'ready'");
     assert!(all.contains("SCAN job ["), "{all}");
 }
+
+/// A bound without a value let a quarter of the rows through, so that whoever asks for what is
+/// new since he last asked read whole tables: through no index, and into a hash table.
+#[test]
+fn a_range_that_nobody_knows_yet_is_small() {
+    let engine = engine();
+    let session = engine.session();
+    must(
+        &session,
+        "CREATE TABLE events(id INTEGER PRIMARY KEY, at INT, kind INT, note TEXT);
+         CREATE INDEX by_at ON events(at);
+         CREATE INDEX by_kind ON events(kind);
+         CREATE TABLE kinds(id INTEGER PRIMARY KEY, name TEXT);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000)
+             INSERT INTO events SELECT i, i, i % 2000, 'note' FROM n;
+         INSERT INTO kinds SELECT id, 'kind ' || id FROM events",
+    );
+    let newest = "(SELECT max(id) - 5 FROM events)";
+    let cases = [
+        ("SELECT note FROM events WHERE at > ?1", "INDEX by_at"),
+        (
+            "SELECT note FROM events WHERE at BETWEEN ?1 AND ?1 + 60",
+            "INDEX by_at",
+        ),
+        (
+            "SELECT id FROM events WHERE kind = 5 AND id > ?1",
+            "INDEX by_kind",
+        ),
+        (
+            "SELECT e.id, name FROM events e JOIN kinds k ON k.id = e.kind WHERE e.id > ?1",
+            "LOOKUP kinds",
+        ),
+        (
+            &format!(
+                "SELECT name FROM events e JOIN kinds k ON k.id = e.kind WHERE e.id > {newest}"
+            ),
+            "LOOKUP kinds",
+        ),
+        (
+            &format!("SELECT name FROM kinds k JOIN events e ON k.id = e.kind WHERE at > {newest}"),
+            "LOOKUP kinds",
+        ),
+        ("DELETE FROM events WHERE at < 100", "INDEX by_at"),
+        (
+            "UPDATE events SET note = 'old' WHERE at < ?1",
+            "INDEX by_at",
+        ),
+        // One that is another for each row is not.
+        (
+            "SELECT (SELECT count(note) FROM events e WHERE e.at > k.id) FROM kinds k",
+            "SCAN events",
+        ),
+        (
+            "SELECT name FROM events e JOIN kinds k ON k.id = e.kind",
+            "HASH JOIN",
+        ),
+    ];
+    for (sql, part) in cases {
+        let shown = plan(&session, sql);
+        assert!(shown.contains(part), "{sql}: {shown}");
+    }
+}

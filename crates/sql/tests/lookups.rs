@@ -594,8 +594,8 @@ fn what_a_partial_index_says_is_not_looked_at_again() {
             with(&format!(
                 "CREATE INDEX p ON {index};
                  SELECT id FROM t WHERE {condition} ORDER BY id; SELECT count(*), sum(a) FROM t WHERE {condition};
-                 SELECT t.id, t.r, v.x FROM v LEFT JOIN t ON {condition} AND t.a = v.i ORDER BY 1, 2, 3;
-                 SELECT v.x, t.c FROM t JOIN v ON t.a = v.i WHERE {condition} ORDER BY 1, 2;
+                 SELECT t.id, t.r, v.x FROM v LEFT JOIN t ON {condition} AND t.a = v.i ORDER BY 1, 2, 3, typeof(v.x);
+                 SELECT v.x, t.c FROM t JOIN v ON t.a = v.i WHERE {condition} ORDER BY 1, 2, typeof(v.x), typeof(t.c);
                  SELECT i FROM v WHERE i IN (SELECT a FROM t WHERE {condition}) ORDER BY 1;
                  SELECT (SELECT max(a) FROM t WHERE {condition} AND a < v.i) FROM v;
                  UPDATE t SET a = a + 1, r = r / 2 WHERE {condition}; SELECT id, a, r FROM t ORDER BY id;

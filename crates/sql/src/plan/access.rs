@@ -31,6 +31,9 @@ const ROWS_OF_LEAF: f64 = 64.0;
 const ROWS_PER_KEY: f64 = 10.0;
 /// The share of rows that a bound is guessed to let through.
 const SHARE_OF_BOUND: f64 = 0.25;
+/// Of what an unknown range is guessed to cost, the share that it is guessed to find: one asks
+/// for what is new, or of a day, far more often than for a quarter of all rows.
+const SHARE_FOUND: f64 = 0.2;
 /// Most alternatives that IN lists may unfold to.
 const PREFIXES_MAX: usize = 1000;
 
@@ -250,14 +253,16 @@ fn scan(request: &Request<'_>) -> Access {
             .cloned()
     };
     let (low, high) = (bound(true), bound(false));
-    let rows = request.rows * range_share(ROWID, low.as_deref(), high.as_deref());
+    let (low_term, high_term) = (low.as_deref(), high.as_deref());
+    let rows = request.rows * range_share(ROWID, low_term, high_term);
+    let found = rows * share_found(ROWID, low_term, high_term);
     let order = rowid_order(request);
     let ordered = order.is_some();
     let reverse = order == Some(true);
     Access {
         path: Path::Scan { low, high },
         cost: rows.max(1.0) + COST_SEEK,
-        rows,
+        rows: found,
         reverse,
         ordered,
     }
@@ -274,6 +279,19 @@ fn range_share(index: usize, low: Option<&Term>, high: Option<&Term>) -> f64 {
         None => 1.0,
     };
     share_between(index, low, high).unwrap_or_else(|| guess(low) * guess(high))
+}
+
+/// What is found of the rows that a range counts as, which are more than it may have where a
+/// bound has no value yet that is the same for all rows. So it is chosen for what it costs if
+/// it is large, and what is done with its rows if it is small: a plan for few rows that turn
+/// out to be all of them takes a few times as long as the best one, while a plan for many
+/// looks at whole tables for the last five.
+fn share_found(index: usize, low: Option<&Term>, high: Option<&Term>) -> f64 {
+    let is_open = |term: &&Term| term.fixed && term.share_of(index).is_none();
+    match low.iter().chain(&high).any(is_open) {
+        true => SHARE_FOUND,
+        false => 1.0,
+    }
 }
 
 /// The share of an index's entries within bounds of its first part; None where it is not
@@ -376,6 +394,10 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
         keys * per_key * if has_bound { SHARE_OF_BOUND } else { 1.0 }
     };
     let rows = rows.min(all);
+    let share_found = match equal.is_empty() {
+        true => share_found(number, low.as_deref(), high.as_deref()),
+        false => 1.0,
+    };
     let is_first = request.limited && ordered && !request.order.is_empty();
     let fetched = if is_first { rows.min(100.0) } else { rows };
     let each = match covering {
@@ -386,9 +408,9 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
     // The first of the rows that an index is made for are its first entries, while a scan
     // passes over all others that lie before them, however few there are by now.
     let finds_first = index.predicate.is_some() && is_first;
-    if !equal.is_empty() && !of_subquery || finds_first {
-        // Keys that most rows share are rarely those that are asked for, so that an index
-        // is never worse than to look at all rows.
+    if !equal.is_empty() && !of_subquery || finds_first || share_found < 1.0 {
+        // Keys that most rows share, and ranges that hold most rows, are rarely those that
+        // are asked for, so that an index is never worse than to look at all rows.
         cost = cost.min(request.rows);
     }
     let path = Path::Index {
@@ -402,7 +424,7 @@ fn through_index(request: &Request<'_>, number: usize, forced: bool) -> Option<A
     Some(Access {
         path,
         cost,
-        rows,
+        rows: rows * share_found,
         reverse,
         ordered,
     })

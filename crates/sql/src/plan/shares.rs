@@ -1,8 +1,9 @@
 //! How much the bounds of ranges let through.
 //!
 //! Of a bound that is a constant, its place among the entries of each index that it could
-//! be looked up in tells that: one descent each. Of others it is guessed, and a plan that
-//! might be another for another value says so ([`Plan::guesses`]).
+//! be looked up in tells that: one descent each. Of others it is guessed
+//! ([`access`](super::access)), and a plan that might be another for another value says so
+//! ([`Plan::guesses`]).
 //!
 //! UPDATE and DELETE only guess, as SQLite does: where a row fails under OR FAIL, or a
 //! trigger looks at what was done so far, others have been written in the order of the path.
@@ -36,6 +37,9 @@ impl Planner<'_, '_> {
                 TermOp::Lower { .. } | TermOp::Upper { .. } | TermOp::Prefix
             )
         };
+        for (term, reads_sources) in item.facts.all_mut() {
+            term.fixed = !reads_sources && !term.values.iter().any(|it| self.is_handed_in(it));
+        }
         if self.writes_rows || item.rows < ROWS_MIN || !item.facts.all().any(|term| is_bound(term))
         {
             return;
@@ -57,6 +61,16 @@ impl Planner<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Whether a value is another one for each row that something outside is asked about.
+    fn is_handed_in(&self, value: &Expr) -> bool {
+        let mut handed_in = false;
+        self.walk(value, &mut |expr| {
+            handed_in |= matches!(expr.kind, ExprKind::Register(_));
+            handed_in
+        });
+        handed_in
     }
 
     fn place_rowid(&mut self, table: &Table, term: &mut Term) {

@@ -65,6 +65,8 @@ pub struct Term {
     pub whole: bool,
     /// Of a bound: what it lets through, where that is known.
     pub shares: Vec<BoundShare>,
+    /// Of a bound: it is the same for all rows that the statement looks at.
+    pub fixed: bool,
 }
 
 /// What a bound lets through of the entries of an index that begins with its operand.
@@ -175,6 +177,7 @@ pub fn terms(
                 condition: at,
                 whole,
                 shares: Vec::new(),
+                fixed: false,
             });
         }
     };
