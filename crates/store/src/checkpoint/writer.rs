@@ -7,7 +7,8 @@
 //!
 //! Commits go on meanwhile, and are not to wait for any of it: neither for the device,
 //! which is never given much at once ([`Pace`]), nor for a processor, which is offered to
-//! whoever else wants it after some nodes and after each call (ADR 93).
+//! whoever else wants it after some nodes and after each call (ADR 93). Of a store that is
+//! being closed there are no commits, and others are given nothing that they do not take.
 
 use super::collect;
 use crate::cache::{ChildRef, Frame, Pool, Written};
@@ -21,7 +22,7 @@ use crate::store::Core;
 use crate::tree::overflow::Reference;
 use fulgurite_disk::Pace;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::time::Duration;
 
 /// Bytes gathered before they are written.
@@ -38,11 +39,14 @@ const HOGGED_TURNS: u32 = 1_024;
 #[derive(Debug, Default)]
 pub(crate) struct WriteCounters {
     pace: Mutex<Pace>,
+    /// How often not to offer the processor: the last time it was long in coming back.
+    hogged: AtomicU32,
     pub(crate) pages: AtomicU64,
     pub(crate) runs: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) calls: AtomicU64,
     pub(crate) helped: AtomicU64,
+    offers: AtomicU64,
 }
 
 /// Page writes since the store was opened.
@@ -58,6 +62,8 @@ pub struct WriteStats {
     pub calls: u64,
     /// Of the nodes, those that were written by who waited for the checkpoint.
     pub helped: u64,
+    /// How often a processor was offered to others.
+    pub offers: u64,
 }
 
 impl WriteStats {
@@ -79,6 +85,7 @@ impl WriteCounters {
             bytes: self.bytes.load(Relaxed),
             calls: self.calls.load(Relaxed),
             helped: self.helped.load(Relaxed),
+            offers: self.offers.load(Relaxed),
         }
     }
 }
@@ -98,8 +105,6 @@ struct Manners {
     /// synced for a commit, processors are all that anybody waits for; and a transaction's
     /// own pages are what it waits for itself.)
     is_polite: bool,
-    /// How often not to offer the processor: the last time it was long in coming back.
-    hogged: u32,
 }
 
 impl Manners {
@@ -113,19 +118,22 @@ impl Manners {
 
     /// Lets others have the processor, unless they keep it: who computes all the time would
     /// have it for a time slice each time.
-    fn give_way(&mut self, core: &Core) {
-        if !self.is_polite {
+    fn give_way(&self, core: &Core) {
+        if !self.is_polite || core.background.is_closing() {
             return;
         }
-        if self.hogged > 0 {
-            self.hogged -= 1;
+        let hogged = &core.writes.hogged;
+        let turns = hogged.load(Relaxed);
+        if turns > 0 {
+            hogged.store(turns - 1, Relaxed);
             return;
         }
         let now = || core.pool.waits.now();
         let began = now();
+        core.writes.offers.fetch_add(1, Relaxed);
         yield_now();
         if now().saturating_sub(began) > HOGGED {
-            self.hogged = HOGGED_TURNS;
+            hogged.store(HOGGED_TURNS, Relaxed);
         }
     }
 }
@@ -212,7 +220,6 @@ impl<'c> Batch<'c> {
             after,
             manners: Manners {
                 is_polite: unpublished.is_none() && core.options.durability == Durability::Full,
-                hogged: 0,
             },
             buffer: Vec::new(),
             pieces: Vec::new(),
@@ -263,7 +270,7 @@ impl<'c> Batch<'c> {
             pieces,
             self.unpublished,
             self.after,
-            &mut self.manners,
+            &self.manners,
         )?;
         self.buffer.clear();
         self.pieces.clear();
@@ -394,7 +401,7 @@ fn write_batch(
     pieces: &[Piece],
     unpublished: Option<&Arc<AtomicU64>>,
     after: After,
-    manners: &mut Manners,
+    manners: &Manners,
 ) -> Result<()> {
     if pieces.is_empty() {
         return Ok(());
@@ -438,7 +445,7 @@ fn write_runs(
     buffer: &[u8],
     pieces: &[Piece],
     extents: &[ExtentRef],
-    manners: &mut Manners,
+    manners: &Manners,
 ) -> Result<()> {
     let mut at = 0;
     while at < pieces.len() {
@@ -461,7 +468,7 @@ fn write_runs(
 }
 
 /// Writes one stretch, no faster than the device takes it (ADR 93).
-fn write_run(core: &Core, run: &[u8], mut offset: u64, manners: &mut Manners) -> Result<()> {
+fn write_run(core: &Core, run: &[u8], mut offset: u64, manners: &Manners) -> Result<()> {
     for bytes in run.chunks(manners.call_bytes()) {
         core.pool.file.write_at(bytes, offset)?;
         let due = core.writes.pace.lock().wrote(offset, bytes.len() as u64);
