@@ -123,11 +123,20 @@ impl fmt::Display for Conflict {
             None => {}
         }
         match self.family() {
-            Some(name) => match name.char_indices().nth(NAME_SHOWN) {
-                Some((end, _)) => write!(f, "family {:?}…", &name[..end]),
-                None => write!(f, "family {name:?}"),
-            },
+            Some(name) => write!(f, "family {}", ShownName(name)),
             None => write!(f, "tree {}", self.tree.0),
+        }
+    }
+}
+
+/// A family's name as messages show it: quoted, and its start where it is long.
+pub(crate) struct ShownName<'n>(pub(crate) &'n str);
+
+impl fmt::Display for ShownName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(NAME_SHOWN) {
+            Some((end, _)) => write!(f, "{:?}…", &self.0[..end]),
+            None => write!(f, "{:?}", self.0),
         }
     }
 }
@@ -182,6 +191,13 @@ impl Error {
             "another transaction changed {conflict} first; this one cannot commit, run it again"
         );
         Self::caused(ErrorKind::Conflict, message, conflict)
+    }
+
+    /// A key is not of the kind that the keys of a tree are.
+    #[cold]
+    pub(crate) fn wrong_kind(tree: &Tree) -> Self {
+        let of = Conflict::over(tree, None);
+        Self::misuse(format!("{of} has keys of kind {:?}", tree.kind()))
     }
 
     /// Somebody wrote to a tree for longer than others waited for it.

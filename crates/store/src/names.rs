@@ -6,7 +6,7 @@
 //! A tree can be dropped without its name (`TxnContext::drop_tree`). The name stands for
 //! nothing then: it is not found or listed, and can be given anew.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ShownName};
 use crate::node::Key;
 use crate::store::Store;
 use crate::tree::cursor::Seek;
@@ -24,7 +24,8 @@ const AFTER_OWN: &[u8] = &[1];
 pub(crate) fn check(name: &str) -> Result<()> {
     match is_own(name) {
         true => Err(Error::misuse(format!(
-            "{name:?} is no name for a family: those that begin with a zero byte are the store's own"
+            "{} is no name for a family: those that begin with a zero byte are the store's own",
+            ShownName(name)
         ))),
         false => Ok(()),
     }
@@ -97,7 +98,8 @@ fn check_kind(tree: Tree, name: &str, kind: KeyKind) -> Result<Tree> {
     match tree.kind() == kind {
         true => Ok(tree),
         false => Err(Error::misuse(format!(
-            "the family {name:?} exists with keys of kind {:?}",
+            "the family {} exists with keys of kind {:?}",
+            ShownName(name),
             tree.kind()
         ))),
     }

@@ -192,6 +192,9 @@ impl Store {
     /// The [stamp](TxnContext::stamp) of a tree that whoever began to read now would be told;
     /// `None` where only a snapshot would tell, and where the tree is not there.
     pub fn stamp(&self, tree: &Tree) -> Option<u64> {
+        if tree.store_number() != self.number() {
+            return None;
+        }
         let head = tree.0.versions.head().filter(|head| !head.dropped)?.seq;
         (head <= self.core().visible()).then_some(head)
     }

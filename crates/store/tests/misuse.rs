@@ -3,9 +3,10 @@
 use fulgurite_disk::MemoryDisk;
 use fulgurite_store::{
     ErrorKind, Isolation, Key, KeyKind, Options, Result, Savepoint, Seek, Store, Tree, TreeId, Txn,
-    TxnState,
+    TxnState, commit_together, exclude_together,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 fn store() -> (Store, Tree) {
     let store = Store::in_memory(Options::default()).expect("opens");
@@ -377,4 +378,95 @@ fn a_cache_larger_than_any_memory_is_refused_or_never_filled() {
             assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
         }
     }
+}
+
+/// IMMEDIATE transactions and statements were told the stamp of a tree of their own that has
+/// its number; to claim it, and to rely on it, seemed to have had an effect.
+#[test]
+fn nothing_is_said_of_another_stores_tree() {
+    let ((store, tree), (other, _)) = (store(), store());
+    let theirs = other.create_family("g", KeyKind::Bytes).expect("a family");
+    assert_eq!(store.stamp(&theirs), None);
+    for begin in [begin_immediate, begin_snapshot] {
+        let mut txn = store.txn();
+        begin(&mut txn).expect("begins");
+        misused(txn.stamp(&theirs));
+        misused(txn.claim(&theirs));
+        misused(txn.rely_on(&theirs));
+        put(&mut txn, &tree, 0..3);
+        ends_with(txn, &tree, 3);
+    }
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    misused(txn.stamp(&theirs));
+}
+
+/// It was told that its transaction only reads.
+#[test]
+fn who_writes_without_a_transaction_is_told_that_there_is_none() {
+    let (store, tree) = store();
+    let numbers = store.create_family("n", KeyKind::Int).expect("a family");
+    let mut txn = store.txn();
+    let (key, none) = (Key::Bytes(b"key"), "no transaction is under way");
+    assert_eq!(misused(txn.put(&tree, key, b"value")), none);
+    assert_eq!(misused(txn.delete(&tree, key)), none);
+    assert_eq!(misused(txn.clear(&tree, || true)), none);
+    assert_eq!(misused(txn.create_tree(KeyKind::Int)), none);
+    assert_eq!(misused(txn.allocate_rowid(&numbers)), none);
+    assert_eq!(misused(txn.savepoint()), none);
+    txn.begin_read().expect("begins");
+    assert_ne!(misused(txn.put(&tree, key, b"value")), none);
+}
+
+/// They named the number of a tree, of which who works with families knows nothing.
+#[test]
+fn refusals_name_the_family() {
+    let (store, _) = store();
+    let tree = store.create_family("users", KeyKind::Bytes).expect("one");
+    let (other, _) = self::store();
+    let theirs = other.create_family("orders", KeyKind::Bytes).expect("one");
+    let numbers = store.create_family("n", KeyKind::Int).expect("a family");
+    let mut txn = begun(&store);
+    let named = |message: String, name: &str| assert!(message.contains(name), "{message}");
+    named(misused(txn.put(&tree, Key::Int(1), b"")), "\"users\"");
+    named(misused(txn.allocate_rowid(&tree)), "\"users\"");
+    let mut cursor = txn.cursor(&tree).expect("a cursor");
+    named(
+        misused(cursor.seek(Seek::AtLeast(Key::Int(1)))),
+        "\"users\"",
+    );
+    named(misused(txn.count(&theirs)), "\"orders\"");
+    txn.rollback();
+    txn.begin_statement(&[&tree]).expect("begins");
+    named(misused(txn.put(&numbers, Key::Int(1), b"")), "\"n\"");
+}
+
+/// Ten million characters of a name came back in the message.
+#[test]
+fn a_refusal_shows_the_start_of_a_long_name() {
+    let (store, _) = store();
+    let name = "name ".repeat(2_000);
+    store.create_family(&name, KeyKind::Bytes).expect("one");
+    let message = misused(store.create_family(&name, KeyKind::Int));
+    assert!(
+        message.contains("name name ") && message.len() < 200,
+        "{message}"
+    );
+    let message = misused(store.family(&format!("\0{name}")));
+    assert!(message.len() < 200, "{message}");
+}
+
+/// The second waited for the first, which is its own caller, until the busy timeout, and was
+/// told that another writer is at work.
+#[test]
+fn two_transactions_of_one_store_do_not_commit_as_one() {
+    let (store, tree) = store();
+    let (mut first, mut second) = (begun(&store), begun(&store));
+    put(&mut first, &tree, 0..10);
+    put(&mut second, &tree, 10..20);
+    second.set_busy_timeout(Duration::from_millis(20));
+    misused(commit_together(&mut [&mut first, &mut second]));
+    misused(exclude_together(&mut [&mut first, &mut second]));
+    second.commit().expect("commits");
+    ends_with(first, &tree, 20);
 }

@@ -122,8 +122,8 @@ impl Cursor {
     /// # Errors
     /// `Misuse` for a key of the other kind; what reading may fail with.
     pub fn seek(&mut self, to: Seek<'_>) -> Result<bool> {
-        if let Some(key) = to.key() {
-            self.kind.check(TreeId(self.tree), key)?;
+        if to.key().is_some_and(|key| !self.kind.fits(key)) {
+            return Err(self.wrong_kind());
         }
         let found = match to {
             Seek::First => self.enter(Target::First, |_, _| Ok(0))? && self.settle_forward()?,
@@ -164,6 +164,13 @@ impl Cursor {
         Ok(found)
     }
 
+    #[cold]
+    fn wrong_kind(&self) -> Error {
+        let tree = self.handle.core.tree(TreeId(self.tree));
+        let gone = || Error::misuse(format!("the tree had keys of kind {:?}", self.kind));
+        tree.map_or_else(gone, |tree| Error::wrong_kind(&tree))
+    }
+
     /// Goes to the first entry of the leaf before which about this share of all leaves
     /// lies, in parts of 2^32: for samples. A serializable transaction then depends on the
     /// whole tree, unless the cursor is one for an estimate.
@@ -185,7 +192,9 @@ impl Cursor {
     /// # Errors
     /// `Misuse` for a key of the other kind; what reading may fail with.
     pub fn share_before(&mut self, key: Key<'_>) -> Result<f64> {
-        self.kind.check(TreeId(self.tree), key)?;
+        if !self.kind.fits(key) {
+            return Err(self.wrong_kind());
+        }
         let root = (&mut self.root, Topmost::Root(self.tree, self.kind));
         let share = rank::share_before(&self.handle.core.pool, &self.slot, root, key)?;
         if let Some(observer) = &mut self.observer {

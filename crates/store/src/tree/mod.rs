@@ -35,7 +35,6 @@ pub(crate) mod walk;
 mod writer;
 
 use crate::cache::{ChildRef, Topmost};
-use crate::error::{Error, Result};
 use crate::node::{Key, Kind};
 use crate::primitives::Mutex;
 use crate::reclaim::Graves;
@@ -59,18 +58,13 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
-    /// Fails for a key of the other kind.
+    /// Whether a key is of this kind.
     #[inline]
-    pub(crate) fn check(self, tree: TreeId, key: Key<'_>) -> Result<()> {
-        match (self, key) {
-            (KeyKind::Int, Key::Int(_)) | (KeyKind::Bytes, Key::Bytes(_)) => Ok(()),
-            _ => Err(self.wrong(tree)),
-        }
-    }
-
-    #[cold]
-    fn wrong(self, tree: TreeId) -> Error {
-        Error::misuse(format!("tree {} has keys of kind {self:?}", tree.0))
+    pub(crate) fn fits(self, key: Key<'_>) -> bool {
+        matches!(
+            (self, key),
+            (KeyKind::Int, Key::Int(_)) | (KeyKind::Bytes, Key::Bytes(_))
+        )
     }
 
     pub(crate) fn leaf(self) -> Kind {

@@ -167,6 +167,7 @@ impl TxnContext {
     /// `Busy` or `Conflict`, as the write had failed, and nothing is changed.
     #[inline]
     pub fn claim(&mut self, tree: &Tree) -> Result<()> {
+        self.check_own(tree)?;
         if self.redo.len() >= self.bulk_at && !self.is_unasked {
             self.outgrow_log()?;
         }

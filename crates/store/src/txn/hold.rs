@@ -155,6 +155,7 @@ impl TxnContext {
         if self.state == TxnState::Idle {
             return Err(no_slot());
         }
+        self.check_own(tree)?;
         if self.relies_on.replace(tree.id()) == Some(tree.id()) {
             return Ok(());
         }

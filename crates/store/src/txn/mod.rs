@@ -480,8 +480,10 @@ impl TxnContext {
     /// Fails for a key that is not of the tree's kind, and for another store's tree.
     #[inline]
     fn check(&self, tree: &Tree, key: Key<'_>) -> Result<()> {
-        tree.kind().check(tree.id(), key)?;
-        self.check_own(tree)
+        match tree.kind().fits(key) {
+            true => self.check_own(tree),
+            false => Err(Error::wrong_kind(tree)),
+        }
     }
 
     /// Fails for another store's tree, whose pages are not to be found here.
@@ -576,8 +578,8 @@ impl TxnContext {
         self.check_writes()?;
         if self.state == TxnState::Statement && !self.locked.holds(tree.id()) {
             return Err(Error::misuse(format!(
-                "tree {} was not named when the statement began",
-                tree.id().0
+                "{} was not named when the statement began",
+                Conflict::over(tree, None)
             )));
         }
         self.lock_for_bulk(tree)?;
@@ -621,7 +623,10 @@ fn no_slot() -> Error {
 
 #[cold]
 fn foreign(tree: &Tree) -> Error {
-    Error::misuse(format!("tree {} is one of another store", tree.id().0))
+    Error::misuse(format!(
+        "{} is one of another store",
+        Conflict::over(tree, None)
+    ))
 }
 
 impl Drop for TxnContext {

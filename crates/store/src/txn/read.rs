@@ -220,6 +220,7 @@ impl TxnContext {
     /// writers' lock keeps the schema.
     #[inline]
     pub fn stamp(&mut self, tree: &Tree) -> Result<u64> {
+        self.check_own(tree)?;
         let fork = self.fork_to_read(tree)?;
         if fork.is_some() {
             self.write_put_off()?;

@@ -17,7 +17,7 @@
 //! rows do, lets go of each, or the transaction grows by all that they changed, however
 //! small the tree is.
 
-use super::TxnContext;
+use super::{TxnContext, TxnState, no_slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tree::edit::IfExists;
 use crate::tree::mark::Mark;
@@ -184,8 +184,11 @@ impl TxnContext {
     /// # Errors
     /// Whatever writing fails with, and there is no savepoint: what was written before it
     /// may have to be copied now. `Misuse` where an operation failed midway before it: what
-    /// it left is no state to go back to.
+    /// it left is no state to go back to, and where no transaction is under way.
     pub fn savepoint(&mut self) -> Result<Savepoint> {
+        if self.state == TxnState::Idle {
+            return Err(no_slot());
+        }
         if self.savepoints.is_torn {
             return Err(torn());
         }

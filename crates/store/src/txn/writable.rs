@@ -4,7 +4,7 @@
 //! stores depends on what it reads there as on the rest, and keeps others out where it does
 //! that elsewhere: so it is begun as those are that write, and each of its writes is refused.
 
-use super::{TxnContext, TxnState};
+use super::{TxnContext, TxnState, no_slot};
 use crate::error::{Error, Result};
 
 impl TxnContext {
@@ -12,7 +12,7 @@ impl TxnContext {
     ///
     /// # Errors
     /// `ReadOnly` and `Poisoned` where nobody may write, or may any more; `Misuse` for a
-    /// transaction that was begun to read.
+    /// transaction that was begun to read, and where none is under way.
     #[inline]
     pub fn check_writes(&self) -> Result<()> {
         match self.state {
@@ -25,7 +25,10 @@ impl TxnContext {
     #[cold]
     fn refuse_writes(&self) -> Result<()> {
         self.store.check_writable()?;
-        Err(Error::misuse("this transaction only reads"))
+        Err(match self.state {
+            TxnState::Idle => no_slot(),
+            _ => Error::misuse("this transaction only reads"),
+        })
     }
 
     /// Before it begins what may write.

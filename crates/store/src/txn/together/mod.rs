@@ -58,7 +58,7 @@ use std::time::Duration;
 ///
 /// # Errors
 /// As [`TxnContext::commit`]; `Busy`, if the contexts are not idle then, has left all of
-/// them as they were. `TooBig` where more than one transaction is too large for the log.
+/// them as they were, and so has `Misuse` where two of them are of one store. `TooBig` where more than one transaction is too large for the log.
 /// `Poisoned` where it was decided and could not be completed in all stores: it will be
 /// where they are opened again.
 pub fn commit_together(txns: &mut [&mut TxnContext]) -> Result<()> {
@@ -72,6 +72,7 @@ pub fn commit_together(txns: &mut [&mut TxnContext]) -> Result<()> {
     if txns.iter().filter(|txn| txn.counts()).count() <= 1 {
         return commit_alone(txns);
     }
+    check_apart(txns, TxnContext::counts)?;
     let taken = match exclude_all(txns) {
         Ok(taken) => taken,
         Err(error) if error.kind() == ErrorKind::Busy => return Err(error),
@@ -117,8 +118,10 @@ fn commit_alone(txns: &mut [&mut TxnContext]) -> Result<()> {
 ///
 /// # Errors
 /// As there; `Busy` also where one of them keeps writers out of a store already, and others
-/// write to a store before that one. None keeps writers out then that did not before.
+/// write to a store before that one; `Misuse` where two of them are of one store. None keeps
+/// writers out then that did not before.
 pub fn exclude_together(txns: &mut [&mut TxnContext]) -> Result<()> {
+    check_apart(txns, |_| true)?;
     let all = (0..txns.len()).collect();
     let excluded = exclude_in_order(txns, all, |txn| {
         let was = txn.writers;
@@ -126,6 +129,21 @@ pub fn exclude_together(txns: &mut [&mut TxnContext]) -> Result<()> {
         Ok(was != txn.writers)
     });
     excluded.map(drop)
+}
+
+/// Fails where two of those that concern it are of one store: the second would wait for the
+/// first, which is its own caller.
+fn check_apart(txns: &[&mut TxnContext], concerns: fn(&TxnContext) -> bool) -> Result<()> {
+    let concerned = txns.iter().filter(|txn| concerns(txn));
+    let mut stores: Vec<&Core> = concerned.map(|txn| &*txn.core).collect();
+    stores.sort_unstable_by_key(|core| core.number);
+    match stores.windows(2).find(|two| two[0].number == two[1].number) {
+        None => Ok(()),
+        Some(two) => Err(Error::misuse(format!(
+            "two of the transactions are of one store, {}: do in one what belongs together",
+            two[0].pool.path
+        ))),
+    }
 }
 
 /// Step 1, its locks: which of them took one. `Busy` leaves all as they were.
