@@ -247,8 +247,7 @@ impl TxnContext {
                 let tree = self.core.add_tree(entry.tree, entry.kind);
                 let mut fork = self.new_fork(&tree, EMPTY);
                 fork.created = true;
-                self.forks.push(fork);
-                self.forks.len() - 1
+                self.forks.push(fork)
             } else {
                 let tree = self.core.tree(entry.tree).ok_or_else(malformed)?;
                 self.fork(&tree)?

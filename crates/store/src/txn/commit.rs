@@ -454,7 +454,7 @@ impl TxnContext {
         } else {
             Vec::new()
         };
-        for fork in &mut self.forks {
+        for fork in self.forks.iter_mut() {
             fork.own.clear();
         }
         self.end();

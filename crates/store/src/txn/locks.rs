@@ -34,7 +34,7 @@ pub(super) struct Locked {
 
 impl Locked {
     pub(super) fn holds(&self, tree: TreeId) -> bool {
-        self.trees.iter().any(|held| held.id() == tree)
+        self.trees.binary_search_by_key(&tree, Tree::id).is_ok()
     }
 
     /// The newest number of a commit to one of them.
@@ -64,7 +64,7 @@ impl Locked {
 
     /// Gives one back.
     pub(super) fn unlock_one(&mut self, tree: TreeId) {
-        if let Some(at) = self.trees.iter().position(|held| held.id() == tree) {
+        if let Ok(at) = self.trees.binary_search_by_key(&tree, Tree::id) {
             // SAFETY: this context took the locks of these trees.
             unsafe { self.trees.remove(at).0.writer.unlock() };
         }

@@ -32,11 +32,13 @@
 mod ahead;
 mod bulk;
 mod busy;
+mod by_tree;
 mod clear;
 mod commit;
 mod contexts;
 mod critical;
 mod durability;
+mod forks;
 mod hold;
 mod in_place;
 mod lease;
@@ -76,6 +78,7 @@ use crate::store::{Core, Store};
 use crate::tree::fork::Fork;
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, Tree, TreeId};
+use by_tree::{ByTree, OfTree};
 use reads::Reads;
 use std::sync::Arc;
 
@@ -107,6 +110,16 @@ struct View {
     root: Root,
 }
 
+impl OfTree for View {
+    #[inline]
+    fn tree_id(&self) -> TreeId {
+        self.tree
+    }
+}
+
+/// So many forks are kept for their buffers.
+const RETIRED_MAX: usize = 4;
+
 /// What a [`Txn`] is while it lives: how transactions are begun, used and ended.
 ///
 /// A call that may not be made where the transaction stands, or with such a tree or key,
@@ -125,10 +138,10 @@ pub struct TxnContext {
     seq: u64,
     /// Trees that it was told are not there.
     absent: Vec<TreeId>,
-    forks: Vec<Fork>,
+    forks: forks::Forks,
     /// Forks of past transactions, kept for their buffers.
     retired: Vec<Fork>,
-    views: Vec<View>,
+    views: ByTree<View>,
     redo: Vec<u8>,
     spare: Vec<Frame>,
     recycling: recycle::Recycling,
@@ -197,9 +210,9 @@ impl TxnContext {
             pinned: false,
             seq: 0,
             absent: Vec::new(),
-            forks: Vec::new(),
+            forks: forks::Forks::default(),
             retired: Vec::new(),
-            views: Vec::new(),
+            views: ByTree::default(),
             redo: Vec::new(),
             spare: Vec::new(),
             recycling: recycle::Recycling::default(),
@@ -376,11 +389,10 @@ impl TxnContext {
         self.put_off.clear();
         self.locked.unlock();
         self.unlock_writers();
-        for fork in &mut self.forks {
+        for fork in self.forks.iter_mut() {
             fork.count_made(&self.core.pool);
         }
-        self.retired.append(&mut self.forks);
-        self.retired.truncate(4);
+        self.forks.retire(&mut self.retired, RETIRED_MAX);
         self.retired.iter_mut().for_each(Fork::trim);
         self.charge.set(0);
         self.views.clear();
@@ -474,7 +486,7 @@ impl TxnContext {
     // ---- finding trees ---------------------------------------------------
 
     fn fork_of(&self, tree: TreeId) -> Option<usize> {
-        self.forks.iter().position(|fork| fork.tree.id() == tree)
+        self.forks.find(tree)
     }
 
     /// Fails for a key that is not of the tree's kind, and for another store's tree.
@@ -501,7 +513,7 @@ impl TxnContext {
         if self.state == TxnState::Idle {
             return Err(Error::misuse("no transaction is under way"));
         }
-        match self.views.iter().position(|view| view.tree == tree.id()) {
+        match self.views.find(tree.id()) {
             Some(at) => Ok(at),
             None => self.make_view(tree),
         }
@@ -525,11 +537,10 @@ impl TxnContext {
             Some(root) => root,
             None => self.not_yet(tree)?,
         };
-        self.views.push(View {
+        Ok(self.views.push(View {
             tree: tree.id(),
             root,
-        });
-        Ok(self.views.len() - 1)
+        }))
     }
 
     /// A tree that this transaction does not see: empty, if it was made since its snapshot.
@@ -587,8 +598,7 @@ impl TxnContext {
         let view = view.inspect_err(|error| self.observe_absence(tree, error))?;
         let base = self.views[view].root;
         let fork = self.new_fork(tree, base);
-        self.forks.push(fork);
-        Ok(self.forks.len() - 1)
+        Ok(self.forks.push(fork))
     }
 
     fn new_fork(&mut self, tree: &Tree, base: Root) -> Fork {

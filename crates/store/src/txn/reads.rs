@@ -19,9 +19,10 @@ mod spans;
 
 pub(crate) use observer::Observer;
 
+use super::by_tree::{ByTree, OfTree};
 use crate::node::Key;
-use crate::tree::Tree;
 use crate::tree::compare::Aspect;
+use crate::tree::{Tree, TreeId};
 use observer::Open;
 use spans::Spans;
 use std::cmp::Ordering;
@@ -29,8 +30,6 @@ use std::ops::Bound;
 
 /// Bytes of ranges kept before they are coarsened.
 const LIMIT: usize = 1 << 20;
-/// Trees that an empty set keeps room for.
-const TREES_KEPT: usize = 16;
 
 /// From where to where was read, and what of it the answer depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +88,13 @@ pub(crate) struct TreeReads {
     bytes: usize,
 }
 
+impl OfTree for TreeReads {
+    #[inline]
+    fn tree_id(&self) -> TreeId {
+        self.tree.id()
+    }
+}
+
 impl TreeReads {
     fn new(tree: &Tree) -> Self {
         Self {
@@ -143,20 +149,14 @@ impl TreeReads {
 /// The read set of a transaction.
 #[derive(Default)]
 pub(crate) struct Reads {
-    pub(crate) trees: Vec<TreeReads>,
+    pub(crate) trees: ByTree<TreeReads>,
     bytes: usize,
 }
 
 impl Reads {
     fn of(&mut self, tree: &Tree) -> usize {
-        let found = self
-            .trees
-            .iter()
-            .position(|reads| reads.tree.id() == tree.id());
-        found.unwrap_or_else(|| {
-            self.trees.push(TreeReads::new(tree));
-            self.trees.len() - 1
-        })
+        let found = self.trees.find(tree.id());
+        found.unwrap_or_else(|| self.trees.push(TreeReads::new(tree)))
     }
 
     /// After more was read of a tree.
@@ -221,7 +221,6 @@ impl Reads {
     /// Empties the set, and lets go of what a large one took. Nobody observes for it.
     pub(crate) fn clear(&mut self) {
         self.trees.clear();
-        self.trees.shrink_to(TREES_KEPT);
         self.bytes = 0;
     }
 }

@@ -19,10 +19,12 @@
 //! follows at once.
 
 use super::TxnContext;
+use super::forks::Forks;
 use crate::pins::read_snapshots;
 use crate::primitives::{IN_COMPANY, IN_COMPANY_ALONE};
 use crate::reclaim::{Dead, MANY};
 use crate::store::Core;
+use crate::tree::TreeId;
 use crate::tree::fork::Fork;
 
 /// What a context sets apart; its memory is used again.
@@ -74,18 +76,17 @@ impl Recycling {
 
     /// Step 2. Under the commit lock.
     #[inline]
-    pub(super) fn keep_apart(&mut self, core: &Core, forks: &mut [Fork]) {
+    pub(super) fn keep_apart(&mut self, core: &Core, forks: &mut Forks) {
         if core.checkpoint_pins.newest() != self.newest {
             self.put_back(forks);
         }
     }
 
     #[cold]
-    fn put_back(&mut self, forks: &mut [Fork]) {
+    fn put_back(&mut self, forks: &mut Forks) {
         for dead in self.nodes.drain(..) {
-            let mut forks = forks.iter_mut();
-            if let Some(fork) = forks.find(|fork| fork.tree.id().0 == dead.tree) {
-                fork.replaced.push(dead);
+            if let Some(at) = forks.find(TreeId(dead.tree)) {
+                forks[at].replaced.push(dead);
             }
         }
     }
@@ -152,8 +153,8 @@ impl TxnContext {
     /// all trees if its own is dropped, since nobody looks there for long.
     #[cold]
     fn leave(&self, core: &Core, dead: Dead) {
-        let fork = self.forks.iter().find(|fork| fork.tree.id().0 == dead.tree);
-        if let Some(fork) = fork {
+        let fork = self.fork_of(TreeId(dead.tree));
+        if let Some(fork) = fork.map(|at| &self.forks[at]) {
             let mut graves = fork.tree.0.graves.lock();
             if !fork.tree.0.head().dropped {
                 return graves.add(dead);

@@ -387,7 +387,7 @@ impl TxnContext {
             gone = savepoints.first_kept(kept + 1);
         }
         if gone.is_some() {
-            for fork in &mut self.forks {
+            for fork in self.forks.iter_mut() {
                 let mark = |place| savepoints.mark(place, fork.tree.id());
                 let (mark, before) = (mark(gone), mark(last));
                 fork.let_go(mark, before);

@@ -3,8 +3,9 @@
 //!
 //! When a transaction's forks hold more unwritten nodes than its budget, the
 //! older half of the largest goes to free extents (where it holds far too many, what
-//! is too much), leaves first, nodes with children or large values once those are
-//! written. The budget shrinks where unwritten nodes fill half the cache, and again
+//! is too much; where that is hardly anything, as in a transaction that writes to
+//! thousands of trees, some of the next largest as well), leaves first, nodes with
+//! children or large values once those are written. The budget shrinks where unwritten nodes fill half the cache, and again
 //! where they fill nearly all of it, more than committers may.
 //!
 //! Where many of the nodes written are edited again, the changes are *scattered* over
@@ -38,6 +39,7 @@
 //! A failed write is reported by the next operation of the transaction.
 
 use super::TxnContext;
+use super::forks::unwritten;
 use crate::cache::ChildRef;
 use crate::checkpoint::{train, writer};
 use crate::error::{Error, ErrorKind, Result};
@@ -81,17 +83,31 @@ const UNDER_WAY: usize = WAITING + 2;
 /// Nodes of a batch where changes are scattered: a share of the budget, and at most.
 const PART_SHARE: usize = 16;
 const PART_MAX: usize = 512;
+/// Forks of which the leaves that they edited last are one in so many of the nodes to be
+/// written at a time: these are written, too.
+const MANY_FORKS: usize = 4;
 /// Frames that a transaction leaves to others before it sets aside more than a third.
 const LEFT: usize = 256;
 
-struct Batch {
+/// What is handed over at a time.
+#[derive(Default)]
+struct Batch(Vec<Part>);
+
+impl Batch {
+    fn write(&self, core: &Core) -> Result<()> {
+        self.0.iter().try_for_each(|part| part.write(core))
+    }
+}
+
+/// Nodes of one fork.
+struct Part {
     nodes: Vec<ChildRef>,
     unpublished: Arc<AtomicU64>,
     /// A cursor may be on the nodes: they stay cached.
     watched: bool,
 }
 
-impl Batch {
+impl Part {
     fn write(&self, core: &Core) -> Result<()> {
         train::prepare(core, &self.nodes)?;
         let after = if self.watched {
@@ -165,13 +181,6 @@ impl Spiller {
     }
 }
 
-/// Nodes a fork made and has not handed over; after a rewind perhaps fewer than
-/// there are, since it is not counted which of them were.
-#[inline]
-fn unwritten(fork: &Fork) -> usize {
-    fork.own.len().saturating_sub(fork.spilled)
-}
-
 /// Whether one in so many of the nodes that were spilled, or of a few, was edited again.
 fn is_scattered(spilled: usize, again: usize) -> bool {
     again * SCATTERED > spilled.max(SCATTERED_MIN)
@@ -218,7 +227,7 @@ impl TxnContext {
     /// Nodes that the forks hold unwritten.
     #[inline]
     fn held(&self) -> usize {
-        self.forks.iter().map(unwritten).sum()
+        self.forks.held()
     }
 
     /// Takes the frames that most edits need. Where a checkpoint brings none, the cache
@@ -340,24 +349,44 @@ impl TxnContext {
                 scattered && unwritten(fork) >= part && !is_scattered(fork.spilled, fork.respilled);
             Reverse((goes_first, unwritten(fork)))
         });
-        for at in order {
-            if self.spill_from(at, aim)? {
+        let batch = self.gather(&order, aim, held.saturating_sub(budget))?;
+        match batch.0.is_empty() {
+            true => Ok(()),
+            false => self.send(batch),
+        }
+    }
+
+    /// Hands over about so many nodes, of the first of the forks that has any that can be
+    /// written now; of more forks where that is less than half, or less than has to go.
+    fn gather(&mut self, order: &[usize], aim: usize, needed: usize) -> Result<Batch> {
+        let has_many = order.len() * MANY_FORKS > aim;
+        let (mut batch, mut found) = (Batch::default(), 0);
+        for &at in order {
+            self.give_up_outdated_of(at, OUTDATED_MIN)?;
+            let mut of_this = aim - found;
+            if has_many {
+                // Each has a leaf that it edited last, and most hold little else.
+                self.forks[at].memo = None;
+                self.forks[at].run = 0;
+                of_this = of_this.min(unwritten(&self.forks[at]));
+            }
+            let nodes = self.choose(at, of_this);
+            if nodes.is_empty() {
+                continue;
+            }
+            found += nodes.len();
+            batch.0.push(self.hand_over(at, nodes));
+            if found >= (aim / 2).max(needed) || found == aim {
                 break;
             }
         }
-        Ok(())
+        Ok(batch)
     }
 
-    /// Spills about so many nodes of a fork; false if none of it can be written now.
-    fn spill_from(&mut self, at: usize, aim: usize) -> Result<bool> {
-        self.give_up_outdated_of(at, OUTDATED_MIN)?;
-        let nodes = self.choose(at, aim);
-        if nodes.is_empty() {
-            return Ok(false);
-        }
-        let batch = self.hand_over(at, nodes);
+    /// Has the helper write a batch, or writes it where that has enough to do.
+    fn send(&mut self, batch: Batch) -> Result<()> {
         if self.core.options.driver.is_some() {
-            return batch.write(&self.core).map(|()| true);
+            return batch.write(&self.core);
         }
         let helper = match self.spilling.helper.take() {
             Some(helper) => helper,
@@ -372,7 +401,7 @@ impl TxnContext {
             // It ended, so it has failed.
             Err(TrySendError::Disconnected(_)) => self.settle_spills()?,
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Gives up what was copied again, before a savepoint keeps it.
@@ -402,7 +431,7 @@ impl TxnContext {
     }
 
     /// Takes nodes out of the fork's generation: they may be written now.
-    fn hand_over(&mut self, at: usize, nodes: Vec<ChildRef>) -> Batch {
+    fn hand_over(&mut self, at: usize, nodes: Vec<ChildRef>) -> Part {
         let fork = &mut self.forks[at];
         let unpublished = fork
             .published
@@ -413,7 +442,7 @@ impl TxnContext {
             meta.generation.store(0, Relaxed);
         }
         fork.spilled += nodes.len();
-        Batch {
+        Part {
             nodes,
             unpublished,
             watched: fork.is_watched(),
@@ -465,3 +494,6 @@ impl TxnContext {
         chosen
     }
 }
+
+#[cfg(test)]
+mod tests;

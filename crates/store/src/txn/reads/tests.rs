@@ -138,7 +138,7 @@ fn what_was_read_is_covered_whatever_was_joined() {
         }
         let reads = reads.lock();
         assert!(reads.bytes <= LIMIT, "seed {seed}");
-        for tree in &reads.trees {
+        for tree in reads.trees.iter() {
             assert!(!tree.whole, "seed {seed}");
             let mut all = ranges_of(tree);
             all.sort_by(|a, b| by_start(&a.low, &b.low));

@@ -565,8 +565,7 @@ impl TxnContext {
         let (head, seq) = (tree.0.head(), self.core.head());
         let mut fork = self.new_fork(tree, head);
         fork.restart(tree, head, seq, &self.core.pool);
-        self.forks.push(fork);
-        self.forks.len() - 1
+        self.forks.push(fork)
     }
 
     /// Writes the coordinator's entry, and forgets those that nobody will ask for.
