@@ -53,6 +53,33 @@ fn a_lap_may_end_before_the_end_of_its_last_block() {
     }
 }
 
+/// It was told that the log holds what it held when the reading began: the position that
+/// it could not have among the rest.
+#[test]
+fn a_reader_that_truncation_overtook_is_told_what_the_log_holds_now() {
+    let disk = MemoryDisk::new();
+    let log = Wal::open("a.log", in_memory(&disk)).unwrap();
+    let at: Vec<Lsn> = (0..10).map(|i| log.append(&[i; 100]).unwrap()).collect();
+    let mut records = log.replay(Lsn::FIRST).unwrap();
+    assert_eq!(records.next().unwrap().unwrap().0, at[0]);
+    log.truncate(at[5]).unwrap();
+    let error = records
+        .next()
+        .unwrap()
+        .expect_err("it is not there any more");
+    let Error::NoRecord {
+        position,
+        first,
+        end,
+    } = error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!(position, at[1].to_u64());
+    assert_eq!((first, end), (at[5].to_u64(), log.end().to_u64()));
+    assert!(records.next().is_none());
+}
+
 /// The next block of a position so large begins beyond what 64 bits hold. There was a
 /// panic or, without checks for that, a head that no opening took for one any more.
 #[test]

@@ -134,7 +134,8 @@ impl Wal {
     /// positions where they begin. A crash may keep the first of them only.
     ///
     /// # Errors
-    /// As [`append`](Self::append); records before the failing one are appended.
+    /// As [`append`](Self::append); records before the failing one are appended, but none
+    /// where one is `TooBig`.
     pub fn append_all(&self, payloads: &[&[u8]]) -> Result<Vec<Lsn>> {
         self.core.append_all(payloads)
     }

@@ -320,7 +320,7 @@ impl Entries {
         };
         // What was read may have been given up and written over meanwhile.
         if self.core.head() > position {
-            return Err(no_record(position, &self.walk.header, self.end));
+            return Err(self.broken(position));
         }
         Ok(Some((Lsn(position), payload)))
     }
