@@ -173,7 +173,7 @@ impl Recent {
     /// Keeps a statement whose text or shape came before.
     pub(crate) fn keep(&self, mut handle: Box<Prepared>) {
         // The program is asked again for what it lacks.
-        if !handle.put_away() || handle.lacks().next().is_some() {
+        if !handle.put_away_for_others() || handle.lacks().next().is_some() {
             return;
         }
         let number = match handle.shape() {

@@ -320,3 +320,33 @@ fn a_script_ends_with_its_first_error() {
     let error = connection.execute("DELETE FROM t WHERE k = 1; DELETE FROM t WHERE k = 2", []);
     assert!(matches!(error, Err(fulgurite::Error::MultipleStatement)));
 }
+
+/// A statement that goes back into the cache of `prepare_cached` is found by its text, and has
+/// to have the values of that still. It lost them where the text has many rows, or large
+/// values: the second run of such an INSERT inserted nothing, or NULL, and said that it did
+/// well.
+#[test]
+fn a_statement_of_the_cache_keeps_the_values_of_its_text() {
+    let connection = Connection::open_in_memory().expect("opens");
+    let table = "CREATE TABLE t (k, n)";
+    connection.execute_batch(table).expect("a table");
+    let rows: Vec<String> = (1..=40).map(|k| format!("({k}, 'n{k}')")).collect();
+    let many = format!("INSERT INTO t VALUES {}", rows.join(", "));
+    let large = format!("INSERT INTO t VALUES (1, '{}')", "x".repeat(1 << 20));
+    for (sql, expected) in [(many, (40, 820, 111)), (large, (1, 1, 1 << 20))] {
+        for round in 0..4 {
+            let inserted = connection
+                .prepare_cached(&sql)
+                .expect("compiles")
+                .execute([])
+                .expect("inserts");
+            let sums = "SELECT count(*), sum(k), sum(length(n)) FROM t";
+            let found: (i64, i64, i64) = connection
+                .query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .expect("counts");
+            let (count, ..) = expected;
+            assert_eq!((inserted as i64, found), (count, expected), "round {round}");
+            connection.execute("DELETE FROM t", []).expect("empties");
+        }
+    }
+}

@@ -160,12 +160,12 @@ impl Body {
         self.run.functions.end();
     }
 
+    /// Gives back what large rows took. The values of a text that runs by its shape are the
+    /// text.
     pub(super) fn let_go(&mut self) {
-        // Those of many rows: the next text that it takes on has its own.
-        if self.shape.is_some() && self.parameters.len() > self.program.plan.parameters.len() {
-            self.parameters = Vec::new();
+        if self.shape.is_none() {
+            let_go_of_large(&mut self.parameters);
         }
-        let_go_of_large(&mut self.parameters);
         self.out.let_go();
         self.effects.let_go();
         self.buffers.let_go();
@@ -174,6 +174,15 @@ impl Body {
         if let Kind::PointRead(point) | Kind::PointWrite(point) = &mut self.program.kind {
             point.let_go();
         }
+    }
+
+    /// Gives back what the values of a text took that has this shape: the next text that it
+    /// takes on has its own.
+    pub(super) fn let_go_of_text(&mut self) {
+        if self.parameters.len() > self.program.plan.parameters.len() {
+            self.parameters = Vec::new();
+        }
+        let_go_of_large(&mut self.parameters);
     }
 
     /// An interrupt that was asked for ends all that is under way, and what begins meanwhile:

@@ -312,6 +312,16 @@ impl Prepared {
                 .session
                 .read(true, |state| state.settings.user == *user)
     }
+
+    /// As [`put_away`](Self::put_away), for who runs one that was compiled for a shape only
+    /// once it has [taken on](Self::take_on) a text: what large values took is given back.
+    pub fn put_away_for_others(&mut self) -> bool {
+        let is_kept = self.put_away();
+        if self.body.shape.is_some() {
+            self.body.let_go_of_text();
+        }
+        is_kept
+    }
 }
 
 impl Drop for Prepared {
