@@ -167,14 +167,34 @@ impl Savepoints {
         }
     }
 
-    /// What a tree was when this place had its nodes kept, if the transaction had written
-    /// to it.
-    fn mark(&self, place: Option<usize>, tree: TreeId) -> Option<&Mark> {
-        let place = place?;
-        let to = self.places.get(place + 1).map(|next| next.marks);
-        let marks = &self.marks[self.places[place].marks..to.unwrap_or(self.marks.len())];
-        let at = marks.binary_search_by_key(&tree, |(of, _)| *of).ok()?;
-        Some(&marks[at].1)
+    /// What trees were when this place had its nodes kept.
+    fn marks_of(&self, place: Option<usize>) -> Marks<'_> {
+        let marks = place.map_or(&[][..], |place| {
+            let to = self.places.get(place + 1).map(|next| next.marks);
+            &self.marks[self.places[place].marks..to.unwrap_or(self.marks.len())]
+        });
+        Marks { marks, next: 0 }
+    }
+}
+
+/// The marks of a place. They are looked for in the order of the forks, which is nearly that
+/// of the trees: those of a transaction that makes many trees are found without a search.
+struct Marks<'m> {
+    marks: &'m [(TreeId, Mark)],
+    next: usize,
+}
+
+impl<'m> Marks<'m> {
+    /// What a tree was, if the transaction had written to it.
+    fn find(&mut self, tree: TreeId) -> Option<&'m Mark> {
+        let is_next = |(of, _): &&(TreeId, Mark)| *of == tree;
+        if self.marks.get(self.next).filter(is_next).is_none() {
+            let found = self.marks.binary_search_by_key(&tree, |(of, _)| *of);
+            self.next = found.ok()?;
+        }
+        let (_, mark) = self.marks.get(self.next)?;
+        self.next += 1;
+        Some(mark)
     }
 }
 
@@ -239,7 +259,8 @@ impl TxnContext {
             let marks = forks.map(|fork| (fork.tree.id(), fork.mark(pool)));
             let first = savepoints.marks.len();
             savepoints.marks.extend(marks);
-            savepoints.marks[first..].sort_unstable_by_key(|(tree, _)| *tree);
+            // Forks are nearly in this order: new trees have greater numbers.
+            savepoints.marks[first..].sort_by_key(|(tree, _)| *tree);
         }
         savepoints.note_on();
         Ok(())
@@ -306,7 +327,7 @@ impl TxnContext {
         let mut at = 0;
         while at < self.forks.len() {
             let id = self.forks[at].tree.id();
-            let known = self.savepoints.mark(Some(kept), id).cloned();
+            let known = self.savepoints.marks_of(Some(kept)).find(id).cloned();
             let watched = self.forks[at].is_watched();
             let is_known = known.is_some();
             let mark = known.unwrap_or_else(|| self.forks[at].first_mark());
@@ -316,7 +337,7 @@ impl TxnContext {
                 self.core.forget_tree(id);
                 self.forks.remove(at);
             } else {
-                let before = self.savepoints.mark(before, id);
+                let before = self.savepoints.marks_of(before).find(id);
                 self.forks[at].let_go(Some(&mark), before);
                 at += 1;
             }
@@ -387,10 +408,10 @@ impl TxnContext {
             gone = savepoints.first_kept(kept + 1);
         }
         if gone.is_some() {
+            let (mut marks, mut before) = (savepoints.marks_of(gone), savepoints.marks_of(last));
             for fork in self.forks.iter_mut() {
-                let mark = |place| savepoints.mark(place, fork.tree.id());
-                let (mark, before) = (mark(gone), mark(last));
-                fork.let_go(mark, before);
+                let tree = fork.tree.id();
+                fork.let_go(marks.find(tree), before.find(tree));
             }
         }
         savepoints.marks.truncate(marks);
