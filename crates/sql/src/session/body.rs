@@ -262,10 +262,14 @@ impl Body {
         self.begin_run(state);
         state.changed += 1;
         let plan = Arc::clone(&self.program.plan);
-        // How transactions begin and end tells of no data.
-        self.ahead_of = None;
-        if !matches!(plan.action, Action::Transaction(_)) {
-            state.wait_for_base()?;
+        match plan.action {
+            // How transactions begin and end tells of no data.
+            Action::Transaction(_) => self.ahead_of = None,
+            Action::Schema(_) if state.is_change_ahead(&self.program) => {}
+            _ => {
+                self.ahead_of = None;
+                state.wait_for_base()?;
+            }
         }
         self.ask_collations(state);
         let outcome = match &plan.action {

@@ -428,6 +428,20 @@ impl State {
         }
     }
 
+    /// Whether a change of the schema is of what only this connection has, and tells nobody of
+    /// what it reads before it is done: in an IMMEDIATE transaction what it was told is
+    /// confirmed then, as that of a statement that writes rows.
+    pub fn is_change_ahead(&self, program: &Program) -> bool {
+        let is_private = |tree: &Tree| {
+            let of = self.beside(tree.store_number());
+            of.is_some_and(|database| database.is_private)
+        };
+        let place = program.plan.place.as_ref();
+        place.is_some_and(|place| place.trees().all(is_private))
+            && program.base() == Base::Published
+            && self.functions.hooks.is_none()
+    }
+
     /// Begins a change of the schema of a database by a program; true: the caller commits.
     pub fn start_change(&mut self, place: &SchemaPlace, program: &Program) -> Result<bool> {
         let main = self.main_store();
@@ -437,7 +451,11 @@ impl State {
             match of_main {
                 true => self.start_explicit_change()?,
                 false => {
-                    self.start_explicit(Base::Acknowledged)?;
+                    let base = match self.is_change_ahead(program) {
+                        true => Base::Published,
+                        false => Base::Acknowledged,
+                    };
+                    self.start_explicit(base)?;
                     self.make_deferred()?;
                 }
             }

@@ -15,6 +15,15 @@ fn who_has_a_temporary_table_goes_ahead_too() {
             "30",
         ),
         ("UPDATE t SET n = (SELECT max(n) FROM own) WHERE id = 4", ""),
+        (
+            "CREATE TEMP TABLE more(n); CREATE INDEX temp.more_n ON more(n); DROP TABLE more",
+            "",
+        ),
+        (
+            "CREATE TEMP TABLE more AS SELECT n FROM t WHERE id = 3; ALTER TABLE more ADD o; SELECT * FROM more",
+            "30,NULL",
+        ),
+        ("DROP TABLE own", ""),
     ] {
         let world = World::new();
         world.meanwhile(CHANGES_1, |session| {
@@ -29,6 +38,8 @@ fn who_has_a_temporary_table_goes_ahead_too() {
     let copies = "INSERT INTO own SELECT n FROM t WHERE id = 1 RETURNING n";
     let begin = format!("{temporary}; {BEGIN}");
     assert_eq!(World::late(CHANGES_1, (&begin, copies)), ["100"]);
+    let copies = "CREATE TEMP TABLE more AS SELECT n FROM t WHERE id = 1; SELECT n FROM more";
+    assert_eq!(World::late(CHANGES_1, (BEGIN, copies)), ["100"]);
 }
 
 /// The copy of what was lost is lost with it.
