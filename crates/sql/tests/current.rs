@@ -116,6 +116,8 @@ fn a_plan_is_made_for_one_schema() {
     insert(&session, 1);
     assert!(before.is_current());
     run(&session, "CREATE TABLE u (n)");
+    assert!(before.is_current(), "it does not name u");
+    run(&session, "CREATE INDEX j ON t (n)");
     assert!(!before.is_current());
     let within = prepare(&session, "SELECT n FROM t");
     assert!(within.is_current());
@@ -124,6 +126,79 @@ fn a_plan_is_made_for_one_schema() {
     assert!(!within.is_current());
     run(&session, "CREATE INDEX i ON t (n)");
     assert!(!before.is_current());
+}
+
+/// What a text does not name it may mean all the same, where something stands for it.
+#[test]
+fn a_plan_by_a_view_or_a_trigger_is_of_all_that_is_there() {
+    let cases = [
+        ("CREATE VIEW v AS SELECT n FROM t", "SELECT n FROM v"),
+        (
+            "CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM w; END",
+            "INSERT INTO t VALUES (1)",
+        ),
+        ("CREATE TABLE c (n REFERENCES t)", "DELETE FROM t"),
+        ("CREATE TEMP VIEW v AS SELECT n FROM t", "SELECT n FROM v"),
+        ("SELECT 1", "SELECT name FROM sqlite_schema"),
+        ("SELECT 1", "SELECT name FROM pragma_table_list"),
+    ];
+    for (first, text) in cases {
+        let session = session();
+        run(&session, "CREATE TABLE t (n)");
+        run(&session, "CREATE TABLE w (n)");
+        run(&session, first);
+        for change in [
+            "CREATE TABLE x (y)",
+            "ALTER TABLE x ADD z",
+            "CREATE TEMP TABLE q (y)",
+            "DROP TABLE x",
+        ] {
+            let kept = prepare(&session, text);
+            run(&session, change);
+            assert!(!kept.is_current(), "{text} behind {change}");
+        }
+    }
+}
+
+/// A statement goes on over tables that are made and dropped beside its own, here and by
+/// others, and ends with its own: what one of that name was made of is forgotten.
+#[test]
+fn what_is_not_named_leaves_statements_alone() {
+    let session = session();
+    let other = session.engine().session();
+    run(&session, "CREATE TABLE t (n)");
+    run(&session, "INSERT INTO t VALUES (7)");
+    run(&session, "CREATE TEMP TABLE own (n)");
+    let mut kept = prepare(&session, "SELECT n FROM t");
+    let beside = [
+        (&session, "CREATE TABLE x (y)"),
+        (&other, "CREATE INDEX x_y ON x (y)"),
+        (&session, "BEGIN"),
+        (&session, "CREATE TEMP TABLE x (y)"),
+        (&session, "SAVEPOINT a"),
+        (&session, "DROP TABLE x"),
+        (&session, "DROP TABLE own"),
+        (&session, "COMMIT"),
+        (&other, "DROP TABLE x"),
+    ];
+    for (by, change) in beside {
+        run(by, change);
+        assert!(kept.is_current(), "behind {change}");
+        assert_eq!(kept.step(), Ok(Step::Row), "behind {change}");
+        assert_eq!(kept.column(0), ValueRef::Integer(7));
+        assert_eq!(kept.step(), Ok(Step::Done));
+    }
+    run(&session, "CREATE TEMP TABLE t (n)");
+    assert!(!kept.is_current());
+    assert_eq!(kept.step(), Ok(Step::Done), "the temporary one has no row");
+    run(&session, "DROP TABLE temp.t");
+    assert_eq!(kept.step(), Ok(Step::Row));
+    kept.reset();
+    run(&other, "DROP TABLE t");
+    run(&other, "CREATE TABLE t (m, n)");
+    run(&other, "INSERT INTO t VALUES (1, 8)");
+    assert_eq!(kept.step(), Ok(Step::Row));
+    assert_eq!(kept.column(0), ValueRef::Integer(8));
 }
 
 /// What had nothing to do when it was compiled did nothing ever after.

@@ -55,7 +55,7 @@ fn schema(conn: &rusqlite::Connection) -> Catalog {
         tree,
         1,
         false,
-        rows,
+        (1..).zip(rows),
         &Arc::default(),
     )))
 }

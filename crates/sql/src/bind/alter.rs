@@ -93,9 +93,8 @@ impl Binder<'_> {
 
     fn check_not_taken(&self, new: &Name, schema: &Schema) -> Result<()> {
         let text = &new.text;
-        let is_taken = schema.table(text)?.is_some()
-            || schema.view(text)?.is_some()
-            || schema.index_names().any(|index| is(index, text));
+        let is_taken =
+            schema.table(text)?.is_some() || schema.view(text)?.is_some() || schema.has_index(text);
         if !is_taken {
             return Ok(());
         }

@@ -168,8 +168,7 @@ fn is_there(create: &ast::CreateIndex, schema: &Schema) -> Result<bool> {
         let message = format!("there is already a table named {}", name.text);
         return Err(Error::sql(message).with_offset(name.offset));
     }
-    let is_taken = |index: &str| index.eq_ignore_ascii_case(&name.text);
-    match schema.index_names().any(is_taken) {
+    match schema.has_index(&name.text) {
         true if !create.if_not_exists => {
             let message = format!("index {} already exists", name.text);
             Err(Error::sql(message).with_offset(name.offset))

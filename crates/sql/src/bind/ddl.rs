@@ -44,8 +44,7 @@ pub(super) fn check_name(name: &ast::Name) -> Result<()> {
 impl<'a> Binder<'a> {
     /// Tables, views and indexes share their names.
     fn check_no_index(&self, name: &ast::Name, schema: &Schema) -> Result<()> {
-        let is_taken = |index: &str| index.eq_ignore_ascii_case(&name.text);
-        if schema.index_names().any(is_taken) {
+        if schema.has_index(&name.text) {
             let message = format!("there is already an index named {}", name.text);
             return Err(Error::sql(message).with_offset(name.offset));
         }
@@ -113,7 +112,11 @@ impl<'a> Binder<'a> {
                 }
                 Ok(change(SchemaChange::CreateTable {
                     name: name.text.clone(),
-                    sql: readable(&name.text, format!("CREATE TABLE {}", create.text))?,
+                    sql: match create.if_not_exists || create.name.schema.is_some() {
+                        true => readable(&name.text, format!("CREATE TABLE {}", create.text))?,
+                        // The name stands where it stood in the text.
+                        false => format!("CREATE TABLE {}", create.text),
+                    },
                     key: shape.key(),
                     automatic_indexes: shape.automatic.into_iter().map(|i| i.name).collect(),
                     autoincrement: shape.autoincrement,
@@ -306,8 +309,7 @@ impl<'a> Binder<'a> {
         if_exists: bool,
     ) -> Result<Bound> {
         let text = &name.name.text;
-        let is_it = |index: &str| index.eq_ignore_ascii_case(text);
-        let holds = |schema: &Schema| schema.index_names().any(is_it);
+        let holds = |schema: &Schema| schema.has_index(text);
         let schema = self.schema_where(name.schema.as_ref(), holds);
         let found = match schema.map(|schema| schema.index(text)).transpose() {
             Err(error) if error.code() == code::CORRUPT => {

@@ -325,8 +325,7 @@ impl<'a> Binder<'a> {
             names.extend(["desc", "coll", "key"]);
         }
         let name = &of.name.text;
-        let is_it = |index: &str| index.eq_ignore_ascii_case(name);
-        let holds = |schema: &Schema| schema.index_names().any(is_it);
+        let holds = |schema: &Schema| schema.has_index(name);
         let schema = self.schema_where(of.schema.as_ref(), holds);
         let index = schema.map(|schema| schema.index(name)).transpose()?;
         let found = match index.flatten() {

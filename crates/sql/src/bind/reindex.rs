@@ -78,8 +78,7 @@ impl<'a> Binder<'a> {
     fn schema_of_table_or_index(&self, name: &ast::QualifiedName) -> Option<&'a Schema> {
         let text = &name.name.text;
         let key = text.to_ascii_lowercase();
-        let is_it = |index: &str| index.eq_ignore_ascii_case(text);
-        let holds = |schema: &Schema| schema.holds(&key) || schema.index_names().any(is_it);
+        let holds = |schema: &Schema| schema.holds(&key) || schema.has_index(text);
         let schema = self.schema_where(name.schema.as_ref(), holds);
         schema.filter(|schema| holds(schema))
     }

@@ -64,12 +64,12 @@ pub(super) struct After {
 impl After {
     /// The rows that differ from the schema's, as changes of those.
     pub fn rewrites(&self, change: &TextChange<'_>) -> Vec<SchemaRewrite> {
-        let own = change.schema.rows().iter().zip(&self.own);
+        let own = change.schema.rows().zip(&self.own);
         let own = own.map(|(before, after)| (before, after, false));
         let temp = change.catalog.temp().zip(self.temp.as_ref());
         let temp = temp
             .into_iter()
-            .flat_map(|(schema, after)| schema.rows().iter().zip(after))
+            .flat_map(|(schema, after)| schema.rows().zip(after))
             .map(|(before, after)| (before, after, true));
         let changed = own.chain(temp);
         changed
@@ -87,9 +87,9 @@ impl After {
 
     /// See [`check`].
     pub fn check(self, change: &TextChange<'_>, when: &str, strict: bool) -> Result<()> {
-        let mut catalog = change.catalog.with(change.schema.with_rows(self.own));
+        let mut catalog = change.catalog.with(change.schema.with_texts(self.own));
         if let Some((temp, rows)) = change.catalog.temp().zip(self.temp) {
-            catalog = catalog.with(temp.with_rows(rows));
+            catalog = catalog.with(temp.with_texts(rows));
         }
         let schema = catalog.of(&change.table.tree);
         check((&catalog, change.user), schema, when, strict)
@@ -107,7 +107,7 @@ pub(super) fn changed_texts(change: &TextChange<'_>) -> Result<After> {
 }
 
 fn changed_rows(schema: &Schema, change: &TextChange<'_>) -> Result<Vec<SchemaRow>> {
-    let mut rows = Vec::with_capacity(schema.rows().len());
+    let mut rows = Vec::new();
     for row in schema.rows() {
         let mut row = SchemaRow::clone(row);
         if let Some(sql) = kept_text(&row) {
@@ -250,9 +250,7 @@ fn uses_of(
             }
         }
         Statement::CreateIndex(create) => {
-            let of =
-                |other: &&Arc<SchemaRow>| is(&other.kind, "table") && is(&other.name, &row.table);
-            if let Some(of) = schema.rows().iter().find(of) {
+            if let Some(of) = schema.table_row(&row.table) {
                 let sql = of.sql.as_deref().unwrap_or_default();
                 if let Some(Statement::CreateTable(of_create)) = crate::parse::parse(sql)?.statement
                 {
@@ -351,7 +349,7 @@ fn check_one(
     let is_view = |row: &SchemaRow| is(&row.kind, "view") || is(&row.kind, "trigger");
     if strict {
         // Views and triggers are told about tables and indexes that can be read.
-        for row in schema.rows().iter().filter(|row| !is_view(row)) {
+        for row in schema.rows().filter(|row| !is_view(row)) {
             one(row, false).map_err(|e| in_object(row, when, &e))?;
         }
     }

@@ -2,10 +2,10 @@
 
 use fulgurite_store::{Key, Seek, Tree};
 
-use super::ddl::{encode_row, schema_rows};
 use crate::error::Result;
 use crate::exec::context::Run;
 use crate::exec::fetch::in_row;
+use crate::exec::schema_edits::SchemaEdits;
 use crate::exec::txns::Txns;
 use crate::plan::physical::{SchemaPlace, SchemaRewrite};
 use crate::row::{RowReader, RowWriter};
@@ -17,10 +17,15 @@ const ROWS: usize = 1024;
 const BYTES: usize = 1 << 18;
 
 /// Gives rows of sqlite_schema their new names and texts.
-pub fn rewrite(changes: &[SchemaRewrite], place: &SchemaPlace, txn: &mut Txns) -> Result<()> {
-    rewrite_in(changes, false, &place.tree, txn)?;
+pub fn rewrite(
+    changes: &[SchemaRewrite],
+    place: &SchemaPlace,
+    edits: &mut SchemaEdits,
+    txn: &mut Txns,
+) -> Result<()> {
+    rewrite_in(changes, false, &place.tree, edits, txn)?;
     match &place.temp {
-        Some(temp) => rewrite_in(changes, true, temp, txn),
+        Some(temp) => rewrite_in(changes, true, temp, edits, txn),
         None => Ok(()),
     }
 }
@@ -29,41 +34,51 @@ fn rewrite_in(
     changes: &[SchemaRewrite],
     in_temp: bool,
     schema: &Tree,
+    edits: &mut SchemaEdits,
     txn: &mut Txns,
 ) -> Result<()> {
-    for (rowid, mut row) in schema_rows(txn.cursor(schema)?)? {
+    let change_of = |row: &SchemaRow| {
         let is_it = |change: &&SchemaRewrite| {
             change.in_temp == in_temp
                 && row.kind.eq_ignore_ascii_case(&change.kind)
                 && row.name.eq_ignore_ascii_case(&change.name)
         };
-        let Some(change) = changes.iter().find(is_it) else {
+        changes.iter().find(is_it)
+    };
+    for (rowid, row) in edits.find(schema, |row| change_of(row).is_some())? {
+        let Some(change) = change_of(&row) else {
             continue;
         };
+        let mut row = SchemaRow::clone(&row);
         row.name.clone_from(&change.new_name);
         row.table.clone_from(&change.new_table);
         row.sql.clone_from(&change.new_sql);
-        txn.put(schema, Key::Int(rowid), &encode_row(&row)?)?;
+        edits.put(schema, rowid, row, txn)?;
     }
     Ok(())
 }
 
 /// Has an index stand in another tree.
-pub fn move_index(index: &str, tree: &Tree, schema: &Tree, txn: &mut Txns) -> Result<()> {
+pub fn move_index(
+    index: &str,
+    tree: &Tree,
+    schema: &Tree,
+    edits: &mut SchemaEdits,
+    txn: &mut Txns,
+) -> Result<()> {
     let is_it = |row: &SchemaRow| {
         row.kind.eq_ignore_ascii_case("index") && row.name.eq_ignore_ascii_case(index)
     };
+    let has_it = |row: &SchemaRow| is_it(row) || row.key_row().is_some_and(|key| is_it(&key));
     let root = i64::from(tree.id().0);
-    for (rowid, mut row) in schema_rows(txn.cursor(schema)?)? {
-        let is_key = row.key_row().is_some_and(|key| is_it(&key));
-        if is_it(&row) {
-            row.root = root;
-        } else if let Some(key) = row.key.as_mut().filter(|_| is_key) {
-            key.root = root;
-        } else {
-            continue;
+    for (rowid, row) in edits.find(schema, has_it)? {
+        let is_own = is_it(&row);
+        let mut row = SchemaRow::clone(&row);
+        match row.key.as_mut().filter(|_| !is_own) {
+            Some(key) => key.root = root,
+            None => row.root = root,
         }
-        txn.put(schema, Key::Int(rowid), &encode_row(&row)?)?;
+        edits.put(schema, rowid, row, txn)?;
     }
     Ok(())
 }

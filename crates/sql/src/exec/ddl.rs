@@ -10,6 +10,7 @@ use crate::exec::context::Context;
 use crate::exec::dml::{Entry, KeyMaker, duplicate, sequence};
 use crate::exec::expr::Row;
 use crate::exec::ops::build;
+use crate::exec::schema_edits::SchemaEdits;
 use crate::exec::sorter::Sorter;
 use crate::exec::txns::Txns;
 use crate::plan::physical::{IndexWriter, Node, Rebuild, SchemaChange, SchemaPlace};
@@ -79,6 +80,7 @@ fn key_place(row: &RowReader<'_>) -> Result<KeyPlace> {
 pub fn change(
     change: &SchemaChange,
     place: &SchemaPlace,
+    edits: &mut SchemaEdits,
     txn: &mut Txns,
     cx: &mut Context<'_, '_>,
 ) -> Result<()> {
@@ -93,9 +95,18 @@ pub fn change(
             source,
         } => {
             let tree = txn.create_tree(schema, KeyKind::Int)?;
-            add_table(name, sql, automatic_indexes, *key, &tree, schema, txn)?;
+            add_table(
+                name,
+                sql,
+                automatic_indexes,
+                *key,
+                &tree,
+                schema,
+                edits,
+                txn,
+            )?;
             if *autoincrement {
-                let stored = sequence_tree(schema, txn)?;
+                let stored = sequence_tree(schema, edits, txn)?;
                 sequence::begin(txn, &stored, name, &tree)?;
             }
             match source {
@@ -112,28 +123,25 @@ pub fn change(
         } => {
             let tree = txn.create_tree(schema, KeyKind::Bytes)?;
             build_index(table, source, writer, &tree, txn, cx)?;
-            add_row(
-                txn,
-                schema,
-                &row_of("index", name, &table.name, &tree, Some(sql)),
-            )
+            let row = row_of("index", name, &table.name, &tree, Some(sql));
+            edits.add(schema, row, txn)
         }
         SchemaChange::Reindex(tables) => tables
             .iter()
-            .try_for_each(|rebuild| reindex(rebuild, txn, cx)),
-        SchemaChange::DropTable(table, _) => drop_table(table, place, txn),
-        SchemaChange::DropIndex(index) => drop_index(index, schema, txn),
+            .try_for_each(|rebuild| reindex(rebuild, edits, txn, cx)),
+        SchemaChange::DropTable(table, _) => drop_table(table, place, edits, txn),
+        SchemaChange::DropIndex(index) => drop_index(index, schema, edits, txn),
         SchemaChange::DropMalformed { kind, name, trees } => {
-            drop_rows(schema, txn, |row| row.goes_with(kind, name))?;
+            drop_rows(schema, edits, txn, |row| row.goes_with(kind, name))?;
             if *kind == "table" {
-                drop_temporary_triggers(name, place, txn)?;
+                drop_temporary_triggers(name, place, edits, txn)?;
             }
             Ok(trees.iter().try_for_each(|tree| txn.drop_tree(tree))?)
         }
         SchemaChange::CreateView { name, sql } => {
-            add_row(txn, schema, &text_row("view", name, name, sql))
+            edits.add(schema, text_row("view", name, name, sql), txn)
         }
-        SchemaChange::DropView(name) => drop_view(name, place, txn),
+        SchemaChange::DropView(name) => drop_view(name, place, edits, txn),
         SchemaChange::CreateTrigger {
             name,
             table,
@@ -144,35 +152,35 @@ pub fn change(
                 database: database.clone(),
                 ..text_row("trigger", name, table, sql)
             };
-            add_row(txn, schema, &row)
+            edits.add(schema, row, txn)
         }
-        SchemaChange::DropTrigger(name) => drop_row("trigger", name, schema, txn),
+        SchemaChange::DropTrigger(name) => drop_row("trigger", name, schema, edits, txn),
         SchemaChange::Rewrite(change, forbidding) => {
             for (rows, error) in forbidding {
                 if has_rows(rows, txn, cx)? {
                     return Err(error.clone());
                 }
             }
-            alter::rewrite(std::slice::from_ref(change), place, txn)
+            alter::rewrite(std::slice::from_ref(change), place, edits, txn)
         }
         SchemaChange::RenameTable {
             rewrites,
             table,
             new_name,
         } => {
-            if let Some(stored) = sequence_if_any(schema, txn)? {
+            if let Some(stored) = sequence_if_any(schema, edits, txn)? {
                 sequence::rename(txn, &stored, &table.name, new_name)?;
             }
-            alter::rewrite(rewrites, place, txn)
+            alter::rewrite(rewrites, place, edits, txn)
         }
-        SchemaChange::RenameColumn(rewrites) => alter::rewrite(rewrites, place, txn),
+        SchemaChange::RenameColumn(rewrites) => alter::rewrite(rewrites, place, edits, txn),
         SchemaChange::DropColumn {
             rewrites,
             table,
             column,
         } => {
             alter::drop_column(table, *column, txn, cx.run)?;
-            alter::rewrite(rewrites, place, txn)
+            alter::rewrite(rewrites, place, edits, txn)
         }
     }
 }
@@ -185,25 +193,28 @@ fn has_rows(node: &Node, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Result<boo
 }
 
 /// The tree of sqlite_sequence, of which who bound the statement knows that it is one.
-fn sequence_if_any(schema: &Tree, txn: &mut Txns) -> Result<Option<Tree>> {
-    for (_, row) in schema_rows(txn.cursor(schema)?)? {
-        if row.kind.eq_ignore_ascii_case("table") && row.name.eq_ignore_ascii_case(SEQUENCE) {
+fn sequence_if_any(schema: &Tree, edits: &mut SchemaEdits, txn: &mut Txns) -> Result<Option<Tree>> {
+    let is_it = |row: &SchemaRow| {
+        row.kind.eq_ignore_ascii_case("table") && row.name.eq_ignore_ascii_case(SEQUENCE)
+    };
+    match edits.find(schema, is_it)?.first() {
+        Some((_, row)) => {
             let id = u32::try_from(row.root).unwrap_or(u32::MAX);
-            return Ok(Some(txn.store_of(schema).tree(TreeId(id))?));
+            Ok(Some(txn.store_of(schema).tree(TreeId(id))?))
         }
+        None => Ok(None),
     }
-    Ok(None)
 }
 
 /// The same, which is created if there is none.
-fn sequence_tree(schema: &Tree, txn: &mut Txns) -> Result<Tree> {
-    if let Some(tree) = sequence_if_any(schema, txn)? {
+fn sequence_tree(schema: &Tree, edits: &mut SchemaEdits, txn: &mut Txns) -> Result<Tree> {
+    if let Some(tree) = sequence_if_any(schema, edits, txn)? {
         return Ok(tree);
     }
     let tree = txn.create_tree(schema, KeyKind::Int)?;
     let sql = format!("CREATE TABLE {SEQUENCE}(name,seq)");
     let row = row_of("table", SEQUENCE, SEQUENCE, &tree, Some(&sql));
-    add_row(txn, schema, &row)?;
+    edits.add(schema, row, txn)?;
     Ok(tree)
 }
 
@@ -255,12 +266,6 @@ pub fn encode_row(row: &SchemaRow) -> Result<Vec<u8>> {
     Ok(record)
 }
 
-fn add_row(txn: &mut Txns, schema: &Tree, row: &SchemaRow) -> Result<()> {
-    let rowid = txn.allocate_rowid(schema)?;
-    txn.put(schema, Key::Int(rowid), &encode_row(row)?)?;
-    Ok(())
-}
-
 /// Adds the rows of a table and of its automatic indexes, whose trees it makes; the table's
 /// own row says where the index is that is the `key` of a WITHOUT ROWID table.
 fn add_table(
@@ -270,6 +275,7 @@ fn add_table(
     key: Option<usize>,
     tree: &Tree,
     schema: &Tree,
+    edits: &mut SchemaEdits,
     txn: &mut Txns,
 ) -> Result<()> {
     let mut table = row_of("table", name, name, tree, Some(sql));
@@ -285,11 +291,9 @@ fn add_table(
             false => indexes.push(row),
         }
     }
-    add_row(txn, schema, &table)?;
-    for index in &indexes {
-        add_row(txn, schema, index)?;
-    }
-    Ok(())
+    edits.add(schema, table, txn)?;
+    let mut indexes = indexes.into_iter();
+    indexes.try_for_each(|index| edits.add(schema, index, txn))
 }
 
 /// CREATE TABLE … AS SELECT.
@@ -368,7 +372,12 @@ fn build_index(
 }
 
 /// Makes indexes anew, one at a time: what is sorted for one is let go before the next.
-fn reindex(rebuild: &Rebuild, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Result<()> {
+fn reindex(
+    rebuild: &Rebuild,
+    edits: &mut SchemaEdits,
+    txn: &mut Txns,
+    cx: &mut Context<'_, '_>,
+) -> Result<()> {
     let Rebuild {
         schema,
         table,
@@ -378,31 +387,41 @@ fn reindex(rebuild: &Rebuild, txn: &mut Txns, cx: &mut Context<'_, '_>) -> Resul
     for writer in writers {
         let tree = txn.create_tree(schema, KeyKind::Bytes)?;
         build_index(table, source, writer, &tree, txn, cx)?;
-        alter::move_index(&writer.index.name, &tree, schema, txn)?;
+        alter::move_index(&writer.index.name, &tree, schema, edits, txn)?;
         txn.drop_tree(&writer.index.tree)?;
     }
     Ok(())
 }
 
 /// Removes the temporary triggers of a table or view of another database.
-fn drop_temporary_triggers(name: &str, place: &SchemaPlace, txn: &mut Txns) -> Result<()> {
+fn drop_temporary_triggers(
+    name: &str,
+    place: &SchemaPlace,
+    edits: &mut SchemaEdits,
+    txn: &mut Txns,
+) -> Result<()> {
     let Some(temp) = &place.temp else {
         return Ok(());
     };
-    drop_rows(temp, txn, |row| {
+    drop_rows(temp, edits, txn, |row| {
         let database = row.database.as_ref();
         database.is_some_and(|it| it.eq_ignore_ascii_case(&place.name))
             && row.table.eq_ignore_ascii_case(name)
     })
 }
 
-fn drop_table(table: &Table, place: &SchemaPlace, txn: &mut Txns) -> Result<()> {
-    drop_rows(&place.tree, txn, |row| {
+fn drop_table(
+    table: &Table,
+    place: &SchemaPlace,
+    edits: &mut SchemaEdits,
+    txn: &mut Txns,
+) -> Result<()> {
+    drop_rows(&place.tree, edits, txn, |row| {
         let is_other =
             row.kind.eq_ignore_ascii_case("table") && !row.name.eq_ignore_ascii_case(&table.name);
         row.database.is_none() && row.table.eq_ignore_ascii_case(&table.name) && !is_other
     })?;
-    drop_temporary_triggers(&table.name, place, txn)?;
+    drop_temporary_triggers(&table.name, place, edits, txn)?;
     for index in &table.indexes {
         txn.drop_tree(&index.tree)?;
     }
@@ -413,33 +432,47 @@ fn drop_table(table: &Table, place: &SchemaPlace, txn: &mut Txns) -> Result<()> 
     Ok(())
 }
 
-fn drop_view(name: &str, place: &SchemaPlace, txn: &mut Txns) -> Result<()> {
-    drop_row("view", name, &place.tree, txn)?;
-    drop_rows(&place.tree, txn, |row| {
+fn drop_view(
+    name: &str,
+    place: &SchemaPlace,
+    edits: &mut SchemaEdits,
+    txn: &mut Txns,
+) -> Result<()> {
+    drop_row("view", name, &place.tree, edits, txn)?;
+    drop_rows(&place.tree, edits, txn, |row| {
         row.kind.eq_ignore_ascii_case("trigger")
             && row.database.is_none()
             && row.table.eq_ignore_ascii_case(name)
     })?;
-    drop_temporary_triggers(name, place, txn)
+    drop_temporary_triggers(name, place, edits, txn)
 }
 
-fn drop_index(index: &Index, schema: &Tree, txn: &mut Txns) -> Result<()> {
-    drop_row("index", &index.name, schema, txn)?;
+fn drop_index(index: &Index, schema: &Tree, edits: &mut SchemaEdits, txn: &mut Txns) -> Result<()> {
+    drop_row("index", &index.name, schema, edits, txn)?;
     txn.drop_tree(&index.tree)?;
     Ok(())
 }
 
-fn drop_row(kind: &str, name: &str, schema: &Tree, txn: &mut Txns) -> Result<()> {
-    drop_rows(schema, txn, |row| {
+fn drop_row(
+    kind: &str,
+    name: &str,
+    schema: &Tree,
+    edits: &mut SchemaEdits,
+    txn: &mut Txns,
+) -> Result<()> {
+    drop_rows(schema, edits, txn, |row| {
         row.kind.eq_ignore_ascii_case(kind) && row.name.eq_ignore_ascii_case(name)
     })
 }
 
-fn drop_rows(schema: &Tree, txn: &mut Txns, goes: impl Fn(&SchemaRow) -> bool) -> Result<()> {
-    for (rowid, row) in schema_rows(txn.cursor(schema)?)? {
-        if goes(&row) {
-            txn.delete(schema, Key::Int(rowid))?;
-        }
+fn drop_rows(
+    schema: &Tree,
+    edits: &mut SchemaEdits,
+    txn: &mut Txns,
+    goes: impl Fn(&SchemaRow) -> bool,
+) -> Result<()> {
+    for (rowid, _) in edits.find(schema, goes)? {
+        edits.remove(schema, rowid, txn)?;
     }
     Ok(())
 }

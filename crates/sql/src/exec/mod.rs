@@ -2,7 +2,8 @@
 //!
 //! [`batch`] holds rows as columns, [`expr`] evaluates expressions over them and
 //! over single rows, [`ops`] are the operators of a query, one a file, [`dml`]
-//! the sinks of INSERT, UPDATE and DELETE, with triggers, [`ddl`] and `alter` the changes of the schema.
+//! the sinks of INSERT, UPDATE and DELETE, with triggers, [`ddl`], `alter` and [`schema_edits`]
+//! the changes of the schema.
 //! Beside them: what operators share ([`hash`], [`sorter`], [`rows`], [`fetch`], [`covering`],
 //! [`range`], [`once`], [`members`], [`external`], [`disk_set`]) and what a run carries ([`context`], [`memory`],
 //! [`effects`], [`txns`]).
@@ -28,6 +29,7 @@ pub mod point;
 pub mod point_read;
 pub mod range;
 pub mod rows;
+pub mod schema_edits;
 pub mod sorter;
 pub mod subquery;
 pub mod txns;

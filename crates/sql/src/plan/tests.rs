@@ -64,7 +64,7 @@ pub(crate) fn schema_of(statements: &[&str]) -> Catalog {
         schema_tree,
         1,
         false,
-        rows,
+        (1..).zip(rows),
         &Arc::default(),
     )))
 }

@@ -7,44 +7,75 @@ use std::sync::Arc;
 use fulgurite_store::{KeyKind, Tree, TreeId};
 use rustc_hash::FxHashSet;
 
+use super::shared::SharedMap;
 use super::{Schema, SchemaRow};
 use crate::error::{Error, Result, code};
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Claims {
+    /// Names in lower case that objects have.
+    all_names: SharedMap<Arc<str>, ()>,
+    /// Numbers of trees that they have.
+    all_roots: SharedMap<i64, ()>,
     /// Names in lower case that several objects have.
-    names: FxHashSet<String>,
+    names: FxHashSet<Arc<str>>,
     /// Numbers of trees that several objects have.
     roots: FxHashSet<i64>,
+    /// How many rows may have foreign keys.
+    referring: usize,
+    /// Some rows belong to what is not there.
+    pub(super) are_odd: bool,
     /// Trees that have names, and belong to no object.
     named: Arc<[TreeId]>,
 }
 
 impl Claims {
-    pub(super) fn new(rows: &[Arc<SchemaRow>], named: &Arc<[TreeId]>) -> Self {
-        let mut claims = Self {
+    /// Of no rows yet.
+    pub(super) fn of(named: &Arc<[TreeId]>) -> Self {
+        Self {
             named: Arc::clone(named),
             ..Self::default()
-        };
-        let (mut names, mut roots) = (FxHashSet::default(), FxHashSet::default());
-        for row in rows {
-            let is = |kind: &str| row.kind.eq_ignore_ascii_case(kind);
-            let has_tree = is("table") || is("index");
-            if has_tree || is("view") {
-                let name = row.name.to_ascii_lowercase();
-                if !names.insert(name.clone()) {
-                    claims.names.insert(name);
-                }
-            }
-            let own = has_tree.then_some(row.root);
-            for root in own.into_iter().chain(row.key.map(|key| key.root)) {
-                if !roots.insert(root) {
-                    claims.roots.insert(root);
-                }
+        }
+    }
+
+    /// Adds what a row claims.
+    pub(super) fn add(&mut self, row: &SchemaRow) {
+        if row.has_tree() || row.is("view") {
+            let name: Arc<str> = row.name.to_ascii_lowercase().into();
+            if self.all_names.insert(Arc::clone(&name), ()).is_some() {
+                self.names.insert(name);
             }
         }
-        claims
+        self.referring += usize::from(row.has_references());
+        for root in row.roots() {
+            if self.all_roots.insert(root, ()).is_some() {
+                self.roots.insert(root);
+            }
+        }
+    }
+
+    /// Takes back what a row claims, where no other row claims the same.
+    pub(super) fn remove(&mut self, row: &SchemaRow) {
+        debug_assert!(self.are_plain());
+        if row.has_tree() || row.is("view") {
+            let name = row.name.to_ascii_lowercase();
+            self.all_names.remove(name.as_str());
+        }
+        self.referring -= usize::from(row.has_references());
+        for root in row.roots() {
+            self.all_roots.remove(&root);
+        }
+    }
+
+    /// Whether rows may have foreign keys.
+    pub(super) fn refer(&self) -> bool {
+        self.referring > 0
+    }
+
+    /// No row contradicts another one.
+    pub(super) fn are_plain(&self) -> bool {
+        self.names.is_empty() && self.roots.is_empty() && !self.are_odd
     }
 
     pub(super) fn named(&self) -> &Arc<[TreeId]> {
@@ -92,7 +123,10 @@ impl SchemaRow {
 impl Schema {
     /// Fails where another object has the name of this one.
     pub(super) fn check_name(&self, row: &SchemaRow) -> Result<()> {
-        let is_shared = self.claims.names.contains(&row.name.to_ascii_lowercase());
+        let is_shared = self
+            .claims
+            .names
+            .contains(row.name.to_ascii_lowercase().as_str());
         match is_shared {
             true => Err(malformed(&row.name, "another object has this name, too")),
             false => Ok(()),
@@ -125,7 +159,7 @@ impl Schema {
     /// nothing else has.
     pub fn trees_of_malformed(&self, kind: &str, name: &str) -> Vec<Tree> {
         let mut trees = Vec::new();
-        for row in self.rows.iter().filter(|row| row.goes_with(kind, name)) {
+        for row in self.rows().filter(|row| row.goes_with(kind, name)) {
             let kind = match row.kind.eq_ignore_ascii_case("table") {
                 true => KeyKind::Int,
                 false => KeyKind::Bytes,
@@ -144,16 +178,16 @@ impl Schema {
             let is_own = kind == "table" || row.sql.is_some();
             row.kind.eq_ignore_ascii_case(kind) && row.name.eq_ignore_ascii_case(name) && is_own
         };
-        self.rows.iter().find(is_it).map(|row| row.name.as_str())
+        self.rows().find(is_it).map(|row| row.name.as_str())
     }
 
     /// What is wrong with rows that no table's check looks at.
     pub fn findings(&self) -> Vec<String> {
         let mut findings = Vec::new();
-        for row in &self.rows {
+        for row in self.rows() {
             let is = |kind: &str| row.kind.eq_ignore_ascii_case(kind);
             let table = row.table.to_ascii_lowercase();
-            let has_table = self.tables.contains_key(&table);
+            let has_table = self.tables.contains_key(table.as_str());
             let found = match () {
                 () if is("table") => Ok(()),
                 () if is("view") => self.view(&row.name).map(|_| ()),
@@ -168,7 +202,10 @@ impl Schema {
     }
 
     fn check_trigger(&self, row: &SchemaRow, has_table: bool) -> Result<()> {
-        let is_there = has_table || self.views.contains_key(&row.table.to_ascii_lowercase());
+        let is_there = has_table
+            || self
+                .views
+                .contains_key(row.table.to_ascii_lowercase().as_str());
         match &row.database {
             None if !is_there => Err(malformed(&row.name, "its table is not there")),
             database => self

@@ -12,8 +12,10 @@ mod claims;
 mod collations;
 mod defaults;
 mod keys;
+mod making;
 mod names;
 mod shape_checks;
+mod shared;
 mod table;
 mod trigger;
 mod without_rowid;
@@ -21,7 +23,7 @@ mod without_rowid;
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
-use fulgurite_store::{KeyKind, Store, Tree, TreeId};
+use fulgurite_store::{KeyKind, Store, Tree};
 use rustc_hash::FxHashMap;
 
 pub use build::{IndexShape, TableShape, declared_shape, table_shape};
@@ -30,8 +32,10 @@ pub use claims::malformed;
 use claims::{Claims, of_text};
 pub use defaults::literal_value;
 pub use keys::index_columns;
+pub use making::RowChanges;
 pub use names::nearest;
 pub use shape_checks::check_strict_type;
+use shared::{Placed, Rows, SharedMap};
 pub use table::{
     Check, Column, ConflictAction, ForeignKey, Generated, Index, IndexColumn, IndexOrigin,
     IndexTarget, StrictType, Table,
@@ -105,18 +109,19 @@ pub struct Schema {
     /// It is that of a temporary database.
     is_temp: bool,
     builtin: Arc<Table>,
-    tables: FxHashMap<String, TableEntry>,
+    /// By their names in lower case, as all here.
+    tables: SharedMap<Arc<str>, Arc<TableEntry>>,
     /// Index name to table key.
-    indexes: FxHashMap<String, String>,
-    views: FxHashMap<String, ViewEntry>,
-    /// Triggers of each table or view, by its name in lower case, oldest first.
-    triggers: FxHashMap<String, Vec<TriggerEntry>>,
-    /// Names of tables in order of creation.
-    order: Vec<String>,
+    indexes: SharedMap<Arc<str>, Arc<str>>,
+    views: SharedMap<Arc<str>, Arc<ViewEntry>>,
+    /// Triggers of each table or view, oldest first.
+    triggers: SharedMap<Arc<str>, Arc<[Arc<TriggerEntry>]>>,
+    /// Names of tables in order of creation, once somebody asks for them.
+    order: OnceLock<Vec<String>>,
     /// What it was made from.
-    rows: Vec<Arc<SchemaRow>>,
+    rows: Rows,
     claims: Claims,
-    references: OnceLock<Result<References>>,
+    references: OnceLock<Result<Arc<References>>>,
 }
 
 /// The foreign keys that refer to each table, by its name in lower case: the child and the
@@ -137,98 +142,78 @@ struct ViewEntry {
     parsed: OnceLock<Result<Arc<View>>>,
 }
 
+impl ViewEntry {
+    fn new(row: Arc<SchemaRow>) -> Arc<Self> {
+        let parsed = OnceLock::new();
+        Arc::new(Self { row, parsed })
+    }
+}
+
 struct TableEntry {
+    rowid: i64,
     row: Arc<SchemaRow>,
-    indexes: Vec<Arc<SchemaRow>>,
+    indexes: Vec<Placed>,
     parsed: OnceLock<Result<Arc<Table>>>,
+}
+
+impl TableEntry {
+    fn new(table: Placed, indexes: Vec<Placed>) -> Arc<Self> {
+        Arc::new(Self {
+            rowid: table.rowid,
+            row: table.row,
+            indexes,
+            parsed: OnceLock::new(),
+        })
+    }
 }
 
 impl std::fmt::Debug for Schema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Schema")
             .field("version", &self.version)
-            .field("tables", &self.order)
+            .field("tables", &self.table_names())
             .finish_non_exhaustive()
     }
 }
 
 impl Schema {
-    /// The schema that `rows`, in rowid order, describe. `named`: the trees that have names,
-    /// and belong to none of what they describe.
-    pub fn new(
-        store: Store,
-        schema_tree: Tree,
-        version: u64,
-        is_temp: bool,
-        rows: impl IntoIterator<Item = SchemaRow>,
-        named: &Arc<[TreeId]>,
-    ) -> Schema {
-        let rows: Vec<Arc<SchemaRow>> = rows.into_iter().map(Arc::new).collect();
-        let mut schema = Schema {
-            version,
-            store,
-            is_temp,
-            builtin: Arc::new(schema_table(schema_tree, is_temp)),
-            tables: FxHashMap::default(),
-            indexes: FxHashMap::default(),
-            views: FxHashMap::default(),
-            triggers: FxHashMap::default(),
-            order: Vec::new(),
-            claims: Claims::new(&rows, named),
-            rows,
-            references: OnceLock::new(),
-        };
-        let mut later = Vec::new();
-        for row in &schema.rows {
-            let row = Arc::clone(row);
-            if row.kind.eq_ignore_ascii_case("table") {
-                schema.order.push(row.name.clone());
-                later.extend(row.key_row().map(Arc::new));
-                let entry = TableEntry {
-                    indexes: Vec::new(),
-                    parsed: OnceLock::new(),
-                    row,
-                };
-                schema
-                    .tables
-                    .insert(entry.row.name.to_ascii_lowercase(), entry);
-            } else if row.kind.eq_ignore_ascii_case("view") {
-                let parsed = OnceLock::new();
-                let key = row.name.to_ascii_lowercase();
-                schema.views.insert(key, ViewEntry { row, parsed });
-            } else if row.kind.eq_ignore_ascii_case("trigger") {
-                let of_table = schema.triggers.entry(row.table.to_ascii_lowercase());
-                of_table.or_default().push(TriggerEntry::new(row));
-            } else if row.kind.eq_ignore_ascii_case("index") {
-                later.push(row);
-            }
-        }
-        for row in later {
-            let key = row.table.to_ascii_lowercase();
-            schema
-                .indexes
-                .insert(row.name.to_ascii_lowercase(), key.clone());
-            if let Some(entry) = schema.tables.get_mut(&key) {
-                entry.indexes.push(row);
-            }
-        }
-        schema
-    }
-
     /// The stamp of the rows it was made from.
     pub fn version(&self) -> u64 {
         self.version
     }
 
     /// The rows of sqlite_schema that it was made from, in order.
-    pub fn rows(&self) -> &[Arc<SchemaRow>] {
-        &self.rows
+    pub fn rows(&self) -> impl Iterator<Item = &Arc<SchemaRow>> {
+        self.rows.iter().map(|it| &it.row)
     }
 
-    /// The schema that these rows describe in place of its own, of no version.
-    pub fn with_rows(&self, rows: impl IntoIterator<Item = SchemaRow>) -> Schema {
-        let (store, tree) = (self.store.clone(), self.builtin.tree.clone());
-        Schema::new(store, tree, 0, self.is_temp, rows, self.claims.named())
+    /// That of a table, by its name in any case.
+    pub fn table_row(&self, name: &str) -> Option<&Arc<SchemaRow>> {
+        let entry = self.tables.get(name.to_ascii_lowercase().as_str())?;
+        Some(&entry.row)
+    }
+
+    /// The one of this rowid.
+    pub fn row(&self, rowid: i64) -> Option<&Arc<SchemaRow>> {
+        self.rows.get(rowid)
+    }
+
+    /// Whether who uses an object of it, or an index of one, names it: nothing here stands for
+    /// something else, as views do, or acts on it, as triggers and foreign keys do.
+    pub fn is_used_by_name(&self) -> bool {
+        self.views.is_empty() && self.triggers.is_empty() && !self.claims.refer()
+    }
+
+    /// The same with their rowids.
+    pub fn placed_rows(&self) -> impl Iterator<Item = (i64, &Arc<SchemaRow>)> {
+        self.rows.iter().map(|it| (it.rowid, &it.row))
+    }
+
+    /// The schema that these rows, each in the place of its own, describe, of no version.
+    #[must_use]
+    pub fn with_texts(&self, rows: impl IntoIterator<Item = SchemaRow>) -> Schema {
+        let rowids = self.rows.iter().map(|it| it.rowid);
+        self.with_rows(0, rowids.zip(rows))
     }
 
     /// The store it belongs to.
@@ -289,7 +274,9 @@ impl Schema {
     /// The foreign keys that refer to the table of a name, in any case: the child and the
     /// number of the key there. The newest come first, as SQLite looks at them.
     pub fn references_to(&self, name: &str) -> Result<&[(Arc<Table>, usize)]> {
-        let all = self.references.get_or_init(|| self.find_references());
+        let all = self
+            .references
+            .get_or_init(|| self.find_references().map(Arc::new));
         let all = all.as_ref().map_err(Error::clone)?;
         let found = all.get(&name.to_ascii_lowercase());
         Ok(found.map_or(&[], Vec::as_slice))
@@ -297,8 +284,8 @@ impl Schema {
 
     fn find_references(&self) -> Result<References> {
         let mut all = References::default();
-        for name in self.order.iter().rev() {
-            let entry = self.tables.get(&name.to_ascii_lowercase());
+        for name in self.table_names().iter().rev() {
+            let entry = self.tables.get(name.to_ascii_lowercase().as_str());
             let sql = entry.and_then(|e| e.row.sql.as_deref()).unwrap_or_default();
             // Most tables have none, and need not be read for it.
             if !sql.to_ascii_lowercase().contains("references") {
@@ -317,7 +304,7 @@ impl Schema {
 
     /// The index of a name, in any case, with its table.
     pub fn index(&self, name: &str) -> Result<Option<(Arc<Table>, Arc<Index>)>> {
-        let Some(table) = self.indexes.get(&name.to_ascii_lowercase()) else {
+        let Some(table) = self.indexes.get(name.to_ascii_lowercase().as_str()) else {
             return Ok(None);
         };
         let Some(table) = self.table(table)? else {
@@ -333,7 +320,7 @@ impl Schema {
 
     /// The view of a name, in any case.
     pub fn view(&self, name: &str) -> Result<Option<Arc<View>>> {
-        let Some(entry) = self.views.get(&name.to_ascii_lowercase()) else {
+        let Some(entry) = self.views.get(name.to_ascii_lowercase().as_str()) else {
             return Ok(None);
         };
         let parse = || {
@@ -359,14 +346,28 @@ impl Schema {
 
     /// Names of all tables, oldest first.
     pub fn table_names(&self) -> &[String] {
-        &self.order
+        let names = || self.rows().filter(|row| row.is("table"));
+        self.order
+            .get_or_init(|| names().map(|row| row.name.clone()).collect())
     }
 
     /// Names of all indexes.
     pub fn index_names(&self) -> impl Iterator<Item = &str> {
         self.tables
             .values()
-            .flat_map(|t| t.indexes.iter().map(|i| i.name.as_str()))
+            .flat_map(|t| t.indexes.iter().map(|i| i.row.name.as_str()))
+    }
+
+    /// Whether a table has an index of this name, in any case.
+    pub fn has_index(&self, name: &str) -> bool {
+        let is_it = |index: &str| index.eq_ignore_ascii_case(name);
+        match self.claims.are_plain() {
+            true => self
+                .indexes
+                .contains_key(name.to_ascii_lowercase().as_str()),
+            // Of those without a table this is not true.
+            false => self.index_names().any(is_it),
+        }
     }
 
     /// Names of all WITHOUT ROWID tables.
@@ -384,8 +385,8 @@ impl Schema {
     /// The tables with AUTOINCREMENT, oldest first.
     pub fn autoincrement_tables(&self) -> Result<Vec<Arc<Table>>> {
         let mut found = Vec::new();
-        for name in &self.order {
-            let entry = self.tables.get(&name.to_ascii_lowercase());
+        for name in self.table_names() {
+            let entry = self.tables.get(name.to_ascii_lowercase().as_str());
             let sql = entry.and_then(|e| e.row.sql.as_deref()).unwrap_or_default();
             if sql.to_ascii_lowercase().contains("autoincrement")
                 && let Some(table) = self.table(name)?
@@ -457,6 +458,7 @@ impl Schema {
             let found = entry
                 .indexes
                 .iter()
+                .map(|index| &index.row)
                 .find(|r| r.name.eq_ignore_ascii_case(&automatic.name));
             let found = found.ok_or_else(|| bad("an automatic index is missing"))?;
             self.check_name(found)?;
@@ -465,7 +467,7 @@ impl Schema {
                 .indexes
                 .push(keys::automatic_index(automatic, &table.name, tree));
         }
-        for index in &entry.indexes {
+        for Placed { row: index, .. } in &entry.indexes {
             if let Some(sql) = &index.sql {
                 let parsed = self.parse_index(index, sql, &table);
                 let parsed = parsed.map_err(|error| of_text(&index.name, error))?;

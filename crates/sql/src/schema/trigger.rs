@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::claims::{check_text, malformed, of_text};
+use super::shared::Placed;
 use super::{Schema, SchemaRow};
 use crate::ast::{CreateTrigger, Statement};
 use crate::error::Result;
@@ -20,14 +21,15 @@ pub struct Trigger {
 
 /// A trigger's row, which is parsed when its table is first written.
 pub(super) struct TriggerEntry {
+    pub(super) rowid: i64,
     row: Arc<SchemaRow>,
     parsed: OnceLock<Result<Arc<Trigger>>>,
 }
 
 impl TriggerEntry {
-    pub(super) fn new(row: Arc<SchemaRow>) -> Self {
+    pub(super) fn new(Placed { rowid, row }: Placed) -> Self {
         let parsed = OnceLock::new();
-        Self { row, parsed }
+        Self { rowid, row, parsed }
     }
 
     fn parse(&self) -> Result<Arc<Trigger>> {
@@ -57,12 +59,13 @@ impl Schema {
     ) -> impl DoubleEndedIterator<Item = &'s TriggerEntry> {
         let of_table = match self.triggers.is_empty() {
             true => None,
-            false => self.triggers.get(&table.to_ascii_lowercase()),
+            false => self.triggers.get(table.to_ascii_lowercase().as_str()),
         };
         let is_it = move |entry: &&TriggerEntry| match (&entry.row.database, database) {
             (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
             (one, other) => one.is_none() && other.is_none(),
         };
+        let of_table = of_table.map(|all| all.iter().map(|entry| &**entry));
         of_table.into_iter().flatten().filter(is_it)
     }
 
@@ -85,7 +88,7 @@ impl Schema {
     pub fn trigger_names(&self) -> impl Iterator<Item = &str> {
         self.triggers
             .values()
-            .flatten()
+            .flat_map(|all| all.iter())
             .map(|e| e.row.name.as_str())
     }
 }

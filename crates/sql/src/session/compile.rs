@@ -139,8 +139,38 @@ impl Body {
         if is_current && state.has_beside(&self.program.plan.beside)? {
             return Ok(false);
         }
+        if let Some((main, beside)) = self.untouched(engine, state)?
+            && let Some(plan) = Arc::get_mut(&mut self.program.plan)
+        {
+            plan.schema_version = main;
+            plan.beside = beside;
+            return Ok(false);
+        }
         self.recompile(engine, state)?;
         Ok(true)
+    }
+
+    /// The versions that the schemas have now, where what has changed of them since the text
+    /// was compiled is nothing that it can mean.
+    pub(super) fn untouched(
+        &self,
+        engine: &Engine,
+        state: &mut State,
+    ) -> Result<Option<(u64, Vec<(u64, u64)>)>> {
+        let plan = &self.program.plan;
+        let is_of_rows = matches!(
+            plan.action,
+            Action::Query(_) | Action::Insert(_) | Action::Update(_) | Action::Delete(_)
+        );
+        if !is_of_rows || self.explain || plan.settings != state.settings {
+            return Ok(None);
+        }
+        let text = self.sql.to_ascii_lowercase();
+        // What shows or stands for tables that are named nowhere.
+        if text.contains("sqlite_") || text.contains("pragma") {
+            return Ok(None);
+        }
+        state.versions_if_untouched(engine, (plan.schema_version, &plan.beside), &text)
     }
 
     /// Compiles the text again for as many rows as there are now: who keeps a statement that

@@ -10,6 +10,7 @@ use super::program::Program;
 use super::state::{Base, State};
 use super::{Engine, Session};
 use crate::error::{Error, Result};
+use crate::exec::schema_edits::{Edited, SchemaEdits};
 use crate::exec::txns::begin_or_read;
 use crate::plan::physical::SchemaPlace;
 use crate::schema::{Catalog, MAIN, Schema, TEMP};
@@ -215,6 +216,31 @@ impl State {
         self.named(TEMP).is_some()
     }
 
+    /// The schemas that a statement may change, as the transaction sees them.
+    pub fn schemas_of(&mut self, place: &SchemaPlace, main: &Engine) -> Result<SchemaEdits> {
+        let mut schemas = Vec::new();
+        for tree in place.trees() {
+            let store = tree.store_number();
+            let engine = self.engine_in(store).unwrap_or(main).clone();
+            schemas.push(engine.schema(self.txn.in_store(store))?);
+        }
+        Ok(SchemaEdits::of(schemas))
+    }
+
+    /// Has what a statement made of schemas be known, to who uses them next.
+    pub fn know_changed(&mut self, edits: SchemaEdits, main: &Engine) -> Result<()> {
+        for Edited { schema, rows } in edits.changed() {
+            let store = schema.tree().store_number();
+            let engine = self.engine_in(store).unwrap_or(main).clone();
+            let txn = self.txn.in_store(store);
+            let version = engine.schema_changed(&schema, &rows, txn)?;
+            let is_other = |(made, _): &(Engine, u64)| made.store().number() != store;
+            self.made_schemas.retain(is_other);
+            self.made_schemas.push((engine, version));
+        }
+        Ok(())
+    }
+
     /// What names can mean now.
     pub fn catalog(&mut self, engine: &Engine) -> Result<Catalog> {
         let mut catalog = Catalog::new(schema_in(engine, &mut self.txn.main)?);
@@ -255,6 +281,39 @@ impl State {
             }
         }
         Ok(true)
+    }
+
+    /// The versions that the schemas have now, where they were others when a text was compiled
+    /// and it names nothing in which they differ.
+    pub fn versions_if_untouched(
+        &mut self,
+        engine: &Engine,
+        (main, beside): (u64, &[(u64, u64)]),
+        text: &str,
+    ) -> Result<Option<(u64, Vec<(u64, u64)>)>> {
+        let main_now = version_in(engine, &mut self.txn.main)?;
+        let is_plain = main == main_now || engine.is_used_by_name(main_now);
+        if beside.len() != self.databases.len()
+            || !is_plain
+            || !engine.leaves_alone(main, main_now, text)
+        {
+            return Ok(None);
+        }
+        let mut now = Vec::with_capacity(beside.len());
+        for (database, (store, before)) in self.databases.iter().zip(beside) {
+            let (number, engine) = (database.store_number(), &database.engine);
+            let version = version_in(engine, self.txn.in_store(number))?;
+            // What is temporary may stand for what is anywhere.
+            let changes = *before != version || &*database.name == TEMP;
+            if number != *store
+                || changes && !engine.is_used_by_name(version)
+                || !engine.leaves_alone(*before, version, text)
+            {
+                return Ok(None);
+            }
+            now.push((number, version));
+        }
+        Ok(Some((main_now, now)))
     }
 
     /// Makes the temporary database, which is gone with the connection. What it has no room

@@ -1,17 +1,18 @@
 //! One open database: its store, and the schema that was read from it last.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use fulgurite_store::{ErrorKind, KeyKind, Store, Tree, TreeId, Txn};
+use fulgurite_store::{ErrorKind, KeyKind, Store, Tree, TreeId, Txn, TxnContext};
 use parking_lot::Mutex;
 
 use super::Session;
 use super::attach::{Locate, Target, locate};
 use super::estimates::Samples;
+use super::steps::Steps;
 use crate::error::{Error, Result, code};
 use crate::exec::ddl::schema_rows;
 use crate::exec::memory::{MEMORY_DEFAULT, Memory};
-use crate::schema::{SCHEMA_FAMILY, Schema};
+use crate::schema::{RowChanges, SCHEMA_FAMILY, Schema};
 
 /// The family that holds the numbers of `PRAGMA user_version` and the like.
 pub(super) const NUMBERS_FAMILY: &str = "fulgurite_numbers";
@@ -24,15 +25,55 @@ struct Inner {
     numbers: Option<Tree>,
     /// Trees that had names when it was opened: none of a table or index.
     named: Arc<[TreeId]>,
-    /// The schema that was read last, mostly the newest: who sees another version reads
-    /// that one, which is kept instead.
-    newest: Mutex<Option<Arc<Schema>>>,
+    /// The schemas that are known: who sees another version makes that one, which is kept
+    /// instead.
+    known: Arc<Mutex<Known>>,
     /// It is a connection's temporary database.
     is_temp: bool,
     /// What the names of files in ATTACH mean.
     locate: Locate,
     /// What is known of its indexes.
     samples: Samples,
+}
+
+/// Schemas by what they belong to, so that who changes the schema, and who uses the one that
+/// is committed meanwhile, do not keep each other from theirs.
+#[derive(Default)]
+struct Known {
+    /// That of a commit, mostly of the newest.
+    committed: Option<Arc<Schema>>,
+    /// That of a transaction under way which has changed it.
+    private: Option<Arc<Schema>>,
+    /// What led to them.
+    steps: Steps,
+}
+
+impl Known {
+    /// Those of a store: who opens a file that the process has open, by another handle, knows
+    /// what the others know.
+    fn of(store: &Store) -> Arc<Mutex<Known>> {
+        static ALL: Mutex<Vec<(u64, Weak<Mutex<Known>>)>> = Mutex::new(Vec::new());
+        let mut all = ALL.lock();
+        all.retain(|(_, known)| known.strong_count() > 0);
+        let mut of_store = all.iter().filter(|(of, _)| *of == store.number());
+        if let Some(known) = of_store.find_map(|(_, known)| known.upgrade()) {
+            return known;
+        }
+        let known = Arc::default();
+        all.push((store.number(), Arc::downgrade(&known)));
+        known
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.committed.iter().chain(&self.private)
+    }
+
+    fn keep(&mut self, schema: Arc<Schema>) {
+        match TxnContext::is_private(schema.version()) {
+            true => self.private = Some(schema),
+            false => self.committed = Some(schema),
+        }
+    }
 }
 
 /// One open database. Clones are the same one.
@@ -87,12 +128,13 @@ impl Engine {
                 ));
             }
         }
+        let known = Known::of(&store);
         Ok(Engine(Arc::new(Inner {
             store,
             schema_tree,
             numbers,
             named: named.into(),
-            newest: Mutex::new(None),
+            known,
             is_temp,
             locate,
             samples: Samples::default(),
@@ -153,8 +195,9 @@ impl Engine {
     }
 
     fn known_schema(&self, version: u64) -> Option<Arc<Schema>> {
-        let newest = self.0.newest.lock();
-        newest.as_ref().filter(|s| s.version() == version).cloned()
+        let known = self.0.known.lock();
+        let mut all = known.all();
+        all.find(|schema| schema.version() == version).cloned()
     }
 
     /// The schema as the transaction sees it.
@@ -164,16 +207,67 @@ impl Engine {
             return Ok(known);
         }
         let rows = schema_rows(txn.cursor(&self.0.schema_tree)?)?;
-        let rows = rows.into_iter().map(|(_, row)| row);
-        let schema = Arc::new(Schema::new(
-            self.0.store.clone(),
-            self.0.schema_tree.clone(),
-            version,
-            self.0.is_temp,
-            rows,
-            &self.0.named,
-        ));
-        *self.0.newest.lock() = Some(Arc::clone(&schema));
+        // What the rows have in common with those of another version is parsed already.
+        let other = {
+            let known = self.0.known.lock();
+            known.private.as_ref().or(known.committed.as_ref()).cloned()
+        };
+        let schema = Arc::new(match other {
+            Some(other) => other.with_rows(version, rows),
+            None => Schema::new(
+                self.0.store.clone(),
+                self.0.schema_tree.clone(),
+                version,
+                self.0.is_temp,
+                rows,
+                &self.0.named,
+            ),
+        });
+        self.0.known.lock().keep(Arc::clone(&schema));
         Ok(schema)
+    }
+
+    /// A statement has made of a schema what the transaction sees now. Returns its version.
+    pub(super) fn schema_changed(
+        &self,
+        schema: &Schema,
+        rows: &RowChanges,
+        txn: &mut Txn,
+    ) -> Result<u64> {
+        let version = txn.stamp(&self.0.schema_tree)?;
+        let changed = schema.changed(version, rows);
+        debug_assert!({
+            let stored = schema_rows(txn.cursor_to_estimate(&self.0.schema_tree)?)?;
+            let stored = stored.iter().map(|(rowid, row)| (*rowid, row));
+            stored.eq(changed.placed_rows().map(|(rowid, row)| (rowid, &**row)))
+        });
+        let mut known = self.0.known.lock();
+        known.steps.changed(schema, rows, version);
+        known.keep(Arc::new(changed));
+        Ok(version)
+    }
+
+    /// Whether a text, in lower case, means the same by two versions of the schema.
+    pub(super) fn leaves_alone(&self, before: u64, now: u64, text: &str) -> bool {
+        before == now || self.0.known.lock().steps.leave_alone(before, now, text)
+    }
+
+    /// Whether it is known of a version of the schema that who uses something names it.
+    pub(super) fn is_used_by_name(&self, version: u64) -> bool {
+        let schema = self.known_schema(version);
+        schema.is_some_and(|schema| schema.is_used_by_name())
+    }
+
+    /// What a transaction has made of the schema is committed, as this version.
+    pub(super) fn schema_committed(&self, private: u64, version: u64) {
+        let mut known = self.0.known.lock();
+        let made = known.private.take_if(|schema| schema.version() == private);
+        if let Some(made) = made {
+            known.steps.committed(private, version);
+            let newest = known.committed.as_ref();
+            if newest.is_none_or(|newest| newest.version() < version) {
+                known.committed = Some(Arc::new(made.with_version(version)));
+            }
+        }
     }
 }

@@ -24,6 +24,7 @@ mod program;
 mod query;
 mod state;
 mod status;
+mod steps;
 mod synchronous;
 mod transaction;
 mod user;

@@ -115,11 +115,13 @@ impl Prepared {
             false => engine.store().stamp(tree),
         };
         let program = &self.body.program;
-        version == Some(program.plan.schema_version)
-            && program.plan.settings == state.settings
-            && program.fits_sizes()
+        if program.plan.settings != state.settings || !program.fits_sizes() {
+            return false;
+        }
+        let is_current = version == Some(program.plan.schema_version)
             && (state.is_alone(&program.plan.beside)
-                || state.has_beside(&program.plan.beside).unwrap_or(false))
+                || state.has_beside(&program.plan.beside).unwrap_or(false));
+        is_current || matches!(self.body.untouched(engine, &mut state), Ok(Some(_)))
     }
 
     /// Collations that its tables name and the connection lacks.

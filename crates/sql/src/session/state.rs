@@ -97,6 +97,9 @@ pub struct State {
     synchronous: u8,
     /// `PRAGMA query_only`: nothing is written.
     pub query_only: bool,
+    /// The databases whose schemas the transaction under way has changed, and the stamps of
+    /// what it made of them last.
+    pub made_schemas: Vec<(Engine, u64)>,
 }
 
 impl State {
@@ -118,6 +121,7 @@ impl State {
             busy: Busy::Within(engine.store().options().busy_timeout),
             synchronous: synchronous::level_of(engine.store().options().durability),
             query_only: false,
+            made_schemas: Vec::new(),
         }
     }
 
@@ -389,6 +393,7 @@ impl State {
     pub fn close(&mut self) -> bool {
         self.changed += 1;
         self.deferred.clear();
+        self.made_schemas.clear();
         self.counters = Counters::default();
         let explicit = self.explicit.take();
         if explicit.as_ref().is_some_and(|it| it.begun) {
@@ -439,7 +444,49 @@ impl State {
         &mut self,
         commit: impl FnOnce(&mut Txns) -> fulgurite_store::Result<()>,
     ) -> Result<()> {
-        Ok(commit(&mut self.txn).inspect_err(|_| self.txn.rollback())?)
+        Ok(self
+            .commit_known(commit)
+            .inspect_err(|_| self.txn.rollback())?)
+    }
+
+    /// Commits, and has what was made of schemas known as what is committed.
+    #[inline]
+    fn commit_known(
+        &mut self,
+        commit: impl FnOnce(&mut Txns) -> fulgurite_store::Result<()>,
+    ) -> fulgurite_store::Result<()> {
+        match self.made_schemas.is_empty() {
+            true => commit(&mut self.txn),
+            false => self.commit_schemas(commit),
+        }
+    }
+
+    #[cold]
+    fn commit_schemas(
+        &mut self,
+        commit: impl FnOnce(&mut Txns) -> fulgurite_store::Result<()>,
+    ) -> fulgurite_store::Result<()> {
+        let mut made = std::mem::take(&mut self.made_schemas);
+        // Of what was undone since nothing is committed.
+        made.retain(|(engine, version)| {
+            let txn = self.txn.in_store(engine.store().number());
+            txn.state() != TxnState::Idle
+                && txn
+                    .stamp(engine.schema_tree())
+                    .is_ok_and(|now| now == *version)
+        });
+        let committed = commit(&mut self.txn);
+        if self.txn.state() != TxnState::Idle {
+            self.made_schemas = made;
+            return committed;
+        }
+        if committed.is_ok() {
+            for (engine, private) in made {
+                let txn = self.txn.in_store(engine.store().number());
+                engine.schema_committed(private, txn.committed());
+            }
+        }
+        committed
     }
 
     /// Tells the connection's hook of a rollback.
@@ -466,7 +513,7 @@ impl State {
                     self.abandon();
                     return Err(refused);
                 }
-                let committed = self.txn.commit();
+                let committed = self.commit_known(Txns::commit);
                 if self.txn.state() != TxnState::Idle {
                     self.explicit = Some(explicit);
                     return Ok(committed?);

@@ -340,6 +340,9 @@ impl Body {
             };
         }
         let commits = self.start_change(engine, state)?;
+        if commits {
+            state.made_schemas.clear();
+        }
         let place = (!commits).then(|| state.txn.savepoint()).transpose()?;
         let counters = state.counters;
         let mut outcome = Ok(());
@@ -373,7 +376,11 @@ impl Body {
                     deleted
                 });
             }
-            outcome = outcome.and_then(|()| ddl::change(change, changed, &mut state.txn, &mut cx));
+            outcome = outcome.and_then(|()| {
+                let mut edits = state.schemas_of(changed, engine)?;
+                ddl::change(change, changed, &mut edits, &mut state.txn, &mut cx)?;
+                state.know_changed(edits, engine)
+            });
         }
         if let Some(failure) = collate::take_failure() {
             outcome = Err(failure);

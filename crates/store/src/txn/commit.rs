@@ -447,6 +447,7 @@ impl TxnContext {
     }
 
     fn after_publication(&mut self, seq: u64, look: bool) {
+        self.committed = seq;
         self.recycle(seq, Seen::IfVisible);
         let trees: Vec<Tree> = if look {
             let changed = self.forks.iter().filter(|fork| fork.changed);

@@ -188,6 +188,8 @@ pub struct TxnContext {
     /// this one.
     wrote: bool,
     wrote_before: bool,
+    /// The number of its last commit.
+    committed: u64,
     spilling: spill::Spilling,
     savepoints: savepoint::Savepoints,
     busy: busy::Busy,
@@ -242,6 +244,7 @@ impl TxnContext {
             redo_step: REDO_STEP,
             wrote: false,
             wrote_before: false,
+            committed: 0,
             spilling: spill::Spilling::default(),
             savepoints: savepoint::Savepoints::new(),
             busy: busy::Busy::within(store.options().busy_timeout),
@@ -265,6 +268,12 @@ impl TxnContext {
     /// Whether something was written since the transaction began, or went back to a savepoint.
     pub fn has_written(&self) -> bool {
         self.wrote
+    }
+
+    /// The number of the last commit of this context that wrote something, by which
+    /// [`stamp`](Self::stamp) identifies the trees that it changed; 0 before the first.
+    pub fn committed(&self) -> u64 {
+        self.committed
     }
 
     // ---- beginning -------------------------------------------------------

@@ -14,6 +14,9 @@ use crate::tree::cursor::Cursor;
 use crate::tree::walk::Ahead;
 use crate::tree::{Tree, TreeId, fork, overflow};
 
+/// Stamps of private states are numbered apart from commits.
+const PRIVATE: u64 = 1 << 63;
+
 impl TxnContext {
     pub(super) fn observe(&self, tree: &Tree, key: Key<'_>, aspect: Aspect) {
         if self.observes {
@@ -228,12 +231,11 @@ impl TxnContext {
         if let Some(at) = fork
             && self.forks[at].changed
         {
-            // Private states are numbered apart from commits.
             let fork = &mut self.forks[at];
             if fork.stamp.0 != fork.edits {
                 fork.stamp = (fork.edits, self.core.next_stamp());
             }
-            return Ok(1 << 63 | fork.stamp.1);
+            return Ok(PRIVATE | fork.stamp.1);
         }
         let is_at_head = match self.state {
             TxnState::Statement => !self.pinned,
@@ -252,6 +254,12 @@ impl TxnContext {
         self.need_snapshot();
         let view = self.view(tree)?;
         Ok(self.views[view].root.seq)
+    }
+
+    /// Whether a [`stamp`](Self::stamp) is one of what a transaction has changed and not
+    /// committed.
+    pub fn is_private(stamp: u64) -> bool {
+        stamp & PRIVATE != 0
     }
 
     /// A cursor over the tree as it is now. Later writes of this transaction do
