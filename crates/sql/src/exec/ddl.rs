@@ -95,16 +95,8 @@ pub fn change(
             source,
         } => {
             let tree = txn.create_tree(schema, KeyKind::Int)?;
-            add_table(
-                name,
-                sql,
-                automatic_indexes,
-                *key,
-                &tree,
-                schema,
-                edits,
-                txn,
-            )?;
+            let row = row_of("table", name, name, &tree, Some(sql));
+            add_table(row, automatic_indexes, *key, schema, edits, txn)?;
             if *autoincrement {
                 let stored = sequence_tree(schema, edits, txn)?;
                 sequence::begin(txn, &stored, name, &tree)?;
@@ -269,20 +261,17 @@ pub fn encode_row(row: &SchemaRow) -> Result<Vec<u8>> {
 /// Adds the rows of a table and of its automatic indexes, whose trees it makes; the table's
 /// own row says where the index is that is the `key` of a WITHOUT ROWID table.
 fn add_table(
-    name: &str,
-    sql: &str,
+    mut table: SchemaRow,
     automatic: &[String],
     key: Option<usize>,
-    tree: &Tree,
     schema: &Tree,
     edits: &mut SchemaEdits,
     txn: &mut Txns,
 ) -> Result<()> {
-    let mut table = row_of("table", name, name, tree, Some(sql));
     let mut indexes = Vec::with_capacity(automatic.len());
     for (number, (at, index)) in (1..).zip(automatic.iter().enumerate()) {
         let tree = txn.create_tree(schema, KeyKind::Bytes)?;
-        let row = row_of("index", index, name, &tree, None);
+        let row = row_of("index", index, &table.name, &tree, None);
         match key == Some(at) {
             true => {
                 let root = row.root;

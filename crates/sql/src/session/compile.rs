@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::body::{Body, Phase};
+use super::databases::Versions;
 use super::estimates::Estimates;
 use super::program::Program;
 use super::state::State;
@@ -152,11 +153,7 @@ impl Body {
 
     /// The versions that the schemas have now, where what has changed of them since the text
     /// was compiled is nothing that it can mean.
-    pub(super) fn untouched(
-        &self,
-        engine: &Engine,
-        state: &mut State,
-    ) -> Result<Option<(u64, Vec<(u64, u64)>)>> {
+    pub(super) fn untouched(&self, engine: &Engine, state: &mut State) -> Result<Option<Versions>> {
         let plan = &self.program.plan;
         let is_of_rows = matches!(
             plan.action,

@@ -53,6 +53,9 @@ impl Database {
     }
 }
 
+/// The version of the main schema, and those of the others by their stores.
+pub type Versions = (u64, Vec<(u64, u64)>);
+
 /// A database that a statement uses.
 struct Used {
     store: u64,
@@ -290,7 +293,7 @@ impl State {
         engine: &Engine,
         (main, beside): (u64, &[(u64, u64)]),
         text: &str,
-    ) -> Result<Option<(u64, Vec<(u64, u64)>)>> {
+    ) -> Result<Option<Versions>> {
         let main_now = version_in(engine, &mut self.txn.main)?;
         let is_plain = main == main_now || engine.is_used_by_name(main_now);
         if beside.len() != self.databases.len()
