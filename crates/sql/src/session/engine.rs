@@ -214,8 +214,9 @@ impl Engine {
         };
         let schema = Arc::new(match other {
             Some(other) => other.with_rows(version, rows),
+            // By the handle of a context: what is kept for all keeps no connection's contexts.
             None => Schema::new(
-                self.0.store.clone(),
+                txn.store().clone(),
                 self.0.schema_tree.clone(),
                 version,
                 self.0.is_temp,
