@@ -197,6 +197,7 @@ fn rows_are_changed_in_the_order_of_their_keys() {
         "CREATE TABLE t(a INT, b INT, c, PRIMARY KEY(b DESC, a)) WITHOUT ROWID; INSERT INTO t VALUES (5, 1, 'a'), (1, 1, 'b'), (3, 2, 'c'), (2, 2, 'd'); UPDATE t SET c = 1 RETURNING a, b; DELETE FROM t WHERE c = 1 RETURNING a, b",
         "CREATE TABLE t(a INT PRIMARY KEY, b) WITHOUT ROWID; CREATE TABLE s(x, y); INSERT INTO t VALUES (3, 0), (1, 0), (2, 0); INSERT INTO s VALUES (1, 10), (3, 30), (1, 11), (2, 20), (3, 31); UPDATE t SET b = y FROM s WHERE x = a; SELECT * FROM t ORDER BY a; UPDATE t SET b = y FROM s WHERE x = a RETURNING a, b",
         "CREATE TABLE t(a INT PRIMARY KEY, b) WITHOUT ROWID; CREATE INDEX i ON t(b); INSERT INTO t VALUES (3, 1), (1, 3), (2, 2); UPDATE t SET b = b WHERE b > 1 RETURNING a; UPDATE OR REPLACE t SET a = 7 WHERE b > 1; INSERT INTO t VALUES (1, 3), (2, 2); UPDATE t SET a = a + 1 WHERE b >= 1; SELECT * FROM t ORDER BY a; DELETE FROM t WHERE b > 1 RETURNING a",
+        "CREATE TABLE t(a INT PRIMARY KEY, b) WITHOUT ROWID; CREATE INDEX i ON t(b); INSERT INTO t VALUES (1, 3), (2, 2), (3, 1); UPDATE t SET a = a + 1 WHERE b IN (1, 2, 3); UPDATE t SET a = a - 1 WHERE b IN (3, 2, 1); SELECT * FROM t ORDER BY a",
     ] {
         same(sql);
     }

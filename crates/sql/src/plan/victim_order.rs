@@ -89,11 +89,19 @@ impl Changes<'_> {
         scans
             || self.returning
             || self.rowid
+            || self.changes_key()
             || self.writer.foreign.is_some()
             || self.writer.triggers.is_some()
             || self.may_replace()
             || block.filter.iter().any(calls_subquery)
             || indexes.any(|i| i.affected && Some(&i.index.name) == scanned)
+    }
+
+    /// Whether rows of a WITHOUT ROWID table may get other keys.
+    fn changes_key(&self) -> bool {
+        let key = self.writer.table.key().map(|key| &key.name);
+        let mut changed = self.writer.indexes.iter().filter(|i| i.affected);
+        changed.any(|i| Some(&i.index.name) == key)
     }
 
     fn may_replace(&self) -> bool {
