@@ -7,7 +7,8 @@
 //! name: nobody changed them since it touched them, and it depends on nothing else.
 
 use super::lease::REDO_MAX;
-use super::{TxnContext, TxnState, View, WritersLock, no_slot};
+use super::trees::View;
+use super::{TxnContext, TxnState, WritersLock, no_slot};
 use crate::error::Result;
 use crate::holds::TREES_MAX;
 use crate::primitives::atomic::Ordering::Acquire;

@@ -6,7 +6,8 @@
 
 use super::hold::Hold;
 use super::reads::Reads;
-use super::{TxnContext, TxnState, dropped, no_slot, not_there, redo};
+use super::trees::{dropped, not_there};
+use super::{TxnContext, TxnState, no_slot, redo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::Key;
 use crate::tree::compare::Aspect;

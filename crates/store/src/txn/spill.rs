@@ -5,8 +5,9 @@
 //! older half of the largest goes to free extents (where it holds far too many, what
 //! is too much; where that is hardly anything, as in a transaction that writes to
 //! thousands of trees, some of the next largest as well), leaves first, nodes with
-//! children or large values once those are written. The budget shrinks where unwritten nodes fill half the cache, and again
-//! where they fill nearly all of it, more than committers may.
+//! children or large values once those are written. The budget shrinks where unwritten
+//! nodes fill half the cache, and again where they fill nearly all of it, more than
+//! committers may.
 //!
 //! Where many of the nodes written are edited again, the changes are *scattered* over
 //! more pages than the transaction may hold, as those of an index often are. Each page

@@ -58,9 +58,9 @@ use std::time::Duration;
 ///
 /// # Errors
 /// As [`TxnContext::commit`]; `Busy`, if the contexts are not idle then, has left all of
-/// them as they were, and so has `Misuse` where two of them are of one store. `TooBig` where more than one transaction is too large for the log.
-/// `Poisoned` where it was decided and could not be completed in all stores: it will be
-/// where they are opened again.
+/// them as they were, and so has `Misuse` where two of them are of one store. `TooBig` where
+/// more than one transaction is too large for the log. `Poisoned` where it was decided and
+/// could not be completed in all stores: it will be where they are opened again.
 pub fn commit_together(txns: &mut [&mut TxnContext]) -> Result<()> {
     if !txns.iter().any(|txn| txn.wrote) {
         let mut all = Ok(());
