@@ -95,7 +95,7 @@ impl Claim {
         self.left = last.saturating_add(1)..(next + more).saturating_add(1);
         self.seen = is_alone.then_some(seen);
         match is_alone {
-            true => self.alone += more + 1,
+            true => self.alone = self.alone.saturating_add(more + 1),
             false => self.at_once = (more + 1).min(AT_ONCE_MAX),
         }
         next..=last
@@ -358,6 +358,19 @@ mod tests {
         own.rollback();
         other.begin(Isolation::Serializable).expect("begins");
         assert_eq!(other.allocate_rowid(&tree).expect("a number"), next + 1);
+    }
+
+    /// How many were given is counted, and those were as many as there are, twice.
+    #[test]
+    fn as_many_as_there_are_may_be_wanted_again() {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let mut txn = store.txn();
+        txn.begin(Isolation::Serializable).expect("begins");
+        for _ in 0..3 {
+            let given = txn.allocate_rowids(&tree, usize::MAX).expect("numbers");
+            assert_eq!(given, 1..=i64::MAX);
+        }
     }
 
     /// What was given in advance was no largest key plus one any more where another
