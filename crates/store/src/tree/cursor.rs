@@ -7,6 +7,8 @@
 //! on from the root with the leaf's fence as the target. A key within the fences of
 //! the leaf it is on is found there, without a walk.
 
+mod observed;
+
 use super::compare;
 use super::overflow;
 use super::rank;
@@ -17,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::node::{self, Entries, Key, OwnedKey, Rests, Run, Stored, Unknown};
 use crate::store::Handle;
 use crate::txn::reads::Observer;
+pub(crate) use observed::Leaf;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -112,6 +115,7 @@ impl Cursor {
     /// them. (A cursor has to look at the entry behind a range to know that it ends.)
     #[inline]
     pub fn narrow(&mut self, low: Bound<Key<'_>>, high: Bound<Key<'_>>) {
+        self.catch_up();
         if let Some(observer) = &mut self.observer {
             observer.narrow(low, high);
         }
@@ -125,6 +129,7 @@ impl Cursor {
         if to.key().is_some_and(|key| !self.kind.fits(key)) {
             return Err(self.wrong_kind());
         }
+        self.catch_up();
         let found = match to {
             Seek::First => self.enter(Target::First, |_, _| Ok(0))? && self.settle_forward()?,
             Seek::Last => {
@@ -179,6 +184,7 @@ impl Cursor {
     /// What reading may fail with.
     pub fn seek_share(&mut self, share: u32) -> Result<bool> {
         let found = self.enter(Target::Share(share), |_, _| Ok(0))? && self.settle_forward()?;
+        self.catch_up();
         if let Some(observer) = &mut self.observer {
             observer.seek(Seek::First, None);
         }
@@ -197,6 +203,7 @@ impl Cursor {
         }
         let root = (&mut self.root, Topmost::Root(self.tree, self.kind));
         let share = rank::share_before(&self.handle.core.pool, &self.slot, root, key)?;
+        self.catch_up();
         if let Some(observer) = &mut self.observer {
             observer.seek(Seek::First, None);
         }
@@ -215,9 +222,7 @@ impl Cursor {
         }
         self.index += 1;
         let found = self.index < self.count || self.settle_forward()?;
-        if self.observer.is_some() {
-            self.observe_step(true)?;
-        }
+        self.observe_step(true)?;
         Ok(found)
     }
 
@@ -233,9 +238,7 @@ impl Cursor {
         } else {
             self.settle_backward()?
         };
-        if self.observer.is_some() {
-            self.observe_step(false)?;
-        }
+        self.observe_step(false)?;
         Ok(found)
     }
 
@@ -268,9 +271,7 @@ impl Cursor {
         }
         self.index = self.index.saturating_add(count).min(self.count);
         let found = self.settle_forward()?;
-        if self.observer.is_some() {
-            self.observe_step(true)?;
-        }
+        self.observe_step(true)?;
         Ok(found)
     }
 
@@ -408,6 +409,7 @@ impl Cursor {
 
     fn leave(&mut self) {
         if self.leaf != NOWHERE {
+            self.catch_up();
             self.pool().frames.unpin(self.leaf);
             self.leaf = NOWHERE;
         }
@@ -581,33 +583,6 @@ impl Cursor {
         }
         let stored = node::stored_key_at(self.page(), self.index);
         overflow::whole_key(self.pool(), &self.slot, self.tree, stored.as_stored()).map(Some)
-    }
-
-    fn observe_seek(&mut self, to: Seek<'_>) -> Result<()> {
-        self.observe(|observer, at| observer.seek(to, at))
-    }
-
-    fn observe_step(&mut self, forward: bool) -> Result<()> {
-        self.observe(|observer, at| observer.step(forward, at))
-    }
-
-    /// Tells the observer of the key that the cursor is on, if it is.
-    fn observe(&mut self, tell: impl FnOnce(&mut Observer, Option<Key<'_>>)) -> Result<()> {
-        let Some(mut observer) = self.observer.take() else {
-            return Ok(());
-        };
-        let told = match self.kind {
-            KeyKind::Bytes if self.leaf != NOWHERE => self
-                .key_bytes()
-                .map(|key| tell(&mut observer, Some(Key::Bytes(key)))),
-            _ => {
-                let at = (self.leaf != NOWHERE).then(|| Key::Int(self.key_int()));
-                tell(&mut observer, at);
-                Ok(())
-            }
-        };
-        self.observer = Some(observer);
-        told
     }
 }
 

@@ -173,8 +173,8 @@ impl TxnContext {
             let Some(reads) = &self.reads else {
                 return Ok(());
             };
-            let reads = reads.lock();
-            let mut trees = reads.trees.iter();
+            let mut reads = reads.lock();
+            let mut trees = reads.trees(&self.core.pool);
             trees.try_for_each(|read| self.compare_read(read, between))
         });
         match compared {

@@ -149,7 +149,7 @@ impl TreeReads {
 /// The read set of a transaction.
 #[derive(Default)]
 pub(crate) struct Reads {
-    pub(crate) trees: ByTree<TreeReads>,
+    trees: ByTree<TreeReads>,
     bytes: usize,
 }
 
@@ -180,6 +180,11 @@ impl Reads {
             largest.bytes = largest.size();
             self.bytes = self.bytes - was + largest.bytes;
         }
+    }
+
+    /// Whether no tree was read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.trees.is_empty()
     }
 
     /// Bytes of all that it holds.

@@ -76,8 +76,7 @@ impl TxnContext {
         let Some(reads) = &self.reads else {
             return Ok(Vec::new());
         };
-        let reads = reads.lock();
-        self.validate_reads(&reads)
+        self.validate_reads(&mut reads.lock())
     }
 
     fn validate_writes(
@@ -101,7 +100,7 @@ impl TxnContext {
         })
     }
 
-    fn validate_reads(&self, reads: &Reads) -> Result<Vec<ReadHead>> {
+    fn validate_reads(&self, reads: &mut Reads) -> Result<Vec<ReadHead>> {
         let mut heads = Vec::new();
         // The heads compared with are pinned while they are compared.
         let core = &*self.core;
@@ -110,7 +109,7 @@ impl TxnContext {
             older: self.seq,
             newer: seq,
         };
-        let validated = reads.trees.iter().try_for_each(|read| {
+        let validated = reads.trees(&core.pool).try_for_each(|read| {
             if !self.locked.holds(read.tree.id()) {
                 heads.push(ReadHead {
                     tree: read.tree.clone(),

@@ -3,13 +3,21 @@
 //! What it reads now stands in the read set where a commit sees it, at a place that the
 //! observer has as long as it lives; with the cursor's next seek it joins what others read.
 //! Places, with the memory for their keys, are handed on from cursor to cursor.
+//!
+//! A cursor that goes on within a leaf tells only at which entry it is, without a lock and
+//! without the key ([`Observer::passes`]): the range lags behind. Whoever wants it complete
+//! looks into the leaf for the key ([`Reads::trees`]); the cursor does so itself before it
+//! leaves the leaf, turns round or seeks. So where a place names a leaf, its cursor has that
+//! pinned. Leaves with long keys, which may be costly to look up, are not passed like that.
 
 use super::{Range, Reads, TreeReads, by_end, by_start};
+use crate::cache::Pool;
 use crate::node::{Key, OwnedKey};
 use crate::primitives::Mutex;
+use crate::primitives::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::tree::Tree;
 use crate::tree::compare::Aspect;
-use crate::tree::cursor::Seek;
+use crate::tree::cursor::{Leaf, Seek};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -20,6 +28,10 @@ pub(crate) struct Observer {
     /// Which of the read set's trees, and which place there.
     tree: usize,
     place: usize,
+    /// The entry of a leaf that the cursor is on, shared with the place.
+    index: Arc<AtomicUsize>,
+    /// Where it goes on within that leaf: whether forward.
+    passing: Option<bool>,
 }
 
 /// A place for what an open cursor reads.
@@ -28,6 +40,9 @@ pub(super) struct Open {
     low: Bound<OwnedKey>,
     high: Bound<OwnedKey>,
     within: Within,
+    /// The leaf within which the cursor goes on forward, or backward.
+    passing: Option<(Leaf, bool)>,
+    index: Arc<AtomicUsize>,
     size: usize,
 }
 
@@ -76,6 +91,8 @@ impl Open {
                 low: Bound::Unbounded,
                 high: Bound::Unbounded,
             },
+            passing: None,
+            index: Arc::new(AtomicUsize::new(0)),
             size: 0,
         }
     }
@@ -141,6 +158,7 @@ impl TreeReads {
 
     /// The cursor at this place is gone.
     fn give_place(&mut self, place: usize) {
+        debug_assert!(self.open[place].passing.is_none(), "it has left its leaf");
         self.close(place);
         self.open[place].within.is_set = false;
         self.free.push(place);
@@ -156,6 +174,20 @@ impl TreeReads {
         }
         self.open_size -= std::mem::take(&mut open.size);
         open.state = State::Idle;
+    }
+
+    /// What the cursor at this place has passed of a leaf is read.
+    fn catch_up(&mut self, place: usize, pool: &Pool) {
+        let open = &self.open[place];
+        let Some((leaf, forward)) = open.passing else {
+            return;
+        };
+        let index = open.index.load(Relaxed);
+        let tell = |key: Key<'_>| self.step(place, forward, Bound::Included(key));
+        // SAFETY: while its place names a leaf the cursor is on it. It takes it from the
+        // place before it leaves, under the lock that we hold. It tells of entries that
+        // are there, and of no leaf with long keys.
+        unsafe { leaf.with_key(pool, index, tell) };
     }
 
     /// What the cursor at this place reads is what stands there.
@@ -212,7 +244,17 @@ impl Reads {
             reads: Arc::clone(reads),
             tree,
             place,
+            index: Arc::clone(&own.trees[tree].open[place].index),
+            passing: None,
         }
+    }
+
+    /// What was read of each tree, all that cursors have passed so far included.
+    pub(crate) fn trees(&mut self, pool: &Pool) -> impl Iterator<Item = &TreeReads> {
+        for tree in self.trees.iter_mut() {
+            (0..tree.open.len()).for_each(|place| tree.catch_up(place, pool));
+        }
+        self.trees.iter()
     }
 }
 
@@ -240,10 +282,40 @@ impl Observer {
         reads.weigh(self.tree);
     }
 
-    /// The cursor moved on and found `at`, or the end.
-    pub(crate) fn step(&mut self, forward: bool, at: Option<Key<'_>>) {
+    /// The cursor moved on and found `at`, or the end: where a leaf is named that entry of
+    /// it, within which it then [`passes`](Self::passes) others.
+    pub(crate) fn step(&mut self, forward: bool, at: Option<Key<'_>>, leaf: Option<(Leaf, usize)>) {
         let reached = at.map_or(Bound::Unbounded, Bound::Included);
-        self.reads.lock().trees[self.tree].step(self.place, forward, reached);
+        let mut reads = self.reads.lock();
+        let tree = &mut reads.trees[self.tree];
+        tree.step(self.place, forward, reached);
+        if let Some((leaf, index)) = leaf {
+            self.index.store(index, Relaxed);
+            tree.open[self.place].passing = Some((leaf, forward));
+            self.passing = Some(forward);
+        }
+    }
+
+    /// The cursor moved on within its leaf to this entry: false where that must be told by
+    /// a [`step`](Self::step).
+    #[inline]
+    pub(crate) fn passes(&self, forward: bool, index: usize) -> bool {
+        let passes = self.passing == Some(forward);
+        if passes {
+            self.index.store(index, Relaxed);
+        }
+        passes
+    }
+
+    /// The cursor is about to do something else than to go on within its leaf.
+    #[inline]
+    pub(crate) fn catch_up(&mut self, pool: &Pool) {
+        if self.passing.take().is_some() {
+            let mut reads = self.reads.lock();
+            let tree = &mut reads.trees[self.tree];
+            tree.catch_up(self.place, pool);
+            tree.open[self.place].passing = None;
+        }
     }
 }
 

@@ -166,7 +166,7 @@ fn an_open_cursors_range_is_not_joined() {
     for key in 0..40_000 {
         reads.lock().point(&tree, Key::Int(key * 10), Aspect::Entry);
     }
-    observer.step(true, Some(Key::Int(-5)));
+    observer.step(true, Some(Key::Int(-5)), None);
     let all = ranges(&reads.lock());
     assert!(all.iter().any(|range| covers(range, &OwnedKey::Int(-5))));
     assert!(!all.iter().any(|range| covers(range, &OwnedKey::Int(-4))));
@@ -182,13 +182,13 @@ fn what_cursors_passed_is_kept_after_them() {
     let mut observer = Reads::observer(&reads, &tree);
     observer.narrow(Bound::Included(key("b")), Bound::Excluded(key("d")));
     observer.seek(Seek::AtLeast(key("b")), Some(key("bb")));
-    observer.step(true, Some(key("cc")));
-    observer.step(true, Some(key("x")));
+    observer.step(true, Some(key("cc")), None);
+    observer.step(true, Some(key("x")), None);
     observer.seek(Seek::AtLeast(key("p")), Some(key("p")));
     drop(observer);
     let mut observer = Reads::observer(&reads, &tree);
     observer.seek(Seek::AtMost(key("s")), Some(key("r")));
-    observer.step(false, Some(key("qq")));
+    observer.step(false, Some(key("qq")), None);
     drop(observer);
     let all = ranges(&reads.lock());
     let covered = |text: &str| {

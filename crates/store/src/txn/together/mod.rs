@@ -467,7 +467,7 @@ impl TxnContext {
     /// Whether its commit would validate anything that it has read.
     fn depends(&self) -> bool {
         let reads = self.reads.as_ref();
-        self.relies_on.is_some() || reads.is_some_and(|reads| !reads.lock().trees.is_empty())
+        self.relies_on.is_some() || reads.is_some_and(|reads| !reads.lock().is_empty())
     }
 
     /// Excludes the other writers, for the commit alone; whether that was to be done.
