@@ -544,3 +544,39 @@ fn a_leaf_that_is_read_to_be_changed_takes_one_frame() {
     let surplus = 32;
     assert!(evictions <= loads + surplus, "{evictions} for {loads}");
 }
+
+/// What was rolled back was read from disk again by the next transaction, and whatever
+/// needed it as it was read it a second time, though most frames were free: each leaf was
+/// read into the transaction's own frame.
+#[test]
+fn a_leaf_that_is_read_to_be_changed_stays_after_a_rollback_while_frames_are_free() {
+    let disk = Arc::new(MemoryDisk::new());
+    let open = || Store::open_on(disk.clone(), "driven.db", Options::default()).expect("opens");
+    let store = open();
+    let tree = store.create_family("t", KeyKind::Int).expect("a family");
+    let rows = 2_000;
+    let mut txn = store.txn();
+    txn.begin_statement(&[&tree]).expect("begins");
+    for key in 0..rows {
+        txn.put(&tree, Key::Int(key), &[key as u8; 900])
+            .expect("a put");
+    }
+    txn.commit().expect("commits");
+    drop((txn, tree, store));
+
+    let store = open();
+    let tree = store.family("t").expect("reads").expect("the family");
+    let mut txn = store.txn();
+    let mut change = || {
+        let before = store.stats().cache.loads;
+        txn.begin_statement(&[&tree]).expect("begins");
+        let keys = (0..rows).step_by(100);
+        for key in keys {
+            txn.put(&tree, Key::Int(key), b"changed").expect("a put");
+        }
+        txn.rollback();
+        store.stats().cache.loads - before
+    };
+    assert!(change() >= 20, "the leaves were not in memory");
+    assert_eq!(change(), 0, "they are");
+}

@@ -285,6 +285,11 @@ impl Pool {
         free >= frames || free + self.policy.lock().len() >= frames
     }
 
+    /// Whether so many are free that what is read may stay beside what is made of it.
+    pub(crate) fn has_plenty(&self) -> bool {
+        self.free.lock().len() >= self.frames.count() / 8
+    }
+
     /// Whether there are so few that who waits for a lock should hold none: the lock's
     /// holder has to read, and perhaps to make nodes.
     pub(crate) fn is_scarce(&self) -> bool {

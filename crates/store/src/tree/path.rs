@@ -148,7 +148,11 @@ impl Fork {
                     drop(walk);
                     cx.ensure_spare(SPARE)?;
                 }
-                Err(Stop::Halt(Halt::Absent(absent))) if absent.level == Some(0) => {
+                // With frames enough it is read for all: for who needs it as it was, and
+                // for who comes after a rollback.
+                Err(Stop::Halt(Halt::Absent(absent)))
+                    if absent.level == Some(0) && !pool.has_plenty() =>
+                {
                     drop(walk);
                     let frame = match loaded.take() {
                         Some(other) => other.frame,
