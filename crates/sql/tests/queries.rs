@@ -101,6 +101,17 @@ fn orders_and_limits() {
     with("SELECT id FROM o ORDER BY id LIMIT 1.5");
 }
 
+/// What LIMIT 0 skips is not asked for. An OFFSET that is no integer, such as that of a
+/// parameter that nobody bound, was an error all the same.
+#[test]
+fn no_rows_are_no_rows_whatever_is_skipped() {
+    with("SELECT id FROM o LIMIT 0 OFFSET NULL");
+    with("SELECT id FROM o ORDER BY sum LIMIT 0 OFFSET 'x'");
+    with("SELECT uid FROM o UNION SELECT 3 ORDER BY 1 LIMIT (SELECT 0) OFFSET NULL");
+    with("SELECT (SELECT id FROM o LIMIT 0 OFFSET NULL), 1");
+    with("SELECT id FROM o ORDER BY id LIMIT -1 OFFSET NULL");
+}
+
 #[test]
 fn compounds() {
     with("SELECT id FROM u UNION SELECT uid FROM o ORDER BY 1");

@@ -30,6 +30,10 @@ pub fn bounds(clause: &LimitClause, cx: &mut Context<'_, '_>) -> Result<(u64, u6
     let limit = value(&clause.limit)?
         .and_then(|l| u64::try_from(l).ok())
         .unwrap_or(u64::MAX);
+    // Nobody asks then what is to be skipped, whatever that is.
+    if limit == 0 {
+        return Ok((0, 0));
+    }
     let offset = value(&clause.offset)?
         .and_then(|o| u64::try_from(o).ok())
         .unwrap_or(0);
