@@ -12,6 +12,18 @@ const TEXTS: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, s);
         (CAST(x'e4ba77' AS TEXT)), ('ſwordsK'), ('K'), ('aaaaaaaaaaaaab'), ('aaaaaaaaaaaaaB'), ('abababababac'),
         (printf('%.300c', 'x') || 'words' || printf('%.300c', 'y')), (printf('%.300c', 'x') || 'WORDS');";
 
+/// A pattern of more than 50,000 bytes is refused before anything is compared with it. Where
+/// the text was NULL it was not looked at.
+#[test]
+fn patterns_that_are_too_long() {
+    same(
+        "CREATE TABLE t(s, p); INSERT INTO t VALUES (NULL, printf('%.60000c', 'x')), (NULL, NULL);
+        SELECT rowid FROM t WHERE s LIKE p; SELECT s GLOB p FROM t WHERE rowid = 1;
+        SELECT NULL NOT LIKE p FROM t WHERE rowid = 1; SELECT s LIKE p ESCAPE NULL FROM t;
+        SELECT s LIKE p ESCAPE 'ab' FROM t WHERE rowid = 1; SELECT s LIKE p FROM t WHERE rowid = 2;",
+    );
+}
+
 #[test]
 fn constant_patterns() {
     let mut sql = TEXTS.to_owned();

@@ -366,6 +366,13 @@ fn like<'a, 'p: 'a>(
     };
     let text = eval(expr, row, cx)?;
     let pattern = eval(pattern, row, cx)?;
+    let pattern = pattern.as_ref().to_text();
+    if pattern
+        .as_ref()
+        .is_some_and(|pattern| pattern.len() > value::PATTERN_LENGTH_MAX)
+    {
+        return Err(Error::sql("LIKE or GLOB pattern too complex"));
+    }
     let escape = match escape {
         None => None,
         Some(e) => match escape_character(eval(e, row, cx)?.as_ref())? {
@@ -373,12 +380,9 @@ fn like<'a, 'p: 'a>(
             some => some,
         },
     };
-    let (Some(pattern), Some(text)) = (pattern.as_ref().to_text(), text.as_ref().to_text()) else {
+    let (Some(pattern), Some(text)) = (pattern, text.as_ref().to_text()) else {
         return Ok(None);
     };
-    if pattern.len() > value::PATTERN_LENGTH_MAX {
-        return Err(Error::sql("LIKE or GLOB pattern too complex"));
-    }
     let matches = match kind {
         LikeKind::Like => value::like(&pattern, &text, escape),
         LikeKind::LikeExact => value::like_exact(&pattern, &text, escape),
