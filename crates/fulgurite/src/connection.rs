@@ -149,9 +149,15 @@ impl Connection {
         Ok(stmt)
     }
 
+    #[inline]
+    fn check_interrupt(&self) -> Result<()> {
+        self.session.check_interrupt().map_err(Error::from_engine)
+    }
+
     /// The first statement of `sql`, and the number of bytes that it takes: one of its
     /// whole text or of its shape that was compiled before, or else it is compiled.
     fn prepare_first(&self, sql: &str) -> Result<(Statement<'_>, usize)> {
+        self.check_interrupt()?;
         let trimmed = sql.trim_ascii_end();
         let known = self.recent.find(trimmed);
         if let Known::Again(Some(handle)) = known {
@@ -359,6 +365,7 @@ impl<'conn> FallibleIterator for Batch<'conn, '_> {
     fn next(&mut self) -> Result<Option<Statement<'conn>>> {
         while !self.rest.is_empty() {
             let conn = self.conn;
+            conn.check_interrupt()?;
             // All of a script would be looked for before each of its statements.
             let (stmt, read) = if is_one(self.rest) {
                 conn.prepare_first(self.rest)?

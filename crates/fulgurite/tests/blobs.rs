@@ -166,11 +166,12 @@ fn what_an_interrupt_undid_is_not_read() {
     a.execute_batch("BEGIN").expect("begins");
     let mut blob = body(&a, false).expect("opens");
     blob.write_at(b"mine", 0).expect("writes");
+    let mut update = a.prepare("UPDATE t SET other = 1").expect("compiles");
     let mut query = a.prepare("SELECT id FROM t").expect("compiles");
     let mut rows = query.query([]).expect("starts");
     assert!(rows.next().expect("reads").is_some());
     a.get_interrupt_handle().interrupt();
-    let refused = a.execute("UPDATE t SET other = 1", []);
+    let refused = update.execute([]);
     assert_eq!(code(refused), Some(ffi::SQLITE_INTERRUPT));
     assert!(a.is_autocommit());
     let read = blob.read_at_exact(&mut [0; 4], 0);

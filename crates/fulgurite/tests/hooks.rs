@@ -420,11 +420,12 @@ fn a_rollback_hook_that_hears_of_an_interrupt_cannot_have_its_connection() {
         .expect("a table");
     db.execute_batch("BEGIN; INSERT INTO t VALUES (3)")
         .expect("a row");
+    let mut insert = db.prepare("INSERT INTO t VALUES (4)").expect("compiles");
     let mut select = db.prepare("SELECT a FROM t").expect("compiles");
     let mut rows = select.query([]).expect("runs");
     assert!(rows.next().expect("reads").is_some());
     db.get_interrupt_handle().interrupt();
-    let error = db.execute_batch("INSERT INTO t VALUES (4)");
+    let error = insert.execute([]);
     let error = error.expect_err("interrupted");
     let code = error.sqlite_error_code();
     assert_eq!(code, Some(ffi::ErrorCode::OperationInterrupted));

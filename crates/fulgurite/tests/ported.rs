@@ -308,6 +308,39 @@ macro_rules! program {
                 log.push(said(stmt.query_row([], |row| row.get::<_, i64>(0))));
                 log
             }
+
+            /// The same within a transaction that then goes on with a change: one that is
+            /// compiled already, or a text.
+            pub fn interrupts_changes(folder: &Path) -> Log {
+                let db = open(folder);
+                db.execute_batch("CREATE TABLE t (a); INSERT INTO t VALUES (1), (2), (3)")
+                    .unwrap();
+                let text = "INSERT INTO t VALUES (4)";
+                let mut log = Log::new();
+                for is_compiled in [false, true, false] {
+                    db.execute_batch("BEGIN; UPDATE t SET a = a + 10").unwrap();
+                    let mut insert = db.prepare(text).unwrap();
+                    let mut select = db.prepare("SELECT a FROM t").unwrap();
+                    let mut rows = select.query([]).unwrap();
+                    log.push(said(rows.next().map(|row| row.is_some())));
+                    db.get_interrupt_handle().interrupt();
+                    if is_compiled {
+                        log.push(said(insert.execute([])));
+                    } else {
+                        log.push(said(db.execute(text, [])));
+                        log.push(said(db.execute_batch("SELECT 1; ROLLBACK")));
+                        log.push(said(db.prepare_cached("DELETE FROM t").map(|_| ())));
+                    }
+                    log.push(format!("{} {}", db.is_autocommit(), db.changes()));
+                    drop(rows);
+                    if !db.is_autocommit() {
+                        log.push(said(db.execute_batch("ROLLBACK")));
+                    }
+                    let sum = "SELECT sum(a) FROM t";
+                    log.push(said(db.query_row(sum, [], |row| row.get::<_, i64>(0))));
+                }
+                log
+            }
         }
     };
 }
@@ -405,4 +438,13 @@ fn what_is_wrong_with_a_path() {
 #[test]
 fn an_interrupt_ends_a_query_at_its_next_row() {
     same(ours::interrupts, theirs::interrupts);
+}
+
+/// A text that is to be compiled while an interrupted query has not ended yet is not, and
+/// leaves its transaction open. It was compiled, began, and undid the transaction, so that
+/// what a program did next was not in one. One that was compiled before does that; it left
+/// what `changes()` said as it was.
+#[test]
+fn an_interrupt_ends_a_transaction_with_what_is_compiled_already() {
+    same(ours::interrupts_changes, theirs::interrupts_changes);
 }

@@ -205,6 +205,9 @@ impl Body {
         if !is_query && !state.is_autocommit() {
             state.abandon();
         }
+        if !is_query && !matches!(self.program.plan.action, Action::Schema(_)) {
+            state.functions.changes = 0;
+        }
         Err(Error::interrupted())
     }
 

@@ -43,7 +43,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::physical::TransactionAction;
 use state::State;
 
@@ -145,6 +145,20 @@ impl Session {
     /// An interrupt was asked for and has not been heeded.
     pub fn is_interrupted(&self) -> bool {
         self.0.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Fails from an interrupt on until all that was under way has ended: what begins
+    /// meanwhile is interrupted, too, and who compiles a text is told so then, before a
+    /// transaction could end with it.
+    ///
+    /// # Errors
+    /// `SQLITE_INTERRUPT`
+    #[inline]
+    pub fn check_interrupt(&self) -> Result<()> {
+        match self.is_interrupted() && self.read(false, |state| state.running > 0) {
+            true => Err(Error::interrupted()),
+            false => Ok(()),
+        }
     }
 
     /// A transaction is open that has read or written something.
