@@ -3,6 +3,12 @@
 //! was parsed of it stays; here everything that is asked of it has to be SQLite's answer
 //! after each statement: of the connection that changed it, in statements that are compiled
 //! then and in ones that were kept, and of another connection once it is committed.
+//!
+//! Or two connections change it in turn, each with statements that it kept from before the
+//! other one's changes: what one has not committed must not be seen by the other, though
+//! both make their schemas of what is known of the same database.
+//!
+//! `FULGURITE_SCHEMA_SEEDS` is the number of seeds, `FULGURITE_SCHEMA_FIRST` the first one.
 
 mod common;
 mod support;
@@ -10,7 +16,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use common::Random;
-use fulgurite_sql::session::{Prepared, Session};
+use fulgurite_sql::session::{Engine, Prepared, Session};
 use rusqlite::Connection;
 use support::{drain, engine, run, sqlite};
 
@@ -127,37 +133,55 @@ fn plain(mut rows: Vec<String>) -> Vec<String> {
     }
 }
 
+/// A connection, and the statements that it kept.
+struct Kept {
+    session: Session,
+    statements: BTreeMap<String, Prepared>,
+}
+
+impl Kept {
+    fn new(session: Session) -> Self {
+        let statements = BTreeMap::new();
+        Self {
+            session,
+            statements,
+        }
+    }
+
+    /// What a question is answered by a statement compiled now, and by the one that was
+    /// compiled when it first could be.
+    fn ask(&mut self, question: &str) -> [Vec<String>; 2] {
+        let now = plain(run(&self.session, question));
+        if !self.statements.contains_key(question)
+            && let Ok((Some(prepared), _)) = self.session.prepare(question)
+        {
+            self.statements.insert(question.to_owned(), prepared);
+        }
+        let kept = match self.statements.get_mut(question) {
+            Some(prepared) => {
+                let rows = drain(prepared);
+                prepared.reset();
+                plain(rows)
+            }
+            None => vec!["error".to_owned()],
+        };
+        [now, kept]
+    }
+}
+
 struct Both {
-    ours: Session,
+    ours: Kept,
     other: Session,
     theirs: Connection,
-    kept: BTreeMap<String, Prepared>,
 }
 
 impl Both {
-    /// Asks a statement that was compiled when it first could be.
-    fn ask_kept(&mut self, question: &str) -> Vec<String> {
-        if !self.kept.contains_key(question) {
-            match self.ours.prepare(question) {
-                Ok((Some(prepared), _)) => {
-                    self.kept.insert(question.to_owned(), prepared);
-                }
-                _ => return vec!["error".to_owned()],
-            }
-        }
-        let prepared = self.kept.get_mut(question).expect("it is there");
-        let rows = drain(prepared);
-        prepared.reset();
-        rows
-    }
-
     fn compare(&mut self, history: &[String]) {
         let is_open = !self.theirs.is_autocommit();
         for question in questions() {
             let expected = plain(sqlite(&self.theirs, &question));
-            let now = plain(run(&self.ours, &question));
+            let [now, kept] = self.ours.ask(&question);
             assert_eq!(now, expected, "{question}\n{}", history.join(";\n"));
-            let kept = plain(self.ask_kept(&question));
             assert_eq!(kept, expected, "kept: {question}\n{}", history.join(";\n"));
             if !is_open && is_of_all(&question) {
                 let other = plain(run(&self.other, &question));
@@ -172,32 +196,125 @@ impl Both {
     }
 }
 
-fn play(seed: u64, steps: usize) {
-    let mut random = Random(seed);
-    let engine = engine();
+fn is_temporary(sql: &str) -> bool {
+    sql.starts_with("CREATE TEMP ")
+}
+
+/// A SQLite that minds foreign keys no more than a new session does.
+fn model() -> Connection {
     let theirs = Connection::open_in_memory().expect("opens");
     let pragma = "PRAGMA foreign_keys = OFF";
     theirs.execute_batch(pragma).expect("a setting");
+    theirs
+}
+
+fn play(seed: u64, steps: usize) {
+    let mut random = Random(seed);
+    let engine = engine();
+    let theirs = model();
     let mut both = Both {
-        ours: engine.session(),
+        ours: Kept::new(engine.session()),
         other: engine.session(),
         theirs,
-        kept: BTreeMap::new(),
     };
     let mut history = vec![format!("-- seed {seed}")];
     for _ in 0..steps {
         let sql = statement(&mut random);
         history.push(sql.clone());
-        let expected = plain(sqlite(&both.theirs, &sql));
-        let given = plain(run(&both.ours, &sql));
-        assert_eq!(given, expected, "{}", history.join(";\n"));
+        let told = sqlite(&both.theirs, &sql);
+        let given = plain(run(&both.ours.session, &sql));
+        // It takes a temporary table for the one of its name that has the index or the trigger,
+        // and looks for renamed columns of temporary tables in views before the tables have
+        // them.
+        let is_theirs = |told: &String| told.contains("error in ");
+        if given.is_empty()
+            && told.iter().any(is_theirs)
+            && history.iter().any(|it| is_temporary(it))
+        {
+            return;
+        }
+        assert_eq!(given, plain(told), "{}", history.join(";\n"));
         both.compare(&history);
     }
 }
 
+/// Two connections that change the schema in turn, and what SQLite has of what is committed.
+struct Turns {
+    both: [Kept; 2],
+    theirs: Connection,
+    committed: BTreeMap<String, Vec<String>>,
+    history: Vec<String>,
+}
+
+impl Turns {
+    fn compare(&mut self, whose: usize) {
+        let is_open = !self.theirs.is_autocommit();
+        for question in questions() {
+            let expected = plain(sqlite(&self.theirs, &question));
+            if !is_open {
+                self.committed.insert(question.clone(), expected.clone());
+            }
+            for (number, kept) in self.both.iter_mut().enumerate() {
+                let expected = match number == whose {
+                    true => &expected,
+                    false => &self.committed[&question],
+                };
+                let [now, again] = kept.ask(&question);
+                let history = || format!("{number}: {question}\n{}", self.history.join(";\n"));
+                assert_eq!(now, *expected, "{}", history());
+                assert_eq!(again, *expected, "kept, {}", history());
+            }
+        }
+    }
+}
+
+/// One database, and so no temporary table, which is of one connection alone.
+fn in_turn(seed: u64, steps: usize) {
+    let mut random = Random(seed);
+    let engine = engine();
+    // As who opens a file does that the process has open.
+    let other = Engine::open(engine.store().clone()).expect("opens");
+    let mut turns = Turns {
+        both: [&engine, &other].map(|engine| Kept::new(engine.session())),
+        theirs: model(),
+        committed: BTreeMap::new(),
+        history: vec![format!("-- seed {seed}, in turn")],
+    };
+    let mut whose = 0;
+    turns.compare(whose);
+    for _ in 0..steps {
+        if turns.theirs.is_autocommit() {
+            whose = random.below(2) as usize;
+        }
+        let sql = statement(&mut random)
+            .replace("TEMP ", "")
+            .replace("temp.", "main.");
+        turns.history.push(format!("/* {whose} */ {sql}"));
+        let expected = plain(sqlite(&turns.theirs, &sql));
+        let given = plain(run(&turns.both[whose].session, &sql));
+        assert_eq!(given, expected, "{}", turns.history.join(";\n"));
+        turns.compare(whose);
+    }
+}
+
+/// The first seed and one behind the last.
+fn seeds(default: u64) -> std::ops::Range<u64> {
+    let number = |name: &str, default: u64| {
+        let text = std::env::var(name).ok();
+        text.map_or(default, |text| text.parse().expect("a number"))
+    };
+    let first = number("FULGURITE_SCHEMA_FIRST", 0);
+    let seeds = first..first + number("FULGURITE_SCHEMA_SEEDS", default);
+    println!("seeds {seeds:?}");
+    seeds
+}
+
 #[test]
 fn whatever_changes_it_is_what_sqlite_has() {
-    for seed in 0..60 {
-        play(seed, 60);
-    }
+    seeds(60).for_each(|seed| play(seed, 60));
+}
+
+#[test]
+fn who_changes_it_in_turn_sees_what_is_committed() {
+    seeds(40).for_each(|seed| in_turn(seed, 60));
 }
