@@ -154,6 +154,17 @@ impl Connection {
         self.session.check_interrupt().map_err(Error::from_engine)
     }
 
+    /// As [`prepare_first`](Self::prepare_first) for a script, all of which would be looked
+    /// for before each of its statements.
+    fn prepare_next(&self, sql: &str) -> Result<(Statement<'_>, usize)> {
+        self.check_interrupt()?;
+        if let Some((handle, read)) = self.recent.find_by_shape(&self.session, sql) {
+            return Ok((Statement::of_recent(self, Some(handle), true), read));
+        }
+        let (handle, read) = self.compile(sql)?;
+        Ok((Statement::new(self, handle), read))
+    }
+
     /// The first statement of `sql`, and the number of bytes that it takes: one of its
     /// whole text or of its shape that was compiled before, or else it is compiled.
     fn prepare_first(&self, sql: &str) -> Result<(Statement<'_>, usize)> {
@@ -365,16 +376,9 @@ impl<'conn> FallibleIterator for Batch<'conn, '_> {
     fn next(&mut self) -> Result<Option<Statement<'conn>>> {
         while !self.rest.is_empty() {
             let conn = self.conn;
-            conn.check_interrupt()?;
-            // All of a script would be looked for before each of its statements.
-            let (stmt, read) = if is_one(self.rest) {
-                conn.prepare_first(self.rest)?
-            } else if let Some((handle, read)) = conn.recent.find_by_shape(&conn.session, self.rest)
-            {
-                (Statement::of_recent(conn, Some(handle), true), read)
-            } else {
-                let (handle, read) = conn.compile(self.rest)?;
-                (Statement::new(conn, handle), read)
+            let (stmt, read) = match is_one(self.rest) {
+                true => conn.prepare_first(self.rest)?,
+                false => conn.prepare_next(self.rest)?,
             };
             self.rest = match read {
                 0 => "",
