@@ -570,3 +570,13 @@ fn what_hides_a_table_is_renamed_with_its_views() {
         "",
     );
 }
+
+#[test]
+fn a_database_that_begin_immediate_has_no_use_for_is_detached() {
+    differ(
+        "ATTACH ':memory:' AS b; BEGIN IMMEDIATE; CREATE TABLE main.t(a)",
+        "DETACH b",
+        "error 1: database b is locked",
+        "",
+    );
+}
