@@ -5,7 +5,8 @@ use super::common::{Stops, explore, options};
 use super::{get, put};
 use fulgurite_sim::SimDisk;
 use fulgurite_store_model::{
-    ErrorKind, Isolation, Key, KeyKind, Store, Tree, Txn, commit_together, read_together,
+    ErrorKind, Isolation, Key, KeyKind, Store, Tree, Txn, TxnContext, commit_together,
+    read_together,
 };
 use shuttle::thread;
 use std::path::Path;
@@ -107,8 +108,9 @@ fn transactions_over_two_stores_wait_in_one_order_and_are_seen_whole() {
 /// there, and commits what `acts` does.
 fn exclude<R>(both: &Both, acts: impl FnOnce(&mut [Txn; 2]) -> R) -> R {
     let mut txns = [0, 1].map(|at: usize| both[at].0.txn());
-    txns[0].begin_immediate_ahead_of_turns().expect("begins");
-    txns[1].begin_immediate().expect("begins");
+    txns[0].begin_immediate_ahead().expect("begins");
+    let second = txns[1].begin_after_others(TxnContext::begin_immediate);
+    second.expect("begins");
     let told = acts(&mut txns);
     txns[0].confirm().expect("what it builds on is there");
     commit(&mut txns).expect("cannot lose");

@@ -389,9 +389,9 @@ impl<'a> Life<'a> {
             let store = self.open[*at].as_ref();
             let mut txn = store.map(Store::txn).ok_or_else(closed)?;
             match excludes {
-                true if place == 0 => txn.begin_immediate_ahead_of_turns()?,
-                true => txn.begin_immediate()?,
-                false => txn.begin(isolation)?,
+                true if place == 0 => txn.begin_immediate_ahead()?,
+                true => txn.begin_after_others(TxnContext::begin_immediate)?,
+                false => txn.begin_after_others(|txn| txn.begin(isolation))?,
             }
             let part = Part::new(txn, isolation, self.visible[*at].clone());
             parts.insert(*at, part);

@@ -44,7 +44,7 @@ pub struct Mark {
 /// # Errors
 /// `Poisoned` where writing has ended with half of a commit to several databases.
 pub fn begin_or_read(
-    txn: &mut Txn,
+    txn: &mut TxnContext,
     begin: impl FnOnce(&mut TxnContext) -> Result<()>,
 ) -> Result<()> {
     match txn.begin_only_to_read(begin) {
@@ -56,14 +56,21 @@ pub fn begin_or_read(
     }
 }
 
+/// Begins in this way in a store that comes in the order of locks after so many others.
+pub fn begin_after(
+    others: usize,
+    txn: &mut TxnContext,
+    begin: impl FnOnce(&mut TxnContext) -> Result<()>,
+) -> Result<()> {
+    match others {
+        0 => begin(txn),
+        _ => txn.begin_after_others(begin),
+    }
+}
+
 /// Whether what was to be written can only be read.
 fn only_reads(error: &fulgurite_store::Error) -> bool {
     matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Poisoned)
-}
-
-/// Begins an explicit transaction; one that reads only, where nobody may write.
-fn begin(txn: &mut Txn, isolation: Isolation) -> Result<()> {
-    begin_or_read(txn, |txn| txn.begin(isolation))
 }
 
 /// Begins without a database that cannot be read beside others: it may be of no use to the
@@ -189,7 +196,10 @@ impl Txns {
     ) -> Result<()> {
         let txn = self.in_store(store);
         txn.check_whole()?;
-        begin(txn, isolation)?;
+        // The others may hold locks by now.
+        begin_or_read(txn, |txn| {
+            txn.begin_after_others(|txn| txn.begin(isolation))
+        })?;
         for mark in marks {
             mark.others.push((store, txn.savepoint()?));
         }
@@ -216,14 +226,8 @@ impl Txns {
                 begun => begun,
             };
         }
-        let main = self.store;
-        let begun = self.shared().into_iter().try_for_each(|store| {
-            let begun = begin(self.in_store(store), isolation);
-            match store == main {
-                true => begun,
-                false => or_leave_out(begun),
-            }
-        });
+        let begin = |txn: &mut TxnContext| txn.begin(isolation);
+        let begun = self.begin_all(|main| begin_or_read(main, begin), begin);
         begun
             .and_then(|()| self.read_together(|_| true))
             .inspect_err(|_| self.rollback())
@@ -236,7 +240,7 @@ impl Txns {
     /// the main one it begins to read, as in SQLite.
     pub fn begin_immediate_ahead(&mut self, acknowledged: &Tree) -> Result<()> {
         let begun = match self.others.iter().any(|other| !other.is_private) {
-            true => self.exclude_all(|main| main.begin_immediate_ahead_of_turns()),
+            true => self.exclude_all(TxnContext::begin_immediate_ahead),
             false => self.main.begin_immediate_ahead(),
         };
         match begun {
@@ -254,22 +258,39 @@ impl Txns {
     pub fn begin_immediate(&mut self) -> Result<()> {
         match self.others.is_empty() {
             true => self.main.begin_immediate(),
-            false => self.exclude_all(|main| main.begin_immediate()),
+            false => self.exclude_all(TxnContext::begin_immediate),
         }
     }
 
-    /// Begins in all databases that others use, in the main one so; what cannot be read
-    /// beside others is left out as in [`begin`](Self::begin).
-    fn exclude_all(&mut self, begin_main: impl Fn(&mut Txn) -> Result<()>) -> Result<()> {
-        let main = self.store;
-        let begun = self.shared().into_iter().try_for_each(|store| {
-            let txn = self.in_store(store);
-            match store == main {
-                true => begin_main(txn),
-                false => or_leave_out(begin_or_read(txn, |txn| txn.begin_immediate())),
-            }
-        });
+    /// Begins in all databases that others use, in the main one so, and keeps the other
+    /// writers out.
+    fn exclude_all(&mut self, begin_main: impl Fn(&mut TxnContext) -> Result<()>) -> Result<()> {
+        let begun = self.begin_all(begin_main, TxnContext::begin_immediate);
         begun.inspect_err(|_| self.rollback())
+    }
+
+    /// Begins in all databases that others use, in the order of their locks; what cannot be
+    /// read beside others is left out as in [`begin`](Self::begin). It waits for its turn
+    /// before, in the first of those that it wrote to last.
+    fn begin_all(
+        &mut self,
+        begin_main: impl Fn(&mut TxnContext) -> Result<()>,
+        begin_other: impl Fn(&mut TxnContext) -> Result<()>,
+    ) -> Result<()> {
+        let (main, stores) = (self.store, self.shared());
+        for store in &stores {
+            if self.in_store(*store).take_turn()? {
+                break;
+            }
+        }
+        stores.into_iter().try_for_each(|store| {
+            let txn = self.in_store(store);
+            let begin_other = |txn: &mut TxnContext| txn.begin_after_others(|txn| begin_other(txn));
+            match store == main {
+                true => txn.begin_after_others(|txn| begin_main(txn)),
+                false => or_leave_out(begin_or_read(txn, begin_other)),
+            }
+        })
     }
 
     /// Keeps other writers out from here on, of all databases that others use: who comes to

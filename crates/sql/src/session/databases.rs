@@ -4,14 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fulgurite_store::{Isolation, Options, Store, Tree, Txn, TxnState};
+use fulgurite_store::{Isolation, Options, Store, Tree, Txn, TxnContext, TxnState};
 
 use super::program::Program;
 use super::state::{Base, State};
 use super::{Engine, Session};
 use crate::error::{Error, Result};
 use crate::exec::schema_edits::{Edited, SchemaEdits};
-use crate::exec::txns::begin_or_read;
+use crate::exec::txns::{begin_after, begin_or_read};
 use crate::plan::physical::SchemaPlace;
 use crate::schema::{Catalog, MAIN, Schema, TEMP};
 
@@ -451,25 +451,26 @@ impl State {
             .iter()
             .filter(|it| !it.is_private && is_written(it.store));
         let files = of_others.count();
-        let mut rest = Vec::new();
+        let (mut rest, mut locked) = (Vec::new(), 0);
         for Used { store, is_private } in used {
             let is_in = |tree: &&Tree| tree.store_number() == store;
             let trees: Vec<&Tree> = program.trees.iter().filter(is_in).collect();
+            let begin =
+                |txn: &mut TxnContext| begin_after(locked, txn, |txn| txn.begin_statement(&trees));
             let txn = self.txn.in_store(store);
             let begun = match is_written(store) {
-                true if files > 1 && !is_private => {
-                    self.begin_to_rely_on(store, |txn| txn.begin_immediate())
-                }
-                true => txn.begin_statement(&trees),
-                false if files > 0 && !is_private && !trees.is_empty() => {
-                    begin_or_read(txn, |txn| txn.begin_statement(&trees))
-                }
+                true if files > 1 && !is_private => self.begin_to_rely_on(store, |txn| {
+                    begin_after(locked, txn, TxnContext::begin_immediate)
+                }),
+                true => begin(txn),
+                false if files > 0 && !is_private && !trees.is_empty() => begin_or_read(txn, begin),
                 false => {
                     rest.push(store);
-                    Ok(())
+                    continue;
                 }
             };
             self.or_end(begun)?;
+            locked += usize::from(!is_private);
         }
         self.begin_rest(&rest, &program.stores)
     }
@@ -535,22 +536,26 @@ impl State {
         };
         let used = self.in_order(&program.stores);
         let of_others = used.iter().any(|it| !it.is_private && is_changed(it.store));
-        let mut rest = Vec::new();
+        let (mut rest, mut locked) = (Vec::new(), 0);
         for Used { store, is_private } in used {
             let reads = program
                 .trees
                 .iter()
                 .any(|tree| tree.store_number() == store);
+            let begin =
+                |txn: &mut TxnContext| begin_after(locked, txn, TxnContext::begin_immediate);
             let begun = match is_changed(store) {
-                true => self.begin_to_rely_on(store, |txn| txn.begin_immediate()),
-                false if of_others && reads && !is_private => self
-                    .begin_to_rely_on(store, |txn| begin_or_read(txn, |txn| txn.begin_immediate())),
+                true => self.begin_to_rely_on(store, |txn| begin(txn)),
+                false if of_others && reads && !is_private => {
+                    self.begin_to_rely_on(store, |txn| begin_or_read(txn, begin))
+                }
                 false => {
                     rest.push(store);
-                    Ok(())
+                    continue;
                 }
             };
             self.or_end(begun)?;
+            locked += usize::from(!is_private);
         }
         self.begin_rest(&rest, &program.stores)?;
         Ok(true)

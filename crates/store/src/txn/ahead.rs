@@ -45,16 +45,6 @@ impl TxnContext {
         if self.wrote_before {
             self.enter();
         }
-        self.begin_immediate_ahead_of_turns()
-    }
-
-    /// The same for who may hold another store's locks already, and so takes no turn, in
-    /// which those would be waited for.
-    ///
-    /// # Errors
-    /// As `begin_immediate`.
-    pub fn begin_immediate_ahead_of_turns(&mut self) -> Result<()> {
-        self.writable()?;
         self.lock_exclusive()?;
         let begun = self.pin_ahead();
         if let Err(error) = begun {

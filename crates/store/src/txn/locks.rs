@@ -115,6 +115,9 @@ impl TxnContext {
     /// the writers to finish and keeps others out until it ends.
     pub fn begin_immediate(&mut self) -> Result<()> {
         self.writable()?;
+        if self.wrote_before {
+            self.enter();
+        }
         self.lock_exclusive()?;
         let begun = self
             .core
@@ -139,7 +142,11 @@ impl TxnContext {
         }
         self.lock_shared()?;
         self.locked.name(trees.iter().copied());
-        let begun = self.enter_trees().and_then(|()| self.pin_nothing());
+        let locked = match self.begins_after_others {
+            true => self.lock_trees(),
+            false => self.enter_trees(),
+        };
+        let begun = locked.and_then(|()| self.pin_nothing());
         if let Err(error) = begun {
             self.end();
             return Err(error);

@@ -185,6 +185,8 @@ pub struct TxnContext {
     relaxes: bool,
     /// Begun through a handle for reading only: it is refused to write.
     only_reads: bool,
+    /// While it begins after others, in other stores.
+    begins_after_others: bool,
 }
 
 impl TxnContext {
@@ -238,6 +240,7 @@ impl TxnContext {
             durability: store.options().durability,
             relaxes: false,
             only_reads: false,
+            begins_after_others: false,
         }
     }
 
@@ -354,9 +357,43 @@ impl TxnContext {
     /// Before this context begins to write.
     #[inline]
     pub(super) fn enter(&mut self) {
+        if self.begins_after_others {
+            return;
+        }
         let core = &*self.core;
         core.admission
             .enter(&mut self.visitor, self.busy.timeout, &core.pool.waits);
+    }
+
+    /// Where only some write at a time, and this context's last transaction wrote: waits
+    /// until it may. Whether that is asked of it at all. Beginning does the same; this is
+    /// for who then begins in several stores, and may not wait for a turn
+    /// [`after`](Self::begin_after_others) one.
+    ///
+    /// # Errors
+    /// `Misuse` where a transaction is under way.
+    pub fn take_turn(&mut self) -> Result<bool> {
+        self.idle()?;
+        if self.wrote_before && !self.leasing.has_lease() {
+            self.enter();
+        }
+        Ok(self.wrote_before)
+    }
+
+    /// Begins in this way where the caller may have begun in other stores before: whoever
+    /// is at its turn here, and comes back for it at once, is not waited for. Two who each
+    /// have their turn in one of two stores would wait for one another until either ends.
+    ///
+    /// # Errors
+    /// What beginning may fail with.
+    pub fn begin_after_others(
+        &mut self,
+        begin: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.begins_after_others = true;
+        let begun = begin(self);
+        self.begins_after_others = false;
+        begun
     }
 
     // ---- ending ----------------------------------------------------------
