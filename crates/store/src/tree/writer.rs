@@ -328,6 +328,7 @@ impl Drop for Announced<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{KeyKind, Options, Store};
     use std::thread;
     use std::time::Instant;
 
@@ -393,5 +394,24 @@ mod tests {
         assert!(lock.try_enter(2));
         leave(&lock);
         assert_eq!(lock.last(), (2, 0));
+    }
+
+    /// Two statements that write one file and read another waited for one another, each
+    /// with its turn at a table of one of the files.
+    #[test]
+    fn who_begins_after_others_takes_no_turn_at_a_table() {
+        let store = Store::in_memory(Options::default()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("made");
+        let lock = &tree.0.writer;
+        let [mut first, mut second] = [store.txn(), store.txn()];
+        for turns in 0..3 {
+            first.begin_statement(&[&tree]).expect("begins");
+            assert_eq!(lock.last(), (first.visitor().context(), turns));
+            first.rollback();
+            let begun = second.begin_after_others(|txn| txn.begin_statement(&[&tree]));
+            begun.expect("nobody has the lock");
+            assert!(!lock.try_lock());
+            second.rollback();
+        }
     }
 }

@@ -365,6 +365,12 @@ impl TxnContext {
             .enter(&mut self.visitor, self.busy.timeout, &core.pool.waits);
     }
 
+    /// How it stands with the turns.
+    #[cfg(test)]
+    pub(crate) fn visitor(&mut self) -> &mut Visitor {
+        &mut self.visitor
+    }
+
     /// Where only some write at a time, and this context's last transaction wrote: waits
     /// until it may. Whether that is asked of it at all. Beginning does the same; this is
     /// for who then begins in several stores, and may not wait for a turn
