@@ -105,7 +105,7 @@ enum Command {
             long,
             value_enum,
             value_delimiter = ',',
-            default_value = "one-table,one-each,explicit,immediate,large,hot,now-and-then,beside-checkpoints,beside-readers,families"
+            default_value = "one-table,one-each,explicit,immediate,large,hot,now-and-then,beside-checkpoints,beside-readers,files,families"
         )]
         cases: Vec<writers::Case>,
         /// Rows of the table that explicit transactions update

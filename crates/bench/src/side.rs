@@ -52,6 +52,15 @@ pub enum Transactions {
     Inserts { each: usize },
 }
 
+/// What is done over two attached files, `east` and `west`, each with a table of that name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crossing {
+    /// An autocommitted update of a row in one by a row of the other.
+    Statement,
+    /// A transaction that takes from a row in one and gives to a row in the other.
+    Transaction,
+}
+
 /// How a transaction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -177,6 +186,16 @@ pub trait Side: Send {
     fn transactions_until(
         &mut self,
         kind: Transactions,
+        seed: u64,
+        end: Instant,
+        laps: &mut Laps,
+    ) -> Result<u64>;
+    /// Crossings until a moment, on random rows out of so many; one that lost is run again.
+    /// How often that was.
+    fn cross_until(
+        &mut self,
+        kind: Crossing,
+        rows: u64,
         seed: u64,
         end: Instant,
         laps: &mut Laps,

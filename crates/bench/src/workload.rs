@@ -5,7 +5,7 @@ use super::db::types::{Value, ValueRef};
 use super::db::{Connection, MAIN_DB, Row, Rows, params};
 use crate::data::Person;
 use crate::measure::Laps;
-use crate::side::{Body, CommitLock, Commits, End, Part, Side, Sum, Transactions};
+use crate::side::{Body, CommitLock, Commits, Crossing, End, Part, Side, Sum, Transactions};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -480,7 +480,6 @@ impl Side for Session {
         end: Instant,
         laps: &mut Laps,
     ) -> Result<u64> {
-        const SNAPSHOT_LOST: i32 = 517;
         let mut rng = fastrand::Rng::with_seed(seed);
         let begin = match kind {
             Transactions::Immediate { .. } => "BEGIN IMMEDIATE",
@@ -509,11 +508,58 @@ impl Side for Session {
                 for (by, id) in (-2i64..).zip(&ids) {
                     change.execute(params![by, id])?;
                 }
-                match commit.execute([]) {
-                    Ok(_) => break,
-                    Err(e) if e.sqlite_extended_error_code() == Some(SNAPSHOT_LOST) => lost += 1,
-                    Err(e) => return Err(e.into()),
+                match is_lost(commit.execute([]))? {
+                    true => lost += 1,
+                    false => break,
                 }
+            }
+            laps.lap();
+        }
+        Ok(lost)
+    }
+
+    fn cross_until(
+        &mut self,
+        kind: Crossing,
+        rows: u64,
+        seed: u64,
+        end: Instant,
+        laps: &mut Laps,
+    ) -> Result<u64> {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let begin = match kind {
+            Crossing::Statement => None,
+            Crossing::Transaction => Some(super::BEGIN),
+        };
+        let prepare = |sql: &str| self.connection.prepare_cached(sql);
+        let mut begin = begin.map(prepare).transpose()?;
+        let mut commit = prepare("COMMIT")?;
+        let mut copies = [
+            prepare("UPDATE east SET n = (SELECT n FROM west WHERE id = ?2) + 1 WHERE id = ?1")?,
+            prepare("UPDATE west SET n = (SELECT n FROM east WHERE id = ?2) + 1 WHERE id = ?1")?,
+        ];
+        let mut moves = [
+            prepare("UPDATE east SET n = n - 1 WHERE id = ?1")?,
+            prepare("UPDATE west SET n = n + 1 WHERE id = ?1")?,
+        ];
+        let mut lost = 0;
+        laps.start();
+        while Instant::now() < end {
+            let ids = [(); 2].map(|()| 1 + rng.u64(..rows) as i64);
+            match &mut begin {
+                None => {
+                    copies[rng.usize(..2)].execute(ids)?;
+                }
+                Some(begin) => loop {
+                    begin.execute([])?;
+                    for (change, id) in moves.iter_mut().zip(ids) {
+                        change.execute([id])?;
+                    }
+                    match is_lost(commit.execute([]))? {
+                        true => lost += 1,
+                        false => break,
+                    }
+                },
             }
             laps.lap();
         }
@@ -549,6 +595,16 @@ impl Side for Session {
             sum += payload.len() as u64;
         }
         Ok(sum)
+    }
+}
+
+/// Whether a commit lost, and has rolled back.
+fn is_lost(committed: super::db::Result<usize>) -> Result<bool> {
+    const SNAPSHOT_LOST: i32 = 517;
+    match committed {
+        Ok(_) => Ok(false),
+        Err(e) if e.sqlite_extended_error_code() == Some(SNAPSHOT_LOST) => Ok(true),
+        Err(e) => Err(e.into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Threads at one database, each on a warm connection of its own.
 
 use crate::measure::Laps;
-use crate::side::{CommitLock, Engine, Settings, Side, Transactions, Workspace};
+use crate::side::{CommitLock, Crossing, Engine, Settings, Side, Transactions, Workspace};
 use crate::stats::Samples;
 use anyhow::{Context, Result, anyhow};
 use std::sync::Barrier;
@@ -28,7 +28,12 @@ pub enum Job {
     /// The same beside the first [`READERS`] threads, which read without end; their reads
     /// are counted apart.
     BesideReaders { rows: u64 },
+    /// What uses two files at once; by a crew of [`Crew::assemble_at_two`].
+    Crossing(Crossing),
 }
+
+/// Rows of the table in either of two files.
+const CROSSED_ROWS: u64 = 10_000;
 
 /// Threads that read beside those that write.
 pub const READERS: usize = 4;
@@ -102,6 +107,39 @@ impl Crew {
             connections: vec![first],
         };
         crew.grow(engine, &path, settings)?;
+        Ok(crew)
+    }
+
+    /// Has each connection attach two files, `east` and `west`, with a table of its name in
+    /// each.
+    pub fn assemble_at_two(
+        engine: &Engine,
+        workspace: &Workspace,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let main = workspace.database(engine, "crossed.db");
+        let mut crew = Self {
+            connections: vec![(engine.open)(&main, settings)?],
+        };
+        crew.grow(engine, &main, settings)?;
+        for (at, connection) in crew.connections.iter_mut().enumerate() {
+            for name in ["east", "west"] {
+                let path = workspace.database(engine, &format!("crossed-{name}.db"));
+                connection.batch(&format!(
+                    "ATTACH '{}' AS {name}; PRAGMA {name}.journal_mode = WAL;
+                     PRAGMA {name}.synchronous = FULL",
+                    path.display().to_string().replace('\'', "''")
+                ))?;
+                if at == 0 {
+                    connection.batch(&format!(
+                        "CREATE TABLE {name}.{name} (id INTEGER PRIMARY KEY, n INTEGER NOT NULL);
+                         WITH RECURSIVE ids (id) AS
+                           (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < {CROSSED_ROWS})
+                         INSERT INTO {name} SELECT id, 0 FROM ids"
+                    ))?;
+                }
+            }
+        }
         Ok(crew)
     }
 
@@ -213,6 +251,9 @@ fn write(
         Job::BesideCheckpoints { rows } | Job::BesideReaders { rows } => {
             let kind = Transactions::Updates { each: 1, rows };
             aborts = connection.transactions_until(kind, seed, end, &mut laps)?;
+        }
+        Job::Crossing(kind) => {
+            aborts = connection.cross_until(kind, CROSSED_ROWS, seed, end, &mut laps)?;
         }
         Job::Explicit(kind) => {
             aborts = connection

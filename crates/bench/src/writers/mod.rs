@@ -3,7 +3,8 @@
 //! table and into one each, transactions of five updates on random rows, optimistic here
 //! and IMMEDIATE, larger ones of a hundred updates or inserts, one hot row, inserts now and
 //! then beside a thread that inserts without end, updates of random rows beside one that
-//! makes checkpoints without end and beside four that read; and key-value puts on one family
+//! makes checkpoints without end and beside four that read; statements and transactions over
+//! two attached files; and key-value puts on one family
 //! each, beside redb, and beside what the machine gives. All but these take turns round by
 //! round. At the end it says which of the project's bars are met.
 
@@ -16,7 +17,7 @@ use crate::control::Control;
 use crate::machine;
 use crate::measure::{Laps, toss};
 use crate::report::{Bar, Better, Metric, Report};
-use crate::side::{Durability, ENGINES, Settings, Transactions, Workspace};
+use crate::side::{Crossing, Durability, ENGINES, Settings, Transactions, Workspace};
 use crate::stats::{self, Samples};
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
@@ -63,6 +64,9 @@ pub enum Case {
     BesideCheckpoints,
     /// The same beside four threads that read without end
     BesideReaders,
+    /// Statements that update a row of one attached file by one of another, and
+    /// transactions that update a row in each of both
+    Files,
     /// Key-value puts on one family a thread, beside redb
     Families,
     /// The same with one to sixteen threads, beside databases each and plain writes
@@ -123,6 +127,16 @@ fn subjects(plan: &Plan) -> Vec<Subject> {
                 let job = Job::BesideReaders { rows };
                 vec![("beside_readers", job, BESIDE_READERS_THREADS)]
             }
+            Case::Files => [1, EXPLICIT_THREADS]
+                .into_iter()
+                .flat_map(|n| {
+                    let of = |label, kind| (label, Job::Crossing(kind), n);
+                    [
+                        of("across_files", Crossing::Statement),
+                        of("both_files", Crossing::Transaction),
+                    ]
+                })
+                .collect(),
             Case::Families | Case::Scaling => Vec::new(),
         }
     };
@@ -158,7 +172,7 @@ pub fn run(
         Case::BesideReaders,
     ];
     let has_rows = of_rows.iter().any(|case| plan.cases.contains(case));
-    let mut crews = Vec::new();
+    let (mut crews, mut crews_at_two) = (Vec::new(), Vec::new());
     for engine in &ENGINES {
         let rows = if has_rows { plan.rows } else { 0 };
         crews.push(Crew::assemble(
@@ -168,6 +182,9 @@ pub fn run(
             &settings,
             rows,
         )?);
+        if plan.cases.contains(&Case::Files) {
+            crews_at_two.push(Crew::assemble_at_two(engine, workspace, &settings)?);
+        }
     }
     let mut control = Control::create(&workspace.root().join("control"))?;
     let mut rng = fastrand::Rng::with_seed(options.seed);
@@ -178,13 +195,12 @@ pub fn run(
     for _ in 0..rounds {
         rng.shuffle(&mut order);
         for at in &order {
-            round(
-                &mut subjects[*at],
-                &mut crews,
-                &mut control,
-                &mut rng,
-                plan.time,
-            )?;
+            let subject = &mut subjects[*at];
+            let crews = match subject.job {
+                Job::Crossing(_) => &mut crews_at_two,
+                _ => &mut crews,
+            };
+            round(subject, crews, &mut control, &mut rng, plan.time)?;
         }
     }
     let bench = Bench {
@@ -400,6 +416,12 @@ fn describe(job: Job) -> String {
         }
         Job::BesideReaders { .. } => {
             "updates of random rows, one a transaction, beside four that read"
+        }
+        Job::Crossing(Crossing::Statement) => {
+            "autocommitted updates of a random row in one file by one of another"
+        }
+        Job::Crossing(Crossing::Transaction) => {
+            "transactions of an update of a random row in each of two files"
         }
     };
     what.to_owned()
