@@ -61,11 +61,17 @@ pub enum Mutation {
     DecideFirst,
     /// The outcome of one is believed as it is read, durable or not.
     BelieveUnsyncedDecision,
+    /// What decides one waits for no sync, as what ends it.
+    DecideUnsynced,
 }
 
 impl Mutation {
     /// Those that are seen in transactions over several files.
-    pub const OVER_FILES: [Self; 2] = [Self::DecideFirst, Self::BelieveUnsyncedDecision];
+    pub const OVER_FILES: [Self; 3] = [
+        Self::DecideFirst,
+        Self::BelieveUnsyncedDecision,
+        Self::DecideUnsynced,
+    ];
 
     /// Those that are seen in one file where one thread is at work at a time, in the order
     /// of their numbers. What is in neither list is for models of interleavings.

@@ -1,5 +1,5 @@
-//! What a store does in the background: checkpoints, reclaim, syncs in `normal`, and
-//! growth of the log's file ahead of its records.
+//! What a store does in the background: checkpoints, reclaim, syncs in `normal` and of
+//! what several stores have decided, and growth of the log's file ahead of its records.
 //!
 //! Its thread begins when somebody asks for the first time (the log is long, many
 //! pages are unwritten, somebody waits for frames or log space), in `normal` with the
@@ -130,6 +130,15 @@ impl Background {
         let _ = self
             .begins
             .compare_exchange(BY_REQUEST, BY_COMMIT, order.0, order.1);
+    }
+
+    /// What a commit left to a later sync is synced soon.
+    ///
+    /// # Errors
+    /// As [`attend_commit`](Self::attend_commit).
+    pub(crate) fn attend_unsynced(&self) -> Result<()> {
+        self.attend_commits();
+        self.attend_commit()
     }
 
     #[cold]
@@ -344,16 +353,21 @@ fn unload_kept(core: &Core) -> Result<()> {
     reclaim::write_kept(core)
 }
 
-/// What is done whether somebody asks or not: frees what pins let go of, syncs in
-/// `normal`.
+/// What is done whether somebody asks or not: frees what pins let go of, syncs what is
+/// acknowledged and was not synced.
 fn tidy(core: &Core) -> Result<()> {
     // What leases hold is synced with the rest, and what they let die is freed.
     core.settle();
-    if let Some(wal) = core.wal()
-        && wal.durability() == fulgurite_wal::Durability::Normal
-    {
-        // A failure poisons the log, which reports it from then on.
-        wal.sync().map_err(log_error)?;
+    if let Some(wal) = core.wal() {
+        let syncs = match wal.durability() {
+            fulgurite_wal::Durability::Full => wal.durable() < wal.acked(),
+            fulgurite_wal::Durability::Normal => true,
+            fulgurite_wal::Durability::Off => false,
+        };
+        if syncs {
+            // A failure poisons the log, which reports it from then on.
+            wal.sync().map_err(log_error)?;
+        }
     }
     reclaim::look_at_all(core);
     core.pool.balance();

@@ -123,6 +123,31 @@ impl TwinLog {
         self.wait_seq(ticket.seq())
     }
 
+    /// Waits until a record is written, and acknowledges it without a sync where all before
+    /// it is acknowledged: for one that a power cut may take, since what it says is durable
+    /// elsewhere and is done again. The next sync covers it.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn acknowledge_written(&self, ticket: Ticket) -> Result<()> {
+        let seq = ticket.seq();
+        let mut flush = lock(&self.flush);
+        let written = match self.is_synced() {
+            true => self.write_filled(&mut flush).and_then(|()| self.check()),
+            false => Ok(()),
+        };
+        if written.is_ok() && self.written_seq.load(Ordering::SeqCst) >= seq {
+            let (order, others) = (Ordering::SeqCst, Ordering::Relaxed);
+            let acked = &self.acked_seq;
+            // Where something before it waits for its sync, so does this.
+            let _ = acked.compare_exchange(seq - 1, seq, order, others);
+        }
+        drop(flush);
+        self.flush_ended();
+        written?;
+        self.wait(ticket)
+    }
+
     /// Waits until everything up to `seq` is acknowledged.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 //!
 //! 1. The log goes over while its caller keeps all committers out, and all that was
 //!    placed is acknowledged: no record is on its way, neither in the ring nor to a file.
-//!    Who reserved room keeps it.
+//!    What was acknowledged without a sync is synced now. Who reserved room keeps it.
 //! 2. It does so under the flush lock, so no leader is at work, and whoever takes that
 //!    lock next finds the new mode. What the older generation holds is synced by 1.
 //! 3. A boundary set before is crossed here or by the next who goes on, one set later by
@@ -55,6 +55,7 @@ impl TwinLog {
                     "the durability was changed with commits under way",
                 ));
             }
+            self.acknowledge(&mut flush, true)?;
             let (seq, start) = &self.in_place_first;
             seq.store(last, Ordering::Relaxed);
             start.store(self.tail.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -397,7 +397,10 @@ impl TxnContext {
         let logged = match (wal, placed) {
             (Some(wal), Some(placed)) => wal
                 .fill(placed, kind, &[&self.redo])
-                .and_then(|ticket| wal.wait(ticket))
+                .and_then(|ticket| match self.is_decided {
+                    false => wal.wait(ticket),
+                    true => wal.acknowledge_written(ticket),
+                })
                 .and_then(|()| self.make_durable(wal, seq))
                 .map_err(log_error),
             _ => Ok(()),

@@ -57,12 +57,14 @@ impl TxnContext {
         self.rollback();
     }
 
-    /// Where a commit is acknowledged, but may be lost: syncs it.
+    /// Where a commit is acknowledged, but may be lost: syncs it. One that is decided
+    /// elsewhere is done again.
     #[inline]
     pub(super) fn make_durable(&self, wal: &TwinLog, seq: u64) -> fulgurite_wal::Result<()> {
         match self.durability {
             Durability::Full
-                if wal.durability() != fulgurite_wal::Durability::Full
+                if !self.is_decided
+                    && wal.durability() != fulgurite_wal::Durability::Full
                     && !planted(Mutation::SkipOwnSync) =>
             {
                 wal.sync_up_to(seq)

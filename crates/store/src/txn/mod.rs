@@ -183,6 +183,8 @@ pub struct TxnContext {
     /// What its commits survive; and whether the log does more for them, and need not.
     durability: Durability,
     relaxes: bool,
+    /// While it commits what is decided, and durable, in another store.
+    is_decided: bool,
     /// Begun through a handle for reading only: it is refused to write.
     only_reads: bool,
     /// While it begins after others, in other stores.
@@ -239,6 +241,7 @@ impl TxnContext {
             busy: busy::Busy::within(store.options().busy_timeout),
             durability: store.options().durability,
             relaxes: false,
+            is_decided: false,
             only_reads: false,
             begins_after_others: false,
         }

@@ -14,8 +14,11 @@
 //!    unknown until the coordinator is opened again, they are poisoned, as it is.
 //! 5. *Complete*: the others are published, each with the end of its prepared entry in
 //!    the same commit. What fails here poisons that store; opening it completes it, and
-//!    until then nobody reads it beside others.
-//! 6. The coordinator forgets its entry in the next such commit with the same others.
+//!    until then nobody reads it beside others. These commits are written, and the next
+//!    sync makes them durable, at the latest the background's: what a power cut takes of
+//!    them is done again from the entry that was prepared.
+//! 6. The coordinator forgets its entry in the next such commit with the same others: what
+//!    those prepared for that was synced behind the end of the one before.
 //!
 //! A store that finds a prepared entry when it is opened asks the coordinator's file
 //! (`in_doubt.rs`): an entry there means that it is committed, none that it never was.
@@ -418,7 +421,11 @@ fn decide(
     };
     let core = txns[coordinator].core.clone();
     let before = core.visible_to_pin();
-    let decided = txns[coordinator].publish_synced(parts.remove(at));
+    let part = parts.remove(at);
+    let decided = match planted(Mutation::DecideUnsynced) {
+        false => txns[coordinator].publish_synced(part),
+        true => txns[coordinator].publish_decided(part),
+    };
     // Where commits are acknowledged once they are written it is shown, though its sync
     // failed, and the others will not show it.
     if decided.is_err() && core.visible_to_pin() > before {
@@ -433,7 +440,7 @@ fn complete(txns: &mut [&mut TxnContext], parts: Vec<Part<'_>>, cores: &[Arc<Cor
     for part in parts {
         let core = &cores[part.at];
         let before = core.visible_to_pin();
-        if let Err(error) = txns[part.at].publish_synced(part) {
+        if let Err(error) = txns[part.at].publish_decided(part) {
             core.fail(&error);
             if core.visible_to_pin() == before {
                 core.gate.tear();
@@ -529,6 +536,15 @@ impl TxnContext {
         let kept = std::mem::replace(&mut self.durability, synced);
         let published = self.publish_and_wait(part.reads, part.permit, || ());
         self.durability = kept;
+        published
+    }
+
+    /// Step 5, in one store: unsynced where somebody sees to a sync soon, so that the
+    /// coordinator's file need not be there for long.
+    fn publish_decided(&mut self, part: Part<'_>) -> Result<()> {
+        self.is_decided = self.core.background.attend_unsynced().is_ok();
+        let published = self.publish_synced(part);
+        self.is_decided = false;
         published
     }
 

@@ -1,6 +1,6 @@
 use super::{commit_together, exclude_together, read_together};
 use crate::{ErrorKind, Isolation, Key, KeyKind, Options, Store, Tree, Txn, TxnState};
-use fulgurite_disk::MemoryDisk;
+use fulgurite_disk::{Machine, MemoryDisk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -95,6 +95,50 @@ fn all_stores_have_it_or_none() {
     let mut txn = stores[0].0.txn();
     txn.begin_read().expect("begins");
     assert_eq!(txn.count(&decided).expect("counts"), 1);
+}
+
+/// A commit over two files took three syncs, one after the other, and the last of them
+/// made nothing durable that was not.
+#[test]
+fn the_end_of_what_was_prepared_is_left_to_a_later_sync() {
+    let disk = Arc::new(MemoryDisk::new());
+    let stores = ["0.db", "1.db"].map(|name| {
+        let options = Options {
+            // No thread, which would sync at its own time.
+            driver: Some(Arc::new(Machine)),
+            ..Options::default()
+        };
+        let store = Store::open_on(disk.clone(), name, options).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        (store, tree)
+    });
+    let syncs = || {
+        let of = |(store, _): &(Store, Tree)| store.stats().log.expect("a log").syncs;
+        [of(&stores[0]), of(&stores[1])]
+    };
+    let write = |value| {
+        let mut txns = begin(&stores, Isolation::Serializable);
+        for (txn, (_, tree)) in txns.iter_mut().zip(&stores) {
+            put(txn, tree, 1, value);
+        }
+        commit(&mut txns).expect("commits");
+        assert_eq!(read_all(&stores, 1), [value; 2]);
+    };
+    // It makes what the next one finds.
+    write(1);
+    let before = syncs();
+    let since = || {
+        let now = syncs();
+        [now[0] - before[0], now[1] - before[1]]
+    };
+    write(2);
+    assert_eq!(since(), [1, 1]);
+    for _ in 0..2 {
+        stores
+            .iter()
+            .for_each(|(store, _)| store.tick().expect("ticks"));
+        assert_eq!(since(), [1, 2]);
+    }
 }
 
 /// What the first commit over several stores makes for itself is nothing that a transaction
