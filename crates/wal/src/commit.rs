@@ -130,21 +130,21 @@ impl TwinLog {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn acknowledge_written(&self, ticket: Ticket) -> Result<()> {
-        let seq = ticket.seq();
-        let mut flush = lock(&self.flush);
-        let written = match self.is_synced() {
-            true => self.write_filled(&mut flush).and_then(|()| self.check()),
-            false => Ok(()),
-        };
-        if written.is_ok() && self.written_seq.load(Ordering::SeqCst) >= seq {
-            let (order, others) = (Ordering::SeqCst, Ordering::Relaxed);
-            let acked = &self.acked_seq;
-            // Where something before it waits for its sync, so does this.
-            let _ = acked.compare_exchange(seq - 1, seq, order, others);
+        // With a record that is not acknowledged the log does not go over to `normal`.
+        if self.is_synced() {
+            let seq = ticket.seq();
+            let mut flush = lock(&self.flush);
+            let written = self.write_filled(&mut flush).and_then(|()| self.check());
+            if written.is_ok() && flush.next_seq > seq {
+                let (order, others) = (Ordering::SeqCst, Ordering::Relaxed);
+                let acked = &self.acked_seq;
+                // Where something before it waits for its sync, so does this.
+                let _ = acked.compare_exchange(seq - 1, seq, order, others);
+            }
+            drop(flush);
+            self.flush_ended();
+            written?;
         }
-        drop(flush);
-        self.flush_ended();
-        written?;
         self.wait(ticket)
     }
 

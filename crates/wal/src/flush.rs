@@ -4,7 +4,8 @@
 //! Whoever holds the flush lock leads, so there is one write or sync at a time,
 //! and the next group gathers in the buffer meanwhile. A group is
 //! acknowledged only after its own sync; all earlier ones returned well before
-//! it, since they were under the same lock and a failed one poisons.
+//! it, since they were under the same lock and a failed one poisons. (A record that needs
+//! none is left to the next one: `acknowledge_written`.)
 //!
 //! **Crossing to the next generation.** When the prefix passes the boundary a
 //! switch has set, the leader writes the older file's rest, syncs it,

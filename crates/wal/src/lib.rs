@@ -31,7 +31,9 @@
 //!
 //! # What holds at every moment
 //!
-//! 1. `acked` grows contiguously. In `full` mode everything up to it is synced.
+//! 1. `acked` grows contiguously. In `full` mode everything up to it is synced, but for
+//!    records of which a power cut may take what is said, since it is durable elsewhere
+//!    ([`TwinLog::acknowledge_written`]).
 //! 2. A record's *durable mark* is true: every sequence number up to it was
 //!    synced, or in a durable checkpoint, when the record was filled.
 //! 3. Nothing is written to a generation before its head is durable with its

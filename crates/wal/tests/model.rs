@@ -434,6 +434,57 @@ fn what_is_called_durable_in_place_is() {
     explore(2000, All, marks_in_place);
 }
 
+/// In `full`, beside records that are acknowledged once they are written: who waited for
+/// more has its record and all before it after a power cut, on either side of a switch, and
+/// the others have theirs at the end of the process.
+fn written_beside_synced() {
+    let disk = new_disk();
+    let wal = Arc::new(open(&disk, Durability::Full));
+    let next = Arc::new(Mutex::new(1));
+    let threads: Vec<_> = [[true, false, true], [false, true, true]]
+        .into_iter()
+        .map(|are_written| {
+            let (disk, wal, next) = (disk.clone(), Arc::clone(&wal), Arc::clone(&next));
+            thread::spawn(move || {
+                for is_written in are_written {
+                    let permit = wal.reserve(20).unwrap();
+                    let placed = {
+                        let mut next = next.lock().unwrap();
+                        *next += 1;
+                        wal.place(permit, *next - 1)
+                    };
+                    let ticket = wal.fill(placed, Kind::Commit, &[&[1; 20]]).unwrap();
+                    let seq = ticket.seq();
+                    let left = match is_written {
+                        true => wal.acknowledge_written(ticket).map(|()| disk.clone()),
+                        false => wal.wait(ticket).map(|()| disk.after_a_power_cut()),
+                    };
+                    assert!(wal.acked() >= seq);
+                    assert!(replayed(&left.unwrap(), 0) >= seq);
+                }
+            })
+        })
+        .collect();
+    wal.prepare_switch().unwrap();
+    {
+        let next = next.lock().unwrap();
+        wal.switch(*next).unwrap();
+    }
+    let durable = wal.durable();
+    assert!(replayed(&disk.after_a_power_cut(), 0) >= durable);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    wal.sync().unwrap();
+    assert_eq!((wal.acked(), wal.durable(), wal.stats().records), (6, 6, 6));
+    assert_eq!(replayed(&disk.after_a_power_cut(), 0), 6);
+}
+
+#[test]
+fn what_is_acknowledged_unsynced_is_synced_with_the_next() {
+    explore(1000, All, written_beside_synced);
+}
+
 /// A write fails at some moment: nothing behind it is acknowledged, and nobody waits
 /// for it.
 fn failing_write_in_place() {
