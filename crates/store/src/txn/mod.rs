@@ -374,10 +374,10 @@ impl TxnContext {
         &mut self.visitor
     }
 
-    /// Where only some write at a time, and this context's last transaction wrote: waits
-    /// until it may. Whether that is asked of it at all. Beginning does the same; this is
-    /// for who then begins in several stores, and may not wait for a turn
-    /// [`after`](Self::begin_after_others) one.
+    /// Where only some write at a time, waits for this context's turn, as beginning does.
+    /// True where its last transaction wrote, so that it takes turns here. For who begins in
+    /// several stores next, [`each after the others`](Self::begin_after_others), where no
+    /// turn is waited for.
     ///
     /// # Errors
     /// `Misuse` where a transaction is under way.
