@@ -63,6 +63,9 @@ pub enum Mutation {
     BelieveUnsyncedDecision,
     /// What decides one waits for no sync, as what ends it.
     DecideUnsynced,
+    /// A store is changed, and shows it, before another one shows what was committed there
+    /// by who has read it as it was.
+    PassReaders,
 }
 
 impl Mutation {

@@ -6,6 +6,7 @@
 mod ahead;
 mod common;
 mod contexts;
+mod elsewhere;
 mod grafts;
 mod holds;
 mod in_place;
@@ -342,6 +343,11 @@ fn immediate_meets_optimistic_committers() {
 #[test]
 fn who_is_ahead_tells_of_what_is_there() {
     explore(100, All, ahead::told_of_what_is_there);
+}
+
+#[test]
+fn a_change_is_seen_after_those_who_read_what_was_there_before() {
+    explore(60, All, elsewhere::readers_and_a_change);
 }
 
 /// Statements of three contexts wait for one tree's writer lock, in its seat, behind

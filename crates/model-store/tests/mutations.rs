@@ -5,6 +5,7 @@
 
 mod ahead;
 mod common;
+mod elsewhere;
 mod seats;
 
 use common::Schedulers::{All, Fair};
@@ -23,5 +24,8 @@ fn planted_bugs_are_seen() {
     });
     is_seen(Mutation::TellUnconfirmed, || {
         common::explore(60, All, ahead::told_of_what_is_there);
+    });
+    is_seen(Mutation::PassReaders, || {
+        common::explore(60, All, elsewhere::readers_and_a_change);
     });
 }

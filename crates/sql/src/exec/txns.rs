@@ -235,9 +235,9 @@ impl Txns {
 
     /// As [`begin_immediate`](Self::begin_immediate), in the main database ahead of what is
     /// acknowledged but for this tree. What private ones hold then comes from answers that
-    /// were confirmed, and commits after the main one; whatever is done in other ones makes
-    /// the commit wait for what the main one builds on. Where this connection may only read
-    /// the main one it begins to read, as in SQLite.
+    /// were confirmed, and commits after the main one; a commit to other ones, too, waits for
+    /// what the main one builds on. Where this connection may only read the main one it
+    /// begins to read, as in SQLite.
     pub fn begin_immediate_ahead(&mut self, acknowledged: &Tree) -> Result<()> {
         let begun = match self.others.iter().any(|other| !other.is_private) {
             true => self.exclude_all(TxnContext::begin_immediate_ahead),

@@ -19,7 +19,7 @@ use crate::reclaim::Reclaim;
 use crate::space::Space;
 use crate::tree::{KeyKind, Tree, TreeId, TreeShared};
 use crate::txn::Critical;
-use crate::txn::together::Gate;
+use crate::txn::together::{Elsewhere, Gate};
 use crate::waits::Waits;
 use fulgurite_disk::mutation::{Mutation, planted};
 use fulgurite_disk::{Disk, DiskFile, LineStart};
@@ -60,6 +60,8 @@ pub(crate) struct Core {
     pub(crate) admission: Admission,
     /// Shut while a commit to several stores is under way.
     pub(crate) gate: Gate,
+    /// Who has read this store and is not acknowledged in another one.
+    pub(crate) elsewhere: Elsewhere,
     /// A lower bound of the snapshots that are read.
     needed_from: AtomicU64,
     /// Set once recovery is done; never set in memory or read-only.
@@ -137,6 +139,7 @@ impl Core {
             log_length,
             admission: Admission::new(),
             gate: Gate::default(),
+            elsewhere: Elsewhere::default(),
             needed_from: AtomicU64::new(0),
             wal: OnceLock::new(),
             beginning: LineStart,

@@ -62,12 +62,13 @@ impl TxnContext {
     /// `Misuse`, where one of its operations failed midway and was not rolled back.
     /// Whatever reading and writing fail with.
     pub fn commit(&mut self) -> Result<()> {
-        self.commit_and(|| ())
+        self.commit_and(|_| ())
     }
 
-    /// As [`commit`](Self::commit); where it wrote, `published` is called as soon as the
-    /// next writers may build on that, before it is acknowledged.
-    pub(super) fn commit_and(&mut self, published: impl FnOnce()) -> Result<()> {
+    /// As [`commit`](Self::commit); where it wrote, `published` is called with its number as
+    /// soon as the next writers may build on that, before it is acknowledged, if it is not
+    /// acknowledged at once.
+    pub(super) fn commit_and(&mut self, published: impl FnOnce(u64)) -> Result<()> {
         match self.state {
             TxnState::Idle => Err(Error::misuse("no transaction is under way")),
             TxnState::Read => {
@@ -306,10 +307,11 @@ impl TxnContext {
         &mut self,
         mut reads: Vec<ReadHead>,
         permit: Option<Permit<'_>>,
-        published: impl FnOnce(),
+        published: impl FnOnce(u64),
     ) -> Result<()> {
         debug_assert!(!self.spilling.is_under_way(), "its nodes are being written");
         self.core.background.attend_commit()?;
+        self.follow_readers_elsewhere();
         if permit.is_none() {
             if let Some(Leased { seq, look }) = self.commit_in_place()? {
                 return self.after_leased(seq, look);
@@ -393,7 +395,7 @@ impl TxnContext {
         if let Some(slot) = self.slot.take() {
             core.pool.readers.release(&slot);
         }
-        published();
+        published(seq);
         let logged = match (wal, placed) {
             (Some(wal), Some(placed)) => wal
                 .fill(placed, kind, &[&self.redo])

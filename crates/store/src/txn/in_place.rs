@@ -142,6 +142,13 @@ impl TxnContext {
             && ops(&self.redo).any(|op| op.tree() == tree.0 && op.key() == Some(key))
     }
 
+    /// Whether its commit changes this tree, in a fork or where its entries lie.
+    pub(super) fn changes(&self, tree: TreeId) -> bool {
+        self.forks.find(tree).is_some_and(|at| {
+            self.forks[at].changed || self.put_off.iter().any(|off| off.fork == at)
+        })
+    }
+
     #[inline]
     pub(super) fn may_put_off(&self, at: usize) -> bool {
         let holds_tree = match self.state {

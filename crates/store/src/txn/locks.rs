@@ -37,6 +37,11 @@ impl Locked {
         self.trees.binary_search_by_key(&tree, Tree::id).is_ok()
     }
 
+    /// Which they are.
+    pub(super) fn ids(&self) -> impl Iterator<Item = TreeId> {
+        self.trees.iter().map(Tree::id)
+    }
+
     /// The newest number of a commit to one of them.
     pub(super) fn newest_head(&self) -> u64 {
         let heads = self.trees.iter().map(|tree| tree.0.head().seq);

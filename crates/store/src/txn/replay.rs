@@ -105,6 +105,6 @@ impl TxnContext {
         self.discard_unborn();
         self.bulk = false;
         self.core.commit.lock().head = last - 1;
-        self.publish_and_wait(Vec::new(), None, || ())
+        self.publish_and_wait(Vec::new(), None, |_| ())
     }
 }

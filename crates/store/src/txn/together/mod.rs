@@ -6,6 +6,9 @@
 //! 1. Every store that was written to or read from has its writers excluded, in the order
 //!    of the stores' numbers, and all that was committed to it is visible. Each
 //!    transaction is validated and rebased: what all of them have read is so at once.
+//!    (Where one store alone is written to, its commit is all that follows; it need not
+//!    have been visible itself, and the others' writers come in again when that commit is
+//!    published: `elsewhere.rs`.)
 //! 2. Space in the logs is reserved. So far any failure undoes everything.
 //! 3. *Prepare*: each written store but the coordinator durably commits an entry that
 //!    says who coordinates, and the redo of its transaction.
@@ -27,12 +30,14 @@
 
 mod at_once;
 pub(crate) mod decisions;
+mod elsewhere;
 pub(crate) mod in_doubt;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use at_once::Gate;
 pub use at_once::read_together;
+pub(crate) use elsewhere::Elsewhere;
 
 use super::commit::ReadHead;
 use super::redo::{self, Op};
@@ -103,7 +108,7 @@ fn commit_alone(txns: &mut [&mut TxnContext]) -> Result<()> {
         let (before, rest) = txns.split_at_mut(at);
         if let [txn, after @ ..] = rest {
             let others = before.iter_mut().chain(after);
-            let committed = txn.commit_and(|| others.for_each(|txn| txn.undo()));
+            let committed = txn.commit_and(|_| others.for_each(|txn| txn.undo()));
             if txn.state != TxnState::Idle {
                 return committed;
             }
@@ -230,22 +235,25 @@ struct Part<'c> {
 }
 
 fn commit_excluded(txns: &mut [&mut TxnContext]) -> Result<()> {
-    for txn in txns.iter_mut().filter(|txn| txn.counts()) {
-        txn.core.check_writable()?;
-        txn.choose_record();
-        txn.wait_for_base()?;
-        txn.core.wait_visible(txn.core.head())?;
-    }
     let lasting: Vec<usize> = {
         let lasts = |at: &usize| txns[*at].wrote && txns[*at].core.wal().is_some();
         (0..txns.len()).filter(lasts).collect()
     };
+    for (at, txn) in txns.iter_mut().enumerate().filter(|(_, txn)| txn.counts()) {
+        txn.core.check_writable()?;
+        txn.choose_record();
+        // What alone is written to follows, in its log, all that it builds on.
+        if lasting != [at] {
+            txn.wait_for_base()?;
+            txn.core.wait_visible(txn.core.head())?;
+        }
+    }
     if let [_, _, ..] = lasting.as_slice() {
         commit_to_several(txns, &lasting)?;
     } else {
         let mut parts = validate_all(txns, &lasting)?;
         if let Some(part) = parts.pop() {
-            txns[part.at].publish_and_wait(part.reads, None, || ())?;
+            commit_to_one(txns, part)?;
         }
     }
     // What ends with the process has nobody to lose against.
@@ -256,6 +264,22 @@ fn commit_excluded(txns: &mut [&mut TxnContext]) -> Result<()> {
         txn.commit()?;
     }
     Ok(())
+}
+
+/// Where one store alone is written to that lasts, its part is all there is to commit. The
+/// stores that are only read are given back when that is published, as it is: who changes
+/// what was read there follows it (`elsewhere.rs`).
+fn commit_to_one(txns: &mut [&mut TxnContext], part: Part<'_>) -> Result<()> {
+    let (before, rest) = txns.split_at_mut(part.at);
+    let Some((txn, after)) = rest.split_first_mut() else {
+        return Ok(());
+    };
+    let core = txn.core.clone();
+    let others = before.iter_mut().chain(after);
+    let read = others.filter(|txn| !txn.wrote && txn.state != TxnState::Idle);
+    txn.publish_and_wait(part.reads, part.permit, |seq| {
+        read.for_each(|txn| txn.end_before(&core, seq));
+    })
 }
 
 /// Step 1: validates all, and rebases those that are to last.
@@ -518,7 +542,7 @@ impl TxnContext {
         let readied = self.get_ready().and_then(|()| self.prepare());
         let published = readied.and_then(|reads| {
             let permit = permit.filter(|permit| permit.payload_len() == self.redo.len());
-            self.publish_and_wait(reads, permit, || ())
+            self.publish_and_wait(reads, permit, |_| ())
         });
         published.map_err(|error| self.lose(error))
     }
@@ -534,7 +558,7 @@ impl TxnContext {
     fn publish_synced(&mut self, part: Part<'_>) -> Result<()> {
         let synced = self.synced();
         let kept = std::mem::replace(&mut self.durability, synced);
-        let published = self.publish_and_wait(part.reads, part.permit, || ());
+        let published = self.publish_and_wait(part.reads, part.permit, |_| ());
         self.durability = kept;
         published
     }
