@@ -55,8 +55,10 @@ pub enum Transactions {
 /// What is done over two attached files, `east` and `west`, each with a table of that name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crossing {
-    /// An autocommitted update of a row in one by a row of the other.
-    Statement,
+    /// An autocommitted update of a row in `east` by one in `west`.
+    OneWay,
+    /// The same, and as often the other way.
+    BothWays,
     /// A transaction that takes from a row in one and gives to a row in the other.
     Transaction,
 }

@@ -528,7 +528,7 @@ impl Side for Session {
     ) -> Result<u64> {
         let mut rng = fastrand::Rng::with_seed(seed);
         let begin = match kind {
-            Crossing::Statement => None,
+            Crossing::OneWay | Crossing::BothWays => None,
             Crossing::Transaction => Some(super::BEGIN),
         };
         let prepare = |sql: &str| self.connection.prepare_cached(sql);
@@ -548,7 +548,8 @@ impl Side for Session {
             let ids = [(); 2].map(|()| 1 + rng.u64(..rows) as i64);
             match &mut begin {
                 None => {
-                    copies[rng.usize(..2)].execute(ids)?;
+                    let ways = if kind == Crossing::OneWay { 1 } else { 2 };
+                    copies[rng.usize(..ways)].execute(ids)?;
                 }
                 Some(begin) => loop {
                     begin.execute([])?;

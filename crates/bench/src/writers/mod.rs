@@ -132,7 +132,8 @@ fn subjects(plan: &Plan) -> Vec<Subject> {
                 .flat_map(|n| {
                     let of = |label, kind| (label, Job::Crossing(kind), n);
                     [
-                        of("across_files", Crossing::Statement),
+                        of("one_file_from_another", Crossing::OneWay),
+                        of("across_files", Crossing::BothWays),
                         of("both_files", Crossing::Transaction),
                     ]
                 })
@@ -417,9 +418,10 @@ fn describe(job: Job) -> String {
         Job::BesideReaders { .. } => {
             "updates of random rows, one a transaction, beside four that read"
         }
-        Job::Crossing(Crossing::Statement) => {
+        Job::Crossing(Crossing::OneWay) => {
             "autocommitted updates of a random row in one file by one of another"
         }
+        Job::Crossing(Crossing::BothWays) => "the same, in the one file or in the other",
         Job::Crossing(Crossing::Transaction) => {
             "transactions of an update of a random row in each of two files"
         }
