@@ -18,8 +18,9 @@ pub struct Place {
 
 pub enum Files {
     Memory(Arc<MemoryDisk>),
-    /// It tells what a power cut leaves.
-    Power(Power),
+    /// It tells what a power cut leaves. One disk for both stores: who asks the other one
+    /// about a commit finds it open.
+    Power(Arc<Power>),
     Folder(PathBuf),
 }
 
@@ -30,7 +31,7 @@ impl Place {
     pub fn new(what: &str, seed: u64, rng: &mut Rng) -> Self {
         let files = match rng.below(10) {
             0..5 => Files::Memory(Arc::default()),
-            5..8 => Files::Power(Power::new(seed)),
+            5..8 => Files::Power(Arc::new(Power::new(seed))),
             _ => {
                 let name = format!("fulgurite-orders-{what}-{}-{seed}", std::process::id());
                 let folder = std::env::temp_dir().join(name);
@@ -82,7 +83,7 @@ impl Place {
     pub fn open(&self, at: usize, options: Options) -> Store {
         match &self.files {
             Files::Memory(disk) => Store::open_on(disk.clone(), NAMES[at], options),
-            Files::Power(power) => Store::open_on(Arc::new(power.clone()), NAMES[at], options),
+            Files::Power(power) => Store::open_on(power.clone(), NAMES[at], options),
             Files::Folder(folder) => Store::open(folder.join(NAMES[at]), options),
         }
         .expect("opens")
@@ -93,7 +94,7 @@ impl Place {
         if let Files::Power(power) = &mut self.files
             && rng.chance(1, 2)
         {
-            *power = power.cut();
+            *power = Arc::new(power.cut());
         }
     }
 
