@@ -450,6 +450,15 @@ impl Txns {
         self.of(tree).put_all(tree, entries)
     }
 
+    /// As [`TxnContext::rewrite_all`].
+    pub fn rewrite_all<'e>(
+        &mut self,
+        tree: &Tree,
+        entries: impl IntoIterator<Item = (i64, &'e [u8])>,
+    ) -> Result<()> {
+        self.of(tree).rewrite_all(tree, entries)
+    }
+
     /// As [`TxnContext::insert_all`].
     pub fn insert_all<'e>(
         &mut self,
@@ -498,6 +507,7 @@ in_its_store! {
     #[inline] put(key: Key<'_>, value: &[u8]) -> Result<bool>;
     put_part(key: Key<'_>, from: usize, bytes: &[u8]) -> Result<bool>;
     put_start(key: Key<'_>, until: usize, start: &[u8]) -> Result<bool>;
+    #[inline] rewrite(key: Key<'_>, value: &[u8]) -> Result<bool>;
     #[inline] insert(key: Key<'_>, value: &[u8]) -> Result<bool>;
     #[inline] delete(key: Key<'_>) -> Result<bool>;
     #[inline] stamp() -> Result<u64>;

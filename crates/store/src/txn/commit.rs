@@ -77,8 +77,13 @@ impl TxnContext {
             }
             _ if !self.wrote => {
                 let base = self.seq;
+                let left = self.left;
                 self.rollback();
-                self.core.wait_visible(base)
+                self.core.wait_visible(base)?;
+                match left {
+                    true => self.make_left_durable(base),
+                    false => Ok(()),
+                }
             }
             _ => {
                 self.choose_record();

@@ -52,6 +52,7 @@ pub(crate) mod redo;
 mod replay;
 mod retry;
 pub(crate) mod rowid;
+mod same;
 mod savepoint;
 mod spill;
 mod start;
@@ -175,6 +176,8 @@ pub struct TxnContext {
     /// this one.
     wrote: bool,
     wrote_before: bool,
+    /// Something was put that is there as it was: see `same.rs`.
+    left: bool,
     /// The number of its last commit.
     committed: u64,
     spilling: spill::Spilling,
@@ -235,6 +238,7 @@ impl TxnContext {
             redo_step: REDO_STEP,
             wrote: false,
             wrote_before: false,
+            left: false,
             committed: 0,
             spilling: spill::Spilling::default(),
             savepoints: savepoint::Savepoints::new(),
@@ -462,7 +466,7 @@ impl TxnContext {
                 .admission
                 .ended(&mut self.visitor, &self.core.pool.waits);
         }
-        self.wrote = false;
+        (self.wrote, self.left) = (false, false);
         self.savepoints.end();
         self.keep_spare(self.core.pool.spare_share());
         if let Some(slot) = self.slot.take() {

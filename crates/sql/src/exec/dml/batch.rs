@@ -220,8 +220,17 @@ pub fn update(
         return Ok(false);
     }
     records.encode(&columns, selection)?;
+    let stays = |row: usize, at: &usize| {
+        let new = columns.get(*at).map(|column| column.get(row));
+        new == Some(batch.get(at + 1, row))
+    };
+    let assigned = || plan.assignments.iter().map(|(at, _)| at);
+    let first = batch.row_at(0).unwrap_or(0);
     sink.torn = true;
-    sink.txn.put_all(&table.tree, records.entries(0))?;
+    match assigned().all(|at| stays(first, at)) {
+        true => sink.txn.rewrite_all(&table.tree, records.entries(0))?,
+        false => sink.txn.put_all(&table.tree, records.entries(0))?,
+    }
     sink.torn = false;
     effects.changed(selection.len() as u64);
     columns.into_iter().for_each(|column| column.release(cx));

@@ -112,6 +112,8 @@ pub struct Sink<'a> {
     /// Large columns of the row being written were not read: they are empty in
     /// `buffers.row`, but for those that the statement assigns.
     pub is_large: bool,
+    /// The row being written may be the one that is there, as it is.
+    pub stays: bool,
     /// Entries of unique indexes, too, may be kept back for the transaction.
     pub defers_unique: bool,
     /// The row being written takes the place of the old one, which is there still, with the
@@ -159,6 +161,7 @@ impl<'a> Sink<'a> {
             torn: false,
             replaced: false,
             is_large: false,
+            stays: false,
             defers_unique: false,
             overwrites: false,
             deferred,
@@ -319,6 +322,7 @@ impl<'a> Sink<'a> {
     pub fn start_row(&mut self) {
         self.replaced = false;
         self.is_large = false;
+        self.stays = false;
         self.given_way = None;
         self.buffers
             .row
@@ -409,7 +413,8 @@ impl<'a> Sink<'a> {
         // they are refused for leaves no row to take back.
         let comes_last = fresh && !overwrites;
         if overwrites || overwrites_all && !fresh {
-            self.txn.put(tree, Key::Int(rowid), &self.buffers.record)?;
+            self.txn
+                .rewrite(tree, Key::Int(rowid), &self.buffers.record)?;
         } else if !comes_last
             && !self
                 .txn
@@ -581,6 +586,7 @@ impl<'a> Sink<'a> {
             &self.buffers.record,
         );
         match encoded {
+            Encoded::Whole if self.stays => self.txn.rewrite(tree, key, record)?,
             Encoded::Whole => self.txn.put(tree, key, record)?,
             Encoded::Start(until) => self.txn.put_start(tree, key, until, record)?,
         };

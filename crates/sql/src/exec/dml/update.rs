@@ -179,6 +179,7 @@ pub fn update_source_row(
     }
     sink.set_rowid(rowid);
     sink.generate(cx)?;
+    sink.stays = assigns_the_same(&plan.assignments, source, &sink.buffers.row);
     if let Some(fires) = fires {
         let is_assigned = |at: usize| plan.assignments.iter().any(|(column, _)| *column == at);
         if sink.fire_before_update(fires, is_assigned, cx)? == Outcome::Skipped {
@@ -246,6 +247,15 @@ fn assign(
         }
     }
     Ok(())
+}
+
+/// Whether the columns that are assigned, of this row, are what they were: it may be that
+/// nothing changes.
+pub fn assigns_the_same(assignments: &[(usize, Expr)], old: Row<'_>, new: &[Value]) -> bool {
+    assignments.iter().all(|(column, _)| {
+        let new = new.get(column.wrapping_add(1));
+        *column == ROWID || new.is_some_and(|new| new.as_ref() == old.get(column + 1))
+    })
 }
 
 /// Checks the row in `buffers.row` and puts it in the place of row `old`.

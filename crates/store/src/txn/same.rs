@@ -1,0 +1,213 @@
+//! Entries that are written as they are.
+//!
+//! Programs write what is there already: settings, rows that come again from elsewhere.
+//! A commit of that would change nothing, and wait for a sync. So who writes over an entry
+//! may ask for the same one to be left: as long as the transaction has written nothing.
+//! One that has left all that it wrote has nothing to commit.
+//!
+//! 1. What is left stays the same until the transaction ends: a statement has the tree's
+//!    lock, who is IMMEDIATE all locks, and one that is serializable depends on the entry
+//!    from there on, as on what it reads. Under `snapshot` entries are written as ever: two
+//!    that write the same one must not both commit.
+//! 2. Who commits durably and has left an entry finds it durable: it is synced by the one who
+//!    leaves it, where that was not done by the one who wrote it.
+//! 3. It looks only where its commit is to be synced, of which to look costs a hundredth,
+//!    and only at what comes first: what is written with others is synced anyway.
+
+use super::{TxnContext, TxnState};
+use crate::error::Result;
+use crate::node::Key;
+use crate::options::Durability;
+use crate::store::log_error;
+use crate::tree::Tree;
+use crate::tree::compare::Aspect;
+use crate::tree::walk::Ahead;
+
+impl TxnContext {
+    /// As [`put`](Self::put), where the same entry may be there already: that is left as it
+    /// is, and takes no commit, where the transaction is to be synced and has written nothing
+    /// else.
+    pub fn rewrite(&mut self, tree: &Tree, key: Key<'_>, value: &[u8]) -> Result<bool> {
+        match self.leaves(tree, key, value)? {
+            true => Ok(true),
+            false => self.put(tree, key, value),
+        }
+    }
+
+    /// As [`put_all`](Self::put_all), with [`rewrite`](Self::rewrite).
+    pub fn rewrite_all<'e>(
+        &mut self,
+        tree: &Tree,
+        entries: impl IntoIterator<Item = (i64, &'e [u8])>,
+    ) -> Result<()> {
+        let mut entries = entries.into_iter();
+        for (key, value) in entries.by_ref() {
+            self.rewrite(tree, Key::Int(key), value)?;
+            if self.wrote {
+                break;
+            }
+        }
+        self.put_all(tree, entries)
+    }
+
+    fn leaves(&mut self, tree: &Tree, key: Key<'_>, value: &[u8]) -> Result<bool> {
+        if self.wrote || self.durability != Durability::Full {
+            return Ok(false);
+        }
+        let stays = match self.state {
+            TxnState::Idle | TxnState::Read => false,
+            TxnState::Statement => self.locked.holds(tree.id()),
+            TxnState::Immediate => true,
+            TxnState::Optimistic => self.observes,
+        };
+        if !stays || self.core.wal().is_none() {
+            return Ok(false);
+        }
+        self.check(tree, key)?;
+        let is_same = |(stored, is_overflow): (&[u8], bool)| !is_overflow && stored == value;
+        let leaves = self.look_up(tree, (key, Ahead::Page), |entry| entry.is_some_and(is_same))?;
+        if leaves {
+            self.observe(tree, key, Aspect::Entry);
+            self.left = true;
+        }
+        Ok(leaves)
+    }
+
+    /// After a transaction that has written nothing and left something of what this commit
+    /// acknowledged, or one before it: makes that durable, as a commit of its own would be.
+    #[cold]
+    pub(super) fn make_left_durable(&self, seq: u64) -> Result<()> {
+        match self.core.wal() {
+            Some(wal) => wal.sync_up_to(seq).map_err(log_error),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Durability, Isolation, Key, KeyKind, Options, Result, Store, Tree, TxnContext};
+    use fulgurite_disk::{Machine, MemoryDisk};
+    use std::sync::Arc;
+
+    /// A store with a row, and no thread, which would sync at its own time.
+    fn store() -> (Store, Tree) {
+        let options = Options {
+            driver: Some(Arc::new(Machine)),
+            ..Options::default()
+        };
+        let store = Store::open_on(Arc::new(MemoryDisk::new()), "s.db", options).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let mut txn = store.txn();
+        txn.begin_statement(&[&tree]).expect("begins");
+        assert!(!put(&mut txn, &tree, 1, b"one").expect("puts"));
+        txn.commit().expect("commits");
+        (store, tree)
+    }
+
+    fn put(txn: &mut TxnContext, tree: &Tree, key: i64, value: &[u8]) -> Result<bool> {
+        txn.rewrite(tree, Key::Int(key), value)
+    }
+
+    fn counters(store: &Store) -> (u64, u64) {
+        let log = store.stats().log.expect("a log");
+        (log.records, log.syncs)
+    }
+
+    fn value(store: &Store, tree: &Tree, key: i64) -> Vec<u8> {
+        let (mut txn, mut value) = (store.txn(), Vec::new());
+        txn.begin_read().expect("begins");
+        txn.get_into(tree, Key::Int(key), &mut value)
+            .expect("reads");
+        value
+    }
+
+    type Begins = fn(&mut TxnContext, &Tree) -> Result<()>;
+
+    const WAYS: [Begins; 4] = [
+        |txn, tree| txn.begin_statement(&[tree]),
+        |txn, _| txn.begin(Isolation::Serializable),
+        |txn, _| txn.begin_immediate(),
+        |txn, _| txn.begin_immediate_ahead(),
+    ];
+
+    /// A row that was written as it was took a record and a sync, as one that changed.
+    #[test]
+    fn what_is_there_already_takes_no_commit() {
+        for begins in WAYS {
+            let (store, tree) = store();
+            let before = counters(&store);
+            let mut txn = store.txn();
+            begins(&mut txn, &tree).expect("begins");
+            assert!(put(&mut txn, &tree, 1, b"one").expect("puts"));
+            let same: Vec<(i64, &[u8])> = vec![(1, b"one"); 3];
+            txn.rewrite_all(&tree, same).expect("puts");
+            assert!(!txn.has_written());
+            txn.commit().expect("commits");
+            assert_eq!(counters(&store), before);
+            // With another one it is written, before that or after it.
+            for key in [2, 3] {
+                begins(&mut txn, &tree).expect("begins");
+                let mut rows = [(1, b"one".as_slice()), (key, b"more")];
+                rows.rotate_left(key as usize % 2);
+                txn.rewrite_all(&tree, rows).expect("puts");
+                txn.commit().expect("commits");
+                assert_eq!(value(&store, &tree, key), b"more");
+            }
+            assert_eq!(counters(&store).0, before.0 + 2);
+            assert_eq!(value(&store, &tree, 1), b"one");
+        }
+    }
+
+    /// What another one changed meanwhile was not there already: who is serializable comes
+    /// before that where it has written nothing else, and loses where it has; under
+    /// `snapshot` it loses either way.
+    #[test]
+    fn what_was_left_and_changes_counts_as_read() {
+        for (isolation, writes, wins) in [
+            (Isolation::Serializable, false, true),
+            (Isolation::Serializable, true, false),
+            (Isolation::Snapshot, false, false),
+        ] {
+            let (store, tree) = store();
+            let (mut txn, mut other) = (store.txn(), store.txn());
+            txn.begin(isolation).expect("begins");
+            put(&mut txn, &tree, 1, b"one").expect("puts");
+            if writes {
+                put(&mut txn, &tree, 2, b"two").expect("puts");
+            }
+            other.begin_statement(&[&tree]).expect("begins");
+            put(&mut other, &tree, 1, b"other").expect("puts");
+            other.commit().expect("commits");
+            assert_eq!(txn.commit().is_ok(), wins, "{isolation:?}, {writes}");
+            assert_eq!(value(&store, &tree, 1), b"other");
+        }
+    }
+
+    /// Who commits durably what another one wrote that may lose it makes that durable.
+    #[test]
+    fn what_is_left_is_durable() {
+        let (store, tree) = store();
+        let (mut normal, mut full) = (store.txn(), store.txn());
+        normal.set_durability(Durability::Normal);
+        let unsynced = (2..100).find(|key| {
+            let syncs = counters(&store).1;
+            normal.begin_statement(&[&tree]).expect("begins");
+            put(&mut normal, &tree, *key, b"row").expect("puts");
+            normal.commit().expect("commits");
+            counters(&store).1 == syncs
+        });
+        let key = unsynced.expect("it does not sync each");
+        let before = counters(&store);
+        full.begin_statement(&[&tree]).expect("begins");
+        assert!(put(&mut full, &tree, key, b"row").expect("puts"));
+        full.commit().expect("commits");
+        let (records, syncs) = counters(&store);
+        assert!(records == before.0 && syncs > before.1);
+        // Who may lose what it writes looks for nothing.
+        normal.begin_statement(&[&tree]).expect("begins");
+        assert!(put(&mut normal, &tree, key, b"row").expect("puts"));
+        assert!(normal.has_written());
+        normal.commit().expect("commits");
+    }
+}
