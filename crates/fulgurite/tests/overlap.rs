@@ -402,7 +402,7 @@ fn a_large_transaction_that_cannot_write_to_a_table_stays_open() {
             "UPDATE u SET v = 9 WHERE id = 1",
         ),
         (
-            "UPDATE u SET v = 5 WHERE id = 1",
+            "UPDATE u SET v = 3 WHERE id = 1",
             "DELETE FROM u WHERE id = 1",
         ),
         (
