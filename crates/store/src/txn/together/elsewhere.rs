@@ -28,9 +28,10 @@ type Read = Option<TreeId>;
 /// The notes left with one store.
 #[derive(Default)]
 pub(crate) struct Elsewhere {
-    /// Whether there are any.
+    /// Whether there are any. Read with what hardly ever changes, so it is written only
+    /// where it does, and what changes lies elsewhere.
     any: AtomicBool,
-    notes: Mutex<Notes>,
+    notes: Box<Mutex<Notes>>,
 }
 
 #[derive(Default)]
@@ -48,10 +49,11 @@ struct Commit {
 }
 
 impl Commit {
-    /// The store, if it has yet to acknowledge this commit. (Who closes it waits for that.)
+    /// The store, if it has yet to acknowledge this commit, and can. (Who closes it waits
+    /// for that.)
     fn pending(&self) -> Option<Arc<Core>> {
         let store = self.store.upgrade();
-        store.filter(|core| !core.is_acknowledged(self.seq))
+        store.filter(|core| !core.is_acknowledged(self.seq) && core.check_writable().is_ok())
     }
 }
 
@@ -73,7 +75,9 @@ impl Elsewhere {
             notes.newest.retain(|_, commit| commit.pending().is_some());
             notes.looked_through_at = KEPT_MIN.max(2 * notes.newest.len());
         }
-        self.any.store(true, Relaxed);
+        if !self.any() {
+            self.any.store(true, Relaxed);
+        }
     }
 
     /// Whether there may be a commit to wait for. Whoever left a note before the caller got
@@ -95,7 +99,9 @@ impl Elsewhere {
             }
             keeps
         });
-        self.any.store(!notes.newest.is_empty(), Relaxed);
+        if notes.newest.is_empty() {
+            self.any.store(false, Relaxed);
+        }
         pending
     }
 }
