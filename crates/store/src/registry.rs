@@ -40,6 +40,26 @@ enum Place {
 static PLACES: LazyLock<Mutex<Places>> = LazyLock::new(Mutex::default);
 static FREED: Condvar = Condvar::new();
 
+/// A store on a disk of the caller's.
+struct OnOtherDisk {
+    /// Its address, which is that disk's for as long as the store is open.
+    disk: usize,
+    path: PathBuf,
+    handle: Weak<Handle>,
+}
+
+static ON_OTHER_DISKS: Mutex<Vec<OnOtherDisk>> = Mutex::new(Vec::new());
+
+fn address(disk: &Arc<dyn Disk>) -> usize {
+    Arc::as_ptr(disk).cast::<()>() as usize
+}
+
+impl OnOtherDisk {
+    fn is_at(&self, disk: &Arc<dyn Disk>, path: &Path) -> bool {
+        self.disk == address(disk) && self.path == path
+    }
+}
+
 /// The place of what is being opened; dropping it frees it.
 struct Opening {
     path: PathBuf,
@@ -146,8 +166,11 @@ pub(crate) fn check_not_only_read(core: &Core) -> Result<()> {
 /// The store of the file at a resolved path, if this process has it open.
 pub(crate) fn find_open(disk: &Arc<dyn Disk>, path: &Path) -> Result<Option<Store>> {
     if !Arc::ptr_eq(disk, &real_disk()) {
-        // Those of other disks are not known here.
-        return Ok(None);
+        let others = ON_OTHER_DISKS.lock();
+        let mut found = others.iter().filter(|other| other.is_at(disk, path));
+        let handle = found.find_map(|other| other.handle.upgrade());
+        drop(others);
+        return Ok(handle.map(Store::new));
     }
     let Some(file) = identity(&**disk, path)? else {
         return Ok(None);
@@ -172,6 +195,22 @@ pub(crate) fn open(path: &Path, options: Options) -> Result<Store> {
             Ok(store)
         }
     }
+}
+
+/// The same on a disk of the caller's. Numbers of files mean nothing across such disks, so
+/// who opens a file twice is refused its lock; the store is only known to be asked.
+pub(crate) fn open_on(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result<Store> {
+    let path = open::resolve(&*disk, path)?;
+    let store = open::open(disk.clone(), &path, options, Purpose::Use)?;
+    let mut others = ON_OTHER_DISKS.lock();
+    others.retain(|other| other.handle.strong_count() > 0);
+    others.push(OnOtherDisk {
+        disk: address(&disk),
+        path,
+        handle: Arc::downgrade(&store.handle),
+    });
+    drop(others);
+    Ok(store)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::check;
 use crate::checkpoint;
 use crate::error::{Error, Result};
 use crate::names;
-use crate::open::{self, Purpose};
+use crate::open;
 use crate::options::{Durability, Options};
 use crate::registry;
 use crate::shelf::Shelf;
@@ -78,8 +78,7 @@ impl Store {
 
     /// As [`open`](Self::open), on a disk of the caller's.
     pub fn open_on(disk: Arc<dyn Disk>, path: impl AsRef<Path>, options: Options) -> Result<Store> {
-        let path = open::resolve(&*disk, path.as_ref())?;
-        open::open(disk, &path, options, Purpose::Use)
+        registry::open_on(disk, path.as_ref(), options)
     }
 
     /// A store in memory, gone with its last handle.

@@ -3,17 +3,23 @@
 use super::super::decisions::{self, DECIDED, Number, PREPARED, Prepared};
 use super::super::redo::{self, Op};
 use crate::{Error, ErrorKind, Key, KeyKind, Options, Result, Store};
-use std::path::{Path, PathBuf};
+use fulgurite_disk::{Disk, MemoryDisk};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Two files, of which this process has both open.
 struct Files {
+    /// The caller's; otherwise the system's.
+    disk: Option<Arc<dyn Disk>>,
     folder: PathBuf,
     number: Number,
 }
 
 impl Drop for Files {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        if self.disk.is_none() {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
     }
 }
 
@@ -24,9 +30,16 @@ impl Files {
         let name = format!("fulgurite-doubt-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
-        let coordinator = open(&folder.join("coordinator.db"), false).expect("opens");
-        let number = Number::random(coordinator.core());
-        let files = Self { folder, number };
+        Self::in_doubt_on(None, folder)
+    }
+
+    fn in_doubt_on(disk: Option<Arc<dyn Disk>>, folder: PathBuf) -> Self {
+        let files = Self {
+            disk,
+            folder,
+            number: Number::from_key(&[7; 16]).expect("a number"),
+        };
+        let coordinator = files.open("coordinator.db", false).expect("opens");
         let other = files.open("other.db", false).expect("opens");
         let tree = other.create_family("t", KeyKind::Int).expect("a family");
         let mut redo = Vec::new();
@@ -42,7 +55,15 @@ impl Files {
     }
 
     fn open(&self, name: &str, read_only: bool) -> Result<Store> {
-        open(&self.folder.join(name), read_only)
+        let options = Options {
+            read_only,
+            ..Options::default()
+        };
+        let path = self.folder.join(name);
+        match &self.disk {
+            None => Store::open(path, options),
+            Some(disk) => Store::open_on(disk.clone(), path, options),
+        }
     }
 
     /// Keeps something of the transaction in one of the stores' own families.
@@ -75,14 +96,6 @@ impl Files {
     }
 }
 
-fn open(path: &Path, read_only: bool) -> Result<Store> {
-    let options = Options {
-        read_only,
-        ..Options::default()
-    };
-    Store::open(path, options)
-}
-
 /// The sync of the decision failed, so that nobody knew of it until the coordinator was
 /// opened again. But its log had it: the other file, opened meanwhile, was told that nothing
 /// had been decided, and the transaction was in one of them for good.
@@ -113,4 +126,21 @@ fn a_coordinator_open_for_reading_is_asked_only_by_who_reads() {
     files.refused(false, ErrorKind::ReadOnly, "close it there first");
     drop(coordinator);
     assert!(files.is_done(false));
+}
+
+/// On a disk of the caller's it was looked for in the file alone, whose lock this process
+/// had, and so whoever opened both after a power cut was refused the second.
+#[test]
+fn a_coordinator_open_on_a_disk_of_the_callers_is_asked() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    for is_decided in [true, false] {
+        let folder = PathBuf::from(format!("/{is_decided}"));
+        let files = Files::in_doubt_on(Some(disk.clone()), folder);
+        let coordinator = files.open("coordinator.db", false).expect("opens");
+        if is_decided {
+            files.decide(&coordinator);
+        }
+        assert_eq!(files.is_done(false), is_decided);
+        drop(coordinator);
+    }
 }
