@@ -11,7 +11,8 @@
 //!    transaction has rolled back and nothing was published.
 //! 3. Log space is reserved. A full disk fails here. (A statement that depends on
 //!    nothing but the trees it locked may have a lease instead, and be done, or write
-//!    where its entries lie: `txn/lease.rs`, `txn/in_place.rs`.)
+//!    where its entries lie: `txn/lease.rs`, `txn/in_place.rs`.) Before that it waits for
+//!    commits to other stores that have read what it changes: `txn/together/elsewhere.rs`.
 //! 4. The commit lock covers: comparing that no tree that was only read moved
 //!    on since 2, taking the sequence number and the place in the log, and
 //!    publishing roots and deaths. No I/O, no frame, no wait.
@@ -76,14 +77,10 @@ impl TxnContext {
                 Ok(())
             }
             _ if !self.wrote => {
-                let base = self.seq;
-                let left = self.left;
+                let (base, left) = (self.seq, self.left);
                 self.rollback();
                 self.core.wait_visible(base)?;
-                match left {
-                    true => self.make_left_durable(base),
-                    false => Ok(()),
-                }
+                self.make_left_durable(base, left)
             }
             _ => {
                 self.choose_record();

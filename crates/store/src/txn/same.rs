@@ -73,19 +73,20 @@ impl TxnContext {
         Ok(leaves)
     }
 
-    /// After a transaction that has written nothing and left something of what this commit
-    /// acknowledged, or one before it: makes that durable, as a commit of its own would be.
-    #[cold]
-    pub(super) fn make_left_durable(&self, seq: u64) -> Result<()> {
+    /// Where a transaction that ends without a commit has left something: makes that durable,
+    /// of this commit, which is acknowledged, or of one before.
+    #[inline]
+    pub(super) fn make_left_durable(&self, seq: u64, left: bool) -> Result<()> {
         match self.core.wal() {
-            Some(wal) => wal.sync_up_to(seq).map_err(log_error),
-            None => Ok(()),
+            Some(wal) if left => wal.sync_up_to(seq).map_err(log_error),
+            _ => Ok(()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::commit_together;
     use crate::{Durability, Isolation, Key, KeyKind, Options, Result, Store, Tree, TxnContext};
     use fulgurite_disk::{Machine, MemoryDisk};
     use std::sync::Arc;
@@ -184,26 +185,42 @@ mod tests {
         }
     }
 
+    /// The key of a row that this context, which does not sync each, has committed.
+    fn unsynced_row(store: &Store, tree: &Tree, normal: &mut TxnContext) -> i64 {
+        let unsynced = (100..200).find(|key| {
+            let syncs = counters(store).1;
+            normal.begin_statement(&[tree]).expect("begins");
+            put(normal, tree, *key, b"row").expect("puts");
+            normal.commit().expect("commits");
+            counters(store).1 == syncs
+        });
+        unsynced.expect("it does not sync each")
+    }
+
     /// Who commits durably what another one wrote that may lose it makes that durable.
     #[test]
     fn what_is_left_is_durable() {
         let (store, tree) = store();
         let (mut normal, mut full) = (store.txn(), store.txn());
         normal.set_durability(Durability::Normal);
-        let unsynced = (2..100).find(|key| {
-            let syncs = counters(&store).1;
-            normal.begin_statement(&[&tree]).expect("begins");
-            put(&mut normal, &tree, *key, b"row").expect("puts");
-            normal.commit().expect("commits");
-            counters(&store).1 == syncs
-        });
-        let key = unsynced.expect("it does not sync each");
+        let key = unsynced_row(&store, &tree, &mut normal);
         let before = counters(&store);
         full.begin_statement(&[&tree]).expect("begins");
         assert!(put(&mut full, &tree, key, b"row").expect("puts"));
         full.commit().expect("commits");
         let (records, syncs) = counters(&store);
         assert!(records == before.0 && syncs > before.1);
+        // The same beside another store, which is written to.
+        let key = unsynced_row(&store, &tree, &mut normal);
+        let (other, written) = self::store();
+        let mut beside = other.txn();
+        beside.begin_statement(&[&written]).expect("begins");
+        put(&mut beside, &written, 2, b"row").expect("puts");
+        full.begin_statement(&[&tree]).expect("begins");
+        assert!(put(&mut full, &tree, key, b"row").expect("puts"));
+        let syncs = counters(&store).1;
+        commit_together(&mut [&mut beside, &mut full]).expect("commits");
+        assert!(counters(&store).1 > syncs);
         // Who may lose what it writes looks for nothing.
         normal.begin_statement(&[&tree]).expect("begins");
         assert!(put(&mut normal, &tree, key, b"row").expect("puts"));

@@ -220,14 +220,14 @@ pub fn update(
         return Ok(false);
     }
     records.encode(&columns, selection)?;
-    let stays = |row: usize, at: &usize| {
-        let new = columns.get(*at).map(|column| column.get(row));
-        new == Some(batch.get(at + 1, row))
-    };
-    let assigned = || plan.assignments.iter().map(|(at, _)| at);
+    // Where the first row stays as it is all may.
     let first = batch.row_at(0).unwrap_or(0);
+    let stays = plan.assignments.iter().all(|(at, _)| {
+        let new = columns.get(*at).map(|column| column.get(first));
+        new == Some(batch.get(at + 1, first))
+    });
     sink.torn = true;
-    match assigned().all(|at| stays(first, at)) {
+    match stays {
         true => sink.txn.rewrite_all(&table.tree, records.entries(0))?,
         false => sink.txn.put_all(&table.tree, records.entries(0))?,
     }

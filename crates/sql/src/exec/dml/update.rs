@@ -252,10 +252,12 @@ fn assign(
 /// Whether the columns that are assigned, of this row, are what they were: it may be that
 /// nothing changes.
 pub fn assigns_the_same(assignments: &[(usize, Expr)], old: Row<'_>, new: &[Value]) -> bool {
-    assignments.iter().all(|(column, _)| {
-        let new = new.get(column.wrapping_add(1));
-        *column == ROWID || new.is_some_and(|new| new.as_ref() == old.get(column + 1))
-    })
+    let is_same = |column: usize| {
+        let new = new.get(column + 1);
+        new.is_some_and(|new| new.as_ref() == old.get(column + 1))
+    };
+    let mut columns = assignments.iter().map(|(column, _)| *column);
+    columns.all(|column| column == ROWID || is_same(column))
 }
 
 /// Checks the row in `buffers.row` and puts it in the place of row `old`.

@@ -245,7 +245,9 @@ fn commit_excluded(txns: &mut [&mut TxnContext]) -> Result<()> {
         // What alone is written to follows, in its log, all that it builds on.
         if lasting != [at] {
             txn.wait_for_base()?;
-            txn.core.wait_visible(txn.core.head())?;
+            let head = txn.core.head();
+            txn.core.wait_visible(head)?;
+            txn.make_left_durable(head, txn.left)?;
         }
     }
     if let [_, _, ..] = lasting.as_slice() {
