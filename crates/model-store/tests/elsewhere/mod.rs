@@ -1,25 +1,13 @@
 //! Who writes to one store and has read another one, and who changes what was read there.
 
-use super::common::{Stops, options};
+use super::common::open_two;
 use fulgurite_sim::SimDisk;
 use fulgurite_store_model::{
-    ErrorKind, Isolation, Key, KeyKind, Result, Store, Tree, TxnContext, commit_together,
-    read_together,
+    ErrorKind, Isolation, Key, Result, Store, Tree, TxnContext, commit_together, read_together,
 };
 use shuttle::thread;
-use std::path::Path;
-use std::sync::Arc;
 
 type Both = [(Store, Tree); 2];
-
-fn open_both(disk: &SimDisk) -> Both {
-    ["/written.db", "/read.db"].map(|path| {
-        let stops = Arc::new(Stops(disk.clone()));
-        let store = Store::open_on(stops, Path::new(path), options()).expect("opens");
-        let tree = store.create_family("t", KeyKind::Int).expect("a family");
-        (store, tree)
-    })
-}
 
 fn is_there(txn: &mut TxnContext, tree: &Tree, key: i64) -> Result<bool> {
     txn.get_into(tree, Key::Int(key), &mut Vec::new())
@@ -77,7 +65,7 @@ fn look(both: &Both) -> (bool, [bool; 2]) {
 /// and one that looks at both: whoever sees the change sees what was written by those who
 /// did not.
 pub fn readers_and_a_change() {
-    let both = open_both(&SimDisk::new(1));
+    let both = open_two(&SimDisk::new(1));
     let drawn = |n| shuttle::rand::Rng::gen_range(&mut shuttle::rand::thread_rng(), 0..n);
     let writers: Vec<_> = [0, 1]
         .map(|key| {

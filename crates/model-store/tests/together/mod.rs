@@ -1,29 +1,17 @@
 //! Transactions over two stores.
 
 use super::common::Schedulers::All;
-use super::common::{Stops, explore, options};
+use super::common::{explore, open_two};
 use super::{get, put};
 use fulgurite_sim::SimDisk;
 use fulgurite_store_model::{
-    ErrorKind, Isolation, Key, KeyKind, Store, Tree, Txn, TxnContext, commit_together,
-    read_together,
+    ErrorKind, Isolation, Key, Store, Tree, Txn, TxnContext, commit_together, read_together,
 };
 use shuttle::thread;
-use std::path::Path;
-use std::sync::Arc;
 
 const SUM: i64 = 8;
 
 type Both = [(Store, Tree); 2];
-
-fn open_both(disk: &SimDisk) -> Both {
-    ["/a.db", "/b.db"].map(|path| {
-        let stops = Arc::new(Stops(disk.clone()));
-        let store = Store::open_on(stops, Path::new(path), options()).expect("opens");
-        let tree = store.create_family("t", KeyKind::Int).expect("a family");
-        (store, tree)
-    })
-}
 
 fn commit(txns: &mut [Txn; 2]) -> fulgurite_store_model::Result<()> {
     let [first, second] = txns;
@@ -64,7 +52,7 @@ fn sum(both: &Both) -> i64 {
 /// reads both: nobody waits for ever, and the sum stays.
 fn movers() {
     let disk = SimDisk::new(1);
-    let both = open_both(&disk);
+    let both = open_two(&disk);
     let mut txns = [0, 1].map(|at: usize| both[at].0.txn());
     for txn in &mut txns {
         txn.begin(Isolation::Serializable).expect("begins");
@@ -95,7 +83,7 @@ fn movers() {
     }
     assert_eq!(sum(&both), SUM);
     drop(both);
-    let both = open_both(&disk.crash_image(3));
+    let both = open_two(&disk.crash_image(3));
     assert_eq!(sum(&both), SUM);
 }
 
@@ -142,7 +130,7 @@ fn write_second_and_read(both: &Both) -> i64 {
 /// was there before, it comes before that.
 fn excluders() {
     let disk = SimDisk::new(1);
-    let both = open_both(&disk);
+    let both = open_two(&disk);
     let spawn = |does: fn(&Both) -> i64| {
         let both = both.clone();
         thread::spawn(move || does(&both))
@@ -165,7 +153,7 @@ fn excluders() {
         adds.join().expect("no panic");
     }
     drop(both);
-    let both = open_both(&disk.crash_image(3));
+    let both = open_two(&disk.crash_image(3));
     let (store, tree) = &both[0];
     let mut txn = store.txn();
     txn.begin_read().expect("begins");
