@@ -225,7 +225,7 @@ fn who_made_families_keeps_those_of_the_commit() {
         for (at, (store, _)) in stores.iter().enumerate() {
             let names = store.families().expect("the names");
             assert_eq!(names, ["f2", "f3", "t"]);
-            let own = [super::DECIDED, super::PREPARED][at.min(1)];
+            let own = [super::decisions::DECIDED, super::decisions::PREPARED][at.min(1)];
             let found = super::decisions::find(store, own).expect("reads");
             assert!(found.is_some(), "{own:?} of {at} is gone");
             assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
@@ -255,7 +255,8 @@ fn who_made_families_and_is_too_large_makes_that_of_the_commit() {
             }
             put(&mut txns[1], &stores[1].1, 1, turn);
             commit(&mut txns).expect("commits");
-            let found = super::decisions::find(&stores[0].0, super::DECIDED).expect("reads");
+            let found =
+                super::decisions::find(&stores[0].0, super::decisions::DECIDED).expect("reads");
             let family = found.expect("the family of decisions");
             let mut reader = stores[0].0.txn();
             reader.begin_read().expect("reads");

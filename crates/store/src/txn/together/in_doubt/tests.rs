@@ -1,7 +1,7 @@
 //! What is left in doubt in one file while this process has the other one open.
 
+use super::super::super::redo::{self, Op};
 use super::super::decisions::{self, DECIDED, Number, PREPARED, Prepared};
-use super::super::redo::{self, Op};
 use crate::{Error, ErrorKind, Key, KeyKind, Options, Result, Store};
 use fulgurite_disk::{Disk, MemoryDisk};
 use std::path::PathBuf;
