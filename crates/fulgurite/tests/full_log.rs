@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use fulgurite::{Connection, Database, ErrorCode, Options};
-use fulgurite_disk::{Disk, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
+use fulgurite_disk::{Intercepted, Interceptor, MemoryDisk, Result as Done};
 use fulgurite_store::Store;
 
 /// The checkpoint's thread waits while it is shut; who helps it to write pages does not.
@@ -20,51 +20,17 @@ impl Gate {
         *self.is_shut.lock().expect("no panic") = is_shut;
         self.opened.notify_all();
     }
+}
 
-    fn pass(&self) {
-        if std::thread::current().name() != Some("fulgurite-checkpoint") {
-            return;
+impl Interceptor for Gate {
+    fn before_write(&self, path: &Path) -> Done<()> {
+        let is_checkpoint = std::thread::current().name() == Some("fulgurite-checkpoint");
+        if is_checkpoint && path.ends_with("full.db") {
+            let is_shut = self.is_shut.lock().expect("no panic");
+            let open = self.opened.wait_while(is_shut, |is_shut| *is_shut);
+            drop(open.expect("no panic"));
         }
-        let is_shut = self.is_shut.lock().expect("no panic");
-        let open = self.opened.wait_while(is_shut, |is_shut| *is_shut);
-        drop(open.expect("no panic"));
-    }
-}
-
-#[derive(Debug)]
-struct Gated {
-    inner: MemoryDisk,
-    gate: Arc<Gate>,
-}
-
-#[derive(Debug)]
-struct GatedFile {
-    inner: Arc<dyn DiskFile>,
-    gate: Arc<Gate>,
-}
-
-impl Disk for Gated {
-    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
-
-    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
-        let inner = self.inner.open(path, options)?;
-        Ok(match path.ends_with("full.db") {
-            false => inner,
-            true => Arc::new(GatedFile {
-                inner,
-                gate: Arc::clone(&self.gate),
-            }),
-        })
-    }
-}
-
-impl DiskFile for GatedFile {
-    forward!(inner: len, read_at, write_vectored_at, sync_data, sync_all, allocate, truncate);
-    forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> Done<()> {
-        self.gate.pass();
-        self.inner.write_at(buf, offset)
+        Ok(())
     }
 }
 
@@ -103,10 +69,7 @@ fn fill(db: &Connection) {
 #[test]
 fn a_change_of_the_schema_that_finds_no_room_in_the_log_is_over() {
     let gate = Arc::<Gate>::default();
-    let disk = Arc::new(Gated {
-        inner: MemoryDisk::new(),
-        gate: Arc::clone(&gate),
-    });
+    let disk = Arc::new(Intercepted::new(MemoryDisk::new(), &gate));
     let options = Options {
         checkpoint_bytes: 1 << 30,
         log_limit_bytes: Some(64 << 10),

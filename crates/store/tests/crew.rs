@@ -2,7 +2,7 @@
 //! holds the checkpoint's thread at its first pages until another thread has come to
 //! write some: if nobody took part, none of this would end.
 
-use fulgurite_disk::{Disk, DiskError, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
+use fulgurite_disk::{DiskError, Intercepted, Interceptor, MemoryDisk, Result as Done};
 use fulgurite_store::{Compression, Durability, ErrorKind, Key, KeyKind, Options, Store};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -22,8 +22,11 @@ struct Gate {
     opened: Condvar,
 }
 
-impl Gate {
-    fn pass(&self, path: &Path) -> Done<()> {
+impl Interceptor for Gate {
+    fn before_write(&self, path: &Path) -> Done<()> {
+        if !path.ends_with("c.db") {
+            return Ok(());
+        }
         let mut first = self.first.lock().unwrap();
         if std::thread::current().name() == Some("fulgurite-checkpoint") {
             while first.is_some() {
@@ -40,43 +43,6 @@ impl Gate {
             }
             _ => Ok(()),
         }
-    }
-}
-
-#[derive(Debug)]
-struct Gated {
-    inner: MemoryDisk,
-    gate: Arc<Gate>,
-}
-
-#[derive(Debug)]
-struct GatedFile {
-    inner: Arc<dyn DiskFile>,
-    gate: Arc<Gate>,
-}
-
-impl Disk for Gated {
-    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
-
-    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
-        let inner = self.inner.open(path, options)?;
-        Ok(match path.ends_with("c.db") {
-            false => inner,
-            true => Arc::new(GatedFile {
-                inner,
-                gate: Arc::clone(&self.gate),
-            }),
-        })
-    }
-}
-
-impl DiskFile for GatedFile {
-    forward!(inner: len, read_at, write_vectored_at, sync_data, sync_all, allocate, truncate);
-    forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> Done<()> {
-        self.gate.pass(Path::new("c.db"))?;
-        self.inner.write_at(buf, offset)
     }
 }
 
@@ -99,10 +65,7 @@ fn fill_and_read_back(first: First) {
         return;
     }
     let gate = Arc::<Gate>::default();
-    let disk = Arc::new(Gated {
-        inner: MemoryDisk::new(),
-        gate: Arc::clone(&gate),
-    });
+    let disk = Arc::new(Intercepted::new(MemoryDisk::new(), &gate));
     let open = || Store::open_on(disk.clone(), "c.db", options()).expect("opens");
     let store = open();
     let tree = store.create_family("t", KeyKind::Int).expect("a family");

@@ -2,12 +2,9 @@
 //! is told to, or by whoever cannot go on without it, and no time passes but its
 //! driver's.
 
-use fulgurite_disk::{
-    Disk, DiskError, DiskFile, Driver, Machine, MemoryDisk, OpenOptions, Result, forward,
-};
+use fulgurite_disk::{DiskError, Driver, Intercepted, Interceptor, Machine, MemoryDisk, Result};
 use fulgurite_store::{Durability, ErrorKind, Isolation, Key, KeyKind, Options, Store};
 use std::fmt;
-use std::io::IoSlice;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex};
@@ -264,15 +261,18 @@ impl Stop {
             long_waits: AtomicU64::new(0),
         })
     }
+}
 
-    fn write(&self) -> Result<()> {
-        if !self.is_near.swap(false, Relaxed) {
+impl Interceptor for Stop {
+    fn before_write(&self, path: &Path) -> Result<()> {
+        let is_log = path.to_string_lossy().contains("-wal");
+        if is_log || !self.is_near.swap(false, Relaxed) {
             return Ok(());
         }
         self.reached.wait();
         self.passed.wait();
         let source = std::io::Error::other("it failed once");
-        Err(DiskError::new("write", Path::new("driven.db"), source))
+        Err(DiskError::new("write", path, source))
     }
 }
 
@@ -298,38 +298,6 @@ impl Driver for Stop {
     }
 }
 
-struct StopDisk(MemoryDisk, Arc<Stop>);
-
-#[derive(Debug)]
-struct StopFile(Arc<dyn DiskFile>, Arc<Stop>);
-
-impl Disk for StopDisk {
-    forward!(0: exists, remove, rename, sync_dir, temp_file, canonical);
-
-    fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>> {
-        let file = self.0.open(path, options)?;
-        match path.to_string_lossy().contains("-wal") {
-            true => Ok(file),
-            false => Ok(Arc::new(StopFile(file, self.1.clone()))),
-        }
-    }
-}
-
-impl DiskFile for StopFile {
-    forward!(0: len, identity, read_at, sync_data, sync_all, start_writeback, allocate);
-    forward!(0: truncate, lock_exclusive, lock_shared, unlock);
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        self.1.write()?;
-        self.0.write_at(buf, offset)
-    }
-
-    fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<()> {
-        self.1.write()?;
-        self.0.write_vectored_at(bufs, offset)
-    }
-}
-
 /// Another thread is making one, so nobody makes the checkpoint that was asked for;
 /// and that one brings no frames.
 #[test]
@@ -340,7 +308,7 @@ fn who_waits_for_frames_is_told_that_anothers_checkpoint_failed() {
         driver: Some(stop.clone()),
         ..Options::default()
     };
-    let disk = Arc::new(StopDisk(MemoryDisk::new(), stop.clone()));
+    let disk = Arc::new(Intercepted::new(MemoryDisk::new(), &stop));
     let store = Store::open_on(disk, "driven.db", options).expect("opens");
     let tree = store.create_family("t", KeyKind::Int).expect("a family");
     let mut txn = store.txn();
@@ -377,7 +345,7 @@ fn who_finds_no_space_in_the_log_waits_as_long_as_it_likes_and_has_lost_nothing(
         busy_timeout: Duration::from_secs(2),
         ..options(&driver)
     };
-    let disk = Arc::new(StopDisk(MemoryDisk::new(), stop.clone()));
+    let disk = Arc::new(Intercepted::new(MemoryDisk::new(), &stop));
     let store = Store::open_on(disk, "driven.db", options).expect("opens");
     let tree = store.create_family("t", KeyKind::Int).expect("a family");
     let [mut hasty, mut patient, mut alone] = [store.txn(), store.txn(), store.txn()];
@@ -461,7 +429,7 @@ fn who_finds_its_space_taken_when_it_has_its_locks_has_lost_nothing() {
         driver: Some(driver.clone()),
         ..options(&Arc::default())
     };
-    let disk = Arc::new(StopDisk(MemoryDisk::new(), stop.clone()));
+    let disk = Arc::new(Intercepted::new(MemoryDisk::new(), &stop));
     let store = Store::open_on(disk, "driven.db", options).expect("opens");
     let [tree, other] = ["t", "u"].map(|name| {
         let family = store.create_family(name, KeyKind::Int);

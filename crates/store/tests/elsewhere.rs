@@ -3,7 +3,7 @@
 //! is shown after it.
 
 use fulgurite_disk::{
-    Disk, DiskError, DiskErrorKind, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward,
+    Disk, DiskError, DiskErrorKind, Intercepted, Interceptor, MemoryDisk, Result as Done,
 };
 use fulgurite_store::{
     ErrorKind, Isolation, Key, KeyKind, Options, Result, Store, Tree, TxnContext, commit_together,
@@ -44,8 +44,10 @@ impl Gate {
             state = self.changed.wait(state).expect("no panic");
         }
     }
+}
 
-    fn pass(&self) -> Done<()> {
+impl Interceptor for Gate {
+    fn before_sync(&self, path: &Path) -> Done<()> {
         let mut state = self.state.lock().expect("no panic");
         state.1 += 1;
         self.changed.notify_all();
@@ -56,45 +58,12 @@ impl Gate {
         match state.0 {
             Stand::Broken => Err(DiskError {
                 op: "sync",
-                path: "the log".into(),
+                path: path.to_owned(),
                 kind: DiskErrorKind::Other,
                 source: Arc::new(std::io::Error::other("the disk is gone")),
             }),
             _ => Ok(()),
         }
-    }
-}
-
-#[derive(Debug)]
-struct Gated {
-    inner: MemoryDisk,
-    gate: Arc<Gate>,
-}
-
-#[derive(Debug)]
-struct GatedFile {
-    inner: Arc<dyn DiskFile>,
-    gate: Arc<Gate>,
-}
-
-impl Disk for Gated {
-    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
-
-    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
-        Ok(Arc::new(GatedFile {
-            inner: self.inner.open(path, options)?,
-            gate: Arc::clone(&self.gate),
-        }))
-    }
-}
-
-impl DiskFile for GatedFile {
-    forward!(inner: len, read_at, write_at, write_vectored_at, sync_all, allocate, truncate);
-    forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
-
-    fn sync_data(&self) -> Done<()> {
-        self.gate.pass()?;
-        self.inner.sync_data()
     }
 }
 
@@ -122,10 +91,7 @@ impl World {
             state: Mutex::new((Stand::Open, 0)),
             changed: Condvar::new(),
         });
-        let gated = Gated {
-            inner: MemoryDisk::new(),
-            gate: gate.clone(),
-        };
+        let gated = Intercepted::new(MemoryDisk::new(), &gate);
         let open = |disk: Arc<dyn Disk>| {
             let store = Store::open_on(disk, "s.db", Options::default()).expect("opens");
             let tree = store.create_family("t", KeyKind::Int).expect("a family");

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 
-use fulgurite_disk::{Disk, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
+use fulgurite_disk::{Intercepted, Interceptor, MemoryDisk, Result as Done};
 use fulgurite_wal::{Lsn, Options, Preallocation, Wal};
 
 const LIMIT_BYTES: u64 = 8 << 20;
@@ -57,13 +57,7 @@ fn records_survive_whatever_prepares_the_file_next() {
     }
 }
 
-/// A disk on which the thread behind a log cannot sync while the gate is shut.
-#[derive(Clone)]
-struct Gated {
-    inner: MemoryDisk,
-    gate: Arc<Gate>,
-}
-
+/// The thread behind a log cannot sync while it is shut.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -89,8 +83,10 @@ impl Gate {
             state = self.changed.wait(state).unwrap();
         }
     }
+}
 
-    fn pass(&self) {
+impl Interceptor for Gate {
+    fn before_sync(&self, _path: &Path) -> Done<()> {
         if std::thread::current().name() == Some("fulgurite-log") {
             let mut state = self.state.lock().unwrap();
             state.holds = true;
@@ -99,33 +95,7 @@ impl Gate {
                 state = self.changed.wait(state).unwrap();
             }
         }
-    }
-}
-
-#[derive(Debug)]
-struct GatedFile {
-    inner: Arc<dyn DiskFile>,
-    gate: Arc<Gate>,
-}
-
-impl Disk for Gated {
-    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
-
-    fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
-        Ok(Arc::new(GatedFile {
-            inner: self.inner.open(path, options)?,
-            gate: Arc::clone(&self.gate),
-        }))
-    }
-}
-
-impl DiskFile for GatedFile {
-    forward!(inner: len, read_at, write_at, write_vectored_at, sync_all, allocate, truncate);
-    forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
-
-    fn sync_data(&self) -> Done<()> {
-        self.gate.pass();
-        self.inner.sync_data()
+        Ok(())
     }
 }
 
@@ -135,12 +105,9 @@ impl DiskFile for GatedFile {
 /// waited for each step of it: to fill a log just made took three times as long.)
 #[test]
 fn appends_do_not_wait_for_the_file_to_be_prepared() {
-    let disk = Gated {
-        inner: MemoryDisk::new(),
-        gate: Arc::default(),
-    };
+    let gate = Arc::<Gate>::default();
     let options = Options::memory()
-        .disk(Arc::new(disk.clone()))
+        .disk(Arc::new(Intercepted::new(MemoryDisk::new(), &gate)))
         .limit_bytes(LIMIT_BYTES);
     let log = Wal::open("a.log", options).unwrap();
     for _ in 0..120 {
@@ -150,11 +117,11 @@ fn appends_do_not_wait_for_the_file_to_be_prepared() {
     for _ in 0..20 {
         log.append(&[1; 4_000]).unwrap();
     }
-    disk.gate.wait_until_it_holds();
+    gate.wait_until_it_holds();
     for _ in 0..50_000 {
         log.append(&[2; 100]).unwrap();
     }
-    disk.gate.open();
+    gate.open();
     log.flush().unwrap();
     let held = held(&log);
     assert_eq!(held.len(), 50_140);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
 use crate::support::{must, run};
-use fulgurite_disk::{Disk, DiskError, DiskErrorKind, DiskFile, MemoryDisk, OpenOptions, forward};
+use fulgurite_disk::{DiskError, DiskErrorKind, Intercepted, Interceptor, MemoryDisk};
 use fulgurite_sql::session::{Engine, Session};
 use fulgurite_store::{Options, Store};
 
@@ -39,8 +39,10 @@ impl Gate {
             state = self.changed.wait(state).unwrap();
         }
     }
+}
 
-    fn pass(&self) -> Result<(), DiskError> {
+impl Interceptor for Gate {
+    fn before_sync(&self, path: &Path) -> Result<(), DiskError> {
         if thread::current().name() != Some(FIRST) {
             return Ok(());
         }
@@ -53,45 +55,12 @@ impl Gate {
         match state.0 {
             Stand::Fails => Err(DiskError {
                 op: "sync",
-                path: "the log".into(),
+                path: path.to_owned(),
                 kind: DiskErrorKind::Other,
                 source: Arc::new(std::io::Error::other("the disk is gone")),
             }),
             _ => Ok(()),
         }
-    }
-}
-
-#[derive(Debug)]
-struct Gated {
-    inner: MemoryDisk,
-    gate: Arc<Gate>,
-}
-
-#[derive(Debug)]
-struct GatedFile {
-    inner: Arc<dyn DiskFile>,
-    gate: Arc<Gate>,
-}
-
-impl Disk for Gated {
-    forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
-
-    fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn DiskFile>, DiskError> {
-        Ok(Arc::new(GatedFile {
-            inner: self.inner.open(path, options)?,
-            gate: Arc::clone(&self.gate),
-        }))
-    }
-}
-
-impl DiskFile for GatedFile {
-    forward!(inner: len, read_at, write_at, write_vectored_at, sync_all, allocate, truncate);
-    forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
-
-    fn sync_data(&self) -> Result<(), DiskError> {
-        self.gate.pass()?;
-        self.inner.sync_data()
     }
 }
 
@@ -119,10 +88,7 @@ impl World {
             state: Mutex::new((Stand::Shut, false)),
             changed: Condvar::new(),
         });
-        let disk = Gated {
-            inner: MemoryDisk::new(),
-            gate: Arc::clone(&gate),
-        };
+        let disk = Intercepted::new(MemoryDisk::new(), &gate);
         let options = Options::default();
         let store = Store::open_on(Arc::new(disk), Path::new("/test.db"), options).unwrap();
         let engine = Engine::open(store).unwrap();

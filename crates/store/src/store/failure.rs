@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::options::Options;
     use crate::store::Store;
-    use fulgurite_disk::{Disk, DiskFile, MemoryDisk, OpenOptions, Result as Done, forward};
+    use fulgurite_disk::{Intercepted, Interceptor, MemoryDisk, Result as Done};
     use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -196,46 +196,17 @@ mod tests {
 
     /// A full disk, as far as the syncs of the database file can tell.
     #[derive(Debug, Default)]
-    struct Filled {
-        inner: MemoryDisk,
-        is_full: Arc<AtomicBool>,
-    }
+    struct Filled(AtomicBool);
 
-    #[derive(Debug)]
-    struct FilledFile {
-        inner: Arc<dyn DiskFile>,
-        is_full: Arc<AtomicBool>,
-    }
-
-    impl Disk for Filled {
-        forward!(inner: exists, rename, temp_file, remove, canonical, sync_dir);
-
-        fn open(&self, path: &Path, options: OpenOptions) -> Done<Arc<dyn DiskFile>> {
-            let inner = self.inner.open(path, options)?;
-            Ok(match path.ends_with("filled.db") {
-                false => inner,
-                true => Arc::new(FilledFile {
-                    inner,
-                    is_full: self.is_full.clone(),
-                }),
-            })
-        }
-    }
-
-    impl DiskFile for FilledFile {
-        forward!(inner: len, read_at, write_at, write_vectored_at, allocate, truncate);
-        forward!(inner: start_writeback, lock_exclusive, lock_shared, unlock, identity);
-
-        fn sync_data(&self) -> Done<()> {
-            if self.is_full.load(Ordering::SeqCst) {
-                let full = std::io::ErrorKind::StorageFull.into();
-                return Err(DiskError::new("sync", Path::new("filled.db"), full));
+    impl Interceptor for Filled {
+        fn before_sync(&self, path: &Path) -> Done<()> {
+            match path.ends_with("filled.db") && self.0.load(Ordering::SeqCst) {
+                true => {
+                    let full = std::io::ErrorKind::StorageFull.into();
+                    Err(DiskError::new("sync", path, full))
+                }
+                false => Ok(()),
             }
-            self.inner.sync_data()
-        }
-
-        fn sync_all(&self) -> Done<()> {
-            self.sync_data()
         }
     }
 
@@ -243,14 +214,14 @@ mod tests {
     /// be tried again; only the next one heard that writing had ended.
     #[test]
     fn who_meets_a_failed_sync_hears_that_writing_has_ended() {
-        let disk = Filled::default();
-        let is_full = disk.is_full.clone();
-        let store = Store::open_on(Arc::new(disk), "filled.db", Options::default());
+        let filled = Arc::<Filled>::default();
+        let disk = Arc::new(Intercepted::new(MemoryDisk::new(), &filled));
+        let store = Store::open_on(disk, "filled.db", Options::default());
         let store = store.expect("opens");
         store
             .create_family("f", crate::KeyKind::Int)
             .expect("a tree");
-        is_full.store(true, Ordering::SeqCst);
+        filled.0.store(true, Ordering::SeqCst);
         for _ in 0..2 {
             let told = store.checkpoint().expect_err("its sync fails");
             assert_eq!(told.kind(), ErrorKind::Poisoned, "{told}");
