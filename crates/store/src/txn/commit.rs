@@ -20,28 +20,24 @@
 //!    commit makes it durable. If that fails the outcome is unknown until the
 //!    database is opened again, and the store is poisoned.
 
+mod rebase;
 #[cfg(test)]
 mod tests;
 mod validate;
 
+pub(super) use rebase::Replay;
 pub(super) use validate::Between;
 
 use super::critical::{Held, SAMPLE};
 use super::lease::Leased;
 use super::locks::unlock_writers;
 use super::recycle::Seen;
-use super::redo::{Op, Ops};
 use super::{TxnContext, TxnState};
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::Key;
 use crate::primitives::LOOK_AT;
 use crate::store::log_error;
-use crate::tree::edit::IfExists;
-use crate::tree::fork::Fork;
-use crate::tree::transplant::Moving;
-use crate::tree::{Tree, TreeId};
+use crate::tree::Tree;
 use fulgurite_wal::{Permit, TwinLog};
-use rustc_hash::FxHashSet;
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
@@ -150,70 +146,6 @@ impl TxnContext {
         Ok(reads)
     }
 
-    /// Validates all that it depends on, and rebases it onto the heads of its trees.
-    fn move_to_heads(&mut self) -> Result<Vec<ReadHead>> {
-        if self.bulk {
-            return self.validate(&[]);
-        }
-        let moved_on = |fork: &Fork| fork.changed && fork.has_moved_on();
-        for at in 0..self.forks.len() {
-            if moved_on(&self.forks[at]) {
-                self.graft(at)?;
-            }
-        }
-        if !self.forks.iter().any(moved_on) {
-            return self.validate(&[]);
-        }
-        let mut moving = Vec::with_capacity(self.forks.len());
-        for at in 0..self.forks.len() {
-            let sorted = moved_on(&self.forks[at]).then(|| self.sort_out(at));
-            moving.push(sorted.transpose()?.flatten());
-        }
-        let reads = self.validate(&moving)?;
-        for (at, moving) in moving.into_iter().enumerate() {
-            if moved_on(&self.forks[at]) {
-                self.rebase(at, moving)?;
-            }
-        }
-        Ok(reads)
-    }
-
-    /// The operations on the entries of a tree.
-    fn ops_of(redo: &[u8], tree: TreeId) -> impl Iterator<Item = Result<(Key<'_>, Op<'_>)>> {
-        let ops = Ops::new(redo).map(move |op| {
-            let op = op.map_err(|_| Error::misuse("a redo buffer is not readable"))?;
-            let of_tree = op.key().filter(|_| op.tree() == tree.0);
-            Ok(of_tree.map(|key| (key, op)))
-        });
-        ops.filter_map(Result::transpose)
-    }
-
-    /// Their keys, up to what is not readable.
-    fn keys_of(redo: &[u8], tree: TreeId) -> impl Iterator<Item = Key<'_>> {
-        Self::ops_of(redo, tree).map_while(|op| op.ok().map(|(key, _)| key))
-    }
-
-    /// What of a fork needs no replaying. (One that the tree's being dropped concerns is
-    /// found by validating.)
-    fn sort_out(&self, at: usize) -> Result<Option<Moving>> {
-        let slot = self.slot.as_ref().ok_or_else(super::no_slot)?;
-        let fork = &self.forks[at];
-        let keys = Self::keys_of(&self.redo, fork.tree.id());
-        Ok(fork.sort_out((&self.core.pool, slot), fork.tree.0.head(), keys))
-    }
-
-    /// Moves a fork to the head of its tree, whose writer lock is held, where nobody
-    /// else changed the leaves it changed. It counts as validated then.
-    fn graft(&mut self, at: usize) -> Result<()> {
-        let redo = std::mem::take(&mut self.redo);
-        let head = (self.forks[at].tree.0.head(), self.core.head());
-        let tree = self.forks[at].tree.id();
-        let keys = Self::keys_of(&redo, tree);
-        let grafted = self.edit_in_place(at, |fork, cx| fork.graft(cx, head, keys));
-        self.redo = redo;
-        grafted.map(|_| ())
-    }
-
     /// Trees made and dropped in this transaction were never there. (What an
     /// attach record brought is freed as any dropped tree.)
     pub(super) fn discard_unborn(&mut self) {
@@ -230,78 +162,6 @@ impl TxnContext {
                 at += 1;
             }
         }
-    }
-
-    /// Starts a fork over from the head of its tree, whose writer lock is held and keeps
-    /// that head where it is: moves the leaves that can be moved, and replays the other
-    /// operations.
-    pub(super) fn rebase(&mut self, at: usize, moving: Option<Moving>) -> Result<()> {
-        let core = self.core.clone();
-        let (slot, seq) = core.pool.readers.pin(|| core.head_to_pin())?;
-        let tree = self.forks[at].tree.clone();
-        // To replay another one's may have spilled what was to move.
-        let moving = moving.filter(|_| self.forks[at].spilled == 0);
-        let mut made = std::mem::take(&mut self.forks[at].own);
-        let mut kept = Vec::new();
-        if let Some(moving) = &moving {
-            let leaves = moving.leaves().iter().map(|moving| moving.leaf.reference);
-            let leaves: FxHashSet<u64> = leaves.collect();
-            kept.extend(made.extract_if(.., |node| leaves.contains(&node.reference)));
-        }
-        let fork = &self.forks[at];
-        let more = fork.count.wrapping_sub(fork.base.count);
-        let watched = fork.is_watched();
-        self.abandon(at, made, watched);
-        let head = tree.0.head();
-        self.forks[at].restart(&tree, head, seq, &core.pool);
-        self.forks[at].own = kept;
-        let snapshot = self.slot.replace(slot);
-        let redo = std::mem::take(&mut self.redo);
-        let replayed = self.replay_onto(at, &redo, moving.as_ref());
-        // Of what was compared, both versions held the same.
-        let count = head.count.wrapping_add(more);
-        debug_assert!(replayed.is_err() || moving.is_some() || self.forks[at].count == count);
-        self.forks[at].count = count;
-        // What was made of it is written before it is published.
-        let settled = self.settle_spills();
-        self.redo = redo;
-        if let Some(slot) = std::mem::replace(&mut self.slot, snapshot) {
-            core.pool.readers.release(&slot);
-        }
-        replayed.and(settled)
-    }
-
-    fn replay_onto(&mut self, at: usize, redo: &[u8], moving: Option<&Moving>) -> Result<()> {
-        let tree = self.forks[at].tree.id();
-        if let Some(moving) = moving {
-            self.forks[at].settle(&self.core.pool);
-            let mut leaves = moving.leaves().iter().peekable();
-            for (op, key) in Self::keys_of(redo, tree).enumerate() {
-                if let Some(leaf) = leaves.next_if(|leaf| leaf.op == op) {
-                    self.edit_in_place(at, |fork, cx| fork.transplant(cx, key, leaf))?;
-                }
-            }
-        }
-        for (number, op) in Self::ops_of(redo, tree).enumerate() {
-            let (key, op) = op?;
-            match op {
-                _ if moving.is_some_and(|moving| moving.covers(number)) => {}
-                Op::Put { value, .. } => {
-                    self.put_in(at, key, value, IfExists::Replace)?;
-                }
-                Op::Delete { .. } => {
-                    self.delete_in(at, key)?;
-                }
-                Op::PutPart { from, bytes, .. } => {
-                    self.put_part_in(at, key, from as usize, bytes)?;
-                }
-                Op::PutStart { until, start, .. } => {
-                    self.put_start_in(at, key, until as usize, start)?;
-                }
-                Op::Create { .. } | Op::Drop { .. } => {}
-            }
-        }
-        Ok(())
     }
 
     /// Steps 3 to 5, unless there is a permit already.

@@ -166,7 +166,17 @@ pub(crate) struct Ops<'a> {
 
 impl<'a> Ops<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self::from(bytes, 0)
+    }
+
+    /// From a place on where one begins.
+    pub(crate) fn from(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+
+    /// Where the next one begins.
+    pub(crate) fn position(&self) -> usize {
+        self.at
     }
 
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {

@@ -3,12 +3,13 @@
 //! outcome.
 
 use super::*;
-use crate::node::OwnedKey;
+use crate::node::{Key, OwnedKey};
 use crate::options::Options;
 use crate::primitives::BUDGET_MIN;
 use crate::store::Store;
-use crate::tree::KeyKind;
 use crate::tree::cursor::Seek;
+use crate::tree::fork::Fork;
+use crate::tree::{KeyKind, TreeId};
 use crate::txn::{Isolation, Txn};
 use fulgurite_disk::MemoryDisk;
 use std::collections::BTreeMap;
@@ -175,8 +176,9 @@ fn a_leaf_that_both_changed_is_not() {
 
 /// What moves of a transaction's only fork: how many leaves, and operations.
 fn moving(txn: &Txn) -> (usize, usize) {
-    let moving = txn.sort_out(0).expect("sorted");
-    moving.map_or((0, 0), |moving| {
+    let mut replays = txn.replays(|_| true).expect("sorted");
+    let replay = replays.remove(0).expect("all start over");
+    replay.moving.map_or((0, 0), |moving| {
         let ops = (0..ROWS as usize).filter(|op| moving.covers(*op)).count();
         (moving.leaves().len(), ops)
     })
@@ -380,8 +382,9 @@ fn what_was_spilled_meanwhile_does_not_move() {
     let fillers = fill_half(&store);
     let trees: Vec<TreeId> = late.forks.iter().map(|fork| fork.tree.id()).collect();
     assert_eq!(trees, [small.id(), tree.id()], "in this order");
-    let moves = late.sort_out(1).expect("sorted").expect("some move");
-    assert!(moves.leaves().len() > 30);
+    let replays = late.replays(|_| true).expect("sorted");
+    let moves = |of: &Replay| of.moving.as_ref().map(|moving| moving.leaves().len());
+    assert!(replays[1].as_ref().and_then(moves) > Some(30));
     late.commit().expect("the same rows nobody wrote");
     rows.extend(own.iter().map(|number| (*number, vec![2; 100])));
     rows.insert(own[0] + 2, vec![3; 100]);
@@ -478,5 +481,80 @@ fn grafting_and_replaying_are_the_same_as_one_after_the_other() {
         // What was dropped and replaced is free: all that is left is written.
         store.checkpoint().expect("a checkpoint");
         assert_eq!(store.stats().cache.unwritten, 0);
+    }
+}
+
+/// Makes some of these rows, which are not there; now and then one is put a second time or
+/// taken back. All keys that were written under.
+fn make_at_random(txn: &mut Txn, tree: &Tree, numbers: &[u64], state: &mut u64) -> Did {
+    let mut did = Did::new();
+    txn.begin(Isolation::Snapshot).expect("begins");
+    for _ in 0..1 + random(state, 30) {
+        let number = numbers[random(state, numbers.len() as u64) as usize];
+        let key = key(tree.kind(), number);
+        let long = random(state, 20) == 0;
+        let value = vec![*state as u8; if long { 9_000 } else { 20 }];
+        let has_it = did.get(&number).is_some_and(Option::is_some);
+        match random(state, 30) {
+            0 if has_it => {
+                assert!(txn.delete(tree, key.as_key()).expect("a delete"));
+                did.insert(number, None);
+            }
+            1 if has_it => {
+                let made = txn.insert(tree, key.as_key(), &value);
+                assert!(!made.expect("an insert"));
+            }
+            _ => {
+                let found = txn.put(tree, key.as_key(), &value);
+                assert_eq!(found.expect("a put"), has_it);
+                did.insert(number, Some(value));
+            }
+        }
+    }
+    did
+}
+
+/// Where a transaction only made entries, their keys are not compared before it is replayed:
+/// the replay finds what another one has made under them.
+#[test]
+fn who_makes_an_entry_that_another_one_made_loses_and_nobody_else() {
+    for (kind, seed) in [(KeyKind::Int, 3), (KeyKind::Bytes, 4)] {
+        let state = &mut seed.clone();
+        let store = open();
+        let (tree, mut rows) = tree_of(&store, kind);
+        let [mut first, mut second] = [store.txn(), store.txn()];
+        // Of those that made entries alone and of others: how many were replayed, and lost.
+        let mut outcomes = [[0; 2]; 2];
+        for round in 0..250 {
+            let start = random(state, ROWS - 1_000);
+            let between = (start..start + 1_000).map(|at| 2 * at + 1);
+            let absent: Vec<u64> = between.filter(|row| !rows.contains_key(row)).collect();
+            let mut did = [&mut first, &mut second]
+                .map(|txn| make_at_random(txn, &tree, &absent, state))
+                .to_vec();
+            first.commit().expect("nobody was before it");
+            let replays = second.replays(Fork::has_moved_on).expect("sorted");
+            let only_inserts = replays.iter().flatten().any(|replay| replay.only_inserts);
+            // What was made and taken back is not in the way.
+            let is_there = |key: &u64| did[0].get(key).is_some_and(Option::is_some);
+            let loses = did[1].keys().any(is_there);
+            let committed = second.commit();
+            assert_eq!(committed.is_err(), loses, "round {round}, seed {seed}");
+            if let Err(error) = committed {
+                assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+                did.truncate(1);
+            }
+            outcomes[usize::from(only_inserts)][usize::from(loses)] += 1;
+            for (number, value) in did.into_iter().flatten() {
+                if let Some(value) = value {
+                    rows.insert(number, value);
+                }
+            }
+        }
+        println!("{kind:?}, seed {seed}: others and only inserts, replayed and lost {outcomes:?}");
+        let counts = outcomes.as_flattened();
+        assert!(counts.iter().all(|count| *count > 10), "{outcomes:?}");
+        assert_holds(&store, &tree, &rows);
+        assert_eq!(store.integrity_check().expect("a check"), [""; 0]);
     }
 }

@@ -11,13 +11,12 @@
 use super::super::reads::{Range, Reads, TreeReads};
 use super::super::redo::Ops;
 use super::super::{TxnContext, no_slot};
-use super::ReadHead;
+use super::{ReadHead, Replay};
 use crate::error::{Conflict, Error, ErrorKind, Result};
 use crate::node::{Key, OwnedKey};
 use crate::tree::compare::{Aspect, Comparer};
 use crate::tree::cursor::{Cursor, Seek};
 use crate::tree::fork::Fork;
-use crate::tree::transplant::Moving;
 use crate::tree::versions::Root;
 use crate::tree::{EMPTY, Tree, TreeId};
 use std::ops::Bound;
@@ -48,17 +47,17 @@ impl TxnContext {
     }
 
     /// Whether what was written and read is the same in base and head. Returns
-    /// the heads of the trees that were only read. `moving`, if it is not empty, tells of
-    /// each fork what is known to be the same.
-    pub(in crate::txn) fn validate(&self, moving: &[Option<Moving>]) -> Result<Vec<ReadHead>> {
-        self.find_difference(moving).inspect_err(|error| {
+    /// the heads of the trees that were only read. `replays`, if it is not empty, tells of
+    /// each fork what of it is still to be compared.
+    pub(in crate::txn) fn validate(&self, replays: &[Option<Replay>]) -> Result<Vec<ReadHead>> {
+        self.find_difference(replays).inspect_err(|error| {
             if error.kind() == ErrorKind::Conflict {
                 self.core.conflicts.fetch_add(1, Relaxed);
             }
         })
     }
 
-    fn find_difference(&self, moving: &[Option<Moving>]) -> Result<Vec<ReadHead>> {
+    fn find_difference(&self, replays: &[Option<Replay>]) -> Result<Vec<ReadHead>> {
         for (at, fork) in self.forks.iter().enumerate() {
             if !fork.changed || fork.created {
                 continue;
@@ -70,8 +69,14 @@ impl TxnContext {
             if head.dropped || fork.dropped {
                 return Err(differs(&fork.tree, None));
             }
-            let moving = moving.get(at).and_then(Option::as_ref);
-            self.validate_writes(&self.redo, &fork.tree, [fork.base, head], moving)?;
+            let versions = [fork.base, head];
+            match replays.get(at).and_then(Option::as_ref) {
+                Some(replay) => self.validate_writes(&self.redo, &fork.tree, versions, replay)?,
+                None => {
+                    let replay = Replay::of(&self.redo, fork.tree.id())?;
+                    self.validate_writes(&self.redo, &fork.tree, versions, &replay)?;
+                }
+            }
         }
         let Some(reads) = &self.reads else {
             return Ok(Vec::new());
@@ -84,15 +89,13 @@ impl TxnContext {
         redo: &[u8],
         tree: &Tree,
         versions: [Root; 2],
-        moving: Option<&Moving>,
+        replay: &Replay,
     ) -> Result<()> {
-        let ops = Self::ops_of(redo, tree.id()).enumerate();
-        let mut replayed = ops.filter(|(at, _)| !moving.is_some_and(|moving| moving.covers(*at)));
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
         let roots = versions.map(|version| version.node);
         let mut comparer = Comparer::new(&self.core.pool, slot, tree, roots);
-        replayed.try_for_each(|(_, op)| {
-            let (key, _) = op?;
+        replay.to_compare(redo).try_for_each(|key| {
+            let key = key?;
             match comparer.is_same(key, Aspect::Entry)? {
                 true => Ok(()),
                 false => Err(differs(tree, Some(key))),
@@ -181,7 +184,8 @@ impl TxnContext {
             if newer.dropped {
                 return Err(differs(&tree, None));
             }
-            self.validate_writes(redo, &tree, [older, newer], None)?;
+            let replay = Replay::of(redo, id)?;
+            self.validate_writes(redo, &tree, [older, newer], &replay)?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! One commit to several stores that are written to: steps 2 to 6 of the module's.
 
+use super::super::commit::Replay;
 use super::super::redo::{self, Op};
 use super::super::{Txn, TxnContext, TxnState};
 use super::decisions::{self, DECIDED, Number, PREPARED, Prepared};
@@ -265,7 +266,7 @@ impl TxnContext {
                 self.settle_spills()?;
                 // Nobody goes back to a place any more.
                 self.savepoints.undo.clear();
-                self.rebase(at, None)
+                self.rebase(at, Replay::of(&self.redo, NAMES)?)
             }
             _ => Ok(()),
         }
