@@ -60,7 +60,7 @@ const BUDGET_LEAST: usize = 4;
 /// What a transaction may hold of the cache where unwritten nodes, whosever they are,
 /// fill half of it. With less, short ones would write pages, and read them back, for what
 /// a checkpoint has to write.
-const SHARE: usize = 64;
+const SHARE: usize = 16;
 /// One in so many spilled nodes edited again: the changes are scattered.
 const SCATTERED: usize = 32;
 /// Spilled nodes that this is judged by, at least.
