@@ -9,13 +9,16 @@
 //! may do, and tried again sooner where the rate is no longer what it was. Where fewer
 //! write at a time some wait for longer, so a lower limit must be better by a tenth.
 //!
-//! With one writer, few commits or where commits wait for syncs, nothing is tried and
-//! nobody limited. What trials found is remembered beside the rate without a limit: where
+//! With one writer, few commits or where commits share syncs, nothing is tried and nobody
+//! limited. (Where they take much longer than a sync there is none to share: then a limit
+//! is tried if most of them had to start over, since others had written meanwhile what
+//! they wrote.) What trials found is remembered beside the rate without a limit: where
 //! several write again and that is as it was, the limit is what it was then, until the
 //! next trial. A slice in which nobody wrote for a while tells nothing and begins anew.
 //! This is a state machine without clock or threads, which are `admission.rs`'s.
 
 use crate::primitives::{COMMITS_MIN, PAUSE, SETTLING, SLICE, SLICE_MAX};
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -29,6 +32,9 @@ const ROUNDS_MAX: usize = 6;
 const KEPT_FIRST: u32 = 2;
 const KEPT_MIN: u32 = 32;
 const KEPT_MAX: u32 = 1024;
+/// Syncs that begin after another in the time from one commit to the next: no fewer, before
+/// a limit is tried, and as long as there is one. (The limit may double the rate.)
+const SYNCS_MIN: [u128; 2] = [4, 2];
 /// After so many slices with too few commits, or with one writer, there is nothing to
 /// limit.
 const QUIET_MAX: u32 = 4;
@@ -59,6 +65,9 @@ pub(crate) struct Trial {
     begins: bool,
     /// The latest last.
     known: Vec<Known>,
+    /// Contexts that committed in the slice before or waited at its end: each may be in a
+    /// transaction that another limit let begin.
+    before: u32,
     slice: Slice,
 }
 
@@ -76,6 +85,16 @@ struct Known {
 struct Candidate {
     limit: u32,
     rates: Vec<u64>,
+    /// Another one is better whatever this trial may still find.
+    out: bool,
+}
+
+/// How many there ever were.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) commits: u64,
+    /// Of these, how many had to start over from a newer state.
+    pub(crate) started_over: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,8 +111,8 @@ struct Slice {
     ends: Duration,
     /// When somebody last told of commits, or it began.
     heard: Duration,
-    /// Commits there were when it began.
-    commits: u64,
+    /// What there was when it began.
+    counts: Counts,
     /// Contexts that committed in it.
     writers: u32,
 }
@@ -128,6 +147,7 @@ impl Trial {
         let candidate = |limit| Candidate {
             limit,
             rates: Vec::with_capacity(ROUNDS_MAX),
+            out: false,
         };
         Self {
             candidates: limits.into_iter().map(candidate).collect(),
@@ -142,7 +162,8 @@ impl Trial {
             may_confirm: false,
             begins: true,
             known: Vec::with_capacity(KNOWN_MAX + 1),
-            slice: Slice::new(1, Duration::ZERO, Duration::ZERO, 0),
+            before: 0,
+            slice: Slice::new(1, Duration::ZERO, Duration::ZERO, Counts::default()),
         }
     }
 
@@ -156,38 +177,44 @@ impl Trial {
         self.slice.writers += 1;
     }
 
-    /// Whether the slice is over, now that somebody tells of commits; `commits` is how many
-    /// there ever were.
-    pub(crate) fn is_over(&mut self, now: Duration, commits: u64) -> bool {
+    /// Whether the slice is over, now that somebody tells of commits.
+    pub(crate) fn is_over(&mut self, now: Duration, counts: Counts) -> bool {
         // Those who seldom tell, since they commit seldom, begin it anew once at most.
         let is_new = self.slice.heard == self.slice.began;
         if !is_new && now >= self.slice.heard.saturating_add(PAUSE) {
-            self.slice = Slice::new(self.slice.number + 1, now, self.slice.length(), commits);
+            self.slice = Slice::new(self.slice.number + 1, now, self.slice.length(), counts);
             return false;
         }
         self.slice.heard = now;
-        let enough = matches!(self.phase, Phase::Settling(_))
-            || commits.saturating_sub(self.slice.commits) >= COMMITS_MIN
+        let wanted = match self.phase {
+            Phase::Settling(_) => u64::from(self.before),
+            Phase::Keeping | Phase::Measuring(_) => COMMITS_MIN,
+        };
+        let enough = counts.commits.saturating_sub(self.slice.counts.commits) >= wanted
             || now >= self.slice.began.saturating_add(SLICE_MAX);
         now >= self.slice.ends && enough
     }
 
-    /// Ends a slice: the limit for the next one, 0 for none. `commits` is how many there
-    /// ever were, `waiting` how many contexts wait for the limit's sake.
+    /// Ends a slice: the limit for the next one, 0 for none. `waiting` is how many contexts
+    /// wait for the limit's sake, `sync` how long commits wait for theirs, if for any.
     pub(crate) fn next(
         &mut self,
         now: Duration,
-        commits: u64,
+        counts: Counts,
         waiting: u32,
-        may_limit: bool,
+        sync: Option<Duration>,
     ) -> u32 {
-        let made = commits.saturating_sub(self.slice.commits);
+        let made = counts.commits.saturating_sub(self.slice.counts.commits);
+        let anew = counts
+            .started_over
+            .saturating_sub(self.slice.counts.started_over);
         let took = now.saturating_sub(self.slice.began).as_nanos().max(1);
         let rate = (u128::from(made) * 1_000_000_000 / took) as u64;
         self.quiet = match self.slice.writers + waiting > 1 && rate >= RATE_MIN {
             true => 0,
             false => self.quiet.saturating_add(1),
         };
+        let may_limit = sync.is_none_or(|sync| self.may_limit(sync, rate, 2 * anew >= made));
         if may_limit && self.quiet < QUIET_MAX {
             self.step(rate);
         } else {
@@ -197,8 +224,17 @@ impl Trial {
             Phase::Settling(_) => SETTLING,
             Phase::Keeping | Phase::Measuring(_) => SLICE,
         };
-        self.slice = Slice::new(self.slice.number + 1, now, length, commits);
+        self.before = self.slice.writers + waiting;
+        self.slice = Slice::new(self.slice.number + 1, now, length, counts);
         self.limit
+    }
+
+    /// Whether commits at such a rate, which wait for syncs of this length, may be limited.
+    fn may_limit(&self, sync: Duration, rate: u64, start_over: bool) -> bool {
+        let begins = self.limit == 0 && self.phase == Phase::Keeping;
+        let syncs = SYNCS_MIN[usize::from(!begins)];
+        let is_long = sync.as_nanos() * u128::from(rate) * syncs <= 1_000_000_000;
+        is_long && (start_over || !begins)
     }
 
     /// Back to no limit.
@@ -283,6 +319,7 @@ impl Trial {
         self.begins = false;
         for candidate in &mut self.candidates {
             candidate.rates.clear();
+            candidate.out = false;
             if self.may_confirm && candidate.limit == self.chosen {
                 candidate.rates.push(self.lately);
             }
@@ -299,11 +336,13 @@ impl Trial {
         }
     }
 
-    /// Goes on with a trial's `at`-th slice, or, where that candidate has a rate for this
-    /// round, the next one.
+    /// Goes on with a trial's `at`-th slice, or, where that candidate is out or has a rate
+    /// for this round, the next one.
     fn set(&mut self, mut at: usize) {
         let count = self.candidates.len();
-        while self.candidates[self.candidate(at)].rates.len() > at / count {
+        let is_done = |candidate: &Candidate, at| candidate.rates.len() > at / count;
+        let passes = |candidate: &Candidate, at| candidate.out || is_done(candidate, at);
+        while passes(&self.candidates[self.candidate(at)], at) {
             at += 1;
         }
         let limit = self.candidates[self.candidate(at)].limit;
@@ -314,32 +353,47 @@ impl Trial {
         self.limit = limit;
     }
 
+    /// Those that are not out, with their places.
+    fn in_play(&self) -> impl Iterator<Item = (usize, &Candidate)> {
+        let all = self.candidates.iter().enumerate();
+        all.filter(|(_, candidate)| !candidate.out)
+    }
+
     /// The best candidate so far.
     fn best(&self) -> usize {
-        let mut best = 0;
-        for (at, candidate) in self.candidates.iter().enumerate() {
-            if candidate.undisturbed() * 100 > self.candidates[best].undisturbed() * BETTER {
-                best = at;
+        let mut in_play = self.in_play();
+        let Some((mut best, first)) = in_play.next() else {
+            return 0;
+        };
+        let mut rate = first.undisturbed();
+        for (at, candidate) in in_play {
+            if candidate.undisturbed() * 100 > rate * BETTER {
+                (best, rate) = (at, candidate.undisturbed());
             }
         }
         best
     }
 
-    /// Whether a round is over and another one would tell nothing new: one is better
-    /// than all that come before it in every slice, and no later one is better enough.
-    fn is_decided(&self) -> bool {
-        let rounds = self.candidates[0].rates.len();
-        let is_round = self.candidates.iter().all(|c| c.rates.len() == rounds);
-        let confirmed = self.may_confirm && self.candidates[self.best()].limit == self.chosen;
-        if !is_round || (rounds < ROUNDS_MIN && !confirmed) {
+    /// Whether a round is over and another one would tell nothing new: one is better in
+    /// every slice than all that come before it, and no later one is better enough. Those
+    /// of which that holds are out after it, and the next round is without them.
+    fn is_decided(&mut self) -> bool {
+        let rounds = self.in_play().map(|(_, c)| c.rates.len());
+        let (least, most) = rounds.fold((usize::MAX, 0), |(a, b), n| (a.min(n), b.max(n)));
+        let at = self.best();
+        let confirmed = self.may_confirm && self.candidates[at].limit == self.chosen;
+        if least < most || (most < ROUNDS_MIN && !confirmed) {
             return false;
         }
-        let (before, [best, after @ ..]) = self.candidates.split_at(self.best()) else {
-            return true;
-        };
-        let beaten = before.iter().all(|c| c.highest() < best.lowest());
-        let kept = |c: &Candidate| c.highest() * 100 <= best.lowest() * BETTER;
-        rounds >= ROUNDS_MAX || (beaten && after.iter().all(kept))
+        let lowest = self.candidates[at].lowest();
+        for (other, candidate) in self.candidates.iter_mut().enumerate() {
+            candidate.out |= match other.cmp(&at) {
+                Ordering::Less => candidate.highest() < lowest,
+                Ordering::Equal => false,
+                Ordering::Greater => candidate.highest() * 100 <= lowest * BETTER,
+            };
+        }
+        most >= ROUNDS_MAX || self.in_play().count() == 1
     }
 
     /// Ends a trial.
@@ -365,13 +419,13 @@ impl Trial {
 }
 
 impl Slice {
-    fn new(number: u64, now: Duration, length: Duration, commits: u64) -> Self {
+    fn new(number: u64, now: Duration, length: Duration, counts: Counts) -> Self {
         Self {
             number,
             began: now,
             ends: now.saturating_add(length),
             heard: now,
-            commits,
+            counts,
             writers: 0,
         }
     }

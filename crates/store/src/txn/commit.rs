@@ -287,6 +287,8 @@ impl TxnContext {
         if self.relaxes {
             self.relax_log(Duration::ZERO);
         }
+        let core = &*self.core;
+        core.admission.goes(&mut self.visitor, &core.pool.waits);
     }
 
     /// After a commit under a lease, which is acknowledged.
@@ -307,9 +309,9 @@ impl TxnContext {
     fn count_commit(&mut self, bytes: usize) {
         let core = &*self.core;
         if core.admission.count(&mut self.visitor, bytes) && core.options.driver.is_none() {
-            let may_limit = core.wal().is_none_or(TwinLog::acknowledges_quickly);
+            let sync = core.wal().and_then(TwinLog::sync_waited_for);
             let now = core.pool.waits.now();
-            core.admission.tick(&mut self.visitor, now, may_limit);
+            core.admission.tick(&mut self.visitor, now, sync);
         }
     }
 
