@@ -50,6 +50,8 @@ pub enum Transactions {
     Immediate { each: usize, rows: u64 },
     /// Insert rows without keys into one table.
     Inserts { each: usize },
+    /// The same into `indexed`, whose three indexes have them anywhere.
+    Indexed { each: usize },
 }
 
 /// What is done over two attached files, `east` and `west`, each with a table of that name.

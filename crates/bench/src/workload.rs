@@ -483,7 +483,9 @@ impl Side for Session {
         let mut rng = fastrand::Rng::with_seed(seed);
         let begin = match kind {
             Transactions::Immediate { .. } => "BEGIN IMMEDIATE",
-            Transactions::Updates { .. } | Transactions::Inserts { .. } => super::BEGIN,
+            Transactions::Updates { .. }
+            | Transactions::Inserts { .. }
+            | Transactions::Indexed { .. } => super::BEGIN,
         };
         let mut begin = self.connection.prepare_cached(begin)?;
         let mut commit = self.connection.prepare_cached("COMMIT")?;
@@ -495,6 +497,11 @@ impl Side for Session {
             Transactions::Inserts { each } => {
                 let sql = "INSERT INTO w0 (actor, note) VALUES (?2, 'note ' || ?1)";
                 (sql, each, 1_000)
+            }
+            Transactions::Indexed { each } => {
+                let sql = "INSERT INTO indexed (actor, place, moment, note) \
+                    VALUES (?2 % 5000, ?2 % 20, ?2, 'note ' || ?1)";
+                (sql, each, 1_000_000_000)
             }
         };
         let mut change = self.connection.prepare_cached(sql)?;

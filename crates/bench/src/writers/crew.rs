@@ -79,8 +79,8 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Makes the database with a table a thread, one for all, and `rows` rows of
-    /// `accounts`.
+    /// Makes the database with a table a thread, one for all, one with indexes, and `rows`
+    /// rows of `accounts`.
     pub fn assemble(
         engine: &Engine,
         workspace: &Workspace,
@@ -96,7 +96,12 @@ impl Crew {
             ))?;
         }
         first.batch(
-            "CREATE TABLE accounts (id INTEGER PRIMARY KEY, owner INTEGER, balance INTEGER);
+            "CREATE TABLE indexed (id INTEGER PRIMARY KEY, actor INTEGER, place INTEGER, \
+                moment INTEGER, note TEXT);
+             CREATE INDEX indexed_by_actor ON indexed (actor);
+             CREATE INDEX indexed_by_place ON indexed (place, moment);
+             CREATE INDEX indexed_by_moment ON indexed (moment);
+             CREATE TABLE accounts (id INTEGER PRIMARY KEY, owner INTEGER, balance INTEGER);
              CREATE TABLE hot (id INTEGER PRIMARY KEY, n INTEGER);
              INSERT INTO hot VALUES (1, 0)",
         )?;

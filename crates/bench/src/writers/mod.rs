@@ -1,12 +1,12 @@
 //! `writers`: many threads that write, each on a connection of its own, beside
 //! SQLite in WAL mode with a busy timeout of 10 s: autocommitted inserts into one
 //! table and into one each, transactions of five updates on random rows, optimistic here
-//! and IMMEDIATE, larger ones of a hundred updates or inserts, one hot row, inserts now and
-//! then beside a thread that inserts without end, updates of random rows beside one that
-//! makes checkpoints without end and beside four that read; statements and transactions over
-//! two attached files; and key-value puts on one family
-//! each, beside redb, and beside what the machine gives. All but these take turns round by
-//! round. At the end it says which of the project's bars are met.
+//! and IMMEDIATE, larger ones of a hundred updates or inserts, with indexes and without, one
+//! hot row, inserts now and then beside a thread that inserts without end, updates of random
+//! rows beside one that makes checkpoints without end and beside four that read; statements
+//! and transactions over two attached files; and key-value puts on one family each, beside
+//! redb, and beside what the machine gives. All but these take turns round by round. At the
+//! end it says which of the project's bars are met.
 
 mod crew;
 mod families;
@@ -53,7 +53,8 @@ pub enum Case {
     Explicit,
     /// The same, begun IMMEDIATE
     Immediate,
-    /// Transactions of a hundred updates of random rows, and of a hundred inserts
+    /// Transactions of a hundred updates of random rows, and of a hundred inserts into a
+    /// table without indexes and one with three
     Large,
     /// Updates of one row
     Hot,
@@ -100,7 +101,17 @@ struct Subject {
 fn subjects(plan: &Plan) -> Vec<Subject> {
     let rows = plan.rows;
     let updates = |each| Job::Explicit(Transactions::Updates { each, rows });
-    let inserts = Job::Explicit(Transactions::Inserts { each: LARGE });
+    let large = [
+        ("updates", updates(LARGE)),
+        (
+            "inserts",
+            Job::Explicit(Transactions::Inserts { each: LARGE }),
+        ),
+        (
+            "indexed",
+            Job::Explicit(Transactions::Indexed { each: LARGE }),
+        ),
+    ];
     let each = |label, job| plan.threads.iter().map(move |n| (label, job, *n)).collect();
     let of = |case: &Case| -> Vec<(&'static str, Job, usize)> {
         match case {
@@ -113,7 +124,7 @@ fn subjects(plan: &Plan) -> Vec<Subject> {
             }
             Case::Large => [1, EXPLICIT_THREADS]
                 .into_iter()
-                .flat_map(|n| [("updates", updates(LARGE), n), ("inserts", inserts, n)])
+                .flat_map(|n| large.map(|(label, job)| (label, job, n)))
                 .collect(),
             Case::Hot => vec![("hot", Job::HotRow, HOT_THREADS)],
             Case::NowAndThen => {
@@ -407,6 +418,9 @@ fn describe(job: Job) -> String {
         }
         Job::Explicit(Transactions::Inserts { each }) => {
             return format!("transactions of {each} inserts into one table");
+        }
+        Job::Explicit(Transactions::Indexed { each }) => {
+            return format!("transactions of {each} inserts into one table with three indexes");
         }
         Job::HotRow => "autocommitted updates of one row",
         Job::NowAndThen => {
