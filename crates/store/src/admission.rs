@@ -1,4 +1,4 @@
-//! How many contexts write at a time, where commits wait for nothing.
+//! How many contexts write at a time, where commits share no sync.
 //!
 //! Writers on processors that are far from each other take the cache lines from one
 //! another, and more writers than processors take the processors, in the middle of a

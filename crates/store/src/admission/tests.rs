@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Durability, Key, KeyKind, Options, Result, Store, Tree, TxnContext, TxnState};
-use fulgurite_disk::MemoryDisk;
+use fulgurite_disk::{Driver, Machine, MemoryDisk};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -83,6 +83,44 @@ fn who_comes_now_and_then_or_has_no_time_does_not_wait() {
     let short = PATIENCE_MIN - Duration::from_nanos(1);
     assert_eq!(enter(&admission, &mut visitor, short), None);
     assert_eq!(admission.chairs[0].holder.load(Relaxed), 4);
+}
+
+/// A clock that somebody moves.
+#[derive(Debug, Default)]
+struct Clock(AtomicU64);
+
+impl Driver for Clock {
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.0.load(Relaxed))
+    }
+
+    fn pass(&self, time: Duration) {
+        self.0.fetch_add(time.as_micros() as u64, Relaxed);
+    }
+
+    fn random(&self) -> u64 {
+        Machine.random()
+    }
+}
+
+/// A commit that replaced hundreds of nodes frees them before it returns, which takes longer
+/// than one who comes back soon may be away: nobody waited for a chair after such commits.
+#[test]
+fn what_there_is_to_do_after_a_transaction_is_no_time_away() {
+    let clock = Arc::<Clock>::default();
+    let waits = Waits::new(Some(clock.clone()));
+    for (goes, takes_one) in [(false, None), (true, Some(0))] {
+        let admission = two_chairs();
+        admission.set_limit(1);
+        let mut visitor = Visitor::new(1);
+        admission.ended(&mut visitor, &waits);
+        clock.pass(2 * SOON);
+        if goes {
+            admission.goes(&mut visitor, &waits);
+        }
+        admission.enter(&mut visitor, Duration::MAX, &waits);
+        assert_eq!(visitor.chair, takes_one);
+    }
 }
 
 #[test]
