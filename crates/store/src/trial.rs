@@ -35,6 +35,9 @@ const KEPT_MAX: u32 = 1024;
 /// Syncs that begin after another in the time from one commit to the next: no fewer, before
 /// a limit is tried, and as long as there is one. (The limit may double the rate.)
 const SYNCS_MIN: [u128; 2] = [4, 2];
+/// One of which another candidate has made more than so many times as many commits a second
+/// is not measured to the end of its slice.
+const HOPELESS: u64 = 3;
 /// After so many slices with too few commits, or with one writer, there is nothing to
 /// limit.
 const QUIET_MAX: u32 = 4;
@@ -190,8 +193,12 @@ impl Trial {
             Phase::Settling(_) => u64::from(self.before),
             Phase::Keeping | Phase::Measuring(_) => COMMITS_MIN,
         };
+        let most = match self.phase {
+            Phase::Keeping => SLICE_MAX,
+            Phase::Settling(_) | Phase::Measuring(_) => self.patience(),
+        };
         let enough = counts.commits.saturating_sub(self.slice.counts.commits) >= wanted
-            || now >= self.slice.began.saturating_add(SLICE_MAX);
+            || now >= self.slice.began.saturating_add(most);
         now >= self.slice.ends && enough
     }
 
@@ -227,6 +234,19 @@ impl Trial {
         self.before = self.slice.writers + waiting;
         self.slice = Slice::new(self.slice.number + 1, now, length, counts);
         self.limit
+    }
+
+    /// The time in which a candidate that is not hopeless has commits enough.
+    fn patience(&self) -> Duration {
+        let best = self
+            .in_play()
+            .map(|(_, candidate)| candidate.lowest())
+            .max();
+        let nanos = HOPELESS * COMMITS_MIN * 1_000_000_000;
+        let nanos = best.and_then(|rate| nanos.checked_div(rate));
+        nanos.map_or(SLICE_MAX, |nanos| {
+            Duration::from_nanos(nanos).min(SLICE_MAX)
+        })
     }
 
     /// Whether commits at such a rate, which wait for syncs of this length, may be limited.

@@ -332,3 +332,18 @@ fn what_cannot_win_is_left_out() {
     let unlimited = machine.share(8, 400, 0);
     assert!(unlimited < 0.05, "{unlimited}");
 }
+
+/// Where transactions take their time, but no processor's, a limit costs most of the commits:
+/// a slice of it need not have commits enough to tell.
+#[test]
+fn what_is_hopeless_is_not_measured_to_its_end() {
+    // Eight that take two milliseconds each.
+    let rate = |limit, _| 500 * u64::from(if limit == 0 { 8 } else { limit });
+    let mut machine = Machine::new(2, rate);
+    machine.run(8, 50);
+    for (millis, most) in [(500, 220), (500, 110), (3_000, 350)] {
+        let limits = machine.run(8, millis);
+        let limited: u64 = limits.iter().filter(|(l, _)| *l != 0).map(|(_, n)| n).sum();
+        assert!(limited <= most, "{limited} of {millis}");
+    }
+}

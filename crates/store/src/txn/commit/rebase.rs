@@ -70,10 +70,15 @@ impl Replay {
         ops.filter(move |(at, _)| !moves(at)).map(|(_, op)| op)
     }
 
-    /// The keys that are to be compared before they are written.
+    /// The keys of these.
+    pub(super) fn to_make<'r>(&self, redo: &'r [u8]) -> impl Iterator<Item = Result<Key<'r>>> {
+        self.to_replay(redo).map(|op| Ok(op?.0))
+    }
+
+    /// Those of them that are to be compared before they are written.
     pub(super) fn to_compare<'r>(&self, redo: &'r [u8]) -> impl Iterator<Item = Result<Key<'r>>> {
-        let ops = (!self.only_inserts).then(|| self.to_replay(redo));
-        ops.into_iter().flatten().map(|op| Ok(op?.0))
+        let keys = (!self.only_inserts).then(|| self.to_make(redo));
+        keys.into_iter().flatten()
     }
 }
 

@@ -71,30 +71,53 @@ impl TxnContext {
             }
             let versions = [fork.base, head];
             match replays.get(at).and_then(Option::as_ref) {
-                Some(replay) => self.validate_writes(&self.redo, &fork.tree, versions, replay)?,
+                Some(replay) => {
+                    let keys = replay.to_compare(&self.redo);
+                    self.validate_writes(keys, &fork.tree, versions)?;
+                }
                 None => {
                     let replay = Replay::of(&self.redo, fork.tree.id())?;
-                    self.validate_writes(&self.redo, &fork.tree, versions, &replay)?;
+                    let keys = replay.to_compare(&self.redo);
+                    self.validate_writes(keys, &fork.tree, versions)?;
                 }
             }
         }
         let Some(reads) = &self.reads else {
             return Ok(Vec::new());
         };
-        self.validate_reads(&mut reads.lock())
+        let validated = self.validate_reads(&mut reads.lock());
+        validated.map_err(|error| self.named_by_writes(error, replays))
     }
 
-    fn validate_writes(
+    /// What is wrong with what was read is often told better by what was to be made there:
+    /// of long keys that were read only their beginnings are known.
+    #[cold]
+    fn named_by_writes(&self, error: Error, replays: &[Option<Replay>]) -> Error {
+        let mut made = self.forks.iter().zip(replays);
+        let differs = made.find_map(|(fork, replay)| {
+            let replay = replay.as_ref().filter(|replay| replay.only_inserts)?;
+            let (keys, versions) = (replay.to_make(&self.redo), [fork.base, fork.tree.0.head()]);
+            self.validate_writes(keys, &fork.tree, versions).err()
+        });
+        match (error.kind(), differs) {
+            (ErrorKind::Conflict, Some(differs)) if differs.kind() == ErrorKind::Conflict => {
+                differs
+            }
+            _ => error,
+        }
+    }
+
+    /// Whether the entries under these keys are the same in both versions of a tree.
+    fn validate_writes<'k>(
         &self,
-        redo: &[u8],
+        mut keys: impl Iterator<Item = Result<Key<'k>>>,
         tree: &Tree,
         versions: [Root; 2],
-        replay: &Replay,
     ) -> Result<()> {
         let slot = self.slot.as_ref().ok_or_else(no_slot)?;
         let roots = versions.map(|version| version.node);
         let mut comparer = Comparer::new(&self.core.pool, slot, tree, roots);
-        replay.to_compare(redo).try_for_each(|key| {
+        keys.try_for_each(|key| {
             let key = key?;
             match comparer.is_same(key, Aspect::Entry)? {
                 true => Ok(()),
@@ -185,7 +208,7 @@ impl TxnContext {
                 return Err(differs(&tree, None));
             }
             let replay = Replay::of(redo, id)?;
-            self.validate_writes(redo, &tree, [older, newer], &replay)?;
+            self.validate_writes(replay.to_compare(redo), &tree, [older, newer])?;
         }
         Ok(())
     }
