@@ -1,4 +1,4 @@
-//! How many contexts write at a time, where commits share no sync.
+//! How many contexts write at a time, where commits wait for nothing.
 //!
 //! Writers on processors that are far from each other take the cache lines from one
 //! another, and more writers than processors take the processors, in the middle of a
@@ -21,7 +21,7 @@
 use crate::primitives::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crate::primitives::{AT_WORK, AWAY, SOON, TICK_BYTES, TICK_EVERY, TURN};
 use crate::primitives::{Condvar, ExclusiveLock, Mutex, processors, wait_briefly};
-use crate::trial::{Counts, Trial};
+use crate::trial::Trial;
 use crate::waits::Waits;
 use std::time::Duration;
 
@@ -45,9 +45,8 @@ pub(crate) struct Admission {
     queue: ExclusiveLock,
     left: Mutex<()>,
     somebody_left: Condvar,
-    /// Commits, as the ticks have told of them, and those that started over.
+    /// Commits, as the ticks have told of them.
     commits: AtomicU64,
-    started_over: AtomicU64,
     trial: Mutex<Trial>,
 }
 
@@ -74,10 +73,8 @@ pub(crate) struct Visitor {
     at_work: bool,
     /// When it last ended a transaction without a chair, while there was a limit.
     ended: Duration,
-    /// Since it last ticked: its commits, those that started over, and the commits and
-    /// their bytes.
+    /// Since it last ticked: its commits, and these and their bytes.
     commits: u32,
-    started_over: u32,
     work: u32,
     slice: u64,
 }
@@ -91,7 +88,6 @@ impl Visitor {
             at_work: false,
             ended: Duration::ZERO,
             commits: 0,
-            started_over: 0,
             work: 0,
             slice: 0,
         }
@@ -100,11 +96,6 @@ impl Visitor {
     /// The context's number.
     pub(crate) fn context(&self) -> u64 {
         self.context
-    }
-
-    /// Its transaction has to start over from a newer state.
-    pub(crate) fn starts_over(&mut self) {
-        self.started_over += 1;
     }
 
     /// As what it holds a chair.
@@ -128,7 +119,6 @@ impl Admission {
             left: Mutex::default(),
             somebody_left: Condvar::default(),
             commits: AtomicU64::new(0),
-            started_over: AtomicU64::new(0),
             trial: Mutex::new(Trial::new(chairs as u32)),
         }
     }
@@ -242,20 +232,14 @@ impl Admission {
         visitor.work >= TICK_EVERY
     }
 
-    /// Sees whether another limit is to be tried. `sync` is how long commits wait for
-    /// theirs, if for any.
+    /// Sees whether another limit is to be tried. Where commits wait for syncs nobody may
+    /// be limited.
     #[cold]
-    pub(crate) fn tick(&self, visitor: &mut Visitor, now: Duration, sync: Option<Duration>) {
+    pub(crate) fn tick(&self, visitor: &mut Visitor, now: Duration, may_limit: bool) {
         // Not those under leases of the log, which are in nobody's way.
-        let tell = |count: &AtomicU64, told: &mut u32| {
-            let told = u64::from(std::mem::take(told));
-            count.fetch_add(told, Relaxed) + told
-        };
-        let counts = Counts {
-            commits: tell(&self.commits, &mut visitor.commits),
-            started_over: tell(&self.started_over, &mut visitor.started_over),
-        };
+        let told = u64::from(std::mem::take(&mut visitor.commits));
         visitor.work = 0;
+        let commits = self.commits.fetch_add(told, Relaxed) + told;
         let Some(mut trial) = self.trial.try_lock() else {
             return;
         };
@@ -263,9 +247,9 @@ impl Admission {
             visitor.slice = trial.slice();
             trial.met_writer();
         }
-        if trial.is_over(now, counts) {
+        if trial.is_over(now, commits) {
             let waiting = self.waiting.load(Relaxed);
-            self.set_limit(trial.next(now, counts, waiting, sync));
+            self.set_limit(trial.next(now, commits, waiting, may_limit));
         }
     }
 

@@ -9,10 +9,8 @@
 //! may do, and tried again sooner where the rate is no longer what it was. Where fewer
 //! write at a time some wait for longer, so a lower limit must be better by a tenth.
 //!
-//! With one writer, few commits or where commits share syncs, nothing is tried and nobody
-//! limited. (Where they take much longer than a sync there is none to share: then a limit
-//! is tried if most of them had to start over, since others had written meanwhile what
-//! they wrote.) What trials found is remembered beside the rate without a limit: where
+//! With one writer, few commits or where commits wait for syncs, nothing is tried and
+//! nobody limited. What trials found is remembered beside the rate without a limit: where
 //! several write again and that is as it was, the limit is what it was then, until the
 //! next trial. A slice in which nobody wrote for a while tells nothing and begins anew.
 //! This is a state machine without clock or threads, which are `admission.rs`'s.
@@ -32,9 +30,6 @@ const ROUNDS_MAX: usize = 6;
 const KEPT_FIRST: u32 = 2;
 const KEPT_MIN: u32 = 32;
 const KEPT_MAX: u32 = 1024;
-/// Syncs that begin after another in the time from one commit to the next: no fewer, before
-/// a limit is tried, and as long as there is one. (The limit may double the rate.)
-const SYNCS_MIN: [u128; 2] = [4, 2];
 /// One of which another candidate has made more than so many times as many commits a second
 /// is not measured to the end of its slice.
 const HOPELESS: u64 = 3;
@@ -92,14 +87,6 @@ struct Candidate {
     out: bool,
 }
 
-/// How many there ever were.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Counts {
-    pub(crate) commits: u64,
-    /// Of these, how many had to start over from a newer state.
-    pub(crate) started_over: u64,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Keeping,
@@ -114,8 +101,8 @@ struct Slice {
     ends: Duration,
     /// When somebody last told of commits, or it began.
     heard: Duration,
-    /// What there was when it began.
-    counts: Counts,
+    /// Commits there were when it began.
+    commits: u64,
     /// Contexts that committed in it.
     writers: u32,
 }
@@ -166,7 +153,7 @@ impl Trial {
             begins: true,
             known: Vec::with_capacity(KNOWN_MAX + 1),
             before: 0,
-            slice: Slice::new(1, Duration::ZERO, Duration::ZERO, Counts::default()),
+            slice: Slice::new(1, Duration::ZERO, Duration::ZERO, 0),
         }
     }
 
@@ -180,12 +167,13 @@ impl Trial {
         self.slice.writers += 1;
     }
 
-    /// Whether the slice is over, now that somebody tells of commits.
-    pub(crate) fn is_over(&mut self, now: Duration, counts: Counts) -> bool {
+    /// Whether the slice is over, now that somebody tells of commits; `commits` is how many
+    /// there ever were.
+    pub(crate) fn is_over(&mut self, now: Duration, commits: u64) -> bool {
         // Those who seldom tell, since they commit seldom, begin it anew once at most.
         let is_new = self.slice.heard == self.slice.began;
         if !is_new && now >= self.slice.heard.saturating_add(PAUSE) {
-            self.slice = Slice::new(self.slice.number + 1, now, self.slice.length(), counts);
+            self.slice = Slice::new(self.slice.number + 1, now, self.slice.length(), commits);
             return false;
         }
         self.slice.heard = now;
@@ -197,31 +185,27 @@ impl Trial {
             Phase::Keeping => SLICE_MAX,
             Phase::Settling(_) | Phase::Measuring(_) => self.patience(),
         };
-        let enough = counts.commits.saturating_sub(self.slice.counts.commits) >= wanted
+        let enough = commits.saturating_sub(self.slice.commits) >= wanted
             || now >= self.slice.began.saturating_add(most);
         now >= self.slice.ends && enough
     }
 
-    /// Ends a slice: the limit for the next one, 0 for none. `waiting` is how many contexts
-    /// wait for the limit's sake, `sync` how long commits wait for theirs, if for any.
+    /// Ends a slice: the limit for the next one, 0 for none. `commits` is how many there
+    /// ever were, `waiting` how many contexts wait for the limit's sake.
     pub(crate) fn next(
         &mut self,
         now: Duration,
-        counts: Counts,
+        commits: u64,
         waiting: u32,
-        sync: Option<Duration>,
+        may_limit: bool,
     ) -> u32 {
-        let made = counts.commits.saturating_sub(self.slice.counts.commits);
-        let anew = counts
-            .started_over
-            .saturating_sub(self.slice.counts.started_over);
+        let made = commits.saturating_sub(self.slice.commits);
         let took = now.saturating_sub(self.slice.began).as_nanos().max(1);
         let rate = (u128::from(made) * 1_000_000_000 / took) as u64;
         self.quiet = match self.slice.writers + waiting > 1 && rate >= RATE_MIN {
             true => 0,
             false => self.quiet.saturating_add(1),
         };
-        let may_limit = sync.is_none_or(|sync| self.may_limit(sync, rate, 2 * anew >= made));
         if may_limit && self.quiet < QUIET_MAX {
             self.step(rate);
         } else {
@@ -232,7 +216,7 @@ impl Trial {
             Phase::Keeping | Phase::Measuring(_) => SLICE,
         };
         self.before = self.slice.writers + waiting;
-        self.slice = Slice::new(self.slice.number + 1, now, length, counts);
+        self.slice = Slice::new(self.slice.number + 1, now, length, commits);
         self.limit
     }
 
@@ -247,14 +231,6 @@ impl Trial {
         nanos.map_or(SLICE_MAX, |nanos| {
             Duration::from_nanos(nanos).min(SLICE_MAX)
         })
-    }
-
-    /// Whether commits at such a rate, which wait for syncs of this length, may be limited.
-    fn may_limit(&self, sync: Duration, rate: u64, start_over: bool) -> bool {
-        let begins = self.limit == 0 && self.phase == Phase::Keeping;
-        let syncs = SYNCS_MIN[usize::from(!begins)];
-        let is_long = sync.as_nanos() * u128::from(rate) * syncs <= 1_000_000_000;
-        is_long && (start_over || !begins)
     }
 
     /// Back to no limit.
@@ -439,13 +415,13 @@ impl Trial {
 }
 
 impl Slice {
-    fn new(number: u64, now: Duration, length: Duration, counts: Counts) -> Self {
+    fn new(number: u64, now: Duration, length: Duration, commits: u64) -> Self {
         Self {
             number,
             began: now,
             ends: now.saturating_add(length),
             heard: now,
-            counts,
+            commits,
             writers: 0,
         }
     }

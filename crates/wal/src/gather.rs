@@ -185,11 +185,6 @@ impl Gather {
         self.sync_nanos.load(Ordering::Relaxed) < QUICK_SYNC_NANOS
     }
 
-    /// How long a sync takes, as the last ones did.
-    pub(super) fn sync_time(&self) -> Duration {
-        Duration::from_nanos(self.sync_nanos.load(Ordering::Relaxed).into())
-    }
-
     /// What a leader had better wait for, if for anything.
     pub(super) fn awaited(&self, waiting: Waiting) -> Option<Awaited> {
         match waiting {

@@ -448,12 +448,6 @@ impl TwinLog {
         self.durability() != Durability::Full || self.turns.gather.sync_is_quick()
     }
 
-    /// How long a sync takes that commits wait for; `None` where they are
-    /// [acknowledged quickly](Self::acknowledges_quickly).
-    pub fn sync_waited_for(&self) -> Option<Duration> {
-        (!self.acknowledges_quickly()).then(|| self.turns.gather.sync_time())
-    }
-
     /// Whether commits are synced, in less time than a sleep takes.
     #[inline]
     pub fn syncs_quickly(&self) -> bool {

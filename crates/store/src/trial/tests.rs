@@ -1,16 +1,5 @@
 use super::*;
 
-/// What commits wait for where they do.
-const SYNC: Option<Duration> = Some(Duration::from_micros(100));
-
-/// So many commits, of which none had to start over.
-fn counts(commits: u64) -> Counts {
-    Counts {
-        commits,
-        started_over: 0,
-    }
-}
-
 /// A machine on which `rate` tells the commits a second under a limit, at a time in
 /// milliseconds.
 struct Machine<F> {
@@ -43,14 +32,13 @@ impl<F: Fn(u32, u64) -> u64> Machine<F> {
             self.now += Duration::from_millis(1);
             self.made += (self.rate)(self.limit, self.now.as_millis() as u64);
             self.commits = self.made / 1000;
-            let counts = counts(self.commits);
-            if self.trial.is_over(self.now, counts) {
+            if self.trial.is_over(self.now, self.commits) {
                 let at_once = if self.limit == 0 { writers } else { self.limit };
                 for _ in 0..writers.min(at_once) {
                     self.trial.met_writer();
                 }
                 let waiting = writers.saturating_sub(at_once);
-                self.limit = self.trial.next(self.now, counts, waiting, None);
+                self.limit = self.trial.next(self.now, self.commits, waiting, true);
             }
             match limits.iter_mut().find(|(limit, _)| *limit == self.limit) {
                 Some((_, count)) => *count += 1,
@@ -151,10 +139,8 @@ fn long_transactions_are_measured_for_longer() {
     assert!(machine.share(8, 20_000, 1) > 0.9);
     let over = |commits: [(u64, u64); 2]| {
         let mut trial = Trial::new(2);
-        trial.next(Duration::from_millis(100), counts(1_000), 8, None);
-        commits.map(|(millis, made)| {
-            trial.is_over(Duration::from_millis(millis), counts(1_000 + made))
-        })
+        trial.next(Duration::from_millis(100), 1_000, 8, true);
+        commits.map(|(millis, made)| trial.is_over(Duration::from_millis(millis), 1_000 + made))
     };
     assert_eq!(over([(105, 1_000), (106, COMMITS_MIN - 1)]), [false, false]);
     assert_eq!(over([(105, 1_000), (106, COMMITS_MIN)]), [false, true]);
@@ -182,8 +168,8 @@ fn who_tells_seldom_is_heard() {
     let mut over = 0;
     for told in 1..=100 {
         let now = Duration::from_millis(told * 2 * PAUSE.as_millis() as u64);
-        if trial.is_over(now, counts(told * 64)) {
-            trial.next(now, counts(told * 64), 8, None);
+        if trial.is_over(now, told * 64) {
+            trial.next(now, told * 64, 8, true);
             over += 1;
         }
     }
@@ -241,7 +227,7 @@ fn few_commits_and_those_that_wait_for_syncs_are_never_limited() {
         trial.met_writer();
         trial.met_writer();
         let now = Duration::from_secs(slice);
-        assert_eq!(trial.next(now, counts(slice * 1_000_000), 6, SYNC), 0);
+        assert_eq!(trial.next(now, slice * 1_000_000, 6, false), 0);
     }
     // However long a slice becomes, where few come to end it.
     let mut trial = Trial::new(2);
@@ -249,44 +235,7 @@ fn few_commits_and_those_that_wait_for_syncs_are_never_limited() {
         trial.met_writer();
         trial.met_writer();
         let now = Duration::from_millis(slice * 200);
-        assert_eq!(trial.next(now, counts(slice * 60), 6, None), 0);
-    }
-}
-
-/// Where commits take much longer than their syncs, and most start over, fewer at a time are
-/// tried; and no more where the commits become so many that they share syncs.
-#[test]
-fn long_transactions_that_start_over_are_limited_though_they_are_synced() {
-    // Commits a second without a limit and with one, how many of a hundred start over, and
-    // whether a limit is found.
-    for (rates, over, is_limited) in [
-        ([1_000, 2_000], 90, true),
-        ([2_500, 5_000], 50, true),
-        ([1_000, 2_000], 40, false),
-        ([2_600, 5_000], 90, false),
-        // Nobody is limited where that does not pay.
-        ([1_000, 1_050], 90, false),
-    ] {
-        let mut trial = Trial::new(2);
-        let (mut limit, mut made, mut limited) = (0, 0, 0);
-        for millis in 1..=4_000 {
-            let rate = rates[usize::from(limit == 1)];
-            let now = Duration::from_millis(1_000 + millis);
-            made += rate;
-            let commits = made / 1_000;
-            let started_over = commits * over / 100;
-            let counts = Counts {
-                commits,
-                started_over,
-            };
-            if trial.is_over(now, counts) {
-                (0..8).for_each(|_| trial.met_writer());
-                limit = trial.next(now, counts, 0, SYNC);
-            }
-            limited += u64::from(limit == 1);
-        }
-        assert_eq!(limited > 3_000, is_limited, "{rates:?} {over}: {limited}");
-        assert!(is_limited || limited < 1_000, "{rates:?} {over}: {limited}");
+        assert_eq!(trial.next(now, slice * 60, 6, true), 0);
     }
 }
 
@@ -300,9 +249,9 @@ fn a_slice_begins_when_what_was_under_way_is_over() {
         millis += millis_more;
         made += commits;
         let now = Duration::from_millis(millis);
-        trial.is_over(now, counts(made)) && {
+        trial.is_over(now, made) && {
             (0..8).for_each(|_| trial.met_writer());
-            trial.next(now, counts(made), 0, None);
+            trial.next(now, made, 0, true);
             true
         }
     };

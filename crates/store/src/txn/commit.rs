@@ -309,9 +309,9 @@ impl TxnContext {
     fn count_commit(&mut self, bytes: usize) {
         let core = &*self.core;
         if core.admission.count(&mut self.visitor, bytes) && core.options.driver.is_none() {
-            let sync = core.wal().and_then(TwinLog::sync_waited_for);
+            let may_limit = core.wal().is_none_or(TwinLog::acknowledges_quickly);
             let now = core.pool.waits.now();
-            core.admission.tick(&mut self.visitor, now, sync);
+            core.admission.tick(&mut self.visitor, now, may_limit);
         }
     }
 

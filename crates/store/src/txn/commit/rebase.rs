@@ -116,7 +116,6 @@ impl TxnContext {
         if !self.forks.iter().any(moved_on) {
             return self.validate(&[]);
         }
-        self.visitor.starts_over();
         let replays = self.replays(moved_on)?;
         let reads = self.validate(&replays)?;
         for (at, replay) in replays.into_iter().enumerate() {
