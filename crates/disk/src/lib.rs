@@ -3,7 +3,8 @@
 //! Everything Fulgurite reads or writes goes through two traits: [`Disk`], a
 //! file system, and [`DiskFile`], an open file. There are three of each: the
 //! real one ([`RealDisk`]), one held in memory ([`MemoryDisk`]) and the
-//! simulator's, which loses power. No other crate uses `std::fs`.
+//! simulator's, which loses power; [`Intercepted`] stands before one. No other
+//! crate uses `std::fs`.
 //!
 //! What an implementation must keep true:
 //!
