@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Durability, Key, KeyKind, Options, Result, Store, Tree, TxnContext, TxnState};
-use fulgurite_disk::{Driver, Machine, MemoryDisk};
+use fulgurite_disk::MemoryDisk;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -85,42 +85,21 @@ fn who_comes_now_and_then_or_has_no_time_does_not_wait() {
     assert_eq!(admission.chairs[0].holder.load(Relaxed), 4);
 }
 
-/// A clock that somebody moves.
-#[derive(Debug, Default)]
-struct Clock(AtomicU64);
-
-impl Driver for Clock {
-    fn now(&self) -> Duration {
-        Duration::from_micros(self.0.load(Relaxed))
-    }
-
-    fn pass(&self, time: Duration) {
-        self.0.fetch_add(time.as_micros() as u64, Relaxed);
-    }
-
-    fn random(&self) -> u64 {
-        Machine.random()
-    }
-}
-
 /// A commit that replaced hundreds of nodes frees them before it returns, which takes longer
 /// than one who comes back soon may be away: nobody waited for a chair after such commits.
 #[test]
 fn what_there_is_to_do_after_a_transaction_is_no_time_away() {
-    let clock = Arc::<Clock>::default();
-    let waits = Waits::new(Some(clock.clone()));
-    for (goes, takes_one) in [(false, None), (true, Some(0))] {
-        let admission = two_chairs();
-        admission.set_limit(1);
-        let mut visitor = Visitor::new(1);
-        admission.ended(&mut visitor, &waits);
-        clock.pass(2 * SOON);
-        if goes {
-            admission.goes(&mut visitor, &waits);
-        }
-        admission.enter(&mut visitor, Duration::MAX, &waits);
-        assert_eq!(visitor.chair, takes_one);
-    }
+    let (admission, waits) = (two_chairs(), waits());
+    let mut visitor = Visitor::new(1);
+    admission.goes(&mut visitor, &waits);
+    assert_eq!(visitor.ended, Duration::ZERO, "nobody needs a chair");
+    admission.set_limit(1);
+    admission.ended(&mut visitor, &waits);
+    // It ended long ago, and goes now.
+    visitor.ended = Duration::ZERO;
+    let now = waits.now();
+    admission.goes(&mut visitor, &waits);
+    assert!(visitor.ended >= now);
 }
 
 #[test]
