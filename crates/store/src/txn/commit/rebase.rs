@@ -161,11 +161,17 @@ impl TxnContext {
         grafted.map(|_| ())
     }
 
-    /// The keys of the operations on the entries of a tree, up to what is not readable.
+    /// The keys of the operations on the entries of a tree.
+    pub(super) fn written_keys(redo: &[u8], tree: TreeId) -> impl Iterator<Item = Result<Key<'_>>> {
+        Ops::new(redo).filter_map(move |op| match op {
+            Ok(op) => op.key().filter(|_| op.tree() == tree.0).map(Ok),
+            Err(_) => Some(Err(unreadable())),
+        })
+    }
+
+    /// The same, up to what is not readable.
     pub(super) fn keys_of(redo: &[u8], tree: TreeId) -> impl Iterator<Item = Key<'_>> {
-        let ops = Ops::from(redo, 0).map_while(|op| op.ok());
-        ops.filter(move |op| op.tree() == tree.0)
-            .filter_map(|op| op.key())
+        Self::written_keys(redo, tree).map_while(Result::ok)
     }
 
     /// Starts a fork over from the head of its tree, whose writer lock is held and keeps

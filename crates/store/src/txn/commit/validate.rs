@@ -76,8 +76,7 @@ impl TxnContext {
                     self.validate_writes(keys, &fork.tree, versions)?;
                 }
                 None => {
-                    let replay = Replay::of(&self.redo, fork.tree.id())?;
-                    let keys = replay.to_compare(&self.redo);
+                    let keys = Self::written_keys(&self.redo, fork.tree.id());
                     self.validate_writes(keys, &fork.tree, versions)?;
                 }
             }
@@ -207,8 +206,7 @@ impl TxnContext {
             if newer.dropped {
                 return Err(differs(&tree, None));
             }
-            let replay = Replay::of(redo, id)?;
-            self.validate_writes(replay.to_compare(redo), &tree, [older, newer])?;
+            self.validate_writes(Self::written_keys(redo, id), &tree, [older, newer])?;
         }
         Ok(())
     }
