@@ -94,9 +94,10 @@ impl Planner<'_, '_> {
             // All that come, one after the other.
             SourceKind::Query(query) => {
                 let at_most = query.limit.as_ref().map_or(f64::INFINITY, rows_at_most);
-                ROWS_UNKNOWN.min(at_most.max(1.0))
+                let rows = self.rows_where_recursive(query).unwrap_or(ROWS_UNKNOWN);
+                rows.min(at_most.max(1.0))
             }
-            SourceKind::Recursive(_) => ROWS_UNKNOWN,
+            SourceKind::Recursive(_) => self.rows_recursing(source),
             SourceKind::Function(call) => call.function.rows_estimate(),
         }
     }

@@ -77,6 +77,7 @@ use crate::parse::Parsed;
 use crate::schema::{Catalog, Index, Table};
 use crate::value::{Value, ValueRef};
 use physical::{Action, Plan, Pragma, ScanColumn, Subquery};
+use recursion::Recursing;
 
 /// What the planner's costs need to know of trees.
 pub trait Statistics {
@@ -276,9 +277,8 @@ struct Planner<'a, 'r> {
     /// Those of them whose rows are kept: their numbers and those in `subqueries`.
     common: Vec<(usize, SubqueryId)>,
     registers: usize,
-    /// Recursions whose members are being planned, outermost first: the source and the
-    /// number of each.
-    recursions: Vec<(usize, usize)>,
+    /// Recursions whose members are being planned, outermost first.
+    recursions: Vec<Recursing>,
     /// What is being planned and is opened anew as a whole, so that registers read there
     /// keep their values meanwhile: the statement (0), a subquery, the members of a
     /// recursion.

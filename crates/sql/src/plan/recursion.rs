@@ -9,8 +9,24 @@ use super::join::ROWS_UNKNOWN;
 use super::layout::Layout;
 use super::physical::{CompoundOp, Node, Op};
 use crate::bind::expr::{ColumnRef, SortKey};
-use crate::bind::logical::{Recursion, Source};
+use crate::bind::logical::{Body, Query, Recursion, Source, SourceKind};
 use crate::error::{Error, Result};
+
+/// Of the rows of a table that a recursion walks over, one in so many is guessed to be
+/// reached. Where all are, what is looked up for each costs a few times what reading the
+/// table once does; where it is a way up a tree, or a part of it, reading the table costs
+/// any number of times the lookups.
+const REACHED: f64 = 32.0;
+
+/// A recursion whose members are being planned.
+pub struct Recursing {
+    /// The source that a row of its queue is to them.
+    source: usize,
+    /// Where its rows lie.
+    table: usize,
+    /// How many it is guessed to have.
+    rows: f64,
+}
 
 impl Planner<'_, '_> {
     /// Begins to plan what is opened anew as a whole: the pass around it, to be set
@@ -25,7 +41,12 @@ impl Planner<'_, '_> {
     pub fn recursion(&mut self, recursion: &Recursion, order: &[SortKey]) -> Result<Node> {
         let initial = crate::stack::grow(|| self.query(&recursion.initial))?;
         let (outer, table) = self.begin_pass();
-        self.recursions.push((recursion.source, table));
+        let (source, rows) = (recursion.source, self.rows_of_recursion(recursion));
+        self.recursions.push(Recursing {
+            source,
+            table,
+            rows,
+        });
         let mut step: Option<Node> = None;
         for member in &recursion.members {
             let node = crate::stack::grow(|| self.query(member))?;
@@ -56,20 +77,67 @@ impl Planner<'_, '_> {
 
     /// The source that a recursion is to its members.
     pub fn recursive_rows(&self, source: &Source, width: usize) -> Result<(Node, Layout)> {
-        let is_it = |(of, _): &&(usize, usize)| *of == source.id;
-        let Some((_, table)) = self.recursions.iter().rfind(is_it) else {
+        let Some(Recursing { table, rows, .. }) = self.recursing(source) else {
             return Err(Error::misuse("a recursive table outside its recursion"));
         };
-        let op = Op::RecursiveRows {
-            name: source.alias.clone(),
-            table: *table,
-        };
-        let rows = ROWS_UNKNOWN;
+        let (table, rows) = (*table, *rows);
+        let name = source.alias.clone();
+        let op = Op::RecursiveRows { name, table };
         let columns = (0..width).map(|column| ColumnRef {
             source: source.id,
             column,
         });
         Ok((Node { op, width, rows }, Layout::of_columns(columns)))
+    }
+
+    /// The recursion of which a source is the rows.
+    fn recursing(&self, source: &Source) -> Option<&Recursing> {
+        let mut recursions = self.recursions.iter();
+        recursions.rfind(|recursing| recursing.source == source.id)
+    }
+
+    /// About how many rows a recursion has to its members.
+    pub fn rows_recursing(&self, source: &Source) -> f64 {
+        self.recursing(source).map_or(ROWS_UNKNOWN, |it| it.rows)
+    }
+
+    /// About how many rows a recursion has: few of those of the tables that it walks over.
+    fn rows_of_recursion(&mut self, recursion: &Recursion) -> f64 {
+        let mut rows = 1.0_f64;
+        for member in &recursion.members {
+            let Body::Block(block) = &member.body else {
+                return ROWS_UNKNOWN;
+            };
+            let mut most: Option<f64> = None;
+            for source in &block.sources {
+                if matches!(source.kind, SourceKind::Table(_)) {
+                    let of_table = self.source_rows(source);
+                    most = Some(most.map_or(of_table, |most| most.max(of_table)));
+                }
+            }
+            match most {
+                Some(most) => rows = rows.max(most / REACHED),
+                None => return ROWS_UNKNOWN,
+            }
+        }
+        rows.min(ROWS_UNKNOWN)
+    }
+
+    /// About how many rows a query has, where it is a recursion's.
+    pub fn rows_where_recursive(&mut self, mut query: &Query) -> Option<f64> {
+        loop {
+            match &query.body {
+                Body::Recursion(recursion) => return Some(self.rows_of_recursion(recursion)),
+                Body::Block(block) => match block.sources.as_slice() {
+                    [source] => match &source.kind {
+                        SourceKind::Query(inner) => query = inner,
+                        _ => return None,
+                    },
+                    _ => return None,
+                },
+                Body::Values(_) | Body::Compound { .. } => return None,
+            }
+        }
     }
 
     /// Whether a plan reads the row at hand of a recursion around it.
@@ -78,7 +146,7 @@ impl Planner<'_, '_> {
             return false;
         }
         match &node.op {
-            Op::RecursiveRows { table, .. } => self.recursions.iter().any(|(_, t)| t == table),
+            Op::RecursiveRows { table, .. } => self.recursions.iter().any(|it| it.table == *table),
             op => op
                 .inputs()
                 .into_iter()

@@ -6,7 +6,7 @@ use super::Planner;
 use super::access::COST_SEEK;
 use super::facts::Chosen;
 use super::few::Few;
-use super::order::{Condition, Item, Method, Problem};
+use super::order::{Condition, Item, Method, Problem, is_recursive};
 use super::physical::JoinKind;
 use crate::bind::expr::{CompareOp, Expr, ExprKind};
 
@@ -74,7 +74,9 @@ impl Planner<'_, '_> {
         }
         let looked_up = next.by_lookup(rows, residual);
         let replayed = next.by_replay(looked_up.rows);
-        let best = match next.lookup.uses_placed && looked_up.cost <= replayed.cost {
+        // How many rows a recursion has is a guess, and what is replayed costs their product.
+        let is_cheaper = looked_up.cost <= replayed.cost || is_of_recursion(problem, placed);
+        let best = match next.lookup.uses_placed && is_cheaper {
             true => looked_up,
             false => replayed,
         };
@@ -209,6 +211,12 @@ impl Next<'_, '_, '_> {
         let rows = (self.rows * share_kept(self.item.kind)).max(0.1);
         Weighed { method, rows, cost }
     }
+}
+
+/// Whether the rows of a recursion are among what is placed.
+fn is_of_recursion(problem: &Problem<'_, '_>, placed: &Few<usize>) -> bool {
+    let mut items = problem.items.iter();
+    items.any(|item| is_recursive(item) && placed.contains(&item.source.id))
 }
 
 /// The share of the left rows that are guessed to be left by a join that yields each of them
