@@ -184,7 +184,11 @@ fn plan_one(
         lacks,
         ..
     } = bound;
-    let writes_rows = matches!(bound, Bound::Update(_) | Bound::Delete(_));
+    let planned = match &bound {
+        Bound::Explain(explained) => explained,
+        bound => bound,
+    };
+    let writes_rows = matches!(planned, Bound::Update(_) | Bound::Delete(_));
     let mut planner = Planner {
         statistics,
         logical: &subqueries,

@@ -211,6 +211,8 @@ impl Planner<'_, '_> {
         asked: Asked,
     ) -> Result<SubqueryId> {
         let recursions = std::mem::take(&mut self.recursions);
+        // In whichever order it is read, it writes nothing.
+        let writes_rows = std::mem::take(&mut self.writes_rows);
         let (outer, pass) = self.begin_pass();
         let calls = match subquery.bindings.is_empty() {
             true => 1.0,
@@ -232,6 +234,7 @@ impl Planner<'_, '_> {
         }
         self.pass = outer;
         self.recursions = recursions;
+        self.writes_rows = writes_rows;
         let mut bindings = Vec::with_capacity(subquery.bindings.len());
         for (register, expr) in subquery.bindings.iter().chain(handed_in) {
             bindings.push((*register, self.resolve_rows(expr, rows)?));
