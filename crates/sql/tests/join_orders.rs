@@ -257,3 +257,87 @@ fn joins_of_several_tables_choose_the_same_rows_as_in_sqlite() {
     }
     same(&text);
 }
+
+/// A view of all customers' sums was made as a whole for the sake of one customer, who was
+/// asked for by name of the other table.
+#[test]
+fn a_grouped_query_is_asked_for_what_it_equals() {
+    let session = filled();
+    let grouped = "(SELECT supplier, sum(quantity) AS sizes FROM line GROUP BY supplier)";
+    for (sql, of) in [
+        (
+            format!(
+                "SELECT sizes FROM supplier JOIN {grouped} g ON g.supplier = supplier.id WHERE supplier.id = 7"
+            ),
+            "SELECT sum(quantity) FROM line WHERE supplier = 7",
+        ),
+        (
+            format!(
+                "SELECT sizes FROM {grouped} g, supplier WHERE 7 = supplier.id AND supplier.id = g.supplier"
+            ),
+            "SELECT sum(quantity) FROM line WHERE supplier = 7",
+        ),
+    ] {
+        let shown = plan(&session, &sql);
+        assert!(
+            shown.contains("FILTER $0=7"),
+            "{shown}"
+        );
+        assert_eq!(run(&session, &sql), run(&session, of), "{sql}");
+    }
+}
+
+/// What is equal to a value is equal to what that equals, if all are compared alike.
+#[test]
+fn what_is_compared_otherwise_has_not_the_value_of_another_one() {
+    let columns = ["INT", "TEXT", "TEXT COLLATE NOCASE", "", "REAL"];
+    let values = ["1", "'1'", "1.0", "'a'", "'A'", "'01'", "NULL"];
+    for a in columns {
+        for b in columns {
+            let tables = format!(
+                "CREATE TABLE a(x {a}); CREATE TABLE b(y {b});
+                 INSERT INTO a VALUES (1), ('1'), ('a'), ('A'), (1.0), (NULL), ('01');
+                 INSERT INTO b SELECT x FROM a; INSERT INTO b SELECT x FROM a"
+            );
+            let queries = values.map(|value| {
+                format!(
+                    "SELECT count(*), sum(n), min(typeof(y)) FROM a, \
+                         (SELECT y, count(*) AS n FROM b GROUP BY y) WHERE x = y AND x = {value};
+                     SELECT count(*) FROM a, (SELECT DISTINCT y FROM b) \
+                         WHERE y = x AND {value} = y;
+                     SELECT count(*) FROM a LEFT JOIN (SELECT DISTINCT y FROM b) ON y = x \
+                         WHERE x = {value};
+                     SELECT count(*) FROM a, (SELECT y FROM b UNION ALL SELECT x FROM a) \
+                         WHERE y = x AND x = {value} COLLATE NOCASE"
+                )
+            });
+            same(&format!("{tables}; {}", queries.join("; ")));
+        }
+    }
+}
+
+/// A thousand rows were guessed of any query in FROM: for two values a table was read and
+/// hashed.
+#[test]
+fn few_rows_of_a_query_are_joined_by_lookups() {
+    let session = filled();
+    for few in [
+        "(VALUES (3), (4))",
+        "(SELECT 3 UNION ALL SELECT 4)",
+        "(WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT i FROM n)",
+        "(SELECT max(id) FROM nation)",
+    ] {
+        let sql = format!(
+            "WITH few(id) AS (SELECT * FROM {few}) SELECT count(*) FROM few JOIN part USING (id)"
+        );
+        let shown = plan(&session, &sql);
+        assert!(shown.contains("LOOKUP part"), "{sql}: {shown}");
+    }
+    // The more there are, the more they cost.
+    let many: Vec<String> = (0..500).map(|i| format!("({i})")).collect();
+    let sql = format!(
+        "WITH many(id) AS (VALUES {}) SELECT count(*) FROM many JOIN supplier USING (id)",
+        many.join(", ")
+    );
+    assert!(!plan(&session, &sql).contains("LOOKUP supplier"));
+}

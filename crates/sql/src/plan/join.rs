@@ -11,7 +11,6 @@ use std::sync::Arc;
 use super::Planner;
 use super::access::{self, Access, Path};
 use super::arms::is_union_all;
-use super::block::rows_at_most;
 use super::few::Few;
 use super::generated;
 use super::layout::Layout;
@@ -91,12 +90,7 @@ impl Planner<'_, '_> {
     pub fn source_rows(&mut self, source: &Source) -> f64 {
         match &source.kind {
             SourceKind::Table(table) => self.statistics.rows(&table.tree).max(1) as f64,
-            // All that come, one after the other.
-            SourceKind::Query(query) => {
-                let at_most = query.limit.as_ref().map_or(f64::INFINITY, rows_at_most);
-                let rows = self.rows_where_recursive(query).unwrap_or(ROWS_UNKNOWN);
-                rows.min(at_most.max(1.0))
-            }
+            SourceKind::Query(query) => self.rows_of_query(query),
             SourceKind::Recursive(_) => self.rows_recursing(source),
             SourceKind::Function(call) => call.function.rows_estimate(),
         }

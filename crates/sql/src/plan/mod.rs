@@ -26,6 +26,7 @@ mod firsts;
 pub mod foreign;
 mod generated;
 mod grouped;
+mod guessed;
 mod in_exists;
 mod join;
 mod kept;

@@ -9,14 +9,8 @@ use super::join::ROWS_UNKNOWN;
 use super::layout::Layout;
 use super::physical::{CompoundOp, Node, Op};
 use crate::bind::expr::{ColumnRef, SortKey};
-use crate::bind::logical::{Body, Query, Recursion, Source, SourceKind};
+use crate::bind::logical::{Recursion, Source};
 use crate::error::{Error, Result};
-
-/// Of the rows of a table that a recursion walks over, one in so many is guessed to be
-/// reached. Where all are, what is looked up for each costs a few times what reading the
-/// table once does; where it is a way up a tree, or a part of it, reading the table costs
-/// any number of times the lookups.
-const REACHED: f64 = 32.0;
 
 /// A recursion whose members are being planned.
 pub struct Recursing {
@@ -99,45 +93,6 @@ impl Planner<'_, '_> {
     /// About how many rows a recursion has to its members.
     pub fn rows_recursing(&self, source: &Source) -> f64 {
         self.recursing(source).map_or(ROWS_UNKNOWN, |it| it.rows)
-    }
-
-    /// About how many rows a recursion has: few of those of the tables that it walks over.
-    fn rows_of_recursion(&mut self, recursion: &Recursion) -> f64 {
-        let mut rows = 1.0_f64;
-        for member in &recursion.members {
-            let Body::Block(block) = &member.body else {
-                return ROWS_UNKNOWN;
-            };
-            let mut most: Option<f64> = None;
-            for source in &block.sources {
-                if matches!(source.kind, SourceKind::Table(_)) {
-                    let of_table = self.source_rows(source);
-                    most = Some(most.map_or(of_table, |most| most.max(of_table)));
-                }
-            }
-            match most {
-                Some(most) => rows = rows.max(most / REACHED),
-                None => return ROWS_UNKNOWN,
-            }
-        }
-        rows.min(ROWS_UNKNOWN)
-    }
-
-    /// About how many rows a query has, where it is a recursion's.
-    pub fn rows_where_recursive(&mut self, mut query: &Query) -> Option<f64> {
-        loop {
-            match &query.body {
-                Body::Recursion(recursion) => return Some(self.rows_of_recursion(recursion)),
-                Body::Block(block) => match block.sources.as_slice() {
-                    [source] => match &source.kind {
-                        SourceKind::Query(inner) => query = inner,
-                        _ => return None,
-                    },
-                    _ => return None,
-                },
-                Body::Values(_) | Body::Compound { .. } => return None,
-            }
-        }
     }
 
     /// Whether a plan reads the row at hand of a recursion around it.

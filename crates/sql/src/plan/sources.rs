@@ -62,7 +62,12 @@ impl<'a> Planner<'a, '_> {
                 within: false,
             });
         }
-        let conditions = self.with_implied(filter)?;
+        let mut conditions = self.with_implied(filter)?;
+        let is_query = |id| {
+            let mut sources = block.sources.iter();
+            sources.any(|it| it.id == id && matches!(it.kind, SourceKind::Query(_)))
+        };
+        equal_columns::add_given(&mut conditions, is_query);
         let of_singles = singles.iter().flat_map(|join| &join.on);
         let read = conditions.iter().chain(of_singles);
         let properties = self.properties(block, read.clone().map(|it| &it.expr), order_by);
