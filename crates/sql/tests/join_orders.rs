@@ -279,10 +279,7 @@ fn a_grouped_query_is_asked_for_what_it_equals() {
         ),
     ] {
         let shown = plan(&session, &sql);
-        assert!(
-            shown.contains("FILTER $0=7"),
-            "{shown}"
-        );
+        assert!(shown.contains("FILTER $0=7"), "{shown}");
         assert_eq!(run(&session, &sql), run(&session, of), "{sql}");
     }
 }

@@ -446,3 +446,70 @@ fn members_that_an_index_finds() {
     );
     assert!(plan.contains("FILTER EXISTS subquery"), "{plan}");
 }
+
+/// Row values in what a subquery yields are looked up by the column that leads an index; all
+/// rows were read and asked.
+#[test]
+fn row_values_in_a_subquery_are_looked_up() {
+    let session = session();
+    must(
+        &session,
+        "CREATE TABLE line(o INT, n INT, q INT, PRIMARY KEY(o, n)) WITHOUT ROWID;
+         CREATE TABLE part(id INTEGER PRIMARY KEY, o INT, n TEXT); CREATE INDEX of ON part(o, n);
+         WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i LIMIT 3000)
+             INSERT INTO line SELECT i / 3, i % 3, i FROM i;
+         INSERT INTO part SELECT q, o, n FROM line",
+    );
+    let plan = |sql: &str| run(&session, &format!("EXPLAIN QUERY PLAN {sql}")).join("\n");
+    for (sql, rows) in [
+        (
+            "SELECT q FROM line WHERE (o, n) IN (VALUES (5, 1), (5, 0), (7, 2), (7, 5), (5, 1))",
+            vec!["15", "16", "23"],
+        ),
+        (
+            "SELECT q FROM line WHERE (n, o) IN (SELECT 1, id FROM part WHERE id IN (1, 2))",
+            vec!["4", "7"],
+        ),
+        (
+            "SELECT id FROM part WHERE (id, o) IN (VALUES (4, 1), (5, 1), (6, 1), (4, NULL))",
+            vec!["4", "5"],
+        ),
+        (
+            "SELECT id FROM part WHERE (o, n) IN (VALUES (1, 2), (2, '1')) ORDER BY id",
+            vec!["5", "7"],
+        ),
+    ] {
+        assert_eq!(run(&session, sql), rows, "{sql}");
+        assert!(
+            plan(sql).contains("each of subquery"),
+            "{sql}: {}",
+            plan(sql)
+        );
+    }
+    assert!(!plan("SELECT q FROM line WHERE (o, n) NOT IN (VALUES (5, 1))").contains("each of"));
+}
+
+/// Whatever the columns are: numbers and texts, NULLs, other collations, one value in many
+/// rows.
+#[test]
+fn row_values_are_found_as_they_compare() {
+    let columns = ["INT", "TEXT", "TEXT COLLATE NOCASE", ""];
+    let values = "(1), ('1'), ('a'), ('A'), (1.0), (NULL), ('01'), (2)";
+    for x in columns {
+        for y in columns {
+            for key in ["", ", PRIMARY KEY(x, y)"] {
+                same(&format!(
+                    "CREATE TABLE v(v); INSERT INTO v VALUES {values};
+                     CREATE TABLE t(x {x}, y {y}{key}); CREATE INDEX yx ON t(y, x);
+                     INSERT OR IGNORE INTO t SELECT a.v, b.v FROM v a, v b;
+                     CREATE TABLE u(a {y}, b {x}); INSERT INTO u SELECT x, y FROM t WHERE rowid % 3;
+                     SELECT count(*), total(x), min(y) FROM t WHERE (x, y) IN (VALUES (1, 'a'), (1, 2), ('A', '01'), (2, NULL));
+                     SELECT count(*), total(x), min(y) FROM t WHERE (y, x) IN (SELECT a, b FROM u);
+                     SELECT count(*) FROM t WHERE (x, y) IN (SELECT b, a FROM u UNION ALL SELECT a, b FROM u);
+                     SELECT count(*) FROM t WHERE (x, y) NOT IN (SELECT b, a FROM u WHERE a > 0);
+                     SELECT count(*) FROM t WHERE (x, y) IN (SELECT b, a FROM u) AND x IN (SELECT v FROM v) AND y = 1"
+                ));
+            }
+        }
+    }
+}

@@ -243,13 +243,15 @@ pub enum ExprKind {
         /// NOT IN.
         negated: bool,
     },
-    /// What a subquery without bindings yields, each value once: as many keys of a lookup,
-    /// and nowhere else (physical plans only).
+    /// What a subquery without bindings yields in a column: as many keys of a lookup, and
+    /// nowhere else (physical plans only).
     Members {
-        /// The subquery, of one column.
+        /// The subquery.
         subquery: SubqueryId,
-        /// How the key's column compares with it.
-        comparison: Comparison,
+        /// The column, the only one but for row values.
+        column: usize,
+        /// How the IN's operands compare with its columns.
+        comparisons: Vec<Comparison>,
     },
     /// `EXISTS (SELECT …)`: 0 or 1.
     Exists(SubqueryId),

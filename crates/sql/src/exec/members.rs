@@ -122,9 +122,9 @@ impl Members {
             .insert(&keys, Selection::All(rows), &mut self.groups)
     }
 
-    /// Calls `f` with each value of the only column but NULL.
-    pub fn each(&self, f: &mut dyn FnMut(ValueRef<'_>)) {
-        if let Some(keys) = self.table.keys().first() {
+    /// Calls `f` with each row's value of a column, but for rows with NULLs.
+    pub fn each(&self, column: usize, f: &mut dyn FnMut(ValueRef<'_>)) {
+        if let Some(keys) = self.table.keys().get(column) {
             for group in 0..self.table.len() {
                 f(keys.get(group));
             }

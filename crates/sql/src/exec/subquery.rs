@@ -298,18 +298,20 @@ pub fn select(
     })
 }
 
-/// Calls `f` with each value that a subquery of one column yields, once and as `comparison`
-/// sees it; NULLs are left out.
+/// Calls `f` with the values of a column of each row that a subquery yields, as the
+/// comparisons see them; rows with NULLs are left out. If it is the only column each value
+/// comes once.
 pub fn each_member(
     id: SubqueryId,
-    comparison: Comparison,
+    column: usize,
+    comparisons: &[Comparison],
     cx: &mut Context<'_, '_>,
     f: &mut dyn FnMut(ValueRef<'_>),
 ) -> Result<()> {
     with(id, Row::Empty, cx, |subquery, kept, cx| {
-        subquery.gather(kept, &[comparison], cx)?;
+        subquery.gather(kept, comparisons, cx)?;
         if let Some(Answer::Members(members)) = &subquery.answer {
-            members.each(f);
+            members.each(column, f);
         }
         Ok(())
     })

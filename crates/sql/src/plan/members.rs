@@ -1,7 +1,8 @@
 //! What an IN's subquery yields, as keys to look a column up by.
 //!
 //! `x IN (SELECT …)` is a list of values like any other once the subquery has run, which it
-//! does once where nothing of the rows around is handed in to it. It is planned before the
+//! does once where nothing of the rows around is handed in to it. Of `(x, y) IN (SELECT …)`
+//! each column's values are such a list, which leaves the condition itself to be asked. It is planned before the
 //! order of the joins is chosen, since how many keys it brings tells what a lookup costs.
 
 use super::Planner;
@@ -13,8 +14,8 @@ use crate::error::Result;
 /// The values of a subquery.
 #[derive(Debug, Clone)]
 pub struct Members {
-    /// All of them, in an expression.
-    pub values: Expr,
+    /// All of each column, in an expression.
+    pub values: Vec<Expr>,
     /// About how many there are.
     pub keys: f64,
 }
@@ -40,8 +41,8 @@ impl Planner<'_, '_> {
         })
     }
 
-    /// What the subquery of a condition yields, where the condition is `x IN (SELECT …)` of
-    /// one column and nothing is handed in.
+    /// What the subquery of a condition yields, where the condition is `x IN (SELECT …)`, or
+    /// `(x, y) IN (SELECT …)`, and nothing is handed in.
     fn members(&mut self, condition: &Expr) -> Result<Option<Members>> {
         let ExprKind::InSubquery {
             exprs,
@@ -52,30 +53,29 @@ impl Planner<'_, '_> {
         else {
             return Ok(None);
         };
-        let logical = self.logical.get(*subquery);
-        let (Some(logical), [_], [comparison]) = (logical, exprs.as_slice(), &comparisons[..])
-        else {
+        let Some(logical) = self.logical.get(*subquery) else {
             return Ok(None);
         };
-        if !logical.bindings.is_empty() {
+        let columns = logical.query.operand_columns();
+        if !logical.bindings.is_empty() || exprs.len() != comparisons.len() {
             return Ok(None);
         }
-        let column = logical.query.operand_columns().first().copied();
         let planned = self.plan_subquery(*subquery, &mut Rows::None, Asked::Members)?;
         let rows = self.subqueries.get(planned).map_or(1.0, |s| s.root.rows);
-        let values = Expr {
+        let values = (0..exprs.len()).map(|column| Expr {
             kind: ExprKind::Members {
                 subquery: *subquery,
-                comparison: *comparison,
+                column,
+                comparisons: comparisons.clone(),
             },
             props: Props {
-                affinity: column.and_then(|c| c.affinity),
+                affinity: columns.get(column).and_then(|c| c.affinity),
                 constant: false,
                 ..Props::CONSTANT
             },
-        };
+        });
         Ok(Some(Members {
-            values,
+            values: values.collect(),
             keys: rows.max(1.0),
         }))
     }

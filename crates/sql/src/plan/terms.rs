@@ -234,9 +234,10 @@ pub fn terms(
         ExprKind::InSubquery {
             exprs, comparisons, ..
         } => {
-            let members = members.into_iter();
-            for ((expr, comparison), members) in exprs.iter().zip(comparisons).zip(members) {
-                push(expr, TermOp::In, &[&members.values], *comparison, true);
+            let values = members.map_or(&[][..], |members| &members.values);
+            let whole = exprs.len() == 1;
+            for ((expr, comparison), values) in exprs.iter().zip(comparisons).zip(values) {
+                push(expr, TermOp::In, &[values], *comparison, whole);
             }
         }
         ExprKind::IsNull {

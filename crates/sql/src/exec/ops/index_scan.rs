@@ -145,11 +145,12 @@ impl IndexScan {
         let mut prefixes = Vec::new();
         if let ExprKind::Members {
             subquery,
-            comparison,
-        } = many.kind
+            column: of,
+            comparisons,
+        } = &many.kind
         {
             let affinity = column.affinity.unwrap_or(Affinity::Blob);
-            each_member(subquery, comparison, cx, &mut |value| {
+            each_member(*subquery, *of, comparisons, cx, &mut |value| {
                 let value = affinity.apply_comparison(value);
                 let mut prefix = start.clone();
                 key::encode(&mut prefix, value.as_ref(), key_column(column));

@@ -95,12 +95,13 @@ impl Operator for RowidLookup {
         for key in &self.keys {
             if let ExprKind::Members {
                 subquery,
-                comparison,
-            } = key.kind
+                column,
+                comparisons,
+            } = &key.kind
             {
                 let rowids = &mut self.rowids;
                 let mut add = |value: ValueRef<'_>| rowids.extend(rowid_of(value));
-                each_member(subquery, comparison, cx, &mut add)?;
+                each_member(*subquery, *column, comparisons, cx, &mut add)?;
                 self.held.force(&cx.run.memory, size_of_val(&rowids[..]));
             } else if let Some(rowid) = rowid_of(eval(key, Row::Empty, cx)?.as_ref()) {
                 self.rowids.push(rowid);
