@@ -82,8 +82,10 @@ fn constant_patterns() {
             ("GLOB", ""),
             ("NOT GLOB", ""),
         ] {
+            // What is bound to no value, too, is known before the rows are.
             sql.push_str(&format!(
-                "SELECT group_concat(id) FROM t WHERE s {shape} '{pattern}'{escape};"
+                "SELECT group_concat(id) FROM t WHERE s {shape} '{pattern}'{escape};
+                 SELECT group_concat(id) FROM t WHERE s {shape} coalesce(?1, '{pattern}'){escape};"
             ));
         }
     }
@@ -101,6 +103,9 @@ fn patterns_that_are_wrong_or_unknown() {
         "s LIKE 'w%' ESCAPE 'ab'",
         "s LIKE 'w%' ESCAPE ''",
         "s LIKE printf('%.60000c', 'x')",
+        "s LIKE coalesce(?1, printf('%.60000c', 'x'))",
+        "s LIKE '%w' || ?1",
+        "s LIKE 'w%' ESCAPE coalesce(?1, 'ab')",
         "s LIKE '%' || s",
         "s LIKE 5",
         "s GLOB x'2a'",

@@ -58,10 +58,11 @@ pub fn select(
 /// has to be walked through.
 fn segments(like: Like<'_>, cx: &mut Context<'_, '_>) -> Result<Option<Segments>> {
     let same = |e: &Expr| {
-        matches!(
+        let is_kept = matches!(
             e.kind,
             ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Register(_)
-        )
+        );
+        is_kept || e.props.constant && e.props.deterministic
     };
     if !same(like.pattern) || !like.escape.is_none_or(same) {
         return Ok(None);
