@@ -81,38 +81,46 @@ pub fn add_implied(conditions: &mut Vec<Condition>) {
 /// Adds that a column of a query in FROM has a value, where it equals another one that has:
 /// the query may be asked for that value alone.
 pub fn add_given(conditions: &mut Vec<Condition>, is_query: impl Fn(usize) -> bool) {
-    let said = conditions.len();
-    for at in 0..said {
-        for equality in 0..said {
-            let [Some(given), Some(equal)] = [at, equality].map(|at| conditions.get(at)) else {
-                continue;
-            };
-            if let Some(expr) = given_to_equal(given, equal, &is_query) {
-                let sources = source_of_equality(&expr).into_iter().collect();
-                let is_said = |it: &Condition| it.expr.kind == expr.kind;
-                if conditions.len() - said < IMPLIED_MAX && !conditions.iter().any(is_said) {
-                    conditions.push(Condition {
-                        expr,
-                        sources,
-                        movable: true,
-                        members: None,
-                        class: None,
-                        implied: false,
-                    });
-                }
+    let equalities = conditions.iter().filter_map(equal_columns);
+    let pairs = equalities.flat_map(|(a, b, how)| [(a, b, how), (b, a, how)]);
+    let pairs: Vec<_> = pairs
+        .filter(|(_, of_query, _)| source(of_query).is_some_and(&is_query))
+        .collect();
+    if pairs.is_empty() {
+        return;
+    }
+    let mut given: Vec<Expr> = Vec::new();
+    for (column, value, how) in conditions.iter().filter_map(given_value) {
+        for (equal, of_query, equality) in &pairs {
+            if equal.kind == column.kind && equality.collation == how.collation {
+                let sides = [*of_query, value].map(|side| Box::new(side.clone()));
+                let [left, right] = sides;
+                let kind = ExprKind::Compare(CompareOp::Equal, how, left, right);
+                given.push(Expr::operator(kind));
             }
+        }
+    }
+    for expr in given.into_iter().take(IMPLIED_MAX) {
+        let sources = match &expr.kind {
+            ExprKind::Compare(_, _, column, _) => source(column).into_iter().collect(),
+            _ => Few::new(),
+        };
+        if !conditions.iter().any(|said| said.expr.kind == expr.kind) {
+            conditions.push(Condition {
+                expr,
+                sources,
+                movable: true,
+                members: None,
+                class: None,
+                implied: false,
+            });
         }
     }
 }
 
-/// `b = 1`, where one says `a = 1` and the other one `a = b`, of which `b` is a query's.
-fn given_to_equal(
-    given: &Condition,
-    equal: &Condition,
-    is_query: &impl Fn(usize) -> bool,
-) -> Option<Expr> {
-    let (left, right, how) = equal_columns(equal)?;
-    let ExprKind::Compare(CompareOp::Equal, comparison, column, value) = &given.expr.kind else {
+/// The column of which a condition says that it has a value, and how they are compared.
+fn given_value(condition: &Condition) -> Option<(&Expr, &Expr, Comparison)> {
+    let ExprKind::Compare(CompareOp::Equal, how, left, right) = &condition.expr.kind else {
         return None;
     };
     let is_value = |it: &Expr| {
@@ -121,28 +129,10 @@ fn given_to_equal(
             ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Register(_)
         )
     };
-    let (column, value) = match (source(column), source(value)) {
-        (Some(_), None) => (column, value),
-        (None, Some(_)) => (value, column),
-        _ => return None,
-    };
-    let other = match () {
-        () if left.kind == column.kind => right,
-        () if right.kind == column.kind => left,
-        () => return None,
-    };
-    let fits = given.movable && is_value(value) && comparison.collation == how.collation;
-    if !fits || !source(other).is_some_and(is_query) {
-        return None;
-    }
-    let sides = (Box::new(other.clone()), value.clone());
-    let kind = ExprKind::Compare(CompareOp::Equal, *comparison, sides.0, sides.1);
-    Some(Expr::operator(kind))
-}
-
-fn source_of_equality(expr: &Expr) -> Option<usize> {
-    match &expr.kind {
-        ExprKind::Compare(_, _, column, _) => source(column),
+    let fits = |column: &Expr, value: &Expr| source(column).is_some() && is_value(value);
+    match condition.movable {
+        true if fits(left, right) => Some((left, right, *how)),
+        true if fits(right, left) => Some((right, left, *how)),
         _ => None,
     }
 }
