@@ -48,3 +48,24 @@ fn nulls_among_values_do_not_count() {
     all += "UPDATE d SET n = 9223372036854775807 WHERE id IN (8, 9, 10); SELECT count(n), max(n), total(n) FROM d; SELECT sum(n) FROM d;";
     same(&all);
 }
+
+/// Few rows are taken for the first groups, and more and more for those behind: groups that
+/// end where what was taken does, before it and after it.
+#[test]
+fn groups_in_order_end_anywhere() {
+    let mut sql = String::from(
+        "CREATE TABLE t(g INT, v INT, s TEXT);
+         WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 3000)
+             INSERT INTO t SELECT i, i * 7 % 11, 'v' || i % 5 FROM n;",
+    );
+    for size in [1, 15, 16, 17, 63, 64, 80, 336, 1024, 1360, 5000] {
+        sql.push_str(&format!(
+            "DROP INDEX IF EXISTS tg; UPDATE t SET g = rowid / {size}; CREATE INDEX tg ON t(g, v);
+             SELECT g, count(*), sum(v), min(v), count(DISTINCT v) FROM t GROUP BY g;
+             SELECT g, max(v) FROM t GROUP BY g HAVING count(*) % 2 LIMIT 3;
+             SELECT g, count(*) FROM t GROUP BY g LIMIT 2 OFFSET 1;
+             SELECT g, group_concat(s) FROM t WHERE g < 3 GROUP BY g;"
+        ));
+    }
+    same(&sql);
+}

@@ -5,7 +5,7 @@ use super::hashed::key_operands;
 use super::states::States;
 use crate::bind::expr::Expr;
 use crate::error::Result;
-use crate::exec::batch::{Batch, Vector};
+use crate::exec::batch::{Batch, ROWS_FIRST, ROWS_MAX, Vector};
 use crate::exec::context::Context;
 use crate::exec::memory::Held;
 use crate::exec::ops::{BoxOperator, Delayed, Operator};
@@ -28,6 +28,9 @@ pub struct SortedAggregate {
     open: usize,
     /// The first group at hand that has not come out.
     position: usize,
+    /// Rows to take next, where there are keys: few at first, since the first groups may be
+    /// all that are wanted.
+    most: usize,
     ended: bool,
     delayed: Delayed,
     held: Held,
@@ -50,6 +53,7 @@ impl SortedAggregate {
             groups: Vec::new(),
             open: 0,
             position: 0,
+            most: ROWS_FIRST,
             ended: false,
             delayed: Delayed::default(),
             held: Held::default(),
@@ -58,7 +62,12 @@ impl SortedAggregate {
 
     /// Takes a batch; false at the end of the input.
     fn take(&mut self, cx: &mut Context<'_, '_>) -> Result<bool> {
-        if !self.input.next(cx, usize::MAX, &mut self.rows)? {
+        let most = match self.keys.is_empty() {
+            true => usize::MAX,
+            false => self.most,
+        };
+        self.most = (self.most * 4).min(ROWS_MAX);
+        if !self.input.next(cx, most, &mut self.rows)? {
             return Ok(false);
         }
         cx.run.check_interrupt()?;
@@ -151,6 +160,7 @@ impl Operator for SortedAggregate {
         self.current.iter_mut().for_each(Vector::clear);
         self.open = 0;
         self.position = 0;
+        self.most = ROWS_FIRST;
         self.ended = false;
         if self.keys.is_empty() {
             self.open = 1;
