@@ -134,3 +134,19 @@ fn rows_that_do_not_fit_are_kept_on_disk() {
     );
     assert_eq!(rows, ["90000,90000,360000"]);
 }
+
+/// Each stands for two of the one before it: what is guessed of their rows must not count
+/// them all.
+#[test]
+fn a_chain_of_doubled_tables_is_planned_in_time() {
+    let mut sql = String::from("WITH c0(x) AS (SELECT 1)");
+    for i in 1..=60 {
+        let before = i - 1;
+        sql.push_str(&format!(
+            ", c{i}(x) AS (SELECT x FROM c{before} UNION ALL SELECT x FROM c{before} LIMIT 3)"
+        ));
+    }
+    sql.push_str(" SELECT count(*) FROM c60 a JOIN (VALUES (1), (2)) b ON b.column1 = a.x");
+    let session = support::session();
+    assert_eq!(support::run(&session, &sql), ["3"]);
+}

@@ -16,45 +16,56 @@ use crate::bind::logical::{Block, Body, Query, Recursion, SourceKind};
 const REACHED: f64 = 32.0;
 /// The rows of a recursion that reads no table, such as the days of some months.
 const COUNTED: f64 = 100.0;
+/// Queries that are looked at for one guess: those that are there twice stand for any number
+/// of others.
+const LOOKS: u32 = 64;
 
 impl Planner<'_, '_> {
     /// About how many rows a query has.
     pub(super) fn rows_of_query(&mut self, query: &Query) -> f64 {
-        let at_most = query.limit.as_ref().map_or(f64::INFINITY, rows_at_most);
-        self.rows_of_body(&query.body).min(at_most.max(1.0))
+        let mut looks = LOOKS;
+        self.rows_within(query, &mut looks)
     }
 
-    fn rows_of_body(&mut self, mut body: &Body) -> f64 {
+    fn rows_within(&mut self, query: &Query, looks: &mut u32) -> f64 {
         let mut rows = 0.0;
-        while let Body::Compound { left, right, .. } = body {
-            rows += crate::stack::grow(|| self.rows_of_query(right));
+        let mut body = &query.body;
+        loop {
+            let Some(left) = looks.checked_sub(1) else {
+                return ROWS_UNKNOWN;
+            };
+            *looks = left;
+            let Body::Compound { left, right, .. } = body else {
+                break;
+            };
+            rows += crate::stack::grow(|| self.rows_within(right, looks));
             body = &left.body;
         }
         rows += match body {
             Body::Values(values) => values.len() as f64,
             Body::Recursion(recursion) => self.rows_of_recursion(recursion),
-            Body::Block(block) => self.rows_of_block(block),
+            Body::Block(block) => self.rows_of_block(block, looks),
             Body::Compound { .. } => 0.0,
         };
-        rows.max(1.0)
+        let at_most = query.limit.as_ref().map_or(f64::INFINITY, rows_at_most);
+        rows.min(ROWS_UNKNOWN).min(at_most).max(1.0)
     }
 
-    fn rows_of_block(&mut self, block: &Block) -> f64 {
-        let is_one_group = block
-            .aggregation
-            .as_ref()
-            .is_some_and(|it| it.keys.is_empty());
+    fn rows_of_block(&mut self, block: &Block, looks: &mut u32) -> f64 {
+        let aggregation = block.aggregation.as_ref();
+        if aggregation.is_some_and(|it| it.keys.is_empty()) {
+            return 1.0;
+        }
         let rows = match block.sources.as_slice() {
-            _ if is_one_group => 1.0,
             [] => 1.0,
             [source] => match &source.kind {
-                SourceKind::Query(query) => crate::stack::grow(|| self.rows_of_query(query)),
+                SourceKind::Query(query) => crate::stack::grow(|| self.rows_within(query, looks)),
                 _ => self.source_rows(source),
             },
             _ => return ROWS_UNKNOWN,
         };
         let left: f64 = block.filter.iter().map(selectivity).product();
-        (rows * left).min(ROWS_UNKNOWN)
+        rows * left
     }
 
     /// About how many rows a recursion has.

@@ -2,8 +2,9 @@
 //!
 //! `x IN (SELECT …)` is a list of values like any other once the subquery has run, which it
 //! does once where nothing of the rows around is handed in to it. Of `(x, y) IN (SELECT …)`
-//! each column's values are such a list, which leaves the condition itself to be asked. It is planned before the
-//! order of the joins is chosen, since how many keys it brings tells what a lookup costs.
+//! each column's values are such a list, which leaves the condition itself to be asked. It is
+//! planned before the order of the joins is chosen, since how many keys it brings tells what a
+//! lookup costs.
 
 use super::Planner;
 use super::order::Condition;
