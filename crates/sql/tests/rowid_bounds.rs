@@ -92,3 +92,48 @@ fn pages_behind_a_rowid_are_searched() {
     );
     assert!(unique.join("\n").contains("tu (u=1)"), "{unique:?}");
 }
+
+/// A range that an index answers is not asked again of each row that is found: of values of
+/// all kinds, in columns and indexes of all kinds.
+#[test]
+fn between_is_answered_by_both_its_bounds() {
+    let values = [
+        "1", "2.5", "'1'", "'b'", "'B'", "x'31'", "NULL", "-1e300", "''", "'01'", "?1",
+    ];
+    let mut all = String::new();
+    for column in ["INT", "TEXT", "TEXT COLLATE NOCASE", "REAL", ""] {
+        for index in ["c", "c DESC", "c COLLATE NOCASE", "c, id", "n, c"] {
+            all.push_str(&format!(
+                "DROP TABLE IF EXISTS t; CREATE TABLE t(id INTEGER PRIMARY KEY, c {column}, n INT);
+                 INSERT INTO t(c) VALUES (1), (2), (2.5), ('1'), ('a'), ('B'), ('b'), ('c'),
+                     (x'31'), (NULL), (-3), (1e301), ('01'), ('ab'), (x'');
+                 CREATE INDEX tc ON t({index});"
+            ));
+            for low in values {
+                for high in values {
+                    all.push_str(&format!(
+                        "SELECT group_concat(id) FROM (SELECT id FROM t WHERE c BETWEEN {low} AND {high} ORDER BY id);"
+                    ));
+                }
+                all.push_str(&format!(
+                    "SELECT count(*) FROM t WHERE c BETWEEN {low} AND 'b' AND c > 1;
+                     SELECT count(*) FROM t WHERE c BETWEEN {low} AND 'c' AND c < 'b' AND c BETWEEN 0 AND 'bb';
+                     SELECT count(*) FROM t WHERE c NOT BETWEEN {low} AND 'b';
+                     SELECT count(*) FROM t WHERE (c BETWEEN {low} AND 2 OR c BETWEEN 'b' AND 'c') AND id < 12;
+                     SELECT count(*) FROM t WHERE id BETWEEN {low} AND 7.5 AND n IS NULL AND c BETWEEN 1 AND 3;"
+                ));
+            }
+        }
+        same(&std::mem::take(&mut all));
+    }
+    let session = session();
+    must(&session, "CREATE TABLE t(c, d); CREATE INDEX tc ON t(c)");
+    let plan = |condition: &str| {
+        let sql = format!("EXPLAIN QUERY PLAN SELECT d FROM t WHERE {condition}");
+        run(&session, &sql).join("\n")
+    };
+    assert!(!plan("c BETWEEN 3 AND 5").contains("FILTER"));
+    assert!(!plan("rowid BETWEEN 3 AND 5").contains("FILTER"));
+    assert!(plan("c BETWEEN 3 AND 5 AND c BETWEEN 4 AND 7").contains("FILTER"));
+    assert!(plan("(c BETWEEN 3 AND 5 OR c BETWEEN 7 AND 9)").contains("FILTER"));
+}

@@ -4,7 +4,7 @@
 use super::access::{self, Access, Path, Request, cost_of_fetch};
 use super::facts::KnownTerms;
 use super::few::Few;
-use super::terms::{Term, terms};
+use super::terms::{Says, Term, terms};
 use crate::bind::expr::{Expr, ExprKind, ROWID, SortKey};
 use crate::bind::logical::{IndexHint, KeyExpr};
 
@@ -43,7 +43,7 @@ pub fn alternatives(
             terms(part, None, at, source, computed, &mut arm);
         }
         // None answers more than a part of the condition.
-        arm.iter_mut().for_each(|term| term.whole = false);
+        arm.iter_mut().for_each(|term| term.says = Says::Part);
         if arm.is_empty() {
             return None;
         }

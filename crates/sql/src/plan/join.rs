@@ -6,6 +6,7 @@
 //! replaying it. What stands before a RIGHT or FULL JOIN is a join of its own
 //! ([`outer`](super::outer)).
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Planner;
@@ -18,7 +19,7 @@ use super::order::{Condition, Item, Method, Order, Problem, Step, split_equality
 use super::physical::{Bound, JoinKind, Node, Op, Range, ScanColumn};
 use super::properties::scan_columns;
 use super::resolve::Rows;
-use super::terms::{Term, TermOp};
+use super::terms::{Says, Term, TermOp};
 use super::weigh::{selectivity, share_kept};
 use crate::bind::expr::{ColumnRef, Comparison, Expr, ExprKind};
 use crate::bind::logical::{Source, SourceKind, TableCall};
@@ -538,8 +539,17 @@ pub(super) fn conjunction(mut conditions: Vec<Expr>) -> Option<Expr> {
 
 /// The conditions that a path answers wholly, by their places in their list.
 fn answered_by(path: &Path) -> Few<usize> {
-    let whole = path.terms().into_iter().filter(|term| term.whole);
-    let answered = whole.map(|term| term.condition);
+    let terms = path.terms();
+    let is_answered = |term: &&Rc<Term>| match term.says {
+        Says::Whole => true,
+        Says::Half => {
+            let halves = terms.iter().filter(|it| it.condition == term.condition);
+            halves.filter(|it| it.says == Says::Half).count() == 2
+        }
+        Says::Part => false,
+    };
+    let answered = terms.iter().copied().filter(is_answered);
+    let answered = answered.map(|term| term.condition);
     answered.chain(path.said()).collect()
 }
 

@@ -44,6 +44,17 @@ pub enum Operand {
     Computed(Box<ExprKind>),
 }
 
+/// How much of a condition a term says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Says {
+    /// All of it.
+    Whole,
+    /// One bound of a BETWEEN, which together with the other one is all of it.
+    Half,
+    /// What follows from it.
+    Part,
+}
+
 /// A column or key expression compared with values.
 #[derive(Debug, Clone)]
 pub struct Term {
@@ -61,8 +72,8 @@ pub struct Term {
     comparison: Comparison,
     /// The condition it stems from.
     pub condition: usize,
-    /// The condition says nothing else, so it need not be evaluated again.
-    pub whole: bool,
+    /// How much of that it says: what is wholly said need not be evaluated again.
+    pub says: Says,
     /// Of a bound: what it lets through, where that is known.
     pub shares: Vec<BoundShare>,
     /// Of a bound: it is the same for all rows that the statement looks at.
@@ -163,7 +174,7 @@ pub fn terms(
         }
         _ => None,
     };
-    let mut push = |operand: &Expr, op, values: &[&Expr], comparison, whole| {
+    let mut push = |operand: &Expr, op, values: &[&Expr], comparison, says| {
         if let Some(about) = operand_of(operand) {
             let keys = members.map_or(values.len() as f64, |m| m.keys);
             let values = values.iter().copied().cloned().collect();
@@ -175,7 +186,7 @@ pub fn terms(
                 values,
                 comparison,
                 condition: at,
-                whole,
+                says,
                 shares: Vec::new(),
                 fixed: false,
             });
@@ -184,8 +195,8 @@ pub fn terms(
     match &condition.kind {
         ExprKind::Compare(op, comparison, left, right) => {
             let Some(ops) = term_ops(*op) else { return };
-            push(left, ops.0, &[right], *comparison, true);
-            push(right, ops.1, &[left], *comparison, true);
+            push(left, ops.0, &[right], *comparison, Says::Whole);
+            push(right, ops.1, &[left], *comparison, Says::Whole);
         }
         ExprKind::Between {
             expr,
@@ -201,14 +212,14 @@ pub fn terms(
                 TermOp::Lower { inclusive },
                 &[low],
                 *low_comparison,
-                false,
+                Says::Half,
             );
             push(
                 expr,
                 TermOp::Upper { inclusive },
                 &[high],
                 *high_comparison,
-                false,
+                Says::Half,
             );
         }
         ExprKind::InList {
@@ -218,26 +229,35 @@ pub fn terms(
             negated: false,
         } => {
             let values: Vec<&Expr> = list.iter().collect();
-            push(expr, TermOp::In, &values, *comparison, true);
+            push(expr, TermOp::In, &values, *comparison, Says::Whole);
         }
         ExprKind::Like { .. } => {
             if let Some(it) = prefix(condition) {
                 let bounds = it.bounds.each_ref();
-                push(it.operand, TermOp::Prefix, &bounds, it.comparison, false);
+                push(
+                    it.operand,
+                    TermOp::Prefix,
+                    &bounds,
+                    it.comparison,
+                    Says::Part,
+                );
             }
         }
         ExprKind::Or(disjuncts) => {
             for (operand, op, value, comparison) in common_bounds(disjuncts) {
-                push(operand, op, &[value], comparison, false);
+                push(operand, op, &[value], comparison, Says::Part);
             }
         }
         ExprKind::InSubquery {
             exprs, comparisons, ..
         } => {
             let values = members.map_or(&[][..], |members| &members.values);
-            let whole = exprs.len() == 1;
+            let says = match exprs.len() {
+                1 => Says::Whole,
+                _ => Says::Part,
+            };
             for ((expr, comparison), values) in exprs.iter().zip(comparisons).zip(values) {
-                push(expr, TermOp::In, &[values], *comparison, whole);
+                push(expr, TermOp::In, &[values], *comparison, says);
             }
         }
         ExprKind::IsNull {
@@ -246,7 +266,7 @@ pub fn terms(
         } => {
             let comparison = Comparison::of(&expr.props, &crate::bind::expr::Props::CONSTANT);
             let null = Expr::literal(Value::Null);
-            push(expr, TermOp::Is, &[&null], comparison, true);
+            push(expr, TermOp::Is, &[&null], comparison, Says::Whole);
         }
         _ => {}
     }
