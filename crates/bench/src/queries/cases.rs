@@ -40,7 +40,7 @@ pub enum Key {
 }
 
 /// Lookups, a thousand random keys `?1` each time.
-pub const LOOKUPS: [(&str, &str, Key, &str); 6] = [
+pub const LOOKUPS: [(&str, &str, Key, &str); 10] = [
     (
         "lookup_order",
         "an order, its customer and its shop, by key",
@@ -81,10 +81,40 @@ pub const LOOKUPS: [(&str, &str, Key, &str); 6] = [
         "SELECT name, EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.id \
          AND o.status = 'open') FROM customers c WHERE id = ?1",
     ),
+    (
+        "lookup_values",
+        "three customers that VALUES names",
+        Key::Customer,
+        "WITH few (id) AS (VALUES (?1), (?1 + 1), (?1 + 2)) \
+         SELECT c.name FROM few JOIN customers c ON c.id = few.id",
+    ),
+    (
+        "lookup_rows",
+        "two lines by row values",
+        Key::Order,
+        "SELECT order_id, quantity FROM lines \
+         WHERE (order_id, position) IN (VALUES (?1, 1), (?1 + 1, 2))",
+    ),
+    (
+        "lookup_group",
+        "a customer and the count of all orders of each",
+        Key::Customer,
+        "SELECT c.name, o.count FROM customers c JOIN (SELECT customer_id, count(*) AS count \
+         FROM orders GROUP BY customer_id) o ON o.customer_id = c.id WHERE c.id = ?1",
+    ),
+    (
+        "lookup_senders",
+        "who sent a customer, and who sent those",
+        Key::Customer,
+        "WITH RECURSIVE senders (id) AS (SELECT ?1 UNION ALL \
+         SELECT c.referred_by FROM senders s JOIN customers c ON c.id = s.id \
+         WHERE c.referred_by IS NOT NULL) \
+         SELECT count(*), max(name) FROM customers WHERE id IN (SELECT id FROM senders)",
+    ),
 ];
 
 /// Queries over much of the data.
-pub const CASES: [Case; 67] = [
+pub const CASES: [Case; 69] = [
     rows(
         "join_two",
         "join of two, a fiftieth of the rows",
@@ -315,6 +345,19 @@ pub const CASES: [Case; 67] = [
         "WITH RECURSIVE sent (id, depth) AS (SELECT 1, 0 UNION ALL \
          SELECT c.id, s.depth + 1 FROM sent s JOIN customers c ON c.referred_by = s.id) \
          SELECT depth, count(*) FROM sent GROUP BY depth",
+    ),
+    rows(
+        "recursive_days",
+        "the days of a fortnight and how many orders each has",
+        "WITH RECURSIVE days (day) AS (SELECT '2022-03-01' UNION ALL \
+         SELECT date(day, '+1 day') FROM days WHERE day < '2022-03-14') \
+         SELECT day, count(o.id) FROM days LEFT JOIN orders o ON o.placed = day GROUP BY day",
+    ),
+    sorted(
+        "group_first",
+        "counts of the first five groups of an index",
+        "SELECT customer_id, count(*) FROM orders GROUP BY customer_id \
+         ORDER BY customer_id LIMIT 5",
     ),
     rows(
         "group_few",
