@@ -104,6 +104,63 @@ fn a_row_that_stays_counts_as_changed() {
     assert_eq!(run(&session, "SELECT count(*) FROM noted"), ["2"]);
 }
 
+/// Rows whose large columns lie apart were always written, whether they were read or not.
+#[test]
+fn a_large_row_that_stays_takes_no_commit() {
+    let database = Database::new();
+    let session = database.engine.session();
+    let insert =
+        "INSERT INTO doc SELECT id, 7, printf('%*s', 9000 * id, 'end'), zeroblob(5000) FROM t
+        WHERE id < 9";
+    must(
+        &session,
+        &format!("CREATE TABLE doc(id INTEGER PRIMARY KEY, n, body TEXT, b BLOB); {insert}"),
+    );
+    let shown = "SELECT id, n, hex(body), b FROM doc";
+    let before = run(&session, shown);
+    let same = [
+        "UPDATE doc SET n = 7",
+        "UPDATE doc SET n = n + 0 WHERE id = 3",
+        "UPDATE doc SET body = printf('%*s', 9000 * id, 'end') WHERE id = 2",
+        "UPDATE doc SET body = body || '', b = zeroblob(5000)",
+        "UPDATE doc SET n = 7, b = zeroblob(5000), body = printf('%*s', 9000, 'end') WHERE id = 1",
+        "UPDATE doc SET n = 7, body = printf('%*s', 9000, 'end') WHERE id = 1 RETURNING id",
+        "REPLACE INTO doc VALUES (4, 7, printf('%*s', 36000, 'end'), zeroblob(5000))",
+        "INSERT INTO doc SELECT * FROM doc WHERE true
+         ON CONFLICT DO UPDATE SET body = excluded.body, n = excluded.n",
+    ];
+    for sql in same {
+        assert_eq!(database.records(&session, sql), 0, "{sql}");
+        let sql = format!("BEGIN; {sql}; COMMIT");
+        assert_eq!(database.records(&session, &sql), 0, "{sql}");
+    }
+    assert_eq!(run(&session, shown), before);
+    let other = [
+        ("UPDATE doc SET n = 8 WHERE id = 3", "n = 8"),
+        (
+            "UPDATE doc SET body = printf('%*s', 18000, 'enD') WHERE id = 2",
+            "substr(body, -1) = 'D'",
+        ),
+        ("UPDATE doc SET body = '' WHERE id = 4", "body = ''"),
+        ("UPDATE doc SET b = x'' WHERE id = 5", "b = x''"),
+        ("UPDATE doc SET b = '' WHERE id = 5", "b = ''"),
+        (
+            "UPDATE doc SET b = zeroblob(5001) WHERE id = 6",
+            "length(b) = 5001",
+        ),
+        (
+            "UPDATE doc SET n = 7, body = x'20' WHERE id = 7",
+            "body = x'20'",
+        ),
+    ];
+    for (sql, is_now) in other {
+        assert_eq!(database.records(&session, sql), 1, "{sql}");
+        let count = format!("SELECT count(*) FROM doc WHERE {is_now}");
+        assert_eq!(run(&session, &count), ["1"], "{sql}");
+    }
+    assert_eq!(run(&session, "PRAGMA integrity_check"), ["'ok'"]);
+}
+
 /// Each of these changes something, if only a value's type or sign.
 #[test]
 fn what_differs_at_all_is_written() {

@@ -164,7 +164,11 @@ fn put_start(
     start.resize(rng.below(600) as usize, b's');
     let beyond = txn.put_start(tree, key, value.len() + 1, &start);
     assert_eq!(beyond.expect_err("too far").kind(), ErrorKind::Misuse);
-    assert!(txn.put_start(tree, key, until, &start).expect("puts"));
+    let put = match rng.chance(1, 2) {
+        true => txn.put_start(tree, key, until, &start),
+        false => txn.rewrite_start(tree, key, until, &start),
+    };
+    assert!(put.expect("puts"));
     start.extend_from_slice(&value[until..]);
     Some(start)
 }
@@ -304,9 +308,15 @@ impl World {
         let mapped = model_key(&key);
         let map = &mut open.maps[at];
         match self.rng.below(100) {
-            0..40 => {
+            0..34 => {
                 let value = random_value(&mut self.rng);
                 let replaced = open.txn.put(&tree, key, &value).expect("puts");
+                assert_eq!(replaced, map.insert(mapped, value).is_some());
+            }
+            34..40 => {
+                let same = map.get(&mapped).filter(|_| self.rng.chance(3, 4));
+                let value = same.cloned().unwrap_or_else(|| random_value(&mut self.rng));
+                let replaced = open.txn.rewrite(&tree, key, &value).expect("puts");
                 assert_eq!(replaced, map.insert(mapped, value).is_some());
             }
             40..50 => {

@@ -508,6 +508,7 @@ in_its_store! {
     put_part(key: Key<'_>, from: usize, bytes: &[u8]) -> Result<bool>;
     put_start(key: Key<'_>, until: usize, start: &[u8]) -> Result<bool>;
     #[inline] rewrite(key: Key<'_>, value: &[u8]) -> Result<bool>;
+    rewrite_start(key: Key<'_>, until: usize, start: &[u8]) -> Result<bool>;
     #[inline] insert(key: Key<'_>, value: &[u8]) -> Result<bool>;
     #[inline] delete(key: Key<'_>) -> Result<bool>;
     #[inline] stamp() -> Result<u64>;

@@ -28,7 +28,7 @@
 
 mod read;
 
-pub(crate) use read::{compare, length, read, read_part, read_value, whole_key};
+pub(crate) use read::{compare, is_value, length, read, read_part, read_value, whole_key};
 
 use super::fork::{Context, Fork};
 use crate::cache::ChildRef;

@@ -14,23 +14,46 @@
 //! 3. It looks only where its commit is to be synced, of which to look costs a hundredth,
 //!    and only at what comes first: what is written with others is synced anyway.
 
-use super::{TxnContext, TxnState};
+use super::{TxnContext, TxnState, no_slot};
 use crate::error::Result;
 use crate::node::Key;
 use crate::options::Durability;
 use crate::store::log_error;
 use crate::tree::Tree;
 use crate::tree::compare::Aspect;
+use crate::tree::overflow;
 use crate::tree::walk::Ahead;
+
+/// What is written over an entry: all of its value, or the first bytes of it.
+#[derive(Clone, Copy)]
+enum Bytes<'v> {
+    All(&'v [u8]),
+    Start(&'v [u8]),
+}
 
 impl TxnContext {
     /// As [`put`](Self::put), where the same entry may be there already: that is left as it
     /// is, and takes no commit, where the transaction is to be synced and has written nothing
     /// else.
     pub fn rewrite(&mut self, tree: &Tree, key: Key<'_>, value: &[u8]) -> Result<bool> {
-        match self.leaves(tree, key, value)? {
+        match self.leaves(tree, key, Bytes::All(value))? {
             true => Ok(true),
             false => self.put(tree, key, value),
+        }
+    }
+
+    /// As [`put_start`](Self::put_start), with [`rewrite`](Self::rewrite).
+    pub fn rewrite_start(
+        &mut self,
+        tree: &Tree,
+        key: Key<'_>,
+        until: usize,
+        start: &[u8],
+    ) -> Result<bool> {
+        let stays = start.len() == until && self.leaves(tree, key, Bytes::Start(start))?;
+        match stays {
+            true => Ok(true),
+            false => self.put_start(tree, key, until, start),
         }
     }
 
@@ -50,9 +73,43 @@ impl TxnContext {
         self.put_all(tree, entries)
     }
 
-    fn leaves(&mut self, tree: &Tree, key: Key<'_>, value: &[u8]) -> Result<bool> {
-        if self.wrote || self.durability != Durability::Full {
+    fn leaves(&mut self, tree: &Tree, key: Key<'_>, bytes: Bytes<'_>) -> Result<bool> {
+        if !self.may_leave(tree) {
             return Ok(false);
+        }
+        self.check(tree, key)?;
+        let mut large = std::mem::take(&mut self.stored);
+        large.clear();
+        let is_same = |(stored, is_overflow): (&[u8], bool)| match bytes {
+            Bytes::All(value) if is_overflow => {
+                large.extend_from_slice(stored);
+                value.starts_with(overflow::start(stored))
+            }
+            Bytes::All(value) => stored == value,
+            Bytes::Start(start) if is_overflow => overflow::start(stored).starts_with(start),
+            Bytes::Start(start) => stored.starts_with(start),
+        };
+        let found = self.look_up(tree, (key, Ahead::Page), |entry| entry.is_some_and(is_same));
+        self.stored = large;
+        let mut leaves = found?;
+        if let Bytes::All(value) = bytes
+            && leaves
+            && !self.stored.is_empty()
+        {
+            let slot = self.slot.as_ref().ok_or_else(no_slot)?;
+            leaves = overflow::is_value(&self.core.pool, slot, tree.id().0, &self.stored, value)?;
+        }
+        if leaves {
+            self.observe(tree, key, Aspect::Entry);
+            self.left = true;
+        }
+        Ok(leaves)
+    }
+
+    /// Whether the transaction may leave what it would write into the tree.
+    fn may_leave(&self, tree: &Tree) -> bool {
+        if self.wrote || self.durability != Durability::Full {
+            return false;
         }
         let stays = match self.state {
             TxnState::Idle | TxnState::Read => false,
@@ -60,17 +117,7 @@ impl TxnContext {
             TxnState::Immediate => true,
             TxnState::Optimistic => self.observes,
         };
-        if !stays || self.core.wal().is_none() {
-            return Ok(false);
-        }
-        self.check(tree, key)?;
-        let is_same = |(stored, is_overflow): (&[u8], bool)| !is_overflow && stored == value;
-        let leaves = self.look_up(tree, (key, Ahead::Page), |entry| entry.is_some_and(is_same))?;
-        if leaves {
-            self.observe(tree, key, Aspect::Entry);
-            self.left = true;
-        }
-        Ok(leaves)
+        stays && self.core.wal().is_some()
     }
 
     /// Where a transaction that ends without a commit has left something: makes that durable,
@@ -157,6 +204,65 @@ mod tests {
             }
             assert_eq!(counters(&store).0, before.0 + 2);
             assert_eq!(value(&store, &tree, 1), b"one");
+        }
+    }
+
+    /// Large values were always written, though their leaf and their rest were the same.
+    #[test]
+    fn a_large_value_is_left_where_all_of_it_is_the_same() {
+        for length in [2_000, 5_000, 300_000, 3_000_000] {
+            let (store, tree) = store();
+            let mut txn = store.txn();
+            let large: Vec<u8> = (0..length).map(|at: usize| (at / 7) as u8).collect();
+            let mut write = |value: &[u8]| {
+                let before = counters(&store).0;
+                txn.begin_statement(&[&tree]).expect("begins");
+                assert!(put(&mut txn, &tree, 1, value).expect("puts"));
+                txn.commit().expect("commits");
+                assert!(self::value(&store, &tree, 1) == value, "{length}");
+                counters(&store).0 > before
+            };
+            assert!(write(&large));
+            assert!(!write(&large), "{length} bytes");
+            for at in [0, 1, length / 2, length - 1] {
+                let mut other = large.clone();
+                other[at] += 1;
+                assert!(write(&other), "another byte {at} of {length}");
+                assert!(write(&large), "byte {at} of {length} as it was");
+            }
+            let longer = [&large[..], b"more"].concat();
+            for other in [&large[..length - 1], &large[..40], &longer, b""] {
+                assert!(write(other), "{} bytes of {length}", other.len());
+                assert!(write(&large), "{length} bytes after {}", other.len());
+            }
+        }
+    }
+
+    /// The same of what stands first in a value, of which the rest stays anyway.
+    #[test]
+    fn a_start_is_left_where_it_is_the_same() {
+        for length in [20, 5_000] {
+            let (store, tree) = store();
+            let mut txn = store.txn();
+            let all = vec![b'v'; length];
+            let mut write = |(until, start): (usize, &[u8])| {
+                let before = counters(&store).0;
+                txn.begin_statement(&[&tree]).expect("begins");
+                let key = Key::Int(1);
+                let put = txn.rewrite_start(&tree, key, until, start);
+                assert!(put.expect("puts"));
+                txn.commit().expect("commits");
+                counters(&store).0 > before
+            };
+            assert!(write((3, &all)));
+            for (until, start) in [(20, &all[..20]), (1, b"v"), (0, b"")] {
+                assert!(!write((until, start)), "{until} bytes of {length}");
+            }
+            for (until, start) in [(20, &all[..19]), (19, &all[..20]), (2, b"vw"), (0, b"v")] {
+                assert!(write((until, start)), "{until} bytes of {length}");
+                assert!(write((start.len(), &all[..until])));
+            }
+            assert_eq!(value(&store, &tree, 1), all);
         }
     }
 

@@ -588,6 +588,9 @@ impl<'a> Sink<'a> {
         match encoded {
             Encoded::Whole if self.stays => self.txn.rewrite(tree, key, record)?,
             Encoded::Whole => self.txn.put(tree, key, record)?,
+            Encoded::Start(until) if self.stays => {
+                self.txn.rewrite_start(tree, key, until, record)?
+            }
             Encoded::Start(until) => self.txn.put_start(tree, key, until, record)?,
         };
         self.torn = false;

@@ -179,7 +179,7 @@ pub fn update_source_row(
     }
     sink.set_rowid(rowid);
     sink.generate(cx)?;
-    sink.stays = assigns_the_same(&plan.assignments, source, &sink.buffers.row);
+    sink.stays = assigns_the_same(&plan.assignments, source, sink);
     if let Some(fires) = fires {
         let is_assigned = |at: usize| plan.assignments.iter().any(|(column, _)| *column == at);
         if sink.fire_before_update(fires, is_assigned, cx)? == Outcome::Skipped {
@@ -249,12 +249,14 @@ fn assign(
     Ok(())
 }
 
-/// Whether the columns that are assigned, of this row, are what they were: it may be that
-/// nothing changes.
-pub fn assigns_the_same(assignments: &[(usize, Expr)], old: Row<'_>, new: &[Value]) -> bool {
+/// Whether the columns that are assigned are, in the row being written, what they were: it
+/// may be that nothing changes. Large ones that were not read may be what they were.
+pub fn assigns_the_same(assignments: &[(usize, Expr)], old: Row<'_>, sink: &Sink<'_>) -> bool {
     let is_same = |column: usize| {
-        let new = new.get(column + 1);
-        new.is_some_and(|new| new.as_ref() == old.get(column + 1))
+        let old = old.get(column + 1);
+        let is_unread = sink.is_large && matches!(old, ValueRef::Text([]) | ValueRef::Blob([]));
+        let new = sink.buffers.row.get(column + 1);
+        is_unread || new.is_some_and(|new| new.as_ref() == old)
     };
     let mut columns = assignments.iter().map(|(column, _)| *column);
     columns.all(|column| column == ROWID || is_same(column))

@@ -119,7 +119,7 @@ fn update_existing(
     sink.set_rowid(rowid);
     sink.generate(cx)?;
     let old_row = Row::Values(&existing);
-    sink.stays = update::assigns_the_same(&change.assignments, old_row, &sink.buffers.row);
+    sink.stays = update::assigns_the_same(&change.assignments, old_row, sink);
     sink.buffers.old = existing;
     if !change.fires.is_empty() {
         let is_assigned = |at: usize| change.assignments.iter().any(|(column, _)| *column == at);

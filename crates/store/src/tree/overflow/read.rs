@@ -98,8 +98,7 @@ pub(crate) fn read_range(
     reader.append(range, out)
 }
 
-/// Compares the rest of a long key with that of a key sought. Reads no further than
-/// they are the same, and holds no more than a page of it.
+/// Compares the rest of a long key with that of a key sought.
 pub(crate) fn compare(
     pool: &Pool,
     slot: &SlotId,
@@ -107,25 +106,23 @@ pub(crate) fn compare(
     rest: &RestRef,
     sought: &[u8],
 ) -> Result<Ordering> {
-    let mut reader = Reader::new((pool, slot, tree), rest, ("a long key", MAX_KEY))?;
-    let (mut at, mut sought) = (0, sought);
-    let mut buffer = Vec::new();
-    while at < reader.length {
-        buffer.clear();
-        let end = reader.length.min(at + node::max_chunk(pool.page_size()));
-        reader.append(at..end, &mut buffer)?;
-        at = end;
-        let (here, beyond) = sought.split_at(sought.len().min(buffer.len()));
-        match buffer.as_slice().cmp(here) {
-            Ordering::Equal => sought = beyond,
-            order => return Ok(order),
-        }
-    }
-    Ok(if sought.is_empty() {
-        Ordering::Equal
-    } else {
-        Ordering::Less
-    })
+    Reader::new((pool, slot, tree), rest, ("a long key", MAX_KEY))?.compare(sought)
+}
+
+/// Whether a large value, of what its leaf holds, is this one.
+pub(crate) fn is_value(
+    pool: &Pool,
+    slot: &SlotId,
+    tree: u32,
+    stored: &[u8],
+    value: &[u8],
+) -> Result<bool> {
+    let is_as_long = length(pool, tree, stored)? == value.len();
+    let Some(rest) = value.strip_prefix(start(stored)).filter(|_| is_as_long) else {
+        return Ok(false);
+    };
+    let mut reader = Reader::new((pool, slot, tree), stored, (VALUE, MAX_VALUE))?;
+    Ok(reader.compare(rest)? == Ordering::Equal)
 }
 
 /// The whole of a key as stored.
@@ -200,6 +197,28 @@ impl<'p> Reader<'p> {
 
     fn wrong_length(&self) -> Error {
         wrong_length(self.pool, self.tree, self.what)
+    }
+
+    /// Compares all of it with these bytes. Reads no further than they are the same, and
+    /// holds no more than a page of it.
+    fn compare(&mut self, mut sought: &[u8]) -> Result<Ordering> {
+        let mut at = 0;
+        let mut buffer = Vec::new();
+        while at < self.length {
+            buffer.clear();
+            let end = self.length.min(at + node::max_chunk(self.pool.page_size()));
+            self.append(at..end, &mut buffer)?;
+            at = end;
+            let (here, beyond) = sought.split_at(sought.len().min(buffer.len()));
+            match buffer.as_slice().cmp(here) {
+                Ordering::Equal => sought = beyond,
+                order => return Ok(order),
+            }
+        }
+        Ok(match sought.is_empty() {
+            true => Ordering::Equal,
+            false => Ordering::Less,
+        })
     }
 
     /// Appends the bytes `range`, which lies within the value.
