@@ -11,8 +11,9 @@
 //!    that write the same one must not both commit.
 //! 2. Who commits durably and has left an entry finds it durable: it is synced by the one who
 //!    leaves it, where that was not done by the one who wrote it.
-//! 3. It looks only where its commit is to be synced, of which to look costs a hundredth,
-//!    and only at what comes first: what is written with others is synced anyway.
+//! 3. It looks only where its commit is to be synced, of which to look costs a hundredth, or
+//!    at long values, and only at what comes first: what is written with others is synced
+//!    anyway.
 
 use super::{TxnContext, TxnState, no_slot};
 use crate::error::Result;
@@ -23,6 +24,9 @@ use crate::tree::Tree;
 use crate::tree::compare::Aspect;
 use crate::tree::overflow;
 use crate::tree::walk::Ahead;
+
+/// To look at a value as long as this costs less than to write it, in bytes.
+const LONG: usize = 1024;
 
 /// What is written over an entry: all of its value, or the first bytes of it.
 #[derive(Clone, Copy)]
@@ -74,7 +78,8 @@ impl TxnContext {
     }
 
     fn leaves(&mut self, tree: &Tree, key: Key<'_>, bytes: Bytes<'_>) -> Result<bool> {
-        if !self.may_leave(tree) {
+        let is_long = matches!(bytes, Bytes::All(value) if value.len() >= LONG);
+        if !self.may_leave(tree, is_long) {
             return Ok(false);
         }
         self.check(tree, key)?;
@@ -101,14 +106,15 @@ impl TxnContext {
         }
         if leaves {
             self.observe(tree, key, Aspect::Entry);
-            self.left = true;
+            self.left |= self.durability == Durability::Full;
         }
         Ok(leaves)
     }
 
-    /// Whether the transaction may leave what it would write into the tree.
-    fn may_leave(&self, tree: &Tree) -> bool {
-        if self.wrote || self.durability != Durability::Full {
+    /// Whether the transaction may leave what it would write into the tree, and it may be
+    /// worth a look; `is_long`: it is [`LONG`] at least.
+    fn may_leave(&self, tree: &Tree, is_long: bool) -> bool {
+        if self.wrote || self.durability != Durability::Full && !is_long {
             return false;
         }
         let stays = match self.state {
@@ -133,6 +139,7 @@ impl TxnContext {
 
 #[cfg(test)]
 mod tests {
+    use super::LONG;
     use crate::commit_together;
     use crate::{Durability, Isolation, Key, KeyKind, Options, Result, Store, Tree, TxnContext};
     use fulgurite_disk::{Machine, MemoryDisk};
@@ -327,10 +334,16 @@ mod tests {
         let syncs = counters(&store).1;
         commit_together(&mut [&mut beside, &mut full]).expect("commits");
         assert!(counters(&store).1 > syncs);
-        // Who may lose what it writes looks for nothing.
-        normal.begin_statement(&[&tree]).expect("begins");
-        assert!(put(&mut normal, &tree, key, b"row").expect("puts"));
-        assert!(normal.has_written());
-        normal.commit().expect("commits");
+        // Who may lose what it writes looks for nothing that is quickly written, and leaves what
+        // it finds as durable as it is.
+        let long = [b'l'; LONG];
+        for (value, is_left) in [(&b"row"[..], false), (&long, false), (&long, true)] {
+            normal.begin_statement(&[&tree]).expect("begins");
+            assert!(put(&mut normal, &tree, key, value).expect("puts"));
+            assert_eq!(normal.has_written(), !is_left);
+            let syncs = counters(&store).1;
+            normal.commit().expect("commits");
+            assert_eq!(counters(&store).1, syncs);
+        }
     }
 }
