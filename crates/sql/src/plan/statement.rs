@@ -19,7 +19,7 @@ use crate::bind::logical::{
     BoundUpdate, BoundUpsertUpdate, Query,
 };
 use crate::error::{Error, Result};
-use crate::schema::{ConflictAction, IndexTarget, Table};
+use crate::schema::{ConflictAction, Table};
 
 /// The row of a table that is written: rowid, then all columns.
 pub(super) fn table_row(table: &Table, id: usize) -> Layout {
@@ -208,12 +208,15 @@ impl Planner<'_, '_> {
                 continue;
             };
             self.writes(&index.tree);
-            let changes = |part: &crate::schema::IndexColumn| match part.target {
-                IndexTarget::Column(at) => assigned.is_none_or(|a| a.contains(&at)),
-                IndexTarget::Rowid => assigned.is_none_or(|a| a.contains(&ROWID)),
-                IndexTarget::Expr(_) => true,
+            let changes = |expr: &Expr| {
+                let mut reads = assigned.is_none();
+                self.for_each_column(expr, &mut |column| {
+                    reads |= assigned.is_some_and(|a| a.contains(&column.column));
+                });
+                reads
             };
             let moved = assigned.is_none_or(|a| a.contains(&ROWID));
+            let affected = moved || key.iter().chain(predicate).any(changes);
             indexes.push(IndexWriter {
                 index: index.clone(),
                 key: self.resolve_all(key, &layout)?,
@@ -221,7 +224,7 @@ impl Planner<'_, '_> {
                     .as_ref()
                     .map(|p| self.resolve(p, &layout))
                     .transpose()?,
-                affected: moved || predicate.is_some() || index.columns.iter().any(changes),
+                affected,
             });
         }
         let columns = &target.table.columns;
