@@ -131,11 +131,30 @@ pub(super) fn prefix(page: &[u8]) -> &[u8] {
     &page[start..start + prefix_len(page)]
 }
 
+/// Compares byte strings as `Ord` does, without a look beyond their ends. The fences end
+/// where the page does, and `memcmp` loads whole vectors under a mask: where the page behind
+/// is not mapped that takes a processor as long as a line from memory.
+#[inline]
+fn compare_words(left: &[u8], right: &[u8]) -> Ordering {
+    let (mut a, mut b) = (left, right);
+    while let (Some((x, more)), Some((y, after))) =
+        (a.split_first_chunk::<8>(), b.split_first_chunk::<8>())
+    {
+        if x != y {
+            return u64::from_be_bytes(*x).cmp(&u64::from_be_bytes(*y));
+        }
+        (a, b) = (more, after);
+    }
+    let order = zero_padded(a).cmp(&zero_padded(b));
+    order.then(left.len().cmp(&right.len()))
+}
+
 /// Whether the key lies within the fences, as far as the page alone tells.
 pub(super) fn covers(page: &[u8], key: &[u8]) -> bool {
     let (lower, upper) = (lower(page), upper(page));
     if !has_long(page) {
-        return lower.start <= key && (upper.start.is_empty() || key < upper.start);
+        return compare_words(lower.start, key).is_le()
+            && (upper.start.is_empty() || compare_words(key, upper.start).is_lt());
     }
     let above = match lower.rest {
         None => lower.start <= key,
@@ -152,7 +171,10 @@ pub(super) fn covers(page: &[u8], key: &[u8]) -> bool {
 #[inline]
 pub(super) fn strip<'a>(page: &[u8], key: &'a [u8]) -> Result<&'a [u8], Ordering> {
     let prefix = prefix(page);
-    key.strip_prefix(prefix).ok_or_else(|| key.cmp(prefix))
+    match key.split_at_checked(prefix.len()) {
+        Some((start, remainder)) if compare_words(start, prefix).is_eq() => Ok(remainder),
+        _ => Err(compare_words(key, prefix)),
+    }
 }
 
 /// The first eight bytes as a big-endian number, missing ones as zeros.
@@ -264,6 +286,26 @@ fn search<const S: usize>(page: &[u8], key: &[u8]) -> Result<usize, usize> {
             Ok(low + i)
         }
         _ => Err(low + i),
+    }
+}
+
+/// Whether the key lies behind all of a leaf's, which ascending ones do; false also where
+/// only the rest of a long key could tell.
+#[inline]
+pub(super) fn is_behind(page: &[u8], key: &[u8]) -> bool {
+    let (false, Some(last)) = (has_long(page), slots::<LEAF>(page).last()) else {
+        return false;
+    };
+    let Ok(remainder) = strip(page, key) else {
+        return false;
+    };
+    let head = u32::from_be_bytes(head_of(remainder));
+    match slot_head(last).cmp(&head) {
+        Ordering::Equal => {
+            let last = Tail::stored(page, heap_end(page), &Slot::decode(last));
+            last.less(&Tail::of(remainder))
+        }
+        order => order.is_lt(),
     }
 }
 

@@ -244,6 +244,12 @@ pub fn covers(page: &[u8], key: Key<'_>) -> bool {
     }
 }
 
+/// Whether a byte string is known to lie behind all keys of a leaf.
+#[inline]
+pub fn is_behind(leaf: &[u8], key: Key<'_>) -> bool {
+    matches!(key, Key::Bytes(key) if bytes::is_behind(leaf, key))
+}
+
 /// The integer key or separator at `i` of a page of integer keys.
 #[inline]
 pub fn int_key_at(page: &[u8], i: usize) -> i64 {

@@ -419,6 +419,10 @@ impl Fork {
     ) -> Result<std::result::Result<usize, usize>> {
         // SAFETY: private to this fork (rule 2), and nothing else borrows it.
         let page = unsafe { cx.pool.frames.page(leaf) };
+        // Where keys ascend the next one mostly is.
+        if self.run > 0 && node::is_behind(page, key) {
+            return Ok(Err(node::count(page)));
+        }
         match node::find(page, key, Rests::NONE) {
             Ok(found) => Ok(found),
             Err(unknown) => self.find_among_rests(cx, page, key, unknown),

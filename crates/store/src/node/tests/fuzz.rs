@@ -29,6 +29,7 @@ fn exercise(page: &[u8]) {
     for (i, key) in probes.iter().enumerate() {
         let found = search(page, key.as_key());
         assert_eq!(found.is_ok(), i < n || page_has(page, key));
+        assert!(!is_behind(page, key.as_key()) || found == Err(n));
     }
     for i in 0..n {
         let _ = value_at(page, i);

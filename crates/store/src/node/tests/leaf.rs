@@ -45,6 +45,9 @@ fn step(page: &mut [u8], model: &mut Model, key: &OwnedKey, random: &mut Random)
     {
         assert!(owned_key_at(page, i).as_key() > key.as_key());
     }
+    let is_last = !model.is_empty() && position == Err(model.len());
+    let may_tell = !has_int_keys(page) && !has_long(page);
+    assert_eq!(is_behind(page, key.as_key()), is_last && may_tell);
     let (value, overflow) = draw_value(random, key, page.len());
     let before = page.to_vec();
     let fits = match position {
