@@ -473,8 +473,8 @@ fn what_an_offset_leaves_out_is_not_made() {
     );
 }
 
-/// All groups were made for the first few, and rows sorted by a key that an index is in the
-/// order of.
+/// All groups were made for the first few, rows sorted by a key that an index is in the order
+/// of, and many small groups hashed and sorted.
 #[test]
 fn groups_come_in_the_order_of_an_index() {
     let results = [
@@ -509,7 +509,9 @@ fn groups_come_in_the_order_of_an_index() {
     let cases = [
         ("a, count(b) FROM t GROUP BY a LIMIT 3", true),
         ("a, group_concat(b) FROM t GROUP BY a ORDER BY a", true),
-        ("a, count(b) FROM t GROUP BY a", false),
+        ("a, count(b) FROM t GROUP BY a", true),
+        ("a, count(b) FROM t WHERE a > 20 GROUP BY a", true),
+        ("d, count(*) FROM t GROUP BY d", false),
         ("a, count(r) FROM t GROUP BY a LIMIT 3", false),
         (
             "a, group_concat(b) FROM t GROUP BY a ORDER BY a DESC",

@@ -89,7 +89,7 @@ impl Planner<'_, '_> {
         let singles = self.singles(block, &mut filter, &mut exprs, &mut keys, &mut calls)?;
         let mut wanted = self.wanted_order(block, order_by);
         if wanted.is_empty() {
-            wanted = grouped::wanted_order(block, order_by, limit.is_some());
+            wanted = grouped::wanted_order(block, order_by);
         }
         let of_distinct = grouped::order_of_distinct(block, order_by);
         let goal = Goal {

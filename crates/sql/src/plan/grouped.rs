@@ -1,12 +1,14 @@
 //! Groups one after the other: where an index begins with the keys of GROUP BY and holds all
 //! that is read, its entries are grouped as they come.
 //!
-//! That is worth it where a LIMIT lets the first groups do, and where rows would have to be
-//! sorted. Elsewhere groups are hashed, whatever the order of the rows.
+//! That is worth it where a LIMIT lets the first groups do, where rows would have to be
+//! sorted, and where groups are small, since many take long to be hashed and sorted. Elsewhere
+//! groups are hashed, whatever the order of the rows.
 //!
 //! In the same way such an index spares the set of what was there already: where equal values
 //! come one after the other, DISTINCT compares each with the one before it.
 
+use super::Planner;
 use super::aggregate::grows;
 use super::block::ascending;
 use super::needed::Needed;
@@ -14,15 +16,17 @@ use crate::bind::expr::{AggregateCall, ColumnRef, ExprKind, ROWID, SortKey};
 use crate::bind::logical::{Aggregation, Block, SourceKind};
 use crate::schema::{Index, IndexTarget};
 
+/// Of groups of more rows than this on average there are too few for their order to matter.
+const SMALL: f64 = 16.0;
+
 /// The order of rows in which a block's groups come in the order they are wanted in; empty
-/// where it is worth nothing.
-pub(super) fn wanted_order(block: &Block, order_by: &[SortKey], limited: bool) -> Vec<SortKey> {
+/// where there is none.
+pub(super) fn wanted_order(block: &Block, order_by: &[SortKey]) -> Vec<SortKey> {
     let Some(aggregation) = block.aggregation.as_ref().filter(|it| !it.keys.is_empty()) else {
         return Vec::new();
     };
     let is_plain = block.windows.is_empty() && block.distinct.is_none();
-    let is_worth = limited || aggregation.calls.iter().any(grows);
-    match is_plain && is_worth && is_by_keys(aggregation, order_by) {
+    match is_plain && is_by_keys(aggregation, order_by) {
         true => {
             let keys = aggregation.keys.iter();
             keys.map(|(expr, collation)| ascending(expr.clone(), *collation))
@@ -72,14 +76,41 @@ fn is_by_keys(aggregation: &Aggregation, order_by: &[SortKey]) -> bool {
         && order_by.iter().zip(&aggregation.keys).all(is_by)
 }
 
+impl Planner<'_, '_> {
+    /// Whether the groups of a block are best taken in this order, that of their keys: an
+    /// index has it.
+    pub(super) fn takes_groups_in(
+        &mut self,
+        block: &Block,
+        needed: &Needed,
+        order: &[SortKey],
+        limited: bool,
+    ) -> bool {
+        let Some(index) = covering(block, needed, order) else {
+            return false;
+        };
+        let mut calls = block.aggregation.iter().flat_map(|it| &it.calls);
+        limited || calls.any(grows) || {
+            let per_key = self.statistics.rows_per_key(index);
+            let rows = per_key.and_then(|it| it.get(order.len().checked_sub(1)?).copied());
+            rows.is_some_and(|rows| rows <= SMALL)
+        }
+    }
+}
+
 /// Whether an index of the only source begins with this order and holds all columns that
 /// are read.
 pub(super) fn is_covered(block: &Block, needed: &Needed, order: &[SortKey]) -> bool {
+    covering(block, needed, order).is_some()
+}
+
+/// Such an index.
+fn covering<'b>(block: &'b Block, needed: &Needed, order: &[SortKey]) -> Option<&'b Index> {
     let [source] = block.sources.as_slice() else {
-        return false;
+        return None;
     };
     let SourceKind::Table(table) = &source.kind else {
-        return false;
+        return None;
     };
     let needed = needed.of(source.id);
     let holds = |index: &Index, column: usize| {
@@ -97,11 +128,10 @@ pub(super) fn is_covered(block: &Block, needed: &Needed, order: &[SortKey]) -> b
                 _ => false,
             })
     };
-    let mut indexes = table.indexes.iter();
-    indexes.any(|index| {
-        let is_whole = index.predicate.is_none();
-        is_whole && begins(index) && needed.iter().all(|column| holds(index, *column))
-    })
+    let indexes = table.indexes.iter().map(|index| &**index);
+    let is_whole = |index: &&Index| index.predicate.is_none();
+    let mut whole = indexes.filter(is_whole);
+    whole.find(|index| begins(index) && needed.iter().all(|column| holds(index, *column)))
 }
 
 fn is_of(target: &IndexTarget, column: usize) -> bool {

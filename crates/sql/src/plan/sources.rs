@@ -88,10 +88,10 @@ impl<'a> Planner<'a, '_> {
         let within = !goal.within.is_empty()
             && has_groups != wanted.is_empty()
             && grouped::is_covered(block, &needed, &longer);
-        let order = match has_groups && !grouped::is_covered(block, &needed, wanted) {
+        let order = match has_groups {
             _ if within => longer.as_slice(),
-            true => &[],
-            false => wanted,
+            true if !self.takes_groups_in(block, &needed, wanted, goal.limited) => &[],
+            _ => wanted,
         };
         let extremum = block.aggregation.is_some() && !has_groups && !wanted.is_empty();
         let goal = Goal {
