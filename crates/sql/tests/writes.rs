@@ -274,7 +274,9 @@ fn entries_change_with_what_they_are_made_of() {
                  SELECT * FROM x ORDER BY id; SELECT id FROM x WHERE abs(a) = 3 ORDER BY id;
                  SELECT id FROM x WHERE b = 4 AND c > 'c2' ORDER BY id;
                  SELECT id FROM x WHERE v > 5 ORDER BY v, id; SELECT id FROM x WHERE id + a = 20;
-                 SELECT id FROM x WHERE w % 2 AND -v = -6 ORDER BY id; PRAGMA integrity_check",
+                 SELECT id FROM x WHERE w % 2 AND -v = -6 ORDER BY id; PRAGMA integrity_check;
+                 REINDEX x; PRAGMA integrity_check; SELECT id FROM x WHERE v > 5 ORDER BY v, id;
+                 SELECT id FROM x WHERE w % 2 AND -v = -6 ORDER BY id",
                 columns.join(", ")
             ));
         }

@@ -7,8 +7,9 @@ use super::Binder;
 use super::ddl::{check_name, nothing, readable, sqlites_name};
 use super::dml::{plain_query, whole_row};
 use super::expr::Expr;
-use super::logical::{Block, Bound, BoundIndex};
+use super::logical::{Block, Bound, BoundIndex, IndexHint, Query, Source};
 use super::refused::no_nulls_order;
+use super::scalar::conjuncts;
 use super::scope::{ScopeColumns, ScopeTable};
 use crate::ast;
 use crate::error::{Error, Result};
@@ -31,12 +32,7 @@ impl Binder<'_> {
         let columns = index_columns(create, &table)?;
         let id = self.new_source()?;
         let (key, predicate) = self.index_exprs(create, &columns, &table, id)?;
-        let source = self.new_source()?;
-        let source = plain_query(Block {
-            sources: vec![self.whole_source(&table, source)?],
-            outputs: whole_row(&table, source),
-            ..Block::default()
-        });
+        let source = self.index_rows(&table, id, key, predicate)?;
         let name = &create.name.name.text;
         let unique = if create.unique { "UNIQUE " } else { "" };
         let sql = readable(name, format!("CREATE {unique}INDEX {}", create.text))?;
@@ -56,11 +52,32 @@ impl Binder<'_> {
             sql,
             table,
             index,
-            id,
-            key,
-            predicate,
             source,
         })))
+    }
+
+    /// What the entries of an index are made of: of each row of its table, the source of this
+    /// number, that it holds, the rowid and the parts of the key.
+    pub(super) fn index_rows(
+        &mut self,
+        table: &Arc<Table>,
+        id: usize,
+        key: Vec<Expr>,
+        predicate: Option<Expr>,
+    ) -> Result<Query> {
+        let mut outputs = whole_row(table, id);
+        outputs.truncate(1);
+        outputs.extend(key);
+        Ok(plain_query(Block {
+            sources: vec![Source {
+                // What an index has may be what is in question.
+                index_hint: IndexHint::None,
+                ..self.whole_source(table, id)?
+            }],
+            filter: predicate.map_or_else(Vec::new, conjuncts),
+            outputs,
+            ..Block::default()
+        }))
     }
 
     /// The table of an index in this database, if it may have one.

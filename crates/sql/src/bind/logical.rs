@@ -483,13 +483,7 @@ pub struct BoundIndex {
     pub table: Arc<Table>,
     /// The index, with the table's tree in place of its own.
     pub index: Arc<crate::schema::Index>,
-    /// Number of the table's row in the expressions.
-    pub id: usize,
-    /// Key expressions.
-    pub key: Vec<Expr>,
-    /// WHERE.
-    pub predicate: Option<Expr>,
-    /// Yields rowid and all columns.
+    /// Yields the rowid and the parts of the key of each row that it holds.
     pub source: Query,
 }
 
@@ -507,12 +501,10 @@ pub struct ForbiddingRows {
 pub struct BoundReindex {
     /// The tree of its database's sqlite_schema.
     pub schema: Tree,
-    /// The table, and how its indexes' keys are made.
-    pub target: BoundTarget,
-    /// Which of them.
-    pub names: Vec<String>,
-    /// The table's row for every row.
-    pub source: Query,
+    /// The table.
+    pub table: Arc<Table>,
+    /// Each of them, with a query as that of [`BoundIndex`].
+    pub indexes: Vec<(Arc<crate::schema::Index>, Query)>,
 }
 
 /// A bound statement.

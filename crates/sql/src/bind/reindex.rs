@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::Binder;
 use super::ddl::nothing;
-use super::dml::{plain_query, whole_row};
-use super::logical::{Block, Bound, BoundReindex, IndexHint, Source};
+use super::logical::{Bound, BoundReindex};
 use crate::ast;
 use crate::error::{Error, Result};
 use crate::plan::physical::Action;
@@ -88,27 +87,24 @@ impl<'a> Binder<'a> {
         table: &Arc<Table>,
         is_meant: impl Fn(&Index) -> bool,
     ) -> Result<Option<BoundReindex>> {
-        let meant = table.indexes.iter().filter(|index| is_meant(index));
-        let names: Vec<String> = meant.map(|index| index.name.clone()).collect();
-        if names.is_empty() {
+        let mut indexes = Vec::new();
+        for (at, index) in table.indexes.iter().enumerate() {
+            if !is_meant(index) {
+                continue;
+            }
+            let target = self.target(table)?;
+            let made = target.indexes.into_iter().nth(at);
+            let (key, predicate) = made.ok_or_else(|| Error::corrupt("an index has no key"))?;
+            let rows = self.index_rows(table, target.id, key, predicate)?;
+            indexes.push((index.clone(), rows));
+        }
+        if indexes.is_empty() {
             return Ok(None);
         }
-        let target = self.target(table)?;
-        let id = self.new_source()?;
-        let block = Block {
-            sources: vec![Source {
-                // What an index has is what is in question.
-                index_hint: IndexHint::None,
-                ..self.whole_source(table, id)?
-            }],
-            outputs: whole_row(table, id),
-            ..Block::default()
-        };
         Ok(Some(BoundReindex {
             schema: self.catalog.of(&table.tree).tree().clone(),
-            target,
-            names,
-            source: plain_query(block),
+            table: table.clone(),
+            indexes,
         }))
     }
 

@@ -370,10 +370,9 @@ fn reindex(
     let Rebuild {
         schema,
         table,
-        source,
-        writers,
+        indexes,
     } = rebuild;
-    for writer in writers {
+    for (source, writer) in indexes {
         let tree = txn.create_tree(schema, KeyKind::Bytes)?;
         build_index(table, source, writer, &tree, txn, cx)?;
         alter::move_index(&writer.index.name, &tree, schema, edits, txn)?;

@@ -19,7 +19,7 @@ use crate::bind::logical::{
     BoundUpdate, BoundUpsertUpdate, Query,
 };
 use crate::error::{Error, Result};
-use crate::schema::{ConflictAction, Table};
+use crate::schema::{ConflictAction, Index, Table};
 
 /// The row of a table that is written: rowid, then all columns.
 pub(super) fn table_row(table: &Table, id: usize) -> Layout {
@@ -449,13 +449,15 @@ impl Planner<'_, '_> {
     }
 
     fn rebuild(&mut self, bound: BoundReindex) -> Result<Rebuild> {
-        let mut writers = self.writer(&bound.target, None)?.indexes;
-        writers.retain(|writer| bound.names.contains(&writer.index.name));
+        let mut indexes = Vec::with_capacity(bound.indexes.len());
+        for (index, rows) in bound.indexes {
+            self.writes(&index.tree);
+            indexes.push((self.query(&rows)?, filled_by(index, &rows)));
+        }
         Ok(Rebuild {
             schema: bound.schema,
-            source: self.query(&bound.source)?,
-            table: bound.target.table,
-            writers,
+            table: bound.table,
+            indexes,
         })
     }
 
@@ -465,18 +467,9 @@ impl Planner<'_, '_> {
             sql,
             table,
             index,
-            id,
-            key,
-            predicate,
             source,
         } = bound;
-        let layout = table_row(&table, id);
-        let writer = IndexWriter {
-            index,
-            key: self.resolve_all(&key, &layout)?,
-            predicate: predicate.map(|p| self.resolve(&p, &layout)).transpose()?,
-            affected: true,
-        };
+        let writer = filled_by(index, &source);
         let source = self.query(&source)?;
         let change = SchemaChange::CreateIndex {
             name,
@@ -486,5 +479,18 @@ impl Planner<'_, '_> {
             writer,
         };
         Ok(Action::Schema(Box::new(change)))
+    }
+}
+
+/// The writer of an index to be filled by a query of rowids and the parts of its key.
+fn filled_by(index: Arc<Index>, rows: &Query) -> IndexWriter {
+    let parts = rows.columns.iter().enumerate().skip(1);
+    IndexWriter {
+        index,
+        key: parts
+            .map(|(at, part)| Expr::input(at, part.props))
+            .collect(),
+        predicate: None,
+        affected: true,
     }
 }

@@ -38,9 +38,9 @@ pub enum SchemaChange {
         sql: String,
         /// The table.
         table: Arc<Table>,
-        /// The table's row (rowid, all columns) for every row.
+        /// Yields the rowid and the parts of the key of each row that it holds.
         source: Node,
-        /// How to make the keys; `index.tree` is the table's until the new tree
+        /// How to make the keys of that; `index.tree` is the table's until the new tree
         /// exists and must not be used.
         writer: IndexWriter,
     },
@@ -114,10 +114,9 @@ pub struct Rebuild {
     pub schema: Tree,
     /// The table.
     pub table: Arc<Table>,
-    /// The table's row (rowid, all columns) for every row.
-    pub source: Node,
-    /// How to make the keys of each.
-    pub writers: Vec<IndexWriter>,
+    /// Of each what yields the rowid and the parts of the key of each row that it holds, and
+    /// how to make the keys of that.
+    pub indexes: Vec<(Node, IndexWriter)>,
 }
 
 /// The database whose schema changes.
