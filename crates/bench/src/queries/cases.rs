@@ -114,7 +114,7 @@ pub const LOOKUPS: [(&str, &str, Key, &str); 10] = [
 ];
 
 /// Queries over much of the data.
-pub const CASES: [Case; 69] = [
+pub const CASES: [Case; 70] = [
     rows(
         "join_two",
         "join of two, a fiftieth of the rows",
@@ -358,6 +358,11 @@ pub const CASES: [Case; 69] = [
         "counts of the first five groups of an index",
         "SELECT customer_id, count(*) FROM orders GROUP BY customer_id \
          ORDER BY customer_id LIMIT 5",
+    ),
+    sorted(
+        "group_small",
+        "counts of all groups of an index",
+        "SELECT customer_id, count(*) FROM orders GROUP BY customer_id ORDER BY customer_id",
     ),
     rows(
         "group_few",

@@ -53,7 +53,7 @@ pub enum Work {
 }
 
 /// Name, what is said of it, and what it does.
-pub const CASES: [(&str, &str, Work); 27] = {
+pub const CASES: [(&str, &str, Work); 28] = {
     use Commits::{Each, One};
     use Table::{Documents, Records};
     use Work::{
@@ -72,6 +72,15 @@ pub const CASES: [(&str, &str, Work); 27] = {
             "replace_each",
             "a new body, one a commit",
             Replace(BODY, Each),
+        ),
+        (
+            "same_each",
+            "UPDATE of a body to what it is, one a commit",
+            Change(
+                Documents,
+                "UPDATE documents SET body = body WHERE id = ?1",
+                Each,
+            ),
         ),
         (
             "size_replaced",
