@@ -136,17 +136,26 @@ pub(super) fn prefix(page: &[u8]) -> &[u8] {
 /// is not mapped that takes a processor as long as a line from memory.
 #[inline]
 fn compare_words(left: &[u8], right: &[u8]) -> Ordering {
-    let (mut a, mut b) = (left, right);
-    while let (Some((x, more)), Some((y, after))) =
-        (a.split_first_chunk::<8>(), b.split_first_chunk::<8>())
-    {
-        if x != y {
-            return u64::from_be_bytes(*x).cmp(&u64::from_be_bytes(*y));
-        }
-        (a, b) = (more, after);
-    }
-    let order = zero_padded(a).cmp(&zero_padded(b));
+    let common = left.len().min(right.len());
+    let (a, b) = (&left[..common], &right[..common]);
+    let order = match common {
+        8.. => compare_by::<8>(a, b),
+        4.. => compare_by::<4>(a, b),
+        _ => a.iter().cmp(b),
+    };
     order.then(left.len().cmp(&right.len()))
+}
+
+/// The same of as many bytes, `N` at least, by so many at a time: the last ones overlap those
+/// before, which are the same by then.
+#[inline]
+fn compare_by<const N: usize>(a: &[u8], b: &[u8]) -> Ordering {
+    let (words, _) = a.as_chunks::<N>();
+    let (others, _) = b.as_chunks::<N>();
+    let ends = a.last_chunk::<N>().zip(b.last_chunk::<N>());
+    let pairs = words.iter().zip(others).chain(ends);
+    let other = pairs.into_iter().find(|(x, y)| x != y);
+    other.map_or(Ordering::Equal, |(x, y)| x.cmp(y))
 }
 
 /// Whether the key lies within the fences, as far as the page alone tells.
