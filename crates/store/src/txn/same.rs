@@ -16,7 +16,7 @@
 //!    anyway.
 
 use super::{TxnContext, TxnState, no_slot};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::node::Key;
 use crate::options::Durability;
 use crate::store::log_error;
@@ -102,7 +102,12 @@ impl TxnContext {
             && !self.stored.is_empty()
         {
             let slot = self.slot.as_ref().ok_or_else(no_slot)?;
-            leaves = overflow::is_value(&self.core.pool, slot, tree.id().0, &self.stored, value)?;
+            let pool = &self.core.pool;
+            leaves = match overflow::is_value(pool, slot, tree.id().0, &self.stored, value) {
+                // What is written over a damaged value makes it whole.
+                Err(error) if error.kind() == ErrorKind::Corrupt => false,
+                is_value => is_value?,
+            };
         }
         if leaves {
             self.observe(tree, key, Aspect::Entry);
@@ -142,7 +147,8 @@ mod tests {
     use super::LONG;
     use crate::commit_together;
     use crate::{Durability, Isolation, Key, KeyKind, Options, Result, Store, Tree, TxnContext};
-    use fulgurite_disk::{Machine, MemoryDisk};
+    use fulgurite_disk::{Disk, DiskFile, Machine, MemoryDisk, OpenOptions};
+    use std::path::Path;
     use std::sync::Arc;
 
     /// A store with a row, and no thread, which would sync at its own time.
@@ -243,6 +249,64 @@ mod tests {
                 assert!(write(&large), "{length} bytes after {}", other.len());
             }
         }
+    }
+
+    /// To look at a damaged value was an error, so that nobody could write it anew as it was.
+    #[test]
+    fn a_damaged_value_is_written_over() {
+        let disk = Arc::new(MemoryDisk::new());
+        let open = |disk: MemoryDisk| Store::open_on(Arc::new(disk), "s.db", Options::default());
+        let mut number = 1u64;
+        let mut next = || {
+            number = number.wrapping_mul(6_364_136_223_846_793_005) + 1;
+            (number >> 56) as u8
+        };
+        let value: Vec<u8> = (0..9_000).map(|_| next()).collect();
+        let store = Store::open_on(disk.clone(), "s.db", Options::default()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        let write = |store: &Store, tree: &Tree, rewrites: bool| {
+            let mut txn = store.txn();
+            txn.begin_statement(&[tree])?;
+            match rewrites {
+                true => put(&mut txn, tree, 1, &value)?,
+                false => txn.put(tree, Key::Int(1), &value)?,
+            };
+            txn.commit()
+        };
+        write(&store, &tree, false).expect("puts");
+        store.checkpoint().expect("a checkpoint");
+        drop((tree, store));
+        let length = file(&disk).len().expect("a length");
+        let mut mended = 0;
+        for at in (8_192..length).step_by(499) {
+            let outcomes = [false, true].map(|rewrites| {
+                let copy = disk.copied();
+                let damaged = file(&copy);
+                let mut byte = [0];
+                damaged.read_at(&mut byte, at).expect("reads");
+                damaged.write_at(&[byte[0] ^ 0x20], at).expect("writes");
+                let store = open(copy).ok()?;
+                let tree = store.family("t").ok()??;
+                let read = |store: &Store| {
+                    let (mut txn, mut bytes) = (store.txn(), Vec::new());
+                    txn.begin_read().expect("begins");
+                    let found = txn.get_into(&tree, Key::Int(1), &mut bytes);
+                    found.is_ok_and(|found| found && bytes == value)
+                };
+                let was_whole = read(&store);
+                write(&store, &tree, rewrites).ok()?;
+                assert!(read(&store), "byte {at}");
+                Some(was_whole)
+            });
+            assert_eq!(outcomes[0], outcomes[1], "byte {at}");
+            mended += u32::from(outcomes[1] == Some(false));
+        }
+        assert!(mended > 5, "{mended} of {length} bytes");
+    }
+
+    fn file(disk: &MemoryDisk) -> Arc<dyn DiskFile> {
+        let path = Path::new("s.db");
+        disk.open(path, OpenOptions::WRITE).expect("opens")
     }
 
     /// The same of what stands first in a value, of which the rest stays anyway.
