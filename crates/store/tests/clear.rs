@@ -3,7 +3,7 @@
 
 use fulgurite_disk::MemoryDisk;
 use fulgurite_store::{
-    Durability, ErrorKind, Isolation, Key, KeyKind, Options, Seek, Store, Tree, Txn,
+    Durability, ErrorKind, Isolation, Key, KeyKind, Options, Result, Seek, Store, Tree, Txn,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -152,29 +152,90 @@ fn what_stops_it_midway_leaves_all_entries() {
     }
 }
 
-/// Few entries are in the log one by one; beyond its limit the transaction is bulk, and the
-/// pages it frees are in an attach record.
+/// How it begins, and whether the log has each key then.
+type Begins = (fn(&mut Txn, &[&Tree]) -> Result<()>, bool);
+
+const BEGINS: [Begins; 4] = [
+    (|txn, trees| txn.begin_statement(trees), false),
+    (|txn, _| txn.begin_immediate(), false),
+    (|txn, _| txn.begin(Isolation::Serializable), false),
+    (|txn, _| txn.begin(Isolation::Snapshot), true),
+];
+
+/// Who has nobody to lose against, or depends on all entries, has no more in the log than
+/// that they are gone. Otherwise the log has few entries one by one; beyond its limit the
+/// transaction is bulk, and the pages it frees are in an attach record.
 #[test]
 fn a_crash_after_it_leaves_it_empty() {
-    for rows in [ROWS, 500_000] {
+    for (at, (begin, has_each_key)) in BEGINS.into_iter().enumerate() {
+        for rows in [ROWS, 500_000] {
+            let disk = Arc::new(MemoryDisk::new());
+            let options = || Options {
+                durability: Durability::Full,
+                ..Options::default()
+            };
+            let store = Store::open_on(disk.clone(), "c.db", options()).expect("opens");
+            let tree = filled(&store, rows);
+            store.checkpoint().expect("a checkpoint");
+            let bytes = || store.stats().log.map_or(0, |log| log.bytes);
+            let (mut txn, before) = (store.txn(), bytes());
+            begin(&mut txn, &[&tree]).expect("begins");
+            let cleared = txn.clear(&tree, || true).expect("clears");
+            assert_eq!(cleared, Some(rows as u64));
+            txn.put(&tree, Key::Int(3), b"new").expect("a put");
+            txn.commit().expect("commits");
+            let logged = bytes() - before;
+            let is_short = logged < ROWS as u64;
+            assert_eq!(is_short, !has_each_key, "{logged} bytes, {rows} rows, {at}");
+            // As the end of the process would leave it.
+            let copy = Arc::new(disk.copied());
+            let again = Store::open_on(copy, "c.db", options()).expect("opens");
+            assert_eq!(there(&again), [3]);
+            assert_eq!(there(&store), [3]);
+        }
+    }
+}
+
+/// What was written to the tree before and after it, or undone with it, is as it was done
+/// when the log is replayed.
+#[test]
+fn the_log_has_it_in_its_place() {
+    for (begin, _) in BEGINS {
         let disk = Arc::new(MemoryDisk::new());
-        let options = || Options {
-            durability: Durability::Full,
-            ..Options::default()
-        };
-        let store = Store::open_on(disk.clone(), "c.db", options()).expect("opens");
-        let tree = filled(&store, rows);
-        store.checkpoint().expect("a checkpoint");
+        let open = |disk| Store::open_on(disk, "c.db", Options::default()).expect("opens");
+        let store = open(disk.clone());
+        let tree = filled(&store, ROWS);
+        let other = store.create_family("u", KeyKind::Int).expect("a family");
         let mut txn = store.txn();
-        txn.begin_immediate().expect("begins");
-        let cleared = txn.clear(&tree, || true).expect("clears");
-        assert_eq!(cleared, Some(rows as u64));
-        txn.put(&tree, Key::Int(3), b"new").expect("a put");
+        begin(&mut txn, &[&tree, &other]).expect("begins");
+        txn.put(&other, Key::Int(1), b"").expect("a put");
+        let keys = [-4, -3, -2, -1];
+        txn.put(&tree, Key::Int(keys[0]), b"gone").expect("a put");
+        txn.clear(&tree, || true).expect("clears");
+        txn.put(&tree, Key::Int(keys[1]), b"").expect("a put");
+        let place = txn.savepoint().expect("a savepoint");
+        txn.put(&tree, Key::Int(keys[2]), b"undone").expect("a put");
+        txn.clear(&tree, || true).expect("clears");
+        txn.clear(&other, || true).expect("clears");
+        txn.rollback_to(&place).expect("goes back");
+        txn.put(&tree, Key::Int(keys[3]), b"").expect("a put");
         txn.commit().expect("commits");
-        // As the end of the process would leave it.
-        let copy = Arc::new(disk.copied());
-        let again = Store::open_on(copy, "c.db", options()).expect("opens");
-        assert_eq!(there(&again), [3]);
-        assert_eq!(there(&store), [3]);
+        let again = open(Arc::new(disk.copied()));
+        assert_eq!(there(&again), [keys[1], keys[3]]);
+        assert_eq!(there(&store), [keys[1], keys[3]]);
+    }
+}
+
+/// A tree that holds nothing has nothing to empty.
+#[test]
+fn an_empty_one_is_left_as_it_is() {
+    let store = Store::in_memory(Options::default()).expect("opens");
+    let tree = filled(&store, 0);
+    for (begin, _) in BEGINS {
+        let mut txn = store.txn();
+        begin(&mut txn, &[&tree]).expect("begins");
+        assert_eq!(txn.clear(&tree, || true).expect("clears"), Some(0));
+        txn.commit().expect("commits");
+        assert_eq!(there(&store), []);
     }
 }

@@ -25,8 +25,8 @@ use crate::node;
 
 /// The format version this code writes. Version 1 had units of 512 bytes, version 2 no
 /// dictionaries, version 3 no long keys, version 4 no starts of
-/// large values.
-pub(crate) const VERSION: u32 = 5;
+/// large values, version 5 no trees emptied at once.
+pub(crate) const VERSION: u32 = 6;
 /// The oldest version it reads. The next checkpoint makes it the newest.
 const OLDEST: u32 = 3;
 /// The highest number of a commit or of a meta write that is believed: nobody counts so
@@ -229,7 +229,7 @@ mod tests {
         slot
     }
 
-    /// Whatever versions 3 and 4 have, version 5 has as well.
+    /// Whatever versions 3 to 5 have, version 6 has as well.
     #[test]
     fn older_versions_are_read_too() {
         for version in OLDEST..VERSION {
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn other_formats_are_named() {
-        for version in [1, 2, 6, 9] {
+        for version in [1, 2, 7, 9] {
             let slot = of_version(version);
             let error = Meta::choose(&[slot, slot], "x").expect_err("another version");
             assert_eq!(error.kind(), ErrorKind::NewerFormat);

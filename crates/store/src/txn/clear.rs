@@ -1,14 +1,20 @@
 //! Removing all entries of a tree, which stays.
 //!
 //! The tree gets a new, empty root, and what lay under the old one dies as a whole, as
-//! that of a tree that is dropped. The redo and what a commit validates are those of a
-//! deletion of every entry that was there, so that one that others overlap is replayed
-//! onto what they published and leaves their new entries alone. A bulk transaction keeps
-//! no redo and does not look at the entries at all.
+//! that of a tree that is dropped. Who depends on all that was there, or has nobody to lose
+//! against, says just that in its redo: its commit is refused where somebody else changed
+//! the tree, so the operation is never replayed onto what others published.
+//!
+//! Under `snapshot` a transaction depends on what it wrote alone. Its redo and what its
+//! commit validates are those of a deletion of every entry that was there, so that one that
+//! others overlap is replayed onto what they published and leaves their new entries alone.
+//! So are those of the families' names, which others may add to while writers are
+//! excluded. A bulk transaction keeps no redo and does not look at the entries at all.
 
 use super::redo::Op;
-use super::{TxnContext, no_slot};
+use super::{TxnContext, TxnState, no_slot};
 use crate::error::Result;
+use crate::names::NAMES;
 use crate::node::Key;
 use crate::reclaim::{Dead, owned};
 use crate::tree::cursor::Seek;
@@ -31,7 +37,11 @@ impl TxnContext {
             self.depend_on(tree);
         }
         let at = self.fork(tree)?;
-        if !self.bulk && !self.log_all_deletions(tree, &mut goes_on)? {
+        let is_logged = match self.clears_at_once(tree) {
+            true => goes_on(),
+            false => self.bulk || self.log_all_deletions(tree, &mut goes_on)?,
+        };
+        if !is_logged {
             return Ok(None);
         }
         self.wrote = true;
@@ -48,7 +58,17 @@ impl TxnContext {
         let fork = &mut self.forks[at];
         fork.settle(&self.core.pool);
         fork.become_empty(&self.core.pool, dead);
+        if !root.is_none() && self.clears_at_once(tree) {
+            let tree = tree.id().0;
+            self.log(Op::Clear { tree });
+        }
         Ok(Some(count))
+    }
+
+    /// Whether its redo says no more than that the tree is empty.
+    fn clears_at_once(&self, tree: &Tree) -> bool {
+        let depends_on_all = self.state != TxnState::Optimistic || self.observes;
+        depends_on_all && !self.bulk && tree.id() != NAMES
     }
 
     /// Appends the deletions of all entries to the redo, unless it becomes too long for one.

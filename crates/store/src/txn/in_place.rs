@@ -205,9 +205,7 @@ impl TxnContext {
                 .put_in(off.fork, key, value, IfExists::Replace)
                 .map(|_| ()),
             Op::Delete { key, .. } => self.delete_in(off.fork, key).map(|_| ()),
-            Op::Create { .. } | Op::Drop { .. } | Op::PutStart { .. } | Op::PutPart { .. } => {
-                Err(Error::misuse("what is never put off was"))
-            }
+            _ => Err(Error::misuse("what is never put off was")),
         });
         self.redo = redo;
         if written.is_err() {
@@ -345,9 +343,7 @@ unsafe fn write_all(forks: &mut [Fork], redo: &[u8], put_off: &mut Vec<PutOff>, 
         let (key, value) = match op {
             Op::Put { key, value, .. } => (key, value),
             Op::Delete { key, .. } => (key, &[][..]),
-            Op::Create { .. } | Op::Drop { .. } | Op::PutStart { .. } | Op::PutPart { .. } => {
-                continue;
-            }
+            _ => continue,
         };
         // SAFETY: as promised by the caller.
         let fits = unsafe { off.place.write(&core.pool, key, value) };

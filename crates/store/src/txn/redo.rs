@@ -8,6 +8,7 @@
 //! drop     4 | tree
 //! start    5 | tree | key | bytes replaced | length of start | start
 //! part     6 | tree | key | from | length of part | part
+//! clear    7 | tree
 //! ```
 //! Tree numbers and lengths are LEB128. A key is 8 little-endian bytes in trees
 //! of integers (op codes as above), or a length and bytes in trees of byte
@@ -23,6 +24,7 @@ const CREATE: u8 = 3;
 const DROP: u8 = 4;
 const PUT_START: u8 = 5;
 const PUT_PART: u8 = 6;
+const CLEAR: u8 = 7;
 const BYTES: u8 = 16;
 const PUT_BYTES: u8 = PUT + BYTES;
 const DELETE_BYTES: u8 = DELETE + BYTES;
@@ -62,6 +64,10 @@ pub(crate) enum Op<'a> {
         from: u64,
         bytes: &'a [u8],
     },
+    /// All entries of a tree go.
+    Clear {
+        tree: u32,
+    },
 }
 
 impl<'a> Op<'a> {
@@ -72,7 +78,8 @@ impl<'a> Op<'a> {
             | Op::Create { tree, .. }
             | Op::Drop { tree }
             | Op::PutStart { tree, .. }
-            | Op::PutPart { tree, .. } => tree,
+            | Op::PutPart { tree, .. }
+            | Op::Clear { tree } => tree,
         }
     }
 
@@ -83,7 +90,7 @@ impl<'a> Op<'a> {
             | Op::Delete { key, .. }
             | Op::PutStart { key, .. }
             | Op::PutPart { key, .. } => Some(key),
-            Op::Create { .. } | Op::Drop { .. } => None,
+            Op::Create { .. } | Op::Drop { .. } | Op::Clear { .. } => None,
         }
     }
 }
@@ -129,6 +136,10 @@ pub(crate) fn encode(out: &mut Vec<u8>, op: Op<'_>) {
         }
         Op::Drop { tree } => {
             out.push(DROP);
+            varint(out, u64::from(tree));
+        }
+        Op::Clear { tree } => {
+            out.push(CLEAR);
             varint(out, u64::from(tree));
         }
         Op::PutStart {
@@ -233,6 +244,7 @@ impl<'a> Ops<'a> {
                 kind: KeyKind::from_byte(self.byte()?)?,
             }),
             DROP => Some(Op::Drop { tree }),
+            CLEAR => Some(Op::Clear { tree }),
             PUT_PART | PUT_PART_BYTES => {
                 let key = key(self)?;
                 let from = self.varint()?;
@@ -326,6 +338,7 @@ mod tests {
                 from: 300,
                 bytes: b"part",
             },
+            Op::Clear { tree: 300 },
         ];
         let mut bytes = Vec::new();
         for op in ops {

@@ -88,6 +88,7 @@ impl TxnContext {
                 .put_part(&tree, key, place(from), bytes)
                 .and_then(there),
             Op::Drop { .. } => self.drop_tree(&tree),
+            Op::Clear { .. } => self.clear(&tree, || true).map(drop),
             Op::Create { .. } => Ok(()),
         };
         // What a transaction would have been refused is in no log that is whole.

@@ -250,7 +250,8 @@ impl TxnContext {
                 Op::PutStart { until, start, .. } => {
                     self.put_start_in(at, key, until as usize, start)?;
                 }
-                Op::Create { .. } | Op::Drop { .. } => {}
+                // Who cleared a tree that has moved on is refused by validating.
+                Op::Create { .. } | Op::Drop { .. } | Op::Clear { .. } => {}
             }
         }
         Ok(())
