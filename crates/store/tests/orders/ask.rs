@@ -214,6 +214,28 @@ impl Ask {
     }
 }
 
+impl Ask {
+    /// Whether under `snapshot` it has no part in the commit: a read on which nothing
+    /// depends.
+    pub fn is_over_before_commit(&self) -> bool {
+        match self {
+            Ask::Contains(_, _, counts) | Ask::Scan(_, counts, _) => *counts != Counts::Lasting,
+            Ask::Get(..)
+            | Ask::GetStart(..)
+            | Ask::GetPart(..)
+            | Ask::Count(_)
+            | Ask::Estimate(_)
+            | Ask::Family(_)
+            | Ask::Given(_)
+            | Ask::Families
+            | Ask::Mark
+            | Ask::Back(_)
+            | Ask::Release(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// What was told.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {

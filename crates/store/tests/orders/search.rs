@@ -35,10 +35,18 @@ struct Event<'h> {
 }
 
 impl Event<'_> {
-    /// Whether it is about the first of two stores, and about the second.
+    /// Whether it is about the first of two stores, and about the second. One that ends
+    /// later than it has read does so in the stores of its commit alone: those that it only
+    /// read under `snapshot` have no part in that.
     fn concerns(&self) -> [bool; 2] {
         let second = !self.of.beside.is_empty();
-        [!self.of.steps.is_empty() || !second, second]
+        let about = [!self.of.steps.is_empty() || !second, second];
+        let commits = [&self.of.steps, &self.of.beside]
+            .map(|steps| steps.iter().any(|step| !step.ask.is_over_before_commit()));
+        match self.what {
+            What::Ends if commits.contains(&true) => commits,
+            _ => about,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::store::{Core, Store, log_error};
 use crate::tree::Tree;
 use crate::tree::edit::IfExists;
 use fulgurite_disk::mutation::{Mutation, planted};
-use fulgurite_wal::Permit;
+use fulgurite_wal::{Permit, TwinLog};
 use std::sync::Arc;
 
 /// Steps 1 to 6, for those of the contexts that are written to and last.
@@ -46,8 +46,13 @@ pub(super) fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize])
         });
     }
     for part in &mut parts {
-        let to_prepare = to_prepare.iter_mut().find(|it| it.at == part.at);
-        part.permit = reserve(txns[part.at], &cores[part.at], (to_prepare, &number))?;
+        let core = &cores[part.at];
+        part.permit = match to_prepare.iter_mut().find(|it| it.at == part.at) {
+            None => reserve(txns[part.at], core)?,
+            Some(it) if it.is_logged() => reserve_with(txns[part.at], core, (it, &number))?,
+            // What is prepared takes its room first.
+            Some(_) => None,
+        };
     }
     let gates = lasting.iter().map(|at| cores[*at].gate.shut());
     let _gates: Vec<_> = gates.collect();
@@ -56,7 +61,14 @@ pub(super) fn commit_to_several(txns: &mut [&mut TxnContext], lasting: &[usize])
     }
     let decided = to_prepare
         .iter_mut()
-        .try_for_each(|it| txns[it.at].prepare_in(it, &number))
+        .try_for_each(|it| {
+            txns[it.at].prepare_in(it, &number)?;
+            let part = parts.iter_mut().find(|part| part.at == it.at);
+            if let Some(part) = part.filter(|_| !it.is_logged()) {
+                part.permit = reserve(txns[it.at], &cores[it.at])?;
+            }
+            Ok(())
+        })
         .and_then(|()| decide(txns, coordinator, &mut parts));
     if let Err(error) = decided {
         let unknown = cores[coordinator].check_writable().is_err();
@@ -84,32 +96,38 @@ struct ToPrepare<'c> {
     permit: Option<Permit<'c>>,
 }
 
-/// Step 2, in one store: for its part, and at once for what it prepares, which has the same
-/// in it. Together they may be more than the limit of the log, which then waits until it
-/// holds nothing else: no checkpoint makes room that the first of them has.
-fn reserve<'c>(
+impl ToPrepare<'_> {
+    /// Whether the log has it. A larger one is written where its pages are: the length of its
+    /// record is known only then.
+    fn is_logged(&self) -> bool {
+        self.entry.len() < DENSE_LIMIT
+    }
+}
+
+/// Step 2, in one store, for its part.
+fn reserve<'c>(txn: &TxnContext, core: &'c Core) -> Result<Option<Permit<'c>>> {
+    let reserve = |wal: &'c TwinLog| wal.reserve_within(txn.redo.len(), txn.busy.timeout);
+    core.wal().map(reserve).transpose().map_err(log_error)
+}
+
+/// The same, and at once for what it prepares, which has as much in it. Together they may be
+/// more than the limit of the log, which then waits until it holds nothing else: no
+/// checkpoint makes room that the first of them has.
+fn reserve_with<'c>(
     txn: &TxnContext,
     core: &'c Core,
-    (to_prepare, number): (Option<&mut ToPrepare<'c>>, &Number),
+    (it, number): (&mut ToPrepare<'c>, &Number),
 ) -> Result<Option<Permit<'c>>> {
     let Some(wal) = core.wal() else {
         return Ok(None);
     };
-    let (bytes, patience) = (txn.redo.len(), txn.busy.timeout);
-    // A larger one is written where its pages are.
-    let logged = to_prepare.filter(|it| it.entry.len() < DENSE_LIMIT);
-    let permit = match logged {
-        None => wal.reserve_within(bytes, patience).map_err(log_error)?,
-        Some(it) => {
-            let mut record = Vec::with_capacity(it.entry.len());
-            let (tree, key, value) = (it.tree.id().0, number.key(), &*it.entry);
-            redo::encode(&mut record, Op::Put { tree, key, value });
-            let permits = wal.reserve_all_within([bytes, record.len()], patience);
-            let [permit, prepared] = permits.map_err(log_error)?;
-            it.permit = Some(prepared);
-            permit
-        }
-    };
+    let mut record = Vec::with_capacity(it.entry.len());
+    let (tree, key, value) = (it.tree.id().0, number.key(), &*it.entry);
+    redo::encode(&mut record, Op::Put { tree, key, value });
+    let bytes = [txn.redo.len(), record.len()];
+    let permits = wal.reserve_all_within(bytes, txn.busy.timeout);
+    let [permit, prepared] = permits.map_err(log_error)?;
+    it.permit = Some(prepared);
     Ok(Some(permit))
 }
 

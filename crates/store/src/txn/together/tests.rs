@@ -513,3 +513,50 @@ fn a_store_before_one_that_is_excluded_is_not_waited_for() {
     other.rollback();
     exclude_together(&mut contexts).expect("nobody else writes any more");
 }
+
+/// What one store prepared was too large for a record, so that it was written where its pages
+/// are, and the log had the place alone. But room for what follows the decision had been
+/// reserved before, more than the log's limit: the record waited for that to be given back,
+/// by its own transaction, until the busy timeout was over.
+#[test]
+fn what_is_prepared_has_its_room_first() {
+    let disk = Arc::new(MemoryDisk::new());
+    let options = Options {
+        page_size: 64 << 10,
+        log_limit_bytes: Some(4 << 20),
+        busy_timeout: Duration::from_secs(5),
+        ..Options::default()
+    };
+    let stores = ["first.db", "second.db"].map(|name| {
+        let store = Store::open_on(disk.clone(), name, options.clone()).expect("opens");
+        let tree = store.create_family("t", KeyKind::Int).expect("a family");
+        (store, tree)
+    });
+    let (rows, a_page, value) = (5_600, 8, [7; 8_000]);
+    for at in (0..rows).step_by(400) {
+        let (store, tree) = &stores[1];
+        let mut fills = store.txn();
+        fills.begin_immediate().expect("begins");
+        let entries = (at..at + 400).map(|key| (key, &value[..]));
+        fills.put_all(tree, entries).expect("puts");
+        fills.commit().expect("commits");
+    }
+    let mut txns = begin(&stores, Isolation::Serializable);
+    put(&mut txns[0], &stores[0].1, 1, 1);
+    // Changes that lie far apart are in the log though they are many.
+    for key in (0..rows).step_by(a_page) {
+        let put = txns[1].put(&stores[1].1, Key::Int(key), &value[1..]);
+        assert!(put.expect("puts"));
+    }
+    commit(&mut txns).expect("commits");
+    assert_eq!(read_all(&stores[..1], 1), [1]);
+    let (store, tree) = &stores[1];
+    let mut reads = store.txn();
+    reads.begin_read().expect("begins");
+    for key in 0..rows {
+        let len = value.len() - usize::from(key % a_page as i64 == 0);
+        let mut found = Vec::new();
+        let is_there = reads.get_into(tree, Key::Int(key), &mut found);
+        assert!(is_there.expect("reads") && found.len() == len, "{key}");
+    }
+}
