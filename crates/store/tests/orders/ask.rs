@@ -212,9 +212,7 @@ impl Ask {
             _ => None,
         }
     }
-}
 
-impl Ask {
     /// Whether under `snapshot` it has no part in the commit: a read on which nothing
     /// depends.
     pub fn is_over_before_commit(&self) -> bool {
