@@ -600,6 +600,32 @@ fn keys_of_indexes_name_columns() {
     }
 }
 
+/// It was taken for the name of one under any number of them: there is none of that name, or
+/// the index was one of the column and not of the text.
+#[test]
+fn a_string_names_a_column_of_an_index_under_one_collate_at_most() {
+    for term in [
+        "'a'",
+        "('a' COLLATE NOCASE)",
+        "'a' COLLATE NOCASE COLLATE NOCASE",
+        "(('a') COLLATE NOCASE) COLLATE BINARY",
+        "'z' COLLATE NOCASE",
+        "('z' COLLATE NOCASE) COLLATE NOCASE",
+        "a COLLATE NOCASE COLLATE BINARY",
+    ] {
+        for sql in [
+            format!("CREATE INDEX i ON t({term}, b); PRAGMA index_xinfo(i)"),
+            format!("CREATE UNIQUE INDEX i ON t({term})"),
+            format!("CREATE TABLE k(a, UNIQUE ({term})); PRAGMA index_list(k)"),
+        ] {
+            same(&format!(
+                "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2), ('x', 3); {sql};
+                 INSERT INTO t VALUES ('X', 3); SELECT count(*) FROM t WHERE a = 'x'"
+            ));
+        }
+    }
+}
+
 /// The table that an UPDATE changes could be in its FROM under the same name, and RETURNING
 /// knew it by its alias.
 #[test]

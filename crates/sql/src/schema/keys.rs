@@ -287,12 +287,19 @@ fn is_expression(expr: &ast::Expr) -> bool {
     }
 }
 
-/// `name` or `name COLLATE c`; a string counts as a name here.
+/// `name` or `name COLLATE c`. A string counts as a name here, under one COLLATE at most:
+/// under two it is a value.
 fn plain_column(expr: &ast::Expr) -> Result<Option<(&str, Option<Collation>)>> {
     let (inner, collation) = strip_collate(expr)?;
+    let collates_twice = || match &expr.kind {
+        ExprKind::Collate(outer, _) => matches!(outer.kind, ExprKind::Collate(..)),
+        _ => false,
+    };
     Ok(match &inner.kind {
         ExprKind::Column(name) => Some((name.text.as_str(), collation)),
-        ExprKind::Literal(Literal::Text(text)) => Some((text.as_str(), collation)),
+        ExprKind::Literal(Literal::Text(text)) if !collates_twice() => {
+            Some((text.as_str(), collation))
+        }
         _ => None,
     })
 }
