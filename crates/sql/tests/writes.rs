@@ -601,7 +601,8 @@ fn keys_of_indexes_name_columns() {
 }
 
 /// It was taken for the name of one under any number of them: there is none of that name, or
-/// the index was one of the column and not of the text.
+/// the index was one of the column and not of the text. Nor has a text another name once
+/// the column has.
 #[test]
 fn a_string_names_a_column_of_an_index_under_one_collate_at_most() {
     for term in [
@@ -615,6 +616,11 @@ fn a_string_names_a_column_of_an_index_under_one_collate_at_most() {
     ] {
         for sql in [
             format!("CREATE INDEX i ON t({term}, b); PRAGMA index_xinfo(i)"),
+            format!(
+                "CREATE INDEX i ON t({term}, b); ALTER TABLE t RENAME a TO y;
+                 SELECT sql FROM sqlite_schema; ALTER TABLE t RENAME y TO a;
+                 PRAGMA index_xinfo(i); PRAGMA integrity_check"
+            ),
             format!("CREATE UNIQUE INDEX i ON t({term})"),
             format!("CREATE TABLE k(a, UNIQUE ({term})); PRAGMA index_list(k)"),
         ] {

@@ -4,17 +4,14 @@ use std::sync::Arc;
 
 use super::Binder;
 use super::uses::{Uses, Watched};
-use crate::ast;
-use crate::ast::{
-    CreateIndex, CreateTable, ExprKind, Literal, Statement, TableBody, TableConstraintKind,
-};
+use crate::ast::{CreateIndex, CreateTable, Statement, TableBody, TableConstraintKind};
 use crate::error::{Error, Result};
 use crate::func::Definition;
 use crate::func::user::UserCode;
 use crate::parse::places::{self, Edits, Renaming};
 use crate::plan::Settings;
 use crate::plan::physical::SchemaRewrite;
-use crate::schema::{Catalog, Schema, SchemaRow, Table};
+use crate::schema::{Catalog, Schema, SchemaRow, Table, index_columns, plain_name};
 
 /// What the texts of a schema are changed for.
 pub(super) struct TextChange<'a> {
@@ -203,16 +200,6 @@ fn column_places(create: &CreateTable, column: usize, old: &str, edits: &mut Edi
     }
 }
 
-/// The column that a key's term may be, and its place: strings are names there, too.
-fn plain_name(term: &ast::Expr) -> Option<(&str, usize)> {
-    match &term.kind {
-        ExprKind::Collate(inner, _) => plain_name(inner),
-        ExprKind::Column(name) => Some((&name.text, name.offset)),
-        ExprKind::Literal(Literal::Text(text)) => Some((text, term.offset)),
-        _ => None,
-    }
-}
-
 /// Binds the text of one object, as this statement has it.
 fn uses_of(
     (catalog, user): (&Catalog, &UserCode),
@@ -294,7 +281,7 @@ impl Binder<'_> {
 
     fn index_uses(&mut self, create: &CreateIndex, table: &Arc<Table>) -> Result<()> {
         self.row_uses(table, Definition::Index, |this, table| {
-            crate::schema::index_columns(create, table)?;
+            index_columns(create, table)?;
             for term in &create.columns {
                 let plain = plain_name(&term.expr).and_then(|(name, place)| {
                     let at = table.columns.iter().position(|c| is(&c.name, name));

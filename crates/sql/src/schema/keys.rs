@@ -287,19 +287,23 @@ fn is_expression(expr: &ast::Expr) -> bool {
     }
 }
 
-/// `name` or `name COLLATE c`. A string counts as a name here, under one COLLATE at most:
-/// under two it is a value.
-fn plain_column(expr: &ast::Expr) -> Result<Option<(&str, Option<Collation>)>> {
-    let (inner, collation) = strip_collate(expr)?;
-    let collates_twice = || match &expr.kind {
-        ExprKind::Collate(outer, _) => matches!(outer.kind, ExprKind::Collate(..)),
-        _ => false,
-    };
-    Ok(match &inner.kind {
-        ExprKind::Column(name) => Some((name.text.as_str(), collation)),
-        ExprKind::Literal(Literal::Text(text)) if !collates_twice() => {
-            Some((text.as_str(), collation))
-        }
+/// `name` or `name COLLATE c`.
+fn plain_column(term: &ast::Expr) -> Result<Option<(&str, Option<Collation>)>> {
+    let (_, collation) = strip_collate(term)?;
+    Ok(plain_name(term).map(|(name, _)| (name, collation)))
+}
+
+/// The name of the column that a key's term may be, under whatever COLLATE, and its place. A
+/// string counts as one under a single COLLATE at most: under two it is a value.
+pub fn plain_name(term: &ast::Expr) -> Option<(&str, usize)> {
+    let (mut inner, mut collates) = (term, 0);
+    while let ExprKind::Collate(next, _) = &inner.kind {
+        inner = next;
+        collates += 1;
+    }
+    match &inner.kind {
+        ExprKind::Column(name) => Some((&name.text, name.offset)),
+        ExprKind::Literal(Literal::Text(text)) if collates <= 1 => Some((text, inner.offset)),
         _ => None,
-    })
+    }
 }

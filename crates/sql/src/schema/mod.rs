@@ -31,7 +31,7 @@ pub use catalog::{Catalog, MAIN, TEMP};
 pub use claims::malformed;
 use claims::{Claims, of_text};
 pub use defaults::literal_value;
-pub use keys::index_columns;
+pub use keys::{index_columns, plain_name};
 pub use making::RowChanges;
 pub use names::nearest;
 pub use shape_checks::check_strict_type;
