@@ -9,7 +9,7 @@ use fulgurite_disk::{Disk, OpenOptions};
 
 use super::error::{Error, ReplayError, Result};
 use super::generation::{self, Generation};
-use super::header;
+use super::header::{self, NUMBER_MAX};
 use super::record::Kind;
 use super::survey::{self, Run};
 use super::twin::{TwinLog, WalOptions};
@@ -54,7 +54,8 @@ impl Recovery {
     ///
     /// # Errors
     /// `Corrupt` where a record that was durable once is missing or a file has
-    /// no head; `NewerFormat`; `Foreign`; `Disk`.
+    /// no head; `NewerFormat`; `Foreign`; `Disk`; `Misuse` where `after_seq` is 2^63 or
+    /// more.
     pub fn open(
         disk: Arc<dyn Disk>,
         base: &Path,
@@ -62,6 +63,11 @@ impl Recovery {
         after_seq: u64,
         read_only: bool,
     ) -> Result<Self> {
+        if after_seq > NUMBER_MAX {
+            return Err(Error::Misuse(
+                "a checkpoint covers numbers below 2^63 only; give the one that the database's meta page names",
+            ));
+        }
         let found = survey::find(&*disk, base, &database)?;
         let survey = survey::survey(&found, after_seq, disk.boot_id())?;
         Ok(Self {
