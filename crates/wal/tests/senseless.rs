@@ -1,5 +1,6 @@
-//! Logs made by hand whose checksums are right and whose numbers make no sense: each is
-//! refused with its file and place, and left as it is.
+//! Logs made by hand whose checksums are right and whose numbers make no sense: refused
+//! with file and place, and left as they are, unless another copy of the head is whole or
+//! what they hold is void.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
