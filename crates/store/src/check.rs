@@ -60,6 +60,7 @@ pub(crate) fn run(core: &Core) -> Result<Vec<String>> {
             check.report(error.to_string());
         }
     }
+    check.extents.extend(core.pool.dictionaries.left());
     if let Err(error) = core.space.check() {
         check.report(error.to_string());
     }

@@ -11,10 +11,16 @@
 //!    record those of the trees that it writes. Whatever neither names is free
 //!    in the persisted map (`Inner::dictionaries` in `space` has all).
 //!
+//! 4. One that moves ([`move_down`]) leaves its old place as it is until a checkpoint is
+//!    durable that names the new one. So whichever of its places the catalog names, or the
+//!    first attach record if no catalog does, it is there, and later records that name
+//!    another one say nothing new.
+//!
 //! They are read when a page needs them first. One that has rotted is reported by
 //! whatever reads such a page; other trees, and pages without, are read on.
 
 use crate::cache::{Absent, Pool};
+use crate::checkpoint;
 use crate::checkpoint::meta::Blob;
 use crate::codec::{Dictionary, ExtentRef};
 use crate::error::{ErrorKind, Result};
@@ -51,6 +57,8 @@ pub(crate) struct Progress {
 pub(crate) struct Dictionaries {
     trees: RwLock<FxHashMap<u32, Vec<Arc<Known>>>>,
     progress: Mutex<FxHashMap<u32, Progress>>,
+    /// Where those that moved were, until a checkpoint is durable that says where they are.
+    moved: Mutex<Vec<ExtentRef>>,
     /// Trees that are gone, and the visible commit when that was noticed.
     gone: Mutex<FxHashMap<u32, u64>>,
 }
@@ -75,6 +83,24 @@ impl Dictionaries {
         true
     }
 
+    /// Says that one is in another place now.
+    fn replace(&self, entry: Entry, dictionary: Arc<Dictionary>) {
+        let mut trees = self.trees.write();
+        let list = trees.entry(entry.tree).or_default();
+        let is_it = |known: &&mut Arc<Known>| known.entry.number == entry.number;
+        if let Some(known) = list.iter_mut().find(is_it) {
+            *known = Arc::new(Known {
+                entry,
+                loaded: OnceLock::from(dictionary),
+            });
+        }
+    }
+
+    /// Where those that moved were, as long as that is not free.
+    pub(crate) fn left(&self) -> Vec<ExtentRef> {
+        self.moved.lock().clone()
+    }
+
     fn find(&self, tree: u32, number: u8) -> Option<Arc<Known>> {
         let trees = self.trees.read();
         let list = trees.get(&tree)?;
@@ -83,10 +109,12 @@ impl Dictionaries {
             .cloned()
     }
 
-    /// Whether exactly this one is known.
+    /// Whether this one is known, wherever it is: it may have moved since it was named.
     pub(crate) fn knows(&self, entry: Entry) -> bool {
+        let is_it =
+            |blob: Blob| (blob.checksum, blob.length) == (entry.blob.checksum, entry.blob.length);
         self.find(entry.tree, entry.number)
-            .is_some_and(|known| known.entry == entry)
+            .is_some_and(|known| is_it(known.entry.blob))
     }
 
     /// Those of a tree, by number.
@@ -143,7 +171,11 @@ impl Pool {
         if let Some(dictionary) = known.loaded.get() {
             return Ok(dictionary.clone());
         }
-        let bytes = self.read_dictionary(known.entry)?;
+        let bytes = match self.read_dictionary(known.entry) {
+            // It moved meanwhile, and something else may be there now.
+            Err(_) if known.loaded.get().is_some() => return self.load_dictionary(known),
+            read => read?,
+        };
         let read = Arc::new(Dictionary::new(known.entry.number, bytes));
         // Another thread may have been faster.
         if known.loaded.set(read.clone()).is_ok() {
@@ -169,6 +201,42 @@ impl Pool {
         bytes.truncate(entry.blob.length as usize);
         Ok(bytes)
     }
+}
+
+/// Moves dictionaries to lower places, where there is room for them. For the checkpoint,
+/// whose catalog says so.
+pub(crate) fn move_down(core: &Core) -> Result<()> {
+    let dictionaries = &core.pool.dictionaries;
+    let mut entries = dictionaries.all();
+    entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.blob.extent.position()));
+    for entry in entries {
+        let Some(known) = dictionaries.find(entry.tree, entry.number) else {
+            continue;
+        };
+        // From here on nobody reads it from where it was.
+        let dictionary = match core.pool.load_dictionary(&known) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => continue,
+            loaded => loaded?,
+        };
+        let old = entry.blob.extent;
+        let new = core.space.allocate_dictionary(old.units())?;
+        if new.position() > old.position() {
+            core.space.free(vec![new]);
+            continue;
+        }
+        let blob = checkpoint::fill_blob(core, new, dictionary.bytes())
+            .inspect_err(|_| core.space.free(vec![new]))?;
+        dictionaries.replace(Entry { blob, ..entry }, dictionary);
+        dictionaries.moved.lock().push(old);
+    }
+    Ok(())
+}
+
+/// Frees the places that dictionaries moved away from. For the checkpoint, once it is
+/// durable.
+pub(crate) fn free_moved(core: &Core) {
+    let moved = std::mem::take(&mut *core.pool.dictionaries.moved.lock());
+    core.space.free(moved);
 }
 
 /// Frees the dictionaries of trees that nobody can read any more. For the

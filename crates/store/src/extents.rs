@@ -72,7 +72,7 @@ const CLASSES: usize = EXACT as usize + 48;
 /// How many runs of a class, not all of which fit, are looked at.
 const LOOK: usize = 32;
 /// Runs from 32 KiB on take a write of their own without regret.
-const LONG: u64 = 512;
+pub(crate) const LONG: u64 = 512;
 /// How many runs that are too short a batch passes over, for each of its pieces.
 const PATIENCE: usize = 8;
 
@@ -295,6 +295,24 @@ impl FreeMap {
             }
         }
         (taken, true)
+    }
+
+    /// Places for the pieces of a batch at the end of the file, whatever is free below,
+    /// behind a gap of free units.
+    pub fn allocate_at_end(&mut self, pieces: &[u32], gap: u64) -> Vec<Run> {
+        let total: u64 = pieces.iter().copied().map(u64::from).sum();
+        let grown = self.grow(gap + total);
+        self.add(Run {
+            start: grown.start,
+            len: gap,
+        });
+        let mut places = Vec::with_capacity(pieces.len());
+        let run = Run {
+            start: grown.start + gap,
+            len: total,
+        };
+        fill(run, pieces, &mut places);
+        places
     }
 
     /// Gives units back.

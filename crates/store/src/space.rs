@@ -21,6 +21,9 @@ pub(crate) struct Inner {
     /// Extents of dictionaries: the persisted map counts as free what its
     /// checkpoint's catalog does not name.
     dictionaries: FxHashSet<u64>,
+    /// Nodes go to the end of the file, whatever is free, the first ones behind a gap of so
+    /// many units.
+    at_end: Option<u64>,
     /// A free that did not fit the map: a bug or rot, reported by the next
     /// checkpoint instead of being written down, and by the integrity check.
     fault: Option<String>,
@@ -58,6 +61,7 @@ impl Space {
             map,
             unpublished: FxHashMap::default(),
             dictionaries: FxHashSet::default(),
+            at_end: None,
             fault: None,
         }))
     }
@@ -73,7 +77,12 @@ impl Space {
         unpublished: Option<&Arc<AtomicU64>>,
     ) -> Result<Vec<ExtentRef>> {
         let mut inner = self.0.lock();
-        let runs = inner.map.allocate_many(units);
+        // The gap comes once.
+        let at_end = inner.at_end.as_mut().map(std::mem::take);
+        let runs = match at_end {
+            Some(gap) => inner.map.allocate_at_end(units, gap),
+            None => inner.map.allocate_many(units),
+        };
         let extents: Vec<ExtentRef> = runs.into_iter().map(extent).collect::<Result<_>>()?;
         if let Some(published) = unpublished {
             for extent in &extents {
@@ -81,6 +90,13 @@ impl Space {
             }
         }
         Ok(extents)
+    }
+
+    /// Has nodes written to the end of the file, behind so many units that stay free, until
+    /// what is returned is dropped.
+    pub(crate) fn write_at_end(&self, gap: u64) -> AtEnd<'_> {
+        self.0.lock().at_end = Some(gap);
+        AtEnd(self)
     }
 
     pub(crate) fn allocate(&self, units: u32) -> Result<ExtentRef> {
@@ -123,6 +139,15 @@ impl Space {
                 "database disk image is malformed: the free map is wrong: {fault}"
             ))),
         }
+    }
+}
+
+/// See [`Space::write_at_end`].
+pub(crate) struct AtEnd<'s>(&'s Space);
+
+impl Drop for AtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.0.lock().at_end = None;
     }
 }
 

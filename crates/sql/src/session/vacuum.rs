@@ -1,8 +1,10 @@
-//! VACUUM: nothing to do, since space is reused and given back by checkpoints; and VACUUM
-//! INTO, a copy of the database in a file of its own.
+//! VACUUM, which makes the file as short as what it holds; and VACUUM INTO, a copy of the
+//! database in a file of its own.
 
 use std::path::Path;
 use std::sync::Arc;
+
+use fulgurite_store::Txn;
 
 use super::Engine;
 use super::backup::copy_to_file;
@@ -27,9 +29,15 @@ impl Body {
         if state.running > 0 {
             return Err(Error::sql("cannot VACUUM - SQL statements in progress"));
         }
-        let Action::Vacuum(store, Some(_)) = self.program.plan.action else {
-            return Ok(());
+        let (store, copies) = match &self.program.plan.action {
+            Action::Vacuum(store, into) => (*store, into.is_some()),
+            _ => return Ok(()),
         };
+        if !copies {
+            state.check_writes()?;
+            let store = store.unwrap_or_else(|| engine.store().number());
+            return self.compact(state.txn.in_store(store));
+        }
         let other = store.and_then(|store| state.engine_in(store)).cloned();
         self.start_reading(engine, state)?;
         let name = self.file_name(state);
@@ -39,6 +47,15 @@ impl Body {
         };
         let from = other.as_ref().unwrap_or(engine);
         self.vacuum_into(&String::from_utf8_lossy(&name), from)
+    }
+
+    fn compact(&self, txn: &mut Txn) -> Result<()> {
+        let mut goes_on = Ok(());
+        txn.compact(|| {
+            goes_on = self.run.check_interrupt();
+            goes_on.is_ok()
+        })?;
+        goes_on
     }
 
     /// What the file is to be called.

@@ -71,6 +71,8 @@ pub(crate) struct State {
     pub(crate) log: Option<Continuation>,
     /// What both slots say, where one of them may not be on the medium.
     distrusted: Option<Box<[u8; meta::SLOT]>>,
+    /// What is written once and stays moves down where there is room.
+    moves_down: bool,
 }
 
 impl State {
@@ -85,6 +87,7 @@ impl State {
             making: meta.making,
             log,
             distrusted: None,
+            moves_down: false,
         }
     }
 
@@ -181,6 +184,18 @@ pub(crate) fn run(core: &Core) -> Result<()> {
     done
 }
 
+/// As [`run`], though the last one may cover all there is; dictionaries, the catalog and
+/// the free map go to the lowest places that are free now.
+pub(crate) fn run_moving_down(core: &Core) -> Result<()> {
+    let mut state = core.checkpoint.lock();
+    state.moves_down = true;
+    let done = run_holding(core, &mut state);
+    state.moves_down = false;
+    drop(state);
+    core.pool.relieve(None);
+    done
+}
+
 /// As [`run`], for a store that is being closed: nobody commits any more.
 pub(crate) fn run_last(core: &Core) -> Result<()> {
     make_if_due(core, &mut core.checkpoint.lock(), Follows::Nothing)
@@ -200,7 +215,7 @@ fn make_if_due(core: &Core, state: &mut State, follows: Follows) -> Result<()> {
     };
     core.settle();
     let is_covered = core.head() == state.seq && state.counter > 0 && state.pending.is_none();
-    if is_covered && !has_log_to_give() {
+    if is_covered && !state.moves_down && !has_log_to_give() {
         // Somebody may wait for what a reader let go of since.
         reclaim::look_at_all(core);
         return Ok(());
@@ -298,6 +313,9 @@ fn persist(core: &Core, state: &mut State, seq: u64, follows: Follows) -> Result
         Ok(()) => dictionaries::retire(core),
     }
     let entries = write_trees(core, seq)?;
+    if state.moves_down {
+        dictionaries::move_down(core)?;
+    }
     // What the trees' pages need was made before them.
     let named: Vec<dictionaries::Entry> = entries
         .iter()
@@ -332,6 +350,7 @@ fn persist(core: &Core, state: &mut State, seq: u64, follows: Follows) -> Result
     let old = [state.catalog, state.free_map];
     core.space
         .free(old.iter().flatten().map(|blob| blob.extent).collect());
+    dictionaries::free_moved(core);
     state.seq = seq;
     state.counter = meta.counter;
     state.catalog = meta.catalog;
@@ -407,7 +426,7 @@ fn blob_units(length: usize) -> Result<u32> {
     Ok(units as u32)
 }
 
-fn fill_blob(core: &Core, extent: ExtentRef, bytes: &[u8]) -> Result<Blob> {
+pub(crate) fn fill_blob(core: &Core, extent: ExtentRef, bytes: &[u8]) -> Result<Blob> {
     let mut padded = bytes.to_vec();
     padded.resize(extent.byte_len(), 0);
     core.pool.file.write_at(&padded, extent.byte_offset())?;

@@ -35,6 +35,7 @@ mod busy;
 mod by_tree;
 mod clear;
 mod commit;
+mod compact;
 mod contexts;
 mod critical;
 mod durability;
