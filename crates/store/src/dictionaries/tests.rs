@@ -284,3 +284,92 @@ fn a_tree_that_was_never_there_leaves_none() {
     assert_eq!(store.core().pool.dictionaries.all(), []);
     sound(&open(&copy));
 }
+
+/// A store whose tree has its dictionary behind much that is free.
+fn with_one_behind(disk: &Arc<MemoryDisk>) -> (Store, Tree) {
+    let store = open(disk);
+    let before = store
+        .create_family("before", KeyKind::Int)
+        .expect("a family");
+    let tree = store.create_family("rows", KeyKind::Int).expect("a family");
+    fill(&store, &before, 0..4 * ROWS, &PLACES);
+    store.checkpoint().expect("a checkpoint");
+    fill(&store, &tree, 0..ROWS, &PEOPLE);
+    store.checkpoint().expect("a checkpoint");
+    drop(before);
+    assert!(store.drop_family("before").expect("drops"));
+    store.checkpoint().expect("a checkpoint");
+    (store, tree)
+}
+
+fn place(store: &Store, tree: &Tree) -> u64 {
+    let known = store.core().pool.dictionaries.of(tree.id().0);
+    assert_eq!(known.len(), 1, "{known:?}");
+    known[0].blob.extent.position()
+}
+
+#[test]
+fn one_that_is_behind_everything_moves() {
+    let disk = Arc::new(MemoryDisk::new());
+    let (store, tree) = with_one_behind(&disk);
+    let before = place(&store, &tree);
+    store.compact(|| true).expect("compacts");
+    let after = place(&store, &tree);
+    assert!(after < before / 2, "from {before} to {after}");
+    sound(&store);
+    let copy = Arc::new(disk.copied());
+    drop((store, tree));
+    for disk in [disk, copy] {
+        let store = open(&disk);
+        let tree = store.family("rows").expect("reads").expect("is there");
+        assert_eq!(place(&store, &tree), after);
+        verify(&store, &tree, 0..ROWS, &PEOPLE).expect("reads");
+        sound(&store);
+    }
+}
+
+/// The checkpoint names the old place and the log the new one, since no checkpoint was made
+/// behind the move. Whoever recovers finds it where it was, and the rest of the space free.
+#[test]
+fn one_that_moved_is_found_where_the_checkpoint_has_it() {
+    let disk = Arc::new(MemoryDisk::new());
+    let (store, tree) = with_one_behind(&disk);
+    let (before, checkpoint) = (place(&store, &tree), store.stats().checkpoint);
+    move_down(store.core()).expect("moves");
+    assert!(place(&store, &tree) < before);
+    sound(&store);
+    // Its attach record names them.
+    let more = 20 * ROWS;
+    fill(&store, &tree, 0..more, &PEOPLE);
+    let copy = Arc::new(disk.copied());
+    assert_eq!(
+        store.stats().checkpoint,
+        checkpoint,
+        "nothing else was durable"
+    );
+    drop((store, tree));
+    let store = open(&copy);
+    let tree = store.family("rows").expect("reads").expect("is there");
+    verify(&store, &tree, 0..more, &PEOPLE).expect("reads");
+    sound(&store);
+}
+
+/// Whoever looked one up before it moved reads it, though something else lies there now.
+#[test]
+fn one_that_moves_is_read_by_who_found_it_before() {
+    let disk = Arc::new(MemoryDisk::new());
+    let (store, tree) = with_one_behind(&disk);
+    drop((store, tree));
+    let store = open(&disk);
+    let pool = &store.core().pool;
+    let entry = pool.dictionaries.all()[0];
+    let known = pool.dictionaries.find(entry.tree, entry.number);
+    let known = known.expect("is there");
+    store.compact(|| true).expect("compacts");
+    let tree = store.family("rows").expect("reads").expect("is there");
+    fill(&store, &tree, ROWS..3 * ROWS, &PLACES);
+    store.checkpoint().expect("a checkpoint");
+    let read = pool.load_dictionary(&known).expect("reads");
+    let newest = pool.dictionary(entry.tree, entry.number).expect("reads");
+    assert_eq!(Some(read.bytes()), newest.as_ref().map(|read| read.bytes()));
+}

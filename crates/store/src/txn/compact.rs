@@ -87,6 +87,8 @@ impl TxnContext {
             return Ok(None);
         }
         drop(at_end);
+        // So that nothing divides what is free below.
+        checkpoint::run_moving_down(&core)?;
         if !is_pinned(&core) && !self.write_groups(&mut goes_on)? {
             return Ok(None);
         }
