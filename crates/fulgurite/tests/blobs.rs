@@ -278,3 +278,30 @@ fn a_handle_keeps_its_database_attached() {
     db.execute_batch("DETACH b").expect("nobody uses it");
     assert!(!log.exists(), "it is closed");
 }
+
+/// VACUUM by another connection writes every value anew, which ends handles; one that is
+/// opened then finds what was there.
+#[test]
+fn vacuum_ends_a_handle() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let database = Database::open(folder.path().join("v.db")).expect("opens");
+    let (a, b) = (
+        database.connect().expect("one"),
+        database.connect().expect("two"),
+    );
+    a.execute_batch(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, body);
+         INSERT INTO t VALUES (1, randomblob(300000))",
+    )
+    .expect("a table");
+    let handle = body(&a, false).expect("opens");
+    let mut before = vec![0; 300_000];
+    handle.read_at_exact(&mut before, 0).expect("reads");
+    b.execute_batch("VACUUM").expect("is made");
+    let mut after = vec![0; 300_000];
+    assert_eq!(code(handle.read_at(&mut after, 0)), Some(ffi::SQLITE_ABORT));
+    assert_eq!(handle.len(), 0);
+    let handle = body(&a, true).expect("opens");
+    handle.read_at_exact(&mut after, 0).expect("reads");
+    assert!(before == after);
+}

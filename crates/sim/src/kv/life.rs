@@ -217,7 +217,7 @@ impl<'a> Life<'a> {
         if self.frame.elapse(&mut self.rng) {
             self.tick()?;
         }
-        match self.rng.below(20) {
+        match self.rng.below(21) {
             0..=4 => self.statement(),
             5..=9 => self.explicit(),
             10 | 11 => self.checkpoint(),
@@ -231,6 +231,7 @@ impl<'a> Life<'a> {
             15 => self.end_reader().and_then(|()| self.begin_reader()),
             16 => self.mix(),
             17 => self.burst(),
+            20 => self.in_the_background(compact, false),
             _ => self.end_reader(),
         }
     }
@@ -307,4 +308,9 @@ impl<'a> Life<'a> {
         }
         Ok(())
     }
+}
+
+/// Writes all trees anew.
+fn compact(store: &Store) -> Result<()> {
+    store.compact(|| true).map(drop)
 }

@@ -194,7 +194,7 @@ impl<'a> Session<'a> {
             let busy = rng.one_in(3);
             self.in_the_background(rng, Database::tick, busy)?;
         }
-        match rng.below(24) {
+        match rng.below(25) {
             0..=6 => self.autocommit(rng, change::rows),
             7 | 8 => self.autocommit(rng, change::schema),
             9..=13 => self.transaction(rng),
@@ -208,6 +208,7 @@ impl<'a> Session<'a> {
             }
             22 => self.end_reader().and_then(|()| self.begin_reader()),
             23 if rng.one_in(2) => self.relax(),
+            24 => self.in_the_background(rng, vacuum, false),
             _ => self.end_reader(),
         }
     }
@@ -398,4 +399,9 @@ impl<'a> Session<'a> {
 /// in time.
 pub(crate) fn is_conflict(error: &Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
+
+/// Writes the file anew.
+fn vacuum(database: &Database) -> Result<()> {
+    database.connect()?.execute_batch("VACUUM")
 }

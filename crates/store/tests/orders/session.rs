@@ -6,7 +6,8 @@ use crate::common::Rng;
 use crate::history::{Ends, Record, Step, Transaction};
 use crate::shared::Shared;
 use fulgurite_store::{
-    Durability, Error, ErrorKind, Isolation, Key, KeyKind, Result, Tree, TreeId, Txn, TxnState,
+    Durability, Error, ErrorKind, Isolation, Key, KeyKind, Result, Store, Tree, TreeId, Txn,
+    TxnState,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -158,6 +159,7 @@ impl Session {
             }
             12 => self.txn = None,
             13..24 => self.get_used(shared),
+            24 => compact(store),
             _ => {}
         }
     }
@@ -558,4 +560,13 @@ impl Session {
             record.scans.pop();
         }
     }
+}
+
+/// Writes all trees anew, unless somebody is in the way.
+fn compact(store: &Store) {
+    let refused = store.compact(|| true).err();
+    let is_fine = refused
+        .as_ref()
+        .is_none_or(|error| error.kind() == ErrorKind::Busy);
+    assert!(is_fine, "{refused:?}");
 }
