@@ -30,7 +30,8 @@ use crate::tree::{KeyKind, Tree};
 /// them.
 const ENTRIES_TOGETHER: u64 = 10_000;
 const TREES_TOGETHER: usize = 256;
-/// A file is short enough where no more than this part of what lives is free.
+/// A file is short enough where no more than this part of what lives is free, and so much
+/// that has died is no matter.
 const FREE_SHARE: u64 = 16;
 /// Entries between two questions whether to go on.
 const LOOK: u64 = 1_024;
@@ -70,17 +71,18 @@ impl TxnContext {
         }
         checkpoint::run(&core)?;
         let before = length(&core);
+        let shorter = || Ok(Some(before.saturating_sub(length(&core))));
         if has_room_below(&core) {
             if !self.write_groups(&mut goes_on)? {
                 return Ok(None);
             }
             checkpoint::run_moving_down(&core)?;
             if is_short(&core) {
-                return Ok(Some(before.saturating_sub(length(&core))));
+                return shorter();
             }
         }
         if is_pinned(&core) {
-            return Ok(Some(before.saturating_sub(length(&core))));
+            return shorter();
         }
         let at_end = core.space.write_at_end(gap(&core));
         if !self.write_groups(&mut goes_on)? {
@@ -93,7 +95,7 @@ impl TxnContext {
             return Ok(None);
         }
         checkpoint::run_moving_down(&core)?;
-        Ok(Some(before.saturating_sub(length(&core))))
+        shorter()
     }
 
     /// Writes all trees anew, with a checkpoint after each group; false where it was told to
@@ -208,9 +210,12 @@ fn has_room_below(core: &Core) -> bool {
     room >= space.map.end() - space.map.free_units()
 }
 
-/// Whether snapshots need what has died.
+/// Whether snapshots need much of what has died.
 fn is_pinned(core: &Core) -> bool {
-    core.lock_reclaim().kept_len() > 0
+    let dead = core.lock_reclaim().dead_extents(core, u64::MAX);
+    let dead: u64 = dead.iter().map(|extent| u64::from(extent.units())).sum();
+    let space = core.space.lock();
+    dead > (space.map.end() - space.map.free_units()) / FREE_SHARE
 }
 
 /// What is left free below the end: room for what does not move, and for what does not fit
