@@ -151,10 +151,16 @@ impl TwinLog {
     /// Waits until everything up to `seq` is acknowledged.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// As [`wait`](Self::wait); `Misuse` where no record has that number.
     pub fn wait_seq(&self, seq: u64) -> Result<()> {
         if self.acked() >= seq {
             return Ok(());
+        }
+        if seq > self.placed_seq.load(Ordering::Relaxed) {
+            self.check()?;
+            return Err(Error::Misuse(
+                "a record that was never placed was waited for",
+            ));
         }
         // Nobody waits for a crowd where nothing is synced.
         let _present = self

@@ -136,8 +136,9 @@ impl Recovery {
     /// first record asks for room.
     ///
     /// # Errors
-    /// `Misuse` if the log was opened for reading, or if `next_seq` leaves out
-    /// what was to be replayed; `Disk`: the old generations are still there, or
+    /// `Misuse` if the log was opened for reading, if `next_seq` leaves out what was to be
+    /// replayed, or where it or the generations' numbers have come to 2^62: those that
+    /// follow must stay below 2^63; `Disk`: the old generations are still there, or
     /// not needed any more.
     pub fn start(self, options: WalOptions, next_seq: u64) -> Result<TwinLog> {
         if self.read_only {
@@ -147,6 +148,11 @@ impl Recovery {
         }
         if next_seq <= self.last_seq {
             return Err(Error::Misuse("a log was started before what it holds"));
+        }
+        if next_seq.max(self.newest_number) > START_MAX {
+            return Err(Error::Misuse(
+                "a log was started with numbers that it would soon run out of; they are below 2^62",
+            ));
         }
         let replayed_salt = self.replayed_salt();
         let current = Generation {
@@ -186,6 +192,9 @@ impl Recovery {
         Some(run.salt)
     }
 }
+
+/// Where a life may begin: it comes to no number that recovery refuses.
+const START_MAX: u64 = NUMBER_MAX / 2;
 
 fn replay_run(
     run: &Run,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite_disk::{Disk, DiskFile, MemoryDisk, OpenOptions};
-use fulgurite_wal::{Error, Recovery};
+use fulgurite_wal::{Error, Kind, Recovery, WalOptions};
 
 const DATABASE: [u8; 16] = [7; 16];
 const SALT: u64 = 0x0123_4567_89ab_cdef;
@@ -213,4 +213,51 @@ fn an_end_of_a_lease_that_cannot_be_is_damage() {
             assert!(said.contains("lease"), "{what}: {said}");
         }
     }
+}
+
+/// Nothing would be found again of what a log that begins there holds.
+#[test]
+fn a_log_does_not_begin_where_numbers_end() {
+    let path = Path::new("f.db");
+    let start = |disk: &MemoryDisk, after_seq, next_seq| {
+        let disk = Arc::new(disk.clone());
+        let recovery = Recovery::open(disk, path, DATABASE, after_seq, false)?;
+        recovery.start(WalOptions::default(), next_seq).map(drop)
+    };
+    let empty = MemoryDisk::new();
+    for next_seq in [LIMIT / 2, LIMIT - 1, LIMIT, u64::MAX] {
+        let refused = start(&empty, 5, next_seq);
+        assert!(matches!(refused, Err(Error::Misuse(_))), "{next_seq}");
+        let refused = start(&empty, next_seq.min(LIMIT - 1), next_seq);
+        assert!(matches!(refused, Err(Error::Misuse(_))), "{next_seq}");
+    }
+    start(&empty, 5, LIMIT / 2 - 1).expect("there is room");
+    let last = MemoryDisk::new();
+    for copy in [0, 4096] {
+        file(&last).write_at(&header(LIMIT - 1), copy).unwrap();
+    }
+    let begin = record(START, BEGIN, 5, &[]);
+    file(&last).write_at(&begin, START).unwrap();
+    let refused = start(&last, 5, 6);
+    assert!(matches!(refused, Err(Error::Misuse(_))), "{refused:?}");
+}
+
+/// Nobody would ever end the wait.
+#[test]
+fn a_record_that_is_not_there_is_not_waited_for() {
+    let disk = Arc::new(MemoryDisk::new());
+    let recovery = Recovery::open(disk, Path::new("f.db"), DATABASE, 0, false).unwrap();
+    let log = recovery.start(WalOptions::default(), 1).unwrap();
+    for seq in [1, 2, LIMIT, u64::MAX] {
+        let refused = log.wait_seq(seq);
+        assert!(matches!(refused, Err(Error::Misuse(_))), "{seq}");
+    }
+    let permit = log.reserve(4).unwrap();
+    let ticket = log
+        .fill(log.place(permit, 1), Kind::Commit, &[b"four"])
+        .unwrap();
+    log.wait(ticket).unwrap();
+    log.wait_seq(1).unwrap();
+    let refused = log.wait_seq(2);
+    assert!(matches!(refused, Err(Error::Misuse(_))));
 }
