@@ -59,7 +59,8 @@ impl TxnContext {
     /// # Errors
     /// `Busy` where a tree's writers did not end in time; `Misuse` within a transaction;
     /// `ReadOnly`; what writing and checkpoints may fail with. All trees hold what they
-    /// held, and may be compact in part.
+    /// held then, as where it is told to stop, and the file may be shorter or longer than it
+    /// was, until this is called again.
     pub fn compact(&mut self, mut goes_on: impl FnMut() -> bool) -> Result<Option<u64>> {
         if self.state != TxnState::Idle {
             return Err(Error::misuse("a store is not compacted in a transaction"));
